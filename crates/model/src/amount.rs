@@ -1,0 +1,135 @@
+//! Numbers with a unit. Bytes, lines, tokens and turns are different types, so that none is
+//! reported as another.
+
+use std::fmt;
+use std::iter::Sum;
+use std::ops::{Add, AddAssign, Sub};
+
+use serde::{Deserialize, Serialize};
+
+macro_rules! amount {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(
+            Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize,
+            Deserialize,
+        )]
+        #[serde(transparent)]
+        pub struct $name(pub u64);
+
+        impl Add for $name {
+            type Output = $name;
+            fn add(self, other: $name) -> $name {
+                $name(self.0 + other.0)
+            }
+        }
+
+        impl AddAssign for $name {
+            fn add_assign(&mut self, other: $name) {
+                self.0 += other.0;
+            }
+        }
+
+        /// Subtraction stops at zero: an amount is never negative.
+        impl Sub for $name {
+            type Output = $name;
+            fn sub(self, other: $name) -> $name {
+                $name(self.0.saturating_sub(other.0))
+            }
+        }
+
+        impl Sum for $name {
+            fn sum<I: Iterator<Item = $name>>(amounts: I) -> $name {
+                amounts.fold($name(0), Add::add)
+            }
+        }
+    };
+}
+
+amount! {
+    /// Model tokens, as some [`Counter`](crate::Counter) counts them.
+    Tokens
+}
+amount! {
+    /// Bytes of UTF-8, on disk or of a text. Shown in units of 1,000.
+    Bytes
+}
+amount! {
+    /// Lines of text: line feeds, plus one when the text does not end with one. Empty text has none.
+    Lines
+}
+amount! {
+    /// Turns: a user message and everything until the next one.
+    Turns
+}
+
+impl fmt::Display for Tokens {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        scaled(f, self.0, &["", "k", "M", "G"])
+    }
+}
+
+impl fmt::Display for Bytes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        scaled(f, self.0, &[" B", " KB", " MB", " GB"])
+    }
+}
+
+impl fmt::Display for Lines {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.0, if self.0 == 1 { "line" } else { "lines" })
+    }
+}
+
+impl fmt::Display for Turns {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} {}", self.0, if self.0 == 1 { "turn" } else { "turns" })
+    }
+}
+
+/// One decimal from 1,000 on; integers only, so that the same number is always the same text.
+fn scaled(f: &mut fmt::Formatter<'_>, value: u64, suffixes: &[&str; 4]) -> fmt::Result {
+    let mut unit = 1_u64;
+    let mut idx = 0;
+    // A value that would round up to 1000.0 belongs to the next unit.
+    while idx + 1 < suffixes.len() && value >= unit * 1000 - if idx == 0 { 0 } else { unit / 20 } {
+        unit *= 1000;
+        idx += 1;
+    }
+    if idx == 0 {
+        return f.pad(&format!("{value}{}", suffixes[0]));
+    }
+    let tenths = (u128::from(value) * 10 + u128::from(unit) / 2) / u128::from(unit);
+    f.pad(&format!("{}.{}{}", tenths / 10, tenths % 10, suffixes[idx]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn amounts_are_shown_with_their_unit() {
+        let cases: &[(String, &str)] = &[
+            (Bytes(0).to_string(), "0 B"),
+            (Bytes(999).to_string(), "999 B"),
+            (Bytes(1000).to_string(), "1.0 KB"),
+            (Bytes(15_249).to_string(), "15.2 KB"),
+            (Bytes(999_949).to_string(), "999.9 KB"),
+            (Bytes(999_950).to_string(), "1.0 MB"),
+            (Bytes(4_174_211).to_string(), "4.2 MB"),
+            (Tokens(54_200).to_string(), "54.2k"),
+            (Tokens(12).to_string(), "12"),
+            (Lines(1).to_string(), "1 line"),
+            (Lines(0).to_string(), "0 lines"),
+            (Turns(2).to_string(), "2 turns"),
+        ];
+        for (got, expect) in cases {
+            assert_eq!(got, expect);
+        }
+    }
+
+    #[test]
+    fn subtraction_stops_at_zero() {
+        assert_eq!(Tokens(3) - Tokens(5), Tokens(0));
+    }
+}

@@ -1,0 +1,31 @@
+//! The nouns of epitome: a [`Transcript`] is what a coding agent's session says, whatever agent
+//! wrote it; an [`Edit`] is a change to it, as data; a [`Stub`] is what an edit leaves in place.
+//!
+//! # Absent
+//!
+//! No input or output, no clock, no environment, no agent's key or tool name, no policy. A
+//! transcript does not hold the text of a session: it says where each text stands in a [`Source`],
+//! so that its size depends on the number of records and not on their length.
+
+mod amount;
+mod count;
+mod edit;
+mod law;
+mod source;
+mod stub;
+mod tool;
+mod transcript;
+mod unit;
+
+pub use amount::{Bytes, Lines, Tokens, Turns};
+pub use count::{BLOCK_FRAME, Counter, IMAGE, Weight, Weights, block_tokens, weigh};
+pub use edit::{At, Change, Edit};
+pub use law::{Breach, Law, Laws};
+pub use source::{Source, Span, Text, decode, encode};
+pub use stub::{Note, Ref, Stub, counted, excerpt, is_left_by_recipe, line_count, short};
+pub use tool::{Field, FieldRole, ToolKind};
+pub use transcript::{
+    Block, Call, Copy, Entry, Head, Image, Item, Kept, Left, Output, Part, Record, Role, Thinking,
+    Transcript, Usage,
+};
+pub use unit::{Unit, units};

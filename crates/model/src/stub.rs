@@ -1,0 +1,323 @@
+//! The one grammar for text left in a session, with printing and parsing as inverse functions.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::{Bytes, Lines};
+
+/// The name of removed bytes: `k` and the first seven hexadecimal digits of their blake3 hash.
+///
+/// ```
+/// use epitome_model::Ref;
+///
+/// let reference = Ref::of(b"removed");
+/// assert_eq!(reference.to_string().len(), 8);
+/// assert_eq!(reference.to_string().parse(), Ok(reference));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Ref(Box<str>);
+
+/// What is no [`Ref`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NoRef;
+
+impl Ref {
+    /// Digits of the hash in a reference that we write.
+    pub const DIGITS: usize = 7;
+
+    /// The name of `removed`.
+    pub fn of(removed: &[u8]) -> Ref {
+        Ref(blake3::hash(removed).to_hex()[..Ref::DIGITS].into())
+    }
+
+    /// The digits: the beginning of a blake3 hash in lower case.
+    pub fn digits(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Display for Ref {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "k{}", self.0)
+    }
+}
+
+impl FromStr for Ref {
+    type Err = NoRef;
+
+    /// Takes references of any length up to the whole hash, with and without their `k`.
+    fn from_str(text: &str) -> Result<Ref, NoRef> {
+        let digits = text.strip_prefix('k').unwrap_or(text);
+        let known = (4..=64).contains(&digits.len())
+            && digits.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'));
+        if known { Ok(Ref(digits.into())) } else { Err(NoRef) }
+    }
+}
+
+/// Why something could go, when it is not for its age.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Note {
+    /// The same file is read again later.
+    ReadAgain,
+    /// The file is changed later.
+    Changed,
+    /// The reply that follows says the same.
+    Repeated,
+}
+
+impl Note {
+    const ALL: [Note; 3] = [Note::ReadAgain, Note::Changed, Note::Repeated];
+
+    fn words(self) -> &'static str {
+        match self {
+            Note::ReadAgain => "; read again below",
+            Note::Changed => "; changed below",
+            Note::Repeated => "; repeated in the reply below",
+        }
+    }
+}
+
+/// What is left in place of removed text.
+///
+/// ```
+/// use epitome_model::{Bytes, Lines, Ref, Stub};
+///
+/// let stub = Stub::new(Ref::of(b"x"), "Read src/main.rs", Some(Lines(369)), Bytes(15_249));
+/// let text = stub.to_string();
+/// assert!(text.ends_with(": Read src/main.rs, 369 lines, 15.2 KB]"));
+/// assert_eq!(Stub::parse(&text), Some(stub));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Stub {
+    reference: Ref,
+    what: String,
+    lines: Option<u64>,
+    size: String,
+    note: Option<Note>,
+    body: String,
+}
+
+impl Stub {
+    /// A stub for `bytes` of text named `reference`: `what` says in a few words what it was.
+    ///
+    /// Control characters in `what` become spaces, and it is cut at 120 characters.
+    pub fn new(reference: Ref, what: &str, lines: Option<Lines>, bytes: Bytes) -> Stub {
+        Stub {
+            reference,
+            what: short(what, 120),
+            lines: lines.map(|lines| lines.0),
+            size: bytes.to_string(),
+            note: None,
+            body: String::new(),
+        }
+    }
+
+    /// With the reason why it could go.
+    #[must_use]
+    pub fn with_note(mut self, note: Note) -> Stub {
+        self.note = Some(note);
+        self
+    }
+
+    /// With the lines that are kept below it.
+    #[must_use]
+    pub fn with_body(mut self, body: String) -> Stub {
+        self.body = body;
+        self
+    }
+
+    /// The name of what was removed.
+    pub fn reference(&self) -> &Ref {
+        &self.reference
+    }
+
+    /// The lines that were removed, if they were counted.
+    pub fn lines(&self) -> Option<Lines> {
+        self.lines.map(Lines)
+    }
+
+    /// Recognises a stub: a text whose first line is one.
+    pub fn parse(text: &str) -> Option<Stub> {
+        let (head, body) = text.split_once('\n').unwrap_or((text, ""));
+        let inner = head.strip_prefix("[epitome k")?.strip_suffix(']')?;
+        let (digits, rest) = inner.split_once(": ")?;
+        let reference = digits.parse().ok()?;
+        let (note, rest) = Note::ALL
+            .into_iter()
+            .find_map(|note| Some((Some(note), rest.strip_suffix(note.words())?)))
+            .unwrap_or((None, rest));
+        let (rest, size) = rest.rsplit_once(", ")?;
+        let (what, lines) = match rest.rsplit_once(", ") {
+            Some((what, lines)) if line_words(lines).is_some() => (what, line_words(lines)),
+            Some(_) | None => (rest, None),
+        };
+        let stub = Stub {
+            reference,
+            what: what.into(),
+            lines,
+            size: size.into(),
+            note,
+            body: body.into(),
+        };
+        (stub.to_string() == text).then_some(stub)
+    }
+}
+
+impl fmt::Display for Stub {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "[epitome {}: {}", self.reference, self.what)?;
+        if let Some(lines) = self.lines {
+            write!(f, ", {}", Lines(lines))?;
+        }
+        write!(f, ", {}{}]", self.size, self.note.map_or("", Note::words))?;
+        if !self.body.is_empty() {
+            write!(f, "\n{}", self.body)?;
+        }
+        Ok(())
+    }
+}
+
+/// The lines of `text` that `keep` marks, with `… N lines` where others stood.
+///
+/// Returns nothing when no line is kept.
+pub fn excerpt(text: &str, keep: &[bool]) -> String {
+    let mut shown = String::new();
+    let mut gap = 0_u64;
+    let mut any = false;
+    for (line, &kept) in text.lines().zip(keep) {
+        if !kept {
+            gap += 1;
+            continue;
+        }
+        any = true;
+        push_gap(&mut shown, &mut gap);
+        push_line(&mut shown, line);
+    }
+    if !any {
+        return String::new();
+    }
+    push_gap(&mut shown, &mut gap);
+    shown
+}
+
+fn push_gap(shown: &mut String, gap: &mut u64) {
+    if *gap > 0 {
+        push_line(shown, &format!("… {}", Lines(*gap)));
+        *gap = 0;
+    }
+}
+
+fn push_line(shown: &mut String, line: &str) {
+    if !shown.is_empty() {
+        shown.push('\n');
+    }
+    shown.push_str(line);
+}
+
+/// `[output: 245 lines]`: what the `transcript` recipes leave, without a reference. The archive
+/// alone knows what it was.
+pub fn counted(what: &str, lines: Lines) -> String {
+    format!("[{what}: {lines}]")
+}
+
+/// Whether a text was left by some recipe: a [`Stub`] or a bare count.
+pub fn is_left_by_recipe(text: &str) -> bool {
+    if text.starts_with("[epitome k") {
+        return Stub::parse(text).is_some();
+    }
+    text.strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'))
+        .and_then(|inner| inner.split_once(": "))
+        .is_some_and(|(what, lines)| {
+            !what.is_empty()
+                && what.bytes().all(|b| b.is_ascii_alphanumeric() || b"_[].".contains(&b))
+                && line_words(lines).is_some()
+        })
+}
+
+/// Line feeds, plus one when the text does not end with one; empty text has none.
+pub fn line_count(text: &str) -> Lines {
+    let feeds = text.bytes().filter(|&b| b == b'\n').count() as u64;
+    Lines(feeds + u64::from(!text.is_empty() && !text.ends_with('\n')))
+}
+
+/// `text` on one line, of at most `max` characters, ending in `…` when it was longer.
+pub fn short(text: &str, max: usize) -> String {
+    let flat = text.chars().map(|c| if c.is_control() { ' ' } else { c });
+    let mut cut: String = flat.clone().take(max).collect();
+    if flat.count() > max {
+        cut.pop();
+        cut.push('…');
+    }
+    cut
+}
+
+fn line_words(text: &str) -> Option<u64> {
+    let (n, unit) = text.split_once(' ')?;
+    let n: u64 = n.parse().ok()?;
+    (unit == if n == 1 { "line" } else { "lines" }).then_some(n)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn texts_left_by_recipes_are_recognised() {
+        let cases: &[(&str, bool)] = &[
+            ("[output: 245 lines]", true),
+            ("[error: 1 line]", true),
+            ("[old_string: 0 lines]", true),
+            ("[edits[2].oldText: 15 lines]", true),
+            ("[output: 1 lines]", false),
+            ("[output: many lines]", false),
+            ("[output: 245 lines]\n", false),
+            ("output: 245 lines", false),
+            ("[epitome k7f3a9c2: Read a.rs, 3 lines, 10 B]", true),
+            ("[epitome k7f3a9c2: Read a.rs, 3 lines, 10 B]\nfn main()", true),
+            ("[epitome k7f3a9c2: image/png, 15.2 KB]", true),
+            ("[epitome k7f3a9c2: Read a.rs, 3 lines, 10 B; read again below]", true),
+            ("[epitome kXYZ: Read a.rs, 3 lines, 10 B]", false),
+            ("[epitome k7f3a9c2]", false),
+            ("see [epitome k7f3a9c2: Read a.rs, 3 lines, 10 B]", false),
+        ];
+        for (text, expect) in cases {
+            assert_eq!(is_left_by_recipe(text), *expect, "{text}");
+        }
+    }
+
+    #[test]
+    fn lines_are_counted_by_one_rule() {
+        let cases = [("", 0), ("a", 1), ("a\n", 1), ("a\nb", 2), ("\n", 1), ("a\n\n", 2)];
+        for (text, expect) in cases {
+            assert_eq!(line_count(text), Lines(expect), "{text:?}");
+        }
+    }
+
+    #[test]
+    fn an_excerpt_says_how_much_it_leaves_out() {
+        let keep = [true, false, false, true, false];
+        assert_eq!(excerpt("a\nb\nc\nd\ne", &keep), "a\n… 2 lines\nd\n… 1 line");
+        assert_eq!(excerpt("a\nb", &[false, false]), "");
+    }
+
+    proptest! {
+        /// What is printed is parsed, and the other way round.
+        #[test]
+        fn printing_and_parsing_are_inverse(
+            removed: Vec<u8>, what: String, lines in proptest::option::of(0_u64..9999),
+            size in 0_u64..10_000_000, note in 0_usize..4, body in "[a-z\n ]{0,40}",
+        ) {
+            let mut stub = Stub::new(Ref::of(&removed), &what, lines.map(Lines), Bytes(size));
+            if let Some(note) = Note::ALL.get(note) {
+                stub = stub.with_note(*note);
+            }
+            stub = stub.with_body(body);
+            let text = stub.to_string();
+            let parsed = Stub::parse(&text);
+            prop_assert_eq!(parsed.map(|stub| stub.to_string()), Some(text));
+        }
+    }
+}

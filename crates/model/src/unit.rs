@@ -1,0 +1,51 @@
+//! The smallest thing that can be removed.
+
+use std::collections::HashMap;
+
+use crate::{Block, Role, Transcript};
+
+/// One response of a model with all its calls, their results and its reasoning; or one entry of
+/// someone else. Cuts lie between units, never within one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unit {
+    /// Indices into `Transcript::items`, in the order they are sent.
+    pub items: Vec<usize>,
+    /// Whether it begins a turn: words of the user.
+    pub starts_turn: bool,
+}
+
+/// The units of what a resume would send, in order.
+///
+/// A result belongs to the unit of its call, wherever it stands; a result without a call is a unit
+/// of its own.
+pub fn units(transcript: &Transcript) -> Vec<Unit> {
+    let mut units: Vec<Unit> = Vec::new();
+    let mut unit_of_group: HashMap<&str, usize> = HashMap::new();
+    let mut unit_of_call: HashMap<&str, usize> = HashMap::new();
+    for (idx, entry) in transcript.context() {
+        let known = match entry.role {
+            Role::Assistant => entry.group.as_deref().and_then(|g| unit_of_group.get(g).copied()),
+            Role::Tool => entry.blocks.iter().find_map(|block| match block {
+                Block::Output(output) => unit_of_call.get(&*output.call).copied(),
+                _ => None,
+            }),
+            Role::User | Role::System => None,
+        };
+        let unit = known.unwrap_or_else(|| {
+            units.push(Unit { items: Vec::new(), starts_turn: entry.role == Role::User });
+            units.len() - 1
+        });
+        units[unit].items.push(idx);
+        if entry.role == Role::Assistant {
+            if let Some(group) = entry.group.as_deref() {
+                unit_of_group.insert(group, unit);
+            }
+        }
+        for block in &entry.blocks {
+            if let Block::Call(call) = block {
+                unit_of_call.insert(&call.id, unit);
+            }
+        }
+    }
+    units
+}
