@@ -1,0 +1,5 @@
+//! Speed of the counters.
+
+fn main() {
+    divan::main();
+}
