@@ -1,0 +1,27 @@
+//! A scripted model server for tests with real coding agents.
+//!
+//! It listens on 127.0.0.1, speaks Anthropic Messages and OpenAI Chat Completions, plays a
+//! [`Script`], and answers 400 in the provider's own shape to histories the real service would
+//! refuse. Every request is kept, so that a test can look at what an agent really sent.
+//!
+//! ```
+//! use model_server::{Script, Server, Step};
+//! let server = Server::start(Script::new([Step::text("Hello.")]))?;
+//! assert!(server.url().starts_with("http://127.0.0.1:"));
+//! assert!(server.exchanges().is_empty());
+//! # anyhow::Ok(())
+//! ```
+
+pub mod anthropic;
+pub mod chat;
+mod refusal;
+mod routes;
+mod script;
+mod server;
+mod sign;
+mod sse;
+
+pub use refusal::Refusal;
+pub use script::{Script, Step, ToolCall, Track};
+pub use server::{Exchange, Options, Outcome, Server};
+pub use sign::{Signature, sign, verify};

@@ -1,0 +1,22 @@
+//! What a service says when it will not take a history.
+
+use std::fmt;
+
+/// The reason a request is answered 400, worded as the real service words it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Refusal(pub String);
+
+impl Refusal {
+    /// A refusal as the error half of a result, so that a law can `return` it.
+    pub(crate) fn because(message: impl Into<String>) -> Result<(), Self> {
+        Err(Self(message.into()))
+    }
+}
+
+impl fmt::Display for Refusal {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for Refusal {}

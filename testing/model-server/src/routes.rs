@@ -1,0 +1,80 @@
+//! Which path is answered by which wire.
+
+use crate::server::{Outcome, Stage};
+use crate::{anthropic, chat};
+use serde_json::{Value, json};
+use tiny_http::{Header, Method, Request, Response};
+
+/// An answer before it goes on the wire.
+#[derive(Debug)]
+pub(crate) struct Reply {
+    pub(crate) status: u16,
+    pub(crate) content_type: &'static str,
+    pub(crate) body: String,
+}
+
+impl Reply {
+    pub(crate) fn json(status: u16, body: &Value) -> Self {
+        Self { status, content_type: "application/json", body: body.to_string() }
+    }
+
+    pub(crate) fn stream(body: String) -> Self {
+        Self { status: 200, content_type: "text/event-stream", body }
+    }
+}
+
+/// Reads a request, answers it and keeps the exchange.
+pub(crate) fn answer(mut request: Request, stage: &Stage) {
+    let mut bytes = Vec::new();
+    if request.as_reader().read_to_end(&mut bytes).is_err() {
+        return; // The agent went away; there is nobody to answer.
+    }
+    let body: Value = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
+    let url = request.url().to_owned();
+    let path = url.split('?').next().unwrap_or_default();
+    let post = *request.method() == Method::Post;
+    let (reply, outcome) = match path {
+        "/v1/messages" if post => anthropic::reply(&body, stage),
+        "/v1/messages/count_tokens" if post => (count(&body), Outcome::Other),
+        "/v1/chat/completions" if post => chat::reply(&body, stage),
+        "/v1/models" => (models(), Outcome::Other),
+        "/" => (Reply::json(200, &json!({})), Outcome::Other),
+        _ => (not_found(path), Outcome::Other),
+    };
+    stage.record(path, body, outcome);
+    let header = Header::from_bytes("content-type", reply.content_type)
+        .expect("a fixed header is well formed");
+    let response =
+        Response::from_string(reply.body).with_status_code(reply.status).with_header(header);
+    // The agent may have gone away meanwhile; the exchange is kept either way.
+    let _ = request.respond(response);
+}
+
+/// A rough count of tokens, enough for usage figures: four bytes of JSON each.
+pub(crate) fn rough_tokens(value: &Value) -> usize {
+    value.to_string().len().div_ceil(4)
+}
+
+/// An identifier that depends on the history alone, so that a replay gives the same and a longer
+/// history never repeats one.
+pub(crate) fn identifier(prefix: &str, history: &Value, number: usize) -> String {
+    let hash = blake3::hash(format!("{number}:{history}").as_bytes());
+    format!("{prefix}{}", &hash.to_hex()[..24])
+}
+
+fn count(body: &Value) -> Reply {
+    Reply::json(200, &json!({ "input_tokens": rough_tokens(&body["messages"]) }))
+}
+
+fn models() -> Reply {
+    let model = json!({
+        "id": "scripted", "type": "model", "object": "model", "display_name": "Scripted",
+        "created": 1_700_000_000, "created_at": "2025-01-01T00:00:00Z", "owned_by": "tests",
+    });
+    Reply::json(200, &json!({ "object": "list", "data": [model], "has_more": false }))
+}
+
+fn not_found(path: &str) -> Reply {
+    let error = json!({ "type": "not_found_error", "message": format!("Not found: {path}") });
+    Reply::json(404, &json!({ "type": "error", "error": error }))
+}

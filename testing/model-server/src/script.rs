@@ -1,0 +1,60 @@
+//! What the model says, step by step.
+
+use serde::{Deserialize, Serialize};
+use serde_json::Value;
+
+/// A play for the model: each request that offers tools takes the next step.
+#[derive(Debug, Clone, Default, Serialize, Deserialize)]
+pub struct Script {
+    /// The steps of the main conversation, in order.
+    pub steps: Vec<Step>,
+    /// Conversations of sub-agents, told apart by a mark in their first user message.
+    #[serde(default)]
+    pub tracks: Vec<Track>,
+}
+
+/// The steps of one sub-agent's conversation.
+#[derive(Debug, Clone, Serialize, Deserialize)]
+pub struct Track {
+    /// A text that only this conversation's first user message holds.
+    pub mark: String,
+    /// Its steps, in order.
+    pub steps: Vec<Step>,
+}
+
+/// One answer of the model.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Step {
+    /// Reasoning, sent signed, and only where the request switched thinking on.
+    #[serde(default)]
+    pub thinking: Option<String>,
+    /// What it says.
+    #[serde(default)]
+    pub text: Option<String>,
+    /// The tools it calls; several are one parallel response.
+    #[serde(default)]
+    pub calls: Vec<ToolCall>,
+}
+
+/// A call with the tool's own name and arguments, exactly as the agent expects them.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct ToolCall {
+    /// The tool's name.
+    pub name: String,
+    /// The arguments: a JSON object.
+    pub input: Value,
+}
+
+impl Script {
+    /// A script of one conversation.
+    pub fn new(steps: impl IntoIterator<Item = Step>) -> Self {
+        Self { steps: steps.into_iter().collect(), tracks: Vec::new() }
+    }
+}
+
+impl Step {
+    /// A step that only says something.
+    pub fn text(text: impl Into<String>) -> Self {
+        Self { text: Some(text.into()), ..Self::default() }
+    }
+}
