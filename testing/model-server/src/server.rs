@@ -94,7 +94,7 @@ impl Server {
         let port = http.server_addr().to_ip().context("not an internet address")?.port();
         let http = Arc::new(http);
         let stage =
-            Arc::new(Stage { script, state: Mutex::new(State { log, ..State::default() }) });
+            Arc::new(Stage { state: Mutex::new(State { script, log, ..State::default() }) });
         let workers = (0..WORKERS)
             .map(|_| {
                 let (http, stage) = (Arc::clone(&http), Arc::clone(&stage));
@@ -116,6 +116,13 @@ impl Server {
     /// The base URL, without a final slash.
     pub fn url(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
+    }
+
+    /// Plays `script` from its beginning from now on; what was asked before stays known.
+    pub fn play(&self, script: Script) {
+        let mut state = self.stage.state();
+        state.script = script;
+        state.played.clear();
     }
 
     /// Everything asked so far, in the order it was answered.
@@ -150,12 +157,12 @@ impl Drop for Server {
 /// The script and how far it has been played.
 #[derive(Debug)]
 pub(crate) struct Stage {
-    script: Script,
     state: Mutex<State>,
 }
 
 #[derive(Debug, Default)]
 struct State {
+    script: Script,
     played: HashMap<String, usize>,
     exchanges: Vec<Exchange>,
     log: Option<File>,
@@ -164,13 +171,14 @@ struct State {
 impl Stage {
     /// The next step for a conversation that offers tools and opens with `first_user_text`.
     pub(crate) fn next(&self, first_user_text: &str) -> (Step, Outcome) {
-        let track = self.script.tracks.iter().find(|track| first_user_text.contains(&track.mark));
+        let mut state = self.state();
+        let State { script, played, .. } = &mut *state;
+        let track = script.tracks.iter().find(|track| first_user_text.contains(&track.mark));
         let (mark, steps) = match track {
             Some(track) => (track.mark.clone(), &track.steps),
-            None => (String::new(), &self.script.steps),
+            None => (String::new(), &script.steps),
         };
-        let mut state = self.state();
-        let played = state.played.entry(mark.clone()).or_default();
+        let played = played.entry(mark.clone()).or_default();
         let step = steps.get(*played).cloned().unwrap_or_else(|| Step::text("That is all."));
         let outcome = Outcome::Played { track: mark, step: *played };
         *played += 1;

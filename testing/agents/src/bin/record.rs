@@ -1,0 +1,31 @@
+//! Records the sessions of `testing/fixtures` anew: `record AGENT OUT`.
+
+use agents::Agent;
+use anyhow::Context;
+use clap::Parser;
+use std::fs;
+use std::path::PathBuf;
+
+/// Plays the scenario in a real agent and writes its session to OUT.
+#[derive(Debug, Parser)]
+struct Args {
+    /// pi, pi-chat or claude.
+    agent: Agent,
+    /// The session file to write; files of sub-agents go into a folder beside it.
+    out: PathBuf,
+}
+
+fn main() -> anyhow::Result<()> {
+    let args = Args::parse();
+    let recording = agents::record::record(args.agent)?;
+    for (index, file) in recording.scrubbed()?.into_iter().enumerate() {
+        let path = match index {
+            0 => args.out.clone(),
+            _ => args.out.with_extension("").join(&file.name),
+        };
+        let folder = path.parent().context("a file has a folder")?;
+        fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+        fs::write(&path, file.text).with_context(|| path.display().to_string())?;
+    }
+    Ok(())
+}

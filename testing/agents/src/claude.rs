@@ -1,0 +1,106 @@
+//! Claude Code: the `claude` program of `@anthropic-ai/claude-code`.
+
+use crate::home::{Home, dashed, sessions_below};
+use crate::install;
+use crate::sandbox::{Driver, records};
+use crate::scenario::Action;
+use anyhow::Context;
+use model_server::ToolCall;
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const MODEL: &str = "claude-sonnet-4-6";
+const KEY: &str = "sk-ant-unused";
+const TOOLS: &str = "Agent,Bash,Edit,Glob,Grep,Read,Write";
+
+/// The stock prompt is 28 KB that every recording would repeat twice, and not ours to publish.
+const SYSTEM: &str = "You are a careful programmer. Work in the current folder with the tools you \
+                      have. Say briefly what you found and what you changed.";
+
+/// Claude Code.
+#[derive(Debug)]
+pub(crate) struct Claude;
+
+impl Driver for Claude {
+    fn prepare(&self, home: &Home, _url: &str) -> anyhow::Result<()> {
+        let keys = json!({ "approved": [KEY], "rejected": [] });
+        let settings = json!({ "hasCompletedOnboarding": true, "customApiKeyResponses": keys });
+        home.write(".claude.json", settings.to_string().as_bytes())?;
+        Ok(())
+    }
+
+    fn command(&self, resume: Option<&str>, prompt: &str) -> anyhow::Result<Command> {
+        let mut command = Command::new(install::claude()?);
+        command.args(["-p", "--model", MODEL, "--output-format", "json"]);
+        command.args(["--system-prompt", SYSTEM, "--disable-slash-commands"]);
+        command.args(["--tools", TOOLS, "--allowedTools", TOOLS]);
+        command.args(["--permission-mode", "acceptEdits"]);
+        if let Some(id) = resume {
+            command.args(["--resume", id]);
+        }
+        command.args(["--", prompt]);
+        Ok(command)
+    }
+
+    fn environment(&self, url: &str) -> Vec<(&'static str, String)> {
+        let on = [
+            "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC",
+            "DISABLE_AUTOUPDATER",
+            "DISABLE_ERROR_REPORTING",
+            "DISABLE_TELEMETRY",
+        ];
+        let own = [
+            ("ANTHROPIC_BASE_URL", url),
+            ("ANTHROPIC_API_KEY", KEY),
+            // A refusal has to be seen, not tried again.
+            ("CLAUDE_CODE_MAX_RETRIES", "0"),
+            ("API_TIMEOUT_MS", "60000"),
+        ];
+        on.map(|name| (name, "1")).into_iter().chain(own).map(|(k, v)| (k, v.to_owned())).collect()
+    }
+
+    fn sessions(&self, home: &Home) -> Vec<PathBuf> {
+        sessions_below(&home.path().join(".claude/projects"), 1)
+    }
+
+    fn session_id(&self, text: &str) -> anyhow::Result<String> {
+        records(text)
+            .find_map(|record| record["sessionId"].as_str().map(str::to_owned))
+            .context("no record with a session id")
+    }
+
+    fn place(&self, home: &Home, id: &str) -> PathBuf {
+        let folder = dashed(&home.project().display().to_string());
+        [".claude/projects", &folder, &format!("{id}.jsonl")].iter().collect()
+    }
+
+    fn call(&self, project: &Path, action: &Action) -> ToolCall {
+        let at = |path: &str| project.join(path);
+        let (name, input) = match action {
+            Action::Read { path } => ("Read", json!({ "file_path": at(path) })),
+            Action::Write { path, content } => {
+                ("Write", json!({ "file_path": at(path), "content": content }))
+            }
+            Action::Edit { path, old, new } => {
+                ("Edit", json!({ "file_path": at(path), "old_string": old, "new_string": new }))
+            }
+            Action::Shell { command, why } => {
+                ("Bash", json!({ "command": command, "description": why }))
+            }
+            Action::Search { pattern, path } => {
+                let content = "content";
+                ("Grep", json!({ "pattern": pattern, "path": at(path), "output_mode": content }))
+            }
+            Action::Delegate { task, prompt, .. } => {
+                let kind = "general-purpose";
+                let input = json!({
+                    "description": task, "prompt": prompt, "subagent_type": kind,
+                    "run_in_background": false,
+                });
+                ("Agent", input)
+            }
+        };
+        ToolCall { name: name.to_owned(), input }
+    }
+}

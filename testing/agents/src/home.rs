@@ -1,0 +1,92 @@
+//! A private home for one agent, gone when dropped.
+
+use anyhow::Context;
+use std::fs;
+use std::path::{Path, PathBuf};
+use tempfile::TempDir;
+
+/// The home that recorded sessions speak of; it is put in and out of their text.
+pub const RECORDED_HOME: &str = "/home/dev";
+
+/// A home folder with a `project` in it.
+#[derive(Debug)]
+pub struct Home {
+    _guard: TempDir,
+    path: PathBuf,
+    project: PathBuf,
+}
+
+impl Home {
+    /// An empty home.
+    ///
+    /// # Errors
+    ///
+    /// When the temporary folder cannot be made.
+    pub fn new() -> anyhow::Result<Self> {
+        let guard = TempDir::with_prefix("epitome-agent-")?;
+        // Agents ask for their working folder and get it without links: use the same name.
+        let path = fs::canonicalize(guard.path())?.join("home");
+        let project = path.join("project");
+        fs::create_dir_all(&project)?;
+        Ok(Self { _guard: guard, path, project })
+    }
+
+    /// The home folder.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The project's folder, where the agent works.
+    pub fn project(&self) -> &Path {
+        &self.project
+    }
+
+    /// Writes a file below the home, with its folders.
+    ///
+    /// # Errors
+    ///
+    /// When the disk refuses.
+    pub fn write(&self, relative: impl AsRef<Path>, content: &[u8]) -> anyhow::Result<PathBuf> {
+        let path = self.path.join(relative);
+        let folder = path.parent().context("a file has a folder")?;
+        fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;
+        fs::write(&path, content).with_context(|| path.display().to_string())?;
+        Ok(path)
+    }
+
+    /// A recorded session's text, as it would have been recorded here.
+    pub fn localise(&self, text: &str) -> String {
+        text.replace(RECORDED_HOME, &self.path_text())
+            .replace(&dashed(RECORDED_HOME), &dashed(&self.path_text()))
+    }
+
+    /// A session's text without this machine's paths.
+    pub fn scrub(&self, text: &str) -> String {
+        text.replace(&self.path_text(), RECORDED_HOME)
+            .replace(&dashed(&self.path_text()), &dashed(RECORDED_HOME))
+    }
+
+    fn path_text(&self) -> String {
+        self.path.display().to_string()
+    }
+}
+
+/// A path as Claude Code names its folders: everything but letters and digits is a dash.
+pub(crate) fn dashed(path: &str) -> String {
+    path.chars().map(|c| if c.is_ascii_alphanumeric() { c } else { '-' }).collect()
+}
+
+/// The files below `folder` that end in `.jsonl`, `depth` folders down, oldest first.
+pub(crate) fn sessions_below(folder: &Path, depth: usize) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    let entries = fs::read_dir(folder).into_iter().flatten().filter_map(Result::ok);
+    for path in entries.map(|entry| entry.path()) {
+        if depth > 0 && path.is_dir() {
+            found.extend(sessions_below(&path, depth - 1));
+        } else if depth == 0 && path.extension().is_some_and(|extension| extension == "jsonl") {
+            found.push(path);
+        }
+    }
+    found.sort_by_key(|path| fs::metadata(path).and_then(|meta| meta.modified()).ok());
+    found
+}

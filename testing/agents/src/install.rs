@@ -1,0 +1,103 @@
+//! The agents themselves, from the npm registry this machine is set up with.
+//!
+//! They lie in `$EPITOME_AGENTS`, or in `.cache/agents` of the workspace; each package has a folder
+//! of its own, and a mark that is written last, so that an interrupted installation is done again.
+
+use anyhow::{Context, bail};
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// pi is made for this node; whatever the machine has is only used to run `npm`.
+const NODE: &str = "node@22.23.3";
+const PI: &str = "@earendil-works/pi-coding-agent@1.5.2";
+/// pi loads it when it reads an image.
+const PI_IMAGES: &str = "@silvia-odwyer/photon-node@0.3.4";
+const CLAUDE: &str = "@anthropic-ai/claude-code@2.1.329";
+
+const MARK: &str = ".ok";
+
+/// The folder the agents are installed in.
+pub fn cache() -> PathBuf {
+    let default = || Path::new(env!("CARGO_MANIFEST_DIR")).join("../../.cache/agents");
+    std::env::var_os("EPITOME_AGENTS").map_or_else(default, PathBuf::from)
+}
+
+/// A node 22 and pi's program for it.
+///
+/// # Errors
+///
+/// When `npm` is missing, or the registry is out of reach and pi is not installed yet.
+pub fn pi() -> anyhow::Result<(PathBuf, PathBuf)> {
+    let node = node()?;
+    let folder = once("pi", &|folder| {
+        // The bundle in the package is whole: its dependencies would be installed for nothing.
+        npm(folder, Some(&node), &["pack", "--silent", PI])?;
+        let archive = fs::read_dir(folder)?
+            .filter_map(Result::ok)
+            .map(|entry| entry.path())
+            .find(|path| path.extension().is_some_and(|extension| extension == "tgz"))
+            .context("`npm pack` left no archive")?;
+        checked(Command::new("tar").arg("xzf").arg(archive).current_dir(folder))?;
+        npm(folder, Some(&node), &["install", "--no-audit", "--no-fund", PI_IMAGES])
+    })?;
+    Ok((node, folder.join("package/dist/bundle/cli.js")))
+}
+
+/// Claude Code's program.
+///
+/// # Errors
+///
+/// When `npm` is missing, or the registry is out of reach and it is not installed yet.
+pub fn claude() -> anyhow::Result<PathBuf> {
+    let node = node()?;
+    let install =
+        |folder: &Path| npm(folder, Some(&node), &["install", "--no-audit", "--no-fund", CLAUDE]);
+    Ok(once("claude", &install)?.join("node_modules/.bin/claude"))
+}
+
+fn node() -> anyhow::Result<PathBuf> {
+    let install = |folder: &Path| npm(folder, None, &["install", "--no-audit", "--no-fund", NODE]);
+    Ok(once("node", &install)?.join("node_modules/node/bin/node"))
+}
+
+/// Runs `install` in an empty folder, unless it has already been run to its end.
+fn once(name: &str, install: &dyn Fn(&Path) -> anyhow::Result<()>) -> anyhow::Result<PathBuf> {
+    let cache = cache();
+    fs::create_dir_all(&cache).with_context(|| cache.display().to_string())?;
+    let cache = fs::canonicalize(cache)?;
+    let folder = cache.join(name);
+    // Tests of several processes may want the same agent; the lock goes with the open file.
+    let lock = File::create(cache.join(format!("{name}.lock")))?;
+    lock.lock()?;
+    if !folder.join(MARK).exists() {
+        if folder.exists() {
+            fs::remove_dir_all(&folder)?;
+        }
+        fs::create_dir_all(&folder)?;
+        fs::write(folder.join("package.json"), r#"{"private":true}"#)?;
+        install(&folder).with_context(|| format!("cannot install {name}"))?;
+        File::create(folder.join(MARK))?;
+    }
+    Ok(folder)
+}
+
+fn npm(folder: &Path, node: Option<&Path>, args: &[&str]) -> anyhow::Result<()> {
+    let mut npm = Command::new("npm");
+    npm.args(args).current_dir(folder);
+    if let Some(bin) = node.and_then(Path::parent) {
+        let old = std::env::var_os("PATH").unwrap_or_default();
+        let paths = std::iter::once(bin.to_path_buf()).chain(std::env::split_paths(&old));
+        npm.env("PATH", std::env::join_paths(paths)?);
+    }
+    checked(&mut npm)
+}
+
+fn checked(command: &mut Command) -> anyhow::Result<()> {
+    let program = command.get_program().to_string_lossy().into_owned();
+    let output = command.output().with_context(|| format!("cannot run {program}"))?;
+    if !output.status.success() {
+        bail!("{program}: {}\n{}", output.status, String::from_utf8_lossy(&output.stderr));
+    }
+    Ok(())
+}

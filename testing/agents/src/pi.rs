@@ -1,0 +1,110 @@
+//! pi: `dist/bundle/cli.js` of `@earendil-works/pi-coding-agent`, run by node.
+
+use crate::home::{Home, sessions_below};
+use crate::install;
+use crate::sandbox::{Driver, records};
+use crate::scenario::Action;
+use anyhow::Context;
+use model_server::ToolCall;
+use serde_json::json;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+const PROVIDER: &str = "scripted";
+const MODEL: &str = "scripted-1";
+const TOOLS: &str = "read,bash,edit,write,grep,find,ls";
+
+/// The wire pi speaks.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Api {
+    Anthropic,
+    Chat,
+}
+
+/// pi on one of its wires.
+#[derive(Debug)]
+pub(crate) struct Pi {
+    pub(crate) api: Api,
+}
+
+impl Driver for Pi {
+    fn prepare(&self, home: &Home, url: &str) -> anyhow::Result<()> {
+        let (api, base) = match self.api {
+            Api::Anthropic => ("anthropic-messages", url.to_owned()),
+            Api::Chat => ("openai-completions", format!("{url}/v1")),
+        };
+        let model = json!({
+            "id": MODEL, "name": MODEL, "reasoning": true, "input": ["text", "image"],
+            "contextWindow": 1_000_000, "maxTokens": 32_000,
+            "cost": { "input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0 },
+        });
+        let provider =
+            json!({ "baseUrl": base, "apiKey": "unused", "api": api, "models": [model] });
+        let models = json!({ "providers": { PROVIDER: provider } });
+        home.write(".pi/agent/models.json", models.to_string().as_bytes())?;
+        // Its own compaction and its retries would make requests that no script has a step for.
+        let settings = json!({ "compaction": { "enabled": false }, "retry": { "enabled": false } });
+        home.write(".pi/agent/settings.json", settings.to_string().as_bytes())?;
+        Ok(())
+    }
+
+    fn command(&self, resume: Option<&str>, prompt: &str) -> anyhow::Result<Command> {
+        let (node, cli) = install::pi()?;
+        let mut command = Command::new(node);
+        command.arg(cli).args(["-p", "--model"]).arg(format!("{PROVIDER}/{MODEL}"));
+        command.args(["--thinking", "medium", "--tools", TOOLS]);
+        if let Some(id) = resume {
+            command.args(["--session", id]);
+        }
+        command.arg(prompt);
+        Ok(command)
+    }
+
+    fn environment(&self, _url: &str) -> Vec<(&'static str, String)> {
+        ["PI_OFFLINE", "PI_SKIP_VERSION_CHECK"]
+            .map(|name| (name, "1".to_owned()))
+            .into_iter()
+            .chain([("PI_TELEMETRY", "0".to_owned())])
+            .collect()
+    }
+
+    fn sessions(&self, home: &Home) -> Vec<PathBuf> {
+        sessions_below(&home.path().join(".pi/agent/sessions"), 1)
+    }
+
+    fn session_id(&self, text: &str) -> anyhow::Result<String> {
+        records(text)
+            .find(|record| record["type"] == "session")
+            .and_then(|record| record["id"].as_str().map(str::to_owned))
+            .context("no header with a session id")
+    }
+
+    fn place(&self, home: &Home, id: &str) -> PathBuf {
+        let project = home.project().display().to_string();
+        let folder = format!("--{}--", project.trim_matches('/').replace('/', "-"));
+        // The time in the name is free; pi goes by the id in the header.
+        let name = format!("2026-01-01T00-00-00-000Z_{id}.jsonl");
+        [".pi/agent/sessions", &folder, &name].iter().collect()
+    }
+
+    fn call(&self, project: &Path, action: &Action) -> ToolCall {
+        let at = |path: &str| project.join(path);
+        let (name, input) = match action {
+            Action::Read { path } => ("read", json!({ "path": at(path) })),
+            Action::Write { path, content } => {
+                ("write", json!({ "path": at(path), "content": content }))
+            }
+            Action::Edit { path, old, new } => {
+                let edit = json!({ "oldText": old, "newText": new });
+                ("edit", json!({ "path": at(path), "edits": [edit] }))
+            }
+            Action::Shell { command, .. } => ("bash", json!({ "command": command })),
+            Action::Search { pattern, path } => {
+                ("grep", json!({ "pattern": pattern, "path": at(path) }))
+            }
+            // pi has no sub-agents; the question is answered by looking.
+            Action::Delegate { instead, .. } => ("bash", json!({ "command": instead })),
+        };
+        ToolCall { name: name.to_owned(), input }
+    }
+}

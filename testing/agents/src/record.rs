@@ -1,0 +1,114 @@
+//! Records a session by playing a scenario in a real agent.
+
+use crate::sandbox::{Agent, Placed, Sandbox};
+use crate::scenario::Scenario;
+use crate::{Finished, project};
+use anyhow::{Context, bail, ensure};
+use model_server::{Outcome, Script, Server};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// A session in the home it was recorded in.
+#[derive(Debug)]
+pub struct Recording {
+    /// The home, with the project as the session left it.
+    pub sandbox: Sandbox,
+    /// The session.
+    pub session: Placed,
+}
+
+/// A file of a recording without this machine's paths.
+#[derive(Debug)]
+pub struct Scrubbed {
+    /// Its name, or its path below the folder named like the session.
+    pub name: PathBuf,
+    /// Its text.
+    pub text: String,
+}
+
+/// Plays the whole scenario: one run of the agent for each of the user's turns.
+///
+/// # Errors
+///
+/// When the agent cannot run, a turn fails, a history is refused or a step is not played.
+pub fn record(agent: Agent) -> anyhow::Result<Recording> {
+    let scenario = Scenario::full(agent);
+    // The script holds paths of the home, and the home holds the server's address: the address
+    // comes first.
+    let server = Server::start(Script::default())?;
+    let sandbox = Sandbox::new(agent, &server.url())?;
+    project::write(sandbox.home(), scenario.scale)?;
+    server.play(scenario.script(&sandbox));
+    let mut session: Option<Placed> = None;
+    for turn in &scenario.turns {
+        let done = match &session {
+            None => sandbox.new_session(turn.prompt)?,
+            Some(session) => sandbox.resume(&session.id, turn.prompt)?,
+        };
+        accept(&done).with_context(|| format!("the turn “{}”", turn.prompt))?;
+        let latest = sandbox.latest()?;
+        if let Some(before) = session.filter(|before| before.path != latest.path) {
+            bail!("the agent left {} for {}", before.path.display(), latest.path.display());
+        }
+        session = Some(latest);
+    }
+    played_to_the_end(&server, &scenario)?;
+    Ok(Recording { sandbox, session: session.context("a scenario has turns")? })
+}
+
+fn accept(done: &Finished) -> anyhow::Result<()> {
+    ensure!(done.success(), "{:?}\n{}\n{}", done.status, done.stdout, done.stderr);
+    Ok(())
+}
+
+fn played_to_the_end(server: &Server, scenario: &Scenario) -> anyhow::Result<()> {
+    let mut last = None;
+    for exchange in server.exchanges() {
+        match exchange.outcome {
+            Outcome::Refused(why) => bail!("refused: {why}"),
+            Outcome::Played { track, step } if track.is_empty() => last = Some(step),
+            Outcome::Played { .. } | Outcome::Canned | Outcome::Other => {}
+        }
+    }
+    let steps: usize = scenario.turns.iter().map(|turn| turn.moves.len()).sum();
+    ensure!(last == steps.checked_sub(1), "of {steps} steps the last played is {last:?}");
+    Ok(())
+}
+
+impl Recording {
+    /// The session's file and those in the folder beside it (sub-agents), without this machine's
+    /// paths.
+    ///
+    /// # Errors
+    ///
+    /// When a file cannot be read.
+    pub fn scrubbed(&self) -> anyhow::Result<Vec<Scrubbed>> {
+        let file = &self.session.path;
+        let name = file.file_name().context("a session is a file")?;
+        let mut found = vec![Scrubbed { name: name.into(), text: self.text(file)? }];
+        let beside = file.with_extension("");
+        if beside.is_dir() {
+            self.collect(&beside, Path::new(""), &mut found)?;
+        }
+        Ok(found)
+    }
+
+    fn collect(&self, folder: &Path, below: &Path, to: &mut Vec<Scrubbed>) -> anyhow::Result<()> {
+        let mut entries: Vec<_> = fs::read_dir(folder)?.collect::<Result<_, _>>()?;
+        entries.sort_by_key(fs::DirEntry::file_name);
+        for entry in entries {
+            let (path, name) = (entry.path(), below.join(entry.file_name()));
+            if path.is_dir() {
+                self.collect(&path, &name, to)?;
+            } else {
+                to.push(Scrubbed { text: self.text(&path)?, name });
+            }
+        }
+        Ok(())
+    }
+
+    fn text(&self, path: &Path) -> anyhow::Result<String> {
+        let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
+        Ok(self.sandbox.home().scrub(&text))
+    }
+}
