@@ -1,1 +1,70 @@
-//! Not written yet.
+//! What agents store: one folder an agent, each with what it spells (`raw`), how it is read
+//! (`read`), how edits are written (`write`) and what its wire refuses (`laws`).
+//!
+//! A new format is a folder and a line in [`FORMATS`]. Agents' JSON keys and tool names are spelled
+//! here and nowhere else.
+//!
+//! # Absent
+//!
+//! No files and no folders: a reader gets a [`Source`]. No policy: what may go is decided in passes.
+
+mod arguments;
+pub mod claude;
+mod fault;
+pub mod json;
+mod lines;
+mod pairing;
+pub mod pi;
+mod place;
+mod tree;
+mod write;
+
+pub use fault::{Fault, Faults};
+pub use lines::{Line, lines};
+pub use write::Unwritable;
+
+use epitome_model::{Edit, Laws, Source, Splice, Transcript};
+
+/// How sessions of one agent are known, read, written and checked.
+pub struct Format {
+    /// The agent's name: `pi`, `claude`.
+    pub name: &'static str,
+    /// Whether a source that begins with these bytes is of this format.
+    pub sniff: fn(head: &[u8]) -> bool,
+    /// Reads a source. Readers never fail: what they cannot read is kept, and told to `faults`.
+    pub read: fn(source: &dyn Source, faults: &mut dyn Faults) -> Transcript,
+    /// The replacements of bytes that carry out `edits`, in order and apart from each other.
+    pub write: fn(&Transcript, &dyn Source, &[Edit]) -> Result<Vec<Splice>, Unwritable>,
+    /// What the agent and its wire refuse.
+    pub laws: &'static dyn Laws,
+    /// Whether thinking may be removed from answers of this model, edits before it being made.
+    pub thinking: fn(model: &str) -> ThinkingRule,
+}
+
+/// What may be done with the reasoning of a model in a stored session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ThinkingRule {
+    /// Whole blocks may go; those that stay are valid whatever is edited before them.
+    Free,
+    /// A block is valid only while everything before it is as it was when it was made: an edit
+    /// takes all blocks after it along.
+    Bound,
+}
+
+/// Every format, in the order in which they are tried.
+pub static FORMATS: &[Format] = &[pi::FORMAT, claude::FORMAT];
+
+/// The format of a source that begins with `head` (64 KiB are enough).
+///
+/// ```
+/// let head = br#"{"type":"session","version":3,"id":"s","cwd":"/p"}"#;
+/// assert_eq!(epitome_formats::sniff(head).map(|format| format.name), Some("pi"));
+/// ```
+pub fn sniff(head: &[u8]) -> Option<&'static Format> {
+    FORMATS.iter().find(|format| (format.sniff)(head))
+}
+
+/// The format of an agent.
+pub fn named(name: &str) -> Option<&'static Format> {
+    FORMATS.iter().find(|format| format.name == name)
+}

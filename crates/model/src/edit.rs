@@ -19,6 +19,15 @@ pub enum At {
         /// Index into `Call::fields`.
         field: usize,
     },
+    /// A part of a result.
+    Part {
+        /// Index into `Transcript::items`.
+        item: usize,
+        /// Index into `Entry::blocks`.
+        block: usize,
+        /// Index into `Output::parts`.
+        part: usize,
+    },
     /// A copy that no model sees.
     Copy {
         /// Index into `Transcript::items`.
@@ -32,7 +41,10 @@ impl At {
     /// The item that it acts on.
     pub fn item(self) -> usize {
         match self {
-            At::Block { item, .. } | At::Field { item, .. } | At::Copy { item, .. } => item,
+            At::Block { item, .. }
+            | At::Field { item, .. }
+            | At::Part { item, .. }
+            | At::Copy { item, .. } => item,
         }
     }
 }
@@ -56,4 +68,13 @@ pub struct Edit {
     pub change: Change,
     /// The name of the pass.
     pub pass: &'static str,
+}
+
+/// A range of a source and the bytes that take its place.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Splice {
+    /// What goes.
+    pub span: crate::Span,
+    /// What stands there instead.
+    pub with: Box<[u8]>,
 }

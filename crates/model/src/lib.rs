@@ -19,7 +19,7 @@ mod unit;
 
 pub use amount::{Bytes, Lines, Tokens, Turns};
 pub use count::{BLOCK_FRAME, Counter, IMAGE, Weight, Weights, block_tokens, weigh};
-pub use edit::{At, Change, Edit};
+pub use edit::{At, Change, Edit, Splice};
 pub use law::{Breach, Law, Laws};
 pub use source::{Source, Span, Text, decode, encode};
 pub use stub::{Note, Ref, Stub, counted, excerpt, is_left_by_recipe, line_count, short};

@@ -190,6 +190,9 @@ pub struct Thinking {
     pub text: Option<Text>,
     /// The whole block as it stands, signature included.
     pub whole: Span,
+    /// Whether the wire takes the response without it: OpenAI's Responses refuses a call whose
+    /// reasoning item is gone.
+    pub removable: bool,
 }
 
 /// A call of a tool.

@@ -1,1 +1,40 @@
-//! Not written yet.
+//! What may go: passes look at a [`View`] of a transcript and plan edits, a [`Recipe`] orders and
+//! tunes them, and a [`Compaction`] is what they come to.
+//!
+//! Passes are pure: they propose and do not act. A new pass is one file here and one variant of
+//! [`PassSettings`].
+//!
+//! # Absent
+//!
+//! No format and no wire: an agent's names end at its reader, and what its wire refuses is said by
+//! its laws. No files, no clock, no model.
+
+mod arguments;
+mod compaction;
+mod copies;
+mod evidence;
+mod images;
+mod keep;
+mod recipe;
+mod repeats;
+mod results;
+mod stale;
+mod thinking;
+mod view;
+
+pub use compaction::{Compaction, Options, Planned, compact};
+pub use evidence::is_error_line;
+pub use keep::{Keep, KeepRule, Kept};
+pub use recipe::{BUILT_IN, PassSettings, Recipe, RecipeError, ThinkingMode, Trigger, built_in};
+pub use view::View;
+
+use epitome_model::Edit;
+
+/// Plans edits. Pure: the same view gives the same edits.
+pub trait Pass {
+    /// Its name in recipes and reports.
+    fn name(&self) -> &'static str;
+
+    /// The edits it proposes, oldest first.
+    fn plan(&self, view: &View<'_>) -> Vec<Edit>;
+}

@@ -1,0 +1,34 @@
+//! Claude Code: JSON lines, records linked by `uuid` and `parentUuid`.
+//!
+//! What the records mean, and how that was found, is in `docs/formats/claude.md`.
+
+mod laws;
+mod raw;
+mod read;
+mod tools;
+
+use crate::write::{self, Shapes};
+use crate::{Format, ThinkingRule};
+
+/// Claude Code's sessions.
+pub const FORMAT: Format = Format {
+    name: "claude",
+    sniff: read::sniff,
+    read: read::read,
+    write: |transcript, source, edits| write::splices(transcript, source, edits, &SHAPES),
+    laws: &laws::ClaudeLaws,
+    thinking,
+};
+
+const SHAPES: Shapes = Shapes { output: write::literal, block: write::text_block };
+
+/// Models whose reasoning is bound to everything before it: Anthropic's documentation of preserved
+/// thinking names them.
+fn thinking(model: &str) -> ThinkingRule {
+    const BOUND: [&str; 3] = ["claude-fable-5", "claude-sonnet-5-5", "claude-haiku-5-5"];
+    if BOUND.iter().any(|name| model.starts_with(name)) {
+        ThinkingRule::Bound
+    } else {
+        ThinkingRule::Free
+    }
+}

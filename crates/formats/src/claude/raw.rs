@@ -1,0 +1,223 @@
+//! What Claude Code spells: the members of a record, as ranges of its line.
+
+use std::ops::Range;
+
+use crate::json::{Cursor, Kind, Malformed};
+
+type Found = Option<Range<usize>>;
+
+/// A record.
+#[derive(Debug, Default)]
+pub struct Record {
+    pub kind: Found,
+    pub subtype: Found,
+    pub uuid: Found,
+    pub parent: Found,
+    pub timestamp: Found,
+    pub session: Found,
+    pub cwd: Found,
+    pub version: Found,
+    pub sidechain: bool,
+    pub meta: bool,
+    pub summary: bool,
+    pub title: Found,
+    pub message: Option<Message>,
+    pub tool_use_result: Found,
+    pub data: Found,
+    pub api_copy: Found,
+    pub rendered: Found,
+    pub preserved: Vec<Range<usize>>,
+    pub anchor: Found,
+}
+
+/// A `message`.
+#[derive(Debug, Default)]
+pub struct Message {
+    pub id: Found,
+    pub model: Found,
+    pub usage: Option<Usage>,
+    pub content: Found,
+    pub blocks: Vec<Block>,
+}
+
+/// A `usage`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Usage {
+    pub input: u64,
+    pub output: u64,
+}
+
+/// An element of a `content`.
+#[derive(Clone, Debug, Default)]
+pub struct Block {
+    pub whole: Range<usize>,
+    pub kind: Found,
+    pub text: Found,
+    pub thinking: Found,
+    pub id: Found,
+    pub name: Found,
+    pub input: Found,
+    pub tool_use_id: Found,
+    pub content: Found,
+    pub parts: Vec<Block>,
+    pub is_error: bool,
+    pub media: Found,
+    pub data: Found,
+}
+
+/// Finds the members of a record.
+pub fn record(line: &[u8]) -> Result<Record, Malformed> {
+    let mut record = Record::default();
+    let mut cursor = Cursor::new(line);
+    cursor.object(|value, key| {
+        match key {
+            b"type" => record.kind = Some(value.skip()?),
+            b"subtype" => record.subtype = Some(value.skip()?),
+            b"uuid" => record.uuid = string(value)?,
+            b"parentUuid" => record.parent = string(value)?,
+            b"timestamp" => record.timestamp = string(value)?,
+            b"sessionId" => record.session = string(value)?,
+            b"cwd" => record.cwd = string(value)?,
+            b"version" => record.version = string(value)?,
+            b"isSidechain" => record.sidechain = truth(value, line)?,
+            b"isMeta" => record.meta = truth(value, line)?,
+            b"isCompactSummary" => record.summary = truth(value, line)?,
+            b"summary" | b"customTitle" | b"aiTitle" => record.title = string(value)?,
+            b"message" if value.kind() == Kind::Object => {
+                let start = value.offset();
+                record.message = Some(message(value, line)?);
+                record.api_copy.get_or_insert(start..value.offset());
+            }
+            b"toolUseResult" => record.tool_use_result = Some(value.skip()?),
+            b"data" => record.data = Some(value.skip()?),
+            b"shape" | b"params" => record.api_copy = Some(value.skip()?),
+            b"rendered" => record.rendered = Some(value.skip()?),
+            b"compactMetadata" => compact_metadata(value, &mut record)?,
+            _ => {
+                value.skip()?;
+            }
+        }
+        Ok(())
+    })?;
+    cursor.end()?;
+    Ok(record)
+}
+
+fn compact_metadata(value: &mut Cursor<'_>, record: &mut Record) -> Result<(), Malformed> {
+    value.object(|value, key| {
+        if key != b"preservedMessages" {
+            value.skip()?;
+            return Ok(());
+        }
+        value.object(|value, key| {
+            match key {
+                b"anchorUuid" => record.anchor = string(value)?,
+                b"uuids" => {
+                    value.array(|uuid| {
+                        record.preserved.extend(string(uuid)?);
+                        Ok(())
+                    })?;
+                }
+                _ => {
+                    value.skip()?;
+                }
+            }
+            Ok(())
+        })?;
+        Ok(())
+    })?;
+    Ok(())
+}
+
+fn message(value: &mut Cursor<'_>, line: &[u8]) -> Result<Message, Malformed> {
+    let mut message = Message::default();
+    value.object(|value, key| {
+        match key {
+            b"id" => message.id = string(value)?,
+            b"model" => message.model = string(value)?,
+            b"usage" => message.usage = Some(usage(value, line)?),
+            b"content" => {
+                let whole = blocks(value, line, &mut message.blocks)?;
+                message.content = Some(whole);
+            }
+            _ => {
+                value.skip()?;
+            }
+        }
+        Ok(())
+    })?;
+    Ok(message)
+}
+
+fn usage(value: &mut Cursor<'_>, line: &[u8]) -> Result<Usage, Malformed> {
+    let mut usage = Usage::default();
+    value.object(|value, key| {
+        let place = value.skip()?;
+        let amount = || crate::json::integer(line, &place).unwrap_or(0);
+        match key {
+            b"input_tokens" | b"cache_creation_input_tokens" | b"cache_read_input_tokens" => {
+                usage.input += amount();
+            }
+            b"output_tokens" => usage.output = amount(),
+            _ => {}
+        }
+        Ok(())
+    })?;
+    Ok(usage)
+}
+
+fn blocks(
+    value: &mut Cursor<'_>,
+    line: &[u8],
+    into: &mut Vec<Block>,
+) -> Result<Range<usize>, Malformed> {
+    value.array(|element| {
+        into.push(block(element, line)?);
+        Ok(())
+    })
+}
+
+fn block(value: &mut Cursor<'_>, line: &[u8]) -> Result<Block, Malformed> {
+    let mut block = Block::default();
+    block.whole = value.object(|value, key| {
+        match key {
+            b"type" => block.kind = Some(value.skip()?),
+            b"text" => block.text = string(value)?,
+            b"thinking" => block.thinking = string(value)?,
+            b"id" => block.id = string(value)?,
+            b"name" => block.name = string(value)?,
+            b"input" => block.input = Some(value.skip()?),
+            b"tool_use_id" => block.tool_use_id = string(value)?,
+            b"content" => block.content = Some(blocks(value, line, &mut block.parts)?),
+            b"is_error" => block.is_error = truth(value, line)?,
+            b"source" => {
+                value.object(|value, key| {
+                    match key {
+                        b"media_type" => block.media = string(value)?,
+                        b"data" => block.data = string(value)?,
+                        _ => {
+                            value.skip()?;
+                        }
+                    }
+                    Ok(())
+                })?;
+            }
+            _ => {
+                value.skip()?;
+            }
+        }
+        Ok(())
+    })?;
+    Ok(block)
+}
+
+fn string(value: &mut Cursor<'_>) -> Result<Found, Malformed> {
+    let is_string = value.kind() == Kind::String;
+    let place = value.skip()?;
+    Ok(is_string.then_some(place))
+}
+
+fn truth(value: &mut Cursor<'_>, line: &[u8]) -> Result<bool, Malformed> {
+    let place = value.skip()?;
+    Ok(&line[place] == b"true")
+}

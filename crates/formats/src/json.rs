@@ -1,0 +1,463 @@
+//! A cursor over JSON text that finds where values stand and builds nothing.
+//!
+//! It accepts what RFC 8259 accepts, to any depth without recursion, and reads bytes rather than
+//! text: a record with a byte that is not UTF-8 is still a record. Property tests hold it against
+//! `serde_json`.
+
+use std::ops::Range;
+
+use memchr::memchr2;
+
+/// Where JSON text goes wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Malformed {
+    /// Offset of the byte that cannot stand there.
+    pub offset: usize,
+    /// What is wrong with it.
+    pub what: &'static str,
+}
+
+/// A position in JSON text.
+#[derive(Clone, Debug)]
+pub struct Cursor<'a> {
+    bytes: &'a [u8],
+    pos: usize,
+}
+
+/// What a value is, by its first byte.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// `{`
+    Object,
+    /// `[`
+    Array,
+    /// `"`
+    String,
+    /// Anything else: a number, `true`, `false`, `null`, or no value at all.
+    Other,
+}
+
+impl<'a> Cursor<'a> {
+    /// At the beginning of `bytes`.
+    pub fn new(bytes: &'a [u8]) -> Cursor<'a> {
+        Cursor { bytes, pos: 0 }
+    }
+
+    /// At the beginning of a value that is known to stand at `range`.
+    pub fn at(bytes: &'a [u8], range: &Range<usize>) -> Cursor<'a> {
+        Cursor { bytes: &bytes[..range.end], pos: range.start }
+    }
+
+    /// What the next value is.
+    pub fn kind(&mut self) -> Kind {
+        self.space();
+        match self.bytes.get(self.pos) {
+            Some(b'{') => Kind::Object,
+            Some(b'[') => Kind::Array,
+            Some(b'"') => Kind::String,
+            Some(_) | None => Kind::Other,
+        }
+    }
+
+    /// Goes past the next value and says where it stands.
+    pub fn skip(&mut self) -> Result<Range<usize>, Malformed> {
+        self.space();
+        let start = self.pos;
+        match self.bytes.get(self.pos) {
+            Some(b'"') => self.string()?,
+            Some(b'{' | b'[') => self.container()?,
+            Some(_) | None => self.scalar()?,
+        }
+        Ok(start..self.pos)
+    }
+
+    /// Calls `member` for each member of the next object with its key, quotes left out and escapes
+    /// as they stand. `member` must go past the value.
+    ///
+    /// A value that is no object is gone past, and `member` is not called.
+    pub fn object<F>(&mut self, mut member: F) -> Result<Range<usize>, Malformed>
+    where
+        F: FnMut(&mut Cursor<'a>, &'a [u8]) -> Result<(), Malformed>,
+    {
+        if self.kind() != Kind::Object {
+            return self.skip();
+        }
+        let start = self.pos;
+        self.pos += 1;
+        self.space();
+        if self.take(b'}') {
+            return Ok(start..self.pos);
+        }
+        loop {
+            let key = self.key()?;
+            member(self, key)?;
+            self.space();
+            if self.take(b'}') {
+                return Ok(start..self.pos);
+            }
+            self.expect(b',', "expected a comma or the end of the object")?;
+        }
+    }
+
+    /// Calls `element` for each element of the next array. `element` must go past the value.
+    ///
+    /// A value that is no array is gone past, and `element` is not called.
+    pub fn array<F>(&mut self, mut element: F) -> Result<Range<usize>, Malformed>
+    where
+        F: FnMut(&mut Cursor<'a>) -> Result<(), Malformed>,
+    {
+        if self.kind() != Kind::Array {
+            return self.skip();
+        }
+        let start = self.pos;
+        self.pos += 1;
+        self.space();
+        if self.take(b']') {
+            return Ok(start..self.pos);
+        }
+        loop {
+            element(self)?;
+            self.space();
+            if self.take(b']') {
+                return Ok(start..self.pos);
+            }
+            self.expect(b',', "expected a comma or the end of the array")?;
+        }
+    }
+
+    /// Checks that nothing but white space is left.
+    pub fn end(&mut self) -> Result<(), Malformed> {
+        self.space();
+        if self.pos == self.bytes.len() { Ok(()) } else { Err(self.bad("text after the value")) }
+    }
+
+    /// The offset of the next byte.
+    pub fn offset(&self) -> usize {
+        self.pos
+    }
+
+    fn bad(&self, what: &'static str) -> Malformed {
+        Malformed { offset: self.pos, what }
+    }
+
+    fn space(&mut self) {
+        while matches!(self.bytes.get(self.pos), Some(b' ' | b'\t' | b'\n' | b'\r')) {
+            self.pos += 1;
+        }
+    }
+
+    fn take(&mut self, byte: u8) -> bool {
+        let found = self.bytes.get(self.pos) == Some(&byte);
+        self.pos += usize::from(found);
+        found
+    }
+
+    fn expect(&mut self, byte: u8, what: &'static str) -> Result<(), Malformed> {
+        if self.take(byte) { Ok(()) } else { Err(self.bad(what)) }
+    }
+
+    /// A key and the colon after it.
+    fn key(&mut self) -> Result<&'a [u8], Malformed> {
+        self.space();
+        if self.bytes.get(self.pos) != Some(&b'"') {
+            return Err(self.bad("expected a key"));
+        }
+        let start = self.pos + 1;
+        self.string()?;
+        let key = &self.bytes[start..self.pos - 1];
+        self.space();
+        self.expect(b':', "expected a colon")?;
+        Ok(key)
+    }
+
+    fn string(&mut self) -> Result<(), Malformed> {
+        self.pos += 1;
+        loop {
+            let rest = &self.bytes[self.pos..];
+            let Some(run) = memchr2(b'"', b'\\', rest) else {
+                self.pos = self.bytes.len();
+                return Err(self.bad("the text ends inside a string"));
+            };
+            if let Some(at) = control(&rest[..run]) {
+                self.pos += at;
+                return Err(self.bad("a control character in a string"));
+            }
+            self.pos += run + 1;
+            if rest[run] == b'"' {
+                return Ok(());
+            }
+            self.escape()?;
+        }
+    }
+
+    fn escape(&mut self) -> Result<(), Malformed> {
+        match self.bytes.get(self.pos) {
+            Some(b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't') => {
+                self.pos += 1;
+                Ok(())
+            }
+            Some(b'u') => match self.bytes.get(self.pos + 1..self.pos + 5) {
+                Some(hex) if hex.iter().all(u8::is_ascii_hexdigit) => {
+                    self.pos += 5;
+                    Ok(())
+                }
+                Some(_) | None => Err(self.bad("an escape that is not four hexadecimal digits")),
+            },
+            Some(_) | None => Err(self.bad("an unknown escape")),
+        }
+    }
+
+    /// Objects and arrays, with the open ones on a stack of our own: depth costs heap, not stack.
+    fn container(&mut self) -> Result<(), Malformed> {
+        let mut open: Vec<u8> = Vec::new();
+        loop {
+            self.space();
+            let closed_empty = match self.bytes.get(self.pos) {
+                Some(b'{') => {
+                    self.pos += 1;
+                    self.space();
+                    let empty = self.take(b'}');
+                    if !empty {
+                        open.push(b'}');
+                        self.key()?;
+                    }
+                    empty
+                }
+                Some(b'[') => {
+                    self.pos += 1;
+                    self.space();
+                    let empty = self.take(b']');
+                    if !empty {
+                        open.push(b']');
+                    }
+                    empty
+                }
+                Some(b'"') => {
+                    self.string()?;
+                    true
+                }
+                Some(_) | None => {
+                    self.scalar()?;
+                    true
+                }
+            };
+            if closed_empty && self.close(&mut open)? {
+                return Ok(());
+            }
+        }
+    }
+
+    /// After a value: closes what ends here, and says whether that was the outermost.
+    fn close(&mut self, open: &mut Vec<u8>) -> Result<bool, Malformed> {
+        loop {
+            let Some(&closer) = open.last() else { return Ok(true) };
+            self.space();
+            if self.take(closer) {
+                open.pop();
+                continue;
+            }
+            self.expect(b',', "expected a comma or the end of the value")?;
+            if closer == b'}' {
+                self.key()?;
+            }
+            return Ok(false);
+        }
+    }
+
+    fn scalar(&mut self) -> Result<(), Malformed> {
+        for word in [&b"true"[..], b"false", b"null"] {
+            if self.bytes[self.pos..].starts_with(word) {
+                self.pos += word.len();
+                return Ok(());
+            }
+        }
+        self.number()
+    }
+
+    fn number(&mut self) -> Result<(), Malformed> {
+        self.take(b'-');
+        if !self.take(b'0') {
+            self.digits("expected a value")?;
+        }
+        if self.take(b'.') {
+            self.digits("expected a digit after the point")?;
+        }
+        if self.take(b'e') || self.take(b'E') {
+            if !self.take(b'+') {
+                self.take(b'-');
+            }
+            self.digits("expected a digit of the exponent")?;
+        }
+        Ok(())
+    }
+
+    fn digits(&mut self, what: &'static str) -> Result<(), Malformed> {
+        let start = self.pos;
+        while matches!(self.bytes.get(self.pos), Some(b'0'..=b'9')) {
+            self.pos += 1;
+        }
+        if self.pos > start { Ok(()) } else { Err(self.bad(what)) }
+    }
+}
+
+/// The place of the first control character.
+fn control(run: &[u8]) -> Option<usize> {
+    // The whole run at once, which the compiler turns into vector code; the place only if it is bad.
+    let bad = run.iter().fold(false, |bad, &byte| bad | (byte < 0x20));
+    if bad { run.iter().position(|&byte| byte < 0x20) } else { None }
+}
+
+/// Whether `bytes` are one JSON value.
+pub fn check(bytes: &[u8]) -> Result<(), Malformed> {
+    let mut cursor = Cursor::new(bytes);
+    cursor.skip()?;
+    cursor.end()
+}
+
+/// The integer at `range`, if it is one.
+pub fn integer(bytes: &[u8], range: &Range<usize>) -> Option<u64> {
+    std::str::from_utf8(&bytes[range.clone()]).ok()?.parse().ok()
+}
+
+/// The ranges to take out of the container at `whole` so that the children in `drop` are gone and
+/// what stays is still one value. Children are ranges in order; a member's begins at its key.
+pub fn without(whole: &Range<usize>, children: &[Range<usize>], drop: &[bool]) -> Vec<Range<usize>> {
+    let mut cuts = Vec::new();
+    let mut last_kept: Option<usize> = None;
+    let mut idx = 0;
+    while idx < children.len() {
+        if !drop[idx] {
+            last_kept = Some(idx);
+            idx += 1;
+            continue;
+        }
+        let next_kept = (idx..children.len()).find(|&later| !drop[later]);
+        cuts.push(match (next_kept, last_kept) {
+            (Some(next), _) => children[idx].start..children[next].start,
+            (None, Some(last)) => children[last].end..children[children.len() - 1].end,
+            (None, None) => whole.start + 1..whole.end - 1,
+        });
+        idx = next_kept.unwrap_or(children.len());
+    }
+    cuts
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::Value;
+
+    use super::*;
+
+    #[test]
+    fn it_accepts_and_refuses_what_serde_json_does() {
+        let texts = [
+            "", " ", "{}", "[]", "{", "[1,]", "[1 2]", r#"{"a":1,}"#, r#"{"a" 1}"#, r#"{a:1}"#,
+            "tru", "true", "truex", "nul", "01", "-", "-1.5e+3", "1.", ".5", "1e", r#""\x""#,
+            r#""\u12g4""#, r#""\ud800""#, "\"tab\there\"", r#""open"#, "[[[[[[]]]]]]", "1 2",
+            r#"{"a":{"b":[1,"x",{"c":null}]},"d":false}"#, "{}}", r#"[{"a":[]},[],{}]"#,
+            r#"{"":""}"#, "\u{feff}{}", "[\"\u{7f}\"]", "\u{0}",
+        ];
+        for text in texts {
+            let theirs = serde_json::from_str::<&serde_json::value::RawValue>(text).is_ok();
+            assert_eq!(check(text.as_bytes()).is_ok(), theirs, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn depth_does_not_matter() {
+        let deep = [vec![b'['; 1_000_000], vec![b']'; 1_000_000]].concat();
+        assert_eq!(check(&deep), Ok(()));
+        assert!(check(&deep[1..]).is_err());
+    }
+
+    #[test]
+    fn children_are_cut_out_with_their_commas() {
+        let cases: &[(&str, &[usize], &str)] = &[
+            ("[1, 2, 3]", &[0], "[2, 3]"),
+            ("[1, 2, 3]", &[1], "[1, 3]"),
+            ("[1, 2, 3]", &[2], "[1, 2]"),
+            ("[1, 2, 3]", &[1, 2], "[1]"),
+            ("[1, 2, 3]", &[0, 2], "[2]"),
+            ("[ 1 , 2 ]", &[0, 1], "[]"),
+            ("[1]", &[], "[1]"),
+        ];
+        for (text, dropped, expect) in cases {
+            let mut children = Vec::new();
+            let whole = Cursor::new(text.as_bytes())
+                .array(|element| {
+                    children.push(element.skip()?);
+                    Ok(())
+                })
+                .expect("the cases are JSON");
+            let drop: Vec<bool> = (0..children.len()).map(|idx| dropped.contains(&idx)).collect();
+            let mut left = (*text).to_owned();
+            for cut in without(&whole, &children, &drop).into_iter().rev() {
+                left.replace_range(cut, "");
+            }
+            assert_eq!(left, *expect, "{text} without {dropped:?}");
+        }
+    }
+
+    fn value() -> impl Strategy<Value = Value> {
+        let leaf = prop_oneof![
+            Just(Value::Null),
+            any::<bool>().prop_map(Value::from),
+            any::<i64>().prop_map(Value::from),
+            any::<i32>().prop_map(|n| Value::from(f64::from(n) / 4.0)),
+            any::<String>().prop_map(Value::from),
+        ];
+        leaf.prop_recursive(5, 40, 6, |inner| {
+            prop_oneof![
+                proptest::collection::vec(inner.clone(), 0..6).prop_map(Value::from),
+                proptest::collection::vec((any::<String>(), inner), 0..6)
+                    .prop_map(|members| Value::Object(members.into_iter().collect())),
+            ]
+        })
+    }
+
+    proptest! {
+        /// Damaged JSON is accepted exactly when serde_json accepts it.
+        #[test]
+        fn damage_is_seen(value in value(), at: prop::sample::Index, byte: u8) {
+            let mut text = serde_json::to_vec(&value).expect("a value serialises");
+            let at = at.index(text.len());
+            text[at] = byte;
+            if let Ok(text) = std::str::from_utf8(&text) {
+                let theirs = serde_json::from_str::<&serde_json::value::RawValue>(text).is_ok();
+                prop_assert_eq!(check(text.as_bytes()).is_ok(), theirs, "{:?}", text);
+            }
+        }
+
+        /// Any bytes are looked at without failing.
+        #[test]
+        fn any_bytes_are_looked_at(bytes: Vec<u8>) {
+            let _ = check(&bytes);
+        }
+
+        /// Members and elements are found where serde_json finds them.
+        #[test]
+        fn children_are_found(value in value()) {
+            let text = serde_json::to_string_pretty(&value).expect("a value serialises");
+            let mut found = Vec::new();
+            let mut cursor = Cursor::new(text.as_bytes());
+            let all = match &value {
+                Value::Array(elements) => {
+                    cursor.array(|element| { found.push(element.skip()?); Ok(()) })
+                        .expect("it is JSON");
+                    elements.clone()
+                }
+                Value::Object(members) => {
+                    cursor.object(|member, _| { found.push(member.skip()?); Ok(()) })
+                        .expect("it is JSON");
+                    members.values().cloned().collect()
+                }
+                _ => Vec::new(),
+            };
+            let read: Vec<Value> = found.into_iter()
+                .map(|range| serde_json::from_str(&text[range]).expect("it is a value"))
+                .collect();
+            prop_assert_eq!(read, all);
+        }
+    }
+}

@@ -1,0 +1,33 @@
+//! pi: JSON lines, entries of a tree below a header.
+//!
+//! What the records mean, and how that was found, is in `docs/formats/pi.md`.
+
+mod laws;
+mod raw;
+mod read;
+mod tools;
+
+use crate::write::{self, Shapes};
+use crate::{Format, ThinkingRule};
+
+/// pi's sessions, versions 1 to 3.
+pub const FORMAT: Format = Format {
+    name: "pi",
+    sniff: read::sniff,
+    read: read::read,
+    write: |transcript, source, edits| write::splices(transcript, source, edits, &SHAPES),
+    laws: &laws::PiLaws,
+    thinking,
+};
+
+const SHAPES: Shapes = Shapes { output: text_blocks, block: write::text_block };
+
+/// pi calls array methods on the content of a result: a string there ends the session.
+fn text_blocks(text: &str) -> String {
+    format!("[{}]", write::text_block(text))
+}
+
+/// pi speaks to every provider; of these, Anthropic's newest models bind their reasoning.
+fn thinking(model: &str) -> ThinkingRule {
+    (crate::claude::FORMAT.thinking)(model)
+}

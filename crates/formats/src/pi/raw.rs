@@ -1,0 +1,184 @@
+//! What pi spells: the members of an entry, as ranges of its line.
+
+use std::ops::Range;
+
+use crate::json::{Cursor, Kind, Malformed};
+
+type Found = Option<Range<usize>>;
+
+/// An entry, or the header.
+#[derive(Debug, Default)]
+pub struct Record {
+    pub kind: Found,
+    pub id: Found,
+    pub parent: Found,
+    pub timestamp: Found,
+    pub version: Found,
+    pub cwd: Found,
+    pub name: Found,
+    pub summary: Found,
+    pub first_kept_id: Found,
+    pub first_kept_index: Option<u64>,
+    pub from: Found,
+    pub target: Found,
+    pub message: Option<Message>,
+    /// `content` of a `custom_message`, or of the `replacement` of a `context_edit`.
+    pub content: Found,
+    pub blocks: Vec<Block>,
+    pub details: Found,
+}
+
+/// A `message`.
+#[derive(Debug, Default)]
+pub struct Message {
+    pub role: Found,
+    pub model: Found,
+    pub content: Found,
+    pub blocks: Vec<Block>,
+    pub tool_call: Found,
+    pub tool_name: Found,
+    pub is_error: bool,
+    pub details: Found,
+    pub command: Found,
+    pub output: Found,
+    pub sections: Found,
+    pub usage: Option<(u64, u64)>,
+}
+
+/// An element of a `content`.
+#[derive(Clone, Debug, Default)]
+pub struct Block {
+    pub whole: Range<usize>,
+    pub kind: Found,
+    pub text: Found,
+    pub thinking: Found,
+    pub signature: Found,
+    pub id: Found,
+    pub name: Found,
+    pub arguments: Found,
+    pub data: Found,
+    pub media: Found,
+}
+
+/// Finds the members of an entry.
+pub fn record(line: &[u8]) -> Result<Record, Malformed> {
+    let mut record = Record::default();
+    let mut cursor = Cursor::new(line);
+    cursor.object(|value, key| {
+        match key {
+            b"type" => record.kind = string(value)?,
+            b"id" => record.id = string(value)?,
+            b"parentId" => record.parent = string(value)?,
+            b"timestamp" => record.timestamp = string(value)?,
+            b"version" => record.version = Some(value.skip()?),
+            b"cwd" => record.cwd = string(value)?,
+            b"name" => record.name = string(value)?,
+            b"summary" => record.summary = string(value)?,
+            b"firstKeptEntryId" => record.first_kept_id = string(value)?,
+            b"firstKeptEntryIndex" => {
+                let place = value.skip()?;
+                record.first_kept_index = crate::json::integer(line, &place);
+            }
+            b"fromId" => record.from = string(value)?,
+            b"targetId" => record.target = string(value)?,
+            b"details" => record.details = Some(value.skip()?),
+            b"content" => record.content = Some(blocks(value, &mut record.blocks)?),
+            b"replacement" => {
+                value.object(|value, key| {
+                    if key == b"content" {
+                        record.content = Some(blocks(value, &mut record.blocks)?);
+                    } else {
+                        value.skip()?;
+                    }
+                    Ok(())
+                })?;
+            }
+            b"message" if value.kind() == Kind::Object => {
+                record.message = Some(message(value, line)?);
+            }
+            _ => {
+                value.skip()?;
+            }
+        }
+        Ok(())
+    })?;
+    cursor.end()?;
+    Ok(record)
+}
+
+fn message(value: &mut Cursor<'_>, line: &[u8]) -> Result<Message, Malformed> {
+    let mut message = Message::default();
+    value.object(|value, key| {
+        match key {
+            b"role" => message.role = string(value)?,
+            b"model" => message.model = string(value)?,
+            b"content" => message.content = Some(blocks(value, &mut message.blocks)?),
+            b"toolCallId" => message.tool_call = string(value)?,
+            b"toolName" => message.tool_name = string(value)?,
+            b"isError" => {
+                let place = value.skip()?;
+                message.is_error = &line[place] == b"true";
+            }
+            b"details" => message.details = Some(value.skip()?),
+            b"command" => message.command = string(value)?,
+            b"output" => message.output = string(value)?,
+            b"sections" => message.sections = Some(value.skip()?),
+            b"usage" => message.usage = Some(usage(value, line)?),
+            _ => {
+                value.skip()?;
+            }
+        }
+        Ok(())
+    })?;
+    Ok(message)
+}
+
+fn usage(value: &mut Cursor<'_>, line: &[u8]) -> Result<(u64, u64), Malformed> {
+    let (mut input, mut output) = (0, 0);
+    value.object(|value, key| {
+        let place = value.skip()?;
+        let amount = || crate::json::integer(line, &place).unwrap_or(0);
+        match key {
+            b"input" | b"cacheRead" | b"cacheWrite" => input += amount(),
+            b"output" => output = amount(),
+            _ => {}
+        }
+        Ok(())
+    })?;
+    Ok((input, output))
+}
+
+fn blocks(value: &mut Cursor<'_>, into: &mut Vec<Block>) -> Result<Range<usize>, Malformed> {
+    value.array(|element| {
+        into.push(block(element)?);
+        Ok(())
+    })
+}
+
+fn block(value: &mut Cursor<'_>) -> Result<Block, Malformed> {
+    let mut block = Block::default();
+    block.whole = value.object(|value, key| {
+        match key {
+            b"type" => block.kind = string(value)?,
+            b"text" => block.text = string(value)?,
+            b"thinking" => block.thinking = string(value)?,
+            b"thinkingSignature" => block.signature = string(value)?,
+            b"id" => block.id = string(value)?,
+            b"name" => block.name = string(value)?,
+            b"arguments" => block.arguments = Some(value.skip()?),
+            b"data" => block.data = string(value)?,
+            b"mimeType" => block.media = string(value)?,
+            _ => {
+                value.skip()?;
+            }
+        }
+        Ok(())
+    })?;
+    Ok(block)
+}
+
+fn string(value: &mut Cursor<'_>) -> Result<Found, Malformed> {
+    let is_string = value.kind() == Kind::String;
+    let place = value.skip()?;
+    Ok(is_string.then_some(place))
+}

@@ -1,0 +1,335 @@
+//! Entries into a transcript.
+
+use std::ops::Range;
+
+use epitome_model::{
+    Block, Call, Copy, Entry, Image, Item, Kept, Left, Output, Part, Role, Source, Span,
+    Thinking, Transcript, Usage, short,
+};
+
+use super::{raw, tools};
+use crate::place::Place;
+use crate::tree::{self, Node, Orphan};
+use crate::{Fault, Faults, Line, lines};
+
+/// Characters of a title made from the first message.
+const TITLE: usize = 80;
+
+/// The first line is a header: a `session` with an id.
+pub fn sniff(head: &[u8]) -> bool {
+    let mut first = None;
+    lines(&head, |line| {
+        if first.is_none() && !line.bytes.trim_ascii().is_empty() {
+            first = Some(raw::record(line.bytes).is_ok_and(|record| {
+                let place = Place::of(&line);
+                place.maybe(record.kind.as_ref()).as_deref() == Some("session")
+                    && record.id.is_some()
+            }));
+        }
+    });
+    first == Some(true)
+}
+
+/// Reads a session.
+pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
+    let mut reader = Reader::default();
+    lines(source, |line| reader.line(&line, faults));
+    reader.finish(faults)
+}
+
+/// What an entry is, beside what it says.
+enum Turn {
+    /// Something said, or nothing at all.
+    Plain,
+    /// The history before is replaced by a summary, but for the entries from this one on.
+    Compaction(From),
+    /// What this entry says takes the place of what another said.
+    Replaces(Box<str>),
+}
+
+enum From {
+    Id(Option<Box<str>>),
+    /// Version 1: the number of the entry in the file, the header being 0.
+    Index(u64),
+}
+
+#[derive(Default)]
+struct Reader {
+    transcript: Transcript,
+    nodes: Vec<Node>,
+    turns: Vec<Turn>,
+    /// Records so far, the header included: version 1 names entries by it.
+    records: u64,
+    /// Of the nodes: their number among the records.
+    numbers: Vec<u64>,
+    linear: bool,
+    named: bool,
+}
+
+impl Reader {
+    fn line(&mut self, line: &Line<'_>, faults: &mut dyn Faults) {
+        let mut fault = |what: String| faults.report(Fault { line: line.record.line, what });
+        let kept = Item::Kept(Kept { record: line.record, copies: Vec::new() });
+        let item = if line.bytes.iter().all(u8::is_ascii_whitespace) {
+            kept
+        } else {
+            match raw::record(line.bytes) {
+                Ok(record) => {
+                    if std::str::from_utf8(line.bytes).is_err() {
+                        fault("bytes that are not UTF-8".into());
+                    }
+                    let item = self.record(line, &record);
+                    self.records += 1;
+                    item
+                }
+                Err(bad) => {
+                    let torn = if line.ended { "" } else { " (the last line is torn)" };
+                    fault(format!("no record: {} at byte {}{torn}", bad.what, bad.offset));
+                    kept
+                }
+            }
+        };
+        self.transcript.items.push(item);
+    }
+
+    fn record(&mut self, line: &Line<'_>, raw: &raw::Record) -> Item {
+        let at = Place::of(line);
+        let kind = at.maybe(raw.kind.as_ref()).unwrap_or_default();
+        if &*kind == "session" && self.records == 0 {
+            self.header(&at, raw);
+            return Item::Kept(Kept { record: line.record, copies: Vec::new() });
+        }
+        if &*kind == "session_info" {
+            if let Some(name) = &raw.name {
+                self.transcript.head.title = Some(short(&at.text(name), TITLE).into());
+                self.named = true;
+            }
+        }
+        let (entry, turn) = entry(&at, raw, &kind);
+        self.node(&at, raw, turn);
+        let Some(mut entry) = entry else {
+            return Item::Kept(Kept { record: line.record, copies: Vec::new() });
+        };
+        entry.record = line.record;
+        entry.id = at.maybe(raw.id.as_ref());
+        entry.parent = at.maybe(raw.parent.as_ref());
+        entry.time = at.maybe(raw.timestamp.as_ref());
+        self.title(&at, &entry);
+        Item::Entry(Box::new(entry))
+    }
+
+    fn header(&mut self, at: &Place<'_>, raw: &raw::Record) {
+        let head = &mut self.transcript.head;
+        head.id = at.maybe(raw.id.as_ref());
+        head.cwd = at.maybe(raw.cwd.as_ref());
+        head.version = Some(at.maybe(raw.version.as_ref()).unwrap_or_else(|| "1".into()));
+        self.linear = raw.version.is_none() || head.version.as_deref() == Some("1");
+    }
+
+    fn node(&mut self, at: &Place<'_>, raw: &raw::Record, turn: Turn) {
+        let item = self.transcript.items.len();
+        let id = at.maybe(raw.id.as_ref());
+        // Entries of version 1 have no ids: each continues the one before.
+        let (id, parent) = match id {
+            Some(id) if !self.linear => (id, at.maybe(raw.parent.as_ref())),
+            _ => (
+                self.records.to_string().into(),
+                self.nodes.last().map(|node| node.id.clone()),
+            ),
+        };
+        self.nodes.push(Node { item, id, parent });
+        self.turns.push(turn);
+        self.numbers.push(self.records);
+    }
+
+    fn title(&mut self, at: &Place<'_>, entry: &Entry) {
+        if self.named || self.transcript.head.title.is_some() || entry.role != Role::User {
+            return;
+        }
+        let span = entry.blocks.iter().find_map(|block| match block {
+            Block::Text(text) => text.span(),
+            _ => None,
+        });
+        if let Some(span) = span {
+            let words =
+                at.text(&((span.start - at.base) as usize..(span.end - at.base) as usize));
+            self.transcript.head.title = Some(short(words.trim(), TITLE).into());
+        }
+    }
+
+    fn finish(mut self, faults: &mut dyn Faults) -> Transcript {
+        let mut seen = std::collections::HashSet::new();
+        for node in &self.nodes {
+            if !seen.insert(&node.id) {
+                let line = self.transcript.items[node.item].record().line;
+                faults.report(Fault { line, what: format!("the id {} repeats", node.id) });
+            }
+        }
+        if !self.nodes.is_empty() {
+            self.transcript.context = self.context();
+        }
+        self.transcript
+    }
+
+    fn context(&self) -> Vec<usize> {
+        let mut path = tree::path(&self.nodes, self.nodes.len() - 1, Orphan::Ends);
+        let compaction =
+            path.iter().rposition(|&node| matches!(self.turns[node], Turn::Compaction(_)));
+        if let Some(at) = compaction {
+            let first = match &self.turns[path[at]] {
+                Turn::Compaction(From::Id(Some(id))) => {
+                    path.iter().position(|&node| self.nodes[node].id == *id)
+                }
+                Turn::Compaction(From::Index(number)) => {
+                    path.iter().position(|&node| self.numbers[node] >= *number)
+                }
+                _ => None,
+            };
+            let kept = path[first.unwrap_or(at).min(at)..at].to_vec();
+            let after = path[at + 1..].to_vec();
+            path = [vec![path[at]], kept, after].concat();
+        }
+        self.with_replacements(&path)
+    }
+
+    /// An edit of the context stands where the entry stood that it replaces.
+    fn with_replacements(&self, path: &[usize]) -> Vec<usize> {
+        let mut sent: Vec<usize> = Vec::new();
+        let mut places: std::collections::HashMap<&str, usize> = std::collections::HashMap::new();
+        for &node in path {
+            match &self.turns[node] {
+                Turn::Replaces(target) => {
+                    if let Some(&place) = places.get(&**target) {
+                        sent[place] = self.nodes[node].item;
+                    }
+                }
+                Turn::Plain | Turn::Compaction(_) => {
+                    places.insert(&self.nodes[node].id, sent.len());
+                    sent.push(self.nodes[node].item);
+                }
+            }
+        }
+        sent.retain(|&item| self.transcript.items[item].entry().is_some());
+        sent
+    }
+}
+
+fn entry(at: &Place<'_>, raw: &raw::Record, kind: &str) -> (Option<Entry>, Turn) {
+    let system = |blocks| Some(Entry { role: Role::System, blocks, ..Entry::default() });
+    let summary = || raw.summary.iter().map(|text| Block::Summary(at.source(text))).collect();
+    match kind {
+        "message" => (raw.message.as_ref().map(|message| said(at, message)), Turn::Plain),
+        "compaction" => {
+            let from = match raw.first_kept_index {
+                Some(index) if raw.first_kept_id.is_none() => From::Index(index),
+                Some(_) | None => From::Id(at.maybe(raw.first_kept_id.as_ref())),
+            };
+            (system(summary()), Turn::Compaction(from))
+        }
+        "branch_summary" => (system(summary()), Turn::Plain),
+        "custom_message" => {
+            (system(content(at, raw.content.as_ref(), &raw.blocks)), Turn::Plain)
+        }
+        "context_edit" => {
+            // What it says was written by another program for this very place: never edited.
+            let blocks = raw.content.iter().map(|place| Block::Opaque(at.span(place))).collect();
+            match at.maybe(raw.target.as_ref()) {
+                Some(target) => (system(blocks), Turn::Replaces(target)),
+                None => (None, Turn::Plain),
+            }
+        }
+        _ => (None, Turn::Plain),
+    }
+}
+
+fn said(at: &Place<'_>, raw: &raw::Message) -> Entry {
+    let role = at.maybe(raw.role.as_ref()).unwrap_or_default();
+    let mut entry = Entry::default();
+    match &*role {
+        "toolResult" => {
+            entry.role = Role::Tool;
+            entry.blocks = vec![Block::Output(output(at, raw))];
+            entry.copies = raw
+                .details
+                .iter()
+                .filter(|place| &at.line[(*place).clone()] != b"null")
+                .map(|place| Copy { name: "details", value: at.span(place), left: Left::Nothing })
+                .collect();
+        }
+        "bashExecution" => {
+            // A command of the user's own and its output, which pi sends as their words.
+            entry.blocks = raw.command.iter().map(|text| Block::Text(at.source(text))).collect();
+            entry.blocks.extend(raw.output.iter().map(|place| Block::Opaque(at.span(place))));
+        }
+        "assistant" => {
+            entry.role = Role::Assistant;
+            entry.model = at.maybe(raw.model.as_ref());
+            entry.usage = raw.usage.map(|(input, output)| Usage { input, output });
+            entry.blocks = content(at, raw.content.as_ref(), &raw.blocks);
+        }
+        "user" => entry.blocks = content(at, raw.content.as_ref(), &raw.blocks),
+        _ => {
+            entry.role = Role::System;
+            entry.blocks = content(at, raw.content.as_ref(), &raw.blocks);
+            entry.blocks.extend(raw.sections.iter().map(|place| Block::Opaque(at.span(place))));
+        }
+    }
+    entry
+}
+
+fn content(
+    at: &Place<'_>,
+    place: Option<&Range<usize>>,
+    blocks: &[raw::Block],
+) -> Vec<Block> {
+    match place {
+        // An empty string is no text: pi leaves it out.
+        Some(place) if at.line[place.start] == b'"' && place.len() > 2 => {
+            vec![Block::Text(at.source(place))]
+        }
+        Some(_) | None => blocks.iter().map(|raw| block(at, raw)).collect(),
+    }
+}
+
+fn block(at: &Place<'_>, raw: &raw::Block) -> Block {
+    let kind = at.maybe(raw.kind.as_ref()).unwrap_or_default();
+    let whole = at.span(&raw.whole);
+    match (&*kind, &raw.text, &raw.id, &raw.name, &raw.arguments) {
+        ("text", Some(text), ..) => Block::Text(at.source(text)),
+        ("thinking", ..) => {
+            let text = raw.thinking.as_ref().map(|text| at.source(text));
+            // On OpenAI's Responses the signature is the whole reasoning item as JSON text.
+            let item = raw.signature.as_ref().is_some_and(|s| at.line[s.start + 1] == b'{');
+            Block::Thinking(Thinking { text, whole, removable: !item })
+        }
+        ("toolCall", _, Some(id), Some(name), Some(arguments)) => {
+            let name = at.text(name);
+            let (kind, target, part, fields) = tools::known(&name, at.line, arguments, at.base);
+            let (id, arguments) = (at.text(id), at.span(arguments));
+            Block::Call(Call { id, name, kind, target, part, fields, arguments })
+        }
+        ("image", ..) => match &raw.data {
+            Some(data) => {
+                let media = at.maybe(raw.media.as_ref()).unwrap_or_else(|| "image".into());
+                Block::Image(Image { media, data: at.span(data), whole })
+            }
+            None => Block::Opaque(whole),
+        },
+        _ => Block::Opaque(whole),
+    }
+}
+
+fn output(at: &Place<'_>, raw: &raw::Message) -> Output {
+    let parts = raw.blocks.iter().map(|part| match block(at, part) {
+        Block::Text(text) => Part::Text(text),
+        Block::Image(image) => Part::Image(image),
+        _ => Part::Opaque(at.span(&part.whole)),
+    });
+    Output {
+        call: at.maybe(raw.tool_call.as_ref()).unwrap_or_default(),
+        error: raw.is_error,
+        parts: parts.collect(),
+        whole: raw.content.as_ref().map_or(Span::default(), |place| at.span(place)),
+        numbered: false,
+    }
+}

@@ -1,0 +1,243 @@
+//! Edits into replacements of bytes, for formats whose records are JSON.
+//!
+//! Only the edited values change: the order of keys, unknown fields, the text of numbers and white
+//! space stay as they were.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use epitome_model::{
+    At, Block, Change, Edit, Item, Left, Output, Part, Source, Span, Splice, Text, Transcript,
+    encode,
+};
+
+use crate::json::{self, Cursor, Kind};
+
+/// An edit that this format cannot carry out. Nothing is written then.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unwritable {
+    /// Which.
+    pub at: At,
+    /// Why.
+    pub why: &'static str,
+}
+
+impl std::fmt::Display for Unwritable {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{:?} cannot be edited: {}", self.at, self.why)
+    }
+}
+
+impl std::error::Error for Unwritable {}
+
+/// How a format writes a text in the place of something else.
+pub struct Shapes {
+    /// In the place of the value that holds a result.
+    pub output: fn(&str) -> String,
+    /// In the place of a block.
+    pub block: fn(&str) -> String,
+}
+
+/// A text as a JSON string.
+pub fn literal(text: &str) -> String {
+    encode(text)
+}
+
+/// A text as a block of text.
+pub fn text_block(text: &str) -> String {
+    format!(r#"{{"type":"text","text":{}}}"#, encode(text))
+}
+
+/// The replacements that carry out `edits`, in order and apart from each other.
+///
+/// # Errors
+///
+/// [`Unwritable`] if an edit has no place in the records, or if two edits touch the same bytes.
+pub fn splices(
+    transcript: &Transcript,
+    source: &dyn Source,
+    edits: &[Edit],
+    shapes: &Shapes,
+) -> Result<Vec<Splice>, Unwritable> {
+    let mut splices = Vec::new();
+    let mut drops: BTreeMap<usize, Vec<(Span, At)>> = BTreeMap::new();
+    for edit in edits {
+        let fail = |why| Unwritable { at: edit.at, why };
+        match place(&transcript.items, edit.at).map_err(fail)? {
+            Place::Value(span, shape) => {
+                let Change::Replace(text) = &edit.change else {
+                    return Err(fail("it cannot be dropped alone"));
+                };
+                let with = match shape {
+                    Shape::Literal => literal(text),
+                    Shape::Output => (shapes.output)(text),
+                    Shape::Block => (shapes.block)(text),
+                };
+                splices.push((Splice { span, with: with.into_bytes().into() }, edit.at));
+            }
+            Place::Emptied(span, with) => {
+                splices.push((Splice { span, with: with.as_bytes().into() }, edit.at));
+            }
+            Place::Child(span) => drops.entry(edit.at.item()).or_default().push((span, edit.at)),
+        }
+    }
+    for (item, children) in drops {
+        let record = transcript.items[item].record().span;
+        for (span, at) in cuts(&source.at(record), record, &children)? {
+            splices.push((Splice { span, with: Box::default() }, at));
+        }
+    }
+    apart(splices)
+}
+
+fn apart(mut splices: Vec<(Splice, At)>) -> Result<Vec<Splice>, Unwritable> {
+    splices.sort_by_key(|(splice, _)| splice.span);
+    let touching = splices.windows(2).find(|pair| pair[1].0.span.start < pair[0].0.span.end);
+    if let Some(pair) = touching {
+        return Err(Unwritable { at: pair[1].1, why: "another edit touches the same bytes" });
+    }
+    Ok(splices.into_iter().map(|(splice, _)| splice).collect())
+}
+
+enum Shape {
+    Literal,
+    Output,
+    Block,
+}
+
+enum Place {
+    /// A value that another takes the place of.
+    Value(Span, Shape),
+    /// A value that stays, but empty.
+    Emptied(Span, &'static str),
+    /// A value that goes, with its key and its comma.
+    Child(Span),
+}
+
+fn place(items: &[Item], at: At) -> Result<Place, &'static str> {
+    let item = items.get(at.item()).ok_or("there is no such record")?;
+    if let At::Copy { copy, .. } = at {
+        let copy = item.copies().get(copy).ok_or("there is no such copy")?;
+        return Ok(match copy.left {
+            Left::Nothing => Place::Child(copy.value),
+            Left::EmptyObject => Place::Emptied(copy.value, "{}"),
+            Left::EmptyText => Place::Emptied(copy.value, "\"\""),
+        });
+    }
+    let entry = item.entry().ok_or("the record says nothing")?;
+    let block = |block: usize| entry.blocks.get(block).ok_or("there is no such block");
+    match at {
+        At::Block { block: idx, .. } => match block(idx)? {
+            Block::Output(Output { whole, .. }) if !whole.is_empty() => {
+                Ok(Place::Value(*whole, Shape::Output))
+            }
+            Block::Image(image) => Ok(Place::Value(image.whole, Shape::Block)),
+            Block::Thinking(thinking) => Ok(Place::Child(thinking.whole)),
+            Block::Text(Text::Source(span)) => Ok(Place::Value(*span, Shape::Literal)),
+            _ => Err("a block of this kind is never edited"),
+        },
+        At::Field { block: idx, field, .. } => match block(idx)? {
+            Block::Call(call) => call
+                .fields
+                .get(field)
+                .and_then(|field| field.text.span())
+                .map(|span| Place::Value(span, Shape::Literal))
+                .ok_or("there is no such argument"),
+            _ => Err("only calls have arguments"),
+        },
+        At::Part { block: idx, part, .. } => match block(idx)? {
+            Block::Output(output) => match output.parts.get(part) {
+                Some(Part::Image(image)) => Ok(Place::Value(image.whole, Shape::Block)),
+                Some(Part::Text(Text::Source(span))) => Ok(Place::Value(*span, Shape::Literal)),
+                _ => Err("this part is never edited"),
+            },
+            _ => Err("only results have parts"),
+        },
+        At::Copy { .. } => Err("a copy is no block"),
+    }
+}
+
+/// The children of one object or array.
+struct Container {
+    whole: Range<usize>,
+    /// Members from their keys on, elements as they are.
+    children: Vec<Range<usize>>,
+    values: Vec<Range<usize>>,
+}
+
+/// The cuts that take `children` out of the record, each named by the first edit that wants it.
+fn cuts(
+    line: &[u8],
+    record: Span,
+    children: &[(Span, At)],
+) -> Result<Vec<(Span, At)>, Unwritable> {
+    let mut containers: Vec<(Container, Vec<bool>, At)> = Vec::new();
+    for (span, at) in children {
+        let wanted = (span.start - record.start) as usize..(span.end - record.start) as usize;
+        let container = container_of(line, &wanted)
+            .ok_or(Unwritable { at: *at, why: "it stands in no object or array" })?;
+        let idx = container.values.iter().position(|value| *value == wanted);
+        let Some(idx) = idx else {
+            return Err(Unwritable { at: *at, why: "it stands in no object or array" });
+        };
+        match containers.iter_mut().find(|(known, ..)| known.whole == container.whole) {
+            Some((_, drop, _)) => drop[idx] = true,
+            None => {
+                let mut drop = vec![false; container.values.len()];
+                drop[idx] = true;
+                containers.push((container, drop, *at));
+            }
+        }
+    }
+    let span = |cut: Range<usize>| Span {
+        start: record.start + cut.start as u64,
+        end: record.start + cut.end as u64,
+    };
+    Ok(containers
+        .iter()
+        .flat_map(|(container, drop, at)| {
+            json::without(&container.whole, &container.children, drop)
+                .into_iter()
+                .map(|cut| (span(cut), *at))
+        })
+        .collect())
+}
+
+/// The innermost object or array whose direct child is `wanted`.
+fn container_of(line: &[u8], wanted: &Range<usize>) -> Option<Container> {
+    let mut within = 0..line.len();
+    loop {
+        let container = children(line, &within)?;
+        if container.values.contains(wanted) {
+            return Some(container);
+        }
+        within = container
+            .values
+            .into_iter()
+            .find(|value| value.start <= wanted.start && wanted.end <= value.end)?;
+    }
+}
+
+fn children(line: &[u8], value: &Range<usize>) -> Option<Container> {
+    let mut children = Vec::new();
+    let mut values = Vec::new();
+    let mut cursor = Cursor::at(line, value);
+    let whole = match cursor.kind() {
+        Kind::Object => cursor.object(|member, key| {
+            let value = member.skip()?;
+            // The key stands in the line: its quote is one byte before it.
+            let start = key.as_ptr() as usize - line.as_ptr() as usize - 1;
+            children.push(start..value.end);
+            values.push(value);
+            Ok(())
+        }),
+        Kind::Array => cursor.array(|element| {
+            let value = element.skip()?;
+            children.push(value.clone());
+            values.push(value);
+            Ok(())
+        }),
+        Kind::String | Kind::Other => return None,
+    };
+    Some(Container { whole: whole.ok()?, children, values })
+}

@@ -1,0 +1,100 @@
+//! Bulky arguments become digests, field by field.
+//!
+//! Only texts change: the arguments stay valid JSON of the tool's schema, with the keys they had.
+//! A call that is still open keeps its arguments.
+
+use epitome_model::{At, Block, Edit, Field, FieldRole, counted, line_count};
+use serde::{Deserialize, Serialize};
+
+use crate::evidence::{self, Amount};
+use crate::{Pass, View};
+
+/// Settings of the pass.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Arguments {
+    /// Texts of at most so many bytes stay.
+    pub min_bytes: u64,
+    /// What the fields that are shortened are for.
+    pub roles: Vec<FieldRole>,
+    /// What is left of them.
+    pub style: DigestStyle,
+    /// Lines kept at the beginning.
+    pub head: usize,
+    /// Lines kept at the end.
+    pub tail: usize,
+    /// Definitions kept of a file that was written.
+    pub outline: usize,
+}
+
+impl Default for Arguments {
+    fn default() -> Arguments {
+        Arguments {
+            min_bytes: 0,
+            roles: vec![FieldRole::Content, FieldRole::Old, FieldRole::New, FieldRole::Patch],
+            style: DigestStyle::Stub,
+            head: 0,
+            tail: 0,
+            outline: 0,
+        }
+    }
+}
+
+/// What is left of an argument.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DigestStyle {
+    /// A stub and the lines that are kept.
+    Stub,
+    /// `[content: 84 lines]`.
+    Counted,
+}
+
+impl Pass for Arguments {
+    fn name(&self) -> &'static str {
+        "arguments"
+    }
+
+    fn plan(&self, view: &View<'_>) -> Vec<Edit> {
+        let mut edits = Vec::new();
+        for (item, entry) in view.old() {
+            for (block, said) in entry.blocks.iter().enumerate() {
+                let Block::Call(call) = said else { continue };
+                if !view.is_answered(call) {
+                    continue;
+                }
+                for (field, argument) in call.fields.iter().enumerate() {
+                    let at = At::Field { item, block, field };
+                    if !view.is_taken(at) && self.is_bulky(argument) && !view.is_left(&argument.text)
+                    {
+                        edits.extend(self.digest(view, at, argument));
+                    }
+                }
+            }
+        }
+        edits
+    }
+}
+
+impl Arguments {
+    fn is_bulky(&self, argument: &Field) -> bool {
+        self.roles.contains(&argument.role)
+            && argument.text.span().is_some_and(|span| span.len() > self.min_bytes)
+    }
+
+    fn digest(&self, view: &View<'_>, at: At, argument: &Field) -> Option<Edit> {
+        let text = view.words(&argument.text);
+        let left = match self.style {
+            DigestStyle::Counted => counted(&argument.name, line_count(&text)),
+            DigestStyle::Stub => {
+                let outline =
+                    if argument.role == FieldRole::Content { self.outline } else { 0 };
+                let amount = Amount { head: self.head, tail: self.tail, outline };
+                view.stub_of_text(&argument.text, &argument.name, &text)
+                    .with_body(evidence::of_argument(&text, amount))
+                    .to_string()
+            }
+        };
+        view.replace(at, &text, left, self.name())
+    }
+}

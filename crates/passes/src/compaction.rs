@@ -1,0 +1,177 @@
+//! A recipe run over a transcript: what it comes to, before anything is written.
+
+use std::collections::{BTreeMap, HashSet};
+
+use epitome_model::{
+    At, BLOCK_FRAME, Block, Bytes, Change, Counter, Edit, Source, Tokens, Transcript,
+};
+
+use crate::keep::{self, Kept};
+use crate::{Recipe, Trigger, View, thinking};
+
+/// What a run needs beside the recipe.
+pub struct Options<'a> {
+    /// Counts tokens.
+    pub counter: &'a dyn Counter,
+    /// Whether reasoning of this model is bound to everything before it.
+    pub thinking_is_bound: fn(model: &str) -> bool,
+}
+
+/// What a recipe comes to in one session.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Compaction {
+    /// The edits, in the order of the file.
+    pub edits: Vec<Planned>,
+    /// What is kept whole, and why.
+    pub kept: Kept,
+    /// What a resume would send now.
+    pub tokens_before: Tokens,
+    /// The trigger that was not reached; then there are no edits.
+    pub not_reached: Option<Trigger>,
+    /// Tokens by item and block, as far as they were counted.
+    pub counted: BTreeMap<(usize, usize), Tokens>,
+}
+
+impl Compaction {
+    /// How many edits each pass makes.
+    pub fn by_pass(&self) -> BTreeMap<&'static str, u64> {
+        let mut passes = BTreeMap::new();
+        for planned in &self.edits {
+            *passes.entry(planned.edit.pass).or_default() += 1;
+        }
+        passes
+    }
+
+    /// The edits alone.
+    pub fn edits(&self) -> Vec<Edit> {
+        self.edits.iter().map(|planned| planned.edit.clone()).collect()
+    }
+}
+
+/// An edit and what it is expected to save in the context.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Planned {
+    /// The edit.
+    pub edit: Edit,
+    /// Tokens that a resume sends less. Reports count again afterwards.
+    pub tokens: Tokens,
+}
+
+/// Runs a recipe. Pure: the same transcript gives the same edits.
+pub fn compact(
+    transcript: &Transcript,
+    source: &dyn Source,
+    recipe: &Recipe,
+    options: &Options<'_>,
+) -> Compaction {
+    let mut view = View::new(transcript, source, options.counter);
+    let tokens_before = view.context_tokens();
+    let mut compaction = Compaction { tokens_before, ..Compaction::default() };
+    if !reached(recipe.trigger, Bytes(source.len()), tokens_before) {
+        compaction.not_reached = Some(recipe.trigger);
+    } else if recipe.target.is_none_or(|target| tokens_before > Tokens(target)) {
+        compaction.kept = keep::apply(recipe.keep, &mut view);
+        let planned = plan(&view, recipe);
+        let mut chosen = up_to_target(planned, tokens_before, recipe.target);
+        chosen.extend(bound_thinking(&view, &chosen, options.thinking_is_bound));
+        chosen.sort_by_key(|planned| planned.edit.at);
+        compaction.edits = chosen;
+    }
+    compaction.counted = view.counted();
+    compaction
+}
+
+fn reached(trigger: Trigger, bytes: Bytes, tokens: Tokens) -> bool {
+    trigger.bytes.is_none_or(|least| bytes >= Bytes(least))
+        && trigger.tokens.is_none_or(|least| tokens >= Tokens(least))
+}
+
+fn plan(view: &View<'_>, recipe: &Recipe) -> Vec<Planned> {
+    let mut planned = Vec::new();
+    for settings in &recipe.passes {
+        let edits = settings.pass().plan(view);
+        view.take(&edits);
+        planned.extend(edits.into_iter().map(|edit| {
+            let tokens = saving(view, &edit);
+            Planned { edit, tokens }
+        }));
+    }
+    planned
+}
+
+/// What a resume sends less for an edit.
+fn saving(view: &View<'_>, edit: &Edit) -> Tokens {
+    let item = edit.at.item();
+    if !view.is_sent(item) {
+        return Tokens(0);
+    }
+    let left = match &edit.change {
+        Change::Replace(text) => view.counter.count(text),
+        Change::Drop => Tokens(0),
+        _ => Tokens(0),
+    };
+    match edit.at {
+        At::Copy { .. } => Tokens(0),
+        At::Block { block, .. } => match edit.change {
+            Change::Drop => view.tokens(item, block),
+            _ => view.tokens(item, block) - BLOCK_FRAME - left,
+        },
+        At::Field { block, field, .. } => {
+            let text = view.transcript.items[item].entry().and_then(|entry| {
+                match entry.blocks.get(block) {
+                    Some(Block::Call(call)) => call.fields.get(field).map(|field| &field.text),
+                    _ => None,
+                }
+            });
+            text.map_or(Tokens(0), |text| view.counter.count(&view.words(text)) - left)
+        }
+        At::Part { .. } => epitome_model::IMAGE - left,
+    }
+}
+
+/// Edits in the order of the passes, oldest first, until the target is reached. Those that change
+/// nothing for a model are all made.
+fn up_to_target(planned: Vec<Planned>, before: Tokens, target: Option<u64>) -> Vec<Planned> {
+    let Some(target) = target else { return planned };
+    let mut left = before;
+    planned
+        .into_iter()
+        .filter(|planned| {
+            let wanted = left > Tokens(target) || planned.tokens == Tokens(0);
+            if wanted {
+                left = left - planned.tokens;
+            }
+            wanted
+        })
+        .collect()
+}
+
+/// Reasoning that is bound to everything before it is invalid after the first edit: it goes too,
+/// kept or not, because an agent that sends it is refused.
+fn bound_thinking(
+    view: &View<'_>,
+    planned: &[Planned],
+    is_bound: fn(&str) -> bool,
+) -> Vec<Planned> {
+    let edited: HashSet<usize> = planned
+        .iter()
+        .filter(|planned| !matches!(planned.edit.at, At::Copy { .. }))
+        .map(|planned| planned.edit.at.item())
+        .collect();
+    let dropped: HashSet<At> = planned.iter().map(|planned| planned.edit.at).collect();
+    let mut after_edit = false;
+    let mut more = Vec::new();
+    for (item, entry) in view.transcript.context() {
+        after_edit |= edited.contains(&item);
+        if !after_edit || !entry.model.as_deref().is_some_and(is_bound) {
+            continue;
+        }
+        let drops = thinking::drops(item, &entry.blocks);
+        let new = drops.into_iter().filter(|drop| !dropped.contains(&drop.at));
+        more.extend(new.map(|edit| {
+            let tokens = saving(view, &edit);
+            Planned { edit, tokens }
+        }));
+    }
+    more
+}

@@ -1,0 +1,187 @@
+//! The lines of a text that say what happened: errors, definitions, beginning and end.
+
+use std::sync::LazyLock;
+
+use epitome_model::{ToolKind, excerpt};
+use regex::Regex;
+
+/// Words that say that something failed. Each alternative was seen in recorded sessions.
+static ERROR: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(concat!(
+        r"(?i:\berror(\[|:|\s*=)|\berror\s+(TS|code)?\d|^\s*error\b|\b(fatal|panic|exception|traceback)\b[:( ]",
+        r"|panicked at|npm err!|command not found|no such file|permission denied|segmentation fault",
+        r"|\bcannot (find|open|read|resolve|import)\b|\bnot found:|\bundefined reference\b|exit (code|status) [1-9])",
+        r"|\w(Error|Exception)\b(:|$)|^\s*(--- )?FAIL\b|\bFAILED\b|^\s*(✗|✕|×|❌)|^E\s{2,}\S",
+    ))
+    .expect("the expression is fixed and tested")
+});
+
+/// The beginning of a definition in common languages, and headings of Markdown.
+static DEFINITION: LazyLock<Regex> = LazyLock::new(|| {
+    Regex::new(concat!(
+        r"^(?:\s*\d+(?:→|\t))?(?:",
+        r"\s{0,4}(?:pub(?:\([a-z]+\))? |export (?:default )?|async |static |public |private |protected |abstract |final |unsafe |const )*",
+        r"(?:fn|func|function|def|class|struct|enum|trait|impl|interface|type|mod|namespace|module|object|record|protocol|extension)\s+[\w(<\[*&]",
+        r"|#{1,3} \S|(?:export )?(?:const|let|var) \w+ = (?:async )?(?:\(|function))",
+    ))
+    .expect("the expression is fixed and tested")
+});
+
+/// Whether a line says that something failed.
+pub fn is_error_line(line: &str) -> bool {
+    // A line of a megabyte is data, not a message.
+    line.len() <= 4_000 && ERROR.is_match(line)
+}
+
+/// How much of a text is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Amount {
+    /// Lines at the beginning.
+    pub head: usize,
+    /// Lines at the end.
+    pub tail: usize,
+    /// Definitions of a file that was read or written, at most.
+    pub outline: usize,
+}
+
+/// The longest line that is kept whole, in bytes.
+const LONG: usize = 240;
+
+/// The lines of a result that are worth keeping, as an excerpt; nothing if none are.
+pub fn of_output(text: &str, kind: ToolKind, failed: bool, amount: Amount) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    let mut keep = vec![false; lines.len()];
+    match kind {
+        // The words of a file or of a search are not what happened to the tool.
+        ToolKind::Read | ToolKind::Search if !failed => {
+            if kind == ToolKind::Read {
+                outline(&lines, amount.outline, &mut keep);
+            }
+        }
+        ToolKind::Write | ToolKind::Edit | ToolKind::List if !failed => {}
+        _ => {
+            errors(&lines, &mut keep);
+            ends(&lines, amount.head, amount.tail, &mut keep);
+        }
+    }
+    shortened(text, &keep)
+}
+
+/// The lines of an argument that are worth keeping.
+pub fn of_argument(text: &str, amount: Amount) -> String {
+    let lines: Vec<&str> = text.lines().collect();
+    let mut keep = vec![false; lines.len()];
+    if amount.outline > 0 {
+        outline(&lines, amount.outline, &mut keep);
+    }
+    ends(&lines, amount.head, amount.tail, &mut keep);
+    shortened(text, &keep)
+}
+
+fn ends(lines: &[&str], head: usize, tail: usize, keep: &mut [bool]) {
+    let said = |idx: &usize| !lines[*idx].trim().is_empty();
+    for idx in (0..lines.len()).filter(said).take(head) {
+        keep[idx] = true;
+    }
+    for idx in (0..lines.len()).rev().filter(said).take(tail) {
+        keep[idx] = true;
+    }
+}
+
+/// Marks error lines; one that stands there already is not kept twice.
+fn errors(lines: &[&str], keep: &mut [bool]) {
+    let mut seen = std::collections::HashSet::new();
+    for (idx, line) in lines.iter().enumerate() {
+        if is_error_line(line) && seen.insert(line.trim()) {
+            keep[idx] = true;
+        }
+    }
+}
+
+/// Marks definitions, spread over the file when there are more than `most`.
+fn outline(lines: &[&str], most: usize, keep: &mut [bool]) {
+    if most == 0 {
+        return;
+    }
+    let found: Vec<usize> =
+        (0..lines.len()).filter(|&idx| DEFINITION.is_match(lines[idx])).collect();
+    let step = found.len().div_ceil(most).max(1);
+    for idx in found.into_iter().step_by(step) {
+        keep[idx] = true;
+    }
+}
+
+/// The excerpt, with lines of data cut. An error line that is longer than that stays whole.
+fn shortened(text: &str, keep: &[bool]) -> String {
+    let shown = excerpt(text, keep);
+    if shown.lines().all(|line| line.len() <= LONG) {
+        return shown;
+    }
+    let lines: Vec<String> = shown
+        .lines()
+        .map(|line| {
+            if line.len() <= LONG || is_error_line(line) {
+                return line.to_owned();
+            }
+            let end = (0..=LONG).rev().find(|&at| line.is_char_boundary(at)).unwrap_or(0);
+            format!("{}… {} characters", &line[..end], line[end..].chars().count())
+        })
+        .collect();
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_that_say_what_failed_are_known() {
+        let cases = [
+            ("error[E0308]: mismatched types", true),
+            ("src/a.ts(3,5): error TS2322: Type 'x'", true),
+            ("thread 'main' panicked at src/main.rs:3:5", true),
+            ("--- FAIL: TestParse (0.00s)", true),
+            ("FAILED tests/test_a.py::test_b", true),
+            ("ValueError: invalid literal", true),
+            ("Traceback (most recent call last):", true),
+            ("bash: foo: command not found", true),
+            ("npm ERR! code E404", true),
+            ("Exit code 1", true),
+            ("fatal: not a git repository", true),
+            ("E       assert 1 == 2", true),
+            ("ok  pkg/errors 0.01s", false),
+            ("0 errors, 0 warnings", false),
+            ("    if err != nil {", false),
+            ("handles errors gracefully", false),
+        ];
+        for (line, expect) in cases {
+            assert_eq!(is_error_line(line), expect, "{line}");
+        }
+    }
+
+    #[test]
+    fn definitions_are_known() {
+        let cases = [
+            ("   12→pub fn main() {", true),
+            ("12\tdef run(self):", true),
+            ("export async function load() {", true),
+            ("## Usage", true),
+            ("func (s *Store) Get(key string) error {", true),
+            ("    let x = 1;", false),
+            ("return fn(x)", false),
+        ];
+        for (line, expect) in cases {
+            assert_eq!(DEFINITION.is_match(line), expect, "{line}");
+        }
+    }
+
+    #[test]
+    fn a_failing_run_keeps_its_errors_and_ends() {
+        let text = "start\na\nb\nerror: bad\nc\nd\nerror: bad\nexit code 1\n";
+        let amount = Amount { head: 1, tail: 1, outline: 9 };
+        assert_eq!(
+            of_output(text, ToolKind::Shell, true, amount),
+            "start\n… 2 lines\nerror: bad\n… 3 lines\nexit code 1"
+        );
+    }
+}

@@ -1,0 +1,61 @@
+//! Old pictures become stubs with their size.
+
+use epitome_model::{At, Block, Bytes, Change, Edit, Image, Part, Ref, Stub};
+use serde::{Deserialize, Serialize};
+
+use crate::{Pass, View};
+
+/// Settings of the pass.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Images {
+    /// Pictures whose base64 is at most so many bytes stay.
+    pub min_bytes: u64,
+}
+
+impl Pass for Images {
+    fn name(&self) -> &'static str {
+        "images"
+    }
+
+    fn plan(&self, view: &View<'_>) -> Vec<Edit> {
+        let mut edits = Vec::new();
+        for (item, entry) in view.old() {
+            for (block, said) in entry.blocks.iter().enumerate() {
+                match said {
+                    Block::Image(image) => {
+                        edits.extend(self.edit(view, At::Block { item, block }, image));
+                    }
+                    Block::Output(output) => {
+                        for (part, piece) in output.parts.iter().enumerate() {
+                            if let Part::Image(image) = piece {
+                                let at = At::Part { item, block, part };
+                                edits.extend(self.edit(view, at, image));
+                            }
+                        }
+                    }
+                    _ => {}
+                }
+            }
+        }
+        edits
+    }
+}
+
+impl Images {
+    fn edit(&self, view: &View<'_>, at: At, image: &Image) -> Option<Edit> {
+        if view.is_taken(at) || image.data.len() <= self.min_bytes {
+            return None;
+        }
+        let reference = Ref::of(&view.source.at(image.whole));
+        // Base64 is four characters for three bytes; the quotes are no part of it.
+        let bytes = Bytes(image.data.len().saturating_sub(2) / 4 * 3);
+        let stub = Stub::new(reference, &image.media, None, bytes).to_string();
+        // The block around the words is shorter than the one around the picture.
+        (stub.len() as u64 + 32 < image.whole.len()).then_some(Edit {
+            at,
+            change: Change::Replace(stub),
+            pass: self.name(),
+        })
+    }
+}

@@ -1,0 +1,180 @@
+//! What is kept whole: a union of rules.
+
+use std::collections::BTreeSet;
+use std::fmt;
+
+use epitome_model::{Block, Role, Tokens, Unit, units};
+use serde::{Deserialize, Serialize};
+
+use crate::View;
+
+/// What is kept whole. A rule that is not set keeps nothing; the rules' union is kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Keep {
+    /// The last turns: a user message and everything until the next.
+    pub turns: Option<u64>,
+    /// The last results, with their calls.
+    pub results: Option<u64>,
+    /// The last tokens, in whole units.
+    pub tokens: Option<u64>,
+    /// Results that the model has not yet answered.
+    pub unanswered: bool,
+}
+
+/// The tail that is kept when the rules would keep everything: at most so many tokens, and at most
+/// a tenth of the context.
+const FALLBACK: u64 = 20_000;
+
+/// Why something is kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum KeepRule {
+    /// It stands in one of the last turns.
+    Turns,
+    /// It is one of the last results.
+    Results,
+    /// It stands within the last tokens.
+    Tokens,
+    /// The model has not yet answered it.
+    Unanswered,
+}
+
+impl fmt::Display for KeepRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            KeepRule::Turns => "turns",
+            KeepRule::Results => "results",
+            KeepRule::Tokens => "tokens",
+            KeepRule::Unanswered => "unanswered",
+        })
+    }
+}
+
+/// What the rules come to in one session.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Kept {
+    /// Tokens kept whole.
+    pub tokens: Tokens,
+    /// The rules that keep something, each with the entries it keeps.
+    pub rules: Vec<(KeepRule, u64)>,
+    /// The rules that together would have kept everything. The tail of `tokens` stands instead.
+    pub covered_everything: Vec<KeepRule>,
+}
+
+/// Applies the rules to the view, and says what they keep.
+pub fn apply(keep: Keep, view: &mut View<'_>) -> Kept {
+    let units = units(view.transcript);
+    let mut kept = Kept::default();
+    let mut items = union(keep, view, &units, &mut kept.rules);
+    let all: BTreeSet<usize> = view.transcript.context.iter().copied().collect();
+    if !all.is_empty() && items.is_superset(&all) {
+        kept.covered_everything =
+            std::mem::take(&mut kept.rules).into_iter().map(|(rule, _)| rule).collect();
+        let tail = (view.context_tokens().0 / 10).min(FALLBACK);
+        let fallback = Keep { tokens: Some(tail), unanswered: keep.unanswered, ..Keep::default() };
+        items = union(fallback, view, &units, &mut kept.rules);
+    }
+    kept.tokens = items
+        .iter()
+        .flat_map(|&item| {
+            let blocks = view.transcript.items[item].entry().map_or(0, |entry| entry.blocks.len());
+            (0..blocks).map(move |block| (item, block))
+        })
+        .map(|(item, block)| view.tokens(item, block))
+        .sum();
+    view.keep(items);
+    kept
+}
+
+fn union(
+    keep: Keep,
+    view: &View<'_>,
+    units: &[Unit],
+    rules: &mut Vec<(KeepRule, u64)>,
+) -> BTreeSet<usize> {
+    let mut items = BTreeSet::new();
+    let mut add = |rule, found: Vec<usize>| {
+        if !found.is_empty() {
+            rules.push((rule, found.len() as u64));
+            items.extend(found);
+        }
+    };
+    if let Some(turns) = keep.turns {
+        add(KeepRule::Turns, last_turns(units, turns));
+    }
+    if let Some(results) = keep.results {
+        add(KeepRule::Results, last_results(view, units, results));
+    }
+    if let Some(tokens) = keep.tokens {
+        add(KeepRule::Tokens, last_tokens(view, units, Tokens(tokens)));
+    }
+    if keep.unanswered {
+        add(KeepRule::Unanswered, unanswered(view));
+    }
+    items
+}
+
+fn last_turns(units: &[Unit], turns: u64) -> Vec<usize> {
+    if turns == 0 {
+        return Vec::new();
+    }
+    let starts: Vec<usize> =
+        (0..units.len()).filter(|&idx| units[idx].starts_turn).collect();
+    let first = starts.len().checked_sub(turns as usize).map_or(0, |idx| starts[idx]);
+    units[first..].iter().flat_map(|unit| unit.items.iter().copied()).collect()
+}
+
+/// The units that hold the last results, from the newest back. A result is kept with its call.
+fn last_results(view: &View<'_>, units: &[Unit], mut results: u64) -> Vec<usize> {
+    let mut found = Vec::new();
+    for unit in units.iter().rev() {
+        for &item in unit.items.iter().rev() {
+            let n = outputs(view, item);
+            if n > 0 && results > 0 {
+                results = results.saturating_sub(n);
+                found.push(item);
+            }
+        }
+        if found.iter().any(|item| unit.items.contains(item)) {
+            found.extend(unit.items.iter().copied().filter(|&item| outputs(view, item) == 0));
+        }
+        if results == 0 {
+            break;
+        }
+    }
+    found
+}
+
+fn outputs(view: &View<'_>, item: usize) -> u64 {
+    let entry = view.transcript.items[item].entry();
+    entry.map_or(0, |entry| {
+        entry.blocks.iter().filter(|block| matches!(block, Block::Output(_))).count() as u64
+    })
+}
+
+fn last_tokens(view: &View<'_>, units: &[Unit], budget: Tokens) -> Vec<usize> {
+    let mut spent = Tokens(0);
+    let mut found = Vec::new();
+    for unit in units.iter().rev() {
+        for &item in &unit.items {
+            let blocks = view.transcript.items[item].entry().map_or(0, |entry| entry.blocks.len());
+            spent += (0..blocks).map(|block| view.tokens(item, block)).sum();
+        }
+        if spent > budget {
+            break;
+        }
+        found.extend(unit.items.iter().copied());
+    }
+    found
+}
+
+fn unanswered(view: &View<'_>) -> Vec<usize> {
+    view.transcript
+        .context()
+        .rev()
+        .take_while(|(_, entry)| entry.role != Role::Assistant)
+        .filter(|(item, _)| outputs(view, *item) > 0)
+        .map(|(item, _)| item)
+        .collect()
+}

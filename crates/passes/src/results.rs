@@ -1,0 +1,121 @@
+//! Old results become stubs with the lines that carry evidence.
+
+use epitome_model::{Edit, Output, Part, ToolKind, counted, line_count};
+use serde::{Deserialize, Serialize};
+
+use crate::evidence::{self, Amount};
+use crate::{Pass, View};
+
+/// Settings of the pass.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Results {
+    /// Results of at most so many bytes stay.
+    pub min_bytes: u64,
+    /// What is left of the others.
+    pub style: Style,
+    /// Lines kept at the beginning.
+    pub head: usize,
+    /// Lines kept at the end.
+    pub tail: usize,
+    /// Definitions kept of a file that was read.
+    pub outline: usize,
+    /// Errors of at most so many bytes stay whole.
+    pub whole_errors: u64,
+    /// Kinds of tools whose results stay.
+    pub exempt: Vec<ToolKind>,
+    /// Names of tools whose results stay.
+    pub exempt_tools: Vec<String>,
+}
+
+impl Default for Results {
+    fn default() -> Results {
+        Results {
+            min_bytes: 0,
+            style: Style::Evidence,
+            head: 0,
+            tail: 0,
+            outline: 0,
+            whole_errors: 0,
+            exempt: Vec::new(),
+            exempt_tools: Vec::new(),
+        }
+    }
+}
+
+/// What is left of a result.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Style {
+    /// A stub, error lines, an outline, the ends.
+    Evidence,
+    /// A stub and the ends, whatever they say.
+    Ends,
+    /// A stub alone.
+    Cleared,
+    /// `[output: 245 lines]`.
+    Counted,
+}
+
+/// Bytes kept of a result of few long lines, in the style `Ends`.
+const FEW_LINES: usize = 500;
+
+impl Pass for Results {
+    fn name(&self) -> &'static str {
+        "results"
+    }
+
+    fn plan(&self, view: &View<'_>) -> Vec<Edit> {
+        view.old_outputs()
+            .filter(|(at, output, call)| {
+                let exempt = call.is_some_and(|call| {
+                    self.exempt.contains(&call.kind)
+                        || self.exempt_tools.iter().any(|name| name.eq_ignore_ascii_case(&call.name))
+                });
+                !view.is_taken(*at)
+                    && !exempt
+                    && output.whole.len() > self.min_bytes
+                    && !(output.error && output.whole.len() <= self.whole_errors)
+                    && view.stubbable(output)
+            })
+            .filter_map(|(at, output, call)| {
+                let text = output.text(view.source);
+                let kind = call.map_or(ToolKind::Other, |call| call.kind);
+                let left = match self.style {
+                    Style::Counted => {
+                        let what = if output.error { "error" } else { "output" };
+                        counted(what, line_count(&text))
+                    }
+                    Style::Evidence | Style::Ends | Style::Cleared => view
+                        .stub(output, call, &text)
+                        .with_body(self.body(&text, kind, output))
+                        .to_string(),
+                };
+                view.replace(at, &text_with_images(&text, output), left, self.name())
+            })
+            .collect()
+    }
+}
+
+impl Results {
+    fn body(&self, text: &str, kind: ToolKind, output: &Output) -> String {
+        let amount = Amount { head: self.head, tail: self.tail, outline: self.outline };
+        match self.style {
+            Style::Evidence => evidence::of_output(text, kind, output.error, amount),
+            Style::Ends if text.lines().count() <= self.head + self.tail + 2 => {
+                let end = (0..=FEW_LINES.min(text.len())).rev();
+                let end = end.into_iter().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
+                text[..end].to_owned()
+            }
+            Style::Ends => evidence::of_argument(text, Amount { outline: 0, ..amount }),
+            Style::Cleared | Style::Counted => String::new(),
+        }
+    }
+}
+
+/// Pictures among the words of a result go with them: they are in the archive, and the words that
+/// take their place may not be longer than the words alone.
+fn text_with_images<'t>(text: &'t str, output: &Output) -> std::borrow::Cow<'t, str> {
+    let images = output.parts.iter().filter(|part| matches!(part, Part::Image(_))).count();
+    if images == 0 { text.into() } else { format!("{text}{}", "\u{fffc}".repeat(400)).into() }
+}

@@ -1,0 +1,82 @@
+//! A file that is read again, or changed, later: what was read before points to what came after.
+
+use std::collections::HashMap;
+
+use epitome_model::{Block, Edit, Note, ToolKind};
+use serde::{Deserialize, Serialize};
+
+use crate::{Pass, View};
+
+/// Settings of the pass.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Stale {
+    /// Results of at most so many bytes stay.
+    pub min_bytes: u64,
+}
+
+impl Pass for Stale {
+    fn name(&self) -> &'static str {
+        "stale"
+    }
+
+    fn plan(&self, view: &View<'_>) -> Vec<Edit> {
+        let later = Later::of(view);
+        view.old_outputs()
+            .filter(|(at, output, _)| {
+                !output.error
+                    && !view.is_taken(*at)
+                    && output.whole.len() > self.min_bytes
+                    && view.stubbable(output)
+            })
+            .filter_map(|(at, output, call)| {
+                let call = call.filter(|call| call.kind == ToolKind::Read)?;
+                let path = view.words(call.target.as_ref()?).into_owned();
+                let note = later.note(&path, call.part.as_deref(), at.item())?;
+                let text = output.text(view.source);
+                let stub = view.stub(output, Some(call), &text).with_note(note);
+                view.replace(at, &text, stub.to_string(), self.name())
+            })
+            .collect()
+    }
+}
+
+/// The last read and the last change of each file that a resume would send.
+#[derive(Default)]
+struct Later {
+    reads: HashMap<(String, Option<Box<str>>), usize>,
+    changes: HashMap<String, usize>,
+}
+
+impl Later {
+    fn of(view: &View<'_>) -> Later {
+        let mut later = Later::default();
+        for (item, entry) in view.transcript.context() {
+            for said in &entry.blocks {
+                let Block::Call(call) = said else { continue };
+                let Some(target) = &call.target else { continue };
+                if !view.succeeded(call) {
+                    continue;
+                }
+                if call.kind == ToolKind::Read {
+                    let path = view.words(target).into_owned();
+                    // A whole read repeats every part of the file.
+                    later.reads.insert((path, call.part.clone()), item);
+                } else if call.kind.changes_file() {
+                    later.changes.insert(view.words(target).into_owned(), item);
+                }
+            }
+        }
+        later
+    }
+
+    fn note(&self, path: &str, part: Option<&str>, item: usize) -> Option<Note> {
+        let same = self.reads.get(&(path.to_owned(), part.map(Into::into)));
+        let whole = self.reads.get(&(path.to_owned(), None));
+        if same.max(whole).is_some_and(|&read| read > item) {
+            return Some(Note::ReadAgain);
+        }
+        self.changes.get(path).is_some_and(|&change| change > item).then_some(Note::Changed)
+    }
+}
+

@@ -1,0 +1,236 @@
+//! A transcript as passes see it.
+
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use epitome_model::{
+    At, Block, Bytes, Call, Change, Counter, Edit, Entry, Lines, Output, Part, Ref, Source, Stub,
+    Text, Tokens, Transcript, block_tokens, is_left_by_recipe, line_count, short,
+};
+
+/// A transcript, its source, what of it is kept whole, and which calls belong to which results.
+pub struct View<'a> {
+    /// The transcript.
+    pub transcript: &'a Transcript,
+    /// Its bytes.
+    pub source: &'a dyn Source,
+    /// Counts tokens.
+    pub counter: &'a dyn Counter,
+    kept: Vec<bool>,
+    in_context: Vec<bool>,
+    calls: HashMap<&'a str, (usize, usize)>,
+    answered: HashMap<&'a str, bool>,
+    taken: RefCell<HashSet<At>>,
+    tokens: RefCell<HashMap<(usize, usize), Tokens>>,
+}
+
+impl<'a> View<'a> {
+    /// A view in which nothing is kept whole yet.
+    pub fn new(
+        transcript: &'a Transcript,
+        source: &'a dyn Source,
+        counter: &'a dyn Counter,
+    ) -> View<'a> {
+        let mut calls = HashMap::new();
+        let mut answered = HashMap::new();
+        for (item, entry) in transcript.entries() {
+            for (block, said) in entry.blocks.iter().enumerate() {
+                match said {
+                    Block::Call(call) => {
+                        calls.insert(&*call.id, (item, block));
+                    }
+                    Block::Output(output) => {
+                        answered.insert(&*output.call, output.error);
+                    }
+                    _ => {}
+                }
+            }
+        }
+        let mut in_context = vec![false; transcript.items.len()];
+        for &item in &transcript.context {
+            in_context[item] = true;
+        }
+        let kept = vec![false; transcript.items.len()];
+        View {
+            transcript,
+            source,
+            counter,
+            kept,
+            in_context,
+            calls,
+            answered,
+            taken: RefCell::default(),
+            tokens: RefCell::default(),
+        }
+    }
+
+    /// Keeps these items whole.
+    pub fn keep(&mut self, items: impl IntoIterator<Item = usize>) {
+        for item in items {
+            self.kept[item] = true;
+        }
+    }
+
+    /// Whether an item is kept whole.
+    pub fn is_kept(&self, item: usize) -> bool {
+        self.kept[item]
+    }
+
+    /// Whether a resume would send it.
+    pub fn is_sent(&self, item: usize) -> bool {
+        self.in_context[item]
+    }
+
+    /// The call that a result answers.
+    pub fn call_of(&self, output: &Output) -> Option<&'a Call> {
+        let &(item, block) = self.calls.get(&*output.call)?;
+        match &self.transcript.items[item].entry()?.blocks[block] {
+            Block::Call(call) => Some(call),
+            _ => None,
+        }
+    }
+
+    /// Whether a call has its result.
+    pub fn is_answered(&self, call: &Call) -> bool {
+        self.answered.contains_key(&*call.id)
+    }
+
+    /// Whether a call has a result, and it is no error.
+    pub fn succeeded(&self, call: &Call) -> bool {
+        self.answered.get(&*call.id) == Some(&false)
+    }
+
+    /// Every entry that is not kept whole, oldest first.
+    pub fn old(&self) -> impl Iterator<Item = (usize, &'a Entry)> {
+        self.transcript.entries().filter(|(item, _)| !self.kept[*item])
+    }
+
+    /// Every result that is not kept whole, oldest first, with the call that it answers.
+    pub fn old_outputs(&self) -> impl Iterator<Item = (At, &'a Output, Option<&'a Call>)> {
+        self.old().flat_map(move |(item, entry)| {
+            entry.blocks.iter().enumerate().filter_map(move |(block, said)| match said {
+                Block::Output(output) => {
+                    Some((At::Block { item, block }, output, self.call_of(output)))
+                }
+                _ => None,
+            })
+        })
+    }
+
+    /// The tokens of a block. Counted once.
+    pub fn tokens(&self, item: usize, block: usize) -> Tokens {
+        if let Some(tokens) = self.tokens.borrow().get(&(item, block)) {
+            return *tokens;
+        }
+        let tokens = match self.transcript.items[item].entry() {
+            Some(entry) => block_tokens(&entry.blocks[block], self.source, self.counter),
+            None => Tokens(0),
+        };
+        self.tokens.borrow_mut().insert((item, block), tokens);
+        tokens
+    }
+
+    /// What a resume would send, in tokens.
+    pub fn context_tokens(&self) -> Tokens {
+        self.transcript
+            .context()
+            .map(|(item, entry)| {
+                (0..entry.blocks.len()).map(|block| self.tokens(item, block)).sum::<Tokens>()
+            })
+            .sum()
+    }
+
+    /// The tokens counted so far, by item and block.
+    pub fn counted(&self) -> BTreeMap<(usize, usize), Tokens> {
+        self.tokens.borrow().iter().map(|(at, tokens)| (*at, *tokens)).collect()
+    }
+
+    /// Marks what edits touch, so that later passes leave it alone.
+    pub fn take(&self, edits: &[Edit]) {
+        self.taken.borrow_mut().extend(edits.iter().map(|edit| edit.at));
+    }
+
+    /// Whether an earlier pass edits this place, or the block around it.
+    pub fn is_taken(&self, at: At) -> bool {
+        let taken = self.taken.borrow();
+        taken.contains(&at)
+            || match at {
+                At::Field { item, block, .. } | At::Part { item, block, .. } => {
+                    taken.contains(&At::Block { item, block })
+                }
+                At::Block { .. } | At::Copy { .. } => false,
+            }
+    }
+
+    /// Whether a result may be stubbed: it says something in words, and nothing that we do not
+    /// understand, and no recipe was there before.
+    pub fn stubbable(&self, output: &Output) -> bool {
+        let opaque = output.parts.iter().any(|part| matches!(part, Part::Opaque(_)));
+        let words = output.parts.iter().any(|part| matches!(part, Part::Text(_)));
+        !opaque && words && !output.whole.is_empty() && !self.left_by_recipe(output)
+    }
+
+    fn left_by_recipe(&self, output: &Output) -> bool {
+        match output.parts.as_slice() {
+            [Part::Text(text)] => self.is_left(text),
+            _ => false,
+        }
+    }
+
+    /// Whether a text was left by some recipe. Looks at its first bytes before it reads it all.
+    pub fn is_left(&self, text: &Text) -> bool {
+        let begins = match text {
+            Text::Source(span) => self.source.read(span.start..span.start + 2).as_ref() == b"\"[",
+            Text::Made(text) => text.starts_with('['),
+        };
+        begins && is_left_by_recipe(&text.read(self.source))
+    }
+
+    /// What a call did, in a few words: its name and what it acted on.
+    pub fn what(&self, call: Option<&Call>) -> String {
+        let Some(call) = call else { return "result".into() };
+        match &call.target {
+            Some(target) => format!("{} {}", call.name, self.target(&target.read(self.source))),
+            None => call.name.to_string(),
+        }
+    }
+
+    /// A target on one line; a path below the session's folder is told from there.
+    fn target(&self, target: &str) -> String {
+        let below = self.transcript.head.cwd.as_deref().and_then(|cwd| {
+            target.strip_prefix(cwd).and_then(|rest| rest.strip_prefix(['/', '\\']))
+        });
+        short(below.unwrap_or(target), 60)
+    }
+
+    /// A stub for a result.
+    pub fn stub(&self, output: &Output, call: Option<&Call>, text: &str) -> Stub {
+        let reference = Ref::of(&self.source.at(output.whole));
+        Stub::new(reference, &self.what(call), Some(lines(text)), Bytes(text.len() as u64))
+    }
+
+    /// A stub for one text.
+    pub fn stub_of_text(&self, text: &Text, what: &str, words: &str) -> Stub {
+        let reference = match text {
+            Text::Source(span) => Ref::of(&self.source.at(*span)),
+            Text::Made(text) => Ref::of(text.as_bytes()),
+        };
+        Stub::new(reference, what, Some(lines(words)), Bytes(words.len() as u64))
+    }
+
+    /// An edit that puts `new` in the place of `old`, unless that would grow in bytes or tokens.
+    pub fn replace(&self, at: At, old: &str, new: String, pass: &'static str) -> Option<Edit> {
+        let smaller = new.len() < old.len() && self.counter.count(&new) <= self.counter.count(old);
+        smaller.then_some(Edit { at, change: Change::Replace(new), pass })
+    }
+
+    /// The text of a block or field, decoded.
+    pub fn words<'t>(&'t self, text: &'t Text) -> Cow<'t, str> {
+        text.read(self.source)
+    }
+}
+
+fn lines(text: &str) -> Lines {
+    line_count(text)
+}
