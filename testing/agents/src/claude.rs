@@ -12,7 +12,7 @@ use std::process::Command;
 
 const MODEL: &str = "claude-sonnet-4-6";
 const KEY: &str = "sk-ant-unused";
-const TOOLS: &str = "Agent,Bash,Edit,Glob,Grep,Read,Write";
+const TOOLS: &str = "Agent,Bash,Edit,Grep,Read,Write";
 
 /// The stock prompt is 28 KB that every recording would repeat twice, and not ours to publish.
 const SYSTEM: &str = "You are a careful programmer. Work in the current folder with the tools you \

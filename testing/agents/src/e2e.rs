@@ -1,1 +1,135 @@
-//! .
+//! The whole way: record, compact, resume, restore, resume.
+
+use crate::record::record;
+use crate::resume::{Counts, Sent, appended, resume, resume_in};
+use crate::sandbox::Agent;
+use anyhow::{Context, bail, ensure};
+use serde::Serialize;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::Instant;
+
+/// How every text begins that a compaction leaves in place of another.
+const STUB: &str = "[epitome k";
+
+/// A word that stands in every common line of the logs the session printed, and nowhere else.
+const BULK: &str = "checksum";
+
+/// What happened on the way.
+#[derive(Debug, Clone, Serialize)]
+pub struct Report {
+    /// The agent's name.
+    pub agent: &'static str,
+    /// How long all of it took, in seconds.
+    pub seconds: f64,
+    /// The session as recorded.
+    pub original: Stage,
+    /// The session as compacted.
+    pub compacted: Stage,
+    /// Bytes the agent appended to the compacted session.
+    pub appended: usize,
+    /// What the compaction said of itself, as it printed it.
+    pub said: serde_json::Value,
+}
+
+/// A session's file, and what its resume sent.
+#[derive(Debug, Clone, Serialize)]
+pub struct Stage {
+    /// The size of the file.
+    pub file_bytes: usize,
+    /// The size of the messages sent, as JSON.
+    pub history_bytes: usize,
+    /// What the messages held.
+    pub counts: Counts,
+    /// Stubs among what was sent.
+    pub stubs: usize,
+    /// Lines of logs among what was sent.
+    pub bulk: usize,
+}
+
+/// Records a session in the real agent, compacts it with the program `epitome`, resumes it in the
+/// same home, restores it, and resumes it again.
+///
+/// # Errors
+///
+/// When any of it fails: a refused history, a resume that starts from nothing, a history that did
+/// not shrink, or a restored file that is not the original and what the agent appended.
+pub fn run(agent: Agent, epitome: &Path) -> anyhow::Result<Report> {
+    let begin = Instant::now();
+    let recording = record(agent).context("record")?;
+    let file = &recording.session.path;
+    let original = fs::read(file)?;
+    let text = String::from_utf8(original.clone()).context("a session is UTF-8")?;
+    let scrubbed = recording.sandbox.home().scrub(&text);
+    let before = resume(agent, &scrubbed).context("resume of the original")?;
+    before.accepted().context("resume of the original")?;
+
+    let archive = tempfile::tempdir()?;
+    let tool = |args: &[&str]| call(epitome, archive.path(), file, args);
+    let said = tool(&["compact", "--json"])?;
+    let compacted = fs::read(file)?;
+    ensure!(compacted.len() < original.len(), "the file did not shrink");
+
+    let home = (&recording.sandbox, &recording.server);
+    let after = resume_in(home.0, home.1, &recording.session)?;
+    after.accepted().context("resume of the compacted session")?;
+    let report = Report {
+        agent: agent.name(),
+        seconds: 0.0,
+        original: stage(original.len(), &before),
+        compacted: stage(compacted.len(), &after),
+        appended: 0,
+        said: serde_json::from_str(&said).unwrap_or(serde_json::Value::String(said)),
+    };
+    shrunk(&report)?;
+
+    let grown = fs::read(file)?;
+    let tail = appended(&compacted, &grown)?;
+    ensure!(!tail.is_empty(), "the agent appended nothing");
+    tool(&["restore"])?;
+    let expected = [&original, tail].concat();
+    ensure!(fs::read(file)? == expected, "restored is not the original and what was appended");
+    resume_in(home.0, home.1, &recording.session)?
+        .accepted()
+        .context("resume of the restored session")?;
+    let appended = tail.len();
+    Ok(Report { seconds: begin.elapsed().as_secs_f64(), appended, ..report })
+}
+
+fn stage(file_bytes: usize, sent: &Sent) -> Stage {
+    Stage {
+        file_bytes,
+        history_bytes: sent.bytes,
+        counts: sent.counts,
+        stubs: sent.occurrences(STUB),
+        bulk: sent.occurrences(BULK),
+    }
+}
+
+fn shrunk(report: &Report) -> anyhow::Result<()> {
+    let (before, after) = (&report.original, &report.compacted);
+    let sizes = (before.history_bytes, after.history_bytes);
+    ensure!(sizes.1 < sizes.0, "the history did not shrink: {sizes:?}");
+    ensure!(before.stubs == 0 && after.stubs > 0, "no stub was sent");
+    ensure!(after.bulk < before.bulk, "the logs were sent: {} lines", after.bulk);
+    ensure!(after.counts.calls == after.counts.results, "{:?}", after.counts);
+    Ok(())
+}
+
+/// Runs `epitome VERB FILE ARGS…` and returns what it printed.
+fn call(epitome: &Path, archive: &Path, file: &Path, args: &[&str]) -> anyhow::Result<String> {
+    let (verb, options) = args.split_first().expect("a verb is always given");
+    let output = Command::new(epitome)
+        .arg(verb)
+        .arg(file)
+        .args(options)
+        .env("EPITOME_HOME", archive)
+        .output()
+        .with_context(|| format!("cannot run {}", epitome.display()))?;
+    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+    if !output.status.success() {
+        bail!("{verb}: {}\n{}{}", output.status, text(&output.stdout), text(&output.stderr));
+    }
+    Ok(text(&output.stdout))
+}

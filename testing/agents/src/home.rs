@@ -8,6 +8,8 @@ use tempfile::TempDir;
 /// The home that recorded sessions speak of; it is put in and out of their text.
 pub const RECORDED_HOME: &str = "/home/dev";
 
+const RECORDED_KERNEL: &str = "6.8.0-generic";
+
 /// A home folder with a `project` in it.
 #[derive(Debug)]
 pub struct Home {
@@ -60,10 +62,12 @@ impl Home {
             .replace(&dashed(RECORDED_HOME), &dashed(&self.path_text()))
     }
 
-    /// A session's text without this machine's paths.
+    /// A session's text without this machine's paths and kernel.
     pub fn scrub(&self, text: &str) -> String {
+        let kernel = rustix::system::uname();
         text.replace(&self.path_text(), RECORDED_HOME)
             .replace(&dashed(&self.path_text()), &dashed(RECORDED_HOME))
+            .replace(&*kernel.release().to_string_lossy(), RECORDED_KERNEL)
     }
 
     fn path_text(&self) -> String {

@@ -12,7 +12,7 @@ use std::process::Command;
 
 const PROVIDER: &str = "scripted";
 const MODEL: &str = "scripted-1";
-const TOOLS: &str = "read,bash,edit,write,grep,find,ls";
+const TOOLS: &str = "read,bash,edit,write";
 
 /// The wire pi speaks.
 #[derive(Debug, Clone, Copy)]
@@ -99,8 +99,9 @@ impl Driver for Pi {
                 ("edit", json!({ "path": at(path), "edits": [edit] }))
             }
             Action::Shell { command, .. } => ("bash", json!({ "command": command })),
+            // pi's own `grep` needs a ripgrep, which it would download.
             Action::Search { pattern, path } => {
-                ("grep", json!({ "pattern": pattern, "path": at(path) }))
+                ("bash", json!({ "command": format!("grep -rn '{pattern}' {path}") }))
             }
             // pi has no sub-agents; the question is answered by looking.
             Action::Delegate { instead, .. } => ("bash", json!({ "command": instead })),

@@ -51,8 +51,7 @@ impl Scale {
     pub const LARGE: Self =
         Self { countries: 56, cases: 8, columns: 60, batches: 600, sections: 22 };
     /// For an agent that stores a session three times over.
-    pub const SMALL: Self =
-        Self { countries: 30, cases: 4, columns: 36, batches: 150, sections: 11 };
+    pub const SMALL: Self = Self { countries: 18, cases: 4, columns: 16, batches: 66, sections: 5 };
 }
 
 /// A generator of numbers that are the same everywhere (the constants are Knuth's MMIX).

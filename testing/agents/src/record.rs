@@ -13,6 +13,8 @@ use std::path::{Path, PathBuf};
 pub struct Recording {
     /// The home, with the project as the session left it.
     pub sandbox: Sandbox,
+    /// The server the home knows.
+    pub server: Server,
     /// The session.
     pub session: Placed,
 }
@@ -53,7 +55,8 @@ pub fn record(agent: Agent) -> anyhow::Result<Recording> {
         session = Some(latest);
     }
     played_to_the_end(&server, &scenario)?;
-    Ok(Recording { sandbox, session: session.context("a scenario has turns")? })
+    let session = session.context("a scenario has turns")?;
+    Ok(Recording { sandbox, server, session })
 }
 
 fn accept(done: &Finished) -> anyhow::Result<()> {

@@ -1,1 +1,171 @@
-//! .
+//! Does a real agent go on with this session, and what does it send?
+
+use crate::process::Finished;
+use crate::sandbox::{Agent, Placed, Sandbox};
+use crate::scenario::{RESUME_PROMPT, RESUMED, resumed};
+use anyhow::{Context, ensure};
+use model_server::{Outcome, Script, Server};
+use serde_json::Value;
+
+/// What a resumed agent sent to the model.
+#[derive(Debug, Clone)]
+pub struct Sent {
+    /// How the agent ended.
+    pub finished: Finished,
+    /// The messages of its first request that was answered; null when there was none.
+    pub messages: Value,
+    /// The refusals of the service, in order.
+    pub refusals: Vec<String>,
+    /// The size of [`messages`](Self::messages) as JSON.
+    pub bytes: usize,
+    /// What the messages hold.
+    pub counts: Counts,
+}
+
+/// How many blocks of each kind a history holds.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
+pub struct Counts {
+    /// Messages.
+    pub messages: usize,
+    /// Calls of tools.
+    pub calls: usize,
+    /// Their results.
+    pub results: usize,
+    /// Blocks of thinking.
+    pub thinking: usize,
+    /// Images, those inside results too.
+    pub images: usize,
+}
+
+/// Resumes a recorded session in a fresh home with the scenario's project.
+///
+/// # Errors
+///
+/// When the agent cannot be installed or started. What the agent makes of the session is in the
+/// result: see [`Sent::accepted`].
+pub fn resume(agent: Agent, recorded: &str) -> anyhow::Result<Sent> {
+    let server = Server::start(Script::default())?;
+    let sandbox = Sandbox::new(agent, &server.url())?;
+    let scale = crate::scenario::Scenario::full(agent).scale;
+    crate::project::write(sandbox.home(), scale)?;
+    let placed = sandbox.place(recorded)?;
+    resume_in(&sandbox, &server, &placed)
+}
+
+/// Resumes a session that lies where the agent finds it.
+///
+/// # Errors
+///
+/// As [`resume`].
+pub fn resume_in(sandbox: &Sandbox, server: &Server, session: &Placed) -> anyhow::Result<Sent> {
+    server.play(resumed(sandbox));
+    let before = server.exchanges().len();
+    let finished = sandbox.resume(&session.id, RESUME_PROMPT)?;
+    let exchanges = server.exchanges().split_off(before);
+    let mut refusals = Vec::new();
+    let mut messages = Value::Null;
+    for exchange in exchanges {
+        match exchange.outcome {
+            Outcome::Refused(why) => refusals.push(why),
+            Outcome::Played { step: 0, .. } => messages = exchange.body["messages"].clone(),
+            Outcome::Played { .. } | Outcome::Canned | Outcome::Other => {}
+        }
+    }
+    let bytes = messages.to_string().len();
+    let counts = count(&messages);
+    Ok(Sent { finished, messages, refusals, bytes, counts })
+}
+
+impl Sent {
+    /// Whether the agent went on with the session as if nothing had happened.
+    ///
+    /// # Errors
+    ///
+    /// When it failed, was refused, or started from nothing.
+    pub fn accepted(&self) -> anyhow::Result<()> {
+        let done = &self.finished;
+        ensure!(self.refusals.is_empty(), "refused: {}", self.refusals.join("; "));
+        ensure!(done.success(), "{:?}\n{}\n{}", done.status, done.stdout, done.stderr);
+        ensure!(done.stdout.contains(RESUMED), "the last words are missing: {}", done.stdout);
+        ensure!(self.counts.messages > 2, "nothing of the session was sent");
+        Ok(())
+    }
+
+    /// How often `text` occurs in the strings sent.
+    pub fn occurrences(&self, text: &str) -> usize {
+        occurrences(&self.messages, text)
+    }
+}
+
+/// Counts the blocks of a history of either wire.
+pub fn count(messages: &Value) -> Counts {
+    let mut counts = Counts::default();
+    for message in messages.as_array().into_iter().flatten() {
+        counts.messages += 1;
+        counts.calls += message["tool_calls"].as_array().map_or(0, Vec::len);
+        counts.results += usize::from(message["role"] == "tool");
+        counts.thinking += usize::from(!message["reasoning_content"].is_null());
+        blocks(&message["content"], &mut counts);
+    }
+    counts
+}
+
+fn blocks(content: &Value, counts: &mut Counts) {
+    for block in content.as_array().into_iter().flatten() {
+        match block["type"].as_str() {
+            Some("tool_use") => counts.calls += 1,
+            Some("tool_result") => counts.results += 1,
+            Some("thinking" | "redacted_thinking") => counts.thinking += 1,
+            Some("image" | "image_url") => counts.images += 1,
+            _ => {}
+        }
+        blocks(&block["content"], counts);
+    }
+}
+
+fn occurrences(value: &Value, text: &str) -> usize {
+    let inside = |values: &mut dyn Iterator<Item = &Value>| {
+        values.map(|value| occurrences(value, text)).sum::<usize>()
+    };
+    let own = value.as_str().map_or(0, |found| found.matches(text).count());
+    let items = inside(&mut value.as_array().into_iter().flatten());
+    own + items + inside(&mut value.as_object().into_iter().flat_map(|map| map.values()))
+}
+
+/// The part of a session file that came after `before`.
+///
+/// # Errors
+///
+/// When the file does not begin with `before`: the agent did more than append.
+pub fn appended<'a>(before: &[u8], after: &'a [u8]) -> anyhow::Result<&'a [u8]> {
+    after.strip_prefix(before).context("the agent changed what was there, not only appended")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    #[test]
+    fn both_wires_are_counted() {
+        let image = json!({ "type": "image" });
+        let anthropic = json!([
+            { "role": "user", "content": "go" },
+            { "role": "assistant", "content": [{ "type": "thinking" }, { "type": "tool_use" }] },
+            { "role": "user", "content": [{ "type": "tool_result", "content": [image] }] },
+        ]);
+        let chat = json!([
+            { "role": "user", "content": [{ "type": "image_url" }] },
+            { "role": "assistant", "reasoning_content": "why", "tool_calls": [{}] },
+            { "role": "tool", "content": "x" },
+        ]);
+        let all = Counts { messages: 3, calls: 1, results: 1, thinking: 1, images: 1 };
+        assert_eq!((count(&anthropic), count(&chat)), (all, all));
+    }
+
+    #[test]
+    fn texts_are_found_in_strings_only() {
+        let value = json!([{ "stub": "a stub", "b": ["stub stub"] }]);
+        assert_eq!(occurrences(&value, "stub"), 3);
+    }
+}

@@ -18,10 +18,15 @@ struct Args {
 fn main() -> anyhow::Result<()> {
     let args = Args::parse();
     let recording = agents::record::record(args.agent)?;
+    let beside = args.out.with_extension("");
+    if beside.is_dir() {
+        // Sub-agents have new names in every recording.
+        fs::remove_dir_all(&beside).with_context(|| beside.display().to_string())?;
+    }
     for (index, file) in recording.scrubbed()?.into_iter().enumerate() {
         let path = match index {
             0 => args.out.clone(),
-            _ => args.out.with_extension("").join(&file.name),
+            _ => beside.join(&file.name),
         };
         let folder = path.parent().context("a file has a folder")?;
         fs::create_dir_all(folder).with_context(|| folder.display().to_string())?;

@@ -1,0 +1,46 @@
+//! With the real agents: they are installed from the npm registry, so these tests are asked for by
+//! name: `cargo test -p agents -- --ignored`.
+
+use agents::{Agent, e2e, record, resume};
+use anyhow::ensure;
+use std::path::Path;
+
+fn check_e2e(agent: Agent) -> anyhow::Result<()> {
+    let by_hand = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/by_hand.sh");
+    e2e::run(agent, &by_hand)?;
+    Ok(())
+}
+
+fn check_refused(agent: Agent, from: &str, to: &str, refusal: &str) -> anyhow::Result<()> {
+    let text = record::record(agent)?.scrubbed()?.remove(0).text;
+    ensure!(text.contains(from), "{from} is not in the session");
+    let sent = resume::resume(agent, &text.replace(from, to))?;
+    let why = sent.refusals.join("; ");
+    ensure!(sent.accepted().is_err() && why.contains(refusal), "{why:?}");
+    Ok(())
+}
+
+#[test]
+#[ignore = "installs the real agents"]
+fn pi_goes_on_with_a_session_compacted_by_hand() -> anyhow::Result<()> {
+    check_e2e(Agent::Pi)
+}
+
+#[test]
+#[ignore = "installs the real agents"]
+fn pi_goes_on_with_a_session_compacted_by_hand_over_chat_completions() -> anyhow::Result<()> {
+    check_e2e(Agent::PiChat)
+}
+
+#[test]
+#[ignore = "installs the real agents"]
+fn claude_code_goes_on_with_a_session_compacted_by_hand() -> anyhow::Result<()> {
+    check_e2e(Agent::Claude)
+}
+
+#[test]
+#[ignore = "installs the real agents"]
+fn altered_thinking_is_refused() -> anyhow::Result<()> {
+    check_refused(Agent::Pi, "Both were settled above", "Both were", "cannot be modified")?;
+    check_refused(Agent::Claude, "Both were settled above", "Both were", "cannot be modified")
+}
