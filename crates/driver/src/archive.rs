@@ -1,0 +1,317 @@
+//! The archive: every byte that left a session, by its hash, and how to put it back.
+//!
+//! # On disk
+//!
+//! ```text
+//! <home>/archive/<agent>/<session>/000001.pack     one compaction of one session: a generation
+//!                                  000002.pack     the next one
+//!                                  .epitome-….tmp  being written, or left by a killed process
+//! ```
+//!
+//! A pack never changes. It is written under a name of its own, flushed, and then given the next
+//! free number without ever taking the place of another, so that a process killed at any moment
+//! leaves a whole pack or none, and two processes at once leave two. Folders are readable by their
+//! owner only (0700), files too (0600).
+//!
+//! # A pack (format 1)
+//!
+//! Numbers are little-endian. Hashes are blake3; a *check* is the beginning of one.
+//!
+//! ```text
+//! header    16 bytes  "EPITPACK", format u32, check of these 12 bytes (4)
+//! pieces              one after the other, each a record and a payload:
+//!   record  64 bytes  tag (4), hash of the raw bytes (32), raw length u64, stored length u64,
+//!                     length of the about u32, check of the record and its about (8)
+//!   about             JSON: what the piece is
+//!   payload           the raw bytes in zstd
+//! contents  64 bytes a piece, sorted by hash: hash (32), offset of the record u64,
+//!                     raw length u64, stored length u64, length of the about u32, tag (4)
+//! footer    52 bytes  offset of the contents u64, pieces u64, check of the contents (16),
+//!                     format u32, check of these 36 bytes (8), "PACKEPIT"
+//! ```
+//!
+//! Tags are `89 45 50` and `k` (whose pack it is, the first piece, nothing but its about), `b`
+//! (removed bytes) or `m` (the generation as JSON, the last piece). Contents repeat what records
+//! say, without the abouts: either can be lost and the payloads still be read. A payload that is
+//! not what its hash says is never returned.
+//!
+//! Unknown members of the JSON are ignored; a change that an older epitome would misread gets a
+//! new format number, which older ones refuse.
+
+mod back;
+mod care;
+mod carry;
+mod generation;
+mod hash;
+mod key;
+mod pack;
+mod writer;
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use epitome_model::{Bytes, Ref};
+
+pub use back::WayBack;
+pub(crate) use back::{Line, lines};
+pub use care::{Collected, GcMode, GcReport, VerifyReport};
+pub use carry::{ImportReport, Imported};
+pub use generation::{About, Draft, EditedRecord, Generation, UndoSplice};
+pub use hash::{Digest, Hash, Hex, NoHash, RecordHash};
+pub use key::SessionKey;
+pub use writer::PackWriter;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::restore::Blobs;
+use pack::Pack;
+
+/// All bytes that ever left a session. Nothing is touched on disk before the first is written.
+#[derive(Clone, Debug)]
+pub struct Archive {
+    root: PathBuf,
+}
+
+/// The generations of a session that can be read, and what became of the others.
+#[derive(Clone, Debug, Default)]
+pub struct Generations {
+    /// Those that are whole, by number.
+    pub whole: Vec<Generation>,
+    /// One error a pack that cannot be read.
+    pub damaged: Vec<Error>,
+}
+
+/// Removed bytes that a reference may mean.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The session that they were removed from.
+    pub key: SessionKey,
+    /// The number of the generation that removed them.
+    pub generation: u64,
+    /// Their name.
+    pub hash: Hash,
+    /// What they were. Empty when that part of the pack is damaged.
+    pub about: About,
+    /// How many they are.
+    pub raw_len: Bytes,
+}
+
+impl Archive {
+    /// The archive in `home`, whether it is there already or not.
+    pub fn new(home: &Path) -> Archive {
+        Archive { root: home.join("archive") }
+    }
+
+    /// Its folder.
+    pub fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// Begins a pack for a new generation of a session.
+    ///
+    /// # Errors
+    ///
+    /// `Disk`, `NoPermission`.
+    pub fn begin(&self, key: &SessionKey) -> Result<PackWriter> {
+        PackWriter::begin(self.folder(key), key)
+    }
+
+    /// The generations of a session, by number; none when it was never compacted.
+    ///
+    /// # Errors
+    ///
+    /// `NoPermission`, `Unreadable` when its folder cannot be listed. A pack that cannot be read
+    /// is no error: it is reported beside the others.
+    pub fn generations(&self, key: &SessionKey) -> Result<Generations> {
+        let folder = self.folder(key);
+        let mut found = Generations::default();
+        for number in numbers(&folder)? {
+            let path = pack_path(&folder, number);
+            match read_generation(&path, number) {
+                Ok(generation) if generation.key() == *key => found.whole.push(generation),
+                Ok(_) => found.damaged.push(foreign(&path)),
+                Err(err) if err.kind() == ErrorKind::NotFound => {}
+                Err(err) => found.damaged.push(err),
+            }
+        }
+        Ok(found)
+    }
+
+    /// Removed bytes, proved by their hash.
+    ///
+    /// # Errors
+    ///
+    /// `Archive` when the pack or the bytes are missing or damaged, `NewerFormat`.
+    pub fn read(&self, key: &SessionKey, number: u64, hash: &Hash) -> Result<Vec<u8>> {
+        self.open_pack(key, number)?.read(hash)
+    }
+
+    /// A reader of all removed bytes of a session, which opens each pack once.
+    pub fn blobs(&self, key: &SessionKey) -> SessionBlobs {
+        SessionBlobs { archive: self.clone(), key: key.clone(), open: Mutex::default() }
+    }
+
+    /// All removed bytes that `reference` may mean, by session and generation. Reads the tables of
+    /// contents only.
+    ///
+    /// # Errors
+    ///
+    /// `Archive` when nothing was found and some packs could not be read; what listing says.
+    pub fn find(&self, reference: &Ref) -> Result<Vec<Found>> {
+        let mut found = Vec::new();
+        let mut unread = Vec::new();
+        for folder in self.session_folders()? {
+            for number in numbers(&folder)? {
+                match find_in(&pack_path(&folder, number), number, reference) {
+                    Ok(some) => found.extend(some),
+                    Err(err) if err.kind() == ErrorKind::NotFound => {}
+                    Err(err) => unread.push(err),
+                }
+            }
+        }
+        if let (true, Some(err)) = (found.is_empty(), unread.pop()) {
+            let what = format!("{reference} was not found, and a part of the archive is damaged");
+            return Err(Error::new(ErrorKind::Archive, what).because(err));
+        }
+        Ok(found)
+    }
+
+    /// All sessions that have generations. Those of which nothing can be read are left out:
+    /// [`verify`](Archive::verify) names them.
+    ///
+    /// # Errors
+    ///
+    /// `NoPermission`, `Unreadable` when a folder cannot be listed.
+    pub fn sessions(&self) -> Result<Vec<SessionKey>> {
+        let mut keys = Vec::new();
+        for folder in self.session_folders()? {
+            let key = numbers(&folder)?
+                .into_iter()
+                .find_map(|number| Pack::open(&pack_path(&folder, number)).ok()?.key().ok());
+            keys.extend(key);
+        }
+        keys.sort();
+        keys.dedup();
+        Ok(keys)
+    }
+
+    fn folder(&self, key: &SessionKey) -> PathBuf {
+        self.root.join(key.folder())
+    }
+
+    fn open_pack(&self, key: &SessionKey, number: u64) -> Result<Pack> {
+        let path = pack_path(&self.folder(key), number);
+        let pack = Pack::open(&path).map_err(|err| {
+            if err.kind() != ErrorKind::NotFound {
+                return err;
+            }
+            let what = format!("generation {number} of this session is not in the archive");
+            Error::new(ErrorKind::Archive, what).at(&path).because(err)
+        })?;
+        if pack.key()? != *key {
+            return Err(foreign(&path));
+        }
+        Ok(pack)
+    }
+
+    /// The folders of all sessions, sorted.
+    fn session_folders(&self) -> Result<Vec<PathBuf>> {
+        let mut folders = Vec::new();
+        for agent in folders_in(&self.root)? {
+            folders.extend(folders_in(&agent)?);
+        }
+        Ok(folders)
+    }
+}
+
+/// Reads removed bytes of one session, and keeps its packs open.
+#[derive(Debug)]
+pub struct SessionBlobs {
+    archive: Archive,
+    key: SessionKey,
+    open: Mutex<BTreeMap<u64, Arc<Pack>>>,
+}
+
+impl Blobs for SessionBlobs {
+    fn blob(&self, generation: u64, hash: &Hash) -> Result<Vec<u8>> {
+        let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        let pack = match open.get(&generation) {
+            Some(pack) => Arc::clone(pack),
+            None => {
+                let pack = Arc::new(self.archive.open_pack(&self.key, generation)?);
+                open.insert(generation, Arc::clone(&pack));
+                pack
+            }
+        };
+        drop(open);
+        pack.read(hash)
+    }
+}
+
+fn find_in(path: &Path, number: u64, reference: &Ref) -> Result<Vec<Found>> {
+    let pack = Pack::open(path)?;
+    let mut found = Vec::new();
+    for entry in pack.matching(reference) {
+        found.push(Found {
+            key: pack.key()?,
+            generation: number,
+            hash: entry.hash,
+            about: pack.about(entry).unwrap_or_default(),
+            raw_len: Bytes(entry.raw_len),
+        });
+    }
+    Ok(found)
+}
+
+fn read_generation(path: &Path, number: u64) -> Result<Generation> {
+    let generation = Pack::open(path)?.generation()?;
+    Ok(Generation { number, ..generation })
+}
+
+fn foreign(path: &Path) -> Error {
+    Error::new(ErrorKind::Archive, "this part of the archive is of another session").at(path)
+}
+
+/// The name of the pack of a generation. Padded, so that a listing is in order.
+fn pack_path(folder: &Path, number: u64) -> PathBuf {
+    folder.join(format!("{number:06}.pack"))
+}
+
+/// The number that the name of a pack says.
+fn number_of(name: &str) -> Option<u64> {
+    let digits = name.strip_suffix(".pack")?;
+    let number: u64 = digits.parse().ok()?;
+    // Another spelling of the number would be another file, and one without bounds no counter.
+    let plain = number > 0 && number < u64::MAX / 2 && format!("{number:06}") == digits;
+    plain.then_some(number)
+}
+
+/// The numbers of the packs in a folder, sorted; none when there is no such folder.
+fn numbers(folder: &Path) -> Result<Vec<u64>> {
+    let names = names_in(folder)?;
+    let mut numbers: Vec<u64> = names.iter().filter_map(|name| number_of(name.to_str()?)).collect();
+    numbers.sort_unstable();
+    Ok(numbers)
+}
+
+fn folders_in(folder: &Path) -> Result<Vec<PathBuf>> {
+    let names = names_in(folder)?;
+    Ok(names.iter().map(|name| folder.join(name)).filter(|path| path.is_dir()).collect())
+}
+
+/// What stands in a folder, sorted; nothing when there is no such folder.
+fn names_in(folder: &Path) -> Result<Vec<std::ffi::OsString>> {
+    let listed = fs::read_dir(folder).and_then(|entries| {
+        entries.map(|entry| entry.map(|entry| entry.file_name())).collect::<io::Result<Vec<_>>>()
+    });
+    match listed {
+        Ok(mut names) => {
+            names.sort();
+            Ok(names)
+        }
+        Err(err) if err.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        Err(err) => Err(Error::reading(err, "the archive", folder)),
+    }
+}

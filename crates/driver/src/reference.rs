@@ -1,0 +1,128 @@
+//! Files that hold the same text as a piece of a session: who wants it back may have it already.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use epitome_model::Source;
+use memchr::{memchr_iter, memmem};
+use serde::{Deserialize, Serialize};
+use sha1::{Digest as _, Sha1};
+
+use crate::archive::Hash;
+use crate::source::{FileSource, exactly};
+
+/// Longest file that is looked into, in bytes.
+const LONGEST: u64 = 64 << 20;
+
+/// A file, or whole lines of it, that held the same text as a removed piece.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct Reference {
+    /// The file.
+    pub path: String,
+    /// The id that git gives to the whole file, in hexadecimal digits. Whether a repository holds
+    /// it is another question: [`held_by_git`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub blob: Option<String>,
+    /// The first line of the text in the file, from 1; `None` when it is the whole file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub first_line: Option<u64>,
+    /// How many lines; `None` when it is the whole file.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub lines: Option<u64>,
+    /// The hash of the whole file at that time.
+    pub blake3: Hash,
+}
+
+/// How a file stands to a [`Reference`] made earlier.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// It is what it was.
+    Same,
+    /// It is there, and another.
+    Changed,
+    /// It is not there, or cannot be read.
+    Gone,
+}
+
+impl Reference {
+    /// Whether the file at `path` is `text`, or holds it as a run of whole lines. A run may lack
+    /// its last line feed. Of several places the first counts.
+    ///
+    /// Returns `None` when it does not, cannot be read, is longer than 64 MiB, or has a path that
+    /// is no text; and for empty text, which every file holds.
+    ///
+    /// ```no_run
+    /// use epitome::Reference;
+    ///
+    /// let text = "fn main() {}\n";
+    /// let same = Reference::find(text, "src/main.rs".as_ref());
+    /// ```
+    pub fn find(text: &str, path: &Path) -> Option<Reference> {
+        let bytes = read(path)?;
+        let (first_line, lines) = match place_of(text.as_bytes(), &bytes)? {
+            Place::Whole => (None, None),
+            Place::Lines { first, count } => (Some(first), Some(count)),
+        };
+        Some(Reference {
+            path: path.to_str()?.to_owned(),
+            blob: Some(blob_id(&bytes)),
+            first_line,
+            lines,
+            blake3: Hash::of(&bytes),
+        })
+    }
+
+    /// Whether the file is still what it was.
+    pub fn standing(&self) -> Standing {
+        match read(Path::new(&self.path)) {
+            Some(bytes) if Hash::of(&bytes) == self.blake3 => Standing::Same,
+            Some(_) => Standing::Changed,
+            None => Standing::Gone,
+        }
+    }
+}
+
+/// The id that git gives to a file of these bytes, in hexadecimal digits (SHA-1, as `git
+/// hash-object --no-filters` prints it).
+///
+/// ```
+/// assert_eq!(epitome::blob_id(b"hello\n"), "ce013625030ba8dba906f756967f9e9ca394464a");
+/// ```
+pub fn blob_id(bytes: &[u8]) -> String {
+    let mut hasher = Sha1::new();
+    hasher.update(format!("blob {}\0", bytes.len()));
+    hasher.update(bytes);
+    hasher.finalize().iter().fold(String::with_capacity(40), |mut digits, byte| {
+        write!(digits, "{byte:02x}").expect("a string takes everything");
+        digits
+    })
+}
+
+enum Place {
+    Whole,
+    Lines { first: u64, count: u64 },
+}
+
+fn place_of(text: &[u8], file: &[u8]) -> Option<Place> {
+    if text.is_empty() {
+        return None;
+    }
+    if text == file {
+        return Some(Place::Whole);
+    }
+    let starts_line = |at: usize| at == 0 || file[at - 1] == b'\n';
+    let ends_line = |end: usize| text.ends_with(b"\n") || file.get(end).is_none_or(|&b| b == b'\n');
+    let at =
+        memmem::find_iter(file, text).find(|&at| starts_line(at) && ends_line(at + text.len()))?;
+    let feeds = memchr_iter(b'\n', text).count() as u64;
+    let count = feeds + u64::from(!text.ends_with(b"\n"));
+    Some(Place::Lines { first: memchr_iter(b'\n', &file[..at]).count() as u64 + 1, count })
+}
+
+fn read(path: &Path) -> Option<Vec<u8>> {
+    let file = FileSource::open(path).ok()?;
+    if file.len() > LONGEST {
+        return None;
+    }
+    exactly(&file, 0..file.len()).ok().map(std::borrow::Cow::into_owned)
+}

@@ -1,0 +1,348 @@
+//! Giving bytes back: what must be laid over a session file so that it is what it was.
+//!
+//! Nothing is written here. The answer is a list of splices over the current file, to be read
+//! through [`Spliced`] and written by [`Session::replace`](crate::Session::replace) or elsewhere.
+
+use std::collections::HashMap;
+
+use epitome_model::{Ref, Source, Span, Splice};
+
+use crate::archive::{Digest, EditedRecord, Generation, Hash, Line, RecordHash, lines};
+use crate::error::{Error, ErrorKind, Result};
+use crate::source::{Spliced, exactly};
+
+/// Where removed bytes are read from.
+pub trait Blobs {
+    /// The bytes named `hash` that `generation` removed.
+    ///
+    /// # Errors
+    ///
+    /// `Archive` when they are missing or damaged.
+    fn blob(&self, generation: u64, hash: &Hash) -> Result<Vec<u8>>;
+}
+
+/// How far to go back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Target {
+    /// To what the agent wrote.
+    #[default]
+    Original,
+    /// To what the generation of this number left.
+    Generation(u64),
+}
+
+/// What gives a session back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Restoration {
+    /// What to lay over the current file, sorted and apart.
+    pub splices: Vec<Splice>,
+    /// How it was found.
+    pub outcome: Restored,
+}
+
+/// How a session was given back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Restored {
+    /// To the byte, proved by hash; what was appended since stays behind it.
+    Exact {
+        /// The numbers of the generations that were undone, newest first. None: there was nothing
+        /// to undo.
+        undone: Vec<u64>,
+    },
+    /// The file was changed by others since: record by record.
+    ByRecord {
+        /// Edits of records that were undone. A record edited twice counts twice.
+        restored: u64,
+        /// Edits of records that are no longer in the file as they were left, or of which it
+        /// cannot be told which is which.
+        missing: u64,
+    },
+}
+
+/// Works out how `current` becomes what it was, from the whole `generations` of its session.
+///
+/// # Errors
+///
+/// `NotFound` when there are no generations, or the wanted one does not lead to this file;
+/// `Archive` when removed bytes are missing or damaged, or do not give what was there before.
+/// `Changed` when `current` gives fewer bytes than it has.
+pub fn restore(
+    current: &dyn Source,
+    generations: &[Generation],
+    blobs: &dyn Blobs,
+    target: Target,
+) -> Result<Restoration> {
+    if generations.is_empty() {
+        let what = "the archive holds nothing of this session";
+        return Err(Error::new(ErrorKind::NotFound, what));
+    }
+    let wanted = match target {
+        Target::Original => None,
+        Target::Generation(number) => Some(of_number(generations, number)?),
+    };
+    match exact(current, &newest_first(generations), blobs, wanted)? {
+        Some(done) => Ok(done),
+        None => {
+            let above = wanted.map_or(0, |wanted| wanted.number);
+            let later = generations.iter().filter(|it| it.number > above);
+            by_record(current, &newest_first(later), blobs)
+        }
+    }
+}
+
+/// Works out how one removed piece is put back, wherever the record it was taken from still
+/// stands. All other edits stay.
+///
+/// The result is no state that the archive knows: archive it as a generation of its own (see
+/// [`WayBack`](crate::WayBack)), and a later [`restore`] finds its way through it.
+///
+/// # Errors
+///
+/// `NotFound` when no generation removed such bytes, `Refused` when the reference may mean several
+/// pieces, `Archive` and `Changed` as for [`restore`].
+pub fn restore_block(
+    current: &dyn Source,
+    generations: &[Generation],
+    blobs: &dyn Blobs,
+    reference: &Ref,
+) -> Result<Restoration> {
+    let hash = one_meant(generations, reference)?;
+    let mut walk = Walk::over(current)?;
+    let (mut splices, mut missing) = (Vec::new(), 0);
+    for generation in newest_first(generations) {
+        let holds = |record: &EditedRecord| record.splices.iter().any(|it| it.blob == hash);
+        let mut expected = generation.records.iter().filter(|record| holds(record)).count();
+        for (idx, record) in walk.matches(generation) {
+            let bytes = walk.bytes(idx)?;
+            let view = Spliced::new(&bytes, walk.edits(idx))?;
+            for splice in record.splices.iter().filter(|splice| splice.blob == hash) {
+                let span = Span { start: splice.at, end: splice.at + splice.len };
+                // What a later generation took away or put back does not stand here.
+                if let Some(span) = view.in_base(span) {
+                    let with = blobs.blob(generation.number, &hash)?.into();
+                    splices.push(Splice { span: moved(span, walk.lines[idx].span.start), with });
+                }
+            }
+            expected = expected.saturating_sub(usize::from(holds(record)));
+            walk.undo(idx, generation.number, record, blobs)?;
+        }
+        missing += expected as u64;
+    }
+    splices.sort_by_key(|splice| splice.span);
+    let restored = splices.len() as u64;
+    Ok(Restoration { splices, outcome: Restored::ByRecord { restored, missing } })
+}
+
+/// Undoes generations by the hash of the whole file, newest first. `None` when the file is of none
+/// of them.
+fn exact(
+    current: &dyn Source,
+    generations: &[&Generation],
+    blobs: &dyn Blobs,
+    wanted: Option<&Generation>,
+) -> Result<Option<Restoration>> {
+    let mut left = generations.to_vec();
+    let mut view = Spliced::new(current, Vec::new())?;
+    let mut undone: Vec<&Generation> = Vec::new();
+    let reached = loop {
+        let known = left.iter().flat_map(|it| [it.before, it.after]);
+        let proof = undone.last().map(|it| it.before);
+        let lens: Vec<u64> = known.chain(proof).map(|digest| digest.len).collect();
+        let digests = Digest::of_prefixes(&view, &lens)?;
+        if let Some(last) = undone.last().filter(|it| !digests.contains(&it.before)) {
+            return Err(unproved(last));
+        }
+        let newest = left.iter().position(|it| digests.contains(&it.after));
+        match newest {
+            // Two generations may have left the same file.
+            Some(idx) if wanted.is_some_and(|it| it.after == left[idx].after) => break true,
+            Some(idx) => {
+                let generation = left.remove(idx);
+                view = view.then(undo_all(generation, blobs)?)?;
+                undone.push(generation);
+            }
+            None if undone.is_empty() => {
+                // What was restored before is what a generation began with.
+                break wanted.is_none() && left.iter().any(|it| digests.contains(&it.before));
+            }
+            None => break wanted.is_none(),
+        }
+    };
+    match wanted {
+        Some(wanted) if !reached && !undone.is_empty() => Err(not_on_the_way(wanted)),
+        Some(_) | None if !reached => Ok(None),
+        Some(_) | None => {
+            let undone = undone.iter().map(|it| it.number).collect();
+            let splices = view.into_splices();
+            Ok(Some(Restoration { splices, outcome: Restored::Exact { undone } }))
+        }
+    }
+}
+
+/// The splices that undo a generation, over the whole file that it left.
+fn undo_all(generation: &Generation, blobs: &dyn Blobs) -> Result<Vec<Splice>> {
+    let mut splices = Vec::new();
+    for record in &generation.records {
+        splices.extend(undo_record(generation.number, record, record.at, blobs)?);
+    }
+    Ok(splices)
+}
+
+/// The splices that undo the edits of a record that begins at `from`.
+fn undo_record(
+    generation: u64,
+    record: &EditedRecord,
+    from: u64,
+    blobs: &dyn Blobs,
+) -> Result<Vec<Splice>> {
+    let undo = |splice: &crate::archive::UndoSplice| {
+        let span = Span { start: splice.at, end: splice.at + splice.len };
+        let with = blobs.blob(generation, &splice.blob)?.into();
+        Ok(Splice { span: moved(span, from), with })
+    };
+    record.splices.iter().map(undo).collect()
+}
+
+/// Undoes every edit of which the record still stands, whatever became of the others.
+fn by_record(
+    current: &dyn Source,
+    generations: &[&Generation],
+    blobs: &dyn Blobs,
+) -> Result<Restoration> {
+    let mut walk = Walk::over(current)?;
+    let (mut restored, mut missing) = (0, 0);
+    for generation in generations {
+        let matches = walk.matches(generation);
+        restored += matches.len() as u64;
+        missing += (generation.records.len() as u64).saturating_sub(matches.len() as u64);
+        for (idx, record) in matches {
+            walk.undo(idx, generation.number, record, blobs)?;
+        }
+    }
+    let splices = walk.into_splices();
+    Ok(Restoration { splices, outcome: Restored::ByRecord { restored, missing } })
+}
+
+/// The lines of a file, on their way back through the generations.
+struct Walk<'a> {
+    current: &'a dyn Source,
+    /// Where each line stands in the current file, and what it hashes to so far.
+    lines: Vec<Line>,
+    /// What was undone in a line, counted from its beginning.
+    edits: HashMap<usize, Vec<Splice>>,
+}
+
+impl<'a> Walk<'a> {
+    fn over(current: &'a dyn Source) -> Result<Walk<'a>> {
+        Ok(Walk { current, lines: lines(current)?, edits: HashMap::new() })
+    }
+
+    /// Which line is which record of a generation, in the order of the file.
+    ///
+    /// Records that are alike to the byte are told apart by their order, if none is missing; if
+    /// one is and their removed bytes differ, nobody knows whose line is left, and all stay.
+    fn matches<'g>(&self, generation: &'g Generation) -> Vec<(usize, &'g EditedRecord)> {
+        let mut records: HashMap<RecordHash, Vec<&EditedRecord>> = HashMap::new();
+        for record in &generation.records {
+            records.entry(record.hash).or_default().push(record);
+        }
+        let mut standing: HashMap<RecordHash, Vec<usize>> = HashMap::new();
+        for (idx, line) in self.lines.iter().enumerate() {
+            if records.contains_key(&line.hash) {
+                standing.entry(line.hash).or_default().push(idx);
+            }
+        }
+        let mut matches = Vec::new();
+        for (hash, lines) in standing {
+            let records = &records[&hash];
+            if lines.len() == records.len() {
+                matches.extend(lines.into_iter().zip(records.iter().copied()));
+            } else if records.iter().all(|record| record.splices == records[0].splices) {
+                matches.extend(lines.into_iter().map(|line| (line, records[0])));
+            }
+        }
+        matches.sort_by_key(|(idx, _)| *idx);
+        matches
+    }
+
+    /// The bytes of a line in the current file.
+    fn bytes(&self, idx: usize) -> Result<Vec<u8>> {
+        let Span { start, end } = self.lines[idx].span;
+        Ok(exactly(self.current, start..end)?.into_owned())
+    }
+
+    fn edits(&self, idx: usize) -> Vec<Splice> {
+        self.edits.get(&idx).cloned().unwrap_or_default()
+    }
+
+    fn undo(
+        &mut self,
+        idx: usize,
+        generation: u64,
+        record: &EditedRecord,
+        blobs: &dyn Blobs,
+    ) -> Result<()> {
+        let bytes = self.bytes(idx)?;
+        let view = Spliced::new(&bytes, self.edits(idx))?;
+        let view = view.then(undo_record(generation, record, 0, blobs)?)?;
+        self.lines[idx].hash = RecordHash::of(&view.read(0..view.len()));
+        self.edits.insert(idx, view.into_splices());
+        Ok(())
+    }
+
+    fn into_splices(self) -> Vec<Splice> {
+        let mut edits: Vec<(usize, Vec<Splice>)> = self.edits.into_iter().collect();
+        edits.sort_by_key(|(idx, _)| *idx);
+        let in_file = |(idx, edits): (usize, Vec<Splice>)| {
+            let start = self.lines[idx].span.start;
+            edits.into_iter().map(move |it| Splice { span: moved(it.span, start), ..it })
+        };
+        edits.into_iter().flat_map(in_file).collect()
+    }
+}
+
+fn moved(span: Span, by: u64) -> Span {
+    Span { start: span.start + by, end: span.end + by }
+}
+
+fn newest_first<'g>(generations: impl IntoIterator<Item = &'g Generation>) -> Vec<&'g Generation> {
+    let mut sorted: Vec<&Generation> = generations.into_iter().collect();
+    sorted.sort_by_key(|generation| std::cmp::Reverse(generation.number));
+    sorted
+}
+
+fn of_number(generations: &[Generation], number: u64) -> Result<&Generation> {
+    generations.iter().find(|generation| generation.number == number).ok_or_else(|| {
+        let what = format!("this session has no generation {number}");
+        Error::new(ErrorKind::NotFound, what)
+    })
+}
+
+/// The one piece that `reference` means.
+fn one_meant(generations: &[Generation], reference: &Ref) -> Result<Hash> {
+    let meant = generations.iter().flat_map(Generation::blobs).filter(|hash| hash.is(reference));
+    let mut meant: Vec<Hash> = meant.collect();
+    meant.sort_unstable();
+    meant.dedup();
+    match meant[..] {
+        [hash] => Ok(hash),
+        [] => {
+            let what = format!("nothing named {reference} was removed from this session");
+            Err(Error::new(ErrorKind::NotFound, what))
+        }
+        _ => {
+            let what = format!("{reference} may mean {} removed pieces", meant.len());
+            Err(Error::new(ErrorKind::Refused, what).with_hint("give more digits"))
+        }
+    }
+}
+
+fn unproved(generation: &Generation) -> Error {
+    let what = format!("undoing generation {} does not give what was there", generation.number);
+    Error::new(ErrorKind::Archive, what)
+}
+
+fn not_on_the_way(generation: &Generation) -> Error {
+    let what = format!("generation {} does not lead to this file", generation.number);
+    Error::new(ErrorKind::NotFound, what)
+}

@@ -1,0 +1,274 @@
+//! Session files: opened by one epitome at a time, replaced as a whole or not at all.
+
+pub(crate) mod disk;
+mod users;
+
+use std::fs::{self, File, FileTimes, TryLockError};
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use epitome_model::Bytes;
+
+pub use users::{User, users_of};
+
+use crate::archive::{GcMode, Hash};
+use crate::error::{Error, ErrorKind, Result};
+use crate::source::FileSource;
+use disk::{NotPlaced, Temp};
+
+/// Opens session files for change. Its locks stand in `home`.
+#[derive(Clone, Debug)]
+pub struct Store {
+    locks: PathBuf,
+}
+
+/// A session file that we work on. No other epitome does while this lives.
+#[derive(Debug)]
+pub struct Session {
+    path: PathBuf,
+    source: FileSource,
+    stamp: Stamp,
+    /// Holds the lock until it is dropped.
+    _lock: File,
+}
+
+/// What replacing a file did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Replaced {
+    /// Bytes that an agent appended in the very moment of the replacement, and that were carried
+    /// over.
+    pub carried: Bytes,
+}
+
+/// What tells that a file is still the one that was opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Stamp {
+    len: u64,
+    modified: Option<SystemTime>,
+    /// Device and number of the file, where the system has them.
+    id: (u64, u64),
+}
+
+impl Store {
+    /// A store that keeps its locks in `home`; nothing is touched on disk yet.
+    pub fn new(home: &Path) -> Store {
+        Store { locks: home.join("locks") }
+    }
+
+    /// Opens a session file to change it. A symbolic link is followed: the file is what changes.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound`; `NotAFile` for a folder, a pipe, a device; `NoPermission`, also when the file
+    /// is marked read-only; `HardLinked` when it has other names, which a replacement would cut
+    /// off; `Locked` when another epitome works on it; `Disk` when the lock cannot be made.
+    pub fn open_for_edit(&self, path: &Path) -> Result<Session> {
+        let real = path.canonicalize().map_err(|err| Error::reading(err, "the session", path))?;
+        // Before the lock: what is no session makes no lock file.
+        let source = FileSource::open(&real)?;
+        let lock = self.lock(&real)?;
+        // Another epitome may have replaced it before we had the lock.
+        let same = stamp_of(&real)? == stamp_of_open(&source)?;
+        let source = if same { source } else { FileSource::open(&real)? };
+        let meta = source.metadata().map_err(|err| Error::reading(err, "the session", &real))?;
+        if meta.permissions().readonly() {
+            let what = "the session is marked read-only";
+            return Err(Error::new(ErrorKind::NoPermission, what).at(&real));
+        }
+        one_name(&meta, &real)?;
+        let stamp = stamp_of_open(&source)?;
+        Ok(Session { path: real, source, stamp, _lock: lock })
+    }
+
+    fn lock(&self, real: &Path) -> Result<File> {
+        disk::private_folder(&self.locks)?;
+        let name = Hash::of(real.as_os_str().as_encoded_bytes()).to_string();
+        let path = self.locks.join(&name[..32]);
+        let file = open_private(&path).map_err(|err| Error::writing(err, "the lock", &path))?;
+        match file.try_lock() {
+            Ok(()) => Ok(file),
+            Err(TryLockError::WouldBlock) => {
+                let what = "another epitome is working on this session";
+                Err(Error::new(ErrorKind::Locked, what).at(real))
+            }
+            // A disk without locks: the check before the replacement stands alone.
+            Err(TryLockError::Error(err)) if err.kind() == std::io::ErrorKind::Unsupported => {
+                Ok(file)
+            }
+            Err(TryLockError::Error(err)) => Err(Error::writing(err, "the lock", &path)),
+        }
+    }
+}
+
+impl Session {
+    /// The file itself, without symbolic links.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The bytes that it had when it was opened.
+    pub fn source(&self) -> &FileSource {
+        &self.source
+    }
+
+    /// The other processes that have it open.
+    pub fn users(&self) -> Vec<User> {
+        users_of(&self.path)
+    }
+
+    /// Whether it is still the file that was opened.
+    ///
+    /// # Errors
+    ///
+    /// `Changed` when someone wrote to it or replaced it, `NotFound` when it is gone.
+    pub fn check_unchanged(&self) -> Result<()> {
+        let now = stamp_of(&self.path)?;
+        if now == self.stamp && stamp_of_open(&self.source)? == self.stamp {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::Changed, "the session changed meanwhile").at(&self.path))
+    }
+
+    /// Puts what `write` writes in the place of the file, at once and as a whole. Its mode, its
+    /// owner (where we may) and its times stay: agents sort sessions by them.
+    ///
+    /// Bytes that were appended between the last check and the replacement are carried over.
+    ///
+    /// # Errors
+    ///
+    /// What `write` says; `Disk`, `NoPermission`, `Unreadable`; `Changed` when the file is no
+    /// longer the one that was opened; `HardLinked`. The file is then what it was, and nothing
+    /// else is left in its folder. The exception is bytes to be carried over on a disk that
+    /// fails in that moment: then the error says so.
+    pub fn replace(&self, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<Replaced> {
+        let folder = self.path.parent().unwrap_or(Path::new("/"));
+        let failed = |err| Error::writing(err, "the session", &self.path);
+        disk::sweep(folder, GcMode::Remove);
+        let temp = written(folder, &self.path, write)?;
+        if let Some(err) = self.source.failure() {
+            return Err(err);
+        }
+        let meta = self.source.metadata().map_err(failed)?;
+        one_name(&meta, &self.path)?;
+        take_after(&meta, temp.file()).map_err(failed)?;
+        temp.flush_to_disk().map_err(failed)?;
+        self.check_unchanged()?;
+        temp.place_over(&self.path).map_err(failed)?;
+        // Unflushed, a cut of the power may bring the old file back: it is whole, too.
+        disk::flush_folder(folder).ok();
+        self.carry_over()
+    }
+
+    /// Appends to the new file what was appended to the old one after the last check.
+    fn carry_over(&self) -> Result<Replaced> {
+        let failed = |err| {
+            Error::writing(err, "what the agent appended meanwhile to the session", &self.path)
+        };
+        let len = self.source.metadata().map_err(failed)?.len();
+        if len <= self.stamp.len {
+            return Ok(Replaced::default());
+        }
+        let late = self.source.read_now(self.stamp.len..len).map_err(failed)?;
+        let mut file = File::options().append(true).open(&self.path).map_err(failed)?;
+        file.write_all(&late).and_then(|()| file.sync_all()).map_err(failed)?;
+        Ok(Replaced { carried: Bytes(late.len() as u64) })
+    }
+}
+
+/// Writes a new file at `path`, at once and as a whole, readable by its owner only.
+///
+/// # Errors
+///
+/// `Exists` when something has that name; `NotFound` when its folder is missing; what `write`
+/// says; `Disk`, `NoPermission`. No file is left then.
+pub fn write_new(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
+    let folder = path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let failed = |err| Error::writing(err, "the file", path);
+    // Asked early, so that nothing is written in vain; the name decides.
+    if path.symlink_metadata().is_ok() {
+        return Err(taken(path));
+    }
+    let temp = written(folder, path, write)?;
+    temp.flush_to_disk().map_err(failed)?;
+    match temp.place_new(path) {
+        Ok(()) => disk::flush_folder(folder).map_err(failed),
+        Err(NotPlaced::Taken(_)) => Err(taken(path)),
+        Err(NotPlaced::Failed(err)) => Err(failed(err)),
+    }
+}
+
+/// A temporary file in `folder` with all that `write` writes; errors name `path`.
+fn written(
+    folder: &Path,
+    path: &Path,
+    write: impl FnOnce(&mut dyn Write) -> Result<()>,
+) -> Result<Temp> {
+    let failed = |err| Error::writing(err, "the file", path);
+    let mut out = BufWriter::with_capacity(1 << 18, Temp::create(folder).map_err(failed)?);
+    write(&mut out).map_err(|err| if err.path().is_some() { err } else { err.at(path) })?;
+    out.into_inner().map_err(|err| failed(err.into_error()))
+}
+
+fn taken(path: &Path) -> Error {
+    Error::new(ErrorKind::Exists, "there is something of that name already").at(path)
+}
+
+/// Owner, mode and times of the old file, in an order in which none undoes another.
+fn take_after(meta: &fs::Metadata, file: &File) -> std::io::Result<()> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        // Only the administrator may give files away; others keep what they write.
+        std::os::unix::fs::fchown(file, Some(meta.uid()), Some(meta.gid())).ok();
+    }
+    file.set_permissions(meta.permissions())?;
+    let mut times = FileTimes::new();
+    if let Ok(accessed) = meta.accessed() {
+        times = times.set_accessed(accessed);
+    }
+    if let Ok(modified) = meta.modified() {
+        times = times.set_modified(modified);
+    }
+    file.set_times(times)
+}
+
+fn one_name(meta: &fs::Metadata, path: &Path) -> Result<()> {
+    #[cfg(unix)]
+    if std::os::unix::fs::MetadataExt::nlink(meta) > 1 {
+        let what = "the session has more than one name on disk";
+        return Err(Error::new(ErrorKind::HardLinked, what).at(path));
+    }
+    #[cfg(not(unix))]
+    let _ = (meta, path);
+    Ok(())
+}
+
+fn stamp_of(path: &Path) -> Result<Stamp> {
+    let meta = fs::symlink_metadata(path);
+    meta.map(|meta| stamp(&meta)).map_err(|err| Error::reading(err, "the session", path))
+}
+
+fn stamp_of_open(source: &FileSource) -> Result<Stamp> {
+    let meta = source.metadata();
+    meta.map(|meta| stamp(&meta)).map_err(|err| Error::reading(err, "the session", source.path()))
+}
+
+fn stamp(meta: &fs::Metadata) -> Stamp {
+    #[cfg(unix)]
+    let id = {
+        use std::os::unix::fs::MetadataExt;
+        (meta.dev(), meta.ino())
+    };
+    #[cfg(not(unix))]
+    let id = (0, 0);
+    Stamp { len: meta.len(), modified: meta.modified().ok(), id }
+}
+
+fn open_private(path: &Path) -> std::io::Result<File> {
+    let mut options = File::options();
+    options.write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options.open(path)
+}
