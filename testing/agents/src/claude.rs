@@ -30,10 +30,18 @@ impl Driver for Claude {
         Ok(())
     }
 
+    fn compact_early(&self, _home: &Home) -> anyhow::Result<()> {
+        Ok(()) // It is asked to with `/compact`.
+    }
+
     fn command(&self, resume: Option<&str>, prompt: &str) -> anyhow::Result<Command> {
         let mut command = Command::new(install::claude()?);
         command.args(["-p", "--model", MODEL, "--output-format", "json"]);
-        command.args(["--system-prompt", SYSTEM, "--disable-slash-commands"]);
+        command.args(["--system-prompt", SYSTEM]);
+        if !prompt.starts_with('/') {
+            // The list of commands would be sent, and stored, with every session.
+            command.arg("--disable-slash-commands");
+        }
         command.args(["--tools", TOOLS, "--allowedTools", TOOLS]);
         command.args(["--permission-mode", "acceptEdits"]);
         if let Some(id) = resume {

@@ -3,6 +3,7 @@
 use crate::record::record;
 use crate::resume::{Counts, Sent, appended, resume, resume_in};
 use crate::sandbox::Agent;
+use crate::scenario::Scenario;
 use anyhow::{Context, bail, ensure};
 use serde::Serialize;
 use std::fs;
@@ -57,7 +58,7 @@ pub struct Stage {
 /// not shrink, or a restored file that is not the original and what the agent appended.
 pub fn run(agent: Agent, epitome: &Path) -> anyhow::Result<Report> {
     let begin = Instant::now();
-    let recording = record(agent).context("record")?;
+    let recording = record(agent, &Scenario::full(agent)).context("record")?;
     let file = &recording.session.path;
     let original = fs::read(file)?;
     let text = String::from_utf8(original.clone()).context("a session is UTF-8")?;

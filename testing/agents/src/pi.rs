@@ -12,6 +12,7 @@ use std::process::Command;
 
 const PROVIDER: &str = "scripted";
 const MODEL: &str = "scripted-1";
+const WINDOW: usize = 1_000_000;
 const TOOLS: &str = "read,bash,edit,write";
 
 /// The wire pi speaks.
@@ -35,7 +36,7 @@ impl Driver for Pi {
         };
         let model = json!({
             "id": MODEL, "name": MODEL, "reasoning": true, "input": ["text", "image"],
-            "contextWindow": 1_000_000, "maxTokens": 32_000,
+            "contextWindow": WINDOW, "maxTokens": 32_000,
             "cost": { "input": 0, "output": 0, "cacheRead": 0, "cacheWrite": 0 },
         });
         let provider =
@@ -44,6 +45,16 @@ impl Driver for Pi {
         home.write(".pi/agent/models.json", models.to_string().as_bytes())?;
         // Its own compaction and its retries would make requests that no script has a step for.
         let settings = json!({ "compaction": { "enabled": false }, "retry": { "enabled": false } });
+        home.write(".pi/agent/settings.json", settings.to_string().as_bytes())?;
+        Ok(())
+    }
+
+    fn compact_early(&self, home: &Home) -> anyhow::Result<()> {
+        // It compacts when less than the reserve is left of the window.
+        let reserve = WINDOW - 4_000;
+        let compaction =
+            json!({ "enabled": true, "reserveTokens": reserve, "keepRecentTokens": 1_000 });
+        let settings = json!({ "compaction": compaction, "retry": { "enabled": false } });
         home.write(".pi/agent/settings.json", settings.to_string().as_bytes())?;
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! Records a session by playing a scenario in a real agent.
 
 use crate::sandbox::{Agent, Placed, Sandbox};
-use crate::scenario::Scenario;
+use crate::scenario::{Play, Scenario};
 use crate::{Finished, project};
 use anyhow::{Context, bail, ensure};
 use model_server::{Outcome, Script, Server};
@@ -28,18 +28,20 @@ pub struct Scrubbed {
     pub text: String,
 }
 
-/// Plays the whole scenario: one run of the agent for each of the user's turns.
+/// Plays a scenario: one run of the agent for each of the user's turns.
 ///
 /// # Errors
 ///
 /// When the agent cannot run, a turn fails, a history is refused or a step is not played.
-pub fn record(agent: Agent) -> anyhow::Result<Recording> {
-    let scenario = Scenario::full(agent);
+pub fn record(agent: Agent, scenario: &Scenario) -> anyhow::Result<Recording> {
     // The script holds paths of the home, and the home holds the server's address: the address
     // comes first.
     let server = Server::start(Script::default())?;
     let sandbox = Sandbox::new(agent, &server.url())?;
     project::write(sandbox.home(), scenario.scale)?;
+    if scenario.play == Play::OwnCompaction {
+        sandbox.compact_early()?;
+    }
     server.play(scenario.script(&sandbox));
     let mut session: Option<Placed> = None;
     for turn in &scenario.turns {
@@ -54,7 +56,7 @@ pub fn record(agent: Agent) -> anyhow::Result<Recording> {
         }
         session = Some(latest);
     }
-    played_to_the_end(&server, &scenario)?;
+    played_to_the_end(&server, scenario)?;
     let session = session.context("a scenario has turns")?;
     Ok(Recording { sandbox, server, session })
 }

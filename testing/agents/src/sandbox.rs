@@ -63,6 +63,8 @@ impl std::str::FromStr for Agent {
 pub(crate) trait Driver {
     /// Writes the settings into the home: where the model is, and no questions.
     fn prepare(&self, home: &Home, url: &str) -> anyhow::Result<()>;
+    /// Makes the agent compact its sessions by itself after a few thousand tokens, where it can.
+    fn compact_early(&self, home: &Home) -> anyhow::Result<()>;
     /// The command line of one turn, without its environment.
     fn command(&self, resume: Option<&str>, prompt: &str) -> anyhow::Result<Command>;
     /// The environment that only this agent needs.
@@ -109,6 +111,11 @@ impl Sandbox {
     /// The home.
     pub fn home(&self) -> &Home {
         &self.home
+    }
+
+    /// Makes the agent compact its sessions by itself after a few thousand tokens, where it can.
+    pub(crate) fn compact_early(&self) -> anyhow::Result<()> {
+        self.agent.driver().compact_early(&self.home)
     }
 
     /// Starts a session with `prompt` and waits for the end of the turn.

@@ -66,13 +66,24 @@ pub struct Move {
 pub struct Turn {
     /// The user's words.
     pub prompt: &'static str,
-    /// The model's answers; the last one calls nothing.
+    /// The model's answers; the last one calls nothing. None for a command of the agent's own.
     pub moves: Vec<Move>,
+}
+
+/// Which session is played.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Play {
+    /// Every kind of call, over five turns.
+    Full,
+    /// A turn, the agent's own compaction, and a turn after it.
+    OwnCompaction,
 }
 
 /// A whole session.
 #[derive(Debug, Clone)]
 pub struct Scenario {
+    /// What is played.
+    pub play: Play,
     /// How big the project is.
     pub scale: Scale,
     /// The user's turns, each a run of the agent.
@@ -84,6 +95,10 @@ pub const RESUMED: &str = "Resumed and done.";
 /// What the user says to go on.
 pub const RESUME_PROMPT: &str = "Go on: say how many cases there are, then stop.";
 
+const SUMMARY: &str = "<summary>\nThe tests failed for Hungary: its rate in src/tax.awk was 25 %. It \
+                       is 27 % now and all tests pass. No function was renamed. Configuration is \
+                       TOML.\n</summary>";
+
 const COUNT_MARK: &str = "[count-cases]";
 
 impl Scenario {
@@ -93,13 +108,26 @@ impl Scenario {
             Agent::Pi => Scale::LARGE,
             Agent::PiChat | Agent::Claude => Scale::SMALL,
         };
-        Self { scale, turns: vec![fix(), document(scale), import(), delegate(), recall()] }
+        let turns = vec![fix(), document(scale), import(), delegate(), recall()];
+        Self { play: Play::Full, scale, turns }
+    }
+
+    /// A session that the agent itself compacts after the first turn.
+    pub fn own_compaction(agent: Agent) -> Self {
+        let mut turns = vec![fix(), recall()];
+        if agent == Agent::Claude {
+            // Claude Code is asked to; pi does it by itself when the context is full.
+            turns.insert(1, Turn { prompt: "/compact", moves: vec![say(SUMMARY)] });
+        }
+        Self { play: Play::OwnCompaction, scale: Scale::SMALL, turns }
     }
 
     /// The script for `sandbox`: the same moves, in its agent's own tools.
     pub fn script(&self, sandbox: &Sandbox) -> Script {
         let steps = |moves: &[Move]| moves.iter().map(|one| step(one, sandbox)).collect();
+        let canned = (self.play == Play::OwnCompaction).then(|| SUMMARY.to_owned());
         Script {
+            canned,
             steps: self.turns.iter().flat_map(|turn| -> Vec<Step> { steps(&turn.moves) }).collect(),
             tracks: vec![Track { mark: COUNT_MARK.to_owned(), steps: steps(&count()) }],
         }

@@ -1,8 +1,9 @@
 //! With the real agents: they are installed from the npm registry, so these tests are asked for by
 //! name: `cargo test -p agents -- --ignored`.
 
+use agents::scenario::Scenario;
 use agents::{Agent, e2e, record, resume};
-use anyhow::ensure;
+use anyhow::{Context, ensure};
 use std::path::Path;
 
 fn check_e2e(agent: Agent) -> anyhow::Result<()> {
@@ -12,7 +13,7 @@ fn check_e2e(agent: Agent) -> anyhow::Result<()> {
 }
 
 fn check_refused(agent: Agent, from: &str, to: &str, refusal: &str) -> anyhow::Result<()> {
-    let text = record::record(agent)?.scrubbed()?.remove(0).text;
+    let text = record::record(agent, &Scenario::own_compaction(agent))?.scrubbed()?.remove(0).text;
     ensure!(text.contains(from), "{from} is not in the session");
     let sent = resume::resume(agent, &text.replace(from, to))?;
     let why = sent.refusals.join("; ");
@@ -43,4 +44,16 @@ fn claude_code_goes_on_with_a_session_compacted_by_hand() -> anyhow::Result<()> 
 fn altered_thinking_is_refused() -> anyhow::Result<()> {
     check_refused(Agent::Pi, "Both were settled above", "Both were", "cannot be modified")?;
     check_refused(Agent::Claude, "Both were settled above", "Both were", "cannot be modified")
+}
+
+#[test]
+#[ignore = "installs the real agents"]
+fn every_recorded_session_is_gone_on_with() -> anyhow::Result<()> {
+    for fixture in fixtures::all() {
+        let agent: Agent = fixture.agent.parse()?;
+        let text = String::from_utf8(fixture.bytes())?;
+        let sent = resume::resume(agent, &text)?;
+        sent.accepted().with_context(|| format!("{} {}", fixture.agent, fixture.name))?;
+    }
+    Ok(())
 }

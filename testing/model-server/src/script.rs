@@ -11,6 +11,9 @@ pub struct Script {
     /// Conversations of sub-agents, told apart by a mark in their first user message.
     #[serde(default)]
     pub tracks: Vec<Track>,
+    /// What requests without tools are told: agents ask so for titles and summaries.
+    #[serde(default)]
+    pub canned: Option<String>,
 }
 
 /// The steps of one sub-agent's conversation.
@@ -48,7 +51,7 @@ pub struct ToolCall {
 impl Script {
     /// A script of one conversation.
     pub fn new(steps: impl IntoIterator<Item = Step>) -> Self {
-        Self { steps: steps.into_iter().collect(), tracks: Vec::new() }
+        Self { steps: steps.into_iter().collect(), ..Self::default() }
     }
 }
 

@@ -185,6 +185,11 @@ impl Stage {
         (step, outcome)
     }
 
+    /// The answer to a request without tools.
+    pub(crate) fn canned(&self) -> Step {
+        Step::text(self.state().script.canned.as_deref().unwrap_or("Work on the project"))
+    }
+
     /// Keeps an exchange.
     pub(crate) fn record(&self, path: &str, body: Value, outcome: Outcome) {
         let exchange = Exchange { path: path.to_owned(), body, outcome };

@@ -1,6 +1,7 @@
 //! Records the sessions of `testing/fixtures` anew: `record AGENT OUT`.
 
 use agents::Agent;
+use agents::scenario::Scenario;
 use anyhow::Context;
 use clap::Parser;
 use std::fs;
@@ -13,11 +14,18 @@ struct Args {
     agent: Agent,
     /// The session file to write; files of sub-agents go into a folder beside it.
     out: PathBuf,
+    /// A shorter session that the agent itself compacts.
+    #[arg(long)]
+    own_compaction: bool,
 }
 
 fn main() -> anyhow::Result<()> {
     let args = Args::parse();
-    let recording = agents::record::record(args.agent)?;
+    let scenario = match args.own_compaction {
+        true => Scenario::own_compaction(args.agent),
+        false => Scenario::full(args.agent),
+    };
+    let recording = agents::record::record(args.agent, &scenario)?;
     let beside = args.out.with_extension("");
     if beside.is_dir() {
         // Sub-agents have new names in every recording.

@@ -87,6 +87,9 @@ fn every_block_has_its_form() {
         json!([go(), assistant(json!({ "type": "text", "text": "" })), go()]),
         "non-empty",
     );
+    check("no list", json!([{ "role": "user", "content": 1 }]), "valid list");
+    let blank = json!({ "type": "text", "text": "\n" });
+    check("blank block", json!([go(), assistant(blank), go()]), "non-whitespace");
     check("role", json!([{ "role": "tool", "content": "x" }]), "Input should be 'user'");
     check("key", json!([{ "role": "user", "content": "x", "id": 1 }]), "messages.0.id: Extra");
     let marked = json!({ "type": "text", "text": "x", "_epitome": true });
@@ -103,6 +106,7 @@ fn every_block_has_its_form() {
     };
     check("empty text in a result", result(inner), "non-empty");
     check("empty result", result(json!("")), "");
+    check("result that is no list", result(json!({})), "tool_result.content: Input should be");
     check("absent result", result(Value::Null), "");
     check(
         "marked result",

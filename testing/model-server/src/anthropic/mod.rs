@@ -9,9 +9,6 @@ use crate::sign::sign;
 use crate::sse::{Events, deltas};
 use serde_json::{Value, json};
 
-/// What a request without tools is told: agents ask so for titles and summaries.
-pub(crate) const CANNED: &str = "Work on the project";
-
 /// Answers `POST /v1/messages`.
 pub(crate) fn reply(body: &Value, stage: &Stage) -> (Reply, Outcome) {
     if let Err(refusal) = laws::check(body) {
@@ -22,7 +19,7 @@ pub(crate) fn reply(body: &Value, stage: &Stage) -> (Reply, Outcome) {
     }
     let (step, outcome) = match body["tools"].as_array() {
         Some(tools) if !tools.is_empty() => stage.next(&first_user_text(&body["messages"])),
-        _ => (Step::text(CANNED), Outcome::Canned),
+        _ => (stage.canned(), Outcome::Canned),
     };
     let message = message(body, &step);
     let reply = if body["stream"] == true {

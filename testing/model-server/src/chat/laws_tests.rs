@@ -49,6 +49,7 @@ fn every_message_has_its_form() {
     check("empty", json!([]), "empty array");
     check("role", json!([{ "role": "model", "content": "x" }]), "Supported values");
     check("no content", json!([{ "role": "user" }]), "got null");
+    check("no list", json!([{ "role": "user", "content": 1 }]), "expected one of a string");
     check("empty list", json!([{ "role": "user", "content": [] }]), "empty array");
     check("no calls", json!([{ "role": "assistant", "tool_calls": [] }]), "empty array");
     check("key", json!([{ "role": "user", "content": "x", "_k": 1 }]), "messages[0]._k");

@@ -2,7 +2,6 @@
 
 pub mod laws;
 
-use crate::anthropic::CANNED;
 use crate::routes::{Reply, identifier, rough_tokens};
 use crate::script::Step;
 use crate::server::{Outcome, Stage};
@@ -23,7 +22,7 @@ pub(crate) fn reply(body: &Value, stage: &Stage) -> (Reply, Outcome) {
     }
     let (step, outcome) = match body["tools"].as_array() {
         Some(tools) if !tools.is_empty() => stage.next(&first_user_text(&body["messages"])),
-        _ => (Step::text(CANNED), Outcome::Canned),
+        _ => (stage.canned(), Outcome::Canned),
     };
     let reply = if body["stream"] == true {
         Reply::stream(stream(body, &step))
