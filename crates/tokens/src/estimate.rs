@@ -2,7 +2,47 @@
 
 use epitome_model::{Counter, Tokens};
 
-/// Estimates the tokens of `o200k_base`.
+use crate::weights::WEIGHTS;
+
+/// Estimates the tokens of `o200k_base` without its vocabulary, at about 390 MB/s.
+///
+/// It cuts a text much as o200k does before it merges (words with what leads them, numbers, marks,
+/// white space, runs of other scripts) and adds up what such a piece takes on average. Whole
+/// numbers only: the same text is the same number everywhere. One pass, no allocation, nothing is
+/// loaded.
+///
+/// # Errors of the estimate
+///
+/// Relative to the exact count, per piece of up to 2,000 characters. The weights were fitted on
+/// sessions of two repositories (17,402 pieces, Go and TypeScript) and on translations of programs
+/// in 40 languages; the figures are of other repositories (4,376 pieces, TypeScript and Python)
+/// and of translations that were left out.
+///
+/// | text             | median |   95% | worst | all together |
+/// |------------------|-------:|------:|------:|-------------:|
+/// | prose            |   1.3% |  5.5% |    7% |        −0.4% |
+/// | code             |   1.9% |  6.9% |   26% |        −0.3% |
+/// | JSON             |   3.1% |  7.2% |    8% |        −1.3% |
+/// | logs, numbers    |   1.3% |  4.2% |   18% |        −0.8% |
+/// | all of these     |   1.8% |  6.8% |   26% |        −0.3% |
+/// | Chinese, Japanese, Korean | 4.2% | 11.2% | 15% | −1.3% |
+/// | other scripts    |   5.6% |   27% |   46% |        −1.5% |
+/// | European languages but English | 10% | 24% | 37% | −9.1% |
+///
+/// Over the whole corpus (42.5 MB, 24,834 texts) it errs by −0.2%. It is no bound: a text of one
+/// repeated syllable or of invented words may be off by a factor of two and more.
+///
+/// # Examples
+///
+/// ```
+/// use epitome_model::{Counter, Tokens};
+/// use epitome_tokens::Estimate;
+///
+/// let counter = Estimate::new();
+/// assert_eq!(counter.name(), "estimate");
+/// assert_eq!(counter.count("The quick brown fox jumps over the lazy dog."), Tokens(10));
+/// assert_eq!(counter.count(""), Tokens(0));
+/// ```
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Estimate;
 
@@ -18,7 +58,341 @@ impl Counter for Estimate {
         "estimate"
     }
 
+    /// About the tokens of `text`, read on its own; 0 only when it is empty.
     fn count(&self, text: &str) -> Tokens {
-        Tokens((text.len() as u64 * 10).div_ceil(38))
+        if text.is_empty() {
+            return Tokens(0);
+        }
+        let mut sum = 0_u64;
+        scan(text.as_bytes(), |feature, times| sum += u64::from(WEIGHTS[feature]) * times as u64);
+        Tokens(((sum + UNIT / 2) / UNIT).max(1))
     }
 }
+
+/// Weights are in thousandths of a token.
+const UNIT: u64 = 1_000;
+
+// Features, as places in the table of weights.
+
+/// A word by what leads it and how it is written, then by its length.
+const WORD: usize = 0;
+/// Lengths told apart.
+const WORD_ROW: usize = 20;
+/// Small letters, one capital, several, accents.
+const WORD_CASES: usize = 4;
+const WORD_LEADS: usize = 8;
+/// Each letter beyond [`WORD_ROW`].
+const WORD_LONG: usize = WORD + WORD_LEADS * WORD_CASES * WORD_ROW;
+/// Each accented letter, on top of its word.
+const ACCENT: usize = WORD_LONG + 1;
+/// The mark that leads a word, by its byte, on top of the word.
+const LEAD: usize = ACCENT + 1;
+/// Each group of up to three digits.
+const DIGITS: usize = LEAD + 128;
+/// A run of marks: led by a space or not, mixed or all the same; then by its length.
+const MARKS: usize = DIGITS + 1;
+const MARKS_ROW: usize = 8;
+/// Each mark beyond [`MARKS_ROW`]: unlike the one before it, or like it.
+const MARKS_LONG: usize = MARKS + 4 * MARKS_ROW;
+/// The last mark of a run, by its byte, on top of the run.
+const MARKS_END: usize = MARKS_LONG + 2;
+/// Line feeds right after marks, which go with them.
+const MARKS_LINE: usize = MARKS_END + 128;
+/// White space that ends with a line feed, by its length.
+const LINE: usize = MARKS_LINE + 1;
+const LINE_ROW: usize = 4;
+/// Each line feed beyond [`LINE_ROW`].
+const LINE_LONG: usize = LINE + LINE_ROW;
+/// White space within a line, by its length.
+const SPACE: usize = LINE_LONG + 1;
+const SPACE_ROW: usize = 12;
+/// Each space beyond [`SPACE_ROW`].
+const SPACE_LONG: usize = SPACE + SPACE_ROW;
+/// A control character.
+const CONTROL: usize = SPACE_LONG + 1;
+/// Another script: a run of it, a character, a character like the one before it.
+const SCRIPT: usize = CONTROL + 1;
+const SCRIPT_ROW: usize = 3;
+const SCRIPTS: usize = 17;
+/// How many weights there are.
+pub(crate) const FEATURES: usize = SCRIPT + SCRIPTS * SCRIPT_ROW;
+
+const BLANK: u8 = 0;
+const LINE_FEED: u8 = 1;
+const LOWER: u8 = 2;
+const UPPER: u8 = 3;
+const DIGIT: u8 = 4;
+const MARK: u8 = 5;
+const CONTROL_CHAR: u8 = 6;
+const LATIN: u8 = 7;
+const OTHER: u8 = 8;
+
+/// The class of each byte.
+const CLASS: [u8; 256] = classes();
+
+const fn classes() -> [u8; 256] {
+    let mut table = [0; 256];
+    let mut byte = 0;
+    while byte < 256 {
+        table[byte] = match byte as u8 {
+            b' ' | b'\t' | 0x0b | 0x0c => BLANK,
+            b'\n' | b'\r' => LINE_FEED,
+            b'a'..=b'z' => LOWER,
+            b'A'..=b'Z' => UPPER,
+            b'0'..=b'9' => DIGIT,
+            0..=0x1f | 0x7f => CONTROL_CHAR,
+            0x21..=0x7e => MARK,
+            0xc3..=0xc9 => LATIN,
+            0x80..=0xff => OTHER,
+        };
+        byte += 1;
+    }
+    table
+}
+
+/// The class of the byte at `at`; the end of the text is like the end of a line.
+fn class(bytes: &[u8], at: usize) -> u8 {
+    bytes.get(at).map_or(LINE_FEED, |byte| CLASS[usize::from(*byte)])
+}
+
+/// What stands before a word within its token.
+#[derive(Clone, Copy)]
+enum Lead {
+    Nothing = 0,
+    Space = 1,
+    Tab = 2,
+    Digit = 3,
+    /// `\\`: in JSON text the first letter belongs to an escape.
+    Escape = 4,
+    /// What names are joined with: `.`, `_`, `/`, `-`.
+    Join = 5,
+    Quote = 6,
+    Mark = 7,
+}
+
+impl Lead {
+    fn of(mark: u8) -> Lead {
+        match mark {
+            b' ' => Lead::Space,
+            b'\t' | 0x0b | 0x0c => Lead::Tab,
+            b'\\' => Lead::Escape,
+            b'.' | b'_' | b'/' | b'-' => Lead::Join,
+            b'"' | b'\'' | b'`' => Lead::Quote,
+            _ => Lead::Mark,
+        }
+    }
+}
+
+/// Walks over `bytes`, which are UTF-8, and tells every feature and how often it is there.
+#[inline(always)]
+fn scan(bytes: &[u8], mut add: impl FnMut(usize, usize)) {
+    let mut at = 0;
+    while at < bytes.len() {
+        at = match class(bytes, at) {
+            LOWER | UPPER | LATIN => word(bytes, at, Lead::Nothing, &mut add),
+            BLANK => match class(bytes, at + 1) {
+                LOWER | UPPER | LATIN => word(bytes, at + 1, Lead::of(bytes[at]), &mut add),
+                MARK if bytes[at] == b' ' => marks(bytes, at + 1, true, &mut add),
+                _ => white(bytes, at, &mut add),
+            },
+            LINE_FEED => white(bytes, at, &mut add),
+            DIGIT => digits(bytes, at, &mut add),
+            MARK => match class(bytes, at + 1) {
+                LOWER | UPPER | LATIN => {
+                    add(LEAD + usize::from(bytes[at]), 1);
+                    word(bytes, at + 1, Lead::of(bytes[at]), &mut add)
+                }
+                _ => marks(bytes, at, false, &mut add),
+            },
+            CONTROL_CHAR => {
+                add(CONTROL, 1);
+                at + 1
+            }
+            _ => script(bytes, at, &mut add),
+        };
+    }
+}
+
+/// A word: capitals, then small letters; the next capital starts another.
+#[inline(always)]
+fn word(bytes: &[u8], start: usize, lead: Lead, add: &mut impl FnMut(usize, usize)) -> usize {
+    let mut at = start;
+    while class(bytes, at) == UPPER {
+        at += 1;
+    }
+    let capitals = at - start;
+    let mut accents = 0;
+    loop {
+        match class(bytes, at) {
+            LOWER => at += 1,
+            LATIN => {
+                at += 2;
+                accents += 1;
+            }
+            _ => break,
+        }
+    }
+    let len = at - start - accents;
+    if accents > 0 {
+        add(ACCENT, accents);
+    }
+    let case = if accents > 0 { 3 } else { capitals.min(2) };
+    let row = WORD + (lead as usize * WORD_CASES + case) * WORD_ROW;
+    add(row + len.min(WORD_ROW) - 1, 1);
+    if len > WORD_ROW {
+        add(WORD_LONG, len - WORD_ROW);
+    }
+    at
+}
+
+#[inline(always)]
+fn digits(bytes: &[u8], start: usize, add: &mut impl FnMut(usize, usize)) -> usize {
+    let mut at = start + 1;
+    while class(bytes, at) == DIGIT {
+        at += 1;
+    }
+    add(DIGITS, (at - start).div_ceil(3));
+    match class(bytes, at) {
+        LOWER | UPPER | LATIN => word(bytes, at, Lead::Digit, add),
+        _ => at,
+    }
+}
+
+/// A run of marks, from `start`; `led` when a space before it goes with it.
+#[inline(always)]
+fn marks(bytes: &[u8], start: usize, led: bool, add: &mut impl FnMut(usize, usize)) -> usize {
+    let mut at = start + 1;
+    let mut alike = 0;
+    while class(bytes, at) == MARK {
+        let like = bytes[at] == bytes[at - 1];
+        alike += usize::from(like);
+        if at - start >= MARKS_ROW {
+            add(MARKS_LONG + usize::from(like), 1);
+        }
+        at += 1;
+    }
+    let len = at - start;
+    let same = len > 1 && alike == len - 1;
+    let row = MARKS + (usize::from(led) * 2 + usize::from(same)) * MARKS_ROW;
+    add(row + len.min(MARKS_ROW) - 1, 1);
+    add(MARKS_END + usize::from(bytes[at - 1]), usize::from(len > 1));
+    let end = at;
+    while at < bytes.len() && class(bytes, at) == LINE_FEED {
+        at += 1;
+    }
+    if at > end {
+        add(MARKS_LINE, 1);
+        add(LINE_LONG, (at - end).saturating_sub(LINE_ROW));
+    }
+    at
+}
+
+/// White space: what ends with a line feed is one token, what follows another; the last space
+/// goes to the word after it.
+#[inline(always)]
+fn white(bytes: &[u8], start: usize, add: &mut impl FnMut(usize, usize)) -> usize {
+    let mut at = start;
+    let mut lines = start;
+    let mut feeds = 0;
+    while at < bytes.len() {
+        match class(bytes, at) {
+            BLANK => at += 1,
+            LINE_FEED => {
+                at += 1;
+                feeds += 1;
+                lines = at;
+            }
+            _ => break,
+        }
+    }
+    if lines > start {
+        let len = lines - start;
+        add(LINE + len.min(LINE_ROW) - 1, 1);
+        add(LINE_LONG, usize::saturating_sub(feeds, LINE_ROW));
+        add(SPACE_LONG, (len - feeds).saturating_sub(SPACE_ROW));
+    }
+    let rest = at - lines;
+    if rest == 0 {
+        return at;
+    }
+    // Before anything but the end, the last one stands apart: alone or as the lead of what follows.
+    let apart = at < bytes.len() && (rest > 1 || lines > start);
+    let led = apart
+        && match class(bytes, at) {
+            LOWER | UPPER | LATIN => true,
+            MARK | OTHER => bytes[at - 1] == b' ',
+            _ => false,
+        };
+    if led {
+        spaces(rest - 1, add);
+        return at - 1;
+    }
+    if apart && rest > 1 {
+        spaces(rest - 1, add);
+        spaces(1, add);
+    } else {
+        spaces(rest, add);
+    }
+    at
+}
+
+#[inline(always)]
+fn spaces(len: usize, add: &mut impl FnMut(usize, usize)) {
+    if len > 0 {
+        add(SPACE + len.min(SPACE_ROW) - 1, 1);
+        add(SPACE_LONG, len.saturating_sub(SPACE_ROW));
+    }
+}
+
+/// A run of one script outside ASCII and Latin.
+#[inline(always)]
+fn script(bytes: &[u8], start: usize, add: &mut impl FnMut(usize, usize)) -> usize {
+    let kind = script_of(bytes, start);
+    let row = SCRIPT + kind * SCRIPT_ROW;
+    add(row, 1);
+    let mut at = start;
+    while class(bytes, at) == OTHER && (at == start || script_of(bytes, at) == kind) {
+        let end = (at + char_len(bytes[at])).min(bytes.len());
+        let before = (2 * at).saturating_sub(end).max(start);
+        let like = at > start && bytes[before..at] == bytes[at..end];
+        add(row + 1 + usize::from(like), 1);
+        at = end;
+    }
+    at
+}
+
+fn char_len(lead: u8) -> usize {
+    match lead {
+        0..=0xdf => 2,
+        0xe0..=0xef => 3,
+        0xf0..=0xff => 4,
+    }
+}
+
+/// The script of a character by its first two bytes.
+fn script_of(bytes: &[u8], at: usize) -> usize {
+    let second = bytes.get(at + 1).copied().unwrap_or(0);
+    match (bytes[at], second) {
+        (0xcd..=0xcf, _) => 0, // Greek
+        (0xd0..=0xd3, _) => 1, // Cyrillic
+        (0xd6..=0xd7, _) => 2, // Hebrew
+        (0xd8..=0xdb, _) => 3, // Arabic
+        (..=0xdf, _) => 4,     // other of two bytes
+        (0xe0, 0xa4..=0xa5) => 15,
+        (0xe0, 0xb8..=0xb9) => 16,
+        (0xe0, _) => 5,           // India, Thai
+        (0xe1, _) => 6,           // Georgian, Vietnamese
+        (0xe2, 0x80..=0x81) => 7, // punctuation
+        (0xe2, 0x94..=0x97) => 8, // boxes
+        (0xe2, _) => 9,           // arrows, mathematics
+        (0xe3, _) => 10,          // kana, CJK punctuation
+        (0xe4..=0xe9, _) => 11,   // Han
+        (0xea..=0xed, _) => 12,   // Hangul
+        (0xee..=0xef, _) => 13,   // full width, replacement character
+        (0xf0..=0xff, _) => 14,   // emoji
+    }
+}
+
+#[cfg(test)]
+#[path = "estimate_tests.rs"]
+mod tests;

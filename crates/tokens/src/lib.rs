@@ -23,6 +23,7 @@
 mod bpe;
 mod calibrate;
 mod estimate;
+mod weights;
 
 pub use bpe::O200k;
 pub use calibrate::{Calibration, Family, calibrate, family};
