@@ -20,9 +20,9 @@ const CODES: &str = "AT BE BG CH CY CZ DE DK EE ES FI FR GB GE GR HR HU IE IL IS
                      UY VN ZA ZM";
 
 const WORDS: &str = "amount archive balance batch branch buffer carrier category channel charge \
-                     clearing column contract counter credit currency customer daily debit delivery \
-                     deposit discount district division entry exchange export factor freight \
-                     invoice journal ledger limit margin market monthly notice number offer order \
+                     clearing column contract counter credit currency customer daily debit \
+                     delivery deposit discount district division entry exchange export factor \
+                     freight invoice journal ledger limit margin market monthly notice number offer order \
                      outlet packet parcel partner payment period permit phase policy portion \
                      postage premium price product quantity quarter quota rebate receipt record \
                      refund region register remark report reserve return revenue route sample \
@@ -127,8 +127,8 @@ fn readme() -> String {
     let mut dice = Dice(3);
     let mut out = "# pricing\n\nGross prices from net prices, by country.\n\n\
                    - `src/tax.awk`: one function a country\n- `src/report.awk`: the columns of the \
-                   report\n- `sh tests/run.sh`: the tests\n- `sh tools/import.sh`: replays the last \
-                   nightly import\n"
+                   report\n- `sh tests/run.sh`: the tests\n- `sh tools/import.sh`: replays the \
+                   last nightly import\n"
         .to_owned();
     for _ in 0..6 {
         let lines: Vec<String> = (0..4).map(|_| dice.sentence()).collect();
@@ -153,11 +153,13 @@ fn tax(scale: Scale) -> String {
         let stored = if code == WRONG { WRONG_RATE } else { rate(index, code) };
         _ = write!(
             out,
-            "\n# {}\nfunction gross_{}(net,    rate, share) {{\n    rate = {stored}    # {code}\n    \
-             if (net < 0) {{\n        return refund(net, rate)\n    }}\n    share = net * rate\n    \
-             return net + share / 100\n}}\n",
+            "\n# {}\nfunction gross_{}(net,    rate, share) {{\n    rate = {stored}    # {code}\n\
+             {:4}if (net < 0) {{\n        return refund(net, rate)\n    }}\n\
+             {:4}share = net * rate\n    return net + share / 100\n}}\n",
             dice.sentence(),
             code.to_lowercase(),
+            "",
+            "",
         );
     }
     out.push_str("\nfunction gross(code, net) {\n");
@@ -176,13 +178,20 @@ fn report(scale: Scale) -> String {
         let (first, last) = (1 + dice.below(9), 20 + dice.below(70));
         _ = write!(
             out,
-            "\n# {}\nfunction column_{number:02}_{what}(row,    {of}, i) {{\n    for (i = {first}; i \
-             <= {last}; i++) {{\n        {of} = {of} + row[i] * {}\n    }}\n    if ({of} > {}) \
-             {{\n        return sprintf(\"%-12s %10.2f\", \"{what}\", {of})\n    }}\n    return \
-             \"\"\n}}\n",
+            "\n# {}\nfunction column_{number:02}_{what}(row,    {of}, i) {{\n\
+             {:4}for (i = {first}; i <= {last}; i++) {{\n\
+             {:8}{of} = {of} + row[i] * {}\n    }}\n\
+             {:4}if ({of} > {}) {{\n\
+             {:8}return sprintf(\"%-12s %10.2f\", \"{what}\", {of})\n    }}\n\
+             {:4}return \"\"\n}}\n",
             dice.sentence(),
+            "",
+            "",
             1 + dice.below(12),
+            "",
             100 + dice.below(900),
+            "",
+            "",
         );
     }
     out

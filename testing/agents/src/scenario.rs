@@ -95,9 +95,9 @@ pub const RESUMED: &str = "Resumed and done.";
 /// What the user says to go on.
 pub const RESUME_PROMPT: &str = "Go on: say how many cases there are, then stop.";
 
-const SUMMARY: &str = "<summary>\nThe tests failed for Hungary: its rate in src/tax.awk was 25 %. It \
-                       is 27 % now and all tests pass. No function was renamed. Configuration is \
-                       TOML.\n</summary>";
+const SUMMARY: &str = "<summary>\nThe tests failed for Hungary: its rate in src/tax.awk was 25 %. \
+                       It is 27 % now and all tests pass. No function was renamed. Configuration \
+                       is TOML.\n</summary>";
 
 const COUNT_MARK: &str = "[count-cases]";
 
@@ -191,8 +191,8 @@ fn fix() -> Turn {
             },
             Move { text: "Now the failure itself.", actions: vec![tests()], ..Move::default() },
             Move {
-                thinking: "Only HU fails, and every case of it by the same factor: 1.25 in place of \
-                           1.27. So it is the rate, not the rounding. Who else uses gross_hu?",
+                thinking: "Only HU fails, and every case of it by the same factor: 1.25 in place \
+                           of 1.27. So it is the rate, not the rounding. Who else uses gross_hu?",
                 actions: vec![Action::Search { pattern: "gross_hu".into(), path: ".".into() }],
                 ..Move::default()
             },
@@ -207,10 +207,8 @@ fn fix() -> Turn {
                 ..Move::default()
             },
             Move { actions: vec![tests()], ..Move::default() },
-            say(
-                "The rate of Hungary was 25 % in `src/tax.awk`; it is 27 % now. All tests pass, and \
-                 no function was renamed.",
-            ),
+            say("The rate of Hungary was 25 % in `src/tax.awk`; it is 27 % now. All tests pass, \
+                 and no function was renamed."),
         ],
     }
 }

@@ -298,8 +298,9 @@ fn calls_are_answered(turn: &Turn<'_>, next: Option<&Turn<'_>>) -> Verdict {
         return Ok(());
     }
     Refusal::because(format!(
-        "messages.{}: `tool_use` ids were found without `tool_result` blocks immediately after: {}. \
-         Each `tool_use` block must have a corresponding `tool_result` block in the next message.",
+        "messages.{}: `tool_use` ids were found without `tool_result` blocks immediately after: \
+         {}. Each `tool_use` block must have a corresponding `tool_result` block in the next \
+         message.",
         turn.first_message,
         open.join(", ")
     ))
