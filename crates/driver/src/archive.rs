@@ -315,3 +315,6 @@ fn names_in(folder: &Path) -> Result<Vec<std::ffi::OsString>> {
         Err(err) => Err(Error::reading(err, "the archive", folder)),
     }
 }
+
+#[cfg(test)]
+mod tests;

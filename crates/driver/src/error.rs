@@ -134,7 +134,6 @@ impl Error {
             | ErrorKind::NoPermission
             | ErrorKind::Unreadable
             | ErrorKind::Refused => None,
-            ErrorKind::UnknownFormat => Some("name the agent with `--agent` if the file is one"),
             ErrorKind::Broken => Some("nothing was written; please report this"),
         })
     }

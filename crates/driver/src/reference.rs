@@ -1,12 +1,11 @@
 //! Files that hold the same text as a piece of a session: who wants it back may have it already.
 
-use std::fmt::Write as _;
-use std::path::Path;
+use std::fs;
+use std::path::{Path, PathBuf};
 
 use epitome_model::Source;
 use memchr::{memchr_iter, memmem};
 use serde::{Deserialize, Serialize};
-use sha1::{Digest as _, Sha1};
 
 use crate::archive::Hash;
 use crate::source::{FileSource, exactly};
@@ -20,7 +19,7 @@ pub struct Reference {
     /// The file.
     pub path: String,
     /// The id that git gives to the whole file, in hexadecimal digits. Whether a repository holds
-    /// it is another question: [`held_by_git`].
+    /// it is another question: [`GitObjects::hold`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub blob: Option<String>,
     /// The first line of the text in the file, from 1; `None` when it is the whole file.
@@ -83,19 +82,48 @@ impl Reference {
 }
 
 /// The id that git gives to a file of these bytes, in hexadecimal digits (SHA-1, as `git
-/// hash-object --no-filters` prints it).
+/// hash-object --no-filters` prints it). Empty for bytes made to collide, which git refuses too.
 ///
 /// ```
 /// assert_eq!(epitome::blob_id(b"hello\n"), "ce013625030ba8dba906f756967f9e9ca394464a");
 /// ```
 pub fn blob_id(bytes: &[u8]) -> String {
-    let mut hasher = Sha1::new();
-    hasher.update(format!("blob {}\0", bytes.len()));
-    hasher.update(bytes);
-    hasher.finalize().iter().fold(String::with_capacity(40), |mut digits, byte| {
-        write!(digits, "{byte:02x}").expect("a string takes everything");
-        digits
-    })
+    gix_object::compute_hash(gix_hash::Kind::Sha1, gix_object::Kind::Blob, bytes)
+        .map_or_else(|_| String::new(), |id| id.to_string())
+}
+
+/// The objects of a git repository.
+pub struct GitObjects(gix_odb::Handle);
+
+impl GitObjects {
+    /// Those of the repository that the file at `path` lies in; `None` when it lies in none or its
+    /// objects cannot be opened. Worktrees and submodules are followed to where their objects are.
+    pub fn around(path: &Path) -> Option<GitObjects> {
+        let folder = path.ancestors().skip(1).map(|it| it.join(".git")).find_map(|it| git(&it))?;
+        // A worktree shares the objects of the repository that it belongs to.
+        let shared = match fs::read_to_string(folder.join("commondir")) {
+            Ok(common) => folder.join(common.trim_end()),
+            Err(_) => folder,
+        };
+        gix_odb::at(shared.join("objects"), gix_hash::Kind::Sha1).ok().map(GitObjects)
+    }
+
+    /// Whether the repository holds the object of this id, loose or packed, its own or an
+    /// alternate's.
+    pub fn hold(&self, id: &str) -> bool {
+        gix_hash::ObjectId::from_hex(id.as_bytes())
+            .is_ok_and(|id| gix_object::Exists::exists(&self.0, &id))
+    }
+}
+
+/// The folder of a repository, if `dot_git` is it or says where it is.
+fn git(dot_git: &Path) -> Option<PathBuf> {
+    if dot_git.is_dir() {
+        return Some(dot_git.to_owned());
+    }
+    let text = fs::read_to_string(dot_git).ok()?;
+    let folder = text.strip_prefix("gitdir:")?.trim();
+    Some(dot_git.parent()?.join(folder)).filter(|folder| folder.is_dir())
 }
 
 enum Place {
@@ -125,4 +153,85 @@ fn read(path: &Path) -> Option<Vec<u8>> {
         return None;
     }
     exactly(&file, 0..file.len()).ok().map(std::borrow::Cow::into_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_found_as_whole_lines_of_a_file() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("a.rs");
+        let file = "one\ntwo\nthree\ntwo\n";
+        fs::write(&path, file).expect("a file");
+        let cases: &[(&str, Option<(Option<u64>, Option<u64>)>)] = &[
+            (file, Some((None, None))),
+            ("one\ntwo\nthree\ntwo", Some((Some(1), Some(4)))),
+            ("two\nthree", Some((Some(2), Some(2)))),
+            ("two\nthree\n", Some((Some(2), Some(2)))),
+            ("two\n", Some((Some(2), Some(1)))),
+            ("wo\nthree", None),
+            ("two\nthr", None),
+            ("four", None),
+            ("", None),
+        ];
+        for (text, expect) in cases {
+            let expect = expect.map(|(first_line, lines)| Reference {
+                path: path.to_str().expect("text").to_owned(),
+                blob: Some(blob_id(file.as_bytes())),
+                first_line,
+                lines,
+                blake3: Hash::of(file.as_bytes()),
+            });
+            assert_eq!(Reference::find(text, &path), expect, "{text:?}");
+        }
+        assert_eq!(Reference::find("one", dir.path()), None);
+        assert_eq!(Reference::find("one", &dir.path().join("b.rs")), None);
+    }
+
+    #[test]
+    fn a_reference_knows_when_its_file_changed() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("a.rs");
+        fs::write(&path, "one\n").expect("a file");
+        let reference = Reference::find("one\n", &path).expect("the same text");
+        assert_eq!(reference.standing(), Standing::Same);
+        fs::write(&path, "two\n").expect("a file");
+        assert_eq!(reference.standing(), Standing::Changed);
+        fs::remove_file(&path).expect("a file");
+        assert_eq!(reference.standing(), Standing::Gone);
+    }
+
+    #[test]
+    fn a_repository_says_what_it_holds() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let project = dir.path().join("project");
+        let git = |args: &[&str]| {
+            let done = std::process::Command::new("git")
+                .args(["-c", "user.name=n", "-c", "user.email=e", "-C"])
+                .arg(&project)
+                .args(args)
+                .output();
+            assert!(done.expect("git is there").status.success(), "git {args:?}");
+        };
+        fs::create_dir_all(project.join("src")).expect("a folder");
+        let file = project.join("src/a.rs");
+        fs::write(&file, "hello\n").expect("a file");
+        assert!(GitObjects::around(&file).is_none());
+        git(&["init", "-q"]);
+        let id = blob_id(b"hello\n");
+        assert!(!GitObjects::around(&file).expect("a repository").hold(&id));
+        git(&["add", "."]);
+        git(&["commit", "-q", "-m", "m"]);
+        assert!(GitObjects::around(&file).expect("a repository").hold(&id));
+        git(&["gc", "-q"]);
+        git(&["worktree", "add", "-q", "../tree"]);
+        for file in [file, dir.path().join("tree/src/a.rs")] {
+            let objects = GitObjects::around(&file).expect("a repository");
+            assert!(objects.hold(&id), "{}", file.display());
+            assert!(!objects.hold(&blob_id(b"other\n")));
+            assert!(!objects.hold("no id"));
+        }
+    }
 }

@@ -192,7 +192,11 @@ pub fn write_new(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<()>) 
     let temp = written(folder, path, write)?;
     temp.flush_to_disk().map_err(failed)?;
     match temp.place_new(path) {
-        Ok(()) => disk::flush_folder(folder).map_err(failed),
+        Ok(()) => disk::flush_folder(folder).map_err(|err| {
+            // A name that may be gone after a cut of the power is no promise.
+            fs::remove_file(path).ok();
+            failed(err)
+        }),
         Err(NotPlaced::Taken(_)) => Err(taken(path)),
         Err(NotPlaced::Failed(err)) => Err(failed(err)),
     }
@@ -272,3 +276,6 @@ fn open_private(path: &Path) -> std::io::Result<File> {
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     options.open(path)
 }
+
+#[cfg(test)]
+mod tests;

@@ -71,6 +71,11 @@ impl Entry {
         Some(from..from.checked_add(self.stored_len)?)
     }
 
+    #[cfg(test)]
+    pub(crate) fn payload_contains(&self, at: u64) -> bool {
+        self.payload().is_some_and(|payload| payload.contains(&at))
+    }
+
     /// Whether it can be of a pack of `len` bytes.
     fn fits(&self, len: u64) -> bool {
         self.raw_len <= LONGEST

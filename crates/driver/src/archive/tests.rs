@@ -1,0 +1,229 @@
+//! Every step of writing fails once; a pack is whole or not there, whatever happened.
+
+use std::fs;
+use std::path::Path;
+
+use epitome_model::Tokens;
+use jiff::Timestamp;
+
+use super::*;
+use crate::source::Spliced;
+use crate::store::disk::fault;
+
+/// A generation of one record, which lost what stands in the middle.
+fn draft(raw: &[u8]) -> Draft {
+    let file = [b"{", raw, b"}\n"].concat();
+    let span = epitome_model::Span { start: 1, end: 1 + raw.len() as u64 };
+    let splice = epitome_model::Splice { span, with: b"-".as_slice().into() };
+    let after = Spliced::new(&file, vec![splice]).expect("in the file");
+    let WayBack { before, after, records } = WayBack::of(&file, &after).expect("in memory");
+    Draft {
+        path: "/s.jsonl".into(),
+        recipe: "epitome".into(),
+        made: Timestamp::UNIX_EPOCH,
+        before,
+        after,
+        records,
+        tokens_before: Tokens(10),
+        tokens_after: Tokens(2),
+        edits: BTreeMap::from([("age".into(), 1)]),
+    }
+}
+
+fn add(archive: &Archive, key: &SessionKey, raw: &[u8]) -> Result<Generation> {
+    let mut pack = archive.begin(key)?;
+    pack.put(raw, About { what: "Read a.rs".into(), line: 1, ..About::default() })?;
+    pack.commit(draft(raw))
+}
+
+/// All files below a folder, with their bytes.
+fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let mut files = Vec::new();
+    for name in names_in(folder).expect("a folder") {
+        let path = folder.join(name);
+        if path.is_dir() {
+            files.extend(self::files(&path));
+        } else {
+            files.push((path.clone(), fs::read(&path).expect("a file")));
+        }
+    }
+    files
+}
+
+#[test]
+fn whatever_step_fails_no_pack_or_a_whole_one_is_left() {
+    let key = SessionKey::new("claude", "s");
+    // Longer than a buffer, and nothing that zstd makes shorter.
+    let mut raw = vec![0; 30_000];
+    blake3::Hasher::new().finalize_xof().fill(&mut raw);
+    let mut outcomes = Vec::new();
+    for n in 0..20 {
+        let home = tempfile::tempdir().expect("a folder");
+        let archive = Archive::new(&home.path().join("new/home"));
+        let done = fault::with(fault::full_at(n), || add(&archive, &key, &raw));
+        let kept = archive.generations(&key).expect("a listing");
+        assert_eq!(kept.damaged.len(), 0, "step {n}");
+        match &done {
+            Ok(made) => assert_eq!(kept.whole, [made.clone()], "step {n}"),
+            Err(err) => {
+                assert_eq!((err.kind(), kept.whole.len()), (ErrorKind::Disk, 0), "step {n}");
+                assert_eq!(files(home.path()), [], "step {n}");
+            }
+        }
+        outcomes.push(done.is_ok());
+    }
+    // Five folders made and flushed, create, three writes, flush, name, flush the folder.
+    assert_eq!(outcomes, [[false; 17].as_slice(), &[true; 3]].concat());
+}
+
+#[test]
+fn a_number_that_another_took_is_passed_over() {
+    let home = tempfile::tempdir().expect("a folder");
+    let (archive, key) = (Archive::new(home.path()), SessionKey::new("claude", "s"));
+    let (other, its_key) = (archive.clone(), key.clone());
+    let mut once = Some(());
+    let interfere = move |step| {
+        if step == crate::store::disk::Step::Name && once.take().is_some() {
+            add(&other, &its_key, b"theirs")?;
+        }
+        Ok(())
+    };
+    let ours = fault::with(interfere, || add(&archive, &key, b"ours")).expect("a generation");
+    assert_eq!(ours.number, 2);
+    let kept = archive.generations(&key).expect("a listing").whole;
+    assert_eq!(archive.read(&key, 1, &Hash::of(b"theirs")).expect("bytes"), b"theirs");
+    assert_eq!(kept.iter().map(|it| it.number).collect::<Vec<_>>(), [1, 2]);
+    assert_eq!(kept[1], ours);
+}
+
+/// Whatever single byte of a pack is damaged: nothing panics, nothing wrong is returned, and
+/// only the piece that it belongs to can be lost.
+#[test]
+fn a_damaged_byte_never_gives_wrong_bytes() {
+    let home = tempfile::tempdir().expect("a folder");
+    let (archive, key) = (Archive::new(home.path()), SessionKey::new("claude", "s"));
+    let (one, other) = (b"first removed bytes".as_slice(), b"{\"second\": 2}".as_slice());
+    let mut pack = archive.begin(&key).expect("a pack");
+    pack.put(other, About { what: "other".into(), ..About::default() }).expect("put");
+    pack.put(one, About { what: "one".into(), ..About::default() }).expect("put");
+    let made = pack.commit(draft(one)).expect("a generation");
+    let path = pack_path(&archive.folder(&key), made.number);
+    let whole = fs::read(&path).expect("a pack");
+    let opened = Pack::open(&path).expect("a pack");
+    let piece_at = |at: u64| {
+        let inside = |entry: &&pack::Entry| entry.payload_contains(at);
+        opened.entries().iter().find(inside).map(|entry| (entry.kind, entry.hash))
+    };
+    for at in 0..whole.len() {
+        for flip in [0x01, 0x80, 0xff] {
+            let mut bytes = whole.clone();
+            bytes[at] ^= flip;
+            fs::write(&path, &bytes).expect("written");
+            let hurt = piece_at(at as u64);
+            for raw in [one, other] {
+                let hash = Hash::of(raw);
+                match archive.read(&key, made.number, &hash) {
+                    Ok(read) => assert_eq!(read, raw, "byte {at}"),
+                    Err(err) => {
+                        assert_eq!(err.kind(), ErrorKind::Archive, "byte {at}");
+                        assert_eq!(hurt, Some((pack::Kind::Blob, hash)), "byte {at}");
+                    }
+                }
+                // It is found wherever it is, only what is said about it may be lost.
+                let found = archive.find(&hash.reference()).expect("found");
+                assert_eq!(found.len(), 1, "byte {at}");
+                assert_eq!((found[0].hash, &found[0].key), (hash, &key), "byte {at}");
+            }
+            let kept = archive.generations(&key).expect("a listing");
+            match hurt {
+                Some((pack::Kind::Manifest, _)) => assert_eq!(kept.damaged.len(), 1, "byte {at}"),
+                _ => assert_eq!(kept.whole, [made.clone()], "byte {at}"),
+            }
+            let report = archive.verify().expect("a report");
+            // A few bits of a zstd frame mean nothing; all else is seen.
+            assert!(!report.faults.is_empty() || hurt.is_some(), "byte {at} went unseen");
+        }
+    }
+}
+
+#[test]
+fn a_pack_cut_off_anywhere_gives_an_error_or_the_truth() {
+    let home = tempfile::tempdir().expect("a folder");
+    let (archive, key) = (Archive::new(home.path()), SessionKey::new("claude", "s"));
+    let made = add(&archive, &key, b"removed bytes").expect("a generation");
+    let path = pack_path(&archive.folder(&key), made.number);
+    let whole = fs::read(&path).expect("a pack");
+    for len in 0..whole.len() {
+        fs::write(&path, &whole[..len]).expect("written");
+        let kept = archive.generations(&key).expect("a listing");
+        assert_eq!(kept.whole.len() + kept.damaged.len(), 1, "{len} bytes");
+        for generation in kept.whole {
+            assert_eq!(generation, made, "{len} bytes");
+        }
+        if let Ok(read) = archive.read(&key, 1, &Hash::of(b"removed bytes")) {
+            assert_eq!(read, b"removed bytes");
+        }
+        assert_ne!(archive.verify().expect("a report").faults.len(), 0, "{len} bytes");
+    }
+}
+
+#[test]
+fn a_newer_format_is_refused_by_name() {
+    let home = tempfile::tempdir().expect("a folder");
+    let (archive, key) = (Archive::new(home.path()), SessionKey::new("claude", "s"));
+    let made = add(&archive, &key, b"removed").expect("a generation");
+    let path = pack_path(&archive.folder(&key), made.number);
+    let mut bytes = fs::read(&path).expect("a pack");
+    bytes[8..12].copy_from_slice(&2_u32.to_le_bytes());
+    let check = Hash::of(&bytes[..12]);
+    bytes[12..16].copy_from_slice(&check.bytes()[..4]);
+    fs::write(&path, &bytes).expect("written");
+    let kept = archive.generations(&key).expect("a listing");
+    let err = &kept.damaged[0];
+    assert_eq!(err.kind(), ErrorKind::NewerFormat);
+    assert_eq!(err.hint(), Some("update epitome"));
+    assert!(err.to_string().starts_with("this part of the archive was written by a newer epitome"));
+}
+
+/// Bytes that hold what looks like a piece do not lead a search for pieces astray.
+#[test]
+fn a_piece_within_a_piece_is_no_piece() {
+    let home = tempfile::tempdir().expect("a folder");
+    let (archive, key) = (Archive::new(home.path()), SessionKey::new("claude", "s"));
+    let inner = add(&archive, &key, b"inner").expect("a generation");
+    let inner = fs::read(pack_path(&archive.folder(&key), inner.number)).expect("a pack");
+    let outer = add(&archive, &key, &inner).expect("a generation");
+    let path = pack_path(&archive.folder(&key), outer.number);
+    let mut bytes = fs::read(&path).expect("a pack");
+    let last = bytes.len() - 1;
+    bytes[last] ^= 1;
+    fs::write(&path, &bytes).expect("written");
+    assert_eq!(archive.read(&key, 2, &Hash::of(&inner)).expect("bytes"), inner);
+    let err = archive.read(&key, 2, &Hash::of(b"inner")).expect_err("not in it");
+    assert_eq!(err.kind(), ErrorKind::Archive);
+}
+
+#[test]
+fn a_draft_that_is_no_way_back_is_not_archived() {
+    let home = tempfile::tempdir().expect("a folder");
+    let (archive, key) = (Archive::new(home.path()), SessionKey::new("claude", "s"));
+    let changes: &[fn(&mut Draft)] = &[
+        |draft| draft.records[0].splices[0].blob = Hash::of(b"never put"),
+        |draft| draft.records[0].splices[0].at = 99,
+        |draft| draft.records[0].splices[0].len = u64::MAX,
+        |draft| draft.records[0].len = 99,
+        |draft| draft.records.extend(draft.records.clone()),
+        |draft| {
+            let splices = &mut draft.records[0].splices;
+            splices.extend(splices.clone());
+        },
+    ];
+    for change in changes {
+        let mut pack = archive.begin(&key).expect("a pack");
+        pack.put(b"removed", About::default()).expect("put");
+        let mut draft = draft(b"removed");
+        change(&mut draft);
+        assert_eq!(pack.commit(draft).expect_err("no way back").kind(), ErrorKind::Broken);
+    }
+    assert_eq!(files(home.path()), []);
+}

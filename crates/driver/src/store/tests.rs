@@ -1,0 +1,111 @@
+//! Every step fails once; what was there before is there afterwards.
+
+use std::fs;
+use std::io;
+use std::path::Path;
+
+use super::disk::{Step, fault};
+use super::*;
+
+fn names(folder: &Path) -> Vec<String> {
+    let entries = fs::read_dir(folder).expect("a folder");
+    let mut names: Vec<String> = entries
+        .map(|entry| entry.expect("an entry").file_name().into_string().expect("text"))
+        .collect();
+    names.sort();
+    names
+}
+
+fn session(folder: &Path, bytes: &[u8]) -> Session {
+    let path = folder.join("s.jsonl");
+    fs::write(&path, bytes).expect("a session");
+    Store::new(&folder.join("home")).open_for_edit(&path).expect("a session")
+}
+
+#[test]
+fn whatever_step_fails_the_session_is_what_it_was_or_what_it_was_to_become() {
+    let mut outcomes = Vec::new();
+    for n in 0.. {
+        let dir = tempfile::tempdir().expect("a folder");
+        let session = session(dir.path(), b"old");
+        let done =
+            fault::with(fault::full_at(n), || session.replace(|out| Ok(out.write_all(b"new")?)));
+        let left = fs::read(session.path()).expect("a session");
+        assert_eq!(names(dir.path()), ["home", "s.jsonl"], "step {n}");
+        match &done {
+            Ok(_) => assert_eq!(left, b"new", "step {n}"),
+            Err(err) => {
+                assert_eq!((left.as_slice(), err.kind()), (b"old".as_slice(), ErrorKind::Disk));
+            }
+        }
+        outcomes.push(done.is_ok());
+        if n == 10 {
+            break;
+        }
+    }
+    // Create, write, flush, name; a folder that cannot be flushed does not undo the name.
+    assert_eq!(outcomes, [[false; 4].as_slice(), &[true; 7]].concat());
+}
+
+#[test]
+fn what_is_written_between_the_last_look_and_the_name_is_carried_over() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let session = session(dir.path(), b"old\n");
+    let path = session.path().to_owned();
+    let append_late = move |step| {
+        if step == Step::Name {
+            let mut file = File::options().append(true).open(&path)?;
+            file.write_all(b"late\n")?;
+        }
+        Ok(())
+    };
+    let done = fault::with(append_late, || session.replace(|out| Ok(out.write_all(b"new\n")?)));
+    assert_eq!(done.expect("replaced"), Replaced { carried: Bytes(5) });
+    assert_eq!(fs::read(session.path()).expect("a session"), b"new\nlate\n");
+}
+
+#[test]
+fn whatever_step_fails_a_new_file_is_whole_or_not_there() {
+    let mut done_at = Vec::new();
+    for n in 0..8 {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("copy.jsonl");
+        let done =
+            fault::with(fault::full_at(n), || write_new(&path, |out| Ok(out.write_all(b"new")?)));
+        match done {
+            Ok(()) => assert_eq!(fs::read(&path).expect("a file"), b"new"),
+            Err(err) => assert_eq!((err.kind(), path.exists()), (ErrorKind::Disk, false)),
+        }
+        done_at.push(path.exists());
+    }
+    // Create, write, flush, name, flush the folder.
+    assert_eq!(done_at, [[false; 5].as_slice(), &[true; 3]].concat());
+}
+
+#[test]
+fn a_new_file_takes_the_place_of_nothing() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let path = dir.path().join("copy.jsonl");
+    fs::write(&path, "mine").expect("a file");
+    let err = write_new(&path, |out| Ok(out.write_all(b"new")?)).expect_err("it is taken");
+    assert_eq!(err.kind(), ErrorKind::Exists);
+    // Also when it appears at the last moment.
+    fs::remove_file(&path).expect("a file");
+    let late = path.clone();
+    let appear = move |step| if step == Step::Name { fs::write(&late, "mine") } else { Ok(()) };
+    let done: Result<()> =
+        fault::with(appear, || write_new(&path, |out| Ok(out.write_all(b"new")?)));
+    assert_eq!(done.expect_err("it is taken").kind(), ErrorKind::Exists);
+    assert_eq!(fs::read(&path).expect("a file"), b"mine");
+    assert_eq!(names(dir.path()), ["copy.jsonl"]);
+}
+
+#[test]
+fn an_error_of_the_caller_is_the_error() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let session = session(dir.path(), b"old");
+    let full = |_: &mut dyn Write| Err(Error::from(io::Error::from(io::ErrorKind::StorageFull)));
+    let err = session.replace(full).expect_err("it is full");
+    assert_eq!((err.kind(), err.path()), (ErrorKind::Disk, Some(session.path())));
+    assert_eq!(names(dir.path()), ["home", "s.jsonl"]);
+}
