@@ -8,7 +8,7 @@ mod read;
 mod tools;
 
 use crate::write::{self, Shapes};
-use crate::{Format, ThinkingRule};
+use crate::Format;
 
 /// Claude Code's sessions.
 pub const FORMAT: Format = Format {
@@ -17,18 +17,14 @@ pub const FORMAT: Format = Format {
     read: read::read,
     write: |transcript, source, edits| write::splices(transcript, source, edits, &SHAPES),
     laws: &laws::ClaudeLaws,
-    thinking,
+    thinking_is_bound,
 };
 
 const SHAPES: Shapes = Shapes { output: write::literal, block: write::text_block };
 
 /// Models whose reasoning is bound to everything before it: Anthropic's documentation of preserved
 /// thinking names them.
-fn thinking(model: &str) -> ThinkingRule {
+pub fn thinking_is_bound(model: &str) -> bool {
     const BOUND: [&str; 3] = ["claude-fable-5", "claude-sonnet-5-5", "claude-haiku-5-5"];
-    if BOUND.iter().any(|name| model.starts_with(name)) {
-        ThinkingRule::Bound
-    } else {
-        ThinkingRule::Free
-    }
+    BOUND.iter().any(|name| model.starts_with(name))
 }

@@ -23,7 +23,7 @@ pub use fault::{Fault, Faults};
 pub use lines::{Line, lines};
 pub use write::Unwritable;
 
-use epitome_model::{Edit, Laws, Source, Splice, Transcript};
+use epitome_model::{At, Edit, Laws, Source, Splice, Transcript};
 
 /// How sessions of one agent are known, read, written and checked.
 pub struct Format {
@@ -34,22 +34,17 @@ pub struct Format {
     /// Reads a source. Readers never fail: what they cannot read is kept, and told to `faults`.
     pub read: fn(source: &dyn Source, faults: &mut dyn Faults) -> Transcript,
     /// The replacements of bytes that carry out `edits`, in order and apart from each other.
-    pub write: fn(&Transcript, &dyn Source, &[Edit]) -> Result<Vec<Splice>, Unwritable>,
+    pub write: Write,
     /// What the agent and its wire refuse.
     pub laws: &'static dyn Laws,
-    /// Whether thinking may be removed from answers of this model, edits before it being made.
-    pub thinking: fn(model: &str) -> ThinkingRule,
+    /// Whether reasoning of this model is valid only while everything before it is as it was when
+    /// it was made. Then an edit takes all reasoning after it along.
+    pub thinking_is_bound: fn(model: &str) -> bool,
 }
 
-/// What may be done with the reasoning of a model in a stored session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ThinkingRule {
-    /// Whole blocks may go; those that stay are valid whatever is edited before them.
-    Free,
-    /// A block is valid only while everything before it is as it was when it was made: an edit
-    /// takes all blocks after it along.
-    Bound,
-}
+/// Turns edits into replacements of bytes, each with the place of its edit.
+pub type Write =
+    fn(&Transcript, &dyn Source, &[Edit]) -> Result<Vec<(Splice, At)>, Unwritable>;
 
 /// Every format, in the order in which they are tried.
 pub static FORMATS: &[Format] = &[pi::FORMAT, claude::FORMAT];

@@ -8,7 +8,7 @@ mod read;
 mod tools;
 
 use crate::write::{self, Shapes};
-use crate::{Format, ThinkingRule};
+use crate::Format;
 
 /// pi's sessions, versions 1 to 3.
 pub const FORMAT: Format = Format {
@@ -17,7 +17,8 @@ pub const FORMAT: Format = Format {
     read: read::read,
     write: |transcript, source, edits| write::splices(transcript, source, edits, &SHAPES),
     laws: &laws::PiLaws,
-    thinking,
+    // pi speaks to every provider; of these, Anthropic's newest models bind their reasoning.
+    thinking_is_bound: crate::claude::thinking_is_bound,
 };
 
 const SHAPES: Shapes = Shapes { output: text_blocks, block: write::text_block };
@@ -25,9 +26,4 @@ const SHAPES: Shapes = Shapes { output: text_blocks, block: write::text_block };
 /// pi calls array methods on the content of a result: a string there ends the session.
 fn text_blocks(text: &str) -> String {
     format!("[{}]", write::text_block(text))
-}
-
-/// pi speaks to every provider; of these, Anthropic's newest models bind their reasoning.
-fn thinking(model: &str) -> ThinkingRule {
-    (crate::claude::FORMAT.thinking)(model)
 }

@@ -48,7 +48,8 @@ pub fn text_block(text: &str) -> String {
     format!(r#"{{"type":"text","text":{}}}"#, encode(text))
 }
 
-/// The replacements that carry out `edits`, in order and apart from each other.
+/// The replacements that carry out `edits`, in order and apart from each other, each with the
+/// place of its edit (of edits that are carried out together, the first).
 ///
 /// # Errors
 ///
@@ -58,7 +59,7 @@ pub fn splices(
     source: &dyn Source,
     edits: &[Edit],
     shapes: &Shapes,
-) -> Result<Vec<Splice>, Unwritable> {
+) -> Result<Vec<(Splice, At)>, Unwritable> {
     let mut splices = Vec::new();
     let mut drops: BTreeMap<usize, Vec<(Span, At)>> = BTreeMap::new();
     for edit in edits {
@@ -70,6 +71,10 @@ pub fn splices(
                 };
                 let with = match shape {
                     Shape::Literal => literal(text),
+                    // A string stays a string, whatever the format prefers.
+                    Shape::Output if source.read(span.start..span.start + 1)[..] == *b"\"" => {
+                        literal(text)
+                    }
                     Shape::Output => (shapes.output)(text),
                     Shape::Block => (shapes.block)(text),
                 };
@@ -90,13 +95,13 @@ pub fn splices(
     apart(splices)
 }
 
-fn apart(mut splices: Vec<(Splice, At)>) -> Result<Vec<Splice>, Unwritable> {
+fn apart(mut splices: Vec<(Splice, At)>) -> Result<Vec<(Splice, At)>, Unwritable> {
     splices.sort_by_key(|(splice, _)| splice.span);
     let touching = splices.windows(2).find(|pair| pair[1].0.span.start < pair[0].0.span.end);
     if let Some(pair) = touching {
         return Err(Unwritable { at: pair[1].1, why: "another edit touches the same bytes" });
     }
-    Ok(splices.into_iter().map(|(splice, _)| splice).collect())
+    Ok(splices)
 }
 
 enum Shape {

@@ -45,7 +45,7 @@ impl fmt::Display for Law {
 }
 
 /// A law that does not hold, and where.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct Breach {
     /// Which.
     pub law: Law,

@@ -50,6 +50,16 @@ impl Source for Vec<u8> {
     }
 }
 
+impl<S: Source> Source for &S {
+    fn len(&self) -> u64 {
+        (**self).len()
+    }
+
+    fn read(&self, range: Range<u64>) -> Cow<'_, [u8]> {
+        (**self).read(range)
+    }
+}
+
 /// A range of bytes in a [`Source`], counted from its first byte.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Span {

@@ -45,7 +45,7 @@ pub struct Amount {
 }
 
 /// The longest line that is kept whole, in bytes.
-const LONG: usize = 240;
+const LONG: usize = 120;
 
 /// The lines of a result that are worth keeping, as an excerpt; nothing if none are.
 pub fn of_output(text: &str, kind: ToolKind, failed: bool, amount: Amount) -> String {
@@ -181,7 +181,7 @@ mod tests {
         let amount = Amount { head: 1, tail: 1, outline: 9 };
         assert_eq!(
             of_output(text, ToolKind::Shell, true, amount),
-            "start\n… 2 lines\nerror: bad\n… 3 lines\nexit code 1"
+            "start\n…\nerror: bad\n…\nexit code 1"
         );
     }
 }

@@ -60,6 +60,9 @@ pub struct Kept {
     pub rules: Vec<(KeepRule, u64)>,
     /// The rules that together would have kept everything. The tail of `tokens` stands instead.
     pub covered_everything: Vec<KeepRule>,
+    /// The items kept, as indices into `Transcript::items`.
+    #[serde(skip)]
+    pub items: BTreeSet<usize>,
 }
 
 /// Applies the rules to the view, and says what they keep.
@@ -83,7 +86,8 @@ pub fn apply(keep: Keep, view: &mut View<'_>) -> Kept {
         })
         .map(|(item, block)| view.tokens(item, block))
         .sum();
-    view.keep(items);
+    view.keep(items.iter().copied());
+    kept.items = items;
     kept
 }
 

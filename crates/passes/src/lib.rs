@@ -20,12 +20,14 @@ mod repeats;
 mod results;
 mod stale;
 mod thinking;
+mod verify;
 mod view;
 
 pub use compaction::{Compaction, Options, Planned, compact};
 pub use evidence::is_error_line;
 pub use keep::{Keep, KeepRule, Kept};
 pub use recipe::{BUILT_IN, PassSettings, Recipe, RecipeError, ThinkingMode, Trigger, built_in};
+pub use verify::{Side, recount, verify};
 pub use view::View;
 
 use epitome_model::Edit;

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use epitome_model::{
     At, Block, Bytes, Call, Change, Counter, Edit, Entry, Lines, Output, Part, Ref, Source, Stub,
-    Text, Tokens, Transcript, block_tokens, is_left_by_recipe, line_count, short,
+    Text, Tokens, ToolKind, Transcript, block_tokens, is_left_by_recipe, line_count, short,
 };
 
 /// A transcript, its source, what of it is kept whole, and which calls belong to which results.
@@ -191,23 +191,75 @@ impl<'a> View<'a> {
     pub fn what(&self, call: Option<&Call>) -> String {
         let Some(call) = call else { return "result".into() };
         match &call.target {
-            Some(target) => format!("{} {}", call.name, self.target(&target.read(self.source))),
+            Some(target) => {
+                format!("{} {}", call.name, self.target(&target.read(self.source), 60))
+            }
             None => call.name.to_string(),
         }
     }
 
+    /// What the stub of a result says it was. It stands below its call, which says the rest: only
+    /// a file is worth naming twice, as what is stubbed is its text.
+    fn stub_what(&self, call: Option<&Call>) -> String {
+        match call {
+            Some(call) if call.kind != ToolKind::Read => call.name.to_string(),
+            Some(_) | None => self.what(call),
+        }
+    }
+
     /// A target on one line; a path below the session's folder is told from there.
-    fn target(&self, target: &str) -> String {
+    fn target(&self, target: &str, most: usize) -> String {
         let below = self.transcript.head.cwd.as_deref().and_then(|cwd| {
             target.strip_prefix(cwd).and_then(|rest| rest.strip_prefix(['/', '\\']))
         });
-        short(below.unwrap_or(target), 60)
+        short(below.unwrap_or(target), most)
+    }
+
+    /// What stands at a place, in a few words.
+    pub fn describe(&self, at: At) -> String {
+        let item = &self.transcript.items[at.item()];
+        let block = |block: usize| item.entry().and_then(|entry| entry.blocks.get(block));
+        match at {
+            At::Copy { copy, .. } => item.copies().get(copy).map_or("copy", |c| c.name).to_owned(),
+            At::Part { .. } => "image".into(),
+            At::Field { block: idx, field, .. } => match block(idx) {
+                Some(Block::Call(call)) => {
+                    let name = call.fields.get(field).map_or("argument", |field| &*field.name);
+                    format!("{name} of {}", self.what(Some(call)))
+                }
+                _ => "argument".into(),
+            },
+            At::Block { block: idx, .. } => match block(idx) {
+                Some(Block::Output(output)) => self.what(self.call_of(output)),
+                Some(Block::Thinking(_)) => "thinking".into(),
+                Some(Block::Image(image)) => image.media.to_string(),
+                Some(_) | None => "block".into(),
+            },
+        }
+    }
+
+    /// The file that a read or written text is of, and the text as it stands in the file.
+    pub fn file_text(&self, at: At) -> Option<(String, String)> {
+        let (At::Block { item, block } | At::Field { item, block, .. }) = at else { return None };
+        let said = self.transcript.items[item].entry()?.blocks.get(block)?;
+        let (call, text) = match (said, at) {
+            (Block::Output(output), At::Block { .. }) => {
+                let call = self.call_of(output).filter(|call| call.kind == ToolKind::Read)?;
+                let text = output.text(self.source);
+                (call, if output.numbered { without_numbers(&text) } else { text })
+            }
+            (Block::Call(call), At::Field { field, .. }) if call.kind == ToolKind::Write => {
+                (call, call.fields.get(field)?.text.read(self.source).into_owned())
+            }
+            _ => return None,
+        };
+        Some((call.target.as_ref()?.read(self.source).into_owned(), text))
     }
 
     /// A stub for a result.
     pub fn stub(&self, output: &Output, call: Option<&Call>, text: &str) -> Stub {
         let reference = Ref::of(&self.source.at(output.whole));
-        Stub::new(reference, &self.what(call), Some(lines(text)), Bytes(text.len() as u64))
+        Stub::new(reference, &self.stub_what(call), Some(lines(text)), Bytes(text.len() as u64))
     }
 
     /// A stub for one text.
@@ -233,4 +285,13 @@ impl<'a> View<'a> {
 
 fn lines(text: &str) -> Lines {
     line_count(text)
+}
+
+/// The text of a file that was shown with the number of each line before it.
+fn without_numbers(text: &str) -> String {
+    let lines = text.lines().map_while(|line| {
+        let rest = line.trim_start().trim_start_matches(|c: char| c.is_ascii_digit());
+        rest.strip_prefix('→').or_else(|| rest.strip_prefix('\t'))
+    });
+    lines.flat_map(|line| [line, "\n"]).collect()
 }

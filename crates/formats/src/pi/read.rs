@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use epitome_model::{
     Block, Call, Copy, Entry, Image, Item, Kept, Left, Output, Part, Role, Source, Span,
-    Thinking, Transcript, Usage, short,
+    Thinking, ToolKind, Transcript, Usage, short,
 };
 
 use super::{raw, tools};
@@ -257,9 +257,8 @@ fn said(at: &Place<'_>, raw: &raw::Message) -> Entry {
                 .collect();
         }
         "bashExecution" => {
-            // A command of the user's own and its output, which pi sends as their words.
-            entry.blocks = raw.command.iter().map(|text| Block::Text(at.source(text))).collect();
-            entry.blocks.extend(raw.output.iter().map(|place| Block::Opaque(at.span(place))));
+            entry.role = Role::Tool;
+            entry.blocks = own_command(at, raw);
         }
         "assistant" => {
             entry.role = Role::Assistant;
@@ -275,6 +274,27 @@ fn said(at: &Place<'_>, raw: &raw::Message) -> Entry {
         }
     }
     entry
+}
+
+/// A command that the user ran and its output: a call and its result in one, though pi sends them
+/// as words of the user.
+fn own_command(at: &Place<'_>, raw: &raw::Message) -> Vec<Block> {
+    let (Some(command), Some(output)) = (&raw.command, &raw.output) else { return Vec::new() };
+    // Calls are told apart by their ids, and this one has none: its place serves.
+    let id: Box<str> = format!("at {}", at.base).into();
+    let call = Call {
+        id: id.clone(),
+        name: "bash".into(),
+        kind: ToolKind::Shell,
+        target: Some(at.source(command)),
+        part: None,
+        fields: Vec::new(),
+        arguments: at.span(command),
+    };
+    let whole = at.span(output);
+    let parts = vec![Part::Text(at.source(output))];
+    let output = Output { call: id, error: false, parts, whole, numbered: false };
+    vec![Block::Call(call), Block::Output(output)]
 }
 
 fn content(

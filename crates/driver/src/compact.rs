@@ -1,0 +1,322 @@
+//! One compaction of one file: plan, check, archive, prove, replace. In this order, and nothing is
+//! written before everything before it has succeeded.
+
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+
+use epitome_formats::Format;
+use epitome_model::{
+    At, Block, Breach, Bytes, Counter, Part, Source, Span, Splice, Text, Tokens, Transcript,
+};
+use epitome_passes::{Compaction, Kept, Options, Recipe, Side, View, recount, verify};
+use jiff::Timestamp;
+
+use crate::archive::{
+    About, Archive, Digest, Draft, EditedRecord, Generation, PackWriter, RecordHash, UndoSplice,
+};
+use crate::error::{Error, ErrorKind, Result};
+use crate::reference::Reference;
+use crate::restore::Blobs;
+use crate::session::Loaded;
+use crate::source::{FileSource, Spliced, copy};
+use crate::store::disk::{Temp, flush_folder};
+use crate::store;
+
+/// What a compaction of a session comes to. Nothing of it is written yet.
+pub struct Planned<'a, S> {
+    /// The session.
+    pub session: &'a Loaded<S>,
+    /// The recipe.
+    pub recipe: &'a Recipe,
+    /// The edits.
+    pub compaction: Compaction,
+    /// The replacements that carry them out, each with the place of its edit.
+    pub splices: Vec<(Splice, At)>,
+    /// Laws that it would break. If there are any, it is refused.
+    pub breaches: Vec<Breach>,
+    /// The session afterwards, read anew.
+    pub after: Transcript,
+    /// What a resume sends afterwards, counted anew.
+    pub tokens_after: Tokens,
+    /// Length of the file afterwards.
+    pub bytes_after: Bytes,
+}
+
+impl<'a, S: Source> Planned<'a, S> {
+    /// Plans a compaction, carries it out in memory, reads the result, and asks the laws.
+    ///
+    /// # Errors
+    ///
+    /// `Broken` if the edits cannot be written; it names the first that cannot.
+    pub fn new(
+        session: &'a Loaded<S>,
+        recipe: &'a Recipe,
+        counter: &dyn Counter,
+    ) -> Result<Planned<'a, S>> {
+        let Loaded { format, source, transcript, .. } = session;
+        let options = Options { counter, thinking_is_bound: bound_in(format) };
+        let compaction = epitome_passes::compact(transcript, source, recipe, &options);
+        let splices = (format.write)(transcript, source, &compaction.edits())
+            .map_err(|err| Error::new(ErrorKind::Broken, "an edit cannot be written").because(err))?;
+        let spliced = Spliced::new(source, splices.iter().map(|(s, _)| s.clone()).collect())?;
+        let after = (format.read)(&spliced, &mut ());
+        let before_side = Side { transcript, source };
+        let after_side = Side { transcript: &after, source: &spliced };
+        let breaches = verify(before_side, after_side, &compaction, format.laws, counter);
+        let tokens_after = recount(&compaction, after_side, counter);
+        let bytes_after = Bytes(Source::len(&spliced));
+        Ok(Planned {
+            session,
+            recipe,
+            compaction,
+            splices,
+            breaches,
+            after,
+            tokens_after,
+            bytes_after,
+        })
+    }
+
+    /// The session afterwards, laid over the one before.
+    ///
+    /// # Errors
+    ///
+    /// Never, as the splices have been laid once before; the type says it might.
+    pub fn spliced(&self) -> Result<Spliced<'_>> {
+        let splices = self.splices.iter().map(|(splice, _)| splice.clone()).collect();
+        Spliced::new(&self.session.source, splices)
+    }
+
+    /// Whether there is nothing to do.
+    pub fn is_empty(&self) -> bool {
+        self.splices.is_empty()
+    }
+
+    /// What is kept whole, and why.
+    pub fn kept(&self) -> &Kept {
+        &self.compaction.kept
+    }
+}
+
+fn bound_in(format: &Format) -> fn(&str) -> bool {
+    format.thinking_is_bound
+}
+
+/// Applies a planned compaction to the session file: archive, prove, replace.
+///
+/// # Errors
+///
+/// `Refused` if a law would break; what the archive and the store say. The session is then what it
+/// was.
+pub fn apply(
+    planned: &Planned<'_, &FileSource>,
+    file: &store::Session,
+    archive: &Archive,
+    counter: &dyn Counter,
+    made: Timestamp,
+) -> Result<Generation> {
+    let generation = archive_generation(planned, file.path(), archive, counter, made)?;
+    let spliced = planned.spliced()?;
+    file.replace(|out| spliced.copy_to(out))?;
+    Ok(generation)
+}
+
+/// Applies a planned compaction to a copy of the session at `to`; the session stays.
+///
+/// # Errors
+///
+/// As [`apply`], and `Disk` if the copy cannot be written.
+pub fn apply_to(
+    planned: &Planned<'_, impl Source>,
+    to: &Path,
+    archive: &Archive,
+    counter: &dyn Counter,
+    made: Timestamp,
+) -> Result<Generation> {
+    let generation = archive_generation(planned, to, archive, counter, made)?;
+    let spliced = planned.spliced()?;
+    write_file(to, |out| spliced.copy_to(out))?;
+    Ok(generation)
+}
+
+/// Puts what goes into the archive and proves that it comes back.
+fn archive_generation<S: Source>(
+    planned: &Planned<'_, S>,
+    path: &Path,
+    archive: &Archive,
+    counter: &dyn Counter,
+    made: Timestamp,
+) -> Result<Generation> {
+    if let Some(breach) = planned.breaches.first() {
+        let what = format!("the compacted session would break a law: {breach}");
+        return Err(Error::new(ErrorKind::Refused, what).at(path));
+    }
+    let key = planned.session.key(path);
+    let spliced = planned.spliced()?;
+    let before = Digest::of_source(&planned.session.source)?;
+    let after = Digest::of_source(&spliced)?;
+    let mut pack = archive.begin(&key)?;
+    let records = put_all(planned, &spliced, &mut pack, counter)?;
+    let by_pass = planned.compaction.by_pass();
+    let generation = pack.commit(Draft {
+        path: path.to_owned(),
+        recipe: planned.recipe.name.clone(),
+        made,
+        before,
+        after,
+        records,
+        tokens_before: planned.compaction.tokens_before,
+        tokens_after: planned.tokens_after,
+        edits: by_pass.into_iter().map(|(pass, n)| (pass.to_owned(), n)).collect(),
+    })?;
+    prove(&spliced, &generation, &archive.blobs(&key))?;
+    Ok(generation)
+}
+
+/// Puts the removed bytes into the pack, and says how each edited record is undone.
+fn put_all<S: Source>(
+    planned: &Planned<'_, S>,
+    spliced: &Spliced<'_>,
+    pack: &mut PackWriter,
+    counter: &dyn Counter,
+) -> Result<Vec<EditedRecord>> {
+    let Loaded { source, transcript, .. } = planned.session;
+    let view = View::new(transcript, source, counter);
+    let mut references = References::of(planned.session);
+    let mut records: Vec<EditedRecord> = Vec::new();
+    let mut last = None;
+    for ((splice, at), &start) in planned.splices.iter().zip(spliced.starts()) {
+        let raw = source.at(splice.span);
+        let mut about = about(&view, *at, splice.span);
+        about.pass = pass_of(&planned.compaction, *at);
+        about.reference = references.find(&view, *at);
+        let blob = pack.put(&raw, about)?;
+        let span = planned.after.items[at.item()].record().span;
+        if last != Some(at.item()) {
+            let hash = RecordHash::of(&spliced.at(span));
+            records.push(EditedRecord { at: span.start, len: span.len(), hash, splices: vec![] });
+            last = Some(at.item());
+        }
+        if let Some(record) = records.last_mut() {
+            let len = splice.with.len() as u64;
+            record.splices.push(UndoSplice { at: start - record.at, len, blob });
+        }
+    }
+    Ok(records)
+}
+
+fn pass_of(compaction: &Compaction, at: At) -> String {
+    let planned = compaction.edits.iter().find(|planned| planned.edit.at == at);
+    planned.map_or_else(String::new, |planned| planned.edit.pass.to_owned())
+}
+
+/// What removed bytes were, for whoever asks to see them.
+fn about(view: &View<'_>, at: At, span: Span) -> About {
+    let item = &view.transcript.items[at.item()];
+    let mut spans: Vec<Span> = Vec::new();
+    let mut media = None;
+    let block = |idx: usize| item.entry().and_then(|entry| entry.blocks.get(idx));
+    match at {
+        At::Block { block: idx, .. } => match block(idx) {
+            Some(Block::Output(output)) => {
+                spans.extend(output.parts.iter().filter_map(|part| match part {
+                    Part::Text(text) => text.span(),
+                    Part::Image(_) | Part::Opaque(_) => None,
+                }));
+            }
+            Some(Block::Thinking(thinking)) => {
+                spans.extend(thinking.text.iter().filter_map(Text::span));
+            }
+            Some(Block::Image(image)) => {
+                media = Some(image.media.to_string());
+                spans.push(image.data);
+            }
+            Some(_) | None => {}
+        },
+        At::Field { block: idx, field, .. } => {
+            if let Some(Block::Call(call)) = block(idx) {
+                spans.extend(call.fields.get(field).and_then(|field| field.text.span()));
+            }
+        }
+        At::Part { block: idx, part, .. } => {
+            if let Some(Block::Output(output)) = block(idx) {
+                if let Some(Part::Image(image)) = output.parts.get(part) {
+                    media = Some(image.media.to_string());
+                    spans.push(image.data);
+                }
+            }
+        }
+        At::Copy { .. } => {}
+    }
+    let texts = spans
+        .into_iter()
+        .filter(|text| span.contains(*text))
+        .filter_map(|text| {
+            let start = u32::try_from(text.start - span.start).ok()?;
+            Some((start, u32::try_from(text.end - span.start).ok()?))
+        })
+        .collect();
+    let line = item.record().line;
+    About { what: view.describe(at), line, texts, media, ..About::default() }
+}
+
+/// Reads the compacted session with the archived bytes in the place of what stands for them, and
+/// compares the hash with that of the session as it was.
+fn prove(spliced: &Spliced<'_>, generation: &Generation, blobs: &dyn Blobs) -> Result<()> {
+    let mut hasher = blake3::Hasher::new();
+    let mut from = 0;
+    for record in &generation.records {
+        for splice in &record.splices {
+            let at = record.at + splice.at;
+            copy(spliced, from..at, &mut hasher)?;
+            let blob = blobs.blob(generation.number, &splice.blob)?;
+            hasher.update(&blob);
+            from = at + splice.len;
+        }
+    }
+    copy(spliced, from..Source::len(spliced), &mut hasher)?;
+    let restored = Digest { len: hasher.count(), blake3: hasher.finalize().into() };
+    if restored == generation.before {
+        return Ok(());
+    }
+    let what = "the archive would not give the session back as it is; nothing was changed";
+    Err(Error::new(ErrorKind::Broken, what))
+}
+
+/// Puts what `write` writes at `path`, at once and as a whole.
+///
+/// # Errors
+///
+/// What `write` says; `Disk`, `NoPermission`. Nothing is left at `path` then that was not there.
+pub fn write_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
+    let failed = |err| Error::writing(err, "the file", path);
+    let folder = match path.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        Some(_) | None => Path::new("."),
+    };
+    let mut out = BufWriter::new(Temp::create(folder).map_err(failed)?);
+    write(&mut out)?;
+    let temp = out.into_inner().map_err(|err| failed(err.into_error()))?;
+    temp.flush_to_disk().map_err(failed)?;
+    temp.place_over(path).map_err(failed)?;
+    flush_folder(folder).map_err(failed)
+}
+
+/// Finds files that hold the same text as what goes. Each file is looked into once a text.
+struct References {
+    cwd: Option<PathBuf>,
+}
+
+impl References {
+    fn of<S>(session: &Loaded<S>) -> References {
+        let cwd = session.transcript.head.cwd.as_deref().map(PathBuf::from);
+        References { cwd: cwd.filter(|cwd| cwd.is_dir()) }
+    }
+
+    fn find(&mut self, view: &View<'_>, at: At) -> Option<Reference> {
+        // Without the project's folder there is nothing to compare with.
+        let cwd = self.cwd.as_deref()?;
+        let (path, text) = view.file_text(at)?;
+        Reference::find(&text, &cwd.join(path))
+    }
+}

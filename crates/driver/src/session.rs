@@ -1,0 +1,95 @@
+//! A session file, opened and read.
+
+use std::path::Path;
+
+use epitome_formats::{FORMATS, Fault, Format, named, sniff};
+use epitome_model::{Source, Transcript};
+
+use crate::SessionKey;
+use crate::error::{Error, ErrorKind, Result};
+use crate::source::FileSource;
+
+/// Bytes at the beginning of a file by which its format is known.
+const HEAD: u64 = 64 << 10;
+
+/// A session: its bytes, what they say, and what could not be read.
+pub struct Loaded<S = FileSource> {
+    /// How sessions of this agent are read and written.
+    pub format: &'static Format,
+    /// The bytes.
+    pub source: S,
+    /// What they say.
+    pub transcript: Transcript,
+    /// Records that are not as they should be.
+    pub faults: Vec<Fault>,
+}
+
+impl Loaded<FileSource> {
+    /// Opens and reads a session file. `agent` overrides what the file looks like.
+    ///
+    /// # Errors
+    ///
+    /// `UnknownFormat` if no format knows it; else what opening and reading may say.
+    pub fn open(path: &Path, agent: Option<&str>) -> Result<Loaded> {
+        let session = Loaded::read(FileSource::open(path)?, agent)
+            .map_err(|err| err.at(path))?;
+        match session.source.failure() {
+            Some(failure) => Err(failure),
+            None => Ok(session),
+        }
+    }
+}
+
+impl<S: Source> Loaded<S> {
+    /// Reads a session.
+    ///
+    /// # Errors
+    ///
+    /// `UnknownFormat` if no format knows it.
+    pub fn read(source: S, agent: Option<&str>) -> Result<Loaded<S>> {
+        let format = match agent {
+            Some(name) => named(name).ok_or_else(|| unknown_agent(name))?,
+            None => sniff(&source.read(0..HEAD)).ok_or_else(|| unknown(&source))?,
+        };
+        let mut faults = Vec::new();
+        let transcript = (format.read)(&source, &mut faults);
+        if !transcript.items.iter().any(|item| item.entry().is_some()) && agent.is_some() {
+            let what = format!("there is nothing that {} wrote", format.name);
+            return Err(Error::new(ErrorKind::UnknownFormat, what).with_hint(known()));
+        }
+        Ok(Loaded { format, source, transcript, faults })
+    }
+}
+
+impl<S> Loaded<S> {
+    /// What the archive knows it by: the agent and the session's own id, or else the file's name.
+    pub fn key(&self, path: &Path) -> SessionKey {
+        let stem = || path.file_stem().unwrap_or_default().to_string_lossy();
+        // A sub-agent's file bears the id of the session it belongs to.
+        let id = match &self.transcript.head.id {
+            Some(id) if !stem().starts_with("agent-") => id.to_string(),
+            Some(id) => format!("{id}.{}", stem()),
+            None => stem().into_owned(),
+        };
+        SessionKey::new(self.format.name, id)
+    }
+}
+
+fn unknown(source: &dyn Source) -> Error {
+    let what = if source.is_empty() {
+        "the file is empty"
+    } else {
+        "this is no session of an agent that epitome knows"
+    };
+    Error::new(ErrorKind::UnknownFormat, what).with_hint(known())
+}
+
+fn unknown_agent(name: &str) -> Error {
+    let what = format!("there is no agent called `{name}`");
+    Error::new(ErrorKind::UnknownFormat, what).with_hint(known())
+}
+
+fn known() -> String {
+    let names: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
+    format!("epitome knows the sessions of: {}", names.join(", "))
+}

@@ -1,0 +1,234 @@
+//! Whether what was written is what was meant: the laws that compare a transcript with what it was.
+//!
+//! This reads the result anew and knows nothing of how it was made.
+
+use std::collections::{BTreeMap, HashSet};
+
+use epitome_model::{
+    Block, Breach, Counter, Entry, Law, Laws, Part, Role, Source, Text, Tokens,
+    Transcript, block_tokens,
+};
+
+use crate::Compaction;
+
+/// A transcript and its bytes.
+#[derive(Clone, Copy)]
+pub struct Side<'a> {
+    /// The transcript.
+    pub transcript: &'a Transcript,
+    /// Its bytes.
+    pub source: &'a dyn Source,
+}
+
+/// Every law that holds before a compaction and not after it.
+///
+/// A session that is broken already may be compacted: only what is new is told.
+pub fn verify(
+    before: Side<'_>,
+    after: Side<'_>,
+    compaction: &Compaction,
+    laws: &dyn Laws,
+    counter: &dyn Counter,
+) -> Vec<Breach> {
+    let mut breaches = Vec::new();
+    let sides = Sides { before, after, tokens: &compaction.counted, counter };
+    if before.transcript.items.len() != after.transcript.items.len()
+        || before.transcript.context != after.transcript.context
+    {
+        let what = "the records are not those that were there".into();
+        return vec![Breach { law: Law::Tree, line: 0, what }];
+    }
+    let edited = edited(compaction);
+    let mut items: Vec<usize> = edited.iter().copied().collect();
+    items.sort_unstable();
+    for item in items {
+        let (old, new) = (&before.transcript.items[item], &after.transcript.items[item]);
+        let line = old.record().line;
+        let mut breach = |law, what: &str| {
+            breaches.push(Breach { law, line, what: what.into() });
+        };
+        if serde_valid(after.source, new.record().span).is_err() {
+            breach(Law::Shape, "the record is no JSON any more");
+        }
+        if new.record().span.len() >= old.record().span.len() {
+            breach(Law::Growth, "the record is not smaller than it was");
+        }
+        match (old.entry(), new.entry()) {
+            (None, None) => {}
+            (Some(old), Some(new)) => {
+                entry(&sides, item, old, new, &mut breach);
+            }
+            _ => breach(Law::Shape, "the record is not what it was"),
+        }
+    }
+    breaches.extend(unedited(before.transcript, after.transcript, &edited));
+    let known: HashSet<Breach> = laws.check(before.transcript, before.source).into_iter().collect();
+    let now = laws.check(after.transcript, after.source);
+    breaches.extend(now.into_iter().filter(|breach| !known.contains(breach)));
+    breaches.sort();
+    breaches
+}
+
+fn edited(compaction: &Compaction) -> HashSet<usize> {
+    compaction.edits.iter().map(|planned| planned.edit.at.item()).collect()
+}
+
+/// What a resume sends after a compaction, counted anew wherever a record was edited.
+pub fn recount(compaction: &Compaction, after: Side<'_>, counter: &dyn Counter) -> Tokens {
+    let edited = edited(compaction);
+    let count = |item: usize, idx: usize, block: &Block| match compaction.counted.get(&(item, idx)) {
+        Some(tokens) if !edited.contains(&item) => *tokens,
+        Some(_) | None => block_tokens(block, after.source, counter),
+    };
+    let context = after.transcript.context();
+    context
+        .flat_map(|(item, entry)| {
+            let blocks = entry.blocks.iter().enumerate();
+            blocks.map(move |(idx, block)| (item, idx, block))
+        })
+        .map(|(item, idx, block)| count(item, idx, block))
+        .sum()
+}
+
+/// A record that no edit touches has the length that it had; its bytes are those of the base.
+fn unedited(before: &Transcript, after: &Transcript, edited: &HashSet<usize>) -> Vec<Breach> {
+    let pairs = before.items.iter().zip(&after.items).enumerate();
+    pairs
+        .filter(|(item, (old, new))| {
+            !edited.contains(item) && old.record().span.len() != new.record().span.len()
+        })
+        .map(|(_, (old, _))| Breach {
+            law: Law::Tree,
+            line: old.record().line,
+            what: "the record changed without an edit".into(),
+        })
+        .collect()
+}
+
+struct Sides<'a> {
+    before: Side<'a>,
+    after: Side<'a>,
+    /// What was counted before, by item and block.
+    tokens: &'a BTreeMap<(usize, usize), Tokens>,
+    counter: &'a dyn Counter,
+}
+
+impl Sides<'_> {
+    fn same(&self, old: &Text, new: &Text) -> bool {
+        old.read(self.before.source) == new.read(self.after.source)
+    }
+
+    fn same_bytes(&self, old: epitome_model::Span, new: epitome_model::Span) -> bool {
+        self.before.source.at(old) == self.after.source.at(new)
+    }
+}
+
+fn entry(
+    sides: &Sides<'_>,
+    item: usize,
+    old: &Entry,
+    new: &Entry,
+    breach: &mut dyn FnMut(Law, &str),
+) {
+    let same_place = old.id == new.id
+        && old.parent == new.parent
+        && old.role == new.role
+        && old.group == new.group
+        && old.time == new.time
+        && old.usage == new.usage;
+    if !same_place {
+        breach(Law::Tree, "the entry is not the one that was there");
+    }
+    let mut left = new.blocks.iter();
+    for (idx, block) in old.blocks.iter().enumerate() {
+        let mut rest = left.clone();
+        match (block, rest.next()) {
+            // Reasoning that is not there to the byte is gone.
+            (Block::Thinking(was), Some(Block::Thinking(now)))
+                if sides.same_bytes(was.whole, now.whole) =>
+            {
+                left = rest;
+            }
+            (Block::Thinking(_), _) => {}
+            (_, Some(now)) if same_kind(block, now) => {
+                left = rest;
+                let tokens = sides.tokens.get(&(item, idx)).copied();
+                let tokens = tokens
+                    .unwrap_or_else(|| block_tokens(block, sides.before.source, sides.counter));
+                compare(sides, old.role, (block, tokens), now, breach);
+            }
+            _ => {
+                breach(Law::Shape, "a block is gone that cannot go");
+                return;
+            }
+        }
+    }
+    if left.next().is_some() {
+        breach(Law::Shape, "there is a block that was not there");
+    }
+}
+
+fn same_kind(old: &Block, new: &Block) -> bool {
+    // A picture may become words.
+    std::mem::discriminant(old) == std::mem::discriminant(new)
+        || matches!((old, new), (Block::Image(_), Block::Text(_)))
+}
+
+fn compare(
+    sides: &Sides<'_>,
+    role: Role,
+    (old, tokens): (&Block, Tokens),
+    new: &Block,
+    breach: &mut dyn FnMut(Law, &str),
+) {
+    match (old, new) {
+        (Block::Text(old), Block::Text(new)) | (Block::Summary(old), Block::Summary(new)) => {
+            if !sides.same(old, new) {
+                let law = if role == Role::User { Law::UserWords } else { Law::Shape };
+                breach(law, "words changed");
+            }
+        }
+        (Block::Opaque(old), Block::Opaque(new)) => {
+            if !sides.same_bytes(*old, *new) {
+                breach(Law::Shape, "something opaque changed");
+            }
+        }
+        (Block::Call(old_call), Block::Call(new_call)) => {
+            if old_call.id != new_call.id || old_call.name != new_call.name {
+                breach(Law::Pairing, "a call is not the one that was there");
+            }
+            if names(old_call) != names(new_call) {
+                breach(Law::Shape, "a call has other arguments than it had");
+            }
+            shrank(sides, tokens, new, breach);
+        }
+        (Block::Output(old_output), Block::Output(new_output)) => {
+            if old_output.call != new_output.call || old_output.error != new_output.error {
+                breach(Law::Pairing, "a result is not the one that was there");
+            }
+            if old_output.parts.iter().any(|part| matches!(part, Part::Opaque(_)))
+                && old_output.parts.len() != new_output.parts.len()
+            {
+                breach(Law::Shape, "something opaque in a result is gone");
+            }
+            shrank(sides, tokens, new, breach);
+        }
+        _ => {}
+    }
+}
+
+fn names(call: &epitome_model::Call) -> Vec<&str> {
+    call.fields.iter().map(|field| &*field.name).collect()
+}
+
+fn shrank(sides: &Sides<'_>, before: Tokens, new: &Block, breach: &mut dyn FnMut(Law, &str)) {
+    if block_tokens(new, sides.after.source, sides.counter) > before {
+        breach(Law::Growth, "a block has more tokens than it had");
+    }
+}
+
+fn serde_valid(source: &dyn Source, span: epitome_model::Span) -> Result<(), serde_json::Error> {
+    let bytes = source.at(span);
+    let text = String::from_utf8_lossy(&bytes);
+    serde_json::from_str::<&serde_json::value::RawValue>(text.as_ref()).map(|_| ())
+}
