@@ -1,6 +1,6 @@
 //! Counting tokens: exactly, roughly, and as a provider bills them.
 //!
-//! - [`O200k`] counts as OpenAI's `o200k_base` does, exactly, at about 125 MB/s.
+//! - [`O200k`] counts as OpenAI's `o200k_base` does, exactly, at 100 to 130 MB/s.
 //! - [`Estimate`] guesses the same number without a vocabulary, three times as fast.
 //! - [`calibrate`] fits what a session's provider really counted against what we count.
 //!
