@@ -243,7 +243,8 @@ impl<'a> Walk<'a> {
     /// one is and their removed bytes differ, nobody knows whose line is left, and all stay.
     fn matches<'g>(&self, generation: &'g Generation) -> Vec<(usize, &'g EditedRecord)> {
         let mut records: HashMap<RecordHash, Vec<&EditedRecord>> = HashMap::new();
-        for record in &generation.records {
+        // An empty line may be anyone's.
+        for record in generation.records.iter().filter(|record| record.len > 0) {
             records.entry(record.hash).or_default().push(record);
         }
         let mut standing: HashMap<RecordHash, Vec<usize>> = HashMap::new();
