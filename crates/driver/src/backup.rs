@@ -1,0 +1,52 @@
+//! A whole copy of a session, for those who want one beside the archive.
+
+use std::path::{Path, PathBuf};
+
+use crate::archive::SessionKey;
+use crate::config::Config;
+use crate::error::{Error, ErrorKind, Result};
+use crate::source::{FileSource, copy};
+use crate::store::{disk, write_new};
+
+/// Where a backup goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BackupPlace {
+    /// Into the archive's folder of the session.
+    Archive,
+    /// Beside the session. Agents list every session file of their folder, copies too.
+    Beside,
+}
+
+/// Copies a session as it is to `NAME.uncompressed.jsonl`, or to the next free name like it: an
+/// earlier backup stays. Returns where it is.
+///
+/// # Errors
+///
+/// `Disk`, `NoPermission`, and what reading the session says.
+pub fn keep_backup(
+    config: &Config,
+    session: &FileSource,
+    key: &SessionKey,
+    place: BackupPlace,
+) -> Result<PathBuf> {
+    let folder = match place {
+        BackupPlace::Archive => {
+            let folder = config.archived(key);
+            disk::private_folder(&folder)?;
+            folder
+        }
+        BackupPlace::Beside => session.path().parent().unwrap_or(Path::new(".")).to_owned(),
+    };
+    let stem = session.path().file_stem().unwrap_or_default().to_string_lossy();
+    let len = epitome_model::Source::len(session);
+    let mut number = 1_u64;
+    loop {
+        let count = if number == 1 { String::new() } else { format!(".{number}") };
+        let path = folder.join(format!("{stem}.uncompressed{count}.jsonl"));
+        match write_new(&path, |out| copy(session, 0..len, out)) {
+            Ok(()) => return Ok(path),
+            Err(err) if err.kind() == ErrorKind::Exists && number < 1_000 => number += 1,
+            Err(err) => return Err(Error::new(err.kind(), "cannot keep a backup").because(err)),
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! Where things are: the one place that asks the environment.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use etcetera::BaseStrategy;
+use jiff::Timestamp;
+
+use crate::archive::{Archive, SessionKey};
+use crate::error::{Error, ErrorKind, Result};
+
+/// The folders of this user, and the time if somebody set it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Config {
+    /// Where the archive, locks and caches stand: `EPITOME_HOME`, or `epitome` in the platform's
+    /// data folder.
+    pub home: PathBuf,
+    /// Where the user's own settings stand: `EPITOME_CONFIG`, or `epitome` in the platform's
+    /// config folder.
+    pub settings: PathBuf,
+    /// Where pi keeps sessions.
+    pub pi_sessions: PathBuf,
+    /// Where Claude Code keeps what it knows.
+    pub claude: PathBuf,
+    /// The time, when tests set it.
+    now: Option<Timestamp>,
+}
+
+impl Config {
+    /// Asks the environment.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound` when the system does not say where the user's home is.
+    pub fn from_env() -> Result<Config> {
+        let base = etcetera::choose_base_strategy().map_err(|err| {
+            Error::new(ErrorKind::NotFound, "there is no home folder")
+                .because(err)
+                .with_hint("set HOME")
+        })?;
+        Ok(Config::of(base.home_dir(), &base.data_dir(), &base.config_dir(), |name| {
+            std::env::var_os(name).filter(|value| !value.is_empty())
+        }))
+    }
+
+    /// The folders below these, unless `var` names others.
+    fn of(
+        user: &Path,
+        data: &Path,
+        config: &Path,
+        var: impl Fn(&str) -> Option<OsString>,
+    ) -> Config {
+        let folder = |name: &str, or: PathBuf| match var(name) {
+            Some(value) => below_home(PathBuf::from(value), user),
+            None => or,
+        };
+        let pi = folder("PI_CODING_AGENT_DIR", user.join(".pi/agent"));
+        Config {
+            home: folder("EPITOME_HOME", data.join("epitome")),
+            settings: folder("EPITOME_CONFIG", config.join("epitome")),
+            pi_sessions: folder("PI_CODING_AGENT_SESSION_DIR", pi.join("sessions")),
+            claude: folder("CLAUDE_CONFIG_DIR", user.join(".claude")),
+            now: var("EPITOME_NOW").and_then(|now| now.to_str()?.parse().ok()),
+        }
+    }
+
+    /// What is the time.
+    pub fn now(&self) -> Timestamp {
+        self.now.unwrap_or_else(Timestamp::now)
+    }
+
+    /// The archive.
+    pub fn archive(&self) -> Archive {
+        Archive::new(&self.home)
+    }
+
+    /// The user's own recipes: one TOML file each.
+    pub fn recipes(&self) -> PathBuf {
+        self.settings.join("recipes")
+    }
+
+    /// What `list` found the last time.
+    pub(crate) fn list_cache(&self) -> PathBuf {
+        self.home.join("cache/list.json")
+    }
+
+    /// What the archive holds of a session, as a folder.
+    pub(crate) fn archived(&self, key: &SessionKey) -> PathBuf {
+        self.archive().root().join(key.folder())
+    }
+}
+
+/// Agents take `~` for the home folder in their settings.
+fn below_home(path: PathBuf, user: &Path) -> PathBuf {
+    match path.strip_prefix("~") {
+        Ok(rest) => user.join(rest),
+        Err(_) => path,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_override_folders() {
+        let of = |vars: &[(&str, &str)]| {
+            let vars: Vec<(String, OsString)> =
+                vars.iter().map(|(name, value)| ((*name).to_owned(), value.into())).collect();
+            let (user, data, config) = ("/u".as_ref(), "/u/data".as_ref(), "/u/config".as_ref());
+            Config::of(user, data, config, move |name| {
+                vars.iter().find(|(known, _)| known == name).map(|(_, value)| value.clone())
+            })
+        };
+        let plain = of(&[]);
+        assert_eq!(plain.home, Path::new("/u/data/epitome"));
+        assert_eq!(plain.recipes(), Path::new("/u/config/epitome/recipes"));
+        assert_eq!(plain.pi_sessions, Path::new("/u/.pi/agent/sessions"));
+        assert_eq!(plain.claude, Path::new("/u/.claude"));
+        assert_eq!(of(&[("PI_CODING_AGENT_DIR", "~/p")]).pi_sessions, Path::new("/u/p/sessions"));
+        assert_eq!(of(&[("PI_CODING_AGENT_SESSION_DIR", "/s")]).pi_sessions, Path::new("/s"));
+        assert_eq!(of(&[("CLAUDE_CONFIG_DIR", "/c")]).claude, Path::new("/c"));
+        assert_eq!(of(&[("EPITOME_HOME", "/e")]).home, Path::new("/e"));
+        let now = of(&[("EPITOME_NOW", "2026-11-21T00:00:00Z")]).now();
+        assert_eq!(now.to_string(), "2026-11-21T00:00:00Z");
+    }
+}

@@ -1,0 +1,195 @@
+//! Where agents keep sessions, which of them a person means, and who is using one.
+//!
+//! Nothing is read here but names of files, and the small files by which Claude Code says which
+//! sessions it has open.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use epitome_model::Bytes;
+use serde::Deserialize;
+
+use crate::config::Config;
+use crate::store::{User, users_of};
+
+/// A session file of an agent. It has not been read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// The name of the agent in whose folder it is.
+    pub agent: &'static str,
+    /// The session's id, as the name of the file tells it.
+    pub id: String,
+    /// When it was last written.
+    pub modified: SystemTime,
+    /// Its size on disk.
+    pub size: Bytes,
+}
+
+/// What a person means by a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Meant {
+    /// This file.
+    File(PathBuf),
+    /// Any of these sessions: the id begins all of theirs.
+    AnyOf(Vec<SessionFile>),
+    /// No session.
+    Nothing,
+}
+
+/// All session files of the agents on this machine, or of one agent, by path. What cannot be
+/// listed is left out.
+pub fn sessions(config: &Config, agent: Option<&str>) -> Vec<SessionFile> {
+    let mut found = Vec::new();
+    if agent.is_none_or(|agent| agent == "pi") {
+        for path in pi_files(&config.pi_sessions) {
+            found.extend(session_file(path, "pi", |stem| stem.rsplit('_').next().unwrap_or(stem)));
+        }
+    }
+    if agent.is_none_or(|agent| agent == "claude") {
+        for path in claude_files(&config.claude) {
+            found.extend(session_file(path, "claude", |stem| stem));
+        }
+    }
+    found.sort_by(|one, other| one.path.cmp(&other.path));
+    found
+}
+
+/// Which session a person means: a path, an id, or the beginning of one.
+pub fn meant(config: &Config, text: &str, agent: Option<&str>) -> Meant {
+    let path = Path::new(text);
+    if path.exists() || path.components().count() > 1 || text.ends_with(".jsonl") {
+        return Meant::File(path.to_owned());
+    }
+    let mut found: Vec<SessionFile> = sessions(config, agent)
+        .into_iter()
+        .filter(|file| file.id.starts_with(text) || stem(&file.path).starts_with(text))
+        .collect();
+    if let Some(exact) = found.iter().position(|file| file.id == text || stem(&file.path) == text) {
+        // The same id may stand in two folders: then the path has to tell.
+        if found.iter().filter(|file| file.id == text).count() < 2 {
+            return Meant::File(found.swap_remove(exact).path);
+        }
+        found.retain(|file| file.id == text);
+    }
+    match found.len() {
+        0 => Meant::Nothing,
+        1 => Meant::File(found.swap_remove(0).path),
+        _ => Meant::AnyOf(found),
+    }
+}
+
+/// The files that belong to a session beside its own, by path: what its sub-agents did.
+pub fn companions(session: &Path) -> Vec<PathBuf> {
+    let Some(parent) = session.parent() else { return Vec::new() };
+    let folder = parent.join(session.file_stem().unwrap_or_default()).join("subagents");
+    let mut found = files_in(&folder);
+    found.retain(|path| stem(path).starts_with("agent-") && is_jsonl(path));
+    found.sort();
+    found
+}
+
+/// Who is using a session: the processes that have its file open, and the agent that says it has
+/// the session open without holding the file.
+pub fn users(config: &Config, session: &Path) -> Vec<User> {
+    let mut users = users_of(session);
+    users.extend(claude_users(config, session));
+    users.sort();
+    users.dedup_by_key(|user| user.pid);
+    users
+}
+
+/// `--<folder>--/<time>_<id>.jsonl`; with a folder of the user's own, files stand in it directly.
+fn pi_files(root: &Path) -> Vec<PathBuf> {
+    let mut found = files_in(root);
+    let folders: Vec<PathBuf> = found.iter().filter(|path| path.is_dir()).cloned().collect();
+    found.extend(folders.iter().flat_map(|folder| files_in(folder)));
+    found.retain(|path| is_jsonl(path));
+    found
+}
+
+/// `projects/<folder>/<id>.jsonl`. Older versions put what sub-agents did beside them.
+fn claude_files(root: &Path) -> Vec<PathBuf> {
+    let folders = files_in(&root.join("projects"));
+    let mut found: Vec<PathBuf> = folders.iter().flat_map(|folder| files_in(folder)).collect();
+    found.retain(|path| is_jsonl(path) && !stem(path).starts_with("agent-"));
+    found
+}
+
+fn session_file(
+    path: PathBuf,
+    agent: &'static str,
+    id: impl Fn(&str) -> &str,
+) -> Option<SessionFile> {
+    let meta = fs::metadata(&path).ok().filter(fs::Metadata::is_file)?;
+    let id = id(&stem(&path)).to_owned();
+    let modified = meta.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+    Some(SessionFile { path, agent, id, modified, size: Bytes(meta.len()) })
+}
+
+/// `sessions/<pid>.json` stands as long as Claude Code runs, or longer when it was killed.
+fn claude_users(config: &Config, session: &Path) -> Vec<User> {
+    #[derive(Deserialize)]
+    struct Guard {
+        pid: u32,
+        #[serde(rename = "sessionId")]
+        session: String,
+    }
+    let (Ok(real), Ok(projects)) =
+        (session.canonicalize(), config.claude.join("projects").canonicalize())
+    else {
+        return Vec::new();
+    };
+    // A copy elsewhere bears the same id and is nobody's.
+    if !real.starts_with(projects) {
+        return Vec::new();
+    }
+    let in_folder = real.strip_prefix(&config.claude).unwrap_or(&real);
+    let is_part = |id: &str| {
+        stem(in_folder) == id || in_folder.components().any(|part| part.as_os_str() == id)
+    };
+    files_in(&config.claude.join("sessions"))
+        .iter()
+        .filter_map(|path| serde_json::from_slice::<Guard>(&fs::read(path).ok()?).ok())
+        .filter(|guard| is_part(&guard.session) && guard.pid != std::process::id())
+        .filter_map(|guard| Some(User { pid: guard.pid, name: name_of(guard.pid)? }))
+        .collect()
+}
+
+/// The name of a process; nothing when there is none of that number.
+#[cfg(target_os = "linux")]
+fn name_of(pid: u32) -> Option<String> {
+    let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+    Some(name.trim_end().to_owned())
+}
+
+#[cfg(all(unix, not(target_os = "linux")))]
+fn name_of(pid: u32) -> Option<String> {
+    let asked = std::process::Command::new("ps")
+        .args(["-o", "comm=", "-p", &pid.to_string()])
+        .output()
+        .ok()?;
+    let name = String::from_utf8_lossy(&asked.stdout).trim().to_owned();
+    (!name.is_empty()).then_some(name)
+}
+
+/// Where nobody can be asked, the agent is taken at its word.
+#[cfg(not(unix))]
+fn name_of(_: u32) -> Option<String> {
+    Some(String::new())
+}
+
+fn files_in(folder: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    entries.flatten().map(|entry| entry.path()).collect()
+}
+
+fn is_jsonl(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "jsonl")
+}
+
+fn stem(path: &Path) -> std::borrow::Cow<'_, str> {
+    path.file_stem().unwrap_or_default().to_string_lossy()
+}

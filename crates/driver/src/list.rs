@@ -1,0 +1,178 @@
+//! Every session of this machine, and what compacting it would save.
+
+use std::collections::HashMap;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::UNIX_EPOCH;
+
+use epitome_formats::Format;
+use epitome_model::Tokens;
+use epitome_passes::{Options, Recipe, compact};
+use epitome_tokens::Estimate;
+use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
+
+use crate::archive::{Hash, SessionKey};
+use crate::config::Config;
+use crate::error::Result;
+use crate::find::SessionFile;
+use crate::session::Loaded;
+use crate::store::disk;
+
+/// A session and what is known of it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Listed {
+    /// The file.
+    pub file: SessionFile,
+    /// What it says, or why it cannot be read.
+    pub seen: std::result::Result<Glance, String>,
+    /// How often it was compacted.
+    pub compactions: u64,
+}
+
+/// What a session says at a glance. Tokens are estimated.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Glance {
+    /// Its id.
+    pub id: String,
+    /// The folder it was run in.
+    pub cwd: Option<String>,
+    /// Its name, or how it begins.
+    pub title: Option<String>,
+    /// What a resume would send.
+    pub context: Tokens,
+    /// What compacting would save of that.
+    pub saving: Tokens,
+    /// Its name in the archive.
+    key: SessionKey,
+}
+
+/// Looks at `files`, on all cores. What was seen before is not read again, unless the file, the
+/// recipe or epitome changed. The answer stands in the order of `files`.
+pub fn list(config: &Config, files: Vec<SessionFile>, recipe: &Recipe) -> Vec<Listed> {
+    let path = config.list_cache();
+    let mut cache = Cache::load(&path, recipe);
+    let listed: Vec<(Listed, Option<(String, Seen)>)> = files
+        .into_par_iter()
+        .map(|file| {
+            let stamp = Stamp::of(&file);
+            let name = file.path.to_string_lossy().into_owned();
+            let known = cache.seen.get(&name).filter(|seen| seen.stamp == stamp);
+            let (seen, new) = match known {
+                Some(seen) => (seen.seen.clone(), None),
+                None => {
+                    let seen = look(&file.path, recipe);
+                    (seen.clone(), Some((name, Seen { stamp, seen })))
+                }
+            };
+            let compactions = seen.as_ref().map_or(0, |seen| compactions(config, &seen.key));
+            (Listed { file, seen, compactions }, new)
+        })
+        .collect();
+    let mut changed = false;
+    let listed = listed
+        .into_iter()
+        .map(|(listed, new)| {
+            changed |= new.is_some();
+            cache.seen.extend(new);
+            listed
+        })
+        .collect();
+    if changed {
+        // A list is right without its cache.
+        cache.store(&path).ok();
+    }
+    listed
+}
+
+fn look(path: &Path, recipe: &Recipe) -> std::result::Result<Glance, String> {
+    let session = Loaded::open(path, None).map_err(|err| reason(&err))?;
+    let Loaded { format, source, transcript, .. } = &session;
+    let counter = Estimate::new();
+    let options = Options { counter: &counter, thinking_is_bound: bound_in(format) };
+    let planned = compact(transcript, source, recipe, &options);
+    if let Some(failure) = source.failure() {
+        return Err(reason(&failure));
+    }
+    let key = session.key(path);
+    Ok(Glance {
+        id: transcript.head.id.as_deref().unwrap_or(&key.id).to_owned(),
+        cwd: transcript.head.cwd.as_deref().map(str::to_owned),
+        title: transcript.head.title.as_deref().map(str::to_owned),
+        context: planned.tokens_before,
+        saving: planned.edits.iter().map(|edit| edit.tokens).sum(),
+        key,
+    })
+}
+
+/// The deepest cause: the rest says which file, and that is known.
+fn reason(err: &crate::error::Error) -> String {
+    let mut deepest: &dyn std::error::Error = err;
+    while let Some(cause) = deepest.source() {
+        deepest = cause;
+    }
+    let path = err.path().map(|path| format!(": {}", path.display())).unwrap_or_default();
+    deepest.to_string().trim_end_matches(&path).to_owned()
+}
+
+fn bound_in(format: &Format) -> fn(&str) -> bool {
+    format.thinking_is_bound
+}
+
+/// The packs of a session, without opening them.
+fn compactions(config: &Config, key: &SessionKey) -> u64 {
+    let Ok(entries) = fs::read_dir(config.archived(key)) else { return 0 };
+    let is_pack = |path: PathBuf| path.extension().is_some_and(|extension| extension == "pack");
+    entries.flatten().filter(|entry| is_pack(entry.path())).count() as u64
+}
+
+/// What tells that a file is what it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+struct Stamp {
+    size: u64,
+    modified: u128,
+}
+
+impl Stamp {
+    fn of(file: &SessionFile) -> Stamp {
+        let modified = file.modified.duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos());
+        Stamp { size: file.size.0, modified }
+    }
+}
+
+#[derive(Clone, Debug, Serialize, Deserialize)]
+struct Seen {
+    #[serde(flatten)]
+    stamp: Stamp,
+    seen: std::result::Result<Glance, String>,
+}
+
+/// What was seen, by path. Of another recipe or another epitome it says nothing.
+#[derive(Debug, Default, Serialize, Deserialize)]
+struct Cache {
+    epitome: String,
+    recipe: String,
+    seen: HashMap<String, Seen>,
+}
+
+impl Cache {
+    fn load(path: &Path, recipe: &Recipe) -> Cache {
+        let settings = serde_json::to_vec(recipe).unwrap_or_default();
+        let (epitome, recipe) = (env!("CARGO_PKG_VERSION").to_owned(), Hash::of(&settings));
+        let empty = Cache { epitome, recipe: recipe.to_string(), seen: HashMap::new() };
+        let stored: Option<Cache> =
+            fs::read(path).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+        let of_ours = |it: &Cache| it.epitome == empty.epitome && it.recipe == empty.recipe;
+        stored.filter(of_ours).unwrap_or(empty)
+    }
+
+    /// Written beside and moved there: two lists at once leave one or the other.
+    fn store(mut self, path: &Path) -> Result<()> {
+        self.seen.retain(|path, _| Path::new(path).exists());
+        let bytes = serde_json::to_vec(&self).unwrap_or_default();
+        if let Some(folder) = path.parent() {
+            disk::private_folder(folder)?;
+        }
+        crate::compact::write_file(path, |out| Ok(out.write_all(&bytes)?))
+    }
+}
