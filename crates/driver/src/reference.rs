@@ -165,7 +165,8 @@ mod tests {
         let path = dir.path().join("a.rs");
         let file = "one\ntwo\nthree\ntwo\n";
         fs::write(&path, file).expect("a file");
-        let cases: &[(&str, Option<(Option<u64>, Option<u64>)>)] = &[
+        type Place = (Option<u64>, Option<u64>);
+        let cases: &[(&str, Option<Place>)] = &[
             (file, Some((None, None))),
             ("one\ntwo\nthree\ntwo", Some((Some(1), Some(4)))),
             ("two\nthree", Some((Some(2), Some(2)))),

@@ -174,7 +174,7 @@ impl Handle {
 /// A source with other bytes laid over ranges of it. Nothing is copied until it is read.
 ///
 /// ```
-/// use epitome::{Splice, Spliced};
+/// use epitome::Spliced;
 /// use epitome_model::{Source, Span, Splice};
 ///
 /// let base: &[u8] = b"one two three";

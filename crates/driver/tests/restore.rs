@@ -103,7 +103,7 @@ impl Memory {
     }
 }
 
-fn laid(file: &Vec<u8>, done: Restoration) -> (Vec<u8>, Restored) {
+fn laid(file: &[u8], done: Restoration) -> (Vec<u8>, Restored) {
     (naive(file, &done.splices), done.outcome)
 }
 
@@ -321,6 +321,20 @@ fn records_that_are_alike_are_told_apart_by_order_or_left() {
     assert_eq!(both, (b"{A}\n{y}\n{B}\n".to_vec(), Restored::ByRecord { restored: 2, missing: 0 }));
     let one = memory.restore(b"{-}\n{y}\n", Target::Original).expect("restored");
     assert_eq!(one, (b"{-}\n{y}\n".to_vec(), Restored::ByRecord { restored: 0, missing: 2 }));
+}
+
+/// What the first generation left is still the beginning of what the second one left.
+#[test]
+fn the_newest_generation_is_undone_first() {
+    let mut memory = Memory::default();
+    let file = memory.compact(b"{A}\n", swap(b"{A}\n", "A", "-"));
+    let file = [file.as_slice(), b"{B}\n"].concat();
+    let file = memory.compact(&file, swap(&file, "B", "+"));
+    assert_eq!(file, b"{-}\n{+}\n");
+    let all = memory.restore(&file, Target::Original).expect("restored");
+    assert_eq!(all, (b"{A}\n{B}\n".to_vec(), Restored::Exact { undone: vec![2, 1] }));
+    let one = memory.restore(&file, Target::Generation(1)).expect("restored");
+    assert_eq!(one, (b"{-}\n{B}\n".to_vec(), Restored::Exact { undone: vec![2] }));
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use std::slice;
 
 use epitome_model::Tokens;
 use jiff::Timestamp;
@@ -64,7 +65,7 @@ fn whatever_step_fails_no_pack_or_a_whole_one_is_left() {
         let kept = archive.generations(&key).expect("a listing");
         assert_eq!(kept.damaged.len(), 0, "step {n}");
         match &done {
-            Ok(made) => assert_eq!(kept.whole, [made.clone()], "step {n}"),
+            Ok(made) => assert_eq!(kept.whole, slice::from_ref(made), "step {n}"),
             Err(err) => {
                 assert_eq!((err.kind(), kept.whole.len()), (ErrorKind::Disk, 0), "step {n}");
                 assert_eq!(files(home.path()), [], "step {n}");
@@ -136,8 +137,10 @@ fn a_damaged_byte_never_gives_wrong_bytes() {
             }
             let kept = archive.generations(&key).expect("a listing");
             match hurt {
-                Some((pack::Kind::Manifest, _)) => assert_eq!(kept.damaged.len(), 1, "byte {at}"),
-                _ => assert_eq!(kept.whole, [made.clone()], "byte {at}"),
+                Some((pack::Kind::Manifest, _)) if kept.whole.is_empty() => {
+                    assert_eq!(kept.damaged.len(), 1, "byte {at}");
+                }
+                Some(_) | None => assert_eq!(kept.whole, slice::from_ref(&made), "byte {at}"),
             }
             let report = archive.verify().expect("a report");
             // A few bits of a zstd frame mean nothing; all else is seen.
@@ -190,8 +193,12 @@ fn a_newer_format_is_refused_by_name() {
 fn a_piece_within_a_piece_is_no_piece() {
     let home = tempfile::tempdir().expect("a folder");
     let (archive, key) = (Archive::new(home.path()), SessionKey::new("claude", "s"));
-    let inner = add(&archive, &key, b"inner").expect("a generation");
-    let inner = fs::read(pack_path(&archive.folder(&key), inner.number)).expect("a pack");
+    let made = add(&archive, &key, b"inner").expect("a generation");
+    let pack = fs::read(pack_path(&archive.folder(&key), made.number)).expect("a pack");
+    // Amid noise, so that zstd leaves it as it is.
+    let mut inner = vec![0; 30_000];
+    blake3::Hasher::new().finalize_xof().fill(&mut inner);
+    inner[9_000..9_000 + pack.len()].copy_from_slice(&pack);
     let outer = add(&archive, &key, &inner).expect("a generation");
     let path = pack_path(&archive.folder(&key), outer.number);
     let mut bytes = fs::read(&path).expect("a pack");
