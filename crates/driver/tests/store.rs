@@ -229,7 +229,7 @@ fn who_has_a_session_open_is_named() {
     out.read_line(&mut ready).expect("it says so");
     assert_eq!(ready, "ready\n");
     let user = User { pid: agent.id(), name: "sh".into() };
-    assert_eq!(session.users(), [user.clone()]);
+    assert_eq!(session.users(), std::slice::from_ref(&user));
     let link = case.folder.join("link.jsonl");
     symlink(&path, &link).expect("a link");
     assert_eq!(users_of(&link), [user]);
