@@ -1,2 +1,74 @@
-//! Not written yet.
-fn main() {}
+//! The program `epitome`: what it can do, one line a command.
+
+mod anatomy;
+mod app;
+mod choice;
+mod cmd;
+mod diff;
+mod failure;
+mod report;
+mod session;
+mod text;
+
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+
+use app::{App, Global, print_error};
+use failure::{Failure, Result, Status};
+
+/// Makes the stored sessions of AI coding agents small, keeps them valid, and gives every byte back
+#[derive(Parser, Clone, Debug)]
+#[command(name = "epitome", version, propagate_version = true, max_term_width = 100)]
+struct Cli {
+    #[command(flatten)]
+    global: Global,
+
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Subcommand, Clone, Debug)]
+enum Command {
+    List(cmd::list::Args),
+    Inspect(cmd::inspect::Args),
+    Compact(cmd::compact::Args),
+    Restore(cmd::restore::Args),
+    Show(cmd::show::Args),
+    Archive(cmd::archive::Args),
+    Recipes(cmd::recipes::Args),
+    Completions(cmd::completions::Args),
+    Man(cmd::man::Args),
+}
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let color = cli.global.color;
+    // A panic is a bug, and bugs have a status of their own.
+    let done = std::panic::catch_unwind(|| run(cli)).unwrap_or_else(|_| {
+        Err(Failure::new(Status::Bug, "bug", "epitome made a mistake")
+            .hint("please report what it said above, and the command"))
+    });
+    match done {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(failure) => {
+            print_error(&failure.render(), color);
+            failure.exit()
+        }
+    }
+}
+
+fn run(cli: Cli) -> Result<()> {
+    let app = App::new(cli.global)?;
+    match &cli.command {
+        Command::List(args) => cmd::list::run(&app, args),
+        Command::Inspect(args) => cmd::inspect::run(&app, args),
+        Command::Compact(args) => cmd::compact::run(&app, args),
+        Command::Restore(args) => cmd::restore::run(&app, args),
+        Command::Show(args) => cmd::show::run(&app, args),
+        Command::Archive(args) => cmd::archive::run(&app, args),
+        Command::Recipes(args) => cmd::recipes::run(&app, args),
+        Command::Completions(args) => cmd::completions::run(&app, args),
+        Command::Man(args) => cmd::man::run(&app, args),
+    }
+}

@@ -1,0 +1,272 @@
+//! Where the tokens of a context and the bytes of a file go.
+
+use std::collections::BTreeMap;
+
+use epitome_model::{
+    At, Block, Bytes, Call, Counter, Entry, Role, Source, Text, Tokens, Transcript, block_tokens,
+};
+use epitome_passes::View;
+use epitome_tokens::{Calibration, calibrate};
+use rayon::prelude::*;
+use serde::Serialize;
+
+/// What a part of a session is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Kind {
+    /// Words of the user.
+    User,
+    /// Words of the model.
+    Assistant,
+    /// Reasoning.
+    Thinking,
+    /// Arguments of calls.
+    CallArguments,
+    /// Results.
+    Results,
+    /// What no model sees and the file has elsewhere too.
+    Copies,
+    /// Prompts, reminders, summaries, what we do not understand.
+    Other,
+    /// Ids, times, keys, and records that say nothing to a model.
+    Framing,
+}
+
+impl Kind {
+    pub const ALL: [Kind; 8] = [
+        Kind::User,
+        Kind::Assistant,
+        Kind::Thinking,
+        Kind::CallArguments,
+        Kind::Results,
+        Kind::Copies,
+        Kind::Other,
+        Kind::Framing,
+    ];
+
+    pub fn name(self) -> &'static str {
+        match self {
+            Kind::User => "user",
+            Kind::Assistant => "assistant",
+            Kind::Thinking => "thinking",
+            Kind::CallArguments => "call arguments",
+            Kind::Results => "results",
+            Kind::Copies => "copies",
+            Kind::Other => "other",
+            Kind::Framing => "framing",
+        }
+    }
+
+    fn of(entry: &Entry, block: &Block) -> Kind {
+        match (block, entry.role) {
+            (Block::Thinking(_), _) => Kind::Thinking,
+            (Block::Call(_), _) => Kind::CallArguments,
+            (Block::Output(_), _) | (Block::Image(_), Role::Tool) => Kind::Results,
+            (Block::Text(_) | Block::Image(_), Role::User) => Kind::User,
+            (Block::Text(_) | Block::Image(_), Role::Assistant) => Kind::Assistant,
+            _ => Kind::Other,
+        }
+    }
+}
+
+/// How much of something there is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Amount {
+    /// How many, sent or not.
+    pub blocks: u64,
+    /// What a resume sends of it.
+    pub context_tokens: Tokens,
+    /// What stands in the file of it.
+    pub disk_bytes: Bytes,
+}
+
+impl Amount {
+    fn add(&mut self, tokens: Tokens, bytes: Bytes) {
+        self.blocks += 1;
+        self.context_tokens += tokens;
+        self.disk_bytes += bytes;
+    }
+}
+
+/// The calls of one tool, and what they returned.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Tool {
+    pub name: String,
+    pub arguments: Amount,
+    pub results: Amount,
+}
+
+/// One of the largest blocks.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Large {
+    pub line: u64,
+    pub kind: Kind,
+    pub what: String,
+    /// Nothing: a resume does not send it.
+    pub context_tokens: Option<Tokens>,
+    pub disk_bytes: Bytes,
+}
+
+/// Where it all goes.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Anatomy {
+    pub kinds: BTreeMap<Kind, Amount>,
+    pub total: Amount,
+    pub tools: Vec<Tool>,
+    pub largest: Vec<Large>,
+    pub calibration: Option<Calibration>,
+}
+
+/// How many of the largest blocks are named.
+const LARGEST: usize = 10;
+
+struct Weighed {
+    item: usize,
+    block: usize,
+    tokens: Option<Tokens>,
+    bytes: Bytes,
+}
+
+/// Weighs every block once; those that a resume sends are counted, on all cores.
+pub fn anatomy(transcript: &Transcript, source: &dyn Source, counter: &dyn Counter) -> Anatomy {
+    let weighed = weigh(transcript, source, counter);
+    let mut anatomy = Anatomy::default();
+    let mut tools: BTreeMap<&str, Tool> = BTreeMap::new();
+    let view = View::new(transcript, source, counter);
+    let mut of_blocks = Bytes(0);
+    for it in &weighed {
+        let Some((entry, block)) = at(transcript, it) else { continue };
+        let tokens = it.tokens.unwrap_or_default();
+        of_blocks += it.bytes;
+        anatomy.kinds.entry(Kind::of(entry, block)).or_default().add(tokens, it.bytes);
+        let call: Option<&Call> = match block {
+            Block::Call(call) => Some(call),
+            Block::Output(output) => view.call_of(output),
+            _ => None,
+        };
+        if let Some(call) = call {
+            let tool = tools.entry(&call.name).or_default();
+            tool.name = call.name.to_string();
+            let is_call = matches!(block, Block::Call(_));
+            let amount = if is_call { &mut tool.arguments } else { &mut tool.results };
+            amount.add(tokens, it.bytes);
+        }
+    }
+    for copy in transcript.items.iter().flat_map(|item| item.copies()) {
+        let bytes = Bytes(copy.value.len());
+        of_blocks += bytes;
+        anatomy.kinds.entry(Kind::Copies).or_default().add(Tokens(0), bytes);
+    }
+    let framing = Bytes(source.len()) - of_blocks;
+    anatomy.kinds.entry(Kind::Framing).or_default().disk_bytes = framing;
+    anatomy.total = Amount {
+        blocks: anatomy.kinds.values().map(|amount| amount.blocks).sum(),
+        context_tokens: anatomy.kinds.values().map(|amount| amount.context_tokens).sum(),
+        disk_bytes: Bytes(source.len()),
+    };
+    anatomy.tools = tools.into_values().collect();
+    anatomy.tools.sort_by_key(|tool| {
+        let (arguments, results) = (tool.arguments, tool.results);
+        std::cmp::Reverse((
+            arguments.context_tokens + results.context_tokens,
+            arguments.disk_bytes + results.disk_bytes,
+        ))
+    });
+    anatomy.largest = largest(&view, &weighed);
+    anatomy.calibration = calibrate(&requests(transcript, &weighed));
+    anatomy
+}
+
+fn weigh(transcript: &Transcript, source: &dyn Source, counter: &dyn Counter) -> Vec<Weighed> {
+    let mut sent = vec![false; transcript.items.len()];
+    for (item, _) in transcript.context() {
+        sent[item] = true;
+    }
+    let places: Vec<(usize, usize)> = transcript
+        .entries()
+        .flat_map(|(item, entry)| (0..entry.blocks.len()).map(move |block| (item, block)))
+        .collect();
+    places
+        .into_par_iter()
+        .filter_map(|(item, block)| {
+            let said = transcript.items[item].entry()?.blocks.get(block)?;
+            let tokens = sent[item].then(|| block_tokens(said, source, counter));
+            Some(Weighed { item, block, tokens, bytes: bytes(said) })
+        })
+        .collect()
+}
+
+fn at<'t>(transcript: &'t Transcript, it: &Weighed) -> Option<(&'t Entry, &'t Block)> {
+    let entry = transcript.items[it.item].entry()?;
+    Some((entry, entry.blocks.get(it.block)?))
+}
+
+/// What stands in the file for a block.
+fn bytes(block: &Block) -> Bytes {
+    let text = |text: &Text| text.span().map_or(0, |span| span.len());
+    Bytes(match block {
+        Block::Text(words) | Block::Summary(words) => text(words),
+        Block::Thinking(thinking) => thinking.whole.len(),
+        Block::Call(call) => call.arguments.len(),
+        Block::Output(output) => output.whole.len(),
+        Block::Image(image) => image.whole.len(),
+        Block::Opaque(span) => span.len(),
+        _ => 0,
+    })
+}
+
+fn largest(view: &View<'_>, weighed: &[Weighed]) -> Vec<Large> {
+    let mut order: Vec<&Weighed> = weighed.iter().collect();
+    order.sort_by_key(|it| (std::cmp::Reverse((it.tokens, it.bytes)), it.item, it.block));
+    order
+        .into_iter()
+        .take(LARGEST)
+        .filter_map(|it| {
+            let (entry, block) = at(view.transcript, it)?;
+            let kind = Kind::of(entry, block);
+            Some(Large {
+                line: entry.record.line,
+                kind,
+                what: what(view, it, block, kind),
+                context_tokens: it.tokens,
+                disk_bytes: it.bytes,
+            })
+        })
+        .collect()
+}
+
+fn what(view: &View<'_>, it: &Weighed, block: &Block, kind: Kind) -> String {
+    match block {
+        Block::Call(call) => view.what(Some(call)),
+        Block::Text(text) | Block::Summary(text) => {
+            let words = text.read(view.source);
+            epitome_model::short(words.trim_start(), 48)
+        }
+        Block::Thinking(_) | Block::Opaque(_) => kind.name().to_owned(),
+        Block::Output(_) | Block::Image(_) => {
+            view.describe(At::Block { item: it.item, block: it.block })
+        }
+        _ => kind.name().to_owned(),
+    }
+}
+
+/// For every request of the context: what we count in it, and what the provider counted.
+fn requests(transcript: &Transcript, weighed: &[Weighed]) -> Vec<(Tokens, u64)> {
+    let mut of_item: BTreeMap<usize, Tokens> = BTreeMap::new();
+    for it in weighed {
+        *of_item.entry(it.item).or_default() += it.tokens.unwrap_or_default();
+    }
+    let mut sent = Tokens(0);
+    let mut group = None;
+    let mut points = Vec::new();
+    for (item, entry) in transcript.context() {
+        // The records of one response answer one request.
+        let again = entry.group.is_some() && entry.group == group;
+        if let (Some(usage), false) = (entry.usage, again) {
+            points.push((sent, usage.input));
+        }
+        group.clone_from(&entry.group);
+        sent += of_item.get(&item).copied().unwrap_or_default();
+    }
+    points
+}

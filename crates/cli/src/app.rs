@@ -1,0 +1,126 @@
+//! What every command needs: the options that all take, the folders, and a way to print.
+
+use std::io::{IsTerminal, Write};
+
+use anstream::{AutoStream, ColorChoice};
+use clap::{Args, ValueEnum};
+use epitome::Config;
+use epitome_model::Counter;
+use epitome_tokens::{Estimate, O200k};
+use serde::Serialize;
+
+use crate::failure::{Failure, Result};
+
+/// Options of every command.
+#[derive(Args, Clone, Debug)]
+pub struct Global {
+    /// Take sessions for those of this agent, whatever they look like
+    #[arg(long, global = true, value_name = "AGENT", value_parser = agents())]
+    pub agent: Option<String>,
+
+    /// How tokens are counted: exactly with OpenAI's o200k vocabulary, or estimated
+    #[arg(long, global = true, value_name = "COUNTER", default_value = "o200k")]
+    pub count: Count,
+
+    /// Print JSON, one object a session (see docs/json.md)
+    #[arg(long, global = true)]
+    pub json: bool,
+
+    /// When to use colours
+    #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
+    pub color: Color,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Count {
+    /// Exact for models of OpenAI since GPT-4o
+    O200k,
+    /// Within some per cent of o200k, faster, with less memory
+    Estimate,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Color {
+    Auto,
+    Always,
+    Never,
+}
+
+/// What a command works with.
+pub struct App {
+    pub global: Global,
+    pub config: Config,
+}
+
+impl App {
+    pub fn new(global: Global) -> Result<App> {
+        Ok(App { global, config: Config::from_env()? })
+    }
+
+    pub fn agent(&self) -> Option<&str> {
+        self.global.agent.as_deref()
+    }
+
+    pub fn counter(&self) -> &'static dyn Counter {
+        match self.global.count {
+            Count::O200k => &const { O200k::new() },
+            Count::Estimate => &const { Estimate::new() },
+        }
+    }
+
+    /// Prints on standard output; styles go where there is no terminal.
+    pub fn print(&self, text: &str) -> Result<()> {
+        let stdout = std::io::stdout().lock();
+        let mut out = AutoStream::new(stdout, self.global.color.choice());
+        out.write_all(text.as_bytes())?;
+        Ok(out.flush()?)
+    }
+
+    /// Prints a JSON object on a line of its own.
+    pub fn print_json(&self, value: &impl Serialize) -> Result<()> {
+        let mut line = serde_json::to_string(value)
+            .map_err(|err| Failure::new(crate::failure::Status::Bug, "bug", err.to_string()))?;
+        line.push('\n');
+        let mut out = std::io::stdout().lock();
+        out.write_all(line.as_bytes())?;
+        Ok(out.flush()?)
+    }
+
+    /// Prints bytes as they are.
+    pub fn print_bytes(&self, bytes: &[u8]) -> Result<()> {
+        let mut out = std::io::stdout().lock();
+        out.write_all(bytes)?;
+        Ok(out.flush()?)
+    }
+
+    /// Tells something beside the output. That nobody reads it is no failure.
+    pub fn note(&self, text: &str) {
+        print_error(&format!("{text}\n"), self.global.color);
+    }
+
+    /// Whether a person reads the output.
+    pub fn is_terminal(&self) -> bool {
+        std::io::stdout().is_terminal()
+    }
+}
+
+/// Prints on standard error.
+pub fn print_error(text: &str, color: Color) {
+    let stderr = std::io::stderr().lock();
+    let mut out = AutoStream::new(stderr, color.choice());
+    out.write_all(text.as_bytes()).and_then(|()| out.flush()).ok();
+}
+
+impl Color {
+    pub fn choice(self) -> ColorChoice {
+        match self {
+            Color::Auto => ColorChoice::Auto,
+            Color::Always => ColorChoice::Always,
+            Color::Never => ColorChoice::Never,
+        }
+    }
+}
+
+fn agents() -> clap::builder::PossibleValuesParser {
+    epitome_formats::FORMATS.iter().map(|format| format.name).collect::<Vec<_>>().into()
+}

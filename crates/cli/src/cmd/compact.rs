@@ -1,0 +1,388 @@
+//! `epitome compact`: make sessions small.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args as ClapArgs, ValueEnum};
+use epitome::{
+    BackupPlace, FileSource, Loaded, Planned, Store, apply, apply_to, find, keep_backup,
+};
+use epitome_model::Source;
+use epitome_passes::Recipe;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use rayon::prelude::*;
+use serde::Serialize;
+
+use crate::app::App;
+use crate::choice::Choice;
+use crate::diff;
+use crate::failure::{Failure, Result, Status};
+use crate::report::{self, FileReport, Report, UserFound};
+use crate::session::{Filter, Input, read_stdin};
+use crate::text::{DIM, count};
+
+const EXAMPLES: &str = "\
+Examples:
+  epitome compact 0f3c9a52                        the session whose id begins so
+  epitome compact --dry-run --diff 0f3c9a52       what would become what
+  epitome compact --keep-turns 1 session.jsonl    keep only the last turn whole
+  epitome compact --all --older-than 7d --larger-than 1MB
+  epitome compact - --out small.jsonl < session.jsonl";
+
+/// Make sessions small, so that their agent still resumes them
+///
+/// Everything that goes is put into the archive first, and it is proved for that very file that it
+/// comes back; only then is the file replaced. `epitome restore` gives it back.
+#[derive(ClapArgs, Clone, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// A file, an id, the beginning of an id, or `-` for standard input
+    #[arg(value_name = "SESSION", required_unless_present = "all", conflicts_with = "all")]
+    pub sessions: Vec<String>,
+
+    #[command(flatten)]
+    pub choice: Choice,
+
+    #[command(flatten)]
+    pub how: How,
+
+    #[command(flatten)]
+    pub many: Many,
+}
+
+#[derive(ClapArgs, Clone, Debug)]
+#[command(next_help_heading = "How")]
+pub struct How {
+    /// Write the small session to a new file, and leave the session as it is
+    #[arg(long, value_name = "FILE", conflicts_with = "all")]
+    pub out: Option<PathBuf>,
+
+    /// Change nothing, and print the same report
+    #[arg(long)]
+    pub dry_run: bool,
+
+    /// Show what becomes what, block by block
+    #[arg(long, conflicts_with = "json")]
+    pub diff: bool,
+
+    /// Go on although another program has the session open
+    #[arg(long)]
+    pub force: bool,
+
+    /// Keep a whole copy, NAME.uncompressed.jsonl, in the archive folder or beside the session
+    #[arg(
+        long, value_name = "WHERE", num_args = 0..=1, require_equals = true,
+        default_missing_value = "archive", conflicts_with = "out"
+    )]
+    pub keep_backup: Option<Backup>,
+}
+
+#[derive(ClapArgs, Clone, Debug)]
+#[command(next_help_heading = "Which of many")]
+pub struct Many {
+    /// All sessions of this machine (with --agent: of that agent)
+    #[arg(long)]
+    pub all: bool,
+
+    #[command(flatten)]
+    pub filter: Filter,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Backup {
+    /// In the folder of the archive
+    Archive,
+    /// Beside the session: most agents list it there as a session
+    Beside,
+}
+
+pub fn run(app: &App, args: &Args) -> Result<()> {
+    let Many { all, filter } = &args.many;
+    if filter.is_set() && !all {
+        return Err(Failure::usage("--project, --older-than and --larger-than need --all"));
+    }
+    if args.how.out.is_some() && args.sessions.len() > 1 {
+        return Err(Failure::usage("--out takes one session"));
+    }
+    let recipe = args.choice.recipe(&app.config)?;
+    let job = Job { app, recipe: &recipe, how: &args.how, filter: all.then_some(filter) };
+    if *all {
+        return run_all(&job, filter);
+    }
+    let inputs: Vec<Input> =
+        args.sessions.iter().map(|name| Input::find(app, name)).collect::<Result<_>>()?;
+    if let [input] = inputs.as_slice() {
+        let Some(report) = job.compact(input)? else { return Ok(()) };
+        return match app.global.json {
+            true => app.print_json(&report),
+            false => app.print(&report.render()),
+        };
+    }
+    if inputs.contains(&Input::Stdin) {
+        return Err(Failure::usage("standard input is a session alone"));
+    }
+    job.compact_many(inputs)
+}
+
+/// All sessions of this machine. Those that are in use or are no sessions are left alone and said
+/// to be: that is no failure.
+fn run_all(job: &Job<'_>, filter: &Filter) -> Result<()> {
+    let found = filter.sessions(job.app);
+    job.compact_many(found.into_iter().map(|file| Input::File(file.path)).collect())
+}
+
+struct Job<'a> {
+    app: &'a App,
+    recipe: &'a Recipe,
+    how: &'a How,
+    /// With `--all`: which sessions are wanted once they are read.
+    filter: Option<&'a Filter>,
+}
+
+/// A session of many that was left as it is.
+#[derive(Serialize)]
+struct Left<'a> {
+    session: String,
+    recipe: &'a str,
+    dry_run: bool,
+    error: &'a Failure,
+}
+
+impl Job<'_> {
+    fn compact_many(&self, inputs: Vec<Input>) -> Result<()> {
+        let bar = self.bar(inputs.len());
+        let done: Vec<(Input, Result<Option<Report>>)> = inputs
+            .into_par_iter()
+            .map(|input| {
+                let done = self.compact(&input);
+                bar.inc(1);
+                (input, done)
+            })
+            .collect();
+        bar.finish_and_clear();
+        let mut reports = Vec::new();
+        let mut worst: Option<Failure> = None;
+        let mut left = 0_u64;
+        for (input, done) in done {
+            match done {
+                Ok(Some(report)) if self.app.global.json => self.app.print_json(&report)?,
+                Ok(Some(report)) => reports.push(report),
+                Ok(None) => {}
+                Err(failure) => {
+                    left += 1;
+                    self.tell(&input, &failure)?;
+                    let excused = self.filter.is_some() && excused(&failure);
+                    let worse = worst.as_ref().is_none_or(|it| it.status < failure.status);
+                    if !excused && worse {
+                        worst = Some(failure);
+                    }
+                }
+            }
+        }
+        if !self.app.global.json {
+            self.print_all(&reports, left)?;
+        }
+        match worst {
+            Some(failure) => {
+                let what = format!("{} could not be compacted", count(left, "session"));
+                Err(Failure::new(failure.status, failure.kind, what))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// One session with its sub-agents. Nothing: it is not of the wanted project.
+    fn compact(&self, input: &Input) -> Result<Option<Report>> {
+        let mut diff = String::new();
+        let out = self.how.out.as_deref();
+        let file = match (input, out) {
+            (Input::Stdin, None) if !self.how.dry_run => {
+                return Err(Failure::usage("a session from standard input needs --out"));
+            }
+            (Input::Stdin, _) => {
+                let session = Loaded::read(read_stdin()?, self.app.agent())?;
+                Some(self.aside(input, &session, &mut diff)?)
+            }
+            (Input::File(path), Some(_)) => {
+                let session = self.open(path)?;
+                Some(self.aside(input, &session, &mut diff)?)
+            }
+            (Input::File(path), None) if self.how.dry_run => {
+                let session = self.open(path)?;
+                match self.wants(&session) {
+                    true => {
+                        let mut report = self.aside(input, &session, &mut diff)?;
+                        let users = find::users(&self.app.config, path);
+                        report.in_use = users.iter().map(UserFound::of).collect();
+                        Some(report)
+                    }
+                    false => None,
+                }
+            }
+            (Input::File(path), None) => self.in_place(path, &mut diff)?,
+        };
+        let Some(file) = file else { return Ok(None) };
+        let files = match (input, out) {
+            (Input::File(path), None) => self.companions(path, &mut diff)?,
+            _ => Vec::new(),
+        };
+        Ok(Some(Report {
+            file,
+            recipe: self.recipe.name.clone(),
+            counter: self.app.counter().name(),
+            dry_run: self.how.dry_run,
+            out: self.how.out.clone(),
+            files,
+            diff,
+        }))
+    }
+
+    /// What the sub-agents of a session did stands in files of their own.
+    fn companions(&self, session: &Path, diff: &mut String) -> Result<Vec<FileReport>> {
+        let mut reports = Vec::new();
+        for path in find::companions(session) {
+            if self.how.dry_run {
+                let loaded = self.open(&path)?;
+                reports.push(self.aside(&Input::File(path), &loaded, diff)?);
+            } else {
+                reports.extend(self.in_place(&path, diff)?);
+            }
+        }
+        Ok(reports)
+    }
+
+    fn open(&self, path: &Path) -> Result<Loaded> {
+        Ok(Loaded::open(path, self.app.agent())?)
+    }
+
+    /// Archive, prove, replace.
+    fn in_place(&self, path: &Path, diff: &mut String) -> Result<Option<FileReport>> {
+        let config = &self.app.config;
+        // Before anything is made on disk: what cannot be read leaves no trace.
+        drop(FileSource::open(path)?);
+        let users = find::users(config, path);
+        if !users.is_empty() && !self.how.force {
+            return Err(Failure::in_use(path, &users));
+        }
+        let file = Store::new(&config.home).open_for_edit(path)?;
+        let session = Loaded::read(file.source(), self.app.agent())
+            .map_err(|err| Failure::from(err).about(path))?;
+        if !self.wants(&session) {
+            return Ok(None);
+        }
+        let planned = self.plan(path, &session, diff)?;
+        let mut report = FileReport::of(path.display().to_string(), &planned);
+        if !planned.is_empty() {
+            if let Some(place) = self.how.keep_backup {
+                let key = session.key(file.path());
+                let kept = keep_backup(config, file.source(), &key, place.into());
+                report.backup = Some(kept.map_err(Failure::writing)?);
+            }
+            let generation =
+                apply(&planned, &file, &config.archive(), self.app.counter(), config.now())
+                    .map_err(Failure::writing)?;
+            report.done(&generation);
+        }
+        Ok(Some(report))
+    }
+
+    /// A plan, or a small copy of the session; the session stays.
+    fn aside<S: Source>(
+        &self,
+        input: &Input,
+        session: &Loaded<S>,
+        diff: &mut String,
+    ) -> Result<FileReport> {
+        let config = &self.app.config;
+        let name = input.name();
+        let planned = self.plan(Path::new(&name), session, diff)?;
+        let mut report = FileReport::of(name, &planned);
+        if let (Some(out), false) = (&self.how.out, self.how.dry_run) {
+            if out.symlink_metadata().is_ok() {
+                let what = format!("there is something of that name already: {}", out.display());
+                return Err(Failure::new(Status::Refused, "exists", what)
+                    .hint("choose another name, or remove what is there"));
+            }
+            let generation =
+                apply_to(&planned, out, &config.archive(), self.app.counter(), config.now())
+                    .map_err(Failure::writing)?;
+            report.done(&generation);
+        }
+        Ok(report)
+    }
+
+    fn plan<'s, S: Source>(
+        &'s self,
+        path: &Path,
+        session: &'s Loaded<S>,
+        diff: &mut String,
+    ) -> Result<Planned<'s, S>> {
+        let counter = self.app.counter();
+        let planned = Planned::new(session, self.recipe, counter)?;
+        if !planned.breaches.is_empty() {
+            let what = format!("the session would break a law: {}", path.display());
+            let mut failure = Failure::new(Status::Refused, "law", what);
+            failure.causes = planned.breaches.iter().take(5).map(ToString::to_string).collect();
+            return Err(failure
+                .hint("nothing was written; `epitome inspect` says whether it is sound as it is"));
+        }
+        if self.how.diff {
+            diff.push_str(&diff::render(&planned, counter));
+        }
+        Ok(planned)
+    }
+
+    fn wants<S>(&self, session: &Loaded<S>) -> bool {
+        let cwd = session.transcript.head.cwd.as_deref();
+        self.filter.is_none_or(|filter| filter.which.takes(cwd))
+    }
+
+    fn tell(&self, input: &Input, failure: &Failure) -> Result<()> {
+        if self.app.global.json {
+            let (recipe, dry_run) = (self.recipe.name.as_str(), self.how.dry_run);
+            let session = input.name();
+            return self.app.print_json(&Left { session, recipe, dry_run, error: failure });
+        }
+        self.app.note(failure.render().trim_end());
+        Ok(())
+    }
+
+    fn print_all(&self, reports: &[Report], left: u64) -> Result<()> {
+        let mut text: String = reports.iter().map(|report| report.diff.as_str()).collect();
+        text.push_str(&report::summary(reports));
+        if reports.is_empty() && left == 0 {
+            text = "no sessions\n".to_owned();
+        }
+        if self.how.dry_run {
+            text.push_str(&format!("{DIM}nothing was written{DIM:#}\n"));
+        }
+        if left > 0 {
+            text.push_str(&format!("{} left as they are\n", count(left, "session")));
+        }
+        self.app.print(&text)
+    }
+
+    fn bar(&self, sessions: usize) -> ProgressBar {
+        // It hides itself where there is no terminal.
+        let target = match self.app.global.json {
+            true => ProgressDrawTarget::hidden(),
+            false => ProgressDrawTarget::stderr(),
+        };
+        let style = ProgressStyle::with_template("{bar:30} {pos}/{len} sessions {elapsed}");
+        ProgressBar::with_draw_target(Some(sessions as u64), target)
+            .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+    }
+}
+
+/// A session of many that is in use, or a file among sessions that is none.
+fn excused(failure: &Failure) -> bool {
+    matches!(failure.kind, "in-use" | "locked" | "changed" | "unknown-format")
+}
+
+impl From<Backup> for BackupPlace {
+    fn from(backup: Backup) -> BackupPlace {
+        match backup {
+            Backup::Archive => BackupPlace::Archive,
+            Backup::Beside => BackupPlace::Beside,
+        }
+    }
+}

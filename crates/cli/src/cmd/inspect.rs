@@ -1,0 +1,268 @@
+//! `epitome inspect`: where the bytes and tokens of a session go.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::Path;
+
+use clap::Args as ClapArgs;
+use epitome::{Loaded, find};
+use epitome_model::{Breach, Bytes, Source, Tokens, units};
+use serde::Serialize;
+
+use crate::anatomy::{Amount, Anatomy, Kind, Large, Tool, anatomy};
+use crate::app::App;
+use crate::failure::Result;
+use crate::report::{FaultFound, Lines, faults};
+use crate::session::{Input, read_stdin};
+use crate::text::{self, BOLD, DIM, RED, Side, Table, count, one_line, share, visible};
+
+const EXAMPLES: &str = "\
+Examples:
+  epitome inspect 0f3c9a52
+  epitome inspect --count estimate session.jsonl
+  epitome inspect --json session.jsonl | jq .kinds";
+
+/// Say where the bytes and tokens of a session go, and whether it is sound
+#[derive(ClapArgs, Clone, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// A file, an id, the beginning of an id, or `-` for standard input
+    #[arg(value_name = "SESSION")]
+    pub session: String,
+}
+
+pub fn run(app: &App, args: &Args) -> Result<()> {
+    let input = Input::find(app, &args.session)?;
+    let inspected = match &input {
+        Input::Stdin => inspect(app, &input, &Loaded::read(read_stdin()?, app.agent())?)?,
+        Input::File(path) => {
+            let session = Loaded::open(path, app.agent())?;
+            let inspected = inspect(app, &input, &session)?;
+            if let Some(failure) = session.source.failure() {
+                return Err(failure.into());
+            }
+            inspected
+        }
+    };
+    match app.global.json {
+        true => app.print_json(&inspected),
+        false => app.print(&inspected.render()),
+    }
+}
+
+/// What there is to say of a session. See `docs/json.md`.
+#[derive(Serialize)]
+struct Inspected {
+    session: String,
+    agent: &'static str,
+    id: Option<String>,
+    title: Option<String>,
+    cwd: Option<String>,
+    version: Option<String>,
+    counter: &'static str,
+    context_tokens: Tokens,
+    disk_bytes: Bytes,
+    lines: u64,
+    entries: u64,
+    sent_entries: u64,
+    turns: u64,
+    sub_agents: u64,
+    compactions: u64,
+    kinds: BTreeMap<Kind, Amount>,
+    tools: Vec<Tool>,
+    largest: Vec<Large>,
+    calibration: Option<Fitted>,
+    faults: Vec<FaultFound>,
+    breaches: Vec<Breach>,
+}
+
+/// How the provider's tokens follow from ours: `factor × ours + fixed`.
+#[derive(Serialize)]
+struct Fitted {
+    factor: f64,
+    fixed_tokens: Tokens,
+    requests: usize,
+    /// Nine of ten requests are within it.
+    error_percent: f64,
+    /// What the provider would count for the next request.
+    context_tokens: Tokens,
+}
+
+fn inspect<S: Source>(app: &App, input: &Input, session: &Loaded<S>) -> Result<Inspected> {
+    let Loaded { format, source, transcript, .. } = session;
+    let counter = app.counter();
+    let Anatomy { kinds, total, tools, largest, calibration } =
+        anatomy(transcript, source, counter);
+    let path = match input {
+        Input::File(path) => path.as_path(),
+        Input::Stdin => Path::new("-"),
+    };
+    let generations = app.config.archive().generations(&session.key(path))?;
+    let compactions = (generations.whole.len() + generations.damaged.len()) as u64;
+    // What the provider counted was of the session as it was then.
+    let calibration = calibration.filter(|_| compactions == 0);
+    let own = |text: &Option<Box<str>>| text.as_deref().map(str::to_owned);
+    Ok(Inspected {
+        session: input.name(),
+        agent: format.name,
+        id: own(&transcript.head.id),
+        title: own(&transcript.head.title),
+        cwd: own(&transcript.head.cwd),
+        version: own(&transcript.head.version),
+        counter: counter.name(),
+        context_tokens: total.context_tokens,
+        disk_bytes: total.disk_bytes,
+        lines: transcript.items.last().map_or(0, |item| item.record().line),
+        entries: transcript.entries().count() as u64,
+        sent_entries: transcript.context().count() as u64,
+        turns: units(transcript).iter().filter(|unit| unit.starts_turn).count() as u64,
+        sub_agents: find::companions(path).len() as u64,
+        compactions,
+        kinds,
+        tools,
+        largest,
+        calibration: calibration.map(|it| Fitted {
+            factor: f64::from(it.factor) / 1_000.0,
+            fixed_tokens: it.fixed,
+            requests: it.points,
+            error_percent: f64::from(it.error) / 10.0,
+            context_tokens: it.apply(total.context_tokens),
+        }),
+        faults: session.faults.iter().map(FaultFound::of).collect(),
+        breaches: format.laws.check(transcript, source),
+    })
+}
+
+impl Inspected {
+    fn render(&self) -> String {
+        let mut text = String::new();
+        let _ = writeln!(text, "{BOLD}{}{BOLD:#}", text::path(Path::new(&self.session)));
+        let mut facts = vec![self.agent.to_owned()];
+        facts.extend(self.id.as_deref().map(visible));
+        facts
+            .extend(self.version.as_deref().map(|version| format!("version {}", visible(version))));
+        facts.extend(self.cwd.as_deref().map(|cwd| text::path(Path::new(cwd))));
+        let _ = writeln!(text, "{DIM}{}{DIM:#}", facts.join(" · "));
+        if let Some(title) = &self.title {
+            let _ = writeln!(text, "{}", one_line(title, 100));
+        }
+        for table in [self.kinds(), self.tools(), self.largest()] {
+            let _ = write!(text, "\n{table}");
+        }
+        let _ = write!(text, "\n{}", self.facts());
+        text
+    }
+
+    fn kinds(&self) -> String {
+        use Side::{Left, Right};
+        let heads = ["", "blocks", "context", "", "disk", ""];
+        let mut table = Table::new(&[Left, Right, Right, Right, Right, Right], &heads);
+        let (context, disk) = (self.context_tokens, self.disk_bytes);
+        for kind in Kind::ALL {
+            let Some(amount) = self.kinds.get(&kind) else { continue };
+            let sent = !matches!(kind, Kind::Copies | Kind::Framing);
+            let tokens = amount.context_tokens;
+            table.row(vec![
+                kind.name().to_owned(),
+                if kind == Kind::Framing { String::new() } else { amount.blocks.to_string() },
+                if sent { tokens.to_string() } else { "-".into() },
+                if sent { share(tokens.0, context.0) } else { String::new() },
+                amount.disk_bytes.to_string(),
+                share(amount.disk_bytes.0, disk.0),
+            ]);
+        }
+        let blocks: u64 = self.kinds.values().map(|amount| amount.blocks).sum();
+        let mut cells = vec!["total".to_owned(), blocks.to_string(), context.to_string()];
+        cells.extend([String::new(), disk.to_string(), String::new()]);
+        table.styled(BOLD, cells);
+        table.render()
+    }
+
+    fn tools(&self) -> String {
+        use Side::{Left, Right};
+        if self.tools.is_empty() {
+            return String::new();
+        }
+        let heads = ["tool", "calls", "arguments", "results", "", "disk", ""];
+        let mut table = Table::new(&[Left, Right, Right, Right, Right, Right, Right], &heads);
+        for tool in &self.tools {
+            let tokens = tool.arguments.context_tokens + tool.results.context_tokens;
+            let bytes = tool.arguments.disk_bytes + tool.results.disk_bytes;
+            table.row(vec![
+                one_line(&tool.name, 40),
+                tool.arguments.blocks.to_string(),
+                tool.arguments.context_tokens.to_string(),
+                tool.results.context_tokens.to_string(),
+                share(tokens.0, self.context_tokens.0),
+                bytes.to_string(),
+                share(bytes.0, self.disk_bytes.0),
+            ]);
+        }
+        table.render()
+    }
+
+    fn largest(&self) -> String {
+        use Side::{Left, Right};
+        let heads = ["line", "context", "", "disk", "largest blocks", ""];
+        let mut table = Table::new(&[Right, Right, Right, Right, Left, Left], &heads);
+        for large in &self.largest {
+            table.row(vec![
+                large.line.to_string(),
+                large.context_tokens.map_or("-".into(), |tokens| tokens.to_string()),
+                large
+                    .context_tokens
+                    .map_or(String::new(), |tokens| share(tokens.0, self.context_tokens.0)),
+                large.disk_bytes.to_string(),
+                large.kind.name().to_owned(),
+                one_line(&large.what, 70),
+            ]);
+        }
+        table.render()
+    }
+
+    fn facts(&self) -> String {
+        let mut lines = Lines::default();
+        let mut what = vec![
+            count(self.lines, "line"),
+            format!("{} of {} entries are sent", self.sent_entries, self.entries),
+            count(self.turns, "turn"),
+        ];
+        if self.sub_agents > 0 {
+            what.push(count(self.sub_agents, "sub-agent"));
+        }
+        lines.add("session", what.join(" · "));
+        lines.add("counted", format!("with {}", self.counter));
+        if let Some(fitted) = &self.calibration {
+            lines.add(
+                "",
+                format!(
+                    "the provider counts about {}: {:.2} × and {} of its own, ±{:.1}%, by {}",
+                    fitted.context_tokens,
+                    fitted.factor,
+                    fitted.fixed_tokens,
+                    fitted.error_percent,
+                    count(fitted.requests as u64, "request"),
+                ),
+            );
+        }
+        if self.compactions > 0 {
+            lines.add("before", format!("compacted {}", count(self.compactions, "time")));
+        }
+        match self.faults.is_empty() {
+            true => lines.add("faults", "none"),
+            false => lines.extend("faults", faults(&self.faults)),
+        }
+        match self.breaches.len() {
+            0 => lines.add("laws", "all hold"),
+            n => {
+                let shown = self.breaches.iter().take(5).map(|breach| visible(&breach.to_string()));
+                let mut shown: Vec<String> = shown.map(|it| format!("{RED}{it}{RED:#}")).collect();
+                if n > 5 {
+                    shown.push(format!("and {} more", n - 5));
+                }
+                lines.extend("laws", shown);
+            }
+        }
+        lines.render()
+    }
+}

@@ -1,0 +1,166 @@
+//! `epitome list`: the sessions of this machine.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use clap::Args as ClapArgs;
+use epitome::{Listed, find, list};
+use epitome_model::{Bytes, Tokens};
+use jiff::Timestamp;
+use serde::Serialize;
+
+use crate::app::App;
+use crate::choice;
+use crate::failure::Result;
+use crate::session::Which;
+use crate::text::{self, BOLD, DIM, Side, Table, count, one_line, share};
+
+const EXAMPLES: &str = "\
+Examples:
+  epitome list
+  epitome list --agent claude --project .
+  epitome list --json | jq -r 'select(.saving_tokens > 50000) | .session'";
+
+/// List the sessions of this machine, those first where compacting saves most
+///
+/// Tokens are estimated, and what was seen before is not read again.
+#[derive(ClapArgs, Clone, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    #[command(flatten)]
+    pub which: Which,
+}
+
+/// A session in JSON. See `docs/json.md`.
+#[derive(Serialize)]
+struct Row<'a> {
+    session: &'a Path,
+    agent: &'a str,
+    id: &'a str,
+    project: Option<&'a str>,
+    title: Option<&'a str>,
+    modified: Option<Timestamp>,
+    disk_bytes: Bytes,
+    context_tokens: Option<Tokens>,
+    saving_tokens: Option<Tokens>,
+    compactions: u64,
+    counter: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<&'a str>,
+}
+
+pub fn run(app: &App, args: &Args) -> Result<()> {
+    let recipe = choice::find(&app.config, "epitome")?;
+    let files = find::sessions(&app.config, app.agent());
+    let mut listed = list(&app.config, files, &recipe);
+    listed.retain(|listed| match &listed.seen {
+        Ok(seen) => args.which.takes(seen.cwd.as_deref()),
+        Err(_) => args.which.project.is_none(),
+    });
+    // By saving; those that cannot be read last.
+    listed.sort_by_key(|listed| {
+        std::cmp::Reverse((listed.seen.as_ref().ok().map(|seen| seen.saving), listed.file.modified))
+    });
+    if app.global.json {
+        return listed.iter().try_for_each(|listed| app.print_json(&Row::of(listed)));
+    }
+    if listed.is_empty() {
+        return nothing(app, args);
+    }
+    app.print(&render(app, &listed))
+}
+
+impl<'a> Row<'a> {
+    fn of(listed: &'a Listed) -> Row<'a> {
+        let seen = listed.seen.as_ref().ok();
+        Row {
+            session: &listed.file.path,
+            agent: listed.file.agent,
+            id: seen.map_or(&listed.file.id, |seen| &seen.id),
+            project: seen.and_then(|seen| seen.cwd.as_deref()),
+            title: seen.and_then(|seen| seen.title.as_deref()),
+            modified: Timestamp::try_from(listed.file.modified).ok(),
+            disk_bytes: listed.file.size,
+            context_tokens: seen.map(|seen| seen.context),
+            saving_tokens: seen.map(|seen| seen.saving),
+            compactions: listed.compactions,
+            counter: "estimate",
+            error: listed.seen.as_ref().err().map(String::as_str),
+        }
+    }
+}
+
+fn nothing(app: &App, args: &Args) -> Result<()> {
+    let config = &app.config;
+    app.print("no sessions\n")?;
+    if args.which.project.is_none() {
+        let (pi, claude) = (config.pi_sessions.display(), config.claude.display());
+        app.note(&format!("{DIM}looked in {pi} and {claude}/projects{DIM:#}"));
+    }
+    Ok(())
+}
+
+fn render(app: &App, listed: &[Listed]) -> String {
+    use Side::{Left, Right};
+    let heads = ["agent", "session", "age", "disk", "context", "saves", "", "", "project", "title"];
+    let sides = [Left, Left, Right, Right, Right, Right, Right, Left, Left, Left];
+    let mut table = Table::new(&sides, &heads);
+    let now = app.config.now();
+    for it in listed {
+        let modified = Timestamp::try_from(it.file.modified).unwrap_or(now);
+        let mut cells = vec![it.file.agent.to_owned(), short_id(listed, it)];
+        cells.extend([text::age(now, modified), it.file.size.to_string()]);
+        match &it.seen {
+            Ok(seen) => {
+                cells.extend([
+                    format!("~{}", seen.context),
+                    format!("~{}", seen.saving),
+                    share(seen.saving.0, seen.context.0),
+                    if it.compactions > 0 { "compacted".to_owned() } else { String::new() },
+                    project(seen.cwd.as_deref()),
+                    one_line(seen.title.as_deref().unwrap_or(""), 48),
+                ]);
+                table.row(cells);
+            }
+            Err(why) => {
+                cells.extend(["-", "-", "-", "", "-"].map(str::to_owned));
+                cells.push(format!("({})", one_line(why, 60)));
+                table.styled(DIM, cells);
+            }
+        }
+    }
+    let mut text = table.render();
+    let all: Tokens = listed.iter().filter_map(|it| Some(it.seen.as_ref().ok()?.context)).sum();
+    let saving: Tokens = listed.iter().filter_map(|it| Some(it.seen.as_ref().ok()?.saving)).sum();
+    let disk: Bytes = listed.iter().map(|it| it.file.size).sum();
+    let _ = writeln!(
+        text,
+        "\n{BOLD}{}{BOLD:#}, {disk} on disk, ~{all} tokens of context, of which compacting saves \
+         ~{saving} ({})",
+        count(listed.len() as u64, "session"),
+        share(saving.0, all.0),
+    );
+    text
+}
+
+/// The shortest beginning of an id that means this session alone, of at least eight characters.
+/// Ids of pi begin with the time, so eight are often not enough.
+fn short_id(listed: &[Listed], it: &Listed) -> String {
+    let id = &it.file.id;
+    let others = || listed.iter().filter(|other| other.file.path != it.file.path);
+    let common = others().map(|other| common(id, &other.file.id)).max().unwrap_or(0);
+    let cut: String = id.chars().take((common + 1).max(8)).collect();
+    one_line(&cut, 40)
+}
+
+fn common(one: &str, other: &str) -> usize {
+    one.chars().zip(other.chars()).take_while(|(one, other)| one == other).count()
+}
+
+/// The last two folders of a project's path: enough to know it by.
+fn project(cwd: Option<&str>) -> String {
+    let Some(cwd) = cwd else { return "-".to_owned() };
+    let parts: Vec<&str> = cwd.rsplit(['/', '\\']).filter(|part| !part.is_empty()).collect();
+    let last: Vec<&str> = parts.into_iter().take(2).collect();
+    one_line(&last.into_iter().rev().collect::<Vec<_>>().join("/"), 32)
+}

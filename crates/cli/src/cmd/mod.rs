@@ -1,0 +1,11 @@
+//! One file a command.
+
+pub mod archive;
+pub mod compact;
+pub mod completions;
+pub mod inspect;
+pub mod list;
+pub mod man;
+pub mod recipes;
+pub mod restore;
+pub mod show;

@@ -1,0 +1,84 @@
+//! `epitome recipes`: what can be done to a session.
+
+use clap::Args as ClapArgs;
+use epitome_passes::Recipe;
+use serde::Serialize;
+
+use crate::app::App;
+use crate::choice::{self, Known, known};
+use crate::failure::Result;
+use crate::text::{self, DIM, RED, Side, Table, one_line};
+
+const EXAMPLES: &str = "\
+Examples:
+  epitome recipes
+  epitome recipes gitclaw
+  epitome recipes epitome > ~/.config/epitome/recipes/mine.toml";
+
+/// List the recipes, or print one
+///
+/// A recipe is a TOML file: which passes run, in which order, and what is kept whole. Your own go
+/// into the folder that the list names.
+#[derive(ClapArgs, Clone, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Print this one as it is written
+    #[arg(value_name = "NAME")]
+    pub name: Option<String>,
+}
+
+#[derive(Serialize)]
+struct Row<'a> {
+    name: &'a str,
+    about: Option<&'a str>,
+    file: Option<&'a std::path::Path>,
+    default: bool,
+    error: Option<String>,
+}
+
+pub fn run(app: &App, args: &Args) -> Result<()> {
+    let known = known(&app.config);
+    match &args.name {
+        Some(name) => print(app, &known, name),
+        None => list(app, &known),
+    }
+}
+
+fn print(app: &App, known: &[Known], name: &str) -> Result<()> {
+    if let Some(known) = known.iter().find(|known| known.name == *name) {
+        return app.print_bytes(known.text.as_bytes());
+    }
+    // Not found, or a file: then it has to be a recipe.
+    choice::find(&app.config, name)?;
+    let text = std::fs::read(name)?;
+    app.print_bytes(&text)
+}
+
+fn list(app: &App, known: &[Known]) -> Result<()> {
+    let mut table = Table::new(&[Side::Left, Side::Left], &["recipe", "what it does"]);
+    for (idx, it) in known.iter().enumerate() {
+        let recipe = Recipe::parse(&it.text);
+        if app.global.json {
+            app.print_json(&Row {
+                name: &it.name,
+                about: recipe.as_ref().ok().map(|recipe| recipe.about.as_str()),
+                file: it.file.as_deref(),
+                default: idx == 0,
+                error: recipe.as_ref().err().map(ToString::to_string),
+            })?;
+            continue;
+        }
+        let about = match &recipe {
+            Ok(recipe) => one_line(&recipe.about, 100),
+            Err(_) => format!("{RED}not a recipe{RED:#}"),
+        };
+        let file = it.file.as_deref().map(|file| format!("  {DIM}{}{DIM:#}", text::path(file)));
+        table.row(vec![one_line(&it.name, 30), about + &file.unwrap_or_default()]);
+    }
+    if app.global.json {
+        return Ok(());
+    }
+    app.print(&table.render())?;
+    app.note(&format!("{DIM}your own go into {}{DIM:#}", text::path(&app.config.recipes())));
+    Ok(())
+}

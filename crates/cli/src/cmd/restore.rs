@@ -1,0 +1,380 @@
+//! `epitome restore`: give a session back.
+
+use std::path::{Path, PathBuf};
+
+use clap::Args as ClapArgs;
+use epitome::{
+    About, Archive, Digest, Draft, FileSource, Generation, Loaded, Restoration, Restored,
+    SessionKey, Spliced, Store, Target, WayBack, find, restore, restore_block, write_new,
+};
+use epitome_model::{Bytes, Ref, Source, Tokens};
+use serde::Serialize;
+
+use crate::app::App;
+use crate::failure::{Failure, Result, Status};
+use crate::report::{Change, Lines};
+use crate::session::file;
+use crate::text::{self, BOLD, DIM, bytes_change, count};
+
+const EXAMPLES: &str = "\
+Examples:
+  epitome restore 0f3c9a52                      to what the agent wrote
+  epitome restore 0f3c9a52 --generation 1       to what the first compaction left
+  epitome restore 0f3c9a52 --block k7f3a9c2     one removed piece, all else stays
+  epitome restore 0f3c9a52 --out whole.jsonl    the session stays small";
+
+/// Give a session back, byte for byte, with what its agent appended since
+///
+/// If the file was changed by others since, each record that is still as it was left is given
+/// back, and the others are counted.
+#[derive(ClapArgs, Clone, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// A file, an id, or the beginning of an id
+    #[arg(value_name = "SESSION")]
+    pub session: String,
+
+    /// Go back to what this compaction left, and not to the original
+    #[arg(long, value_name = "N", conflicts_with = "block")]
+    pub generation: Option<u64>,
+
+    /// Give one removed piece back, named as its stub names it
+    #[arg(long, value_name = "REF", value_parser = parse_ref)]
+    pub block: Option<Ref>,
+
+    /// Write the restored session to a new file, and leave the session as it is
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+
+    /// Change nothing, and print the same report
+    #[arg(long)]
+    pub dry_run: bool,
+
+    /// Go on although another program has the session open
+    #[arg(long)]
+    pub force: bool,
+}
+
+/// How a file was given back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+enum How {
+    /// To the byte, proved by hash.
+    Exact,
+    /// Record by record: others changed the file since.
+    ByRecord,
+    /// There was nothing to undo.
+    Nothing,
+}
+
+/// What became of one file. See `docs/json.md`.
+#[derive(Clone, Debug, Serialize)]
+struct FileReport {
+    session: PathBuf,
+    agent: String,
+    outcome: How,
+    undone: Vec<u64>,
+    restored: u64,
+    missing: u64,
+    disk_bytes: Change<Bytes>,
+    /// The blake3 hash of what was written.
+    blake3: String,
+    /// The same, if it was proved to be what the archive says was there.
+    restored_proof: Option<String>,
+    generation: Option<u64>,
+    damaged: Vec<String>,
+}
+
+#[derive(Clone, Debug, Serialize)]
+struct Report {
+    #[serde(flatten)]
+    file: FileReport,
+    dry_run: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    out: Option<PathBuf>,
+    files: Vec<FileReport>,
+}
+
+pub fn run(app: &App, args: &Args) -> Result<()> {
+    let path = file(app, &args.session)?;
+    let job = Job { app, args, archive: app.config.archive() };
+    let file = job.restore(&path)?;
+    let mut files = Vec::new();
+    // Sub-agents have generations of their own, which the numbers do not mean.
+    if args.out.is_none() && args.generation.is_none() && args.block.is_none() {
+        for companion in find::companions(&path) {
+            match job.restore(&companion) {
+                Ok(report) => files.push(report),
+                Err(failure) if failure.kind == "not-archived" => {}
+                Err(failure) => return Err(failure),
+            }
+        }
+    }
+    let report = Report { file, dry_run: args.dry_run, out: args.out.clone(), files };
+    match app.global.json {
+        true => app.print_json(&report),
+        false => app.print(&report.render()),
+    }
+}
+
+struct Job<'a> {
+    app: &'a App,
+    args: &'a Args,
+    archive: Archive,
+}
+
+/// What the archive knows of a file.
+struct Known {
+    key: SessionKey,
+    generations: Vec<Generation>,
+    damaged: Vec<String>,
+}
+
+impl Job<'_> {
+    fn restore(&self, path: &Path) -> Result<FileReport> {
+        let in_place = self.args.out.is_none() && !self.args.dry_run;
+        if !in_place {
+            let source = FileSource::open(path)?;
+            let known = self.known(path, &source)?;
+            let (report, restoration) = self.plan(path, &source, &known)?;
+            if let (Some(out), false) = (&self.args.out, self.args.dry_run) {
+                let spliced = Spliced::new(&source, restoration.splices)?;
+                write_new(out, |to| spliced.copy_to(to)).map_err(Failure::writing)?;
+            }
+            return Ok(report);
+        }
+        let config = &self.app.config;
+        drop(FileSource::open(path)?);
+        let users = find::users(config, path);
+        if !users.is_empty() && !self.args.force {
+            return Err(Failure::in_use(path, &users));
+        }
+        let session = Store::new(&config.home).open_for_edit(path)?;
+        let known = self.known(session.path(), session.source())?;
+        let (mut report, restoration) = self.plan(path, session.source(), &known)?;
+        if restoration.splices.is_empty() {
+            return Ok(report);
+        }
+        let spliced = Spliced::new(session.source(), restoration.splices)?;
+        // No state that the archive knows of: it becomes one, so that a later restore finds back.
+        if report.outcome == How::ByRecord {
+            let generation =
+                self.archive_way_back(&known, session.path(), session.source(), &spliced);
+            report.generation = Some(generation.map_err(Failure::writing)?.number);
+        }
+        session.replace(|to| spliced.copy_to(to)).map_err(Failure::writing)?;
+        Ok(report)
+    }
+
+    /// By the key of the session; if it cannot be read any more, by the path of its file.
+    fn known(&self, path: &Path, source: &FileSource) -> Result<Known> {
+        let key = Loaded::read(source, self.app.agent()).map(|session| session.key(path));
+        let missing = || {
+            let what = format!("the archive holds nothing of this session: {}", path.display());
+            Failure::new(Status::Disk, "not-archived", what)
+                .hint("`epitome archive ls` shows the sessions that were compacted on this machine")
+                .hint("EPITOME_HOME says where the archive is, if it is not the usual place")
+        };
+        let known = match key {
+            Ok(key) => self.of_key(key)?,
+            Err(err) => match self.of_path(path)? {
+                Some(known) => known,
+                None => return Err(Failure::from(err).about(path)),
+            },
+        };
+        if known.generations.is_empty() {
+            return Err(match known.damaged.is_empty() {
+                true => missing(),
+                false => {
+                    let what = format!("no generation can be read of: {}", path.display());
+                    let mut failure = Failure::new(Status::Disk, "archive", what);
+                    failure.causes = known.damaged;
+                    failure.hint("`epitome archive verify` says what is damaged")
+                }
+            });
+        }
+        Ok(known)
+    }
+
+    fn of_key(&self, key: SessionKey) -> Result<Known> {
+        let found = self.archive.generations(&key)?;
+        let damaged = found.damaged.iter().map(ToString::to_string).collect();
+        Ok(Known { key, generations: found.whole, damaged })
+    }
+
+    fn of_path(&self, path: &Path) -> Result<Option<Known>> {
+        for key in self.archive.sessions()? {
+            let known = self.of_key(key)?;
+            if known.generations.iter().any(|generation| same_file(&generation.path, path)) {
+                return Ok(Some(known));
+            }
+        }
+        Ok(None)
+    }
+
+    fn plan(
+        &self,
+        path: &Path,
+        source: &FileSource,
+        known: &Known,
+    ) -> Result<(FileReport, Restoration)> {
+        let blobs = self.archive.blobs(&known.key);
+        let target = self.args.generation.map_or(Target::Original, Target::Generation);
+        let restoration = match &self.args.block {
+            Some(reference) => restore_block(source, &known.generations, &blobs, reference),
+            None => restore(source, &known.generations, &blobs, target),
+        };
+        let restoration = restoration.map_err(|err| not_there(err, known))?;
+        let spliced = Spliced::new(source, restoration.splices.clone())?;
+        let digest = Digest::of_source(&spliced)?;
+        let before = Bytes(source.len());
+        let (outcome, undone, restored, missing) = match &restoration.outcome {
+            Restored::Exact { undone } if undone.is_empty() => (How::Nothing, vec![], 0, 0),
+            Restored::Exact { undone } => (How::Exact, undone.clone(), edits(known, undone), 0),
+            Restored::ByRecord { restored, missing } => {
+                (How::ByRecord, vec![], *restored, *missing)
+            }
+        };
+        let blake3 = digest.blake3.to_string();
+        let report = FileReport {
+            session: path.to_owned(),
+            agent: known.key.agent.clone(),
+            outcome,
+            undone,
+            restored,
+            missing,
+            disk_bytes: Change { before, after: Bytes(digest.len) },
+            restored_proof: (outcome != How::ByRecord).then(|| blake3.clone()),
+            blake3,
+            generation: None,
+            damaged: known.damaged.clone(),
+        };
+        Ok((report, restoration))
+    }
+
+    fn archive_way_back(
+        &self,
+        known: &Known,
+        path: &Path,
+        source: &FileSource,
+        spliced: &Spliced<'_>,
+    ) -> epitome::Result<Generation> {
+        let way = WayBack::of(source, spliced)?;
+        let mut pack = self.archive.begin(&known.key)?;
+        for splice in spliced.splices() {
+            let what = "what stood in place of a restored piece".to_owned();
+            let about = About { pass: "restore".to_owned(), what, ..About::default() };
+            pack.put(&source.at(splice.span), about)?;
+        }
+        let records = way.records.len() as u64;
+        pack.commit(Draft {
+            path: path.to_owned(),
+            recipe: "restore".to_owned(),
+            made: self.app.config.now(),
+            before: way.before,
+            after: way.after,
+            records: way.records,
+            tokens_before: Tokens(0),
+            tokens_after: Tokens(0),
+            edits: [("restore".to_owned(), records)].into(),
+        })
+    }
+}
+
+/// Edits of the generations that were undone.
+fn edits(known: &Known, undone: &[u64]) -> u64 {
+    let of = known.generations.iter().filter(|generation| undone.contains(&generation.number));
+    of.map(|generation| generation.records.len() as u64).sum()
+}
+
+/// Nothing of that name in the archive is a matter of the archive, not of the session.
+fn not_there(err: epitome::Error, known: &Known) -> Failure {
+    let is_missing = err.kind() == epitome::ErrorKind::NotFound;
+    let mut failure = Failure::from(err);
+    if is_missing {
+        failure.status = Status::Disk;
+        let numbers = known.generations.iter().map(|it| it.number.to_string());
+        let numbers: Vec<String> = numbers.collect();
+        failure.hints.push(format!("this session has the generations {}", numbers.join(", ")));
+    }
+    failure
+}
+
+fn same_file(one: &Path, other: &Path) -> bool {
+    one == other
+        || matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
+}
+
+pub fn parse_ref(text: &str) -> std::result::Result<Ref, String> {
+    text.parse().map_err(|_| {
+        format!("`{text}` is no reference; it looks like k7f3a9c2, as stubs in a session have it")
+    })
+}
+
+impl Report {
+    fn render(&self) -> String {
+        let file = &self.file;
+        let verb = match (file.outcome, self.dry_run) {
+            (How::Nothing, _) => "nothing to do",
+            (_, true) => "would restore",
+            (_, false) => "restored",
+        };
+        let name = text::path(&file.session);
+        let mut text = format!("{BOLD}{verb}{BOLD:#}  {name}\n");
+        if self.dry_run {
+            text.push_str(&format!("{DIM}nothing was written{DIM:#}\n"));
+        }
+        let mut lines = Lines::default();
+        let Change { before, after } = file.disk_bytes;
+        lines.add("disk", bytes_change(before, after));
+        lines.extend("how", file.how());
+        if let Some(out) = &self.out {
+            lines.add("written", text::path(out));
+        }
+        if let Some(number) = file.generation {
+            lines.add("", format!("kept as generation {number}, so that it can be undone too"));
+        }
+        for damaged in &file.damaged {
+            lines.add("damaged", text::visible(damaged));
+        }
+        for companion in self.files.iter().filter(|it| it.outcome != How::Nothing) {
+            let Change { before, after } = companion.disk_bytes;
+            let name = companion.session.file_stem().unwrap_or_default().to_string_lossy();
+            let name = text::visible(&name);
+            lines.add("with", format!("{name}  {}", bytes_change(before, after)));
+            lines.extend("", companion.how());
+        }
+        text.push_str(&lines.render());
+        text
+    }
+}
+
+impl FileReport {
+    fn how(&self) -> Vec<String> {
+        let undone: Vec<String> = self.undone.iter().map(ToString::to_string).collect();
+        match self.outcome {
+            How::Nothing => vec![format!("it is what it was: blake3 {}", self.blake3)],
+            How::Exact => {
+                let (what, numbers) = (count(self.restored, "record"), undone.join(", "));
+                let word = if undone.len() == 1 { "generation" } else { "generations" };
+                vec![
+                    format!("exact, to the byte: {word} {numbers} undone, {what} given back"),
+                    format!("proved: blake3 {}", self.blake3),
+                ]
+            }
+            How::ByRecord => {
+                let restored = count(self.restored, "edit");
+                let mut lines = vec![format!("record by record: {restored} undone")];
+                if self.missing > 0 {
+                    let verb = if self.missing == 1 { "is" } else { "are" };
+                    lines.push(format!(
+                        "{} {verb} no longer where epitome left {}: `epitome show` has the bytes",
+                        self.missing,
+                        if self.missing == 1 { "it" } else { "them" },
+                    ));
+                }
+                lines
+            }
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! `epitome show`: removed bytes, for people and for a model with a shell.
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use clap::Args as ClapArgs;
+use epitome::{Found, Reference, Standing};
+use epitome_model::Ref;
+use regex::Regex;
+
+use crate::app::App;
+use crate::cmd::restore::parse_ref;
+use crate::failure::{Failure, Result, Status};
+use crate::text::{DIM, visible};
+
+const EXAMPLES: &str = "\
+Examples:
+  epitome show k7f3a9c2
+  epitome show k7f3a9c2 --lines 120..180
+  epitome show k7f3a9c2 --grep 'error|warning'
+  epitome show k1c0ffee > screenshot.png";
+
+/// Print what a stub stands for
+///
+/// The text is printed as it was, with a note on standard error that says what it is. A picture is
+/// printed as its bytes.
+#[derive(ClapArgs, Clone, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// The name in a stub: `k7f3a9c2` in `[epitome k7f3a9c2: Read a.rs, …]`
+    #[arg(value_name = "REF", value_parser = parse_ref)]
+    pub reference: Ref,
+
+    /// Only these lines, counted from 1: 20..40, 20.., ..40, 20
+    #[arg(long, value_name = "A..B", value_parser = parse_lines)]
+    pub lines: Option<Range>,
+
+    /// Only lines that this regular expression finds, each with its number
+    #[arg(long, value_name = "RE", value_parser = parse_regex)]
+    pub grep: Option<Regex>,
+}
+
+/// Lines from the first to the last, both included, from 1.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Range {
+    first: usize,
+    last: usize,
+}
+
+pub fn run(app: &App, args: &Args) -> Result<()> {
+    let archive = app.config.archive();
+    let found = one(args, archive.find(&args.reference)?)?;
+    let raw = archive.read(&found.key, found.generation, &found.hash)?;
+    app.note(&about(&found));
+    let shown = found.about.shown(&raw);
+    if let Some(media) = &found.about.media {
+        return picture(app, media, &shown);
+    }
+    let text = String::from_utf8_lossy(&shown);
+    if args.lines.is_none() && args.grep.is_none() && !app.is_terminal() {
+        return app.print_bytes(&shown);
+    }
+    app.print(&select(&text, args, app.is_terminal()))
+}
+
+/// The piece that is meant. The same bytes removed twice are one piece.
+fn one(args: &Args, mut found: Vec<Found>) -> Result<Found> {
+    let mut hashes: Vec<_> = found.iter().map(|found| found.hash).collect();
+    hashes.sort_unstable();
+    hashes.dedup();
+    let reference = &args.reference;
+    match hashes.len() {
+        0 => Err(Failure::new(
+            Status::Disk,
+            "not-found",
+            format!("the archive holds nothing called {reference}"),
+        )
+        .hint("EPITOME_HOME says where the archive is, if it is not the usual place")),
+        1 => Ok(found.pop().expect("there is one hash, so there is a piece")),
+        n => {
+            let mut what = format!("{reference} may be any of {n} removed pieces");
+            found.dedup_by_key(|found| found.hash);
+            for it in found.iter().take(10) {
+                let digits = &it.hash.to_string()[..16];
+                let key = format!("{} {}", it.key.agent, it.key.id);
+                what.push_str(&format!("\nk{digits}  {key}  {}", it.about.what));
+            }
+            Err(Failure::new(Status::Usage, "ambiguous", what).hint("give more digits"))
+        }
+    }
+}
+
+/// `Read src/main.rs, 15.2 KB, line 12 of claude 0f3c…; the file has changed since`.
+fn about(found: &Found) -> String {
+    let about = &found.about;
+    let what = if about.what.is_empty() { "a removed piece" } else { &about.what };
+    let mut text = format!(
+        "{}, {}, line {} of {} {}",
+        visible(what),
+        found.raw_len,
+        about.line,
+        found.key.agent,
+        visible(&found.key.id),
+    );
+    if let Some(reference) = &about.reference {
+        text.push_str(&standing(reference));
+    }
+    format!("{DIM}{text}{DIM:#}")
+}
+
+fn standing(reference: &Reference) -> String {
+    let lines = match (reference.first_line, reference.lines) {
+        (Some(first), Some(lines)) if lines > 0 => format!(" lines {first}..{}", first + lines - 1),
+        _ => String::new(),
+    };
+    let path = visible(&reference.path);
+    match reference.standing() {
+        Standing::Same => format!("\n{path}{lines} on disk is still the same"),
+        Standing::Changed => format!("\n{path} on disk has changed since"),
+        Standing::Gone => format!("\n{path} on disk is gone"),
+    }
+}
+
+fn picture(app: &App, media: &str, base64: &[u8]) -> Result<()> {
+    let text: Vec<u8> = base64.iter().copied().filter(|b| !b.is_ascii_whitespace()).collect();
+    let bytes = STANDARD.decode(text).map_err(|err| {
+        Failure::new(Status::Disk, "archive", "this picture is not in base64").because(&err)
+    })?;
+    if app.is_terminal() {
+        let what = format!("this is a picture ({media}, {} bytes): send it to a file", bytes.len());
+        return Err(Failure::usage(what).hint("epitome show REF > picture"));
+    }
+    app.print_bytes(&bytes)
+}
+
+fn select(text: &str, args: &Args, for_terminal: bool) -> String {
+    let mut selected = String::new();
+    for (idx, line) in text.split_inclusive('\n').enumerate() {
+        let number = idx + 1;
+        let in_range = args.lines.is_none_or(|range| range.first <= number && number <= range.last);
+        let found =
+            args.grep.as_ref().is_none_or(|grep| grep.is_match(line.trim_end_matches('\n')));
+        if !in_range || !found {
+            continue;
+        }
+        if args.grep.is_some() {
+            selected.push_str(&format!("{number}:"));
+        }
+        match for_terminal {
+            true => selected.push_str(&visible(line)),
+            false => selected.push_str(line),
+        }
+    }
+    if for_terminal && !selected.is_empty() && !selected.ends_with('\n') {
+        selected.push('\n');
+    }
+    selected
+}
+
+fn parse_lines(text: &str) -> std::result::Result<Range, String> {
+    let wrong = || format!("`{text}` is no range of lines; write it like 20..40, 20.. or ..40");
+    let number = |digits: &str, or: usize| match digits {
+        "" => Ok(or),
+        digits => digits.parse().map_err(|_| wrong()),
+    };
+    let (first, last) = match text.split_once("..") {
+        Some((first, last)) => (number(first, 1)?, number(last, usize::MAX)?),
+        None => {
+            let line: usize = text.parse().map_err(|_| wrong())?;
+            (line, line)
+        }
+    };
+    if first == 0 || last < first { Err(wrong()) } else { Ok(Range { first, last }) }
+}
+
+fn parse_regex(text: &str) -> std::result::Result<Regex, String> {
+    Regex::new(text).map_err(|err| err.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ranges_of_lines_are_read() {
+        let range = |first, last| Ok(Range { first, last });
+        assert_eq!(parse_lines("20..40"), range(20, 40));
+        assert_eq!(parse_lines("20.."), range(20, usize::MAX));
+        assert_eq!(parse_lines("..40"), range(1, 40));
+        assert_eq!(parse_lines("7"), range(7, 7));
+        for wrong in ["0..3", "4..3", "a..b", "", "-1"] {
+            assert!(parse_lines(wrong).is_err(), "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,181 @@
+//! What a person is told when something does not work, and what the program returns then.
+
+use std::error::Error as StdError;
+use std::fmt::Write as _;
+use std::io;
+use std::path::Path;
+use std::process::ExitCode;
+
+use epitome::{Error, ErrorKind, User};
+use serde::Serialize;
+
+use crate::text::{BOLD, RED, visible};
+
+/// The result of a command.
+pub type Result<T> = std::result::Result<T, Failure>;
+
+/// What the program returns: see `docs/exit-codes.md`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Status {
+    /// Nobody listens any more: no failure at all.
+    Quiet = 0,
+    /// A bug of ours.
+    Bug = 1,
+    /// It was asked for something that makes no sense.
+    Usage = 2,
+    /// It cannot be read as a session.
+    Unreadable = 3,
+    /// The session is in use, or a law would break.
+    Refused = 4,
+    /// The disk or the archive.
+    Disk = 5,
+}
+
+/// What went wrong, why, and what may help.
+#[derive(Clone, Debug, Serialize)]
+pub struct Failure {
+    #[serde(skip)]
+    pub status: Status,
+    /// One word for programs: `in-use`.
+    pub kind: &'static str,
+    pub message: String,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub causes: Vec<String>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub hints: Vec<String>,
+}
+
+impl Failure {
+    pub fn new(status: Status, kind: &'static str, message: impl Into<String>) -> Failure {
+        let message = message.into();
+        Failure { status, kind, message, causes: Vec::new(), hints: Vec::new() }
+    }
+
+    pub fn usage(message: impl Into<String>) -> Failure {
+        Failure::new(Status::Usage, "usage", message)
+    }
+
+    pub fn in_use(path: &Path, users: &[User]) -> Failure {
+        let who: Vec<String> = users.iter().map(who).collect();
+        let what = format!("the session is in use by {}: {}", who.join(", "), path.display());
+        Failure::new(Status::Refused, "in-use", what)
+            .hint("close the agent that has the session open, then try again")
+            .hint("--force goes on nevertheless; a running agent may then write to the old file")
+    }
+
+    /// An error met while something was written: then it is the disk that refuses.
+    pub fn writing(err: Error) -> Failure {
+        let mut failure = Failure::from(err);
+        if failure.status == Status::Unreadable {
+            failure.status = Status::Disk;
+        }
+        failure
+    }
+
+    /// With the file that it is about, where the error does not name it.
+    #[must_use]
+    pub fn about(mut self, path: &Path) -> Failure {
+        let name = path.display().to_string();
+        if !self.message.contains(&name) {
+            self.message = format!("{}: {name}", self.message);
+        }
+        self
+    }
+
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Failure {
+        self.hints.push(hint.into());
+        self
+    }
+
+    #[must_use]
+    pub fn because(mut self, cause: &(dyn StdError + 'static)) -> Failure {
+        self.causes.extend(chain(Some(cause)));
+        self
+    }
+
+    /// The message with its causes, on one line.
+    pub fn told(&self) -> String {
+        let parts = std::iter::once(&self.message).chain(&self.causes);
+        parts.map(String::as_str).collect::<Vec<_>>().join(": ")
+    }
+
+    pub fn exit(&self) -> ExitCode {
+        ExitCode::from(self.status as u8)
+    }
+
+    /// `error: …`, then a line a cause and a line a hint.
+    pub fn render(&self) -> String {
+        let mut text = String::new();
+        if self.status == Status::Quiet {
+            return text;
+        }
+        let lines = |text: &str| visible(text).trim_end().replace('\n', "\n         ");
+        let _ = writeln!(text, "{RED}error:{RED:#} {}", lines(&self.message));
+        for cause in &self.causes {
+            let _ = writeln!(text, "  {BOLD}cause:{BOLD:#} {}", lines(cause));
+        }
+        for hint in &self.hints {
+            let _ = writeln!(text, "  {BOLD}hint:{BOLD:#} {}", lines(hint));
+        }
+        text
+    }
+}
+
+impl From<Error> for Failure {
+    fn from(err: Error) -> Failure {
+        let (status, kind) = status(err.kind());
+        let mut failure = Failure::new(status, kind, err.to_string());
+        failure.causes = chain(err.source());
+        failure.hints.extend(err.hint().map(str::to_owned));
+        failure
+    }
+}
+
+/// An error of standard output or standard error.
+impl From<io::Error> for Failure {
+    fn from(err: io::Error) -> Failure {
+        if err.kind() == io::ErrorKind::BrokenPipe {
+            return Failure::new(Status::Quiet, "quiet", "nobody reads the output");
+        }
+        Failure::new(Status::Disk, "disk", "cannot write the output").because(&err)
+    }
+}
+
+fn who(user: &User) -> String {
+    match user.name.as_str() {
+        "" => format!("process {}", user.pid),
+        name => format!("{name} (process {})", user.pid),
+    }
+}
+
+fn chain(first: Option<&(dyn StdError + 'static)>) -> Vec<String> {
+    let mut causes = Vec::new();
+    let mut cause = first;
+    while let Some(err) = cause {
+        causes.push(err.to_string());
+        cause = err.source();
+    }
+    causes
+}
+
+fn status(kind: ErrorKind) -> (Status, &'static str) {
+    match kind {
+        ErrorKind::NotFound => (Status::Unreadable, "not-found"),
+        ErrorKind::NotAFile => (Status::Unreadable, "not-a-file"),
+        ErrorKind::NoPermission => (Status::Unreadable, "no-permission"),
+        ErrorKind::Unreadable => (Status::Unreadable, "unreadable"),
+        ErrorKind::UnknownFormat => (Status::Unreadable, "unknown-format"),
+        ErrorKind::InUse => (Status::Refused, "in-use"),
+        ErrorKind::Changed => (Status::Refused, "changed"),
+        ErrorKind::Locked => (Status::Refused, "locked"),
+        ErrorKind::HardLinked => (Status::Refused, "hard-linked"),
+        ErrorKind::Exists => (Status::Refused, "exists"),
+        ErrorKind::Refused => (Status::Refused, "refused"),
+        ErrorKind::Disk => (Status::Disk, "disk"),
+        ErrorKind::Archive => (Status::Disk, "archive"),
+        ErrorKind::NewerFormat => (Status::Disk, "newer-format"),
+        ErrorKind::Broken => (Status::Bug, "bug"),
+        _ => (Status::Bug, "bug"),
+    }
+}

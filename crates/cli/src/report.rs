@@ -1,0 +1,362 @@
+//! What a compaction did, for people and for programs.
+
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use epitome::{Generation, Planned, User};
+use epitome_formats::Fault;
+use epitome_model::{Bytes, Source, Tokens};
+use epitome_passes::{KeepRule, Kept, Trigger};
+use serde::Serialize;
+
+use crate::text::{self, BOLD, DIM, GREEN, Side, Table, change, count, visible};
+
+/// A number before and after.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Change<T> {
+    pub before: T,
+    pub after: T,
+}
+
+/// What became of a session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Outcome {
+    /// It was compacted.
+    Compacted,
+    /// It would be compacted.
+    Planned,
+    /// There is nothing to do.
+    Nothing,
+}
+
+/// What is kept whole, and why.
+#[derive(Clone, Debug, Serialize)]
+pub struct KeptBecause {
+    pub tokens: Tokens,
+    pub rules: Vec<RuleKept>,
+    /// The rules that together would have kept everything; a tail of tokens stands instead.
+    pub covered_everything: Vec<KeepRule>,
+}
+
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct RuleKept {
+    pub rule: KeepRule,
+    pub entries: u64,
+}
+
+/// A record that could not be read as it should be.
+#[derive(Clone, Debug, Serialize)]
+pub struct FaultFound {
+    pub line: u64,
+    pub what: String,
+}
+
+#[derive(Clone, Debug, Serialize)]
+pub struct UserFound {
+    pub pid: u32,
+    pub name: String,
+}
+
+/// What a compaction of one file came to. See `docs/json.md`.
+#[derive(Clone, Debug, Serialize)]
+pub struct FileReport {
+    pub session: String,
+    pub agent: &'static str,
+    pub id: Option<String>,
+    pub outcome: Outcome,
+    pub generation: Option<u64>,
+    pub context_tokens: Change<Tokens>,
+    pub disk_bytes: Change<Bytes>,
+    pub edits: BTreeMap<String, u64>,
+    pub kept_because: KeptBecause,
+    /// What the recipe waits for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub not_reached: Option<Trigger>,
+    pub faults: Vec<FaultFound>,
+    /// The blake3 hash of the session before, which the archive was proved to give back.
+    pub restored_proof: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub backup: Option<PathBuf>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub in_use: Vec<UserFound>,
+}
+
+/// A session with what belongs to it.
+#[derive(Clone, Debug, Serialize)]
+pub struct Report {
+    #[serde(flatten)]
+    pub file: FileReport,
+    pub recipe: String,
+    pub counter: &'static str,
+    pub dry_run: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub out: Option<PathBuf>,
+    /// The files of its sub-agents.
+    pub files: Vec<FileReport>,
+    #[serde(skip)]
+    pub diff: String,
+}
+
+impl FileReport {
+    pub fn of<S: Source>(name: String, planned: &Planned<'_, S>) -> FileReport {
+        let session = planned.session;
+        let compaction = &planned.compaction;
+        let edits = compaction.by_pass();
+        FileReport {
+            session: name,
+            agent: session.format.name,
+            id: session.transcript.head.id.as_deref().map(str::to_owned),
+            outcome: if planned.is_empty() { Outcome::Nothing } else { Outcome::Planned },
+            generation: None,
+            context_tokens: Change {
+                before: compaction.tokens_before,
+                after: planned.tokens_after,
+            },
+            disk_bytes: Change { before: Bytes(session.source.len()), after: planned.bytes_after },
+            edits: edits.into_iter().map(|(pass, n)| (pass.to_owned(), n)).collect(),
+            kept_because: KeptBecause::of(planned.kept()),
+            not_reached: compaction.not_reached,
+            faults: session.faults.iter().map(FaultFound::of).collect(),
+            restored_proof: None,
+            backup: None,
+            in_use: Vec::new(),
+        }
+    }
+
+    /// That it was done, and how it is undone.
+    pub fn done(&mut self, generation: &Generation) {
+        self.outcome = Outcome::Compacted;
+        self.generation = Some(generation.number);
+        self.restored_proof = Some(generation.before.blake3.to_string());
+    }
+}
+
+impl KeptBecause {
+    fn of(kept: &Kept) -> KeptBecause {
+        let rules = kept.rules.iter().map(|&(rule, entries)| RuleKept { rule, entries });
+        KeptBecause {
+            tokens: kept.tokens,
+            rules: rules.collect(),
+            covered_everything: kept.covered_everything.clone(),
+        }
+    }
+}
+
+impl FaultFound {
+    pub fn of(fault: &Fault) -> FaultFound {
+        FaultFound { line: fault.line, what: fault.what.clone() }
+    }
+}
+
+impl UserFound {
+    pub fn of(user: &User) -> UserFound {
+        UserFound { pid: user.pid, name: user.name.clone() }
+    }
+}
+
+impl Report {
+    /// Context and disk of the session and of what belongs to it.
+    pub fn total(&self) -> (Change<Tokens>, Change<Bytes>) {
+        let all = || std::iter::once(&self.file).chain(&self.files);
+        (
+            Change {
+                before: all().map(|file| file.context_tokens.before).sum(),
+                after: all().map(|file| file.context_tokens.after).sum(),
+            },
+            Change {
+                before: all().map(|file| file.disk_bytes.before).sum(),
+                after: all().map(|file| file.disk_bytes.after).sum(),
+            },
+        )
+    }
+
+    /// The whole report of one session.
+    pub fn render(&self) -> String {
+        let file = &self.file;
+        let mut text = self.diff.clone();
+        let verb = match file.outcome {
+            Outcome::Compacted => "compacted",
+            Outcome::Planned => "would compact",
+            Outcome::Nothing => "nothing to do",
+        };
+        let name = text::path(Path::new(&file.session));
+        let _ = writeln!(text, "{BOLD}{verb}{BOLD:#}  {name}");
+        let mut facts = vec![format!("{} · recipe {}", file.agent, visible(&self.recipe))];
+        facts.extend(file.generation.map(|number| format!("generation {number}")));
+        facts.extend(self.dry_run.then(|| "nothing was written".to_owned()));
+        let _ = writeln!(text, "{DIM}{}{DIM:#}\n", facts.join(" · "));
+        text.push_str(&self.numbers());
+        text.push('\n');
+        let mut lines = Lines::default();
+        lines.add("edits", edits(file));
+        lines.extend("kept", kept(file));
+        lines.extend("faults", faults(&file.faults));
+        lines.extend("in use", in_use(file));
+        if let Some(out) = &self.out {
+            lines.add("written", text::path(out));
+        }
+        if let Some(backup) = &file.backup {
+            lines.add("backup", text::path(backup));
+        }
+        if let Some(hash) = &file.restored_proof {
+            lines.add("proved", format!("the archive gives it back: blake3 {hash}"));
+            if self.out.is_none() {
+                lines.add("undo", format!("epitome restore {}", shell_word(&name)));
+            }
+        }
+        text.push_str(&lines.render());
+        text
+    }
+
+    fn numbers(&self) -> String {
+        let sides = [Side::Left, Side::Right, Side::Left, Side::Right, Side::Right, Side::Left];
+        let mut table = Table::new(&sides, &["", "before", "", "after", "", ""]);
+        let mut row = |name: &str, (before, after), (b, a): (u64, u64), unit: &str| {
+            let cells = [name.to_owned(), before, "→".into(), after, change(b, a), unit.to_owned()];
+            table.row(cells.into());
+        };
+        let unit = format!("tokens ({})", self.counter);
+        let of_tokens = |it: Change<Tokens>| (it.before.to_string(), it.after.to_string());
+        let of_bytes = |it: Change<Bytes>| (it.before.to_string(), it.after.to_string());
+        let (context, disk) = (self.file.context_tokens, self.file.disk_bytes);
+        row("context", of_tokens(context), (context.before.0, context.after.0), &unit);
+        row("disk", of_bytes(disk), (disk.before.0, disk.after.0), "");
+        if !self.files.is_empty() {
+            let (context, disk) = self.total();
+            let all = format!("tokens, with {}", count(self.files.len() as u64, "sub-agent"));
+            row("context", of_tokens(context), (context.before.0, context.after.0), &all);
+            row("disk", of_bytes(disk), (disk.before.0, disk.after.0), "");
+        }
+        table.render()
+    }
+}
+
+/// Labelled lines, the labels in a column.
+#[derive(Default)]
+pub struct Lines(Vec<(String, String)>);
+
+impl Lines {
+    pub fn add(&mut self, label: &str, line: impl Into<String>) {
+        self.0.push((label.to_owned(), line.into()));
+    }
+
+    /// Lines under one label.
+    pub fn extend(&mut self, label: &str, lines: Vec<String>) {
+        for (idx, line) in lines.into_iter().enumerate() {
+            self.add(if idx == 0 { label } else { "" }, line);
+        }
+    }
+
+    pub fn render(&self) -> String {
+        let width = self.0.iter().map(|(label, _)| label.len()).max().unwrap_or(0).max(7);
+        let mut text = String::new();
+        for (label, line) in &self.0 {
+            let _ = writeln!(text, "{DIM}{label:width$}{DIM:#}  {line}");
+        }
+        text
+    }
+}
+
+/// Many sessions: a line each, and all of them together.
+pub fn summary(reports: &[Report]) -> String {
+    use Side::{Left, Right};
+    let sides = [Left, Right, Left, Right, Right, Right, Left, Right, Right, Left];
+    let heads = ["session", "context", "", "after", "", "disk", "", "after", "", ""];
+    let mut table = Table::new(&sides, &heads);
+    let mut add = |style, name: String, (context, disk): (Change<Tokens>, Change<Bytes>), what| {
+        let mut cells = vec![name, context.before.to_string(), "→".into()];
+        cells.extend([context.after.to_string(), change(context.before.0, context.after.0)]);
+        cells.extend([disk.before.to_string(), "→".into(), disk.after.to_string()]);
+        cells.extend([change(disk.before.0, disk.after.0), what]);
+        table.styled(style, cells);
+    };
+    let mut all = (Change::<Tokens>::default(), Change::<Bytes>::default());
+    for report in reports {
+        let (context, disk) = report.total();
+        all.0.before += context.before;
+        all.0.after += context.after;
+        all.1.before += disk.before;
+        all.1.after += disk.after;
+        let what = match report.file.outcome {
+            Outcome::Compacted | Outcome::Planned => String::new(),
+            Outcome::Nothing => "nothing to do".to_owned(),
+        };
+        let name = Path::new(&report.file.session).file_stem().unwrap_or_default();
+        add(text::PLAIN, visible(&name.to_string_lossy()), (context, disk), what);
+    }
+    if reports.len() > 1 {
+        add(GREEN, count(reports.len() as u64, "session"), all, String::new());
+    }
+    table.render()
+}
+
+fn edits(file: &FileReport) -> String {
+    if file.edits.is_empty() {
+        return "none".to_owned();
+    }
+    let edits = file.edits.iter().map(|(pass, n)| format!("{pass} {n}"));
+    edits.collect::<Vec<_>>().join(" · ")
+}
+
+fn kept(file: &FileReport) -> Vec<String> {
+    if let Some(trigger) = file.not_reached {
+        let mut waits = Vec::new();
+        waits.extend(trigger.tokens.map(|least| format!("{} tokens of context", Tokens(least))));
+        waits.extend(trigger.bytes.map(|least| format!("{} on disk", Bytes(least))));
+        return vec![format!("everything: the recipe begins at {}", waits.join(" and "))];
+    }
+    let kept = &file.kept_because;
+    let rules: Vec<String> = kept
+        .rules
+        .iter()
+        .map(|kept| format!("{} ({})", kept.rule, entries(kept.entries)))
+        .collect();
+    let mut lines = Vec::new();
+    if !rules.is_empty() {
+        lines.push(format!("{} tokens whole: {}", kept.tokens, rules.join(", ")));
+    }
+    if !kept.covered_everything.is_empty() {
+        let rules: Vec<String> = kept.covered_everything.iter().map(ToString::to_string).collect();
+        let (word, verb) = if rules.len() == 1 { ("rule", "it") } else { ("rules", "they") };
+        lines.push(format!(
+            "the {word} {} would have kept everything; the last {} tokens are kept instead of what \
+             {verb} would keep",
+            rules.join(", "),
+            kept.tokens,
+        ));
+    }
+    lines
+}
+
+fn entries(n: u64) -> String {
+    format!("{n} {}", if n == 1 { "entry" } else { "entries" })
+}
+
+/// The first faults, and how many more.
+pub fn faults(faults: &[FaultFound]) -> Vec<String> {
+    let mut lines: Vec<String> = faults
+        .iter()
+        .take(5)
+        .map(|fault| format!("line {}: {}", fault.line, visible(&fault.what)))
+        .collect();
+    if faults.len() > 5 {
+        lines.push(format!("and {} more", faults.len() - 5));
+    }
+    lines
+}
+
+fn in_use(file: &FileReport) -> Vec<String> {
+    let users = file.in_use.iter();
+    users.map(|user| format!("{} (process {})", visible(&user.name), user.pid)).collect()
+}
+
+/// A word as a shell takes it.
+fn shell_word(text: &str) -> String {
+    let plain = |c: char| c.is_alphanumeric() || "-_./~+:@%=,".contains(c);
+    if text.chars().all(plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
+}

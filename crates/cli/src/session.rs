@@ -1,0 +1,180 @@
+//! Which sessions a command works on.
+
+use std::io::Read;
+use std::path::PathBuf;
+use std::time::{Duration, SystemTime};
+
+use clap::Args;
+use epitome::find::{self, Meant, SessionFile};
+
+use crate::app::App;
+use crate::failure::{Failure, Result, Status};
+use crate::text;
+
+/// A session as a person names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Input {
+    /// A file.
+    File(PathBuf),
+    /// Standard input.
+    Stdin,
+}
+
+impl Input {
+    /// Finds what a person means.
+    pub fn find(app: &App, name: &str) -> Result<Input> {
+        if name == "-" {
+            return Ok(Input::Stdin);
+        }
+        file(app, name).map(Input::File)
+    }
+
+    /// What reports call it.
+    pub fn name(&self) -> String {
+        match self {
+            Input::File(path) => path.display().to_string(),
+            Input::Stdin => "-".to_owned(),
+        }
+    }
+}
+
+/// The session file that a person means.
+pub fn file(app: &App, name: &str) -> Result<PathBuf> {
+    if name.is_empty() {
+        return Err(Failure::usage("a session needs a name"));
+    }
+    match find::meant(&app.config, name, app.agent()) {
+        Meant::File(path) => Ok(path),
+        Meant::AnyOf(found) => Err(ambiguous(name, &found)),
+        Meant::Nothing => {
+            let what = format!("no session is called `{name}`");
+            Err(Failure::new(Status::Unreadable, "not-found", what)
+                .hint("`epitome list` shows the sessions of this machine; a path works too"))
+        }
+    }
+}
+
+/// All of standard input.
+pub fn read_stdin() -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    std::io::stdin().lock().read_to_end(&mut bytes).map_err(|err| {
+        Failure::new(Status::Unreadable, "unreadable", "cannot read standard input").because(&err)
+    })?;
+    Ok(bytes)
+}
+
+/// Which of the sessions on this machine.
+#[derive(Args, Clone, Debug)]
+pub struct Which {
+    /// Only sessions that were run in this folder or below it
+    #[arg(long, value_name = "DIR")]
+    pub project: Option<PathBuf>,
+}
+
+/// Which of many sessions, without reading them.
+#[derive(Args, Clone, Debug)]
+pub struct Filter {
+    #[command(flatten)]
+    pub which: Which,
+
+    /// Only sessions last written at least so long ago: 7d, 12h, 2w
+    #[arg(long, value_name = "AGE", value_parser = parse_age)]
+    pub older_than: Option<Duration>,
+
+    /// Only sessions of at least this size: 500KB, 1MB
+    #[arg(long, value_name = "SIZE", value_parser = parse_size)]
+    pub larger_than: Option<u64>,
+}
+
+impl Filter {
+    pub fn is_set(&self) -> bool {
+        self.which.project.is_some() || self.older_than.is_some() || self.larger_than.is_some()
+    }
+
+    /// The session files that it lets through. Their project is not known before they are read.
+    pub fn sessions(&self, app: &App) -> Vec<SessionFile> {
+        let now = SystemTime::from(app.config.now());
+        let mut found = find::sessions(&app.config, app.agent());
+        found.retain(|file| {
+            let age = now.duration_since(file.modified).unwrap_or_default();
+            self.older_than.is_none_or(|least| age >= least)
+                && self.larger_than.is_none_or(|least| file.size.0 >= least)
+        });
+        found
+    }
+}
+
+impl Which {
+    /// Whether a session that was run in `cwd` is one of them.
+    pub fn takes(&self, cwd: Option<&str>) -> bool {
+        let Some(project) = &self.project else { return true };
+        let Some(cwd) = cwd else { return false };
+        let given = std::path::absolute(project).unwrap_or_else(|_| project.clone());
+        let real = project.canonicalize().unwrap_or_else(|_| given.clone());
+        std::path::Path::new(cwd).starts_with(given) || std::path::Path::new(cwd).starts_with(real)
+    }
+}
+
+/// `7d`, `2w`, `12h`, `30m`.
+fn parse_age(text: &str) -> std::result::Result<Duration, String> {
+    let wrong = || format!("`{text}` is no length of time; write it like 7d, 12h or 2w");
+    let span: jiff::Span = text.parse().map_err(|_| wrong())?;
+    let length =
+        span.to_duration(jiff::SpanRelativeTo::days_are_24_hours()).map_err(|_| wrong())?;
+    Duration::try_from(length).map_err(|_| wrong())
+}
+
+/// `1MB` is 1,000,000 bytes and `1MiB` 1,048,576.
+pub fn parse_size(text: &str) -> std::result::Result<u64, String> {
+    let size: std::result::Result<bytesize::ByteSize, _> = text.parse();
+    size.map(|size| size.as_u64())
+        .map_err(|_| format!("`{text}` is no size; write it like 300, 500KB or 1MB"))
+}
+
+/// `50k` is 50,000 tokens.
+pub fn parse_tokens(text: &str) -> std::result::Result<u64, String> {
+    let wrong = || format!("`{text}` is no number of tokens; write it like 20000 or 20k");
+    let (digits, unit) = match text.strip_suffix(['k', 'K']) {
+        Some(digits) => (digits, 1_000),
+        None => match text.strip_suffix(['m', 'M']) {
+            Some(digits) => (digits, 1_000_000),
+            None => (text, 1),
+        },
+    };
+    let number: u64 = digits.replace('_', "").parse().map_err(|_| wrong())?;
+    number.checked_mul(unit).ok_or_else(wrong)
+}
+
+fn ambiguous(name: &str, found: &[SessionFile]) -> Failure {
+    let mut what = format!("`{name}` may be any of {} sessions", found.len());
+    for file in found.iter().take(10) {
+        what.push_str(&format!("\n{} {}  {}", file.agent, file.id, text::path(&file.path)));
+    }
+    if found.len() > 10 {
+        what.push_str(&format!("\nand {} more", found.len() - 10));
+    }
+    Failure::new(Status::Usage, "ambiguous", what).hint("give more of the id, or the path")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn quantities_are_read_with_their_unit() {
+        assert_eq!(parse_age("7d"), Ok(Duration::from_secs(604_800)));
+        assert_eq!(parse_age("2w"), Ok(Duration::from_secs(1_209_600)));
+        assert_eq!(parse_age("90m"), Ok(Duration::from_secs(5_400)));
+        assert!(parse_age("-7d").is_err());
+        assert!(parse_age("7").is_err());
+        assert_eq!(parse_size("1MB"), Ok(1_000_000));
+        assert_eq!(parse_size("1MiB"), Ok(1_048_576));
+        assert_eq!(parse_size("300"), Ok(300));
+        assert!(parse_size("big").is_err());
+        assert_eq!(parse_tokens("20k"), Ok(20_000));
+        assert_eq!(parse_tokens("1M"), Ok(1_000_000));
+        assert_eq!(parse_tokens("20_000"), Ok(20_000));
+        assert!(parse_tokens("-1").is_err());
+        assert!(parse_tokens("99999999999999999M").is_err());
+    }
+}

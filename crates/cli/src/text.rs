@@ -1,0 +1,184 @@
+//! Words and columns for people. What comes from a session is never sent to a terminal as it is.
+
+use std::fmt::Write as _;
+use std::path::Path;
+
+use anstyle::{AnsiColor, Style};
+use epitome_model::Bytes;
+use jiff::Timestamp;
+use unicode_width::UnicodeWidthStr;
+
+pub const BOLD: Style = Style::new().bold();
+pub const DIM: Style = Style::new().dimmed();
+pub const RED: Style = AnsiColor::Red.on_default().bold();
+pub const GREEN: Style = AnsiColor::Green.on_default();
+pub const PLAIN: Style = Style::new();
+
+/// `text` with every character visible that a terminal would obey: control characters and those
+/// that turn the direction of writing. Line feeds and tabs stay.
+pub fn visible(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '\n' | '\t' => shown.push(c),
+            // The pictures of control characters stand in their order.
+            '\0'..='\u{1f}' => shown.push(char::from_u32(0x2400 + c as u32).unwrap_or('␀')),
+            '\u{7f}' => shown.push('␡'),
+            '\u{80}'..='\u{9f}'
+            | '\u{200e}'
+            | '\u{200f}'
+            | '\u{202a}'..='\u{202e}'
+            | '\u{2066}'..='\u{2069}' => {
+                let _ = write!(shown, "\\u{{{:x}}}", c as u32);
+            }
+            _ => shown.push(c),
+        }
+    }
+    shown
+}
+
+/// `text` on one line of at most `max` characters, every character visible.
+pub fn one_line(text: &str, max: usize) -> String {
+    let flat: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    epitome_model::short(&visible(&flat), max)
+}
+
+/// A path, the user's home folder as `~`.
+pub fn path(path: &Path) -> String {
+    let shown = match std::env::home_dir() {
+        Some(home) if home != Path::new("/") => match path.strip_prefix(&home) {
+            Ok(rest) if rest != Path::new("") => format!("~/{}", rest.display()),
+            Ok(_) => "~".to_owned(),
+            Err(_) => path.display().to_string(),
+        },
+        Some(_) | None => path.display().to_string(),
+    };
+    visible(&shown)
+}
+
+/// How much less `after` is than `before`: `-77.7%`.
+pub fn change(before: u64, after: u64) -> String {
+    if before == 0 || before == after {
+        return "0%".to_owned();
+    }
+    #[expect(clippy::cast_precision_loss, reason = "shown with one decimal")]
+    let percent = (after as f64 - before as f64) * 100.0 / before as f64;
+    format!("{percent:+.1}%")
+}
+
+/// What part of `whole` it is: `12.3%`.
+pub fn share(part: u64, whole: u64) -> String {
+    if whole == 0 {
+        return "-".to_owned();
+    }
+    #[expect(clippy::cast_precision_loss, reason = "shown with one decimal")]
+    let percent = part as f64 * 100.0 / whole as f64;
+    format!("{percent:.1}%")
+}
+
+/// `1 edit`, `2 edits`.
+pub fn count(n: u64, what: &str) -> String {
+    format!("{n} {what}{}", if n == 1 { "" } else { "s" })
+}
+
+/// How long ago: `3m`, `5h`, `12d`, `7w`.
+pub fn age(now: Timestamp, then: Timestamp) -> String {
+    let seconds = now.duration_since(then).as_secs();
+    match seconds {
+        ..60 => "now".to_owned(),
+        60..3_600 => format!("{}m", seconds / 60),
+        3_600..86_400 => format!("{}h", seconds / 3_600),
+        86_400..1_209_600 => format!("{}d", seconds / 86_400),
+        _ => format!("{}w", seconds / 604_800),
+    }
+}
+
+/// `4.2 MB → 812.0 KB`.
+pub fn bytes_change(before: Bytes, after: Bytes) -> String {
+    format!("{before} → {after}")
+}
+
+/// On which side of its column a cell stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Side {
+    Left,
+    Right,
+}
+
+/// Rows of cells in columns of equal width.
+pub struct Table {
+    sides: Vec<Side>,
+    rows: Vec<(Style, Vec<String>)>,
+}
+
+impl Table {
+    pub fn new(sides: &[Side], heads: &[&str]) -> Table {
+        let mut table = Table { sides: sides.to_vec(), rows: Vec::new() };
+        if !heads.is_empty() {
+            table.styled(DIM, heads.iter().map(|head| (*head).to_owned()).collect());
+        }
+        table
+    }
+
+    pub fn row(&mut self, cells: Vec<String>) {
+        self.styled(PLAIN, cells);
+    }
+
+    pub fn styled(&mut self, style: Style, cells: Vec<String>) {
+        self.rows.push((style, cells));
+    }
+
+    pub fn render(&self) -> String {
+        let width = |idx: usize| {
+            let cells = self.rows.iter().filter_map(|(_, cells)| cells.get(idx));
+            cells.map(|cell| cell.width()).max().unwrap_or(0)
+        };
+        let widths: Vec<usize> = (0..self.sides.len()).map(width).collect();
+        let mut text = String::new();
+        for (style, cells) in &self.rows {
+            let mut line = String::new();
+            for ((cell, side), width) in cells.iter().zip(&self.sides).zip(&widths) {
+                let gap = " ".repeat(width.saturating_sub(cell.width()));
+                if !line.is_empty() {
+                    line.push_str("  ");
+                }
+                match side {
+                    Side::Left => line.extend([cell, gap.as_str()]),
+                    Side::Right => line.extend([gap.as_str(), cell]),
+                }
+            }
+            let line = line.trim_end();
+            let _ = writeln!(text, "{style}{line}{style:#}");
+        }
+        text
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_terminal_would_obey_is_shown() {
+        assert_eq!(
+            visible("a\x1b[31mred\u{7}\n\tb\u{9b}2J\u{202e}"),
+            concat!("a␛[31mred␇\n\tb", r"\u{9b}2J\u{202e}",)
+        );
+    }
+
+    #[test]
+    fn columns_are_aligned() {
+        let mut table = Table::new(&[Side::Left, Side::Right], &["what", "n"]);
+        table.row(vec!["a".into(), "10".into()]);
+        table.row(vec!["日本".into(), "1".into()]);
+        let plain = anstream::adapter::strip_str(&table.render()).to_string();
+        assert_eq!(plain, "what   n\na     10\n日本   1\n");
+    }
+
+    #[test]
+    fn changes_are_per_cent() {
+        assert_eq!(change(1_000, 223), "-77.7%");
+        assert_eq!(change(0, 0), "0%");
+        assert_eq!(change(10, 10), "0%");
+    }
+}
