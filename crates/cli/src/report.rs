@@ -319,10 +319,9 @@ fn kept(file: &FileReport) -> Vec<String> {
     }
     if !kept.covered_everything.is_empty() {
         let rules: Vec<String> = kept.covered_everything.iter().map(ToString::to_string).collect();
-        let (word, verb) = if rules.len() == 1 { ("rule", "it") } else { ("rules", "they") };
+        let word = if rules.len() == 1 { "rule" } else { "rules" };
         lines.push(format!(
-            "the {word} {} would have kept everything; the last {} tokens are kept instead of what \
-             {verb} would keep",
+            "the {word} {} would have kept everything; the last {} tokens are kept instead",
             rules.join(", "),
             kept.tokens,
         ));

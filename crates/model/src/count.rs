@@ -13,9 +13,6 @@ pub trait Counter: Sync {
     fn count(&self, text: &str) -> Tokens;
 }
 
-/// Tokens that a wire adds around each block: its kind, its ids, its place in a message.
-pub const BLOCK_FRAME: Tokens = Tokens(4);
-
 /// Tokens of a picture. Providers count its pixels; 1,568 pixels at the long edge, the size that
 /// Anthropic scales down to, come to about this.
 pub const IMAGE: Tokens = Tokens(1_600);
@@ -25,7 +22,7 @@ pub const IMAGE: Tokens = Tokens(1_600);
 pub struct Weight {
     /// How many blocks.
     pub blocks: u64,
-    /// Their tokens, frames included.
+    /// Their tokens.
     pub tokens: Tokens,
 }
 
@@ -76,9 +73,10 @@ pub fn weigh(transcript: &Transcript, source: &dyn Source, counter: &dyn Counter
     weights
 }
 
-/// The tokens of one block, its frame included.
+/// The tokens of the words of one block. What a wire puts around them (kinds, ids, signatures) is
+/// not counted: it differs from wire to wire, and calibration accounts for it.
 pub fn block_tokens(block: &Block, source: &dyn Source, counter: &dyn Counter) -> Tokens {
-    let body = match block {
+    match block {
         Block::Text(text) | Block::Summary(text) => counter.count(&text.read(source)),
         Block::Thinking(thinking) => match &thinking.text {
             Some(text) => counter.count(&text.read(source)),
@@ -98,8 +96,7 @@ pub fn block_tokens(block: &Block, source: &dyn Source, counter: &dyn Counter) -
             .sum(),
         Block::Image(_) => IMAGE,
         Block::Opaque(span) => counter.count(&utf8(source.at(*span))),
-    };
-    body + BLOCK_FRAME
+    }
 }
 
 fn kind_of<'a>(weights: &'a mut Weights, entry: &Entry, block: &Block) -> &'a mut Weight {

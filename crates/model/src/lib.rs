@@ -18,7 +18,7 @@ mod transcript;
 mod unit;
 
 pub use amount::{Bytes, Lines, Tokens, Turns};
-pub use count::{BLOCK_FRAME, Counter, IMAGE, Weight, Weights, block_tokens, weigh};
+pub use count::{Counter, IMAGE, Weight, Weights, block_tokens, weigh};
 pub use edit::{At, Change, Edit, Splice};
 pub use law::{Breach, Law, Laws};
 pub use source::{Source, Span, Text, decode, encode};

@@ -77,14 +77,17 @@ impl Note {
     }
 }
 
-/// What is left in place of removed text.
+/// What is left in place of removed text: its name, and in a few words what it was.
+///
+/// A stub stands where the text stood, below its call or in its field, and each of its tokens is
+/// paid for on every turn: it says only what does not stand there already.
 ///
 /// ```
-/// use epitome_model::{Bytes, Lines, Ref, Stub};
+/// use epitome_model::{Lines, Ref, Stub};
 ///
-/// let stub = Stub::new(Ref::of(b"x"), "Read src/main.rs", Some(Lines(369)), Bytes(15_249));
+/// let stub = Stub::new(Ref::of(b"x")).with_what("Read src/main.rs").with_lines(Lines(369));
 /// let text = stub.to_string();
-/// assert!(text.ends_with(": Read src/main.rs, 369 lines, 15.2 KB]"));
+/// assert!(text.ends_with(": Read src/main.rs, 369 lines]"));
 /// assert_eq!(Stub::parse(&text), Some(stub));
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,24 +95,45 @@ pub struct Stub {
     reference: Ref,
     what: String,
     lines: Option<u64>,
-    size: String,
+    size: Option<String>,
     note: Option<Note>,
     body: String,
 }
 
 impl Stub {
-    /// A stub for `bytes` of text named `reference`: `what` says in a few words what it was.
-    ///
-    /// Control characters in `what` become spaces, and it is cut at 120 characters.
-    pub fn new(reference: Ref, what: &str, lines: Option<Lines>, bytes: Bytes) -> Stub {
-        Stub {
-            reference,
-            what: short(what, 120),
-            lines: lines.map(|lines| lines.0),
-            size: bytes.to_string(),
-            note: None,
-            body: String::new(),
+    /// A stub that says nothing but the name of what was removed.
+    pub fn new(reference: Ref) -> Stub {
+        let what = String::new();
+        Stub { reference, what, lines: None, size: None, note: None, body: String::new() }
+    }
+
+    /// A stub for `text`: it says how many lines it had, or how many bytes if it was one line.
+    pub fn of_text(reference: Ref, text: &str) -> Stub {
+        match line_count(text) {
+            Lines(0 | 1) => Stub::new(reference).with_size(Bytes(text.len() as u64)),
+            lines => Stub::new(reference).with_lines(lines),
         }
+    }
+
+    /// With what it was. Control characters become spaces, and it is cut at 120 characters.
+    #[must_use]
+    pub fn with_what(mut self, what: &str) -> Stub {
+        self.what = short(what, 120);
+        self
+    }
+
+    /// With the number of its lines.
+    #[must_use]
+    pub fn with_lines(mut self, lines: Lines) -> Stub {
+        self.lines = Some(lines.0);
+        self
+    }
+
+    /// With its size.
+    #[must_use]
+    pub fn with_size(mut self, size: Bytes) -> Stub {
+        self.size = Some(size.to_string());
+        self
     }
 
     /// With the reason why it could go.
@@ -146,30 +170,38 @@ impl Stub {
             .into_iter()
             .find_map(|note| Some((Some(note), rest.strip_suffix(note.words())?)))
             .unwrap_or((None, rest));
-        let (rest, size) = rest.rsplit_once(", ")?;
-        let (what, lines) = match rest.rsplit_once(", ") {
-            Some((what, lines)) if line_words(lines).is_some() => (what, line_words(lines)),
-            Some(_) | None => (rest, None),
-        };
-        let stub = Stub {
-            reference,
-            what: what.into(),
-            lines,
-            size: size.into(),
-            note,
-            body: body.into(),
-        };
+        let (rest, size) = last_part(rest, |part| is_size(part).then(|| part.to_owned()));
+        let (what, lines) = last_part(rest, line_words);
+        let (what, body) = (what.into(), body.into());
+        let stub = Stub { reference, what, lines, size, note, body };
         (stub.to_string() == text).then_some(stub)
     }
 }
 
+/// Splits the last part off when it is what `read` reads.
+fn last_part<T>(text: &str, read: impl Fn(&str) -> Option<T>) -> (&str, Option<T>) {
+    let (rest, part) = text.rsplit_once(", ").unwrap_or(("", text));
+    match read(part) {
+        Some(value) => (rest, Some(value)),
+        None => (text, None),
+    }
+}
+
+fn is_size(text: &str) -> bool {
+    text.split_once(' ').is_some_and(|(n, unit)| {
+        n.bytes().all(|b| b.is_ascii_digit() || b == b'.')
+            && ["B", "KB", "MB", "GB"].contains(&unit)
+    })
+}
+
 impl fmt::Display for Stub {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "[epitome {}: {}", self.reference, self.what)?;
-        if let Some(lines) = self.lines {
-            write!(f, ", {}", Lines(lines))?;
-        }
-        write!(f, ", {}{}]", self.size, self.note.map_or("", Note::words))?;
+        let lines = self.lines.map(|lines| Lines(lines).to_string()).unwrap_or_default();
+        let size = self.size.as_deref().unwrap_or_default();
+        let parts: Vec<&str> =
+            [&self.what, &*lines, size].into_iter().filter(|part| !part.is_empty()).collect();
+        write!(f, "[epitome {}: {}", self.reference, parts.join(", "))?;
+        write!(f, "{}]", self.note.map_or("", Note::words))?;
         if !self.body.is_empty() {
             write!(f, "\n{}", self.body)?;
         }
@@ -179,22 +211,23 @@ impl fmt::Display for Stub {
 
 /// The lines of `text` that `keep` marks, with `…` where others stood.
 ///
-/// Returns nothing when no line is kept.
+/// What is left out at the end is not marked: a stub says how many lines there were. Returns
+/// nothing when no line is kept.
 pub fn excerpt(text: &str, keep: &[bool]) -> String {
     let mut shown = String::new();
     let mut in_gap = false;
-    let mut any = false;
     for (line, &kept) in text.lines().zip(keep) {
-        any |= kept;
-        if kept || !in_gap {
-            if !shown.is_empty() {
-                shown.push('\n');
+        if kept {
+            for line in in_gap.then_some(GAP).into_iter().chain([line]) {
+                if !shown.is_empty() {
+                    shown.push('\n');
+                }
+                shown.push_str(line);
             }
-            shown.push_str(if kept { line } else { GAP });
         }
         in_gap = !kept;
     }
-    if any { shown } else { String::new() }
+    shown
 }
 
 /// Stands where lines were left out. The first line of a stub says how many lines there were.
@@ -264,6 +297,8 @@ mod tests {
             ("[epitome k7f3a9c2: Read a.rs, 3 lines, 10 B]", true),
             ("[epitome k7f3a9c2: Read a.rs, 3 lines, 10 B]\nfn main()", true),
             ("[epitome k7f3a9c2: image/png, 15.2 KB]", true),
+            ("[epitome k7f3a9c2: 101 lines]", true),
+            ("[epitome k7f3a9c2: 3.1 KB]\nfirst", true),
             ("[epitome k7f3a9c2: Read a.rs, 3 lines, 10 B; read again below]", true),
             ("[epitome kXYZ: Read a.rs, 3 lines, 10 B]", false),
             ("[epitome k7f3a9c2]", false),
@@ -285,7 +320,7 @@ mod tests {
     #[test]
     fn an_excerpt_says_how_much_it_leaves_out() {
         let keep = [true, false, false, true, false];
-        assert_eq!(excerpt("a\nb\nc\nd\ne", &keep), "a\n…\nd\n…");
+        assert_eq!(excerpt("a\nb\nc\nd\ne", &keep), "a\n…\nd");
         assert_eq!(excerpt("a\nb", &[false, false]), "");
     }
 
@@ -294,9 +329,16 @@ mod tests {
         #[test]
         fn printing_and_parsing_are_inverse(
             removed: Vec<u8>, what: String, lines in proptest::option::of(0_u64..9999),
-            size in 0_u64..10_000_000, note in 0_usize..4, body in "[a-z\n ]{0,40}",
+            size in proptest::option::of(0_u64..10_000_000), note in 0_usize..4,
+            body in "[a-z\n ]{0,40}",
         ) {
-            let mut stub = Stub::new(Ref::of(&removed), &what, lines.map(Lines), Bytes(size));
+            let mut stub = Stub::new(Ref::of(&removed)).with_what(&what);
+            if let Some(lines) = lines {
+                stub = stub.with_lines(Lines(lines));
+            }
+            if let Some(size) = size {
+                stub = stub.with_size(Bytes(size));
+            }
             if let Some(note) = Note::ALL.get(note) {
                 stub = stub.with_note(*note);
             }

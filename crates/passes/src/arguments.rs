@@ -90,11 +90,11 @@ impl Arguments {
                 let outline =
                     if argument.role == FieldRole::Content { self.outline } else { 0 };
                 let amount = Amount { head: self.head, tail: self.tail, outline };
-                view.stub_of_text(&argument.text, &argument.name, &text)
+                view.stub_of_text(&argument.text, &text)
                     .with_body(evidence::of_argument(&text, amount))
                     .to_string()
             }
         };
-        view.replace(at, &text, left, self.name())
+        view.replace_argument(at, &view.literal(&argument.text), left, self.name())
     }
 }

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use epitome_model::{
-    At, BLOCK_FRAME, Block, Bytes, Change, Counter, Edit, Source, Tokens, Transcript,
+    At, Block, Bytes, Change, Counter, Edit, Source, Tokens, Transcript,
 };
 
 use crate::keep::{self, Kept};
@@ -114,7 +114,7 @@ fn saving(view: &View<'_>, edit: &Edit) -> Tokens {
         At::Copy { .. } => Tokens(0),
         At::Block { block, .. } => match edit.change {
             Change::Drop => view.tokens(item, block),
-            _ => view.tokens(item, block) - BLOCK_FRAME - left,
+            _ => view.tokens(item, block) - left,
         },
         At::Field { block, field, .. } => {
             let text = view.transcript.items[item].entry().and_then(|entry| {

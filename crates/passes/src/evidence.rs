@@ -44,8 +44,11 @@ pub struct Amount {
     pub outline: usize,
 }
 
+/// A result of fewer lines is shown by its end alone.
+const FEW: usize = 24;
+
 /// The longest line that is kept whole, in bytes.
-const LONG: usize = 120;
+const LONG: usize = 44;
 
 /// The lines of a result that are worth keeping, as an excerpt; nothing if none are.
 pub fn of_output(text: &str, kind: ToolKind, failed: bool, amount: Amount) -> String {
@@ -61,7 +64,10 @@ pub fn of_output(text: &str, kind: ToolKind, failed: bool, amount: Amount) -> St
         ToolKind::Write | ToolKind::Edit | ToolKind::List if !failed => {}
         _ => {
             errors(&lines, &mut keep);
-            ends(&lines, amount.head, amount.tail, &mut keep);
+            // What failed says more than how it began, and of a few lines the last says enough.
+            let few = lines.len() < FEW;
+            let head = if few || keep.contains(&true) { 0 } else { amount.head };
+            ends(&lines, head, amount.tail, &mut keep);
         }
     }
     shortened(text, &keep)
@@ -124,7 +130,7 @@ fn shortened(text: &str, keep: &[bool]) -> String {
                 return line.to_owned();
             }
             let end = (0..=LONG).rev().find(|&at| line.is_char_boundary(at)).unwrap_or(0);
-            format!("{}… {} characters", &line[..end], line[end..].chars().count())
+            format!("{}…", &line[..end])
         })
         .collect();
     lines.join("\n")
@@ -176,12 +182,19 @@ mod tests {
     }
 
     #[test]
+    fn a_long_run_keeps_its_ends() {
+        let text = (1..=20).map(|n| format!("{n}\n")).collect::<String>();
+        let amount = Amount { head: 1, tail: 2, outline: 9 };
+        assert_eq!(of_output(&text, ToolKind::Shell, false, amount), "1\n…\n19\n20");
+    }
+
+    #[test]
     fn a_failing_run_keeps_its_errors_and_ends() {
         let text = "start\na\nb\nerror: bad\nc\nd\nerror: bad\nexit code 1\n";
         let amount = Amount { head: 1, tail: 1, outline: 9 };
         assert_eq!(
             of_output(text, ToolKind::Shell, true, amount),
-            "start\n…\nerror: bad\n…\nexit code 1"
+            "…\nerror: bad\n…\nexit code 1"
         );
     }
 }

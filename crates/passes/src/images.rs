@@ -50,7 +50,7 @@ impl Images {
         let reference = Ref::of(&view.source.at(image.whole));
         // Base64 is four characters for three bytes; the quotes are no part of it.
         let bytes = Bytes(image.data.len().saturating_sub(2) / 4 * 3);
-        let stub = Stub::new(reference, &image.media, None, bytes).to_string();
+        let stub = Stub::new(reference).with_what(&image.media).with_size(bytes).to_string();
         // The block around the words is shorter than the one around the picture.
         (stub.len() as u64 + 32 < image.whole.len()).then_some(Edit {
             at,

@@ -98,9 +98,10 @@ impl Repeats {
                         return None;
                     }
                     let stub = view
-                        .stub_of_text(&argument.text, &argument.name, &text)
+                        .stub_of_text(&argument.text, &text)
                         .with_note(Note::Repeated);
-                    view.replace(at, &text, stub.to_string(), self.name())
+                    let literal = view.literal(&argument.text);
+                    view.replace_argument(at, &literal, stub.to_string(), self.name())
                 })
                 .collect(),
             _ => Vec::new(),

@@ -5,8 +5,8 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use epitome_model::{
-    At, Block, Bytes, Call, Change, Counter, Edit, Entry, Lines, Output, Part, Ref, Source, Stub,
-    Text, Tokens, ToolKind, Transcript, block_tokens, is_left_by_recipe, line_count, short,
+    At, Block, Call, Change, Counter, Edit, Entry, Output, Part, Ref, Source, Stub,
+    Text, Tokens, ToolKind, Transcript, block_tokens, encode, is_left_by_recipe, short,
 };
 
 /// A transcript, its source, what of it is kept whole, and which calls belong to which results.
@@ -198,15 +198,6 @@ impl<'a> View<'a> {
         }
     }
 
-    /// What the stub of a result says it was. It stands below its call, which says the rest: only
-    /// a file is worth naming twice, as what is stubbed is its text.
-    fn stub_what(&self, call: Option<&Call>) -> String {
-        match call {
-            Some(call) if call.kind != ToolKind::Read => call.name.to_string(),
-            Some(_) | None => self.what(call),
-        }
-    }
-
     /// A target on one line; a path below the session's folder is told from there.
     fn target(&self, target: &str, most: usize) -> String {
         let below = self.transcript.head.cwd.as_deref().and_then(|cwd| {
@@ -256,19 +247,44 @@ impl<'a> View<'a> {
         Some((call.target.as_ref()?.read(self.source).into_owned(), text))
     }
 
-    /// A stub for a result.
+    /// A stub for a result. It stands below its call, which says what was done to what; a result
+    /// whose call is not there says so itself.
     pub fn stub(&self, output: &Output, call: Option<&Call>, text: &str) -> Stub {
-        let reference = Ref::of(&self.source.at(output.whole));
-        Stub::new(reference, &self.stub_what(call), Some(lines(text)), Bytes(text.len() as u64))
+        let stub = Stub::of_text(Ref::of(&self.source.at(output.whole)), text);
+        if call.is_some() { stub } else { stub.with_what("result") }
     }
 
     /// A stub for one text.
-    pub fn stub_of_text(&self, text: &Text, what: &str, words: &str) -> Stub {
+    pub fn stub_of_text(&self, text: &Text, words: &str) -> Stub {
         let reference = match text {
             Text::Source(span) => Ref::of(&self.source.at(*span)),
             Text::Made(text) => Ref::of(text.as_bytes()),
         };
-        Stub::new(reference, what, Some(lines(words)), Bytes(words.len() as u64))
+        Stub::of_text(reference, words)
+    }
+
+    /// An edit that puts `new` in the place of an argument that stands as `literal`, unless the
+    /// call would grow. Among other arguments a text may come to some tokens more than alone.
+    pub fn replace_argument(
+        &self,
+        at: At,
+        literal: &str,
+        new: String,
+        pass: &'static str,
+    ) -> Option<Edit> {
+        const MARGIN: Tokens = Tokens(4);
+        let with = encode(&new);
+        let smaller = with.len() < literal.len()
+            && self.counter.count(&with) + MARGIN <= self.counter.count(literal);
+        smaller.then_some(Edit { at, change: Change::Replace(new), pass })
+    }
+
+    /// A literal as it stands.
+    pub fn literal(&self, text: &Text) -> String {
+        match text {
+            Text::Source(span) => String::from_utf8_lossy(&self.source.at(*span)).into_owned(),
+            Text::Made(text) => encode(text),
+        }
     }
 
     /// An edit that puts `new` in the place of `old`, unless that would grow in bytes or tokens.
@@ -281,10 +297,6 @@ impl<'a> View<'a> {
     pub fn words<'t>(&'t self, text: &'t Text) -> Cow<'t, str> {
         text.read(self.source)
     }
-}
-
-fn lines(text: &str) -> Lines {
-    line_count(text)
 }
 
 /// The text of a file that was shown with the number of each line before it.

@@ -105,7 +105,7 @@ impl Reader {
                 self.named = true;
             }
         }
-        let (entry, turn) = entry(&at, raw, &kind);
+        let (entry, turn) = entry(&at, raw, &kind, self.records);
         self.node(&at, raw, turn);
         let Some(mut entry) = entry else {
             return Item::Kept(Kept { record: line.record, copies: Vec::new() });
@@ -214,11 +214,18 @@ impl Reader {
     }
 }
 
-fn entry(at: &Place<'_>, raw: &raw::Record, kind: &str) -> (Option<Entry>, Turn) {
+fn entry(
+    at: &Place<'_>,
+    raw: &raw::Record,
+    kind: &str,
+    number: u64,
+) -> (Option<Entry>, Turn) {
     let system = |blocks| Some(Entry { role: Role::System, blocks, ..Entry::default() });
     let summary = || raw.summary.iter().map(|text| Block::Summary(at.source(text))).collect();
     match kind {
-        "message" => (raw.message.as_ref().map(|message| said(at, message)), Turn::Plain),
+        "message" => {
+            (raw.message.as_ref().map(|message| said(at, message, number)), Turn::Plain)
+        }
         "compaction" => {
             let from = match raw.first_kept_index {
                 Some(index) if raw.first_kept_id.is_none() => From::Index(index),
@@ -242,7 +249,7 @@ fn entry(at: &Place<'_>, raw: &raw::Record, kind: &str) -> (Option<Entry>, Turn)
     }
 }
 
-fn said(at: &Place<'_>, raw: &raw::Message) -> Entry {
+fn said(at: &Place<'_>, raw: &raw::Message, number: u64) -> Entry {
     let role = at.maybe(raw.role.as_ref()).unwrap_or_default();
     let mut entry = Entry::default();
     match &*role {
@@ -258,7 +265,7 @@ fn said(at: &Place<'_>, raw: &raw::Message) -> Entry {
         }
         "bashExecution" => {
             entry.role = Role::Tool;
-            entry.blocks = own_command(at, raw);
+            entry.blocks = own_command(at, raw, number);
         }
         "assistant" => {
             entry.role = Role::Assistant;
@@ -278,10 +285,10 @@ fn said(at: &Place<'_>, raw: &raw::Message) -> Entry {
 
 /// A command that the user ran and its output: a call and its result in one, though pi sends them
 /// as words of the user.
-fn own_command(at: &Place<'_>, raw: &raw::Message) -> Vec<Block> {
+fn own_command(at: &Place<'_>, raw: &raw::Message, number: u64) -> Vec<Block> {
     let (Some(command), Some(output)) = (&raw.command, &raw.output) else { return Vec::new() };
     // Calls are told apart by their ids, and this one has none: its place serves.
-    let id: Box<str> = format!("at {}", at.base).into();
+    let id: Box<str> = format!("record {number}").into();
     let call = Call {
         id: id.clone(),
         name: "bash".into(),
