@@ -130,12 +130,14 @@ fn compactions(config: &Config, key: &SessionKey) -> u64 {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Stamp {
     size: u64,
-    modified: u128,
+    /// Nanoseconds since 1970.
+    modified: u64,
 }
 
 impl Stamp {
     fn of(file: &SessionFile) -> Stamp {
-        let modified = file.modified.duration_since(UNIX_EPOCH).map_or(0, |time| time.as_nanos());
+        let since = file.modified.duration_since(UNIX_EPOCH).unwrap_or_default();
+        let modified = u64::try_from(since.as_nanos()).unwrap_or(u64::MAX);
         Stamp { size: file.size.0, modified }
     }
 }
@@ -174,5 +176,29 @@ impl Cache {
             disk::private_folder(folder)?;
         }
         crate::compact::write_file(path, |out| Ok(out.write_all(&bytes)?))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_seen_is_known_the_next_time() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("cache/list.json");
+        let session = dir.path().join("s.jsonl");
+        fs::write(&session, "x").expect("a file");
+        let recipe = epitome_passes::built_in("epitome").expect("a recipe");
+        let mut cache = Cache::load(&path, &recipe);
+        let stamp = Stamp { size: 1, modified: u64::MAX };
+        let unreadable = Err("this is no session".to_owned());
+        let name = session.to_string_lossy().into_owned();
+        cache.seen.insert(name.clone(), Seen { stamp, seen: unreadable.clone() });
+        cache.store(&path).expect("it can be written");
+        let seen = &Cache::load(&path, &recipe).seen[&name];
+        assert_eq!((seen.stamp, &seen.seen), (stamp, &unreadable));
+        let other = epitome_passes::built_in("gitclaw").expect("a recipe");
+        assert!(Cache::load(&path, &other).seen.is_empty());
     }
 }

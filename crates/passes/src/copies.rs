@@ -6,17 +6,24 @@ use serde::{Deserialize, Serialize};
 use crate::{Pass, View};
 
 /// Settings of the pass.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Copies {
     /// Copies of at most so many bytes stay.
     pub min_bytes: u64,
+    /// Where they go.
+    pub scope: Scope,
 }
 
-impl Default for Copies {
-    fn default() -> Copies {
-        Copies { min_bytes: 64 }
-    }
+/// Where copies go.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Scope {
+    /// From entries that are not kept whole.
+    #[default]
+    Old,
+    /// From all: what is kept whole is kept for the model, which does not see them.
+    All,
 }
 
 impl Pass for Copies {
@@ -27,7 +34,7 @@ impl Pass for Copies {
     fn plan(&self, view: &View<'_>) -> Vec<Edit> {
         let items = view.transcript.items.iter().enumerate();
         items
-            .filter(|(item, _)| !view.is_kept(*item))
+            .filter(|(item, _)| self.scope == Scope::All || !view.is_kept(*item))
             .flat_map(|(item, record)| {
                 record.copies().iter().enumerate().filter_map(move |(copy, part)| {
                     let least = match part.left {

@@ -183,9 +183,9 @@ mod tests {
 
     #[test]
     fn a_long_run_keeps_its_ends() {
-        let text = (1..=20).map(|n| format!("{n}\n")).collect::<String>();
+        let text = (1..=30).map(|n| format!("{n}\n")).collect::<String>();
         let amount = Amount { head: 1, tail: 2, outline: 9 };
-        assert_eq!(of_output(&text, ToolKind::Shell, false, amount), "1\n…\n19\n20");
+        assert_eq!(of_output(&text, ToolKind::Shell, false, amount), "1\n…\n29\n30");
     }
 
     #[test]

@@ -26,6 +26,8 @@ pub struct Record {
     pub data: Found,
     pub api_copy: Found,
     pub rendered: Found,
+    /// Members that say where and when, by name, with their values.
+    pub circumstances: Vec<(&'static str, Range<usize>)>,
     pub preserved: Vec<Range<usize>>,
     pub anchor: Found,
 }
@@ -36,6 +38,7 @@ pub struct Message {
     pub id: Found,
     pub model: Found,
     pub usage: Option<Usage>,
+    pub usage_place: Found,
     pub content: Found,
     pub blocks: Vec<Block>,
 }
@@ -65,6 +68,10 @@ pub struct Block {
     pub data: Found,
 }
 
+/// Members of a record that say where and when, beside `cwd` and `version`.
+const CIRCUMSTANCES: [&str; 5] =
+    ["gitBranch", "slug", "userType", "toolUseID", "parentToolUseID"];
+
 /// Finds the members of a record.
 pub fn record(line: &[u8]) -> Result<Record, Malformed> {
     let mut record = Record::default();
@@ -77,8 +84,14 @@ pub fn record(line: &[u8]) -> Result<Record, Malformed> {
             b"parentUuid" => record.parent = string(value)?,
             b"timestamp" => record.timestamp = string(value)?,
             b"sessionId" => record.session = string(value)?,
-            b"cwd" => record.cwd = string(value)?,
-            b"version" => record.version = string(value)?,
+            b"cwd" => {
+                record.cwd = string(value)?;
+                record.circumstances.extend(record.cwd.clone().map(|place| ("cwd", place)));
+            }
+            b"version" => {
+                record.version = string(value)?;
+                record.circumstances.extend(record.version.clone().map(|place| ("version", place)));
+            }
             b"isSidechain" => record.sidechain = truth(value, line)?,
             b"isMeta" => record.meta = truth(value, line)?,
             b"isCompactSummary" => record.summary = truth(value, line)?,
@@ -94,7 +107,9 @@ pub fn record(line: &[u8]) -> Result<Record, Malformed> {
             b"rendered" => record.rendered = Some(value.skip()?),
             b"compactMetadata" => compact_metadata(value, &mut record)?,
             _ => {
-                value.skip()?;
+                let place = value.skip()?;
+                let known = CIRCUMSTANCES.iter().find(|name| name.as_bytes() == key);
+                record.circumstances.extend(known.map(|name| (*name, place)));
             }
         }
         Ok(())
@@ -135,7 +150,11 @@ fn message(value: &mut Cursor<'_>, line: &[u8]) -> Result<Message, Malformed> {
         match key {
             b"id" => message.id = string(value)?,
             b"model" => message.model = string(value)?,
-            b"usage" => message.usage = Some(usage(value, line)?),
+            b"usage" => {
+                let (place, counted) = usage(value, line)?;
+                message.usage = Some(counted);
+                message.usage_place = Some(place);
+            }
             b"content" => {
                 let whole = blocks(value, line, &mut message.blocks)?;
                 message.content = Some(whole);
@@ -149,9 +168,9 @@ fn message(value: &mut Cursor<'_>, line: &[u8]) -> Result<Message, Malformed> {
     Ok(message)
 }
 
-fn usage(value: &mut Cursor<'_>, line: &[u8]) -> Result<Usage, Malformed> {
+fn usage(value: &mut Cursor<'_>, line: &[u8]) -> Result<(Range<usize>, Usage), Malformed> {
     let mut usage = Usage::default();
-    value.object(|value, key| {
+    let place = value.object(|value, key| {
         let place = value.skip()?;
         let amount = || crate::json::integer(line, &place).unwrap_or(0);
         match key {
@@ -163,7 +182,7 @@ fn usage(value: &mut Cursor<'_>, line: &[u8]) -> Result<Usage, Malformed> {
         }
         Ok(())
     })?;
-    Ok(usage)
+    Ok((place, usage))
 }
 
 fn blocks(

@@ -69,6 +69,8 @@ struct Reader {
     side: Vec<bool>,
     leaves: Vec<(Box<str>, usize)>,
     named: bool,
+    /// Where items say what a response cost.
+    usages: HashMap<usize, Span>,
     /// Ids that the newest compaction kept, and the entry that they follow.
     preserved: Option<(Option<Box<str>>, Vec<Box<str>>)>,
 }
@@ -106,6 +108,9 @@ impl Reader {
             Some(b"\"attachment\"") => Some(attachment(&at, raw)),
             Some(_) | None => None,
         };
+        if let Some(place) = raw.message.as_ref().and_then(|message| message.usage_place.as_ref()) {
+            self.usages.insert(self.transcript.items.len(), at.span(place));
+        }
         let node = self.node(&at, raw, kind, entry.is_some());
         if kind == Some(b"\"system\"") && !raw.preserved.is_empty() {
             let ids = raw.preserved.iter().map(|id| at.text(id)).collect();
@@ -183,6 +188,7 @@ impl Reader {
                 .map(|node| (Box::default(), node))
                 .collect();
         }
+        self.repeated_usage();
         let leaf = self.leaves.iter().max_by(|a, b| a.cmp(b)).map(|(_, node)| *node);
         let context = leaf.map(|leaf| self.context(leaf)).unwrap_or_default();
         let mut seen = HashSet::new();
@@ -194,6 +200,20 @@ impl Reader {
         }
         self.transcript.context = context;
         self.transcript
+    }
+
+    /// The records of one response each repeat what it cost: all but the last are copies.
+    fn repeated_usage(&mut self) {
+        let mut seen: HashSet<Box<str>> = HashSet::new();
+        for (idx, item) in self.transcript.items.iter_mut().enumerate().rev() {
+            let Item::Entry(entry) = item else { continue };
+            let (Some(group), Some(&value)) = (&entry.group, self.usages.get(&idx)) else {
+                continue;
+            };
+            if !seen.insert(group.clone()) {
+                entry.copies.push(Copy { name: "usage", value, left: Left::Nothing });
+            }
+        }
     }
 
     /// The path to the leaf, with what hangs beside it: the other chunks of its responses, and the
@@ -380,7 +400,14 @@ fn copies(at: &Place<'_>, raw: &raw::Record, kind: Option<&[u8]>) -> Vec<Copy> {
     };
     match kind {
         Some(b"\"user\"") => copy("toolUseResult", &raw.tool_use_result, Left::Nothing),
-        Some(b"\"progress\"") => copy("data", &raw.data, Left::EmptyObject),
+        Some(b"\"progress\"") => {
+            // What a tool showed while it ran. The record itself must stay: it is a link of the
+            // chain.
+            copy("data", &raw.data, Left::EmptyObject);
+            for (name, place) in &raw.circumstances {
+                copy(name, &Some(place.clone()), Left::Nothing);
+            }
+        }
         Some(b"\"api-request-blob\"") => copy("message", &raw.api_copy, Left::EmptyObject),
         Some(b"\"api-request-shape\"") => copy("shape", &raw.api_copy, Left::EmptyObject),
         Some(_) | None => {}

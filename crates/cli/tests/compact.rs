@@ -1,0 +1,224 @@
+//! `epitome compact`, as a person sees it.
+
+mod world;
+
+use std::fs::{self, File};
+use std::process::Stdio;
+
+use insta::assert_snapshot;
+use world::World;
+use world::sessions::{self, CLAUDE, OTHER, PI};
+
+const SMALL: [&str; 4] = ["--keep-turns", "1", "--count", "estimate"];
+
+fn compact<'a>(args: &[&'a str]) -> Vec<&'a str> {
+    ["compact"].iter().chain(args).chain(&SMALL).copied().collect()
+}
+
+#[test]
+fn a_session_becomes_small_and_says_how() {
+    let world = World::new();
+    let path = world.claude(CLAUDE, sessions::claude(CLAUDE));
+    let before = fs::metadata(&path).and_then(|meta| meta.modified()).expect("a time");
+    assert_snapshot!(world.run(&compact(&["0f3c9a52"])));
+    let after = fs::metadata(&path).and_then(|meta| meta.modified()).expect("a time");
+    assert_eq!(before, after, "agents sort sessions by their time");
+    assert_snapshot!("twice", world.run(&compact(&["0f3c9a52"])));
+}
+
+#[test]
+fn a_session_of_pi_is_found_by_its_id() {
+    let world = World::new();
+    world.pi(PI, sessions::pi(PI));
+    assert_snapshot!(world.run(&compact(&["01a1fb3a"])));
+}
+
+#[test]
+fn exact_counts_are_the_default() {
+    let world = World::new();
+    world.pi(PI, sessions::pi(PI));
+    assert_snapshot!(world.run(&["compact", PI, "--keep-turns", "1", "--dry-run"]));
+}
+
+#[test]
+fn a_dry_run_touches_nothing() {
+    let world = World::new();
+    world.claude(CLAUDE, sessions::claude(CLAUDE));
+    let before = world.tree();
+    assert_snapshot!(world.run(&compact(&["0f3c", "--dry-run"])));
+    assert_snapshot!("diff", world.run(&compact(&["0f3c", "--dry-run", "--diff"])));
+    world.run(&compact(&["0f3c", "--dry-run", "--keep-backup", "--json"]));
+    world.run(&compact(&["0f3c", "--dry-run", "--out", "small.jsonl"]));
+    world.run(&["compact", "--all", "--dry-run", "--count", "estimate"]);
+    assert_eq!(world.tree(), before);
+}
+
+#[test]
+fn rules_that_keep_everything_are_named() {
+    let world = World::new();
+    world.claude(CLAUDE, sessions::claude(CLAUDE));
+    let args = ["compact", "0f3c", "--keep-turns", "9", "--count", "estimate", "--dry-run"];
+    assert_snapshot!(world.run(&args));
+}
+
+#[test]
+fn a_recipe_that_waits_says_for_what() {
+    let world = World::new();
+    world.claude(CLAUDE, sessions::claude(CLAUDE));
+    let args = ["compact", "0f3c", "--recipe", "clear-tool-uses", "--count", "estimate"];
+    assert_snapshot!(world.run(&args));
+}
+
+#[test]
+fn sub_agents_are_compacted_too() {
+    let world = World::new();
+    let original = sessions::claude(CLAUDE);
+    world.claude(CLAUDE, &original);
+    let name = format!(".claude/projects/-p/{CLAUDE}/subagents/agent-abc.jsonl");
+    let agent = original.replace("\"isSidechain\":false", "\"isSidechain\":true");
+    let agent_path = world.write(&name, &agent);
+    assert_snapshot!(world.run(&compact(&["0f3c"])));
+    assert!(fs::read(&agent_path).expect("a file").len() < agent.len());
+    assert_snapshot!("restored_too", world.run(&["restore", "0f3c"]));
+    assert_eq!(fs::read_to_string(&agent_path).expect("a file"), agent);
+}
+
+#[test]
+fn a_copy_is_made_aside_and_the_session_stays() {
+    let world = World::new();
+    let original = sessions::claude(CLAUDE);
+    let path = world.claude(CLAUDE, &original);
+    assert_snapshot!(world.run(&compact(&["0f3c", "--out", "small.jsonl"])));
+    assert_eq!(fs::read_to_string(&path).expect("a file"), original);
+    // The copy is a session of its own that restores.
+    world.run(&["restore", "small.jsonl"]);
+    assert_eq!(fs::read_to_string(world.home.join("small.jsonl")).expect("a file"), original);
+    assert_snapshot!("taken", world.run(&compact(&["0f3c", "--out", "small.jsonl"])));
+}
+
+#[test]
+fn standard_input_needs_an_output() {
+    let world = World::new();
+    let session = sessions::claude(CLAUDE);
+    assert_snapshot!(world.run_with(&compact(&["-"]), session.as_bytes()));
+    let args = compact(&["-", "--out", "small.jsonl"]);
+    assert_snapshot!("with_output", world.run_with(&args, session.as_bytes()));
+    assert!(fs::read(world.home.join("small.jsonl")).expect("a file").len() < session.len());
+}
+
+#[test]
+fn a_backup_is_kept_where_no_agent_lists_it() {
+    let world = World::new();
+    let original = sessions::claude(CLAUDE);
+    world.claude(CLAUDE, &original);
+    assert_snapshot!(world.run(&compact(&["0f3c", "--keep-backup"])));
+    let folder = format!(".local/share/epitome/archive/claude/{CLAUDE}");
+    let backup = world.home.join(folder).join(format!("{CLAUDE}.uncompressed.jsonl"));
+    assert_eq!(fs::read_to_string(backup).expect("a backup"), original);
+    world.run(&["restore", "0f3c"]);
+    world.run(&compact(&[CLAUDE, "--keep-backup=beside"]));
+    let beside = world.home.join(format!(".claude/projects/-p/{CLAUDE}.uncompressed.jsonl"));
+    assert_eq!(fs::read_to_string(beside).expect("a backup"), original);
+}
+
+#[test]
+fn a_session_in_use_is_refused_and_force_goes_on() {
+    let world = World::new();
+    let original = sessions::claude(CLAUDE);
+    let path = world.claude(CLAUDE, &original);
+    // It waits for its input, and holds the session open all the while.
+    let mut child = std::process::Command::new("cat")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(File::open(&path).expect("a session"))
+        .spawn()
+        .expect("cat runs");
+    let pid = child.id().to_string();
+    let refused = world.run(&compact(&["0f3c"])).replace(&pid, "[pid]");
+    let unchanged = fs::read_to_string(&path).expect("a file") == original;
+    let all = world.run(&["compact", "--all", "--count", "estimate"]).replace(&pid, "[pid]");
+    let forced = world.status(&compact(&["0f3c", "--force"]));
+    drop(child.stdin.take());
+    child.wait().expect("cat ends");
+    assert_snapshot!(refused);
+    assert_snapshot!("in_use_of_many", all);
+    assert!(unchanged);
+    assert_eq!(forced, 0);
+}
+
+#[test]
+fn a_session_that_claude_has_open_is_refused() {
+    let world = World::new();
+    world.claude(CLAUDE, sessions::claude(CLAUDE));
+    // This process lives; no process has the number 4,000,000,000.
+    let pid = std::process::id();
+    let guard = |pid: u64| format!(r#"{{"pid":{pid},"sessionId":"{CLAUDE}","status":"idle"}}"#);
+    world.write(".claude/sessions/4000000000.json", guard(4_000_000_000));
+    assert_eq!(world.status(&compact(&["0f3c", "--dry-run"])), 0);
+    world.write(&format!(".claude/sessions/{pid}.json"), guard(u64::from(pid)));
+    assert_eq!(world.status(&compact(&["0f3c"])), 4);
+    assert_eq!(world.status(&compact(&["0f3c", "--force"])), 0);
+}
+
+#[test]
+fn many_are_compacted_at_once() {
+    let world = World::new();
+    world.claude(CLAUDE, sessions::claude(CLAUDE));
+    world.claude(OTHER, sessions::claude(OTHER));
+    world.pi(PI, sessions::pi(PI));
+    world.claude("00000000-empty", "");
+    assert_snapshot!("all_dry", world.run(&compact(&["--all", "--dry-run"])));
+    assert_snapshot!("all_old", world.run(&compact(&["--all", "--older-than", "7d"])));
+    assert_snapshot!("all_elsewhere", world.run(&compact(&["--all", "--project", "/q"])));
+    assert_snapshot!("all_of_pi", world.run(&compact(&["--all", "--agent", "pi"])));
+    assert_snapshot!("all_large", world.run(&compact(&["--all", "--larger-than", "5KB"])));
+}
+
+#[test]
+fn options_that_make_no_sense_are_refused() {
+    let world = World::new();
+    world.claude(CLAUDE, sessions::claude(CLAUDE));
+    world.claude(OTHER, sessions::claude(OTHER));
+    let cases: &[&[&str]] = &[
+        &["compact"],
+        &["compact", "0f3c"],
+        &["compact", "nothing"],
+        &["compact", CLAUDE, "--recipe", "nothing"],
+        &["compact", CLAUDE, "--agent", "nobody"],
+        &["compact", CLAUDE, "--older-than", "7d"],
+        &["compact", "--all", "--older-than", "soon"],
+        &["compact", CLAUDE, OTHER, "--out", "x.jsonl"],
+        &["compact", CLAUDE, "--target", "many"],
+    ];
+    let terminals: Vec<String> = cases.iter().map(|args| world.run(args)).collect();
+    assert_snapshot!(terminals.join("\n"));
+}
+
+#[test]
+fn recipes_of_the_user_are_found_by_name_and_by_path() {
+    let world = World::new();
+    world.claude(CLAUDE, sessions::claude(CLAUDE));
+    let recipe = world.output(&["recipes", "transcript"]).stdout;
+    let recipe = String::from_utf8(recipe).expect("text").replace("\"transcript\"", "\"mine\"");
+    world.write(".config/epitome/recipes/mine.toml", &recipe);
+    world.write("other.toml", &recipe);
+    world.write("broken.toml", "name = 'broken'\nabout = ''\npasses = []\nkeeep = 3\n");
+    let dry = |recipe| world.run(&compact(&["0f3c", "--dry-run", "--recipe", recipe]));
+    assert_snapshot!(dry("mine"));
+    assert!(dry("other.toml").ends_with("--- status 0\n"));
+    assert_snapshot!("broken_recipe", dry("broken.toml"));
+}
+
+#[test]
+fn json_is_what_the_schema_says() {
+    let world = World::new();
+    world.claude(CLAUDE, sessions::claude(CLAUDE));
+    world.claude("00000000-empty", "");
+    world.pi(PI, sessions::pi(PI));
+    let dry = world.json(&compact(&["--all", "--json", "--dry-run"]));
+    world::check("compact.schema.json", &dry);
+    let done = world.json(&compact(&["0f3c", "--json"]));
+    world::check("compact.schema.json", &done);
+    let pretty = serde_json::to_string_pretty(&done).expect("JSON");
+    assert_snapshot!(pretty.replace(world.home.to_str().expect("text"), "[home]"));
+}

@@ -1,0 +1,147 @@
+//! A machine of its own for each test: a home folder with sessions, and the program run in it.
+
+#![allow(dead_code, reason = "each test file uses a part of it")]
+
+use std::fmt::Write as _;
+use std::fs::{self, File, FileTimes};
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::time::{Duration, SystemTime};
+
+pub mod sessions;
+
+/// What the program takes for the time.
+pub const NOW: &str = "2026-11-21T12:00:00Z";
+/// When sessions were last written: three days before.
+const WRITTEN: u64 = 1_795_003_200;
+
+pub struct World {
+    _dir: tempfile::TempDir,
+    pub home: PathBuf,
+}
+
+impl World {
+    pub fn new() -> World {
+        let dir = tempfile::tempdir().expect("a folder");
+        let home = dir.path().canonicalize().expect("a folder");
+        World { _dir: dir, home }
+    }
+
+    /// A file in the home folder, last written three days ago.
+    pub fn write(&self, name: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
+        let path = self.home.join(name);
+        fs::create_dir_all(path.parent().expect("it has one")).expect("a folder");
+        fs::write(&path, bytes).expect("a file");
+        let time = SystemTime::UNIX_EPOCH + Duration::from_secs(WRITTEN);
+        let times = FileTimes::new().set_modified(time).set_accessed(time);
+        File::options().write(true).open(&path).and_then(|f| f.set_times(times)).expect("times");
+        path
+    }
+
+    /// A session where Claude Code keeps them.
+    pub fn claude(&self, id: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
+        self.write(&format!(".claude/projects/-p/{id}.jsonl"), bytes)
+    }
+
+    /// A session where pi keeps them.
+    pub fn pi(&self, id: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
+        self.write(&format!(".pi/agent/sessions/--p--/2026-11-18T12-00-00-000Z_{id}.jsonl"), bytes)
+    }
+
+    pub fn command(&self, args: &[&str]) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_epitome"));
+        command
+            .args(args)
+            .current_dir(&self.home)
+            .env_clear()
+            .env("HOME", &self.home)
+            .env("EPITOME_NOW", NOW)
+            .env("COLUMNS", "100")
+            .stdin(Stdio::null());
+        command
+    }
+
+    pub fn output(&self, args: &[&str]) -> Output {
+        self.command(args).output().expect("the program runs")
+    }
+
+    pub fn status(&self, args: &[&str]) -> i32 {
+        self.output(args).status.code().expect("it ends by itself")
+    }
+
+    /// A whole terminal: what was typed, what came, and the status.
+    pub fn run(&self, args: &[&str]) -> String {
+        self.terminal(args, &self.output(args))
+    }
+
+    /// With something on standard input.
+    pub fn run_with(&self, args: &[&str], stdin: &[u8]) -> String {
+        let mut command = self.command(args);
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the program runs");
+        child.stdin.take().expect("it is piped").write_all(stdin).ok();
+        self.terminal(args, &child.wait_with_output().expect("the program ends"))
+    }
+
+    /// The objects that the program prints, one a line.
+    pub fn json(&self, args: &[&str]) -> Vec<serde_json::Value> {
+        let out = self.output(args);
+        let text = String::from_utf8(out.stdout).expect("text");
+        text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
+    }
+
+    fn terminal(&self, args: &[&str], out: &Output) -> String {
+        let mut text = format!("$ epitome {}\n", args.join(" "));
+        text.push_str(&String::from_utf8_lossy(&out.stdout));
+        if !out.stderr.is_empty() {
+            let _ = write!(text, "--- stderr\n{}", String::from_utf8_lossy(&out.stderr));
+        }
+        let _ = writeln!(text, "--- status {}", out.status.code().expect("it ends by itself"));
+        // The folder is another in every run; everything else is what was printed.
+        text.replace(self.home.to_str().expect("text"), "[home]")
+    }
+
+    /// Every file and folder below the home folder, with its bytes and times.
+    pub fn tree(&self) -> Vec<(PathBuf, SystemTime, Vec<u8>)> {
+        let mut found = Vec::new();
+        walk(&self.home, &mut found);
+        found.sort();
+        found
+    }
+}
+
+/// A file in the schemas of this repository.
+pub fn schema(name: &str) -> serde_json::Value {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/schema");
+    let text = fs::read_to_string(folder.join(name)).expect("a schema");
+    serde_json::from_str(&text).expect("JSON")
+}
+
+/// Checks that what was printed is what the schema says.
+pub fn check(name: &str, values: &[serde_json::Value]) {
+    let schema = schema(name);
+    let validator = jsonschema::validator_for(&schema).expect("a schema");
+    assert!(!values.is_empty(), "nothing was printed");
+    for value in values {
+        let faults: Vec<String> = validator
+            .iter_errors(value)
+            .map(|fault| format!("{fault} at {}", fault.instance_path()))
+            .collect();
+        assert_eq!(faults, Vec::<String>::new(), "{value:#}");
+    }
+}
+
+fn walk(folder: &Path, found: &mut Vec<(PathBuf, SystemTime, Vec<u8>)>) {
+    for entry in fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        let modified = path.metadata().and_then(|meta| meta.modified()).expect("a time");
+        if path.is_dir() {
+            walk(&path, found);
+            found.push((path, modified, Vec::new()));
+        } else {
+            let bytes = fs::read(&path).expect("a file");
+            found.push((path, modified, bytes));
+        }
+    }
+}

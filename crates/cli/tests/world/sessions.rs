@@ -1,0 +1,134 @@
+//! Sessions that tests write themselves.
+
+use serde_json::{Value, json};
+
+pub const CLAUDE: &str = "0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4";
+pub const OTHER: &str = "0f3c1111-7d1e-4c55-9f0e-2b8d7a61c3d4";
+pub const PI: &str = "01a1fb3a-c450-731a-9250-9fa9d78b0d62";
+
+/// A file of so many lines of code.
+pub fn code(lines: usize) -> String {
+    (1..=lines).map(|n| format!("fn number_{n}() -> u32 {{ {n} }}\n")).collect()
+}
+
+/// What a failing test run prints.
+pub fn log(lines: usize) -> String {
+    let mut text: String = (1..=lines).map(|n| format!("test case_{n} ... ok\n")).collect();
+    text.push_str("error: case_7 failed: expected 3, got 4\ntest result: FAILED\n");
+    text
+}
+
+/// A session of Claude Code: three turns, a file read, a test run, an edit, and their copies.
+pub fn claude(id: &str) -> String {
+    let mut session = Claude::new(id);
+    session.user("Fix the failing test, please.");
+    session.call("t1", "Read", json!({"file_path": "/p/src/a.rs"}), &code(120), false);
+    session.call("t2", "Bash", json!({"command": "cargo test"}), &log(90), true);
+    let old = code(40);
+    let new = old.replace("number", "count");
+    let edit = json!({"file_path": "/p/src/a.rs", "old_string": old, "new_string": new});
+    session.call("t3", "Edit", edit, "The file was edited.", false);
+    session.say("The test passes now.");
+    session.user("Show me \u{1b}[31mthe numbers\u{1b}[0m.");
+    session.call("t4", "Bash", json!({"command": "seq 400"}), &log(60), false);
+    session.say("Here they are.");
+    session.user("Thanks. What was the first file?");
+    session.say("It was src/a.rs.");
+    session.lines()
+}
+
+/// A session of pi: two turns.
+pub fn pi(id: &str) -> String {
+    let mut lines = vec![json!({
+        "type": "session", "version": 3, "id": id, "timestamp": "2026-11-18T10:00:00.000Z",
+        "cwd": "/p",
+    })];
+    let mut parent = Value::Null;
+    let mut add = |id: &str, message: Value| {
+        lines.push(json!({
+            "type": "message", "id": id, "parentId": parent,
+            "timestamp": "2026-11-18T10:00:01.000Z", "message": message,
+        }));
+        parent = json!(id);
+    };
+    add("a0000001", json!({"role": "user", "content": "List the functions.", "timestamp": 1}));
+    add("a0000002", json!({
+        "role": "assistant", "provider": "anthropic", "api": "anthropic-messages",
+        "model": "claude-sonnet-4-5", "stopReason": "toolUse", "timestamp": 2,
+        "usage": {"input": 10, "output": 5, "cacheRead": 0, "cacheWrite": 0, "totalTokens": 15},
+        "content": [
+            {"type": "text", "text": "I look."},
+            {"type": "toolCall", "id": "c1", "name": "read", "arguments": {"path": "src/a.rs"}},
+        ],
+    }));
+    add("a0000003", json!({
+        "role": "toolResult", "toolCallId": "c1", "toolName": "read", "isError": false,
+        "content": [{"type": "text", "text": code(200)}], "timestamp": 3,
+    }));
+    add("a0000004", json!({
+        "role": "assistant", "provider": "anthropic", "api": "anthropic-messages",
+        "model": "claude-sonnet-4-5", "stopReason": "stop", "timestamp": 4,
+        "usage": {"input": 900, "output": 5, "cacheRead": 0, "cacheWrite": 0, "totalTokens": 905},
+        "content": [{"type": "text", "text": "There are 200."}],
+    }));
+    add("a0000005", json!({"role": "user", "content": "Good.", "timestamp": 5}));
+    lines.iter().map(|line| format!("{line}\n")).collect()
+}
+
+/// Writes records as Claude Code does, each the parent of the next.
+pub struct Claude {
+    id: String,
+    lines: Vec<Value>,
+}
+
+impl Claude {
+    pub fn new(id: &str) -> Claude {
+        Claude { id: id.to_owned(), lines: Vec::new() }
+    }
+
+    pub fn user(&mut self, words: &str) {
+        self.push("user", json!({"role": "user", "content": words}), Value::Null);
+    }
+
+    pub fn say(&mut self, words: &str) {
+        self.assistant(json!([{"type": "text", "text": words}]));
+    }
+
+    /// A call and its result, with the copy of the result that is never sent.
+    pub fn call(&mut self, id: &str, name: &str, input: Value, result: &str, error: bool) {
+        self.assistant(json!([{"type": "tool_use", "id": id, "name": name, "input": input}]));
+        let content =
+            json!([{"type": "tool_result", "tool_use_id": id, "content": result, "is_error": error}]);
+        let copy = json!({"stdout": result, "stderr": ""});
+        self.push("user", json!({"role": "user", "content": content}), copy);
+    }
+
+    pub fn lines(&self) -> String {
+        self.lines.iter().map(|line| format!("{line}\n")).collect()
+    }
+
+    fn assistant(&mut self, content: Value) {
+        let n = self.lines.len();
+        let message = json!({
+            "id": format!("msg_{n}"), "type": "message", "role": "assistant",
+            "model": "claude-sonnet-4-5", "content": content, "stop_reason": null,
+            "usage": {"input_tokens": 100 + n, "output_tokens": 5},
+        });
+        self.push("assistant", message, Value::Null);
+    }
+
+    fn push(&mut self, kind: &str, message: Value, copy: Value) {
+        let n = self.lines.len();
+        let uuid = |n: usize| format!("00000000-0000-4000-8000-{n:012}");
+        let mut line = json!({
+            "parentUuid": n.checked_sub(1).map(uuid), "isSidechain": false, "userType": "external",
+            "cwd": "/p", "sessionId": self.id, "version": "2.1.329", "type": kind,
+            "message": message, "uuid": uuid(n),
+            "timestamp": format!("2026-11-18T10:{:02}:{:02}.000Z", n / 60, n % 60),
+        });
+        if !copy.is_null() {
+            line["toolUseResult"] = copy;
+        }
+        self.lines.push(line);
+    }
+}
