@@ -1,7 +1,7 @@
 //! One compaction of one file: plan, check, archive, prove, replace. In this order, and nothing is
 //! written before everything before it has succeeded.
 
-use std::io::{BufWriter, Write};
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use epitome_formats::Format;
@@ -12,15 +12,14 @@ use epitome_passes::{Compaction, Kept, Options, Recipe, Side, View, recount, ver
 use jiff::Timestamp;
 
 use crate::archive::{
-    About, Archive, Digest, Draft, EditedRecord, Generation, PackWriter, RecordHash, UndoSplice,
+    About, Archive, Digest, Draft, Generation, Hash, PackWriter, WayBack,
 };
 use crate::error::{Error, ErrorKind, Result};
-use crate::reference::Reference;
+use crate::reference::{GitObjects, Reference, blob_id};
 use crate::restore::Blobs;
 use crate::session::Loaded;
 use crate::source::{FileSource, Spliced, copy};
-use crate::store::disk::{Temp, flush_folder};
-use crate::store;
+use crate::store::{self, write_new};
 
 /// What a compaction of a session comes to. Nothing of it is written yet.
 pub struct Planned<'a, S> {
@@ -135,7 +134,7 @@ pub fn apply_to(
 ) -> Result<Generation> {
     let generation = archive_generation(planned, to, archive, counter, made)?;
     let spliced = planned.spliced()?;
-    write_file(to, |out| spliced.copy_to(out))?;
+    write_new(to, |out| spliced.copy_to(out))?;
     Ok(generation)
 }
 
@@ -153,10 +152,9 @@ fn archive_generation<S: Source>(
     }
     let key = planned.session.key(path);
     let spliced = planned.spliced()?;
-    let before = Digest::of_source(&planned.session.source)?;
-    let after = Digest::of_source(&spliced)?;
+    let WayBack { before, after, records } = WayBack::of(&planned.session.source, &spliced)?;
     let mut pack = archive.begin(&key)?;
-    let records = put_all(planned, &spliced, &mut pack, counter)?;
+    put_all(planned, &mut pack, counter)?;
     let by_pass = planned.compaction.by_pass();
     let generation = pack.commit(Draft {
         path: path.to_owned(),
@@ -173,41 +171,24 @@ fn archive_generation<S: Source>(
     Ok(generation)
 }
 
-/// Puts the removed bytes into the pack, and says how each edited record is undone.
+/// Puts the removed bytes into the pack, with what they were.
 fn put_all<S: Source>(
     planned: &Planned<'_, S>,
-    spliced: &Spliced<'_>,
     pack: &mut PackWriter,
     counter: &dyn Counter,
-) -> Result<Vec<EditedRecord>> {
+) -> Result<()> {
     let Loaded { source, transcript, .. } = planned.session;
     let view = View::new(transcript, source, counter);
-    let mut references = References::of(planned.session);
-    let mut records: Vec<EditedRecord> = Vec::new();
-    let mut last = None;
-    for ((splice, at), &start) in planned.splices.iter().zip(spliced.starts()) {
-        let raw = source.at(splice.span);
+    let passes: HashMap<At, &str> =
+        planned.compaction.edits.iter().map(|it| (it.edit.at, it.edit.pass)).collect();
+    let references = References::of(planned.session);
+    for (splice, at) in &planned.splices {
         let mut about = about(&view, *at, splice.span);
-        about.pass = pass_of(&planned.compaction, *at);
+        about.pass = passes.get(at).copied().unwrap_or_default().to_owned();
         about.reference = references.find(&view, *at);
-        let blob = pack.put(&raw, about)?;
-        let span = planned.after.items[at.item()].record().span;
-        if last != Some(at.item()) {
-            let hash = RecordHash::of(&spliced.at(span));
-            records.push(EditedRecord { at: span.start, len: span.len(), hash, splices: vec![] });
-            last = Some(at.item());
-        }
-        if let Some(record) = records.last_mut() {
-            let len = splice.with.len() as u64;
-            record.splices.push(UndoSplice { at: start - record.at, len, blob });
-        }
+        pack.put(&source.at(splice.span), about)?;
     }
-    Ok(records)
-}
-
-fn pass_of(compaction: &Compaction, at: At) -> String {
-    let planned = compaction.edits.iter().find(|planned| planned.edit.at == at);
-    planned.map_or_else(String::new, |planned| planned.edit.pass.to_owned())
+    Ok(())
 }
 
 /// What removed bytes were, for whoever asks to see them.
@@ -283,40 +264,41 @@ fn prove(spliced: &Spliced<'_>, generation: &Generation, blobs: &dyn Blobs) -> R
     Err(Error::new(ErrorKind::Broken, what))
 }
 
-/// Puts what `write` writes at `path`, at once and as a whole.
-///
-/// # Errors
-///
-/// What `write` says; `Disk`, `NoPermission`. Nothing is left at `path` then that was not there.
-pub fn write_file(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
-    let failed = |err| Error::writing(err, "the file", path);
-    let folder = match path.parent() {
-        Some(folder) if folder != Path::new("") => folder,
-        Some(_) | None => Path::new("."),
-    };
-    let mut out = BufWriter::new(Temp::create(folder).map_err(failed)?);
-    write(&mut out)?;
-    let temp = out.into_inner().map_err(|err| failed(err.into_error()))?;
-    temp.flush_to_disk().map_err(failed)?;
-    temp.place_over(path).map_err(failed)?;
-    flush_folder(folder).map_err(failed)
-}
-
-/// Finds files that hold the same text as what goes. Each file is looked into once a text.
+/// Finds files that hold the same text as what goes: on disk, or in the project's repository.
 struct References {
     cwd: Option<PathBuf>,
+    git: Option<GitObjects>,
 }
 
 impl References {
     fn of<S>(session: &Loaded<S>) -> References {
         let cwd = session.transcript.head.cwd.as_deref().map(PathBuf::from);
-        References { cwd: cwd.filter(|cwd| cwd.is_dir()) }
+        let cwd = cwd.filter(|cwd| cwd.is_absolute() && cwd.is_dir());
+        let git = cwd.as_deref().and_then(GitObjects::around);
+        References { cwd, git }
     }
 
-    fn find(&mut self, view: &View<'_>, at: At) -> Option<Reference> {
+    fn find(&self, view: &View<'_>, at: At) -> Option<Reference> {
         // Without the project's folder there is nothing to compare with.
         let cwd = self.cwd.as_deref()?;
         let (path, text) = view.file_text(at)?;
-        Reference::find(&text, &cwd.join(path))
+        let path = cwd.join(path);
+        Reference::find(&text, &path).or_else(|| self.in_git(&path, text))
+    }
+
+    /// Whole files that git keeps, whatever stands on disk now. Agents show them with and without
+    /// their last line feed.
+    fn in_git(&self, path: &Path, text: String) -> Option<Reference> {
+        let git = self.git.as_ref()?;
+        [format!("{text}\n"), text].into_iter().find_map(|text| {
+            let blob = blob_id(text.as_bytes());
+            git.hold(&blob).then(|| Reference {
+                path: path.to_string_lossy().into_owned(),
+                blob: Some(blob),
+                first_line: None,
+                lines: None,
+                blake3: Hash::of(text.as_bytes()),
+            })
+        })
     }
 }

@@ -1,4 +1,13 @@
-//! Not written yet.
+//! epitome makes the context of AI coding agents small, keeps it valid, and gives every byte back.
+//!
+//! This crate is the engine as programs use it: [`Loaded`] opens and reads a session, [`Planned`]
+//! is a compaction that is carried out in memory and held against the laws, [`apply`] archives,
+//! proves and replaces, [`restore`] gives back.
+//!
+//! # Absent
+//!
+//! No model and no network. No agent's JSON and no policy: those are the rooms below. Nothing is
+//! printed and nobody is asked: that is for the programs above.
 
 mod archive;
 mod backup;
@@ -19,7 +28,7 @@ pub use archive::{
     SessionKey, UndoSplice, VerifyReport, WayBack,
 };
 pub use backup::{BackupPlace, keep_backup};
-pub use compact::{Planned, apply, apply_to, write_file};
+pub use compact::{Planned, apply, apply_to};
 pub use config::Config;
 pub use error::{Error, ErrorKind, Result};
 pub use find::{Meant, SessionFile};

@@ -175,7 +175,7 @@ impl Cache {
         if let Some(folder) = path.parent() {
             disk::private_folder(folder)?;
         }
-        crate::compact::write_file(path, |out| Ok(out.write_all(&bytes)?))
+        crate::store::write_over(path, |out| Ok(out.write_all(&bytes)?))
     }
 }
 

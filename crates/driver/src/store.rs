@@ -202,6 +202,22 @@ pub fn write_new(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<()>) 
     }
 }
 
+/// Writes a file of our own at `path`, at once and as a whole, whatever stood there.
+///
+/// # Errors
+///
+/// What `write` says; `Disk`, `NoPermission`. What stood there stays then.
+pub(crate) fn write_over(
+    path: &Path,
+    write: impl FnOnce(&mut dyn Write) -> Result<()>,
+) -> Result<()> {
+    let folder = path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let failed = |err| Error::writing(err, "the file", path);
+    let temp = written(folder, path, write)?;
+    temp.flush_to_disk().map_err(failed)?;
+    temp.place_over(path).map_err(failed)
+}
+
 /// A temporary file in `folder` with all that `write` writes; errors name `path`.
 fn written(
     folder: &Path,
