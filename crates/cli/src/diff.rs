@@ -1,5 +1,6 @@
 //! What becomes what, block by block.
 
+use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
@@ -23,7 +24,9 @@ pub fn render<S: Source>(planned: &Planned<'_, S>, counter: &dyn Counter) -> Str
     let Loaded { source, transcript, .. } = planned.session;
     let view = View::new(transcript, source, counter);
     let mut text = String::new();
-    for edit in &planned.compaction.edits {
+    let mut edits: Vec<_> = planned.compaction.edits.iter().collect();
+    edits.sort_by_key(|edit| edit.edit.at.item());
+    for edit in edits {
         let at = edit.edit.at;
         let line = transcript.items[at.item()].record().line;
         let what = visible(&view.describe(at));
@@ -91,7 +94,9 @@ fn words<S: Source>(session: &Loaded<S>, at: At) -> String {
 
 /// Lines that go, stay and come; the middle of a long run is counted.
 fn hunk(out: &mut String, before: &str, after: &str) {
-    let diff = TextDiff::from_lines(before, after);
+    // A last line is the same line with and without its line feed.
+    let (before, after) = (ended(before), ended(after));
+    let diff = TextDiff::from_lines(&*before, &*after);
     let mut run: Vec<String> = Vec::new();
     let mut tag = None;
     for change in diff.iter_all_changes() {
@@ -102,6 +107,13 @@ fn hunk(out: &mut String, before: &str, after: &str) {
         run.push(change.value().trim_end_matches('\n').to_owned());
     }
     flush(out, tag, &mut run);
+}
+
+fn ended(text: &str) -> Cow<'_, str> {
+    match text.is_empty() || text.ends_with('\n') {
+        true => Cow::Borrowed(text),
+        false => Cow::Owned(format!("{text}\n")),
+    }
 }
 
 fn flush(out: &mut String, tag: Option<ChangeTag>, run: &mut Vec<String>) {

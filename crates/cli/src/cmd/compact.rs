@@ -18,7 +18,7 @@ use crate::diff;
 use crate::failure::{Failure, Result, Status};
 use crate::report::{self, FileReport, Report, UserFound};
 use crate::session::{Filter, Input, read_stdin};
-use crate::text::{DIM, count};
+use crate::text::{DIM, count, visible};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -169,8 +169,8 @@ impl Job<'_> {
                 Ok(None) => {}
                 Err(failure) => {
                     left += 1;
-                    self.tell(&input, &failure)?;
                     let excused = self.filter.is_some() && excused(&failure);
+                    self.tell(&input, &failure, excused)?;
                     let worse = worst.as_ref().is_none_or(|it| it.status < failure.status);
                     if !excused && worse {
                         worst = Some(failure);
@@ -336,27 +336,31 @@ impl Job<'_> {
         self.filter.is_none_or(|filter| filter.which.takes(cwd))
     }
 
-    fn tell(&self, input: &Input, failure: &Failure) -> Result<()> {
+    fn tell(&self, input: &Input, failure: &Failure, excused: bool) -> Result<()> {
         if self.app.global.json {
             let (recipe, dry_run) = (self.recipe.name.as_str(), self.how.dry_run);
             let session = input.name();
             return self.app.print_json(&Left { session, recipe, dry_run, error: failure });
         }
-        self.app.note(failure.render().trim_end());
+        match excused {
+            true => self.app.note(&format!("{DIM}left:{DIM:#} {}", visible(&failure.told()))),
+            false => self.app.note(failure.render().trim_end()),
+        }
         Ok(())
     }
 
     fn print_all(&self, reports: &[Report], left: u64) -> Result<()> {
         let mut text: String = reports.iter().map(|report| report.diff.as_str()).collect();
         text.push_str(&report::summary(reports));
-        if reports.is_empty() && left == 0 {
+        if reports.is_empty() {
             text = "no sessions\n".to_owned();
         }
         if self.how.dry_run {
             text.push_str(&format!("{DIM}nothing was written{DIM:#}\n"));
         }
         if left > 0 {
-            text.push_str(&format!("{} left as they are\n", count(left, "session")));
+            let verb = if left == 1 { "is" } else { "are" };
+            text.push_str(&format!("{} {verb} left as before\n", count(left, "session")));
         }
         self.app.print(&text)
     }
