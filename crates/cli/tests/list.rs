@@ -1,0 +1,57 @@
+//! `epitome list`, as a person sees it.
+
+mod world;
+
+use std::fs;
+
+use insta::assert_snapshot;
+use world::World;
+use world::sessions::{self, CLAUDE, OTHER, PI};
+
+#[test]
+fn sessions_are_listed_by_what_compacting_saves() {
+    let world = World::new();
+    world.claude(CLAUDE, sessions::claude(CLAUDE));
+    world.claude(OTHER, sessions::claude(OTHER));
+    world.pi(PI, sessions::pi(PI));
+    world.claude("00000000-empty", "");
+    world.claude("00000000-other", "no session at all\n");
+    world.run(&["compact", OTHER, "--recipe", "transcript", "--count", "estimate"]);
+    let cold = world.run(&["list"]);
+    assert_snapshot!(cold);
+    assert_eq!(world.run(&["list"]), cold, "what was seen before is the same");
+    assert_snapshot!("of_pi", world.run(&["list", "--agent", "pi"]));
+    assert_snapshot!("elsewhere", world.run(&["list", "--project", "/elsewhere"]));
+    world::check("list.schema.json", &world.json(&["list", "--json"]));
+}
+
+#[test]
+fn a_changed_session_is_read_again() {
+    let world = World::new();
+    let path = world.pi(PI, sessions::pi(PI));
+    let before = world.json(&["list", "--json"]);
+    fs::write(&path, sessions::pi(PI).replace("List the functions.", "Count.")).expect("a file");
+    let after = world.json(&["list", "--json"]);
+    assert_eq!(before[0]["title"], "List the functions.");
+    assert_eq!(after[0]["title"], "Count.");
+}
+
+#[test]
+fn a_machine_without_sessions_says_where_it_looked() {
+    assert_snapshot!(World::new().run(&["list"]));
+}
+
+#[test]
+fn folders_follow_the_agents_own_settings() {
+    let world = World::new();
+    world.write("c/projects/-p/one.jsonl", sessions::claude("one"));
+    world.write("s/2026_two.jsonl", sessions::pi("two"));
+    let out = world
+        .command(&["list", "--json"])
+        .env("CLAUDE_CONFIG_DIR", world.home.join("c"))
+        .env("PI_CODING_AGENT_SESSION_DIR", world.home.join("s"))
+        .output()
+        .expect("the program runs");
+    let text = String::from_utf8(out.stdout).expect("text");
+    assert!(text.contains("\"id\":\"one\"") && text.contains("\"id\":\"two\""), "{text}");
+}

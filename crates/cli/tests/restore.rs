@@ -1,0 +1,139 @@
+//! `epitome restore`, as a person sees it.
+
+mod world;
+
+use std::fs;
+use std::path::Path;
+
+use insta::assert_snapshot;
+use world::World;
+use world::sessions::{self, CLAUDE};
+
+const COMPACT: [&str; 6] =
+    ["compact", CLAUDE, "--keep-turns=1", "--count=estimate", "--recipe", "transcript"];
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).expect("a session")
+}
+
+#[test]
+fn a_session_comes_back_to_the_byte() {
+    let world = World::new();
+    let original = sessions::claude(CLAUDE);
+    let path = world.claude(CLAUDE, &original);
+    world.run(&COMPACT);
+    let small = world.tree();
+    assert_snapshot!("dry_run", world.run(&["restore", "0f3c", "--dry-run"]));
+    assert_eq!(world.tree(), small);
+    assert_snapshot!(world.run(&["restore", "0f3c"]));
+    assert_eq!(read(&path), original);
+    assert_snapshot!("again", world.run(&["restore", "0f3c"]));
+}
+
+#[test]
+fn what_was_appended_since_stays() {
+    let world = World::new();
+    let original = sessions::claude(CLAUDE);
+    let path = world.claude(CLAUDE, &original);
+    world.run(&COMPACT);
+    let more = "{\"type\":\"summary\",\"summary\":\"more\"}\n";
+    fs::write(&path, read(&path) + more).expect("a session");
+    assert_snapshot!(world.run(&["restore", "0f3c"]));
+    assert_eq!(read(&path), original + more);
+}
+
+#[test]
+fn a_session_changed_by_hand_comes_back_record_by_record() {
+    let world = World::new();
+    let original = sessions::claude(CLAUDE);
+    let path = world.claude(CLAUDE, &original);
+    world.run(&COMPACT);
+    let by_hand = read(&path).replace("[error: 92 lines]", "[my own words]");
+    fs::write(&path, &by_hand).expect("a session");
+    assert_snapshot!(world.run(&["restore", "0f3c"]));
+    assert!(read(&path).contains("[my own words]") && read(&path).contains("fn number_120"));
+    // It is a change like any other, and undone like one.
+    world.run(&["restore", "0f3c"]);
+    assert_eq!(read(&path), by_hand);
+}
+
+#[test]
+fn generations_can_be_gone_back_to() {
+    let world = World::new();
+    let path = world.claude(CLAUDE, sessions::claude(CLAUDE));
+    world.run(&["compact", CLAUDE, "--keep-turns=2", "--count=estimate", "--recipe", "transcript"]);
+    let first = read(&path);
+    world.run(&COMPACT);
+    assert!(read(&path).len() < first.len());
+    assert_snapshot!(world.run(&["restore", "0f3c", "--generation", "1"]));
+    assert_eq!(read(&path), first);
+    assert_snapshot!("no_such", world.run(&["restore", "0f3c", "--generation", "7"]));
+}
+
+#[test]
+fn one_piece_can_be_given_back() {
+    let world = World::new();
+    let original = sessions::claude(CLAUDE);
+    let path = world.claude(CLAUDE, &original);
+    world.run(&["compact", CLAUDE, "--keep-turns=1", "--count=estimate"]);
+    let small = read(&path);
+    let digits = small.split("[epitome k").nth(1).expect("a stub");
+    let reference = format!("k{}", &digits[..7]);
+    let terminal = world.run(&["restore", "0f3c", "--block", &reference]);
+    assert_snapshot!(terminal.replace(&reference, "[ref]"));
+    assert!(read(&path).len() > small.len() && read(&path).len() < original.len());
+    world.run(&["restore", "0f3c"]);
+    assert_eq!(read(&path), original);
+    assert_snapshot!("no_such_piece", world.run(&["restore", "0f3c", "--block", "kffffffff"]));
+    assert_snapshot!("no_reference", world.run(&["restore", "0f3c", "--block", "Read"]));
+}
+
+#[test]
+fn a_whole_copy_can_be_written_aside() {
+    let world = World::new();
+    let original = sessions::claude(CLAUDE);
+    let path = world.claude(CLAUDE, &original);
+    world.run(&COMPACT);
+    let small = read(&path);
+    assert_snapshot!(world.run(&["restore", "0f3c", "--out", "whole.jsonl"]));
+    assert_eq!((read(&path), read(&world.home.join("whole.jsonl"))), (small, original));
+    assert_snapshot!("taken_name", world.run(&["restore", "0f3c", "--out", "whole.jsonl"]));
+}
+
+#[test]
+fn a_session_that_was_never_compacted_is_not_in_the_archive() {
+    let world = World::new();
+    world.claude(CLAUDE, sessions::claude(CLAUDE));
+    assert_snapshot!(world.run(&["restore", "0f3c"]));
+}
+
+#[test]
+fn a_damaged_archive_changes_nothing() {
+    let world = World::new();
+    let path = world.claude(CLAUDE, sessions::claude(CLAUDE));
+    world.run(&COMPACT);
+    let small = read(&path);
+    let pack = world.home.join(format!(".local/share/epitome/archive/claude/{CLAUDE}/000001.pack"));
+    let mut bytes = fs::read(&pack).expect("a pack");
+    let middle = bytes.len() / 3;
+    bytes[middle..middle + 40].fill(0);
+    fs::write(&pack, &bytes).expect("a pack");
+    let terminal = world.run(&["restore", "0f3c"]);
+    assert!(terminal.ends_with("--- status 5\n"), "{terminal}");
+    assert_eq!(read(&path), small);
+    assert!(world.run(&["archive", "verify"]).ends_with("--- status 5\n"));
+    fs::remove_file(&pack).expect("a pack");
+    assert_eq!(world.status(&["restore", "0f3c"]), 5);
+    assert_eq!(read(&path), small);
+}
+
+#[test]
+fn json_is_what_the_schema_says() {
+    let world = World::new();
+    let path = world.claude(CLAUDE, sessions::claude(CLAUDE));
+    world.run(&COMPACT);
+    world::check("restore.schema.json", &world.json(&["restore", "0f3c", "--dry-run", "--json"]));
+    let by_hand = read(&path).replace("[error: 92 lines]", "[my own words]");
+    fs::write(&path, by_hand).expect("a session");
+    world::check("restore.schema.json", &world.json(&["restore", "0f3c", "--json"]));
+}
