@@ -22,9 +22,10 @@ pub struct Keep {
     pub unanswered: bool,
 }
 
-/// The tail that is kept when the rules would keep everything: at most so many tokens, and at most
-/// a tenth of the context.
-const FALLBACK: u64 = 20_000;
+/// The tail that is kept when turns or results would keep everything and no rule says how many
+/// tokens. It does not depend on the session: what depends on its size would be another tail after
+/// a compaction, and a second run would go on where the first one stopped.
+const FALLBACK: u64 = 5_000;
 
 /// Why something is kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
@@ -58,7 +59,8 @@ pub struct Kept {
     pub tokens: Tokens,
     /// The rules that keep something, each with the entries it keeps.
     pub rules: Vec<(KeepRule, u64)>,
-    /// The rules that together would have kept everything. The tail of `tokens` stands instead.
+    /// The rules that together would have kept everything. Unless the last tokens alone are
+    /// everything, a tail of tokens stands instead.
     pub covered_everything: Vec<KeepRule>,
     /// The items kept, as indices into `Transcript::items`.
     #[serde(skip)]
@@ -74,7 +76,7 @@ pub fn apply(keep: Keep, view: &mut View<'_>) -> Kept {
     if !all.is_empty() && items.is_superset(&all) {
         kept.covered_everything =
             std::mem::take(&mut kept.rules).into_iter().map(|(rule, _)| rule).collect();
-        let tail = (view.context_tokens().0 / 10).min(FALLBACK);
+        let tail = keep.tokens.unwrap_or(FALLBACK);
         let fallback = Keep { tokens: Some(tail), unanswered: keep.unanswered, ..Keep::default() };
         items = union(fallback, view, &units, &mut kept.rules);
     }

@@ -17,7 +17,7 @@ use crate::choice::Choice;
 use crate::diff;
 use crate::failure::{Failure, Result, Status};
 use crate::report::{self, FileReport, Report, UserFound};
-use crate::session::{Filter, Input, read_stdin};
+use crate::session::{Filter, Input, looks_like_one, read_stdin};
 use crate::text::{DIM, count, visible};
 
 const EXAMPLES: &str = "\
@@ -257,8 +257,9 @@ impl Job<'_> {
     /// Archive, prove, replace.
     fn in_place(&self, path: &Path, diff: &mut String) -> Result<Option<FileReport>> {
         let config = &self.app.config;
-        // Before anything is made on disk: what cannot be read leaves no trace.
-        drop(FileSource::open(path)?);
+        if !looks_like_one(self.app, &FileSource::open(path)?) {
+            self.open(path)?;
+        }
         let users = find::users(config, path);
         if !users.is_empty() && !self.how.force {
             return Err(Failure::in_use(path, &users));

@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::app::App;
 use crate::failure::{Failure, Result, Status};
 use crate::report::{Change, Lines};
-use crate::session::file;
+use crate::session::{file, looks_like_one};
 use crate::text::{self, BOLD, DIM, bytes_change, count};
 
 const EXAMPLES: &str = "\
@@ -144,7 +144,10 @@ impl Job<'_> {
             return Ok(report);
         }
         let config = &self.app.config;
-        drop(FileSource::open(path)?);
+        let source = FileSource::open(path)?;
+        if !looks_like_one(self.app, &source) {
+            self.known(path, &source)?;
+        }
         let users = find::users(config, path);
         if !users.is_empty() && !self.args.force {
             return Err(Failure::in_use(path, &users));

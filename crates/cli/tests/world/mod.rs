@@ -102,8 +102,8 @@ impl World {
         text.replace(self.home.to_str().expect("text"), "[home]")
     }
 
-    /// Every file and folder below the home folder, with its bytes and times.
-    pub fn tree(&self) -> Vec<(PathBuf, SystemTime, Vec<u8>)> {
+    /// Every file and folder below the home folder, with its time and the hash of its bytes.
+    pub fn tree(&self) -> Vec<(PathBuf, SystemTime, String)> {
         let mut found = Vec::new();
         walk(&self.home, &mut found);
         found.sort();
@@ -132,16 +132,16 @@ pub fn check(name: &str, values: &[serde_json::Value]) {
     }
 }
 
-fn walk(folder: &Path, found: &mut Vec<(PathBuf, SystemTime, Vec<u8>)>) {
+fn walk(folder: &Path, found: &mut Vec<(PathBuf, SystemTime, String)>) {
     for entry in fs::read_dir(folder).expect("a folder") {
         let path = entry.expect("an entry").path();
         let modified = path.metadata().and_then(|meta| meta.modified()).expect("a time");
         if path.is_dir() {
             walk(&path, found);
-            found.push((path, modified, Vec::new()));
+            found.push((path, modified, "a folder".to_owned()));
         } else {
             let bytes = fs::read(&path).expect("a file");
-            found.push((path, modified, bytes));
+            found.push((path, modified, blake3::hash(&bytes).to_string()));
         }
     }
 }

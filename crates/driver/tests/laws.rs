@@ -1,0 +1,253 @@
+//! The laws of the product, over generated and recorded sessions, for all formats and recipes.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+
+use epitome::{
+    Blobs, Error, Generation, Hash, Loaded, Planned, Restored, Spliced, Target, WayBack,
+    restore,
+};
+use epitome_formats::named;
+use epitome_model::{Block, Counter, Source, Tokens, Transcript};
+use epitome_passes::{BUILT_IN, Keep, Recipe, built_in, is_error_line};
+use epitome_tokens::{Estimate, O200k};
+use proptest::prelude::*;
+
+/// Removed bytes in memory.
+struct Removed(HashMap<Hash, Vec<u8>>);
+
+impl Blobs for Removed {
+    fn blob(&self, _generation: u64, hash: &Hash) -> Result<Vec<u8>, Error> {
+        Ok(self.0[hash].clone())
+    }
+}
+
+/// A recipe of those in the program, with some other rules of what is kept.
+fn recipe() -> impl Strategy<Value = Recipe> {
+    let keep = (
+        proptest::option::of(0_u64..3),
+        proptest::option::of(0_u64..4),
+        proptest::option::of(0_u64..400),
+        any::<bool>(),
+    );
+    let target = proptest::option::of(0_u64..500);
+    (0..BUILT_IN.len(), proptest::option::of(keep), target).prop_map(|(idx, keep, target)| {
+        let mut recipe = built_in(BUILT_IN[idx].0).expect("a built-in recipe");
+        if let Some((turns, results, tokens, unanswered)) = keep {
+            recipe.keep = Keep { turns, results, tokens, unanswered };
+        }
+        recipe.trigger = Default::default();
+        recipe.target = target;
+        recipe
+    })
+}
+
+fn load(agent: &str, bytes: &[u8]) -> Loaded<Vec<u8>> {
+    let format = named(agent).expect("a known agent");
+    let source = bytes.to_vec();
+    let mut faults = Vec::new();
+    let transcript = (format.read)(&source, &mut faults);
+    Loaded { format, source, transcript, faults }
+}
+
+fn bytes_of(spliced: &Spliced<'_>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    spliced.copy_to(&mut bytes).expect("memory is written");
+    bytes
+}
+
+/// Compacts, and checks every law on the way. Returns the compacted session.
+fn check(agent: &str, before: &[u8], recipe: &Recipe, counter: &dyn Counter, appended: &[u8]) -> Vec<u8> {
+    let session = load(agent, before);
+    let planned = Planned::new(&session, recipe, counter).expect("the edits can be written");
+    assert_eq!(planned.breaches, [], "laws hold");
+    let spliced = planned.spliced().expect("the splices lie apart");
+    let after = bytes_of(&spliced);
+
+    // 2: Everything comes back, with what was appended since.
+    let mut blobs = HashMap::new();
+    for (splice, _) in &planned.splices {
+        let raw = session.source.at(splice.span).into_owned();
+        blobs.insert(Hash::of(&raw), raw);
+    }
+    let generation = generation(WayBack::of(&session.source, &spliced).expect("in memory"));
+    let now = [after.as_slice(), appended].concat();
+    let back = restore(&now, &[generation], &Removed(blobs), Target::Original).expect("it comes back");
+    if !planned.is_empty() {
+        assert_eq!(back.outcome, Restored::Exact { undone: vec![1] });
+    }
+    let restored = bytes_of(&Spliced::new(&now, back.splices).expect("the splices lie apart"));
+    assert_eq!(restored, [before, appended].concat(), "everything comes back");
+
+    // 6: Nothing grows.
+    assert!(after.len() <= before.len(), "the file does not grow");
+    assert!(planned.tokens_after <= planned.compaction.tokens_before, "the context does not grow");
+    assert_eq!(planned.tokens_after, total(&planned.after, &after, counter), "numbers are true");
+
+    // 7: Twice is once.
+    let again = load(agent, &after);
+    let second = Planned::new(&again, recipe, counter).expect("the edits can be written");
+    assert_eq!(second.splices, [], "a compacted session is left alone");
+
+    // 8: Same input, same bytes.
+    let once_more = Planned::new(&session, recipe, counter).expect("the edits can be written");
+    assert_eq!(bytes_of(&once_more.spliced().expect("they lie apart")), after);
+    after
+}
+
+fn generation(way: WayBack) -> Generation {
+    Generation {
+        number: 1,
+        agent: "a".into(),
+        session: "s".into(),
+        path: "p".into(),
+        recipe: "r".into(),
+        made: jiff::Timestamp::UNIX_EPOCH,
+        epitome: "0".into(),
+        before: way.before,
+        after: way.after,
+        records: way.records,
+        tokens_before: Tokens(0),
+        tokens_after: Tokens(0),
+        edits: Default::default(),
+    }
+}
+
+fn total(transcript: &Transcript, source: &Vec<u8>, counter: &dyn Counter) -> Tokens {
+    epitome_model::weigh(transcript, source, counter).total()
+}
+
+/// Every line that carries an error still stands in the result that it stood in.
+fn check_errors(agent: &str, before: &[u8], after: &[u8]) {
+    let (before, after) = (load(agent, before), load(agent, after));
+    for ((_, old), (_, new)) in before.transcript.entries().zip(after.transcript.entries()) {
+        let outputs = |session: &Loaded<Vec<u8>>, blocks: &[Block]| -> Vec<(bool, String)> {
+            let texts = blocks.iter().filter_map(|block| match block {
+                Block::Output(output) => Some((output.error, output.text(&session.source))),
+                _ => None,
+            });
+            texts.collect()
+        };
+        let pairs = outputs(&before, &old.blocks).into_iter().zip(outputs(&after, &new.blocks));
+        for ((failed, was), (_, is)) in pairs.filter(|((failed, _), _)| *failed) {
+            for line in was.lines().filter(|line| failed && is_error_line(line)) {
+                assert!(is.contains(line.trim()), "the line `{line}` is lost");
+            }
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(160) })]
+
+    #[test]
+    fn laws_hold_for_pi(
+        bytes in fixtures::generate::session("pi"), recipe in recipe(),
+        appended in fixtures::generate::appended(),
+    ) {
+        check("pi", &bytes, &recipe, &Estimate, &appended);
+    }
+
+    #[test]
+    fn laws_hold_for_claude(
+        bytes in fixtures::generate::session("claude"), recipe in recipe(),
+        appended in fixtures::generate::appended(),
+    ) {
+        check("claude", &bytes, &recipe, &Estimate, &appended);
+    }
+
+    #[test]
+    fn exact_counts_never_grow_either(
+        bytes in fixtures::generate::session("claude"), recipe in recipe(),
+    ) {
+        check("claude", &bytes, &recipe, &O200k, b"");
+    }
+
+    #[test]
+    fn errors_keep_their_evidence(
+        pi in fixtures::generate::session("pi"), claude in fixtures::generate::session("claude"),
+    ) {
+        let recipe = Recipe { keep: Keep::default(), ..built_in("epitome").expect("the default") };
+        for (agent, bytes) in [("pi", &pi), ("claude", &claude)] {
+            let after = check(agent, bytes, &recipe, &Estimate, b"");
+            check_errors(agent, bytes, &after);
+        }
+    }
+
+    /// Whatever the file holds, it is read, nothing unedited changes, and compacting it is safe.
+    #[test]
+    fn any_bytes_are_read(
+        bytes in proptest::collection::vec(any::<u8>(), 0..400), recipe in recipe(),
+    ) {
+        for agent in fixtures::generate::AGENTS {
+            check(agent, &bytes, &recipe, &Estimate, b"");
+        }
+    }
+
+    /// A session that others damaged is read, and compacting it is as safe as any.
+    #[test]
+    fn damaged_sessions_are_read(
+        pi in fixtures::generate::session("pi"), claude in fixtures::generate::session("claude"),
+        at in any::<prop::sample::Index>(), byte: u8, recipe in recipe(),
+    ) {
+        for (agent, mut bytes) in [("pi", pi), ("claude", claude)] {
+            if !bytes.is_empty() {
+                let at = at.index(bytes.len());
+                bytes[at] = byte;
+            }
+            check(agent, &bytes, &recipe, &Estimate, b"");
+        }
+    }
+}
+
+#[test]
+fn laws_hold_for_recorded_sessions() {
+    let mut all: Vec<PathBuf> = Vec::new();
+    for fixture in fixtures::all() {
+        all.extend(fixture.sub_agents());
+        all.push(fixture.path);
+    }
+    assert!(!all.is_empty());
+    for path in &all {
+        check_file(path);
+    }
+}
+
+/// More sessions than the repository holds: a folder named by the environment.
+#[test]
+fn laws_hold_for_a_folder_of_sessions() {
+    let Some(folder) = std::env::var_os("EPITOME_SESSIONS") else {
+        eprintln!("skipped: EPITOME_SESSIONS names no folder");
+        return;
+    };
+    let mut open = vec![PathBuf::from(folder)];
+    let mut n = 0;
+    while let Some(folder) = open.pop() {
+        for entry in std::fs::read_dir(folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                open.push(path);
+            } else if path.extension().is_some_and(|ext| ext == "jsonl") {
+                n += u64::from(check_file(&path));
+            }
+        }
+    }
+    eprintln!("{n} sessions");
+}
+
+/// Whether a format knows the file.
+fn check_file(path: &Path) -> bool {
+    let bytes = std::fs::read(path).expect("a file");
+    let Some(format) = epitome_formats::sniff(&bytes[..bytes.len().min(1 << 16)]) else {
+        return false;
+    };
+    for (name, _) in BUILT_IN {
+        let mut recipe = built_in(name).expect("a built-in recipe");
+        recipe.trigger = Default::default();
+        let after = check(format.name, &bytes, &recipe, &O200k, b"{\"type\":\"custom\"}\n");
+        if name == "epitome" {
+            check_errors(format.name, &bytes, &after);
+        }
+    }
+    true
+}
