@@ -13,6 +13,7 @@ use crate::failure::{Failure, Result};
 
 /// Options of every command.
 #[derive(Args, Clone, Debug)]
+#[command(next_help_heading = "Options of every command")]
 pub struct Global {
     /// Take sessions for those of this agent, whatever they look like
     #[arg(long, global = true, value_name = "AGENT", value_parser = agents())]

@@ -19,7 +19,7 @@ use failure::{Failure, Result, Status};
 
 /// Makes the stored sessions of AI coding agents small, keeps them valid, and gives every byte back
 #[derive(Parser, Clone, Debug)]
-#[command(name = "epitome", version, propagate_version = true, max_term_width = 100)]
+#[command(name = "epitome", version, max_term_width = 100)]
 struct Cli {
     #[command(flatten)]
     global: Global,

@@ -75,10 +75,7 @@ fn odd_sessions() -> Vec<(&'static str, Vec<u8>)> {
         ("repeated ids", text("-000000000004\",\"version", "-000000000002\",\"version")),
         (
             "a parent loop",
-            text(
-                "\"parentUuid\":null",
-                "\"parentUuid\":\"00000000-0000-4000-8000-000000000005\"",
-            ),
+            text("\"parentUuid\":null", "\"parentUuid\":\"00000000-0000-4000-8000-000000000005\""),
         ),
         ("invalid UTF-8", invalid),
         ("lone surrogates", text("case_12 ...", r"case_12 \ud83e \udd16 \\ud83e ...")),
@@ -102,9 +99,8 @@ fn odd_sessions_are_read_and_lose_nothing() {
         let inspected = &world.json(&["inspect", CLAUDE, "--json", "--count", "estimate"])[0];
         let sound = inspected["breaches"].as_array().expect("a list").is_empty();
         let found = inspected["faults"].as_array().expect("a list").iter();
-        let found: Vec<String> = found
-            .map(|fault| format!("line {} {}", fault["line"], fault["what"]))
-            .collect();
+        let found: Vec<String> =
+            found.map(|fault| format!("line {} {}", fault["line"], fault["what"])).collect();
         let laws = if sound { "laws hold" } else { "laws do not hold" };
         let compacted = world.status(&["compact", CLAUDE, "--keep-turns=1", "--count=estimate"]);
         let small = fs::read(&path).expect("a session");

@@ -31,7 +31,10 @@ fn recipes_are_listed_and_printed() {
     world.write(".config/epitome/recipes/mine.toml", "name='mine'\nabout='Mine.'\npasses=[]\n");
     world.write(".config/epitome/recipes/wrong.toml", "name='wrong'\n");
     assert_snapshot!(world.run(&["recipes"]));
-    assert_eq!(world.output(&["recipes", "mine"]).stdout, b"name='mine'\nabout='Mine.'\npasses=[]\n");
+    assert_eq!(
+        world.output(&["recipes", "mine"]).stdout,
+        b"name='mine'\nabout='Mine.'\npasses=[]\n"
+    );
     assert_eq!(world.status(&["recipes", "nothing"]), 2);
     let objects = world.json(&["recipes", "--json"]);
     assert_eq!((&objects[0]["name"], &objects[0]["default"]), (&"epitome".into(), &true.into()));
@@ -75,8 +78,10 @@ fn statuses_are_those_that_are_documented() {
     for (args, expect) in cases {
         assert_eq!(world.status(args), *expect, "{args:?}");
     }
-    let without_home =
-        world.command(&["compact", CLAUDE, "--count=estimate"]).env("EPITOME_HOME", "/dev/null/x").output();
+    let without_home = world
+        .command(&["compact", CLAUDE, "--count=estimate"])
+        .env("EPITOME_HOME", "/dev/null/x")
+        .output();
     assert_eq!(without_home.expect("it runs").status.code(), Some(5));
 }
 
@@ -90,7 +95,10 @@ fn that_nobody_reads_is_no_failure() {
         let mut child = command.spawn().expect("the program runs");
         drop(child.stdout.take());
         let out = child.wait_with_output().expect("the program ends");
-        assert_eq!((out.status.code(), String::from_utf8_lossy(&out.stderr).as_ref()), (Some(0), ""));
+        assert_eq!(
+            (out.status.code(), String::from_utf8_lossy(&out.stderr).as_ref()),
+            (Some(0), "")
+        );
     }
 }
 

@@ -59,9 +59,11 @@ pub struct Kept {
     pub tokens: Tokens,
     /// The rules that keep something, each with the entries it keeps.
     pub rules: Vec<(KeepRule, u64)>,
-    /// The rules that together would have kept everything. Unless the last tokens alone are
-    /// everything, a tail of tokens stands instead.
+    /// The rules that together would keep everything, if they would.
     pub covered_everything: Vec<KeepRule>,
+    /// The tail of so many tokens that is kept instead of what those rules would. There is none
+    /// when it takes the last tokens to keep everything: then the session is that small.
+    pub instead: Option<Tokens>,
     /// The items kept, as indices into `Transcript::items`.
     #[serde(skip)]
     pub items: BTreeSet<usize>,
@@ -74,11 +76,18 @@ pub fn apply(keep: Keep, view: &mut View<'_>) -> Kept {
     let mut items = union(keep, view, &units, &mut kept.rules);
     let all: BTreeSet<usize> = view.transcript.context.iter().copied().collect();
     if !all.is_empty() && items.is_superset(&all) {
-        kept.covered_everything =
-            std::mem::take(&mut kept.rules).into_iter().map(|(rule, _)| rule).collect();
-        let tail = keep.tokens.unwrap_or(FALLBACK);
-        let fallback = Keep { tokens: Some(tail), unanswered: keep.unanswered, ..Keep::default() };
-        items = union(fallback, view, &units, &mut kept.rules);
+        kept.covered_everything = kept.rules.iter().map(|(rule, _)| *rule).collect();
+        // What turns and results keep is the same before and after a compaction; what the last
+        // tokens keep is not, so that it must not decide whether there is another tail.
+        let structure = Keep { tokens: None, ..keep };
+        if union(structure, view, &units, &mut Vec::new()).is_superset(&all) {
+            let tail = keep.tokens.unwrap_or(FALLBACK);
+            kept.instead = Some(Tokens(tail));
+            kept.rules.clear();
+            let tail =
+                Keep { tokens: Some(tail), unanswered: keep.unanswered, ..Keep::default() };
+            items = union(tail, view, &units, &mut kept.rules);
+        }
     }
     kept.tokens = items
         .iter()

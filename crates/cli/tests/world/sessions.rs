@@ -52,25 +52,34 @@ pub fn pi(id: &str) -> String {
         parent = json!(id);
     };
     add("a0000001", json!({"role": "user", "content": "List the functions.", "timestamp": 1}));
-    add("a0000002", json!({
-        "role": "assistant", "provider": "anthropic", "api": "anthropic-messages",
-        "model": "claude-sonnet-4-5", "stopReason": "toolUse", "timestamp": 2,
-        "usage": {"input": 10, "output": 5, "cacheRead": 0, "cacheWrite": 0, "totalTokens": 15},
-        "content": [
-            {"type": "text", "text": "I look."},
-            {"type": "toolCall", "id": "c1", "name": "read", "arguments": {"path": "src/a.rs"}},
-        ],
-    }));
-    add("a0000003", json!({
-        "role": "toolResult", "toolCallId": "c1", "toolName": "read", "isError": false,
-        "content": [{"type": "text", "text": code(200)}], "timestamp": 3,
-    }));
-    add("a0000004", json!({
-        "role": "assistant", "provider": "anthropic", "api": "anthropic-messages",
-        "model": "claude-sonnet-4-5", "stopReason": "stop", "timestamp": 4,
-        "usage": {"input": 900, "output": 5, "cacheRead": 0, "cacheWrite": 0, "totalTokens": 905},
-        "content": [{"type": "text", "text": "There are 200."}],
-    }));
+    add(
+        "a0000002",
+        json!({
+            "role": "assistant", "provider": "anthropic", "api": "anthropic-messages",
+            "model": "claude-sonnet-4-5", "stopReason": "toolUse", "timestamp": 2,
+            "usage": {"input": 10, "output": 5, "cacheRead": 0, "cacheWrite": 0, "totalTokens": 15},
+            "content": [
+                {"type": "text", "text": "I look."},
+                {"type": "toolCall", "id": "c1", "name": "read", "arguments": {"path": "src/a.rs"}},
+            ],
+        }),
+    );
+    add(
+        "a0000003",
+        json!({
+            "role": "toolResult", "toolCallId": "c1", "toolName": "read", "isError": false,
+            "content": [{"type": "text", "text": code(200)}], "timestamp": 3,
+        }),
+    );
+    add(
+        "a0000004",
+        json!({
+            "role": "assistant", "provider": "anthropic", "api": "anthropic-messages",
+            "model": "claude-sonnet-4-5", "stopReason": "stop", "timestamp": 4,
+            "usage": {"input": 900, "output": 5, "cacheRead": 0, "cacheWrite": 0, "totalTokens": 905},
+            "content": [{"type": "text", "text": "There are 200."}],
+        }),
+    );
     add("a0000005", json!({"role": "user", "content": "Good.", "timestamp": 5}));
     lines.iter().map(|line| format!("{line}\n")).collect()
 }
@@ -97,8 +106,7 @@ impl Claude {
     /// A call and its result, with the copy of the result that is never sent.
     pub fn call(&mut self, id: &str, name: &str, input: Value, result: &str, error: bool) {
         self.assistant(json!([{"type": "tool_use", "id": id, "name": name, "input": input}]));
-        let content =
-            json!([{"type": "tool_result", "tool_use_id": id, "content": result, "is_error": error}]);
+        let content = json!([{"type": "tool_result", "tool_use_id": id, "content": result, "is_error": error}]);
         let copy = json!({"stdout": result, "stderr": ""});
         self.push("user", json!({"role": "user", "content": content}), copy);
     }
