@@ -142,6 +142,11 @@ pub fn anatomy(transcript: &Transcript, source: &dyn Source, counter: &dyn Count
         let call: Option<&Call> = match block {
             Block::Call(call) => Some(call),
             Block::Output(output) => view.call_of(output),
+            Block::Text(_)
+            | Block::Thinking(_)
+            | Block::Image(_)
+            | Block::Summary(_)
+            | Block::Opaque(_) => None,
             _ => None,
         };
         if let Some(call) = call {

@@ -42,6 +42,7 @@ pub fn render<S: Source>(planned: &Planned<'_, S>, counter: &dyn Counter) -> Str
         let before = words(planned.session, at);
         let after = match &edit.edit.change {
             Change::Replace(words) => words.as_str(),
+            Change::Drop => "",
             _ => "",
         };
         hunk(&mut text, &before, after);
