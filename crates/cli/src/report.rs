@@ -77,7 +77,7 @@ pub struct FileReport {
     pub faults: Vec<FaultFound>,
     /// The blake3 hash of the session before, which the archive was proved to give back.
     pub restored_proof: Option<String>,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "crate::text::lossy_option")]
     pub backup: Option<PathBuf>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub in_use: Vec<UserFound>,
@@ -91,7 +91,7 @@ pub struct Report {
     pub recipe: String,
     pub counter: &'static str,
     pub dry_run: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "crate::text::lossy_option")]
     pub out: Option<PathBuf>,
     /// The files of its sub-agents.
     pub files: Vec<FileReport>,

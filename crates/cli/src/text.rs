@@ -6,6 +6,7 @@ use std::path::Path;
 use anstyle::{AnsiColor, Style};
 use epitome_model::Bytes;
 use jiff::Timestamp;
+use serde::Serializer;
 use unicode_width::UnicodeWidthStr;
 
 pub const BOLD: Style = Style::new().bold();
@@ -54,6 +55,22 @@ pub fn path(path: &Path) -> String {
         Some(_) | None => path.display().to_string(),
     };
     visible(&shown)
+}
+
+/// A path in JSON, which knows no other text than Unicode.
+pub fn lossy<S: Serializer>(path: impl AsRef<Path>, to: S) -> Result<S::Ok, S::Error> {
+    to.collect_str(&path.as_ref().display())
+}
+
+/// The same of a path that may be missing.
+pub fn lossy_option<S: Serializer, P: AsRef<Path>>(
+    path: &Option<P>,
+    to: S,
+) -> Result<S::Ok, S::Error> {
+    match path {
+        Some(path) => lossy(path, to),
+        None => to.serialize_none(),
+    }
 }
 
 /// How much less `after` is than `before`: `-77.7%`.

@@ -55,3 +55,32 @@ fn folders_follow_the_agents_own_settings() {
     let text = String::from_utf8(out.stdout).expect("text");
     assert!(text.contains("\"id\":\"one\"") && text.contains("\"id\":\"two\""), "{text}");
 }
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_name_that_is_no_text_is_listed_and_compacted() {
+    use std::os::unix::ffi::OsStrExt;
+
+    let world = World::new();
+    let path = world.claude(CLAUDE, sessions::claude(CLAUDE));
+    let strange = path.with_file_name(std::ffi::OsStr::from_bytes(b"a\xff\x1b[31mb.jsonl"));
+    fs::rename(&path, &strange).expect("a move");
+    for args in [
+        &["list"][..],
+        &["list", "--json"],
+        &["compact", "--all", "--count=estimate", "--json"],
+        &["compact", "--all", "--count=estimate"],
+        &["archive", "ls"],
+        &["archive", "ls", "--json"],
+        &["archive", "gc", "--json"],
+    ] {
+        let out = world.output(args);
+        assert_eq!(
+            out.status.code(),
+            Some(0),
+            "{args:?}: {}",
+            String::from_utf8_lossy(&out.stderr)
+        );
+        assert!(!out.stdout.contains(&0x1b), "{args:?}");
+    }
+}

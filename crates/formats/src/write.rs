@@ -179,20 +179,18 @@ fn cuts(
     let mut containers: Vec<(Container, Vec<bool>, At)> = Vec::new();
     for (span, at) in children {
         let wanted = (span.start - record.start) as usize..(span.end - record.start) as usize;
-        let container = container_of(line, &wanted)
-            .ok_or(Unwritable { at: *at, why: "it stands in no object or array" })?;
-        let idx = container.values.iter().position(|value| *value == wanted);
-        let Some(idx) = idx else {
-            return Err(Unwritable { at: *at, why: "it stands in no object or array" });
-        };
-        match containers.iter_mut().find(|(known, ..)| known.whole == container.whole) {
-            Some((_, drop, _)) => drop[idx] = true,
-            None => {
-                let mut drop = vec![false; container.values.len()];
-                drop[idx] = true;
-                containers.push((container, drop, *at));
-            }
+        let known = containers.iter_mut().find_map(|(container, drop, _)| {
+            let idx = container.values.iter().position(|value| *value == wanted)?;
+            Some(&mut drop[idx])
+        });
+        if let Some(drop) = known {
+            *drop = true;
+            continue;
         }
+        let lost = Unwritable { at: *at, why: "it stands in no object or array" };
+        let Some(container) = container_of(line, &wanted) else { return Err(lost) };
+        let drop = container.values.iter().map(|value| *value == wanted).collect();
+        containers.push((container, drop, *at));
     }
     let span = |cut: Range<usize>| Span {
         start: record.start + cut.start as u64,

@@ -25,6 +25,10 @@ pub struct Arguments {
     pub tail: usize,
     /// Definitions kept of a file that was written.
     pub outline: usize,
+    /// Lines are cut at so many bytes; 0 leaves them whole.
+    pub width: usize,
+    /// Bytes kept at the beginning, whatever lines they are; then `head` and `tail` do not count.
+    pub beginning: usize,
 }
 
 impl Default for Arguments {
@@ -36,6 +40,8 @@ impl Default for Arguments {
             head: 0,
             tail: 0,
             outline: 0,
+            width: 0,
+            beginning: 0,
         }
     }
 }
@@ -87,14 +93,19 @@ impl Arguments {
         let left = match self.style {
             DigestStyle::Counted => counted(&argument.name, line_count(&text)),
             DigestStyle::Stub => {
-                let outline =
-                    if argument.role == FieldRole::Content { self.outline } else { 0 };
-                let amount = Amount { head: self.head, tail: self.tail, outline };
-                view.stub_of_text(&argument.text, &text)
-                    .with_body(evidence::of_argument(&text, amount))
-                    .to_string()
+                let stub = view.stub_of_text(&argument.text, &text);
+                stub.with_body(self.body(&text, argument.role)).to_string()
             }
         };
         view.replace_argument(at, &view.literal(&argument.text), left, self.name())
+    }
+
+    fn body(&self, text: &str, role: FieldRole) -> String {
+        let Arguments { head, tail, width, beginning, .. } = *self;
+        if beginning > 0 {
+            return evidence::beginning(text, beginning).to_owned();
+        }
+        let outline = if role == FieldRole::Content { self.outline } else { 0 };
+        evidence::of_argument(text, Amount { head, tail, outline, width, few: 0 })
     }
 }

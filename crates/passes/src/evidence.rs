@@ -8,10 +8,10 @@ use regex::Regex;
 /// Words that say that something failed. Each alternative was seen in recorded sessions.
 static ERROR: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(concat!(
-        r"(?i:\berror(\[|:|\s*=)|\berror\s+(TS|code)?\d|^\s*error\b|\b(fatal|panic|exception|traceback)\b[:( ]",
+        r"(?i:(?-u:\b)error(\[|:|\s*=)|(?-u:\b)error\s+(TS|code)?\d|^\s*error(?-u:\b)|(?-u:\b)(fatal|panic|exception|traceback)(?-u:\b)[:( ]",
         r"|panicked at|npm err!|command not found|no such file|permission denied|segmentation fault",
-        r"|\bcannot (find|open|read|resolve|import)\b|\bnot found:|\bundefined reference\b|exit (code|status) [1-9])",
-        r"|\w(Error|Exception)\b(:|$)|^\s*(--- )?FAIL\b|\bFAILED\b|^\s*(✗|✕|×|❌)|^E\s{2,}\S",
+        r"|(?-u:\b)cannot (find|open|read|resolve|import)(?-u:\b)|(?-u:\b)not found:|(?-u:\b)undefined reference(?-u:\b)|exit (code|status) [1-9])",
+        r"|\w(Error|Exception)(?-u:\b)(:|$)|^\s*(--- )?FAIL(?-u:\b)|(?-u:\b)FAILED(?-u:\b)|^\s*(✗|✕|×|❌)|^E\s{2,}\S",
     ))
     .expect("the expression is fixed and tested")
 });
@@ -34,7 +34,7 @@ pub fn is_error_line(line: &str) -> bool {
 }
 
 /// How much of a text is kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Amount {
     /// Lines at the beginning.
     pub head: usize,
@@ -42,13 +42,11 @@ pub struct Amount {
     pub tail: usize,
     /// Definitions of a file that was read or written, at most.
     pub outline: usize,
+    /// Lines are cut at so many bytes; 0 leaves them whole. A line that says what failed is whole.
+    pub width: usize,
+    /// A result of fewer lines is shown by its end alone.
+    pub few: usize,
 }
-
-/// A result of fewer lines is shown by its end alone.
-const FEW: usize = 24;
-
-/// The longest line that is kept whole, in bytes.
-const LONG: usize = 44;
 
 /// The lines of a result that are worth keeping, as an excerpt; nothing if none are.
 pub fn of_output(text: &str, kind: ToolKind, failed: bool, amount: Amount) -> String {
@@ -65,12 +63,12 @@ pub fn of_output(text: &str, kind: ToolKind, failed: bool, amount: Amount) -> St
         _ => {
             errors(&lines, &mut keep);
             // What failed says more than how it began, and of a few lines the last says enough.
-            let few = lines.len() < FEW;
+            let few = lines.len() < amount.few;
             let head = if few || keep.contains(&true) { 0 } else { amount.head };
             ends(&lines, head, amount.tail, &mut keep);
         }
     }
-    shortened(text, &keep)
+    shortened(text, &keep, amount.width)
 }
 
 /// The lines of an argument that are worth keeping.
@@ -81,7 +79,7 @@ pub fn of_argument(text: &str, amount: Amount) -> String {
         outline(&lines, amount.outline, &mut keep);
     }
     ends(&lines, amount.head, amount.tail, &mut keep);
-    shortened(text, &keep)
+    shortened(text, &keep, amount.width)
 }
 
 fn ends(lines: &[&str], head: usize, tail: usize, keep: &mut [bool]) {
@@ -117,23 +115,28 @@ fn outline(lines: &[&str], most: usize, keep: &mut [bool]) {
     }
 }
 
-/// The excerpt, with lines of data cut. An error line that is longer than that stays whole.
-fn shortened(text: &str, keep: &[bool]) -> String {
+/// The excerpt, with lines cut at `width`.
+fn shortened(text: &str, keep: &[bool], width: usize) -> String {
     let shown = excerpt(text, keep);
-    if shown.lines().all(|line| line.len() <= LONG) {
+    if width == 0 || shown.lines().all(|line| line.len() <= width) {
         return shown;
     }
     let lines: Vec<String> = shown
         .lines()
         .map(|line| {
-            if line.len() <= LONG || is_error_line(line) {
+            if line.len() <= width || is_error_line(line) {
                 return line.to_owned();
             }
-            let end = (0..=LONG).rev().find(|&at| line.is_char_boundary(at)).unwrap_or(0);
-            format!("{}…", &line[..end])
+            format!("{}…", beginning(line, width))
         })
         .collect();
     lines.join("\n")
+}
+
+/// The first `most` bytes of a text, or a little less, so that no character is cut.
+pub fn beginning(text: &str, most: usize) -> &str {
+    let end = (0..=most.min(text.len())).rev().find(|&at| text.is_char_boundary(at));
+    &text[..end.unwrap_or(0)]
 }
 
 #[cfg(test)]
@@ -184,14 +187,14 @@ mod tests {
     #[test]
     fn a_long_run_keeps_its_ends() {
         let text = (1..=30).map(|n| format!("{n}\n")).collect::<String>();
-        let amount = Amount { head: 1, tail: 2, outline: 9 };
+        let amount = Amount { head: 1, tail: 2, few: 20, ..Amount::default() };
         assert_eq!(of_output(&text, ToolKind::Shell, false, amount), "1\n…\n29\n30");
     }
 
     #[test]
     fn a_failing_run_keeps_its_errors_and_ends() {
         let text = "start\na\nb\nerror: bad\nc\nd\nerror: bad\nexit code 1\n";
-        let amount = Amount { head: 1, tail: 1, outline: 9 };
+        let amount = Amount { head: 1, tail: 1, ..Amount::default() };
         assert_eq!(
             of_output(text, ToolKind::Shell, true, amount),
             "…\nerror: bad\n…\nexit code 1"

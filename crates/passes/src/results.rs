@@ -20,6 +20,10 @@ pub struct Results {
     pub tail: usize,
     /// Definitions kept of a file that was read.
     pub outline: usize,
+    /// Lines are cut at so many bytes; 0 leaves them whole.
+    pub width: usize,
+    /// A result of fewer lines is shown by its end alone.
+    pub few: usize,
     /// Errors of at most so many bytes stay whole.
     pub whole_errors: u64,
     /// Kinds of tools whose results stay.
@@ -36,6 +40,8 @@ impl Default for Results {
             head: 0,
             tail: 0,
             outline: 0,
+            width: 0,
+            few: 0,
             whole_errors: 0,
             exempt: Vec::new(),
             exempt_tools: Vec::new(),
@@ -99,13 +105,12 @@ impl Pass for Results {
 
 impl Results {
     fn body(&self, text: &str, kind: ToolKind, output: &Output) -> String {
-        let amount = Amount { head: self.head, tail: self.tail, outline: self.outline };
+        let Results { head, tail, outline, width, few, .. } = *self;
+        let amount = Amount { head, tail, outline, width, few };
         match self.style {
             Style::Evidence => evidence::of_output(text, kind, output.error, amount),
             Style::Ends if text.lines().count() <= self.head + self.tail + 2 => {
-                let end = (0..=FEW_LINES.min(text.len())).rev();
-                let end = end.into_iter().find(|&at| text.is_char_boundary(at)).unwrap_or(0);
-                text[..end].to_owned()
+                evidence::beginning(text, FEW_LINES).to_owned()
             }
             Style::Ends => evidence::of_argument(text, Amount { outline: 0, ..amount }),
             Style::Cleared | Style::Counted => String::new(),

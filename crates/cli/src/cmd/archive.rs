@@ -79,6 +79,7 @@ struct Row<'a> {
     agent: &'a str,
     id: &'a str,
     generation: u64,
+    #[serde(serialize_with = "crate::text::lossy")]
     session: &'a Path,
     recipe: &'a str,
     made: Timestamp,
@@ -202,6 +203,7 @@ fn verify(app: &App) -> Result<()> {
 struct Gone<'a> {
     agent: &'a str,
     id: &'a str,
+    #[serde(serialize_with = "crate::text::lossy")]
     session: &'a Path,
     generations: u64,
     stored_bytes: Bytes,

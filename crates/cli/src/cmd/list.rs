@@ -34,6 +34,7 @@ pub struct Args {
 /// A session in JSON. See `docs/json.md`.
 #[derive(Serialize)]
 struct Row<'a> {
+    #[serde(serialize_with = "crate::text::lossy")]
     session: &'a Path,
     agent: &'a str,
     id: &'a str,

@@ -31,6 +31,7 @@ pub struct Args {
 struct Row<'a> {
     name: &'a str,
     about: Option<&'a str>,
+    #[serde(serialize_with = "crate::text::lossy_option")]
     file: Option<&'a std::path::Path>,
     default: bool,
     error: Option<String>,

@@ -70,6 +70,7 @@ enum How {
 /// What became of one file. See `docs/json.md`.
 #[derive(Clone, Debug, Serialize)]
 struct FileReport {
+    #[serde(serialize_with = "crate::text::lossy")]
     session: PathBuf,
     agent: String,
     outcome: How,
@@ -90,7 +91,7 @@ struct Report {
     #[serde(flatten)]
     file: FileReport,
     dry_run: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "crate::text::lossy_option")]
     out: Option<PathBuf>,
     files: Vec<FileReport>,
 }
