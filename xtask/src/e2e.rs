@@ -1,30 +1,56 @@
-//! `xtask e2e [AGENT…]`: sessions of the real agents, compacted by the real program.
+//! `cargo xtask e2e`: sessions of the real agents, compacted by the real program.
 
-use anyhow::{Context, ensure};
-use std::path::PathBuf;
-use std::process::Command;
+use agents::Agent;
+use agents::e2e::Report;
+use anyhow::ensure;
+
+use crate::{cargo, print, say};
 
 /// Builds `epitome` and takes a session of each named agent the whole way: record, compact,
-/// resume, restore, resume. All agents when none is named.
+/// resume, restore, resume. All agents when none is named; then also what the recorded sessions
+/// and the model server promise is tried with the real agents.
 ///
 /// # Errors
 ///
 /// When the program does not build, an agent cannot be installed, or the way breaks off.
-pub(crate) fn run(agents: &[&str]) -> anyhow::Result<()> {
-    cargo(&["build", "-p", "epitome-cli"])?;
-    let target =
-        std::env::var_os("CARGO_TARGET_DIR").map_or_else(|| "target".into(), PathBuf::from);
-    // The agents crate runs in its own folder at times; a relative path would not reach.
-    let epitome = std::path::absolute(target.join("debug/epitome"))?;
-    let epitome = epitome.to_str().context("the target folder's name is not UTF-8")?;
-    let run = ["run", "--quiet", "-p", "agents", "--bin", "e2e", "--", epitome];
-    cargo(&[&run, agents].concat())
+pub(crate) fn run(names: &[&str]) -> anyhow::Result<()> {
+    let epitome = cargo::epitome("dev")?;
+    let chosen = match names {
+        [] => Agent::ALL.to_vec(),
+        names => names.iter().map(|name| name.parse()).collect::<Result<_, _>>()?,
+    };
+    let mut failed = Vec::new();
+    let mut rows = Vec::new();
+    for agent in chosen {
+        match agents::e2e::run(agent, &epitome) {
+            Ok(report) => rows.push(row(&report)),
+            Err(err) => {
+                say(&format!("{}: {err:?}", agent.name()));
+                failed.push(agent.name());
+            }
+        }
+    }
+    print(
+        "| agent | file before | after | sent before | after | stubs sent | appended | seconds |",
+    );
+    print("|---|---|---|---|---|---|---|---|");
+    rows.iter().for_each(|row| print(row));
+    ensure!(failed.is_empty(), "failed with: {}", failed.join(", "));
+    if names.is_empty() {
+        let test = ["--features", "real-agents", "--test", "real_agents"];
+        cargo::run(&[&["cargo", "test", "--quiet", "-p", "agents"], &test[..]].concat(), &[])?;
+    }
+    Ok(())
 }
 
-fn cargo(args: &[&str]) -> anyhow::Result<()> {
-    let cargo = std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into());
-    let root = concat!(env!("CARGO_MANIFEST_DIR"), "/..");
-    let status = Command::new(cargo).args(args).current_dir(root).status()?;
-    ensure!(status.success(), "cargo {}: {status}", args.join(" "));
-    Ok(())
+fn row(report: &Report) -> String {
+    let Report { agent, original, compacted, appended, seconds, .. } = report;
+    format!(
+        "| {agent} | {} | {} | {} | {} | {} | {appended} | {seconds:.1} |",
+        original.file_bytes,
+        compacted.file_bytes,
+        original.history_bytes,
+        compacted.history_bytes,
+        compacted.stubs,
+    )
 }

@@ -1,21 +1,54 @@
 //! What the project does to itself: checks, tests, tables.
 
+mod bench;
+mod cargo;
+mod ci;
+mod e2e;
 mod recipes;
+mod tidy;
 
 use std::process::ExitCode;
+
+const USAGE: &str = "\
+usage: cargo xtask COMMAND
+
+  ci                    everything that CI runs, in its order, up to the first failure
+  tidy                  what the house promises and no compiler checks
+  e2e [AGENT…]          real agents resume what epitome compacted and restored
+  recipes [FOLDER…]     a table: what each recipe saves, by default over the recorded sessions
+  bench [FOLDER]        a table: how fast and how large, by default over the recorded sessions";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let done = match args.as_slice() {
-        ["recipes", rest @ ..] => recipes::run(rest),
-        _ => Err(anyhow::anyhow!("usage: cargo xtask recipes [FOLDER…]")),
+        ["ci"] => ci::run(),
+        ["tidy"] => tidy::run(),
+        ["e2e", agents @ ..] => e2e::run(agents),
+        ["recipes", folders @ ..] => recipes::run(folders),
+        ["bench"] => bench::run(None),
+        ["bench", folder] => bench::run(Some(folder.as_ref())),
+        // `bench` calls itself for each command: the peak of a child is then that child's alone.
+        [bench::MEASURE, command @ ..] => bench::measure(command),
+        _ => Err(anyhow::anyhow!(USAGE)),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(err) => {
-            eprintln!("xtask: {err:#}");
+            say(&format!("xtask: {err:#}"));
             ExitCode::FAILURE
         }
     }
+}
+
+/// Tells how it goes; what was asked for goes to standard output.
+#[expect(clippy::print_stderr, reason = "a program for the terminal")]
+fn say(text: &str) {
+    eprintln!("{text}");
+}
+
+/// Prints what was asked for.
+#[expect(clippy::print_stdout, reason = "a program for the terminal")]
+fn print(text: &str) {
+    println!("{text}");
 }

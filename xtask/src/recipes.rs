@@ -9,6 +9,8 @@ use epitome_model::{Block, Counter, Part, Source, ToolKind, Transcript};
 use epitome_passes::{BUILT_IN, Keep, Recipe, built_in, is_error_line};
 use epitome_tokens::O200k;
 
+use crate::{print, say};
+
 /// Prints the table for the sessions in `folders`.
 pub fn run(folders: &[&str]) -> Result<()> {
     let folders = if folders.is_empty() { &["testing/fixtures/sessions"] } else { folders };
@@ -17,11 +19,11 @@ pub fn run(folders: &[&str]) -> Result<()> {
         collect(Path::new(folder), &mut files).with_context(|| format!("cannot list {folder}"))?;
     }
     files.sort();
-    println!(
+    print(
         "| recipe | sessions | refused | context before | after | saved | disk before | after | \
-         saved | error lines | lost | user words kept |"
+         saved | error lines | lost | user words kept |",
     );
-    println!("|---|---|---|---|---|---|---|---|---|---|---|---|");
+    print("|---|---|---|---|---|---|---|---|---|---|---|---|");
     let keep = |keep| move |recipe: Recipe| Recipe { keep, ..recipe };
     let turn = Keep { turns: Some(1), unanswered: true, ..Keep::default() };
     for (name, _) in BUILT_IN {
@@ -66,7 +68,7 @@ fn row(name: &str, files: &[PathBuf], recipe: &Recipe) -> Result<()> {
         let percent = 100.0 - 100.0 * after as f64 / before.max(1) as f64;
         format!("{percent:.1}%")
     };
-    println!(
+    print(&format!(
         "| {name} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
         sum.sessions,
         sum.refused,
@@ -79,7 +81,7 @@ fn row(name: &str, files: &[PathBuf], recipe: &Recipe) -> Result<()> {
         sum.errors,
         sum.lost,
         if sum.words_changed == 0 { "all" } else { "no" },
-    );
+    ));
     Ok(())
 }
 
@@ -90,11 +92,11 @@ fn one(
     counter: &dyn Counter,
     sum: &mut Sum,
 ) -> Result<()> {
-    let planned = Planned::new(session, recipe, counter)
-        .with_context(|| format!("{}", file.display()))?;
+    let planned =
+        Planned::new(session, recipe, counter).with_context(|| format!("{}", file.display()))?;
     sum.sessions += 1;
     for breach in &planned.breaches {
-        eprintln!("{}: {breach}", file.display());
+        say(&format!("{}: {breach}", file.display()));
     }
     sum.refused += u64::from(!planned.breaches.is_empty());
     sum.tokens.0 += planned.compaction.tokens_before.0;
@@ -102,18 +104,19 @@ fn one(
     sum.bytes.0 += Source::len(&session.source);
     sum.bytes.1 += planned.bytes_after.0;
     if std::env::var_os("EPITOME_EACH").is_some() {
-        eprintln!(
+        say(&format!(
             "{} {} -> {} ({:.1}%) bytes {} -> {} ({:.1}%) {:?}",
             file.display(),
             planned.compaction.tokens_before.0,
             planned.tokens_after.0,
-            100.0 - 100.0 * planned.tokens_after.0 as f64
-                / planned.compaction.tokens_before.0.max(1) as f64,
+            100.0
+                - 100.0 * planned.tokens_after.0 as f64
+                    / planned.compaction.tokens_before.0.max(1) as f64,
             Source::len(&session.source),
             planned.bytes_after.0,
             100.0 - 100.0 * planned.bytes_after.0 as f64 / Source::len(&session.source) as f64,
             planned.kept(),
-        );
+        ));
     }
     let spliced = planned.spliced()?;
     let (errors, _) = error_lines(&session.transcript, &session.source);
@@ -165,10 +168,8 @@ fn error_lines(
             }
             let text = output.text(source);
             let kind = kinds.get(&output.call).copied().unwrap_or(ToolKind::Other);
-            let quoted = matches!(
-                kind,
-                ToolKind::Read | ToolKind::Search | ToolKind::Write | ToolKind::Edit | ToolKind::List
-            );
+            use ToolKind::{Edit, List, Read, Search, Write};
+            let quoted = matches!(kind, Read | Search | Write | Edit | List);
             all[item].extend(text.lines().map(|line| line.trim().to_owned()));
             if output.error || !quoted {
                 let lines = text.lines().filter(|line| is_error_line(line));

@@ -1,5 +1,5 @@
-//! With the real agents: they are installed from the npm registry, so these tests are asked for by
-//! name: `cargo test -p agents -- --ignored`.
+//! With the real agents: they are installed from the npm registry, so these tests have a feature of
+//! their own, which `cargo xtask e2e` switches on.
 
 use agents::scenario::Scenario;
 use agents::{Agent, e2e, record, resume};
@@ -22,32 +22,27 @@ fn check_refused(agent: Agent, from: &str, to: &str, refusal: &str) -> anyhow::R
 }
 
 #[test]
-#[ignore = "installs the real agents"]
 fn pi_goes_on_with_a_session_compacted_by_hand() -> anyhow::Result<()> {
     check_e2e(Agent::Pi)
 }
 
 #[test]
-#[ignore = "installs the real agents"]
 fn pi_goes_on_with_a_session_compacted_by_hand_over_chat_completions() -> anyhow::Result<()> {
     check_e2e(Agent::PiChat)
 }
 
 #[test]
-#[ignore = "installs the real agents"]
 fn claude_code_goes_on_with_a_session_compacted_by_hand() -> anyhow::Result<()> {
     check_e2e(Agent::Claude)
 }
 
 #[test]
-#[ignore = "installs the real agents"]
 fn altered_thinking_is_refused() -> anyhow::Result<()> {
     check_refused(Agent::Pi, "Both were settled above", "Both were", "cannot be modified")?;
     check_refused(Agent::Claude, "Both were settled above", "Both were", "cannot be modified")
 }
 
 #[test]
-#[ignore = "installs the real agents"]
 fn every_recorded_session_is_gone_on_with() -> anyhow::Result<()> {
     for fixture in fixtures::all() {
         let agent: Agent = fixture.agent.parse()?;

@@ -1,0 +1,164 @@
+//! `cargo xtask bench`: how fast the program is and how much memory it takes, as a table.
+//!
+//! Each command runs in a process of its own, which says what the command took; times are the best
+//! of several runs, peaks the largest.
+
+mod sessions;
+
+use std::path::Path;
+use std::process::{Command, Stdio};
+use std::time::Instant;
+
+use anyhow::{Context, ensure};
+use nix::sys::resource::{UsageWho, getrusage};
+
+use crate::{cargo, print, say};
+use sessions::Sessions;
+
+/// The command by which this program calls itself.
+pub(crate) const MEASURE: &str = "measure-one";
+
+const MIB: f64 = 1_048_576.0;
+
+/// What one command took.
+#[derive(Clone, Copy, Debug)]
+struct Taken {
+    seconds: f64,
+    peak_mib: f64,
+}
+
+/// Runs every command over sessions made of those in `folder`, or of the recorded ones.
+///
+/// # Errors
+///
+/// When the program does not build, or a command fails.
+pub(crate) fn run(folder: Option<&Path>) -> anyhow::Result<()> {
+    let epitome = cargo::epitome("release")?;
+    let sessions = Sessions::make(folder)?;
+    let bench = Bench { epitome: epitome.to_string_lossy().into_owned(), sessions };
+    say(&format!(
+        "one session of {:.1} MB; {} sessions of {:.1} MB",
+        bench.sessions.large_len as f64 / 1e6,
+        bench.sessions.many,
+        bench.sessions.many_len as f64 / 1e6,
+    ));
+    print("| what | seconds | MB/s | peak MiB | aim |");
+    print("|---|---|---|---|---|");
+    bench.start()?;
+    bench.one_large()?;
+    bench.many()
+}
+
+struct Bench {
+    epitome: String,
+    sessions: Sessions,
+}
+
+impl Bench {
+    fn start(&self) -> anyhow::Result<()> {
+        let taken = self.best(10, &["--version"])?;
+        row("`epitome --version`", taken, 0, "< 0.010 s");
+        Ok(())
+    }
+
+    fn one_large(&self) -> anyhow::Result<()> {
+        let (file, len) = (self.sessions.large.to_string_lossy(), self.sessions.large_len);
+        row("read and split into lines with memchr", self.floor()?, len, "the floor");
+        let aims = [("o200k", "< 0.6 s, < 96 MiB"), ("estimate", "< 0.6 s, < 48 MiB")];
+        for (count, aim) in aims {
+            let taken = self.best(5, &["inspect", &file, "--json", "--count", count])?;
+            row(&format!("`inspect --count {count}`"), taken, len, aim);
+        }
+        for (count, aim) in aims {
+            let line = ["compact", &file, "--dry-run", "--json", "--count", count];
+            let taken = self.best(5, &line)?;
+            row(&format!("`compact --dry-run --count {count}`"), taken, len, aim);
+        }
+        let out = self.sessions.folder().join("out.jsonl");
+        let line = ["compact", &file, "--json", "--out", &out.to_string_lossy()];
+        row("`compact --out`", self.best(1, &line)?, len, "");
+        Ok(())
+    }
+
+    fn many(&self) -> anyhow::Result<()> {
+        let len = self.sessions.many_len;
+        row("`list`, cold", self.best(1, &["list", "--json"])?, len, "< 2 s");
+        row("`list`, warm", self.best(5, &["list", "--json"])?, len, "< 0.2 s");
+        let line = ["compact", "--all", "--json"];
+        row("`compact --all`", self.best(1, &line)?, len, "< 10 s");
+        Ok(())
+    }
+
+    /// Lines of the large session, as fast as they can be told apart.
+    fn floor(&self) -> anyhow::Result<Taken> {
+        let mut seconds = f64::INFINITY;
+        for _ in 0..5 {
+            let begin = Instant::now();
+            let bytes = std::fs::read(&self.sessions.large)?;
+            let n = memchr::memchr_iter(b'\n', &bytes).count();
+            ensure!(n > 0, "a session has lines");
+            seconds = seconds.min(begin.elapsed().as_secs_f64());
+        }
+        Ok(Taken { seconds, peak_mib: self.sessions.large_len as f64 / MIB })
+    }
+
+    /// The best of `n` runs of the program.
+    fn best(&self, n: u32, args: &[&str]) -> anyhow::Result<Taken> {
+        let mut best = Taken { seconds: f64::INFINITY, peak_mib: 0.0 };
+        for _ in 0..n {
+            let taken = self.once(args)?;
+            best.seconds = best.seconds.min(taken.seconds);
+            best.peak_mib = best.peak_mib.max(taken.peak_mib);
+        }
+        Ok(best)
+    }
+
+    fn once(&self, args: &[&str]) -> anyhow::Result<Taken> {
+        let home = self.sessions.folder();
+        let output = Command::new(std::env::current_exe()?)
+            .args([MEASURE, &self.epitome])
+            .args(args)
+            .env("HOME", home)
+            .env("EPITOME_HOME", home.join("epitome"))
+            .env("EPITOME_CONFIG", home.join("settings"))
+            .env_remove("CLAUDE_CONFIG_DIR")
+            .env_remove("PI_CODING_AGENT_DIR")
+            .env_remove("PI_CODING_AGENT_SESSION_DIR")
+            .stderr(Stdio::inherit())
+            .output()?;
+        ensure!(output.status.success(), "{}: {}", args.join(" "), output.status);
+        let said = String::from_utf8(output.stdout)?;
+        let mut numbers = said.split_whitespace().map(str::parse);
+        let (Some(seconds), Some(peak_mib)) = (numbers.next(), numbers.next()) else {
+            anyhow::bail!("{MEASURE} said {said:?}");
+        };
+        Ok(Taken { seconds: seconds?, peak_mib: peak_mib? })
+    }
+}
+
+/// Runs a command and prints its seconds and its peak of memory in MiB.
+///
+/// # Errors
+///
+/// When the command cannot be run or fails.
+pub(crate) fn measure(command: &[&str]) -> anyhow::Result<()> {
+    let (program, args) = command.split_first().context("which command?")?;
+    let begin = Instant::now();
+    let status = Command::new(program).args(args).stdout(Stdio::null()).status()?;
+    let seconds = begin.elapsed().as_secs_f64();
+    ensure!(status.success(), "{}: {status}", command.join(" "));
+    // In bytes on macOS, in KiB elsewhere.
+    let unit = if cfg!(target_os = "macos") { 1.0 } else { 1024.0 };
+    let peak = getrusage(UsageWho::RUSAGE_CHILDREN)?.max_rss() as f64 * unit / MIB;
+    print(&format!("{seconds} {peak}"));
+    Ok(())
+}
+
+fn row(what: &str, taken: Taken, bytes: u64, aim: &str) {
+    let Taken { seconds, peak_mib } = taken;
+    let speed = match bytes {
+        0 => String::new(),
+        bytes => format!("{:.0}", bytes as f64 / 1e6 / seconds),
+    };
+    print(&format!("| {what} | {seconds:.3} | {speed} | {peak_mib:.1} | {aim} |"));
+}

@@ -1,0 +1,163 @@
+//! `cargo xtask tidy`: what the house promises and no compiler checks.
+//!
+//! Checks are functions of the [`Repo`], which is the tracked files in memory: their tests are
+//! tables. What is wrong is a [`Finding`]; nothing stops at the first.
+
+mod docs;
+mod floors;
+mod house;
+mod licences;
+mod lines;
+mod words;
+
+use anyhow::{Context, ensure};
+
+use crate::{cargo, print, say};
+
+/// A tracked file that is text.
+#[derive(Clone, Debug)]
+struct File {
+    /// Its path in the repository, with `/` between folders.
+    path: String,
+    text: String,
+}
+
+/// The tracked files.
+struct Repo {
+    files: Vec<File>,
+    /// All paths, of files that are no text too.
+    paths: Vec<String>,
+}
+
+/// What is not as it should be.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Finding {
+    level: Level,
+    path: String,
+    /// From 1; 0 when it is about the whole file.
+    line: usize,
+    what: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Level {
+    Fail,
+    Warn,
+}
+
+/// Takes findings.
+#[derive(Default)]
+struct Findings(Vec<Finding>);
+
+impl Findings {
+    fn fail(&mut self, path: &str, line: usize, what: impl Into<String>) {
+        self.add(Level::Fail, path, line, what.into());
+    }
+
+    fn warn(&mut self, path: &str, line: usize, what: impl Into<String>) {
+        self.add(Level::Warn, path, line, what.into());
+    }
+
+    fn add(&mut self, level: Level, path: &str, line: usize, what: String) {
+        self.0.push(Finding { level, path: path.into(), line, what });
+    }
+}
+
+type Check = fn(&Repo, &mut Findings);
+
+const CHECKS: &[Check] = &[
+    floors::arrows_go_down,
+    floors::pure_floors_are_walled,
+    lines::files_are_short,
+    lines::lines_fit,
+    lines::functions_are_short,
+    words::names_say_what_things_are,
+    words::nothing_is_left_undone,
+    words::no_machine_is_named,
+    house::papers_are_there,
+    house::formats_are_described_and_fuzzed,
+    house::crates_say_what_is_absent,
+    docs::links_lead_somewhere,
+    docs::tests_that_are_named_exist,
+];
+
+/// Runs every check.
+///
+/// # Errors
+///
+/// When something is not as it should be, or git and cargo do not answer.
+pub(crate) fn run() -> anyhow::Result<()> {
+    let repo = Repo::open()?;
+    let mut findings = Findings::default();
+    for check in CHECKS {
+        check(&repo, &mut findings);
+    }
+    licences::are_allowed(&repo, &mut findings)?;
+    let mut findings = findings.0;
+    findings.sort();
+    for Finding { level, path, line, what } in &findings {
+        let level = if *level == Level::Fail { "error" } else { "warning" };
+        say(&format!("{level}: {path}:{line}: {what}"));
+    }
+    let n = findings.iter().filter(|finding| finding.level == Level::Fail).count();
+    ensure!(n == 0, "{n} things are untidy");
+    print(&format!("tidy: {} files, {} warnings", repo.paths.len(), findings.len()));
+    Ok(())
+}
+
+impl Repo {
+    fn open() -> anyhow::Result<Repo> {
+        let listed = cargo::output(&["git", "ls-files", "-z"]).context("cannot list the files")?;
+        let paths: Vec<String> =
+            listed.split('\0').filter(|path| !path.is_empty()).map(str::to_owned).collect();
+        let mut files = Vec::new();
+        for path in &paths {
+            // A file that was removed but not committed is not there; one that is no text is left.
+            let bytes = std::fs::read(cargo::root().join(path)).unwrap_or_default();
+            if let Ok(text) = String::from_utf8(bytes) {
+                files.push(File { path: path.clone(), text });
+            }
+        }
+        Ok(Repo { files, paths })
+    }
+
+    #[cfg(test)]
+    fn of(files: &[(&str, &str)]) -> Repo {
+        let file = |(path, text): &(&str, &str)| File {
+            path: (*path).to_owned(),
+            text: (*text).to_owned(),
+        };
+        let paths = files.iter().map(|(path, _)| (*path).to_owned()).collect();
+        Repo { files: files.iter().map(file).collect(), paths }
+    }
+
+    fn file(&self, path: &str) -> Option<&File> {
+        self.files.iter().find(|file| file.path == path)
+    }
+
+    fn rust(&self) -> impl Iterator<Item = &File> {
+        self.files.iter().filter(|file| file.path.ends_with(".rs"))
+    }
+}
+
+impl File {
+    /// Lines with their numbers, from 1.
+    fn lines(&self) -> impl Iterator<Item = (usize, &str)> {
+        (1..).zip(self.text.lines())
+    }
+}
+
+/// Asserts what a check finds in these files: `path:line: what`, the last only as far as given.
+#[cfg(test)]
+fn check(check: Check, files: &[(&str, &str)], expect: &[&str]) {
+    let mut findings = Findings::default();
+    check(&Repo::of(files), &mut findings);
+    let mut found: Vec<String> = (findings.0.iter())
+        .map(|Finding { path, line, what, .. }| format!("{path}:{line}: {what}"))
+        .collect();
+    found.sort();
+    assert_eq!(found.len(), expect.len(), "{found:?}");
+    for (found, expect) in found.iter().zip(expect) {
+        assert!(found.starts_with(expect), "{found:?} for {expect:?}");
+    }
+}

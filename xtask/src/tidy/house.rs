@@ -1,0 +1,125 @@
+//! What every part of the house brings along.
+
+use epitome_formats::FORMATS;
+
+use super::{Findings, Repo};
+
+/// What a newcomer looks for.
+const PAPERS: &[&str] = &[
+    "README.md",
+    "ARCHITECTURE.md",
+    "CONTRIBUTING.md",
+    "CHANGELOG.md",
+    "SHORTCOMINGS.md",
+    "LICENSE-MIT",
+    "LICENSE-APACHE",
+    "clippy.toml",
+    "rustfmt.toml",
+    "deny.toml",
+    ".ci/run",
+    "docs/laws.md",
+    "docs/why.md",
+    "docs/archive.md",
+    "docs/tokens.md",
+    "docs/json.md",
+    "docs/exit-codes.md",
+    "docs/recipes.md",
+    "docs/speed.md",
+];
+
+/// Lines of ARCHITECTURE.md: it is read in one go or not at all.
+const ARCHITECTURE: usize = 200;
+
+/// The papers are there, and the plan of the house is short and knows every room.
+pub(super) fn papers_are_there(repo: &Repo, findings: &mut Findings) {
+    for paper in PAPERS.iter().filter(|paper| !repo.paths.iter().any(|path| path == *paper)) {
+        findings.fail(paper, 0, "is missing");
+    }
+    let Some(plan) = repo.file("ARCHITECTURE.md") else { return };
+    let n = plan.text.lines().count();
+    if n > ARCHITECTURE {
+        findings.fail(&plan.path, 0, format!("{n} lines, more than {ARCHITECTURE}"));
+    }
+    for folder in rooms(repo).filter(|folder| !plan.text.contains(folder)) {
+        findings.fail(&plan.path, 0, format!("says nothing of {folder}"));
+    }
+}
+
+/// A format has its page and its fuzz target.
+pub(super) fn formats_are_described_and_fuzzed(repo: &Repo, findings: &mut Findings) {
+    let targets = repo.file("fuzz/Cargo.toml").map_or("", |file| &file.text);
+    for format in FORMATS {
+        let name = format.name;
+        let page = format!("docs/formats/{name}.md");
+        let target = format!("fuzz/fuzz_targets/{name}.rs");
+        for path in [&page, &target] {
+            if !repo.paths.contains(path) {
+                findings.fail(path, 0, format!("is missing: every format has one ({name})"));
+            }
+        }
+        if !targets.contains(&format!("\"fuzz_targets/{name}.rs\"")) {
+            findings.fail("fuzz/Cargo.toml", 0, format!("has no target {name}"));
+        }
+    }
+}
+
+/// The page of a crate says what is not there.
+pub(super) fn crates_say_what_is_absent(repo: &Repo, findings: &mut Findings) {
+    for folder in rooms(repo).filter(|folder| folder.starts_with("crates/")) {
+        let page = format!("{folder}/src/lib.rs");
+        // A program has no page; ARCHITECTURE.md says what is absent from it.
+        let Some(file) = repo.file(&page) else { continue };
+        if !file.text.lines().any(|line| line == "//! # Absent") {
+            findings.fail(&page, 0, "does not say what is absent (`# Absent`)");
+        }
+    }
+}
+
+/// The folders of the crates of the workspace.
+fn rooms(repo: &Repo) -> impl Iterator<Item = &str> {
+    let manifests = repo.paths.iter().filter_map(|path| path.strip_suffix("/Cargo.toml"));
+    manifests.filter(|folder| folder.starts_with("crates/") || folder.starts_with("testing/"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::check;
+    use super::*;
+
+    #[test]
+    fn a_missing_paper_is_found() {
+        let papers: Vec<(&str, &str)> = PAPERS.iter().map(|paper| (*paper, "")).collect();
+        check(papers_are_there, &papers, &[]);
+        check(papers_are_there, &papers[1..], &["README.md:0: is missing"]);
+    }
+
+    #[test]
+    fn a_plan_that_is_long_or_forgets_a_room_is_found() {
+        let long = "x\n".repeat(201);
+        let mut files: Vec<(&str, &str)> = PAPERS.iter().map(|paper| (*paper, "")).collect();
+        files.extend([("ARCHITECTURE.md", &*long), ("crates/attic/Cargo.toml", "")]);
+        files.retain(|(path, text)| *path != "ARCHITECTURE.md" || !text.is_empty());
+        check(
+            papers_are_there,
+            &files,
+            &["ARCHITECTURE.md:0: 201 lines", "ARCHITECTURE.md:0: says nothing of crates/attic"],
+        );
+    }
+
+    #[test]
+    fn a_format_without_a_page_or_a_target_is_found() {
+        let expect: Vec<&str> = vec![""; FORMATS.len() * 3];
+        check(formats_are_described_and_fuzzed, &[], &expect);
+    }
+
+    #[test]
+    fn a_crate_that_does_not_say_what_is_absent_is_found() {
+        let files = [
+            ("crates/a/Cargo.toml", ""),
+            ("crates/a/src/lib.rs", "//! Nouns.\n"),
+            ("crates/b/Cargo.toml", ""),
+            ("crates/b/src/lib.rs", "//! Nouns.\n//!\n//! # Absent\n//!\n//! Verbs.\n"),
+        ];
+        check(crates_say_what_is_absent, &files, &["crates/a/src/lib.rs:0: "]);
+    }
+}
