@@ -3,6 +3,7 @@
 mod world;
 
 use std::fs::{self, File};
+use std::path::Path;
 use std::process::Stdio;
 
 use insta::assert_snapshot;
@@ -14,6 +15,21 @@ const PLAIN: [&str; 4] = ["--keep-turns=1", "--count=estimate", "--recipe", "tra
 
 fn compact<'a>(args: &[&'a str]) -> Vec<&'a str> {
     ["compact"].iter().chain(args).chain(&PLAIN).copied().collect()
+}
+
+/// Does something while another process holds a file open. Returns its number too.
+fn holding<T>(path: &Path, work: impl FnOnce() -> T) -> (String, T) {
+    // It waits for its input, and holds the file all the while.
+    let mut child = std::process::Command::new("cat")
+        .stdin(Stdio::piped())
+        .stdout(Stdio::null())
+        .stderr(File::open(path).expect("a file"))
+        .spawn()
+        .expect("cat runs");
+    let done = work();
+    drop(child.stdin.take());
+    child.wait().expect("cat ends");
+    (child.id().to_string(), done)
 }
 
 #[test]
@@ -86,6 +102,23 @@ fn sub_agents_are_compacted_too() {
 }
 
 #[test]
+fn a_sub_agent_that_is_in_use_stops_it_all() {
+    let world = World::new();
+    let original = sessions::claude(CLAUDE);
+    let path = world.claude(CLAUDE, &original);
+    let agent = world.write(
+        &format!(".claude/projects/-p/{CLAUDE}/subagents/agent-abc.jsonl"),
+        original.replace("\"isSidechain\":false", "\"isSidechain\":true"),
+    );
+    let empty = format!(".claude/projects/-p/{CLAUDE}/subagents/agent-0.jsonl");
+    world.write(&empty, "");
+    let held = holding(&agent, || world.status(&compact(&["0f3c"])));
+    assert_eq!(held.1, 4);
+    assert_eq!(fs::read_to_string(&path).expect("a file"), original);
+    assert_eq!(world.status(&compact(&["0f3c"])), 0, "an empty file is none of it");
+}
+
+#[test]
 fn a_copy_is_made_aside_and_the_session_stays() {
     let world = World::new();
     let original = sessions::claude(CLAUDE);
@@ -128,20 +161,13 @@ fn a_session_in_use_is_refused_and_force_goes_on() {
     let world = World::new();
     let original = sessions::claude(CLAUDE);
     let path = world.claude(CLAUDE, &original);
-    // It waits for its input, and holds the session open all the while.
-    let mut child = std::process::Command::new("cat")
-        .stdin(Stdio::piped())
-        .stdout(Stdio::null())
-        .stderr(File::open(&path).expect("a session"))
-        .spawn()
-        .expect("cat runs");
-    let pid = child.id().to_string();
-    let refused = world.run(&compact(&["0f3c"])).replace(&pid, "[pid]");
-    let unchanged = fs::read_to_string(&path).expect("a file") == original;
-    let all = world.run(&["compact", "--all", "--count", "estimate"]).replace(&pid, "[pid]");
-    let forced = world.status(&compact(&["0f3c", "--force"]));
-    drop(child.stdin.take());
-    child.wait().expect("cat ends");
+    let (pid, (refused, unchanged, all, forced)) = holding(&path, || {
+        let refused = world.run(&compact(&["0f3c"]));
+        let unchanged = fs::read_to_string(&path).expect("a file") == original;
+        let all = world.run(&["compact", "--all", "--count", "estimate"]);
+        (refused, unchanged, all, world.status(&compact(&["0f3c", "--force"])))
+    });
+    let (refused, all) = (refused.replace(&pid, "[pid]"), all.replace(&pid, "[pid]"));
     assert_snapshot!(refused);
     assert_snapshot!("in_use_of_many", all);
     assert!(unchanged);

@@ -76,7 +76,8 @@ fn what_may_mean_several_is_named() {
 #[test]
 fn a_picture_is_printed_as_its_bytes() {
     let world = World::new();
-    let png = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==";
+    let png =
+        "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJ";
     let line = |n: usize, parent: &str, kind: &str, message: serde_json::Value| {
         json!({
             "parentUuid": if parent.is_empty() { json!(null) } else { json!(parent) },
@@ -86,8 +87,10 @@ fn a_picture_is_printed_as_its_bytes() {
         })
     };
     let call = json!({"id": "m1", "role": "assistant", "type": "message", "model": "claude-x",
-        "content": [{"type": "tool_use", "id": "t1", "name": "Read", "input": {"file_path": "/p/a.png"}}]});
-    let padded = png.repeat(20).replace('=', "A");
+    "content": [
+        {"type": "tool_use", "id": "t1", "name": "Read", "input": {"file_path": "/p/a.png"}},
+    ]});
+    let padded = png.repeat(20);
     let padded = &padded[..padded.len() / 4 * 4];
     let picture = json!({"type": "base64", "media_type": "image/png", "data": padded});
     let result = json!({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "t1",

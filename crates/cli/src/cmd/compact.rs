@@ -193,37 +193,37 @@ impl Job<'_> {
     /// One session with its sub-agents. Nothing: it is not of the wanted project.
     fn compact(&self, input: &Input) -> Result<Option<Report>> {
         let mut diff = String::new();
-        let out = self.how.out.as_deref();
-        let file = match (input, out) {
-            (Input::Stdin, None) if !self.how.dry_run => {
+        let mut files = Vec::new();
+        let file = match (input, self.how.out.is_some()) {
+            (Input::Stdin, false) if !self.how.dry_run => {
                 return Err(Failure::usage("a session from standard input needs --out"));
             }
             (Input::Stdin, _) => {
                 let session = Loaded::read(read_stdin()?, self.app.agent())?;
-                Some(self.aside(input, &session, &mut diff)?)
+                self.aside(input, &session, &mut diff)?
             }
-            (Input::File(path), Some(_)) => {
+            (Input::File(path), true) => self.aside(input, &self.open(path)?, &mut diff)?,
+            (Input::File(path), false) if self.how.dry_run => {
                 let session = self.open(path)?;
-                Some(self.aside(input, &session, &mut diff)?)
-            }
-            (Input::File(path), None) if self.how.dry_run => {
-                let session = self.open(path)?;
-                match self.wants(&session) {
-                    true => {
-                        let mut report = self.aside(input, &session, &mut diff)?;
-                        let users = find::users(&self.app.config, path);
-                        report.in_use = users.iter().map(UserFound::of).collect();
-                        Some(report)
-                    }
-                    false => None,
+                if !self.wants(&session) {
+                    return Ok(None);
                 }
+                let mut report = self.aside(input, &session, &mut diff)?;
+                let users = find::users(&self.app.config, path);
+                report.in_use = users.iter().map(UserFound::of).collect();
+                files = self.companions(path, &mut diff)?;
+                report
             }
-            (Input::File(path), None) => self.in_place(path, &mut diff)?,
-        };
-        let Some(file) = file else { return Ok(None) };
-        let files = match (input, out) {
-            (Input::File(path), None) => self.companions(path, &mut diff)?,
-            _ => Vec::new(),
+            (Input::File(path), false) => {
+                self.check_free(path)?;
+                let by_project = self.filter.is_some_and(|it| it.which.project.is_some());
+                if by_project && !self.wants(&self.open(path)?) {
+                    return Ok(None);
+                }
+                // First, so that the session is what it was when one of them is refused.
+                files = self.companions(path, &mut diff)?;
+                self.in_place(path, &mut diff)?
+            }
         };
         Ok(Some(Report {
             file,
@@ -240,14 +240,33 @@ impl Job<'_> {
     fn companions(&self, session: &Path, diff: &mut String) -> Result<Vec<FileReport>> {
         let mut reports = Vec::new();
         for path in find::companions(session) {
-            if self.how.dry_run {
-                let loaded = self.open(&path)?;
-                reports.push(self.aside(&Input::File(path), &loaded, diff)?);
-            } else {
-                reports.extend(self.in_place(&path, diff)?);
+            let done = match self.how.dry_run {
+                true => self.open(&path).and_then(|loaded| {
+                    let name = Input::File(path.clone());
+                    self.aside(&name, &loaded, diff)
+                }),
+                false => self.in_place(&path, diff),
+            };
+            match done {
+                Ok(report) => reports.push(report),
+                // A file that is no session stays as it is, as in any other folder.
+                Err(failure) if failure.kind == "unknown-format" => {}
+                Err(failure) => return Err(failure),
             }
         }
         Ok(reports)
+    }
+
+    /// Refuses what can be seen to be no session or in use, before anything is made on disk.
+    fn check_free(&self, path: &Path) -> Result<()> {
+        if !looks_like_one(self.app, &FileSource::open(path)?) {
+            self.open(path)?;
+        }
+        let users = find::users(&self.app.config, path);
+        match users.is_empty() || self.how.force {
+            true => Ok(()),
+            false => Err(Failure::in_use(path, &users)),
+        }
     }
 
     fn open(&self, path: &Path) -> Result<Loaded> {
@@ -255,21 +274,12 @@ impl Job<'_> {
     }
 
     /// Archive, prove, replace.
-    fn in_place(&self, path: &Path, diff: &mut String) -> Result<Option<FileReport>> {
+    fn in_place(&self, path: &Path, diff: &mut String) -> Result<FileReport> {
+        self.check_free(path)?;
         let config = &self.app.config;
-        if !looks_like_one(self.app, &FileSource::open(path)?) {
-            self.open(path)?;
-        }
-        let users = find::users(config, path);
-        if !users.is_empty() && !self.how.force {
-            return Err(Failure::in_use(path, &users));
-        }
         let file = Store::new(&config.home).open_for_edit(path)?;
         let session = Loaded::read(file.source(), self.app.agent())
             .map_err(|err| Failure::from(err).about(path))?;
-        if !self.wants(&session) {
-            return Ok(None);
-        }
         let planned = self.plan(path, &session, diff)?;
         let mut report = FileReport::of(path.display().to_string(), &planned);
         if !planned.is_empty() {
@@ -283,7 +293,7 @@ impl Job<'_> {
                     .map_err(Failure::writing)?;
             report.done(&generation);
         }
-        Ok(Some(report))
+        Ok(report)
     }
 
     /// A plan, or a small copy of the session; the session stays.

@@ -306,7 +306,10 @@ fn not_there(err: epitome::Error, known: &Known) -> Failure {
 
 fn same_file(one: &Path, other: &Path) -> bool {
     one == other
-        || matches!((one.canonicalize(), other.canonicalize()), (Ok(one), Ok(other)) if one == other)
+        || match (one.canonicalize(), other.canonicalize()) {
+            (Ok(one), Ok(other)) => one == other,
+            (Err(_), _) | (_, Err(_)) => false,
+        }
 }
 
 pub fn parse_ref(text: &str) -> std::result::Result<Ref, String> {
