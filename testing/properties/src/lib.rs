@@ -1,0 +1,17 @@
+//! What must hold of any bytes whatever: one function a reader.
+//!
+//! The fuzz targets call these functions, and so do the plain tests of this crate, over the recorded
+//! sessions and what is left of them after damage. Each panics when something does not hold.
+//!
+//! # Absent
+//!
+//! What holds of whole sessions only, such as that a second compaction finds nothing to do: that is
+//! tested beside the engine.
+
+mod packs;
+mod sessions;
+mod texts;
+
+pub use packs::pack;
+pub use sessions::{claude, pi};
+pub use texts::{json, recipe, stub};

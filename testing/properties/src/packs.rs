@@ -1,0 +1,34 @@
+//! Packs of the archive: any bytes in the place of one.
+
+use std::fs;
+
+use epitome::{Archive, SessionKey};
+use epitome_model::Ref;
+
+/// Any bytes as a pack: the archive says that it is damaged, or reads it; it never fails otherwise.
+///
+/// # Panics
+///
+/// When it does not hold, or the disk has no room for a temporary folder.
+pub fn pack(bytes: &[u8]) {
+    let home = tempfile::tempdir().expect("a temporary folder");
+    let archive = Archive::new(home.path());
+    let key = SessionKey::new("pi", "s");
+    let folder = archive.root().join("pi/s");
+    fs::create_dir_all(&folder).expect("a folder of the archive");
+    fs::write(folder.join("000001.pack"), bytes).expect("a pack");
+    // Whether these are errors depends on the bytes; that they return is what is asked.
+    let _ = archive.find(&Ref::of(b"removed"));
+    let _ = archive.verify();
+    let _ = archive.sessions();
+    if let Ok(found) = archive.generations(&key) {
+        for generation in &found.whole {
+            let pieces = generation.records.iter().flat_map(|record| &record.splices);
+            for piece in pieces {
+                let _ = archive.read(&key, generation.number, &piece.blob);
+            }
+        }
+    }
+    let _ = archive.export(&key, &mut Vec::new());
+    let _ = archive.import(&mut &*bytes);
+}

@@ -1,0 +1,136 @@
+//! Sessions: any bytes, read as an agent's.
+
+use epitome::{Loaded, Planned, Spliced};
+use epitome_formats::named;
+use epitome_model::{Block, Item, Output, Part, Source, Span, Splice, Text, Transcript};
+use epitome_passes::{BUILT_IN, Keep, Recipe, Trigger, built_in};
+use epitome_tokens::Estimate;
+
+/// Any bytes as a session of pi.
+///
+/// # Panics
+///
+/// When something does not hold that must.
+pub fn pi(bytes: &[u8]) {
+    check("pi", bytes);
+}
+
+/// Any bytes as a session of Claude Code.
+///
+/// # Panics
+///
+/// When something does not hold that must.
+pub fn claude(bytes: &[u8]) {
+    check("claude", bytes);
+}
+
+fn check(agent: &str, bytes: &[u8]) {
+    let session = read(agent, bytes);
+    let again = read(agent, bytes);
+    assert_eq!(session.transcript, again.transcript, "the same bytes read the same");
+    assert_eq!(session.faults, again.faults, "the same bytes have the same faults");
+    (session.format.sniff)(&bytes[..bytes.len().min(64 << 10)]);
+    stand_inside(&session.transcript, bytes);
+    let none = (session.format.write)(&session.transcript, &session.source, &[]);
+    assert!(none.is_ok_and(|splices| splices.is_empty()), "no edit, no change");
+    for (name, _) in BUILT_IN {
+        let recipe = built_in(name).expect("a built-in recipe");
+        let eager = Keep { turns: Some(0), ..Keep::default() };
+        for keep in [recipe.keep, eager] {
+            compacts(&session, &Recipe { keep, trigger: Trigger::default(), ..recipe.clone() });
+        }
+    }
+}
+
+fn read<'a>(agent: &str, bytes: &'a [u8]) -> Loaded<&'a [u8]> {
+    let format = named(agent).expect("an agent that epitome knows");
+    let mut faults = Vec::new();
+    let transcript = (format.read)(&bytes, &mut faults);
+    Loaded { format, source: bytes, transcript, faults }
+}
+
+/// What is planned can be written, keeps the laws, and can be undone.
+fn compacts(session: &Loaded<&[u8]>, recipe: &Recipe) {
+    let name = &recipe.name;
+    let planned = match Planned::new(session, recipe, &Estimate::new()) {
+        Ok(planned) => planned,
+        Err(err) => panic!("{name}: {err:?}"),
+    };
+    let broken = session.format.laws.check(&session.transcript, &session.source);
+    if broken.is_empty() {
+        assert_eq!(planned.breaches, [], "{name}: a session that keeps the laws keeps them");
+    }
+    let after = all(&planned.spliced().expect("splices lie apart"));
+    assert!(after.len() <= session.source.len(), "{name}: nothing grows");
+    let mut splices: Vec<&Splice> = planned.splices.iter().map(|(splice, _)| splice).collect();
+    splices.sort_by_key(|splice| splice.span);
+    let undone = Spliced::new(&after, inverse(&splices, session.source)).expect("they lie apart");
+    assert!(all(&undone) == session.source, "{name}: everything comes back");
+}
+
+/// The splices that put back what these took.
+fn inverse(splices: &[&Splice], before: &[u8]) -> Vec<Splice> {
+    let (mut taken, mut put) = (0, 0);
+    let back = |splice: &&Splice| {
+        let start = splice.span.start - taken + put;
+        taken += splice.span.len();
+        put += splice.with.len() as u64;
+        let end = start + splice.with.len() as u64;
+        Splice { span: Span { start, end }, with: before.at(splice.span).into() }
+    };
+    splices.iter().map(back).collect()
+}
+
+fn all(spliced: &Spliced<'_>) -> Vec<u8> {
+    spliced.read(0..Source::len(spliced)).into_owned()
+}
+
+/// Every record stands behind the one before, and everything in it inside of it.
+fn stand_inside(transcript: &Transcript, bytes: &[u8]) {
+    let mut from = 0;
+    for item in &transcript.items {
+        let record = item.record().span;
+        assert!(from <= record.start && record.end <= bytes.len() as u64, "records are in order");
+        from = record.end;
+        for span in spans(item) {
+            assert!(span.start <= span.end && record.contains(span), "{span:?} in {record:?}");
+        }
+    }
+    for &idx in &transcript.context {
+        assert!(transcript.items[idx].entry().is_some(), "what is sent says something");
+    }
+}
+
+fn spans(item: &Item) -> Vec<Span> {
+    let mut spans: Vec<Span> = item.copies().iter().map(|copy| copy.value).collect();
+    for block in item.entry().into_iter().flat_map(|entry| &entry.blocks) {
+        match block {
+            Block::Text(text) | Block::Summary(text) => spans.extend(text.span()),
+            Block::Thinking(thinking) => {
+                spans.push(thinking.whole);
+                spans.extend(thinking.text.iter().filter_map(Text::span));
+            }
+            Block::Call(call) => {
+                spans.push(call.arguments);
+                spans.extend(call.target.iter().filter_map(Text::span));
+                spans.extend(call.fields.iter().filter_map(|field| field.text.span()));
+            }
+            Block::Output(output) => spans.extend(of_output(output)),
+            Block::Image(image) => spans.extend([image.whole, image.data]),
+            Block::Opaque(span) => spans.push(*span),
+            // The enum may grow; what it grows by is looked at once it is known.
+            _ => {}
+        }
+    }
+    spans
+}
+
+fn of_output(output: &Output) -> Vec<Span> {
+    let parts = output.parts.iter().flat_map(|part| match part {
+        Part::Text(text) => text.span().into_iter().collect(),
+        Part::Image(image) => vec![image.whole, image.data],
+        Part::Opaque(span) => vec![*span],
+    });
+    // A result without content has no place.
+    parts.chain((!output.whole.is_empty()).then_some(output.whole)).collect()
+}

@@ -1,0 +1,53 @@
+//! Small readers: JSON, what stands in place of removed text, recipes.
+
+use epitome_formats::json::{self, Cursor};
+use epitome_model::{Stub, is_left_by_recipe};
+use epitome_passes::Recipe;
+
+/// Any bytes as JSON: looked at without failing, and what is accepted can be walked.
+///
+/// # Panics
+///
+/// When it does not hold.
+pub fn json(bytes: &[u8]) {
+    let Ok(()) = json::check(bytes) else { return };
+    let mut cursor = Cursor::new(bytes);
+    let whole = cursor.skip().expect("what is accepted is gone past");
+    assert!(whole.end <= bytes.len(), "a value ends within the text");
+    assert!(cursor.end().is_ok(), "nothing but white space follows the value");
+    let members = Cursor::new(bytes).object(|member, key| {
+        let inside = |part: &[u8]| bytes.as_ptr_range().contains(&part.as_ptr());
+        assert!(key.is_empty() || inside(key), "a key stands in the text");
+        let value = member.skip()?;
+        assert!(whole.start < value.start && value.end < whole.end, "a member stands inside");
+        Ok(())
+    });
+    assert!(members.is_ok(), "what is accepted is walked");
+}
+
+/// Any text as a stub: what is recognised is printed as it was.
+///
+/// # Panics
+///
+/// When it does not hold.
+pub fn stub(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    if let Some(stub) = Stub::parse(&text) {
+        assert_eq!(stub.to_string(), text, "printing and parsing are inverse");
+        assert!(is_left_by_recipe(&text), "a stub is left by a recipe");
+    }
+    // Asked of every text of a session.
+    let _ = is_left_by_recipe(&text);
+}
+
+/// Any text as a recipe: refused with an error that says why, or run.
+///
+/// # Panics
+///
+/// When it does not hold.
+pub fn recipe(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    if let Err(err) = Recipe::parse(&text) {
+        assert!(!err.to_string().is_empty(), "an error says something");
+    }
+}
