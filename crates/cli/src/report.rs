@@ -36,8 +36,11 @@ pub enum Outcome {
 pub struct KeptBecause {
     pub tokens: Tokens,
     pub rules: Vec<RuleKept>,
-    /// The rules that together would have kept everything; a tail of tokens stands instead.
+    /// The rules that together would keep everything.
     pub covered_everything: Vec<KeepRule>,
+    /// The tail of tokens that is kept instead of what those rules would; none when it takes the
+    /// last tokens to keep everything.
+    pub instead: Option<Tokens>,
 }
 
 #[derive(Clone, Copy, Debug, Serialize)]
@@ -140,6 +143,7 @@ impl KeptBecause {
             tokens: kept.tokens,
             rules: rules.collect(),
             covered_everything: kept.covered_everything.clone(),
+            instead: kept.instead,
         }
     }
 }
@@ -319,12 +323,14 @@ fn kept(file: &FileReport) -> Vec<String> {
     }
     if !kept.covered_everything.is_empty() {
         let rules: Vec<String> = kept.covered_everything.iter().map(ToString::to_string).collect();
-        let word = if rules.len() == 1 { "rule" } else { "rules" };
-        lines.push(format!(
-            "the {word} {} would have kept everything; the last {} tokens are kept instead",
-            rules.join(", "),
-            kept.tokens,
-        ));
+        let one = rules.len() == 1;
+        let rules = format!("the {} {}", if one { "rule" } else { "rules" }, rules.join(", "));
+        lines.push(match kept.instead {
+            Some(tail) => {
+                format!("{rules} would keep everything; the last {tail} tokens are kept instead")
+            }
+            None => format!("{rules} {} everything: nothing is old yet", if one { "keeps" } else { "keep" }),
+        });
     }
     lines
 }
