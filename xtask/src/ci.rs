@@ -89,7 +89,11 @@ fn doctest() -> anyhow::Result<()> {
 /// The bodies of the fuzz targets run among the tests; here it is seen that the targets compile.
 /// They run with `cargo fuzz`, which wants a nightly compiler.
 fn fuzz() -> anyhow::Result<()> {
-    cargo::run(&["cargo", "check", "--quiet", "--manifest-path", "fuzz/Cargo.toml"], &[])
+    let target = cargo::target()?;
+    let target = target.to_string_lossy();
+    let line = ["cargo", "clippy", "--quiet", "--manifest-path", "fuzz/Cargo.toml", "--locked"];
+    let more = ["--target-dir", &target, "--", "-D", "warnings"];
+    cargo::run(&[&line[..], &more].concat(), &[])
 }
 
 /// Licences and sources are looked at by tidy too; advisories are known to cargo-deny alone.

@@ -3,6 +3,7 @@
 mod bench;
 mod cargo;
 mod ci;
+mod demo;
 mod e2e;
 mod recipes;
 mod tidy;
@@ -12,6 +13,7 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
+  demo                  the main job, on a session that ships with the repository
   ci                    everything that CI runs, in its order, up to the first failure
   tidy                  what the house promises and no compiler checks
   e2e [AGENT…]          real agents resume what epitome compacted and restored
@@ -22,6 +24,7 @@ fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let done = match args.as_slice() {
+        ["demo"] => demo::run(),
         ["ci"] => ci::run(),
         ["tidy"] => tidy::run(),
         ["e2e", agents @ ..] => e2e::run(agents),
