@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use anyhow::Context;
+use anyhow::{Context, bail};
 
 use crate::{cargo, e2e, print, say, tidy};
 
@@ -24,14 +24,17 @@ const STEPS: &[Step] = &[
     Step { name: "e2e", run: || e2e::run(&[]) },
 ];
 
-/// Runs every step and says how long each took.
+/// Runs every step, or those that are named, and says how long each took.
 ///
 /// # Errors
 ///
-/// What the first step says that fails.
-pub(crate) fn run() -> anyhow::Result<()> {
+/// What the first step says that fails; when there is no step of a name.
+pub(crate) fn run(names: &[&str]) -> anyhow::Result<()> {
+    if let Some(unknown) = names.iter().find(|name| !STEPS.iter().any(|step| step.name == **name)) {
+        bail!("there is no step `{unknown}`");
+    }
     let mut times: Vec<(&str, Duration)> = Vec::new();
-    for step in STEPS {
+    for step in STEPS.iter().filter(|step| names.is_empty() || names.contains(&step.name)) {
         say(&format!("── {} {}", step.name, "─".repeat(60 - step.name.len())));
         let begin = Instant::now();
         let done = (step.run)();

@@ -25,7 +25,7 @@ pub(crate) fn run(names: &[&str]) -> anyhow::Result<()> {
         match agents::e2e::run(agent, &epitome) {
             Ok(report) => rows.push(row(&report)),
             Err(err) => {
-                say(&format!("{}: {err:?}", agent.name()));
+                say(&format!("{}: {err:#}", agent.name()));
                 failed.push(agent.name());
             }
         }

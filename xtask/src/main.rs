@@ -14,7 +14,7 @@ const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
   demo                  the main job, on a session that ships with the repository
-  ci                    everything that CI runs, in its order, up to the first failure
+  ci [STEP…]            everything that CI runs, in its order, up to the first failure
   tidy                  what the house promises and no compiler checks
   e2e [AGENT…]          real agents resume what epitome compacted and restored
   recipes [FOLDER…]     a table: what each recipe saves, by default over the recorded sessions
@@ -25,7 +25,7 @@ fn main() -> ExitCode {
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let done = match args.as_slice() {
         ["demo"] => demo::run(),
-        ["ci"] => ci::run(),
+        ["ci", steps @ ..] => ci::run(steps),
         ["tidy"] => tidy::run(),
         ["e2e", agents @ ..] => e2e::run(agents),
         ["recipes", folders @ ..] => recipes::run(folders),
