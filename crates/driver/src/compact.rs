@@ -274,7 +274,7 @@ impl References {
     fn of<S>(session: &Loaded<S>) -> References {
         let cwd = session.transcript.head.cwd.as_deref().map(PathBuf::from);
         let cwd = cwd.filter(|cwd| cwd.is_absolute() && cwd.is_dir());
-        let git = cwd.as_deref().and_then(GitObjects::around);
+        let git = cwd.as_deref().and_then(|cwd| GitObjects::around(&cwd.join("a file")));
         References { cwd, git }
     }
 

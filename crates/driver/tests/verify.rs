@@ -1,0 +1,81 @@
+//! Whatever went wrong between a plan and its bytes, the laws see it.
+
+use epitome_formats::{FORMATS, named};
+use epitome_model::{At, Change, Edit, Law, Tokens};
+use epitome_passes::{Compaction, Planned, Side, verify};
+use epitome_tokens::O200k;
+
+/// A small session of Claude Code: a question, reasoning, a call, its result, an answer.
+const CLAUDE: &str = r#"{"type":"user","uuid":"1","parentUuid":null,"sessionId":"s","timestamp":"t1","message":{"role":"user","content":"the user's words"}}
+{"type":"assistant","uuid":"2","parentUuid":"1","timestamp":"t2","message":{"id":"m","role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"c2ln"}]}}
+{"type":"assistant","uuid":"3","parentUuid":"2","timestamp":"t3","message":{"id":"m","role":"assistant","content":[{"type":"tool_use","id":"c1","name":"Write","input":{"file_path":"a","content":"some words"}}]}}
+{"type":"user","uuid":"4","parentUuid":"3","timestamp":"t4","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":"a result of some words"}]}}
+{"type":"assistant","uuid":"5","parentUuid":"4","timestamp":"t5","message":{"id":"n","role":"assistant","content":[{"type":"text","text":"the answer"}]}}
+"#;
+
+/// The laws that break when `from` becomes `to` in the record `item`, its edit being a promise to
+/// change just that record.
+fn broken(from: &str, to: &str, item: usize) -> Vec<Law> {
+    let format = named("claude").expect("a known agent");
+    assert!(CLAUDE.contains(from), "{from}");
+    let (before, after) = (CLAUDE.as_bytes().to_vec(), CLAUDE.replacen(from, to, 1).into_bytes());
+    let old = (format.read)(&before, &mut ());
+    let new = (format.read)(&after, &mut ());
+    let at = At::Block { item, block: 0 };
+    let edit = Edit { at, change: Change::Drop, pass: "test" };
+    let compaction = Compaction {
+        edits: vec![Planned { edit, tokens: Tokens(0) }],
+        ..Compaction::default()
+    };
+    let sides =
+        [Side { transcript: &old, source: &before }, Side { transcript: &new, source: &after }];
+    let breaches = verify(sides[0], sides[1], &compaction, format.laws, &O200k);
+    let mut laws: Vec<Law> = breaches.into_iter().map(|breach| breach.law).collect();
+    laws.dedup();
+    laws
+}
+
+#[test]
+fn what_may_be_done_breaks_no_law() {
+    let cases: &[(&str, &str, usize)] = &[
+        (r#"{"type":"thinking","thinking":"hm","signature":"c2ln"}"#, "", 1),
+        (r#""content":"some words""#, r#""content":"some""#, 2),
+        ("a result of some words", "a result", 3),
+    ];
+    for (from, to, item) in cases {
+        assert_eq!(broken(from, to, *item), [], "{from} → {to}");
+    }
+}
+
+#[test]
+fn what_may_not_be_done_breaks_a_law() {
+    let cases: &[(&str, &str, usize, &[Law])] = &[
+        ("the user's words", "the user's", 0, &[Law::UserWords]),
+        (r#""thinking":"hm""#, r#""thinking":"h""#, 1, &[Law::Shape]),
+        ("c2ln", "c2l", 1, &[Law::Shape]),
+        ("a result of some words", "a result of a great many more words", 3, &[Law::Growth]),
+        (r#""tool_use_id":"c1""#, r#""tool_use_id":"c""#, 3, &[Law::Pairing]),
+        (r#""id":"c1""#, r#""id":"c""#, 2, &[Law::Pairing]),
+        (r#","content":"some words""#, "", 2, &[Law::Shape]),
+        (r#""name":"Write""#, r#""name":"Wr""#, 2, &[Law::Pairing, Law::Shape]),
+        ("the answer", "answer", 4, &[Law::Shape]),
+        (r#""content":"some words""#, r#""content":"some w"#, 2, &[Law::Tree]),
+        (r#""uuid":"3","#, "", 2, &[Law::Tree]),
+        (r#""parentUuid":"2""#, r#""parentUuid":"1""#, 2, &[Law::Tree, Law::Growth]),
+        (r#""timestamp":"t3""#, r#""timestamp":"""#, 2, &[Law::Tree]),
+        // A record that no edit speaks of.
+        ("the answer", "an answer", 3, &[Law::Tree, Law::Growth]),
+    ];
+    for (from, to, item, laws) in cases {
+        assert_eq!(broken(from, to, *item), *laws, "{from} → {to}");
+    }
+}
+
+#[test]
+fn every_format_has_laws_of_its_own() {
+    for format in FORMATS {
+        let nothing: Vec<u8> = Vec::new();
+        let transcript = (format.read)(&nothing, &mut ());
+        assert_eq!(format.laws.check(&transcript, &nothing), [], "{}", format.name);
+    }
+}
