@@ -101,8 +101,9 @@ impl Damage {
 /// Runs `body` over what damage leaves of `whole`, `n` times; `EPITOME_FUZZ=50` asks for fifty times
 /// as many, which is what fuzzing is without a nightly compiler.
 fn check(n: u32, body: Body, whole: impl Strategy<Value = Vec<u8>>) {
-    let times = std::env::var("EPITOME_FUZZ").map_or(1, |times| times.parse().unwrap());
-    let config = Config { cases: n * times, failure_persistence: None, ..Config::default() };
+    let times = std::env::var("EPITOME_FUZZ").ok().and_then(|times| times.parse().ok());
+    let config =
+        Config { cases: n * times.unwrap_or(1), failure_persistence: None, ..Config::default() };
     let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
     let damaged = (whole, prop::collection::vec(damage(), 0..4))
         .prop_map(|(whole, damage)| damage.iter().fold(whole, |bytes, damage| damage.of(bytes)));
@@ -133,7 +134,7 @@ fn part_of(agent: &'static str) -> impl Strategy<Value = Vec<u8>> {
 fn seeds(name: &str) -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds").join(name);
     let entries = fs::read_dir(&folder).expect("a target has a folder of seeds");
-    let mut found: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
+    let mut found: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     found.sort();
     found
 }
