@@ -1,6 +1,6 @@
 //! Looking after the archive: is every byte there, and what is no longer needed.
 
-use std::collections::HashSet;
+use std::collections::{BTreeSet, HashSet};
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -94,7 +94,8 @@ impl Archive {
     }
 
     /// Removes the packs of sessions of which no generation is `referred` to any more, and what
-    /// killed processes left; or says what it would remove.
+    /// killed processes left, in the archive, among the caches beside it and beside the sessions
+    /// that it knows; or says what it would remove.
     ///
     /// Sessions with a pack that cannot be read stay: nobody knows what they are of.
     ///
@@ -103,16 +104,20 @@ impl Archive {
     /// `NoPermission`, `Unreadable`, `Disk` when a folder cannot be listed or a pack not removed.
     pub fn gc(&self, referred: impl Fn(&Generation) -> bool, mode: GcMode) -> Result<GcReport> {
         let mut report = GcReport::default();
-        for left in disk::sweep(&self.root, mode) {
-            report.leftovers += 1;
-            report.leftover_bytes += Bytes(left.len);
-        }
+        let mut swept = BTreeSet::from([self.root.clone(), self.root.with_file_name("cache")]);
         for folder in self.session_folders()? {
+            swept.insert(folder.clone());
+            let generations = collect_session(&folder, &referred, mode, &mut report)?;
+            let files = generations.iter().map(|it| &it.path).filter(|path| path.is_absolute());
+            swept.extend(files.filter_map(|path| path.parent()).map(Path::to_owned));
+        }
+        for folder in swept {
             for left in disk::sweep(&folder, mode) {
                 report.leftovers += 1;
                 report.leftover_bytes += Bytes(left.len);
             }
-            collect_session(&folder, &referred, mode, &mut report)?;
+        }
+        for folder in self.session_folders()? {
             if mode == GcMode::Remove {
                 // Goes only if it is empty.
                 fs::remove_dir(&folder).ok();
@@ -123,12 +128,13 @@ impl Archive {
     }
 }
 
+/// Collects one session, if it is to go. Returns its generations that can be read.
 fn collect_session(
     folder: &Path,
     referred: &impl Fn(&Generation) -> bool,
     mode: GcMode,
     report: &mut GcReport,
-) -> Result<()> {
+) -> Result<Vec<Generation>> {
     let mut generations = Vec::new();
     let mut stored = 0;
     let numbers = numbers(folder)?;
@@ -141,10 +147,10 @@ fn collect_session(
             Err(err) => report.unread.push(err),
         }
     }
-    let Some(newest) = generations.last() else { return Ok(()) };
+    let Some(newest) = generations.last() else { return Ok(generations) };
     if report.unread.len() > unread || generations.iter().any(referred) {
         report.kept += 1;
-        return Ok(());
+        return Ok(generations);
     }
     if mode == GcMode::Remove {
         // Newest first: what is left after an interruption is a beginning without gaps.
@@ -159,7 +165,7 @@ fn collect_session(
         packs: numbers.len() as u64,
         stored: Bytes(stored),
     });
-    Ok(())
+    Ok(generations)
 }
 
 /// Reads all of a pack. Returns whose it is.
