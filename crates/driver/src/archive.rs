@@ -79,7 +79,7 @@ pub struct Archive {
 pub struct Generations {
     /// Those that are whole, by number.
     pub whole: Vec<Generation>,
-    /// One error a pack that cannot be read.
+    /// One error a pack that cannot be read, or that is not there although a later one is.
     pub damaged: Vec<Error>,
 }
 
@@ -127,8 +127,13 @@ impl Archive {
     pub fn generations(&self, key: &SessionKey) -> Result<Generations> {
         let folder = self.folder(key);
         let mut found = Generations::default();
+        let mut last = 0;
         for number in numbers(&folder)? {
             let path = pack_path(&folder, number);
+            if number > last + 1 {
+                found.damaged.push(lost(&pack_path(&folder, last + 1), last + 1));
+            }
+            last = number;
             match read_generation(&path, number) {
                 Ok(generation) if generation.key() == *key => found.whole.push(generation),
                 Ok(_) => found.damaged.push(foreign(&path)),
@@ -207,8 +212,7 @@ impl Archive {
             if err.kind() != ErrorKind::NotFound {
                 return err;
             }
-            let what = format!("generation {number} of this session is not in the archive");
-            Error::new(ErrorKind::Archive, what).at(&path).because(err)
+            lost(&path, number).because(err)
         })?;
         if pack.key()? != *key {
             return Err(foreign(&path));
@@ -268,6 +272,12 @@ fn find_in(path: &Path, number: u64, reference: &Ref) -> Result<Vec<Found>> {
 fn read_generation(path: &Path, number: u64) -> Result<Generation> {
     let generation = Pack::open(path)?.generation()?;
     Ok(Generation { number, ..generation })
+}
+
+/// Numbers count on without gaps: a pack that is not there was taken away.
+fn lost(path: &Path, number: u64) -> Error {
+    let what = format!("generation {number} of this session is not in the archive");
+    Error::new(ErrorKind::Archive, what).at(path)
 }
 
 fn foreign(path: &Path) -> Error {

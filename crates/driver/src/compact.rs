@@ -11,9 +11,7 @@ use epitome_model::{
 use epitome_passes::{Compaction, Kept, Options, Recipe, Side, View, recount, verify};
 use jiff::Timestamp;
 
-use crate::archive::{
-    About, Archive, Digest, Draft, Generation, Hash, PackWriter, WayBack,
-};
+use crate::archive::{About, Archive, Digest, Draft, Generation, Hash, PackWriter, WayBack};
 use crate::error::{Error, ErrorKind, Result};
 use crate::reference::{GitObjects, Reference, blob_id};
 use crate::restore::Blobs;
@@ -55,8 +53,9 @@ impl<'a, S: Source> Planned<'a, S> {
         let Loaded { format, source, transcript, .. } = session;
         let options = Options { counter, thinking_is_bound: bound_in(format) };
         let compaction = epitome_passes::compact(transcript, source, recipe, &options);
-        let splices = (format.write)(transcript, source, &compaction.edits())
-            .map_err(|err| Error::new(ErrorKind::Broken, "an edit cannot be written").because(err))?;
+        let splices = (format.write)(transcript, source, &compaction.edits()).map_err(|err| {
+            Error::new(ErrorKind::Broken, "an edit cannot be written").because(err)
+        })?;
         let spliced = Spliced::new(source, splices.iter().map(|(s, _)| s.clone()).collect())?;
         let after = (format.read)(&spliced, &mut ());
         let before_side = Side { transcript, source };
@@ -220,11 +219,11 @@ fn about(view: &View<'_>, at: At, span: Span) -> About {
             }
         }
         At::Part { block: idx, part, .. } => {
-            if let Some(Block::Output(output)) = block(idx) {
-                if let Some(Part::Image(image)) = output.parts.get(part) {
-                    media = Some(image.media.to_string());
-                    spans.push(image.data);
-                }
+            if let Some(Block::Output(output)) = block(idx)
+                && let Some(Part::Image(image)) = output.parts.get(part)
+            {
+                media = Some(image.media.to_string());
+                spans.push(image.data);
             }
         }
         At::Copy { .. } => {}

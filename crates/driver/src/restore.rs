@@ -51,7 +51,8 @@ pub enum Restored {
     },
     /// The file was changed by others since: record by record.
     ByRecord {
-        /// Edits of records that were undone. A record edited twice counts twice.
+        /// Edits of records that were undone. A record edited twice counts twice; one that was
+        /// given back before does not count.
         restored: u64,
         /// Edits of records that are no longer in the file as they were left, or of which it
         /// cannot be told which is which.
@@ -64,7 +65,8 @@ pub enum Restored {
 /// # Errors
 ///
 /// `NotFound` when there are no generations, or the wanted one does not lead to this file;
-/// `Archive` when removed bytes are missing or damaged, or do not give what was there before.
+/// `Archive` when removed bytes are missing or damaged, or do not give what was there before, or
+/// when a generation is missing that may have removed more: what it left is a target of its own.
 /// `Changed` when `current` gives fewer bytes than it has.
 pub fn restore(
     current: &dyn Source,
@@ -76,18 +78,40 @@ pub fn restore(
         let what = "the archive holds nothing of this session";
         return Err(Error::new(ErrorKind::NotFound, what));
     }
-    let wanted = match target {
-        Target::Original => None,
-        Target::Generation(number) => Some(of_number(generations, number)?),
+    let above = match target {
+        Target::Original => 0,
+        Target::Generation(number) => number,
     };
-    match exact(current, &newest_first(generations), blobs, wanted)? {
-        Some(done) => Ok(done),
-        None => {
-            let above = wanted.map_or(0, |wanted| wanted.number);
-            let later = generations.iter().filter(|it| it.number > above);
-            by_record(current, &newest_first(later), blobs)
-        }
+    let later: Vec<&Generation> = generations.iter().filter(|it| it.number > above).collect();
+    let wanted = match generations.iter().find(|it| it.number == above) {
+        Some(wanted) => Some(wanted),
+        // A damaged one still left what the next one began with.
+        None if above > 0 && later.is_empty() => return Err(no_generation(above)),
+        None => None,
+    };
+    let known = match wanted {
+        Some(_) => newest_first(generations),
+        None => newest_first(later.iter().copied()),
+    };
+    if let Some(done) = exact(current, &known, blobs, wanted, above == 0)? {
+        return match &done.outcome {
+            // It may be the end of one way back and lie on another one.
+            Restored::Exact { undone } if undone.is_empty() && wanted.is_none() => {
+                let by_record = by_record(current, &known, blobs)?;
+                if by_record.splices.is_empty() { Ok(done) } else { Ok(by_record) }
+            }
+            Restored::Exact { undone } => {
+                let last = undone.last().copied().unwrap_or(0);
+                let known = |number: &u64| known.iter().any(|it| it.number == *number);
+                match (above + 1..last).find(|number| !known(number)) {
+                    Some(number) if wanted.is_none() => Err(unknown_before(number)),
+                    Some(_) | None => Ok(done),
+                }
+            }
+            Restored::ByRecord { .. } => Ok(done),
+        };
     }
+    by_record(current, &newest_first(later), blobs)
 }
 
 /// Works out how one removed piece is put back, wherever the record it was taken from still
@@ -140,6 +164,7 @@ fn exact(
     generations: &[&Generation],
     blobs: &dyn Blobs,
     wanted: Option<&Generation>,
+    to_the_original: bool,
 ) -> Result<Option<Restoration>> {
     let mut left = generations.to_vec();
     let mut view = Spliced::new(current, Vec::new())?;
@@ -168,15 +193,18 @@ fn exact(
             None => break wanted.is_none(),
         }
     };
+    let dead_end = undone.last().is_some_and(|it| it.is_way_back());
     match wanted {
-        Some(wanted) if !reached && !undone.is_empty() => Err(not_on_the_way(wanted)),
-        Some(_) | None if !reached => Ok(None),
-        Some(_) | None => {
-            let undone = undone.iter().map(|it| it.number).collect();
-            let splices = view.into_splices();
-            Ok(Some(Restoration { splices, outcome: Restored::Exact { undone } }))
-        }
+        // What it left, as it was changed before a part of it was given back.
+        Some(wanted) if dead_end && undone.iter().all(|it| it.number > wanted.number) => {}
+        Some(wanted) if !reached && !undone.is_empty() => return Err(not_on_the_way(wanted)),
+        // What was there before a part was given back is no original.
+        None if dead_end && to_the_original => return Ok(None),
+        Some(_) | None if !reached => return Ok(None),
+        Some(_) | None => {}
     }
+    let undone = undone.iter().map(|it| it.number).collect();
+    Ok(Some(Restoration { splices: view.into_splices(), outcome: Restored::Exact { undone } }))
 }
 
 /// The splices that undo a generation, over the whole file that it left.
@@ -210,15 +238,17 @@ fn by_record(
     blobs: &dyn Blobs,
 ) -> Result<Restoration> {
     let mut walk = Walk::over(current)?;
-    let (mut restored, mut missing) = (0, 0);
+    let mut missing = 0;
     for generation in generations {
         let matches = walk.matches(generation);
-        restored += matches.len() as u64;
-        missing += (generation.records.len() as u64).saturating_sub(matches.len() as u64);
+        if !generation.is_way_back() {
+            missing += (generation.records.len() as u64).saturating_sub(matches.len() as u64);
+        }
         for (idx, record) in matches {
             walk.undo(idx, generation.number, record, blobs)?;
         }
     }
+    let restored = walk.drop_what_is_as_before()?;
     let splices = walk.into_splices();
     Ok(Restoration { splices, outcome: Restored::ByRecord { restored, missing } })
 }
@@ -230,11 +260,14 @@ struct Walk<'a> {
     lines: Vec<Line>,
     /// What was undone in a line, counted from its beginning.
     edits: HashMap<usize, Vec<Splice>>,
+    /// How many edits of a line were undone.
+    undone: HashMap<usize, u64>,
 }
 
 impl<'a> Walk<'a> {
     fn over(current: &'a dyn Source) -> Result<Walk<'a>> {
-        Ok(Walk { current, lines: lines(current)?, edits: HashMap::new() })
+        let lines = lines(current)?;
+        Ok(Walk { current, lines, edits: HashMap::new(), undone: HashMap::new() })
     }
 
     /// Which line is which record of a generation, in the order of the file.
@@ -288,7 +321,20 @@ impl<'a> Walk<'a> {
         let view = view.then(undo_record(generation, record, 0, blobs)?)?;
         self.lines[idx].hash = RecordHash::of(&view.read(0..view.len()));
         self.edits.insert(idx, view.into_splices());
+        *self.undone.entry(idx).or_default() += 1;
         Ok(())
+    }
+
+    /// Forgets lines that went all the way there and back. Returns how many edits of the others
+    /// were undone.
+    fn drop_what_is_as_before(&mut self) -> Result<u64> {
+        for idx in self.undone.keys().copied().collect::<Vec<usize>>() {
+            if RecordHash::of(&self.bytes(idx)?) == self.lines[idx].hash {
+                self.edits.remove(&idx);
+                self.undone.remove(&idx);
+            }
+        }
+        Ok(self.undone.values().sum())
     }
 
     fn into_splices(self) -> Vec<Splice> {
@@ -312,11 +358,8 @@ fn newest_first<'g>(generations: impl IntoIterator<Item = &'g Generation>) -> Ve
     sorted
 }
 
-fn of_number(generations: &[Generation], number: u64) -> Result<&Generation> {
-    generations.iter().find(|generation| generation.number == number).ok_or_else(|| {
-        let what = format!("this session has no generation {number}");
-        Error::new(ErrorKind::NotFound, what)
-    })
+fn no_generation(number: u64) -> Error {
+    Error::new(ErrorKind::NotFound, format!("this session has no generation {number}"))
 }
 
 /// The one piece that `reference` means.
@@ -346,4 +389,10 @@ fn unproved(generation: &Generation) -> Error {
 fn not_on_the_way(generation: &Generation) -> Error {
     let what = format!("generation {} does not lead to this file", generation.number);
     Error::new(ErrorKind::NotFound, what)
+}
+
+fn unknown_before(number: u64) -> Error {
+    let what = format!("generation {number} of this session is missing or damaged");
+    let hint = format!("`--generation {number}` goes back to what it left, as far as can be known");
+    Error::new(ErrorKind::Archive, what).with_hint(hint)
 }

@@ -31,8 +31,7 @@ impl Loaded<FileSource> {
     ///
     /// `UnknownFormat` if no format knows it; else what opening and reading may say.
     pub fn open(path: &Path, agent: Option<&str>) -> Result<Loaded> {
-        let session = Loaded::read(FileSource::open(path)?, agent)
-            .map_err(|err| err.at(path))?;
+        let session = Loaded::read(FileSource::open(path)?, agent).map_err(|err| err.at(path))?;
         match session.source.failure() {
             Some(failure) => Err(failure),
             None => Ok(session),

@@ -82,10 +82,18 @@ impl Store {
     }
 
     fn lock(&self, real: &Path) -> Result<File> {
-        disk::private_folder(&self.locks)?;
+        let unlocked = |err: Error| {
+            let hint = "EPITOME_HOME says where locks and archive are; nothing was changed";
+            Error::new(ErrorKind::Disk, "cannot lock the session")
+                .at(real)
+                .because(err)
+                .with_hint(hint)
+        };
+        disk::private_folder(&self.locks).map_err(unlocked)?;
         let name = Hash::of(real.as_os_str().as_encoded_bytes()).to_string();
         let path = self.locks.join(&name[..32]);
-        let file = open_private(&path).map_err(|err| Error::writing(err, "the lock", &path))?;
+        let file =
+            open_private(&path).map_err(|err| unlocked(Error::writing(err, "the lock", &path)))?;
         match file.try_lock() {
             Ok(()) => Ok(file),
             Err(TryLockError::WouldBlock) => {
@@ -96,7 +104,7 @@ impl Store {
             Err(TryLockError::Error(err)) if err.kind() == std::io::ErrorKind::Unsupported => {
                 Ok(file)
             }
-            Err(TryLockError::Error(err)) => Err(Error::writing(err, "the lock", &path)),
+            Err(TryLockError::Error(err)) => Err(unlocked(Error::writing(err, "the lock", &path))),
         }
     }
 }
@@ -225,7 +233,13 @@ fn written(
     write: impl FnOnce(&mut dyn Write) -> Result<()>,
 ) -> Result<Temp> {
     let failed = |err| Error::writing(err, "the file", path);
-    let mut out = BufWriter::with_capacity(1 << 18, Temp::create(folder).map_err(failed)?);
+    let temp = Temp::create(folder).map_err(failed).map_err(|err| match err.kind() {
+        ErrorKind::NoPermission => {
+            err.with_hint("a file is written beside it first: its folder has to be writable")
+        }
+        _ => err,
+    })?;
+    let mut out = BufWriter::with_capacity(1 << 18, temp);
     write(&mut out).map_err(|err| if err.path().is_some() { err } else { err.at(path) })?;
     out.into_inner().map_err(|err| failed(err.into_error()))
 }

@@ -4,8 +4,7 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use epitome::{
-    Blobs, Error, Generation, Hash, Loaded, Planned, Restored, Spliced, Target, WayBack,
-    restore,
+    Blobs, Error, Generation, Hash, Loaded, Planned, Restored, Spliced, Target, WayBack, restore,
 };
 use epitome_formats::named;
 use epitome_model::{Block, Counter, Source, Tokens, Transcript};
@@ -57,7 +56,13 @@ fn bytes_of(spliced: &Spliced<'_>) -> Vec<u8> {
 }
 
 /// Compacts, and checks every law on the way. Returns the compacted session.
-fn check(agent: &str, before: &[u8], recipe: &Recipe, counter: &dyn Counter, appended: &[u8]) -> Vec<u8> {
+fn check(
+    agent: &str,
+    before: &[u8],
+    recipe: &Recipe,
+    counter: &dyn Counter,
+    appended: &[u8],
+) -> Vec<u8> {
     let session = load(agent, before);
     let planned = Planned::new(&session, recipe, counter).expect("the edits can be written");
     assert_eq!(planned.breaches, [], "laws hold");
@@ -72,7 +77,8 @@ fn check(agent: &str, before: &[u8], recipe: &Recipe, counter: &dyn Counter, app
     }
     let generation = generation(WayBack::of(&session.source, &spliced).expect("in memory"));
     let now = [after.as_slice(), appended].concat();
-    let back = restore(&now, &[generation], &Removed(blobs), Target::Original).expect("it comes back");
+    let back =
+        restore(&now, &[generation], &Removed(blobs), Target::Original).expect("it comes back");
     if !planned.is_empty() {
         assert_eq!(back.outcome, Restored::Exact { undone: vec![1] });
     }

@@ -17,9 +17,7 @@ fn text() -> String {
 
 /// A session of pi in `project`: it reads `read.txt` and writes `written.txt`.
 fn session(project: &Path) -> String {
-    let call = |id: &str, name: &str, arguments: serde_json::Value| {
-        json!({"type": "toolCall", "id": id, "name": name, "arguments": arguments})
-    };
+    let call = |id: &str, name: &str, arguments: serde_json::Value| json!({"type": "toolCall", "id": id, "name": name, "arguments": arguments});
     let result = |id: &str, text: &str| {
         json!({"role": "toolResult", "toolCallId": id, "toolName": "t", "isError": false,
             "content": [{"type": "text", "text": text}]})

@@ -23,10 +23,8 @@ fn broken(from: &str, to: &str, item: usize) -> Vec<Law> {
     let new = (format.read)(&after, &mut ());
     let at = At::Block { item, block: 0 };
     let edit = Edit { at, change: Change::Drop, pass: "test" };
-    let compaction = Compaction {
-        edits: vec![Planned { edit, tokens: Tokens(0) }],
-        ..Compaction::default()
-    };
+    let compaction =
+        Compaction { edits: vec![Planned { edit, tokens: Tokens(0) }], ..Compaction::default() };
     let sides =
         [Side { transcript: &old, source: &before }, Side { transcript: &new, source: &after }];
     let breaches = verify(sides[0], sides[1], &compaction, format.laws, &O200k);

@@ -102,10 +102,10 @@ impl Found<'_> {
             Some(roles) => roles.target.iter().position(|target| *target == name),
             None => Some(usize::from(name.contains('['))),
         };
-        if let Some(rank) = rank {
-            if self.target.as_ref().is_none_or(|(best, _)| rank < *best) {
-                self.target = Some((rank, text.clone()));
-            }
+        if let Some(rank) = rank
+            && self.target.as_ref().is_none_or(|(best, _)| rank < *best)
+        {
+            self.target = Some((rank, text.clone()));
         }
         let role = match &self.roles {
             Some(roles) => {

@@ -7,8 +7,8 @@ mod raw;
 mod read;
 mod tools;
 
-use crate::write::{self, Shapes};
 use crate::Format;
+use crate::write::{self, Shapes};
 
 /// Claude Code's sessions.
 pub const FORMAT: Format = Format {

@@ -321,7 +321,11 @@ pub fn integer(bytes: &[u8], range: &Range<usize>) -> Option<u64> {
 
 /// The ranges to take out of the container at `whole` so that the children in `drop` are gone and
 /// what stays is still one value. Children are ranges in order; a member's begins at its key.
-pub fn without(whole: &Range<usize>, children: &[Range<usize>], drop: &[bool]) -> Vec<Range<usize>> {
+pub fn without(
+    whole: &Range<usize>,
+    children: &[Range<usize>],
+    drop: &[bool],
+) -> Vec<Range<usize>> {
     let mut cuts = Vec::new();
     let mut last_kept: Option<usize> = None;
     let mut idx = 0;
@@ -352,11 +356,40 @@ mod tests {
     #[test]
     fn it_accepts_and_refuses_what_serde_json_does() {
         let texts = [
-            "", " ", "{}", "[]", "{", "[1,]", "[1 2]", r#"{"a":1,}"#, r#"{"a" 1}"#, r#"{a:1}"#,
-            "tru", "true", "truex", "nul", "01", "-", "-1.5e+3", "1.", ".5", "1e", r#""\x""#,
-            r#""\u12g4""#, r#""\ud800""#, "\"tab\there\"", r#""open"#, "[[[[[[]]]]]]", "1 2",
-            r#"{"a":{"b":[1,"x",{"c":null}]},"d":false}"#, "{}}", r#"[{"a":[]},[],{}]"#,
-            r#"{"":""}"#, "\u{feff}{}", "[\"\u{7f}\"]", "\u{0}",
+            "",
+            " ",
+            "{}",
+            "[]",
+            "{",
+            "[1,]",
+            "[1 2]",
+            r#"{"a":1,}"#,
+            r#"{"a" 1}"#,
+            r#"{a:1}"#,
+            "tru",
+            "true",
+            "truex",
+            "nul",
+            "01",
+            "-",
+            "-1.5e+3",
+            "1.",
+            ".5",
+            "1e",
+            r#""\x""#,
+            r#""\u12g4""#,
+            r#""\ud800""#,
+            "\"tab\there\"",
+            r#""open"#,
+            "[[[[[[]]]]]]",
+            "1 2",
+            r#"{"a":{"b":[1,"x",{"c":null}]},"d":false}"#,
+            "{}}",
+            r#"[{"a":[]},[],{}]"#,
+            r#"{"":""}"#,
+            "\u{feff}{}",
+            "[\"\u{7f}\"]",
+            "\u{0}",
         ];
         for text in texts {
             let theirs = serde_json::from_str::<&serde_json::value::RawValue>(text).is_ok();

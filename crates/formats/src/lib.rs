@@ -46,8 +46,7 @@ pub struct Format {
 }
 
 /// Turns edits into replacements of bytes, each with the place of its edit.
-pub type Write =
-    fn(&Transcript, &dyn Source, &[Edit]) -> Result<Vec<(Splice, At)>, Unwritable>;
+pub type Write = fn(&Transcript, &dyn Source, &[Edit]) -> Result<Vec<(Splice, At)>, Unwritable>;
 
 /// Every format, in the order in which they are tried.
 pub static FORMATS: &[Format] = &[pi::FORMAT, claude::FORMAT];

@@ -7,8 +7,8 @@ mod raw;
 mod read;
 mod tools;
 
-use crate::write::{self, Shapes};
 use crate::Format;
+use crate::write::{self, Shapes};
 
 /// pi's sessions, versions 1 to 3.
 pub const FORMAT: Format = Format {

@@ -66,9 +66,11 @@ mod tests {
 
     #[test]
     fn a_walk_goes_from_the_leaf_to_the_root() {
-        check(&[("a", None), ("b", Some("a")), ("x", Some("a")), ("c", Some("b"))], Orphan::Ends, &[
-            0, 1, 3,
-        ]);
+        check(
+            &[("a", None), ("b", Some("a")), ("x", Some("a")), ("c", Some("b"))],
+            Orphan::Ends,
+            &[0, 1, 3],
+        );
     }
 
     #[test]

@@ -171,11 +171,7 @@ struct Container {
 }
 
 /// The cuts that take `children` out of the record, each named by the first edit that wants it.
-fn cuts(
-    line: &[u8],
-    record: Span,
-    children: &[(Span, At)],
-) -> Result<Vec<(Span, At)>, Unwritable> {
+fn cuts(line: &[u8], record: Span, children: &[(Span, At)]) -> Result<Vec<(Span, At)>, Unwritable> {
     let mut containers: Vec<(Container, Vec<bool>, At)> = Vec::new();
     for (span, at) in children {
         let wanted = (span.start - record.start) as usize..(span.end - record.start) as usize;

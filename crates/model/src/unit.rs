@@ -36,10 +36,10 @@ pub fn units(transcript: &Transcript) -> Vec<Unit> {
             units.len() - 1
         });
         units[unit].items.push(idx);
-        if entry.role == Role::Assistant {
-            if let Some(group) = entry.group.as_deref() {
-                unit_of_group.insert(group, unit);
-            }
+        if entry.role == Role::Assistant
+            && let Some(group) = entry.group.as_deref()
+        {
+            unit_of_group.insert(group, unit);
         }
         for block in &entry.blocks {
             if let Block::Call(call) = block {

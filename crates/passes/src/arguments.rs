@@ -71,7 +71,9 @@ impl Pass for Arguments {
                 }
                 for (field, argument) in call.fields.iter().enumerate() {
                     let at = At::Field { item, block, field };
-                    if !view.is_taken(at) && self.is_bulky(argument) && !view.is_left(&argument.text)
+                    if !view.is_taken(at)
+                        && self.is_bulky(argument)
+                        && !view.is_left(&argument.text)
                     {
                         edits.extend(self.digest(view, at, argument));
                     }

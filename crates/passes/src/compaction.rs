@@ -2,9 +2,7 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use epitome_model::{
-    At, Block, Bytes, Change, Counter, Edit, Source, Tokens, Transcript,
-};
+use epitome_model::{At, Block, Bytes, Change, Counter, Edit, Source, Tokens, Transcript};
 
 use crate::keep::{self, Kept};
 use crate::{Recipe, Trigger, View, thinking};

@@ -195,9 +195,6 @@ mod tests {
     fn a_failing_run_keeps_its_errors_and_ends() {
         let text = "start\na\nb\nerror: bad\nc\nd\nerror: bad\nexit code 1\n";
         let amount = Amount { head: 1, tail: 1, ..Amount::default() };
-        assert_eq!(
-            of_output(text, ToolKind::Shell, true, amount),
-            "…\nerror: bad\n…\nexit code 1"
-        );
+        assert_eq!(of_output(text, ToolKind::Shell, true, amount), "…\nerror: bad\n…\nexit code 1");
     }
 }

@@ -84,8 +84,7 @@ pub fn apply(keep: Keep, view: &mut View<'_>) -> Kept {
             let tail = keep.tokens.unwrap_or(FALLBACK);
             kept.instead = Some(Tokens(tail));
             kept.rules.clear();
-            let tail =
-                Keep { tokens: Some(tail), unanswered: keep.unanswered, ..Keep::default() };
+            let tail = Keep { tokens: Some(tail), unanswered: keep.unanswered, ..Keep::default() };
             items = union(tail, view, &units, &mut kept.rules);
         }
     }
@@ -134,8 +133,7 @@ fn last_turns(units: &[Unit], turns: u64) -> Vec<usize> {
     if turns == 0 {
         return Vec::new();
     }
-    let starts: Vec<usize> =
-        (0..units.len()).filter(|&idx| units[idx].starts_turn).collect();
+    let starts: Vec<usize> = (0..units.len()).filter(|&idx| units[idx].starts_turn).collect();
     let first = starts.len().checked_sub(turns as usize).map_or(0, |idx| starts[idx]);
     units[first..].iter().flat_map(|unit| unit.items.iter().copied()).collect()
 }

@@ -97,9 +97,7 @@ impl Repeats {
                     if view.is_taken(at) || view.is_left(&argument.text) || !repeated(&text) {
                         return None;
                     }
-                    let stub = view
-                        .stub_of_text(&argument.text, &text)
-                        .with_note(Note::Repeated);
+                    let stub = view.stub_of_text(&argument.text, &text).with_note(Note::Repeated);
                     let literal = view.literal(&argument.text);
                     view.replace_argument(at, &literal, stub.to_string(), self.name())
                 })

@@ -1,6 +1,6 @@
 //! Old results become stubs with the lines that carry evidence.
 
-use epitome_model::{Edit, Output, Part, ToolKind, counted, line_count};
+use epitome_model::{Call, Edit, Output, Part, ToolKind, counted, line_count};
 use serde::{Deserialize, Serialize};
 
 use crate::evidence::{self, Amount};
@@ -74,15 +74,10 @@ impl Pass for Results {
     fn plan(&self, view: &View<'_>) -> Vec<Edit> {
         view.old_outputs()
             .filter(|(at, output, call)| {
-                let exempt = call.is_some_and(|call| {
-                    self.exempt.contains(&call.kind)
-                        || self.exempt_tools.iter().any(|name| name.eq_ignore_ascii_case(&call.name))
-                });
-                !view.is_taken(*at)
-                    && !exempt
-                    && output.whole.len() > self.min_bytes
-                    && !(output.error && output.whole.len() <= self.whole_errors)
-                    && view.stubbable(output)
+                let size = output.whole.len();
+                let whole = output.error && size <= self.whole_errors;
+                let small = size <= self.min_bytes || whole;
+                !small && !self.is_exempt(*call) && !view.is_taken(*at) && view.stubbable(output)
             })
             .filter_map(|(at, output, call)| {
                 let text = output.text(view.source);
@@ -104,6 +99,13 @@ impl Pass for Results {
 }
 
 impl Results {
+    fn is_exempt(&self, call: Option<&Call>) -> bool {
+        call.is_some_and(|call| {
+            self.exempt.contains(&call.kind)
+                || self.exempt_tools.iter().any(|name| name.eq_ignore_ascii_case(&call.name))
+        })
+    }
+
     fn body(&self, text: &str, kind: ToolKind, output: &Output) -> String {
         let Results { head, tail, outline, width, few, .. } = *self;
         let amount = Amount { head, tail, outline, width, few };

@@ -79,4 +79,3 @@ impl Later {
         self.changes.get(path).is_some_and(|&change| change > item).then_some(Note::Changed)
     }
 }
-

@@ -23,11 +23,8 @@ impl Pass for Thinking {
 
 /// The edits that remove what may be removed of an entry's reasoning.
 pub fn drops(item: usize, blocks: &[Block]) -> Vec<Edit> {
-    let drop = |block| Edit {
-        at: At::Block { item, block },
-        change: Change::Drop,
-        pass: "thinking",
-    };
+    let drop =
+        |block| Edit { at: At::Block { item, block }, change: Change::Drop, pass: "thinking" };
     let blocks = blocks.iter().enumerate();
     blocks
         .filter(|(_, said)| matches!(said, Block::Thinking(thinking) if thinking.removable))

@@ -5,8 +5,8 @@
 use std::collections::{BTreeMap, HashSet};
 
 use epitome_model::{
-    Block, Breach, Counter, Entry, Law, Laws, Part, Role, Source, Text, Tokens,
-    Transcript, block_tokens,
+    Block, Breach, Counter, Entry, Law, Laws, Part, Role, Source, Text, Tokens, Transcript,
+    block_tokens,
 };
 
 use crate::Compaction;
@@ -76,7 +76,8 @@ fn edited(compaction: &Compaction) -> HashSet<usize> {
 /// What a resume sends after a compaction, counted anew wherever a record was edited.
 pub fn recount(compaction: &Compaction, after: Side<'_>, counter: &dyn Counter) -> Tokens {
     let edited = edited(compaction);
-    let count = |item: usize, idx: usize, block: &Block| match compaction.counted.get(&(item, idx)) {
+    let count = |item: usize, idx: usize, block: &Block| match compaction.counted.get(&(item, idx))
+    {
         Some(tokens) if !edited.contains(&item) => *tokens,
         Some(_) | None => block_tokens(block, after.source, counter),
     };
@@ -183,16 +184,14 @@ fn compare(
     breach: &mut dyn FnMut(Law, &str),
 ) {
     match (old, new) {
-        (Block::Text(old), Block::Text(new)) | (Block::Summary(old), Block::Summary(new)) => {
-            if !sides.same(old, new) {
-                let law = if role == Role::User { Law::UserWords } else { Law::Shape };
-                breach(law, "words changed");
-            }
+        (Block::Text(old), Block::Text(new)) | (Block::Summary(old), Block::Summary(new))
+            if !sides.same(old, new) =>
+        {
+            let law = if role == Role::User { Law::UserWords } else { Law::Shape };
+            breach(law, "words changed");
         }
-        (Block::Opaque(old), Block::Opaque(new)) => {
-            if !sides.same_bytes(*old, *new) {
-                breach(Law::Shape, "something opaque changed");
-            }
+        (Block::Opaque(old), Block::Opaque(new)) if !sides.same_bytes(*old, *new) => {
+            breach(Law::Shape, "something opaque changed");
         }
         (Block::Call(old_call), Block::Call(new_call)) => {
             if old_call.id != new_call.id || old_call.name != new_call.name {

@@ -5,8 +5,8 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use epitome_model::{
-    At, Block, Call, Change, Counter, Edit, Entry, Output, Part, Ref, Source, Stub,
-    Text, Tokens, ToolKind, Transcript, block_tokens, encode, is_left_by_recipe, short,
+    At, Block, Call, Change, Counter, Edit, Entry, Output, Part, Ref, Source, Stub, Text, Tokens,
+    ToolKind, Transcript, block_tokens, encode, is_left_by_recipe, short,
 };
 
 /// A transcript, its source, what of it is kept whole, and which calls belong to which results.

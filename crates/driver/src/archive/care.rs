@@ -77,7 +77,13 @@ impl Archive {
         for folder in self.session_folders()? {
             let numbers = numbers(&folder)?;
             report.sessions += u64::from(!numbers.is_empty());
+            let mut last = 0;
             for number in numbers {
+                if number > last + 1 {
+                    let path = pack_path(&folder, last + 1);
+                    report.faults.push(super::lost(&path, last + 1));
+                }
+                last = number;
                 report.packs += 1;
                 let path = pack_path(&folder, number);
                 let home = path.strip_prefix(&self.root).ok().and_then(Path::parent);

@@ -154,6 +154,12 @@ impl Generation {
         SessionKey::new(self.agent.clone(), self.session.clone())
     }
 
+    /// Whether it gave bytes back: what was there before it was compacted, and no original.
+    pub fn is_way_back(&self) -> bool {
+        // A user's recipe may have that name, but no pass has.
+        self.recipe == "restore" && self.edits.contains_key("restore")
+    }
+
     /// The names of all removed bytes.
     pub fn blobs(&self) -> impl Iterator<Item = Hash> + '_ {
         self.records.iter().flat_map(|record| record.splices.iter().map(|splice| splice.blob))

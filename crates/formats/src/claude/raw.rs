@@ -69,8 +69,7 @@ pub struct Block {
 }
 
 /// Members of a record that say where and when, beside `cwd` and `version`.
-const CIRCUMSTANCES: [&str; 5] =
-    ["gitBranch", "slug", "userType", "toolUseID", "parentToolUseID"];
+const CIRCUMSTANCES: [&str; 5] = ["gitBranch", "slug", "userType", "toolUseID", "parentToolUseID"];
 
 /// Finds the members of a record.
 pub fn record(line: &[u8]) -> Result<Record, Malformed> {

@@ -4,8 +4,8 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use epitome_model::{
-    Block, Call, Copy, Entry, Image, Item, Kept, Left, Output, Part, Role, Source, Span,
-    Text, Thinking, Transcript, Usage, decode, short,
+    Block, Call, Copy, Entry, Image, Item, Kept, Left, Output, Part, Role, Source, Span, Text,
+    Thinking, Transcript, Usage, decode, short,
 };
 
 use super::{raw, tools};
@@ -71,8 +71,14 @@ struct Reader {
     named: bool,
     /// Where items say what a response cost.
     usages: HashMap<usize, Span>,
-    /// Ids that the newest compaction kept, and the entry that they follow.
-    preserved: Option<(Option<Box<str>>, Vec<Box<str>>)>,
+    preserved: Option<Preserved>,
+}
+
+/// What the newest compaction kept of what it summarised.
+struct Preserved {
+    /// The entry that it follows.
+    anchor: Option<Box<str>>,
+    ids: Vec<Box<str>>,
 }
 
 impl Reader {
@@ -114,7 +120,8 @@ impl Reader {
         let node = self.node(&at, raw, kind, entry.is_some());
         if kind == Some(b"\"system\"") && !raw.preserved.is_empty() {
             let ids = raw.preserved.iter().map(|id| at.text(id)).collect();
-            self.preserved = Some((at.maybe(raw.anchor.as_ref()), ids));
+            let anchor = at.maybe(raw.anchor.as_ref());
+            self.preserved = Some(Preserved { anchor, ids });
         }
         match entry {
             Some(mut entry) => {
@@ -259,12 +266,13 @@ impl Reader {
             }
         }
         for &idx in candidates {
-            let answers = items[idx].entry().into_iter().flat_map(|entry| &entry.blocks).any(
-                |block| match block {
-                    Block::Output(output) => open.get(&*output.call) == Some(&true),
-                    _ => false,
-                },
-            );
+            let answers =
+                items[idx].entry().into_iter().flat_map(|entry| &entry.blocks).any(|block| {
+                    match block {
+                        Block::Output(output) => open.get(&*output.call) == Some(&true),
+                        _ => false,
+                    }
+                });
             if answers {
                 sent.insert(idx);
             }
@@ -273,7 +281,9 @@ impl Reader {
 
     /// A compaction may keep the end of what it summarised: it is sent after the summary.
     fn with_preserved(&self, context: Vec<usize>) -> Vec<usize> {
-        let Some((Some(anchor), ids)) = &self.preserved else { return context };
+        let Some(Preserved { anchor: Some(anchor), ids }) = &self.preserved else {
+            return context;
+        };
         let items = &self.transcript.items;
         let id_of = |idx: usize| items[idx].entry().and_then(|entry| entry.id.as_deref());
         let Some(at) = context.iter().position(|&idx| id_of(idx) == Some(anchor)) else {
@@ -381,7 +391,8 @@ fn output(at: &Place<'_>, raw: &raw::Block, call: &Range<usize>) -> Output {
 fn is_numbered(literal: &[u8]) -> bool {
     let inner = literal[1..].trim_ascii_start();
     let digits = inner.iter().take_while(|b| b.is_ascii_digit()).count();
-    digits > 0 && (inner[digits..].starts_with("→".as_bytes()) || inner[digits..].starts_with(b"\\t"))
+    digits > 0
+        && (inner[digits..].starts_with("→".as_bytes()) || inner[digits..].starts_with(b"\\t"))
 }
 
 fn image(at: &Place<'_>, raw: &raw::Block) -> Option<Image> {

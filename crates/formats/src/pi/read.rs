@@ -3,8 +3,8 @@
 use std::ops::Range;
 
 use epitome_model::{
-    Block, Call, Copy, Entry, Image, Item, Kept, Left, Output, Part, Role, Source, Span,
-    Thinking, ToolKind, Transcript, Usage, short,
+    Block, Call, Copy, Entry, Image, Item, Kept, Left, Output, Part, Role, Source, Span, Thinking,
+    ToolKind, Transcript, Usage, short,
 };
 
 use super::{raw, tools};
@@ -99,11 +99,11 @@ impl Reader {
             self.header(&at, raw);
             return Item::Kept(Kept { record: line.record, copies: Vec::new() });
         }
-        if &*kind == "session_info" {
-            if let Some(name) = &raw.name {
-                self.transcript.head.title = Some(short(&at.text(name), TITLE).into());
-                self.named = true;
-            }
+        if &*kind == "session_info"
+            && let Some(name) = &raw.name
+        {
+            self.transcript.head.title = Some(short(&at.text(name), TITLE).into());
+            self.named = true;
         }
         let (entry, turn) = entry(&at, raw, &kind, self.records);
         self.node(&at, raw, turn);
@@ -132,10 +132,7 @@ impl Reader {
         // Entries of version 1 have no ids: each continues the one before.
         let (id, parent) = match id {
             Some(id) if !self.linear => (id, at.maybe(raw.parent.as_ref())),
-            _ => (
-                self.records.to_string().into(),
-                self.nodes.last().map(|node| node.id.clone()),
-            ),
+            _ => (self.records.to_string().into(), self.nodes.last().map(|node| node.id.clone())),
         };
         self.nodes.push(Node { item, id, parent });
         self.turns.push(turn);
@@ -151,8 +148,7 @@ impl Reader {
             _ => None,
         });
         if let Some(span) = span {
-            let words =
-                at.text(&((span.start - at.base) as usize..(span.end - at.base) as usize));
+            let words = at.text(&((span.start - at.base) as usize..(span.end - at.base) as usize));
             self.transcript.head.title = Some(short(words.trim(), TITLE).into());
         }
     }
@@ -214,18 +210,11 @@ impl Reader {
     }
 }
 
-fn entry(
-    at: &Place<'_>,
-    raw: &raw::Record,
-    kind: &str,
-    number: u64,
-) -> (Option<Entry>, Turn) {
+fn entry(at: &Place<'_>, raw: &raw::Record, kind: &str, number: u64) -> (Option<Entry>, Turn) {
     let system = |blocks| Some(Entry { role: Role::System, blocks, ..Entry::default() });
     let summary = || raw.summary.iter().map(|text| Block::Summary(at.source(text))).collect();
     match kind {
-        "message" => {
-            (raw.message.as_ref().map(|message| said(at, message, number)), Turn::Plain)
-        }
+        "message" => (raw.message.as_ref().map(|message| said(at, message, number)), Turn::Plain),
         "compaction" => {
             let from = match raw.first_kept_index {
                 Some(index) if raw.first_kept_id.is_none() => From::Index(index),
@@ -234,9 +223,7 @@ fn entry(
             (system(summary()), Turn::Compaction(from))
         }
         "branch_summary" => (system(summary()), Turn::Plain),
-        "custom_message" => {
-            (system(content(at, raw.content.as_ref(), &raw.blocks)), Turn::Plain)
-        }
+        "custom_message" => (system(content(at, raw.content.as_ref(), &raw.blocks)), Turn::Plain),
         "context_edit" => {
             // What it says was written by another program for this very place: never edited.
             let blocks = raw.content.iter().map(|place| Block::Opaque(at.span(place))).collect();
@@ -304,11 +291,7 @@ fn own_command(at: &Place<'_>, raw: &raw::Message, number: u64) -> Vec<Block> {
     vec![Block::Call(call), Block::Output(output)]
 }
 
-fn content(
-    at: &Place<'_>,
-    place: Option<&Range<usize>>,
-    blocks: &[raw::Block],
-) -> Vec<Block> {
+fn content(at: &Place<'_>, place: Option<&Range<usize>>, blocks: &[raw::Block]) -> Vec<Block> {
     match place {
         // An empty string is no text: pi leaves it out.
         Some(place) if at.line[place.start] == b'"' && place.len() > 2 => {
