@@ -15,7 +15,7 @@
 //! # Absent
 //!
 //! - Chat templates and special tokens: `<|endoftext|>` is text. What a wire adds around a block
-//!   is [`BLOCK_FRAME`](epitome_model::BLOCK_FRAME).
+//!   is not counted.
 //! - Pictures and audio: providers count pixels and seconds, see [`IMAGE`](epitome_model::IMAGE).
 //! - Vocabularies of Claude and Gemini: none is public. [`Calibration`] scales instead.
 //! - Prices.
