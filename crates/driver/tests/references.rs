@@ -8,7 +8,7 @@ use epitome::{Archive, Loaded, Planned, SessionKey, Store, apply};
 use epitome_passes::{Keep, Recipe, built_in};
 use epitome_tokens::Estimate;
 use jiff::Timestamp;
-use serde_json::json;
+use serde_json::{Value, json};
 
 /// A file of forty lines.
 fn text() -> String {
@@ -17,7 +17,11 @@ fn text() -> String {
 
 /// A session of pi in `project`: it reads `read.txt` and writes `written.txt`.
 fn session(project: &Path) -> String {
-    let call = |id: &str, name: &str, arguments: serde_json::Value| json!({"type": "toolCall", "id": id, "name": name, "arguments": arguments});
+    let call = |id: &str, name: &str, arguments: Value| {
+        let mut call = json!({"type": "toolCall", "id": id, "name": name});
+        call["arguments"] = arguments;
+        call
+    };
     let result = |id: &str, text: &str| {
         json!({"role": "toolResult", "toolCallId": id, "toolName": "t", "isError": false,
             "content": [{"type": "text", "text": text}]})

@@ -6,19 +6,39 @@ use epitome_passes::{Compaction, Planned, Side, verify};
 use epitome_tokens::O200k;
 
 /// A small session of Claude Code: a question, reasoning, a call, its result, an answer.
-const CLAUDE: &str = r#"{"type":"user","uuid":"1","parentUuid":null,"sessionId":"s","timestamp":"t1","message":{"role":"user","content":"the user's words"}}
-{"type":"assistant","uuid":"2","parentUuid":"1","timestamp":"t2","message":{"id":"m","role":"assistant","content":[{"type":"thinking","thinking":"hm","signature":"c2ln"}]}}
-{"type":"assistant","uuid":"3","parentUuid":"2","timestamp":"t3","message":{"id":"m","role":"assistant","content":[{"type":"tool_use","id":"c1","name":"Write","input":{"file_path":"a","content":"some words"}}]}}
-{"type":"user","uuid":"4","parentUuid":"3","timestamp":"t4","message":{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":"a result of some words"}]}}
-{"type":"assistant","uuid":"5","parentUuid":"4","timestamp":"t5","message":{"id":"n","role":"assistant","content":[{"type":"text","text":"the answer"}]}}
-"#;
+fn claude() -> String {
+    let thinking = r#"{"type":"thinking","thinking":"hm","signature":"c2ln"}"#;
+    let input = r#"{"file_path":"a","content":"some words"}"#;
+    let call = format!(r#"{{"type":"tool_use","id":"c1","name":"Write","input":{input}}}"#);
+    let result = r#"{"type":"tool_result","tool_use_id":"c1","content":"a result of some words"}"#;
+    let answer = r#"{"type":"text","text":"the answer"}"#;
+    let messages = [
+        ("user", r#""role":"user","content":"the user's words""#.to_owned()),
+        ("assistant", format!(r#""id":"m","role":"assistant","content":[{thinking}]"#)),
+        ("assistant", format!(r#""id":"m","role":"assistant","content":[{call}]"#)),
+        ("user", format!(r#""role":"user","content":[{result}]"#)),
+        ("assistant", format!(r#""id":"n","role":"assistant","content":[{answer}]"#)),
+    ];
+    let mut session = String::new();
+    let mut parent = "null".to_owned();
+    for (n, (kind, message)) in (1..).zip(messages) {
+        let place = format!(r#""uuid":"{n}","parentUuid":{parent},"timestamp":"t{n}""#);
+        session +=
+            &format!(r#"{{"type":"{kind}",{place},"sessionId":"s","message":{{{message}}}}}"#);
+        session.push('\n');
+        parent = format!(r#""{n}""#);
+    }
+    session
+}
 
 /// The laws that break when `from` becomes `to` in the record `item`, its edit being a promise to
 /// change just that record.
 fn broken(from: &str, to: &str, item: usize) -> Vec<Law> {
     let format = named("claude").expect("a known agent");
-    assert!(CLAUDE.contains(from), "{from}");
-    let (before, after) = (CLAUDE.as_bytes().to_vec(), CLAUDE.replacen(from, to, 1).into_bytes());
+    let session = claude();
+    assert!(session.contains(from), "{from}");
+    let (before, after) =
+        (session.clone().into_bytes(), session.replacen(from, to, 1).into_bytes());
     let old = (format.read)(&before, &mut ());
     let new = (format.read)(&after, &mut ());
     let at = At::Block { item, block: 0 };

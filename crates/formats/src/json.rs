@@ -302,7 +302,8 @@ impl<'a> Cursor<'a> {
 
 /// The place of the first control character.
 fn control(run: &[u8]) -> Option<usize> {
-    // The whole run at once, which the compiler turns into vector code; the place only if it is bad.
+    // The whole run at once, which the compiler turns into vector code; the place only if one
+    // is bad.
     let bad = run.iter().fold(false, |bad, &byte| bad | (byte < 0x20));
     if bad { run.iter().position(|&byte| byte < 0x20) } else { None }
 }

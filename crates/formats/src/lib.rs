@@ -6,7 +6,8 @@
 //!
 //! # Absent
 //!
-//! No files and no folders: a reader gets a [`Source`]. No policy: what may go is decided in passes.
+//! No files and no folders: a reader gets a [`Source`]. No policy: what may go is decided in
+//! passes.
 
 // Floors 1 and 2 do no IO: `clippy.toml` names what they do without.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]

@@ -55,7 +55,8 @@ amount! {
     Bytes
 }
 amount! {
-    /// Lines of text: line feeds, plus one when the text does not end with one. Empty text has none.
+    /// Lines of text: line feeds, plus one when the text does not end with one. Empty text has
+    /// none.
     Lines
 }
 amount! {

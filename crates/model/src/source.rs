@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// The bytes of a stored session, wherever they are: memory, a file, a file with edits laid over it.
+/// The bytes of a stored session, wherever they are: memory, a file, a file with edits over it.
 ///
 /// Readers and passes ask for the ranges that they need and hold none of them, so that memory
 /// follows the number of records. An implementation that fails to read returns fewer bytes and
