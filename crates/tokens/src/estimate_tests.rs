@@ -32,7 +32,8 @@ fn an_estimate_is_close_on_every_kind_of_text() {
         ),
         (
             "2026-11-20T08:15:30.123Z INFO  server: request finished status=200 elapsed=12ms\n\
-             2026-11-20T08:15:31.007Z WARN  server: slow request path=/v1/messages elapsed=2310ms\n",
+             2026-11-20T08:15:31.007Z WARN  server: slow request path=/v1/messages \
+             elapsed=2310ms\n",
             15,
         ),
         ("压缩会话时，用户的话永远不会改变，每一个字节都可以恢复。工具的输出会变短。", 20),

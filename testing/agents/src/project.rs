@@ -22,7 +22,8 @@ const CODES: &str = "AT BE BG CH CY CZ DE DK EE ES FI FR GB GE GR HR HU IE IL IS
 const WORDS: &str = "amount archive balance batch branch buffer carrier category channel charge \
                      clearing column contract counter credit currency customer daily debit \
                      delivery deposit discount district division entry exchange export factor \
-                     freight invoice journal ledger limit margin market monthly notice number offer order \
+                     freight invoice journal ledger limit margin market monthly \
+                     notice number offer order \
                      outlet packet parcel partner payment period permit phase policy portion \
                      postage premium price product quantity quarter quota rebate receipt record \
                      refund region register remark report reserve return revenue route sample \

@@ -76,7 +76,8 @@ pub fn pi(id: &str) -> String {
         json!({
             "role": "assistant", "provider": "anthropic", "api": "anthropic-messages",
             "model": "claude-sonnet-4-5", "stopReason": "stop", "timestamp": 4,
-            "usage": {"input": 900, "output": 5, "cacheRead": 0, "cacheWrite": 0, "totalTokens": 905},
+            "usage": {"input": 900, "output": 5, "cacheRead": 0, "cacheWrite": 0,
+                "totalTokens": 905},
             "content": [{"type": "text", "text": "There are 200."}],
         }),
     );
@@ -106,7 +107,8 @@ impl Claude {
     /// A call and its result, with the copy of the result that is never sent.
     pub fn call(&mut self, id: &str, name: &str, input: Value, result: &str, error: bool) {
         self.assistant(json!([{"type": "tool_use", "id": id, "name": name, "input": input}]));
-        let content = json!([{"type": "tool_result", "tool_use_id": id, "content": result, "is_error": error}]);
+        let content = json!([{"type": "tool_result", "tool_use_id": id, "content": result,
+            "is_error": error}]);
         let copy = json!({"stdout": result, "stderr": ""});
         self.push("user", json!({"role": "user", "content": content}), copy);
     }
