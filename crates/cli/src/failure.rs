@@ -63,7 +63,8 @@ impl Failure {
             .hint("--force goes on nevertheless; a running agent may then write to the old file")
     }
 
-    /// An error met while something was written: then it is the disk that refuses.
+    /// An error met while something was written, or the archive was read: then it is the disk that
+    /// refuses, and not a session that cannot be read.
     pub fn writing(err: Error) -> Failure {
         let mut failure = Failure::from(err);
         if failure.status == Status::Unreadable {

@@ -93,25 +93,22 @@ pub fn restore(
         Some(_) => newest_first(generations),
         None => newest_first(later.iter().copied()),
     };
-    if let Some(done) = exact(current, &known, blobs, wanted, above == 0)? {
-        return match &done.outcome {
-            // It may be the end of one way back and lie on another one.
-            Restored::Exact { undone } if undone.is_empty() && wanted.is_none() => {
-                let by_record = by_record(current, &known, blobs)?;
-                if by_record.splices.is_empty() { Ok(done) } else { Ok(by_record) }
-            }
-            Restored::Exact { undone } => {
-                let last = undone.last().copied().unwrap_or(0);
-                let known = |number: &u64| known.iter().any(|it| it.number == *number);
-                match (above + 1..last).find(|number| !known(number)) {
-                    Some(number) if wanted.is_none() => Err(unknown_before(number)),
-                    Some(_) | None => Ok(done),
-                }
-            }
-            Restored::ByRecord { .. } => Ok(done),
-        };
+    let Some((done, began)) = exact(current, &known, blobs, wanted, above == 0)? else {
+        return by_record(current, &newest_first(later), blobs);
+    };
+    if wanted.is_some() {
+        return Ok(done);
     }
-    by_record(current, &newest_first(later), blobs)
+    if let Some(number) = (above + 1..began).find(|&it| known.iter().all(|one| one.number != it)) {
+        return Err(unknown_before(number));
+    }
+    // Where a way back ends, an older one may begin, if someone changed the file in between.
+    let older = known.iter().copied().filter(|it| it.number < began);
+    if done.splices.is_empty() {
+        let more = by_record(current, &newest_first(older), blobs)?;
+        return Ok(if more.splices.is_empty() { done } else { more });
+    }
+    Ok(done)
 }
 
 /// Works out how one removed piece is put back, wherever the record it was taken from still
@@ -157,15 +154,16 @@ pub fn restore_block(
     Ok(Restoration { splices, outcome: Restored::ByRecord { restored, missing } })
 }
 
-/// Undoes generations by the hash of the whole file, newest first. `None` when the file is of none
-/// of them.
+/// Undoes generations by the hash of the whole file, newest first. Says which generation began with
+/// what is reached. `None` when the file is of none of them.
 fn exact(
     current: &dyn Source,
     generations: &[&Generation],
     blobs: &dyn Blobs,
     wanted: Option<&Generation>,
     to_the_original: bool,
-) -> Result<Option<Restoration>> {
+) -> Result<Option<(Restoration, u64)>> {
+    let mut began = 0;
     let mut left = generations.to_vec();
     let mut view = Spliced::new(current, Vec::new())?;
     let mut undone: Vec<&Generation> = Vec::new();
@@ -185,10 +183,15 @@ fn exact(
                 let generation = left.remove(idx);
                 view = view.then(undo_all(generation, blobs)?)?;
                 undone.push(generation);
+                began = generation.number;
             }
             None if undone.is_empty() => {
-                // What was restored before is what a generation began with.
-                break wanted.is_none() && left.iter().any(|it| digests.contains(&it.before));
+                // What was restored before is what a compaction began with.
+                let began_so =
+                    |it: &&&Generation| !it.is_way_back() && digests.contains(&it.before);
+                let first = left.iter().filter(began_so).map(|it| it.number).min();
+                began = first.unwrap_or(0);
+                break wanted.is_none() && first.is_some();
             }
             None => break wanted.is_none(),
         }
@@ -204,7 +207,8 @@ fn exact(
         Some(_) | None => {}
     }
     let undone = undone.iter().map(|it| it.number).collect();
-    Ok(Some(Restoration { splices: view.into_splices(), outcome: Restored::Exact { undone } }))
+    let outcome = Restored::Exact { undone };
+    Ok(Some((Restoration { splices: view.into_splices(), outcome }, began)))
 }
 
 /// The splices that undo a generation, over the whole file that it left.

@@ -115,8 +115,8 @@ fn ls(app: &App) -> Result<()> {
     let mut table = Table::new(&sides, &heads);
     let mut rows = 0_u64;
     let mut damaged = 0_u64;
-    for key in archive.sessions()? {
-        let found = archive.generations(&key)?;
+    for key in archive.sessions().map_err(Failure::writing)? {
+        let found = archive.generations(&key).map_err(Failure::writing)?;
         damaged += found.damaged.len() as u64;
         for it in &found.whole {
             rows += 1;
@@ -163,7 +163,7 @@ struct Verified {
 
 fn verify(app: &App) -> Result<()> {
     let VerifyReport { sessions, packs, blobs, raw, stored, faults } =
-        app.config.archive().verify()?;
+        app.config.archive().verify().map_err(Failure::writing)?;
     let shown: Vec<String> =
         faults.iter().map(|fault| Failure::from(fault.clone()).told()).collect();
     if app.global.json {
@@ -281,7 +281,7 @@ fn export(app: &App, session: &str, out: Option<&Path>) -> Result<()> {
         failure
     };
     // Asked before anything is written.
-    if archive.generations(&key)?.whole.is_empty() {
+    if archive.generations(&key).map_err(Failure::writing)?.whole.is_empty() {
         return Err(missing(archive.export(&key, &mut std::io::sink()).err().unwrap_or_else(
             || epitome::Error::from(std::io::Error::other("no generation of it can be read")),
         )));
@@ -322,7 +322,7 @@ fn stdout(err: epitome::Error) -> Failure {
 
 /// The session as the archive knows it. Its file may be gone: then its id has to do.
 fn key_of(app: &App, name: &str) -> Result<SessionKey> {
-    let archived: Vec<SessionKey> = app.config.archive().sessions()?;
+    let archived: Vec<SessionKey> = app.config.archive().sessions().map_err(Failure::writing)?;
     let by_id: Vec<&SessionKey> = archived
         .iter()
         .filter(|key| !name.is_empty() && key.id.starts_with(name))

@@ -201,13 +201,13 @@ impl Job<'_> {
     }
 
     fn of_key(&self, key: SessionKey) -> Result<Known> {
-        let found = self.archive.generations(&key)?;
+        let found = self.archive.generations(&key).map_err(Failure::writing)?;
         let damaged = found.damaged.iter().map(ToString::to_string).collect();
         Ok(Known { key, generations: found.whole, damaged })
     }
 
     fn of_path(&self, path: &Path) -> Result<Option<Known>> {
-        for key in self.archive.sessions()? {
+        for key in self.archive.sessions().map_err(Failure::writing)? {
             let known = self.of_key(key)?;
             if known.generations.iter().any(|generation| same_file(&generation.path, path)) {
                 return Ok(Some(known));
@@ -321,10 +321,10 @@ pub fn parse_ref(text: &str) -> std::result::Result<Ref, String> {
 impl Report {
     fn render(&self) -> String {
         let file = &self.file;
-        let verb = match (file.outcome, self.dry_run) {
-            (How::Nothing, _) => "nothing to do",
-            (_, true) => "would restore",
-            (_, false) => "restored",
+        let verb = match self.dry_run {
+            _ if file.restored == 0 => "nothing to do",
+            true => "would restore",
+            false => "restored",
         };
         let name = text::path(&file.session);
         let mut text = format!("{BOLD}{verb}{BOLD:#}  {name}\n");
@@ -339,7 +339,9 @@ impl Report {
             lines.add("written", text::path(out));
         }
         if let Some(number) = file.generation {
-            lines.add("", format!("kept as generation {number}, so that it can be undone too"));
+            let before = number - 1;
+            let how = format!("kept as generation {number}; --generation {before} undoes it");
+            lines.add("", how);
         }
         for damaged in &file.damaged {
             lines.add("damaged", text::visible(damaged));

@@ -3,7 +3,7 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clap::Args as ClapArgs;
-use epitome::{Found, Reference, Standing};
+use epitome::{Archive, Found, Reference, Standing};
 use epitome_model::Ref;
 use regex::Regex;
 
@@ -48,8 +48,8 @@ pub struct Range {
 
 pub fn run(app: &App, args: &Args) -> Result<()> {
     let archive = app.config.archive();
-    let found = one(args, archive.find(&args.reference)?)?;
-    let raw = archive.read(&found.key, found.generation, &found.hash)?;
+    let found = archive.find(&args.reference).map_err(Failure::writing)?;
+    let (found, raw) = read(&archive, one(args, found)?)?;
     app.note(&about(&found));
     let shown = found.about.shown(&raw);
     if let Some(media) = &found.about.media {
@@ -62,8 +62,21 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     app.print(&select(&text, args, app.is_terminal()))
 }
 
-/// The piece that is meant. The same bytes removed twice are one piece.
-fn one(args: &Args, mut found: Vec<Found>) -> Result<Found> {
+/// The bytes, from the newest place where they are whole, best where it is known what they are.
+fn read(archive: &Archive, mut found: Vec<Found>) -> Result<(Found, Vec<u8>)> {
+    let mut failed = None;
+    found.sort_by_key(|it| !it.about.what.is_empty());
+    while let Some(it) = found.pop() {
+        match archive.read(&it.key, it.generation, &it.hash) {
+            Ok(raw) => return Ok((it, raw)),
+            Err(err) => failed = failed.or(Some(err)),
+        }
+    }
+    Err(Failure::writing(failed.expect("there was a place to read it from")))
+}
+
+/// The places of the piece that is meant. The same bytes removed twice are one piece.
+fn one(args: &Args, mut found: Vec<Found>) -> Result<Vec<Found>> {
     let mut hashes: Vec<_> = found.iter().map(|found| found.hash).collect();
     hashes.sort_unstable();
     hashes.dedup();
@@ -75,9 +88,10 @@ fn one(args: &Args, mut found: Vec<Found>) -> Result<Found> {
             format!("the archive holds nothing called {reference}"),
         )
         .hint("EPITOME_HOME says where the archive is, if it is not the usual place")),
-        1 => Ok(found.pop().expect("there is one hash, so there is a piece")),
+        1 => Ok(found),
         n => {
             let mut what = format!("{reference} may be any of {n} removed pieces");
+            found.sort_by_key(|found| found.hash);
             found.dedup_by_key(|found| found.hash);
             for it in found.iter().take(10) {
                 let digits = &it.hash.to_string()[..16];
@@ -92,15 +106,13 @@ fn one(args: &Args, mut found: Vec<Found>) -> Result<Found> {
 /// `Read src/main.rs, 15.2 KB, line 12 of claude 0f3c…; the file has changed since`.
 fn about(found: &Found) -> String {
     let about = &found.about;
-    let what = if about.what.is_empty() { "a removed piece" } else { &about.what };
-    let mut text = format!(
-        "{}, {}, line {} of {} {}",
-        visible(what),
-        found.raw_len,
-        about.line,
-        found.key.agent,
-        visible(&found.key.id),
-    );
+    let of = format!("{} {}", found.key.agent, visible(&found.key.id));
+    if about.what.is_empty() {
+        let damaged = "what is known of it is damaged, so this is how it stood in the file";
+        return format!("{DIM}a removed piece, {}, of {of}: {damaged}{DIM:#}", found.raw_len);
+    }
+    let (what, line) = (visible(&about.what), about.line);
+    let mut text = format!("{what}, {}, line {line} of {of}", found.raw_len);
     if let Some(reference) = &about.reference {
         text.push_str(&standing(reference));
     }
