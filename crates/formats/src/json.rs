@@ -64,11 +64,24 @@ impl<'a> Cursor<'a> {
         self.space();
         let start = self.pos;
         match self.bytes.get(self.pos) {
-            Some(b'"') => self.string()?,
+            Some(b'"') => self.literal()?,
             Some(b'{' | b'[') => self.container()?,
             Some(_) | None => self.scalar()?,
         }
         Ok(start..self.pos)
+    }
+
+    /// Goes past the next value, and says where it stands if it is a string.
+    pub fn string(&mut self) -> Result<Option<Range<usize>>, Malformed> {
+        let is_string = self.kind() == Kind::String;
+        let place = self.skip()?;
+        Ok(is_string.then_some(place))
+    }
+
+    /// Goes past the next value, and says whether it is `true`.
+    pub fn truth(&mut self) -> Result<bool, Malformed> {
+        let place = self.skip()?;
+        Ok(&self.bytes[place] == b"true")
     }
 
     /// Calls `member` for each member of the next object with its key, quotes left out and escapes
@@ -163,14 +176,14 @@ impl<'a> Cursor<'a> {
             return Err(self.bad("expected a key"));
         }
         let start = self.pos + 1;
-        self.string()?;
+        self.literal()?;
         let key = &self.bytes[start..self.pos - 1];
         self.space();
         self.expect(b':', "expected a colon")?;
         Ok(key)
     }
 
-    fn string(&mut self) -> Result<(), Malformed> {
+    fn literal(&mut self) -> Result<(), Malformed> {
         self.pos += 1;
         loop {
             let rest = &self.bytes[self.pos..];
@@ -233,7 +246,7 @@ impl<'a> Cursor<'a> {
                     empty
                 }
                 Some(b'"') => {
-                    self.string()?;
+                    self.literal()?;
                     true
                 }
                 Some(_) | None => {

@@ -5,6 +5,9 @@ use std::borrow::Cow;
 use epitome_model::{Record, Source, Span};
 use memchr::memchr;
 
+use crate::json::Malformed;
+use crate::{Fault, Faults};
+
 const CHUNK: u64 = 1 << 20;
 
 /// One line.
@@ -51,6 +54,31 @@ pub fn lines(source: &dyn Source, mut each: impl FnMut(Line<'_>)) {
     }
     if !pending.is_empty() {
         each(line_of(line, start, &pending, false));
+    }
+}
+
+/// A line as a record, and nothing if it is blank or no record; the faults are told.
+pub fn record<R>(
+    line: &Line<'_>,
+    parse: fn(&[u8]) -> Result<R, Malformed>,
+    faults: &mut dyn Faults,
+) -> Option<R> {
+    if line.bytes.iter().all(u8::is_ascii_whitespace) {
+        return None;
+    }
+    let mut fault = |what: String| faults.report(Fault { line: line.record.line, what });
+    match parse(line.bytes) {
+        Ok(record) => {
+            if std::str::from_utf8(line.bytes).is_err() {
+                fault("bytes that are not UTF-8".into());
+            }
+            Some(record)
+        }
+        Err(bad) => {
+            let torn = if line.ended { "" } else { " (the last line is torn)" };
+            fault(format!("no record: {} at byte {}{torn}", bad.what, bad.offset));
+            None
+        }
     }
 }
 

@@ -79,22 +79,22 @@ pub fn record(line: &[u8]) -> Result<Record, Malformed> {
         match key {
             b"type" => record.kind = Some(value.skip()?),
             b"subtype" => record.subtype = Some(value.skip()?),
-            b"uuid" => record.uuid = string(value)?,
-            b"parentUuid" => record.parent = string(value)?,
-            b"timestamp" => record.timestamp = string(value)?,
-            b"sessionId" => record.session = string(value)?,
+            b"uuid" => record.uuid = value.string()?,
+            b"parentUuid" => record.parent = value.string()?,
+            b"timestamp" => record.timestamp = value.string()?,
+            b"sessionId" => record.session = value.string()?,
             b"cwd" => {
-                record.cwd = string(value)?;
+                record.cwd = value.string()?;
                 record.circumstances.extend(record.cwd.clone().map(|place| ("cwd", place)));
             }
             b"version" => {
-                record.version = string(value)?;
+                record.version = value.string()?;
                 record.circumstances.extend(record.version.clone().map(|place| ("version", place)));
             }
-            b"isSidechain" => record.sidechain = truth(value, line)?,
-            b"isMeta" => record.meta = truth(value, line)?,
-            b"isCompactSummary" => record.summary = truth(value, line)?,
-            b"summary" | b"customTitle" | b"aiTitle" => record.title = string(value)?,
+            b"isSidechain" => record.sidechain = value.truth()?,
+            b"isMeta" => record.meta = value.truth()?,
+            b"isCompactSummary" => record.summary = value.truth()?,
+            b"summary" | b"customTitle" | b"aiTitle" => record.title = value.string()?,
             b"message" if value.kind() == Kind::Object => {
                 let start = value.offset();
                 record.message = Some(message(value, line)?);
@@ -125,10 +125,10 @@ fn compact_metadata(value: &mut Cursor<'_>, record: &mut Record) -> Result<(), M
         }
         value.object(|value, key| {
             match key {
-                b"anchorUuid" => record.anchor = string(value)?,
+                b"anchorUuid" => record.anchor = value.string()?,
                 b"uuids" => {
                     value.array(|uuid| {
-                        record.preserved.extend(string(uuid)?);
+                        record.preserved.extend(uuid.string()?);
                         Ok(())
                     })?;
                 }
@@ -147,8 +147,8 @@ fn message(value: &mut Cursor<'_>, line: &[u8]) -> Result<Message, Malformed> {
     let mut message = Message::default();
     value.object(|value, key| {
         match key {
-            b"id" => message.id = string(value)?,
-            b"model" => message.model = string(value)?,
+            b"id" => message.id = value.string()?,
+            b"model" => message.model = value.string()?,
             b"usage" => {
                 let (place, counted) = usage(value, line)?;
                 message.usage = Some(counted);
@@ -200,19 +200,19 @@ fn block(value: &mut Cursor<'_>, line: &[u8]) -> Result<Block, Malformed> {
     block.whole = value.object(|value, key| {
         match key {
             b"type" => block.kind = Some(value.skip()?),
-            b"text" => block.text = string(value)?,
-            b"thinking" => block.thinking = string(value)?,
-            b"id" => block.id = string(value)?,
-            b"name" => block.name = string(value)?,
+            b"text" => block.text = value.string()?,
+            b"thinking" => block.thinking = value.string()?,
+            b"id" => block.id = value.string()?,
+            b"name" => block.name = value.string()?,
             b"input" => block.input = Some(value.skip()?),
-            b"tool_use_id" => block.tool_use_id = string(value)?,
+            b"tool_use_id" => block.tool_use_id = value.string()?,
             b"content" => block.content = Some(blocks(value, line, &mut block.parts)?),
-            b"is_error" => block.is_error = truth(value, line)?,
+            b"is_error" => block.is_error = value.truth()?,
             b"source" => {
                 value.object(|value, key| {
                     match key {
-                        b"media_type" => block.media = string(value)?,
-                        b"data" => block.data = string(value)?,
+                        b"media_type" => block.media = value.string()?,
+                        b"data" => block.data = value.string()?,
                         _ => {
                             value.skip()?;
                         }
@@ -227,15 +227,4 @@ fn block(value: &mut Cursor<'_>, line: &[u8]) -> Result<Block, Malformed> {
         Ok(())
     })?;
     Ok(block)
-}
-
-fn string(value: &mut Cursor<'_>) -> Result<Found, Malformed> {
-    let is_string = value.kind() == Kind::String;
-    let place = value.skip()?;
-    Ok(is_string.then_some(place))
-}
-
-fn truth(value: &mut Cursor<'_>, line: &[u8]) -> Result<bool, Malformed> {
-    let place = value.skip()?;
-    Ok(&line[place] == b"true")
 }

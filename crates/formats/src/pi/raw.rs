@@ -66,21 +66,21 @@ pub fn record(line: &[u8]) -> Result<Record, Malformed> {
     let mut cursor = Cursor::new(line);
     cursor.object(|value, key| {
         match key {
-            b"type" => record.kind = string(value)?,
-            b"id" => record.id = string(value)?,
-            b"parentId" => record.parent = string(value)?,
-            b"timestamp" => record.timestamp = string(value)?,
+            b"type" => record.kind = value.string()?,
+            b"id" => record.id = value.string()?,
+            b"parentId" => record.parent = value.string()?,
+            b"timestamp" => record.timestamp = value.string()?,
             b"version" => record.version = Some(value.skip()?),
-            b"cwd" => record.cwd = string(value)?,
-            b"name" => record.name = string(value)?,
-            b"summary" => record.summary = string(value)?,
-            b"firstKeptEntryId" => record.first_kept_id = string(value)?,
+            b"cwd" => record.cwd = value.string()?,
+            b"name" => record.name = value.string()?,
+            b"summary" => record.summary = value.string()?,
+            b"firstKeptEntryId" => record.first_kept_id = value.string()?,
             b"firstKeptEntryIndex" => {
                 let place = value.skip()?;
                 record.first_kept_index = crate::json::integer(line, &place);
             }
-            b"fromId" => record.from = string(value)?,
-            b"targetId" => record.target = string(value)?,
+            b"fromId" => record.from = value.string()?,
+            b"targetId" => record.target = value.string()?,
             b"details" => record.details = Some(value.skip()?),
             b"content" => record.content = Some(blocks(value, &mut record.blocks)?),
             b"replacement" => {
@@ -110,18 +110,15 @@ fn message(value: &mut Cursor<'_>, line: &[u8]) -> Result<Message, Malformed> {
     let mut message = Message::default();
     value.object(|value, key| {
         match key {
-            b"role" => message.role = string(value)?,
-            b"model" => message.model = string(value)?,
+            b"role" => message.role = value.string()?,
+            b"model" => message.model = value.string()?,
             b"content" => message.content = Some(blocks(value, &mut message.blocks)?),
-            b"toolCallId" => message.tool_call = string(value)?,
-            b"toolName" => message.tool_name = string(value)?,
-            b"isError" => {
-                let place = value.skip()?;
-                message.is_error = &line[place] == b"true";
-            }
+            b"toolCallId" => message.tool_call = value.string()?,
+            b"toolName" => message.tool_name = value.string()?,
+            b"isError" => message.is_error = value.truth()?,
             b"details" => message.details = Some(value.skip()?),
-            b"command" => message.command = string(value)?,
-            b"output" => message.output = string(value)?,
+            b"command" => message.command = value.string()?,
+            b"output" => message.output = value.string()?,
             b"sections" => message.sections = Some(value.skip()?),
             b"usage" => message.usage = Some(usage(value, line)?),
             _ => {
@@ -159,15 +156,15 @@ fn block(value: &mut Cursor<'_>) -> Result<Block, Malformed> {
     let mut block = Block::default();
     block.whole = value.object(|value, key| {
         match key {
-            b"type" => block.kind = string(value)?,
-            b"text" => block.text = string(value)?,
-            b"thinking" => block.thinking = string(value)?,
-            b"thinkingSignature" => block.signature = string(value)?,
-            b"id" => block.id = string(value)?,
-            b"name" => block.name = string(value)?,
+            b"type" => block.kind = value.string()?,
+            b"text" => block.text = value.string()?,
+            b"thinking" => block.thinking = value.string()?,
+            b"thinkingSignature" => block.signature = value.string()?,
+            b"id" => block.id = value.string()?,
+            b"name" => block.name = value.string()?,
             b"arguments" => block.arguments = Some(value.skip()?),
-            b"data" => block.data = string(value)?,
-            b"mimeType" => block.media = string(value)?,
+            b"data" => block.data = value.string()?,
+            b"mimeType" => block.media = value.string()?,
             _ => {
                 value.skip()?;
             }
@@ -175,10 +172,4 @@ fn block(value: &mut Cursor<'_>) -> Result<Block, Malformed> {
         Ok(())
     })?;
     Ok(block)
-}
-
-fn string(value: &mut Cursor<'_>) -> Result<Found, Malformed> {
-    let is_string = value.kind() == Kind::String;
-    let place = value.skip()?;
-    Ok(is_string.then_some(place))
 }

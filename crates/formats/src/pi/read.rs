@@ -8,6 +8,7 @@ use epitome_model::{
 };
 
 use super::{raw, tools};
+use crate::lines::record;
 use crate::place::Place;
 use crate::tree::{self, Node, Orphan};
 use crate::{Fault, Faults, Line, lines};
@@ -68,26 +69,13 @@ struct Reader {
 
 impl Reader {
     fn line(&mut self, line: &Line<'_>, faults: &mut dyn Faults) {
-        let mut fault = |what: String| faults.report(Fault { line: line.record.line, what });
-        let kept = Item::Kept(Kept { record: line.record, copies: Vec::new() });
-        let item = if line.bytes.iter().all(u8::is_ascii_whitespace) {
-            kept
-        } else {
-            match raw::record(line.bytes) {
-                Ok(record) => {
-                    if std::str::from_utf8(line.bytes).is_err() {
-                        fault("bytes that are not UTF-8".into());
-                    }
-                    let item = self.record(line, &record);
-                    self.records += 1;
-                    item
-                }
-                Err(bad) => {
-                    let torn = if line.ended { "" } else { " (the last line is torn)" };
-                    fault(format!("no record: {} at byte {}{torn}", bad.what, bad.offset));
-                    kept
-                }
+        let item = match record(line, raw::record, faults) {
+            Some(record) => {
+                let item = self.record(line, &record);
+                self.records += 1;
+                item
             }
+            None => Item::Kept(Kept { record: line.record, copies: Vec::new() }),
         };
         self.transcript.items.push(item);
     }
