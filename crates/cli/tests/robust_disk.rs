@@ -16,6 +16,7 @@ use world::sessions::{CLAUDE, Claude};
 
 /// Runs a shell script with a disk of 1 MiB at `$DISK`, which only it can see. Nothing: this
 /// machine does not let us.
+#[expect(clippy::print_stderr, reason = "a skipped test says so")]
 fn with_small_disk(world: &World, disk: &str, script: &str) -> Option<Output> {
     let disk = world.home.join(disk);
     fs::create_dir_all(&disk).expect("a folder");

@@ -134,9 +134,35 @@ fn a_second_restore_says_what_it_does() {
     }
 }
 
+/// Another turn of the session, with a result that goes.
+fn a_turn() -> String {
+    let log = sessions::log(300);
+    let words = |words: &str| json!({"role": "user", "content": words});
+    let call = json!({"id": "m9", "role": "assistant", "model": "claude-sonnet-4-5",
+        "content": [{"type": "tool_use", "id": "t9", "name": "Bash", "input": {}}]});
+    let result = json!({"role": "user", "content": [
+        {"type": "tool_result", "tool_use_id": "t9", "content": log}]});
+    let said = json!({"id": "m10", "role": "assistant", "model": "claude-sonnet-4-5",
+        "content": [{"type": "text", "text": "So it is."}]});
+    let messages =
+        [("user", words("On.")), ("assistant", call), ("user", result), ("assistant", said)];
+    let mut turn = String::new();
+    let mut parent = json!("00000000-0000-4000-8000-000000000012");
+    for (n, (kind, message)) in messages.into_iter().chain([("user", words("Ok."))]).enumerate() {
+        let uuid = json!(format!("turn-{n}"));
+        let record = json!({"type": kind, "uuid": uuid, "parentUuid": parent, "cwd": "/p",
+            "sessionId": CLAUDE, "isSidechain": false, "message": message,
+            "timestamp": format!("2026-11-18T11:00:0{n}.000Z")});
+        turn.push_str(&format!("{record}\n"));
+        parent = uuid;
+    }
+    turn
+}
+
 #[test]
 fn compacted_by_hand_and_compacted_again_it_comes_back() {
     let original = sessions::claude(CLAUDE);
+    let mut shorter = 0;
     for (name, hand) in HANDS {
         let world = World::new();
         let path = world.claude(CLAUDE, &original);
@@ -146,34 +172,13 @@ fn compacted_by_hand_and_compacted_again_it_comes_back() {
         fs::write(&path, text(&lines)).expect("written");
         let (whole, ..) = expected(&original, &first, &lines);
         // A turn is added, and compacted; then all of it is undone.
-        let log = sessions::log(300);
-        let words = |words: &str| json!({"role": "user", "content": words});
-        let call = json!({"id": "m9", "role": "assistant", "model": "claude-sonnet-4-5",
-            "content": [{"type": "tool_use", "id": "t9", "name": "Bash", "input": {}}]});
-        let result = json!({"role": "user", "content": [
-            {"type": "tool_result", "tool_use_id": "t9", "content": log}]});
-        let said = json!({"id": "m10", "role": "assistant", "model": "claude-sonnet-4-5",
-            "content": [{"type": "text", "text": "So it is."}]});
-        let messages =
-            [("user", words("On.")), ("assistant", call), ("user", result), ("assistant", said)];
-        let mut turn: String = String::new();
-        let mut parent = json!("00000000-0000-4000-8000-000000000012");
-        for (n, (kind, message)) in messages.into_iter().chain([("user", words("Ok."))]).enumerate()
-        {
-            let uuid = json!(format!("turn-{n}"));
-            let record = json!({"type": kind, "uuid": uuid, "parentUuid": parent, "cwd": "/p",
-                "sessionId": CLAUDE, "isSidechain": false, "message": message,
-                "timestamp": format!("2026-11-18T11:00:0{n}.000Z")});
-            turn.push_str(&format!("{record}\n"));
-            parent = uuid;
-        }
+        let turn = a_turn();
         append(&path, turn.as_bytes());
         let whole = whole + &turn;
         let long = fs::metadata(&path).expect("a session").len();
         let status = world.status(&small(CLAUDE, &[]));
         assert!([0, 4].contains(&status), "{name}: status {status}");
-        let shorter = fs::metadata(&path).expect("a session").len() < long;
-        eprintln!("{name}: {shorter}");
+        shorter += u64::from(fs::metadata(&path).expect("a session").len() < long);
         // The first restore leads back to what the hand left, if that is a state that is known.
         for _ in 0..2 {
             let terminal = world.run(&["restore", CLAUDE]);
@@ -184,4 +189,5 @@ fn compacted_by_hand_and_compacted_again_it_comes_back() {
         }
         same(&fs::read(&path).expect("a session"), whole.as_bytes(), name);
     }
+    assert!(shorter > 5, "{shorter} were compacted again");
 }

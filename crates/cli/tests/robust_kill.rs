@@ -56,7 +56,7 @@ fn in_the_making(folder: &Path) -> bool {
 #[test]
 fn a_killed_process_leaves_the_session_as_it_was_or_was_to_become() {
     let world = World::new();
-    let original = trouble::turns(60).into_bytes();
+    let original = trouble::turns(30).into_bytes();
     let path = world.claude(CLAUDE, &original);
     let small_bytes = compacted(&world, &path);
     assert_eq!(world.status(&["restore", CLAUDE]), 0);

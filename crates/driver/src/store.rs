@@ -163,24 +163,29 @@ impl Session {
         temp.flush_to_disk().map_err(failed)?;
         self.check_unchanged()?;
         temp.place_over(&self.path).map_err(failed)?;
+        // At once, before the agent writes its next record to the new file; and once more for an
+        // agent that had opened the old one and had not written yet.
+        let (at_once, seen) = self.carry_over(self.stamp.len)?;
         // Unflushed, a cut of the power may bring the old file back: it is whole, too.
         disk::flush_folder(folder).ok();
-        self.carry_over()
+        let (late, _) = self.carry_over(seen)?;
+        Ok(Replaced { carried: at_once + late })
     }
 
-    /// Appends to the new file what was appended to the old one after the last check.
-    fn carry_over(&self) -> Result<Replaced> {
+    /// Appends to the new file what was appended to the old one behind `seen`. Returns how much,
+    /// and how long the old one is now.
+    fn carry_over(&self, seen: u64) -> Result<(Bytes, u64)> {
         let failed = |err| {
             Error::writing(err, "what the agent appended meanwhile to the session", &self.path)
         };
         let len = self.source.metadata().map_err(failed)?.len();
-        if len <= self.stamp.len {
-            return Ok(Replaced::default());
+        if len <= seen {
+            return Ok((Bytes(0), seen));
         }
-        let late = self.source.read_now(self.stamp.len..len).map_err(failed)?;
+        let late = self.source.read_now(seen..len).map_err(failed)?;
         let mut file = File::options().append(true).open(&self.path).map_err(failed)?;
         file.write_all(&late).and_then(|()| file.sync_all()).map_err(failed)?;
-        Ok(Replaced { carried: Bytes(late.len() as u64) })
+        Ok((Bytes(late.len() as u64), seen + late.len() as u64))
     }
 }
 
