@@ -1,6 +1,6 @@
 //! What must hold of any bytes whatever: one function a reader.
 //!
-//! The fuzz targets call these functions, and so do the plain tests of this crate, over the recorded
+//! The fuzz targets call these functions, and so do the plain tests of this crate, over recorded
 //! sessions and what is left of them after damage. Each panics when something does not hold.
 //!
 //! # Absent

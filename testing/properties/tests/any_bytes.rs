@@ -98,8 +98,8 @@ impl Damage {
     }
 }
 
-/// Runs `body` over what damage leaves of `whole`, `n` times; `EPITOME_FUZZ=50` asks for fifty times
-/// as many, which is what fuzzing is without a nightly compiler.
+/// Runs `body` over what damage leaves of `whole`, `n` times; `EPITOME_FUZZ=50` asks for fifty
+/// times as many, which is what fuzzing is without a nightly compiler.
 fn check(n: u32, body: Body, whole: impl Strategy<Value = Vec<u8>>) {
     let times = std::env::var("EPITOME_FUZZ").ok().and_then(|times| times.parse().ok());
     let config =
