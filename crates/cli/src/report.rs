@@ -329,7 +329,10 @@ fn kept(file: &FileReport) -> Vec<String> {
             Some(tail) => {
                 format!("{rules} would keep everything; the last {tail} tokens are kept instead")
             }
-            None => format!("{rules} {} everything: nothing is old yet", if one { "keeps" } else { "keep" }),
+            None => format!(
+                "{rules} {} everything: nothing is old yet",
+                if one { "keeps" } else { "keep" }
+            ),
         });
     }
     lines

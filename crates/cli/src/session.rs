@@ -5,17 +5,13 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use clap::Args;
-use epitome::FileSource;
 use epitome::find::{self, Meant, SessionFile};
-use epitome_formats::sniff;
+use epitome::{FileSource, format_of};
 use epitome_model::Source;
 
 use crate::app::App;
 use crate::failure::{Failure, Result, Status};
 use crate::text;
-
-/// Bytes by which a session is known.
-const HEAD: u64 = 64 << 10;
 
 /// A session as a person names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,7 +59,7 @@ pub fn file(app: &App, name: &str) -> Result<PathBuf> {
 /// Whether a file begins as a session does. Asked before anything is made on disk: what is no
 /// session leaves no trace.
 pub fn looks_like_one(app: &App, source: &FileSource) -> bool {
-    app.agent().is_some() || sniff(&source.read(0..HEAD)).is_some()
+    app.agent().is_some() || format_of(source).is_some()
 }
 
 /// All of standard input.

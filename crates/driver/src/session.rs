@@ -9,8 +9,9 @@ use crate::SessionKey;
 use crate::error::{Error, ErrorKind, Result};
 use crate::source::FileSource;
 
-/// Bytes at the beginning of a file by which its format is known.
-const HEAD: u64 = 64 << 10;
+/// Bytes at the beginning of a file by which its format is known; more of them when the first
+/// records are long.
+const HEADS: [u64; 2] = [64 << 10, 16 << 20];
 
 /// A session: its bytes, what they say, and what could not be read.
 pub struct Loaded<S = FileSource> {
@@ -48,7 +49,7 @@ impl<S: Source> Loaded<S> {
     pub fn read(source: S, agent: Option<&str>) -> Result<Loaded<S>> {
         let format = match agent {
             Some(name) => named(name).ok_or_else(|| unknown_agent(name))?,
-            None => sniff(&source.read(0..HEAD)).ok_or_else(|| unknown(&source))?,
+            None => format_of(&source).ok_or_else(|| unknown(&source))?,
         };
         let mut faults = Vec::new();
         let transcript = (format.read)(&source, &mut faults);
@@ -74,6 +75,11 @@ impl<S> Loaded<S> {
     }
 }
 
+/// The format that the beginning of a source is of.
+pub fn format_of(source: &dyn Source) -> Option<&'static Format> {
+    HEADS.iter().find_map(|&head| sniff(&source.read(0..head)))
+}
+
 fn unknown(source: &dyn Source) -> Error {
     let what = if source.is_empty() {
         "the file is empty"
@@ -91,4 +97,18 @@ fn unknown_agent(name: &str) -> Error {
 fn known() -> String {
     let names: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
     format!("epitome knows the sessions of: {}", names.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_first_record_hides_no_session() {
+        let words = "x".repeat(100_000);
+        let message = format!(r#"{{"role":"user","content":"{words}"}}"#);
+        let rest = r#""uuid":"1","parentUuid":null,"sessionId":"s","timestamp":"t""#;
+        let session = format!("{{\"type\":\"user\",\"message\":{message},{rest}}}\n").into_bytes();
+        assert_eq!(format_of(&session).map(|format| format.name), Some("claude"));
+    }
 }
