@@ -7,7 +7,6 @@ use std::time::{Duration, SystemTime};
 use clap::Args;
 use epitome::find::{self, Meant, SessionFile};
 use epitome::{FileSource, format_of};
-use epitome_model::Source;
 
 use crate::app::App;
 use crate::failure::{Failure, Result, Status};
