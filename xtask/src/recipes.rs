@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, Result};
 use epitome::{Loaded, Planned};
 use epitome_model::{Block, Counter, Part, Source, ToolKind, Transcript};
-use epitome_passes::{BUILT_IN, Keep, Recipe, built_in, is_error_line};
+use epitome_passes::{BUILT_IN, Keep, Recipe, built_in};
 use epitome_tokens::O200k;
 
 use crate::{print, say};
@@ -172,10 +172,37 @@ fn error_lines(
             let quoted = matches!(kind, Read | Search | Write | Edit | List);
             all[item].extend(text.lines().map(|line| line.trim().to_owned()));
             if output.error || !quoted {
-                let lines = text.lines().filter(|line| is_error_line(line));
+                let lines = text.lines().filter(|line| says_failure(line, output.error));
                 found.push((item, lines.map(|line| line.trim().to_owned()).collect()));
             }
         }
     }
     (found, all)
+}
+
+/// Whether a line says that something failed: of a call that failed, by any word that may mean it;
+/// of others, at the beginning of a line.
+fn says_failure(line: &str, failed: bool) -> bool {
+    const WORDS: [&str; 12] = [
+        "error",
+        "fail",
+        "fatal",
+        "panic",
+        "exception",
+        "traceback",
+        "undefined",
+        "cannot",
+        "not found",
+        "denied",
+        "refused",
+        "timed out",
+    ];
+    let line = line.trim().to_lowercase();
+    if failed {
+        WORDS.iter().any(|word| line.contains(word))
+    } else {
+        ["error:", "fatal:", "panic:", "--- fail", "traceback (most"]
+            .iter()
+            .any(|start| line.starts_with(start))
+    }
 }

@@ -156,7 +156,8 @@ fn archive_generation<S: Source>(
     put_all(planned, &mut pack, counter)?;
     let by_pass = planned.compaction.by_pass();
     let generation = pack.commit(Draft {
-        path: path.to_owned(),
+        // Told from the root: `gc` asks from other folders whether it is still there.
+        path: std::path::absolute(path).unwrap_or_else(|_| path.to_owned()),
         recipe: planned.recipe.name.clone(),
         made,
         before,

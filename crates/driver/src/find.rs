@@ -1,13 +1,15 @@
 //! Where agents keep sessions, which of them a person means, and who is using one.
 //!
 //! Nothing is read here but names of files, and the small files by which Claude Code says which
-//! sessions it has open.
+//! sessions it has open; [`stubs`] alone looks into sessions.
 
+use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use epitome_model::Bytes;
+use epitome_model::{Bytes, Ref};
+use memchr::memmem;
 use serde::Deserialize;
 
 use crate::config::Config;
@@ -79,6 +81,24 @@ pub fn meant(config: &Config, text: &str, agent: Option<&str>) -> Meant {
         1 => Meant::File(found.swap_remove(0).path),
         _ => Meant::AnyOf(found),
     }
+}
+
+/// What the stubs in all sessions on this machine stand for. A file that cannot be read says
+/// nothing.
+pub fn stubs(config: &Config) -> HashSet<Ref> {
+    const BEGINNING: &[u8] = b"[epitome k";
+    let mut found = HashSet::new();
+    for session in sessions(config, None) {
+        let files = std::iter::once(session.path.clone()).chain(companions(&session.path));
+        for bytes in files.filter_map(|path| fs::read(path).ok()) {
+            for at in memmem::find_iter(&bytes, BEGINNING) {
+                let digits = &bytes[at + BEGINNING.len()..];
+                let digits = &digits[..digits.len().min(Ref::DIGITS)];
+                found.extend(std::str::from_utf8(digits).ok().and_then(|it| it.parse().ok()));
+            }
+        }
+    }
+    found
 }
 
 /// The files that belong to a session beside its own, by path: what its sub-agents did.

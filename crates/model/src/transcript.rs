@@ -227,6 +227,8 @@ pub struct Output {
     pub whole: Span,
     /// Whether each line begins with its number in the file.
     pub numbered: bool,
+    /// Whether it holds words of the user, who was asked or refused the call: never edited.
+    pub from_user: bool,
 }
 
 impl Output {

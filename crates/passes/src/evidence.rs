@@ -6,7 +6,7 @@ use epitome_model::{ToolKind, excerpt};
 use regex::Regex;
 
 /// Words that say that something failed, in any case. Each was seen in recorded sessions.
-const FAILURES: [&str; 12] = [
+const FAILURES: [&str; 17] = [
     r"\berror(\[|:|\s*=)",
     r"\berror\s+(TS|code)?\d",
     r"^\s*error\b",
@@ -15,7 +15,13 @@ const FAILURES: [&str; 12] = [
     r"command not found|no such file|permission denied",
     r"\bcannot (find|open|read|resolve|import)\b",
     r"\bnot found:",
-    r"\bundefined reference\b",
+    r"\bundefined reference\b|\bundefined: \w",
+    // Compilers and linters: a place in a file, then what is wrong there.
+    r"^\s*[\w./@-]+\.\w+:\d+(:\d+)?: \S",
+    r"\bfailed (to|with)\b|\bfailed: ",
+    r"\bstring to replace not found\b|\bnot found in file\b|\bis not (defined|recognized)\b",
+    r"\bunexpected (token|end|identifier)\b|\btimed out\b",
+    r"^\s*\[[\w -]+\] error\b",
     r"exit (code|status) [1-9]",
     r"^\s*(✗|✕|×|❌)",
     r"^\s*--- FAIL\b",
@@ -31,6 +37,15 @@ static ERROR: LazyLock<Regex> = LazyLock::new(|| {
     // Words end where letters of English end: much faster, and the words are English.
     let pattern = format!("(?i:{any})|{named}").replace(r"\b", r"(?-u:\b)");
     Regex::new(&pattern).expect("the words are fixed and tested")
+});
+
+/// Words that may say what went wrong, in the output of what did go wrong.
+static MAY_SAY: LazyLock<Regex> = LazyLock::new(|| {
+    let words = concat!(
+        "(?i:error|fail|fatal|panic|exception|traceback|undefined|cannot|not found|denied",
+        "|refused|timed out)",
+    );
+    Regex::new(words).expect("the words are fixed and tested")
 });
 
 /// What may stand before the word that begins a definition.
@@ -88,14 +103,15 @@ pub fn of_output(text: &str, kind: ToolKind, failed: bool, amount: Amount) -> St
         }
         ToolKind::Write | ToolKind::Edit | ToolKind::List if !failed => {}
         _ => {
-            errors(&lines, &mut keep);
+            errors(&lines, failed, &mut keep);
             // What failed says more than how it began, and of a few lines the last says enough.
             let few = lines.len() < amount.few;
             let head = if few || keep.contains(&true) { 0 } else { amount.head };
             ends(&lines, head, amount.tail, &mut keep);
         }
     }
-    shortened(text, &keep, amount.width)
+    // The last words of what failed may be all that it says.
+    shortened(text, &keep, if failed { 0 } else { amount.width })
 }
 
 /// The lines of an argument that are worth keeping.
@@ -120,10 +136,11 @@ fn ends(lines: &[&str], head: usize, tail: usize, keep: &mut [bool]) {
 }
 
 /// Marks error lines; one that stands there already is not kept twice.
-fn errors(lines: &[&str], keep: &mut [bool]) {
+fn errors(lines: &[&str], failed: bool, keep: &mut [bool]) {
     let mut seen = std::collections::HashSet::new();
     for (idx, line) in lines.iter().enumerate() {
-        if is_error_line(line) && seen.insert(line.trim()) {
+        let says = is_error_line(line) || failed && MAY_SAY.is_match(line);
+        if says && seen.insert(line.trim()) {
             keep[idx] = true;
         }
     }
@@ -185,6 +202,12 @@ mod tests {
             ("Exit code 1", true),
             ("fatal: not a git repository", true),
             ("E       assert 1 == 2", true),
+            ("cmd/main.go:364:22: cannot use x as int value", true),
+            ("./testenv.go:12:3: undefined: getTestBinary", true),
+            ("<tool_use_error>String to replace not found in file.", true),
+            ("failed to parse jq expression", true),
+            ("[lint] ERROR task failed", true),
+            ("at 12:30: all is well", false),
             ("ok  pkg/errors 0.01s", false),
             ("0 errors, 0 warnings", false),
             ("    if err != nil {", false),

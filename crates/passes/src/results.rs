@@ -74,13 +74,14 @@ impl Pass for Results {
     fn plan(&self, view: &View<'_>) -> Vec<Edit> {
         view.old_outputs()
             .filter(|(at, output, call)| {
-                let size = output.whole.len();
-                let whole = output.error && size <= self.whole_errors;
-                let small = size <= self.min_bytes || whole;
+                let small = output.whole.len() <= self.min_bytes;
                 !small && !self.is_exempt(*call) && !view.is_taken(*at) && view.stubbable(output)
             })
             .filter_map(|(at, output, call)| {
                 let text = output.text(view.source);
+                if output.error && self.said(view, output) <= self.whole_errors {
+                    return None;
+                }
                 let kind = call.map_or(ToolKind::Other, |call| call.kind);
                 let left = match self.style {
                     Style::Counted => {
@@ -99,6 +100,15 @@ impl Pass for Results {
 }
 
 impl Results {
+    /// Bytes of the words of a result, but for what a recipe left in the place of a picture.
+    fn said(&self, view: &View<'_>, output: &Output) -> u64 {
+        let texts = output.parts.iter().filter_map(|part| match part {
+            Part::Text(text) if !view.is_left(text) => Some(view.words(text).len() as u64),
+            Part::Text(_) | Part::Image(_) | Part::Opaque(_) => None,
+        });
+        texts.sum()
+    }
+
     fn is_exempt(&self, call: Option<&Call>) -> bool {
         call.is_some_and(|call| {
             self.exempt.contains(&call.kind)

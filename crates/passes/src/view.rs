@@ -163,12 +163,16 @@ impl<'a> View<'a> {
             }
     }
 
-    /// Whether a result may be stubbed: it says something in words, and nothing that we do not
-    /// understand, and no recipe was there before.
+    /// Whether a result may be stubbed: it says something in words, none of them the user's, and
+    /// nothing that we do not understand, and no recipe was there before.
     pub fn stubbable(&self, output: &Output) -> bool {
         let opaque = output.parts.iter().any(|part| matches!(part, Part::Opaque(_)));
         let words = output.parts.iter().any(|part| matches!(part, Part::Text(_)));
-        !opaque && words && !output.whole.is_empty() && !self.left_by_recipe(output)
+        !opaque
+            && words
+            && !output.from_user
+            && !output.whole.is_empty()
+            && !self.left_by_recipe(output)
     }
 
     fn left_by_recipe(&self, output: &Output) -> bool {

@@ -216,7 +216,10 @@ fn gc(app: &App, mode: GcMode) -> Result<()> {
         .into_iter()
         .map(|file| SessionKey::new(file.agent, file.id))
         .collect();
-    let referred = |it: &Generation| it.path.exists() || known.contains(&it.key());
+    // One that was forked bears another id, and the stubs of the first.
+    let stubs = find::stubs(&app.config);
+    let named = |it: &Generation| it.blobs().any(|blob| stubs.contains(&blob.reference()));
+    let referred = |it: &Generation| it.path.exists() || known.contains(&it.key()) || named(it);
     let report = app.config.archive().gc(referred, mode).map_err(Failure::writing)?;
     if app.global.json {
         return report.sessions.iter().try_for_each(|it| {

@@ -275,7 +275,7 @@ fn own_command(at: &Place<'_>, raw: &raw::Message, number: u64) -> Vec<Block> {
     };
     let whole = at.span(output);
     let parts = vec![Part::Text(at.source(output))];
-    let output = Output { call: id, error: false, parts, whole, numbered: false };
+    let output = Output { call: id, error: false, parts, whole, numbered: false, from_user: false };
     vec![Block::Call(call), Block::Output(output)]
 }
 
@@ -329,5 +329,6 @@ fn output(at: &Place<'_>, raw: &raw::Message) -> Output {
         parts: parts.collect(),
         whole: raw.content.as_ref().map_or(Span::default(), |place| at.span(place)),
         numbered: false,
+        from_user: false,
     }
 }
