@@ -1,7 +1,8 @@
 //! The bytes of a pack: how they are laid out, and how they are read when some are damaged.
 
 use std::borrow::Cow;
-use std::io::Read;
+use std::cell::RefCell;
+use std::io::{self, Read};
 use std::path::Path;
 
 use epitome_model::{Ref, Source};
@@ -238,10 +239,7 @@ impl Pack {
         let damaged = || self.damaged(format!("the bytes {} are damaged", entry.hash));
         let payload = entry.payload().ok_or_else(damaged)?;
         let stored = self.read_at(payload)?;
-        // A hostile length must not make us ask for that much memory at once.
-        let mut raw = Vec::new();
-        let decoder = zstd::Decoder::with_buffer(&*stored).map_err(|_| damaged())?;
-        decoder.take(entry.raw_len + 1).read_to_end(&mut raw).map_err(|_| damaged())?;
+        let raw = unpacked(&stored, entry.raw_len).map_err(|_| damaged())?;
         if raw.len() as u64 != entry.raw_len || Hash::of(&raw) != entry.hash {
             return Err(damaged());
         }
@@ -417,6 +415,31 @@ fn next_tag(file: &FileSource, mut at: u64) -> Option<u64> {
         at += (bytes.len() as u64).checked_sub(TAG.len() as u64 - 1).filter(|&n| n > 0)?;
     }
     None
+}
+
+/// A piece as it was. The decoder of a thread is kept: to make one costs more than most pieces.
+fn unpacked(stored: &[u8], raw_len: u64) -> io::Result<Vec<u8>> {
+    /// Up to here the length is believed; above, a hostile one must not make us ask for that much
+    /// memory at once.
+    const BELIEVED: u64 = 16 << 20;
+    thread_local! {
+        static DECODER: RefCell<Option<zstd::bulk::Decompressor<'static>>> =
+            const { RefCell::new(None) };
+    }
+    match usize::try_from(raw_len) {
+        Ok(len) if raw_len <= BELIEVED => DECODER.with_borrow_mut(|decoder| {
+            let decoder = match decoder {
+                Some(decoder) => decoder,
+                None => decoder.insert(zstd::bulk::Decompressor::new()?),
+            };
+            decoder.decompress(stored, len)
+        }),
+        Ok(_) | Err(_) => {
+            let mut raw = Vec::new();
+            zstd::Decoder::with_buffer(stored)?.take(raw_len + 1).read_to_end(&mut raw)?;
+            Ok(raw)
+        }
+    }
 }
 
 fn eight(hash: &[u8; 32]) -> [u8; 8] {
