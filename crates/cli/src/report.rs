@@ -77,6 +77,9 @@ pub struct FileReport {
     /// What the recipe waits for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_reached: Option<Trigger>,
+    /// The target, when what is left is still more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target_missed: Option<Tokens>,
     pub faults: Vec<FaultFound>,
     /// The blake3 hash of the session before, which the archive was proved to give back.
     pub restored_proof: Option<String>,
@@ -121,6 +124,11 @@ impl FileReport {
             edits: edits.into_iter().map(|(pass, n)| (pass.to_owned(), n)).collect(),
             kept_because: KeptBecause::of(planned.kept()),
             not_reached: compaction.not_reached,
+            target_missed: planned
+                .recipe
+                .target
+                .map(Tokens)
+                .filter(|it| planned.tokens_after > *it),
             faults: session.faults.iter().map(FaultFound::of).collect(),
             restored_proof: None,
             backup: None,
@@ -334,6 +342,10 @@ fn kept(file: &FileReport) -> Vec<String> {
                 if one { "keeps" } else { "keep" }
             ),
         });
+    }
+    if let Some(target) = file.target_missed {
+        lines
+            .push(format!("the target of {target} is not reached: the rest is kept, or cannot go"));
     }
     lines
 }
