@@ -63,6 +63,13 @@ impl Failure {
             .hint("--force goes on nevertheless; a running agent may then write to the old file")
     }
 
+    /// The agent has its own lock on the session: nothing overrides that.
+    pub fn held(path: &Path, users: &[User]) -> Failure {
+        let mut failure = Failure::in_use(path, users);
+        failure.hints.truncate(1);
+        failure
+    }
+
     /// An error met while something was written, or the archive was read: then it is the disk that
     /// refuses, and not a session that cannot be read.
     pub fn writing(err: Error) -> Failure {
@@ -144,9 +151,11 @@ impl From<io::Error> for Failure {
 }
 
 fn who(user: &User) -> String {
-    match user.name.as_str() {
-        "" => format!("process {}", user.pid),
-        name => format!("{name} (process {})", user.pid),
+    match (user.name.as_str(), user.pid) {
+        ("", pid) => format!("process {pid}"),
+        // One that we may not see.
+        (name, 0) => name.to_owned(),
+        (name, pid) => format!("{name} (process {pid})"),
     }
 }
 

@@ -8,7 +8,7 @@ use std::process::Stdio;
 
 use insta::assert_snapshot;
 use world::World;
-use world::sessions::{self, CLAUDE, OTHER, PI};
+use world::sessions::{self, CLAUDE, CODEX, OTHER, PI};
 
 /// With the recipe whose stubs never change, so that what it leaves is the same in all years.
 const PLAIN: [&str; 4] = ["--keep-turns=1", "--count=estimate", "--recipe", "transcript"];
@@ -186,6 +186,28 @@ fn a_session_that_claude_has_open_is_refused() {
     world.write(&format!(".claude/sessions/{pid}.json"), guard(u64::from(pid)));
     assert_eq!(world.status(&compact(&["0f3c"])), 4);
     assert_eq!(world.status(&compact(&["0f3c", "--force"])), 0);
+}
+
+#[test]
+fn a_rollout_that_codex_has_open_is_refused_whatever_is_said() {
+    let world = World::new();
+    let path = world.codex(CODEX, sessions::codex(CODEX));
+    let before = fs::read(&path).unwrap();
+    let lock = world.write(&format!(".codex/thread-writer-locks/{CODEX}.lock"), "");
+    let held = File::open(&lock).unwrap();
+    held.lock().unwrap();
+    assert_eq!(world.status(&compact(&[CODEX])), 4);
+    assert_eq!(world.status(&compact(&[CODEX, "--force"])), 4);
+    assert_eq!(world.status(&["restore", CODEX]), 4);
+    assert_eq!(fs::read(&path).unwrap(), before);
+    drop(held);
+    // What a killed Codex leaves is no lock.
+    assert_eq!(world.status(&compact(&[CODEX])), 0);
+    assert!(fs::read(&path).unwrap().len() < before.len());
+    assert!(!lock.exists());
+    assert_eq!(world.status(&["restore", CODEX]), 0);
+    assert_eq!(fs::read(&path).unwrap(), before);
+    assert!(!lock.exists());
 }
 
 #[test]

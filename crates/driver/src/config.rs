@@ -22,6 +22,8 @@ pub struct Config {
     pub pi_sessions: PathBuf,
     /// Where Claude Code keeps what it knows.
     pub claude: PathBuf,
+    /// Where Codex keeps what it knows.
+    pub codex: PathBuf,
     /// The time, when tests set it.
     now: Option<Timestamp>,
 }
@@ -60,6 +62,7 @@ impl Config {
             settings: folder("EPITOME_CONFIG", config.join("epitome")),
             pi_sessions: folder("PI_CODING_AGENT_SESSION_DIR", pi.join("sessions")),
             claude: folder("CLAUDE_CONFIG_DIR", user.join(".claude")),
+            codex: folder("CODEX_HOME", user.join(".codex")),
             now: var("EPITOME_NOW").and_then(|now| now.to_str()?.parse().ok()),
         }
     }
@@ -120,6 +123,8 @@ mod tests {
         assert_eq!(of(&[("PI_CODING_AGENT_DIR", "~/p")]).pi_sessions, Path::new("/u/p/sessions"));
         assert_eq!(of(&[("PI_CODING_AGENT_SESSION_DIR", "/s")]).pi_sessions, Path::new("/s"));
         assert_eq!(of(&[("CLAUDE_CONFIG_DIR", "/c")]).claude, Path::new("/c"));
+        assert_eq!(plain.codex, Path::new("/u/.codex"));
+        assert_eq!(of(&[("CODEX_HOME", "/x")]).codex, Path::new("/x"));
         assert_eq!(of(&[("EPITOME_HOME", "/e")]).home, Path::new("/e"));
         let now = of(&[("EPITOME_NOW", "2026-11-21T00:00:00Z")]).now();
         assert_eq!(now.to_string(), "2026-11-21T00:00:00Z");

@@ -1,7 +1,9 @@
 //! Where agents keep sessions, which of them a person means, and who is using one.
 //!
-//! Nothing is read here but names of files, and the small files by which Claude Code says which
-//! sessions it has open; [`stubs`] alone looks into sessions.
+//! Nothing is read here but names of files, and the small files and locks by which agents say which
+//! sessions they have open; [`stubs`] alone looks into sessions.
+
+mod codex;
 
 use std::collections::HashSet;
 use std::fs;
@@ -14,6 +16,8 @@ use serde::Deserialize;
 
 use crate::config::Config;
 use crate::store::{User, users_of};
+
+pub use codex::Held;
 
 /// A session file of an agent. It has not been read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -53,6 +57,11 @@ pub fn sessions(config: &Config, agent: Option<&str>) -> Vec<SessionFile> {
     if agent.is_none_or(|agent| agent == "claude") {
         for path in claude_files(&config.claude) {
             found.extend(session_file(path, "claude", |stem| stem));
+        }
+    }
+    if agent.is_none_or(|agent| agent == "codex") {
+        for path in codex::files(&config.codex) {
+            found.extend(session_file(path, "codex", codex::id));
         }
     }
     found.sort_by(|one, other| one.path.cmp(&other.path));
@@ -116,9 +125,20 @@ pub fn companions(session: &Path) -> Vec<PathBuf> {
 pub fn users(config: &Config, session: &Path) -> Vec<User> {
     let mut users = users_of(session);
     users.extend(claude_users(config, session));
+    users.extend(codex::users(&config.codex, session));
     users.sort();
     users.dedup_by_key(|user| user.pid);
     users
+}
+
+/// Takes the lock by which the agent of a session keeps others from writing it, if it has one. No
+/// agent opens the session while the result lives.
+///
+/// # Errors
+///
+/// Who has it.
+pub fn hold(config: &Config, session: &Path) -> Result<Option<Held>, Vec<User>> {
+    codex::hold(&config.codex, session)
 }
 
 /// `--<folder>--/<time>_<id>.jsonl`; with a folder of the user's own, files stand in it directly.

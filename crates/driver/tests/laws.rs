@@ -168,6 +168,14 @@ proptest! {
     }
 
     #[test]
+    fn laws_hold_for_codex(
+        bytes in fixtures::generate::session("codex"), recipe in recipe(),
+        appended in fixtures::generate::appended(),
+    ) {
+        check("codex", &bytes, &recipe, &Estimate, &appended);
+    }
+
+    #[test]
     fn exact_counts_never_grow_either(
         bytes in fixtures::generate::session("claude"), recipe in recipe(),
     ) {
@@ -175,11 +183,19 @@ proptest! {
     }
 
     #[test]
+    fn exact_counts_never_grow_in_nested_texts(
+        bytes in fixtures::generate::session("codex"), recipe in recipe(),
+    ) {
+        check("codex", &bytes, &recipe, &O200k, b"");
+    }
+
+    #[test]
     fn errors_keep_their_evidence(
         pi in fixtures::generate::session("pi"), claude in fixtures::generate::session("claude"),
+        codex in fixtures::generate::session("codex"),
     ) {
         let recipe = Recipe { keep: Keep::default(), ..built_in("epitome").expect("the default") };
-        for (agent, bytes) in [("pi", &pi), ("claude", &claude)] {
+        for (agent, bytes) in [("pi", &pi), ("claude", &claude), ("codex", &codex)] {
             let after = check(agent, bytes, &recipe, &Estimate, b"");
             check_errors(agent, bytes, &after);
         }
@@ -199,9 +215,10 @@ proptest! {
     #[test]
     fn damaged_sessions_are_read(
         pi in fixtures::generate::session("pi"), claude in fixtures::generate::session("claude"),
+        codex in fixtures::generate::session("codex"),
         at in any::<prop::sample::Index>(), byte: u8, recipe in recipe(),
     ) {
-        for (agent, mut bytes) in [("pi", pi), ("claude", claude)] {
+        for (agent, mut bytes) in [("pi", pi), ("claude", claude), ("codex", codex)] {
             if !bytes.is_empty() {
                 let at = at.index(bytes.len());
                 bytes[at] = byte;

@@ -29,6 +29,9 @@ pub struct Roles {
     pub fields: &'static [(&'static str, FieldRole)],
 }
 
+/// What a call is: what its tool does, what it acts on, which part of it, and what may be bulky.
+pub type Known = (ToolKind, Option<Text>, Option<Box<str>>, Vec<Field>);
+
 /// What a call is. A tool that is not in the table is [`ToolKind::Other`]: its target is its first
 /// text, and all its texts may be bulky.
 pub fn known(
@@ -37,19 +40,34 @@ pub fn known(
     line: &[u8],
     arguments: &Range<usize>,
     base: u64,
-) -> (ToolKind, Option<Text>, Option<Box<str>>, Vec<Field>) {
+) -> Known {
+    let span = |place: &Range<usize>| Span {
+        start: base + place.start as u64,
+        end: base + place.end as u64,
+    };
+    known_at(rules, name, line, arguments, &span)
+}
+
+/// [`known`] of arguments in any text, of which `span` says where a range stands in the source.
+pub fn known_at(
+    rules: &[Rule],
+    name: &str,
+    text: &[u8],
+    arguments: &Range<usize>,
+    span: &dyn Fn(&Range<usize>) -> Span,
+) -> Known {
     let rule = rules.iter().find(|rule| rule.name.eq_ignore_ascii_case(name));
-    let mut found = Found { line, base, roles: rule.map(|rule| rule.roles), ..Found::default() };
-    // The record has been read once already, so that its arguments are well formed.
-    let _ = found.object(&mut Cursor::at(line, arguments), "");
+    let roles = rule.map(|rule| rule.roles);
+    let mut found = Found { text, span, roles, target: None, part: None, fields: Vec::new() };
+    // What is no JSON has no fields, or those up to where it goes wrong.
+    let _ = found.object(&mut Cursor::at(text, arguments), "");
     let kind = rule.map_or(ToolKind::Other, |rule| rule.kind);
     (kind, found.target.map(|(_, text)| text), found.part, found.fields)
 }
 
-#[derive(Default)]
 struct Found<'a> {
-    line: &'a [u8],
-    base: u64,
+    text: &'a [u8],
+    span: &'a dyn Fn(&Range<usize>) -> Span,
     roles: Option<Roles>,
     /// The best target so far, and its place in the table.
     target: Option<(usize, Text)>,
@@ -65,7 +83,7 @@ impl Found<'_> {
             match value.kind() {
                 Kind::String => {
                     let place = value.skip()?;
-                    self.text(&name, &place);
+                    self.found(&name, &place);
                     self.narrow(&key, &place);
                 }
                 Kind::Array if prefix.is_empty() => self.array(value, &name)?,
@@ -82,10 +100,16 @@ impl Found<'_> {
     fn array(&mut self, cursor: &mut Cursor<'_>, name: &str) -> Result<(), Malformed> {
         let mut idx = 0;
         cursor.array(|element| {
-            if element.kind() == Kind::Object {
-                self.object(element, &format!("{name}[{idx}]."))?;
-            } else {
-                element.skip()?;
+            let name = format!("{name}[{idx}]");
+            match element.kind() {
+                Kind::Object => {
+                    self.object(element, &format!("{name}."))?;
+                }
+                // Of a tool that nobody knows, words in a list are no bulk.
+                Kind::String if self.roles.is_some() => self.found(&name, &element.skip()?),
+                Kind::String | Kind::Array | Kind::Other => {
+                    element.skip()?;
+                }
             }
             idx += 1;
             Ok(())
@@ -93,11 +117,8 @@ impl Found<'_> {
         Ok(())
     }
 
-    fn text(&mut self, name: &str, place: &Range<usize>) {
-        let text = Text::Source(Span {
-            start: self.base + place.start as u64,
-            end: self.base + place.end as u64,
-        });
+    fn found(&mut self, name: &str, place: &Range<usize>) {
+        let text = Text::Source((self.span)(place));
         let rank = match &self.roles {
             Some(roles) => roles.target.iter().position(|target| *target == name),
             None => Some(usize::from(name.contains('['))),
@@ -121,7 +142,7 @@ impl Found<'_> {
 
     fn narrow(&mut self, key: &str, place: &Range<usize>) {
         if self.roles.is_some_and(|roles| roles.part.contains(&key)) {
-            let value = String::from_utf8_lossy(&self.line[place.clone()]);
+            let value = String::from_utf8_lossy(&self.text[place.clone()]);
             let part = self.part.take().unwrap_or_default();
             self.part = Some(format!("{part}{key}={value};").into());
         }

@@ -8,7 +8,7 @@ mod read;
 mod tools;
 
 use crate::Format;
-use crate::write::{self, Shapes};
+use crate::write::{self, Gone, Shapes};
 
 /// Claude Code's sessions.
 pub const FORMAT: Format = Format {
@@ -20,7 +20,8 @@ pub const FORMAT: Format = Format {
     thinking_is_bound,
 };
 
-const SHAPES: Shapes = Shapes { output: write::literal, block: write::text_block };
+const SHAPES: Shapes =
+    Shapes { output: write::literal, block: write::text_block, thinking: Gone::Whole };
 
 /// Models whose reasoning is bound to everything before it: Anthropic's documentation of preserved
 /// thinking names them.

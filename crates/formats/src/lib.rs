@@ -14,6 +14,7 @@
 
 mod arguments;
 pub mod claude;
+pub mod codex;
 mod fault;
 pub mod json;
 mod lines;
@@ -50,7 +51,7 @@ pub struct Format {
 pub type Write = fn(&Transcript, &dyn Source, &[Edit]) -> Result<Vec<(Splice, At)>, Unwritable>;
 
 /// Every format, in the order in which they are tried.
-pub static FORMATS: &[Format] = &[pi::FORMAT, claude::FORMAT];
+pub static FORMATS: &[Format] = &[pi::FORMAT, claude::FORMAT, codex::FORMAT];
 
 /// The format of a source that begins with `head` (64 KiB are enough).
 ///

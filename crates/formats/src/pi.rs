@@ -8,7 +8,7 @@ mod read;
 mod tools;
 
 use crate::Format;
-use crate::write::{self, Shapes};
+use crate::write::{self, Gone, Shapes};
 
 /// pi's sessions, versions 1 to 3.
 pub const FORMAT: Format = Format {
@@ -21,7 +21,8 @@ pub const FORMAT: Format = Format {
     thinking_is_bound: crate::claude::thinking_is_bound,
 };
 
-const SHAPES: Shapes = Shapes { output: text_blocks, block: write::text_block };
+const SHAPES: Shapes =
+    Shapes { output: text_blocks, block: write::text_block, thinking: Gone::Whole };
 
 /// pi calls array methods on the content of a result: a string there ends the session.
 fn text_blocks(text: &str) -> String {

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use epitome_model::{
     At, Block, Change, Edit, Item, Left, Output, Part, Source, Span, Splice, Text, Transcript,
-    encode,
+    encode, encode_as,
 };
 
 use crate::json::{self, Cursor, Kind};
@@ -36,6 +36,17 @@ pub struct Shapes {
     pub output: fn(&str) -> String,
     /// In the place of a block.
     pub block: fn(&str) -> String,
+    /// In the place of reasoning that goes.
+    pub thinking: Gone,
+}
+
+/// What is left of a block that goes.
+#[derive(Clone, Copy, Debug)]
+pub enum Gone {
+    /// Nothing: it goes with its key or its comma.
+    Whole,
+    /// A value that the agent does not send.
+    Instead(&'static str),
 }
 
 /// A text as a JSON string.
@@ -61,16 +72,17 @@ pub fn splices(
     shapes: &Shapes,
 ) -> Result<Vec<(Splice, At)>, Unwritable> {
     let mut splices = Vec::new();
-    let mut drops: BTreeMap<usize, Vec<(Span, At)>> = BTreeMap::new();
+    // By record: items may share one.
+    let mut drops: BTreeMap<Span, Vec<(Span, At)>> = BTreeMap::new();
     for edit in edits {
         let fail = |why| Unwritable { at: edit.at, why };
-        match place(&transcript.items, edit.at).map_err(fail)? {
+        match place(&transcript.items, edit.at, shapes).map_err(fail)? {
             Place::Value(span, shape) => {
                 let Change::Replace(text) = &edit.change else {
                     return Err(fail("it cannot be dropped alone"));
                 };
                 let with = match shape {
-                    Shape::Literal => literal(text),
+                    Shape::Literal => encode_as(text, &source.read(span.start..span.start + 2)),
                     // A string stays a string, whatever the format prefers.
                     Shape::Output if source.read(span.start..span.start + 1)[..] == *b"\"" => {
                         literal(text)
@@ -83,11 +95,13 @@ pub fn splices(
             Place::Emptied(span, with) => {
                 splices.push((Splice { span, with: with.as_bytes().into() }, edit.at));
             }
-            Place::Child(span) => drops.entry(edit.at.item()).or_default().push((span, edit.at)),
+            Place::Child(span) => {
+                let record = transcript.items[edit.at.item()].record().span;
+                drops.entry(record).or_default().push((span, edit.at));
+            }
         }
     }
-    for (item, children) in drops {
-        let record = transcript.items[item].record().span;
+    for (record, children) in drops {
         for (span, at) in cuts(&source.at(record), record, &children)? {
             splices.push((Splice { span, with: Box::default() }, at));
         }
@@ -119,7 +133,7 @@ enum Place {
     Child(Span),
 }
 
-fn place(items: &[Item], at: At) -> Result<Place, &'static str> {
+fn place(items: &[Item], at: At, shapes: &Shapes) -> Result<Place, &'static str> {
     let item = items.get(at.item()).ok_or("there is no such record")?;
     if let At::Copy { copy, .. } = at {
         let copy = item.copies().get(copy).ok_or("there is no such copy")?;
@@ -137,7 +151,10 @@ fn place(items: &[Item], at: At) -> Result<Place, &'static str> {
                 Ok(Place::Value(*whole, Shape::Output))
             }
             Block::Image(image) => Ok(Place::Value(image.whole, Shape::Block)),
-            Block::Thinking(thinking) => Ok(Place::Child(thinking.whole)),
+            Block::Thinking(thinking) => Ok(match shapes.thinking {
+                Gone::Whole => Place::Child(thinking.whole),
+                Gone::Instead(with) => Place::Emptied(thinking.whole, with),
+            }),
             Block::Text(Text::Source(span)) => Ok(Place::Value(*span, Shape::Literal)),
             _ => Err("a block of this kind is never edited"),
         },

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::{Block, Entry, Part, Role, Source, Tokens, Transcript};
+use crate::{Block, Entry, Part, Role, Source, Tokens, Transcript, decode};
 
 /// Counts the tokens of a text.
 pub trait Counter: Sync {
@@ -83,7 +83,7 @@ pub fn block_tokens(block: &Block, source: &dyn Source, counter: &dyn Counter) -
             None => Tokens(0),
         },
         Block::Call(call) => {
-            counter.count(&call.name) + counter.count(&utf8(source.at(call.arguments)))
+            counter.count(&call.name) + counter.count(&arguments(source.at(call.arguments)))
         }
         Block::Output(output) => output
             .parts
@@ -109,6 +109,11 @@ fn kind_of<'a>(weights: &'a mut Weights, entry: &Entry, block: &Block) -> &'a mu
         (Block::Text(_) | Block::Image(_), Role::Tool | Role::System)
         | (Block::Summary(_) | Block::Opaque(_), _) => &mut weights.other,
     }
+}
+
+/// Arguments that are kept as a string are sent as the text of it.
+fn arguments(bytes: Cow<'_, [u8]>) -> Cow<'_, str> {
+    if bytes.first() == Some(&b'"') { Cow::Owned(decode(&bytes).into_owned()) } else { utf8(bytes) }
 }
 
 fn utf8(bytes: Cow<'_, [u8]>) -> Cow<'_, str> {

@@ -3,6 +3,8 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
+use crate::nested;
+
 /// The bytes of a stored session, wherever they are: memory, a file, a file with edits over it.
 ///
 /// Readers and passes ask for the ranges that they need and hold none of them, so that memory
@@ -89,7 +91,8 @@ impl Span {
 /// A text of a transcript: where it stands in the source, or one that we made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Text {
-    /// The span of a JSON string literal, quotes included.
+    /// The span of a string literal, quotes included: of the record, or of JSON or a script that
+    /// stands in a string of the record (see [`as_seen`](crate::as_seen)).
     Source(Span),
     /// A text that stands in no source.
     Made(Box<str>),
@@ -116,11 +119,14 @@ impl Text {
     }
 }
 
-/// The text of a JSON string literal (quotes included).
+/// The text of a string literal (quotes included), also of one that stands within a string.
 ///
 /// Escapes of lone surrogates and bytes that are not UTF-8 become U+FFFD, as the agents themselves
 /// read them. Anything that is no string literal is returned as it stands.
 pub fn decode(literal: &[u8]) -> Cow<'_, str> {
+    if nested::is_nested(literal) {
+        return Cow::Owned(nested::decode_nested(literal));
+    }
     let Some(inner) = literal.strip_prefix(b"\"").and_then(|rest| rest.strip_suffix(b"\"")) else {
         return String::from_utf8_lossy(literal);
     };

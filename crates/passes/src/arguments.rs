@@ -99,7 +99,7 @@ impl Arguments {
                 stub.with_body(self.body(&text, argument.role)).to_string()
             }
         };
-        view.replace_argument(at, &view.literal(&argument.text), left, self.name())
+        view.replace_argument(at, &argument.text, left, self.name())
     }
 
     fn body(&self, text: &str, role: FieldRole) -> String {

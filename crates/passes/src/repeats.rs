@@ -98,8 +98,7 @@ impl Repeats {
                         return None;
                     }
                     let stub = view.stub_of_text(&argument.text, &text).with_note(Note::Repeated);
-                    let literal = view.literal(&argument.text);
-                    view.replace_argument(at, &literal, stub.to_string(), self.name())
+                    view.replace_argument(at, &argument.text, stub.to_string(), self.name())
                 })
                 .collect(),
             _ => Vec::new(),

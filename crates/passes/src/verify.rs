@@ -5,7 +5,7 @@
 use std::collections::{BTreeMap, HashSet};
 
 use epitome_model::{
-    Block, Breach, Counter, Entry, Law, Laws, Part, Role, Source, Text, Tokens, Transcript,
+    Block, Breach, Counter, Entry, Law, Laws, Part, Role, Source, Span, Text, Tokens, Transcript,
     block_tokens,
 };
 
@@ -93,12 +93,15 @@ pub fn recount(compaction: &Compaction, after: Side<'_>, counter: &dyn Counter) 
 
 /// A record that no edit touches has the length that it had; its bytes are those of the base.
 fn unedited(before: &Transcript, after: &Transcript, edited: &HashSet<usize>) -> Vec<Breach> {
-    let pairs = before.items.iter().zip(&after.items).enumerate();
+    // Items may share a record.
+    let edited: HashSet<Span> = edited.iter().map(|&it| before.items[it].record().span).collect();
+    let pairs = before.items.iter().zip(&after.items);
     pairs
-        .filter(|(item, (old, new))| {
-            !edited.contains(item) && old.record().span.len() != new.record().span.len()
+        .filter(|(old, new)| {
+            let (was, is) = (old.record().span, new.record().span);
+            !edited.contains(&was) && was.len() != is.len()
         })
-        .map(|(_, (old, _))| Breach {
+        .map(|(old, _)| Breach {
             law: Law::Tree,
             line: old.record().line,
             what: "the record changed without an edit".into(),
@@ -119,7 +122,7 @@ impl Sides<'_> {
         old.read(self.before.source) == new.read(self.after.source)
     }
 
-    fn same_bytes(&self, old: epitome_model::Span, new: epitome_model::Span) -> bool {
+    fn same_bytes(&self, old: Span, new: Span) -> bool {
         self.before.source.at(old) == self.after.source.at(new)
     }
 }
@@ -227,7 +230,7 @@ fn shrank(sides: &Sides<'_>, before: Tokens, new: &Block, breach: &mut dyn FnMut
     }
 }
 
-fn serde_valid(source: &dyn Source, span: epitome_model::Span) -> Result<(), serde_json::Error> {
+fn serde_valid(source: &dyn Source, span: Span) -> Result<(), serde_json::Error> {
     let bytes = source.at(span);
     let text = String::from_utf8_lossy(&bytes);
     serde_json::from_str::<&serde_json::value::RawValue>(text.as_ref()).map(|_| ())

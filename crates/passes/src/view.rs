@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use epitome_model::{
     At, Block, Call, Change, Counter, Edit, Entry, Output, Part, Ref, Source, Stub, Text, Tokens,
-    ToolKind, Transcript, block_tokens, encode, is_left_by_recipe, short,
+    ToolKind, Transcript, as_seen, block_tokens, decode, encode, encode_as, is_left_by_recipe,
+    short,
 };
 
 /// A transcript, its source, what of it is kept whole, and which calls belong to which results.
@@ -185,7 +186,11 @@ impl<'a> View<'a> {
     /// Whether a text was left by some recipe. Looks at its first bytes before it reads it all.
     pub fn is_left(&self, text: &Text) -> bool {
         let begins = match text {
-            Text::Source(span) => self.source.read(span.start..span.start + 2).as_ref() == b"\"[",
+            Text::Source(span) => {
+                let head = self.source.read(span.start..span.start + 3);
+                let head = head.strip_prefix(b"\\").unwrap_or(&head);
+                matches!(head, [b'"' | b'\'' | b'`', b'[', ..])
+            }
             Text::Made(text) => text.starts_with('['),
         };
         begins && is_left_by_recipe(&text.read(self.source))
@@ -267,33 +272,47 @@ impl<'a> View<'a> {
         Stub::of_text(reference, words)
     }
 
-    /// An edit that puts `new` in the place of an argument that stands as `literal`, unless the
-    /// call would grow. Among other arguments a text may come to some tokens more than alone.
+    /// An edit that puts `new` in the place of an argument, unless the call would grow. Among other
+    /// arguments a text may come to some tokens more than alone.
     pub fn replace_argument(
         &self,
         at: At,
-        literal: &str,
+        text: &Text,
         new: String,
         pass: &'static str,
     ) -> Option<Edit> {
         const MARGIN: Tokens = Tokens(4);
-        let with = encode(&new);
-        let smaller = with.len() < literal.len()
-            && self.counter.count(&with) + MARGIN <= self.counter.count(literal);
+        let old = match text {
+            Text::Source(span) => self.source.at(*span),
+            Text::Made(text) => Cow::Owned(encode(text).into_bytes()),
+        };
+        let with = encode_as(&new, &old);
+        let (was, is) = if self.is_all_arguments(at, text) {
+            (decode(&old), Cow::Borrowed(&*new))
+        } else {
+            (as_seen(&old), as_seen(with.as_bytes()))
+        };
+        let smaller =
+            with.len() < old.len() && self.counter.count(&is) + MARGIN <= self.counter.count(&was);
         smaller.then_some(Edit { at, change: Change::Replace(new), pass })
     }
 
-    /// A literal as it stands.
-    pub fn literal(&self, text: &Text) -> String {
-        match text {
-            Text::Source(span) => String::from_utf8_lossy(&self.source.at(*span)).into_owned(),
-            Text::Made(text) => encode(text),
-        }
+    /// Whether a call has this text as its only argument, sent as it is: a script, a patch.
+    fn is_all_arguments(&self, at: At, text: &Text) -> bool {
+        let At::Field { item, block, .. } = at else { return false };
+        let said = self.transcript.items[item].entry().and_then(|entry| entry.blocks.get(block));
+        matches!(said, Some(Block::Call(call)) if Some(call.arguments) == text.span())
     }
 
     /// An edit that puts `new` in the place of `old`, unless that would grow in bytes or tokens.
     pub fn replace(&self, at: At, old: &str, new: String, pass: &'static str) -> Option<Edit> {
-        let smaller = new.len() < old.len() && self.counter.count(&new) <= self.counter.count(old);
+        let left = self.counter.count(&new);
+        // The parts of a result may come to fewer tokens than their texts joined.
+        let fits = match at {
+            At::Block { item, block } => left <= self.tokens(item, block),
+            At::Field { .. } | At::Part { .. } | At::Copy { .. } => true,
+        };
+        let smaller = fits && new.len() < old.len() && left <= self.counter.count(old);
         smaller.then_some(Edit { at, change: Change::Replace(new), pass })
     }
 

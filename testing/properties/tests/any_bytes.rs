@@ -12,6 +12,7 @@ type Body = fn(&[u8]);
 
 const BODIES: &[(&str, Body)] = &[
     ("claude", properties::claude),
+    ("codex", properties::codex),
     ("json", properties::json),
     ("pack", properties::pack),
     ("pi", properties::pi),
@@ -52,6 +53,9 @@ fn damage() -> impl Strategy<Value = Damage> {
         "\"parentUuid\":null,",
         "\"parentId\":null,",
         "\"content\":\"\",",
+        "\"replacement_history\":[],",
+        "\\\"",
+        "'",
     ]);
     prop_oneof![
         1 => at().prop_map(Damage::Cut),
@@ -161,10 +165,11 @@ fn every_target_has_a_body_that_is_tried_here() {
 }
 
 #[test]
-fn every_recorded_session_holds_for_both_readers() {
+fn every_recorded_session_holds_for_all_readers() {
     for fixture in fixtures::all() {
         properties::pi(&fixture.bytes());
         properties::claude(&fixture.bytes());
+        properties::codex(&fixture.bytes());
     }
 }
 
@@ -181,7 +186,13 @@ fn damaged_sessions_of_claude_code_hold() {
 }
 
 #[test]
+fn damaged_sessions_of_codex_hold() {
+    check(200, properties::codex, fixtures::generate::session("codex"));
+}
+
+#[test]
 fn a_session_of_the_other_agent_holds() {
+    check(100, properties::codex, part_of("pi"));
     check(100, properties::pi, part_of("claude"));
     check(100, properties::claude, part_of("pi"));
 }

@@ -277,6 +277,7 @@ impl Job<'_> {
     fn in_place(&self, path: &Path, diff: &mut String) -> Result<FileReport> {
         self.check_free(path)?;
         let config = &self.app.config;
+        let _held = find::hold(config, path).map_err(|users| Failure::held(path, &users))?;
         let file = Store::new(&config.home).open_for_edit(path)?;
         let session = Loaded::read(file.source(), self.app.agent())
             .map_err(|err| Failure::from(err).about(path))?;

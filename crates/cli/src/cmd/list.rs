@@ -96,7 +96,8 @@ fn nothing(app: &App, args: &Args) -> Result<()> {
     app.print("no sessions\n")?;
     if args.which.project.is_none() {
         let (pi, claude) = (config.pi_sessions.display(), config.claude.display());
-        app.note(&format!("{DIM}looked in {pi} and {claude}/projects{DIM:#}"));
+        let codex = config.codex.display();
+        app.note(&format!("{DIM}looked in {pi}, {claude}/projects and {codex}{DIM:#}"));
     }
     Ok(())
 }

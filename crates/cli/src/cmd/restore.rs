@@ -153,6 +153,7 @@ impl Job<'_> {
         if !users.is_empty() && !self.args.force {
             return Err(Failure::in_use(path, &users));
         }
+        let _held = find::hold(config, path).map_err(|users| Failure::held(path, &users))?;
         let session = Store::new(&config.home).open_for_edit(path)?;
         let known = self.known(session.path(), session.source())?;
         let (mut report, restoration) = self.plan(path, session.source(), &known)?;

@@ -49,6 +49,13 @@ impl World {
         self.write(&format!(".pi/agent/sessions/--p--/2026-11-18T12-00-00-000Z_{id}.jsonl"), bytes)
     }
 
+    pub fn codex(&self, id: &str, bytes: impl AsRef<[u8]>) -> PathBuf {
+        self.write(
+            &format!(".codex/sessions/2026/11/20/rollout-2026-11-20T23-12-03-{id}.jsonl"),
+            bytes,
+        )
+    }
+
     pub fn command(&self, args: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_epitome"));
         command

@@ -85,6 +85,34 @@ pub fn pi(id: &str) -> String {
     lines.iter().map(|line| format!("{line}\n")).collect()
 }
 
+pub const CODEX: &str = "01a1fb3b-31f2-7601-bb99-e47e04b7ff1d";
+
+/// A rollout of Codex: a command with a long output, told once more for people to see.
+pub fn codex(id: &str) -> String {
+    let message = |role: &str, kind: &str, text: &str| json!({"type": "message", "role": role, "content": [{"type": kind, "text": text}]});
+    let call = json!({"type": "function_call", "name": "exec_command", "call_id": "c1",
+        "arguments": json!({"cmd": "cat src/a.rs"}).to_string()});
+    let result = json!({"type": "function_call_output", "call_id": "c1", "output": code(200)});
+    let told = json!({"type": "CommandExecution", "id": "c1", "aggregated_output": code(200),
+        "exit_code": 0, "status": "completed"});
+    let records = [
+        ("session_meta", json!({"id": id, "cwd": "/p", "cli_version": "0.169.0"})),
+        ("turn_context", json!({"cwd": "/p", "model": "gpt-5.5"})),
+        ("response_item", message("user", "input_text", "How many functions are there?")),
+        ("response_item", call),
+        ("event_msg", json!({"type": "item_completed", "item": told})),
+        ("response_item", result),
+        ("response_item", message("assistant", "output_text", "There are 200.")),
+        ("response_item", message("user", "input_text", "Good.")),
+    ];
+    let line = |(n, (kind, payload)): (usize, &(&str, Value))| {
+        let record = json!({"timestamp": "2026-11-20T23:12:03.096Z", "ordinal": n, "type": kind,
+            "payload": payload});
+        format!("{record}\n")
+    };
+    records.iter().enumerate().map(line).collect()
+}
+
 /// Writes records as Claude Code does, each the parent of the next.
 pub struct Claude {
     id: String,

@@ -1,0 +1,40 @@
+//! Codex: rollouts, JSON lines of `{timestamp, type, payload}`.
+//!
+//! What the records mean, and how that was found, is in `docs/formats/codex.md`.
+
+mod inner;
+mod items;
+mod laws;
+mod raw;
+mod read;
+mod script;
+mod tools;
+
+use epitome_model::encode;
+
+use crate::Format;
+use crate::write::{self, Gone, Shapes};
+
+/// Codex's rollouts, with and without ordinals.
+pub const FORMAT: Format = Format {
+    name: "codex",
+    sniff: read::sniff,
+    read: read::read,
+    write: |transcript, source, edits| write::splices(transcript, source, edits, &SHAPES),
+    laws: &laws::CodexLaws,
+    thinking_is_bound: |_| false,
+};
+
+const SHAPES: Shapes = Shapes {
+    output: write::literal,
+    block: text_part,
+    // An item of a kind that Codex does not know is not sent.
+    thinking: Gone::Instead(r#"{"type":"other"}"#),
+};
+
+fn text_part(text: &str) -> String {
+    format!(r#"{{"type":"input_text","text":{}}}"#, encode(text))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,110 @@
+//! The text of a string of a record, and where each of its bytes stands in the record.
+
+use std::borrow::Cow;
+use std::ops::Range;
+
+use epitome_model::{Span, decode};
+
+/// A text that stands in a JSON string literal.
+pub struct Inner<'a> {
+    /// The text.
+    pub text: Cow<'a, [u8]>,
+    /// Where the text begins in the source.
+    start: u64,
+    /// Of each byte of the text and of its end: how far from `start` it stands. None: as far as in
+    /// the text.
+    offsets: Option<Vec<u32>>,
+}
+
+impl<'a> Inner<'a> {
+    /// Of a literal (quotes included) that begins at `at` in the source.
+    pub fn of(literal: &'a [u8], at: u64) -> Inner<'a> {
+        let inner = &literal[1..literal.len().saturating_sub(1).max(1)];
+        let start = at + 1;
+        if !inner.contains(&b'\\') || u32::try_from(inner.len()).is_err() {
+            return Inner { text: Cow::Borrowed(inner), start, offsets: None };
+        }
+        let mut text = Vec::with_capacity(inner.len());
+        let mut offsets = Vec::with_capacity(inner.len() + 1);
+        let mut from = 0;
+        while from < inner.len() {
+            let len = piece(&inner[from..]);
+            let raw = &inner[from..from + len];
+            let before = text.len();
+            if raw[0] == b'\\' {
+                let quoted = [b"\"", raw, b"\""].concat();
+                text.extend_from_slice(decode(&quoted).as_bytes());
+            } else {
+                text.extend_from_slice(raw);
+            }
+            offsets.resize(offsets.len() + text.len() - before, from as u32);
+            from += len;
+        }
+        offsets.push(inner.len() as u32);
+        Inner { text: Cow::Owned(text), start, offsets: Some(offsets) }
+    }
+
+    /// Where a range of the text stands in the source.
+    pub fn span(&self, range: &Range<usize>) -> Span {
+        let at = |idx: usize| match &self.offsets {
+            Some(offsets) => u64::from(offsets[idx]),
+            None => idx as u64,
+        };
+        Span { start: self.start + at(range.start), end: self.start + at(range.end) }
+    }
+}
+
+/// How long the first piece is: an escape (both halves of a pair of surrogates), or one byte.
+fn piece(rest: &[u8]) -> usize {
+    let unit = |at: usize| {
+        let digits = std::str::from_utf8(rest.get(at + 2..at + 6)?).ok()?;
+        let is_unit = rest[at] == b'\\' && rest[at + 1] == b'u';
+        is_unit.then(|| u32::from_str_radix(digits, 16).ok()).flatten()
+    };
+    match rest {
+        [b'\\', b'u', ..] => {
+            let pair = matches!(unit(0), Some(0xD800..=0xDBFF))
+                && matches!(unit(6), Some(0xDC00..=0xDFFF));
+            if pair { 12 } else { rest.len().min(6) }
+        }
+        [b'\\', _, ..] => 2,
+        _ => 1,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use epitome_model::encode;
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn ranges_of_the_text_are_found_in_the_record() {
+        let literal = br#""a\n\"b\" \ud83e\udd16 c""#;
+        let inner = Inner::of(literal, 100);
+        assert_eq!(&*inner.text, "a\n\"b\" 🤖 c".as_bytes());
+        let at = |range: Range<usize>| {
+            let Span { start, end } = inner.span(&range);
+            std::str::from_utf8(&literal[start as usize - 100..end as usize - 100]).unwrap()
+        };
+        assert_eq!(at(2..5), r#"\"b\""#);
+        assert_eq!(at(6..10), r"\ud83e\udd16");
+        assert_eq!(at(0..inner.text.len()), r#"a\n\"b\" \ud83e\udd16 c"#);
+    }
+
+    proptest! {
+        /// A text is what decoding says it is, and each character stands where it says.
+        #[test]
+        fn the_text_is_the_decoded_one(text: String) {
+            let literal = encode(&text);
+            let inner = Inner::of(literal.as_bytes(), 0);
+            prop_assert_eq!(&*inner.text, text.as_bytes());
+            for (at, c) in text.char_indices() {
+                let Span { start, end } = inner.span(&(at..at + c.len_utf8()));
+                let raw = format!("\"{}\"", &literal[start as usize..end as usize]);
+                prop_assert_eq!(decode(raw.as_bytes()), c.to_string());
+            }
+        }
+    }
+}

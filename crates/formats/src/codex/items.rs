@@ -1,0 +1,201 @@
+//! Items of the Responses API as entries: what Codex keeps of a conversation is what it sends.
+
+use std::ops::Range;
+
+use epitome_model::{Block, Call, Entry, Image, Output, Part, Role, Span, Text, Thinking};
+
+use super::{raw, tools};
+use crate::place::Place;
+
+/// How texts begin that stand in the user's place and were written by Codex.
+const NOT_USER: [&str; 14] = [
+    "<environment_context>",
+    "<user_instructions>",
+    "# AGENTS.md instructions for ",
+    "<turn_aborted>",
+    "<skill>",
+    "<subagent_notification>",
+    "<user_shell_command>",
+    "<collaboration_mode>",
+    "<model_switch>",
+    "<permissions instructions>",
+    "<goal_context>",
+    "<recommended_plugins>",
+    "<hook_prompt>",
+    "Warning: apply_patch was requested via ",
+];
+
+/// How the summary begins that Codex makes of a history.
+const SUMMARY: &str =
+    "Another language model started to solve this problem and produced a summary of its thinking";
+
+/// Whether an item is of a kind that is not read here.
+pub fn is_unknown(at: &Place<'_>, item: &raw::Item) -> bool {
+    const KNOWN: [&[u8]; 21] = [
+        b"\"message\"",
+        b"\"agent_message\"",
+        b"\"reasoning\"",
+        b"\"function_call\"",
+        b"\"function_call_output\"",
+        b"\"custom_tool_call\"",
+        b"\"custom_tool_call_output\"",
+        b"\"local_shell_call\"",
+        b"\"tool_search_call\"",
+        b"\"tool_search_output\"",
+        b"\"web_search_call\"",
+        b"\"image_generation_call\"",
+        b"\"additional_tools\"",
+        b"\"compaction\"",
+        b"\"compaction_summary\"",
+        b"\"compaction_trigger\"",
+        b"\"context_compaction\"",
+        b"\"ghost_snapshot\"",
+        b"\"mcp_call\"",
+        b"\"mcp_list_tools\"",
+        b"\"other\"",
+    ];
+    item.kind.as_ref().is_none_or(|kind| !KNOWN.contains(&&at.line[kind.clone()]))
+}
+
+/// What an item says. Where it stands in the file and in the conversation is not known here.
+pub fn entry(at: &Place<'_>, item: &raw::Item) -> Entry {
+    let kind = item.kind.as_ref().map(|kind| &at.line[kind.clone()]);
+    let whole = at.span(&item.whole);
+    let (role, blocks) = match kind {
+        Some(b"\"message\"") => return message(at, item),
+        Some(b"\"agent_message\"") => (Role::System, content(at, item)),
+        Some(b"\"reasoning\"") => {
+            let text = item.summary.as_ref().map(|text| at.source(text));
+            let thinking = Thinking { text, whole, removable: false };
+            (Role::Assistant, vec![Block::Thinking(thinking)])
+        }
+        Some(
+            b"\"function_call\""
+            | b"\"custom_tool_call\""
+            | b"\"local_shell_call\""
+            | b"\"tool_search_call\"",
+        ) => {
+            let block = call(at, item).map_or(Block::Opaque(whole), Block::Call);
+            (Role::Assistant, vec![block])
+        }
+        Some(
+            b"\"function_call_output\""
+            | b"\"custom_tool_call_output\""
+            | b"\"tool_search_output\"",
+        ) => {
+            let block = output(at, item).map_or(Block::Opaque(whole), Block::Output);
+            (Role::Tool, vec![block])
+        }
+        Some(b"\"web_search_call\"" | b"\"image_generation_call\"" | b"\"mcp_call\"") => {
+            (Role::Assistant, vec![Block::Opaque(whole)])
+        }
+        // Never sent.
+        Some(b"\"other\"" | b"\"ghost_snapshot\"") => (Role::Assistant, Vec::new()),
+        Some(_) | None => (Role::System, vec![Block::Opaque(whole)]),
+    };
+    Entry { role, blocks, ..Entry::default() }
+}
+
+fn message(at: &Place<'_>, item: &raw::Item) -> Entry {
+    let role = match item.role.as_ref().map(|role| &at.line[role.clone()]) {
+        Some(b"\"assistant\"") => Role::Assistant,
+        Some(b"\"user\"") if is_of_user(at, item) => Role::User,
+        Some(_) | None => Role::System,
+    };
+    let mut blocks = content(at, item);
+    if role == Role::System
+        && let [Block::Text(text)] = &blocks[..]
+        && words(at, text).starts_with(SUMMARY)
+    {
+        blocks = vec![Block::Summary(text.clone())];
+    }
+    Entry { role, blocks, ..Entry::default() }
+}
+
+/// Newer versions say what each part is; in older ones its first words tell.
+fn is_of_user(at: &Place<'_>, item: &raw::Item) -> bool {
+    let by_codex = |text: &str| {
+        text.starts_with(SUMMARY) || NOT_USER.iter().any(|start| text.starts_with(start))
+    };
+    if !item.part_kinds.is_empty() {
+        let kinds = item.part_kinds.iter().map(|kind| at.text(kind));
+        return kinds.map(|kind| kind.starts_with("user.")).any(|is_users| is_users);
+    }
+    let mut texts = item.parts.iter().filter_map(|part| part.text.as_ref()).peekable();
+    texts.peek().is_none() || texts.any(|text| !by_codex(&at.text(text)))
+}
+
+fn words(at: &Place<'_>, text: &Text) -> Box<str> {
+    let span = text.span().unwrap_or_default();
+    at.text(&((span.start - at.base) as usize..(span.end - at.base) as usize))
+}
+
+fn content(at: &Place<'_>, item: &raw::Item) -> Vec<Block> {
+    let block = |raw: &raw::Part| match part(at, raw) {
+        Part::Text(text) => Block::Text(text),
+        Part::Image(image) => Block::Image(image),
+        Part::Opaque(span) => Block::Opaque(span),
+    };
+    item.parts.iter().map(block).collect()
+}
+
+fn part(at: &Place<'_>, raw: &raw::Part) -> Part {
+    let kind = raw.kind.as_ref().map(|kind| &at.line[kind.clone()]);
+    let opaque = Part::Opaque(at.span(&raw.whole));
+    match (kind, &raw.text, &raw.image) {
+        (Some(b"\"input_text\"" | b"\"output_text\"" | b"\"text\""), Some(text), _) => {
+            Part::Text(at.source(text))
+        }
+        (Some(b"\"input_image\""), _, Some(url)) => image(at, raw, url).map_or(opaque, Part::Image),
+        _ => opaque,
+    }
+}
+
+/// A picture in a URL: `data:image/png;base64,…`. One that stands elsewhere is no text of ours.
+fn image(at: &Place<'_>, raw: &raw::Part, url: &Range<usize>) -> Option<Image> {
+    const MARK: &[u8] = b";base64,";
+    let literal = &at.line[url.clone()];
+    let rest = literal.strip_prefix(b"\"data:")?;
+    let mark = memchr::memmem::find(rest, MARK)?;
+    let media = String::from_utf8_lossy(&rest[..mark]).into_owned().into_boxed_str();
+    let data = url.start + (literal.len() - rest.len()) + mark + MARK.len()..url.end - 1;
+    Some(Image { media, data: at.span(&data), whole: at.span(&raw.whole) })
+}
+
+fn call(at: &Place<'_>, item: &raw::Item) -> Option<Call> {
+    let id = at.text(item.call.as_ref()?);
+    let name = match &item.name {
+        Some(name) => at.text(name),
+        None if item.action.is_some() => "local_shell".into(),
+        None => "tool_search".into(),
+    };
+    let place = item.input.as_ref().or(item.arguments.as_ref()).or(item.action.as_ref())?;
+    let (kind, target, part, fields) = match &item.input {
+        Some(input) => tools::custom(&name, at, input),
+        None => tools::known(&name, at, place),
+    };
+    Some(Call { id, name, kind, target, part, fields, arguments: at.span(place) })
+}
+
+fn output(at: &Place<'_>, item: &raw::Item) -> Option<Output> {
+    let call = at.text(item.call.as_ref()?);
+    let mut parts: Vec<Part> = item.parts.iter().map(|raw| part(at, raw)).collect();
+    let whole = match (&item.output, &item.tools) {
+        (Some(place), _) => {
+            let whole = at.span(place);
+            match at.line[place.start] {
+                b'"' => parts.push(Part::Text(at.source(place))),
+                b'[' => {}
+                _ => parts.push(Part::Opaque(whole)),
+            }
+            whole
+        }
+        // Tools that were found: without them a later call is refused.
+        (None, Some(tools)) => {
+            parts.push(Part::Opaque(at.span(tools)));
+            at.span(tools)
+        }
+        (None, None) => Span::default(),
+    };
+    Some(Output { call, error: false, parts, whole, numbered: false, from_user: false })
+}

@@ -1,0 +1,348 @@
+//! What Codex spells: the members of a record, as ranges of its line.
+
+use std::ops::Range;
+
+use crate::json::{Cursor, Kind, Malformed};
+
+type Found = Option<Range<usize>>;
+
+/// A record. What it holds is read once its kind is known.
+#[derive(Debug, Default)]
+pub struct Record {
+    pub timestamp: Found,
+    pub ordinal: Found,
+    pub kind: Found,
+    pub payload: Found,
+}
+
+/// What a `session_meta` says of the session.
+#[derive(Debug, Default)]
+pub struct Meta {
+    pub id: Found,
+    pub cwd: Found,
+    pub version: Found,
+}
+
+/// An item of the Responses API.
+#[derive(Debug, Default)]
+pub struct Item {
+    pub whole: Range<usize>,
+    pub kind: Found,
+    pub role: Found,
+    pub call: Found,
+    pub name: Found,
+    pub arguments: Found,
+    pub input: Found,
+    pub action: Found,
+    pub output: Found,
+    pub tools: Found,
+    pub parts: Vec<Part>,
+    pub summary: Found,
+    pub reasoning: Found,
+    /// What each part of a message is: `user.text`, `environments.environment_context`.
+    pub part_kinds: Vec<Range<usize>>,
+}
+
+/// An element of a `content` or of an `output`.
+#[derive(Debug, Default)]
+pub struct Part {
+    pub whole: Range<usize>,
+    pub kind: Found,
+    pub text: Found,
+    pub image: Found,
+}
+
+/// A `compacted`.
+#[derive(Debug, Default)]
+pub struct Compacted {
+    pub message: Found,
+    pub history: Option<Vec<Item>>,
+}
+
+/// An `event_msg`, and the item in it if it tells of one.
+#[derive(Debug, Default)]
+pub struct Event {
+    pub kind: Found,
+    pub item: Found,
+    pub id: Found,
+    pub status: Found,
+    pub exit_code: Found,
+    pub success: Found,
+    pub rolled_back: Option<u64>,
+    /// Texts that repeat what a command printed, by name.
+    pub printed: Vec<(&'static str, Range<usize>)>,
+    pub changes: Found,
+    pub structured: Found,
+    pub info: Found,
+    pub limits: Found,
+    pub usage: Option<(u64, u64)>,
+}
+
+/// Members that repeat what a command printed.
+const PRINTED: [&str; 4] = ["aggregated_output", "formatted_output", "stderr", "stdout"];
+
+/// Finds the members of a record.
+pub fn record(line: &[u8]) -> Result<Record, Malformed> {
+    let mut record = Record::default();
+    let mut cursor = Cursor::new(line);
+    cursor.object(|value, key| {
+        match key {
+            b"timestamp" => record.timestamp = value.string()?,
+            b"ordinal" => record.ordinal = Some(value.skip()?),
+            b"type" => record.kind = value.string()?,
+            b"payload" => record.payload = Some(value.skip()?),
+            _ => {
+                value.skip()?;
+            }
+        }
+        Ok(())
+    })?;
+    cursor.end()?;
+    Ok(record)
+}
+
+/// Finds the members of a `session_meta`.
+pub fn meta(line: &[u8], payload: &Range<usize>) -> Result<Meta, Malformed> {
+    let mut meta = Meta::default();
+    Cursor::at(line, payload).object(|value, key| {
+        match key {
+            b"id" => meta.id = value.string()?,
+            b"cwd" => meta.cwd = value.string()?,
+            b"cli_version" => meta.version = value.string()?,
+            _ => {
+                value.skip()?;
+            }
+        }
+        Ok(())
+    })?;
+    Ok(meta)
+}
+
+/// The `model` of a `turn_context`.
+pub fn model(line: &[u8], payload: &Range<usize>) -> Result<Found, Malformed> {
+    let mut model = None;
+    Cursor::at(line, payload).object(|value, key| {
+        match key {
+            b"model" => model = value.string()?,
+            _ => {
+                value.skip()?;
+            }
+        }
+        Ok(())
+    })?;
+    Ok(model)
+}
+
+/// The `usage` of a `token_usage_record`.
+pub fn usage(line: &[u8], payload: &Range<usize>) -> Result<Option<(u64, u64)>, Malformed> {
+    let mut found = None;
+    Cursor::at(line, payload).object(|value, key| {
+        match key {
+            b"usage" => found = tokens(value, line)?,
+            _ => {
+                value.skip()?;
+            }
+        }
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+/// Finds the members of a `compacted`.
+pub fn compacted(line: &[u8], payload: &Range<usize>) -> Result<Compacted, Malformed> {
+    let mut compacted = Compacted::default();
+    Cursor::at(line, payload).object(|value, key| {
+        match key {
+            b"message" => compacted.message = value.string()?,
+            b"replacement_history" if value.kind() == Kind::Array => {
+                let mut items = Vec::new();
+                value.array(|element| {
+                    items.push(item_at(element)?);
+                    Ok(())
+                })?;
+                compacted.history = Some(items);
+            }
+            _ => {
+                value.skip()?;
+            }
+        }
+        Ok(())
+    })?;
+    Ok(compacted)
+}
+
+/// Finds the members of an item.
+pub fn item(line: &[u8], payload: &Range<usize>) -> Result<Item, Malformed> {
+    item_at(&mut Cursor::at(line, payload))
+}
+
+fn item_at(value: &mut Cursor<'_>) -> Result<Item, Malformed> {
+    let mut item = Item::default();
+    item.whole = value.object(|value, key| {
+        match key {
+            b"type" => item.kind = value.string()?,
+            b"role" => item.role = value.string()?,
+            b"call_id" => item.call = value.string()?,
+            b"name" => item.name = value.string()?,
+            b"arguments" => item.arguments = Some(value.skip()?),
+            b"input" => item.input = value.string()?,
+            b"action" => item.action = Some(value.skip()?),
+            b"tools" => item.tools = Some(value.skip()?),
+            b"output" => item.output = Some(parts(value, &mut item.parts)?),
+            b"content" => {
+                parts(value, &mut item.parts)?;
+            }
+            b"encrypted_content" => item.reasoning = value.string()?,
+            b"summary" => item.summary = first_text(value)?,
+            b"internal_chat_message_metadata_passthrough" => {
+                kinds(value, &mut item.part_kinds)?;
+            }
+            _ => {
+                value.skip()?;
+            }
+        }
+        Ok(())
+    })?;
+    Ok(item)
+}
+
+fn parts(value: &mut Cursor<'_>, into: &mut Vec<Part>) -> Result<Range<usize>, Malformed> {
+    value.array(|element| {
+        let mut part = Part::default();
+        part.whole = element.object(|value, key| {
+            match key {
+                b"type" => part.kind = value.string()?,
+                b"text" => part.text = value.string()?,
+                b"image_url" => part.image = value.string()?,
+                _ => {
+                    value.skip()?;
+                }
+            }
+            Ok(())
+        })?;
+        into.push(part);
+        Ok(())
+    })
+}
+
+fn first_text(value: &mut Cursor<'_>) -> Result<Found, Malformed> {
+    let mut all = Vec::new();
+    parts(value, &mut all)?;
+    Ok(all.into_iter().find_map(|part| part.text))
+}
+
+fn kinds(value: &mut Cursor<'_>, into: &mut Vec<Range<usize>>) -> Result<(), Malformed> {
+    value.object(|value, key| {
+        if key == b"content_item_kinds" {
+            value.array(|element| {
+                into.extend(element.string()?);
+                Ok(())
+            })?;
+        } else {
+            value.skip()?;
+        }
+        Ok(())
+    })?;
+    Ok(())
+}
+
+/// Finds the members of an `event_msg`.
+pub fn event(line: &[u8], payload: &Range<usize>) -> Result<Event, Malformed> {
+    let mut event = Event::default();
+    Cursor::at(line, payload).object(|value, key| {
+        match key {
+            b"type" => event.kind = value.string()?,
+            b"item" => {
+                value.object(|value, key| match key {
+                    b"type" => {
+                        event.item = value.string()?;
+                        Ok(())
+                    }
+                    _ => told(value, key, &mut event),
+                })?;
+            }
+            b"num_turns" => {
+                let place = value.skip()?;
+                event.rolled_back = crate::json::integer(line, &place);
+            }
+            b"info" => info(value, line, &mut event)?,
+            b"rate_limits" => event.limits = Some(value.skip()?),
+            _ => told(value, key, &mut event)?,
+        }
+        Ok(())
+    })?;
+    Ok(event)
+}
+
+/// What an event tells, or the item in it.
+fn told(value: &mut Cursor<'_>, key: &[u8], event: &mut Event) -> Result<(), Malformed> {
+    match key {
+        b"id" | b"call_id" => event.id = value.string()?,
+        b"status" => event.status = value.string()?,
+        b"exit_code" => event.exit_code = Some(value.skip()?),
+        b"success" => event.success = Some(value.skip()?),
+        b"changes" => event.changes = Some(value.skip()?),
+        // `{"Ok": {"content": […]}}`, and without the `Ok` in newer versions.
+        b"result" => {
+            value.object(|value, key| match key {
+                b"Ok" => {
+                    value.object(|value, key| result(value, key, event))?;
+                    Ok(())
+                }
+                _ => result(value, key, event),
+            })?;
+        }
+        _ => {
+            let name = PRINTED.iter().find(|name| name.as_bytes() == key);
+            let place = value.string()?;
+            event.printed.extend(name.and_then(|name| Some((*name, place?))));
+        }
+    }
+    Ok(())
+}
+
+/// The result of a tool of an MCP server.
+fn result(value: &mut Cursor<'_>, key: &[u8], event: &mut Event) -> Result<(), Malformed> {
+    match key {
+        b"content" => {
+            let mut all = Vec::new();
+            parts(value, &mut all)?;
+            let texts = all.into_iter().filter_map(|part| Some(("result", part.text?)));
+            event.printed.extend(texts);
+        }
+        b"structuredContent" => event.structured = Some(value.skip()?),
+        _ => {
+            value.skip()?;
+        }
+    }
+    Ok(())
+}
+
+fn info(value: &mut Cursor<'_>, line: &[u8], event: &mut Event) -> Result<(), Malformed> {
+    let place = value.object(|value, key| {
+        match key {
+            b"last_token_usage" => event.usage = tokens(value, line)?,
+            _ => {
+                value.skip()?;
+            }
+        }
+        Ok(())
+    })?;
+    event.info = Some(place);
+    Ok(())
+}
+
+/// Input (what came from a cache is part of it) and output.
+fn tokens(value: &mut Cursor<'_>, line: &[u8]) -> Result<Option<(u64, u64)>, Malformed> {
+    let (mut input, mut output) = (None, None);
+    value.object(|value, key| {
+        let place = value.skip()?;
+        match key {
+            b"input_tokens" => input = crate::json::integer(line, &place),
+            b"output_tokens" => output = crate::json::integer(line, &place),
+            _ => {}
+        }
+        Ok(())
+    })?;
+    Ok(input.zip(output))
+}

@@ -1,0 +1,305 @@
+use epitome_model::{Block, Entry, Role, Source, Transcript};
+use serde_json::{Value, json};
+
+use super::FORMAT;
+use crate::Fault;
+
+/// A rollout of these records; an object without a `type` of a record is an item.
+fn read(records: &[(&str, Value)]) -> (Vec<u8>, Transcript, Vec<Fault>) {
+    let mut bytes = Vec::new();
+    for (n, (kind, payload)) in records.iter().enumerate() {
+        let record = json!({"timestamp": "t", "ordinal": n, "type": kind, "payload": payload});
+        bytes.extend(format!("{record}\n").into_bytes());
+    }
+    let mut faults = Vec::new();
+    let transcript = (FORMAT.read)(&bytes, &mut faults);
+    (bytes, transcript, faults)
+}
+
+fn item(payload: Value) -> (&'static str, Value) {
+    ("response_item", payload)
+}
+
+fn message(role: &str, texts: &[&str]) -> Value {
+    let content: Vec<Value> =
+        texts.iter().map(|text| json!({"type": "input_text", "text": text})).collect();
+    json!({"type": "message", "role": role, "content": content})
+}
+
+fn user(text: &str) -> (&'static str, Value) {
+    item(message("user", &[text]))
+}
+
+fn reasoning() -> Value {
+    json!({"type": "reasoning", "summary": [{"type": "summary_text", "text": "hm"}],
+        "encrypted_content": "c2ln"})
+}
+
+fn words(bytes: &[u8], entry: &Entry) -> String {
+    let said = entry.blocks.iter().map(|block| match block {
+        Block::Text(text) => text.read(&bytes).into_owned(),
+        Block::Summary(text) => format!("summary: {}", text.read(&bytes)),
+        Block::Thinking(thinking) if thinking.removable => "old thinking".into(),
+        Block::Thinking(_) => "thinking".into(),
+        Block::Call(call) => {
+            let text = |text: &epitome_model::Text| text.read(&bytes).into_owned();
+            let target = call.target.as_ref().map(text).unwrap_or_default();
+            let fields = call.fields.iter().map(|it| format!(" {}={}", it.name, text(&it.text)));
+            format!("{:?} {} {target}:{}", call.kind, call.name, fields.collect::<String>())
+        }
+        Block::Output(output) => {
+            let kind = match (output.error, output.from_user) {
+                (true, _) => "error",
+                (_, true) => "answer",
+                _ => "output",
+            };
+            format!("{kind}: {}", output.text(&bytes))
+        }
+        Block::Image(image) => {
+            format!("{} {}", image.media, String::from_utf8_lossy(&bytes.at(image.data)))
+        }
+        Block::Opaque(span) => format!("opaque {}", span.len()),
+        _ => "?".into(),
+    });
+    said.collect::<Vec<_>>().join(" + ")
+}
+
+/// What a resume sends of a rollout: who says what.
+fn check(records: &[(&str, Value)], expect: &[(Role, &str)]) {
+    let (bytes, transcript, _) = read(records);
+    let sent: Vec<(Role, String)> =
+        transcript.context().map(|(_, entry)| (entry.role, words(&bytes, entry))).collect();
+    let sent: Vec<(Role, &str)> = sent.iter().map(|(role, words)| (*role, &**words)).collect();
+    assert_eq!(sent, expect);
+}
+
+#[test]
+fn the_head_is_that_of_the_session() {
+    let (_, transcript, faults) = read(&[
+        ("session_meta", json!({"id": "a", "cwd": "/p", "cli_version": "0.169.0"})),
+        ("session_meta", json!({"id": "forked-from", "cwd": "/q"})),
+        user("<environment_context>\n"),
+        user("  Fix it.\nSoon."),
+        ("world_state", json!({})),
+        ("unheard_of", json!({})),
+        item(json!({"type": "unheard_of"})),
+    ]);
+    let head = transcript.head;
+    let said = [head.id, head.cwd, head.title, head.version];
+    assert_eq!(said.map(Option::unwrap).map(String::from), ["a", "/p", "Fix it. Soon.", "0.169.0"]);
+    let lines: Vec<u64> = faults.iter().map(|fault| fault.line).collect();
+    assert_eq!(lines, [6, 7]);
+}
+
+#[test]
+fn words_of_the_user_are_told_from_what_codex_says() {
+    let mut tagged = message("user", &["# AGENTS.md instructions for me"]);
+    tagged["internal_chat_message_metadata_passthrough"] =
+        json!({"content_item_kinds": ["user.text"]});
+    let mut told = message("user", &["plain words"]);
+    told["internal_chat_message_metadata_passthrough"] =
+        json!({"content_item_kinds": ["environments.environment_context"]});
+    let summary = "Another language model started to solve this problem and produced a summary of \
+                   its thinking process. Done.";
+    check(
+        &[
+            item(message("developer", &["rules"])),
+            item(message("user", &["# AGENTS.md instructions for /p", "<environment_context>"])),
+            item(message("user", &["<environment_context>", "and mine"])),
+            item(tagged),
+            item(told),
+            user(summary),
+            item(message("assistant", &["hello"])),
+        ],
+        &[
+            (Role::System, "rules"),
+            (Role::System, "# AGENTS.md instructions for /p + <environment_context>"),
+            (Role::User, "<environment_context> + and mine"),
+            (Role::User, "# AGENTS.md instructions for me"),
+            (Role::System, "plain words"),
+            (Role::System, &format!("summary: {summary}")),
+            (Role::Assistant, "hello"),
+        ],
+    );
+}
+
+#[test]
+fn arguments_are_found_within_their_strings() {
+    let function = |name: &str, arguments: &str| {
+        item(json!({"type": "function_call", "name": name, "arguments": arguments,
+            "call_id": "c"}))
+    };
+    let custom = |name: &str, input: &str| {
+        item(json!({"type": "custom_tool_call", "name": name, "input": input, "call_id": "c"}))
+    };
+    let patch = "*** Begin Patch\n*** Update File: a.rs\n+\"x\"\n*** End Patch";
+    check(
+        &[
+            function("exec_command", r#"{"cmd":"echo \"a\\n\" é","workdir":"/p"}"#),
+            function("shell", r#"{"command":["bash","-lc","ls"]}"#),
+            function("mcp_tool", r#"{"n":1,"note":"a\tb"}"#),
+            function("exec_command", r#"{"cmd":"open"#),
+            item(json!({"type": "local_shell_call", "call_id": "c", "action":
+                {"type": "exec", "command": ["ls", "-l"]}})),
+            custom("apply_patch", patch),
+            custom("exec", "tools.exec_command({cmd: `a\\nb`}); text('it\\'s ' + 1)"),
+            custom("exec", &format!("tools.apply_patch({})", json!(patch))),
+            custom("exec", "1 + 1"),
+            custom("exec", "[epitome k7f3a9c2: 3 lines]\ntools.exec_command({cmd: 'x'})"),
+        ],
+        &[
+            (Role::Assistant, "Shell exec_command echo \"a\\n\" é: cmd=echo \"a\\n\" é"),
+            (Role::Assistant, "Shell shell ls: command[0]=bash command[1]=-lc command[2]=ls"),
+            (Role::Assistant, "Other mcp_tool a\tb: note=a\tb"),
+            (Role::Assistant, "Shell exec_command :"),
+            (Role::Assistant, "Shell local_shell ls: command[0]=ls command[1]=-l"),
+            (Role::Assistant, &format!("Patch apply_patch a.rs: input={patch}")),
+            (Role::Assistant, "Shell exec a\nb: exec_command.cmd=a\nb text=it's "),
+            (Role::Assistant, &format!("Patch exec a.rs: apply_patch={patch}")),
+            (Role::Assistant, "Shell exec : input=1 + 1"),
+            (
+                Role::Assistant,
+                "Shell exec : input=[epitome k7f3a9c2: 3 lines]\ntools.exec_command({cmd: 'x'})",
+            ),
+        ],
+    );
+}
+
+#[test]
+fn events_tell_which_calls_failed() {
+    let call = |id: &str, name: &str| {
+        item(json!({"type": "function_call", "name": name, "arguments": "{}", "call_id": id}))
+    };
+    let output =
+        |id: &str| item(json!({"type": "function_call_output", "call_id": id, "output": "x"}));
+    check(
+        &[
+            call("a", "exec_command"),
+            call("b", "exec_command"),
+            call("c", "request_user_input"),
+            (
+                "event_msg",
+                json!({"type": "item_completed", "item": {"type": "CommandExecution",
+                "id": "a", "status": "failed", "exit_code": 3}}),
+            ),
+            output("a"),
+            output("b"),
+            output("c"),
+            ("event_msg", json!({"type": "exec_command_end", "call_id": "b", "exit_code": 0})),
+        ],
+        &[
+            (Role::Assistant, "Shell exec_command :"),
+            (Role::Assistant, "Shell exec_command :"),
+            (Role::Assistant, "Ask request_user_input :"),
+            (Role::Tool, "error: x"),
+            (Role::Tool, "output: x"),
+            (Role::Tool, "answer: x"),
+        ],
+    );
+}
+
+#[test]
+fn a_compaction_replaces_what_stood_before() {
+    let history = json!([message("user", &["first"]), reasoning(), {"type": "compaction",
+        "encrypted_content": "x"}]);
+    check(
+        &[
+            user("first"),
+            item(message("assistant", &["gone"])),
+            ("compacted", json!({"message": "", "replacement_history": history})),
+            item(reasoning()),
+            user("then"),
+            item(reasoning()),
+        ],
+        &[
+            (Role::User, "first"),
+            (Role::Assistant, "old thinking"),
+            (Role::System, "opaque 45"),
+            (Role::Assistant, "old thinking"),
+            (Role::User, "then"),
+            (Role::Assistant, "thinking"),
+        ],
+    );
+    check(
+        &[
+            item(message("developer", &["rules"])),
+            user("first"),
+            item(message("assistant", &["gone"])),
+            ("compacted", json!({"message": "all of it"})),
+        ],
+        &[(Role::User, "first"), (Role::System, "summary: all of it")],
+    );
+}
+
+#[test]
+fn turns_that_are_taken_back_are_not_sent() {
+    let back = |n: u64| ("event_msg", json!({"type": "thread_rolled_back", "num_turns": n}));
+    let turns = [
+        item(message("developer", &["rules"])),
+        user("one"),
+        item(message("assistant", &["1"])),
+        user("two"),
+    ];
+    let rules = (Role::System, "rules");
+    let cases: [(u64, &[(Role, &str)]); 3] = [
+        (0, &[rules, (Role::User, "one"), (Role::Assistant, "1"), (Role::User, "two")]),
+        (1, &[rules, (Role::User, "one"), (Role::Assistant, "1")]),
+        (9, &[rules]),
+    ];
+    for (n, expect) in cases {
+        check(&[&turns[..], &[back(n)]].concat(), expect);
+    }
+}
+
+#[test]
+fn pictures_are_the_base64_in_their_url() {
+    let picture = |url: &str| {
+        item(json!({"type": "message", "role": "user", "content": [
+            {"type": "input_image", "image_url": url}]}))
+    };
+    check(
+        &[picture("data:image/png;base64,QUJD"), picture("https://example.org/a.png")],
+        &[(Role::User, "image/png QUJD"), (Role::User, "opaque 62")],
+    );
+}
+
+#[test]
+fn a_response_is_a_run_of_what_the_model_says() {
+    let call = |id: &str| {
+        item(json!({"type": "function_call", "name": "f", "arguments": "{}", "call_id": id}))
+    };
+    let output =
+        |id: &str| item(json!({"type": "function_call_output", "call_id": id, "output": ""}));
+    let usage = json!({"usage": {"input_tokens": 7, "output_tokens": 2}});
+    let (_, transcript, _) = read(&[
+        ("turn_context", json!({"model": "gpt-5.5"})),
+        item(reasoning()),
+        call("a"),
+        call("b"),
+        ("token_usage_record", usage),
+        output("a"),
+        output("b"),
+        item(json!({"type": "other"})),
+        call("c"),
+    ]);
+    let said: Vec<_> = transcript
+        .entries()
+        .map(|(_, entry)| (entry.group.as_deref(), entry.usage.map(|usage| usage.input)))
+        .collect();
+    let (one, two) = (Some("1"), Some("2"));
+    assert_eq!(
+        said,
+        [
+            (one, None),
+            (one, None),
+            (one, Some(7)),
+            (None, None),
+            (None, None),
+            (two, None),
+            (two, None)
+        ]
+    );
+    assert!(transcript.entries().all(|(_, entry)| {
+        entry.model.as_deref() == (entry.role == Role::Assistant).then_some("gpt-5.5")
+    }));
+}

@@ -1,0 +1,192 @@
+//! Codex's tools by name, and which of their arguments are bulky.
+//!
+//! Three shapes: arguments as JSON in a string (`function_call`), a text in a grammar of its own
+//! (`custom_tool_call`: a patch, or a script that calls other tools), and an object.
+
+use std::ops::Range;
+
+use epitome_model::{Field, FieldRole, Span, Text, ToolKind, decode, encode};
+
+use super::inner::Inner;
+use super::script::{self, Literal};
+use crate::arguments::{self, Known, Roles, Rule};
+use crate::place::Place;
+
+/// Tools by name, in lower case.
+pub const TOOLS: &[Rule] = &[
+    Rule { name: "exec_command", kind: ToolKind::Shell, roles: SHELL },
+    Rule { name: "shell", kind: ToolKind::Shell, roles: SHELL },
+    Rule { name: "shell_command", kind: ToolKind::Shell, roles: SHELL },
+    Rule { name: "container.exec", kind: ToolKind::Shell, roles: SHELL },
+    Rule { name: "local_shell", kind: ToolKind::Shell, roles: SHELL },
+    Rule { name: "write_stdin", kind: ToolKind::Shell, roles: STDIN },
+    Rule { name: "wait", kind: ToolKind::Shell, roles: NONE },
+    Rule { name: "exec", kind: ToolKind::Shell, roles: SHELL },
+    Rule { name: "js_repl", kind: ToolKind::Shell, roles: SHELL },
+    Rule { name: "apply_patch", kind: ToolKind::Patch, roles: PATCH },
+    Rule { name: "update_plan", kind: ToolKind::Todo, roles: NONE },
+    Rule { name: "create_goal", kind: ToolKind::Todo, roles: NONE },
+    Rule { name: "get_goal", kind: ToolKind::Todo, roles: NONE },
+    Rule { name: "update_goal", kind: ToolKind::Todo, roles: NONE },
+    Rule { name: "view_image", kind: ToolKind::Read, roles: READ },
+    Rule { name: "read_file", kind: ToolKind::Read, roles: READ },
+    Rule { name: "list_dir", kind: ToolKind::List, roles: READ },
+    Rule { name: "grep_files", kind: ToolKind::Search, roles: SEARCH },
+    Rule { name: "web_search", kind: ToolKind::Fetch, roles: SEARCH },
+    Rule { name: "tool_search", kind: ToolKind::Skill, roles: SEARCH },
+    Rule { name: "list_mcp_resources", kind: ToolKind::List, roles: RESOURCE },
+    Rule { name: "list_mcp_resource_templates", kind: ToolKind::List, roles: RESOURCE },
+    Rule { name: "read_mcp_resource", kind: ToolKind::Fetch, roles: RESOURCE },
+    Rule { name: "spawn_agent", kind: ToolKind::Task, roles: TASK },
+    Rule { name: "send_input", kind: ToolKind::Task, roles: TASK },
+    Rule { name: "send_message", kind: ToolKind::Task, roles: TASK },
+    Rule { name: "followup_task", kind: ToolKind::Task, roles: TASK },
+    Rule { name: "resume_agent", kind: ToolKind::Task, roles: TASK },
+    Rule { name: "wait_agent", kind: ToolKind::Task, roles: TASK },
+    Rule { name: "list_agents", kind: ToolKind::Task, roles: NONE },
+    Rule { name: "close_agent", kind: ToolKind::Task, roles: TASK },
+    Rule { name: "interrupt_agent", kind: ToolKind::Task, roles: TASK },
+    Rule { name: "request_user_input", kind: ToolKind::Ask, roles: NONE },
+    Rule { name: "request_permissions", kind: ToolKind::Ask, roles: NONE },
+];
+
+const NONE: Roles = Roles { target: &[], part: &[], fields: &[] };
+const SHELL: Roles = Roles {
+    // A command may be a list: `["bash", "-lc", "…"]`.
+    target: &["cmd", "command", "command[2]", "command[0]"],
+    part: &[],
+    fields: &[
+        ("cmd", FieldRole::Command),
+        ("command", FieldRole::Command),
+        ("command[]", FieldRole::Command),
+    ],
+};
+const STDIN: Roles = Roles { target: &[], part: &[], fields: &[("chars", FieldRole::Command)] };
+const PATCH: Roles = Roles {
+    target: &[],
+    part: &[],
+    fields: &[("input", FieldRole::Patch), ("patch", FieldRole::Patch)],
+};
+const READ: Roles =
+    Roles { target: &["path", "file_path", "dir_path"], part: &["offset", "limit"], fields: &[] };
+const SEARCH: Roles = Roles { target: &["pattern", "query", "path"], part: &[], fields: &[] };
+const RESOURCE: Roles = Roles { target: &["uri", "server"], part: &[], fields: &[] };
+const TASK: Roles = Roles {
+    target: &["task_name", "target", "agent_id", "id"],
+    part: &[],
+    fields: &[("message", FieldRole::Prompt)],
+};
+
+/// What a call is whose arguments stand at `place`: JSON, or a string of JSON.
+pub fn known(name: &str, at: &Place<'_>, place: &Range<usize>) -> Known {
+    let raw = &at.line[place.clone()];
+    if raw.first() != Some(&b'"') {
+        return arguments::known(TOOLS, name, at.line, place, at.base);
+    }
+    let inner = Inner::of(raw, at.span(place).start);
+    let whole = 0..inner.text.len();
+    let mut known = arguments::known_at(TOOLS, name, &inner.text, &whole, &|it| inner.span(it));
+    if known.0 == ToolKind::Patch {
+        known.1 = known.3.iter().find_map(|field| {
+            let Span { start, end } = field.text.span()?;
+            patched(&decode(&at.line[(start - at.base) as usize..(end - at.base) as usize]))
+        });
+    }
+    known
+}
+
+/// What a call is whose only argument is the text at `place`.
+pub fn custom(name: &str, at: &Place<'_>, place: &Range<usize>) -> Known {
+    let rule = TOOLS.iter().find(|rule| rule.name.eq_ignore_ascii_case(name));
+    let kind = rule.map_or(ToolKind::Other, |rule| rule.kind);
+    let literal = &at.line[place.clone()];
+    let whole = |role| vec![Field { name: "input".into(), role, text: at.source(place) }];
+    if kind == ToolKind::Patch {
+        return (kind, patched(&decode(literal)), None, whole(FieldRole::Patch));
+    }
+    // What a recipe left of a script is none.
+    if kind == ToolKind::Shell && !literal.starts_with(b"\"[epitome k") {
+        let inner = Inner::of(literal, at.span(place).start);
+        let known = scripted(&inner);
+        if !known.3.is_empty() {
+            return known;
+        }
+    }
+    let role = if kind == ToolKind::Shell { FieldRole::Command } else { FieldRole::Other };
+    (kind, None, None, whole(role))
+}
+
+/// What a script does: what the one tool does that it calls, or else it is a command.
+fn scripted(inner: &Inner<'_>) -> Known {
+    let (literals, calls) = script::literals(&inner.text);
+    let text = |place: &Range<usize>| String::from_utf8_lossy(&inner.text[place.clone()]);
+    let rule = |name: &str| TOOLS.iter().find(|rule| rule.name.eq_ignore_ascii_case(name));
+    let mut kinds: Vec<ToolKind> = calls
+        .iter()
+        .map(|call| rule(&text(call)).map_or(ToolKind::Other, |rule| rule.kind))
+        .collect();
+    kinds.sort_unstable();
+    kinds.dedup();
+    let kind = if let [one] = kinds[..] { one } else { ToolKind::Shell };
+    let (mut target, mut fields) = (None, Vec::new());
+    for literal in &literals {
+        let tool = literal.tool.as_ref().map(text);
+        let member = literal.member.as_ref().map(|member| {
+            let name = text(member);
+            name.trim_matches(['"', '\'']).to_owned()
+        });
+        let roles = tool.as_deref().and_then(rule).map(|rule| rule.roles);
+        let is_target = matches!((roles, &member), (Some(roles), Some(member))
+            if roles.target.contains(&&**member));
+        if target.is_none() && is_target {
+            target = Some(Text::Source(inner.span(&literal.place)));
+        }
+        if let Some(role) = role(inner, literal, roles, member.as_deref()) {
+            let name = [tool.as_deref(), member.as_deref()];
+            let name: Vec<&str> = name.into_iter().flatten().collect();
+            let name = if name.is_empty() { "text".into() } else { name.join(".") };
+            if target.is_none() && role == FieldRole::Patch {
+                target = patched(&said(inner, literal));
+            }
+            let text = Text::Source(inner.span(&literal.place));
+            fields.push(Field { name: name.into(), role, text });
+        }
+    }
+    (kind, target, None, fields)
+}
+
+fn role(
+    inner: &Inner<'_>,
+    literal: &Literal,
+    roles: Option<Roles>,
+    member: Option<&str>,
+) -> Option<FieldRole> {
+    let is_patch = || said(inner, literal).starts_with("*** Begin Patch");
+    match (roles, member) {
+        // A text that is the whole argument, or is put together elsewhere in the script.
+        (_, None) | (None, Some(_)) => {
+            Some(if is_patch() { FieldRole::Patch } else { FieldRole::Command })
+        }
+        (Some(roles), Some(member)) => {
+            roles.fields.iter().find(|(name, _)| *name == member).map(|(_, role)| *role)
+        }
+    }
+}
+
+/// The text of a literal in a script.
+fn said(inner: &Inner<'_>, literal: &Literal) -> String {
+    let raw = &inner.text[literal.place.clone()];
+    let like = encode(&String::from_utf8_lossy(raw));
+    decode(&like.as_bytes()[1..like.len() - 1]).into_owned()
+}
+
+/// The file that a patch changes, if it is one.
+fn patched(patch: &str) -> Option<Text> {
+    const HEADS: [&str; 3] = ["*** Update File: ", "*** Add File: ", "*** Delete File: "];
+    let mut files =
+        patch.lines().filter_map(|line| HEADS.iter().find_map(|it| line.strip_prefix(it)));
+    match (files.next(), files.next()) {
+        (Some(file), None) => Some(Text::Made(file.trim().into())),
+        _ => None,
+    }
+}

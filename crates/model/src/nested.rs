@@ -1,0 +1,197 @@
+//! String literals that stand within a JSON string: of JSON that is kept as text, or of a script.
+//!
+//! Their bytes are escaped once more than those of other literals. The first byte tells: a literal
+//! of the record itself begins with `"`, one within a string with `\"`, `'` or a backtick.
+
+use std::borrow::Cow;
+
+use crate::source::{decode, encode};
+
+/// A literal as it stands in the string around it, or in the record if it is in none.
+pub fn as_seen(literal: &[u8]) -> Cow<'_, str> {
+    if is_nested(literal) { without_escapes(literal) } else { String::from_utf8_lossy(literal) }
+}
+
+/// A text as a literal of the kind that `like` is.
+pub fn encode_as(text: &str, like: &[u8]) -> String {
+    match like.first() {
+        Some(b'\\') => with_escapes(&encode(text)),
+        Some(b'\'') => with_escapes(&script_literal(text, '\'')),
+        Some(b'`') => with_escapes(&script_literal(text, '`')),
+        Some(_) | None => encode(text),
+    }
+}
+
+pub(crate) fn is_nested(literal: &[u8]) -> bool {
+    matches!(literal, [b'\\', b'"', ..] | [b'\'' | b'`', ..])
+}
+
+/// The text of a literal within a string.
+pub(crate) fn decode_nested(literal: &[u8]) -> String {
+    let seen = without_escapes(literal);
+    let mut chars = seen.chars();
+    let (Some(open), Some(close)) = (chars.next(), chars.next_back()) else {
+        return seen.into_owned();
+    };
+    if open != close {
+        return seen.into_owned();
+    }
+    match serde_json::from_str(&seen) {
+        Ok(text) if open == '"' => text,
+        Ok(_) | Err(_) => unescaped(chars.as_str()),
+    }
+}
+
+fn without_escapes(literal: &[u8]) -> Cow<'_, str> {
+    if !literal.contains(&b'\\') {
+        return String::from_utf8_lossy(literal);
+    }
+    let outer = [b"\"", literal, b"\""].concat();
+    Cow::Owned(decode(&outer).into_owned())
+}
+
+fn with_escapes(text: &str) -> String {
+    let outer = encode(text);
+    outer[1..outer.len() - 1].to_owned()
+}
+
+/// A literal of JavaScript in these quotes.
+fn script_literal(text: &str, quote: char) -> String {
+    let mut literal = String::with_capacity(text.len() + 2);
+    literal.push(quote);
+    let mut chars = text.chars().peekable();
+    while let Some(c) = chars.next() {
+        match c {
+            '\n' => literal.push_str("\\n"),
+            '\r' => literal.push_str("\\r"),
+            '\t' => literal.push_str("\\t"),
+            '\\' => literal.push_str("\\\\"),
+            '$' if quote == '`' && chars.peek() == Some(&'{') => literal.push_str("\\$"),
+            _ if c == quote => literal.extend(['\\', c]),
+            _ if c.is_control() || matches!(c, '\u{2028}' | '\u{2029}') => {
+                literal.push_str(&format!("\\u{:04x}", u32::from(c)));
+            }
+            _ => literal.push(c),
+        }
+    }
+    literal.push(quote);
+    literal
+}
+
+/// What a literal of JavaScript says: ECMA-262, "String Literals". Halves of surrogate pairs that
+/// stand alone become U+FFFD, as everywhere.
+fn unescaped(inner: &str) -> String {
+    let mut text = String::with_capacity(inner.len());
+    let mut rest = inner;
+    while let Some(at) = rest.find('\\') {
+        text.push_str(&rest[..at]);
+        rest = &rest[at + 1..];
+        let Some(c) = rest.chars().next() else { break };
+        let after = &rest[c.len_utf8()..];
+        rest = match c {
+            'n' => said(&mut text, '\n', after),
+            'r' => said(&mut text, '\r', after),
+            't' => said(&mut text, '\t', after),
+            'b' => said(&mut text, '\u{8}', after),
+            'f' => said(&mut text, '\u{c}', after),
+            'v' => said(&mut text, '\u{b}', after),
+            '0' => said(&mut text, '\0', after),
+            'x' => code(&mut text, after.get(..2), after, 2),
+            'u' => unicode(&mut text, after),
+            // The literal goes on in the next line.
+            '\n' => after,
+            '\r' => after.strip_prefix('\n').unwrap_or(after),
+            _ => said(&mut text, c, after),
+        };
+    }
+    text.push_str(rest);
+    text
+}
+
+fn said<'t>(text: &mut String, c: char, after: &'t str) -> &'t str {
+    text.push(c);
+    after
+}
+
+/// A character by its number in hexadecimal digits, which are `len` bytes of what follows.
+fn code<'t>(text: &mut String, digits: Option<&str>, after: &'t str, len: usize) -> &'t str {
+    let number = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok());
+    match number {
+        Some(number) => {
+            text.push(char::from_u32(number).unwrap_or('\u{fffd}'));
+            &after[len..]
+        }
+        None => after,
+    }
+}
+
+fn unicode<'t>(text: &mut String, after: &'t str) -> &'t str {
+    if let Some(braced) = after.strip_prefix('{') {
+        let end = braced.find('}');
+        return code(text, end.map(|end| &braced[..end]), after, end.map_or(0, |end| end + 2));
+    }
+    let unit = |at: usize| u32::from_str_radix(after.get(at..at + 4)?, 16).ok();
+    let second = after.get(4..6).filter(|it| *it == "\\u").and_then(|_| unit(6));
+    if let (Some(high @ 0xD800..=0xDBFF), Some(low @ 0xDC00..=0xDFFF)) = (unit(0), second) {
+        let c = 0x10000 + ((high - 0xD800) << 10) + (low - 0xDC00);
+        text.extend(char::from_u32(c));
+        return &after[10..];
+    }
+    code(text, after.get(..4), after, 4)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn literals_within_a_string_are_read() {
+        let cases: &[(&str, &str)] = &[
+            (r#"\"plain\""#, "plain"),
+            (r#"\"a\\nb \\\"q\\\" \\u00e9 é\""#, "a\nb \"q\" é é"),
+            (r#"\"\\ud83e\\udd16 \\ud83e\""#, "🤖 \u{fffd}"),
+            (r"'it\\'s'", "it's"),
+            (r"`a\nb \\` \\${x}`", "a\nb ` ${x}"),
+            (r"'\\x41\\u{1F916}\\0\\q'", "A🤖\0q"),
+            ("'one\\\\\\ntwo'", "onetwo"),
+            ("''", ""),
+            ("'", "'"),
+            ("'open", "'open"),
+            (r#"\"\\u12\""#, "12"),
+        ];
+        for (literal, expect) in cases {
+            assert_eq!(decode(literal.as_bytes()), *expect, "{literal}");
+        }
+    }
+
+    #[test]
+    fn a_literal_is_seen_without_the_escapes_of_the_string_around_it() {
+        assert_eq!(as_seen(br#"\"a\\nb\""#), r#""a\nb""#);
+        assert_eq!(as_seen(br#""a\nb""#), r#""a\nb""#);
+        assert_eq!(as_seen(b"'a'"), "'a'");
+    }
+
+    proptest! {
+        /// A text that we write within a string is the text that is read, whatever the quotes.
+        #[test]
+        fn encoding_and_decoding_are_inverse(text: String, kind in 0_usize..4) {
+            let like: &[u8] = [&b"\""[..], b"\\\"", b"'", b"`"][kind];
+            let literal = encode_as(&text, like);
+            prop_assert_eq!(decode(literal.as_bytes()), text);
+            // And the string around it stays one.
+            if kind > 0 {
+                let outer = format!("\"{literal}\"");
+                prop_assert!(serde_json::from_str::<String>(&outer).is_ok());
+            }
+        }
+
+        /// No literal makes the decoder fail.
+        #[test]
+        fn decoding_never_fails(inner: Vec<u8>, kind in 0_usize..3) {
+            let quote: &[u8] = [&b"\\\""[..], b"'", b"`"][kind];
+            decode(&[quote, inner.as_slice(), quote].concat());
+        }
+    }
+}
