@@ -14,6 +14,7 @@ const PI: &str = "@earendil-works/pi-coding-agent@1.5.2";
 /// pi loads it when it reads an image.
 const PI_IMAGES: &str = "@silvia-odwyer/photon-node@0.3.4";
 const CLAUDE: &str = "@anthropic-ai/claude-code@2.1.329";
+const CODEX: &str = "@openai/codex@0.169.0";
 
 const MARK: &str = ".ok";
 
@@ -54,6 +55,19 @@ pub fn claude() -> anyhow::Result<PathBuf> {
     let install =
         |folder: &Path| npm(folder, Some(&node), &["install", "--no-audit", "--no-fund", CLAUDE]);
     Ok(once("claude", &install)?.join("node_modules/.bin/claude"))
+}
+
+/// A node 22 and the script that starts Codex.
+///
+/// # Errors
+///
+/// When `npm` is missing, or the registry is out of reach and it is not installed yet.
+pub fn codex() -> anyhow::Result<(PathBuf, PathBuf)> {
+    let node = node()?;
+    let install =
+        |folder: &Path| npm(folder, Some(&node), &["install", "--no-audit", "--no-fund", CODEX]);
+    let folder = once("codex", &install)?;
+    Ok((node, folder.join("node_modules/@openai/codex/bin/codex.js")))
 }
 
 fn node() -> anyhow::Result<PathBuf> {

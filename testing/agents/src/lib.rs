@@ -6,6 +6,7 @@
 //! and tells what it sent to the model; [`e2e`] puts a compaction in between.
 
 mod claude;
+mod codex;
 pub mod e2e;
 mod home;
 pub mod install;

@@ -67,7 +67,7 @@ pub fn resume_in(sandbox: &Sandbox, server: &Server, session: &Placed) -> anyhow
     for exchange in exchanges {
         match exchange.outcome {
             Outcome::Refused(why) => refusals.push(why),
-            Outcome::Played { step: 0, .. } => messages = exchange.body["messages"].clone(),
+            Outcome::Played { step: 0, .. } => messages = history(&exchange.body).clone(),
             Outcome::Played { .. } | Outcome::Canned | Outcome::Other => {}
         }
     }
@@ -97,11 +97,23 @@ impl Sent {
     }
 }
 
-/// Counts the blocks of a history of either wire.
+/// What a request of any wire tells of the conversation so far.
+fn history(body: &Value) -> &Value {
+    if body["input"].is_array() { &body["input"] } else { &body["messages"] }
+}
+
+/// Counts the blocks of a history of any wire.
 pub fn count(messages: &Value) -> Counts {
     let mut counts = Counts::default();
     for message in messages.as_array().into_iter().flatten() {
         counts.messages += 1;
+        match message["type"].as_str() {
+            Some("function_call" | "custom_tool_call") => counts.calls += 1,
+            Some("function_call_output" | "custom_tool_call_output") => counts.results += 1,
+            Some("reasoning") => counts.thinking += 1,
+            Some(_) | None => {}
+        }
+        blocks(&message["output"], &mut counts);
         counts.calls += message["tool_calls"].as_array().map_or(0, Vec::len);
         counts.results += usize::from(message["role"] == "tool");
         counts.thinking += usize::from(!message["reasoning_content"].is_null());
@@ -116,7 +128,7 @@ fn blocks(content: &Value, counts: &mut Counts) {
             Some("tool_use") => counts.calls += 1,
             Some("tool_result") => counts.results += 1,
             Some("thinking" | "redacted_thinking") => counts.thinking += 1,
-            Some("image" | "image_url") => counts.images += 1,
+            Some("image" | "image_url" | "input_image") => counts.images += 1,
             _ => {}
         }
         blocks(&block["content"], counts);
@@ -147,7 +159,7 @@ mod tests {
     use serde_json::json;
 
     #[test]
-    fn both_wires_are_counted() {
+    fn all_wires_are_counted() {
         let image = json!({ "type": "image" });
         let anthropic = json!([
             { "role": "user", "content": "go" },
@@ -161,6 +173,12 @@ mod tests {
         ]);
         let all = Counts { messages: 3, calls: 1, results: 1, thinking: 1, images: 1 };
         assert_eq!((count(&anthropic), count(&chat)), (all, all));
+        let responses = json!([
+            { "type": "reasoning" },
+            { "type": "custom_tool_call" },
+            { "type": "function_call_output", "output": [{ "type": "input_image" }] },
+        ]);
+        assert_eq!(count(&responses), all);
     }
 
     #[test]

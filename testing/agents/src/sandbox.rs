@@ -3,7 +3,7 @@
 use crate::home::Home;
 use crate::process::{Finished, run};
 use crate::scenario::Action;
-use crate::{claude, pi};
+use crate::{claude, codex, pi};
 use anyhow::Context;
 use model_server::ToolCall;
 use serde_json::Value;
@@ -23,11 +23,16 @@ pub enum Agent {
     PiChat,
     /// Claude Code 2.1.329.
     Claude,
+    /// Codex 0.169.0 with a tool for each thing.
+    Codex,
+    /// Codex 0.169.0 with one tool that takes scripts.
+    CodexScripts,
 }
 
 impl Agent {
     /// Every agent, in the order they are shown.
-    pub const ALL: [Self; 3] = [Self::Pi, Self::PiChat, Self::Claude];
+    pub const ALL: [Self; 5] =
+        [Self::Pi, Self::PiChat, Self::Claude, Self::Codex, Self::CodexScripts];
 
     /// The name used for folders and on the command line.
     pub fn name(self) -> &'static str {
@@ -35,6 +40,8 @@ impl Agent {
             Self::Pi => "pi",
             Self::PiChat => "pi-chat",
             Self::Claude => "claude",
+            Self::Codex => "codex",
+            Self::CodexScripts => "codex-scripts",
         }
     }
 
@@ -43,6 +50,8 @@ impl Agent {
             Self::Pi => &pi::Pi { api: pi::Api::Anthropic },
             Self::PiChat => &pi::Pi { api: pi::Api::Chat },
             Self::Claude => &claude::Claude,
+            Self::Codex => &codex::Codex { tools: codex::Tools::Single },
+            Self::CodexScripts => &codex::Codex { tools: codex::Tools::Scripts },
         }
     }
 }

@@ -106,7 +106,7 @@ impl Scenario {
     pub fn full(agent: Agent) -> Self {
         let scale = match agent {
             Agent::Pi => Scale::LARGE,
-            Agent::PiChat | Agent::Claude => Scale::SMALL,
+            Agent::PiChat | Agent::Claude | Agent::Codex | Agent::CodexScripts => Scale::SMALL,
         };
         let turns = vec![fix(), document(scale), import(), delegate(), recall()];
         Self { play: Play::Full, scale, turns }

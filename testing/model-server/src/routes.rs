@@ -1,7 +1,7 @@
 //! Which path is answered by which wire.
 
 use crate::server::{Outcome, Stage};
-use crate::{anthropic, chat};
+use crate::{anthropic, chat, responses};
 use serde_json::{Value, json};
 use tiny_http::{Header, Method, Request, Response};
 
@@ -37,6 +37,7 @@ pub(crate) fn answer(mut request: Request, stage: &Stage) {
         "/v1/messages" if post => anthropic::reply(&body, stage),
         "/v1/messages/count_tokens" if post => (count(&body), Outcome::Other),
         "/v1/chat/completions" if post => chat::reply(&body, stage),
+        "/v1/responses" if post => responses::reply(&body, stage),
         "/v1/models" => (models(), Outcome::Other),
         "/" => (Reply::json(200, &json!({})), Outcome::Other),
         _ => (not_found(path), Outcome::Other),

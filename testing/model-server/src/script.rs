@@ -44,7 +44,7 @@ pub struct Step {
 pub struct ToolCall {
     /// The tool's name.
     pub name: String,
-    /// The arguments: a JSON object.
+    /// The arguments: a JSON object, or the text of a tool that takes nothing else.
     pub input: Value,
 }
 

@@ -118,8 +118,7 @@ fn is_of_user(at: &Place<'_>, item: &raw::Item) -> bool {
         text.starts_with(SUMMARY) || NOT_USER.iter().any(|start| text.starts_with(start))
     };
     if !item.part_kinds.is_empty() {
-        let kinds = item.part_kinds.iter().map(|kind| at.text(kind));
-        return kinds.map(|kind| kind.starts_with("user.")).any(|is_users| is_users);
+        return item.part_kinds.iter().any(|kind| at.text(kind).starts_with("user."));
     }
     let mut texts = item.parts.iter().filter_map(|part| part.text.as_ref()).peekable();
     texts.peek().is_none() || texts.any(|text| !by_codex(&at.text(text)))
