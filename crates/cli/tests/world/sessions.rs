@@ -89,7 +89,10 @@ pub const CODEX: &str = "01a1fb3b-31f2-7601-bb99-e47e04b7ff1d";
 
 /// A rollout of Codex: a command with a long output, told once more for people to see.
 pub fn codex(id: &str) -> String {
-    let message = |role: &str, kind: &str, text: &str| json!({"type": "message", "role": role, "content": [{"type": kind, "text": text}]});
+    let message = |role: &str, kind: &str, text: &str| {
+        let content = json!([{"type": kind, "text": text}]);
+        json!({"type": "message", "role": role, "content": content})
+    };
     let call = json!({"type": "function_call", "name": "exec_command", "call_id": "c1",
         "arguments": json!({"cmd": "cat src/a.rs"}).to_string()});
     let result = json!({"type": "function_call_output", "call_id": "c1", "output": code(200)});

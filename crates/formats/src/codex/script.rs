@@ -251,7 +251,7 @@ mod tests {
             &["exec_command"],
         );
         check(
-            "text(await tools.apply_patch(`*** Begin\\`\n`)); image(tools.view_image({path: \"x\"}))",
+            "text(await tools.apply_patch(`*** Begin\\`\n`)); x(tools.view_image({path: \"x\"}))",
             &[
                 ("`*** Begin\\`\n`", Some("apply_patch"), None),
                 ("\"x\"", Some("view_image"), Some("path")),
