@@ -182,6 +182,7 @@ fn status(kind: ErrorKind) -> (Status, &'static str) {
         ErrorKind::HardLinked => (Status::Refused, "hard-linked"),
         ErrorKind::Exists => (Status::Refused, "exists"),
         ErrorKind::Refused => (Status::Refused, "refused"),
+        ErrorKind::ReadOnly => (Status::Refused, "read-only"),
         ErrorKind::Disk => (Status::Disk, "disk"),
         ErrorKind::Archive => (Status::Disk, "archive"),
         ErrorKind::NewerFormat => (Status::Disk, "newer-format"),

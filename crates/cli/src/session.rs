@@ -6,7 +6,8 @@ use std::time::{Duration, SystemTime};
 
 use clap::Args;
 use epitome::find::{self, Meant, SessionFile};
-use epitome::{FileSource, format_of};
+use epitome::{FileSource, format_of, writer};
+use epitome_formats::named;
 
 use crate::app::App;
 use crate::failure::{Failure, Result, Status};
@@ -59,6 +60,15 @@ pub fn file(app: &App, name: &str) -> Result<PathBuf> {
 /// session leaves no trace.
 pub fn looks_like_one(app: &App, source: &FileSource) -> bool {
     app.agent().is_some() || format_of(source).is_some()
+}
+
+/// Refuses a session of a format that is only read, before anything is made on disk.
+pub fn check_writable(app: &App, source: &FileSource) -> Result<()> {
+    let format = match app.agent() {
+        Some(name) => named(name),
+        None => format_of(source),
+    };
+    format.map_or(Ok(()), |format| Ok(writer(format).map(|_| ())?))
 }
 
 /// All of standard input.

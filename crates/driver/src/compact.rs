@@ -44,16 +44,18 @@ impl<'a, S: Source> Planned<'a, S> {
     ///
     /// # Errors
     ///
-    /// `Broken` if the edits cannot be written; it names the first that cannot.
+    /// `ReadOnly` if sessions of this format are never written; `Broken` if the edits cannot be:
+    /// it names the first that cannot.
     pub fn new(
         session: &'a Loaded<S>,
         recipe: &'a Recipe,
         counter: &dyn Counter,
     ) -> Result<Planned<'a, S>> {
         let Loaded { format, source, transcript, .. } = session;
+        let write = session.writer()?;
         let options = Options { counter, thinking_is_bound: bound_in(format) };
         let compaction = epitome_passes::compact(transcript, source, recipe, &options);
-        let splices = (format.write)(transcript, source, &compaction.edits()).map_err(|err| {
+        let splices = write(transcript, source, &compaction.edits()).map_err(|err| {
             Error::new(ErrorKind::Broken, "an edit cannot be written").because(err)
         })?;
         let spliced = Spliced::new(source, splices.iter().map(|(s, _)| s.clone()).collect())?;

@@ -24,6 +24,8 @@ pub struct Config {
     pub claude: PathBuf,
     /// Where Codex keeps what it knows.
     pub codex: PathBuf,
+    /// Where Copilot CLI keeps what it knows.
+    pub copilot: PathBuf,
     /// The time, when tests set it.
     now: Option<Timestamp>,
 }
@@ -63,6 +65,7 @@ impl Config {
             pi_sessions: folder("PI_CODING_AGENT_SESSION_DIR", pi.join("sessions")),
             claude: folder("CLAUDE_CONFIG_DIR", user.join(".claude")),
             codex: folder("CODEX_HOME", user.join(".codex")),
+            copilot: folder("COPILOT_HOME", user.join(".copilot")),
             now: var("EPITOME_NOW").and_then(|now| now.to_str()?.parse().ok()),
         }
     }
@@ -125,6 +128,8 @@ mod tests {
         assert_eq!(of(&[("CLAUDE_CONFIG_DIR", "/c")]).claude, Path::new("/c"));
         assert_eq!(plain.codex, Path::new("/u/.codex"));
         assert_eq!(of(&[("CODEX_HOME", "/x")]).codex, Path::new("/x"));
+        assert_eq!(plain.copilot, Path::new("/u/.copilot"));
+        assert_eq!(of(&[("COPILOT_HOME", "/g")]).copilot, Path::new("/g"));
         assert_eq!(of(&[("EPITOME_HOME", "/e")]).home, Path::new("/e"));
         let now = of(&[("EPITOME_NOW", "2026-11-21T00:00:00Z")]).now();
         assert_eq!(now.to_string(), "2026-11-21T00:00:00Z");

@@ -41,6 +41,8 @@ pub enum ErrorKind {
     NewerFormat,
     /// It was asked for something that would break a law.
     Refused,
+    /// epitome reads sessions of this format and never writes them.
+    ReadOnly,
     /// An internal promise does not hold: nothing was written.
     Broken,
 }
@@ -133,7 +135,8 @@ impl Error {
             | ErrorKind::NotAFile
             | ErrorKind::NoPermission
             | ErrorKind::Unreadable
-            | ErrorKind::Refused => None,
+            | ErrorKind::Refused
+            | ErrorKind::ReadOnly => None,
             ErrorKind::Broken => Some("nothing was written; please report this"),
         })
     }

@@ -64,6 +64,11 @@ pub fn sessions(config: &Config, agent: Option<&str>) -> Vec<SessionFile> {
             found.extend(session_file(path, "codex", codex::id));
         }
     }
+    if agent.is_none_or(|agent| agent == "copilot") {
+        for (path, id) in copilot_files(&config.copilot) {
+            found.extend(file_of(path, "copilot", id));
+        }
+    }
     found.sort_by(|one, other| one.path.cmp(&other.path));
     found
 }
@@ -158,13 +163,26 @@ fn claude_files(root: &Path) -> Vec<PathBuf> {
     found
 }
 
+/// `session-state/<id>/events.jsonl`, with the ids; older versions: `session-state/<id>.jsonl`.
+fn copilot_files(root: &Path) -> Vec<(PathBuf, String)> {
+    let found = files_in(&root.join("session-state")).into_iter().map(|path| {
+        let id = stem(&path).into_owned();
+        if is_jsonl(&path) { (path, id) } else { (path.join("events.jsonl"), id) }
+    });
+    found.collect()
+}
+
 fn session_file(
     path: PathBuf,
     agent: &'static str,
     id: impl Fn(&str) -> &str,
 ) -> Option<SessionFile> {
-    let meta = fs::metadata(&path).ok().filter(fs::Metadata::is_file)?;
     let id = id(&stem(&path)).to_owned();
+    file_of(path, agent, id)
+}
+
+fn file_of(path: PathBuf, agent: &'static str, id: String) -> Option<SessionFile> {
+    let meta = fs::metadata(&path).ok().filter(fs::Metadata::is_file)?;
     let modified = meta.modified().unwrap_or(SystemTime::UNIX_EPOCH);
     Some(SessionFile { path, agent, id, modified, size: Bytes(meta.len()) })
 }

@@ -35,6 +35,6 @@ pub use find::{Meant, SessionFile};
 pub use list::{Glance, Listed, list};
 pub use reference::{GitObjects, Reference, Standing, blob_id};
 pub use restore::{Blobs, Restoration, Restored, Target, restore, restore_block};
-pub use session::{Loaded, format_of};
+pub use session::{Loaded, format_of, writer};
 pub use source::{FileSource, Spliced};
 pub use store::{Replaced, Session, Store, User, users_of, write_new};

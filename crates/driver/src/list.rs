@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::UNIX_EPOCH;
 
 use epitome_formats::Format;
-use epitome_model::Tokens;
+use epitome_model::{Tokens, weigh};
 use epitome_passes::{Options, Recipe, compact};
 use epitome_tokens::Estimate;
 use rayon::prelude::*;
@@ -89,8 +89,15 @@ fn look(path: &Path, recipe: &Recipe) -> std::result::Result<Glance, String> {
     let session = Loaded::open(path, None).map_err(|err| reason(&err))?;
     let Loaded { format, source, transcript, .. } = &session;
     let counter = Estimate::new();
-    let options = Options { counter: &counter, thinking_is_bound: bound_in(format) };
-    let planned = compact(transcript, source, recipe, &options);
+    let (context, saving) = match session.writer() {
+        Ok(_) => {
+            let options = Options { counter: &counter, thinking_is_bound: bound_in(format) };
+            let planned = compact(transcript, source, recipe, &options);
+            (planned.tokens_before, planned.edits.iter().map(|edit| edit.tokens).sum())
+        }
+        // What is only read saves nothing.
+        Err(_) => (weigh(transcript, source, &counter).total(), Tokens(0)),
+    };
     if let Some(failure) = source.failure() {
         return Err(reason(&failure));
     }
@@ -99,8 +106,8 @@ fn look(path: &Path, recipe: &Recipe) -> std::result::Result<Glance, String> {
         id: transcript.head.id.as_deref().unwrap_or(&key.id).to_owned(),
         cwd: transcript.head.cwd.as_deref().map(str::to_owned),
         title: transcript.head.title.as_deref().map(str::to_owned),
-        context: planned.tokens_before,
-        saving: planned.edits.iter().map(|edit| edit.tokens).sum(),
+        context,
+        saving,
         key,
     })
 }

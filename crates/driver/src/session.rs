@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use epitome_formats::{FORMATS, Fault, Format, named, sniff};
+use epitome_formats::{FORMATS, Fault, Format, Write, Writing, named, sniff};
 use epitome_model::{Source, Transcript};
 
 use crate::SessionKey;
@@ -62,6 +62,15 @@ impl<S: Source> Loaded<S> {
 }
 
 impl<S> Loaded<S> {
+    /// How edits of this session are written.
+    ///
+    /// # Errors
+    ///
+    /// `ReadOnly` if sessions of this format are never written.
+    pub fn writer(&self) -> Result<Write> {
+        writer(self.format)
+    }
+
     /// What the archive knows it by: the agent and the session's own id, or else the file's name.
     pub fn key(&self, path: &Path) -> SessionKey {
         let stem = || path.file_stem().unwrap_or_default().to_string_lossy();
@@ -72,6 +81,22 @@ impl<S> Loaded<S> {
             None => stem().into_owned(),
         };
         SessionKey::new(self.format.name, id)
+    }
+}
+
+/// How edits of sessions of this format are written.
+///
+/// # Errors
+///
+/// `ReadOnly` if they never are: the error says why.
+pub fn writer(format: &Format) -> Result<Write> {
+    match format.writing {
+        Writing::Splices(write) => Ok(write),
+        Writing::ReadOnly(why) => {
+            let what = format!("sessions of {} are only read: {why}", format.name);
+            let hint = "`epitome inspect` and `epitome list` work on it; nothing is written";
+            Err(Error::new(ErrorKind::ReadOnly, what).with_hint(hint))
+        }
     }
 }
 
@@ -110,5 +135,15 @@ mod tests {
         let rest = r#""uuid":"1","parentUuid":null,"sessionId":"s","timestamp":"t""#;
         let session = format!("{{\"type\":\"user\",\"message\":{message},{rest}}}\n").into_bytes();
         assert_eq!(format_of(&session).map(|format| format.name), Some("claude"));
+    }
+
+    #[test]
+    fn a_format_that_is_only_read_says_why() {
+        let format = named("copilot").expect("a format that is only read");
+        let err = writer(format).expect_err("it is only read");
+        assert_eq!(err.kind(), ErrorKind::ReadOnly);
+        let Writing::ReadOnly(why) = format.writing else { panic!("{err}") };
+        assert!(err.to_string().ends_with(why), "{err}");
+        assert!(writer(named("pi").expect("a format that is written")).is_ok());
     }
 }

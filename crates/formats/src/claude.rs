@@ -7,18 +7,21 @@ mod raw;
 mod read;
 mod tools;
 
-use crate::Format;
 use crate::write::{self, Gone, Shapes};
+use crate::{Format, Write, Writing};
 
 /// Claude Code's sessions.
 pub const FORMAT: Format = Format {
     name: "claude",
     sniff: read::sniff,
     read: read::read,
-    write: |transcript, source, edits| write::splices(transcript, source, edits, &SHAPES),
+    writing: Writing::Splices(SPLICES),
     laws: &laws::ClaudeLaws,
     thinking_is_bound,
 };
+
+const SPLICES: Write =
+    |transcript, source, edits| write::splices(transcript, source, edits, &SHAPES);
 
 const SHAPES: Shapes =
     Shapes { output: write::literal, block: write::text_block, thinking: Gone::Whole };

@@ -12,18 +12,21 @@ mod tools;
 
 use epitome_model::encode;
 
-use crate::Format;
 use crate::write::{self, Gone, Shapes};
+use crate::{Format, Write, Writing};
 
 /// Codex's rollouts, with and without ordinals.
 pub const FORMAT: Format = Format {
     name: "codex",
     sniff: read::sniff,
     read: read::read,
-    write: |transcript, source, edits| write::splices(transcript, source, edits, &SHAPES),
+    writing: Writing::Splices(SPLICES),
     laws: &laws::CodexLaws,
     thinking_is_bound: |_| false,
 };
+
+const SPLICES: Write =
+    |transcript, source, edits| write::splices(transcript, source, edits, &SHAPES);
 
 const SHAPES: Shapes = Shapes {
     output: write::literal,

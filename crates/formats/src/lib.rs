@@ -15,6 +15,7 @@
 mod arguments;
 pub mod claude;
 pub mod codex;
+pub mod copilot;
 mod fault;
 pub mod json;
 mod lines;
@@ -38,8 +39,8 @@ pub struct Format {
     pub sniff: fn(head: &[u8]) -> bool,
     /// Reads a source. Readers never fail: what they cannot read is kept, and told to `faults`.
     pub read: fn(source: &dyn Source, faults: &mut dyn Faults) -> Transcript,
-    /// The replacements of bytes that carry out `edits`, in order and apart from each other.
-    pub write: Write,
+    /// How edits are written, or why they are not.
+    pub writing: Writing,
     /// What the agent and its wire refuse.
     pub laws: &'static dyn Laws,
     /// Whether reasoning of this model is valid only while everything before it is as it was when
@@ -47,11 +48,20 @@ pub struct Format {
     pub thinking_is_bound: fn(model: &str) -> bool,
 }
 
+/// Whether sessions of a format are written.
+#[derive(Clone, Copy, Debug)]
+pub enum Writing {
+    /// The replacements of bytes that carry out edits, in order and apart from each other.
+    Splices(Write),
+    /// They are only read: why, as a clause that follows "sessions of NAME are only read: ".
+    ReadOnly(&'static str),
+}
+
 /// Turns edits into replacements of bytes, each with the place of its edit.
 pub type Write = fn(&Transcript, &dyn Source, &[Edit]) -> Result<Vec<(Splice, At)>, Unwritable>;
 
 /// Every format, in the order in which they are tried.
-pub static FORMATS: &[Format] = &[pi::FORMAT, claude::FORMAT, codex::FORMAT];
+pub static FORMATS: &[Format] = &[pi::FORMAT, claude::FORMAT, codex::FORMAT, copilot::FORMAT];
 
 /// The format of a source that begins with `head` (64 KiB are enough).
 ///

@@ -7,19 +7,22 @@ mod raw;
 mod read;
 mod tools;
 
-use crate::Format;
 use crate::write::{self, Gone, Shapes};
+use crate::{Format, Write, Writing};
 
 /// pi's sessions, versions 1 to 3.
 pub const FORMAT: Format = Format {
     name: "pi",
     sniff: read::sniff,
     read: read::read,
-    write: |transcript, source, edits| write::splices(transcript, source, edits, &SHAPES),
+    writing: Writing::Splices(SPLICES),
     laws: &laws::PiLaws,
     // pi speaks to every provider; of these, Anthropic's newest models bind their reasoning.
     thinking_is_bound: crate::claude::thinking_is_bound,
 };
+
+const SPLICES: Write =
+    |transcript, source, edits| write::splices(transcript, source, edits, &SHAPES);
 
 const SHAPES: Shapes =
     Shapes { output: text_blocks, block: write::text_block, thinking: Gone::Whole };

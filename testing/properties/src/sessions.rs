@@ -1,7 +1,7 @@
 //! Sessions: any bytes, read as an agent's.
 
 use epitome::{Loaded, Planned, Spliced};
-use epitome_formats::named;
+use epitome_formats::{Writing, named};
 use epitome_model::{Block, Item, Output, Part, Source, Span, Splice, Text, Transcript};
 use epitome_passes::{BUILT_IN, Keep, Recipe, Trigger, built_in};
 use epitome_tokens::Estimate;
@@ -33,6 +33,15 @@ pub fn codex(bytes: &[u8]) {
     check("codex", bytes);
 }
 
+/// Any bytes as a log of Copilot CLI.
+///
+/// # Panics
+///
+/// When something does not hold that must.
+pub fn copilot(bytes: &[u8]) {
+    check("copilot", bytes);
+}
+
 fn check(agent: &str, bytes: &[u8]) {
     let session = read(agent, bytes);
     let again = read(agent, bytes);
@@ -40,7 +49,8 @@ fn check(agent: &str, bytes: &[u8]) {
     assert_eq!(session.faults, again.faults, "the same bytes have the same faults");
     (session.format.sniff)(&bytes[..bytes.len().min(64 << 10)]);
     stand_inside(&session.transcript, bytes);
-    let none = (session.format.write)(&session.transcript, &session.source, &[]);
+    let Writing::Splices(write) = session.format.writing else { return };
+    let none = write(&session.transcript, &session.source, &[]);
     assert!(none.is_ok_and(|splices| splices.is_empty()), "no edit, no change");
     for (name, _) in BUILT_IN {
         let recipe = built_in(name).expect("a built-in recipe");

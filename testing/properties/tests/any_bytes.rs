@@ -13,6 +13,7 @@ type Body = fn(&[u8]);
 const BODIES: &[(&str, Body)] = &[
     ("claude", properties::claude),
     ("codex", properties::codex),
+    ("copilot", properties::copilot),
     ("json", properties::json),
     ("pack", properties::pack),
     ("pi", properties::pi),
@@ -143,6 +144,13 @@ fn seeds(name: &str) -> Vec<PathBuf> {
     found
 }
 
+/// Any seed of a target.
+fn seed(name: &str) -> impl Strategy<Value = Vec<u8>> {
+    let seeds: Vec<Vec<u8>> =
+        seeds(name).iter().map(|path| fs::read(path).expect("a seed")).collect();
+    prop::sample::select(seeds)
+}
+
 #[test]
 fn every_seed_holds() {
     for (name, body) in BODIES {
@@ -191,6 +199,11 @@ fn damaged_sessions_of_codex_hold() {
 }
 
 #[test]
+fn damaged_sessions_that_are_only_read_hold() {
+    check(200, properties::copilot, seed("copilot"));
+}
+
+#[test]
 fn a_session_of_the_other_agent_holds() {
     check(100, properties::codex, part_of("pi"));
     check(100, properties::pi, part_of("claude"));
@@ -206,13 +219,11 @@ fn damaged_records_hold_as_json() {
 #[test]
 fn damaged_stubs_and_recipes_hold() {
     for (name, body) in [("stub", properties::stub as Body), ("recipe", properties::recipe)] {
-        let seeds: Vec<Vec<u8>> = seeds(name).iter().map(|path| fs::read(path).unwrap()).collect();
-        check(1_000, body, prop::sample::select(seeds));
+        check(1_000, body, seed(name));
     }
 }
 
 #[test]
 fn damaged_packs_hold() {
-    let seeds: Vec<Vec<u8>> = seeds("pack").iter().map(|path| fs::read(path).unwrap()).collect();
-    check(200, properties::pack, prop::sample::select(seeds));
+    check(200, properties::pack, seed("pack"));
 }

@@ -17,7 +17,7 @@ use crate::choice::Choice;
 use crate::diff;
 use crate::failure::{Failure, Result, Status};
 use crate::report::{self, FileReport, Report, UserFound};
-use crate::session::{Filter, Input, looks_like_one, read_stdin};
+use crate::session::{Filter, Input, check_writable, looks_like_one, read_stdin};
 use crate::text::{DIM, count, visible};
 
 const EXAMPLES: &str = "\
@@ -259,9 +259,11 @@ impl Job<'_> {
 
     /// Refuses what can be seen to be no session or in use, before anything is made on disk.
     fn check_free(&self, path: &Path) -> Result<()> {
+        // Closed again at once: another epitome looks who has the file open.
         if !looks_like_one(self.app, &FileSource::open(path)?) {
             self.open(path)?;
         }
+        check_writable(self.app, &FileSource::open(path)?).map_err(|it| it.about(path))?;
         let users = find::users(&self.app.config, path);
         match users.is_empty() || self.how.force {
             true => Ok(()),
@@ -329,7 +331,8 @@ impl Job<'_> {
         diff: &mut String,
     ) -> Result<Planned<'s, S>> {
         let counter = self.app.counter();
-        let planned = Planned::new(session, self.recipe, counter)?;
+        let planned = Planned::new(session, self.recipe, counter)
+            .map_err(|err| Failure::from(err).about(path))?;
         if !planned.breaches.is_empty() {
             let what = format!("the session would break a law: {}", path.display());
             let mut failure = Failure::new(Status::Refused, "law", what);
@@ -389,9 +392,10 @@ impl Job<'_> {
     }
 }
 
-/// A session of many that is in use, or a file among sessions that is none.
+/// A session of many that is in use or of a format that is only read, or a file among sessions
+/// that is none.
 fn excused(failure: &Failure) -> bool {
-    matches!(failure.kind, "in-use" | "locked" | "changed" | "unknown-format")
+    matches!(failure.kind, "in-use" | "locked" | "changed" | "unknown-format" | "read-only")
 }
 
 impl From<Backup> for BackupPlace {

@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::app::App;
 use crate::failure::{Failure, Result, Status};
 use crate::report::{Change, Lines};
-use crate::session::{file, looks_like_one};
+use crate::session::{check_writable, file, looks_like_one};
 use crate::text::{self, BOLD, DIM, bytes_change, count};
 
 const EXAMPLES: &str = "\
@@ -134,8 +134,9 @@ struct Known {
 impl Job<'_> {
     fn restore(&self, path: &Path) -> Result<FileReport> {
         let in_place = self.args.out.is_none() && !self.args.dry_run;
+        let source = FileSource::open(path)?;
+        check_writable(self.app, &source).map_err(|failure| failure.about(path))?;
         if !in_place {
-            let source = FileSource::open(path)?;
             let known = self.known(path, &source)?;
             let (report, restoration) = self.plan(path, &source, &known)?;
             if let (Some(out), false) = (&self.args.out, self.args.dry_run) {
@@ -145,7 +146,6 @@ impl Job<'_> {
             return Ok(report);
         }
         let config = &self.app.config;
-        let source = FileSource::open(path)?;
         if !looks_like_one(self.app, &source) {
             self.known(path, &source)?;
         }

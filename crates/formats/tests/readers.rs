@@ -1,0 +1,78 @@
+//! Sessions that were written by hand, as their readers tell them.
+
+use std::fmt::Write as _;
+
+use epitome_formats::{FORMATS, named, sniff};
+use epitome_model::{Block, Entry, Part, Source, Span, Text, Transcript, short};
+use insta::assert_snapshot;
+
+/// One line an item: `>` if it is sent, who speaks, what the blocks say, and the copies.
+fn told(transcript: &Transcript, source: &dyn Source) -> String {
+    let mut text = String::new();
+    for (idx, item) in transcript.items.iter().enumerate() {
+        let sent = transcript.context.iter().position(|&it| it == idx);
+        let mark = sent.map_or(String::new(), |place| format!(">{place}"));
+        let copies: Vec<&str> = item.copies().iter().map(|copy| copy.name).collect();
+        let said = item.entry().map_or("kept".to_owned(), |entry| entry_told(entry, source));
+        let line = format!("{mark:3} {said} {}", copies.join(","));
+        let _ = writeln!(text, "{}", line.trim_end());
+    }
+    text
+}
+
+fn entry_told(entry: &Entry, source: &dyn Source) -> String {
+    let blocks: Vec<String> = entry.blocks.iter().map(|block| block_told(block, source)).collect();
+    format!("{:?}: {}", entry.role, blocks.join(" | "))
+}
+
+fn block_told(block: &Block, source: &dyn Source) -> String {
+    let words = |text: &Text| short(&text.read(source), 40);
+    let bytes = |span: Span| short(&String::from_utf8_lossy(&source.at(span)), 40);
+    match block {
+        Block::Text(text) => words(text),
+        Block::Summary(text) => format!("summary {}", words(text)),
+        Block::Thinking(thinking) => {
+            let text = thinking.text.as_ref().map(words).unwrap_or_default();
+            format!("thinking {text} ({} bytes)", thinking.whole.len())
+        }
+        Block::Call(call) => {
+            let target = call.target.as_ref().map(words).unwrap_or_default();
+            let fields: Vec<String> = call.fields.iter().map(|it| it.name.to_string()).collect();
+            let fields = fields.join(",");
+            format!("call {} {}={:?} {target} [{fields}]", call.id, call.name, call.kind)
+        }
+        Block::Output(output) => {
+            let parts: Vec<String> = output
+                .parts
+                .iter()
+                .map(|part| match part {
+                    Part::Text(text) => words(text),
+                    Part::Image(image) => format!("image {}", image.media),
+                    Part::Opaque(span) => format!("opaque {}", bytes(*span)),
+                })
+                .collect();
+            let failed = if output.error { " failed" } else { "" };
+            format!("result{failed} {} {}", output.call, parts.join(" + "))
+        }
+        Block::Image(image) => format!("image {}", image.media),
+        Block::Opaque(span) => format!("opaque {}", bytes(*span)),
+        _ => "something new".to_owned(),
+    }
+}
+
+fn check(format: &str, file: &str) -> String {
+    let bytes = fixtures::made(format, file);
+    let known: Vec<&str> =
+        FORMATS.iter().filter(|it| (it.sniff)(&bytes)).map(|format| format.name).collect();
+    assert_eq!(known, [format], "one format knows it, and it alone");
+    assert_eq!(sniff(&bytes[..bytes.len().min(300)]).map(|it| it.name), Some(format), "{file}");
+    let mut faults = Vec::new();
+    let transcript = (named(format).expect("a format").read)(&bytes, &mut faults);
+    assert_eq!(faults, [], "{file}");
+    told(&transcript, &bytes)
+}
+
+#[test]
+fn a_log_of_copilot_is_read() {
+    assert_snapshot!(check("copilot", "sundays.jsonl"));
+}
