@@ -6,7 +6,7 @@ mod users;
 use std::fs::{self, File, FileTimes, TryLockError};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::time::SystemTime;
+use std::time::{Duration, SystemTime};
 
 use epitome_model::Bytes;
 
@@ -16,6 +16,12 @@ use crate::archive::{GcMode, Hash};
 use crate::error::{Error, ErrorKind, Result};
 use crate::source::FileSource;
 use disk::{NotPlaced, Temp};
+
+/// How often we look whether someone still writes to a file that was replaced, and the pause
+/// between two looks: two seconds in all. Who keeps it open longer was there before we began, and
+/// is overridden by name.
+const LOOKS: u32 = 210;
+const PAUSE: Duration = Duration::from_millis(10);
 
 /// Opens session files for change. Its locks stand in `home`.
 #[derive(Clone, Debug)]
@@ -141,7 +147,9 @@ impl Session {
     /// Puts what `write` writes in the place of the file, at once and as a whole. Its mode, its
     /// owner (where we may) and its times stay: agents sort sessions by them.
     ///
-    /// Bytes that were appended between the last check and the replacement are carried over.
+    /// Bytes that were appended between the last check and the replacement are carried over, also
+    /// those of a process that had the file open in that moment and wrote later (on Linux, where
+    /// such a process can be seen; up to two seconds later).
     ///
     /// # Errors
     ///
@@ -163,13 +171,30 @@ impl Session {
         temp.flush_to_disk().map_err(failed)?;
         self.check_unchanged()?;
         temp.place_over(&self.path).map_err(failed)?;
-        // At once, before the agent writes its next record to the new file; and once more for an
-        // agent that had opened the old one and had not written yet.
+        // At once, before the agent writes its next record to the new file.
         let (at_once, seen) = self.carry_over(self.stamp.len)?;
         // Unflushed, a cut of the power may bring the old file back: it is whole, too.
         disk::flush_folder(folder).ok();
-        let (late, _) = self.carry_over(seen)?;
+        let late = self.carry_over_from_users(&meta, seen)?;
         Ok(Replaced { carried: at_once + late })
+    }
+
+    /// Carries over what is still written to the old file by those that had opened it when its
+    /// name was taken: agents open, write and close, and between two of these they may be slow.
+    fn carry_over_from_users(&self, old: &fs::Metadata, mut seen: u64) -> Result<Bytes> {
+        let mut carried = Bytes(0);
+        for look in 0..LOOKS {
+            disk::step(disk::Step::Look).ok();
+            let gone = users::users_of_replaced(&self.path, old).is_empty();
+            let (late, now) = self.carry_over(seen)?;
+            (carried, seen) = (carried + late, now);
+            if gone {
+                break;
+            }
+            // The first looks follow each other closely: the sooner, the less stands before it.
+            std::thread::sleep(if look < 10 { Duration::ZERO } else { PAUSE });
+        }
+        Ok(carried)
     }
 
     /// Appends to the new file what was appended to the old one behind `seen`. Returns how much,

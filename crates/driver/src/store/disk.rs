@@ -22,6 +22,8 @@ pub(crate) enum Step {
     Flush,
     Name,
     FlushFolder,
+    /// Looking for those who still write to what was replaced.
+    Look,
 }
 
 #[cfg(not(test))]

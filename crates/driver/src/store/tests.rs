@@ -64,6 +64,39 @@ fn what_is_written_between_the_last_look_and_the_name_is_carried_over() {
     assert_eq!(fs::read(session.path()).expect("a session"), b"new\nlate\n");
 }
 
+#[cfg(target_os = "linux")]
+#[test]
+fn what_is_written_late_to_the_replaced_file_is_carried_over() {
+    use std::process::{Command, Stdio};
+
+    let dir = tempfile::tempdir().expect("a folder");
+    let session = session(dir.path(), b"old\n");
+    // Opens the session, waits for a word, writes, and ends.
+    let script = "exec 3>>\"$0\"; echo open; read -r word; echo late >&3";
+    let mut agent = Command::new("sh")
+        .args(["-c", script])
+        .arg(session.path())
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("a shell");
+    let mut opened = [0; 5];
+    let said = agent.stdout.as_mut().expect("a pipe");
+    std::io::Read::read_exact(said, &mut opened).expect("it opens");
+    let mut word = agent.stdin.take();
+    // It writes only after we have begun to look for it.
+    let speak_at_last = move |step| {
+        if step == Step::Look {
+            drop(word.take());
+        }
+        Ok(())
+    };
+    let done = fault::with(speak_at_last, || session.replace(|out| Ok(out.write_all(b"new\n")?)));
+    assert_eq!(done.expect("replaced"), Replaced { carried: Bytes(5) });
+    assert_eq!(fs::read(session.path()).expect("a session"), b"new\nlate\n");
+    assert!(agent.wait().expect("it ends").success());
+}
+
 #[test]
 fn whatever_step_fails_a_new_file_is_whole_or_not_there() {
     let mut done_at = Vec::new();

@@ -16,7 +16,24 @@ pub struct User {
 ///
 /// On Linux it looks into `/proc`, on other unixes it asks `lsof`, elsewhere it finds nobody.
 pub fn users_of(path: &Path) -> Vec<User> {
-    let mut users = find(path);
+    others(find(path))
+}
+
+/// The other processes that still have the file open that stood at `path` before another took
+/// its name.
+///
+/// On Linux alone: elsewhere a file without a name is not found, and there is nobody.
+#[cfg(target_os = "linux")]
+pub(super) fn users_of_replaced(path: &Path, was: &std::fs::Metadata) -> Vec<User> {
+    others(find_file(path, was))
+}
+
+#[cfg(not(target_os = "linux"))]
+pub(super) fn users_of_replaced(_: &Path, _: &std::fs::Metadata) -> Vec<User> {
+    Vec::new()
+}
+
+fn others(mut users: Vec<User>) -> Vec<User> {
     users.retain(|user| user.pid != std::process::id());
     users.sort();
     users.dedup_by_key(|user| user.pid);
@@ -25,16 +42,25 @@ pub fn users_of(path: &Path) -> Vec<User> {
 
 #[cfg(target_os = "linux")]
 fn find(path: &Path) -> Vec<User> {
+    let Ok(wanted) = std::fs::metadata(path) else { return Vec::new() };
+    let Ok(real) = path.canonicalize() else { return Vec::new() };
+    find_file(&real, &wanted)
+}
+
+#[cfg(target_os = "linux")]
+fn find_file(real: &Path, wanted: &std::fs::Metadata) -> Vec<User> {
     use std::fs;
+    use std::os::unix::ffi::OsStrExt;
     use std::os::unix::fs::MetadataExt;
 
-    let Ok(wanted) = fs::metadata(path) else { return Vec::new() };
-    let Ok(real) = path.canonicalize() else { return Vec::new() };
+    let name = real.file_name().unwrap_or_default().as_bytes();
     let has_open = |process: &Path| {
         let Ok(fds) = fs::read_dir(process.join("fd")) else { return false };
         fds.flatten().any(|fd| {
-            // The name is asked first: it is cheap, and the same inside a container.
-            fs::read_link(fd.path()).is_ok_and(|to| to.file_name() == real.file_name())
+            // The name is asked first: it is cheap, and the same inside a container. Words stand
+            // behind that of a file that has lost it.
+            let named = |to: &Path| to.file_name().unwrap_or_default().as_bytes().starts_with(name);
+            fs::read_link(fd.path()).is_ok_and(|to| named(&to))
                 && fs::metadata(fd.path())
                     .is_ok_and(|it| (it.dev(), it.ino()) == (wanted.dev(), wanted.ino()))
         })

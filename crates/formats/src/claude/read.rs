@@ -76,8 +76,9 @@ pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
 struct Reader {
     transcript: Transcript,
     nodes: Vec<Node>,
-    /// Of the nodes: side chains, and what can be a leaf.
+    /// Of the nodes: side chains, reminders, and what can be a leaf.
     side: Vec<bool>,
+    is_reminder: Vec<bool>,
     leaves: Vec<(Box<str>, usize)>,
     named: bool,
     /// Where items say what a response cost.
@@ -179,6 +180,7 @@ impl Reader {
             self.leaves.push((time, self.nodes.len()));
         }
         self.side.push(raw.sidechain);
+        self.is_reminder.push(kind == Some(b"\"attachment\""));
         let parent = at.maybe(raw.parent.as_ref());
         self.nodes.push(Node { item, id: at.text(uuid), parent });
         true
@@ -194,6 +196,7 @@ impl Reader {
         }
         self.repeated_usage();
         let leaf = self.leaves.iter().max_by(|a, b| a.cmp(b)).map(|(_, node)| *node);
+        let leaf = leaf.map(|leaf| self.last_reminder(leaf));
         let context = leaf.map(|leaf| self.context(leaf)).unwrap_or_default();
         let mut seen = HashSet::new();
         for node in &self.nodes {
@@ -204,6 +207,19 @@ impl Reader {
         }
         self.transcript.context = context;
         self.transcript
+    }
+
+    /// Reminders hang below the message they are sent with. Those of a compaction bear the time
+    /// at which they were made, which is before that of the message.
+    fn last_reminder(&self, leaf: usize) -> usize {
+        let mut last = leaf;
+        for (idx, node) in self.nodes.iter().enumerate().skip(leaf + 1) {
+            let below = node.parent.as_ref() == Some(&self.nodes[last].id);
+            if below && self.is_reminder[idx] && !self.side[idx] {
+                last = idx;
+            }
+        }
+        last
     }
 
     /// The records of one response each repeat what it cost: all but the last are copies.

@@ -1,0 +1,91 @@
+//! Corpus cases: each folder `testing/fixtures/cases/<format>/<case>` holds a `session` and, as a
+//! snapshot, what its reader understands. Dropping a folder in is the test.
+
+use std::fmt::Write as _;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use epitome_formats::{Fault, named, sniff};
+use epitome_model::{Block, Entry, Item, Kept, Part, Source, Text, Transcript, short};
+
+#[test]
+fn every_case_is_understood_as_it_is_written_down() {
+    let cases = fixtures::cases();
+    assert!(!cases.is_empty(), "the cases are part of the repository");
+    for case in cases {
+        let bytes = fs::read(&case.session).expect("a session");
+        let format = named(&case.format).expect("the folder is named for a format");
+        assert_eq!(sniff(&bytes).map(|it| it.name), Some(format.name), "{}", case.name);
+        let mut faults = Vec::new();
+        let transcript = (format.read)(&bytes, &mut faults);
+        let mut shown = listing(&transcript, &bytes, &faults);
+        for breach in format.laws.check(&transcript, &bytes) {
+            writeln!(shown, "breach: {breach}").expect("a string");
+        }
+        insta::with_settings!({
+            snapshot_path => folder(&case.session),
+            prepend_module_to_snapshot => false,
+            omit_expression => true,
+        }, { insta::assert_snapshot!("read", shown) });
+    }
+}
+
+fn folder(session: &Path) -> PathBuf {
+    session.parent().expect("a case is a folder").to_owned()
+}
+
+/// One line an item: whether a resume sends it, its line, and what it says.
+fn listing(transcript: &Transcript, source: &dyn Source, faults: &[Fault]) -> String {
+    let mut shown = String::new();
+    for (idx, item) in transcript.items.iter().enumerate() {
+        let sent = if transcript.context.contains(&idx) { '+' } else { '-' };
+        let words = match item {
+            Item::Entry(entry) => said(entry, source),
+            Item::Kept(Kept { .. }) => "kept".to_owned(),
+        };
+        let copies: Vec<&str> = item.copies().iter().map(|copy| copy.name).collect();
+        let copies = if copies.is_empty() { String::new() } else { format!(" {copies:?}") };
+        writeln!(shown, "{sent} {} {words}{copies}", item.record().line).expect("a string");
+    }
+    if !transcript.context.is_sorted() {
+        writeln!(shown, "sent in the order {:?}", transcript.context).expect("a string");
+    }
+    for fault in faults {
+        writeln!(shown, "fault: line {}: {}", fault.line, fault.what).expect("a string");
+    }
+    shown
+}
+
+fn said(entry: &Entry, source: &dyn Source) -> String {
+    let blocks: Vec<String> = entry.blocks.iter().map(|block| words(block, source)).collect();
+    format!("{:?}: {}", entry.role, blocks.join(" | "))
+}
+
+fn words(block: &Block, source: &dyn Source) -> String {
+    let text = |text: &Text| short(&text.read(source), 50);
+    match block {
+        Block::Text(words) => text(words),
+        Block::Summary(words) => format!("summary: {}", text(words)),
+        Block::Thinking(thinking) => {
+            format!("thinking: {}", thinking.text.as_ref().map(text).unwrap_or_default())
+        }
+        Block::Call(call) => {
+            let fields: Vec<&str> = call.fields.iter().map(|field| &*field.name).collect();
+            let target = call.target.as_ref().map(text).unwrap_or_default();
+            format!("call {} {} {:?} {target} {fields:?}", call.id, call.name, call.kind)
+        }
+        Block::Output(output) => {
+            let parts = output.parts.iter().map(|part| match part {
+                Part::Text(words) => text(words),
+                Part::Image(image) => image.media.to_string(),
+                Part::Opaque(_) => "opaque".to_owned(),
+            });
+            let parts: Vec<String> = parts.collect();
+            let error = if output.error { " error" } else { "" };
+            format!("output {}{error}: {}", output.call, parts.join(" | "))
+        }
+        Block::Image(image) => image.media.to_string(),
+        Block::Opaque(_) => "opaque".to_owned(),
+        _ => "unknown".to_owned(),
+    }
+}
