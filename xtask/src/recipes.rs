@@ -122,9 +122,16 @@ fn one(
     let (errors, _) = error_lines(&session.transcript, &session.source);
     let (_, left) = error_lines(&planned.after, &spliced);
     for (item, lines) in errors {
-        let left = &left[item];
         sum.errors += lines.len() as u64;
-        sum.lost += lines.iter().filter(|line| !left.contains(*line)).count() as u64;
+        // What failed again further down may stand there alone, where a resume sends it.
+        let sent = planned.after.context.iter().filter(|&&other| other > item);
+        let below: Vec<_> = sent.map(|&other| &left[other]).collect();
+        let stands = |line: &String| {
+            left[item].contains(line)
+                || session.transcript.context.contains(&item)
+                    && below.iter().any(|left| left.contains(line))
+        };
+        sum.lost += lines.iter().filter(|line| !stands(line)).count() as u64;
     }
     let words = |transcript: &Transcript, source: &dyn Source| -> Vec<String> {
         let entries = transcript.entries();

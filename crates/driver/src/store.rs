@@ -6,9 +6,9 @@ mod users;
 use std::fs::{self, File, FileTimes, TryLockError};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime};
+use std::time::{Duration, Instant, SystemTime};
 
-use epitome_model::Bytes;
+use epitome_model::{Bytes, Source};
 
 pub use users::{User, users_of};
 
@@ -17,11 +17,19 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::source::FileSource;
 use disk::{NotPlaced, Temp};
 
-/// How often we look whether someone still writes to a file that was replaced, and the pause
-/// between two looks: two seconds in all. Who keeps it open longer was there before we began, and
-/// is overridden by name.
-const LOOKS: u32 = 210;
-const PAUSE: Duration = Duration::from_millis(10);
+/// A session that was written to so lately may be written to at this moment.
+const LIVE: Duration = Duration::from_mins(10);
+
+/// How long a process may take from the name of such a session to having it open: until then
+/// nobody can see that it will write to a file that was replaced meanwhile.
+const GRACE: Duration = Duration::from_millis(20);
+
+/// How long we wait for who has a replaced file open to write and close it. Who keeps it open
+/// longer was there before we began, and is overridden by name.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// Between two looks.
+const PAUSE: Duration = Duration::from_millis(1);
 
 /// Opens session files for change. Its locks stand in `home`.
 #[derive(Clone, Debug)]
@@ -83,7 +91,8 @@ impl Store {
             return Err(Error::new(ErrorKind::NoPermission, what).at(&real));
         }
         one_name(&meta, &real)?;
-        let stamp = stamp_of_open(&source)?;
+        // What was appended since it was opened is not among the bytes that we have.
+        let stamp = Stamp { len: source.len(), ..stamp_of_open(&source)? };
         Ok(Session { path: real, source, stamp, _lock: lock })
     }
 
@@ -148,8 +157,8 @@ impl Session {
     /// owner (where we may) and its times stay: agents sort sessions by them.
     ///
     /// Bytes that were appended between the last check and the replacement are carried over, also
-    /// those of a process that had the file open in that moment and wrote later (on Linux, where
-    /// such a process can be seen; up to two seconds later).
+    /// those of a process that had the file open in that moment and wrote later (up to two seconds
+    /// later on Linux, where such a process can be seen; elsewhere a few hundredths).
     ///
     /// # Errors
     ///
@@ -179,22 +188,31 @@ impl Session {
         Ok(Replaced { carried: at_once + late })
     }
 
-    /// Carries over what is still written to the old file by those that had opened it when its
-    /// name was taken: agents open, write and close, and between two of these they may be slow.
+    /// Carries over what is still written to the old file by those that had opened it, or were
+    /// about to, when its name was taken: agents open, write and close, and may be slow between.
     fn carry_over_from_users(&self, old: &fs::Metadata, mut seen: u64) -> Result<Bytes> {
+        let began = Instant::now();
+        let grace = if self.is_live() { GRACE } else { Duration::ZERO };
         let mut carried = Bytes(0);
-        for look in 0..LOOKS {
+        loop {
             disk::step(disk::Step::Look).ok();
-            let gone = users::users_of_replaced(&self.path, old).is_empty();
+            // Asked before its bytes are: who is gone by now has written before.
+            let waited = began.elapsed();
+            let done = waited >= PATIENCE
+                || waited >= grace && users::users_of_replaced(&self.path, old).is_empty();
             let (late, now) = self.carry_over(seen)?;
             (carried, seen) = (carried + late, now);
-            if gone {
-                break;
+            if done {
+                return Ok(carried);
             }
-            // The first looks follow each other closely: the sooner, the less stands before it.
-            std::thread::sleep(if look < 10 { Duration::ZERO } else { PAUSE });
+            std::thread::sleep(PAUSE);
         }
-        Ok(carried)
+    }
+
+    /// Whether someone wrote to it a short while ago.
+    fn is_live(&self) -> bool {
+        let age = self.stamp.modified.map(|modified| modified.elapsed());
+        age.is_none_or(|age| age.is_ok_and(|age| age < LIVE))
     }
 
     /// Appends to the new file what was appended to the old one behind `seen`. Returns how much,

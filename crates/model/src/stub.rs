@@ -164,7 +164,7 @@ impl Stub {
     pub fn parse(text: &str) -> Option<Stub> {
         let (head, body) = text.split_once('\n').unwrap_or((text, ""));
         let inner = head.strip_prefix("[epitome k")?.strip_suffix(']')?;
-        let (digits, rest) = inner.split_once(": ")?;
+        let (digits, rest) = inner.split_once(": ").unwrap_or((inner, ""));
         let reference = digits.parse().ok()?;
         let (note, rest) = Note::ALL
             .into_iter()
@@ -200,8 +200,11 @@ impl fmt::Display for Stub {
         let size = self.size.as_deref().unwrap_or_default();
         let parts: Vec<&str> =
             [&self.what, &*lines, size].into_iter().filter(|part| !part.is_empty()).collect();
-        write!(f, "[epitome {}: {}", self.reference, parts.join(", "))?;
-        write!(f, "{}]", self.note.map_or("", Note::words))?;
+        write!(f, "[epitome {}", self.reference)?;
+        if !parts.is_empty() || self.note.is_some() {
+            write!(f, ": {}{}", parts.join(", "), self.note.map_or("", Note::words))?;
+        }
+        write!(f, "]")?;
         if !self.body.is_empty() {
             write!(f, "\n{}", self.body)?;
         }
@@ -301,7 +304,8 @@ mod tests {
             ("[epitome k7f3a9c2: 3.1 KB]\nfirst", true),
             ("[epitome k7f3a9c2: Read a.rs, 3 lines, 10 B; read again below]", true),
             ("[epitome kXYZ: Read a.rs, 3 lines, 10 B]", false),
-            ("[epitome k7f3a9c2]", false),
+            ("[epitome k7f3a9c2]", true),
+            ("[epitome k7f3a9c2: ]", false),
             ("see [epitome k7f3a9c2: Read a.rs, 3 lines, 10 B]", false),
         ];
         for (text, expect) in cases {

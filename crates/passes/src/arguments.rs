@@ -3,7 +3,7 @@
 //! Only texts change: the arguments stay valid JSON of the tool's schema, with the keys they had.
 //! A call that is still open keeps its arguments.
 
-use epitome_model::{At, Block, Edit, Field, FieldRole, counted, line_count};
+use epitome_model::{At, Block, Edit, Field, FieldRole, Stub, counted, line_count};
 use serde::{Deserialize, Serialize};
 
 use crate::evidence::{self, Amount};
@@ -52,6 +52,8 @@ impl Default for Arguments {
 pub enum DigestStyle {
     /// A stub and the lines that are kept.
     Stub,
+    /// A stub that says the name of what was there, and the lines that are kept.
+    Named,
     /// `[content: 84 lines]`.
     Counted,
 }
@@ -96,6 +98,10 @@ impl Arguments {
             DigestStyle::Counted => counted(&argument.name, line_count(&text)),
             DigestStyle::Stub => {
                 let stub = view.stub_of_text(&argument.text, &text);
+                stub.with_body(self.body(&text, argument.role)).to_string()
+            }
+            DigestStyle::Named => {
+                let stub = Stub::new(view.reference(&argument.text));
                 stub.with_body(self.body(&text, argument.role)).to_string()
             }
         };

@@ -1,5 +1,6 @@
 //! The lines of a text that say what happened: errors, definitions, beginning and end.
 
+use std::collections::HashSet;
 use std::sync::LazyLock;
 
 use epitome_model::{ToolKind, excerpt};
@@ -90,8 +91,48 @@ pub struct Amount {
     pub few: usize,
 }
 
-/// The lines of a result that are worth keeping, as an excerpt; nothing if none are.
-pub fn of_output(text: &str, kind: ToolKind, failed: bool, amount: Amount) -> String {
+/// Lines that say what failed and stand in a result further down.
+///
+/// Who mends a build runs it until it passes, and each run prints what the one before has printed:
+/// a line is kept where it was said last.
+#[derive(Debug, Default)]
+pub struct SaidLater(HashSet<Box<str>>);
+
+impl SaidLater {
+    /// Shorter lines cost less than what they tell.
+    const WORTH: usize = 24;
+
+    /// Takes the lines of a result that stays whole.
+    pub fn add(&mut self, text: &str) {
+        let errors = text.lines().map(str::trim);
+        self.0
+            .extend(errors.filter(|line| Self::counts(line) && is_error_line(line)).map(Box::from));
+    }
+
+    fn counts(line: &str) -> bool {
+        line.len() >= Self::WORTH
+    }
+
+    fn has(&self, line: &str) -> bool {
+        self.0.contains(line)
+    }
+
+    fn insert(&mut self, line: &str) {
+        if Self::counts(line) {
+            self.0.insert(line.into());
+        }
+    }
+}
+
+/// The lines of a result that are worth keeping, as an excerpt; nothing if none are. Those that
+/// are kept are said later for what is above.
+pub fn of_output(
+    text: &str,
+    kind: ToolKind,
+    failed: bool,
+    amount: Amount,
+    later: &mut SaidLater,
+) -> String {
     let lines: Vec<&str> = text.lines().collect();
     let mut keep = vec![false; lines.len()];
     match kind {
@@ -103,7 +144,7 @@ pub fn of_output(text: &str, kind: ToolKind, failed: bool, amount: Amount) -> St
         }
         ToolKind::Write | ToolKind::Edit | ToolKind::List if !failed => {}
         _ => {
-            errors(&lines, failed, &mut keep);
+            errors(&lines, failed, &mut keep, later);
             // What failed says more than how it began, and of a few lines the last says enough.
             let few = lines.len() < amount.few;
             let head = if few || keep.contains(&true) { 0 } else { amount.head };
@@ -135,14 +176,29 @@ fn ends(lines: &[&str], head: usize, tail: usize, keep: &mut [bool]) {
     }
 }
 
-/// Marks error lines; one that stands there already is not kept twice.
-fn errors(lines: &[&str], failed: bool, keep: &mut [bool]) {
-    let mut seen = std::collections::HashSet::new();
+/// Marks error lines; one that stands there already is not kept twice. One of them stays even if
+/// all are said later: that something failed here is said here.
+fn errors(lines: &[&str], failed: bool, keep: &mut [bool], later: &mut SaidLater) {
+    let mut seen = HashSet::new();
+    let mut first = None;
+    let mut kept = Vec::new();
     for (idx, line) in lines.iter().enumerate() {
         let says = is_error_line(line) || failed && MAY_SAY.is_match(line);
-        if says && seen.insert(line.trim()) {
-            keep[idx] = true;
+        let line = line.trim();
+        if !says || !seen.insert(line) {
+            continue;
         }
+        first.get_or_insert(idx);
+        if !later.has(line) {
+            kept.push(idx);
+        }
+    }
+    if kept.is_empty() {
+        kept.extend(first);
+    }
+    for idx in kept {
+        keep[idx] = true;
+        later.insert(lines[idx].trim());
     }
 }
 
@@ -238,13 +294,34 @@ mod tests {
     fn a_long_run_keeps_its_ends() {
         let text = (1..=30).map(|n| format!("{n}\n")).collect::<String>();
         let amount = Amount { head: 1, tail: 2, few: 20, ..Amount::default() };
-        assert_eq!(of_output(&text, ToolKind::Shell, false, amount), "1\n…\n29\n30");
+        assert_eq!(shown(&text, false, amount), "1\n…\n29\n30");
     }
 
     #[test]
     fn a_failing_run_keeps_its_errors_and_ends() {
         let text = "start\na\nb\nerror: bad\nc\nd\nerror: bad\nexit code 1\n";
         let amount = Amount { head: 1, tail: 1, ..Amount::default() };
-        assert_eq!(of_output(text, ToolKind::Shell, true, amount), "…\nerror: bad\n…\nexit code 1");
+        assert_eq!(shown(text, true, amount), "…\nerror: bad\n…\nexit code 1");
+    }
+
+    #[test]
+    fn what_fails_again_below_is_kept_there() {
+        let amount = Amount { tail: 1, ..Amount::default() };
+        let mut later = SaidLater::default();
+        let mut shown = |text: &str| of_output(text, ToolKind::Shell, true, amount, &mut later);
+        let (one, other) = ("error: mismatched types in a.rs", "error: unused variable in b.rs");
+        let cases = [
+            (format!("{one}\nexit code 1"), format!("{one}\nexit code 1")),
+            (format!("{other}\n{one}\nexit code 1"), format!("{other}\n…\nexit code 1")),
+            // That it failed is said where it failed.
+            (format!("{one}\nmade 1 of 2"), format!("{one}\nmade 1 of 2")),
+        ];
+        for (text, expect) in cases {
+            assert_eq!(shown(&text), expect);
+        }
+    }
+
+    fn shown(text: &str, failed: bool, amount: Amount) -> String {
+        of_output(text, ToolKind::Shell, failed, amount, &mut SaidLater::default())
     }
 }

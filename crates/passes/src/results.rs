@@ -1,9 +1,9 @@
 //! Old results become stubs with the lines that carry evidence.
 
-use epitome_model::{Call, Edit, Output, Part, ToolKind, counted, line_count};
+use epitome_model::{At, Block, Call, Edit, Output, Part, ToolKind, counted, line_count};
 use serde::{Deserialize, Serialize};
 
-use crate::evidence::{self, Amount};
+use crate::evidence::{self, Amount, SaidLater};
 use crate::{Pass, View};
 
 /// Settings of the pass.
@@ -72,34 +72,66 @@ impl Pass for Results {
     }
 
     fn plan(&self, view: &View<'_>) -> Vec<Edit> {
-        view.old_outputs()
-            .filter(|(at, output, call)| {
-                let small = output.whole.len() <= self.min_bytes;
-                !small && !self.is_exempt(*call) && !view.is_taken(*at) && view.stubbable(output)
-            })
+        let outputs: Vec<_> = view.old_outputs().collect();
+        let mut later = self.said_in_what_stays(view);
+        // From the newest on: what was said last is known when what was said before is shortened.
+        let edits = outputs.into_iter().rev().filter(|(at, output, call)| {
+            let small = output.whole.len() <= self.min_bytes;
+            !small && !self.is_exempt(*call) && !view.is_taken(*at) && view.stubbable(output)
+        });
+        let mut edits: Vec<Edit> = edits
             .filter_map(|(at, output, call)| {
-                let text = output.text(view.source);
-                if output.error && self.said(view, output) <= self.whole_errors {
-                    return None;
-                }
-                let kind = call.map_or(ToolKind::Other, |call| call.kind);
-                let left = match self.style {
-                    Style::Counted => {
-                        let what = if output.error { "error" } else { "output" };
-                        counted(what, line_count(&text))
-                    }
-                    Style::Evidence | Style::Ends | Style::Cleared => view
-                        .stub(output, call, &text)
-                        .with_body(self.body(&text, kind, output))
-                        .to_string(),
-                };
-                view.replace(at, &text_with_images(&text, output), left, self.name())
+                // Only what a resume sends together says things twice.
+                let mut alone = SaidLater::default();
+                let later = if view.is_sent(at.item()) { &mut later } else { &mut alone };
+                self.shortened(view, at, output, call, later)
             })
-            .collect()
+            .collect();
+        edits.reverse();
+        edits
     }
 }
 
 impl Results {
+    fn said_in_what_stays(&self, view: &View<'_>) -> SaidLater {
+        let mut later = SaidLater::default();
+        if self.style == Style::Evidence {
+            let kept = view.transcript.context().filter(|(item, _)| view.is_kept(*item));
+            for block in kept.flat_map(|(_, entry)| &entry.blocks) {
+                if let Block::Output(output) = block {
+                    later.add(&output.text(view.source));
+                }
+            }
+        }
+        later
+    }
+
+    fn shortened(
+        &self,
+        view: &View<'_>,
+        at: At,
+        output: &Output,
+        call: Option<&Call>,
+        later: &mut SaidLater,
+    ) -> Option<Edit> {
+        let text = output.text(view.source);
+        if output.error && self.said(view, output) <= self.whole_errors {
+            return None;
+        }
+        let kind = call.map_or(ToolKind::Other, |call| call.kind);
+        let left = match self.style {
+            Style::Counted => {
+                let what = if output.error { "error" } else { "output" };
+                counted(what, line_count(&text))
+            }
+            Style::Evidence | Style::Ends | Style::Cleared => view
+                .stub(output, call, &text)
+                .with_body(self.body(&text, kind, output, later))
+                .to_string(),
+        };
+        view.replace(at, &text_with_images(&text, output), left, self.name())
+    }
+
     /// Bytes of the words of a result, but for what a recipe left in the place of a picture.
     fn said(&self, view: &View<'_>, output: &Output) -> u64 {
         let texts = output.parts.iter().filter_map(|part| match part {
@@ -116,11 +148,11 @@ impl Results {
         })
     }
 
-    fn body(&self, text: &str, kind: ToolKind, output: &Output) -> String {
+    fn body(&self, text: &str, kind: ToolKind, output: &Output, later: &mut SaidLater) -> String {
         let Results { head, tail, outline, width, few, .. } = *self;
         let amount = Amount { head, tail, outline, width, few };
         match self.style {
-            Style::Evidence => evidence::of_output(text, kind, output.error, amount),
+            Style::Evidence => evidence::of_output(text, kind, output.error, amount, later),
             Style::Ends if text.lines().count() <= self.head + self.tail + 2 => {
                 evidence::beginning(text, FEW_LINES).to_owned()
             }

@@ -265,11 +265,15 @@ impl<'a> View<'a> {
 
     /// A stub for one text.
     pub fn stub_of_text(&self, text: &Text, words: &str) -> Stub {
-        let reference = match text {
+        Stub::of_text(self.reference(text), words)
+    }
+
+    /// The name of a text that goes.
+    pub fn reference(&self, text: &Text) -> Ref {
+        match text {
             Text::Source(span) => Ref::of(&self.source.at(*span)),
             Text::Made(text) => Ref::of(text.as_bytes()),
-        };
-        Stub::of_text(reference, words)
+        }
     }
 
     /// An edit that puts `new` in the place of an argument, unless the call would grow. Among other

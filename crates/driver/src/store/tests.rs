@@ -64,6 +64,27 @@ fn what_is_written_between_the_last_look_and_the_name_is_carried_over() {
     assert_eq!(fs::read(session.path()).expect("a session"), b"new\nlate\n");
 }
 
+#[test]
+fn what_is_written_while_the_file_is_opened_is_a_change() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let path = dir.path().join("s.jsonl");
+    fs::write(&path, b"old\n").expect("a session");
+    let appended = path.clone();
+    // The folder of locks is made after the session was opened.
+    let append_once = move |step| {
+        if step == Step::Folder && fs::read(&appended)? == b"old\n" {
+            File::options().append(true).open(&appended)?.write_all(b"late\n")?;
+        }
+        Ok(())
+    };
+    let store = Store::new(&dir.path().join("home"));
+    let session = fault::with(append_once, || store.open_for_edit(&path)).expect("a session");
+    assert_eq!(session.source().read(0..100), b"old\n".as_slice());
+    let err = session.replace(|out| Ok(out.write_all(b"new\n")?)).expect_err("it changed");
+    assert_eq!(err.kind(), ErrorKind::Changed);
+    assert_eq!(fs::read(&path).expect("a session"), b"old\nlate\n");
+}
+
 #[cfg(target_os = "linux")]
 #[test]
 fn what_is_written_late_to_the_replaced_file_is_carried_over() {
