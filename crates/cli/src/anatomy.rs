@@ -61,7 +61,9 @@ impl Kind {
         match (block, entry.role) {
             (Block::Thinking(_), _) => Kind::Thinking,
             (Block::Call(_), _) => Kind::CallArguments,
-            (Block::Output(_), _) | (Block::Image(_), Role::Tool) => Kind::Results,
+            (Block::Output(_) | Block::Again(_), _) | (Block::Image(_), Role::Tool) => {
+                Kind::Results
+            }
             (Block::Text(_) | Block::Image(_), Role::User) => Kind::User,
             (Block::Text(_) | Block::Image(_), Role::Assistant) => Kind::Assistant,
             _ => Kind::Other,
@@ -142,6 +144,7 @@ pub fn anatomy(transcript: &Transcript, source: &dyn Source, counter: &dyn Count
         let call: Option<&Call> = match block {
             Block::Call(call) => Some(call),
             Block::Output(output) => view.call_of(output),
+            Block::Again(again) => view.call_of(&again.output),
             Block::Text(_)
             | Block::Thinking(_)
             | Block::Image(_)
@@ -214,6 +217,7 @@ fn bytes(block: &Block) -> Bytes {
         Block::Thinking(thinking) => thinking.whole.len(),
         Block::Call(call) => call.arguments.len(),
         Block::Output(output) => output.whole.len(),
+        Block::Again(again) => again.whole.len(),
         Block::Image(image) => image.whole.len(),
         Block::Opaque(span) => span.len(),
         _ => 0,
@@ -248,7 +252,7 @@ fn what(view: &View<'_>, it: &Weighed, block: &Block, kind: Kind) -> String {
             epitome_model::short(words.trim_start(), 48)
         }
         Block::Thinking(_) | Block::Opaque(_) => kind.name().to_owned(),
-        Block::Output(_) | Block::Image(_) => {
+        Block::Output(_) | Block::Again(_) | Block::Image(_) => {
             view.describe(At::Block { item: it.item, block: it.block })
         }
         _ => kind.name().to_owned(),

@@ -86,6 +86,7 @@ fn words<S: Source>(session: &Loaded<S>, at: At) -> String {
             },
             Some(Block::Call(call)) => raw(call.arguments),
             Some(Block::Output(output)) => output.text(source),
+            Some(Block::Again(again)) => again.output.text(source),
             Some(Block::Image(picture)) => image(&picture.media, picture.data.len()),
             Some(Block::Opaque(span)) => raw(*span),
             _ => String::new(),

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use epitome_formats::Format;
 use epitome_model::{
-    At, Block, Breach, Bytes, Counter, Part, Source, Span, Splice, Text, Tokens, Transcript,
+    Again, At, Block, Breach, Bytes, Counter, Part, Source, Span, Splice, Text, Tokens, Transcript,
 };
 use epitome_passes::{Compaction, Kept, Options, Recipe, Side, View, recount, verify};
 use jiff::Timestamp;
@@ -201,7 +201,7 @@ fn about(view: &View<'_>, at: At, span: Span) -> About {
     let block = |idx: usize| item.entry().and_then(|entry| entry.blocks.get(idx));
     match at {
         At::Block { block: idx, .. } => match block(idx) {
-            Some(Block::Output(output)) => {
+            Some(Block::Output(output) | Block::Again(Again { output, .. })) => {
                 spans.extend(output.parts.iter().filter_map(|part| match part {
                     Part::Text(text) => text.span(),
                     Part::Image(_) | Part::Opaque(_) => None,

@@ -26,6 +26,8 @@ pub struct Config {
     pub codex: PathBuf,
     /// Where Copilot CLI keeps what it knows.
     pub copilot: PathBuf,
+    /// Where Gemini CLI keeps what it knows.
+    pub gemini: PathBuf,
     /// The time, when tests set it.
     now: Option<Timestamp>,
 }
@@ -66,6 +68,7 @@ impl Config {
             claude: folder("CLAUDE_CONFIG_DIR", user.join(".claude")),
             codex: folder("CODEX_HOME", user.join(".codex")),
             copilot: folder("COPILOT_HOME", user.join(".copilot")),
+            gemini: folder("GEMINI_CLI_HOME", user.to_owned()).join(".gemini"),
             now: var("EPITOME_NOW").and_then(|now| now.to_str()?.parse().ok()),
         }
     }
@@ -123,6 +126,7 @@ mod tests {
         assert_eq!(plain.recipes(), Path::new("/u/config/epitome/recipes"));
         assert_eq!(plain.pi_sessions, Path::new("/u/.pi/agent/sessions"));
         assert_eq!(plain.claude, Path::new("/u/.claude"));
+        assert_eq!(plain.gemini, Path::new("/u/.gemini"));
         assert_eq!(of(&[("PI_CODING_AGENT_DIR", "~/p")]).pi_sessions, Path::new("/u/p/sessions"));
         assert_eq!(of(&[("PI_CODING_AGENT_SESSION_DIR", "/s")]).pi_sessions, Path::new("/s"));
         assert_eq!(of(&[("CLAUDE_CONFIG_DIR", "/c")]).claude, Path::new("/c"));
@@ -130,6 +134,7 @@ mod tests {
         assert_eq!(of(&[("CODEX_HOME", "/x")]).codex, Path::new("/x"));
         assert_eq!(plain.copilot, Path::new("/u/.copilot"));
         assert_eq!(of(&[("COPILOT_HOME", "/g")]).copilot, Path::new("/g"));
+        assert_eq!(of(&[("GEMINI_CLI_HOME", "/g")]).gemini, Path::new("/g/.gemini"));
         assert_eq!(of(&[("EPITOME_HOME", "/e")]).home, Path::new("/e"));
         let now = of(&[("EPITOME_NOW", "2026-11-21T00:00:00Z")]).now();
         assert_eq!(now.to_string(), "2026-11-21T00:00:00Z");

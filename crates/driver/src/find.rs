@@ -4,6 +4,7 @@
 //! sessions they have open; [`stubs`] alone looks into sessions.
 
 mod codex;
+mod gemini;
 
 use std::collections::HashSet;
 use std::fs;
@@ -69,6 +70,11 @@ pub fn sessions(config: &Config, agent: Option<&str>) -> Vec<SessionFile> {
             found.extend(file_of(path, "copilot", id));
         }
     }
+    if agent.is_none_or(|agent| agent == "gemini") {
+        for path in gemini::files(&config.gemini) {
+            found.extend(session_file(path, "gemini", gemini::short_id));
+        }
+    }
     found.sort_by(|one, other| one.path.cmp(&other.path));
     found
 }
@@ -76,12 +82,20 @@ pub fn sessions(config: &Config, agent: Option<&str>) -> Vec<SessionFile> {
 /// Which session a person means: a path, an id, or the beginning of one.
 pub fn meant(config: &Config, text: &str, agent: Option<&str>) -> Meant {
     let path = Path::new(text);
-    if path.exists() || path.components().count() > 1 || text.ends_with(".jsonl") {
+    if path.exists()
+        || path.components().count() > 1
+        || text.ends_with(".jsonl")
+        || text.ends_with(".json")
+    {
         return Meant::File(path.to_owned());
     }
     let mut found: Vec<SessionFile> = sessions(config, agent)
         .into_iter()
-        .filter(|file| file.id.starts_with(text) || stem(&file.path).starts_with(text))
+        .filter(|file| {
+            file.id.starts_with(text)
+                || stem(&file.path).starts_with(text)
+                || file.agent == "gemini" && gemini::names(&file.id, text)
+        })
         .collect();
     if let Some(exact) = found.iter().position(|file| file.id == text || stem(&file.path) == text) {
         // The same id may stand in two folders: then the path has to tell.
@@ -118,6 +132,10 @@ pub fn stubs(config: &Config) -> HashSet<Ref> {
 /// The files that belong to a session beside its own, by path: what its sub-agents did.
 pub fn companions(session: &Path) -> Vec<PathBuf> {
     let Some(parent) = session.parent() else { return Vec::new() };
+    let of_gemini = gemini::sub_agents(session);
+    if !of_gemini.is_empty() {
+        return of_gemini;
+    }
     let folder = parent.join(session.file_stem().unwrap_or_default()).join("subagents");
     let mut found = files_in(&folder);
     found.retain(|path| stem(path).starts_with("agent-") && is_jsonl(path));

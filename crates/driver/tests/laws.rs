@@ -183,6 +183,14 @@ proptest! {
     }
 
     #[test]
+    fn laws_hold_for_gemini(
+        bytes in fixtures::generate::session("gemini"), recipe in recipe(),
+        appended in fixtures::generate::appended(),
+    ) {
+        check("gemini", &bytes, &recipe, &Estimate, &appended);
+    }
+
+    #[test]
     fn exact_counts_never_grow_either(
         bytes in fixtures::generate::session("claude"), recipe in recipe(),
     ) {
@@ -222,10 +230,11 @@ proptest! {
     #[test]
     fn damaged_sessions_are_read(
         pi in fixtures::generate::session("pi"), claude in fixtures::generate::session("claude"),
+        gemini in fixtures::generate::session("gemini"),
         codex in fixtures::generate::session("codex"),
         at in any::<prop::sample::Index>(), byte: u8, recipe in recipe(),
     ) {
-        for (agent, mut bytes) in [("pi", pi), ("claude", claude), ("codex", codex)] {
+        for (agent, mut bytes) in [("pi", pi), ("claude", claude), ("codex", codex), ("gemini", gemini)] {
             if !bytes.is_empty() {
                 let at = at.index(bytes.len());
                 bytes[at] = byte;

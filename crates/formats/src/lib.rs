@@ -17,6 +17,7 @@ pub mod claude;
 pub mod codex;
 pub mod copilot;
 mod fault;
+pub mod gemini;
 pub mod json;
 mod lines;
 mod pairing;
@@ -61,7 +62,8 @@ pub enum Writing {
 pub type Write = fn(&Transcript, &dyn Source, &[Edit]) -> Result<Vec<(Splice, At)>, Unwritable>;
 
 /// Every format, in the order in which they are tried.
-pub static FORMATS: &[Format] = &[pi::FORMAT, claude::FORMAT, codex::FORMAT, copilot::FORMAT];
+pub static FORMATS: &[Format] =
+    &[pi::FORMAT, claude::FORMAT, codex::FORMAT, gemini::FORMAT, copilot::FORMAT];
 
 /// The format of a source that begins with `head` (64 KiB are enough).
 ///

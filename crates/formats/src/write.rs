@@ -141,6 +141,7 @@ fn place(items: &[Item], at: At, shapes: &Shapes) -> Result<Place, &'static str>
             Left::Nothing => Place::Child(copy.value),
             Left::EmptyObject => Place::Emptied(copy.value, "{}"),
             Left::EmptyText => Place::Emptied(copy.value, "\"\""),
+            Left::EmptyArray => Place::Emptied(copy.value, "[]"),
         });
     }
     let entry = item.entry().ok_or("the record says nothing")?;
@@ -155,6 +156,7 @@ fn place(items: &[Item], at: At, shapes: &Shapes) -> Result<Place, &'static str>
                 Gone::Whole => Place::Child(thinking.whole),
                 Gone::Instead(with) => Place::Emptied(thinking.whole, with),
             }),
+            Block::Again(again) => Ok(Place::Child(again.whole)),
             Block::Text(Text::Source(span)) => Ok(Place::Value(*span, Shape::Literal)),
             _ => Err("a block of this kind is never edited"),
         },

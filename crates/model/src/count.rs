@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::{Block, Entry, Part, Role, Source, Tokens, Transcript, decode};
+use crate::{Again, Block, Entry, Part, Role, Source, Tokens, Transcript, decode};
 
 /// Counts the tokens of a text.
 pub trait Counter: Sync {
@@ -85,7 +85,7 @@ pub fn block_tokens(block: &Block, source: &dyn Source, counter: &dyn Counter) -
         Block::Call(call) => {
             counter.count(&call.name) + counter.count(&arguments(source.at(call.arguments)))
         }
-        Block::Output(output) => output
+        Block::Output(output) | Block::Again(Again { output, .. }) => output
             .parts
             .iter()
             .map(|part| match part {
@@ -103,7 +103,9 @@ fn kind_of<'a>(weights: &'a mut Weights, entry: &Entry, block: &Block) -> &'a mu
     match (block, entry.role) {
         (Block::Thinking(_), _) => &mut weights.thinking,
         (Block::Call(_), _) => &mut weights.calls,
-        (Block::Output(_), _) | (Block::Image(_), Role::Tool) => &mut weights.results,
+        (Block::Output(_) | Block::Again(_), _) | (Block::Image(_), Role::Tool) => {
+            &mut weights.results
+        }
         (Block::Text(_) | Block::Image(_), Role::User) => &mut weights.user,
         (Block::Text(_) | Block::Image(_), Role::Assistant) => &mut weights.assistant,
         (Block::Text(_) | Block::Image(_), Role::Tool | Role::System)

@@ -30,7 +30,7 @@ pub use source::{Source, Span, Text, decode, encode};
 pub use stub::{Note, Ref, Stub, counted, excerpt, is_left_by_recipe, line_count, short};
 pub use tool::{Field, FieldRole, ToolKind};
 pub use transcript::{
-    Block, Call, Copy, Entry, Head, Image, Item, Kept, Left, Output, Part, Record, Role, Thinking,
-    Transcript, Usage,
+    Again, Block, Call, Copy, Entry, Head, Image, Item, Kept, Left, Output, Part, Record, Role,
+    Thinking, Transcript, Usage,
 };
 pub use unit::{Unit, units};

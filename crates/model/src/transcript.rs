@@ -113,6 +113,8 @@ pub enum Left {
     EmptyObject,
     /// The key stays, with an empty text.
     EmptyText,
+    /// The key stays, with an empty list.
+    EmptyArray,
 }
 
 /// Something that a model sees.
@@ -175,6 +177,8 @@ pub enum Block {
     Call(Call),
     /// The result of a call.
     Output(Output),
+    /// A result that stands, and is sent, more than once: this is not the first time.
+    Again(Again),
     /// A picture.
     Image(Image),
     /// A summary of what came before, written by a model or by the agent.
@@ -245,6 +249,15 @@ impl Output {
         }
         text
     }
+}
+
+/// A result that was said before, word for word: it goes whole, and nothing is lost.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Again {
+    /// The result as it stands here.
+    pub output: Output,
+    /// All that goes: the value that holds it, with its id.
+    pub whole: Span,
 }
 
 /// A part of a result.

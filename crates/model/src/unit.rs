@@ -17,14 +17,17 @@ pub struct Unit {
 /// The units of what a resume would send, in order.
 ///
 /// A result belongs to the unit of its call, wherever it stands; a result without a call is a unit
-/// of its own.
+/// of its own. What a tool gave beside its results (a picture, or what is said again) belongs to the
+/// response before it.
 pub fn units(transcript: &Transcript) -> Vec<Unit> {
     let mut units: Vec<Unit> = Vec::new();
     let mut unit_of_group: HashMap<&str, usize> = HashMap::new();
     let mut unit_of_call: HashMap<&str, usize> = HashMap::new();
+    let mut response: Option<usize> = None;
     for (idx, entry) in transcript.context() {
         let known = match entry.role {
             Role::Assistant => entry.group.as_deref().and_then(|g| unit_of_group.get(g).copied()),
+            Role::Tool if !entry.blocks.iter().any(is_result) => response,
             Role::Tool => entry.blocks.iter().find_map(|block| match block {
                 Block::Output(output) => unit_of_call.get(&*output.call).copied(),
                 _ => None,
@@ -36,6 +39,11 @@ pub fn units(transcript: &Transcript) -> Vec<Unit> {
             units.len() - 1
         });
         units[unit].items.push(idx);
+        match entry.role {
+            Role::Assistant => response = Some(unit),
+            Role::User => response = None,
+            Role::Tool | Role::System => {}
+        }
         if entry.role == Role::Assistant
             && let Some(group) = entry.group.as_deref()
         {
@@ -48,4 +56,8 @@ pub fn units(transcript: &Transcript) -> Vec<Unit> {
         }
     }
     units
+}
+
+fn is_result(block: &Block) -> bool {
+    matches!(block, Block::Output(_))
 }

@@ -2,10 +2,10 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use epitome_model::{At, Block, Bytes, Change, Counter, Edit, Source, Tokens, Transcript};
+use epitome_model::{Again, At, Block, Bytes, Change, Counter, Edit, Source, Tokens, Transcript};
 
 use crate::keep::{self, Kept};
-use crate::{Recipe, Trigger, View, thinking};
+use crate::{Recipe, Trigger, View, copies, thinking};
 
 /// What a run needs beside the recipe.
 pub struct Options<'a> {
@@ -70,7 +70,8 @@ pub fn compact(
     } else if recipe.target.is_none_or(|target| tokens_before > Tokens(target)) {
         compaction.kept = keep::apply(recipe.keep, &mut view);
         let planned = plan(&view, recipe);
-        let mut chosen = up_to_target(planned, tokens_before, recipe.target);
+        let mut chosen = up_to_target(&view, planned, tokens_before, recipe.target);
+        chosen.extend(other_times(&view, &chosen));
         chosen.extend(bound_thinking(&view, &chosen, options.thinking_is_bound));
         chosen.sort_by_key(|planned| planned.edit.at);
         compaction.edits = chosen;
@@ -128,20 +129,76 @@ fn saving(view: &View<'_>, edit: &Edit) -> Tokens {
 }
 
 /// Edits in the order of the passes, oldest first, until the target is reached. Those that change
-/// nothing for a model are all made.
-fn up_to_target(planned: Vec<Planned>, before: Tokens, target: Option<u64>) -> Vec<Planned> {
+/// nothing for a model, or take away only what it is told twice, are all made.
+fn up_to_target(
+    view: &View<'_>,
+    planned: Vec<Planned>,
+    before: Tokens,
+    target: Option<u64>,
+) -> Vec<Planned> {
     let Some(target) = target else { return planned };
-    let mut left = before;
+    let loses_nothing =
+        |planned: &Planned| planned.tokens == Tokens(0) || again(view, planned.edit.at).is_some();
+    let free: Tokens =
+        planned.iter().filter(|it| loses_nothing(it)).map(|planned| planned.tokens).sum();
+    let mut left = before - free;
     planned
         .into_iter()
         .filter(|planned| {
-            let wanted = left > Tokens(target) || planned.tokens == Tokens(0);
+            if loses_nothing(planned) {
+                return true;
+            }
+            let wanted = left > Tokens(target);
             if wanted {
                 left = left - planned.tokens;
             }
             wanted
         })
         .collect()
+}
+
+/// An edit of a result has to reach every time that it is said: the other times go.
+fn other_times(view: &View<'_>, planned: &[Planned]) -> Vec<Planned> {
+    let edited: HashSet<&str> = planned
+        .iter()
+        .filter_map(|planned| match (planned.edit.at, said(view, planned.edit.at)?) {
+            (At::Block { .. } | At::Part { .. }, Block::Output(output)) => Some(&*output.call),
+            _ => None,
+        })
+        .collect();
+    if edited.is_empty() {
+        return Vec::new();
+    }
+    let known: HashSet<At> = planned.iter().map(|planned| planned.edit.at).collect();
+    let entries = view.transcript.entries();
+    entries
+        .flat_map(|(item, entry)| copies::said_again(item, entry))
+        .filter(|edit| {
+            let call = again(view, edit.at).map(|again| &*again.output.call);
+            !known.contains(&edit.at) && call.is_some_and(|call| edited.contains(call))
+        })
+        .map(|edit| {
+            let tokens = saving(view, &edit);
+            Planned { edit, tokens }
+        })
+        .collect()
+}
+
+fn again<'a>(view: &View<'a>, at: At) -> Option<&'a Again> {
+    match said(view, at)? {
+        Block::Again(again) => Some(again),
+        _ => None,
+    }
+}
+
+/// The block in which an edit acts.
+fn said<'a>(view: &View<'a>, at: At) -> Option<&'a Block> {
+    let (At::Block { item, block } | At::Part { item, block, .. } | At::Field { item, block, .. }) =
+        at
+    else {
+        return None;
+    };
+    view.transcript.items[item].entry()?.blocks.get(block)
 }
 
 /// Reasoning that is bound to everything before it is invalid after the first edit: it goes too,

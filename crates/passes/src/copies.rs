@@ -1,6 +1,7 @@
-//! Copies that no model ever sees go from disk.
+//! What stands elsewhere goes: copies that no model ever sees, from disk, and results that are sent
+//! a second time.
 
-use epitome_model::{At, Change, Edit, Left};
+use epitome_model::{At, Block, Change, Copy, Edit, Entry, Left};
 use serde::{Deserialize, Serialize};
 
 use crate::{Pass, View};
@@ -36,19 +37,35 @@ impl Pass for Copies {
         items
             .filter(|(item, _)| self.scope == Scope::All || !view.is_kept(*item))
             .flat_map(|(item, record)| {
-                record.copies().iter().enumerate().filter_map(move |(copy, part)| {
-                    let least = match part.left {
-                        Left::Nothing => self.min_bytes,
-                        // What is left is two bytes.
-                        Left::EmptyObject | Left::EmptyText => self.min_bytes.max(2),
-                    };
-                    (part.value.len() > least).then_some(Edit {
-                        at: At::Copy { item, copy },
-                        change: Change::Drop,
-                        pass: "copies",
-                    })
-                })
+                let said_again =
+                    record.entry().into_iter().flat_map(move |it| said_again(item, it));
+                self.unseen(item, record.copies()).chain(said_again)
             })
             .collect()
     }
+}
+
+impl Copies {
+    fn unseen<'a>(&'a self, item: usize, copies: &'a [Copy]) -> impl Iterator<Item = Edit> + 'a {
+        copies.iter().enumerate().filter_map(move |(copy, part)| {
+            let least = match part.left {
+                Left::Nothing => self.min_bytes,
+                // What is left is two bytes.
+                Left::EmptyObject | Left::EmptyText | Left::EmptyArray => self.min_bytes.max(2),
+            };
+            (part.value.len() > least).then_some(drop(At::Copy { item, copy }))
+        })
+    }
+}
+
+/// The edits that take away what an entry says again.
+pub fn said_again(item: usize, entry: &Entry) -> impl Iterator<Item = Edit> {
+    let blocks = entry.blocks.iter().enumerate();
+    blocks
+        .filter(|(_, said)| matches!(said, Block::Again(_)))
+        .map(move |(block, _)| drop(At::Block { item, block }))
+}
+
+fn drop(at: At) -> Edit {
+    Edit { at, change: Change::Drop, pass: "copies" }
 }

@@ -170,16 +170,20 @@ fn last_tokens(view: &View<'_>, units: &[Unit], budget: Tokens) -> Vec<usize> {
     let mut spent = Tokens(0);
     let mut found = Vec::new();
     for unit in units.iter().rev() {
-        for &item in &unit.items {
-            let blocks = view.transcript.items[item].entry().map_or(0, |entry| entry.blocks.len());
-            spent += (0..blocks).map(|block| view.tokens(item, block)).sum();
-        }
+        // What is said again goes whether it is kept or not.
+        spent += unit.items.iter().map(|&item| said_once(view, item)).sum();
         if spent > budget {
             break;
         }
         found.extend(unit.items.iter().copied());
     }
     found
+}
+
+fn said_once(view: &View<'_>, item: usize) -> Tokens {
+    let blocks = view.transcript.items[item].entry().map_or(&[][..], |entry| &entry.blocks);
+    let once = blocks.iter().enumerate().filter(|(_, said)| !matches!(said, Block::Again(_)));
+    once.map(|(block, _)| view.tokens(item, block)).sum()
 }
 
 fn unanswered(view: &View<'_>) -> Vec<usize> {

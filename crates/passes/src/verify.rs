@@ -155,6 +155,13 @@ fn entry(
                 left = rest;
             }
             (Block::Thinking(_), _) => {}
+            // So is what was said twice, or it still says the same.
+            (Block::Again(was), Some(Block::Again(now)))
+                if sides.same_bytes(was.whole, now.whole) =>
+            {
+                left = rest;
+            }
+            (Block::Again(_), _) => {}
             (_, Some(now)) if same_kind(block, now) => {
                 left = rest;
                 let tokens = sides.tokens.get(&(item, idx)).copied();

@@ -231,6 +231,9 @@ impl<'a> View<'a> {
             },
             At::Block { block: idx, .. } => match block(idx) {
                 Some(Block::Output(output)) => self.what(self.call_of(output)),
+                Some(Block::Again(again)) => {
+                    format!("{}, said again", self.what(self.call_of(&again.output)))
+                }
                 Some(Block::Thinking(_)) => "thinking".into(),
                 Some(Block::Image(image)) => image.media.to_string(),
                 Some(_) | None => "block".into(),

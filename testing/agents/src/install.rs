@@ -15,6 +15,7 @@ const PI: &str = "@earendil-works/pi-coding-agent@1.5.2";
 const PI_IMAGES: &str = "@silvia-odwyer/photon-node@0.3.4";
 const CLAUDE: &str = "@anthropic-ai/claude-code@2.1.329";
 const CODEX: &str = "@openai/codex@0.169.0";
+const GEMINI: &str = "@google/gemini-cli@0.61.0";
 
 const MARK: &str = ".ok";
 
@@ -68,6 +69,19 @@ pub fn codex() -> anyhow::Result<(PathBuf, PathBuf)> {
         |folder: &Path| npm(folder, Some(&node), &["install", "--no-audit", "--no-fund", CODEX]);
     let folder = once("codex", &install)?;
     Ok((node, folder.join("node_modules/@openai/codex/bin/codex.js")))
+}
+
+/// A node 22 and Gemini CLI's program for it.
+///
+/// # Errors
+///
+/// When `npm` is missing, or the registry is out of reach and it is not installed yet.
+pub fn gemini() -> anyhow::Result<(PathBuf, PathBuf)> {
+    let node = node()?;
+    let install =
+        |folder: &Path| npm(folder, Some(&node), &["install", "--no-audit", "--no-fund", GEMINI]);
+    let folder = once("gemini", &install)?;
+    Ok((node, folder.join("node_modules/@google/gemini-cli/bundle/gemini.js")))
 }
 
 fn node() -> anyhow::Result<PathBuf> {

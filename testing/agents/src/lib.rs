@@ -8,6 +8,7 @@
 mod claude;
 mod codex;
 pub mod e2e;
+mod gemini;
 mod home;
 pub mod install;
 mod pi;

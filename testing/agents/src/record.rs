@@ -91,9 +91,12 @@ impl Recording {
         let file = &self.session.path;
         let name = file.file_name().context("a session is a file")?;
         let mut found = vec![Scrubbed { name: name.into(), text: self.text(file)? }];
-        let beside = file.with_extension("");
+        let beside = self.sandbox.beside(&self.session);
         if beside.is_dir() {
-            self.collect(&beside, Path::new(""), &mut found)?;
+            // Recorded sessions have their sub-agents in a folder of this name, whatever the agent.
+            let flat = fs::read_dir(&beside)?.flatten().all(|entry| entry.path().is_file());
+            let below = Path::new(if flat { "subagents" } else { "" });
+            self.collect(&beside, below, &mut found)?;
         }
         Ok(found)
     }

@@ -99,7 +99,8 @@ impl Sent {
 
 /// What a request of any wire tells of the conversation so far.
 fn history(body: &Value) -> &Value {
-    if body["input"].is_array() { &body["input"] } else { &body["messages"] }
+    let names = ["messages", "input", "contents"];
+    names.iter().map(|name| &body[name]).find(|it| it.is_array()).unwrap_or(&Value::Null)
 }
 
 /// Counts the blocks of a history of any wire.
@@ -118,6 +119,7 @@ pub fn count(messages: &Value) -> Counts {
         counts.results += usize::from(message["role"] == "tool");
         counts.thinking += usize::from(!message["reasoning_content"].is_null());
         blocks(&message["content"], &mut counts);
+        parts(&message["parts"], &mut counts);
     }
     counts
 }
@@ -132,6 +134,16 @@ fn blocks(content: &Value, counts: &mut Counts) {
             _ => {}
         }
         blocks(&block["content"], counts);
+    }
+}
+
+fn parts(parts: &Value, counts: &mut Counts) {
+    for part in parts.as_array().into_iter().flatten() {
+        counts.calls += usize::from(part["functionCall"].is_object());
+        counts.results += usize::from(part["functionResponse"].is_object());
+        counts.thinking += usize::from(part["thought"] == true);
+        counts.images += usize::from(part["inlineData"].is_object());
+        self::parts(&part["functionResponse"]["parts"], counts);
     }
 }
 
@@ -171,14 +183,21 @@ mod tests {
             { "role": "assistant", "reasoning_content": "why", "tool_calls": [{}] },
             { "role": "tool", "content": "x" },
         ]);
+        let picture = json!({ "inlineData": {} });
+        let gemini = json!([
+            { "role": "user", "parts": [{ "text": "go" }] },
+            { "role": "model", "parts": [{ "thought": true }, { "functionCall": {} }] },
+            { "role": "user", "parts": [{ "functionResponse": { "parts": [picture] } }] },
+        ]);
         let all = Counts { messages: 3, calls: 1, results: 1, thinking: 1, images: 1 };
-        assert_eq!((count(&anthropic), count(&chat)), (all, all));
         let responses = json!([
             { "type": "reasoning" },
             { "type": "custom_tool_call" },
             { "type": "function_call_output", "output": [{ "type": "input_image" }] },
         ]);
-        assert_eq!(count(&responses), all);
+        for history in [anthropic, chat, responses, gemini] {
+            assert_eq!(count(&history), all);
+        }
     }
 
     #[test]

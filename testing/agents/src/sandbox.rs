@@ -3,7 +3,7 @@
 use crate::home::Home;
 use crate::process::{Finished, run};
 use crate::scenario::Action;
-use crate::{claude, codex, pi};
+use crate::{claude, codex, gemini, pi};
 use anyhow::Context;
 use model_server::ToolCall;
 use serde_json::Value;
@@ -27,12 +27,14 @@ pub enum Agent {
     Codex,
     /// Codex 0.169.0 with one tool that takes scripts.
     CodexScripts,
+    /// Gemini CLI 0.61.0.
+    Gemini,
 }
 
 impl Agent {
     /// Every agent, in the order they are shown.
-    pub const ALL: [Self; 5] =
-        [Self::Pi, Self::PiChat, Self::Claude, Self::Codex, Self::CodexScripts];
+    pub const ALL: [Self; 6] =
+        [Self::Pi, Self::PiChat, Self::Claude, Self::Codex, Self::CodexScripts, Self::Gemini];
 
     /// The name used for folders and on the command line.
     pub fn name(self) -> &'static str {
@@ -42,6 +44,7 @@ impl Agent {
             Self::Claude => "claude",
             Self::Codex => "codex",
             Self::CodexScripts => "codex-scripts",
+            Self::Gemini => "gemini",
         }
     }
 
@@ -52,6 +55,7 @@ impl Agent {
             Self::Claude => &claude::Claude,
             Self::Codex => &codex::Codex { tools: codex::Tools::Single },
             Self::CodexScripts => &codex::Codex { tools: codex::Tools::Scripts },
+            Self::Gemini => &gemini::Gemini,
         }
     }
 }
@@ -84,6 +88,10 @@ pub(crate) trait Driver {
     fn session_id(&self, text: &str) -> anyhow::Result<String>;
     /// Where below the home the agent looks for the session `id`.
     fn place(&self, home: &Home, id: &str) -> PathBuf;
+    /// The folder that holds what a session's sub-agents did, or a folder around it.
+    fn beside(&self, session: &Path, _id: &str) -> PathBuf {
+        session.with_extension("")
+    }
     /// The call of this agent's tools that does `action`.
     fn call(&self, project: &Path, action: &Action) -> ToolCall;
 }
@@ -172,6 +180,11 @@ impl Sandbox {
         let path = self.agent.driver().place(&self.home, &id);
         let path = self.home.write(path, text.as_bytes())?;
         Ok(Placed { id, path })
+    }
+
+    /// The folder that holds what a session's sub-agents did, or a folder around it.
+    pub(crate) fn beside(&self, session: &Placed) -> PathBuf {
+        self.agent.driver().beside(&session.path, &session.id)
     }
 
     /// The call of this agent's tools that does `action` in the project.

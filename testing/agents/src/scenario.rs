@@ -106,9 +106,17 @@ impl Scenario {
     pub fn full(agent: Agent) -> Self {
         let scale = match agent {
             Agent::Pi => Scale::LARGE,
-            Agent::PiChat | Agent::Claude | Agent::Codex | Agent::CodexScripts => Scale::SMALL,
+            Agent::PiChat | Agent::Claude | Agent::Codex | Agent::CodexScripts | Agent::Gemini => {
+                Scale::SMALL
+            }
         };
-        let turns = vec![fix(), document(scale), import(), delegate(), recall()];
+        let turns = match agent {
+            // It writes the whole session again each time it goes on with one.
+            Agent::Gemini => vec![fix(), delegate(), recall()],
+            Agent::Pi | Agent::PiChat | Agent::Claude | Agent::Codex | Agent::CodexScripts => {
+                vec![fix(), document(scale), import(), delegate(), recall()]
+            }
+        };
         Self { play: Play::Full, scale, turns }
     }
 

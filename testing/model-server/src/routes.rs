@@ -1,7 +1,7 @@
 //! Which path is answered by which wire.
 
 use crate::server::{Outcome, Stage};
-use crate::{anthropic, chat, responses};
+use crate::{anthropic, chat, gemini, responses};
 use serde_json::{Value, json};
 use tiny_http::{Header, Method, Request, Response};
 
@@ -39,6 +39,9 @@ pub(crate) fn answer(mut request: Request, stage: &Stage) {
         "/v1/chat/completions" if post => chat::reply(&body, stage),
         "/v1/responses" if post => responses::reply(&body, stage),
         "/v1/models" => (models(), Outcome::Other),
+        _ if post && path.starts_with(gemini::MODELS) => {
+            gemini::reply(path, &body, stage).unwrap_or_else(|| (not_found(path), Outcome::Other))
+        }
         "/" => (Reply::json(200, &json!({})), Outcome::Other),
         _ => (not_found(path), Outcome::Other),
     };

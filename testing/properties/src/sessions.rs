@@ -42,6 +42,15 @@ pub fn copilot(bytes: &[u8]) {
     check("copilot", bytes);
 }
 
+/// Any bytes as a session of Gemini CLI.
+///
+/// # Panics
+///
+/// When something does not hold that must.
+pub fn gemini(bytes: &[u8]) {
+    check("gemini", bytes);
+}
+
 fn check(agent: &str, bytes: &[u8]) {
     let session = read(agent, bytes);
     let again = read(agent, bytes);
@@ -139,6 +148,10 @@ fn spans(item: &Item) -> Vec<Span> {
                 spans.extend(call.fields.iter().filter_map(|field| field.text.span()));
             }
             Block::Output(output) => spans.extend(of_output(output)),
+            Block::Again(again) => {
+                spans.push(again.whole);
+                spans.extend(of_output(&again.output));
+            }
             Block::Image(image) => spans.extend([image.whole, image.data]),
             Block::Opaque(span) => spans.push(*span),
             // The enum may grow; what it grows by is looked at once it is known.

@@ -14,6 +14,7 @@ const BODIES: &[(&str, Body)] = &[
     ("claude", properties::claude),
     ("codex", properties::codex),
     ("copilot", properties::copilot),
+    ("gemini", properties::gemini),
     ("json", properties::json),
     ("pack", properties::pack),
     ("pi", properties::pi),
@@ -57,6 +58,9 @@ fn damage() -> impl Strategy<Value = Damage> {
         "\"replacement_history\":[],",
         "\\\"",
         "'",
+        "\"$rewindTo\":\"1\",",
+        "\"$set\":{\"messages\":[]},",
+        "\"thought\":true,",
     ]);
     prop_oneof![
         1 => at().prop_map(Damage::Cut),
@@ -178,6 +182,7 @@ fn every_recorded_session_holds_for_all_readers() {
         properties::pi(&fixture.bytes());
         properties::claude(&fixture.bytes());
         properties::codex(&fixture.bytes());
+        properties::gemini(&fixture.bytes());
     }
 }
 
@@ -201,6 +206,12 @@ fn damaged_sessions_of_codex_hold() {
 #[test]
 fn damaged_sessions_that_are_only_read_hold() {
     check(200, properties::copilot, seed("copilot"));
+}
+
+#[test]
+fn damaged_sessions_of_gemini_cli_hold() {
+    check(400, properties::gemini, part_of("gemini"));
+    check(200, properties::gemini, fixtures::generate::session("gemini"));
 }
 
 #[test]

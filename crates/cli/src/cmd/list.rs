@@ -96,8 +96,10 @@ fn nothing(app: &App, args: &Args) -> Result<()> {
     app.print("no sessions\n")?;
     if args.which.project.is_none() {
         let (pi, claude) = (config.pi_sessions.display(), config.claude.display());
-        let codex = config.codex.display();
-        app.note(&format!("{DIM}looked in {pi}, {claude}/projects and {codex}{DIM:#}"));
+        let (codex, gemini) = (config.codex.display(), config.gemini.display());
+        app.note(&format!(
+            "{DIM}looked in {pi}, {claude}/projects, {codex} and {gemini}/tmp{DIM:#}"
+        ));
     }
     Ok(())
 }

@@ -1,0 +1,37 @@
+//! Gemini CLI: a log of JSON lines in which a message is written again when it changes, or, in
+//! older versions, one JSON object.
+//!
+//! What the records mean, and how that was found, is in `docs/formats/gemini.md`.
+
+mod laws;
+mod log;
+mod message;
+mod raw;
+mod read;
+mod tools;
+
+use epitome_model::encode;
+
+use crate::write::{self, Shapes};
+use crate::{Format, Write, Writing};
+
+/// Gemini CLI's sessions.
+pub const FORMAT: Format = Format {
+    name: "gemini",
+    sniff: read::sniff,
+    read: read::read,
+    writing: Writing::Splices(SPLICES),
+    laws: &laws::GeminiLaws,
+    // Signatures of turns that are over are not asked for.
+    thinking_is_bound: |_| false,
+};
+
+const SPLICES: Write =
+    |transcript, source, edits| write::splices(transcript, source, edits, &SHAPES);
+
+const SHAPES: Shapes = Shapes { output: write::literal, block: part, thinking: write::Gone::Whole };
+
+/// A text as a part of a turn.
+fn part(text: &str) -> String {
+    format!(r#"{{"text":{}}}"#, encode(text))
+}

@@ -1,0 +1,110 @@
+//! The log played back: which messages stand at its end, and in which order.
+//!
+//! As `loadConversationRecord` of Gemini CLI 0.61.0 does it: a map that keeps the order in which
+//! ids came first.
+
+use std::collections::HashMap;
+
+/// Messages by id, as numbers that the reader gives them.
+#[derive(Default)]
+pub struct Log {
+    /// In the order in which their ids came.
+    order: Vec<usize>,
+    at: HashMap<Box<str>, usize>,
+    /// The newest message of each id, whether it still stands or not.
+    newest: HashMap<Box<str>, usize>,
+    /// The number of the first message after the history was replaced the last time.
+    cleared: usize,
+}
+
+impl Log {
+    /// A message is written, or written again.
+    pub fn put(&mut self, id: &str, message: usize) {
+        self.newest.insert(id.into(), message);
+        match self.at.get(id) {
+            Some(&place) => self.order[place] = message,
+            None => {
+                self.at.insert(id.into(), self.order.len());
+                self.order.push(message);
+            }
+        }
+    }
+
+    /// The history is replaced by what is written from the message `next` on.
+    pub fn clear(&mut self, next: usize) {
+        self.order.clear();
+        self.at.clear();
+        self.cleared = next;
+    }
+
+    /// A message is taken back, with all after it. Of an id that is not there, everything is.
+    pub fn rewind(&mut self, id: &str) {
+        let from = self.at.get(id).copied().unwrap_or(0);
+        self.order.truncate(from);
+        self.at.retain(|_, place| *place < from);
+    }
+
+    /// The messages that stand at the end, in order.
+    pub fn standing(&self) -> impl Iterator<Item = usize> {
+        self.order.iter().copied()
+    }
+
+    /// Whether a message was written again later.
+    pub fn is_outdated(&self, id: &str, message: usize) -> bool {
+        self.newest.get(id) != Some(&message)
+    }
+
+    /// Whether the history was replaced after this message was written.
+    pub fn was_replaced_after(&self, message: usize) -> bool {
+        message < self.cleared
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(play: fn(&mut Log), expect: &[usize]) {
+        let mut log = Log::default();
+        play(&mut log);
+        assert_eq!(log.standing().collect::<Vec<_>>(), expect);
+    }
+
+    #[test]
+    fn a_message_written_again_stands_where_it_stood() {
+        check(|log| ["a", "b", "a"].iter().enumerate().for_each(|(n, id)| log.put(id, n)), &[2, 1]);
+    }
+
+    #[test]
+    fn what_is_taken_back_goes_with_all_after_it() {
+        check(
+            |log| {
+                ["a", "b", "c"].iter().enumerate().for_each(|(n, id)| log.put(id, n));
+                log.rewind("b");
+                log.put("c", 3);
+            },
+            &[0, 3],
+        );
+        check(
+            |log| {
+                log.put("a", 0);
+                log.rewind("unknown");
+            },
+            &[],
+        );
+    }
+
+    #[test]
+    fn a_replaced_history_begins_anew() {
+        check(
+            |log| {
+                log.put("a", 0);
+                log.put("b", 1);
+                log.clear(2);
+                log.put("b", 2);
+                log.put("a", 3);
+            },
+            &[2, 3],
+        );
+    }
+}

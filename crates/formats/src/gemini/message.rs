@@ -1,0 +1,351 @@
+//! One message into what a resume sends of it.
+//!
+//! As `convertSessionToClientHistory` of Gemini CLI 0.61.0 does it: a message of the model becomes
+//! a turn of the model and, if its calls have results, a turn of the user.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use epitome_model::{
+    Again, Block, Call, Copy, Entry, Image, Item, Kept, Left, Output, Part, Record, Role, Span,
+    Thinking, Usage, is_left_by_recipe,
+};
+
+use super::raw::{self, Content};
+use super::tools;
+use crate::json::Kind;
+use crate::place::Place;
+
+/// A description of a call that is longer than this repeats its arguments.
+const DESCRIPTION: u64 = 200;
+
+/// How texts in the user's place begin that a resume leaves out.
+const NOT_SENT: [&str; 4] = ["/", "?", CONTEXT, "<hook_context>"];
+
+/// How the text begins that Gemini CLI puts before every conversation.
+pub const CONTEXT: &str = "<session_context>";
+
+/// A message as it stands in the file.
+pub struct Said {
+    /// Its id.
+    pub id: Box<str>,
+    /// Where it stands.
+    pub record: Record,
+    /// What it says: an item, or two that share the record.
+    pub items: Vec<Item>,
+    /// What may go when it is written again later.
+    pub outdated: Vec<Copy>,
+    /// Whether a resume sends it.
+    pub sent: bool,
+}
+
+/// What stands before the name of a tool in the place of an id that is not there.
+const NO_ID: char = '\0';
+
+/// Gives ids to calls and results that have none: those of one tool follow each other.
+#[derive(Default)]
+pub struct Numbers {
+    calls: HashMap<Box<str>, usize>,
+    results: HashMap<Box<str>, usize>,
+}
+
+impl Numbers {
+    /// The id of a call.
+    pub fn call(&mut self, id: &mut Box<str>) {
+        name(&mut self.calls, id);
+    }
+
+    /// The id that a result answers.
+    pub fn result(&mut self, id: &mut Box<str>) {
+        name(&mut self.results, id);
+    }
+}
+
+fn name(numbers: &mut HashMap<Box<str>, usize>, id: &mut Box<str>) {
+    if let Some(tool) = id.strip_prefix(NO_ID) {
+        let number = numbers.entry(tool.into()).or_default();
+        *number += 1;
+        *id = format!("{tool}#{number}").into();
+    }
+}
+
+fn no_id(tool: &str) -> Box<str> {
+    format!("{NO_ID}{tool}").into()
+}
+
+/// What a message says. Results stand there as if each was said before: which of them is the first
+/// is known when the whole session is.
+pub fn said(at: &Place<'_>, record: Record, raw: &raw::Message) -> Said {
+    let kind = raw.kind.as_ref().map(|kind| &at.line[kind.clone()]);
+    let mut sent = true;
+    let mut entries = match kind {
+        Some(b"\"user\"") => {
+            let text = words(at, raw.content.as_ref());
+            sent = !NOT_SENT.iter().any(|start| text.trim_start().starts_with(start));
+            vec![user(at, raw, &text)]
+        }
+        Some(b"\"gemini\"") => {
+            let mut entries = vec![model(at, raw)];
+            if let Some(calls) = &raw.calls {
+                entries.push(results(at, calls));
+            }
+            entries
+        }
+        Some(_) | None => Vec::new(),
+    };
+    let id = at.maybe(raw.id.as_ref()).unwrap_or_default();
+    for entry in &mut entries {
+        entry.record = record;
+        entry.time = at.maybe(raw.timestamp.as_ref());
+    }
+    if let Some(first) = entries.first_mut() {
+        first.id = Some(id.clone());
+    }
+    let mut items: Vec<Item> =
+        entries.into_iter().map(|entry| Item::Entry(Box::new(entry))).collect();
+    if items.is_empty() {
+        items.push(Item::Kept(Kept { record, copies: Vec::new() }));
+    }
+    Said { id, record, items, outdated: outdated(at, raw), sent }
+}
+
+/// All words of a message of the user, as far as they tell whether it is sent.
+fn words(at: &Place<'_>, content: Option<&Content>) -> String {
+    let Some(content) = content else { return String::new() };
+    match content.kind {
+        Kind::String => at.text(&content.whole).into(),
+        Kind::Array | Kind::Object => {
+            let text = |part: &raw::Part| match &part.text {
+                Some(text) if !part.thought && part.response.is_none() => at.text(text),
+                // It stands there as `[Function Response: …]`.
+                Some(_) | None => "[".into(),
+            };
+            content.parts.iter().map(text).collect()
+        }
+        Kind::Other => String::new(),
+    }
+}
+
+fn user(at: &Place<'_>, raw: &raw::Message, words: &str) -> Entry {
+    let parts = raw.content.as_ref().map_or(&[][..], |content| &content.parts);
+    let answers = parts.iter().any(|part| part.response.is_some());
+    let mut texts = parts.iter().filter_map(|part| part.text.as_ref());
+    // What is left of a picture does not make it words of the user.
+    let speaks = raw.content.as_ref().is_some_and(|content| content.kind == Kind::String)
+        || texts.any(|text| !is_left_by_recipe(&at.text(text)));
+    let mut blocks: Vec<Block> = whole_text(at, raw.content.as_ref()).into_iter().collect();
+    for part in parts {
+        blocks.push(match said_part(at, part, None) {
+            // Without its results it would be a message of the user: they stay.
+            Block::Again(again) if speaks => Block::Output(again.output),
+            block => block,
+        });
+    }
+    let by_agent = NOT_SENT[2..].iter().any(|start| words.trim_start().starts_with(start));
+    let role = if answers || !speaks {
+        Role::Tool
+    } else if by_agent {
+        Role::System
+    } else {
+        Role::User
+    };
+    Entry { role, blocks, ..Entry::default() }
+}
+
+fn model(at: &Place<'_>, raw: &raw::Message) -> Entry {
+    let parts = raw.content.as_ref().map_or(&[][..], |content| &content.parts);
+    let calls = raw.calls.as_ref().map_or(&[][..], |calls| &calls.list);
+    let calls_inside = parts.iter().any(|part| part.call.is_some());
+    let thinks_inside = parts.iter().any(|part| part.thought);
+    let mut entry = Entry { role: Role::Assistant, ..Entry::default() };
+    entry.blocks.extend(whole_text(at, raw.content.as_ref()));
+    for part in parts {
+        if part.thought {
+            // Never sent. But without it the calls beside the content would be.
+            if calls_inside || calls.is_empty() {
+                let value = at.span(&part.whole);
+                entry.copies.push(Copy { name: "thought", value, left: Left::Nothing });
+            }
+            continue;
+        }
+        let block = said_part(at, part, None);
+        if let Some(signature) = part.signature.as_ref().filter(|_| !is_opaque(&block)) {
+            let whole = at.span(signature);
+            entry.blocks.push(Block::Thinking(Thinking { text: None, whole, removable: true }));
+        }
+        entry.blocks.push(block);
+    }
+    let calls_are_sent = !calls_inside && !thinks_inside;
+    for call in calls {
+        if calls_are_sent && let Some(block) = tool_call(at, call) {
+            entry.blocks.push(block);
+        }
+        entry.copies.extend(unseen(at, call, calls_inside));
+    }
+    if let Some(thoughts) = &raw.thoughts {
+        let value = at.span(thoughts);
+        entry.copies.push(Copy { name: "thoughts", value, left: Left::Nothing });
+    }
+    entry.model = at.maybe(raw.model.as_ref());
+    entry.usage = raw.tokens.map(|(input, output)| Usage { input, output });
+    entry
+}
+
+/// Parts of a call that are never sent.
+fn unseen(at: &Place<'_>, call: &raw::ToolCall, said_elsewhere: bool) -> Vec<Copy> {
+    let mut copies = Vec::new();
+    let mut copy = |name, place: Option<&Range<usize>>, left| {
+        if let Some(place) = place {
+            copies.push(Copy { name, value: at.span(place), left });
+        }
+    };
+    copy("resultDisplay", call.display.as_ref(), Left::Nothing);
+    let long = call.description.as_ref().filter(|place| place.len() as u64 > DESCRIPTION);
+    copy("description", long, Left::Nothing);
+    if said_elsewhere {
+        let args = call.args.as_ref().filter(|place| at.line[place.start] == b'{');
+        copy("args", args, Left::EmptyObject);
+    }
+    copies
+}
+
+fn results(at: &Place<'_>, calls: &raw::Calls) -> Entry {
+    let mut entry = Entry { role: Role::Tool, ..Entry::default() };
+    for call in &calls.list {
+        let Some(result) = &call.result else { continue };
+        match result.kind {
+            Kind::String if result.whole.len() > 2 => {
+                let name = at.maybe(call.name.as_ref()).unwrap_or_default();
+                let whole = at.span(&result.whole);
+                let parts = vec![Part::Text(at.source(&result.whole))];
+                let output = Output {
+                    call: at.maybe(call.id.as_ref()).unwrap_or_else(|| no_id(&name)),
+                    error: false,
+                    parts,
+                    whole,
+                    numbered: false,
+                    from_user: tools::is_answered_by_user(&name),
+                };
+                entry.blocks.push(Block::Again(Again { output, whole }));
+            }
+            Kind::Array | Kind::Object => {
+                let parts = result.parts.iter();
+                entry.blocks.extend(parts.map(|part| said_part(at, part, call.id.as_ref())));
+            }
+            Kind::String | Kind::Other => {}
+        }
+    }
+    entry
+}
+
+/// A text that is no list of parts.
+fn whole_text(at: &Place<'_>, content: Option<&Content>) -> Option<Block> {
+    let content = content.filter(|it| it.kind == Kind::String && it.whole.len() > 2)?;
+    Some(Block::Text(at.source(&content.whole)))
+}
+
+fn said_part(at: &Place<'_>, part: &raw::Part, call: Option<&Range<usize>>) -> Block {
+    let opaque = || Block::Opaque(at.span(&part.whole));
+    // Without its signature a text of nothing would take the turn along.
+    let holds_signature =
+        part.text.as_ref().is_some_and(|text| text.len() == 2) && part.signature.is_some();
+    if part.other || part.thought || holds_signature {
+        return opaque();
+    }
+    match part {
+        raw::Part { response: Some(response), text: None, call: None, data: None, .. } => {
+            let output = output(at, response, call);
+            if output.whole.is_empty() {
+                return Block::Output(output);
+            }
+            Block::Again(Again { output, whole: at.span(&part.whole) })
+        }
+        raw::Part { call: Some(call), text: None, data: None, response: None, .. } => {
+            function_call(at, call).unwrap_or_else(opaque)
+        }
+        raw::Part { data: Some(data), text: None, call: None, response: None, .. } => {
+            let media = at.maybe(part.media.as_ref()).unwrap_or_else(|| "image".into());
+            let (data, whole) = (at.span(data), at.span(&part.whole));
+            if media.starts_with("image/") {
+                Block::Image(Image { media, data, whole })
+            } else {
+                opaque()
+            }
+        }
+        raw::Part { text: Some(text), call: None, data: None, response: None, .. } => {
+            Block::Text(at.source(text))
+        }
+        _ => opaque(),
+    }
+}
+
+fn is_opaque(block: &Block) -> bool {
+    matches!(block, Block::Opaque(_))
+}
+
+fn tool_call(at: &Place<'_>, raw: &raw::ToolCall) -> Option<Block> {
+    call(at, [&raw.id, &raw.name, &raw.args])
+}
+
+fn function_call(at: &Place<'_>, raw: &raw::FunctionCall) -> Option<Block> {
+    call(at, [&raw.id, &raw.name, &raw.args])
+}
+
+fn call(at: &Place<'_>, [id, name, args]: [&Option<Range<usize>>; 3]) -> Option<Block> {
+    let place = name.as_ref()?;
+    let name = at.text(place);
+    let id = at.maybe(id.as_ref()).unwrap_or_else(|| no_id(&name));
+    // A call without arguments has no place for them.
+    let args = args.clone().unwrap_or(place.start..place.start);
+    let (kind, target, part, fields) = tools::known(&name, at.line, &args, at.base);
+    let arguments = at.span(&args);
+    Some(Block::Call(Call { id, name, kind, target, part, fields, arguments }))
+}
+
+fn output(at: &Place<'_>, raw: &raw::Response, call: Option<&Range<usize>>) -> Output {
+    let name = at.maybe(raw.name.as_ref()).unwrap_or_default();
+    let id = at.maybe(raw.id.as_ref().or(call));
+    let text = raw.output.as_ref().or(raw.error.as_ref()).filter(|_| !raw.more);
+    let mut parts = Vec::new();
+    let mut whole = Span::default();
+    if let Some(text) = text {
+        whole = at.span(text);
+        parts.push(Part::Text(at.source(text)));
+    } else if let Some(body) = &raw.body {
+        whole = at.span(body);
+        parts.push(Part::Opaque(whole));
+    }
+    parts.extend(raw.parts.iter().map(|place| Part::Opaque(at.span(place))));
+    Output {
+        call: id.unwrap_or_else(|| no_id(&name)),
+        error: raw.error.is_some(),
+        parts,
+        whole,
+        numbered: false,
+        from_user: tools::is_answered_by_user(&name),
+    }
+}
+
+/// What may go of a message that is written again later. Its id stays: it holds the place.
+fn outdated(at: &Place<'_>, raw: &raw::Message) -> Vec<Copy> {
+    let mut copies = Vec::new();
+    if let Some(content) = &raw.content {
+        let left = match content.kind {
+            Kind::Array => Left::EmptyArray,
+            Kind::String => Left::EmptyText,
+            Kind::Object | Kind::Other => Left::Nothing,
+        };
+        copies.push(Copy { name: "content", value: at.span(&content.whole), left });
+    }
+    let calls = raw.calls.as_ref().map(|calls| &calls.whole);
+    for (name, place) in [
+        ("toolCalls", calls),
+        ("thoughts", raw.thoughts.as_ref()),
+        ("displayContent", raw.display.as_ref()),
+    ] {
+        if let Some(place) = place {
+            copies.push(Copy { name, value: at.span(place), left: Left::Nothing });
+        }
+    }
+    copies
+}

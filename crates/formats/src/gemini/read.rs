@@ -1,0 +1,313 @@
+//! Records into a transcript.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use epitome_model::{
+    Again, Block, Copy, Entry, Head, Item, Kept, Left, Output, Record, Role, Source, Span, Stub,
+    Transcript, is_left_by_recipe, short,
+};
+use memchr::memmem;
+
+use super::log::Log;
+use super::message::{CONTEXT, Numbers, Said, said};
+use super::raw;
+use crate::lines::record;
+use crate::place::Place;
+use crate::{Fault, Faults, Line, lines};
+
+/// Characters of a title made from the first message.
+const TITLE: usize = 80;
+
+/// What stands before the folders in the text that Gemini CLI puts before a conversation.
+const FOLDERS: &str = "Workspace Directories:**\n  - ";
+
+/// What Gemini CLI lets the model say to a summary of its own compaction.
+const THANKS: &str = "Got it. Thanks for the additional context!";
+
+/// A header stands among the first lines, or the beginning of the one object of older versions.
+pub fn sniff(head: &[u8]) -> bool {
+    let mut known = false;
+    lines(&head, |line| {
+        known = known
+            || raw::record(line.bytes)
+                .is_ok_and(|record| record.session.is_some() && record.project.is_some());
+    });
+    known || begins_whole(head)
+}
+
+fn begins_whole(head: &[u8]) -> bool {
+    let text = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head).trim_ascii_start();
+    let has = |key: &[u8]| memmem::find(head, key).is_some();
+    text.starts_with(b"{")
+        && has(b"\"sessionId\":")
+        && has(b"\"projectHash\":")
+        && raw::record(text.split(|&byte| byte == b'\n').next().unwrap_or_default()).is_err()
+}
+
+/// Reads a session.
+pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
+    let mut reader = Reader::default();
+    let mut told = Vec::new();
+    lines(source, |line| reader.line(&line, &mut told));
+    if !reader.has_header
+        && let Some(whole) = whole(source)
+    {
+        return whole.finish(source);
+    }
+    told.into_iter().for_each(|fault| faults.report(fault));
+    reader.finish(source)
+}
+
+/// A session of older versions: one object over all lines.
+fn whole(source: &dyn Source) -> Option<Reader> {
+    if source.read(0..1).as_ref() != b"{" {
+        return None;
+    }
+    let bytes = source.read(0..source.len());
+    let record = raw::record(&bytes).ok().filter(|record| record.session.is_some())?;
+    let mut reader = Reader::default();
+    let at = Place { line: &bytes, base: 0 };
+    reader.head(&at, &record);
+    let messages = record.messages.map(|messages| messages.list).unwrap_or_default();
+    let (mut line, mut from) = (1, 0);
+    for raw in messages.iter().filter(|raw| raw.id.is_some()) {
+        line += memchr::memchr_iter(b'\n', &bytes[from..raw.whole.start]).count() as u64;
+        from = raw.whole.start;
+        let message = reader.message(&at, line, raw);
+        reader.slots.push(Slot::Messages(message..message + 1));
+    }
+    Some(reader)
+}
+
+/// A record of the file.
+enum Slot {
+    /// One that says nothing.
+    Kept(Kept),
+    /// Messages, by number.
+    Messages(Range<usize>),
+    /// A list of messages that replaces the history.
+    List { record: Record, list: Span, messages: Range<usize> },
+}
+
+#[derive(Default)]
+struct Reader {
+    head: Head,
+    has_header: bool,
+    named: bool,
+    slots: Vec<Slot>,
+    said: Vec<Said>,
+    log: Log,
+}
+
+impl Reader {
+    fn line(&mut self, line: &Line<'_>, faults: &mut Vec<Fault>) {
+        let slot = match record(line, raw::record, faults) {
+            Some(record) => self.record(line, &record),
+            None => Slot::Kept(kept(line)),
+        };
+        self.slots.push(slot);
+    }
+
+    /// In the order in which Gemini CLI asks what a record is.
+    fn record(&mut self, line: &Line<'_>, raw: &raw::Record) -> Slot {
+        let at = Place::of(line);
+        if let Some(id) = &raw.rewind_to {
+            self.log.rewind(&at.text(id));
+            return Slot::Kept(kept(line));
+        }
+        if raw.message.id.is_some() {
+            let message = self.message(&at, line.record.line, &raw.message);
+            return Slot::Messages(message..message + 1);
+        }
+        if let Some(set) = &raw.set {
+            self.name(&at, set.summary.as_ref());
+            let Some(messages) = &set.messages else { return Slot::Kept(kept(line)) };
+            self.log.clear(self.said.len());
+            return self.messages(&at, line, messages);
+        }
+        self.head(&at, raw);
+        match raw.messages.as_ref().filter(|_| raw.session.is_some() && raw.project.is_some()) {
+            Some(messages) => self.messages(&at, line, messages),
+            None => Slot::Kept(kept(line)),
+        }
+    }
+
+    fn head(&mut self, at: &Place<'_>, raw: &raw::Record) {
+        if let (Some(session), Some(_)) = (&raw.session, &raw.project) {
+            self.has_header = true;
+            self.head.id = Some(at.text(session));
+        }
+        if self.head.id.is_none() {
+            self.head.id = at.maybe(raw.session.as_ref());
+        }
+        self.name(at, raw.summary.as_ref());
+    }
+
+    fn name(&mut self, at: &Place<'_>, summary: Option<&Range<usize>>) {
+        if let Some(summary) = summary {
+            self.head.title = Some(short(&at.text(summary), TITLE).into());
+            self.named = true;
+        }
+    }
+
+    fn messages(&mut self, at: &Place<'_>, line: &Line<'_>, raw: &raw::Messages) -> Slot {
+        let first = self.said.len();
+        for message in raw.list.iter().filter(|message| message.id.is_some()) {
+            self.message(at, line.record.line, message);
+        }
+        let messages = first..self.said.len();
+        if messages.is_empty() {
+            return Slot::Kept(kept(line));
+        }
+        Slot::List { record: line.record, list: at.span(&raw.whole), messages }
+    }
+
+    fn message(&mut self, at: &Place<'_>, line: u64, raw: &raw::Message) -> usize {
+        let number = self.said.len();
+        let record = Record { line, span: at.span(&raw.whole) };
+        let said = said(at, record, raw);
+        self.log.put(&said.id, number);
+        if let Some(Item::Entry(entry)) = said.items.first() {
+            self.look(at, entry, said.sent);
+        }
+        self.said.push(said);
+        number
+    }
+
+    /// The title and the folder, where they are told.
+    fn look(&mut self, at: &Place<'_>, entry: &Entry, sent: bool) {
+        let words =
+            |span: Span| at.text(&((span.start - at.base) as usize..(span.end - at.base) as usize));
+        let first = entry.blocks.iter().find_map(|block| match block {
+            Block::Text(text) => text.span(),
+            _ => None,
+        });
+        let Some(span) = first else { return };
+        match entry.role {
+            Role::System if self.head.cwd.is_none() => {
+                let text = words(span);
+                let folders = text.split_once(FOLDERS).filter(|_| text.starts_with(CONTEXT));
+                self.head.cwd = folders
+                    .and_then(|(_, rest)| rest.lines().next())
+                    .map(|folder| folder.trim().into());
+            }
+            Role::User if sent && self.head.title.is_none() && !self.named => {
+                self.head.title = Some(short(words(span).trim(), TITLE).into());
+            }
+            Role::User | Role::System | Role::Assistant | Role::Tool => {}
+        }
+    }
+
+    fn finish(self, source: &dyn Source) -> Transcript {
+        let Reader { head, slots, mut said, log, .. } = self;
+        let mut transcript = Transcript { head, ..Transcript::default() };
+        let mut places: Vec<Range<usize>> = vec![0..0; said.len()];
+        for slot in slots {
+            match slot {
+                Slot::Kept(kept) => transcript.items.push(Item::Kept(kept)),
+                Slot::List { record, list, messages } if is_repeated(&log, &said, &messages) => {
+                    let copy = Copy { name: "messages", value: list, left: Left::EmptyArray };
+                    transcript.items.push(Item::Kept(Kept { record, copies: vec![copy] }));
+                }
+                Slot::Messages(messages) | Slot::List { messages, .. } => {
+                    for message in messages {
+                        let first = transcript.items.len();
+                        transcript.items.extend(items(&log, &mut said[message], message));
+                        places[message] = first..transcript.items.len();
+                    }
+                }
+            }
+        }
+        for message in log.standing().filter(|&message| said[message].sent) {
+            let items = places[message].clone();
+            let entries = items.filter(|&item| transcript.items[item].entry().is_some());
+            transcript.context.extend(entries);
+        }
+        first_times(&mut transcript, source);
+        summary(&mut transcript, source);
+        transcript
+    }
+}
+
+fn kept(line: &Line<'_>) -> Kept {
+    Kept { record: line.record, copies: Vec::new() }
+}
+
+/// What a message is in the transcript: a copy, if it is written again later.
+fn items(log: &Log, said: &mut Said, message: usize) -> Vec<Item> {
+    if log.is_outdated(&said.id, message) {
+        let copies = std::mem::take(&mut said.outdated);
+        return vec![Item::Kept(Kept { record: said.record, copies })];
+    }
+    std::mem::take(&mut said.items)
+}
+
+/// Whether a later record replaces a list of messages, and all of them are written again.
+fn is_repeated(log: &Log, said: &[Said], messages: &Range<usize>) -> bool {
+    log.was_replaced_after(messages.start)
+        && messages.clone().all(|message| log.is_outdated(&said[message].id, message))
+}
+
+/// Results stand as if each was said before: the first of each call is not, and neither are those
+/// that say something else.
+fn first_times(transcript: &mut Transcript, source: &dyn Source) {
+    let mut order = transcript.context.clone();
+    let mut sent = vec![false; transcript.items.len()];
+    order.iter().for_each(|&item| sent[item] = true);
+    order.extend((0..transcript.items.len()).filter(|&item| !sent[item]));
+    let mut first: HashMap<Box<str>, Span> = HashMap::new();
+    let mut numbers = Numbers::default();
+    for item in order {
+        let Item::Entry(entry) = &mut transcript.items[item] else { continue };
+        for block in &mut entry.blocks {
+            match block {
+                Block::Call(call) => numbers.call(&mut call.id),
+                Block::Again(Again { output, .. }) => {
+                    numbers.result(&mut output.call);
+                    let before = first.get(&output.call).copied();
+                    let same = before.is_some_and(|it| source.at(it) == source.at(output.whole));
+                    if !same || is_counted(output, source) {
+                        first.entry(output.call.clone()).or_insert(output.whole);
+                        *block = Block::Output(output.clone());
+                    }
+                }
+                Block::Output(output) => {
+                    numbers.result(&mut output.call);
+                    first.entry(output.call.clone()).or_insert(output.whole);
+                }
+                _ => {}
+            }
+        }
+    }
+}
+
+/// Whether all that is left of a result is a number of lines: two of these are the same, whatever
+/// the results were.
+fn is_counted(output: &Output, source: &dyn Source) -> bool {
+    let small = output.whole.len() < 64;
+    small && {
+        let text = output.text(source);
+        is_left_by_recipe(&text) && Stub::parse(&text).is_none()
+    }
+}
+
+/// Gemini CLI's own compaction leaves a summary in the user's place, and an answer to it.
+fn summary(transcript: &mut Transcript, source: &dyn Source) {
+    let says = |item: usize| match transcript.items[item].entry()?.blocks.as_slice() {
+        [Block::Text(text)] => Some(text.clone()),
+        _ => None,
+    };
+    let thanked = transcript.context.windows(2).find_map(|pair| {
+        let summary = says(pair[0])?;
+        let thanks = says(pair[1]).filter(|text| text.span().is_some_and(|it| it.len() < 64))?;
+        (thanks.read(source) == THANKS).then_some((pair[0], summary))
+    });
+    if let Some((item, text)) = thanked
+        && let Item::Entry(entry) = &mut transcript.items[item]
+        && entry.role == Role::User
+    {
+        entry.role = Role::System;
+        entry.blocks = vec![Block::Summary(text)];
+    }
+}
