@@ -234,7 +234,8 @@ proptest! {
         codex in fixtures::generate::session("codex"),
         at in any::<prop::sample::Index>(), byte: u8, recipe in recipe(),
     ) {
-        for (agent, mut bytes) in [("pi", pi), ("claude", claude), ("codex", codex), ("gemini", gemini)] {
+        let sessions = [("pi", pi), ("claude", claude), ("codex", codex), ("gemini", gemini)];
+        for (agent, mut bytes) in sessions {
             if !bytes.is_empty() {
                 let at = at.index(bytes.len());
                 bytes[at] = byte;

@@ -17,8 +17,8 @@ pub struct Unit {
 /// The units of what a resume would send, in order.
 ///
 /// A result belongs to the unit of its call, wherever it stands; a result without a call is a unit
-/// of its own. What a tool gave beside its results (a picture, or what is said again) belongs to the
-/// response before it.
+/// of its own. What a tool gave beside its results (a picture, or what is said again) belongs to
+/// the response before it.
 pub fn units(transcript: &Transcript) -> Vec<Unit> {
     let mut units: Vec<Unit> = Vec::new();
     let mut unit_of_group: HashMap<&str, usize> = HashMap::new();

@@ -88,14 +88,7 @@ pub fn apply(keep: Keep, view: &mut View<'_>) -> Kept {
             items = union(tail, view, &units, &mut kept.rules);
         }
     }
-    kept.tokens = items
-        .iter()
-        .flat_map(|&item| {
-            let blocks = view.transcript.items[item].entry().map_or(0, |entry| entry.blocks.len());
-            (0..blocks).map(move |block| (item, block))
-        })
-        .map(|(item, block)| view.tokens(item, block))
-        .sum();
+    kept.tokens = items.iter().map(|&item| said_once(view, item)).sum();
     view.keep(items.iter().copied());
     kept.items = items;
     kept

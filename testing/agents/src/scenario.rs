@@ -112,7 +112,7 @@ impl Scenario {
         };
         let turns = match agent {
             // It writes the whole session again each time it goes on with one.
-            Agent::Gemini => vec![fix(), delegate(), recall()],
+            Agent::Gemini => vec![fix(), import(), delegate(), recall()],
             Agent::Pi | Agent::PiChat | Agent::Claude | Agent::Codex | Agent::CodexScripts => {
                 vec![fix(), document(scale), import(), delegate(), recall()]
             }

@@ -1,9 +1,9 @@
 //! A scripted model server for tests with real coding agents.
 //!
 //! It listens on 127.0.0.1, speaks Anthropic Messages, OpenAI Chat Completions, OpenAI Responses
-//! and Gemini, plays a [`Script`], and answers 400 in the provider's own shape to histories the real
-//! service would refuse. Every request is kept, so that a test can look at what an agent really
-//! sent.
+//! and Gemini, plays a [`Script`], and answers 400 in the provider's own shape to histories the
+//! real service would refuse. Every request is kept, so that a test can look at what an agent
+//! really sent.
 //!
 //! ```
 //! use model_server::{Script, Server, Step};

@@ -24,7 +24,10 @@ fn calls(names: &[&str]) -> Value {
 }
 
 fn results(names: &[&str]) -> Value {
-    let part = |(id, name): (usize, &&str)| json!({ "functionResponse": { "id": id.to_string(), "name": name, "response": {} } });
+    let part = |(id, name): (usize, &&str)| {
+        let id = id.to_string();
+        json!({ "functionResponse": { "id": id, "name": name, "response": {} } })
+    };
     json!({ "role": "user", "parts": names.iter().enumerate().map(part).collect::<Vec<_>>() })
 }
 
@@ -54,7 +57,8 @@ fn every_part_has_its_form() {
     check("no data", part(json!({ "thought": true })), "one initialized field");
     check("two", part(json!({ "text": "x", "inlineData": {} })), "already set");
     check("key", part(json!({ "text": "x", "_k": 1 })), "Unknown name \"_k\"");
-    check("call's key", part(json!({ "functionCall": { "name": "a", "_k": 1 } })), "function_call");
+    let call = json!({ "functionCall": { "name": "a", "_k": 1 } });
+    check("call's key", part(call), "function_call");
 }
 
 #[test]

@@ -93,7 +93,7 @@ fn response(model: &str, body: &Value, parts: &[Value], finish: Option<&str>) ->
     })
 }
 
-/// A chunk a part: <https://ai.google.dev/api/generate-content#method:-models.streamgeneratecontent>.
+/// A chunk a part, as `streamGenerateContent` answers.
 fn stream(model: &str, body: &Value, parts: &[Value]) -> String {
     let mut events = Events::default();
     for (idx, part) in parts.iter().enumerate() {
