@@ -216,7 +216,7 @@ fn bytes(block: &Block) -> Bytes {
         Block::Text(words) | Block::Summary(words) => text(words),
         Block::Thinking(thinking) => thinking.whole.len(),
         Block::Call(call) => call.arguments.len(),
-        Block::Output(output) => output.whole.len(),
+        Block::Output(output) => output.size(),
         Block::Again(again) => again.whole.len(),
         Block::Image(image) => image.whole.len(),
         Block::Opaque(span) => span.len(),

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use epitome::{Generation, Planned, User};
+use epitome::{Generation, Place, Planned, User};
 use epitome_formats::Fault;
 use epitome_model::{Bytes, Source, Tokens};
 use epitome_passes::{KeepRule, Kept, Trigger};
@@ -222,6 +222,12 @@ impl Report {
         text
     }
 
+    /// Some agents keep a log beside what was said.
+    fn sub_agents(&self) -> u64 {
+        let files = self.files.iter().map(|file| Place::of(Path::new(&file.session)));
+        files.filter(Place::is_conversation).count() as u64
+    }
+
     fn numbers(&self) -> String {
         let sides = [Side::Left, Side::Right, Side::Left, Side::Right, Side::Right, Side::Left];
         let mut table = Table::new(&sides, &["", "before", "", "after", "", ""]);
@@ -237,7 +243,10 @@ impl Report {
         row("disk", of_bytes(disk), (disk.before.0, disk.after.0), "");
         if !self.files.is_empty() {
             let (context, disk) = self.total();
-            let all = format!("tokens, with {}", count(self.files.len() as u64, "sub-agent"));
+            let all = match self.sub_agents() {
+                0 => "tokens, with its log".to_owned(),
+                n => format!("tokens, with {}", count(n, "sub-agent")),
+            };
             row("context", of_tokens(context), (context.before.0, context.after.0), &all);
             row("disk", of_bytes(disk), (disk.before.0, disk.after.0), "");
         }

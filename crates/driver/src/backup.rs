@@ -37,7 +37,11 @@ pub fn keep_backup(
         }
         BackupPlace::Beside => session.path().parent().unwrap_or(Path::new(".")).to_owned(),
     };
-    let stem = session.path().file_stem().unwrap_or_default().to_string_lossy();
+    // Rows have no file of their own.
+    let stem = match session.path().is_file() {
+        true => session.path().file_stem().unwrap_or_default().to_string_lossy(),
+        false => (&*key.id).into(),
+    };
     let len = epitome_model::Source::len(session);
     let mut number = 1_u64;
     loop {

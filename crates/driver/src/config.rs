@@ -28,6 +28,10 @@ pub struct Config {
     pub copilot: PathBuf,
     /// Where Gemini CLI keeps what it knows.
     pub gemini: PathBuf,
+    /// Where OpenCode keeps what it knows.
+    pub opencode: PathBuf,
+    /// The one database that OpenCode was told to use.
+    pub opencode_database: Option<PathBuf>,
     /// The time, when tests set it.
     now: Option<Timestamp>,
 }
@@ -61,7 +65,13 @@ impl Config {
             None => or,
         };
         let pi = folder("PI_CODING_AGENT_DIR", user.join(".pi/agent"));
+        // On every system, as the XDG specification has it.
+        let shared = folder("XDG_DATA_HOME", user.join(".local/share"));
+        let opencode = shared.join("opencode");
+        let database = var("OPENCODE_DB").filter(|it| it != ":memory:");
         Config {
+            opencode_database: database.map(|it| opencode.join(it)),
+            opencode,
             home: folder("EPITOME_HOME", data.join("epitome")),
             settings: folder("EPITOME_CONFIG", config.join("epitome")),
             pi_sessions: folder("PI_CODING_AGENT_SESSION_DIR", pi.join("sessions")),
@@ -136,6 +146,13 @@ mod tests {
         assert_eq!(of(&[("COPILOT_HOME", "/g")]).copilot, Path::new("/g"));
         assert_eq!(of(&[("GEMINI_CLI_HOME", "/g")]).gemini, Path::new("/g/.gemini"));
         assert_eq!(of(&[("EPITOME_HOME", "/e")]).home, Path::new("/e"));
+        let plain = of(&[("XDG_DATA_HOME", "/d")]);
+        assert_eq!(plain.opencode, Path::new("/d/opencode"));
+        assert_eq!(plain.opencode_database, None);
+        for (value, expect) in [("a.db", "/u/.local/share/opencode/a.db"), ("/o.db", "/o.db")] {
+            let of = of(&[("OPENCODE_DB", value)]);
+            assert_eq!(of.opencode_database.as_deref(), Some(Path::new(expect)));
+        }
         let now = of(&[("EPITOME_NOW", "2026-11-21T00:00:00Z")]).now();
         assert_eq!(now.to_string(), "2026-11-21T00:00:00Z");
     }

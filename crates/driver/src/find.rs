@@ -1,33 +1,37 @@
 //! Where agents keep sessions, which of them a person means, and who is using one.
 //!
-//! Nothing is read here but names of files, and the small files and locks by which agents say which
-//! sessions they have open; [`stubs`] alone looks into sessions.
+//! Nothing is read here but names of files, what databases say of their sessions, and the small
+//! files and locks by which agents say which sessions they have open; [`stubs`] alone looks into
+//! sessions.
 
 mod codex;
 mod gemini;
+mod opencode;
 
 use std::collections::HashSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use epitome_model::{Bytes, Ref};
+use epitome_model::{Bytes, Ref, Source};
 use memchr::memmem;
 use serde::Deserialize;
 
 use crate::config::Config;
+use crate::place::{self, Place, is_database};
+use crate::rows;
 use crate::store::{User, users_of};
 
 pub use codex::Held;
 
-/// A session file of an agent. It has not been read.
+/// A session of an agent. It has not been read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionFile {
-    /// Where it is.
+    /// Where it is: a file, or `DATABASE#ID`.
     pub path: PathBuf,
     /// The name of the agent in whose folder it is.
     pub agent: &'static str,
-    /// The session's id, as the name of the file tells it.
+    /// The session's id, as the name of the file or the database tells it.
     pub id: String,
     /// When it was last written.
     pub modified: SystemTime,
@@ -75,6 +79,14 @@ pub fn sessions(config: &Config, agent: Option<&str>) -> Vec<SessionFile> {
             found.extend(session_file(path, "gemini", gemini::short_id));
         }
     }
+    if agent.is_none_or(|agent| agent == "opencode") {
+        for database in opencode::databases(config) {
+            found.extend(in_database(&database).into_iter().filter_map(|(parent, session)| {
+                // What sub-agents did belongs to the session that sent them.
+                parent.is_none().then_some(session)
+            }));
+        }
+    }
     found.sort_by(|one, other| one.path.cmp(&other.path));
     found
 }
@@ -82,6 +94,20 @@ pub fn sessions(config: &Config, agent: Option<&str>) -> Vec<SessionFile> {
 /// Which session a person means: a path, an id, or the beginning of one.
 pub fn meant(config: &Config, text: &str, agent: Option<&str>) -> Meant {
     let path = Path::new(text);
+    if is_database(path) {
+        return in_named_database(path, "");
+    }
+    if let Some((database, name)) = rows::split(path)
+        && !path.exists()
+        && is_database(&database)
+    {
+        let is_there = matches!(Place::of(path), Place::Rows(_));
+        return if is_there {
+            Meant::File(path.to_owned())
+        } else {
+            in_named_database(&database, name)
+        };
+    }
     if path.exists()
         || path.components().count() > 1
         || text.ends_with(".jsonl")
@@ -93,11 +119,11 @@ pub fn meant(config: &Config, text: &str, agent: Option<&str>) -> Meant {
         .into_iter()
         .filter(|file| {
             file.id.starts_with(text)
-                || stem(&file.path).starts_with(text)
+                || file.stem().starts_with(text)
                 || file.agent == "gemini" && gemini::names(&file.id, text)
         })
         .collect();
-    if let Some(exact) = found.iter().position(|file| file.id == text || stem(&file.path) == text) {
+    if let Some(exact) = found.iter().position(|file| file.id == text || file.stem() == text) {
         // The same id may stand in two folders: then the path has to tell.
         if found.iter().filter(|file| file.id == text).count() < 2 {
             return Meant::File(found.swap_remove(exact).path);
@@ -118,7 +144,8 @@ pub fn stubs(config: &Config) -> HashSet<Ref> {
     let mut found = HashSet::new();
     for session in sessions(config, None) {
         let files = std::iter::once(session.path.clone()).chain(companions(&session.path));
-        for bytes in files.filter_map(|path| fs::read(path).ok()) {
+        for source in files.filter_map(|path| place::open(&path).ok()) {
+            let bytes = source.read(0..source.len());
             for at in memmem::find_iter(&bytes, BEGINNING) {
                 let digits = &bytes[at + BEGINNING.len()..];
                 let digits = &digits[..digits.len().min(Ref::DIGITS)];
@@ -129,8 +156,12 @@ pub fn stubs(config: &Config) -> HashSet<Ref> {
     found
 }
 
-/// The files that belong to a session beside its own, by path: what its sub-agents did.
+/// What belongs to a session beside its own file or rows: what its sub-agents did, and what else a
+/// database keeps of it.
 pub fn companions(session: &Path) -> Vec<PathBuf> {
+    if let Place::Rows(rows) = Place::of(session) {
+        return rows.companions();
+    }
     let Some(parent) = session.parent() else { return Vec::new() };
     let of_gemini = gemini::sub_agents(session);
     if !of_gemini.is_empty() {
@@ -145,7 +176,12 @@ pub fn companions(session: &Path) -> Vec<PathBuf> {
 
 /// Who is using a session: the processes that have its file open, and the agent that says it has
 /// the session open without holding the file.
+///
+/// Nobody is using rows of a database: who opens it waits for the others.
 pub fn users(config: &Config, session: &Path) -> Vec<User> {
+    if let Place::Rows(_) = Place::of(session) {
+        return Vec::new();
+    }
     let mut users = users_of(session);
     users.extend(claude_users(config, session));
     users.extend(codex::users(&config.codex, session));
@@ -171,6 +207,42 @@ fn pi_files(root: &Path) -> Vec<PathBuf> {
     found.extend(folders.iter().flat_map(|folder| files_in(folder)));
     found.retain(|path| is_jsonl(path));
     found
+}
+
+impl SessionFile {
+    /// The name of the file; what is in a database has none.
+    fn stem(&self) -> std::borrow::Cow<'_, str> {
+        if self.path.is_file() { stem(&self.path) } else { "".into() }
+    }
+}
+
+/// The sessions of a database, each with the id of the session that it is a part of.
+fn in_database(database: &Path) -> Vec<(Option<String>, SessionFile)> {
+    let Ok((kind, sessions)) = rows::sessions(database) else { return Vec::new() };
+    let found = sessions.into_iter().map(|it| {
+        let path = rows::address(database, &it.id, "");
+        let rows::Stored { id, parent, modified, size } = it;
+        (parent, SessionFile { path, agent: kind.agent, id, modified, size })
+    });
+    found.collect()
+}
+
+/// Which session of a database a person means, by the beginning of its id.
+fn in_named_database(database: &Path, text: &str) -> Meant {
+    let mut found = in_database(database);
+    // Sub-agents are meant when they are named.
+    found.retain(|(parent, it)| match text.is_empty() {
+        true => parent.is_none(),
+        false => it.id.starts_with(text),
+    });
+    let mut found: Vec<SessionFile> = found.into_iter().map(|(_, session)| session).collect();
+    match found.len() {
+        // A database of no session is told by whoever opens it.
+        0 if text.is_empty() => Meant::File(database.to_owned()),
+        0 => Meant::Nothing,
+        1 => Meant::File(found.swap_remove(0).path),
+        _ => Meant::AnyOf(found),
+    }
 }
 
 /// `projects/<folder>/<id>.jsonl`. Older versions put what sub-agents did beside them.

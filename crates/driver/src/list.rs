@@ -16,6 +16,7 @@ use crate::archive::{Hash, SessionKey};
 use crate::config::Config;
 use crate::error::Result;
 use crate::find::SessionFile;
+use crate::rows;
 use crate::session::Loaded;
 use crate::store::disk;
 
@@ -177,7 +178,10 @@ impl Cache {
 
     /// Written beside and moved there: two lists at once leave one or the other.
     fn store(mut self, path: &Path) -> Result<()> {
-        self.seen.retain(|path, _| Path::new(path).exists());
+        self.seen.retain(|path, _| {
+            let path = Path::new(path);
+            path.exists() || rows::split(path).is_some_and(|(database, _)| database.exists())
+        });
         let bytes = serde_json::to_vec(&self).unwrap_or_default();
         if let Some(folder) = path.parent() {
             disk::private_folder(folder)?;

@@ -7,6 +7,7 @@ use epitome_model::{Source, Transcript};
 
 use crate::SessionKey;
 use crate::error::{Error, ErrorKind, Result};
+use crate::place;
 use crate::source::FileSource;
 
 /// Bytes at the beginning of a file by which its format is known; more of them when the first
@@ -26,13 +27,14 @@ pub struct Loaded<S = FileSource> {
 }
 
 impl Loaded<FileSource> {
-    /// Opens and reads a session file. `agent` overrides what the file looks like.
+    /// Opens and reads the session at an address: a file, or rows of a database (see
+    /// [`Place`](crate::Place)). `agent` overrides what it looks like.
     ///
     /// # Errors
     ///
     /// `UnknownFormat` if no format knows it; else what opening and reading may say.
     pub fn open(path: &Path, agent: Option<&str>) -> Result<Loaded> {
-        let session = Loaded::read(FileSource::open(path)?, agent).map_err(|err| err.at(path))?;
+        let session = Loaded::read(place::open(path)?, agent).map_err(|err| err.at(path))?;
         match session.source.failure() {
             Some(failure) => Err(failure),
             None => Ok(session),

@@ -1,4 +1,4 @@
-//! Session files: opened by one epitome at a time, replaced as a whole or not at all.
+//! Sessions: opened by one epitome at a time, replaced as a whole or not at all.
 
 pub(crate) mod disk;
 mod users;
@@ -14,6 +14,8 @@ pub use users::{User, users_of};
 
 use crate::archive::{GcMode, Hash};
 use crate::error::{Error, ErrorKind, Result};
+use crate::place::Place;
+use crate::rows::Rows;
 use crate::source::FileSource;
 use disk::{NotPlaced, Temp};
 
@@ -37,17 +39,26 @@ pub struct Store {
     locks: PathBuf,
 }
 
-/// A session file that we work on. No other epitome does while this lives.
+/// A session that we work on. No other epitome does while this lives.
 #[derive(Debug)]
 pub struct Session {
     path: PathBuf,
     source: FileSource,
-    stamp: Stamp,
+    held: Held,
     /// Holds the lock until it is dropped.
     _lock: File,
 }
 
-/// What replacing a file did.
+/// What stands behind the bytes of a session.
+#[derive(Debug)]
+enum Held {
+    /// A file, and what tells that it is still the one that was opened.
+    File(Stamp),
+    /// Rows of a database.
+    Rows(Rows),
+}
+
+/// What replacing a session did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Replaced {
     /// Bytes that an agent appended in the very moment of the replacement, and that were carried
@@ -64,13 +75,22 @@ struct Stamp {
     id: (u64, u64),
 }
 
+impl Stamp {
+    /// Whether someone wrote to it a short while ago.
+    fn is_live(&self) -> bool {
+        let age = self.modified.map(|modified| modified.elapsed());
+        age.is_none_or(|age| age.is_ok_and(|age| age < LIVE))
+    }
+}
+
 impl Store {
     /// A store that keeps its locks in `home`; nothing is touched on disk yet.
     pub fn new(home: &Path) -> Store {
         Store { locks: home.join("locks") }
     }
 
-    /// Opens a session file to change it. A symbolic link is followed: the file is what changes.
+    /// Opens the session at an address to change it. A symbolic link is followed: the file is what
+    /// changes.
     ///
     /// # Errors
     ///
@@ -78,7 +98,12 @@ impl Store {
     /// is marked read-only; `HardLinked` when it has other names, which a replacement would cut
     /// off; `Locked` when another epitome works on it; `Disk` when the lock cannot be made.
     pub fn open_for_edit(&self, path: &Path) -> Result<Session> {
-        let real = path.canonicalize().map_err(|err| Error::reading(err, "the session", path))?;
+        let place = Place::of(path);
+        let real = place.real()?;
+        if let Place::Rows(_) = place {
+            let lock = self.lock(&real)?;
+            return Session::of_rows(real, lock);
+        }
         // Before the lock: what is no session makes no lock file.
         let source = FileSource::open(&real)?;
         let lock = self.lock(&real)?;
@@ -93,7 +118,7 @@ impl Store {
         one_name(&meta, &real)?;
         // What was appended since it was opened is not among the bytes that we have.
         let stamp = Stamp { len: source.len(), ..stamp_of_open(&source)? };
-        Ok(Session { path: real, source, stamp, _lock: lock })
+        Ok(Session { path: real, source, held: Held::File(stamp), _lock: lock })
     }
 
     fn lock(&self, real: &Path) -> Result<File> {
@@ -125,7 +150,20 @@ impl Store {
 }
 
 impl Session {
-    /// The file itself, without symbolic links.
+    fn of_rows(path: PathBuf, lock: File) -> Result<Session> {
+        match Place::of(&path) {
+            Place::Rows(rows) => {
+                let source = rows.open()?;
+                Ok(Session { path, source, held: Held::Rows(rows), _lock: lock })
+            }
+            // It was one a moment ago.
+            Place::File(path) => {
+                Err(Error::new(ErrorKind::Changed, "the session changed meanwhile").at(&path))
+            }
+        }
+    }
+
+    /// Its address, without symbolic links.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -135,25 +173,30 @@ impl Session {
         &self.source
     }
 
-    /// The other processes that have it open.
+    /// The other processes that have it open. Those that use a database do so one after the
+    /// other, and we with them.
     pub fn users(&self) -> Vec<User> {
-        users_of(&self.path)
+        match self.held {
+            Held::File(_) => users_of(&self.path),
+            Held::Rows(_) => Vec::new(),
+        }
     }
 
-    /// Whether it is still the file that was opened.
+    /// Whether it is still the file that was opened. Rows are compared while they are replaced.
     ///
     /// # Errors
     ///
     /// `Changed` when someone wrote to it or replaced it, `NotFound` when it is gone.
     pub fn check_unchanged(&self) -> Result<()> {
-        let now = stamp_of(&self.path)?;
-        if now == self.stamp && stamp_of_open(&self.source)? == self.stamp {
+        let Held::File(stamp) = self.held else { return Ok(()) };
+        if stamp_of(&self.path)? == stamp && stamp_of_open(&self.source)? == stamp {
             return Ok(());
         }
         Err(Error::new(ErrorKind::Changed, "the session changed meanwhile").at(&self.path))
     }
 
-    /// Puts what `write` writes in the place of the file, at once and as a whole. Its mode, its
+    /// Puts what `write` writes in the place of the session, at once and as a whole. Of rows, those
+    /// that differ are updated in one transaction. Of a file, its mode, its
     /// owner (where we may) and its times stay: agents sort sessions by them.
     ///
     /// Bytes that were appended between the last check and the replacement are carried over, also
@@ -167,6 +210,17 @@ impl Session {
     /// else is left in its folder. The exception is bytes to be carried over on a disk that
     /// fails in that moment: then the error says so.
     pub fn replace(&self, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<Replaced> {
+        match &self.held {
+            Held::File(stamp) => self.replace_file(*stamp, write),
+            Held::Rows(rows) => rows.replace(&self.source, write),
+        }
+    }
+
+    fn replace_file(
+        &self,
+        stamp: Stamp,
+        write: impl FnOnce(&mut dyn Write) -> Result<()>,
+    ) -> Result<Replaced> {
         let folder = self.path.parent().unwrap_or(Path::new("/"));
         let failed = |err| Error::writing(err, "the session", &self.path);
         disk::sweep(folder, GcMode::Remove);
@@ -181,18 +235,23 @@ impl Session {
         self.check_unchanged()?;
         temp.place_over(&self.path).map_err(failed)?;
         // At once, before the agent writes its next record to the new file.
-        let (at_once, seen) = self.carry_over(self.stamp.len)?;
+        let (at_once, seen) = self.carry_over(stamp.len)?;
         // Unflushed, a cut of the power may bring the old file back: it is whole, too.
         disk::flush_folder(folder).ok();
-        let late = self.carry_over_from_users(&meta, seen)?;
+        let late = self.carry_over_from_users(&meta, stamp, seen)?;
         Ok(Replaced { carried: at_once + late })
     }
 
     /// Carries over what is still written to the old file by those that had opened it, or were
     /// about to, when its name was taken: agents open, write and close, and may be slow between.
-    fn carry_over_from_users(&self, old: &fs::Metadata, mut seen: u64) -> Result<Bytes> {
+    fn carry_over_from_users(
+        &self,
+        old: &fs::Metadata,
+        stamp: Stamp,
+        mut seen: u64,
+    ) -> Result<Bytes> {
         let began = Instant::now();
-        let grace = if self.is_live() { GRACE } else { Duration::ZERO };
+        let grace = if stamp.is_live() { GRACE } else { Duration::ZERO };
         let mut carried = Bytes(0);
         loop {
             disk::step(disk::Step::Look).ok();
@@ -207,12 +266,6 @@ impl Session {
             }
             std::thread::sleep(PAUSE);
         }
-    }
-
-    /// Whether someone wrote to it a short while ago.
-    fn is_live(&self) -> bool {
-        let age = self.stamp.modified.map(|modified| modified.elapsed());
-        age.is_none_or(|age| age.is_ok_and(|age| age < LIVE))
     }
 
     /// Appends to the new file what was appended to the old one behind `seen`. Returns how much,

@@ -191,6 +191,14 @@ proptest! {
     }
 
     #[test]
+    fn laws_hold_for_opencode(
+        bytes in fixtures::generate::session("opencode"), recipe in recipe(),
+        appended in fixtures::generate::appended(),
+    ) {
+        check("opencode", &bytes, &recipe, &Estimate, &appended);
+    }
+
+    #[test]
     fn exact_counts_never_grow_either(
         bytes in fixtures::generate::session("claude"), recipe in recipe(),
     ) {
@@ -208,9 +216,11 @@ proptest! {
     fn errors_keep_their_evidence(
         pi in fixtures::generate::session("pi"), claude in fixtures::generate::session("claude"),
         codex in fixtures::generate::session("codex"),
+        opencode in fixtures::generate::session("opencode"),
     ) {
         let recipe = Recipe { keep: Keep::default(), ..built_in("epitome").expect("the default") };
-        for (agent, bytes) in [("pi", &pi), ("claude", &claude), ("codex", &codex)] {
+        let all = [("pi", &pi), ("claude", &claude), ("codex", &codex), ("opencode", &opencode)];
+        for (agent, bytes) in all {
             let after = check(agent, bytes, &recipe, &Estimate, b"");
             check_errors(agent, bytes, &after);
         }
@@ -232,10 +242,17 @@ proptest! {
         pi in fixtures::generate::session("pi"), claude in fixtures::generate::session("claude"),
         gemini in fixtures::generate::session("gemini"),
         codex in fixtures::generate::session("codex"),
+        opencode in fixtures::generate::session("opencode"),
         at in any::<prop::sample::Index>(), byte: u8, recipe in recipe(),
     ) {
-        let sessions = [("pi", pi), ("claude", claude), ("codex", codex), ("gemini", gemini)];
-        for (agent, mut bytes) in sessions {
+        let all = [
+            ("pi", pi),
+            ("claude", claude),
+            ("codex", codex),
+            ("gemini", gemini),
+            ("opencode", opencode),
+        ];
+        for (agent, mut bytes) in all {
             if !bytes.is_empty() {
                 let at = at.index(bytes.len());
                 bytes[at] = byte;

@@ -16,10 +16,12 @@ mod arguments;
 pub mod claude;
 pub mod codex;
 pub mod copilot;
+pub mod database;
 mod fault;
 pub mod gemini;
 pub mod json;
 mod lines;
+pub mod opencode;
 mod pairing;
 pub mod pi;
 mod place;
@@ -63,7 +65,7 @@ pub type Write = fn(&Transcript, &dyn Source, &[Edit]) -> Result<Vec<(Splice, At
 
 /// Every format, in the order in which they are tried.
 pub static FORMATS: &[Format] =
-    &[pi::FORMAT, claude::FORMAT, codex::FORMAT, gemini::FORMAT, copilot::FORMAT];
+    &[pi::FORMAT, claude::FORMAT, codex::FORMAT, opencode::FORMAT, gemini::FORMAT, copilot::FORMAT];
 
 /// The format of a source that begins with `head` (64 KiB are enough).
 ///

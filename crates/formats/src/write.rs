@@ -49,6 +49,19 @@ pub enum Gone {
     Instead(&'static str),
 }
 
+/// One replacement of an edit that a format writes in its own way.
+pub enum Piece {
+    /// Bytes in the place of others.
+    Value(Span, String),
+    /// A value goes, with its key and its comma.
+    Child(Span),
+    /// A key and its value, in the place of the key and the value that stands there.
+    Member(Span, String),
+}
+
+/// What a format writes in its own way: nothing for an edit that it writes as all do.
+pub type Own<'a> = &'a dyn Fn(&Edit) -> Option<Vec<Piece>>;
+
 /// A text as a JSON string.
 pub fn literal(text: &str) -> String {
     encode(text)
@@ -71,11 +84,45 @@ pub fn splices(
     edits: &[Edit],
     shapes: &Shapes,
 ) -> Result<Vec<(Splice, At)>, Unwritable> {
+    splices_with(transcript, source, edits, shapes, &|_| None)
+}
+
+/// As [`splices`], for a format that writes some edits in its own way.
+///
+/// # Errors
+///
+/// As [`splices`].
+pub fn splices_with(
+    transcript: &Transcript,
+    source: &dyn Source,
+    edits: &[Edit],
+    shapes: &Shapes,
+    own: Own<'_>,
+) -> Result<Vec<(Splice, At)>, Unwritable> {
     let mut splices = Vec::new();
     // By record: items may share one.
     let mut drops: BTreeMap<Span, Vec<(Span, At)>> = BTreeMap::new();
     for edit in edits {
         let fail = |why| Unwritable { at: edit.at, why };
+        if let Some(pieces) = own(edit) {
+            let record = transcript.items[edit.at.item()].record().span;
+            for piece in pieces {
+                match piece {
+                    Piece::Value(span, with) => {
+                        splices.push((Splice { span, with: with.into_bytes().into() }, edit.at));
+                    }
+                    Piece::Child(span) => {
+                        drops.entry(record).or_default().push((span, edit.at));
+                    }
+                    Piece::Member(value, with) => {
+                        let span = member(&source.at(record), record, value)
+                            .ok_or(fail("it stands in no object"))?;
+                        splices.push((Splice { span, with: with.into_bytes().into() }, edit.at));
+                    }
+                }
+            }
+            continue;
+        }
         match place(&transcript.items, edit.at, shapes).map_err(fail)? {
             Place::Value(span, shape) => {
                 let Change::Replace(text) = &edit.change else {
@@ -219,6 +266,15 @@ fn cuts(line: &[u8], record: Span, children: &[(Span, At)]) -> Result<Vec<(Span,
                 .map(|cut| (span(cut), *at))
         })
         .collect())
+}
+
+/// A value with its key.
+fn member(line: &[u8], record: Span, value: Span) -> Option<Span> {
+    let wanted = (value.start - record.start) as usize..(value.end - record.start) as usize;
+    let container = container_of(line, &wanted)?;
+    let idx = container.values.iter().position(|value| *value == wanted)?;
+    let start = record.start + container.children[idx].start as u64;
+    Some(Span { start, end: value.end })
 }
 
 /// The innermost object or array whose direct child is `wanted`.

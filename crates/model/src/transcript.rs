@@ -249,6 +249,15 @@ impl Output {
         }
         text
     }
+
+    /// Its bytes as it stands: the value that holds the parts, and pictures that stand beside it.
+    pub fn size(&self) -> u64 {
+        let beside = self.parts.iter().map(|part| match part {
+            Part::Image(image) if !self.whole.contains(image.whole) => image.whole.len(),
+            Part::Image(_) | Part::Text(_) | Part::Opaque(_) => 0,
+        });
+        self.whole.len() + beside.sum::<u64>()
+    }
 }
 
 /// A result that was said before, word for word: it goes whole, and nothing is lost.

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 
-use epitome_model::{Block, Role, Tokens, Unit, units};
+use epitome_model::{Block, Entry, Role, Tokens, Unit, units};
 use serde::{Deserialize, Serialize};
 
 use crate::View;
@@ -180,10 +180,15 @@ fn said_once(view: &View<'_>, item: usize) -> Tokens {
 }
 
 fn unanswered(view: &View<'_>) -> Vec<usize> {
+    let last = view.transcript.context().next_back().and_then(|(_, entry)| entry.group.as_ref());
+    // Some agents keep a call and its result in one record of the model's.
+    let is_open = |item: usize, entry: &Entry| {
+        outputs(view, item) > 0 && entry.group.is_some() && entry.group.as_ref() == last
+    };
     view.transcript
         .context()
         .rev()
-        .take_while(|(_, entry)| entry.role != Role::Assistant)
+        .take_while(|(item, entry)| entry.role != Role::Assistant || is_open(*item, entry))
         .filter(|(item, _)| outputs(view, *item) > 0)
         .map(|(item, _)| item)
         .collect()

@@ -76,7 +76,7 @@ impl Pass for Results {
         let mut later = self.said_in_what_stays(view);
         // From the newest on: what was said last is known when what was said before is shortened.
         let edits = outputs.into_iter().rev().filter(|(at, output, call)| {
-            let small = output.whole.len() <= self.min_bytes;
+            let small = output.size() <= self.min_bytes;
             !small && !self.is_exempt(*call) && !view.is_taken(*at) && view.stubbable(output)
         });
         let mut edits: Vec<Edit> = edits

@@ -26,7 +26,7 @@ impl Pass for Stale {
             .filter(|(at, output, _)| {
                 !output.error
                     && !view.is_taken(*at)
-                    && output.whole.len() > self.min_bytes
+                    && output.size() > self.min_bytes
                     && view.stubbable(output)
             })
             .filter_map(|(at, output, call)| {

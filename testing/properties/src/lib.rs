@@ -13,5 +13,5 @@ mod sessions;
 mod texts;
 
 pub use packs::pack;
-pub use sessions::{claude, codex, copilot, gemini, pi};
+pub use sessions::{claude, codex, copilot, gemini, opencode, pi};
 pub use texts::{json, recipe, stub};

@@ -51,6 +51,15 @@ pub fn gemini(bytes: &[u8]) {
     check("gemini", bytes);
 }
 
+/// Any bytes as a session of OpenCode: rows as lines, or an export.
+///
+/// # Panics
+///
+/// When something does not hold that must.
+pub fn opencode(bytes: &[u8]) {
+    check("opencode", bytes);
+}
+
 fn check(agent: &str, bytes: &[u8]) {
     let session = read(agent, bytes);
     let again = read(agent, bytes);

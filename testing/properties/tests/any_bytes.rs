@@ -16,6 +16,7 @@ const BODIES: &[(&str, Body)] = &[
     ("copilot", properties::copilot),
     ("gemini", properties::gemini),
     ("json", properties::json),
+    ("opencode", properties::opencode),
     ("pack", properties::pack),
     ("pi", properties::pi),
     ("recipe", properties::recipe),
@@ -61,6 +62,8 @@ fn damage() -> impl Strategy<Value = Damage> {
         "\"$rewindTo\":\"1\",",
         "\"$set\":{\"messages\":[]},",
         "\"thought\":true,",
+        "\"data\":",
+        "\"state\":{},",
     ]);
     prop_oneof![
         1 => at().prop_map(Damage::Cut),
@@ -183,6 +186,7 @@ fn every_recorded_session_holds_for_all_readers() {
         properties::claude(&fixture.bytes());
         properties::codex(&fixture.bytes());
         properties::gemini(&fixture.bytes());
+        properties::opencode(&fixture.bytes());
     }
 }
 
@@ -212,6 +216,11 @@ fn damaged_sessions_that_are_only_read_hold() {
 fn damaged_sessions_of_gemini_cli_hold() {
     check(400, properties::gemini, part_of("gemini"));
     check(200, properties::gemini, fixtures::generate::session("gemini"));
+}
+
+#[test]
+fn damaged_sessions_of_opencode_hold() {
+    check(400, properties::opencode, fixtures::generate::session("opencode"));
 }
 
 #[test]

@@ -125,7 +125,7 @@ fn ls(app: &App) -> Result<()> {
                 continue;
             }
             let (before, after) = (it.before.len, it.after.len);
-            let gone = if it.path.exists() { "" } else { " (gone)" };
+            let gone = if epitome::exists(&it.path) { "" } else { " (gone)" };
             table.row(vec![
                 it.agent.clone(),
                 one_line(&it.session, 40),
@@ -219,7 +219,8 @@ fn gc(app: &App, mode: GcMode) -> Result<()> {
     // One that was forked bears another id, and the stubs of the first.
     let stubs = find::stubs(&app.config);
     let named = |it: &Generation| it.blobs().any(|blob| stubs.contains(&blob.reference()));
-    let referred = |it: &Generation| it.path.exists() || known.contains(&it.key()) || named(it);
+    let referred =
+        |it: &Generation| epitome::exists(&it.path) || known.contains(&it.key()) || named(it);
     let report = app.config.archive().gc(referred, mode).map_err(Failure::writing)?;
     if app.global.json {
         return report.sessions.iter().try_for_each(|it| {

@@ -1,10 +1,11 @@
 //! `epitome compact`: make sessions small.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use clap::{Args as ClapArgs, ValueEnum};
 use epitome::{
-    BackupPlace, FileSource, Loaded, Planned, Store, apply, apply_to, find, keep_backup,
+    BackupPlace, Loaded, Place, Planned, Store, apply, apply_to, find, keep_backup, vacuum,
 };
 use epitome_model::Source;
 use epitome_passes::Recipe;
@@ -68,6 +69,11 @@ pub struct How {
     #[arg(long)]
     pub force: bool,
 
+    /// Afterwards make the database of the session as small as what is in it: SQLite keeps what
+    /// becomes free for later. It takes a while, and nobody can write to it meanwhile
+    #[arg(long, conflicts_with_all = ["out", "dry_run"])]
+    pub vacuum: bool,
+
     /// Keep a whole copy, NAME.uncompressed.jsonl, in the archive folder or beside the session
     #[arg(
         long, value_name = "WHERE", num_args = 0..=1, require_equals = true,
@@ -112,6 +118,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         args.sessions.iter().map(|name| Input::find(app, name)).collect::<Result<_>>()?;
     if let [input] = inputs.as_slice() {
         let Some(report) = job.compact(input)? else { return Ok(()) };
+        job.vacuum(&inputs)?;
         return match app.global.json {
             true => app.print_json(&report),
             false => app.print(&report.render()),
@@ -148,7 +155,26 @@ struct Left<'a> {
 }
 
 impl Job<'_> {
+    /// Makes the databases of the sessions small, each once.
+    fn vacuum(&self, inputs: &[Input]) -> Result<()> {
+        if !self.how.vacuum {
+            return Ok(());
+        }
+        let places = inputs.iter().filter_map(|input| match input {
+            Input::File(path) => Some(Place::of(path)),
+            Input::Stdin => None,
+        });
+        let databases: BTreeSet<PathBuf> = places
+            .filter_map(|place| match place {
+                Place::Rows(rows) => Some(rows.database().to_owned()),
+                Place::File(_) => None,
+            })
+            .collect();
+        databases.iter().try_for_each(|database| Ok(vacuum(database)?))
+    }
+
     fn compact_many(&self, inputs: Vec<Input>) -> Result<()> {
+        let named = inputs.clone();
         let bar = self.bar(inputs.len());
         let done: Vec<(Input, Result<Option<Report>>)> = inputs
             .into_par_iter()
@@ -159,6 +185,7 @@ impl Job<'_> {
             })
             .collect();
         bar.finish_and_clear();
+        self.vacuum(&named)?;
         let mut reports = Vec::new();
         let mut worst: Option<Failure> = None;
         let mut left = 0_u64;
@@ -260,10 +287,10 @@ impl Job<'_> {
     /// Refuses what can be seen to be no session or in use, before anything is made on disk.
     fn check_free(&self, path: &Path) -> Result<()> {
         // Closed again at once: another epitome looks who has the file open.
-        if !looks_like_one(self.app, &FileSource::open(path)?) {
+        if !looks_like_one(self.app, &epitome::open(path)?) {
             self.open(path)?;
         }
-        check_writable(self.app, &FileSource::open(path)?).map_err(|it| it.about(path))?;
+        check_writable(self.app, &epitome::open(path)?).map_err(|it| it.about(path))?;
         let users = find::users(&self.app.config, path);
         match users.is_empty() || self.how.force {
             true => Ok(()),

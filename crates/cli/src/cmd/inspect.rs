@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use clap::Args as ClapArgs;
-use epitome::{Loaded, find};
+use epitome::{Loaded, Place, find};
 use epitome_model::{Breach, Bytes, Source, Tokens, units};
 use serde::Serialize;
 
@@ -116,7 +116,10 @@ fn inspect<S: Source>(app: &App, input: &Input, session: &Loaded<S>) -> Result<I
         entries: transcript.entries().count() as u64,
         sent_entries: transcript.context().count() as u64,
         turns: units(transcript).iter().filter(|unit| unit.starts_turn).count() as u64,
-        sub_agents: find::companions(path).len() as u64,
+        sub_agents: find::companions(path)
+            .iter()
+            .filter(|path| Place::of(path).is_conversation())
+            .count() as u64,
         compactions,
         kinds,
         tools,

@@ -134,7 +134,7 @@ struct Known {
 impl Job<'_> {
     fn restore(&self, path: &Path) -> Result<FileReport> {
         let in_place = self.args.out.is_none() && !self.args.dry_run;
-        let source = FileSource::open(path)?;
+        let source = epitome::open(path)?;
         check_writable(self.app, &source).map_err(|failure| failure.about(path))?;
         if !in_place {
             let known = self.known(path, &source)?;

@@ -103,7 +103,7 @@ fn what_is_written_late_to_the_replaced_file_is_carried_over() {
         .expect("a shell");
     let mut opened = [0; 5];
     let said = agent.stdout.as_mut().expect("a pipe");
-    std::io::Read::read_exact(said, &mut opened).expect("it opens");
+    io::Read::read_exact(said, &mut opened).expect("it opens");
     let mut word = agent.stdin.take();
     // It writes only after we have begun to look for it.
     let speak_at_last = move |step| {

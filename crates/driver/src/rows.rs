@@ -1,0 +1,372 @@
+//! Sessions that are rows of an SQLite database.
+//!
+//! The rows of a session are read as the lines of a document (see
+//! [`epitome_formats::database`]), which is then a session as any file is. To replace it is one
+//! transaction: every row is compared with what was read, and of those that changed the JSON is
+//! updated and nothing else. SQLite promises that all of it happens or nothing, whenever the
+//! process ends, and that other programs see one or the other.
+
+mod connection;
+
+use std::io::{BufRead, BufReader, BufWriter, Read, Seek, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
+
+use epitome_formats::database::{DATABASES, Database, Document, data, line};
+use epitome_model::{Bytes, Source};
+use rusqlite::types::ValueRef;
+use rusqlite::{Connection, Statement, TransactionBehavior};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::source::FileSource;
+use crate::store::Replaced;
+use connection::{cannot_read, cannot_write, open_to_write, reading};
+
+/// The rows of one session.
+#[derive(Clone, Debug)]
+pub struct Rows {
+    database: PathBuf,
+    kind: &'static Database,
+    session: String,
+    document: &'static Document,
+}
+
+/// A session of a database.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Stored {
+    pub(crate) id: String,
+    /// The session that it is a part of.
+    pub(crate) parent: Option<String>,
+    pub(crate) modified: SystemTime,
+    pub(crate) size: Bytes,
+}
+
+/// A row of a document: which, and what tells it from others.
+struct Row {
+    table: usize,
+    rowid: i64,
+    head: String,
+}
+
+impl Rows {
+    /// The rows that `name` means in a database: the id of a session, and behind a dot what of
+    /// it, if it is not the conversation.
+    pub(crate) fn named(database: &Path, name: &str) -> Option<Rows> {
+        let (id, of_it) = name.split_once('.').unwrap_or((name, ""));
+        let (kind, sessions) = sessions(database).ok()?;
+        let document = kind.documents.iter().find(|document| document.name == of_it)?;
+        let session = sessions.into_iter().find(|it| it.id == id)?.id;
+        Some(Rows { database: database.to_owned(), kind, session, document })
+    }
+
+    /// The only session of a database that is not a part of another.
+    pub(crate) fn alone(database: &Path) -> Option<Rows> {
+        let (kind, mut sessions) = sessions(database).ok()?;
+        sessions.retain(|session| session.parent.is_none());
+        let [session] = sessions.as_slice() else { return None };
+        let (session, document) = (session.id.clone(), kind.documents.first()?);
+        Some(Rows { database: database.to_owned(), kind, session, document })
+    }
+
+    /// The file that the rows are in.
+    pub fn database(&self) -> &Path {
+        &self.database
+    }
+
+    /// The id of the session.
+    pub fn session(&self) -> &str {
+        &self.session
+    }
+
+    /// The same rows of the database by another path.
+    pub(crate) fn at(&self, database: &Path) -> Rows {
+        Rows { database: database.to_owned(), ..self.clone() }
+    }
+
+    /// The address by which they are found again.
+    pub(crate) fn address(&self) -> PathBuf {
+        address(&self.database, &self.session, self.document.name)
+    }
+
+    /// What belongs to the session beside its conversation: the rest of what is stored of it, and
+    /// the sessions of its sub-agents with theirs.
+    pub(crate) fn companions(&self) -> Vec<PathBuf> {
+        if !self.is_conversation() {
+            return Vec::new();
+        }
+        let Ok((_, sessions)) = sessions(&self.database) else { return Vec::new() };
+        let mut wanted = vec![self.session.clone()];
+        let mut found = Vec::new();
+        let mut at = 0;
+        while let Some(id) = wanted.get(at).cloned() {
+            at += 1;
+            for document in self.kind.documents {
+                if id != self.session || !document.name.is_empty() {
+                    found.push(address(&self.database, &id, document.name));
+                }
+            }
+            let below = sessions.iter().filter(|it| it.parent.as_ref() == Some(&id));
+            let below: Vec<String> = below.map(|it| it.id.clone()).collect();
+            for id in below {
+                if !wanted.contains(&id) {
+                    wanted.push(id);
+                }
+            }
+        }
+        found
+    }
+
+    pub(crate) fn is_conversation(&self) -> bool {
+        self.document.name.is_empty()
+    }
+
+    pub(crate) fn exists(&self) -> bool {
+        sessions(&self.database)
+            .map_or(true, |(_, sessions)| sessions.iter().any(|it| it.id == self.session))
+    }
+
+    /// The rows as lines, in a file without a name: it is gone when it is closed.
+    pub(crate) fn open(&self) -> Result<FileSource> {
+        reading(&self.database, |connection| {
+            let failed = |err| Error::writing(err, "the rows as lines", &self.address());
+            let mut out = BufWriter::new(tempfile::tempfile().map_err(failed)?);
+            self.each_line(connection, |line| {
+                out.write_all(line).and_then(|()| out.write_all(b"\n")).map_err(failed)
+            })?;
+            let file = out.into_inner().map_err(|err| failed(err.into_error()))?;
+            FileSource::new(file, &self.address())
+        })
+    }
+
+    fn each_line(
+        &self,
+        connection: &Connection,
+        mut each: impl FnMut(&[u8]) -> Result<()>,
+    ) -> Result<()> {
+        // One state of the database, however long it takes.
+        let transaction =
+            connection.unchecked_transaction().map_err(|err| cannot_read(err, &self.database))?;
+        let mut tables = self.tables(&transaction)?;
+        for row in self.rows(&transaction)? {
+            let data = self.data(&mut tables, &row)?;
+            each(&line(&row.head, data.as_deref()))?;
+        }
+        Ok(())
+    }
+
+    /// Puts what `write` writes in the place of the lines `before`: at once, and only where they
+    /// differ. Rows that were added since stay behind them.
+    ///
+    /// # Errors
+    ///
+    /// What `write` says; `Changed` when a row is no longer what was read; `Locked` when another
+    /// program writes for longer than we wait; `NoPermission`, `Disk`; `Broken` when a line is of
+    /// no row. Nothing is changed then.
+    pub(crate) fn replace(
+        &self,
+        before: &FileSource,
+        write: impl FnOnce(&mut dyn Write) -> Result<()>,
+    ) -> Result<Replaced> {
+        let failed = |err| Error::writing(err, "the session", &self.address());
+        let mut out = BufWriter::new(tempfile::tempfile().map_err(failed)?);
+        write(&mut out)?;
+        let mut after = out.into_inner().map_err(|err| failed(err.into_error()))?;
+        after.rewind().map_err(failed)?;
+        let mut new = BufReader::with_capacity(1 << 18, after);
+        let mut old = BufReader::with_capacity(1 << 18, Reading { source: before, at: 0 });
+
+        let mut connection = open_to_write(&self.database)?;
+        let writing = |err| cannot_write(err, &self.database);
+        let transaction = connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .map_err(writing)?;
+        let mut carried = 0;
+        {
+            let mut tables = self.tables(&transaction)?;
+            for row in self.rows(&transaction)? {
+                let stands = self.data(&mut tables, &row)?;
+                let is = line(&row.head, stands.as_deref());
+                let Some(was) = next_line(&mut old).map_err(failed)? else {
+                    carried += is.len() as u64 + 1;
+                    continue;
+                };
+                if was != is {
+                    return Err(self.changed());
+                }
+                let becomes = next_line(&mut new).map_err(failed)?.ok_or_else(|| self.broken())?;
+                if becomes == is {
+                    continue;
+                }
+                let data = data(&becomes, &row.head, stands.as_deref());
+                let text = data.and_then(|data| std::str::from_utf8(data).ok());
+                let update = self.document.tables[row.table].update;
+                let (Some(text), Some(update)) = (text, update) else {
+                    return Err(self.broken());
+                };
+                let updated = transaction.execute(update, (row.rowid, text)).map_err(writing)?;
+                if updated != 1 {
+                    return Err(self.broken());
+                }
+            }
+        }
+        if next_line(&mut old).map_err(failed)?.is_some() {
+            return Err(self.changed());
+        }
+        if next_line(&mut new).map_err(failed)?.is_some() {
+            return Err(self.broken());
+        }
+        if let Some(failure) = before.failure() {
+            return Err(failure);
+        }
+        transaction.commit().map_err(writing)?;
+        Ok(Replaced { carried: Bytes(carried) })
+    }
+
+    fn tables<'c>(&self, connection: &'c Connection) -> Result<Vec<Statement<'c>>> {
+        let tables = self.document.tables.iter();
+        tables
+            .map(|table| connection.prepare(table.select))
+            .collect::<rusqlite::Result<_>>()
+            .map_err(|err| cannot_read(err, &self.database))
+    }
+
+    fn rows(&self, connection: &Connection) -> Result<Vec<Row>> {
+        let read = || {
+            let mut statement = connection.prepare(self.document.rows)?;
+            let rows = statement.query_map([&self.session], |row| {
+                let table = usize::from(row.get::<_, u16>(0)?);
+                Ok(Row { table, rowid: row.get(1)?, head: row.get(2)? })
+            })?;
+            rows.collect::<rusqlite::Result<Vec<Row>>>()
+        };
+        let rows = read().map_err(|err| cannot_read(err, &self.database))?;
+        match rows.iter().all(|row| row.table < self.document.tables.len()) {
+            true => Ok(rows),
+            false => Err(self.broken()),
+        }
+    }
+
+    fn data(&self, tables: &mut [Statement<'_>], row: &Row) -> Result<Option<Vec<u8>>> {
+        let read = tables[row.table].query_row([row.rowid], |found| {
+            Ok(match found.get_ref(0)? {
+                ValueRef::Null => None,
+                ValueRef::Integer(number) => Some(number.to_string().into_bytes()),
+                ValueRef::Real(number) => Some(number.to_string().into_bytes()),
+                ValueRef::Text(bytes) | ValueRef::Blob(bytes) => Some(bytes.to_vec()),
+            })
+        });
+        read.map_err(|err| cannot_read(err, &self.database))
+    }
+
+    fn changed(&self) -> Error {
+        Error::new(ErrorKind::Changed, "the session changed meanwhile").at(&self.address())
+    }
+
+    fn broken(&self) -> Error {
+        let what = "what was to be written is not what the rows can hold; nothing was changed";
+        Error::new(ErrorKind::Broken, what).at(&self.address())
+    }
+}
+
+/// All sessions of a database, and what kind it is of.
+///
+/// # Errors
+///
+/// `UnknownFormat` when no agent that epitome knows keeps such a database; what opening says.
+pub(crate) fn sessions(database: &Path) -> Result<(&'static Database, Vec<Stored>)> {
+    reading(database, |connection| {
+        let failed = |err| cannot_read(err, database);
+        let kind = kind_of(connection).map_err(failed)?.ok_or_else(|| {
+            let what = "this database is of no agent that epitome knows";
+            Error::new(ErrorKind::UnknownFormat, what).at(database)
+        })?;
+        let read = || {
+            let mut statement = connection.prepare(kind.sessions)?;
+            let sessions = statement.query_map([], |row| {
+                let milliseconds = u64::try_from(row.get::<_, i64>(2)?).unwrap_or(0);
+                Ok(Stored {
+                    id: row.get(0)?,
+                    parent: row.get(1)?,
+                    modified: UNIX_EPOCH + Duration::from_millis(milliseconds),
+                    size: Bytes(u64::try_from(row.get::<_, i64>(3)?).unwrap_or(0)),
+                })
+            })?;
+            sessions.collect::<rusqlite::Result<Vec<Stored>>>()
+        };
+        Ok((kind, read().map_err(failed)?))
+    })
+}
+
+/// Makes a database as small as what is in it. Everything in it stays as it is.
+///
+/// # Errors
+///
+/// `Locked`, `NoPermission`, `Disk`.
+pub fn vacuum(database: &Path) -> Result<()> {
+    let connection = open_to_write(database)?;
+    connection.execute_batch("VACUUM").map_err(|err| cannot_write(err, database))
+}
+
+/// A database and the name behind the last `#` of an address.
+pub(crate) fn split(address: &Path) -> Option<(PathBuf, &str)> {
+    let (database, name) = address.to_str()?.rsplit_once('#')?;
+    Some((PathBuf::from(database), name))
+}
+
+/// The address of rows.
+pub(crate) fn address(database: &Path, session: &str, document: &str) -> PathBuf {
+    let mut address = database.as_os_str().to_owned();
+    address.push("#");
+    address.push(session);
+    if !document.is_empty() {
+        address.push(".");
+        address.push(document);
+    }
+    PathBuf::from(address)
+}
+
+/// A database of which it is not said which session is meant.
+pub(crate) fn not_one(database: &Path) -> Error {
+    match sessions(database) {
+        Err(err) => err,
+        Ok((_, sessions)) => {
+            let roots = sessions.iter().filter(|it| it.parent.is_none()).count();
+            let what = format!("this is a database of {roots} sessions");
+            let hint = "name one by its id, or as DATABASE#ID; `epitome list` shows them";
+            Error::new(ErrorKind::UnknownFormat, what).at(database).with_hint(hint)
+        }
+    }
+}
+
+fn kind_of(connection: &Connection) -> rusqlite::Result<Option<&'static Database>> {
+    let mut statement =
+        connection.prepare("SELECT name FROM sqlite_master WHERE type = 'table'")?;
+    let names = statement.query_map([], |row| row.get::<_, String>(0))?;
+    let names: Vec<String> = names.collect::<rusqlite::Result<_>>()?;
+    let has = |table: &&str| names.iter().any(|name| name == table);
+    Ok(DATABASES.iter().copied().find(|kind| kind.tables.iter().all(has)))
+}
+
+fn next_line(from: &mut impl BufRead) -> std::io::Result<Option<Vec<u8>>> {
+    let mut line = Vec::new();
+    if from.read_until(b'\n', &mut line)? == 0 {
+        return Ok(None);
+    }
+    line.pop_if(|byte| *byte == b'\n');
+    Ok(Some(line))
+}
+
+/// A source from its beginning to its end.
+struct Reading<'a> {
+    source: &'a FileSource,
+    at: u64,
+}
+
+impl Read for Reading<'_> {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        let bytes = Source::read(self.source, self.at..self.at + into.len() as u64);
+        into[..bytes.len()].copy_from_slice(&bytes);
+        self.at += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+}

@@ -1,0 +1,66 @@
+//! What OpenCode's tables and columns are called.
+
+use crate::database::{Database, Document, Table};
+
+/// `opencode.db`: a row a session, a message, a part of a message; and a log of all versions of
+/// these, `event`.
+pub static DATABASE: Database = Database {
+    agent: "opencode",
+    tables: &["session", "message", "part"],
+    sessions: "
+        SELECT id, parent_id, time_updated,
+            (SELECT coalesce(sum(octet_length(data)), 0) FROM message WHERE session_id = s.id)
+            + (SELECT coalesce(sum(octet_length(data)), 0) FROM part WHERE session_id = s.id)
+        FROM session s ORDER BY time_created, id",
+    documents: &[CONVERSATION, EVENTS],
+};
+
+/// Messages in the order in which OpenCode sends them, each with its parts behind it.
+///
+/// Of the session only what stays as it is while the agent goes on: what it appends must not
+/// change what stands before.
+const CONVERSATION: Document = Document {
+    name: "",
+    rows: "
+        SELECT kind, row, head FROM (
+            SELECT 0 AS at, 0 AS time, '' AS message, 0 AS kind, '' AS part, rowid AS row,
+                json_object('table', 'session', 'id', id, 'parent_id', parent_id,
+                    'directory', directory, 'title', title, 'version', version,
+                    'time_created', time_created) AS head
+            FROM session WHERE id = ?1
+            UNION ALL
+            SELECT 1, time_created, id, 1, '', rowid,
+                json_object('table', 'message', 'id', id, 'time_created', time_created)
+            FROM message WHERE session_id = ?1
+            UNION ALL
+            SELECT 1, m.time_created, m.id, 2, p.id, p.rowid,
+                json_object('table', 'part', 'id', p.id, 'message_id', p.message_id)
+            FROM message m JOIN part p ON p.message_id = m.id WHERE m.session_id = ?1
+        ) ORDER BY at, time, message, kind, part",
+    tables: &[
+        // Where the session was taken back to; it says nothing when it was not.
+        Table { select: "SELECT revert FROM session WHERE rowid = ?1", update: None },
+        Table {
+            select: "SELECT data FROM message WHERE rowid = ?1",
+            update: Some("UPDATE message SET data = ?2 WHERE rowid = ?1"),
+        },
+        Table {
+            select: "SELECT data FROM part WHERE rowid = ?1",
+            update: Some("UPDATE part SET data = ?2 WHERE rowid = ?1"),
+        },
+    ],
+};
+
+/// Every version of every message and part, about twice what the conversation takes. OpenCode
+/// reads it to bring another machine up to date.
+const EVENTS: Document = Document {
+    name: "events",
+    rows: "
+        SELECT 0, rowid, json_object('table', 'event', 'id', id, 'session', aggregate_id,
+            'seq', seq, 'type', type)
+        FROM event WHERE aggregate_id = ?1 ORDER BY seq, id",
+    tables: &[Table {
+        select: "SELECT data FROM event WHERE rowid = ?1",
+        update: Some("UPDATE event SET data = ?2 WHERE rowid = ?1"),
+    }],
+};

@@ -1,0 +1,199 @@
+//! What one part of a message says to a model.
+
+use std::collections::HashSet;
+use std::ops::Range;
+
+use epitome_model::{
+    Block, Call, Copy, Entry, Image, Left, Output, Part, Role, Span, Text, Thinking,
+};
+
+use super::Message;
+use crate::opencode::raw::{self, State};
+use crate::opencode::tools;
+use crate::place::Place;
+
+/// What OpenCode sends in the place of a result that it has pruned.
+const CLEARED: &str = "[Old tool result content cleared]";
+/// What it sends for a call that never came to its end.
+const INTERRUPTED: &str = "[Tool execution was interrupted]";
+/// What it sends for a request to summarise, and for a tool that the user ran.
+const SUMMARISE: &str = "What did we do so far?";
+const BY_USER: &str = "The following tool was executed by the user";
+
+/// Around words of the user in results.
+const FROM_USER: [&[u8]; 2] = [
+    b"The user rejected permission to use this specific tool call with the following feedback",
+    b"User has answered your questions",
+];
+
+/// Of what a tool noted, what OpenCode looks up later: which instructions a read has shown, the
+/// session of a sub-agent, what a call had printed when it was interrupted.
+const LOOKED_UP: [&[u8]; 7] = [
+    b"loaded",
+    b"sessionId",
+    b"sessionID",
+    b"parentSessionId",
+    b"model",
+    b"interrupted",
+    b"outputPath",
+];
+
+/// What a part says; nothing if it is one that no model ever sees.
+pub fn part(
+    at: &Place<'_>,
+    raw: &raw::Part,
+    kind: &str,
+    message: &Message,
+    id: &str,
+    calls: &mut HashSet<Box<str>>,
+) -> Option<Entry> {
+    let mut entry = Entry { role: message.role, ..Entry::default() };
+    match (kind, message.role) {
+        ("text", Role::User) => {
+            if raw.is_synthetic {
+                entry.role = Role::System;
+            }
+            // An empty one is left out, and one that is only shown.
+            let said = raw.text.as_ref().filter(|text| text.len() > 2 && !raw.is_ignored);
+            entry.blocks = said.map(|text| Block::Text(at.source(text))).into_iter().collect();
+        }
+        ("text", Role::Assistant) => {
+            let said = raw.text.as_ref().filter(|text| text.len() > 2);
+            let block = |text| match message.is_summary {
+                true => Block::Summary(at.source(text)),
+                false => Block::Text(at.source(text)),
+            };
+            entry.blocks = said.map(block).into_iter().collect();
+        }
+        ("file", Role::User) => entry.blocks = file(at, raw).into_iter().collect(),
+        ("compaction", Role::User) => {
+            entry.role = Role::System;
+            entry.blocks = vec![Block::Text(Text::Made(SUMMARISE.into()))];
+        }
+        ("subtask", Role::User) => {
+            entry.role = Role::System;
+            entry.blocks = vec![Block::Text(Text::Made(BY_USER.into()))];
+        }
+        ("reasoning", Role::Assistant) => entry.blocks = thinking(at, raw).into_iter().collect(),
+        ("tool", Role::Assistant) => {
+            let state = raw.state.as_ref()?;
+            let own = at.maybe(raw.call.as_ref()).unwrap_or_default();
+            // Some models count their calls from nought in each response.
+            let id = if calls.insert(own.clone()) { own } else { id.into() };
+            let (call, output) = tool(at, raw, state, &id);
+            entry.copies = copies(at, state, &output);
+            entry.blocks = vec![Block::Call(call), Block::Output(output)];
+        }
+        _ => return None,
+    }
+    Some(entry)
+}
+
+/// What the user attached. A text and a folder are said again in a part of their own.
+fn file(at: &Place<'_>, raw: &raw::Part) -> Option<Block> {
+    let mime = at.maybe(raw.mime.as_ref())?;
+    let url = raw.url.as_ref()?;
+    if matches!(&*mime, "text/plain" | "application/x-directory") {
+        return None;
+    }
+    Some(match mime.starts_with("image/") && is_data(at, url) {
+        true => Block::Image(Image { media: mime, data: at.span(url), whole: at.span(&raw.whole) }),
+        false => Block::Opaque(at.span(&raw.whole)),
+    })
+}
+
+fn is_data(at: &Place<'_>, url: &Range<usize>) -> bool {
+    at.line[url.clone()].starts_with(b"\"data:")
+}
+
+/// Reasoning; nothing when it was emptied, as it is then not sent.
+fn thinking(at: &Place<'_>, raw: &raw::Part) -> Option<Block> {
+    let text = raw.text.as_ref()?;
+    if text.len() <= 2 && raw.metadata.is_none() {
+        return None;
+    }
+    Some(Block::Thinking(Thinking {
+        text: Some(at.source(text)),
+        whole: at.span(&raw.whole),
+        // OpenAI's Responses refuses a call whose reasoning item is gone.
+        removable: !raw.is_openai,
+    }))
+}
+
+fn tool(at: &Place<'_>, raw: &raw::Part, state: &State, id: &str) -> (Call, Output) {
+    let name = at.maybe(raw.tool.as_ref()).unwrap_or_default();
+    let input = state.input.clone().unwrap_or_default();
+    let (kind, target, part, fields) = tools::known(&name, at.line, &input, at.base);
+    let arguments = if input.is_empty() { Span::default() } else { at.span(&input) };
+    let mut output = output(at, state);
+    output.call = id.into();
+    output.numbered = &*name == "read";
+    (Call { id: id.into(), name, kind, target, part, fields, arguments }, output)
+}
+
+fn output(at: &Place<'_>, state: &State) -> Output {
+    let made = |words: &str, error| Output {
+        call: Box::default(),
+        error,
+        parts: vec![Part::Text(Text::Made(words.into()))],
+        whole: Span::default(),
+        numbered: false,
+        from_user: false,
+    };
+    let stands = |literal: &Range<usize>, error| Output {
+        parts: vec![Part::Text(at.source(literal))],
+        whole: at.span(literal),
+        from_user: FROM_USER
+            .iter()
+            .any(|words| memchr::memmem::find(&at.line[literal.clone()], words).is_some()),
+        ..made("", error)
+    };
+    let status = at.maybe(state.status.as_ref()).unwrap_or_default();
+    match (&*status, &state.output, &state.error) {
+        ("completed", _, _) if state.is_compacted => made(CLEARED, false),
+        ("completed", Some(literal), _) => {
+            let mut output = stands(literal, false);
+            output.parts.extend(state.files.iter().map(|file| attached(at, file)));
+            output
+        }
+        ("error", _, Some(literal)) => match &state.shown {
+            Some(shown) if state.is_interrupted => stands(shown, false),
+            Some(_) | None => stands(literal, true),
+        },
+        _ => made(INTERRUPTED, true),
+    }
+}
+
+fn attached(at: &Place<'_>, file: &raw::File) -> Part {
+    let whole = at.span(&file.whole);
+    let media = at.maybe(file.mime.as_ref()).unwrap_or_default();
+    match &file.url {
+        Some(url) if media.starts_with("image/") && is_data(at, url) => {
+            Part::Image(Image { media, data: at.span(url), whole })
+        }
+        Some(_) | None => Part::Opaque(whole),
+    }
+}
+
+/// What a tool noted for the screen, and what was pruned: no model sees it.
+fn copies(at: &Place<'_>, state: &State, output: &Output) -> Vec<Copy> {
+    let mut copies = Vec::new();
+    let mut copy = |name, place: &Range<usize>, left| {
+        copies.push(Copy { name, value: at.span(place), left });
+    };
+    for (key, place) in &state.facts {
+        let is_output = output.whole == at.span(place);
+        if !LOOKED_UP.contains(&&**key) && !is_output {
+            copy("metadata", place, Left::Nothing);
+        }
+    }
+    if state.is_compacted {
+        if let Some(place) = &state.output {
+            copy("output", place, Left::EmptyText);
+        }
+        if let Some(place) = &state.attachments {
+            copy("attachments", place, Left::Nothing);
+        }
+    }
+    copies
+}

@@ -1,0 +1,86 @@
+//! Edits into replacements of bytes.
+
+use std::ops::Range;
+
+use epitome_model::{At, Block, Change, Edit, Part, Source, Span, Splice, Transcript, encode};
+
+use super::raw;
+use crate::Unwritable;
+use crate::json::Cursor;
+use crate::write::{self, Gone, Piece, Shapes};
+
+/// The generic shapes serve for texts and arguments; a part as a whole is never replaced.
+const SHAPES: Shapes = Shapes { output: encode, block: encode, thinking: Gone::Whole };
+
+/// The replacements that carry out `edits`.
+pub fn write(
+    transcript: &Transcript,
+    source: &dyn Source,
+    edits: &[Edit],
+) -> Result<Vec<(Splice, At)>, Unwritable> {
+    let own = |edit: &Edit| own(transcript, source, edit);
+    write::splices_with(transcript, source, edits, &SHAPES, &own)
+}
+
+/// What OpenCode wants otherwise than other formats: a part stays a part, with the members that
+/// its kind has to have.
+fn own(transcript: &Transcript, source: &dyn Source, edit: &Edit) -> Option<Vec<Piece>> {
+    let (At::Block { item, block } | At::Part { item, block, .. }) = edit.at else { return None };
+    let entry = transcript.items.get(item)?.entry()?;
+    let record = Record::of(source, entry.record.span)?;
+    match (entry.blocks.get(block)?, edit.at, &edit.change) {
+        (Block::Thinking(_), At::Block { .. }, Change::Drop) => Some(record.without_reasoning()),
+        (Block::Image(_), At::Block { .. }, Change::Replace(words)) => record.as_text(words),
+        (Block::Output(output), At::Block { .. }, Change::Replace(words)) => {
+            let mut pieces = vec![Piece::Value(output.whole, encode(words))];
+            let state = record.part.state.as_ref();
+            let files = state.and_then(|state| state.attachments.as_ref());
+            pieces.extend(files.map(|files| Piece::Child(record.span(files))));
+            Some(pieces).filter(|_| !output.whole.is_empty())
+        }
+        (Block::Output(output), At::Part { part, .. }, Change::Replace(words)) => {
+            let Part::Image(image) = output.parts.get(part)? else { return None };
+            // Beside the words of the result, where the model looks for them.
+            let end = output.whole.end.checked_sub(1)?;
+            let literal = encode(&format!("\n{words}"));
+            let inner = literal[1..literal.len() - 1].to_owned();
+            let words = Piece::Value(Span { start: end, end }, inner);
+            Some(vec![words, Piece::Child(image.whole)])
+        }
+        _ => None,
+    }
+}
+
+/// The part in a record, with its places counted from the beginning of the source.
+struct Record {
+    from: u64,
+    part: raw::Part,
+}
+
+impl Record {
+    fn of(source: &dyn Source, span: Span) -> Option<Record> {
+        let bytes = source.at(span);
+        let place = raw::data_of(&bytes);
+        let part = raw::part(&mut Cursor::at(&bytes, &place), &bytes).ok()?;
+        Some(Record { from: span.start, part })
+    }
+
+    fn span(&self, place: &Range<usize>) -> Span {
+        Span { start: self.from + place.start as u64, end: self.from + place.end as u64 }
+    }
+
+    /// Reasoning without words and signature is not sent.
+    fn without_reasoning(&self) -> Vec<Piece> {
+        let words = self.part.text.iter();
+        let words = words.map(|place| Piece::Value(self.span(place), "\"\"".to_owned()));
+        let signature = self.part.metadata.iter().map(|place| Piece::Child(self.span(place)));
+        words.chain(signature).collect()
+    }
+
+    /// A picture becomes words of whoever sent it. The name of the file stays, and is not sent.
+    fn as_text(&self, words: &str) -> Option<Vec<Piece>> {
+        let (kind, url) = (self.part.kind.as_ref()?, self.part.url.as_ref()?);
+        let text = Piece::Member(self.span(url), format!("\"text\":{}", encode(words)));
+        Some(vec![Piece::Value(self.span(kind), "\"text\"".to_owned()), text])
+    }
+}
