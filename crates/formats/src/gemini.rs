@@ -35,3 +35,6 @@ const SHAPES: Shapes = Shapes { output: write::literal, block: part, thinking: w
 fn part(text: &str) -> String {
     format!(r#"{{"text":{}}}"#, encode(text))
 }
+
+#[cfg(test)]
+mod tests;
