@@ -217,9 +217,16 @@ proptest! {
         pi in fixtures::generate::session("pi"), claude in fixtures::generate::session("claude"),
         codex in fixtures::generate::session("codex"),
         opencode in fixtures::generate::session("opencode"),
+        gemini in fixtures::generate::session("gemini"),
     ) {
         let recipe = Recipe { keep: Keep::default(), ..built_in("epitome").expect("the default") };
-        let all = [("pi", &pi), ("claude", &claude), ("codex", &codex), ("opencode", &opencode)];
+        let all = [
+            ("pi", &pi),
+            ("claude", &claude),
+            ("codex", &codex),
+            ("opencode", &opencode),
+            ("gemini", &gemini),
+        ];
         for (agent, bytes) in all {
             let after = check(agent, bytes, &recipe, &Estimate, b"");
             check_errors(agent, bytes, &after);

@@ -1,0 +1,95 @@
+//! Results that a session says more than once: they are said once afterwards, or not at all.
+
+use epitome::{Loaded, Planned};
+use epitome_formats::named;
+use epitome_model::{Block, Tokens};
+use epitome_passes::{Keep, Recipe, built_in};
+use epitome_tokens::Estimate;
+
+/// A session in which each result stands twice.
+fn session() -> Loaded<Vec<u8>> {
+    let source = fixtures::get("gemini", "pricing").bytes();
+    let format = named("gemini").expect("a known agent");
+    let transcript = (format.read)(&source, &mut ());
+    Loaded { format, source, transcript, faults: Vec::new() }
+}
+
+/// How many results a resume sends, and how many of them again.
+fn results<'a>(entries: impl Iterator<Item = (usize, &'a epitome_model::Entry)>) -> (usize, usize) {
+    let blocks: Vec<&Block> = entries.flat_map(|(_, entry)| &entry.blocks).collect();
+    let count = |is: fn(&Block) -> bool| blocks.iter().filter(|block| is(block)).count();
+    (
+        count(|block| matches!(block, Block::Output(_))),
+        count(|block| matches!(block, Block::Again(_))),
+    )
+}
+
+fn plan<'a>(session: &'a Loaded<Vec<u8>>, recipe: &'a Recipe) -> Planned<'a, Vec<u8>> {
+    let planned = Planned::new(session, recipe, &Estimate).expect("the edits can be written");
+    assert_eq!(planned.breaches, []);
+    planned
+}
+
+fn only(pass: &str) -> Recipe {
+    let text = format!("name = \"only\"\nabout = \"One pass.\"\n[[passes]]\npass = \"{pass}\"\n");
+    Recipe::parse(&text).expect("a recipe")
+}
+
+#[test]
+fn what_is_said_again_goes_though_it_is_kept() {
+    let session = session();
+    let (first, again) = results(session.transcript.context());
+    assert!(first > 9 && again == first, "{first} results, {again} of them again");
+    let keep = Keep { turns: Some(99), ..Keep::default() };
+    let recipe = Recipe { keep, ..built_in("epitome").expect("the default") };
+    let planned = plan(&session, &recipe);
+    assert_eq!(results(planned.after.context()), (first, 0));
+    let laws = session.format.laws;
+    let spliced = planned.spliced().expect("they lie apart");
+    assert_eq!(laws.check(&planned.after, &spliced), []);
+    assert_ne!(laws.check(&session.transcript, &session.source), []);
+}
+
+#[test]
+fn an_edit_of_a_result_reaches_every_time_that_it_is_said() {
+    let session = session();
+    let recipe = only("results");
+    let planned = plan(&session, &recipe);
+    let edited: Vec<&str> = planned
+        .compaction
+        .edits
+        .iter()
+        .filter_map(|planned| match planned.edit.at {
+            epitome_model::At::Block { item, block } => {
+                match &session.transcript.items[item].entry()?.blocks[block] {
+                    Block::Output(output) => Some(&*output.call),
+                    _ => None,
+                }
+            }
+            _ => None,
+        })
+        .collect();
+    assert!(!edited.is_empty());
+    let left: Vec<&Block> = planned.after.context().flat_map(|(_, entry)| &entry.blocks).collect();
+    for call in edited {
+        let says = |block: &&&Block| match block {
+            Block::Output(output) => *output.call == *call,
+            Block::Again(again) => *again.output.call == *call,
+            _ => false,
+        };
+        assert_eq!(left.iter().filter(says).count(), 1, "{call}");
+    }
+}
+
+#[test]
+fn what_loses_nothing_goes_before_a_target_is_looked_at() {
+    let session = session();
+    let copies = only("copies");
+    let once = plan(&session, &copies).tokens_after;
+    let default = built_in("epitome").expect("the default");
+    let recipe = Recipe { target: Some(once.0), keep: Keep::default(), ..default };
+    let planned = plan(&session, &recipe);
+    assert_eq!(planned.tokens_after, once, "nothing else had to go");
+    let before = planned.compaction.tokens_before;
+    assert!(before > Tokens(once.0 * 3 / 2), "{before} were {once} and what was said again");
+}
