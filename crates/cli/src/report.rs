@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use epitome::{Generation, Place, Planned, User};
+use epitome::{Generation, Place, Planned, User, Way};
 use epitome_formats::Fault;
 use epitome_model::{Bytes, Source, Tokens};
 use epitome_passes::{KeepRule, Kept, Trigger};
@@ -62,6 +62,14 @@ pub struct UserFound {
     pub name: String,
 }
 
+/// How a compaction is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum WayTaken {
+    Native,
+    Rewrite,
+}
+
 /// What a compaction of one file came to. See `docs/json.md`.
 #[derive(Clone, Debug, Serialize)]
 pub struct FileReport {
@@ -69,6 +77,9 @@ pub struct FileReport {
     pub agent: &'static str,
     pub id: Option<String>,
     pub outcome: Outcome,
+    /// How it is written, where there is a choice.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub way: Option<WayTaken>,
     pub generation: Option<u64>,
     pub context_tokens: Change<Tokens>,
     pub disk_bytes: Change<Bytes>,
@@ -115,6 +126,10 @@ impl FileReport {
             agent: session.format.name,
             id: session.transcript.head.id.as_deref().map(str::to_owned),
             outcome: if planned.is_empty() { Outcome::Nothing } else { Outcome::Planned },
+            way: session.format.append.map(|_| match planned.way {
+                Way::Native => WayTaken::Native,
+                Way::Rewrite => WayTaken::Rewrite,
+            }),
             generation: None,
             context_tokens: Change {
                 before: compaction.tokens_before,
@@ -196,6 +211,8 @@ impl Report {
         let name = text::path(Path::new(&file.session));
         let _ = writeln!(text, "{BOLD}{verb}{BOLD:#}  {name}");
         let mut facts = vec![format!("{} · recipe {}", file.agent, visible(&self.recipe))];
+        let appended = file.way == Some(WayTaken::Native) && file.outcome != Outcome::Nothing;
+        facts.extend(appended.then(|| format!("in a record of {}'s own", file.agent)));
         facts.extend(file.generation.map(|number| format!("generation {number}")));
         facts.extend(self.dry_run.then(|| "nothing was written".to_owned()));
         let _ = writeln!(text, "{DIM}{}{DIM:#}\n", facts.join(" · "));

@@ -1,14 +1,17 @@
 //! One compaction of one file: plan, check, archive, prove, replace. In this order, and nothing is
 //! written before everything before it has succeeded.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use epitome_formats::Format;
 use epitome_model::{
     Again, At, Block, Breach, Bytes, Counter, Part, Source, Span, Splice, Text, Tokens, Transcript,
+    weigh,
 };
-use epitome_passes::{Compaction, Kept, Options, Recipe, Side, View, recount, verify};
+use epitome_passes::{
+    Compaction, Kept, Options, Recipe, Side, View, recount, verify, verify_appended,
+};
 use jiff::Timestamp;
 
 use crate::archive::{About, Archive, Digest, Draft, Generation, Hash, PackWriter, WayBack};
@@ -19,16 +22,30 @@ use crate::session::Loaded;
 use crate::source::{FileSource, Spliced, copy};
 use crate::store::{self, write_new};
 
+/// How a compaction is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Way {
+    /// As a record of the agent's own behind the end of the session, which replaces for a resume
+    /// what stands before. Nothing that stands there changes, and no index goes stale.
+    Native,
+    /// In the records themselves: the file becomes smaller, too.
+    Rewrite,
+}
+
 /// What a compaction of a session comes to. Nothing of it is written yet.
 pub struct Planned<'a, S> {
     /// The session.
     pub session: &'a Loaded<S>,
     /// The recipe.
     pub recipe: &'a Recipe,
+    /// How it is written.
+    pub way: Way,
     /// The edits.
     pub compaction: Compaction,
     /// The replacements that carry them out, each with the place of its edit.
     pub splices: Vec<(Splice, At)>,
+    /// The bytes that are not sent any more, each with the place of its edit.
+    pub removed: Vec<(Span, At)>,
     /// Laws that it would break. If there are any, it is refused.
     pub breaches: Vec<Breach>,
     /// The session afterwards, read anew.
@@ -40,7 +57,8 @@ pub struct Planned<'a, S> {
 }
 
 impl<'a, S: Source> Planned<'a, S> {
-    /// Plans a compaction, carries it out in memory, reads the result, and asks the laws.
+    /// Plans a compaction that rewrites the session, carries it out in memory, reads the result, and
+    /// asks the laws.
     ///
     /// # Errors
     ///
@@ -51,25 +69,63 @@ impl<'a, S: Source> Planned<'a, S> {
         recipe: &'a Recipe,
         counter: &dyn Counter,
     ) -> Result<Planned<'a, S>> {
+        Planned::by(Way::Rewrite, session, recipe, counter)
+    }
+
+    /// Plans a compaction that is written in one of its ways.
+    ///
+    /// # Errors
+    ///
+    /// `Broken` if the edits cannot be written, and if this agent has no records for [`Way::Native`].
+    pub fn by(
+        way: Way,
+        session: &'a Loaded<S>,
+        recipe: &'a Recipe,
+        counter: &dyn Counter,
+    ) -> Result<Planned<'a, S>> {
         let Loaded { format, source, transcript, .. } = session;
         let write = session.writer()?;
         let options = Options { counter, thinking_is_bound: bound_in(format) };
-        let compaction = epitome_passes::compact(transcript, source, recipe, &options);
-        let splices = write(transcript, source, &compaction.edits()).map_err(|err| {
-            Error::new(ErrorKind::Broken, "an edit cannot be written").because(err)
-        })?;
+        let mut compaction = epitome_passes::compact(transcript, source, recipe, &options);
+        if way == Way::Native {
+            only_what_is_sent(transcript, &mut compaction);
+        }
+        let edits = compaction.edits();
+        let unwritten =
+            |err| Error::new(ErrorKind::Broken, "an edit cannot be written").because(err);
+        let replaced = write(transcript, source, &edits).map_err(unwritten)?;
+        let removed = replaced.iter().map(|(splice, at)| (splice.span, *at)).collect();
+        let splices = match (way, edits.first()) {
+            (Way::Rewrite, _) => replaced,
+            (Way::Native, None) => Vec::new(),
+            (Way::Native, Some(first)) => {
+                let append = format.append.ok_or_else(|| no_records(format))?;
+                let with = append(transcript, source, &edits).map_err(unwritten)?.into();
+                let end = Source::len(source);
+                vec![(Splice { span: Span { start: end, end }, with }, first.at)]
+            }
+        };
         let spliced = Spliced::new(source, splices.iter().map(|(s, _)| s.clone()).collect())?;
         let after = (format.read)(&spliced, &mut ());
         let before_side = Side { transcript, source };
         let after_side = Side { transcript: &after, source: &spliced };
-        let breaches = verify(before_side, after_side, &compaction, format.laws, counter);
-        let tokens_after = recount(&compaction, after_side, counter);
+        let verified = match way {
+            Way::Rewrite => verify,
+            Way::Native => verify_appended,
+        };
+        let breaches = verified(before_side, after_side, &compaction, format.laws, counter);
+        let tokens_after = match way {
+            Way::Rewrite => recount(&compaction, after_side, counter),
+            Way::Native => weigh(&after, &spliced, counter).total(),
+        };
         let bytes_after = Bytes(Source::len(&spliced));
         Ok(Planned {
             session,
             recipe,
+            way,
             compaction,
             splices,
+            removed,
             breaches,
             after,
             tokens_after,
@@ -96,6 +152,20 @@ impl<'a, S: Source> Planned<'a, S> {
     pub fn kept(&self) -> &Kept {
         &self.compaction.kept
     }
+}
+
+/// What is on disk only stays there.
+fn only_what_is_sent(transcript: &Transcript, compaction: &mut Compaction) {
+    let sent: HashSet<usize> = transcript.context.iter().copied().collect();
+    compaction.edits.retain(|planned| match planned.edit.at {
+        At::Copy { .. } => false,
+        at @ (At::Block { .. } | At::Field { .. } | At::Part { .. }) => sent.contains(&at.item()),
+    });
+}
+
+fn no_records(format: &Format) -> Error {
+    let what = format!("{} has no record of its own for a compaction", format.name);
+    Error::new(ErrorKind::Broken, what)
 }
 
 fn bound_in(format: &Format) -> fn(&str) -> bool {
@@ -184,11 +254,15 @@ fn put_all<S: Source>(
     let passes: HashMap<At, &str> =
         planned.compaction.edits.iter().map(|it| (it.edit.at, it.edit.pass)).collect();
     let references = References::of(planned.session);
-    for (splice, at) in &planned.splices {
-        let mut about = about(&view, *at, splice.span);
+    for (span, at) in &planned.removed {
+        let mut about = about(&view, *at, *span);
         about.pass = passes.get(at).copied().unwrap_or_default().to_owned();
         about.reference = references.find(&view, *at);
-        pack.put(&source.at(splice.span), about)?;
+        pack.put(&source.at(*span), about)?;
+    }
+    if planned.way == Way::Native {
+        // What stood where the records stand now: nothing.
+        pack.put(b"", About { what: "the end of the session".into(), ..About::default() })?;
     }
     Ok(())
 }

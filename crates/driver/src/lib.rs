@@ -30,7 +30,7 @@ pub use archive::{
     SessionKey, UndoSplice, VerifyReport, WayBack,
 };
 pub use backup::{BackupPlace, keep_backup};
-pub use compact::{Planned, apply, apply_to};
+pub use compact::{Planned, Way, apply, apply_to};
 pub use config::Config;
 pub use error::{Error, ErrorKind, Result};
 pub use find::{Meant, SessionFile};

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use epitome::{
-    Blobs, Error, Generation, Hash, Loaded, Planned, Restored, Spliced, Target, WayBack, restore,
+    Blobs, Error, Generation, Hash, Loaded, Planned, Restored, Spliced, Target, Way, WayBack,
+    restore,
 };
 use epitome_formats::named;
 use epitome_model::{Block, Counter, Source, Tokens, Transcript};
@@ -99,6 +100,43 @@ fn check(
     let once_more = Planned::new(&session, recipe, counter).expect("the edits can be written");
     assert_eq!(bytes_of(&once_more.spliced().expect("they lie apart")), after);
     after
+}
+
+/// Compacts by a record behind the end, and checks every law on the way.
+fn check_native(
+    agent: &str,
+    before: &[u8],
+    recipe: &Recipe,
+    counter: &dyn Counter,
+    appended: &[u8],
+) {
+    let session = load(agent, before);
+    let plan = |session| Planned::by(Way::Native, session, recipe, counter);
+    // A damaged item may be one that the record cannot hold.
+    let Ok(planned) = plan(&session) else { return };
+    assert_eq!(planned.breaches, [], "laws hold");
+    let spliced = planned.spliced().expect("the splices lie apart");
+    let after = bytes_of(&spliced);
+
+    // 1: Nothing that stands there changes.
+    assert_eq!(&after[..before.len()], before, "it is appended");
+    // 2: Everything comes back, with what was appended since.
+    let blobs = HashMap::from([(Hash::of(b""), Vec::new())]);
+    let generation = generation(WayBack::of(&session.source, &spliced).expect("in memory"));
+    let now = [after.as_slice(), appended].concat();
+    let back =
+        restore(&now, &[generation], &Removed(blobs), Target::Original).expect("it comes back");
+    let restored = bytes_of(&Spliced::new(&now, back.splices).expect("the splices lie apart"));
+    assert_eq!(restored, [before, appended].concat(), "everything comes back");
+    // 6: Nothing grows in the context.
+    assert!(planned.tokens_after <= planned.compaction.tokens_before, "the context does not grow");
+    assert_eq!(planned.tokens_after, total(&planned.after, &after, counter), "numbers are true");
+    // 7: Twice is once.
+    let again = load(agent, &after);
+    assert_eq!(plan(&again).expect("it can be written").splices, [], "it is left alone");
+    // 8: Same input, same bytes.
+    let once_more = plan(&session).expect("it can be written");
+    assert_eq!(bytes_of(&once_more.spliced().expect("they lie apart")), after);
 }
 
 fn generation(way: WayBack) -> Generation {
@@ -202,6 +240,14 @@ proptest! {
     }
 
     #[test]
+    fn laws_hold_for_records_of_codex(
+        bytes in fixtures::generate::session("codex"), recipe in recipe(),
+        appended in fixtures::generate::appended(),
+    ) {
+        check_native("codex", &bytes, &recipe, &Estimate, &appended);
+    }
+
+    #[test]
     fn exact_counts_never_grow_either(
         bytes in fixtures::generate::session("claude"), recipe in recipe(),
     ) {
@@ -268,6 +314,9 @@ proptest! {
                 bytes[at] = byte;
             }
             check(agent, &bytes, &recipe, &Estimate, b"");
+            if named(agent).is_some_and(|format| format.append.is_some()) {
+                check_native(agent, &bytes, &recipe, &Estimate, b"");
+            }
         }
     }
 }
@@ -316,7 +365,11 @@ fn check_file(path: &Path) -> bool {
     for (name, _) in BUILT_IN {
         let mut recipe = built_in(name).expect("a built-in recipe");
         recipe.trigger = Default::default();
-        let after = check(format.name, &bytes, &recipe, &O200k, b"{\"type\":\"custom\"}\n");
+        let more = b"{\"type\":\"custom\"}\n";
+        let after = check(format.name, &bytes, &recipe, &O200k, more);
+        if format.append.is_some() {
+            check_native(format.name, &bytes, &recipe, &O200k, more);
+        }
         if name == "epitome" {
             check_errors(format.name, &bytes, &after);
         }

@@ -16,6 +16,7 @@ pub const FORMAT: Format = Format {
     sniff: read::sniff,
     read: read::read,
     writing: Writing::Splices(SPLICES),
+    append: None,
     laws: &laws::ClaudeLaws,
     thinking_is_bound,
 };

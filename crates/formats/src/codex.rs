@@ -2,6 +2,7 @@
 //!
 //! What the records mean, and how that was found, is in `docs/formats/codex.md`.
 
+mod append;
 mod inner;
 mod items;
 mod laws;
@@ -21,6 +22,7 @@ pub const FORMAT: Format = Format {
     sniff: read::sniff,
     read: read::read,
     writing: Writing::Splices(SPLICES),
+    append: Some(append::append),
     laws: &laws::CodexLaws,
     thinking_is_bound: |_| false,
 };

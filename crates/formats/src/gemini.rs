@@ -21,6 +21,7 @@ pub const FORMAT: Format = Format {
     sniff: read::sniff,
     read: read::read,
     writing: Writing::Splices(SPLICES),
+    append: None,
     laws: &laws::GeminiLaws,
     // Signatures of turns that are over are not asked for.
     thinking_is_bound: |_| false,

@@ -44,6 +44,9 @@ pub struct Format {
     pub read: fn(source: &dyn Source, faults: &mut dyn Faults) -> Transcript,
     /// How edits are written, or why they are not.
     pub writing: Writing,
+    /// The same edits as records at the end of the file that replace what stands before for a
+    /// resume, where the agent knows such records.
+    pub append: Option<Append>,
     /// What the agent and its wire refuse.
     pub laws: &'static dyn Laws,
     /// Whether reasoning of this model is valid only while everything before it is as it was when
@@ -62,6 +65,9 @@ pub enum Writing {
 
 /// Turns edits into replacements of bytes, each with the place of its edit.
 pub type Write = fn(&Transcript, &dyn Source, &[Edit]) -> Result<Vec<(Splice, At)>, Unwritable>;
+
+/// Turns edits of what a resume sends into bytes behind the end of the file.
+pub type Append = fn(&Transcript, &dyn Source, &[Edit]) -> Result<Vec<u8>, Unwritable>;
 
 /// Every format, in the order in which they are tried.
 pub static FORMATS: &[Format] =

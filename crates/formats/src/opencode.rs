@@ -21,6 +21,7 @@ pub const FORMAT: Format = Format {
     sniff: read::sniff,
     read: read::read,
     writing: Writing::Splices(write::write),
+    append: None,
     laws: &laws::OpencodeLaws,
     // OpenCode speaks to every provider; of these, Anthropic's newest models bind their reasoning.
     thinking_is_bound: crate::claude::thinking_is_bound,

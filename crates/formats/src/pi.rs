@@ -16,6 +16,7 @@ pub const FORMAT: Format = Format {
     sniff: read::sniff,
     read: read::read,
     writing: Writing::Splices(SPLICES),
+    append: None,
     laws: &laws::PiLaws,
     // pi speaks to every provider; of these, Anthropic's newest models bind their reasoning.
     thinking_is_bound: crate::claude::thinking_is_bound,

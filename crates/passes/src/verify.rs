@@ -5,8 +5,8 @@
 use std::collections::{BTreeMap, HashSet};
 
 use epitome_model::{
-    Block, Breach, Counter, Entry, Law, Laws, Part, Role, Source, Span, Text, Tokens, Transcript,
-    block_tokens,
+    At, Block, Breach, Change, Counter, Entry, Item, Law, Laws, Part, Role, Source, Span, Text,
+    Tokens, Transcript, block_tokens,
 };
 
 use crate::Compaction;
@@ -67,6 +67,72 @@ pub fn verify(
     breaches.extend(now.into_iter().filter(|breach| !known.contains(breach)));
     breaches.sort();
     breaches
+}
+
+/// Every law that holds before a compaction and not after it, when it was written as a record
+/// behind the end of the session: what stood there stands there still, and what is sent now is what
+/// was sent before but for the edits.
+pub fn verify_appended(
+    before: Side<'_>,
+    after: Side<'_>,
+    compaction: &Compaction,
+    laws: &dyn Laws,
+    counter: &dyn Counter,
+) -> Vec<Breach> {
+    let mut breaches = Vec::new();
+    let sides = Sides { before, after, tokens: &compaction.counted, counter };
+    let stands = |(old, new): (&Item, &Item)| old.record() == new.record();
+    let (old, new) = (&before.transcript.items, &after.transcript.items);
+    if old.len() > new.len() || !old.iter().zip(new).all(stands) {
+        let what = "the records are not those that were there".into();
+        return vec![Breach { law: Law::Tree, line: 0, what }];
+    }
+    let mut sent = after.transcript.context();
+    for (item, old) in before.transcript.context() {
+        let line = old.record.line;
+        let mut breach = |law, what: &str| {
+            breaches.push(Breach { law, line, what: what.into() });
+        };
+        if is_gone(compaction, item, old) {
+            continue;
+        }
+        match sent.next() {
+            Some((_, new)) if old.role == new.role => blocks(&sides, item, old, new, &mut breach),
+            Some(_) => breach(Law::Tree, "another entry stands in its place"),
+            None => breach(Law::Tree, "it is not sent any more"),
+        }
+    }
+    if let Some((_, new)) = sent.next() {
+        let what = "something is sent that was not there".into();
+        breaches.push(Breach { law: Law::Tree, line: new.record.line, what });
+    }
+    // The lines are others now: what was broken before is told from what is by what it is.
+    let mut known: Vec<(Law, String)> = laws
+        .check(before.transcript, before.source)
+        .into_iter()
+        .map(|breach| (breach.law, breach.what))
+        .collect();
+    for breach in laws.check(after.transcript, after.source) {
+        let same = known.iter().position(|(law, what)| (*law, what) == (breach.law, &breach.what));
+        match same {
+            Some(idx) => drop(known.swap_remove(idx)),
+            None => breaches.push(breach),
+        }
+    }
+    breaches.sort();
+    breaches
+}
+
+/// Whether an entry says nothing any more: all it said was reasoning, and that went.
+fn is_gone(compaction: &Compaction, item: usize, old: &Entry) -> bool {
+    let dropped = |block| {
+        let at = At::Block { item, block };
+        compaction.edits.iter().any(|it| it.edit.at == at && it.edit.change == Change::Drop)
+    };
+    old.blocks.iter().enumerate().all(|(idx, block)| match block {
+        Block::Thinking(_) => dropped(idx),
+        _ => false,
+    })
 }
 
 fn edited(compaction: &Compaction) -> HashSet<usize> {
@@ -144,6 +210,16 @@ fn entry(
     if !same_place {
         breach(Law::Tree, "the entry is not the one that was there");
     }
+    blocks(sides, item, old, new, breach);
+}
+
+fn blocks(
+    sides: &Sides<'_>,
+    item: usize,
+    old: &Entry,
+    new: &Entry,
+    breach: &mut dyn FnMut(Law, &str),
+) {
     let mut left = new.blocks.iter();
     for (idx, block) in old.blocks.iter().enumerate() {
         let mut rest = left.clone();

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args as ClapArgs, ValueEnum};
 use epitome::{
-    BackupPlace, Loaded, Place, Planned, Store, apply, apply_to, find, keep_backup, vacuum,
+    BackupPlace, Loaded, Place, Planned, Store, Way, apply, apply_to, find, keep_backup, vacuum,
 };
 use epitome_model::Source;
 use epitome_passes::Recipe;
@@ -73,6 +73,16 @@ pub struct How {
     /// becomes free for later. It takes a while, and nobody can write to it meanwhile
     #[arg(long, conflicts_with_all = ["out", "dry_run"])]
     pub vacuum: bool,
+
+    /// Append the agent's own record of a shortened history; nothing that stands there changes
+    ///
+    /// What an agent that has such records gets by default, but with --out.
+    #[arg(long, conflicts_with = "rewrite")]
+    pub native: bool,
+
+    /// Shorten the records themselves, so that the file becomes smaller, too
+    #[arg(long)]
+    pub rewrite: bool,
 
     /// Keep a whole copy, NAME.uncompressed.jsonl, in the archive folder or beside the session
     #[arg(
@@ -351,6 +361,25 @@ impl Job<'_> {
         Ok(report)
     }
 
+    /// In the way that was asked for; else the agent's own, where it has one and can.
+    fn planned<'s, S: Source>(&'s self, session: &'s Loaded<S>) -> Result<Planned<'s, S>> {
+        let How { native, rewrite, out, .. } = self.how;
+        let plan = |way| Planned::by(way, session, self.recipe, self.app.counter());
+        if *native && session.format.append.is_none() {
+            let what = format!("{} has no record of its own for a compaction", session.format.name);
+            return Err(Failure::usage(what).hint("its sessions are rewritten"));
+        }
+        let by_default = session.format.append.is_some() && !rewrite && out.is_none();
+        if *native {
+            return Ok(plan(Way::Native)?);
+        }
+        match by_default.then(|| plan(Way::Native)) {
+            Some(Ok(planned)) if planned.breaches.is_empty() => Ok(planned),
+            // A session with something in it that the record cannot hold.
+            Some(_) | None => Ok(plan(Way::Rewrite)?),
+        }
+    }
+
     fn plan<'s, S: Source>(
         &'s self,
         path: &Path,
@@ -358,8 +387,7 @@ impl Job<'_> {
         diff: &mut String,
     ) -> Result<Planned<'s, S>> {
         let counter = self.app.counter();
-        let planned = Planned::new(session, self.recipe, counter)
-            .map_err(|err| Failure::from(err).about(path))?;
+        let planned = self.planned(session).map_err(|failure| failure.about(path))?;
         if !planned.breaches.is_empty() {
             let what = format!("the session would break a law: {}", path.display());
             let mut failure = Failure::new(Status::Refused, "law", what);

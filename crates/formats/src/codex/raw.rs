@@ -37,8 +37,9 @@ pub struct Item {
     pub output: Found,
     pub tools: Found,
     pub parts: Vec<Part>,
+    pub has_content: bool,
+    pub has_summary: bool,
     pub summary: Found,
-    pub reasoning: Found,
     /// What each part of a message is: `user.text`, `environments.environment_context`.
     pub part_kinds: Vec<Range<usize>>,
 }
@@ -76,6 +77,7 @@ pub struct Event {
     pub info: Found,
     pub limits: Found,
     pub usage: Option<(u64, u64)>,
+    pub last_usage: Found,
 }
 
 /// Members that repeat what a command printed.
@@ -190,10 +192,13 @@ fn item_at(value: &mut Cursor<'_>) -> Result<Item, Malformed> {
             b"tools" => item.tools = Some(value.skip()?),
             b"output" => item.output = Some(parts(value, &mut item.parts)?),
             b"content" => {
+                item.has_content = value.kind() == Kind::Array;
                 parts(value, &mut item.parts)?;
             }
-            b"encrypted_content" => item.reasoning = value.string()?,
-            b"summary" => item.summary = first_text(value)?,
+            b"summary" => {
+                item.has_summary = value.kind() == Kind::Array;
+                item.summary = first_text(value)?;
+            }
             b"internal_chat_message_metadata_passthrough" => {
                 kinds(value, &mut item.part_kinds)?;
             }
@@ -321,7 +326,11 @@ fn result(value: &mut Cursor<'_>, key: &[u8], event: &mut Event) -> Result<(), M
 fn info(value: &mut Cursor<'_>, line: &[u8], event: &mut Event) -> Result<(), Malformed> {
     let place = value.object(|value, key| {
         match key {
-            b"last_token_usage" => event.usage = tokens(value, line)?,
+            b"last_token_usage" => {
+                let place = value.clone().skip()?;
+                event.usage = tokens(value, line)?;
+                event.last_usage = Some(place);
+            }
             _ => {
                 value.skip()?;
             }

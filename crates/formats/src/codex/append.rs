@@ -1,0 +1,245 @@
+//! Codex's own record of a replaced history, holding what is left of everything.
+//!
+//! `compacted` with a `replacement_history` is what Codex writes when it compacts by itself. Behind
+//! it Codex writes the state of the world and of the turn anew: without them it would tell the
+//! model once more where it is. And it writes what the context comes to now: by that number a
+//! resume decides whether the context is full.
+
+use std::collections::HashMap;
+use std::ops::Range;
+
+use epitome_model::{
+    At, Block, Change, Edit, Entry, Part, Source, Span, Splice, Transcript, encode,
+};
+
+use super::{SHAPES, raw};
+use crate::json::Cursor;
+use crate::lines;
+use crate::place::Place;
+use crate::write::{self, Unwritable};
+
+/// The lines that carry out `edits` at the end of a rollout.
+///
+/// # Errors
+///
+/// [`Unwritable`] if an item is not as Codex writes it: it would not read the record then.
+pub fn append(
+    transcript: &Transcript,
+    source: &dyn Source,
+    edits: &[Edit],
+) -> Result<Vec<u8>, Unwritable> {
+    let Some(first) = edits.first() else { return Ok(Vec::new()) };
+    let lost = |why| Unwritable { at: first.at, why };
+    let splices: Vec<Splice> = write::splices(transcript, source, edits, &SHAPES)?
+        .into_iter()
+        .map(|(splice, _)| splice)
+        .collect();
+    let gone = |item: usize, entry: &Entry| {
+        let dropped = |block| {
+            let at = At::Block { item, block };
+            edits.iter().any(|edit| edit.at == at && edit.change == Change::Drop)
+        };
+        (0..entry.blocks.len()).all(dropped)
+    };
+    let mut history = String::new();
+    let mut nth = Nth::of(transcript);
+    for (item, entry) in transcript.context() {
+        let place = nth.place(source, item, entry).ok_or_else(|| lost(MALFORMED))?;
+        if gone(item, entry) {
+            continue;
+        }
+        if !history.is_empty() {
+            history.push(',');
+        }
+        history.push_str(&spliced(source, place, &splices).ok_or_else(|| lost(MALFORMED))?);
+    }
+    let last = Last::of(source);
+    let timestamp = last.timestamp.as_deref().ok_or_else(|| lost("no record has a time"))?;
+    let mut lines = Lines { bytes: Vec::new(), timestamp, ordinal: last.ordinal };
+    if !last.ended {
+        lines.bytes.push(b'\n');
+    }
+    lines.push("compacted", &format!(r#"{{"message":"","replacement_history":[{history}]}}"#));
+    for (kind, payload) in [("world_state", last.world), ("turn_context", last.turn)] {
+        if let Some(payload) = payload {
+            lines.push(kind, &payload);
+        }
+    }
+    // Four bytes a token: what Codex reckons with, too.
+    if let Some(count) = last.count.and_then(|count| count.with(history.len() / 4)) {
+        lines.push("event_msg", &count);
+    }
+    Ok(lines.bytes)
+}
+
+const MALFORMED: &str = "an item of the session is not as Codex writes it";
+
+/// Where the items stand that are sent.
+struct Nth {
+    /// Of each item: how many stand before it in its record.
+    before: HashMap<usize, usize>,
+}
+
+impl Nth {
+    fn of(transcript: &Transcript) -> Nth {
+        let mut before = HashMap::new();
+        let mut last: Option<(Span, usize)> = None;
+        for (idx, item) in transcript.items.iter().enumerate() {
+            let record = item.record().span;
+            let n = match last {
+                Some((span, n)) if span == record => n + 1,
+                Some(_) | None => 0,
+            };
+            before.insert(idx, n);
+            last = Some((record, n));
+        }
+        Nth { before }
+    }
+
+    /// The item as a value of its own, if Codex would read it.
+    fn place(&mut self, source: &dyn Source, item: usize, entry: &Entry) -> Option<Span> {
+        let record = entry.record.span;
+        let line = source.at(record);
+        let at = Place { line: &line, base: record.start };
+        let found = raw::record(&line).ok()?;
+        let payload = found.payload.as_ref()?;
+        let raw = match &*at.maybe(found.kind.as_ref())? {
+            "response_item" => raw::item(&line, payload).ok()?,
+            "compacted" => {
+                let history = raw::compacted(&line, payload).ok()?.history?;
+                history.into_iter().nth(self.before.get(&item).copied()?)?
+            }
+            _ => return None,
+        };
+        is_sound(&line, &raw, entry).then(|| at.span(&raw.whole))
+    }
+}
+
+/// Whether Codex reads the item: one that it does not read makes the whole record unreadable.
+fn is_sound(line: &[u8], item: &raw::Item, entry: &Entry) -> bool {
+    let is = |place: &Option<Range<usize>>, first: u8| {
+        place.as_ref().is_some_and(|place| line[place.start] == first)
+    };
+    let kind = item.kind.as_ref().map(|kind| &line[kind.clone()]);
+    let understood = !entry.blocks.iter().any(|block| match block {
+        Block::Output(output) => output.parts.iter().any(|part| matches!(part, Part::Opaque(_))),
+        _ => false,
+    });
+    match kind {
+        Some(b"\"message\"") => item.role.is_some() && item.has_content,
+        Some(b"\"agent_message\"") => item.has_content,
+        Some(b"\"reasoning\"") => item.has_summary,
+        Some(b"\"function_call\"") => {
+            is(&item.arguments, b'"') && item.name.is_some() && item.call.is_some()
+        }
+        Some(b"\"custom_tool_call\"") => {
+            item.input.is_some() && item.name.is_some() && item.call.is_some()
+        }
+        Some(b"\"function_call_output\"" | b"\"custom_tool_call_output\"") => {
+            item.call.is_some() && understood
+        }
+        Some(_) => true,
+        None => false,
+    }
+}
+
+/// A value with the splices that fall within it.
+fn spliced(source: &dyn Source, place: Span, splices: &[Splice]) -> Option<String> {
+    let mut bytes = Vec::new();
+    let mut from = place.start;
+    for splice in splices.iter().filter(|splice| place.contains(splice.span)) {
+        bytes.extend_from_slice(&source.read(from..splice.span.start));
+        bytes.extend_from_slice(&splice.with);
+        from = splice.span.end;
+    }
+    bytes.extend_from_slice(&source.read(from..place.end));
+    String::from_utf8(bytes).ok()
+}
+
+/// What the newest records say.
+#[derive(Default)]
+struct Last {
+    timestamp: Option<Box<str>>,
+    ordinal: Option<u64>,
+    world: Option<String>,
+    turn: Option<String>,
+    count: Option<Count>,
+    ended: bool,
+}
+
+impl Last {
+    fn of(source: &dyn Source) -> Last {
+        let mut last = Last { ended: true, ..Last::default() };
+        lines(source, |line| {
+            last.ended = line.ended;
+            let Ok(record) = raw::record(line.bytes) else { return };
+            let at = Place::of(&line);
+            last.timestamp = at.maybe(record.timestamp.as_ref()).or(last.timestamp.take());
+            let ordinal =
+                record.ordinal.as_ref().and_then(|it| crate::json::integer(line.bytes, it));
+            last.ordinal = ordinal.or(last.ordinal);
+            let Some(payload) = record.payload else { return };
+            let text = || String::from_utf8(line.bytes[payload.clone()].to_vec()).ok();
+            match at.maybe(record.kind.as_ref()).as_deref() {
+                Some("world_state") => last.world = text(),
+                Some("turn_context") => last.turn = text(),
+                Some("event_msg") => {
+                    let Ok(event) = raw::event(line.bytes, &payload) else { return };
+                    if let (Some(usage), Some(text)) = (event.last_usage, text()) {
+                        let span = usage.start - payload.start..usage.end - payload.start;
+                        last.count = Some(Count { text, usage: span });
+                    }
+                }
+                Some(_) | None => {}
+            }
+        });
+        last
+    }
+}
+
+/// A `token_count`, and where it says what the last request came to.
+struct Count {
+    text: String,
+    usage: Range<usize>,
+}
+
+impl Count {
+    /// The same for a context of so many tokens.
+    fn with(mut self, tokens: usize) -> Option<String> {
+        let mut members = Vec::new();
+        Cursor::new(self.text.get(self.usage.clone())?.as_bytes())
+            .object(|value, key| {
+                value.skip()?;
+                let number = if key == b"total_tokens" { tokens } else { 0 };
+                members.push(format!("\"{}\":{number}", String::from_utf8_lossy(key)));
+                Ok(())
+            })
+            .ok()?;
+        self.text.replace_range(self.usage, &format!("{{{}}}", members.join(",")));
+        Some(self.text)
+    }
+}
+
+/// Lines as Codex writes them.
+struct Lines<'a> {
+    bytes: Vec<u8>,
+    timestamp: &'a str,
+    ordinal: Option<u64>,
+}
+
+impl Lines<'_> {
+    fn push(&mut self, kind: &str, payload: &str) {
+        let timestamp = encode(self.timestamp);
+        let ordinal = match &mut self.ordinal {
+            Some(ordinal) => {
+                *ordinal = ordinal.saturating_add(1);
+                format!(r#""ordinal":{ordinal},"#)
+            }
+            None => String::new(),
+        };
+        let line =
+            format!(r#"{{"timestamp":{timestamp},{ordinal}"type":"{kind}","payload":{payload}}}"#);
+        self.bytes.extend_from_slice(line.as_bytes());
+        self.bytes.push(b'\n');
+    }
+}
