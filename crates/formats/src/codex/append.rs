@@ -42,7 +42,7 @@ pub fn append(
         (0..entry.blocks.len()).all(dropped)
     };
     let mut history = String::new();
-    let mut nth = Nth::of(transcript);
+    let nth = Nth::of(transcript);
     for (item, entry) in transcript.context() {
         let place = nth.place(source, item, entry).ok_or_else(|| lost(MALFORMED))?;
         if gone(item, entry) {
@@ -51,7 +51,11 @@ pub fn append(
         if !history.is_empty() {
             history.push(',');
         }
-        history.push_str(&spliced(source, place, &splices).ok_or_else(|| lost(MALFORMED))?);
+        let item = match place {
+            Said::Value(span) => spliced(source, span, &splices),
+            Said::Summary(literal) => Some(summary(&literal)),
+        };
+        history.push_str(&item.ok_or_else(|| lost(MALFORMED))?);
     }
     let last = Last::of(source);
     let timestamp = last.timestamp.as_deref().ok_or_else(|| lost("no record has a time"))?;
@@ -73,6 +77,21 @@ pub fn append(
 }
 
 const MALFORMED: &str = "an item of the session is not as Codex writes it";
+
+/// An item of the history.
+enum Said {
+    /// It stands here.
+    Value(Span),
+    /// The summary of an old compaction, which is no item: its literal.
+    Summary(String),
+}
+
+/// A summary as Codex writes it today.
+fn summary(literal: &str) -> String {
+    format!(
+        r#"{{"type":"message","role":"user","content":[{{"type":"input_text","text":{literal}}}],"internal_chat_message_metadata_passthrough":{{"content_item_kinds":["compaction.summary"]}}}}"#
+    )
+}
 
 /// Where the items stand that are sent.
 struct Nth {
@@ -97,7 +116,7 @@ impl Nth {
     }
 
     /// The item as a value of its own, if Codex would read it.
-    fn place(&mut self, source: &dyn Source, item: usize, entry: &Entry) -> Option<Span> {
+    fn place(&self, source: &dyn Source, item: usize, entry: &Entry) -> Option<Said> {
         let record = entry.record.span;
         let line = source.at(record);
         let at = Place { line: &line, base: record.start };
@@ -106,12 +125,16 @@ impl Nth {
         let raw = match &*at.maybe(found.kind.as_ref())? {
             "response_item" => raw::item(&line, payload).ok()?,
             "compacted" => {
-                let history = raw::compacted(&line, payload).ok()?.history?;
+                let compacted = raw::compacted(&line, payload).ok()?;
+                let Some(history) = compacted.history else {
+                    let literal = line[compacted.message?].to_vec();
+                    return String::from_utf8(literal).ok().map(Said::Summary);
+                };
                 history.into_iter().nth(self.before.get(&item).copied()?)?
             }
             _ => return None,
         };
-        is_sound(&line, &raw, entry).then(|| at.span(&raw.whole))
+        is_sound(&line, &raw, entry).then(|| Said::Value(at.span(&raw.whole)))
     }
 }
 

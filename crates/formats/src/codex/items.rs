@@ -103,9 +103,10 @@ fn message(at: &Place<'_>, item: &raw::Item) -> Entry {
         Some(_) | None => Role::System,
     };
     let mut blocks = content(at, item);
+    let named = item.part_kinds.iter().any(|kind| &*at.text(kind) == "compaction.summary");
     if role == Role::System
         && let [Block::Text(text)] = &blocks[..]
-        && words(at, text).starts_with(SUMMARY)
+        && (named || words(at, text).starts_with(SUMMARY))
     {
         blocks = vec![Block::Summary(text.clone())];
     }
