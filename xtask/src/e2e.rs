@@ -1,7 +1,7 @@
 //! `cargo xtask e2e`: sessions of the real agents, compacted by the real program.
 
 use agents::Agent;
-use agents::e2e::Report;
+use agents::e2e::{Report, Way};
 use anyhow::ensure;
 
 use crate::{cargo, print, say};
@@ -21,8 +21,9 @@ pub(crate) fn run(names: &[&str]) -> anyhow::Result<()> {
     };
     let mut failed = Vec::new();
     let mut rows = Vec::new();
-    for agent in chosen {
-        match agents::e2e::run(agent, &epitome) {
+    let ways = |agent| Way::of(agent).iter().map(move |way| (agent, *way));
+    for (agent, way) in chosen.into_iter().flat_map(ways) {
+        match agents::e2e::run(agent, way, &epitome) {
             Ok(report) => rows.push(row(&report)),
             Err(err) => {
                 say(&format!("{}: {err:#}", agent.name()));
@@ -31,9 +32,9 @@ pub(crate) fn run(names: &[&str]) -> anyhow::Result<()> {
         }
     }
     print(
-        "| agent | file before | after | sent before | after | stubs sent | appended | seconds |",
+        "| agent | way | file before | after | sent before | after | stubs sent | appended | seconds |",
     );
-    print("|---|---|---|---|---|---|---|---|");
+    print("|---|---|---|---|---|---|---|---|---|");
     rows.iter().for_each(|row| print(row));
     ensure!(failed.is_empty(), "failed with: {}", failed.join(", "));
     if names.is_empty() {
@@ -44,9 +45,13 @@ pub(crate) fn run(names: &[&str]) -> anyhow::Result<()> {
 }
 
 fn row(report: &Report) -> String {
-    let Report { agent, original, compacted, appended, seconds, .. } = report;
+    let Report { agent, way, original, compacted, appended, seconds, .. } = report;
+    let way = match way {
+        Way::Rewrite => "rewrite",
+        Way::Native => "native",
+    };
     format!(
-        "| {agent} | {} | {} | {} | {} | {} | {appended} | {seconds:.1} |",
+        "| {agent} | {way} | {} | {} | {} | {} | {} | {appended} | {seconds:.1} |",
         original.file_bytes,
         compacted.file_bytes,
         original.history_bytes,

@@ -202,12 +202,32 @@ fn a_rollout_that_codex_has_open_is_refused_whatever_is_said() {
     assert_eq!(fs::read(&path).unwrap(), before);
     drop(held);
     // What a killed Codex leaves is no lock.
-    assert_eq!(world.status(&compact(&[CODEX])), 0);
+    assert_eq!(world.status(&compact(&[CODEX, "--rewrite"])), 0);
     assert!(fs::read(&path).unwrap().len() < before.len());
     assert!(!lock.exists());
     assert_eq!(world.status(&["restore", CODEX]), 0);
     assert_eq!(fs::read(&path).unwrap(), before);
     assert!(!lock.exists());
+}
+
+#[test]
+fn a_rollout_gets_a_record_of_codex_s_own() {
+    let world = World::new();
+    let path = world.codex(CODEX, sessions::codex(CODEX));
+    let before = fs::read(&path).unwrap();
+    assert_snapshot!(world.run(&compact(&[CODEX])));
+    let after = fs::read(&path).unwrap();
+    assert!(after.starts_with(&before));
+    let appended = String::from_utf8(after[before.len()..].to_vec()).unwrap();
+    assert_snapshot!("what_is_appended_to_a_rollout", appended);
+    assert_eq!(world.json(&compact(&[CODEX, "--json"]))[0]["outcome"], "nothing");
+    assert_eq!(world.status(&["restore", CODEX]), 0);
+    assert_eq!(fs::read(&path).unwrap(), before);
+    let rewritten = world.json(&compact(&[CODEX, "--rewrite", "--json"]));
+    assert_eq!(rewritten[0]["way"], "rewrite");
+    world::check("compact.schema.json", &rewritten);
+    world.pi(PI, sessions::pi(PI));
+    assert_snapshot!("pi_has_no_such_record", world.run(&compact(&[PI, "--native"])));
 }
 
 #[test]

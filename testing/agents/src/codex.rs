@@ -14,6 +14,10 @@ use std::process::Command;
 const PROVIDER: &str = "scripted";
 const CONFIG: &str = ".codex/config.toml";
 
+/// The stock prompt is 21 KB that every recording would hold, and not ours to publish.
+const PROMPT: &str = "You are a careful programmer. Work in the current folder with the tools you \
+                      have. Say briefly what you found and what you changed.";
+
 /// How Codex offers its tools, which depends on the model.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Tools {
@@ -65,6 +69,7 @@ impl Codex {
 impl Driver for Codex {
     fn prepare(&self, home: &Home, url: &str) -> anyhow::Result<()> {
         let (model, project) = (self.model(), home.project().display().to_string());
+        let prompt = home.write(".codex/prompt.md", PROMPT.as_bytes())?.display().to_string();
         let config = format!(
             r#"model = "{model}"
 model_provider = "{PROVIDER}"
@@ -73,6 +78,7 @@ sandbox_mode = "danger-full-access"
 model_reasoning_effort = "medium"
 model_reasoning_summary = "auto"
 check_for_update_on_startup = false
+model_instructions_file = "{prompt}"
 
 [model_providers.{PROVIDER}]
 name = "{PROVIDER}"

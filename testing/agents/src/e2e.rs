@@ -17,11 +17,40 @@ const STUB: &str = "[epitome k";
 /// A word that stands in every common line of the logs the session printed, and nowhere else.
 const BULK: &str = "checksum";
 
+/// How the session is compacted.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Way {
+    /// In its records.
+    Rewrite,
+    /// By a record of the agent's own, behind the end.
+    Native,
+}
+
+impl Way {
+    /// The ways that sessions of `agent` can be compacted in.
+    pub fn of(agent: Agent) -> &'static [Self] {
+        match agent {
+            Agent::Pi | Agent::PiChat | Agent::Claude => &[Self::Rewrite],
+            Agent::Codex | Agent::CodexScripts => &[Self::Native, Self::Rewrite],
+        }
+    }
+
+    fn option(self) -> &'static str {
+        match self {
+            Self::Rewrite => "--rewrite",
+            Self::Native => "--native",
+        }
+    }
+}
+
 /// What happened on the way.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
     /// The agent's name.
     pub agent: &'static str,
+    /// How the session was compacted.
+    pub way: Way,
     /// How long all of it took, in seconds.
     pub seconds: f64,
     /// The session as recorded.
@@ -56,7 +85,7 @@ pub struct Stage {
 ///
 /// When any of it fails: a refused history, a resume that starts from nothing, a history that did
 /// not shrink, or a restored file that is not the original and what the agent appended.
-pub fn run(agent: Agent, epitome: &Path) -> anyhow::Result<Report> {
+pub fn run(agent: Agent, way: Way, epitome: &Path) -> anyhow::Result<Report> {
     let begin = Instant::now();
     let recording = record(agent, &Scenario::full(agent)).context("record")?;
     let file = &recording.session.path;
@@ -69,15 +98,22 @@ pub fn run(agent: Agent, epitome: &Path) -> anyhow::Result<Report> {
     let archive = tempfile::tempdir()?;
     let tool = |args: &[&str]| call(epitome, archive.path(), file, args);
     // The recorded sessions are shorter than what the default recipe keeps whole.
-    let said = tool(&["compact", "--json", "--keep-turns", "1"])?;
+    let said = tool(&["compact", "--json", "--keep-turns", "1", way.option()])?;
     let compacted = fs::read(file)?;
-    ensure!(compacted.len() < original.len(), "the file did not shrink");
+    match way {
+        Way::Rewrite => ensure!(compacted.len() < original.len(), "the file did not shrink"),
+        Way::Native => {
+            let more = appended(&original, &compacted)?;
+            ensure!(!more.is_empty(), "nothing was appended");
+        }
+    }
 
     let home = (&recording.sandbox, &recording.server);
     let after = resume_in(home.0, home.1, &recording.session)?;
     after.accepted().context("resume of the compacted session")?;
     let report = Report {
         agent: agent.name(),
+        way,
         seconds: 0.0,
         original: stage(original.len(), &before),
         compacted: stage(compacted.len(), &after),

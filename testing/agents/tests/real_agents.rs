@@ -8,7 +8,7 @@ use std::path::Path;
 
 fn check_e2e(agent: Agent) -> anyhow::Result<()> {
     let by_hand = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/by_hand.sh");
-    e2e::run(agent, &by_hand)?;
+    e2e::run(agent, e2e::Way::Rewrite, &by_hand)?;
     Ok(())
 }
 
@@ -39,7 +39,8 @@ fn claude_code_goes_on_with_a_session_compacted_by_hand() -> anyhow::Result<()> 
 #[test]
 fn altered_thinking_is_refused() -> anyhow::Result<()> {
     check_refused(Agent::Pi, "Both were settled above", "Both were", "cannot be modified")?;
-    check_refused(Agent::Claude, "Both were settled above", "Both were", "cannot be modified")
+    check_refused(Agent::Claude, "Both were settled above", "Both were", "cannot be modified")?;
+    check_refused(Agent::Codex, "Both were settled above", "Both were", "could not be verified")
 }
 
 #[test]

@@ -204,6 +204,7 @@ fn damaged_sessions_of_claude_code_hold() {
 
 #[test]
 fn damaged_sessions_of_codex_hold() {
+    check(400, properties::codex, part_of("codex"));
     check(200, properties::codex, fixtures::generate::session("codex"));
 }
 
