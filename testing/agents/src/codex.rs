@@ -100,7 +100,7 @@ trust_level = "trusted"
 
     fn compact_early(&self, home: &Home) -> anyhow::Result<()> {
         let config = fs::read_to_string(home.path().join(CONFIG))?;
-        let limit = "model_auto_compact_token_limit = 9000\n";
+        let limit = "model_auto_compact_token_limit = 5000\n";
         home.write(CONFIG, [limit, &config].concat().as_bytes())?;
         Ok(())
     }
