@@ -32,7 +32,8 @@ pub(crate) fn run(names: &[&str]) -> anyhow::Result<()> {
         }
     }
     print(
-        "| agent | way | file before | after | sent before | after | stubs sent | appended | seconds |",
+        "| agent | way | file before | after | sent before | after | stubs sent | appended \
+         | seconds |",
     );
     print("|---|---|---|---|---|---|---|---|---|");
     rows.iter().for_each(|row| print(row));

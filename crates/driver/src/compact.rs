@@ -57,8 +57,8 @@ pub struct Planned<'a, S> {
 }
 
 impl<'a, S: Source> Planned<'a, S> {
-    /// Plans a compaction that rewrites the session, carries it out in memory, reads the result, and
-    /// asks the laws.
+    /// Plans a compaction that rewrites the session, carries it out in memory, reads the result,
+    /// and asks the laws.
     ///
     /// # Errors
     ///
@@ -76,7 +76,8 @@ impl<'a, S: Source> Planned<'a, S> {
     ///
     /// # Errors
     ///
-    /// `Broken` if the edits cannot be written, and if this agent has no records for [`Way::Native`].
+    /// `Broken` if the edits cannot be written, and if this agent has no records for
+    /// [`Way::Native`].
     pub fn by(
         way: Way,
         session: &'a Loaded<S>,

@@ -88,9 +88,10 @@ enum Said {
 
 /// A summary as Codex writes it today.
 fn summary(literal: &str) -> String {
-    format!(
-        r#"{{"type":"message","role":"user","content":[{{"type":"input_text","text":{literal}}}],"internal_chat_message_metadata_passthrough":{{"content_item_kinds":["compaction.summary"]}}}}"#
-    )
+    let content = format!(r#"[{{"type":"input_text","text":{literal}}}]"#);
+    let what = r#"{"content_item_kinds":["compaction.summary"]}"#;
+    let passthrough = format!(r#""internal_chat_message_metadata_passthrough":{what}"#);
+    format!(r#"{{"type":"message","role":"user","content":{content},{passthrough}}}"#)
 }
 
 /// Where the items stand that are sent.
