@@ -31,7 +31,7 @@ impl Way {
     /// The ways that sessions of `agent` can be compacted in.
     pub fn of(agent: Agent) -> &'static [Self] {
         match agent {
-            Agent::Pi | Agent::PiChat | Agent::Claude => &[Self::Rewrite],
+            Agent::Pi | Agent::PiChat | Agent::Claude | Agent::Gemini => &[Self::Rewrite],
             Agent::Codex | Agent::CodexScripts => &[Self::Native, Self::Rewrite],
         }
     }
