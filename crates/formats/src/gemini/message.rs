@@ -337,12 +337,14 @@ fn outdated(at: &Place<'_>, raw: &raw::Message) -> Vec<Copy> {
         };
         copies.push(Copy { name: "content", value: at.span(&content.whole), left });
     }
-    let calls = raw.calls.as_ref().map(|calls| &calls.whole);
-    for (name, place) in [
-        ("toolCalls", calls),
-        ("thoughts", raw.thoughts.as_ref()),
-        ("displayContent", raw.display.as_ref()),
-    ] {
+    if let Some(calls) = &raw.calls {
+        // The list stays: it says how many items share the record.
+        let value = at.span(&calls.whole);
+        copies.push(Copy { name: "toolCalls", value, left: Left::EmptyArray });
+    }
+    for (name, place) in
+        [("thoughts", raw.thoughts.as_ref()), ("displayContent", raw.display.as_ref())]
+    {
         if let Some(place) = place {
             copies.push(Copy { name, value: at.span(place), left: Left::Nothing });
         }

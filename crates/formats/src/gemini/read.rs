@@ -234,11 +234,17 @@ fn kept(line: &Line<'_>) -> Kept {
     Kept { record: line.record, copies: Vec::new() }
 }
 
-/// What a message is in the transcript: a copy, if it is written again later.
+/// What a message is in the transcript: a copy, if it is written again later. It takes as many
+/// items as before, so that a log which grows has the same items at its beginning.
 fn items(log: &Log, said: &mut Said, message: usize) -> Vec<Item> {
     if log.is_outdated(&said.id, message) {
-        let copies = std::mem::take(&mut said.outdated);
-        return vec![Item::Kept(Kept { record: said.record, copies })];
+        let record = said.record;
+        let mut items: Vec<Item> =
+            (said.items.iter()).map(|_| Item::Kept(Kept { record, copies: Vec::new() })).collect();
+        if let Some(Item::Kept(first)) = items.first_mut() {
+            first.copies = std::mem::take(&mut said.outdated);
+        }
+        return items;
     }
     std::mem::take(&mut said.items)
 }

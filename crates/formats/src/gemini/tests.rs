@@ -113,6 +113,26 @@ fn a_message_written_again_stands_where_it_stood_and_counts_once() {
 }
 
 #[test]
+fn a_log_that_grows_has_the_same_records_at_its_beginning() {
+    let records = [
+        message("1", "user", json!("go")),
+        called("2", json!("I look."), json!([response("a", "x.rs")])),
+        message("3", "user", json!([response("a", "x.rs")])),
+        called("2", json!("I look."), json!([response("a", "[stub]")])),
+        message("3", "user", json!([])),
+    ];
+    let places = |n: usize| -> Vec<epitome_model::Record> {
+        read_log(&records[..n]).0.items.iter().map(Item::record).collect()
+    };
+    let whole = places(records.len());
+    for n in 0..records.len() {
+        let part = places(n);
+        assert_eq!(whole[..part.len()], part, "{n} records");
+    }
+    check(&records, &["User: go", "Assistant: I look. + call a", "Tool: a [stub]", "Tool: "]);
+}
+
+#[test]
 fn what_is_taken_back_is_not_sent_but_read() {
     let records = [
         message("1", "user", json!("one")),
