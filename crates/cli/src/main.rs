@@ -4,6 +4,7 @@ mod anatomy;
 mod app;
 mod choice;
 mod cmd;
+mod conversation;
 mod diff;
 mod failure;
 mod report;
@@ -35,6 +36,7 @@ enum Command {
     Compact(cmd::compact::Args),
     Restore(cmd::restore::Args),
     Show(cmd::show::Args),
+    Export(cmd::export::Args),
     Archive(cmd::archive::Args),
     Recipes(cmd::recipes::Args),
     Completions(cmd::completions::Args),
@@ -66,6 +68,7 @@ fn run(cli: Cli) -> Result<()> {
         Command::Compact(args) => cmd::compact::run(&app, args),
         Command::Restore(args) => cmd::restore::run(&app, args),
         Command::Show(args) => cmd::show::run(&app, args),
+        Command::Export(args) => cmd::export::run(&app, args),
         Command::Archive(args) => cmd::archive::run(&app, args),
         Command::Recipes(args) => cmd::recipes::run(&app, args),
         Command::Completions(args) => cmd::completions::run(&app, args),

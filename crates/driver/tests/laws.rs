@@ -262,6 +262,20 @@ proptest! {
     }
 
     #[test]
+    fn laws_hold_for_requests(
+        anthropic in fixtures::generate::body("anthropic"),
+        chat in fixtures::generate::body("openai-chat"),
+        responses in fixtures::generate::body("openai-responses"),
+        gemini in fixtures::generate::body("gemini-request"),
+        recipe in recipe(),
+    ) {
+        check("anthropic", &anthropic, &recipe, &Estimate, b"");
+        check("openai-chat", &chat, &recipe, &Estimate, b"");
+        check("openai-responses", &responses, &recipe, &Estimate, b"\n");
+        check("gemini-request", &gemini, &recipe, &Estimate, b"");
+    }
+
+    #[test]
     fn exact_counts_never_grow_either(
         bytes in fixtures::generate::session("claude"), recipe in recipe(),
     ) {
@@ -376,6 +390,9 @@ fn check_file(path: &Path) -> bool {
     let Some(format) = epitome_formats::sniff(&bytes[..bytes.len().min(1 << 16)]) else {
         return false;
     };
+    if epitome::writer(format).is_err() {
+        return false;
+    }
     for (name, _) in BUILT_IN {
         let mut recipe = built_in(name).expect("a built-in recipe");
         recipe.trigger = Default::default();

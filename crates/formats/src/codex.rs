@@ -3,7 +3,6 @@
 //! What the records mean, and how that was found, is in `docs/formats/codex.md`.
 
 mod append;
-mod inner;
 mod items;
 mod laws;
 mod raw;

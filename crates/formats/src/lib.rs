@@ -12,24 +12,34 @@
 // Floors 1 and 2 do no IO: `clippy.toml` names what they do without.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
+pub mod anthropic;
 mod arguments;
+pub mod chat;
 pub mod claude;
 pub mod codex;
 pub mod copilot;
 pub mod database;
+mod document;
 mod fault;
 pub mod gemini;
+pub mod generate;
+mod inner;
 pub mod json;
 mod lines;
+pub mod miniswe;
 pub mod opencode;
 mod pairing;
 pub mod pi;
 mod place;
+pub mod responses;
+pub mod sweagent;
 mod tree;
+mod wire;
 mod write;
 
 pub use fault::{Fault, Faults};
 pub use lines::{Line, lines};
+pub use wire::{Left as LeftBehind, Made};
 pub use write::Unwritable;
 
 use epitome_model::{At, Edit, Laws, Source, Splice, Transcript};
@@ -70,8 +80,38 @@ pub type Write = fn(&Transcript, &dyn Source, &[Edit]) -> Result<Vec<(Splice, At
 pub type Append = fn(&Transcript, &dyn Source, &[Edit]) -> Result<Vec<u8>, Unwritable>;
 
 /// Every format, in the order in which they are tried.
-pub static FORMATS: &[Format] =
-    &[pi::FORMAT, claude::FORMAT, codex::FORMAT, opencode::FORMAT, gemini::FORMAT, copilot::FORMAT];
+pub static FORMATS: &[Format] = &[
+    pi::FORMAT,
+    claude::FORMAT,
+    codex::FORMAT,
+    opencode::FORMAT,
+    gemini::FORMAT,
+    copilot::FORMAT,
+    miniswe::FORMAT,
+    sweagent::FORMAT,
+    anthropic::FORMAT,
+    chat::FORMAT,
+    responses::FORMAT,
+    generate::FORMAT,
+];
+
+/// A wire that a session can be exported to.
+pub struct Wire {
+    /// Its name on the command line.
+    pub name: &'static str,
+    /// How bodies of its requests are read and checked.
+    pub format: &'static Format,
+    /// The body of a request that says what a transcript's context says.
+    pub make: fn(&Transcript, &dyn Source) -> Made,
+}
+
+/// Every wire that a session can be exported to.
+pub static WIRES: &[Wire] = &[
+    Wire { name: "anthropic", format: &anthropic::FORMAT, make: anthropic::make },
+    Wire { name: "openai-chat", format: &chat::FORMAT, make: chat::make },
+    Wire { name: "openai-responses", format: &responses::FORMAT, make: responses::make },
+    Wire { name: "gemini", format: &generate::FORMAT, make: generate::make },
+];
 
 /// The format of a source that begins with `head` (64 KiB are enough).
 ///

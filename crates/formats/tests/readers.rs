@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use epitome_formats::{FORMATS, named, sniff};
+use epitome_formats::{FORMATS, named};
 use epitome_model::{Block, Entry, Part, Source, Span, Text, Transcript, short};
 use insta::assert_snapshot;
 
@@ -65,7 +65,6 @@ fn check(format: &str, file: &str) -> String {
     let known: Vec<&str> =
         FORMATS.iter().filter(|it| (it.sniff)(&bytes)).map(|format| format.name).collect();
     assert_eq!(known, [format], "one format knows it, and it alone");
-    assert_eq!(sniff(&bytes[..bytes.len().min(300)]).map(|it| it.name), Some(format), "{file}");
     let mut faults = Vec::new();
     let transcript = (named(format).expect("a format").read)(&bytes, &mut faults);
     assert_eq!(faults, [], "{file}");
@@ -75,4 +74,48 @@ fn check(format: &str, file: &str) -> String {
 #[test]
 fn a_log_of_copilot_is_read() {
     assert_snapshot!(check("copilot", "sundays.jsonl"));
+}
+
+#[test]
+fn bodies_of_requests_are_read() {
+    assert_snapshot!("anthropic", check("anthropic", "request.json"));
+    assert_snapshot!("chat", check("openai-chat", "request.json"));
+    assert_snapshot!("responses", check("openai-responses", "request.json"));
+    assert_snapshot!("gemini", check("gemini-request", "request.json"));
+}
+
+#[test]
+fn trajectories_are_read() {
+    assert_snapshot!("miniswe", check("mini-swe", "run.traj.json"));
+    assert_snapshot!("miniswe_old", check("mini-swe", "old.traj.json"));
+    assert_snapshot!("sweagent", check("swe-agent", "run.traj"));
+    assert_snapshot!("sweagent_stripped", check("swe-agent", "stripped.traj"));
+}
+
+/// Files that are none of them, and bodies whose wire only details tell.
+#[test]
+fn bodies_are_told_apart() {
+    let known = |text: &str| {
+        let found = FORMATS.iter().filter(|it| (it.sniff)(text.as_bytes()));
+        found.map(|format| format.name).collect::<Vec<_>>().join(",")
+    };
+    let user = r#"{"role":"user","content":"hi"}"#;
+    let cases = [
+        (format!(r#"{{"model":"claude-x","max_tokens":9,"messages":[{user}]}}"#), "anthropic"),
+        (format!(r#"{{"model":"gpt-5","max_tokens":9,"messages":[{user}]}}"#), "openai-chat"),
+        (format!(r#"{{"model":"claude-x","messages":[{user}]}}"#), "openai-chat"),
+        (format!(r#"{{"system":"x","messages":[{user}]}}"#), "anthropic"),
+        (format!(r#"{{"input":[{user}]}}"#), "openai-responses"),
+        (r#"{"input":"hi","instructions":"x"}"#.to_owned(), "openai-responses"),
+        (r#"{"model":"text-embedding","input":"hi"}"#.to_owned(), ""),
+        (r#"{"contents":[{"parts":[{"text":"hi"}]}]}"#.to_owned(), "gemini-request"),
+        (format!(r#"{{"messages":[{user}]}} {{}}"#), ""),
+        (format!("[{user}]"), ""),
+        (r#"{"sessionId":"s","messages":[{"type":"user","content":"hi"}]}"#.to_owned(), ""),
+        (r#"{"info":{"id":"s"},"messages":[{"info":{},"parts":[]}]}"#.to_owned(), ""),
+        (format!(r#"{{"info":{{}},"messages":[{user}]}}"#), "mini-swe"),
+    ];
+    for (text, expect) in cases {
+        assert_eq!(known(&text), expect, "{text}");
+    }
 }

@@ -27,6 +27,16 @@ pub enum Law {
     Tree,
     /// No edited block grew.
     Growth,
+    /// Everybody says what is theirs to say, and the right one begins.
+    Roles,
+    /// What a provider made and seals is whole, and stands where it wants it.
+    Opaque,
+    /// Cache markers are as few and in such places as a provider takes.
+    Cache,
+    /// No keys that a wire does not know.
+    Keys,
+    /// It is as small as a provider wants it.
+    Limits,
 }
 
 impl fmt::Display for Law {
@@ -40,6 +50,11 @@ impl fmt::Display for Law {
             Law::Shape => "shape",
             Law::Tree => "tree",
             Law::Growth => "growth",
+            Law::Roles => "roles",
+            Law::Opaque => "provider's items",
+            Law::Cache => "cache markers",
+            Law::Keys => "unknown keys",
+            Law::Limits => "limits",
         })
     }
 }

@@ -38,6 +38,9 @@ pub struct Head {
     pub title: Option<Box<str>>,
     /// The version of the agent or of its format, as it is written there.
     pub version: Option<Box<str>>,
+    /// What the model is told before the conversation (its system prompt, its tools), where the
+    /// session holds it: indices into `Transcript::items`, in the order they are sent.
+    pub prompt: Vec<usize>,
 }
 
 /// One record of a session.

@@ -13,5 +13,8 @@ mod sessions;
 mod texts;
 
 pub use packs::pack;
-pub use sessions::{claude, codex, copilot, gemini, opencode, pi};
+pub use sessions::{
+    anthropic, claude, codex, copilot, gemini, gemini_request, mini_swe, openai_chat,
+    openai_responses, opencode, pi, swe_agent,
+};
 pub use texts::{json, recipe, stub};

@@ -60,6 +60,60 @@ pub fn opencode(bytes: &[u8]) {
     check("opencode", bytes);
 }
 
+/// Any bytes as a request to Anthropic's Messages.
+///
+/// # Panics
+///
+/// When something does not hold that must.
+pub fn anthropic(bytes: &[u8]) {
+    check("anthropic", bytes);
+}
+
+/// Any bytes as a request to Gemini's `generateContent`.
+///
+/// # Panics
+///
+/// When something does not hold that must.
+pub fn gemini_request(bytes: &[u8]) {
+    check("gemini-request", bytes);
+}
+
+/// Any bytes as a trajectory of mini-swe-agent.
+///
+/// # Panics
+///
+/// When something does not hold that must.
+pub fn mini_swe(bytes: &[u8]) {
+    check("mini-swe", bytes);
+}
+
+/// Any bytes as a request to OpenAI's Chat Completions.
+///
+/// # Panics
+///
+/// When something does not hold that must.
+pub fn openai_chat(bytes: &[u8]) {
+    check("openai-chat", bytes);
+}
+
+/// Any bytes as a request to OpenAI's Responses.
+///
+/// # Panics
+///
+/// When something does not hold that must.
+pub fn openai_responses(bytes: &[u8]) {
+    check("openai-responses", bytes);
+}
+
+/// Any bytes as a trajectory of SWE-agent.
+///
+/// # Panics
+///
+/// When something does not hold that must.
+pub fn swe_agent(bytes: &[u8]) {
+    check("swe-agent", bytes);
+}
+
 fn check(agent: &str, bytes: &[u8]) {
     let session = read(agent, bytes);
     let again = read(agent, bytes);

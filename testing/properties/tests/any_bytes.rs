@@ -11,16 +11,22 @@ use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 type Body = fn(&[u8]);
 
 const BODIES: &[(&str, Body)] = &[
+    ("anthropic", properties::anthropic),
     ("claude", properties::claude),
     ("codex", properties::codex),
     ("copilot", properties::copilot),
     ("gemini", properties::gemini),
+    ("gemini-request", properties::gemini_request),
     ("json", properties::json),
+    ("mini-swe", properties::mini_swe),
+    ("openai-chat", properties::openai_chat),
+    ("openai-responses", properties::openai_responses),
     ("opencode", properties::opencode),
     ("pack", properties::pack),
     ("pi", properties::pi),
     ("recipe", properties::recipe),
     ("stub", properties::stub),
+    ("swe-agent", properties::swe_agent),
 ];
 
 /// What may happen to bytes.
@@ -210,6 +216,10 @@ fn damaged_sessions_of_codex_hold() {
 
 #[test]
 fn damaged_sessions_that_are_only_read_hold() {
+    let bodies = [("mini-swe", properties::mini_swe as Body), ("swe-agent", properties::swe_agent)];
+    for (name, body) in bodies {
+        check(100, body, seed(name));
+    }
     check(200, properties::copilot, seed("copilot"));
 }
 
@@ -222,6 +232,20 @@ fn damaged_sessions_of_gemini_cli_hold() {
 #[test]
 fn damaged_sessions_of_opencode_hold() {
     check(400, properties::opencode, fixtures::generate::session("opencode"));
+}
+
+#[test]
+fn damaged_requests_hold() {
+    let bodies = [
+        ("anthropic", properties::anthropic as Body),
+        ("openai-chat", properties::openai_chat),
+        ("openai-responses", properties::openai_responses),
+        ("gemini-request", properties::gemini_request),
+    ];
+    for (wire, body) in bodies {
+        check(60, body, seed(wire));
+        check(100, body, fixtures::generate::body(wire));
+    }
 }
 
 #[test]

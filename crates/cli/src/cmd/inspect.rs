@@ -50,6 +50,9 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     }
 }
 
+/// Breaches that a person is shown; JSON has all.
+const SHOWN: usize = 20;
+
 /// What there is to say of a session. See `docs/json.md`.
 #[derive(Serialize)]
 struct Inspected {
@@ -258,10 +261,11 @@ impl Inspected {
         match self.breaches.len() {
             0 => lines.add("laws", "all hold"),
             n => {
-                let shown = self.breaches.iter().take(5).map(|breach| visible(&breach.to_string()));
+                let shown =
+                    self.breaches.iter().take(SHOWN).map(|breach| visible(&breach.to_string()));
                 let mut shown: Vec<String> = shown.map(|it| format!("{RED}{it}{RED:#}")).collect();
-                if n > 5 {
-                    shown.push(format!("and {} more", n - 5));
+                if n > SHOWN {
+                    shown.push(format!("and {} more", n - SHOWN));
                 }
                 lines.extend("laws", shown);
             }

@@ -3,6 +3,7 @@
 pub mod archive;
 pub mod compact;
 pub mod completions;
+pub mod export;
 pub mod inspect;
 pub mod list;
 pub mod man;

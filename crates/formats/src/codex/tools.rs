@@ -7,9 +7,9 @@ use std::ops::Range;
 
 use epitome_model::{Field, FieldRole, Span, Text, ToolKind, decode, encode};
 
-use super::inner::Inner;
 use super::script::{self, Literal};
 use crate::arguments::{self, Known, Roles, Rule};
+use crate::inner::Inner;
 use crate::place::Place;
 
 /// Tools by name, in lower case.

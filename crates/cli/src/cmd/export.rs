@@ -1,0 +1,158 @@
+//! `epitome export`: a session as a request to a model, or as text.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use clap::Args as ClapArgs;
+use clap::builder::PossibleValuesParser;
+use epitome::{Loaded, Spliced, write_new};
+use epitome_formats::{LeftBehind, Made, WIRES};
+use epitome_model::{Bytes, Source};
+use serde::Serialize;
+
+use crate::app::App;
+use crate::conversation;
+use crate::failure::{Failure, Result, Status};
+use crate::session::{Input, read_stdin};
+use crate::text::{self, DIM, count};
+
+const EXAMPLES: &str = "\
+Examples:
+  epitome export --to anthropic 0f3c9a52 --out request.json
+  epitome export --to openai-responses session.jsonl | jq '.input | length'
+  epitome export --to transcript 0f3c9a52 | less";
+
+/// What is no wire, but text for people.
+const TRANSCRIPT: &str = "transcript";
+
+/// Write what a session would send as a request to another model, or as text
+///
+/// A request holds the messages, and the system prompt where the session has it; model, tools and
+/// settings are yours to add. Calls keep their results and everybody's words arrive. What the wire
+/// does not take stays behind, and is told on standard error.
+#[derive(ClapArgs, Clone, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// A file, an id, the beginning of an id, or `-` for standard input
+    #[arg(value_name = "SESSION")]
+    pub session: String,
+
+    /// The wire that the request is for, or `transcript` for readable text
+    #[arg(long, value_name = "WIRE", value_parser = wires())]
+    pub to: String,
+
+    /// Write it to a new file (with --json: needed)
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+}
+
+fn wires() -> PossibleValuesParser {
+    WIRES.iter().map(|wire| wire.name).chain([TRANSCRIPT]).collect::<Vec<_>>().into()
+}
+
+/// What was exported. See `docs/json.md`.
+#[derive(Serialize)]
+struct Exported {
+    session: String,
+    agent: &'static str,
+    id: Option<String>,
+    to: String,
+    #[serde(serialize_with = "crate::text::lossy_option")]
+    out: Option<PathBuf>,
+    bytes: Bytes,
+    messages: u64,
+    left_behind: BTreeMap<&'static str, u64>,
+}
+
+pub fn run(app: &App, args: &Args) -> Result<()> {
+    if app.global.json && args.out.is_none() {
+        return Err(Failure::usage("--json tells of the export, which then needs --out"));
+    }
+    let input = Input::find(app, &args.session)?;
+    match &input {
+        Input::Stdin => export(app, args, &input, &Loaded::read(read_stdin()?, app.agent())?),
+        Input::File(path) => {
+            let session = Loaded::open(path, app.agent())?;
+            let made = make(args, &session);
+            if let Some(failure) = session.source.failure() {
+                return Err(failure.into());
+            }
+            write(app, args, &input, &session, made)
+        }
+    }
+}
+
+fn export<S: Source>(app: &App, args: &Args, input: &Input, session: &Loaded<S>) -> Result<()> {
+    write(app, args, input, session, make(args, session))
+}
+
+fn make<S: Source>(args: &Args, session: &Loaded<S>) -> Made {
+    let Loaded { source, transcript, .. } = session;
+    match WIRES.iter().find(|wire| wire.name == args.to) {
+        Some(wire) => {
+            let mut made = (wire.make)(transcript, source);
+            if made.messages > 0 {
+                made.body.push('\n');
+            }
+            made
+        }
+        None => {
+            let (body, messages) = conversation::render(transcript, source);
+            Made { body, messages, ..Made::default() }
+        }
+    }
+}
+
+fn write<S>(app: &App, args: &Args, input: &Input, session: &Loaded<S>, made: Made) -> Result<()> {
+    if made.messages == 0 {
+        let what = format!("the session sends nothing to a model: {}", input.name());
+        return Err(Failure::new(Status::Unreadable, "empty", what));
+    }
+    let body = made.body.as_bytes();
+    match &args.out {
+        Some(out) => {
+            write_new(out, |to| Spliced::new(&body, Vec::new())?.copy_to(to))
+                .map_err(Failure::writing)?;
+        }
+        None if app.is_terminal() => app.print(&text::visible(&made.body))?,
+        None => app.print_bytes(body)?,
+    }
+    if app.global.json {
+        return app.print_json(&exported(args, input, session, &made));
+    }
+    if let Some(out) = &args.out {
+        let messages = count(made.messages as u64, "message");
+        let bytes = Bytes(body.len() as u64);
+        app.note(&format!("{DIM}written:{DIM:#} {messages}, {bytes}, {}", text::path(out)));
+    }
+    for (what, n) in &made.left {
+        app.note(&format!("{DIM}left behind:{DIM:#} {}", told(*what, *n)));
+    }
+    Ok(())
+}
+
+fn exported<S>(args: &Args, input: &Input, session: &Loaded<S>, made: &Made) -> Exported {
+    Exported {
+        session: input.name(),
+        agent: session.format.name,
+        id: session.transcript.head.id.as_deref().map(str::to_owned),
+        to: args.to.clone(),
+        out: args.out.as_deref().map(Path::to_owned),
+        bytes: Bytes(made.body.len() as u64),
+        messages: made.messages as u64,
+        left_behind: made.left.iter().map(|(what, n)| (what.name(), *n)).collect(),
+    }
+}
+
+fn told(what: LeftBehind, n: u64) -> String {
+    match what {
+        LeftBehind::Reasoning => {
+            format!("{} of reasoning, signed for another wire", count(n, "block"))
+        }
+        LeftBehind::OpenCalls => format!("{} without a result", count(n, "call")),
+        LeftBehind::OrphanResults => format!("{} without a call", count(n, "result")),
+        LeftBehind::Pictures => format!("{} of a kind that it does not take", count(n, "picture")),
+        LeftBehind::Tools => "the definitions of tools".to_owned(),
+        LeftBehind::Opaque => format!("{} that epitome does not understand", count(n, "thing")),
+    }
+}

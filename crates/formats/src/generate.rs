@@ -1,0 +1,34 @@
+//! Gemini: the body of a request to `generateContent`.
+//!
+//! What it holds and what the service refuses is in `docs/formats/gemini-request.md`.
+
+mod laws;
+mod make;
+mod read;
+
+use epitome_model::encode;
+
+use crate::write::{self, Gone, Shapes};
+use crate::{Format, Write, Writing};
+
+pub use make::make;
+
+/// Bodies of requests to Gemini's `generateContent`.
+pub const FORMAT: Format = Format {
+    name: "gemini-request",
+    sniff: read::sniff,
+    read: read::read,
+    writing: Writing::Splices(SPLICES),
+    append: None,
+    laws: &laws::GenerateLaws,
+    thinking_is_bound: |_| false,
+};
+
+const SPLICES: Write =
+    |transcript, source, edits| write::splices(transcript, source, edits, &SHAPES);
+
+const SHAPES: Shapes = Shapes { output: write::literal, block: part, thinking: Gone::Whole };
+
+fn part(text: &str) -> String {
+    format!(r#"{{"text":{}}}"#, encode(text))
+}

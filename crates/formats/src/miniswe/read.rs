@@ -1,0 +1,166 @@
+//! A trajectory into a transcript.
+
+use epitome_model::{
+    Block, Call, Copy, Left, Output, Part, Role, Source, Span, Text, ToolKind, Transcript, Usage,
+};
+
+use crate::Faults;
+use crate::document::Value;
+use crate::json::integer;
+use crate::wire::{self, Body};
+
+/// An object with `messages` and either the name of this format or `info` of a run.
+pub fn sniff(head: &[u8]) -> bool {
+    let Some(seen) = wire::skim(head) else { return false };
+    let roles = seen.roles.iter().any(|role| role == "assistant" || role == "user");
+    let run = seen.has("trajectory_format") || seen.has("info") && !seen.members.contains("info");
+    !seen.more && seen.has("messages") && roles && run
+}
+
+/// Reads a trajectory.
+pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
+    wire::read(source, faults, trajectory)
+}
+
+fn trajectory(body: &mut Body<'_>, root: &Value<'_>) {
+    let at = |path: &[&str]| path.iter().try_fold(root, |value, key| value.get(key));
+    let word = |path: &[&str]| Some(at(path)?.text()?.as_ref().into());
+    body.head().id = word(&["instance_id"]);
+    body.head().version = word(&["info", "mini_version"]);
+    body.head().cwd = word(&["info", "config", "environment", "cwd"]);
+    body.model(at(&["info", "config", "model", "model_name"]));
+    let mut reader = Reader { asked: None, n: 0 };
+    for message in root.list_of("messages") {
+        reader.message(body, message);
+    }
+}
+
+struct Reader {
+    /// The call that stands in the words of the last reply.
+    asked: Option<Box<str>>,
+    n: usize,
+}
+
+impl Reader {
+    fn message(&mut self, body: &mut Body<'_>, message: &Value<'_>) {
+        let words = || message.get("content").map(content).unwrap_or_default();
+        let extra = message.get("extra").filter(|extra| extra.range().len() > 2);
+        let copy = |value: &Value<'_>| Copy {
+            name: "extra",
+            value: value.span(),
+            left: Left::EmptyObject,
+        };
+        let copies: Vec<Copy> = extra.map(copy).into_iter().collect();
+        let entry = match message.word("role").as_deref() {
+            Some("system") => {
+                body.prompt(message, words());
+                return;
+            }
+            Some("assistant") => {
+                let blocks = self.reply(body, message, words());
+                body.say(message, Role::Assistant, blocks)
+            }
+            Some("tool") => {
+                let id = message.word("tool_call_id").unwrap_or_default();
+                body.say(message, Role::Tool, vec![result(message, &id)])
+            }
+            // Before version 2 what a command printed came as words of the user.
+            Some("user") => match self.asked.take() {
+                Some(id) => body.say(message, Role::Tool, vec![result(message, &id)]),
+                None if self.n > 0 => body.say(message, Role::System, words()),
+                None => body.say(message, Role::User, words()),
+            },
+            // How the run ended: nobody is told.
+            Some(_) | None => {
+                body.keep(message, copies);
+                return;
+            }
+        };
+        entry.copies = copies;
+        entry.usage = extra.and_then(|extra| usage(extra.get("response")?.get("usage")?));
+    }
+
+    fn reply(&mut self, body: &Body<'_>, message: &Value<'_>, words: Vec<Block>) -> Vec<Block> {
+        self.n += 1;
+        let mut blocks = words;
+        for call in message.list_of("tool_calls") {
+            let made = call.word("id").zip(call.get("function")).and_then(|(id, function)| {
+                let (name, arguments) = (function.word("name")?, function.get("arguments")?);
+                Some(wire::call(body.bytes(), &id, &name, arguments))
+            });
+            blocks.push(made.map_or(Block::Opaque(call.span()), Block::Call));
+        }
+        let said = message.word("content").unwrap_or_default();
+        if message.list_of("tool_calls").is_empty()
+            && let Some(command) = fenced(&said)
+        {
+            let id: Box<str> = format!("step {}", self.n).into();
+            blocks.push(Block::Call(in_words(&id, command, message)));
+            self.asked = Some(id);
+        }
+        blocks
+    }
+}
+
+/// A call that stands in the words of a reply: they are counted as words.
+fn in_words(id: &str, command: &str, message: &Value<'_>) -> Call {
+    let start = message.span().start;
+    Call {
+        id: id.into(),
+        name: "bash".into(),
+        kind: ToolKind::Shell,
+        target: Some(Text::Made(command.into())),
+        part: None,
+        fields: Vec::new(),
+        arguments: Span { start, end: start },
+    }
+}
+
+/// The command between fences.
+fn fenced(words: &str) -> Option<&str> {
+    let (_, rest) =
+        words.split_once("```bash\n").or_else(|| words.split_once("```mswea_bash_command\n"))?;
+    let (command, _) = rest.split_once("\n```")?;
+    Some(command.trim())
+}
+
+fn content(content: &Value<'_>) -> Vec<Block> {
+    match content.is_text() {
+        true if content.range().len() > 2 => vec![Block::Text(content.source())],
+        true => Vec::new(),
+        false => content
+            .list()
+            .iter()
+            .map(|part| match part.get("text").filter(|text| text.is_text()) {
+                Some(text) => Block::Text(text.source()),
+                None => Block::Opaque(part.span()),
+            })
+            .collect(),
+    }
+}
+
+fn result(message: &Value<'_>, id: &str) -> Block {
+    let content = message.get("content");
+    let parts =
+        content.map(self::content).unwrap_or_default().into_iter().map(|block| match block {
+            Block::Text(text) => Part::Text(text),
+            _ => Part::Opaque(content.map(Value::span).unwrap_or_default()),
+        });
+    let code = message.get("extra").and_then(|extra| extra.get("returncode"));
+    Block::Output(Output {
+        call: id.into(),
+        error: code.is_some_and(|code| code.raw() != b"0"),
+        parts: parts.collect(),
+        whole: content.map(Value::span).unwrap_or_default(),
+        numbered: false,
+        from_user: false,
+    })
+}
+
+fn usage(usage: &Value<'_>) -> Option<Usage> {
+    let number = |key: &str| {
+        let value = usage.get(key)?;
+        integer(value.raw(), &(0..value.range().len()))
+    };
+    Some(Usage { input: number("prompt_tokens")?, output: number("completion_tokens")? })
+}

@@ -1,0 +1,34 @@
+//! OpenAI Responses: the body of a request to `/v1/responses`.
+//!
+//! What it holds and what the service refuses is in `docs/formats/openai-responses.md`.
+
+mod laws;
+mod make;
+mod read;
+
+use epitome_model::encode;
+
+use crate::write::{self, Gone, Shapes};
+use crate::{Format, Write, Writing};
+
+pub use make::make;
+
+/// Bodies of requests to OpenAI's Responses.
+pub const FORMAT: Format = Format {
+    name: "openai-responses",
+    sniff: read::sniff,
+    read: read::read,
+    writing: Writing::Splices(SPLICES),
+    append: None,
+    laws: &laws::ResponsesLaws,
+    thinking_is_bound: |_| false,
+};
+
+const SPLICES: Write =
+    |transcript, source, edits| write::splices(transcript, source, edits, &SHAPES);
+
+const SHAPES: Shapes = Shapes { output: write::literal, block: input_text, thinking: Gone::Whole };
+
+fn input_text(text: &str) -> String {
+    format!(r#"{{"type":"input_text","text":{}}}"#, encode(text))
+}

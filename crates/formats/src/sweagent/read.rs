@@ -1,0 +1,175 @@
+//! A trajectory into a transcript.
+
+use epitome_model::{
+    Block, Call, Copy, Left, Output, Part, Role, Source, Span, Text, ToolKind, Transcript,
+};
+
+use crate::Faults;
+use crate::document::Value;
+use crate::wire::{self, Body};
+
+/// An object with a `trajectory` and what stands beside it.
+pub fn sniff(head: &[u8]) -> bool {
+    let Some(seen) = wire::skim(head) else { return false };
+    let beside = ["environment", "history", "info", "replay_config"];
+    !seen.more && seen.has("trajectory") && seen.has_any(&beside) && !seen.has("messages")
+}
+
+/// Reads a trajectory.
+pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
+    wire::read(source, faults, trajectory)
+}
+
+fn trajectory(body: &mut Body<'_>, root: &Value<'_>) {
+    let version = root.get("info").and_then(|info| info.word("swe_agent_version"));
+    body.head().version = version.map(|version| version.as_ref().into());
+    let (steps, history) = (root.list_of("trajectory"), root.list_of("history"));
+    let mut reader = Reader { asked: None, n: 0 };
+    for message in history {
+        reader.message(body, message);
+    }
+    for step in steps {
+        match history.is_empty() {
+            true => reader.step(body, step),
+            // The steps say again what the history says.
+            false => body.keep(step, vec![copy("step", step)]),
+        }
+    }
+}
+
+/// An empty place at the beginning of a value.
+fn nothing(value: &Value<'_>) -> Span {
+    let start = value.span().start;
+    Span { start, end: start }
+}
+
+fn copy(name: &'static str, value: &Value<'_>) -> Copy {
+    Copy { name, value: value.span(), left: Left::Nothing }
+}
+
+struct Reader {
+    /// The call of the last reply, if it bears no id.
+    asked: Option<Box<str>>,
+    n: usize,
+}
+
+impl Reader {
+    fn message(&mut self, body: &mut Body<'_>, message: &Value<'_>) {
+        let words = || message.get("content").map(content).unwrap_or_default();
+        let entry = match message.word("role").as_deref() {
+            Some("system") => {
+                body.prompt(message, words());
+                return;
+            }
+            Some("assistant") => {
+                let blocks = self.reply(body, message, words());
+                body.say(message, Role::Assistant, blocks)
+            }
+            Some("tool") => {
+                let ids = message.list_of("tool_call_ids");
+                let id = ids.first().and_then(Value::text).unwrap_or_default();
+                body.say(message, Role::Tool, vec![result(message.get("content"), &id)])
+            }
+            _ if message.is("message_type", "observation") => match self.asked.take() {
+                Some(id) => {
+                    body.say(message, Role::Tool, vec![result(message.get("content"), &id)])
+                }
+                None => body.say(message, Role::System, words()),
+            },
+            // A demonstration is told by the agent.
+            _ if message.get("is_demo").is_some_and(Value::is_true) => {
+                body.say(message, Role::System, words())
+            }
+            _ => body.say(message, Role::User, words()),
+        };
+        let said_again = ["thought", "action"].iter().filter_map(|key| {
+            let value = message.get(key).filter(|value| value.range().len() > 2)?;
+            Some(copy(if *key == "thought" { "thought" } else { "action" }, value))
+        });
+        entry.copies = said_again.collect();
+    }
+
+    fn reply(&mut self, body: &Body<'_>, message: &Value<'_>, words: Vec<Block>) -> Vec<Block> {
+        let mut blocks = words;
+        for call in message.list_of("tool_calls") {
+            let made = call.word("id").zip(call.get("function")).and_then(|(id, function)| {
+                let (name, arguments) = (function.word("name")?, function.get("arguments")?);
+                Some(wire::call(body.bytes(), &id, &name, arguments))
+            });
+            blocks.push(made.map_or(Block::Opaque(call.span()), Block::Call));
+        }
+        let action = message.word("action").filter(|action| !action.trim().is_empty());
+        if message.list_of("tool_calls").is_empty()
+            && let Some(action) = action
+        {
+            blocks.push(self.in_words(&action, nothing(message)));
+        }
+        blocks
+    }
+
+    /// A call that stands in the words of a reply, or by itself.
+    fn in_words(&mut self, action: &str, arguments: Span) -> Block {
+        self.n += 1;
+        let id: Box<str> = format!("step {}", self.n).into();
+        self.asked = Some(id.clone());
+        Block::Call(Call {
+            id,
+            name: "bash".into(),
+            kind: ToolKind::Shell,
+            target: Some(Text::Made(action.trim().into())),
+            part: None,
+            fields: Vec::new(),
+            arguments,
+        })
+    }
+
+    /// A step of a trajectory that has no history: a reply, its action, and what was observed.
+    fn step(&mut self, body: &mut Body<'_>, step: &Value<'_>) {
+        let said = step.any(&["response", "thought"]).filter(|said| said.is_text());
+        let record = said.or(step.get("action"));
+        let mut blocks: Vec<Block> =
+            said.map(|said| Block::Text(said.source())).into_iter().collect();
+        if let Some(action) = step.get("action").filter(|it| it.range().len() > 2) {
+            let words = action.text().unwrap_or_default();
+            let alone = if let Some(said) = said { nothing(said) } else { action.span() };
+            blocks.push(self.in_words(&words, alone));
+        }
+        if let Some(record) = record {
+            body.say(record, Role::Assistant, blocks);
+        }
+        if let (Some(id), Some(observed)) = (self.asked.take(), step.get("observation")) {
+            body.say(observed, Role::Tool, vec![result(Some(observed), &id)]);
+        }
+    }
+}
+
+fn content(content: &Value<'_>) -> Vec<Block> {
+    match content.is_text() {
+        true if content.range().len() > 2 => vec![Block::Text(content.source())],
+        true => Vec::new(),
+        false => content
+            .list()
+            .iter()
+            .map(|part| match part.get("text").filter(|text| text.is_text()) {
+                Some(text) => Block::Text(text.source()),
+                None => Block::Opaque(part.span()),
+            })
+            .collect(),
+    }
+}
+
+fn result(content: Option<&Value<'_>>, id: &str) -> Block {
+    let parts =
+        content.map(self::content).unwrap_or_default().into_iter().map(|block| match block {
+            Block::Text(text) => Part::Text(text),
+            _ => Part::Opaque(content.map(Value::span).unwrap_or_default()),
+        });
+    Block::Output(Output {
+        call: id.into(),
+        error: false,
+        parts: parts.collect(),
+        whole: content.map(Value::span).unwrap_or_default(),
+        numbered: false,
+        from_user: false,
+    })
+}

@@ -1,0 +1,13 @@
+//! What the wires share: bodies of requests to a model, each one JSON document.
+
+mod body;
+mod breach;
+mod conversation;
+mod skim;
+mod tools;
+
+pub use body::{Body, read};
+pub use breach::{Breaches, check, is_name};
+pub use conversation::{Answered, Arguments, Conversation, Left, Made, OPENING, Piece, Step, name};
+pub use skim::skim;
+pub use tools::{call, picture};
