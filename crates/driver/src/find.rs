@@ -190,6 +190,16 @@ pub fn users(config: &Config, session: &Path) -> Vec<User> {
     users
 }
 
+/// Makes the agent of a session forget what it remembers of places in the file, before the file is
+/// replaced by one in which they are others: it finds them anew.
+///
+/// # Errors
+///
+/// `Disk` when what the agent remembers cannot be written.
+pub fn forget(config: &Config, session: &Path) -> crate::Result<()> {
+    codex::forget(&config.codex, session)
+}
+
 /// Takes the lock by which the agent of a session keeps others from writing it, if it has one. No
 /// agent opens the session while the result lives.
 ///

@@ -328,6 +328,9 @@ impl Job<'_> {
                 let kept = keep_backup(config, file.source(), &key, place.into());
                 report.backup = Some(kept.map_err(Failure::writing)?);
             }
+            if planned.way == Way::Rewrite {
+                find::forget(config, path).map_err(Failure::writing)?;
+            }
             let generation =
                 apply(&planned, &file, &config.archive(), self.app.counter(), config.now())
                     .map_err(Failure::writing)?;

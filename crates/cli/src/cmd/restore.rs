@@ -167,6 +167,7 @@ impl Job<'_> {
                 self.archive_way_back(&known, session.path(), session.source(), &spliced);
             report.generation = Some(generation.map_err(Failure::writing)?.number);
         }
+        find::forget(config, path).map_err(Failure::writing)?;
         session.replace(|to| spliced.copy_to(to)).map_err(Failure::writing)?;
         Ok(report)
     }
