@@ -64,10 +64,11 @@ pub fn append(
         lines.bytes.push(b'\n');
     }
     lines.push("compacted", &format!(r#"{{"message":"","replacement_history":[{history}]}}"#));
-    for (kind, payload) in [("world_state", last.world), ("turn_context", last.turn)] {
-        if let Some(payload) = payload {
-            lines.push(kind, &payload);
-        }
+    for world in &last.world {
+        lines.push("world_state", world);
+    }
+    if let Some(turn) = &last.turn {
+        lines.push("turn_context", turn);
     }
     // Four bytes a token: what Codex reckons with, too.
     if let Some(count) = last.count.and_then(|count| count.with(history.len() / 4)) {
@@ -185,7 +186,8 @@ fn spliced(source: &dyn Source, place: Span, splices: &[Splice]) -> Option<Strin
 struct Last {
     timestamp: Option<Box<str>>,
     ordinal: Option<u64>,
-    world: Option<String>,
+    /// The last that says everything, and those behind it that say what changed.
+    world: Vec<String>,
     turn: Option<String>,
     count: Option<Count>,
     ended: bool,
@@ -205,7 +207,12 @@ impl Last {
             let Some(payload) = record.payload else { return };
             let text = || String::from_utf8(line.bytes[payload.clone()].to_vec()).ok();
             match at.maybe(record.kind.as_ref()).as_deref() {
-                Some("world_state") => last.world = text(),
+                Some("world_state") => {
+                    if raw::is_full(line.bytes, &payload) {
+                        last.world.clear();
+                    }
+                    last.world.extend(text());
+                }
                 Some("turn_context") => last.turn = text(),
                 Some("event_msg") => {
                     let Ok(event) = raw::event(line.bytes, &payload) else { return };

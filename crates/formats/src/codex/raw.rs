@@ -135,6 +135,21 @@ pub fn model(line: &[u8], payload: &Range<usize>) -> Result<Found, Malformed> {
     Ok(model)
 }
 
+/// Whether a `world_state` says everything, rather than what changed.
+pub fn is_full(line: &[u8], payload: &Range<usize>) -> bool {
+    let mut full = false;
+    let whole = Cursor::at(line, payload).object(|value, key| {
+        match key {
+            b"full" => full = value.truth()?,
+            _ => {
+                value.skip()?;
+            }
+        }
+        Ok(())
+    });
+    whole.is_ok() && full
+}
+
 /// The `usage` of a `token_usage_record`.
 pub fn usage(line: &[u8], payload: &Range<usize>) -> Result<Option<(u64, u64)>, Malformed> {
     let mut found = None;

@@ -303,3 +303,39 @@ fn a_response_is_a_run_of_what_the_model_says() {
         entry.model.as_deref() == (entry.role == Role::Assistant).then_some("gpt-5.5")
     }));
 }
+
+#[test]
+fn the_state_of_the_world_is_told_again_behind_a_record() {
+    let state = |full: bool, n: u64| ("world_state", json!({"full": full, "state": {"n": n}}));
+    let call = json!({"type": "function_call", "name": "exec_command", "arguments": "{}",
+        "call_id": "a"});
+    let output = json!({"type": "function_call_output", "call_id": "a", "output": "long"});
+    let (bytes, transcript, _) =
+        read(&[state(true, 1), state(true, 2), item(call), state(false, 3), item(output)]);
+    let edit = epitome_model::Edit {
+        at: epitome_model::At::Block { item: 4, block: 0 },
+        change: epitome_model::Change::Replace("x".into()),
+        pass: "test",
+    };
+    let append = FORMAT.append.expect("Codex has such a record");
+    let appended = append(&transcript, &bytes, &[edit]).expect("it can be written");
+    let records: Vec<Value> = String::from_utf8(appended)
+        .expect("text")
+        .lines()
+        .map(|line| serde_json::from_str(line).expect("a record"))
+        .collect();
+    let told: Vec<_> = records
+        .iter()
+        .map(|it| (it["ordinal"].as_u64(), it["type"].as_str(), &it["payload"]["state"]["n"]))
+        .collect();
+    let (null, two, three) = (json!(null), json!(2), json!(3));
+    assert_eq!(
+        told,
+        [
+            (Some(5), Some("compacted"), &null),
+            (Some(6), Some("world_state"), &two),
+            (Some(7), Some("world_state"), &three),
+        ]
+    );
+    assert_eq!(records[0]["payload"]["replacement_history"][1]["output"], "x");
+}
