@@ -6,7 +6,6 @@ use crate::sandbox::Agent;
 use crate::scenario::Scenario;
 use anyhow::{Context, bail, ensure};
 use serde::Serialize;
-use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
@@ -89,7 +88,8 @@ pub fn run(agent: Agent, way: Way, epitome: &Path) -> anyhow::Result<Report> {
     let begin = Instant::now();
     let recording = record(agent, &Scenario::full(agent)).context("record")?;
     let file = &recording.session.path;
-    let original = fs::read(file)?;
+    let read = || recording.sandbox.read(file);
+    let original = read()?;
     let text = String::from_utf8(original.clone()).context("a session is UTF-8")?;
     let scrubbed = recording.sandbox.home().scrub(&text);
     let before = resume(agent, &scrubbed).context("resume of the original")?;
@@ -99,7 +99,7 @@ pub fn run(agent: Agent, way: Way, epitome: &Path) -> anyhow::Result<Report> {
     let tool = |args: &[&str]| call(epitome, archive.path(), file, args);
     // The recorded sessions are shorter than what the default recipe keeps whole.
     let said = tool(&["compact", "--json", "--keep-turns", "1", way.option()])?;
-    let compacted = fs::read(file)?;
+    let compacted = read()?;
     match way {
         Way::Rewrite => ensure!(compacted.len() < original.len(), "the file did not shrink"),
         Way::Native => {
@@ -122,12 +122,12 @@ pub fn run(agent: Agent, way: Way, epitome: &Path) -> anyhow::Result<Report> {
     };
     shrunk(&report)?;
 
-    let grown = fs::read(file)?;
+    let grown = read()?;
     let tail = appended(&compacted, &grown)?;
     ensure!(!tail.is_empty(), "the agent appended nothing");
     tool(&["restore"])?;
     let expected = [&original, tail].concat();
-    ensure!(fs::read(file)? == expected, "restored is not the original and what was appended");
+    ensure!(read()? == expected, "restored is not the original and what was appended");
     resume_in(home.0, home.1, &recording.session)?
         .accepted()
         .context("resume of the restored session")?;

@@ -16,6 +16,7 @@ const PI_IMAGES: &str = "@silvia-odwyer/photon-node@0.3.4";
 const CLAUDE: &str = "@anthropic-ai/claude-code@2.1.329";
 const CODEX: &str = "@openai/codex@0.169.0";
 const GEMINI: &str = "@google/gemini-cli@0.61.0";
+const OPENCODE: &str = "opencode-ai@1.18.33";
 
 const MARK: &str = ".ok";
 
@@ -82,6 +83,18 @@ pub fn gemini() -> anyhow::Result<(PathBuf, PathBuf)> {
         |folder: &Path| npm(folder, Some(&node), &["install", "--no-audit", "--no-fund", GEMINI]);
     let folder = once("gemini", &install)?;
     Ok((node, folder.join("node_modules/@google/gemini-cli/bundle/gemini.js")))
+}
+
+/// OpenCode's program.
+///
+/// # Errors
+///
+/// When `npm` is missing, or the registry is out of reach and it is not installed yet.
+pub fn opencode() -> anyhow::Result<PathBuf> {
+    let node = node()?;
+    let install =
+        |folder: &Path| npm(folder, Some(&node), &["install", "--no-audit", "--no-fund", OPENCODE]);
+    Ok(once("opencode", &install)?.join("node_modules/.bin/opencode"))
 }
 
 fn node() -> anyhow::Result<PathBuf> {

@@ -11,6 +11,7 @@ pub mod e2e;
 mod gemini;
 mod home;
 pub mod install;
+mod opencode;
 mod pi;
 mod process;
 pub mod project;

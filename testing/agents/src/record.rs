@@ -116,7 +116,6 @@ impl Recording {
     }
 
     fn text(&self, path: &Path) -> anyhow::Result<String> {
-        let text = fs::read_to_string(path).with_context(|| path.display().to_string())?;
-        Ok(self.sandbox.home().scrub(&text))
+        Ok(self.sandbox.home().scrub(&self.sandbox.text(path)?))
     }
 }

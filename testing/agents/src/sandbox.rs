@@ -3,10 +3,11 @@
 use crate::home::Home;
 use crate::process::{Finished, run};
 use crate::scenario::Action;
-use crate::{claude, codex, gemini, pi};
+use crate::{claude, codex, gemini, opencode, pi};
 use anyhow::Context;
 use model_server::ToolCall;
 use serde_json::Value;
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
@@ -29,12 +30,21 @@ pub enum Agent {
     CodexScripts,
     /// Gemini CLI 0.61.0.
     Gemini,
+    /// OpenCode 1.18.33, talking Anthropic Messages.
+    Opencode,
 }
 
 impl Agent {
     /// Every agent, in the order they are shown.
-    pub const ALL: [Self; 6] =
-        [Self::Pi, Self::PiChat, Self::Claude, Self::Codex, Self::CodexScripts, Self::Gemini];
+    pub const ALL: [Self; 7] = [
+        Self::Pi,
+        Self::PiChat,
+        Self::Claude,
+        Self::Codex,
+        Self::CodexScripts,
+        Self::Gemini,
+        Self::Opencode,
+    ];
 
     /// The name used for folders and on the command line.
     pub fn name(self) -> &'static str {
@@ -45,6 +55,7 @@ impl Agent {
             Self::Codex => "codex",
             Self::CodexScripts => "codex-scripts",
             Self::Gemini => "gemini",
+            Self::Opencode => "opencode",
         }
     }
 
@@ -56,6 +67,7 @@ impl Agent {
             Self::Codex => &codex::Codex { tools: codex::Tools::Single },
             Self::CodexScripts => &codex::Codex { tools: codex::Tools::Scripts },
             Self::Gemini => &gemini::Gemini,
+            Self::Opencode => &opencode::Opencode,
         }
     }
 }
@@ -84,6 +96,20 @@ pub(crate) trait Driver {
     fn environment(&self, url: &str) -> Vec<(&'static str, String)>;
     /// The session files of the home, the one written last at the end.
     fn sessions(&self, home: &Home) -> Vec<PathBuf>;
+    /// The bytes of a session.
+    fn read(&self, session: &Path) -> anyhow::Result<Vec<u8>> {
+        fs::read(session).with_context(|| session.display().to_string())
+    }
+    /// Puts a session where the agent finds it; `dressed` gives a program of the agent the
+    /// environment of a turn.
+    fn put(
+        &self,
+        home: &Home,
+        text: &str,
+        _dressed: &dyn Fn(&mut Command),
+    ) -> anyhow::Result<PathBuf> {
+        home.write(self.place(home, &self.session_id(text)?), text.as_bytes())
+    }
     /// The id of a session by its text.
     fn session_id(&self, text: &str) -> anyhow::Result<String>;
     /// Where below the home the agent looks for the session `id`.
@@ -165,8 +191,26 @@ impl Sandbox {
     /// When there is none, or its id is not to be found.
     pub fn latest(&self) -> anyhow::Result<Placed> {
         let path = self.sessions().pop().context("the agent stored no session")?;
-        let id = self.agent.driver().session_id(&std::fs::read_to_string(&path)?)?;
+        let id = self.agent.driver().session_id(&self.text(&path)?)?;
         Ok(Placed { id, path })
+    }
+
+    /// The bytes of a session: of its file, or of its rows as lines.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be read.
+    pub fn read(&self, session: &Path) -> anyhow::Result<Vec<u8>> {
+        self.agent.driver().read(session)
+    }
+
+    /// The text of a session.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be read, or is none.
+    pub fn text(&self, session: &Path) -> anyhow::Result<String> {
+        String::from_utf8(self.read(session)?).context("a session is UTF-8")
     }
 
     /// Puts a recorded session where the agent finds it, with this home's paths in it.
@@ -177,8 +221,7 @@ impl Sandbox {
     pub fn place(&self, recorded: &str) -> anyhow::Result<Placed> {
         let text = self.home.localise(recorded);
         let id = self.agent.driver().session_id(&text)?;
-        let path = self.agent.driver().place(&self.home, &id);
-        let path = self.home.write(path, text.as_bytes())?;
+        let path = self.agent.driver().put(&self.home, &text, &|command| self.dress(command))?;
         Ok(Placed { id, path })
     }
 
@@ -195,6 +238,13 @@ impl Sandbox {
     fn turn(&self, resume: Option<&str>, prompt: &str) -> anyhow::Result<Finished> {
         let driver = self.agent.driver();
         let mut command = driver.command(resume, prompt)?;
+        self.dress(&mut command);
+        run(&mut command, TURN)
+    }
+
+    /// The folder and the environment of every program of the agent.
+    fn dress(&self, command: &mut Command) {
+        let driver = self.agent.driver();
         command
             .current_dir(self.home.project())
             .env_clear()
@@ -204,7 +254,6 @@ impl Sandbox {
             .envs([("LANG", "C.UTF-8"), ("TZ", "UTC"), ("NO_COLOR", "1")])
             .envs([("NO_PROXY", "127.0.0.1"), ("no_proxy", "127.0.0.1")])
             .envs(driver.environment(&self.url));
-        run(&mut command, TURN)
     }
 }
 

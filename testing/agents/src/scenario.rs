@@ -106,14 +106,22 @@ impl Scenario {
     pub fn full(agent: Agent) -> Self {
         let scale = match agent {
             Agent::Pi => Scale::LARGE,
-            Agent::PiChat | Agent::Claude | Agent::Codex | Agent::CodexScripts | Agent::Gemini => {
-                Scale::SMALL
-            }
+            Agent::PiChat
+            | Agent::Claude
+            | Agent::Codex
+            | Agent::CodexScripts
+            | Agent::Gemini
+            | Agent::Opencode => Scale::SMALL,
         };
         let turns = match agent {
             // It writes the whole session again each time it goes on with one.
             Agent::Gemini => vec![fix(), import(), delegate(), recall()],
-            Agent::Pi | Agent::PiChat | Agent::Claude | Agent::Codex | Agent::CodexScripts => {
+            Agent::Pi
+            | Agent::PiChat
+            | Agent::Claude
+            | Agent::Codex
+            | Agent::CodexScripts
+            | Agent::Opencode => {
                 vec![fix(), document(scale), import(), delegate(), recall()]
             }
         };

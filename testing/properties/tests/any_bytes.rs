@@ -231,6 +231,7 @@ fn damaged_sessions_of_gemini_cli_hold() {
 
 #[test]
 fn damaged_sessions_of_opencode_hold() {
+    check(200, properties::opencode, part_of("opencode"));
     check(400, properties::opencode, fixtures::generate::session("opencode"));
 }
 

@@ -1,0 +1,218 @@
+//! OpenCode: the `opencode` program of `opencode-ai`.
+//!
+//! Its sessions are rows of a database. They are read here as epitome reads them, a line a row, by
+//! statements of our own; a recorded one is put back with `opencode import`.
+
+use crate::home::Home;
+use crate::install;
+use crate::process::run;
+use crate::sandbox::{Driver, records};
+use crate::scenario::Action;
+use anyhow::{Context, ensure};
+use model_server::ToolCall;
+use rusqlite::{Connection, OpenFlags};
+use serde_json::{Value, json};
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Duration;
+
+const PROVIDER: &str = "scripted";
+const MODEL: &str = "scripted-1";
+const CONFIG: &str = ".config/opencode/opencode.json";
+const DATABASE: &str = ".local/share/opencode/opencode.db";
+
+/// The rows of the session `?1`: what stands before the JSON of each, and the JSON.
+const ROWS: &str = "
+    SELECT head, data FROM (
+        SELECT 0 AS at, 0 AS time, '' AS message, 0 AS kind, '' AS part,
+            json_object('table', 'session', 'id', id, 'parent_id', parent_id,
+                'directory', directory, 'title', title, 'version', version,
+                'time_created', time_created) AS head, coalesce(revert, 'null') AS data
+        FROM session WHERE id = ?1
+        UNION ALL
+        SELECT 1, time_created, id, 1, '',
+            json_object('table', 'message', 'id', id, 'time_created', time_created), data
+        FROM message WHERE session_id = ?1
+        UNION ALL
+        SELECT 1, m.time_created, m.id, 2, p.id,
+            json_object('table', 'part', 'id', p.id, 'message_id', p.message_id), p.data
+        FROM message m JOIN part p ON p.message_id = m.id WHERE m.session_id = ?1
+    ) ORDER BY at, time, message, kind, part";
+
+/// OpenCode.
+#[derive(Debug)]
+pub(crate) struct Opencode;
+
+impl Driver for Opencode {
+    fn prepare(&self, home: &Home, url: &str) -> anyhow::Result<()> {
+        let model = json!({
+            "name": MODEL, "reasoning": true, "tool_call": true, "attachment": true,
+            "limit": { "context": 400_000, "output": 32_000 },
+            "modalities": { "input": ["text", "image"], "output": ["text"] },
+            "options": { "thinking": { "type": "adaptive" } },
+        });
+        let provider = json!({
+            "npm": "@ai-sdk/anthropic", "name": PROVIDER,
+            "options": { "baseURL": format!("{url}/v1"), "apiKey": "unused" },
+            "models": { MODEL: model },
+        });
+        let name = format!("{PROVIDER}/{MODEL}");
+        let config = json!({
+            "$schema": "https://opencode.ai/config.json", "autoupdate": false, "share": "disabled",
+            "model": name, "small_model": name, "permission": { "*": "allow" },
+            // Its own compaction would make requests that no script has a step for.
+            "compaction": { "auto": false, "prune": false },
+            "provider": { PROVIDER: provider },
+        });
+        home.write(CONFIG, config.to_string().as_bytes())?;
+        Ok(())
+    }
+
+    fn compact_early(&self, home: &Home) -> anyhow::Result<()> {
+        let config = fs::read_to_string(home.path().join(CONFIG))?;
+        let mut config: Value = serde_json::from_str(&config)?;
+        config["compaction"] = json!({ "auto": true, "prune": false });
+        config["provider"][PROVIDER]["models"][MODEL]["limit"]["context"] = json!(44_000);
+        home.write(CONFIG, config.to_string().as_bytes())?;
+        Ok(())
+    }
+
+    fn command(&self, resume: Option<&str>, prompt: &str) -> anyhow::Result<Command> {
+        let mut command = Command::new(install::opencode()?);
+        command.args(["run", "--model", &format!("{PROVIDER}/{MODEL}")]);
+        if let Some(id) = resume {
+            command.args(["--session", id]);
+        }
+        command.arg(prompt);
+        Ok(command)
+    }
+
+    fn environment(&self, _url: &str) -> Vec<(&'static str, String)> {
+        [
+            "OPENCODE_DISABLE_MODELS_FETCH",
+            "OPENCODE_DISABLE_AUTOUPDATE",
+            "OPENCODE_DISABLE_LSP_DOWNLOAD",
+            "OPENCODE_DISABLE_SHARE",
+        ]
+        .map(|name| (name, "1".to_owned()))
+        .into()
+    }
+
+    fn sessions(&self, home: &Home) -> Vec<PathBuf> {
+        let database = home.path().join(DATABASE);
+        let sql = "SELECT id FROM session WHERE parent_id IS NULL ORDER BY time_updated";
+        let read = || {
+            let connection = open(&database)?;
+            let mut statement = connection.prepare(sql)?;
+            let ids = statement.query_map([], |row| row.get::<_, String>(0))?;
+            ids.collect::<rusqlite::Result<Vec<String>>>()
+        };
+        // Before the first session there is no database.
+        read().unwrap_or_default().iter().map(|id| address(&database, id)).collect()
+    }
+
+    fn read(&self, session: &Path) -> anyhow::Result<Vec<u8>> {
+        let text = session.to_str().context("a path is text")?;
+        let (database, id) = text.rsplit_once('#').context("a session of a database")?;
+        let connection = open(Path::new(database))?;
+        let mut statement = connection.prepare(ROWS)?;
+        let mut rows = statement.query([id])?;
+        let mut lines = String::new();
+        while let Some(row) = rows.next()? {
+            let (head, data): (String, String) = (row.get(0)?, row.get(1)?);
+            let head = head.strip_suffix('}').context("an object")?;
+            lines.push_str(&format!("{head},\"data\":{data}}}\n"));
+        }
+        Ok(lines.into_bytes())
+    }
+
+    fn session_id(&self, text: &str) -> anyhow::Result<String> {
+        let row = records(text).next().context("no row")?;
+        Ok(row["id"].as_str().context("no id")?.to_owned())
+    }
+
+    fn place(&self, _home: &Home, id: &str) -> PathBuf {
+        address(Path::new(DATABASE), id)
+    }
+
+    fn put(
+        &self,
+        home: &Home,
+        text: &str,
+        environment: &dyn Fn(&mut Command),
+    ) -> anyhow::Result<PathBuf> {
+        let export = home.write("export.json", export(text)?.to_string().as_bytes())?;
+        let mut command = Command::new(install::opencode()?);
+        command.arg("import").arg(&export);
+        environment(&mut command);
+        let done = run(&mut command, Duration::from_secs(60))?;
+        ensure!(done.success(), "{}\n{}", done.stdout, done.stderr);
+        Ok(home.path().join(self.place(home, &self.session_id(text)?)))
+    }
+
+    fn call(&self, project: &Path, action: &Action) -> ToolCall {
+        let at = |path: &str| project.join(path);
+        let (name, input) = match action {
+            Action::Read { path } => ("read", json!({ "filePath": at(path) })),
+            Action::Write { path, content } => {
+                ("write", json!({ "filePath": at(path), "content": content }))
+            }
+            Action::Edit { path, old, new } => {
+                ("edit", json!({ "filePath": at(path), "oldString": old, "newString": new }))
+            }
+            Action::Shell { command, why } => {
+                ("bash", json!({ "command": command, "description": why }))
+            }
+            // Its own `grep` needs a ripgrep, which it would download.
+            Action::Search { pattern, path } => {
+                let command = format!("grep -rn '{pattern}' {path}");
+                ("bash", json!({ "command": command, "description": "Search" }))
+            }
+            Action::Delegate { task, prompt, .. } => (
+                "task",
+                json!({ "description": task, "prompt": prompt, "subagent_type": "general" }),
+            ),
+        };
+        ToolCall { name: name.to_owned(), input }
+    }
+}
+
+fn open(database: &Path) -> rusqlite::Result<Connection> {
+    Connection::open_with_flags(database, OpenFlags::SQLITE_OPEN_READ_ONLY)
+}
+
+fn address(database: &Path, id: &str) -> PathBuf {
+    PathBuf::from(format!("{}#{id}", database.display()))
+}
+
+/// Rows as `opencode export` writes them.
+fn export(text: &str) -> anyhow::Result<Value> {
+    let mut info = Value::Null;
+    let mut messages: Vec<Value> = Vec::new();
+    for row in records(text) {
+        let (id, mut data) = (row["id"].clone(), row["data"].clone());
+        match row["table"].as_str() {
+            Some("session") => {
+                let time = &row["time_created"];
+                info = json!({ "id": id, "slug": "recorded", "projectID": "global",
+                    "directory": row["directory"], "title": row["title"],
+                    "version": row["version"], "time": { "created": time, "updated": time } });
+            }
+            Some("message") => {
+                data["id"] = id;
+                data["sessionID"] = info["id"].clone();
+                messages.push(json!({ "info": data, "parts": [] }));
+            }
+            Some("part") => {
+                data["id"] = id;
+                data["sessionID"] = info["id"].clone();
+                data["messageID"] = row["message_id"].clone();
+                let message = messages.last_mut().context("a part has a message")?;
+                message["parts"].as_array_mut().context("an array")?.push(data);
+            }
+            _ => {}
+        }
+    }
+    Ok(json!({ "info": info, "messages": messages }))
+}
