@@ -30,7 +30,9 @@ impl Way {
     /// The ways that sessions of `agent` can be compacted in.
     pub fn of(agent: Agent) -> &'static [Self] {
         match agent {
-            Agent::Pi | Agent::PiChat | Agent::Claude | Agent::Gemini => &[Self::Rewrite],
+            Agent::Pi | Agent::PiChat | Agent::Claude | Agent::Gemini | Agent::Opencode => {
+                &[Self::Rewrite]
+            }
             Agent::Codex | Agent::CodexScripts => &[Self::Native, Self::Rewrite],
         }
     }
