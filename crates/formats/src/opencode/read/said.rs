@@ -124,7 +124,8 @@ fn tool(at: &Place<'_>, raw: &raw::Part, state: &State, id: &str) -> (Call, Outp
     let name = at.maybe(raw.tool.as_ref()).unwrap_or_default();
     let input = state.input.clone().unwrap_or_default();
     let (kind, target, part, fields) = tools::known(&name, at.line, &input, at.base);
-    let arguments = if input.is_empty() { Span::default() } else { at.span(&input) };
+    // Where there are none, the part begins.
+    let arguments = at.span(state.input.as_ref().unwrap_or(&(raw.whole.start..raw.whole.start)));
     let mut output = output(at, state);
     output.call = id.into();
     output.numbered = &*name == "read";
