@@ -89,7 +89,7 @@ impl<'a, S: Source> Planned<'a, S> {
         let options = Options { counter, thinking_is_bound: bound_in(format) };
         let mut compaction = epitome_passes::compact(transcript, source, recipe, &options);
         if way == Way::Native {
-            only_what_is_sent(transcript, &mut compaction);
+            only_what_is_reached(session, &mut compaction);
         }
         let edits = compaction.edits();
         let unwritten =
@@ -101,7 +101,7 @@ impl<'a, S: Source> Planned<'a, S> {
             (Way::Native, None) => Vec::new(),
             (Way::Native, Some(first)) => {
                 let append = format.append.ok_or_else(|| no_records(format))?;
-                let with = append(transcript, source, &edits).map_err(unwritten)?.into();
+                let with = (append.write)(transcript, source, &edits).map_err(unwritten)?.into();
                 let end = Source::len(source);
                 vec![(Splice { span: Span { start: end, end }, with }, first.at)]
             }
@@ -155,9 +155,12 @@ impl<'a, S: Source> Planned<'a, S> {
     }
 }
 
-/// What is on disk only stays there.
-fn only_what_is_sent(transcript: &Transcript, compaction: &mut Compaction) {
-    let sent: HashSet<usize> = transcript.context.iter().copied().collect();
+/// What is on disk only stays there, and what no such record can speak for.
+fn only_what_is_reached<S>(session: &Loaded<S>, compaction: &mut Compaction) {
+    let Loaded { format, transcript, .. } = session;
+    let reaches = |item| format.append.is_some_and(|append| (append.reaches)(transcript, item));
+    let context = transcript.context.iter().copied();
+    let sent: HashSet<usize> = context.filter(|&item| reaches(item)).collect();
     compaction.edits.retain(|planned| match planned.edit.at {
         At::Copy { .. } => false,
         at @ (At::Block { .. } | At::Field { .. } | At::Part { .. }) => sent.contains(&at.item()),

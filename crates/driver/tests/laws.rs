@@ -254,6 +254,14 @@ proptest! {
     }
 
     #[test]
+    fn laws_hold_for_records_of_pi(
+        bytes in fixtures::generate::session("pi"), recipe in recipe(),
+        appended in fixtures::generate::appended(),
+    ) {
+        check_native("pi", &bytes, &recipe, &Estimate, &appended);
+    }
+
+    #[test]
     fn laws_hold_for_records_of_codex(
         bytes in fixtures::generate::session("codex"), recipe in recipe(),
         appended in fixtures::generate::appended(),

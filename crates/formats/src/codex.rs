@@ -13,7 +13,7 @@ mod tools;
 use epitome_model::encode;
 
 use crate::write::{self, Gone, Shapes};
-use crate::{Format, Write, Writing};
+use crate::{Append, Format, Write, Writing};
 
 /// Codex's rollouts, with and without ordinals.
 pub const FORMAT: Format = Format {
@@ -21,7 +21,12 @@ pub const FORMAT: Format = Format {
     sniff: read::sniff,
     read: read::read,
     writing: Writing::Splices(SPLICES),
-    append: Some(append::append),
+    append: Some(Append {
+        write: append::append,
+        reaches: |_, _| true,
+        // Codex's index of what it shows points into the file.
+        by_default: true,
+    }),
     laws: &laws::CodexLaws,
     thinking_is_bound: |_| false,
 };

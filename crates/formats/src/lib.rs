@@ -54,8 +54,7 @@ pub struct Format {
     pub read: fn(source: &dyn Source, faults: &mut dyn Faults) -> Transcript,
     /// How edits are written, or why they are not.
     pub writing: Writing,
-    /// The same edits as records at the end of the file that replace what stands before for a
-    /// resume, where the agent knows such records.
+    /// The agent's own records that shorten a history, where it knows such records.
     pub append: Option<Append>,
     /// What the agent and its wire refuse.
     pub laws: &'static dyn Laws,
@@ -76,8 +75,17 @@ pub enum Writing {
 /// Turns edits into replacements of bytes, each with the place of its edit.
 pub type Write = fn(&Transcript, &dyn Source, &[Edit]) -> Result<Vec<(Splice, At)>, Unwritable>;
 
-/// Turns edits of what a resume sends into bytes behind the end of the file.
-pub type Append = fn(&Transcript, &dyn Source, &[Edit]) -> Result<Vec<u8>, Unwritable>;
+/// The agent's own way to shorten a history: records at the end of the file which, for a resume, say
+/// something else in the place of what stands before. Nothing that stands there changes.
+#[derive(Clone, Copy)]
+pub struct Append {
+    /// Turns edits of what a resume sends into bytes behind the end of the file.
+    pub write: fn(&Transcript, &dyn Source, &[Edit]) -> Result<Vec<u8>, Unwritable>,
+    /// Whether such records can say something else in the place of this item.
+    pub reaches: fn(&Transcript, item: usize) -> bool,
+    /// Whether a session is compacted so when nothing else is asked for.
+    pub by_default: bool,
+}
 
 /// Every format, in the order in which they are tried.
 pub static FORMATS: &[Format] = &[

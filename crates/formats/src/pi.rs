@@ -2,13 +2,14 @@
 //!
 //! What the records mean, and how that was found, is in `docs/formats/pi.md`.
 
+mod append;
 mod laws;
 mod raw;
 mod read;
 mod tools;
 
 use crate::write::{self, Gone, Shapes};
-use crate::{Format, Write, Writing};
+use crate::{Append, Format, Write, Writing};
 
 /// pi's sessions, versions 1 to 3.
 pub const FORMAT: Format = Format {
@@ -16,7 +17,12 @@ pub const FORMAT: Format = Format {
     sniff: read::sniff,
     read: read::read,
     writing: Writing::Splices(SPLICES),
-    append: None,
+    append: Some(Append {
+        write: append::append,
+        reaches: append::reaches,
+        // Versions before 1.0 pass over such records and would send everything again.
+        by_default: false,
+    }),
     laws: &laws::PiLaws,
     // pi speaks to every provider; of these, Anthropic's newest models bind their reasoning.
     thinking_is_bound: crate::claude::thinking_is_bound,

@@ -372,7 +372,9 @@ impl Job<'_> {
             let what = format!("{} has no record of its own for a compaction", session.format.name);
             return Err(Failure::usage(what).hint("its sessions are rewritten"));
         }
-        let by_default = session.format.append.is_some() && !rewrite && out.is_none();
+        let by_default = session.format.append.is_some_and(|append| append.by_default)
+            && !rewrite
+            && out.is_none();
         if *native {
             return Ok(plan(Way::Native)?);
         }

@@ -25,6 +25,8 @@ pub struct Record {
     /// `content` of a `custom_message`, or of the `replacement` of a `context_edit`.
     pub content: Found,
     pub blocks: Vec<Block>,
+    /// Whether the `replacement` of a `context_edit` is nothing: then the entry is not sent.
+    pub omits: bool,
     pub details: Found,
 }
 
@@ -83,6 +85,9 @@ pub fn record(line: &[u8]) -> Result<Record, Malformed> {
             b"targetId" => record.target = value.string()?,
             b"details" => record.details = Some(value.skip()?),
             b"content" => record.content = Some(blocks(value, &mut record.blocks)?),
+            b"replacement" if value.kind() != Kind::Object => {
+                record.omits = line[value.skip()?] == *b"null";
+            }
             b"replacement" => {
                 value.object(|value, key| {
                     if key == b"content" {

@@ -1,5 +1,6 @@
 //! Entries into a transcript.
 
+use std::collections::HashMap;
 use std::ops::Range;
 
 use epitome_model::{
@@ -7,7 +8,7 @@ use epitome_model::{
     ToolKind, Transcript, Usage, short,
 };
 
-use super::{raw, tools};
+use super::{append, raw, tools};
 use crate::lines::record;
 use crate::place::Place;
 use crate::tree::{self, Node, Orphan};
@@ -42,10 +43,12 @@ pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
 enum Turn {
     /// Something said, or nothing at all.
     Plain,
+    /// Words of an extension of pi.
+    Custom,
     /// The history before is replaced by a summary, but for the entries from this one on.
     Compaction(From),
-    /// What this entry says takes the place of what another said.
-    Replaces(Box<str>),
+    /// What this entry says takes the place of what another said; nothing if it omits that.
+    Replaces { target: Box<str>, with: Option<Span> },
 }
 
 enum From {
@@ -155,7 +158,7 @@ impl Reader {
         self.transcript
     }
 
-    fn context(&self) -> Vec<usize> {
+    fn context(&mut self) -> Vec<usize> {
         let mut path = tree::path(&self.nodes, self.nodes.len() - 1, Orphan::Ends);
         let compaction =
             path.iter().rposition(|&node| matches!(self.turns[node], Turn::Compaction(_)));
@@ -173,28 +176,53 @@ impl Reader {
             let after = path[at + 1..].to_vec();
             path = [vec![path[at]], kept, after].concat();
         }
-        self.with_replacements(&path)
+        self.edited(&path)
     }
 
-    /// An edit of the context stands where the entry stood that it replaces.
-    fn with_replacements(&self, path: &[usize]) -> Vec<usize> {
-        let mut sent: Vec<usize> = Vec::new();
-        let mut places: std::collections::HashMap<&str, usize> = std::collections::HashMap::new();
+    /// The newest edit of an entry stands where the entry stood, and speaks in its role.
+    fn edited(&mut self, path: &[usize]) -> Vec<usize> {
+        let mut edits: HashMap<&str, (usize, Option<Span>)> = HashMap::new();
         for &node in path {
-            match &self.turns[node] {
-                Turn::Replaces(target) => {
-                    if let Some(&place) = places.get(&**target) {
-                        sent[place] = self.nodes[node].item;
-                    }
-                }
-                Turn::Plain | Turn::Compaction(_) => {
-                    places.insert(&self.nodes[node].id, sent.len());
-                    sent.push(self.nodes[node].item);
-                }
+            if let Turn::Replaces { target, with } = &self.turns[node] {
+                edits.insert(target, (node, *with));
             }
         }
-        sent.retain(|&item| self.transcript.items[item].entry().is_some());
+        let mut sent = Vec::new();
+        let mut spoken = Vec::new();
+        for &node in path {
+            let item = self.nodes[node].item;
+            let Some(entry) = self.transcript.items[item].entry() else { continue };
+            match (&self.turns[node], edits.get(&*self.nodes[node].id)) {
+                (Turn::Replaces { .. }, _) => {}
+                (Turn::Plain, Some((_, None))) if append::is_editable(entry) => {}
+                (Turn::Custom, Some((_, None))) => {}
+                (turn @ (Turn::Plain | Turn::Custom), Some((edit, Some(with))))
+                    if matches!(turn, Turn::Custom) || append::is_editable(entry) =>
+                {
+                    let edit = self.nodes[*edit].item;
+                    spoken.push((edit, item, *with));
+                    sent.push(edit);
+                }
+                (Turn::Plain | Turn::Custom | Turn::Compaction(_), _) => sent.push(item),
+            }
+        }
+        for (edit, item, with) in spoken {
+            self.speaks_for(edit, item, with);
+        }
         sent
+    }
+
+    /// Gives an edit the role of the entry that it speaks for, and what belongs to that.
+    fn speaks_for(&mut self, edit: usize, item: usize, with: Span) {
+        let items = &mut self.transcript.items;
+        let Some(target) = items[item].entry().cloned() else { return };
+        let Item::Entry(entry) = &mut items[edit] else { return };
+        entry.role = target.role;
+        (entry.model, entry.usage) = (target.model, target.usage);
+        if let Some(Block::Output(output)) = target.blocks.into_iter().next() {
+            let parts = entry.blocks.drain(..).map(part).collect();
+            entry.blocks = vec![Block::Output(Output { parts, whole: with, ..output })];
+        }
     }
 }
 
@@ -211,14 +239,12 @@ fn entry(at: &Place<'_>, raw: &raw::Record, kind: &str, number: u64) -> (Option<
             (system(summary()), Turn::Compaction(from))
         }
         "branch_summary" => (system(summary()), Turn::Plain),
-        "custom_message" => (system(content(at, raw.content.as_ref(), &raw.blocks)), Turn::Plain),
+        "custom_message" => (system(content(at, raw.content.as_ref(), &raw.blocks)), Turn::Custom),
         "context_edit" => {
-            // What it says was written by another program for this very place: never edited.
-            let blocks = raw.content.iter().map(|place| Block::Opaque(at.span(place))).collect();
-            match at.maybe(raw.target.as_ref()) {
-                Some(target) => (system(blocks), Turn::Replaces(target)),
-                None => (None, Turn::Plain),
-            }
+            let Some(target) = at.maybe(raw.target.as_ref()) else { return (None, Turn::Plain) };
+            let with = raw.content.as_ref().filter(|_| !raw.omits).map(|place| at.span(place));
+            let blocks = content(at, raw.content.as_ref(), &raw.blocks);
+            (system(blocks), Turn::Replaces { target, with })
         }
         _ => (None, Turn::Plain),
     }
@@ -317,12 +343,19 @@ fn block(at: &Place<'_>, raw: &raw::Block) -> Block {
     }
 }
 
-fn output(at: &Place<'_>, raw: &raw::Message) -> Output {
-    let parts = raw.blocks.iter().map(|part| match block(at, part) {
+/// A block as a part of a result.
+fn part(block: Block) -> Part {
+    match block {
         Block::Text(text) => Part::Text(text),
         Block::Image(image) => Part::Image(image),
-        _ => Part::Opaque(at.span(&part.whole)),
-    });
+        Block::Thinking(Thinking { whole, .. }) | Block::Opaque(whole) => Part::Opaque(whole),
+        Block::Call(call) => Part::Opaque(call.arguments),
+        _ => Part::Opaque(Span::default()),
+    }
+}
+
+fn output(at: &Place<'_>, raw: &raw::Message) -> Output {
+    let parts = raw.blocks.iter().map(|raw| part(block(at, raw)));
     Output {
         call: at.maybe(raw.tool_call.as_ref()).unwrap_or_default(),
         error: raw.is_error,

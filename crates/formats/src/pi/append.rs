@@ -1,0 +1,168 @@
+//! pi's own way to shorten what it sends: `context_edit` entries, each with what another entry says
+//! from now on. pi knows them since 1.0; older versions pass over them.
+
+use std::collections::{BTreeMap, HashSet};
+
+use epitome_model::{
+    At, Block, Change, Edit, Entry, Ref, Role, Source, Span, Splice, Transcript, encode,
+};
+
+use super::{SHAPES, raw};
+use crate::lines;
+use crate::place::Place;
+use crate::write::{self, Unwritable};
+
+/// Whether a `context_edit` can speak for an item: it names an entry, so the entry has an id.
+pub fn reaches(transcript: &Transcript, item: usize) -> bool {
+    transcript.head.version.as_deref() == Some("3")
+        && transcript.items[item].entry().is_some_and(|it| it.id.is_some() && is_editable(it))
+}
+
+/// Whether pi edits the entry: what people, models and tools said; not its own words, and not
+/// commands that the user ran.
+pub fn is_editable(entry: &Entry) -> bool {
+    match entry.role {
+        Role::User | Role::Assistant => true,
+        Role::Tool => matches!(entry.blocks.as_slice(), [Block::Output(_)]),
+        Role::System => false,
+    }
+}
+
+/// The entries that carry out `edits` at the end of a session.
+///
+/// # Errors
+///
+/// [`Unwritable`] if an id repeats: nobody knows then which entry is meant.
+pub fn append(
+    transcript: &Transcript,
+    source: &dyn Source,
+    edits: &[Edit],
+) -> Result<Vec<u8>, Unwritable> {
+    let mut edited: BTreeMap<usize, Vec<&Edit>> = BTreeMap::new();
+    for edit in edits {
+        edited.entry(edit.at.item()).or_default().push(edit);
+    }
+    let splices: Vec<Splice> = write::splices(transcript, source, edits, &SHAPES)?
+        .into_iter()
+        .map(|(splice, _)| splice)
+        .collect();
+    let mut end = End::of(source);
+    let mut bytes = if end.ended { Vec::new() } else { b"\n".to_vec() };
+    for (item, edits) in edited {
+        let at = edits[0].at;
+        let lost = |why| Unwritable { at, why };
+        let entry = transcript.items[item].entry().ok_or_else(|| lost("it says nothing"))?;
+        let said = Said::of(source, entry).ok_or_else(|| lost("it is not as pi writes it"))?;
+        if end.repeated.contains(&said.target) || end.repeated.contains(&end.leaf) {
+            return Err(lost("its id repeats"));
+        }
+        if end.leaf.is_empty() {
+            return Err(lost("the last entry has no id to continue from"));
+        }
+        let content = if is_gone(item, entry, &edits) {
+            None
+        } else {
+            Some(spliced(source, said.content, &splices).ok_or_else(|| lost("it is no text"))?)
+        };
+        bytes.extend_from_slice(end.line(&said.target, content.as_deref()).as_bytes());
+    }
+    Ok(if edits.is_empty() { Vec::new() } else { bytes })
+}
+
+/// Whether every block goes: pi sends nothing in its place then.
+fn is_gone(item: usize, entry: &Entry, edits: &[&Edit]) -> bool {
+    let dropped = |block| {
+        let at = At::Block { item, block };
+        edits.iter().any(|edit| edit.at == at && edit.change == Change::Drop)
+    };
+    (0..entry.blocks.len()).all(dropped)
+}
+
+/// What an entry says, and which entry it is, or speaks for.
+struct Said {
+    target: Box<str>,
+    content: Span,
+}
+
+impl Said {
+    fn of(source: &dyn Source, entry: &Entry) -> Option<Said> {
+        let line = source.at(entry.record.span);
+        let at = Place { line: &line, base: entry.record.span.start };
+        let record = raw::record(&line).ok()?;
+        let content = match &record.message {
+            Some(message) => message.content.as_ref()?,
+            None => record.content.as_ref()?,
+        };
+        let target = record.target.as_ref().or(record.id.as_ref())?;
+        Some(Said { target: at.text(target), content: at.span(content) })
+    }
+}
+
+/// A value with the splices that fall within it.
+fn spliced(source: &dyn Source, place: Span, splices: &[Splice]) -> Option<String> {
+    let mut bytes = Vec::new();
+    let mut from = place.start;
+    for splice in splices.iter().filter(|splice| place.contains(splice.span)) {
+        bytes.extend_from_slice(&source.read(from..splice.span.start));
+        bytes.extend_from_slice(&splice.with);
+        from = splice.span.end;
+    }
+    bytes.extend_from_slice(&source.read(from..place.end));
+    String::from_utf8(bytes).ok()
+}
+
+/// What stands at the end of a session, and which ids are taken.
+#[derive(Default)]
+struct End {
+    /// The id of the last entry; empty if it has none.
+    leaf: Box<str>,
+    timestamp: Option<Box<str>>,
+    ids: HashSet<Box<str>>,
+    repeated: HashSet<Box<str>>,
+    ended: bool,
+}
+
+impl End {
+    fn of(source: &dyn Source) -> End {
+        let mut end = End { ended: true, ..End::default() };
+        lines(source, |line| {
+            end.ended = line.ended;
+            let Ok(record) = raw::record(line.bytes) else { return };
+            let at = Place::of(&line);
+            end.timestamp = at.maybe(record.timestamp.as_ref()).or(end.timestamp.take());
+            end.leaf = at.maybe(record.id.as_ref()).unwrap_or_default();
+            if !end.leaf.is_empty() && !end.ids.insert(end.leaf.clone()) {
+                end.repeated.insert(end.leaf.clone());
+            }
+        });
+        end
+    }
+
+    /// The next line: it becomes the leaf.
+    fn line(&mut self, target: &str, content: Option<&str>) -> String {
+        let id = self.new_id(target);
+        let parent = encode(&self.leaf);
+        let time = encode(self.timestamp.as_deref().unwrap_or("1970-01-01T00:00:00.000Z"));
+        let target = encode(target);
+        let with = match content {
+            Some(content) => format!(r#"{{"content":{content}}}"#),
+            None => "null".to_owned(),
+        };
+        let members =
+            format!(r#""id":"{id}","parentId":{parent},"timestamp":{time},"targetId":{target}"#);
+        self.leaf.clone_from(&id);
+        self.ids.insert(id);
+        format!("{{\"type\":\"context_edit\",{members},\"replacement\":{with}}}\n")
+    }
+
+    /// Eight digits that no entry has yet, the same in every run.
+    fn new_id(&self, target: &str) -> Box<str> {
+        (0_u64..)
+            .map(|salt| {
+                let seed = format!("{} {target} {salt}", self.leaf);
+                Box::from(format!("{}{:x}", Ref::of(seed.as_bytes()).digits(), salt % 16))
+            })
+            .find(|id| !self.ids.contains(id))
+            .expect("there are more numbers than entries")
+    }
+}
