@@ -30,10 +30,8 @@ impl Way {
     /// The ways that sessions of `agent` can be compacted in.
     pub fn of(agent: Agent) -> &'static [Self] {
         match agent {
-            Agent::Pi | Agent::PiChat | Agent::Claude | Agent::Gemini | Agent::Opencode => {
-                &[Self::Rewrite]
-            }
-            Agent::Codex | Agent::CodexScripts => &[Self::Native, Self::Rewrite],
+            Agent::PiChat | Agent::Claude | Agent::Gemini | Agent::Opencode => &[Self::Rewrite],
+            Agent::Pi | Agent::Codex | Agent::CodexScripts => &[Self::Native, Self::Rewrite],
         }
     }
 
