@@ -68,6 +68,7 @@ pub struct UserFound {
 pub enum WayTaken {
     Native,
     Rewrite,
+    Summary,
 }
 
 /// What a compaction of one file came to. See `docs/json.md`.
@@ -126,10 +127,11 @@ impl FileReport {
             agent: session.format.name,
             id: session.transcript.head.id.as_deref().map(str::to_owned),
             outcome: if planned.is_empty() { Outcome::Nothing } else { Outcome::Planned },
-            way: session.format.append.map(|_| match planned.way {
-                Way::Native => WayTaken::Native,
-                Way::Rewrite => WayTaken::Rewrite,
-            }),
+            way: match planned.way {
+                Way::Native => Some(WayTaken::Native),
+                Way::Rewrite => session.format.append.map(|_| WayTaken::Rewrite),
+                Way::Summary => Some(WayTaken::Summary),
+            },
             generation: None,
             context_tokens: Change {
                 before: compaction.tokens_before,
@@ -211,7 +213,8 @@ impl Report {
         let name = text::path(Path::new(&file.session));
         let _ = writeln!(text, "{BOLD}{verb}{BOLD:#}  {name}");
         let mut facts = vec![format!("{} · recipe {}", file.agent, visible(&self.recipe))];
-        let appended = file.way == Some(WayTaken::Native) && file.outcome != Outcome::Nothing;
+        let appended = matches!(file.way, Some(WayTaken::Native | WayTaken::Summary))
+            && file.outcome != Outcome::Nothing;
         facts.extend(appended.then(|| format!("in a record of {}'s own", file.agent)));
         facts.extend(file.generation.map(|number| format!("generation {number}")));
         facts.extend(self.dry_run.then(|| "nothing was written".to_owned()));

@@ -296,3 +296,25 @@ fn json_is_what_the_schema_says() {
     let pretty = serde_json::to_string_pretty(&done).expect("JSON");
     assert_snapshot!(pretty.replace(world.home.to_str().expect("text"), "[home]"));
 }
+
+#[test]
+fn a_summary_stands_for_what_is_not_kept() {
+    let world = World::new();
+    let session = sessions::claude(CLAUDE);
+    let path = world.claude(CLAUDE, &session);
+    let summary = world.write("summary.txt", "The user asked for little, and got it.\n");
+    let summary = summary.to_str().expect("text");
+    let args = ["compact", CLAUDE, "--summary", summary, "--keep-turns=1", "--json"];
+    let report = &world.json(&args)[0];
+    assert_eq!((&report["way"], &report["outcome"]), (&"summary".into(), &"compacted".into()));
+    let compacted = fs::read_to_string(&path).expect("a session");
+    let added = compacted.strip_prefix(&session).expect("it is appended");
+    assert_eq!(added.lines().count(), 2);
+    assert!(added.contains("The user asked for little, and got it."));
+    assert_eq!(world.status(&["restore", CLAUDE]), 0);
+    assert_eq!(fs::read_to_string(&path).expect("a session"), session);
+    // No words, nothing done.
+    let empty = world.write("empty.txt", "\n");
+    let args = ["compact", CLAUDE, "--summary", empty.to_str().expect("text")];
+    assert_eq!(world.status(&args), 2);
+}

@@ -4,13 +4,14 @@
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use epitome_formats::Format;
+use epitome_formats::{Format, Summary};
 use epitome_model::{
-    Again, At, Block, Breach, Bytes, Counter, Part, Source, Span, Splice, Text, Tokens, Transcript,
-    weigh,
+    Again, At, Block, Breach, Bytes, Counter, Law, Part, Role, Source, Span, Splice, Text, Tokens,
+    Transcript, units, weigh,
 };
 use epitome_passes::{
     Compaction, Kept, Options, Recipe, Side, View, recount, verify, verify_appended,
+    verify_summarised,
 };
 use jiff::Timestamp;
 
@@ -30,6 +31,8 @@ pub enum Way {
     Native,
     /// In the records themselves: the file becomes smaller, too.
     Rewrite,
+    /// As the agent's own record of a summary that stands for the beginning of the history.
+    Summary,
 }
 
 /// What a compaction of a session comes to. Nothing of it is written yet.
@@ -72,6 +75,65 @@ impl<'a, S: Source> Planned<'a, S> {
         Planned::by(Way::Rewrite, session, recipe, counter)
     }
 
+    /// Plans a summary in the place of everything but the end that the recipe keeps whole, written as
+    /// the agent writes its own. Of the recipe only the rules of what is kept count.
+    ///
+    /// There is nothing to do when everything is kept, or nothing but a summary is not.
+    ///
+    /// # Errors
+    ///
+    /// `Refused` if this agent has no such record, or this session cannot hold it.
+    pub fn summarised(
+        text: &str,
+        session: &'a Loaded<S>,
+        recipe: &'a Recipe,
+        counter: &dyn Counter,
+    ) -> Result<Planned<'a, S>> {
+        let Loaded { format, source, transcript, .. } = session;
+        session.writer()?;
+        let summarise = format.summarise.ok_or_else(|| no_summaries(format))?;
+        let options = Options { counter, thinking_is_bound: bound_in(format) };
+        let keep = Recipe { passes: Vec::new(), ..recipe.clone() };
+        let compaction = epitome_passes::compact(transcript, source, &keep, &options);
+        let (old, kept) = kept_end(transcript, &compaction.kept);
+        let mut splices = Vec::new();
+        if says_more_than_a_summary(transcript, old) {
+            let summary = Summary { text, kept, tokens: compaction.tokens_before };
+            let with = summarise(transcript, source, &summary).map_err(|why| {
+                let what = format!("the session cannot hold a summary: {why}");
+                Error::new(ErrorKind::Refused, what)
+            })?;
+            let (end, at) = (Source::len(source), At::Block { item: old[0], block: 0 });
+            splices.push((Splice { span: Span { start: end, end }, with: with.into() }, at));
+        }
+        let spliced = Spliced::new(source, splices.iter().map(|(s, _)| s.clone()).collect())?;
+        let after = (format.read)(&spliced, &mut ());
+        let tokens_after = weigh(&after, &spliced, counter).total();
+        let mut breaches = Vec::new();
+        if !splices.is_empty() {
+            let before_side = Side { transcript, source };
+            let after_side = Side { transcript: &after, source: &spliced };
+            breaches = verify_summarised(before_side, after_side, text, kept, format.laws);
+            if tokens_after >= compaction.tokens_before {
+                let what = "the summary is longer than what it stands for".into();
+                breaches.push(Breach { law: Law::Growth, line: 0, what });
+            }
+        }
+        let bytes_after = Bytes(Source::len(&spliced));
+        Ok(Planned {
+            session,
+            recipe,
+            way: Way::Summary,
+            compaction,
+            splices,
+            removed: Vec::new(),
+            breaches,
+            after,
+            tokens_after,
+            bytes_after,
+        })
+    }
+
     /// Plans a compaction that is written in one of its ways.
     ///
     /// # Errors
@@ -98,8 +160,8 @@ impl<'a, S: Source> Planned<'a, S> {
         let removed = replaced.iter().map(|(splice, at)| (splice.span, *at)).collect();
         let splices = match (way, edits.first()) {
             (Way::Rewrite, _) => replaced,
-            (Way::Native, None) => Vec::new(),
-            (Way::Native, Some(first)) => {
+            (Way::Native | Way::Summary, None) => Vec::new(),
+            (Way::Native | Way::Summary, Some(first)) => {
                 let append = format.append.ok_or_else(|| no_records(format))?;
                 let with = (append.write)(transcript, source, &edits).map_err(unwritten)?.into();
                 let end = Source::len(source);
@@ -112,12 +174,12 @@ impl<'a, S: Source> Planned<'a, S> {
         let after_side = Side { transcript: &after, source: &spliced };
         let verified = match way {
             Way::Rewrite => verify,
-            Way::Native => verify_appended,
+            Way::Native | Way::Summary => verify_appended,
         };
         let breaches = verified(before_side, after_side, &compaction, format.laws, counter);
         let tokens_after = match way {
             Way::Rewrite => recount(&compaction, after_side, counter),
-            Way::Native => weigh(&after, &spliced, counter).total(),
+            Way::Native | Way::Summary => weigh(&after, &spliced, counter).total(),
         };
         let bytes_after = Bytes(Source::len(&spliced));
         Ok(Planned {
@@ -153,6 +215,36 @@ impl<'a, S: Source> Planned<'a, S> {
     pub fn kept(&self) -> &Kept {
         &self.compaction.kept
     }
+}
+
+/// The context up to the end that is kept, and that end.
+fn kept_end<'t>(transcript: &'t Transcript, kept: &Kept) -> (&'t [usize], &'t [usize]) {
+    let context = &transcript.context;
+    let mut end =
+        context.iter().rposition(|item| !kept.items.contains(item)).map_or(0, |at| at + 1);
+    // A call goes with its results.
+    let places: HashMap<usize, usize> =
+        context.iter().enumerate().map(|(at, &item)| (item, at)).collect();
+    for unit in units(transcript) {
+        let at = unit.items.iter().filter_map(|item| places.get(item).copied());
+        if let Some((first, last)) = at.clone().min().zip(at.max())
+            && first < end
+        {
+            end = end.max(last + 1);
+        }
+    }
+    context.split_at(end)
+}
+
+/// Whether there is something to summarise: what the agent itself says is said again anyway.
+fn says_more_than_a_summary(transcript: &Transcript, items: &[usize]) -> bool {
+    let entries = items.iter().filter_map(|&item| transcript.items[item].entry());
+    entries.into_iter().any(|entry| entry.role != Role::System)
+}
+
+fn no_summaries(format: &Format) -> Error {
+    let what = format!("epitome does not write summaries into sessions of {}", format.name);
+    Error::new(ErrorKind::Refused, what).with_hint("without --summary its sessions are compacted")
 }
 
 /// What is on disk only stays there, and what no such record can speak for.
@@ -264,7 +356,7 @@ fn put_all<S: Source>(
         about.reference = references.find(&view, *at);
         pack.put(&source.at(*span), about)?;
     }
-    if planned.way == Way::Native {
+    if planned.way != Way::Rewrite {
         // What stood where the records stand now: nothing.
         pack.put(b"", About { what: "the end of the session".into(), ..About::default() })?;
     }

@@ -5,6 +5,7 @@
 mod laws;
 mod raw;
 mod read;
+mod summarise;
 mod tools;
 
 use crate::write::{self, Gone, Shapes};
@@ -17,6 +18,7 @@ pub const FORMAT: Format = Format {
     read: read::read,
     writing: Writing::Splices(SPLICES),
     append: None,
+    summarise: Some(summarise::summarise),
     laws: &laws::ClaudeLaws,
     thinking_is_bound,
 };

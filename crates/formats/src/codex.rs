@@ -27,6 +27,7 @@ pub const FORMAT: Format = Format {
         // Codex's index of what it shows points into the file.
         by_default: true,
     }),
+    summarise: None,
     laws: &laws::CodexLaws,
     thinking_is_bound: |_| false,
 };

@@ -18,6 +18,7 @@ pub const FORMAT: Format = Format {
         "Copilot CLI has not been seen to resume a log that something else wrote",
     ),
     append: None,
+    summarise: None,
     laws: &laws::CopilotLaws,
     thinking_is_bound: crate::claude::thinking_is_bound,
 };

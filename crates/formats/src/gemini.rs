@@ -22,6 +22,7 @@ pub const FORMAT: Format = Format {
     read: read::read,
     writing: Writing::Splices(SPLICES),
     append: None,
+    summarise: None,
     laws: &laws::GeminiLaws,
     // Signatures of turns that are over are not asked for.
     thinking_is_bound: |_| false,

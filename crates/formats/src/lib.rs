@@ -42,7 +42,7 @@ pub use lines::{Line, lines};
 pub use wire::{Left as LeftBehind, Made};
 pub use write::Unwritable;
 
-use epitome_model::{At, Edit, Laws, Source, Splice, Transcript};
+use epitome_model::{At, Edit, Laws, Source, Splice, Tokens, Transcript};
 
 /// How sessions of one agent are known, read, written and checked.
 pub struct Format {
@@ -56,6 +56,8 @@ pub struct Format {
     pub writing: Writing,
     /// The agent's own records that shorten a history, where it knows such records.
     pub append: Option<Append>,
+    /// How the agent itself writes that a summary stands for the beginning of a history.
+    pub summarise: Option<Summarise>,
     /// What the agent and its wire refuse.
     pub laws: &'static dyn Laws,
     /// Whether reasoning of this model is valid only while everything before it is as it was when
@@ -86,6 +88,22 @@ pub struct Append {
     /// Whether a session is compacted so when nothing else is asked for.
     pub by_default: bool,
 }
+
+/// A summary of the beginning of a history.
+#[derive(Clone, Copy, Debug)]
+pub struct Summary<'a> {
+    /// What it says.
+    pub text: &'a str,
+    /// The end of the context, which is sent behind it as it is: indices into
+    /// `Transcript::items`.
+    pub kept: &'a [usize],
+    /// What a resume sent without it.
+    pub tokens: Tokens,
+}
+
+/// The bytes behind the end of a session that make a summary stand for all but the kept end of its
+/// context; or why there can be none.
+pub type Summarise = fn(&Transcript, &dyn Source, &Summary<'_>) -> Result<Vec<u8>, &'static str>;
 
 /// Every format, in the order in which they are tried.
 pub static FORMATS: &[Format] = &[

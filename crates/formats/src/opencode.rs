@@ -22,6 +22,7 @@ pub const FORMAT: Format = Format {
     read: read::read,
     writing: Writing::Splices(write::write),
     append: None,
+    summarise: None,
     laws: &laws::OpencodeLaws,
     // OpenCode speaks to every provider; of these, Anthropic's newest models bind their reasoning.
     thinking_is_bound: crate::claude::thinking_is_bound,

@@ -23,6 +23,7 @@ pub const FORMAT: Format = Format {
         // Versions before 1.0 pass over such records and would send everything again.
         by_default: false,
     }),
+    summarise: Some(append::summarise),
     laws: &laws::PiLaws,
     // pi speaks to every provider; of these, Anthropic's newest models bind their reasoning.
     thinking_is_bound: crate::claude::thinking_is_bound,

@@ -30,7 +30,7 @@ pub use compaction::{Compaction, Options, Planned, compact};
 pub use evidence::is_error_line;
 pub use keep::{Keep, KeepRule, Kept};
 pub use recipe::{BUILT_IN, PassSettings, Recipe, RecipeError, ThinkingMode, Trigger, built_in};
-pub use verify::{Side, recount, verify, verify_appended};
+pub use verify::{Side, recount, verify, verify_appended, verify_summarised};
 pub use view::View;
 
 use epitome_model::Edit;

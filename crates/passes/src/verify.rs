@@ -126,6 +126,54 @@ pub fn verify_appended(
     breaches
 }
 
+/// Every law that holds before a summary was written for the beginning of a context and not after
+/// it: the summary is sent, behind it what is `kept`, as it was, and nothing else that was said.
+pub fn verify_summarised(
+    before: Side<'_>,
+    after: Side<'_>,
+    text: &str,
+    kept: &[usize],
+    laws: &dyn Laws,
+) -> Vec<Breach> {
+    let mut breaches = Vec::new();
+    let mut breach = |law, line, what: &str| {
+        breaches.push(Breach { law, line, what: what.into() });
+    };
+    let sent: Vec<&Entry> = after.transcript.context().map(|(_, entry)| entry).collect();
+    let (first, tail) = sent.split_at(sent.len().saturating_sub(kept.len()));
+    let says = |block: &Block| match block {
+        Block::Summary(words) => words.read(after.source).contains(text),
+        _ => false,
+    };
+    if !first.iter().any(|entry| entry.blocks.iter().any(says)) {
+        breach(Law::Shape, 0, "the summary is not sent");
+    }
+    for entry in first {
+        if entry.role != Role::System && !entry.blocks.iter().any(says) {
+            breach(Law::Tree, entry.record.line, "something is sent that was summarised");
+        }
+    }
+    let kept: Vec<&Entry> =
+        kept.iter().filter_map(|&item| before.transcript.items[item].entry()).collect();
+    if kept.len() != tail.len() {
+        breach(Law::Tree, 0, "something that is kept is not sent");
+    }
+    for (old, new) in kept.iter().zip(tail) {
+        let bytes = |side: Side<'_>, entry: &Entry| side.source.at(entry.record.span).into_owned();
+        if old.role != new.role || bytes(before, old) != bytes(after, new) {
+            breach(Law::Tree, old.record.line, "another entry stands in its place");
+        }
+    }
+    let known: HashSet<(Law, String)> = laws
+        .check(before.transcript, before.source)
+        .into_iter()
+        .map(|breach| (breach.law, breach.what))
+        .collect();
+    let now = laws.check(after.transcript, after.source).into_iter();
+    breaches.extend(now.filter(|it| !known.contains(&(it.law, it.what.clone()))));
+    breaches
+}
+
 /// Whether an entry says nothing any more: all it said was reasoning, and that went.
 fn is_gone(compaction: &Compaction, item: usize, old: &Entry) -> bool {
     let dropped = |block| {

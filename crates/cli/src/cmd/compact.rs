@@ -84,6 +84,12 @@ pub struct How {
     #[arg(long)]
     pub rewrite: bool,
 
+    /// Let the summary in FILE stand for all but the end that is kept, as a record of the agent's own
+    ///
+    /// `-` is standard input. Of the recipe only what is kept whole counts: --keep-turns and others.
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["all", "native", "rewrite", "diff"])]
+    pub summary: Option<PathBuf>,
+
     /// Keep a whole copy, NAME.uncompressed.jsonl, in the archive folder or beside the session
     #[arg(
         long, value_name = "WHERE", num_args = 0..=1, require_equals = true,
@@ -120,7 +126,9 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         return Err(Failure::usage("--out takes one session"));
     }
     let recipe = args.choice.recipe(&app.config)?;
-    let job = Job { app, recipe: &recipe, how: &args.how, filter: all.then_some(filter) };
+    let summary = args.how.summary.as_deref().map(words_of).transpose()?;
+    let filter_if_many = all.then_some(filter);
+    let job = Job { app, recipe: &recipe, how: &args.how, summary, filter: filter_if_many };
     if *all {
         return run_all(&job, filter);
     }
@@ -151,6 +159,8 @@ struct Job<'a> {
     app: &'a App,
     recipe: &'a Recipe,
     how: &'a How,
+    /// What stands for the beginning of the history.
+    summary: Option<String>,
     /// With `--all`: which sessions are wanted once they are read.
     filter: Option<&'a Filter>,
 }
@@ -162,6 +172,22 @@ struct Left<'a> {
     recipe: &'a str,
     dry_run: bool,
     error: &'a Failure,
+}
+
+/// The words of a summary: of a file, or of standard input.
+fn words_of(path: &Path) -> Result<String> {
+    let text = match path == Path::new("-") {
+        true => std::io::read_to_string(std::io::stdin()),
+        false => std::fs::read_to_string(path),
+    };
+    let text = text.map_err(|err| {
+        let what = format!("the summary cannot be read: {}", path.display());
+        Failure::usage(what).because(&err)
+    })?;
+    match text.trim() {
+        "" => Err(Failure::usage("the summary is empty")),
+        text => Ok(text.to_owned()),
+    }
 }
 
 impl Job<'_> {
@@ -367,6 +393,9 @@ impl Job<'_> {
     /// In the way that was asked for; else the agent's own, where it has one and can.
     fn planned<'s, S: Source>(&'s self, session: &'s Loaded<S>) -> Result<Planned<'s, S>> {
         let How { native, rewrite, out, .. } = self.how;
+        if let Some(summary) = &self.summary {
+            return Ok(Planned::summarised(summary, session, self.recipe, self.app.counter())?);
+        }
         let plan = |way| Planned::by(way, session, self.recipe, self.app.counter());
         if *native && session.format.append.is_none() {
             let what = format!("{} has no record of its own for a compaction", session.format.name);

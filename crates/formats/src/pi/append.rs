@@ -8,6 +8,7 @@ use epitome_model::{
 };
 
 use super::{SHAPES, raw};
+use crate::Summary;
 use crate::lines;
 use crate::place::Place;
 use crate::write::{self, Unwritable};
@@ -68,6 +69,48 @@ pub fn append(
     }
     Ok(if edits.is_empty() { Vec::new() } else { bytes })
 }
+
+/// pi's own record of a summarised history.
+///
+/// # Errors
+///
+/// Says why, if pi could not tell from where on the history is kept.
+pub fn summarise(
+    transcript: &Transcript,
+    source: &dyn Source,
+    summary: &Summary<'_>,
+) -> Result<Vec<u8>, &'static str> {
+    let mut end = End::of(source);
+    if end.leaf.is_empty() || transcript.head.version.as_deref() == Some("1") {
+        return Err("the last entry has no id to continue from");
+    }
+    let id = end.new_id("compaction");
+    let first = match summary.kept.first() {
+        Some(&item) => {
+            let entry = transcript.items[item].entry();
+            let said = entry.and_then(|entry| Said::of(source, entry));
+            said.ok_or("what is kept first is not as pi writes it")?.target
+        }
+        None => id.clone(),
+    };
+    if end.repeated.contains(&first) {
+        return Err("the id of what is kept first repeats");
+    }
+    let [parent, time, text, first] =
+        [&end.leaf, end.timestamp.get_or_insert_with(|| EPOCH.into()), summary.text, &first]
+            .map(encode);
+    let line = format!(
+        concat!(
+            r#"{{"type":"compaction","id":"{}","parentId":{},"timestamp":{},"summary":{},"#,
+            r#""firstKeptEntryId":{},"tokensBefore":{}}}"#,
+        ),
+        id, parent, time, text, first, summary.tokens.0,
+    );
+    let before = if end.ended { "" } else { "\n" };
+    Ok(format!("{before}{line}\n").into_bytes())
+}
+
+const EPOCH: &str = "1970-01-01T00:00:00.000Z";
 
 /// Whether every block goes: pi sends nothing in its place then.
 fn is_gone(item: usize, entry: &Entry, edits: &[&Edit]) -> bool {
@@ -142,7 +185,7 @@ impl End {
     fn line(&mut self, target: &str, content: Option<&str>) -> String {
         let id = self.new_id(target);
         let parent = encode(&self.leaf);
-        let time = encode(self.timestamp.as_deref().unwrap_or("1970-01-01T00:00:00.000Z"));
+        let time = encode(self.timestamp.as_deref().unwrap_or(EPOCH));
         let target = encode(target);
         let with = match content {
             Some(content) => format!(r#"{{"content":{content}}}"#),

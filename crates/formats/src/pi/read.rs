@@ -43,6 +43,8 @@ pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
 enum Turn {
     /// Something said, or nothing at all.
     Plain,
+    /// The agent's prompt: a compaction declares it anew.
+    Prompt,
     /// Words of an extension of pi.
     Custom,
     /// The history before is replaced by a summary, but for the entries from this one on.
@@ -172,7 +174,9 @@ impl Reader {
                 }
                 _ => None,
             };
-            let kept = path[first.unwrap_or(at).min(at)..at].to_vec();
+            let sent =
+                |node: &&usize| !matches!(self.turns[**node], Turn::Prompt | Turn::Compaction(_));
+            let kept = path[first.unwrap_or(at).min(at)..at].iter().filter(sent).copied().collect();
             let after = path[at + 1..].to_vec();
             path = [vec![path[at]], kept, after].concat();
         }
@@ -192,18 +196,20 @@ impl Reader {
         for &node in path {
             let item = self.nodes[node].item;
             let Some(entry) = self.transcript.items[item].entry() else { continue };
-            match (&self.turns[node], edits.get(&*self.nodes[node].id)) {
-                (Turn::Replaces { .. }, _) => {}
-                (Turn::Plain, Some((_, None))) if append::is_editable(entry) => {}
-                (Turn::Custom, Some((_, None))) => {}
-                (turn @ (Turn::Plain | Turn::Custom), Some((edit, Some(with))))
-                    if matches!(turn, Turn::Custom) || append::is_editable(entry) =>
-                {
+            let is_editable = match &self.turns[node] {
+                Turn::Replaces { .. } => continue,
+                Turn::Plain => append::is_editable(entry),
+                Turn::Custom => true,
+                Turn::Prompt | Turn::Compaction(_) => false,
+            };
+            match edits.get(&*self.nodes[node].id).filter(|_| is_editable) {
+                None => sent.push(item),
+                Some((_, None)) => {}
+                Some((edit, Some(with))) => {
                     let edit = self.nodes[*edit].item;
                     spoken.push((edit, item, *with));
                     sent.push(edit);
                 }
-                (Turn::Plain | Turn::Custom | Turn::Compaction(_), _) => sent.push(item),
             }
         }
         for (edit, item, with) in spoken {
@@ -230,7 +236,11 @@ fn entry(at: &Place<'_>, raw: &raw::Record, kind: &str, number: u64) -> (Option<
     let system = |blocks| Some(Entry { role: Role::System, blocks, ..Entry::default() });
     let summary = || raw.summary.iter().map(|text| Block::Summary(at.source(text))).collect();
     match kind {
-        "message" => (raw.message.as_ref().map(|message| said(at, message, number)), Turn::Plain),
+        "message" => {
+            let role = raw.message.as_ref().and_then(|message| at.maybe(message.role.as_ref()));
+            let turn = if role.as_deref() == Some("system") { Turn::Prompt } else { Turn::Plain };
+            (raw.message.as_ref().map(|message| said(at, message, number)), turn)
+        }
         "compaction" => {
             let from = match raw.first_kept_index {
                 Some(index) if raw.first_kept_id.is_none() => From::Index(index),

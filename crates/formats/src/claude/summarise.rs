@@ -1,0 +1,117 @@
+//! Claude Code's own records of a summarised history: a boundary, and the summary as a message.
+//!
+//! What the boundary says is preserved is sent behind the summary.
+
+use epitome_model::{Entry, Ref, Source, Transcript, encode};
+
+use super::raw;
+use crate::Summary;
+
+/// The two records.
+///
+/// # Errors
+///
+/// Says why, if the newest entry is none that a resume could continue.
+pub fn summarise(
+    transcript: &Transcript,
+    source: &dyn Source,
+    summary: &Summary<'_>,
+) -> Result<Vec<u8>, &'static str> {
+    let entry = |item: usize| transcript.items[item].entry();
+    let last = transcript.context().last().ok_or("nothing is sent")?.1;
+    let newest = Newest::of(source, last).ok_or("the newest message has no id")?;
+    // A resume goes on from the newest message, and reminders bear older times than what they
+    // hang below.
+    let time = transcript.entries().filter_map(|(_, entry)| entry.time.as_deref()).max();
+    let time = encode(time.ok_or("no message has a time")?);
+    let kept: Vec<&str> =
+        summary.kept.iter().filter_map(|&item| entry(item)?.id.as_deref()).collect();
+    if kept.len() < summary.kept.len() {
+        return Err("a message that is kept has no id");
+    }
+    let (boundary, anchor) = (id(&newest.id, "boundary"), id(&newest.id, "summary"));
+    let preserved = match (kept.first(), kept.last()) {
+        (Some(head), Some(tail)) => {
+            let ids: Vec<String> = kept.iter().map(|id| encode(id)).collect();
+            let ids = ids.join(",");
+            format!(
+                concat!(
+                    r#","preservedSegment":{{"headUuid":{},"anchorUuid":"{anchor}","tailUuid":{}}}"#,
+                    r#","preservedMessages":{{"anchorUuid":"{anchor}","uuids":[{ids}],"#,
+                    r#""allUuids":[{ids}]}}"#,
+                ),
+                encode(head),
+                encode(tail),
+                anchor = anchor,
+                ids = ids,
+            )
+        }
+        (None, _) | (_, None) => String::new(),
+    };
+    let Newest { id: leaf, circumstances } = &newest;
+    let leaf = encode(leaf);
+    let tokens = summary.tokens.0;
+    let words = encode(&format!("{LEAD_IN}\n\n{}", summary.text));
+    let boundary = format!(
+        concat!(
+            r#"{{"parentUuid":null,"logicalParentUuid":{},"isSidechain":false,"type":"system","#,
+            r#""subtype":"compact_boundary","content":"Conversation compacted","isMeta":false,"#,
+            r#""timestamp":{},"uuid":"{}","level":"info","compactMetadata":{{"trigger":"manual","#,
+            r#""preTokens":{}{}}}{}}}"#,
+        ),
+        leaf, time, boundary, tokens, preserved, circumstances,
+    ) + "\n"
+        + &format!(
+            concat!(
+                r#"{{"parentUuid":"{}","isSidechain":false,"type":"user","#,
+                r#""message":{{"role":"user","content":{}}},"isVisibleInTranscriptOnly":true,"#,
+                r#""isCompactSummary":true,"uuid":"{}","timestamp":{}{}}}"#,
+            ),
+            boundary, words, anchor, time, circumstances,
+        )
+        + "\n";
+    let whole = source.len() == 0 || source.read(source.len() - 1..source.len())[..] == *b"\n";
+    Ok([if whole { "" } else { "\n" }, &boundary].concat().into_bytes())
+}
+
+const LEAD_IN: &str = "This session goes on from a longer conversation. What came before is summarised \
+                       here; what follows the summary is its end, word for word.";
+
+/// The newest message: what the summary continues.
+struct Newest {
+    id: Box<str>,
+    /// Members that say where and when, as they stand there, each behind a comma.
+    circumstances: String,
+}
+
+impl Newest {
+    fn of(source: &dyn Source, entry: &Entry) -> Option<Newest> {
+        let line = source.at(entry.record.span);
+        let record = raw::record(&line).ok()?;
+        let session = record.session.clone().map(|place| ("sessionId", place));
+        let circumstances = record
+            .circumstances
+            .iter()
+            .cloned()
+            .chain(session)
+            .filter(|(name, _)| !name.ends_with("ToolUseID") && *name != "toolUseID")
+            .filter_map(|(name, place)| {
+                let value = String::from_utf8(line[place].to_vec()).ok()?;
+                Some(format!(",\"{name}\":{value}"))
+            })
+            .collect();
+        Some(Newest { id: entry.id.clone()?, circumstances })
+    }
+}
+
+/// An id in the form of those of Claude Code, the same in every run.
+fn id(leaf: &str, what: &str) -> String {
+    let digits: String = (0..5)
+        .map(|part| {
+            let seed = format!("{leaf} {what} {part}");
+            Ref::of(seed.as_bytes()).digits().to_owned()
+        })
+        .collect();
+    let part = |from: usize, len: usize| &digits[from..from + len];
+    format!("{}-{}-4{}-a{}-{}", part(0, 8), part(8, 4), part(12, 3), part(15, 3), part(18, 12))
+}
