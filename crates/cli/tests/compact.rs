@@ -226,8 +226,8 @@ fn a_rollout_gets_a_record_of_codex_s_own() {
     let rewritten = world.json(&compact(&[CODEX, "--rewrite", "--json"]));
     assert_eq!(rewritten[0]["way"], "rewrite");
     world::check("compact.schema.json", &rewritten);
-    world.pi(PI, sessions::pi(PI));
-    assert_snapshot!("pi_has_no_such_record", world.run(&compact(&[PI, "--native"])));
+    world.claude(CLAUDE, sessions::claude(CLAUDE));
+    assert_snapshot!("claude_has_no_such_record", world.run(&compact(&[CLAUDE, "--native"])));
 }
 
 #[test]
