@@ -75,8 +75,8 @@ impl<'a, S: Source> Planned<'a, S> {
         Planned::by(Way::Rewrite, session, recipe, counter)
     }
 
-    /// Plans a summary in the place of everything but the end that the recipe keeps whole, written as
-    /// the agent writes its own. Of the recipe only the rules of what is kept count.
+    /// Plans a summary in the place of everything but the end that the recipe keeps whole, written
+    /// as the agent writes its own. Of the recipe only the rules of what is kept count.
     ///
     /// There is nothing to do when everything is kept, or nothing but a summary is not.
     ///

@@ -77,8 +77,8 @@ pub enum Writing {
 /// Turns edits into replacements of bytes, each with the place of its edit.
 pub type Write = fn(&Transcript, &dyn Source, &[Edit]) -> Result<Vec<(Splice, At)>, Unwritable>;
 
-/// The agent's own way to shorten a history: records at the end of the file which, for a resume, say
-/// something else in the place of what stands before. Nothing that stands there changes.
+/// The agent's own way to shorten a history: records at the end of the file which, for a resume,
+/// say something else in the place of what stands before. Nothing that stands there changes.
 #[derive(Clone, Copy)]
 pub struct Append {
     /// Turns edits of what a resume sends into bytes behind the end of the file.

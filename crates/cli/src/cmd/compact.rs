@@ -84,9 +84,9 @@ pub struct How {
     #[arg(long)]
     pub rewrite: bool,
 
-    /// Let the summary in FILE stand for all but the end that is kept, as a record of the agent's own
+    /// Let the summary in FILE stand for all but the end, in a record of the agent's own
     ///
-    /// `-` is standard input. Of the recipe only what is kept whole counts: --keep-turns and others.
+    /// `-` is standard input. Of the recipe only what is kept whole counts: --keep-turns and such.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["all", "native", "rewrite", "diff"])]
     pub summary: Option<PathBuf>,
 

@@ -36,7 +36,8 @@ pub fn summarise(
             let ids = ids.join(",");
             format!(
                 concat!(
-                    r#","preservedSegment":{{"headUuid":{},"anchorUuid":"{anchor}","tailUuid":{}}}"#,
+                    r#","preservedSegment":{{"headUuid":{},"anchorUuid":"{anchor}","#,
+                    r#""tailUuid":{}}}"#,
                     r#","preservedMessages":{{"anchorUuid":"{anchor}","uuids":[{ids}],"#,
                     r#""allUuids":[{ids}]}}"#,
                 ),
@@ -74,8 +75,8 @@ pub fn summarise(
     Ok([if whole { "" } else { "\n" }, &boundary].concat().into_bytes())
 }
 
-const LEAD_IN: &str = "This session goes on from a longer conversation. What came before is summarised \
-                       here; what follows the summary is its end, word for word.";
+const LEAD_IN: &str = "This session goes on from a longer conversation. What came before is \
+                       summarised here; what follows the summary is its end, word for word.";
 
 /// The newest message: what the summary continues.
 struct Newest {
