@@ -82,12 +82,15 @@ pub type Write = fn(&Transcript, &dyn Source, &[Edit]) -> Result<Vec<(Splice, At
 #[derive(Clone, Copy)]
 pub struct Append {
     /// Turns edits of what a resume sends into bytes behind the end of the file.
-    pub write: fn(&Transcript, &dyn Source, &[Edit]) -> Result<Vec<u8>, Unwritable>,
+    pub write: WriteBehind,
     /// Whether such records can say something else in the place of this item.
     pub reaches: fn(&Transcript, item: usize) -> bool,
     /// Whether a session is compacted so when nothing else is asked for.
     pub by_default: bool,
 }
+
+/// Turns edits into bytes behind the end of a file.
+pub type WriteBehind = fn(&Transcript, &dyn Source, &[Edit]) -> Result<Vec<u8>, Unwritable>;
 
 /// A summary of the beginning of a history.
 #[derive(Clone, Copy, Debug)]

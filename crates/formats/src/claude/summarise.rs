@@ -71,7 +71,7 @@ pub fn summarise(
             boundary, words, anchor, time, circumstances,
         )
         + "\n";
-    let whole = source.len() == 0 || source.read(source.len() - 1..source.len())[..] == *b"\n";
+    let whole = source.is_empty() || source.read(source.len() - 1..source.len())[..] == *b"\n";
     Ok([if whole { "" } else { "\n" }, &boundary].concat().into_bytes())
 }
 
