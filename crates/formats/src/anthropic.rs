@@ -18,6 +18,7 @@ pub const FORMAT: Format = Format {
     read: read::read,
     writing: Writing::Splices(SPLICES),
     append: None,
+    summarise: None,
     laws: &laws::AnthropicLaws,
     thinking_is_bound: crate::claude::thinking_is_bound,
 };

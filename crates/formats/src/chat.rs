@@ -19,6 +19,7 @@ pub const FORMAT: Format = Format {
     read: read::read,
     writing: Writing::Splices(SPLICES),
     append: None,
+    summarise: None,
     laws: &laws::ChatLaws,
     thinking_is_bound: |_| false,
 };

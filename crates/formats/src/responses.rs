@@ -20,6 +20,7 @@ pub const FORMAT: Format = Format {
     read: read::read,
     writing: Writing::Splices(SPLICES),
     append: None,
+    summarise: None,
     laws: &laws::ResponsesLaws,
     thinking_is_bound: |_| false,
 };

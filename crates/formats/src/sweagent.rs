@@ -17,6 +17,7 @@ pub const FORMAT: Format = Format {
         "a trajectory is the record of a run that is over: nothing resumes it",
     ),
     append: None,
+    summarise: None,
     laws: &Trajectory,
     thinking_is_bound: |_| false,
 };
