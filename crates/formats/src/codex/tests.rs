@@ -317,7 +317,7 @@ fn the_state_of_the_world_is_told_again_behind_a_record() {
         change: epitome_model::Change::Replace("x".into()),
         pass: "test",
     };
-    let append = FORMAT.append.expect("Codex has such a record");
+    let append = FORMAT.append.map(|append| append.write).expect("Codex has such a record");
     let appended = append(&transcript, &bytes, &[edit]).expect("it can be written");
     let records: Vec<Value> = String::from_utf8(appended)
         .expect("text")
