@@ -74,7 +74,12 @@ pub fn apply(keep: Keep, view: &mut View<'_>) -> Kept {
     let units = units(view.transcript);
     let mut kept = Kept::default();
     let mut items = union(keep, view, &units, &mut kept.rules);
-    let all: BTreeSet<usize> = view.transcript.context.iter().copied().collect();
+    // Reasoning may go, and then what was nothing else is not sent any more: it must not decide
+    // what is everything.
+    let says = |entry: &Entry| !entry.blocks.iter().all(|it| matches!(it, Block::Thinking(_)));
+    let context = view.transcript.context();
+    let all: BTreeSet<usize> =
+        context.filter(|(_, entry)| says(entry)).map(|(item, _)| item).collect();
     if !all.is_empty() && items.is_superset(&all) {
         kept.covered_everything = kept.rules.iter().map(|(rule, _)| *rule).collect();
         // What turns and results keep is the same before and after a compaction; what the last

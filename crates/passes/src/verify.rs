@@ -5,8 +5,8 @@
 use std::collections::{BTreeMap, HashSet};
 
 use epitome_model::{
-    At, Block, Breach, Change, Counter, Entry, Item, Law, Laws, Part, Role, Source, Span, Text,
-    Tokens, Transcript, block_tokens,
+    At, Block, Breach, Change, Counter, Entry, Item, Law, Laws, Output, Part, Role, Source, Span,
+    Text, Tokens, Transcript, block_tokens,
 };
 
 use crate::Compaction;
@@ -343,15 +343,21 @@ fn compare(
             if old_output.call != new_output.call || old_output.error != new_output.error {
                 breach(Law::Pairing, "a result is not the one that was there");
             }
-            if old_output.parts.iter().any(|part| matches!(part, Part::Opaque(_)))
-                && old_output.parts.len() != new_output.parts.len()
-            {
-                breach(Law::Shape, "something opaque in a result is gone");
+            if opaque(old_output, sides.before) != opaque(new_output, sides.after) {
+                breach(Law::Shape, "something opaque in a result is not what it was");
             }
             shrank(sides, tokens, new, breach);
         }
         _ => {}
     }
+}
+
+fn opaque(output: &Output, side: Side<'_>) -> Vec<Vec<u8>> {
+    let parts = output.parts.iter().filter_map(|part| match part {
+        Part::Opaque(span) => Some(side.source.at(*span).into_owned()),
+        Part::Text(_) | Part::Image(_) => None,
+    });
+    parts.collect()
 }
 
 fn names(call: &epitome_model::Call) -> Vec<&str> {
