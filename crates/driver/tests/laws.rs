@@ -454,6 +454,9 @@ fn check_file(path: &Path) -> bool {
         if format.append.is_some() {
             check_native(format.name, (&bytes, Is::Sound), &recipe, &O200k, more);
         }
+        if format.summarise.is_some() {
+            check_summary(format.name, &bytes, &recipe, more);
+        }
         if name == "epitome" {
             check_errors(format.name, &bytes, &after);
         }

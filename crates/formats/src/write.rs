@@ -67,6 +67,19 @@ pub fn literal(text: &str) -> String {
     encode(text)
 }
 
+/// A value as text, with the splices that fall within it.
+pub fn spliced(source: &dyn Source, place: Span, splices: &[Splice]) -> Option<String> {
+    let mut bytes = Vec::new();
+    let mut from = place.start;
+    for splice in splices.iter().filter(|splice| place.contains(splice.span)) {
+        bytes.extend_from_slice(&source.read(from..splice.span.start));
+        bytes.extend_from_slice(&splice.with);
+        from = splice.span.end;
+    }
+    bytes.extend_from_slice(&source.read(from..place.end));
+    String::from_utf8(bytes).ok()
+}
+
 /// A text as a block of text.
 pub fn text_block(text: &str) -> String {
     format!(r#"{{"type":"text","text":{}}}"#, encode(text))

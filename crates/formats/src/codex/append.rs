@@ -52,7 +52,7 @@ pub fn append(
             history.push(',');
         }
         let item = match place {
-            Said::Value(span) => spliced(source, span, &splices),
+            Said::Value(span) => write::spliced(source, span, &splices),
             Said::Summary(literal) => Some(summary(&literal)),
         };
         history.push_str(&item.ok_or_else(|| lost(MALFORMED))?);
@@ -166,19 +166,6 @@ fn is_sound(line: &[u8], item: &raw::Item, entry: &Entry) -> bool {
         Some(_) => true,
         None => false,
     }
-}
-
-/// A value with the splices that fall within it.
-fn spliced(source: &dyn Source, place: Span, splices: &[Splice]) -> Option<String> {
-    let mut bytes = Vec::new();
-    let mut from = place.start;
-    for splice in splices.iter().filter(|splice| place.contains(splice.span)) {
-        bytes.extend_from_slice(&source.read(from..splice.span.start));
-        bytes.extend_from_slice(&splice.with);
-        from = splice.span.end;
-    }
-    bytes.extend_from_slice(&source.read(from..place.end));
-    String::from_utf8(bytes).ok()
 }
 
 /// What the newest records say.

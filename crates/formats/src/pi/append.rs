@@ -63,7 +63,10 @@ pub fn append(
         let content = if is_gone(item, entry, &edits) {
             None
         } else {
-            Some(spliced(source, said.content, &splices).ok_or_else(|| lost("it is no text"))?)
+            Some(
+                write::spliced(source, said.content, &splices)
+                    .ok_or_else(|| lost("it is no text"))?,
+            )
         };
         bytes.extend_from_slice(end.line(&said.target, content.as_deref()).as_bytes());
     }
@@ -139,19 +142,6 @@ impl Said {
         let target = record.target.as_ref().or(record.id.as_ref())?;
         Some(Said { target: at.text(target), content: at.span(content) })
     }
-}
-
-/// A value with the splices that fall within it.
-fn spliced(source: &dyn Source, place: Span, splices: &[Splice]) -> Option<String> {
-    let mut bytes = Vec::new();
-    let mut from = place.start;
-    for splice in splices.iter().filter(|splice| place.contains(splice.span)) {
-        bytes.extend_from_slice(&source.read(from..splice.span.start));
-        bytes.extend_from_slice(&splice.with);
-        from = splice.span.end;
-    }
-    bytes.extend_from_slice(&source.read(from..place.end));
-    String::from_utf8(bytes).ok()
 }
 
 /// What stands at the end of a session, and which ids are taken.
