@@ -313,6 +313,15 @@ fn a_summary_stands_for_what_is_not_kept() {
     assert!(added.contains("The user asked for little, and got it."));
     assert_eq!(world.status(&["restore", CLAUDE]), 0);
     assert_eq!(fs::read_to_string(&path).expect("a session"), session);
+    // Codex keeps the words of the user beside a summary; a second time there is nothing to do.
+    let session = fixtures::get("codex", "pricing").bytes();
+    let path = world.codex(CODEX, &session);
+    let args = ["compact", CODEX, "--summary", summary, "--keep-turns=1", "--json"];
+    assert_eq!(world.json(&args)[0]["outcome"], "compacted");
+    assert!(fs::read(&path).expect("a session").starts_with(&session));
+    assert_eq!(world.json(&args)[0]["outcome"], "nothing");
+    assert_eq!(world.status(&["restore", CODEX]), 0);
+    assert_eq!(fs::read(&path).expect("a session"), session);
     // No words, nothing done.
     let empty = world.write("empty.txt", "\n");
     let args = ["compact", CLAUDE, "--summary", empty.to_str().expect("text")];

@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use epitome_formats::{Format, Summary};
 use epitome_model::{
-    Again, At, Block, Breach, Bytes, Counter, Law, Part, Role, Source, Span, Splice, Text, Tokens,
-    Transcript, units, weigh,
+    Again, At, Block, Breach, Bytes, Counter, Entry, Law, Part, Role, Source, Span, Splice, Text,
+    Tokens, Transcript, units, weigh,
 };
 use epitome_passes::{
     Compaction, Kept, Options, Recipe, Side, View, recount, verify, verify_appended,
@@ -236,10 +236,14 @@ fn kept_end<'t>(transcript: &'t Transcript, kept: &Kept) -> (&'t [usize], &'t [u
     context.split_at(end)
 }
 
-/// Whether there is something to summarise: what the agent itself says is said again anyway.
+/// Whether there is something to summarise: what the agent itself says is said again anyway, and
+/// what stands before a summary is what an earlier one left beside it.
 fn says_more_than_a_summary(transcript: &Transcript, items: &[usize]) -> bool {
-    let entries = items.iter().filter_map(|&item| transcript.items[item].entry());
-    entries.into_iter().any(|entry| entry.role != Role::System)
+    let entries: Vec<&Entry> =
+        items.iter().filter_map(|&item| transcript.items[item].entry()).collect();
+    let is_summary = |block: &Block| matches!(block, Block::Summary(_));
+    let last = entries.iter().rposition(|entry| entry.blocks.iter().any(is_summary));
+    entries[last.map_or(0, |at| at + 1)..].iter().any(|entry| entry.role != Role::System)
 }
 
 fn no_summaries(format: &Format) -> Error {

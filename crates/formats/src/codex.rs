@@ -8,6 +8,7 @@ mod laws;
 mod raw;
 mod read;
 mod script;
+mod summarise;
 mod tools;
 
 use epitome_model::encode;
@@ -27,7 +28,7 @@ pub const FORMAT: Format = Format {
         // Codex's index of what it shows points into the file.
         by_default: true,
     }),
-    summarise: None,
+    summarise: Some(summarise::summarise),
     laws: &laws::CodexLaws,
     thinking_is_bound: |_| false,
 };

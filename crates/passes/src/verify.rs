@@ -127,7 +127,8 @@ pub fn verify_appended(
 }
 
 /// Every law that holds before a summary was written for the beginning of a context and not after
-/// it: the summary is sent, behind it what is `kept`, as it was, and nothing else that was said.
+/// it: the summary is sent, behind it what is `kept`, as it was, and nothing else that was said but
+/// words of the user.
 pub fn verify_summarised(
     before: Side<'_>,
     after: Side<'_>,
@@ -148,8 +149,14 @@ pub fn verify_summarised(
     if !first.iter().any(|entry| entry.blocks.iter().any(says)) {
         breach(Law::Shape, 0, "the summary is not sent");
     }
+    let mut words = before.transcript.context().map(|(_, entry)| entry);
     for entry in first {
-        if entry.role != Role::System && !entry.blocks.iter().any(says) {
+        let may_stay = match entry.role {
+            Role::System => true,
+            Role::User => words.any(|old| same_said((before, old), (after, entry))),
+            Role::Assistant | Role::Tool => false,
+        };
+        if !may_stay && !entry.blocks.iter().any(says) {
             breach(Law::Tree, entry.record.line, "something is sent that was summarised");
         }
     }
@@ -159,8 +166,7 @@ pub fn verify_summarised(
         breach(Law::Tree, 0, "something that is kept is not sent");
     }
     for (old, new) in kept.iter().zip(tail) {
-        let bytes = |side: Side<'_>, entry: &Entry| side.source.at(entry.record.span).into_owned();
-        if old.role != new.role || bytes(before, old) != bytes(after, new) {
+        if !same_said((before, old), (after, new)) {
             breach(Law::Tree, old.record.line, "another entry stands in its place");
         }
     }
@@ -172,6 +178,36 @@ pub fn verify_summarised(
     let now = laws.check(after.transcript, after.source).into_iter();
     breaches.extend(now.filter(|it| !known.contains(&(it.law, it.what.clone()))));
     breaches
+}
+
+/// Whether two entries say the same. Their records may differ: an agent's own may hold several.
+fn same_said((before, old): (Side<'_>, &Entry), (after, new): (Side<'_>, &Entry)) -> bool {
+    let bytes = |side: Side<'_>, entry: &Entry| -> Vec<Vec<u8>> {
+        entry.blocks.iter().map(|block| said_by(side.source, block)).collect()
+    };
+    let same =
+        |(old, new): (&Block, &Block)| std::mem::discriminant(old) == std::mem::discriminant(new);
+    old.role == new.role
+        && old.blocks.iter().zip(&new.blocks).all(same)
+        && bytes(before, old) == bytes(after, new)
+}
+
+/// A block as it stands.
+fn said_by(source: &dyn Source, block: &Block) -> Vec<u8> {
+    let at = |span: Span| source.at(span).into_owned();
+    let output = |output: &Output| [output.call.as_bytes(), &at(output.whole)].concat();
+    match block {
+        Block::Text(text) | Block::Summary(text) => text.read(source).into_owned().into_bytes(),
+        Block::Thinking(thinking) => at(thinking.whole),
+        Block::Call(call) => {
+            [call.id.as_bytes(), call.name.as_bytes(), &at(call.arguments)].concat()
+        }
+        Block::Output(it) => output(it),
+        Block::Again(again) => output(&again.output),
+        Block::Image(image) => at(image.whole),
+        Block::Opaque(span) => at(*span),
+        _ => Vec::new(),
+    }
 }
 
 /// Whether an entry says nothing any more: all it said was reasoning, and that went.

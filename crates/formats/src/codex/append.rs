@@ -57,13 +57,24 @@ pub fn append(
         };
         history.push_str(&item.ok_or_else(|| lost(MALFORMED))?);
     }
+    behind(source, "", &history).map_err(lost)
+}
+
+/// The lines that say what is sent from now on: items, with commas between them.
+///
+/// # Errors
+///
+/// Says why, if no record tells the time.
+pub fn behind(source: &dyn Source, message: &str, history: &str) -> Result<Vec<u8>, &'static str> {
     let last = Last::of(source);
-    let timestamp = last.timestamp.as_deref().ok_or_else(|| lost("no record has a time"))?;
+    let timestamp = last.timestamp.as_deref().ok_or("no record has a time")?;
     let mut lines = Lines { bytes: Vec::new(), timestamp, ordinal: last.ordinal };
     if !last.ended {
         lines.bytes.push(b'\n');
     }
-    lines.push("compacted", &format!(r#"{{"message":"","replacement_history":[{history}]}}"#));
+    let message = encode(message);
+    let compacted = format!(r#"{{"message":{message},"replacement_history":[{history}]}}"#);
+    lines.push("compacted", &compacted);
     for world in &last.world {
         lines.push("world_state", world);
     }
@@ -77,10 +88,11 @@ pub fn append(
     Ok(lines.bytes)
 }
 
-const MALFORMED: &str = "an item of the session is not as Codex writes it";
+/// Why an item cannot be told again.
+pub const MALFORMED: &str = "an item of the session is not as Codex writes it";
 
 /// An item of the history.
-enum Said {
+pub enum Said {
     /// It stands here.
     Value(Span),
     /// The summary of an old compaction, which is no item: its literal.
@@ -88,7 +100,7 @@ enum Said {
 }
 
 /// A summary as Codex writes it today.
-fn summary(literal: &str) -> String {
+pub fn summary(literal: &str) -> String {
     let content = format!(r#"[{{"type":"input_text","text":{literal}}}]"#);
     let what = r#"{"content_item_kinds":["compaction.summary"]}"#;
     let passthrough = format!(r#""internal_chat_message_metadata_passthrough":{what}"#);
@@ -96,13 +108,14 @@ fn summary(literal: &str) -> String {
 }
 
 /// Where the items stand that are sent.
-struct Nth {
+pub struct Nth {
     /// Of each item: how many stand before it in its record.
     before: HashMap<usize, usize>,
 }
 
 impl Nth {
-    fn of(transcript: &Transcript) -> Nth {
+    /// Counts the items of each record.
+    pub fn of(transcript: &Transcript) -> Nth {
         let mut before = HashMap::new();
         let mut last: Option<(Span, usize)> = None;
         for (idx, item) in transcript.items.iter().enumerate() {
@@ -118,7 +131,7 @@ impl Nth {
     }
 
     /// The item as a value of its own, if Codex would read it.
-    fn place(&self, source: &dyn Source, item: usize, entry: &Entry) -> Option<Said> {
+    pub fn place(&self, source: &dyn Source, item: usize, entry: &Entry) -> Option<Said> {
         let record = entry.record.span;
         let line = source.at(record);
         let at = Place { line: &line, base: record.start };

@@ -26,7 +26,7 @@ const NOT_USER: [&str; 14] = [
 ];
 
 /// How the summary begins that Codex makes of a history.
-const SUMMARY: &str =
+pub const SUMMARY: &str =
     "Another language model started to solve this problem and produced a summary of its thinking";
 
 /// Whether an item is of a kind that is not read here.

@@ -339,3 +339,96 @@ fn the_state_of_the_world_is_told_again_behind_a_record() {
     );
     assert_eq!(records[0]["payload"]["replacement_history"][1]["output"], "x");
 }
+
+/// What Codex would send after a summary was written for all but the last `kept` entries.
+fn summarised(records: &[(&str, Value)], kept: usize) -> (Vec<Value>, Vec<(Role, String)>) {
+    let (mut bytes, transcript, _) = read(records);
+    let kept = &transcript.context[transcript.context.len() - kept..];
+    let tokens = epitome_model::Tokens(9);
+    let summary = crate::Summary { text: "It went \"well\".", kept, tokens };
+    let write = FORMAT.summarise.expect("Codex has such a record");
+    let lines = write(&transcript, &bytes, &summary).expect("it can be written");
+    let added: Vec<Value> = lines
+        .split(|byte| *byte == b'\n')
+        .filter(|line| !line.is_empty())
+        .map(|line| serde_json::from_slice(line).expect("a record"))
+        .collect();
+    bytes.extend(lines);
+    let mut faults = Vec::new();
+    let transcript = (FORMAT.read)(&bytes, &mut faults);
+    assert_eq!(faults, []);
+    let sent = transcript.context().map(|(_, entry)| (entry.role, words(&bytes, entry)));
+    (added, sent.collect())
+}
+
+#[test]
+fn a_summary_stands_where_codex_puts_its_own() {
+    let call = json!({"type": "function_call", "name": "f", "arguments": "{}", "call_id": "a"});
+    let output = json!({"type": "function_call_output", "call_id": "a", "output": "done"});
+    let records = [
+        item(json!({"type": "additional_tools", "tools": []})),
+        item(message("developer", &["rules"])),
+        user("<environment_context>here"),
+        user("one"),
+        ("compacted", json!({"message": "of old"})),
+        item(reasoning()),
+        item(message("assistant", &["1"])),
+        user("<turn_aborted>"),
+        ("world_state", json!({"full": true})),
+        ("turn_context", json!({"model": "m"})),
+        user("two"),
+        item(reasoning()),
+        item(call),
+        item(output),
+    ];
+    let (added, sent) = summarised(&records, 4);
+    let kinds: Vec<&str> = added.iter().filter_map(|record| record["type"].as_str()).collect();
+    assert_eq!(kinds, ["compacted", "world_state", "turn_context"]);
+    let message = added[0]["payload"]["message"].as_str().expect("a text");
+    assert!(message.ends_with("your own analysis:\nIt went \"well\"."), "{message}");
+    let summary = format!("summary: {message}");
+    let sent: Vec<(Role, &str)> = sent.iter().map(|(role, words)| (*role, &**words)).collect();
+    assert_eq!(
+        sent,
+        [
+            (Role::User, "one"),
+            (Role::System, &*summary),
+            (Role::User, "two"),
+            (Role::Assistant, "thinking"),
+            (Role::Assistant, "Other f :"),
+            (Role::Tool, "output: done"),
+        ]
+    );
+}
+
+#[test]
+fn a_summary_leaves_what_codex_tells_at_the_beginning_and_the_newest_words() {
+    let long = "w".repeat(50_000);
+    let records = [
+        item(json!({"type": "additional_tools", "tools": []})),
+        item(message("developer", &["rules"])),
+        user("<environment_context>here"),
+        user("oldest"),
+        user(&long),
+        user("<turn_aborted>"),
+        item(message("assistant", &["1"])),
+        user("newer"),
+        user(&long.replace('w', "v")),
+    ];
+    let (_, sent) = summarised(&records, 0);
+    let begins: Vec<(Role, &str)> =
+        sent.iter().map(|(role, words)| (*role, &words[..words.len().min(5)])).collect();
+    let tools =
+        format!("opaque {}", json!({"type": "additional_tools", "tools": []}).to_string().len());
+    assert_eq!(sent[0].1, tools);
+    assert_eq!(
+        begins[1..],
+        [
+            (Role::System, "rules"),
+            (Role::System, "<envi"),
+            (Role::User, "newer"),
+            (Role::User, "vvvvv"),
+            (Role::System, "summa"),
+        ]
+    );
+}
