@@ -319,7 +319,11 @@ fn a_summary_stands_for_what_is_not_kept() {
     let args = ["compact", CODEX, "--summary", summary, "--keep-turns=1", "--json"];
     assert_eq!(world.json(&args)[0]["outcome"], "compacted");
     assert!(fs::read(&path).expect("a session").starts_with(&session));
-    assert_eq!(world.json(&args)[0]["outcome"], "nothing");
+    let keeps = [("1", "nothing"), ("0", "compacted"), ("1", "nothing"), ("0", "nothing")];
+    for (turns, outcome) in keeps {
+        let args = ["compact", CODEX, "--summary", summary, "--keep-turns", turns, "--json"];
+        assert_eq!(world.json(&args)[0]["outcome"], outcome, "{turns} turns are kept");
+    }
     assert_eq!(world.status(&["restore", CODEX]), 0);
     assert_eq!(fs::read(&path).expect("a session"), session);
     // No words, nothing done.

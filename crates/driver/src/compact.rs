@@ -6,8 +6,8 @@ use std::path::{Path, PathBuf};
 
 use epitome_formats::{Format, Summary};
 use epitome_model::{
-    Again, At, Block, Breach, Bytes, Counter, Entry, Law, Part, Role, Source, Span, Splice, Text,
-    Tokens, Transcript, units, weigh,
+    Again, At, Block, Breach, Bytes, Counter, Law, Part, Role, Source, Span, Splice, Text, Tokens,
+    Transcript, units, weigh,
 };
 use epitome_passes::{
     Compaction, Kept, Options, Recipe, Side, View, recount, verify, verify_appended,
@@ -239,11 +239,13 @@ fn kept_end<'t>(transcript: &'t Transcript, kept: &Kept) -> (&'t [usize], &'t [u
 /// Whether there is something to summarise: what the agent itself says is said again anyway, and
 /// what stands before a summary is what an earlier one left beside it.
 fn says_more_than_a_summary(transcript: &Transcript, items: &[usize]) -> bool {
-    let entries: Vec<&Entry> =
-        items.iter().filter_map(|&item| transcript.items[item].entry()).collect();
+    let entry = |item: usize| transcript.items[item].entry();
     let is_summary = |block: &Block| matches!(block, Block::Summary(_));
-    let last = entries.iter().rposition(|entry| entry.blocks.iter().any(is_summary));
-    entries[last.map_or(0, |at| at + 1)..].iter().any(|entry| entry.role != Role::System)
+    let summarises =
+        |&item: &usize| entry(item).is_some_and(|entry| entry.blocks.iter().any(is_summary));
+    let from = transcript.context.iter().rposition(summarises).map_or(0, |at| at + 1);
+    let said = items.iter().skip(from).filter_map(|&item| entry(item));
+    said.into_iter().any(|entry| entry.role != Role::System)
 }
 
 fn no_summaries(format: &Format) -> Error {
