@@ -1,7 +1,8 @@
 //! Codex's own record of a summarised history: what the user said, and the summary.
 //!
-//! So Codex 0.169 compacts by itself when the model's service does not: what it tells a model at the
-//! beginning, the newest words of the user, the summary. What is kept of the end stands behind it.
+//! So Codex 0.169 compacts by itself when the model's service does not: what it tells a model at
+//! the beginning, the newest words of the user, the summary. What is kept of the end stands behind
+//! it.
 
 use std::collections::HashSet;
 
@@ -110,5 +111,5 @@ fn introduces(entry: &Entry, value: &str) -> bool {
     };
     is(&item.kind, "\"additional_tools\"")
         || is(&item.role, "\"developer\"")
-        || is(&item.role, "\"user\"") && IN_THE_PLACE_OF_THE_USER.iter().any(|it| begins(&it))
+        || is(&item.role, "\"user\"") && IN_THE_PLACE_OF_THE_USER.iter().any(begins)
 }
