@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 use std::path::{Path, PathBuf};
 
-use epitome_formats::{Format, Summary};
+use epitome_formats::{CopiesBehind, Format, Summary};
 use epitome_model::{
     Again, At, Block, Breach, Bytes, Counter, Law, Part, Role, Source, Span, Splice, Text, Tokens,
     Transcript, units, weigh,
@@ -259,9 +259,19 @@ fn only_what_is_reached<S>(session: &Loaded<S>, compaction: &mut Compaction) {
     let reaches = |item| format.append.is_some_and(|append| (append.reaches)(transcript, item));
     let context = transcript.context.iter().copied();
     let sent: HashSet<usize> = context.filter(|&item| reaches(item)).collect();
-    compaction.edits.retain(|planned| match planned.edit.at {
+    let record = |at: At| transcript.items[at.item()].record().span;
+    let is_said = |at: At| match at {
         At::Copy { .. } => false,
-        at @ (At::Block { .. } | At::Field { .. } | At::Part { .. }) => sent.contains(&at.item()),
+        At::Block { .. } | At::Field { .. } | At::Part { .. } => sent.contains(&at.item()),
+    };
+    let edits = compaction.edits.iter().map(|planned| planned.edit.at);
+    let again: HashSet<Span> = match format.append.map(|append| append.copies) {
+        Some(CopiesBehind::GoAlong) => edits.filter(|&at| is_said(at)).map(record).collect(),
+        Some(CopiesBehind::AreNotSaid) | None => HashSet::new(),
+    };
+    compaction.edits.retain(|planned| match planned.edit.at {
+        at @ At::Copy { .. } => again.contains(&record(at)),
+        at @ (At::Block { .. } | At::Field { .. } | At::Part { .. }) => is_said(at),
     });
 }
 

@@ -290,10 +290,12 @@ proptest! {
     #[test]
     fn laws_hold_for_summaries(
         pi in fixtures::generate::session("pi"), claude in fixtures::generate::session("claude"),
-        codex in fixtures::generate::session("codex"), recipe in recipe(),
+        codex in fixtures::generate::session("codex"),
+        gemini in fixtures::generate::session("gemini"), recipe in recipe(),
         appended in fixtures::generate::appended(),
     ) {
-        for (agent, bytes) in [("pi", &pi), ("claude", &claude), ("codex", &codex)] {
+        let all = [("pi", &pi), ("claude", &claude), ("codex", &codex), ("gemini", &gemini)];
+        for (agent, bytes) in all {
             check_summary(agent, bytes, &recipe, &appended);
         }
     }
@@ -312,6 +314,14 @@ proptest! {
         appended in fixtures::generate::appended(),
     ) {
         check_native("codex", (&bytes, Is::Sound), &recipe, &Estimate, &appended);
+    }
+
+    #[test]
+    fn laws_hold_for_messages_that_gemini_reads_again(
+        bytes in fixtures::generate::new_session("gemini"), recipe in recipe(),
+        appended in fixtures::generate::appended(),
+    ) {
+        check_native("gemini", (&bytes, Is::Sound), &recipe, &Estimate, &appended);
     }
 
     #[test]

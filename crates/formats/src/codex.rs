@@ -14,7 +14,7 @@ mod tools;
 use epitome_model::encode;
 
 use crate::write::{self, Gone, Shapes};
-use crate::{Append, Format, Write, Writing};
+use crate::{Append, CopiesBehind, Format, Write, Writing};
 
 /// Codex's rollouts, with and without ordinals.
 pub const FORMAT: Format = Format {
@@ -25,6 +25,7 @@ pub const FORMAT: Format = Format {
     append: Some(Append {
         write: append::append,
         reaches: |_, _| true,
+        copies: CopiesBehind::AreNotSaid,
         // Codex's index of what it shows points into the file.
         by_default: true,
     }),

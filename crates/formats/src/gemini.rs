@@ -3,6 +3,7 @@
 //!
 //! What the records mean, and how that was found, is in `docs/formats/gemini.md`.
 
+mod append;
 mod laws;
 mod log;
 mod message;
@@ -13,7 +14,7 @@ mod tools;
 use epitome_model::encode;
 
 use crate::write::{self, Shapes};
-use crate::{Format, Write, Writing};
+use crate::{Append, CopiesBehind, Format, Write, Writing};
 
 /// Gemini CLI's sessions.
 pub const FORMAT: Format = Format {
@@ -21,8 +22,15 @@ pub const FORMAT: Format = Format {
     sniff: read::sniff,
     read: read::read,
     writing: Writing::Splices(SPLICES),
-    append: None,
-    summarise: None,
+    append: Some(Append {
+        write: append::append,
+        reaches: |_, _| true,
+        copies: CopiesBehind::GoAlong,
+        // Nothing points into the file, so that rewriting breaks nothing: it sends the same and
+        // leaves a fraction of the file.
+        by_default: false,
+    }),
+    summarise: Some(append::summarise),
     laws: &laws::GeminiLaws,
     // Signatures of turns that are over are not asked for.
     thinking_is_bound: |_| false,

@@ -85,8 +85,19 @@ pub struct Append {
     pub write: WriteBehind,
     /// Whether such records can say something else in the place of this item.
     pub reaches: fn(&Transcript, item: usize) -> bool,
+    /// What becomes of the copies in what such a record says again.
+    pub copies: CopiesBehind,
     /// Whether a session is compacted so when nothing else is asked for.
     pub by_default: bool,
+}
+
+/// What becomes of the copies of an entry that is said again behind the end of a file.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CopiesBehind {
+    /// Only what a model sees is said again.
+    AreNotSaid,
+    /// The whole record is written again: edits of its copies are carried out as well.
+    GoAlong,
 }
 
 /// Turns edits into bytes behind the end of a file.

@@ -9,7 +9,7 @@ mod read;
 mod tools;
 
 use crate::write::{self, Gone, Shapes};
-use crate::{Append, Format, Write, Writing};
+use crate::{Append, CopiesBehind, Format, Write, Writing};
 
 /// pi's sessions, versions 1 to 3.
 pub const FORMAT: Format = Format {
@@ -20,6 +20,7 @@ pub const FORMAT: Format = Format {
     append: Some(Append {
         write: append::append,
         reaches: append::reaches,
+        copies: CopiesBehind::AreNotSaid,
         // Versions before 1.0 pass over such records and would send everything again.
         by_default: false,
     }),

@@ -30,8 +30,10 @@ impl Way {
     /// The ways that sessions of `agent` can be compacted in.
     pub fn of(agent: Agent) -> &'static [Self] {
         match agent {
-            Agent::PiChat | Agent::Claude | Agent::Gemini | Agent::Opencode => &[Self::Rewrite],
-            Agent::Pi | Agent::Codex | Agent::CodexScripts => &[Self::Native, Self::Rewrite],
+            Agent::PiChat | Agent::Claude | Agent::Opencode => &[Self::Rewrite],
+            Agent::Pi | Agent::Codex | Agent::CodexScripts | Agent::Gemini => {
+                &[Self::Native, Self::Rewrite]
+            }
         }
     }
 

@@ -25,6 +25,11 @@ const NOT_SENT: [&str; 4] = ["/", "?", CONTEXT, "<hook_context>"];
 /// How the text begins that Gemini CLI puts before every conversation.
 pub const CONTEXT: &str = "<session_context>";
 
+/// Whether a resume sends a text in the user's place, going by how it begins.
+pub fn is_sent(text: &str) -> bool {
+    !NOT_SENT.iter().any(|start| text.trim_start().starts_with(start))
+}
+
 /// A message as it stands in the file.
 pub struct Said {
     /// Its id.
@@ -81,7 +86,7 @@ pub fn said(at: &Place<'_>, record: Record, raw: &raw::Message) -> Said {
     let mut entries = match kind {
         Some(b"\"user\"") => {
             let text = words(at, raw.content.as_ref());
-            sent = !NOT_SENT.iter().any(|start| text.trim_start().starts_with(start));
+            sent = is_sent(&text);
             vec![user(at, raw, &text)]
         }
         Some(b"\"gemini\"") => {

@@ -19,6 +19,15 @@ pub struct Record {
     pub messages: Option<Messages>,
 }
 
+impl Record {
+    /// Whether it says what the session is. Gemini CLI asks first whether it is something else.
+    pub fn is_header(&self) -> bool {
+        let Record { message, rewind_to, set, session, project, .. } = self;
+        let is_other = rewind_to.is_some() || message.id.is_some() || set.is_some();
+        !is_other && session.is_some() && project.is_some()
+    }
+}
+
 /// What `$set` sets.
 #[derive(Debug, Default)]
 pub struct Set {

@@ -23,7 +23,7 @@ const TITLE: usize = 80;
 const FOLDERS: &str = "Workspace Directories:**\n  - ";
 
 /// What Gemini CLI lets the model say to a summary of its own compaction.
-const THANKS: &str = "Got it. Thanks for the additional context!";
+pub const THANKS: &str = "Got it. Thanks for the additional context!";
 
 /// A header stands among the first lines, or the beginning of the one object of older versions.
 pub fn sniff(head: &[u8]) -> bool {
@@ -298,7 +298,8 @@ fn is_counted(output: &Output, source: &dyn Source) -> bool {
     }
 }
 
-/// Gemini CLI's own compaction leaves a summary in the user's place, and an answer to it.
+/// Gemini CLI's own compaction leaves a summary in the user's place, and thanks for it in the
+/// model's: both are the agent's.
 fn summary(transcript: &mut Transcript, source: &dyn Source) {
     let says = |item: usize| match transcript.items[item].entry()?.blocks.as_slice() {
         [Block::Text(text)] => Some(text.clone()),
@@ -307,13 +308,16 @@ fn summary(transcript: &mut Transcript, source: &dyn Source) {
     let thanked = transcript.context.windows(2).find_map(|pair| {
         let summary = says(pair[0])?;
         let thanks = says(pair[1]).filter(|text| text.span().is_some_and(|it| it.len() < 64))?;
-        (thanks.read(source) == THANKS).then_some((pair[0], summary))
+        let user = transcript.items[pair[0]].entry()?.role == Role::User;
+        (user && thanks.read(source) == THANKS).then_some(([pair[0], pair[1]], summary))
     });
-    if let Some((item, text)) = thanked
-        && let Item::Entry(entry) = &mut transcript.items[item]
-        && entry.role == Role::User
-    {
-        entry.role = Role::System;
+    let Some((both, text)) = thanked else { return };
+    for item in both {
+        if let Item::Entry(entry) = &mut transcript.items[item] {
+            entry.role = Role::System;
+        }
+    }
+    if let Item::Entry(entry) = &mut transcript.items[both[0]] {
         entry.blocks = vec![Block::Summary(text)];
     }
 }

@@ -1,8 +1,11 @@
 use serde_json::{Value, json};
 
-use epitome_model::{Block, Copy, Entry, Item, Left, Role, Source, ToolKind, Transcript};
+use epitome_model::{
+    At, Block, Change, Copy, Edit, Entry, Item, Left, Role, Source, Tokens, ToolKind, Transcript,
+};
 
 use super::{FORMAT, read};
+use crate::Summary;
 
 fn log(records: &[Value]) -> Vec<u8> {
     let header = json!({"sessionId": "s-1", "projectHash": "p", "kind": "main"});
@@ -241,7 +244,7 @@ fn a_summary_of_the_agents_own_is_one() {
             ]),
             message("3", "user", json!("on")),
         ],
-        &["System: summary all of it", &format!("Assistant: {thanks}"), "User: on"],
+        &["System: summary all of it", &format!("System: {thanks}"), "User: on"],
     );
 }
 
@@ -362,4 +365,116 @@ fn what_the_wire_refuses_is_told() {
     );
     let empty = message("2", "gemini", json!([{"text": ""}]));
     assert_eq!(laws(&[go, empty]), ["line 3: a text of nothing (empty text)"]);
+}
+
+/// What a log says behind its end, record for record.
+fn behind(bytes: &[u8]) -> Vec<Value> {
+    let text = std::str::from_utf8(bytes).unwrap();
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn edit(at: At, change: Change) -> Edit {
+    Edit { at, change, pass: "results" }
+}
+
+fn shortened(item: usize) -> Edit {
+    edit(At::Block { item, block: 0 }, Change::Replace("short".into()))
+}
+
+#[test]
+fn a_shortened_message_is_written_again_whole() {
+    let (transcript, bytes) = read_log(&[
+        message("1", "user", json!("go")),
+        called("2", json!("I look."), json!([response("a", "x.rs")])),
+        message("3", "user", json!([response("a", "x.rs")])),
+    ]);
+    let again = edit(At::Block { item: 4, block: 0 }, Change::Drop);
+    let display = edit(At::Copy { item: 2, copy: 0 }, Change::Drop);
+    let append = FORMAT.append.expect("it can be appended to").write;
+    let written = append(&transcript, &bytes, &[display, shortened(3), again]).unwrap();
+    let mut short = called("2", json!("I look."), json!([response("a", "short")]));
+    short["toolCalls"][0].as_object_mut().unwrap().remove("resultDisplay");
+    assert_eq!(behind(&written), [short, message("3", "user", json!([]))]);
+    assert_eq!(append(&transcript, &bytes, &[]).unwrap(), b"");
+}
+
+#[test]
+fn nothing_stands_behind_the_one_object_of_older_versions() {
+    let list = [
+        message("1", "gemini", json!([function_call("a")])),
+        message("2", "user", json!([response("a", "x.rs")])),
+    ];
+    let whole = json!({"sessionId": "s-1", "projectHash": "p", "messages": list});
+    for bytes in [whole.to_string().into_bytes(), serde_json::to_vec_pretty(&whole).unwrap()] {
+        let transcript = read::read(&bytes, &mut ());
+        let why = "it is one object, as older versions kept sessions, and no log";
+        let append = FORMAT.append.expect("it can be appended to").write;
+        let refused = append(&transcript, &bytes, &[shortened(1)]).unwrap_err();
+        assert_eq!((refused.at, refused.why), (shortened(1).at, why));
+        let summary = Summary { text: "all", kept: &[], tokens: Tokens(9) };
+        let summarise = FORMAT.summarise.expect("it can be summarised");
+        assert_eq!(summarise(&transcript, &bytes, &summary), Err(why));
+    }
+}
+
+#[test]
+fn a_summary_is_written_as_the_agents_own() {
+    let context = message("0", "user", json!([{"text": "<session_context>\nnow"}]));
+    let kept = called("3", json!("I look."), json!([response("a", "x.rs")]));
+    let records = [
+        set(std::slice::from_ref(&context)),
+        message("1", "user", json!("go")),
+        message("2", "gemini", json!("first")),
+        message("2b", "info", json!("note")),
+        kept.clone(),
+    ];
+    let (transcript, mut bytes) = read_log(&records);
+    let summarise = FORMAT.summarise.expect("it can be summarised");
+    let end = [5, 6];
+    let summary = Summary { text: "All of it.", kept: &end, tokens: Tokens(9) };
+    let written = summarise(&transcript, &bytes, &summary).unwrap();
+    let [set] = behind(&written).try_into().expect("one record");
+    let messages = set["$set"]["messages"].as_array().unwrap();
+    let [first, said, thanks, last] = messages.as_slice() else { panic!("{messages:?}") };
+    assert_eq!((first, last), (&context, &kept));
+    let text = "<state_snapshot>\nAll of it.\n</state_snapshot>";
+    let parts = |message: &Value| [message["type"].clone(), message["content"].clone()];
+    assert_eq!(parts(said), [json!("user"), json!([{"text": text}])]);
+    let answer = "Got it. Thanks for the additional context!";
+    assert_eq!(parts(thanks), [json!("gemini"), json!([{"text": answer}])]);
+
+    bytes.extend(written);
+    let after = read::read(&bytes, &mut ());
+    let summary = format!("System: summary {text}");
+    let expect = [
+        &summary,
+        "System: Got it. Thanks for the additional context!",
+        "Assistant: I look. + call a",
+        "Tool: a x.rs",
+    ];
+    assert_eq!(sent(&after, &bytes), expect);
+
+    let within = Summary { text: "All", kept: &end[1..], tokens: Tokens(9) };
+    let why = "what is kept begins with the results of what is not";
+    assert_eq!(summarise(&transcript, &bytes, &within), Err(why));
+}
+
+#[test]
+fn a_summary_is_never_taken_for_a_command() {
+    let wrapped = |text: &str| format!("<state_snapshot>\n{text}\n</state_snapshot>");
+    let own = "<state_snapshot>\n<overall_goal>g</overall_goal>\n</state_snapshot>";
+    let hidden = format!("/compress\n{own}");
+    for (text, expect) in [
+        ("/quit", wrapped("/quit")),
+        (" ? who", wrapped(" ? who")),
+        ("<session_context> x", wrapped("<session_context> x")),
+        (own, own.into()),
+        (&hidden, wrapped(&hidden)),
+    ] {
+        let (transcript, bytes) = read_log(&[message("1", "user", json!("go"))]);
+        let summary = Summary { text, kept: &[], tokens: Tokens(9) };
+        let summarise = FORMAT.summarise.expect("it can be summarised");
+        let written = behind(&summarise(&transcript, &bytes, &summary).unwrap());
+        assert_eq!(written[0]["$set"]["messages"][0]["content"][0]["text"], json!(expect));
+    }
 }
