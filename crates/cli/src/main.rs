@@ -7,6 +7,7 @@ mod cmd;
 mod conversation;
 mod diff;
 mod failure;
+mod left;
 mod report;
 mod session;
 mod text;
@@ -37,6 +38,7 @@ enum Command {
     Restore(cmd::restore::Args),
     Show(cmd::show::Args),
     Export(cmd::export::Args),
+    Port(cmd::port::Args),
     Archive(cmd::archive::Args),
     Recipes(cmd::recipes::Args),
     Completions(cmd::completions::Args),
@@ -69,6 +71,7 @@ fn run(cli: Cli) -> Result<()> {
         Command::Restore(args) => cmd::restore::run(&app, args),
         Command::Show(args) => cmd::show::run(&app, args),
         Command::Export(args) => cmd::export::run(&app, args),
+        Command::Port(args) => cmd::port::run(&app, args),
         Command::Archive(args) => cmd::archive::run(&app, args),
         Command::Recipes(args) => cmd::recipes::run(&app, args),
         Command::Completions(args) => cmd::completions::run(&app, args),

@@ -20,6 +20,8 @@ pub struct Config {
     pub settings: PathBuf,
     /// Where pi keeps sessions.
     pub pi_sessions: PathBuf,
+    /// How they lie there.
+    pub pi_folders: Folders,
     /// Where Claude Code keeps what it knows.
     pub claude: PathBuf,
     /// Where Codex keeps what it knows.
@@ -34,6 +36,15 @@ pub struct Config {
     pub opencode_database: Option<PathBuf>,
     /// The time, when tests set it.
     now: Option<Timestamp>,
+}
+
+/// How sessions lie in a folder.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Folders {
+    /// Those of each project in a folder of their own.
+    OfProjects,
+    /// All in the folder itself.
+    One,
 }
 
 impl Config {
@@ -75,6 +86,10 @@ impl Config {
             home: folder("EPITOME_HOME", data.join("epitome")),
             settings: folder("EPITOME_CONFIG", config.join("epitome")),
             pi_sessions: folder("PI_CODING_AGENT_SESSION_DIR", pi.join("sessions")),
+            pi_folders: match var("PI_CODING_AGENT_SESSION_DIR") {
+                Some(_) => Folders::One,
+                None => Folders::OfProjects,
+            },
             claude: folder("CLAUDE_CONFIG_DIR", user.join(".claude")),
             codex: folder("CODEX_HOME", user.join(".codex")),
             copilot: folder("COPILOT_HOME", user.join(".copilot")),
@@ -138,7 +153,9 @@ mod tests {
         assert_eq!(plain.claude, Path::new("/u/.claude"));
         assert_eq!(plain.gemini, Path::new("/u/.gemini"));
         assert_eq!(of(&[("PI_CODING_AGENT_DIR", "~/p")]).pi_sessions, Path::new("/u/p/sessions"));
-        assert_eq!(of(&[("PI_CODING_AGENT_SESSION_DIR", "/s")]).pi_sessions, Path::new("/s"));
+        assert_eq!(plain.pi_folders, Folders::OfProjects);
+        let flat = of(&[("PI_CODING_AGENT_SESSION_DIR", "/s")]);
+        assert_eq!((flat.pi_sessions.as_path(), flat.pi_folders), ("/s".as_ref(), Folders::One));
         assert_eq!(of(&[("CLAUDE_CONFIG_DIR", "/c")]).claude, Path::new("/c"));
         assert_eq!(plain.codex, Path::new("/u/.codex"));
         assert_eq!(of(&[("CODEX_HOME", "/x")]).codex, Path::new("/x"));

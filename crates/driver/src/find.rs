@@ -7,6 +7,7 @@
 mod codex;
 mod gemini;
 mod opencode;
+mod target;
 
 use std::collections::HashSet;
 use std::fs;
@@ -172,6 +173,37 @@ pub fn companions(session: &Path) -> Vec<PathBuf> {
     found.retain(|path| stem(path).starts_with("agent-") && is_jsonl(path));
     found.sort();
     found
+}
+
+/// How many sub-agents worked for a session.
+pub fn sub_agents(session: &Path) -> usize {
+    let found = companions(session);
+    match Place::of(session) {
+        Place::File(_) => found.len(),
+        Place::Rows(_) => {
+            let is_said = |path: &&PathBuf| match Place::of(path) {
+                Place::Rows(rows) => rows.is_conversation(),
+                Place::File(_) => false,
+            };
+            found.iter().filter(is_said).count()
+        }
+    }
+}
+
+/// Where an agent looks for a session that it did not write itself: by its id, the folder it is
+/// run in, and the time in UTC.
+///
+/// # Errors
+///
+/// `Refused` when the agent would look elsewhere, or none of that name is known.
+pub fn place(
+    config: &Config,
+    agent: &str,
+    id: &str,
+    cwd: &Path,
+    time: &jiff::Zoned,
+) -> crate::Result<PathBuf> {
+    target::place(config, agent, id, cwd, time)
 }
 
 /// Who is using a session: the processes that have its file open, and the agent that says it has

@@ -3,10 +3,13 @@
 //! What the records mean, and how that was found, is in `docs/formats/claude.md`.
 
 mod laws;
+mod make;
 mod raw;
 mod read;
 mod summarise;
 mod tools;
+
+pub use make::make;
 
 use crate::write::{self, Gone, Shapes};
 use crate::{Format, Write, Writing};

@@ -5,11 +5,14 @@
 mod append;
 mod items;
 mod laws;
+mod make;
 mod raw;
 mod read;
 mod script;
 mod summarise;
 mod tools;
+
+pub use make::make;
 
 use epitome_model::encode;
 

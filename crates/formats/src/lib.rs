@@ -31,6 +31,7 @@ pub mod opencode;
 mod pairing;
 pub mod pi;
 mod place;
+mod port;
 pub mod responses;
 pub mod sweagent;
 mod tree;
@@ -39,6 +40,7 @@ mod write;
 
 pub use fault::{Fault, Faults};
 pub use lines::{Line, lines};
+pub use port::Given;
 pub use wire::{Left as LeftBehind, Made};
 pub use write::Unwritable;
 
@@ -151,6 +153,23 @@ pub static WIRES: &[Wire] = &[
     Wire { name: "openai-chat", format: &chat::FORMAT, make: chat::make },
     Wire { name: "openai-responses", format: &responses::FORMAT, make: responses::make },
     Wire { name: "gemini", format: &generate::FORMAT, make: generate::make },
+];
+
+/// An agent that a session can be carried to.
+pub struct Target {
+    /// How its sessions are read and checked; its name on the command line.
+    pub format: &'static Format,
+    /// A session that says what a transcript's context says.
+    pub make: fn(&Transcript, &dyn Source, &Given<'_>) -> Made,
+    /// The command that goes on with a session; its id is the last word.
+    pub resume: &'static [&'static str],
+}
+
+/// Every agent that a session can be carried to.
+pub static TARGETS: &[Target] = &[
+    Target { format: &claude::FORMAT, make: claude::make, resume: &["claude", "--resume"] },
+    Target { format: &codex::FORMAT, make: codex::make, resume: &["codex", "resume"] },
+    Target { format: &pi::FORMAT, make: pi::make, resume: &["pi", "--session"] },
 ];
 
 /// The format of a source that begins with `head` (64 KiB are enough).

@@ -4,9 +4,12 @@
 
 mod append;
 mod laws;
+mod make;
 mod raw;
 mod read;
 mod tools;
+
+pub use make::make;
 
 use crate::write::{self, Gone, Shapes};
 use crate::{Append, CopiesBehind, Format, Write, Writing};

@@ -8,6 +8,8 @@ mod tools;
 
 pub use body::{Body, read};
 pub use breach::{Breaches, check, is_name};
-pub use conversation::{Answered, Arguments, Conversation, Left, Made, OPENING, Piece, Step, name};
+pub use conversation::{
+    Answered, Arguments, Conversation, Left, Made, OPENING, Piece, Step, Word, name,
+};
 pub use skim::skim;
 pub use tools::{call, picture};

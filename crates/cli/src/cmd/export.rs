@@ -6,13 +6,14 @@ use std::path::{Path, PathBuf};
 use clap::Args as ClapArgs;
 use clap::builder::PossibleValuesParser;
 use epitome::{Loaded, Spliced, write_new};
-use epitome_formats::{LeftBehind, Made, WIRES};
+use epitome_formats::{Made, WIRES};
 use epitome_model::{Bytes, Source};
 use serde::Serialize;
 
 use crate::app::App;
 use crate::conversation;
 use crate::failure::{Failure, Result, Status};
+use crate::left;
 use crate::session::{Input, read_stdin};
 use crate::text::{self, DIM, count};
 
@@ -126,7 +127,7 @@ fn write<S>(app: &App, args: &Args, input: &Input, session: &Loaded<S>, made: Ma
         app.note(&format!("{DIM}written:{DIM:#} {messages}, {bytes}, {}", text::path(out)));
     }
     for (what, n) in &made.left {
-        app.note(&format!("{DIM}left behind:{DIM:#} {}", told(*what, *n)));
+        app.note(&format!("{DIM}left behind:{DIM:#} {}", left::told(*what, *n)));
     }
     Ok(())
 }
@@ -141,18 +142,5 @@ fn exported<S>(args: &Args, input: &Input, session: &Loaded<S>, made: &Made) -> 
         bytes: Bytes(made.body.len() as u64),
         messages: made.messages as u64,
         left_behind: made.left.iter().map(|(what, n)| (what.name(), *n)).collect(),
-    }
-}
-
-fn told(what: LeftBehind, n: u64) -> String {
-    match what {
-        LeftBehind::Reasoning => {
-            format!("{} of reasoning, signed for another wire", count(n, "block"))
-        }
-        LeftBehind::OpenCalls => format!("{} without a result", count(n, "call")),
-        LeftBehind::OrphanResults => format!("{} without a call", count(n, "result")),
-        LeftBehind::Pictures => format!("{} of a kind that it does not take", count(n, "picture")),
-        LeftBehind::Tools => "the definitions of tools".to_owned(),
-        LeftBehind::Opaque => format!("{} that epitome does not understand", count(n, "thing")),
     }
 }

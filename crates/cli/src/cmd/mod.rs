@@ -7,6 +7,7 @@ pub mod export;
 pub mod inspect;
 pub mod list;
 pub mod man;
+pub mod port;
 pub mod recipes;
 pub mod restore;
 pub mod show;

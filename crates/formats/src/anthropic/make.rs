@@ -29,7 +29,7 @@ pub fn make(transcript: &Transcript, source: &dyn Source) -> Made {
             ));
         }
         for said in &step.words {
-            match all.carried(said, &CARRIED) {
+            match all.carried(said.block, &CARRIED) {
                 Some(raw) => heard.push(raw),
                 None => heard.extend(all.words(&[*said]).iter().map(block)),
             }

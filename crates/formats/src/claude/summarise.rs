@@ -106,7 +106,7 @@ impl Newest {
 }
 
 /// An id in the form of those of Claude Code, the same in every run.
-fn id(leaf: &str, what: &str) -> String {
+pub fn id(leaf: &str, what: &str) -> String {
     let digits: String = (0..5)
         .map(|part| {
             let seed = format!("{leaf} {what} {part}");

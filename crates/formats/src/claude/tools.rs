@@ -2,9 +2,10 @@
 
 use std::ops::Range;
 
-use epitome_model::{Field, FieldRole, Text, ToolKind};
+use epitome_model::{Field, FieldRole, Text, ToolKind, encode};
 
 use crate::arguments::{self, Roles, Rule};
+use crate::port::{Deed, Reach, object};
 
 /// Tools by name, in lower case.
 pub const TOOLS: &[Rule] = &[
@@ -85,4 +86,40 @@ pub fn known(
     base: u64,
 ) -> (ToolKind, Option<Text>, Option<Box<str>>, Vec<Field>) {
     arguments::known(TOOLS, name, line, input, base)
+}
+
+/// The tool of Claude Code that does this, and its input.
+pub fn call(deed: &Deed) -> Option<(&'static str, String)> {
+    Some(match deed {
+        Deed::Read { path, part } => {
+            let mut members = vec![("file_path", encode(path))];
+            members.extend(part.iter().map(|(key, value)| (&**key, value.clone())));
+            ("Read", object(&members))
+        }
+        Deed::Write { path, content } => {
+            ("Write", object(&[("file_path", encode(path)), ("content", encode(content))]))
+        }
+        Deed::Edit { path, pairs, reach } => {
+            // It replaces one text at a time.
+            let [(old, new)] = &pairs[..] else { return None };
+            let mut members = vec![
+                ("file_path", encode(path)),
+                ("old_string", encode(old)),
+                ("new_string", encode(new)),
+            ];
+            members.extend((*reach == Reach::All).then(|| ("replace_all", "true".to_owned())));
+            ("Edit", object(&members))
+        }
+        Deed::Shell { command, why } => {
+            let mut members = vec![("command", encode(command))];
+            members.extend(why.iter().map(|why| ("description", encode(why))));
+            ("Bash", object(&members))
+        }
+        Deed::Find { pattern, path } => {
+            let mut members = vec![("pattern", encode(pattern))];
+            members.extend(path.iter().map(|path| ("path", encode(path))));
+            ("Glob", object(&members))
+        }
+        Deed::Patch { .. } => return None,
+    })
 }

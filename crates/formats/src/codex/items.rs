@@ -57,6 +57,27 @@ pub fn is_unknown(at: &Place<'_>, item: &raw::Item) -> bool {
     item.kind.as_ref().is_none_or(|kind| !KNOWN.contains(&&at.line[kind.clone()]))
 }
 
+/// Whether Codex tells the model with it what it may do, where it is, and what the project wants.
+pub fn is_prompt(at: &Place<'_>, item: &raw::Item) -> bool {
+    const PROMPT: [&str; 5] = [
+        "<environment_context>",
+        "<user_instructions>",
+        "# AGENTS.md instructions for ",
+        "<permissions instructions>",
+        "<collaboration_mode>",
+    ];
+    let is = |place: &Option<Range<usize>>, word: &[u8]| {
+        place.as_ref().is_some_and(|place| at.line[place.clone()] == *word)
+    };
+    if !is(&item.kind, b"\"message\"") {
+        return is(&item.kind, b"\"additional_tools\"");
+    }
+    let mut texts = item.parts.iter().filter_map(|part| part.text.as_ref());
+    let begins = |text: &Range<usize>| PROMPT.iter().any(|it| at.text(text).starts_with(it));
+    is(&item.role, b"\"developer\"")
+        || is(&item.role, b"\"user\"") && !is_of_user(at, item) && texts.any(begins)
+}
+
 /// What an item says. Where it stands in the file and in the conversation is not known here.
 pub fn entry(at: &Place<'_>, item: &raw::Item) -> Entry {
     let kind = item.kind.as_ref().map(|kind| &at.line[kind.clone()]);

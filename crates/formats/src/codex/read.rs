@@ -56,6 +56,8 @@ struct Reader {
     failed: HashMap<Box<str>, bool>,
     /// Calls that ask the user.
     asked: HashSet<Box<str>>,
+    /// Items in which Codex tells the model what it may do and where it is.
+    told: HashSet<usize>,
     has_meta: bool,
 }
 
@@ -95,6 +97,7 @@ impl Reader {
             ("response_item", false) => {
                 let item = raw::item(at.line, payload)?;
                 let entry = items::entry(at, &item);
+                self.tell(items::is_prompt(at, &item));
                 if items::is_unknown(at, &item) {
                     let what = "an item of a kind that is not known".into();
                     faults.report(Fault { line: record.line, what });
@@ -139,6 +142,11 @@ impl Reader {
         head.id = at.maybe(meta.id.as_ref());
         head.cwd = at.maybe(meta.cwd.as_ref());
         head.version = at.maybe(meta.version.as_ref());
+    }
+
+    /// Whether the item that follows is a part of what Codex tells the model.
+    fn tell(&mut self, is_prompt: bool) {
+        self.told.extend(is_prompt.then_some(self.transcript.items.len()));
     }
 
     /// Something that a model sees, at the end of the context.
@@ -201,6 +209,7 @@ impl Reader {
                 self.transcript.context.clear();
                 for item in history {
                     let entry = items::entry(at, item);
+                    self.tell(items::is_prompt(at, item));
                     self.said(at, record, found, entry);
                 }
                 self.in_response = false;
@@ -286,6 +295,10 @@ impl Reader {
                 }
             }
         }
+        // Later ones say what changed since.
+        let silent = |(_, entry): &(usize, &Entry)| entry.role != Role::Assistant;
+        let before = self.transcript.context().take_while(silent).map(|(item, _)| item);
+        self.transcript.head.prompt = before.filter(|item| self.told.contains(item)).collect();
         self.transcript
     }
 }

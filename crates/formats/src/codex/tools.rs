@@ -11,6 +11,8 @@ use super::script::{self, Literal};
 use crate::arguments::{self, Known, Roles, Rule};
 use crate::inner::Inner;
 use crate::place::Place;
+use crate::port::{Deed, object};
+use crate::wire::Arguments;
 
 /// Tools by name, in lower case.
 pub const TOOLS: &[Rule] = &[
@@ -189,4 +191,24 @@ fn patched(patch: &str) -> Option<Text> {
         (Some(file), None) => Some(Text::Made(file.trim().into())),
         _ => None,
     }
+}
+
+/// The tool of Codex that does this, and its arguments. Whether its result `shows` a picture tells
+/// apart what reads one.
+pub fn call(deed: &Deed, shows: bool) -> Option<(&'static str, Arguments)> {
+    Some(match deed {
+        Deed::Shell { command, why } => {
+            let mut members = vec![("cmd", encode(command))];
+            members.extend(why.iter().map(|why| ("description", encode(why))));
+            ("exec_command", Arguments::Object(object(&members)))
+        }
+        Deed::Patch { patch } => ("apply_patch", Arguments::Text(patch.clone())),
+        Deed::Read { path, part } if shows && part.is_empty() => {
+            ("view_image", Arguments::Object(object(&[("path", encode(path))])))
+        }
+        // It reads files by commands, and changes them by patches.
+        Deed::Read { .. } | Deed::Write { .. } | Deed::Edit { .. } | Deed::Find { .. } => {
+            return None;
+        }
+    })
 }

@@ -25,6 +25,14 @@ pub enum Left {
     Tools,
     /// What epitome does not understand.
     Opaque,
+    /// What the agent itself told the model: its prompt, its reminders.
+    Prompts,
+    /// What is sealed for the service that made it: a history that only it can open.
+    Sealed,
+    /// Marks of calls that failed: the words of their results arrive, the mark does not.
+    Failures,
+    /// What sub-agents did: sessions of their own.
+    SubAgents,
 }
 
 impl Left {
@@ -37,6 +45,10 @@ impl Left {
             Left::Pictures => "pictures",
             Left::Tools => "tools",
             Left::Opaque => "opaque",
+            Left::Prompts => "prompts",
+            Left::Sealed => "sealed",
+            Left::Failures => "failures",
+            Left::SubAgents => "sub_agents",
         }
     }
 }
@@ -75,8 +87,19 @@ pub struct Step<'t> {
     /// In the order of the calls.
     pub results: Vec<Answered<'t>>,
     /// Of the user and of the agent.
-    pub words: Vec<&'t Block>,
+    pub words: Vec<Word<'t>>,
     open: Vec<(&'t Call, Option<&'t Output>)>,
+}
+
+/// Something said to the model.
+#[derive(Clone, Copy)]
+pub struct Word<'t> {
+    /// What it is.
+    pub block: &'t Block,
+    /// Who said it.
+    pub role: Role,
+    /// The item that it stands in.
+    pub item: usize,
 }
 
 /// A call with its result.
@@ -97,7 +120,7 @@ impl<'t> Conversation<'t> {
             if transcript.head.prompt.contains(&item) {
                 all.told_before(entry);
             } else {
-                all.entry(entry);
+                all.entry(item, entry);
             }
         }
         all.close();
@@ -119,7 +142,7 @@ impl<'t> Conversation<'t> {
         }
     }
 
-    fn entry(&mut self, entry: &'t Entry) {
+    fn entry(&mut self, item: usize, entry: &'t Entry) {
         for block in &entry.blocks {
             match block {
                 Block::Call(call) => {
@@ -135,9 +158,11 @@ impl<'t> Conversation<'t> {
                     self.replying(entry).reply.push(block);
                 }
                 Block::Thinking(_) => self.leave(Left::Reasoning),
+                // It was said before.
+                Block::Again(_) => {}
                 _ => {
                     let last = self.steps.len() - 1;
-                    self.steps[last].words.push(block);
+                    self.steps[last].words.push(Word { block, role: entry.role, item });
                 }
             }
         }
@@ -242,10 +267,10 @@ impl<'t> Conversation<'t> {
     }
 
     /// The words and pictures of something said to the model.
-    pub fn words(&mut self, blocks: &[&'t Block]) -> Vec<Piece<'t>> {
+    pub fn words(&mut self, words: &[Word<'t>]) -> Vec<Piece<'t>> {
         let mut pieces = Vec::new();
-        for block in blocks {
-            match block {
+        for word in words {
+            match word.block {
                 Block::Text(text) | Block::Summary(text) => {
                     pieces.push(Piece::Text(self.text(text)));
                 }

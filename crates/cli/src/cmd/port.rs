@@ -1,0 +1,184 @@
+//! `epitome port`: a session as one of another agent.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use clap::Args as ClapArgs;
+use clap::builder::PossibleValuesParser;
+use epitome::{Loaded, Ported};
+use epitome_formats::{TARGETS, Target};
+use epitome_model::{Bytes, Source};
+use serde::Serialize;
+
+use crate::app::App;
+use crate::failure::{Failure, Result};
+use crate::left;
+use crate::session::{Input, read_stdin};
+use crate::text::{self, DIM, count};
+
+const EXAMPLES: &str = "\
+Examples:
+  epitome port 0f3c9a52 --to codex
+  epitome port rollout.jsonl --to claude --cwd ~/project
+  epitome port request.json --to pi --out session.jsonl";
+
+/// Carry a session to another agent, which resumes it there
+///
+/// The new session says what a resume of the old one would send: words, calls with their results,
+/// pictures, summaries. It lies where the agent looks for it, under an id of its own; the old
+/// session stays as it is. Reasoning stays behind, and is told on standard error with all else
+/// that does.
+#[derive(ClapArgs, Clone, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// A file, an id, the beginning of an id, or `-` for standard input
+    #[arg(value_name = "SESSION")]
+    pub session: String,
+
+    /// The agent that goes on with it
+    #[arg(long, value_name = "AGENT", value_parser = targets())]
+    pub to: String,
+
+    /// The folder that it is to be run in, if not where it was run
+    #[arg(long, value_name = "DIR")]
+    pub cwd: Option<PathBuf>,
+
+    /// Write it to this new file, not where the agent looks for it
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+}
+
+fn targets() -> PossibleValuesParser {
+    TARGETS.iter().map(|target| target.format.name).collect::<Vec<_>>().into()
+}
+
+/// What was carried over. See `docs/json.md`.
+#[derive(Serialize)]
+struct Carried {
+    session: String,
+    agent: &'static str,
+    id: Option<String>,
+    to: &'static str,
+    new_id: String,
+    #[serde(serialize_with = "crate::text::lossy")]
+    cwd: PathBuf,
+    #[serde(serialize_with = "crate::text::lossy")]
+    out: PathBuf,
+    bytes: Bytes,
+    records: u64,
+    left_behind: BTreeMap<&'static str, u64>,
+    resume: Option<Vec<String>>,
+}
+
+pub fn run(app: &App, args: &Args) -> Result<()> {
+    let input = Input::find(app, &args.session)?;
+    match &input {
+        Input::Stdin => {
+            let session = Loaded::read(read_stdin()?, app.agent())?;
+            let ported = port(app, args, &session)?;
+            write(app, args, &input, &session, &ported)
+        }
+        Input::File(path) => {
+            let session = Loaded::open(path, app.agent())?;
+            let mut ported = port(app, args, &session).map_err(|failure| failure.about(path))?;
+            if let Some(failure) = session.source.failure() {
+                return Err(failure.into());
+            }
+            ported.without_sub_agents_of(path);
+            write(app, args, &input, &session, &ported)
+        }
+    }
+}
+
+fn port<S: Source>(app: &App, args: &Args, session: &Loaded<S>) -> Result<Ported> {
+    let target: &'static Target = TARGETS
+        .iter()
+        .find(|target| target.format.name == args.to)
+        .expect("clap takes the names of targets alone");
+    Ok(Ported::of(&app.config, session, target, args.cwd.as_deref())?)
+}
+
+fn write<S>(
+    app: &App,
+    args: &Args,
+    input: &Input,
+    session: &Loaded<S>,
+    ported: &Ported,
+) -> Result<()> {
+    let out = match &args.out {
+        Some(out) => out.clone(),
+        None => ported.place(&app.config)?,
+    };
+    ported.write(&out).map_err(Failure::writing)?;
+    if app.global.json {
+        return app.print_json(&carried(args, input, session, ported, out));
+    }
+    let messages = count(ported.made.messages as u64, "record");
+    let bytes = Bytes(ported.made.body.len() as u64);
+    app.note(&format!("{DIM}written:{DIM:#} {messages}, {bytes}, {}", text::path(&out)));
+    for (what, n) in &ported.made.left {
+        app.note(&format!("{DIM}left behind:{DIM:#} {}", left::told(*what, *n)));
+    }
+    if !ported.cwd.is_dir() {
+        app.note(&format!(
+            "{DIM}note:{DIM:#} {} is no folder here; --cwd names another",
+            text::path(&ported.cwd)
+        ));
+    }
+    match resume(args, ported) {
+        Some(command) => {
+            let cwd = quoted(&ported.cwd.to_string_lossy());
+            app.print(&format!("cd {cwd} && {}\n", command.join(" ")))
+        }
+        None => Ok(()),
+    }
+}
+
+/// The command that goes on with it, if it lies where the agent looks for it.
+fn resume(args: &Args, ported: &Ported) -> Option<Vec<String>> {
+    let words = ported.target.resume.iter().map(|word| (*word).to_owned());
+    args.out.is_none().then(|| words.chain([ported.id.clone()]).collect())
+}
+
+/// A word of a shell's command line.
+fn quoted(word: &str) -> String {
+    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@%:,=".contains(c);
+    if !word.is_empty() && word.chars().all(plain) {
+        return word.to_owned();
+    }
+    format!("'{}'", word.replace('\'', r"'\''"))
+}
+
+fn carried<S>(
+    args: &Args,
+    input: &Input,
+    session: &Loaded<S>,
+    ported: &Ported,
+    out: PathBuf,
+) -> Carried {
+    Carried {
+        session: input.name(),
+        agent: session.format.name,
+        id: session.transcript.head.id.as_deref().map(str::to_owned),
+        to: ported.target.format.name,
+        new_id: ported.id.clone(),
+        cwd: ported.cwd.clone(),
+        out,
+        bytes: Bytes(ported.made.body.len() as u64),
+        records: ported.made.messages as u64,
+        left_behind: ported.made.left.iter().map(|(what, n)| (what.name(), *n)).collect(),
+        resume: resume(args, ported),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_as_shells_read_them() {
+        assert_eq!(quoted("/home/dev/project"), "/home/dev/project");
+        assert_eq!(quoted("/a b"), "'/a b'");
+        assert_eq!(quoted("it's"), r"'it'\''s'");
+    }
+}

@@ -1,0 +1,32 @@
+//! What stayed behind of a session, in words.
+
+use epitome_formats::LeftBehind;
+
+use crate::text::count;
+
+/// What stayed behind, and how many of it.
+pub fn told(what: LeftBehind, n: u64) -> String {
+    match what {
+        LeftBehind::Reasoning => {
+            format!("{} of reasoning, signed for another wire", count(n, "block"))
+        }
+        LeftBehind::OpenCalls => format!("{} without a result", count(n, "call")),
+        LeftBehind::OrphanResults => format!("{} without a call", count(n, "result")),
+        LeftBehind::Pictures => format!("{} of a kind that it does not take", count(n, "picture")),
+        LeftBehind::Tools => "the definitions of tools".to_owned(),
+        LeftBehind::Prompts => {
+            format!("{} of the agent itself", count(n, "prompt or reminder"))
+        }
+        LeftBehind::Sealed => {
+            format!(
+                "{} of history that only the service can open that sealed it",
+                count(n, "piece")
+            )
+        }
+        LeftBehind::Failures => {
+            format!("{} as failed; what the tools said arrives", count(n, "mark of a call"))
+        }
+        LeftBehind::SubAgents => format!("{} of sub-agents", count(n, "session")),
+        LeftBehind::Opaque => format!("{} that epitome does not understand", count(n, "thing")),
+    }
+}

@@ -1,0 +1,157 @@
+//! A session for another agent: made, held against that agent's laws, and put where it looks.
+
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+
+use epitome_formats::{Given, LeftBehind, Made, Target};
+use epitome_model::Source;
+use jiff::tz::TimeZone;
+use jiff::{Timestamp, Unit, Zoned};
+
+use crate::config::Config;
+use crate::error::{Error, ErrorKind, Result};
+use crate::find;
+use crate::session::Loaded;
+use crate::source::Spliced;
+use crate::store::{disk, write_new};
+
+/// Bytes that are hashed at once.
+const CHUNK: u64 = 1 << 20;
+
+/// A session that was made for another agent. It is not on disk yet.
+pub struct Ported {
+    /// The agent that it is for.
+    pub target: &'static Target,
+    /// Its id.
+    pub id: String,
+    /// The folder that it is to be run in.
+    pub cwd: PathBuf,
+    /// The session, and what stayed behind.
+    pub made: Made,
+    time: Zoned,
+}
+
+impl Ported {
+    /// Makes a session for `target` of what a session says. It is run in `cwd`: where the session
+    /// was run if nothing else is asked for, or else here.
+    ///
+    /// # Errors
+    ///
+    /// `Unreadable` if nothing is said. `Refused` if what was made would break a law of the agent.
+    /// `Broken` if it could not be read back.
+    pub fn of<S: Source>(
+        config: &Config,
+        session: &Loaded<S>,
+        target: &'static Target,
+        cwd: Option<&Path>,
+    ) -> Result<Ported> {
+        let Loaded { source, transcript, .. } = session;
+        let cwd = folder(cwd.or(transcript.head.cwd.as_deref().map(Path::new)))?;
+        let time = config.now();
+        let id = id(time, source, target.format.name);
+        let utc = time.round(Unit::Millisecond).unwrap_or(time).to_zoned(TimeZone::UTC);
+        let said = utc.strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string();
+        let given = Given {
+            id: &id,
+            cwd: &cwd.to_string_lossy(),
+            time: &said,
+            millis: time.as_millisecond(),
+        };
+        let made = (target.make)(transcript, source, &given);
+        let ported = Ported { target, id, cwd, made, time: utc };
+        ported.check()?;
+        Ok(ported)
+    }
+
+    /// Counts what the sub-agents of the session at `path` did among what stays behind.
+    pub fn without_sub_agents_of(&mut self, path: &Path) {
+        let n = find::sub_agents(path);
+        if n > 0 {
+            self.made.left.insert(LeftBehind::SubAgents, n as u64);
+        }
+    }
+
+    /// Where the agent looks for it.
+    ///
+    /// # Errors
+    ///
+    /// `Refused` if that cannot be told.
+    pub fn place(&self, config: &Config) -> Result<PathBuf> {
+        find::place(config, self.target.format.name, &self.id, &self.cwd, &self.time)
+    }
+
+    /// Writes it to a new file, readable by its owner only, in a folder that is made if need be.
+    ///
+    /// # Errors
+    ///
+    /// `Exists` if there is a file; `Disk`, `NoPermission`.
+    pub fn write(&self, path: &Path) -> Result<()> {
+        if let Some(folder) = path.parent().filter(|it| !it.as_os_str().is_empty()) {
+            disk::private_folder(folder)?;
+        }
+        let body = self.made.body.as_bytes();
+        write_new(path, |to| Spliced::new(&body, Vec::new())?.copy_to(to))
+    }
+
+    /// Reads it as the agent would.
+    fn check(&self) -> Result<()> {
+        let Target { format, .. } = self.target;
+        if self.made.messages == 0 {
+            return Err(Error::new(
+                ErrorKind::Unreadable,
+                "the session says nothing that could be carried over",
+            ));
+        }
+        let body = self.made.body.as_bytes();
+        let mut faults = Vec::new();
+        let read = (format.read)(&body, &mut faults);
+        if let Some(breach) = format.laws.check(&read, &body).first() {
+            let what = format!("{} would refuse the session: {}", format.name, breach.what);
+            return Err(Error::new(ErrorKind::Refused, what));
+        }
+        let is_known = (format.sniff)(body) && faults.is_empty();
+        let is_it = read.head.id.as_deref() == Some(&self.id) && !read.context.is_empty();
+        if !is_known || !is_it {
+            return Err(Error::new(ErrorKind::Broken, "what was made is no whole session"));
+        }
+        Ok(())
+    }
+}
+
+/// The folder itself, as a program that runs in it sees it.
+fn folder(cwd: Option<&Path>) -> Result<PathBuf> {
+    let here = |err| Error::reading(err, "the current folder", Path::new("."));
+    let cwd = match cwd {
+        Some(cwd) => std::path::absolute(cwd).map_err(here)?,
+        None => std::env::current_dir().map_err(here)?,
+    };
+    Ok(cwd.canonicalize().unwrap_or(cwd))
+}
+
+/// A UUID of version 7: the time, then a hash of what is carried over and where to. Carried over
+/// twice within a millisecond it is the same, and refused the second time.
+fn id(time: Timestamp, source: &dyn Source, target: &str) -> String {
+    let mut hash = blake3::Hasher::new();
+    hash.update(target.as_bytes()).update(&time.as_nanosecond().to_le_bytes());
+    let mut at = 0;
+    loop {
+        let bytes = source.read(at..(at + CHUNK).min(source.len()));
+        if bytes.is_empty() {
+            break;
+        }
+        hash.update(&bytes);
+        at += bytes.len() as u64;
+    }
+    let hash = hash.finalize();
+    let mut bytes = [0; 16];
+    bytes.copy_from_slice(&hash.as_bytes()[..16]);
+    bytes[..6].copy_from_slice(&time.as_millisecond().to_be_bytes()[2..]);
+    bytes[6] = 0x70 | bytes[6] & 0x0f;
+    bytes[8] = 0x80 | bytes[8] & 0x3f;
+    let mut id = String::new();
+    for (n, byte) in bytes.iter().enumerate() {
+        let dash = if matches!(n, 4 | 6 | 8 | 10) { "-" } else { "" };
+        let _ = write!(id, "{dash}{byte:02x}");
+    }
+    id
+}

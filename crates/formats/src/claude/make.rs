@@ -1,0 +1,149 @@
+//! A session of Claude Code, made of what another says.
+
+use epitome_model::{Source, Transcript, encode};
+
+use super::{summarise, tools};
+use crate::port::{Answer, Called, Given, NOTHING, Said, said};
+use crate::wire::{Conversation, Made, Piece};
+
+/// Characters of an id of a call on Anthropic's wire.
+const ID: usize = 64;
+
+/// A session that says what the transcript's context says.
+pub fn make(transcript: &Transcript, source: &dyn Source, given: &Given<'_>) -> Made {
+    let (all, said) = said(transcript, source, ID);
+    let mut records = Records { given, lines: Vec::new() };
+    for said in &said {
+        records.say(&all, said);
+    }
+    let n = records.lines.len();
+    all.finish(records.lines.join("\n") + "\n", n)
+}
+
+/// Records, each the parent of the next.
+struct Records<'g> {
+    given: &'g Given<'g>,
+    lines: Vec<String>,
+}
+
+impl Records<'_> {
+    fn say(&mut self, all: &Conversation<'_>, said: &Said<'_>) {
+        match said {
+            Said::User(pieces) => self.user(&words(pieces), ""),
+            Said::Agent(pieces) => self.user(&words(pieces), r#","isMeta":true"#),
+            Said::Summary(text) => {
+                if self.lines.is_empty() {
+                    self.boundary();
+                }
+                let marks = r#","isVisibleInTranscriptOnly":true,"isCompactSummary":true"#;
+                self.user(&encode(text), marks);
+            }
+            Said::Reply(texts, calls) => {
+                // A response is a record a block; its id holds them together.
+                let id = summarise::id(self.given.id, &format!("reply {}", self.lines.len()));
+                let id = format!("msg_{}", id.replace('-', ""));
+                let stop = if calls.is_empty() { "end_turn" } else { "tool_use" };
+                let texts = texts.iter().map(|words| text(words));
+                let blocks: Vec<String> =
+                    texts.chain(calls.iter().map(|it| call(all, it))).collect();
+                for block in blocks {
+                    self.reply(&id, stop, &block);
+                }
+            }
+            Said::Result(answer) => self.user(&format!("[{}]", result(answer)), ""),
+        }
+    }
+
+    fn user(&mut self, content: &str, marks: &str) {
+        let message = format!(r#""message":{{"role":"user","content":{content}}}"#);
+        self.push("user", &format!("{message}{marks}"));
+    }
+
+    fn reply(&mut self, id: &str, stop: &str, block: &str) {
+        self.push(
+            "assistant",
+            &format!(
+                concat!(
+                    r#""message":{{"id":"{}","type":"message","role":"assistant","#,
+                    r#""content":[{}],"stop_reason":"{}","stop_sequence":null}}"#,
+                ),
+                id, block, stop,
+            ),
+        );
+    }
+
+    /// What stood before a summary is not sent.
+    fn boundary(&mut self) {
+        self.push(
+            "system",
+            concat!(
+                r#""subtype":"compact_boundary","content":"Conversation compacted","#,
+                r#""isMeta":false,"level":"info","#,
+                r#""compactMetadata":{"trigger":"manual","preTokens":0}"#,
+            ),
+        );
+    }
+
+    fn push(&mut self, kind: &str, members: &str) {
+        let Given { id: session, cwd, time, .. } = self.given;
+        let n = self.lines.len();
+        let id = |n: usize| summarise::id(session, &format!("record {n}"));
+        let parent = n.checked_sub(1).map_or("null".to_owned(), |it| encode(&id(it)));
+        self.lines.push(format!(
+            concat!(
+                r#"{{"parentUuid":{},"isSidechain":false,"userType":"external","cwd":{},"#,
+                r#""sessionId":{},"type":"{}",{},"uuid":"{}","timestamp":{}}}"#,
+            ),
+            parent,
+            encode(cwd),
+            encode(session),
+            kind,
+            members,
+            id(n),
+            encode(time),
+        ));
+    }
+}
+
+fn call(all: &Conversation<'_>, called: &Called<'_>) -> String {
+    let (name, input) = match called.deed.as_ref().and_then(tools::call) {
+        Some((name, input)) => (name.to_owned(), input),
+        None => (crate::wire::name(called.name()), called.arguments(all).object()),
+    };
+    let (id, name) = (encode(&called.id), encode(&name));
+    format!(r#"{{"type":"tool_use","id":{id},"name":{name},"input":{input}}}"#)
+}
+
+fn result(answer: &Answer<'_>) -> String {
+    let Answer { id, failed, pieces } = answer;
+    let content = match &pieces[..] {
+        // A failure that says nothing is refused.
+        [] if *failed => encode(NOTHING),
+        [] => encode(""),
+        pieces => words(pieces),
+    };
+    let id = encode(id);
+    format!(
+        r#"{{"type":"tool_result","tool_use_id":{id},"content":{content},"is_error":{failed}}}"#
+    )
+}
+
+/// One text as it is, anything else as blocks.
+fn words(pieces: &[Piece<'_>]) -> String {
+    if let [Piece::Text(words)] = pieces {
+        return encode(words);
+    }
+    let blocks = pieces.iter().map(|piece| match piece {
+        Piece::Text(words) => text(words),
+        Piece::Picture { media, data } => {
+            let data = encode(data);
+            let source = format!(r#"{{"type":"base64","media_type":"{media}","data":{data}}}"#);
+            format!(r#"{{"type":"image","source":{source}}}"#)
+        }
+    });
+    format!("[{}]", blocks.collect::<Vec<_>>().join(","))
+}
+
+fn text(words: &str) -> String {
+    format!(r#"{{"type":"text","text":{}}}"#, encode(words))
+}

@@ -1,0 +1,144 @@
+//! A rollout of Codex, made of what another session says.
+
+use epitome_model::{Source, Transcript, encode};
+
+use super::tools;
+use crate::port::{Answer, Called, Given, Said, said};
+use crate::wire::{Arguments, Conversation, Left, Made, Piece};
+
+/// Characters of an id of a call on OpenAI's Responses.
+const ID: usize = 64;
+
+/// The version of Codex that writes rollouts so.
+const VERSION: &str = "0.169.0";
+
+/// A rollout that says what the transcript's context says.
+pub fn make(transcript: &Transcript, source: &dyn Source, given: &Given<'_>) -> Made {
+    let (mut all, said) = said(transcript, source, ID);
+    let mut rollout = Rollout { given, lines: Vec::new(), custom: Vec::new() };
+    rollout.meta();
+    let mut n = 0;
+    for said in &said {
+        n += rollout.say(&mut all, said);
+    }
+    all.finish(rollout.lines.join("\n") + "\n", n)
+}
+
+/// Records, each with its number.
+struct Rollout<'g> {
+    given: &'g Given<'g>,
+    lines: Vec<String>,
+    /// The ids of calls whose input is a text.
+    custom: Vec<String>,
+}
+
+impl Rollout<'_> {
+    fn meta(&mut self) {
+        let Given { id, cwd, time, .. } = self.given;
+        let (id, cwd, time) = (encode(id), encode(cwd), encode(time));
+        self.push(
+            "session_meta",
+            &format!(
+                concat!(
+                    r#"{{"session_id":{},"id":{},"timestamp":{},"cwd":{},"#,
+                    r#""originator":"codex_cli_rs","cli_version":"{}","source":"cli","#,
+                    r#""thread_source":"user","history_mode":"paginated"}}"#,
+                ),
+                id, id, time, cwd, VERSION,
+            ),
+        );
+    }
+
+    /// Says it, and how many items that took.
+    fn say(&mut self, all: &mut Conversation<'_>, said: &Said<'_>) -> usize {
+        let before = self.lines.len();
+        match said {
+            Said::User(pieces) => self.message("user", &parts(pieces), Some("user.text")),
+            Said::Agent(pieces) => self.message("user", &parts(pieces), Some("unknown")),
+            Said::Summary(text) => {
+                let words = parts(&[Piece::Text(text.as_ref().into())]);
+                self.message("user", &words, Some("compaction.summary"));
+            }
+            Said::Reply(texts, calls) => {
+                for words in texts {
+                    let part = format!(r#"[{{"type":"output_text","text":{}}}]"#, encode(words));
+                    self.message("assistant", &part, None);
+                }
+                for called in calls {
+                    self.call(all, called);
+                }
+            }
+            Said::Result(answer) => {
+                if answer.failed {
+                    all.leave(Left::Failures);
+                }
+                self.result(answer);
+            }
+        }
+        self.lines.len() - before
+    }
+
+    fn message(&mut self, role: &str, content: &str, kind: Option<&str>) {
+        // What each part is, by which Codex tells the user's words from its own.
+        let kinds = kind.map_or(String::new(), |kind| {
+            let n = content.matches(r#"{"type":"input_"#).count().max(1);
+            let kinds = vec![format!("\"{kind}\""); n].join(",");
+            let member = "internal_chat_message_metadata_passthrough";
+            format!(r#","{member}":{{"content_item_kinds":[{kinds}]}}"#)
+        });
+        self.item(&format!(r#"{{"type":"message","role":"{role}","content":{content}{kinds}}}"#));
+    }
+
+    fn call(&mut self, all: &Conversation<'_>, called: &Called<'_>) {
+        let made = called.deed.as_ref().and_then(|deed| tools::call(deed, called.shows));
+        let (name, arguments) = match made {
+            Some((name, arguments)) => (name.to_owned(), arguments),
+            None => (crate::wire::name(called.name()), called.arguments(all)),
+        };
+        let (kind, key, text) = match arguments {
+            Arguments::Object(object) => ("function_call", "arguments", object),
+            Arguments::Text(text) => {
+                self.custom.push(called.id.clone());
+                ("custom_tool_call", "input", text)
+            }
+        };
+        let (id, name, text) = (encode(&called.id), encode(&name), encode(&text));
+        self.item(&format!(r#"{{"type":"{kind}","name":{name},"{key}":{text},"call_id":{id}}}"#));
+    }
+
+    fn result(&mut self, answer: &Answer<'_>) {
+        let kind = match self.custom.contains(&answer.id) {
+            true => "custom_tool_call_output",
+            false => "function_call_output",
+        };
+        let output = match &answer.pieces[..] {
+            [] => encode(""),
+            [Piece::Text(words)] => encode(words),
+            pieces => parts(pieces),
+        };
+        let id = encode(&answer.id);
+        self.item(&format!(r#"{{"type":"{kind}","call_id":{id},"output":{output}}}"#));
+    }
+
+    fn item(&mut self, item: &str) {
+        self.push("response_item", item);
+    }
+
+    fn push(&mut self, kind: &str, payload: &str) {
+        let (time, ordinal) = (encode(self.given.time), self.lines.len());
+        self.lines.push(format!(
+            r#"{{"timestamp":{time},"ordinal":{ordinal},"type":"{kind}","payload":{payload}}}"#
+        ));
+    }
+}
+
+fn parts(pieces: &[Piece<'_>]) -> String {
+    let parts = pieces.iter().map(|piece| match piece {
+        Piece::Text(words) => format!(r#"{{"type":"input_text","text":{}}}"#, encode(words)),
+        Piece::Picture { media, data } => {
+            let url = encode(&format!("data:{media};base64,{data}"));
+            format!(r#"{{"type":"input_image","image_url":{url}}}"#)
+        }
+    });
+    format!("[{}]", parts.collect::<Vec<_>>().join(","))
+}
