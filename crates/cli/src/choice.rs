@@ -59,6 +59,7 @@ impl Choice {
                 turns: self.keep_turns,
                 results: self.keep_results,
                 tokens: self.keep_tokens,
+                share: None,
                 unanswered: recipe.keep.unanswered,
             };
         }

@@ -28,13 +28,14 @@ fn recipe() -> impl Strategy<Value = Recipe> {
         proptest::option::of(0_u64..3),
         proptest::option::of(0_u64..4),
         proptest::option::of(0_u64..400),
+        proptest::option::of(0_u64..101),
         any::<bool>(),
     );
     let target = proptest::option::of(0_u64..500);
     (0..BUILT_IN.len(), proptest::option::of(keep), target).prop_map(|(idx, keep, target)| {
         let mut recipe = built_in(BUILT_IN[idx].0).expect("a built-in recipe");
-        if let Some((turns, results, tokens, unanswered)) = keep {
-            recipe.keep = Keep { turns, results, tokens, unanswered };
+        if let Some((turns, results, tokens, share, unanswered)) = keep {
+            recipe.keep = Keep { turns, results, tokens, share, unanswered };
         }
         recipe.trigger = Default::default();
         recipe.target = target;

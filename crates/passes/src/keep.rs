@@ -18,6 +18,10 @@ pub struct Keep {
     pub results: Option<u64>,
     /// The last tokens, in whole units.
     pub tokens: Option<u64>,
+    /// Of what `tokens` keeps, no more than these per cent of the session's results, from 0 to
+    /// 100: in a session that is hardly longer than that tail nearly all would stay. It counts
+    /// results, which a compaction leaves as many as they were, so that twice is once.
+    pub share: Option<u64>,
     /// Results that the model has not yet answered.
     pub unanswered: bool,
 }
@@ -89,7 +93,7 @@ pub fn apply(keep: Keep, view: &mut View<'_>) -> Kept {
             let tail = keep.tokens.unwrap_or(FALLBACK);
             kept.instead = Some(Tokens(tail));
             kept.rules.clear();
-            let tail = Keep { tokens: Some(tail), unanswered: keep.unanswered, ..Keep::default() };
+            let tail = Keep { turns: None, results: None, tokens: Some(tail), ..keep };
             items = union(tail, view, &units, &mut kept.rules);
         }
     }
@@ -119,7 +123,7 @@ fn union(
         add(KeepRule::Results, last_results(view, units, results));
     }
     if let Some(tokens) = keep.tokens {
-        add(KeepRule::Tokens, last_tokens(view, units, Tokens(tokens)));
+        add(KeepRule::Tokens, last_tokens(view, units, Tokens(tokens), keep.share));
     }
     if keep.unanswered {
         add(KeepRule::Unanswered, unanswered(view));
@@ -164,13 +168,16 @@ fn outputs(view: &View<'_>, item: usize) -> u64 {
     })
 }
 
-fn last_tokens(view: &View<'_>, units: &[Unit], budget: Tokens) -> Vec<usize> {
-    let mut spent = Tokens(0);
+fn last_tokens(view: &View<'_>, units: &[Unit], budget: Tokens, share: Option<u64>) -> Vec<usize> {
+    let results = |unit: &Unit| unit.items.iter().map(|&item| outputs(view, item)).sum::<u64>();
+    let most = share.map(|share| (units.iter().map(results).sum::<u64>() * share).div_ceil(100));
+    let (mut spent, mut passed) = (Tokens(0), 0);
     let mut found = Vec::new();
     for unit in units.iter().rev() {
         // What is said again goes whether it is kept or not.
         spent += unit.items.iter().map(|&item| said_once(view, item)).sum();
-        if spent > budget {
+        passed += results(unit);
+        if spent > budget || most.is_some_and(|most| passed > most) {
             break;
         }
         found.extend(unit.items.iter().copied());
