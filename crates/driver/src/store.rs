@@ -1,14 +1,15 @@
 //! Sessions: opened by one epitome at a time, replaced as a whole or not at all.
 
+mod carry;
 pub(crate) mod disk;
 mod users;
 
 use std::fs::{self, File, FileTimes, TryLockError};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, Instant, SystemTime};
+use std::time::{Duration, SystemTime};
 
-use epitome_model::{Bytes, Source};
+use epitome_model::{Bytes, Source as _};
 
 pub use users::{User, users_of};
 
@@ -17,6 +18,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::place::Place;
 use crate::rows::Rows;
 use crate::source::FileSource;
+use carry::Carry;
 use disk::{NotPlaced, Temp};
 
 /// A session that was written to so lately may be written to at this moment.
@@ -26,12 +28,12 @@ const LIVE: Duration = Duration::from_mins(10);
 /// nobody can see that it will write to a file that was replaced meanwhile.
 const GRACE: Duration = Duration::from_millis(20);
 
-/// How long we wait for who has a replaced file open to write and close it. Who keeps it open
-/// longer was there before we began, and is overridden by name.
-const PATIENCE: Duration = Duration::from_secs(2);
+/// One that was written to as lately as this is being written to.
+const BUSY: Duration = Duration::from_secs(2);
 
-/// Between two looks.
-const PAUSE: Duration = Duration::from_millis(1);
+/// The same for such a session, on a machine that has much else to do: a writer that was put
+/// aside for longer than 20 ms between the two has been seen.
+const BUSY_GRACE: Duration = Duration::from_millis(250);
 
 /// Opens session files for change. Its locks stand in `home`.
 #[derive(Clone, Debug)]
@@ -76,10 +78,15 @@ struct Stamp {
 }
 
 impl Stamp {
-    /// Whether someone wrote to it a short while ago.
-    fn is_live(&self) -> bool {
-        let age = self.modified.map(|modified| modified.elapsed());
-        age.is_none_or(|age| age.is_ok_and(|age| age < LIVE))
+    /// How long to wait for those who may be about to open it, by when someone last wrote to it.
+    fn grace(&self) -> Duration {
+        match self.modified.map(|modified| modified.elapsed()) {
+            None => BUSY_GRACE,
+            Some(Ok(age)) if age < BUSY => BUSY_GRACE,
+            Some(Ok(age)) if age < LIVE => GRACE,
+            // Long ago, or in the future: a clock that was set says nothing.
+            Some(Ok(_) | Err(_)) => Duration::ZERO,
+        }
     }
 }
 
@@ -233,55 +240,14 @@ impl Session {
         take_after(&meta, temp.file()).map_err(failed)?;
         temp.flush_to_disk().map_err(failed)?;
         self.check_unchanged()?;
+        let len = temp.file().metadata().map_err(failed)?.len();
         temp.place_over(&self.path).map_err(failed)?;
+        let mut carry = Carry::new(&self.path, &self.source, stamp.len, len);
         // At once, before the agent writes its next record to the new file.
-        let (at_once, seen) = self.carry_over(stamp.len)?;
+        carry.now()?;
         // Unflushed, a cut of the power may bring the old file back: it is whole, too.
         disk::flush_folder(folder).ok();
-        let late = self.carry_over_from_users(&meta, stamp, seen)?;
-        Ok(Replaced { carried: at_once + late })
-    }
-
-    /// Carries over what is still written to the old file by those that had opened it, or were
-    /// about to, when its name was taken: agents open, write and close, and may be slow between.
-    fn carry_over_from_users(
-        &self,
-        old: &fs::Metadata,
-        stamp: Stamp,
-        mut seen: u64,
-    ) -> Result<Bytes> {
-        let began = Instant::now();
-        let grace = if stamp.is_live() { GRACE } else { Duration::ZERO };
-        let mut carried = Bytes(0);
-        loop {
-            disk::step(disk::Step::Look).ok();
-            // Asked before its bytes are: who is gone by now has written before.
-            let waited = began.elapsed();
-            let done = waited >= PATIENCE
-                || waited >= grace && users::users_of_replaced(&self.path, old).is_empty();
-            let (late, now) = self.carry_over(seen)?;
-            (carried, seen) = (carried + late, now);
-            if done {
-                return Ok(carried);
-            }
-            std::thread::sleep(PAUSE);
-        }
-    }
-
-    /// Appends to the new file what was appended to the old one behind `seen`. Returns how much,
-    /// and how long the old one is now.
-    fn carry_over(&self, seen: u64) -> Result<(Bytes, u64)> {
-        let failed = |err| {
-            Error::writing(err, "what the agent appended meanwhile to the session", &self.path)
-        };
-        let len = self.source.metadata().map_err(failed)?.len();
-        if len <= seen {
-            return Ok((Bytes(0), seen));
-        }
-        let late = self.source.read_now(seen..len).map_err(failed)?;
-        let mut file = File::options().append(true).open(&self.path).map_err(failed)?;
-        file.write_all(&late).and_then(|()| file.sync_all()).map_err(failed)?;
-        Ok((Bytes(late.len() as u64), seen + late.len() as u64))
+        Ok(Replaced { carried: carry.until_closed(stamp.grace())? })
     }
 }
 

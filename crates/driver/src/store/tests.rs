@@ -65,6 +65,44 @@ fn what_is_written_between_the_last_look_and_the_name_is_carried_over() {
 }
 
 #[test]
+fn what_was_written_first_stands_first() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let session = session(dir.path(), b"old\n");
+    let path = session.path().to_owned();
+    let mut open = None;
+    let mut looks = 0;
+    let append_late = move |step| {
+        if step == Step::Name && open.is_none() {
+            open = Some(File::options().append(true).open(&path)?);
+        }
+        if step == Step::Look {
+            looks += 1;
+            let mut new = File::options().append(true).open(&path)?;
+            match (looks, &mut open) {
+                // One record to the old file, the next to the new one.
+                (1, Some(old)) => {
+                    old.write_all(b"one\n")?;
+                    new.write_all(b"two\n")?;
+                    *old = new;
+                }
+                // That one was replaced, too.
+                (2, Some(old)) => {
+                    old.write_all(b"three\n")?;
+                    new.write_all(b"four\n")?;
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    };
+    let done = fault::with(append_late, || session.replace(|out| Ok(out.write_all(b"new\n")?)));
+    let text = fs::read_to_string(session.path()).expect("a session");
+    assert_eq!(text, "new\none\ntwo\nthree\nfour\n");
+    assert_eq!(done.expect("replaced"), Replaced { carried: Bytes(10) });
+    assert_eq!(names(dir.path()), ["home", "s.jsonl"]);
+}
+
+#[test]
 fn what_is_written_while_the_file_is_opened_is_a_change() {
     let dir = tempfile::tempdir().expect("a folder");
     let path = dir.path().join("s.jsonl");
