@@ -113,6 +113,11 @@ impl Config {
         self.settings.join("recipes")
     }
 
+    /// The logs of live contexts.
+    pub fn logs(&self) -> PathBuf {
+        self.home.join("live")
+    }
+
     /// What `list` found the last time.
     pub(crate) fn list_cache(&self) -> PathBuf {
         self.home.join("cache/list.json")

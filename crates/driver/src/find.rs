@@ -80,6 +80,11 @@ pub fn sessions(config: &Config, agent: Option<&str>) -> Vec<SessionFile> {
             found.extend(session_file(path, "gemini", gemini::short_id));
         }
     }
+    if agent.is_none_or(|agent| agent == "epitome") {
+        let logs = files_in(&config.logs());
+        let logs = logs.into_iter().filter(|path| is_jsonl(path));
+        found.extend(logs.filter_map(|path| session_file(path, "epitome", |stem| stem)));
+    }
     if agent.is_none_or(|agent| agent == "opencode") {
         for database in opencode::databases(config) {
             found.extend(in_database(&database).into_iter().filter_map(|(parent, session)| {

@@ -289,6 +289,16 @@ proptest! {
     }
 
     #[test]
+    fn laws_hold_for_logs_of_live_contexts(
+        bytes in fixtures::generate::session("epitome"), recipe in recipe(),
+        appended in fixtures::generate::appended(),
+    ) {
+        check("epitome", &bytes, &recipe, &Estimate, &appended);
+        check_native("epitome", (&bytes, Is::Sound), &recipe, &Estimate, &appended);
+        check_summary("epitome", &bytes, &recipe, &appended);
+    }
+
+    #[test]
     fn laws_hold_for_summaries(
         pi in fixtures::generate::session("pi"), claude in fixtures::generate::session("claude"),
         codex in fixtures::generate::session("codex"),
@@ -391,6 +401,7 @@ proptest! {
         gemini in fixtures::generate::session("gemini"),
         codex in fixtures::generate::session("codex"),
         opencode in fixtures::generate::session("opencode"),
+        epitome in fixtures::generate::session("epitome"),
         at in any::<prop::sample::Index>(), byte: u8, recipe in recipe(),
     ) {
         let all = [
@@ -399,6 +410,7 @@ proptest! {
             ("codex", codex),
             ("gemini", gemini),
             ("opencode", opencode),
+            ("epitome", epitome),
         ];
         for (agent, mut bytes) in all {
             if !bytes.is_empty() {

@@ -20,6 +20,7 @@ pub mod codex;
 pub mod copilot;
 pub mod database;
 mod document;
+pub mod epitome;
 mod fault;
 pub mod gemini;
 pub mod generate;
@@ -128,6 +129,7 @@ pub static FORMATS: &[Format] = &[
     codex::FORMAT,
     opencode::FORMAT,
     gemini::FORMAT,
+    epitome::FORMAT,
     copilot::FORMAT,
     miniswe::FORMAT,
     sweagent::FORMAT,

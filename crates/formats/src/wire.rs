@@ -12,4 +12,4 @@ pub use conversation::{
     Answered, Arguments, Conversation, Left, Made, OPENING, Piece, Step, Word, name,
 };
 pub use skim::skim;
-pub use tools::{call, picture};
+pub use tools::{call, call_at, picture};

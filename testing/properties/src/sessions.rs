@@ -42,6 +42,15 @@ pub fn copilot(bytes: &[u8]) {
     check("copilot", bytes);
 }
 
+/// Any bytes as a log of a live context.
+///
+/// # Panics
+///
+/// When something does not hold that must.
+pub fn epitome(bytes: &[u8]) {
+    check("epitome", bytes);
+}
+
 /// Any bytes as a session of Gemini CLI.
 ///
 /// # Panics

@@ -15,6 +15,7 @@ const BODIES: &[(&str, Body)] = &[
     ("claude", properties::claude),
     ("codex", properties::codex),
     ("copilot", properties::copilot),
+    ("epitome", properties::epitome),
     ("gemini", properties::gemini),
     ("gemini-request", properties::gemini_request),
     ("json", properties::json),
@@ -233,6 +234,12 @@ fn damaged_sessions_of_gemini_cli_hold() {
 fn damaged_sessions_of_opencode_hold() {
     check(200, properties::opencode, part_of("opencode"));
     check(400, properties::opencode, fixtures::generate::session("opencode"));
+}
+
+#[test]
+fn damaged_logs_of_live_contexts_hold() {
+    check(200, properties::epitome, seed("epitome"));
+    check(400, properties::epitome, fixtures::generate::session("epitome"));
 }
 
 #[test]

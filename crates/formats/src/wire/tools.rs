@@ -2,7 +2,7 @@
 //!
 //! A body does not say which agent sent it: here are the names of all of them.
 
-use epitome_model::{Call, Field, FieldRole, Image, ToolKind};
+use epitome_model::{Call, Field, FieldRole, Image, Span, Text, ToolKind};
 
 use crate::arguments::{self, Known, Roles, Rule};
 use crate::document::Value;
@@ -127,11 +127,16 @@ const TASK: Roles =
 
 /// A call whose arguments are an object, a text that holds one, or any text.
 pub fn call(bytes: &[u8], id: &str, name: &str, arguments: &Value<'_>) -> Call {
+    call_at(bytes, 0, id, name, arguments)
+}
+
+/// [`call`], of bytes that begin at `base` in their source.
+pub fn call_at(bytes: &[u8], base: u64, id: &str, name: &str, arguments: &Value<'_>) -> Call {
     let (kind, target, part, fields) = match arguments.is_text() {
-        true => in_text(name, arguments),
-        false => arguments::known(TOOLS, name, bytes, arguments.range(), 0),
+        true => in_text(name, arguments, base),
+        false => arguments::known(TOOLS, name, bytes, arguments.range(), base),
     };
-    let arguments = arguments.span();
+    let arguments = placed(arguments.span(), base);
     Call { id: id.into(), name: name.into(), kind, target, part, fields, arguments }
 }
 
@@ -147,8 +152,9 @@ pub fn picture(url: &Value<'_>, whole: &Value<'_>) -> Option<Image> {
 }
 
 /// What a call is, by its name and a text: of an object as JSON, or the input of a custom tool.
-fn in_text(name: &str, literal: &Value<'_>) -> Known {
-    let inner = Inner::of(literal.raw(), literal.span().start);
+fn in_text(name: &str, literal: &Value<'_>, base: u64) -> Known {
+    let place = placed(literal.span(), base);
+    let inner = Inner::of(literal.raw(), place.start);
     let text = &inner.text;
     if json::check(text).is_ok() {
         let whole = 0..text.len();
@@ -156,6 +162,10 @@ fn in_text(name: &str, literal: &Value<'_>) -> Known {
     }
     let (kind, ..) = arguments::known(TOOLS, name, b"{}", &(0..2), 0);
     let role = if kind == ToolKind::Patch { FieldRole::Patch } else { FieldRole::Other };
-    let input = Field { name: "input".into(), role, text: literal.source() };
+    let input = Field { name: "input".into(), role, text: Text::Source(place) };
     (kind, None, None, vec![input])
+}
+
+fn placed(span: Span, base: u64) -> Span {
+    Span { start: base + span.start, end: base + span.end }
 }

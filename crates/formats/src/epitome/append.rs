@@ -1,0 +1,167 @@
+//! What is added to a log when its context is made small: nothing that stands there changes.
+
+use std::collections::{BTreeMap, HashMap};
+
+use epitome_model::{Edit, Ref, Source, Span, Splice, Transcript, encode};
+
+use super::SHAPES;
+use crate::Summary;
+use crate::document::Document;
+use crate::write::{self, Unwritable};
+
+/// What a batch of edits is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Batch<'a> {
+    /// Results that are shortened before they are first sent. They are not taken back.
+    Birth,
+    /// A compaction, by this recipe.
+    Compaction(Option<&'a str>),
+}
+
+/// Whether an edit can name an item: it is sent, and has an id.
+pub fn reaches(transcript: &Transcript, item: usize) -> bool {
+    transcript.items[item].entry().is_some_and(|entry| entry.id.is_some())
+        && !transcript.head.prompt.contains(&item)
+}
+
+/// The line that carries out `edits` at the end of a log.
+///
+/// # Errors
+///
+/// [`Unwritable`] if an entry has no id, or one that repeats.
+pub fn append(
+    transcript: &Transcript,
+    source: &dyn Source,
+    edits: &[Edit],
+) -> Result<Vec<u8>, Unwritable> {
+    batch(transcript, source, edits, Batch::Compaction(None))
+}
+
+/// The line of a batch of edits: each entry that they touch, as it is from now on.
+///
+/// # Errors
+///
+/// As [`append`].
+pub fn batch(
+    transcript: &Transcript,
+    source: &dyn Source,
+    edits: &[Edit],
+    what: Batch<'_>,
+) -> Result<Vec<u8>, Unwritable> {
+    if edits.is_empty() {
+        return Ok(Vec::new());
+    }
+    let mut edited: BTreeMap<usize, &Edit> = BTreeMap::new();
+    for edit in edits {
+        edited.entry(edit.at.item()).or_insert(edit);
+    }
+    let splices: Vec<Splice> = write::splices(transcript, source, edits, &SHAPES)?
+        .into_iter()
+        .map(|(splice, _)| splice)
+        .collect();
+    let times = times(transcript);
+    let mut said = Vec::new();
+    // Items may share a line, and that line is long: it is looked at once.
+    let mut known: HashMap<Span, HashMap<Box<str>, Span>> = HashMap::new();
+    for (item, edit) in edited {
+        let lost = |why| Unwritable { at: edit.at, why };
+        let entry = transcript.items[item].entry().ok_or_else(|| lost("it says nothing"))?;
+        let id = entry.id.as_deref().ok_or_else(|| lost("the entry has no id"))?;
+        if times.get(id) != Some(&1) {
+            return Err(lost("its id repeats"));
+        }
+        let record = entry.record.span;
+        let blocks = known.entry(record).or_insert_with(|| places(source, record));
+        let place = *blocks.get(id).ok_or_else(|| lost("it is not as a log has it"))?;
+        let inside = inside(&splices, place);
+        let blocks = write::spliced(source, place, inside).ok_or_else(|| lost("it is no text"))?;
+        said.push(format!(r#"{{"of":{},"blocks":{blocks}}}"#, encode(id)));
+    }
+    let (kind, recipe) = match what {
+        Batch::Birth => ("birth", None),
+        Batch::Compaction(recipe) => ("compaction", recipe),
+    };
+    let recipe = recipe.map(|name| format!(r#""recipe":{},"#, encode(name))).unwrap_or_default();
+    let said = said.join(",");
+    let line = format!("{{\"type\":\"{kind}\",{recipe}\"edits\":[{said}]}}\n");
+    Ok([before(source), line.as_bytes()].concat())
+}
+
+/// The line that makes a summary stand for the beginning of a context.
+///
+/// # Errors
+///
+/// Says why, if nobody could tell from where on the context is kept.
+pub fn summarise(
+    transcript: &Transcript,
+    source: &dyn Source,
+    summary: &Summary<'_>,
+) -> Result<Vec<u8>, &'static str> {
+    let kept = match summary.kept.first() {
+        Some(&item) => {
+            let id = transcript.items[item].entry().and_then(|entry| entry.id.as_deref());
+            let id = id.ok_or("what is kept first has no id")?;
+            if times(transcript).get(id) != Some(&1) {
+                return Err("the id of what is kept first repeats");
+            }
+            encode(id)
+        }
+        None => "null".to_owned(),
+    };
+    let seed = format!("{} {}", source.len(), summary.text);
+    let id = encode(&format!("summary {}", Ref::of(seed.as_bytes()).digits()));
+    let (tokens, text) = (summary.tokens.0, encode(summary.text));
+    let line = format!(
+        "{{\"type\":\"summary\",\"id\":{id},\"kept\":{kept},\"before\":{tokens},\"text\":{text}}}\n"
+    );
+    Ok([before(source), line.as_bytes()].concat())
+}
+
+/// The line that takes the last compaction back.
+pub fn undo() -> &'static str {
+    "{\"type\":\"undo\"}\n"
+}
+
+/// A torn last line is ended first.
+fn before(source: &dyn Source) -> &'static [u8] {
+    let end = source.len();
+    let ended = source.read(end.saturating_sub(1)..end);
+    if end == 0 || *ended == *b"\n" { b"" } else { b"\n" }
+}
+
+/// How often each id is sent.
+fn times(transcript: &Transcript) -> HashMap<&str, usize> {
+    let mut times = HashMap::new();
+    for (_, entry) in transcript.context() {
+        if let Some(id) = entry.id.as_deref() {
+            *times.entry(id).or_default() += 1;
+        }
+    }
+    times
+}
+
+/// Where the blocks of each entry of a line stand, by its id.
+fn places(source: &dyn Source, record: Span) -> HashMap<Box<str>, Span> {
+    let line = source.at(record);
+    let Ok(document) = Document::parse(&line) else { return HashMap::new() };
+    let mut places = HashMap::new();
+    let edits = document.root.list_of("edits").iter().map(|edit| (edit.word("of"), edit));
+    for (id, entry) in edits.chain([(document.root.word("id"), &document.root)]) {
+        if let (Some(id), Some(blocks)) = (id, entry.get("blocks").filter(|it| it.is_list())) {
+            let range = blocks.range();
+            let span = Span {
+                start: record.start + range.start as u64,
+                end: record.start + range.end as u64,
+            };
+            places.insert(id.as_ref().into(), span);
+        }
+    }
+    places
+}
+
+/// The splices within a place: they are sorted.
+fn inside(splices: &[Splice], place: Span) -> &[Splice] {
+    let from = splices.partition_point(|splice| splice.span.start < place.start);
+    let to = splices.partition_point(|splice| splice.span.start < place.end);
+    &splices[from..to]
+}

@@ -1,0 +1,379 @@
+//! Lines of a log into a transcript, one after the other: a live context reads its own as it writes
+//! them.
+
+use std::collections::{HashMap, HashSet};
+
+use epitome_model::{
+    Block, Call, Entry, Image, Item, Kept, Output, Part, Record, Role, Source, Span, Text,
+    Thinking, ToolKind, Transcript, Usage, decode, short,
+};
+
+use crate::document::{Document, Value};
+use crate::{Fault, Faults, Line, lines, wire};
+
+/// Characters of a title made from the first message.
+const TITLE: usize = 80;
+
+/// Kinds of reasoning as the wires spell them.
+const REASONING: [&str; 3] = ["thinking", "redacted_thinking", "reasoning"];
+
+/// The first line is a header of ours.
+pub fn sniff(head: &[u8]) -> bool {
+    let mut first = None;
+    lines(&head, |line| {
+        if first.is_none() && !line.bytes.trim_ascii().is_empty() {
+            let document = Document::parse(line.bytes);
+            first = Some(document.is_ok_and(|document| {
+                document.root.is("type", "epitome") && document.root.get("version").is_some()
+            }));
+        }
+    });
+    first == Some(true)
+}
+
+/// Reads a log.
+pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
+    let mut log = Log::default();
+    lines(source, |line| log.line(&line, faults));
+    log.transcript
+}
+
+/// A log as far as it has been read.
+#[derive(Clone, Debug, Default)]
+pub struct Log {
+    transcript: Transcript,
+    /// What is sent, in order, by the items that say it now; those that say nothing any more too.
+    slots: Vec<usize>,
+    /// Of each entry's id: its place among the slots.
+    places: HashMap<Box<str>, usize>,
+    /// Edits that left nothing of an entry.
+    emptied: HashSet<usize>,
+    /// What takes back each compaction that stands.
+    undo: Vec<Undo>,
+}
+
+/// What takes a compaction back.
+#[derive(Clone, Debug)]
+enum Undo {
+    /// These slots held these items.
+    Edits(Vec<(usize, usize)>),
+    /// In the place of the first slot stood these items.
+    Summary(Vec<usize>),
+}
+
+impl Log {
+    /// What it says so far.
+    pub fn transcript(&self) -> &Transcript {
+        &self.transcript
+    }
+
+    /// How many compactions could be taken back.
+    pub fn compactions(&self) -> usize {
+        self.undo.len()
+    }
+
+    /// The item that says what the entry of this id says now.
+    pub fn item(&self, id: &str) -> Option<usize> {
+        self.places.get(id).map(|&slot| self.slots[slot])
+    }
+
+    /// Reads the next line.
+    pub fn line(&mut self, line: &Line<'_>, faults: &mut dyn Faults) {
+        let before = self.transcript.items.len();
+        if !line.bytes.iter().all(u8::is_ascii_whitespace) {
+            match Document::parse(line.bytes) {
+                Ok(document) if document.root.is_object() => {
+                    let at = At { bytes: line.bytes, base: line.record.span.start };
+                    self.record(&at, &document.root, line.record, faults);
+                    if std::str::from_utf8(line.bytes).is_err() {
+                        let what = "bytes that are not UTF-8".into();
+                        faults.report(Fault { line: line.record.line, what });
+                    }
+                }
+                Ok(_) => {
+                    faults.report(Fault { line: line.record.line, what: "no record".into() });
+                }
+                Err(bad) => {
+                    let torn = if line.ended { "" } else { " (the last line is torn)" };
+                    let what = format!("no record: {} at byte {}{torn}", bad.what, bad.offset);
+                    faults.report(Fault { line: line.record.line, what });
+                }
+            }
+        }
+        if self.transcript.items.len() == before {
+            let kept = Kept { record: line.record, copies: Vec::new() };
+            self.transcript.items.push(Item::Kept(kept));
+        }
+    }
+
+    fn record(&mut self, at: &At<'_>, root: &Value<'_>, record: Record, faults: &mut dyn Faults) {
+        match root.word("type").as_deref() {
+            Some("epitome") if self.transcript.items.is_empty() => {
+                let head = &mut self.transcript.head;
+                head.id = root.word("id").map(|id| id.as_ref().into());
+                head.cwd = root.word("cwd").map(|cwd| cwd.as_ref().into());
+                let version = root.get("version").map(|it| String::from_utf8_lossy(it.raw()));
+                head.version = version.map(|version| version.as_ref().into());
+            }
+            Some("entry") => self.entry(at, root, record, faults),
+            Some("birth") => drop(self.edits(at, root, record, faults)),
+            Some("compaction") => {
+                let edits = self.edits(at, root, record, faults);
+                self.undo.push(Undo::Edits(edits));
+            }
+            Some("summary") => self.summary(at, root, record),
+            Some("undo") => self.take_back(),
+            Some(_) | None => {}
+        }
+    }
+
+    fn entry(&mut self, at: &At<'_>, root: &Value<'_>, record: Record, faults: &mut dyn Faults) {
+        let role = root.word("role").unwrap_or_default();
+        let id: Option<Box<str>> = root.word("id").map(|id| id.as_ref().into());
+        let item = self.transcript.items.len();
+        let count = |key| {
+            let usage = root.get("usage").and_then(|usage| usage.get(key));
+            usage.and_then(|n| std::str::from_utf8(n.raw()).ok()?.parse().ok())
+        };
+        let usage =
+            count("input").map(|input| Usage { input, output: count("output").unwrap_or(0) });
+        let speaker = match &*role {
+            "user" => Role::User,
+            "assistant" => Role::Assistant,
+            "tool" => Role::Tool,
+            _ => Role::System,
+        };
+        let group = root.word("group").map(|group| group.as_ref().into()).or_else(|| id.clone());
+        let entry = Entry {
+            record,
+            id: id.clone(),
+            role: speaker,
+            group: group.filter(|_| speaker == Role::Assistant),
+            model: root.word("model").map(|model| model.as_ref().into()),
+            usage,
+            blocks: at.blocks(root.get("blocks")),
+            ..Entry::default()
+        };
+        if role == "prompt" {
+            self.transcript.head.prompt.push(item);
+        }
+        self.title(at, &entry);
+        self.transcript.items.push(Item::Entry(Box::new(entry)));
+        self.slots.push(item);
+        self.transcript.context.push(item);
+        if let Some(id) = id
+            && let Some(_before) = self.places.insert(id.clone(), self.slots.len() - 1)
+        {
+            let what = format!("the id {id} repeats");
+            faults.report(Fault { line: record.line, what });
+        }
+    }
+
+    fn title(&mut self, at: &At<'_>, entry: &Entry) {
+        if self.transcript.head.title.is_some() || entry.role != Role::User {
+            return;
+        }
+        let words = entry.blocks.iter().find_map(|block| match block {
+            Block::Text(text) => text.span(),
+            _ => None,
+        });
+        if let Some(span) = words {
+            let range = (span.start - at.base) as usize..(span.end - at.base) as usize;
+            self.transcript.head.title = Some(short(decode(&at.bytes[range]).trim(), TITLE).into());
+        }
+    }
+
+    /// What these entries say from now on. Returns what their slots held.
+    fn edits(
+        &mut self,
+        at: &At<'_>,
+        root: &Value<'_>,
+        record: Record,
+        faults: &mut dyn Faults,
+    ) -> Vec<(usize, usize)> {
+        let mut held = Vec::new();
+        for edit in root.list_of("edits") {
+            let id = edit.word("of").unwrap_or_default();
+            let Some(&slot) = self.places.get(&*id) else {
+                let what = format!("there is no entry {id}");
+                faults.report(Fault { line: record.line, what });
+                continue;
+            };
+            let was = self.slots[slot];
+            let Some(old) = self.transcript.items[was].entry() else { continue };
+            let entry = Entry {
+                record,
+                id: old.id.clone(),
+                role: old.role,
+                group: old.group.clone(),
+                model: old.model.clone(),
+                blocks: at.blocks(edit.get("blocks")),
+                ..Entry::default()
+            };
+            held.push((slot, was));
+            self.slots[slot] = self.transcript.items.len();
+            if entry.blocks.is_empty() {
+                self.emptied.insert(self.transcript.items.len());
+            }
+            self.transcript.items.push(Item::Entry(Box::new(entry)));
+        }
+        if !held.is_empty() {
+            self.send();
+        }
+        held
+    }
+
+    /// A summary stands for everything up to the entry that is kept first.
+    fn summary(&mut self, at: &At<'_>, root: &Value<'_>, record: Record) {
+        let Some(text) = root.get("text").filter(|text| text.is_text()) else { return };
+        let kept = root.word("kept").and_then(|id| self.places.get(&*id).copied());
+        let from = kept.unwrap_or(self.slots.len());
+        let blocks = vec![Block::Summary(at.text(text))];
+        let id = root.word("id").map(|id| id.as_ref().into());
+        let entry = Entry { record, id, role: Role::System, blocks, ..Entry::default() };
+        let item = self.transcript.items.len();
+        self.transcript.items.push(Item::Entry(Box::new(entry)));
+        // The prompt is told before the conversation, and not summarised.
+        let told = |item: &usize| self.transcript.head.prompt.contains(item);
+        let prompt = self.slots[..from].iter().take_while(|item| told(item)).count();
+        let mut slots = self.slots[..prompt].to_vec();
+        slots.push(item);
+        slots.extend_from_slice(&self.slots[from..]);
+        let before = std::mem::replace(&mut self.slots, slots);
+        self.undo.push(Undo::Summary(before[prompt..from].to_vec()));
+        self.place();
+        self.send();
+    }
+
+    fn take_back(&mut self) {
+        match self.undo.pop() {
+            Some(Undo::Edits(held)) => {
+                for (slot, item) in held.into_iter().rev() {
+                    self.slots[slot] = item;
+                }
+            }
+            Some(Undo::Summary(items)) => {
+                let told = |item: &usize| self.transcript.head.prompt.contains(item);
+                let prompt = self.slots.iter().take_while(|item| told(item)).count();
+                self.slots.splice(prompt..=prompt, items);
+                self.place();
+            }
+            None => {}
+        }
+        self.send();
+    }
+
+    fn place(&mut self) {
+        self.places.clear();
+        for (slot, &item) in self.slots.iter().enumerate() {
+            if let Some(id) = self.transcript.items[item].entry().and_then(|it| it.id.clone()) {
+                self.places.insert(id, slot);
+            }
+        }
+    }
+
+    /// An entry that was edited until it said nothing is not sent.
+    fn send(&mut self) {
+        let sent = self.slots.iter().copied();
+        self.transcript.context = sent.filter(|item| !self.emptied.contains(item)).collect();
+    }
+}
+
+/// A line and where it stands.
+struct At<'a> {
+    bytes: &'a [u8],
+    base: u64,
+}
+
+impl At<'_> {
+    fn span(&self, value: &Value<'_>) -> Span {
+        let range = value.range();
+        Span { start: self.base + range.start as u64, end: self.base + range.end as u64 }
+    }
+
+    fn text(&self, value: &Value<'_>) -> Text {
+        Text::Source(self.span(value))
+    }
+
+    fn blocks(&self, value: Option<&Value<'_>>) -> Vec<Block> {
+        value.map_or(&[][..], Value::list).iter().map(|value| self.block(value)).collect()
+    }
+
+    fn block(&self, value: &Value<'_>) -> Block {
+        let whole = self.span(value);
+        let text = |key| value.get(key).filter(|it| it.is_text());
+        if let Some(kind) = value.word("type") {
+            return self.of_wire(value, &kind);
+        }
+        if let Some(words) = text("thinking") {
+            let text = Some(self.text(words));
+            return Block::Thinking(Thinking { text, whole, removable: true });
+        }
+        if let Some(call) = self.call(value) {
+            return Block::Call(call);
+        }
+        if let Some(id) = value.word("output") {
+            return Block::Output(self.output(value, &id));
+        }
+        match self.piece(value) {
+            Part::Text(text) => Block::Text(text),
+            Part::Image(image) => Block::Image(image),
+            Part::Opaque(span) => Block::Opaque(span),
+        }
+    }
+
+    /// A block as a wire spells it.
+    fn of_wire(&self, value: &Value<'_>, kind: &str) -> Block {
+        let whole = self.span(value);
+        if !REASONING.contains(&kind) {
+            return Block::Opaque(whole);
+        }
+        let summary = value.list_of("summary").first().and_then(|it| it.get("text"));
+        let text = value.get("thinking").or(summary).filter(|text| text.is_text());
+        // OpenAI's Responses refuses a call whose reasoning item is gone.
+        let removable = kind != "reasoning";
+        Block::Thinking(Thinking { text: text.map(|it| self.text(it)), whole, removable })
+    }
+
+    fn call(&self, value: &Value<'_>) -> Option<Call> {
+        let (id, name) = (value.word("call")?, value.word("name")?);
+        let arguments = value.get("arguments")?;
+        let mut call = wire::call_at(self.bytes, self.base, &id, &name, arguments);
+        let kind = value.get("kind").and_then(|kind| serde_json::from_slice(kind.raw()).ok());
+        // Of a tool that only its caller knows, the table knows no arguments either.
+        if let Some(kind) = kind.filter(|_| call.kind == ToolKind::Other) {
+            call.kind = kind;
+        }
+        Some(call)
+    }
+
+    fn output(&self, value: &Value<'_>, id: &str) -> Output {
+        let content = value.get("content").filter(|it| it.is_text() || it.is_list());
+        let parts = match content {
+            Some(content) if content.is_text() => vec![Part::Text(self.text(content))],
+            Some(content) => content.list().iter().map(|it| self.piece(it)).collect(),
+            None => Vec::new(),
+        };
+        Output {
+            call: id.into(),
+            error: value.get("error").is_some_and(Value::is_true),
+            parts,
+            whole: content.map(|it| self.span(it)).unwrap_or_default(),
+            numbered: false,
+            from_user: value.get("from_user").is_some_and(Value::is_true),
+        }
+    }
+
+    fn piece(&self, value: &Value<'_>) -> Part {
+        let whole = self.span(value);
+        let text = |key| value.get(key).filter(|it| it.is_text() && value.get("type").is_none());
+        match (text("text"), text("image")) {
+            (Some(words), _) => Part::Text(self.text(words)),
+            (None, Some(data)) => {
+                let media = value.word("media").unwrap_or_else(|| "image".into());
+                Part::Image(Image { media: media.as_ref().into(), data: self.span(data), whole })
+            }
+            (None, None) => Part::Opaque(whole),
+        }
+    }
+}

@@ -1,0 +1,224 @@
+//! What a log spells: its lines, written from what is said.
+
+use std::borrow::Cow;
+
+use epitome_model::{Block, Entry, Output, Part, Role, Source, ToolKind, Usage, encode};
+
+use crate::json;
+
+/// One thing that an entry of a log says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Said<'a> {
+    /// Words.
+    Text(Cow<'a, str>),
+    /// Reasoning of which only the words are known.
+    Thinking(Cow<'a, str>),
+    /// A call of a tool.
+    Call {
+        /// Ties it to its result.
+        id: Cow<'a, str>,
+        /// The tool's name.
+        name: Cow<'a, str>,
+        /// What the tool does, when its name does not tell.
+        kind: Option<ToolKind>,
+        /// The arguments: the text of a JSON value, or any text for a tool that takes one.
+        arguments: Cow<'a, str>,
+    },
+    /// The result of a call.
+    Output {
+        /// The id of the call.
+        call: Cow<'a, str>,
+        /// Whether the tool failed.
+        error: bool,
+        /// Words and pictures, in order.
+        parts: Vec<Said<'a>>,
+    },
+    /// A picture.
+    Image {
+        /// Its media type: `image/png`.
+        media: Cow<'a, str>,
+        /// Its bytes in base64.
+        data: Cow<'a, str>,
+    },
+    /// A block as a wire spells it: signed reasoning, a document. The text of a JSON object with a
+    /// `type`; it is sent again on that wire only.
+    Wire(Cow<'a, str>),
+}
+
+impl<'a> Said<'a> {
+    /// Words.
+    pub fn text(words: impl Into<Cow<'a, str>>) -> Said<'a> {
+        Said::Text(words.into())
+    }
+
+    /// A call of a tool whose name tells what it does.
+    pub fn call(
+        id: impl Into<Cow<'a, str>>,
+        name: impl Into<Cow<'a, str>>,
+        arguments: impl Into<Cow<'a, str>>,
+    ) -> Said<'a> {
+        let (id, name, arguments) = (id.into(), name.into(), arguments.into());
+        Said::Call { id, name, kind: None, arguments }
+    }
+
+    /// The result of a call that went well.
+    pub fn output(call: impl Into<Cow<'a, str>>, words: impl Into<Cow<'a, str>>) -> Said<'a> {
+        Said::Output { call: call.into(), error: false, parts: vec![Said::text(words)] }
+    }
+
+    /// The result of a call that failed.
+    pub fn failure(call: impl Into<Cow<'a, str>>, words: impl Into<Cow<'a, str>>) -> Said<'a> {
+        Said::Output { call: call.into(), error: true, parts: vec![Said::text(words)] }
+    }
+}
+
+/// Who speaks in an entry of a log, and what is known of it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Speaker<'a> {
+    /// Who.
+    pub role: Role,
+    /// Whether it is what the model is told before the conversation.
+    pub prompt: bool,
+    /// The model that wrote it.
+    pub model: Option<&'a str>,
+    /// What the provider counted for the request that it answers.
+    pub usage: Option<Usage>,
+    /// The response that it belongs to, when that has several entries.
+    pub group: Option<&'a str>,
+}
+
+/// The first line of a log, line feed included.
+pub fn header(id: &str, cwd: Option<&str>) -> String {
+    let cwd = cwd.map(|cwd| format!(r#","cwd":{}"#, encode(cwd))).unwrap_or_default();
+    format!("{{\"type\":\"epitome\",\"version\":1,\"id\":{}{cwd}}}\n", encode(id))
+}
+
+/// The line of an entry, line feed included.
+pub fn line(id: &str, speaker: &Speaker<'_>, said: &[Said<'_>]) -> String {
+    let role = match speaker.role {
+        _ if speaker.prompt => "prompt",
+        Role::User => "user",
+        Role::Assistant => "assistant",
+        Role::Tool => "tool",
+        Role::System => "system",
+    };
+    let mut more = String::new();
+    if let Some(model) = speaker.model {
+        more += &format!(r#","model":{}"#, encode(model));
+    }
+    if let Some(group) = speaker.group {
+        more += &format!(r#","group":{}"#, encode(group));
+    }
+    if let Some(Usage { input, output }) = speaker.usage {
+        more += &format!(r#","usage":{{"input":{input},"output":{output}}}"#);
+    }
+    let blocks: Vec<String> = said.iter().map(block).collect();
+    let (id, blocks) = (encode(id), blocks.join(","));
+    format!("{{\"type\":\"entry\",\"id\":{id},\"role\":\"{role}\"{more},\"blocks\":[{blocks}]}}\n")
+}
+
+/// A text as a block.
+pub fn text_block(text: &str) -> String {
+    format!(r#"{{"text":{}}}"#, encode(text))
+}
+
+fn block(said: &Said<'_>) -> String {
+    match said {
+        Said::Text(words) => text_block(words),
+        Said::Thinking(words) => format!(r#"{{"thinking":{}}}"#, encode(words)),
+        Said::Call { id, name, kind, arguments } => {
+            let kind = kind.map(|kind| format!(r#""kind":{},"#, word(kind))).unwrap_or_default();
+            let (id, name, arguments) = (encode(id), encode(name), value(arguments));
+            format!(r#"{{"call":{id},"name":{name},{kind}"arguments":{arguments}}}"#)
+        }
+        Said::Output { call, error, parts } => {
+            let failed = if *error { r#""error":true,"# } else { "" };
+            let content = match parts.as_slice() {
+                [Said::Text(words)] => encode(words),
+                parts => format!("[{}]", parts.iter().map(block).collect::<Vec<_>>().join(",")),
+            };
+            format!(r#"{{"output":{},{failed}"content":{content}}}"#, encode(call))
+        }
+        Said::Image { media, data } => {
+            format!(r#"{{"image":{},"media":{}}}"#, encode(data), encode(media))
+        }
+        Said::Wire(raw) => one_line(raw),
+    }
+}
+
+fn word(kind: ToolKind) -> String {
+    serde_json::to_string(&kind).unwrap_or_else(|_| "\"other\"".to_owned())
+}
+
+/// A JSON value as it stands, or else a text.
+fn value(text: &str) -> String {
+    if json::check(text.as_bytes()).is_ok() { one_line(text) } else { encode(text) }
+}
+
+/// JSON on one line: a line feed in it is white space.
+fn one_line(json: &str) -> String {
+    json.trim().replace(['\n', '\r'], " ")
+}
+
+/// What an entry of any transcript says, in the words of a log.
+pub fn said<'t>(entry: &'t Entry, source: &'t dyn Source) -> Vec<Said<'t>> {
+    let picture = |image: &'t epitome_model::Image| Said::Image {
+        media: Cow::Borrowed(&image.media),
+        data: base64(&source.at(image.data)),
+    };
+    let wire = |span| {
+        let raw = String::from_utf8_lossy(&source.at(span)).into_owned();
+        if raw.starts_with('{') { Said::Wire(raw.into()) } else { Said::Thinking(raw.into()) }
+    };
+    let result = |output: &'t Output| Said::Output {
+        call: Cow::Borrowed(&output.call),
+        error: output.error,
+        parts: output
+            .parts
+            .iter()
+            .map(|part| match part {
+                Part::Text(text) => Said::Text(text.read(source)),
+                Part::Image(image) => picture(image),
+                Part::Opaque(span) => wire(*span),
+            })
+            .collect(),
+    };
+    let blocks = entry.blocks.iter().filter_map(|block| match block {
+        Block::Text(text) | Block::Summary(text) => Some(Said::Text(text.read(source))),
+        Block::Thinking(thinking) => Some(match &thinking.text {
+            Some(text) if !source.at(thinking.whole).starts_with(b"{") => {
+                Said::Thinking(text.read(source))
+            }
+            Some(_) | None => wire(thinking.whole),
+        }),
+        Block::Call(call) => Some(Said::Call {
+            id: Cow::Borrowed(&call.id),
+            name: Cow::Borrowed(&call.name),
+            kind: Some(call.kind),
+            arguments: arguments(&source.at(call.arguments)),
+        }),
+        Block::Output(output) => Some(result(output)),
+        Block::Image(image) => Some(picture(image)),
+        Block::Opaque(span) => Some(wire(*span)),
+        // What is said again was said before.
+        _ => None,
+    });
+    blocks.collect()
+}
+
+/// The arguments of a call: those that stand in a string are the text of it.
+fn arguments<'t>(bytes: &[u8]) -> Cow<'t, str> {
+    let text = match bytes.first() {
+        Some(b'"') => epitome_model::decode(bytes).into_owned(),
+        Some(_) | None => String::from_utf8_lossy(bytes).into_owned(),
+    };
+    Cow::Owned(text)
+}
+
+/// The bytes of a picture: what a `data:` URL holds, or the literal itself.
+fn base64<'t>(literal: &[u8]) -> Cow<'t, str> {
+    let text = epitome_model::decode(literal).into_owned();
+    let data = text.split_once(";base64,").map(|(_, data)| data.to_owned());
+    Cow::Owned(data.unwrap_or(text))
+}
