@@ -10,18 +10,16 @@ mod message;
 mod raw;
 mod read;
 mod tools;
+mod write;
 
-use epitome_model::encode;
-
-use crate::write::{self, Shapes};
-use crate::{Append, CopiesBehind, Format, Write, Writing};
+use crate::{Append, CopiesBehind, Format, Writing};
 
 /// Gemini CLI's sessions.
 pub const FORMAT: Format = Format {
     name: "gemini",
     sniff: read::sniff,
     read: read::read,
-    writing: Writing::Splices(SPLICES),
+    writing: Writing::Splices(write::write),
     append: Some(Append {
         write: append::append,
         reaches: |_, _| true,
@@ -35,16 +33,6 @@ pub const FORMAT: Format = Format {
     // Signatures of turns that are over are not asked for.
     thinking_is_bound: |_| false,
 };
-
-const SPLICES: Write =
-    |transcript, source, edits| write::splices(transcript, source, edits, &SHAPES);
-
-const SHAPES: Shapes = Shapes { output: write::literal, block: part, thinking: write::Gone::Whole };
-
-/// A text as a part of a turn.
-fn part(text: &str) -> String {
-    format!(r#"{{"text":{}}}"#, encode(text))
-}
 
 #[cfg(test)]
 mod tests;

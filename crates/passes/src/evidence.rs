@@ -49,6 +49,13 @@ static MAY_SAY: LazyLock<Regex> = LazyLock::new(|| {
     Regex::new(words).expect("the words are fixed and tested")
 });
 
+/// A line that says in which file an agent saved the whole of a result: Claude Code, OpenCode and
+/// Gemini CLI write such lines when they shorten results themselves.
+static SAVED: LazyLock<Regex> = LazyLock::new(|| {
+    let pattern = r"(?i)(?-u:\b)full (output|string|content)(?-u:\b).{0,24}: ?\S*[/\\]\S";
+    Regex::new(pattern).expect("the words are fixed and tested")
+});
+
 /// What may stand before the word that begins a definition.
 const MODIFIERS: &str = concat!(
     r"(?:pub(?:\([a-z]+\))? |export (?:default )?|async |static |public |private |protected ",
@@ -151,6 +158,7 @@ pub fn of_output(
             ends(&lines, head, amount.tail, &mut keep);
         }
     }
+    saved(&lines, &mut keep);
     // The last words of what failed may be all that it says.
     shortened(text, &keep, if failed { 0 } else { amount.width })
 }
@@ -174,6 +182,19 @@ fn ends(lines: &[&str], head: usize, tail: usize, keep: &mut [bool]) {
     for idx in (0..lines.len()).rev().filter(said).take(tail) {
         keep[idx] = true;
     }
+}
+
+/// Marks where an agent says which file holds the whole: near the beginning or the end.
+fn saved(lines: &[&str], keep: &mut [bool]) {
+    const NEAR: usize = 4;
+    let far = NEAR..lines.len().saturating_sub(NEAR);
+    for idx in (0..lines.len()).filter(|idx| !far.contains(idx)) {
+        keep[idx] |= is_where_saved(lines[idx]);
+    }
+}
+
+fn is_where_saved(line: &str) -> bool {
+    line.len() <= 1_000 && SAVED.is_match(line)
 }
 
 /// Marks error lines; one that stands there already is not kept twice. One of them stays even if
@@ -224,7 +245,7 @@ fn shortened(text: &str, keep: &[bool], width: usize) -> String {
     let lines: Vec<String> = shown
         .lines()
         .map(|line| {
-            if line.len() <= width || is_error_line(line) {
+            if line.len() <= width || is_error_line(line) || is_where_saved(line) {
                 return line.to_owned();
             }
             format!("{}…", beginning(line, width))
@@ -271,6 +292,32 @@ mod tests {
         ];
         for (line, expect) in cases {
             assert_eq!(is_error_line(line), expect, "{line}");
+        }
+    }
+
+    #[test]
+    fn the_file_that_holds_the_whole_is_named_still() {
+        let cases = [
+            "Output too large (63.2KB). Full output saved to: /home/dev/tool-results/b7.txt",
+            "Full output saved to: /home/dev/.local/share/opencode/tool-output/tool_1",
+            "Output too large. Full output available at: /home/dev/p/tool-outputs/a.txt",
+            "Output too large. Showing first 8,000 and last 32,000 characters. For full output \
+             see: D:\\p\\tool-outputs\\a.txt",
+            "[Tool output string (0.13MB, 9 lines) masked to preserve context window. Full string \
+             saved to: /p/tool-outputs/a.txt]",
+        ];
+        let amount = Amount { width: 40, ..Amount::default() };
+        for line in cases {
+            let body = "0\n".repeat(20);
+            for text in [format!("<a>\n{line}\n{body}"), format!("{body}\n{line}\n</a>\n")] {
+                let shown = shown(&text, false, amount);
+                assert!(shown.lines().any(|it| it == line), "{line}: {shown}");
+            }
+            let within = shown(&format!("{body}{line}\n{body}"), false, amount);
+            assert!(!within.contains(line), "{within}");
+        }
+        for line in ["the full output: see below", "full outputs are long", "x: /full/output"] {
+            assert!(!is_where_saved(line), "{line}");
         }
     }
 

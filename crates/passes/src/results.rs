@@ -1,6 +1,6 @@
 //! Old results become stubs with the lines that carry evidence.
 
-use epitome_model::{At, Block, Call, Edit, Output, Part, ToolKind, counted, line_count};
+use epitome_model::{At, Block, Call, Edit, Output, Part, Stub, ToolKind, counted, line_count};
 use serde::{Deserialize, Serialize};
 
 use crate::evidence::{self, Amount, SaidLater};
@@ -135,7 +135,9 @@ impl Results {
     /// Bytes of the words of a result, but for what a recipe left in the place of a picture.
     fn said(&self, view: &View<'_>, output: &Output) -> u64 {
         let texts = output.parts.iter().filter_map(|part| match part {
-            Part::Text(text) if !view.is_left(text) => Some(view.words(text).len() as u64),
+            Part::Text(text) if !view.is_left(text) => {
+                Some(without_stubs(&view.words(text)).len() as u64)
+            }
             Part::Text(_) | Part::Image(_) | Part::Opaque(_) => None,
         });
         texts.sum()
@@ -160,6 +162,16 @@ impl Results {
             Style::Cleared | Style::Counted => String::new(),
         }
     }
+}
+
+/// A text but for what is left of pictures behind it.
+fn without_stubs(mut text: &str) -> &str {
+    while let Some((rest, last)) = text.rsplit_once('\n')
+        && Stub::parse(last).is_some()
+    {
+        text = rest;
+    }
+    text
 }
 
 /// Pictures among the words of a result go with them: they are in the archive, and the words that

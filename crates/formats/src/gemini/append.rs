@@ -9,10 +9,11 @@ use std::collections::HashSet;
 use epitome_model::{Block, Edit, Entry, Ref, Role, Source, Span, Splice, Transcript, encode};
 
 use super::message::{CONTEXT, is_sent};
+use super::raw;
 use super::read::THANKS;
-use super::{SHAPES, part, raw};
-use crate::write::{self, Unwritable};
-use crate::{Summary, lines};
+use super::write::{part, write};
+use crate::write::spliced;
+use crate::{Summary, Unwritable, lines};
 
 /// How Gemini CLI marks a summary: where one stands, its own compaction asks the model to take over
 /// what it says.
@@ -30,10 +31,8 @@ pub fn append(
 ) -> Result<Vec<u8>, Unwritable> {
     let Some(first) = edits.first() else { return Ok(Vec::new()) };
     let end = End::of(source).map_err(|why| Unwritable { at: first.at, why })?;
-    let splices: Vec<Splice> = write::splices(transcript, source, edits, &SHAPES)?
-        .into_iter()
-        .map(|(splice, _)| splice)
-        .collect();
+    let splices: Vec<Splice> =
+        write(transcript, source, edits)?.into_iter().map(|(splice, _)| splice).collect();
     let mut bytes = end.line_feed();
     let mut written: HashSet<Span> = HashSet::new();
     for edit in edits {
@@ -42,7 +41,7 @@ pub fn append(
         if !written.insert(message) {
             continue;
         }
-        let line = write::spliced(source, message, &splices)
+        let line = spliced(source, message, &splices)
             .ok_or(Unwritable { at: edit.at, why: "it is no text" })?;
         bytes.extend_from_slice(line.as_bytes());
         bytes.push(b'\n');

@@ -320,7 +320,12 @@ fn output(at: &Place<'_>, raw: &raw::Response, call: Option<&Range<usize>>) -> O
         whole = at.span(body);
         parts.push(Part::Opaque(whole));
     }
-    parts.extend(raw.parts.iter().map(|place| Part::Opaque(at.span(place))));
+    parts.extend(raw.parts.iter().map(|part| match said_part(at, part, None) {
+        // What is left of a picture stands in the text: without one, the picture stays.
+        Block::Image(image) if text.is_some() => Part::Image(image),
+        _ => Part::Opaque(at.span(&part.whole)),
+    }));
+    parts.extend(raw.other.iter().map(|place| Part::Opaque(at.span(place))));
     Output {
         call: id.unwrap_or_else(|| no_id(&name)),
         error: raw.error.is_some(),

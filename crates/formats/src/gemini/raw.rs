@@ -106,7 +106,9 @@ pub struct Response {
     /// Whether the body holds more than one text.
     pub more: bool,
     /// Pictures and the like, beside the body.
-    pub parts: Found,
+    pub parts: Vec<Part>,
+    /// Something there that is no list of parts.
+    pub other: Found,
 }
 
 /// What Gemini CLI keeps of a call beside what it sends.
@@ -287,18 +289,42 @@ fn part(value: &mut Cursor<'_>, line: &[u8]) -> Result<Part, Malformed> {
             b"functionResponse" if value.kind() == Kind::Object => {
                 part.response = Some(response(value)?);
             }
-            b"inlineData" => {
-                value.object(|value, key| {
-                    match key {
-                        b"data" => part.data = value.string()?,
-                        b"mimeType" => part.media = value.string()?,
-                        _ => {
-                            value.skip()?;
-                        }
-                    }
-                    Ok(())
-                })?;
+            b"inlineData" => inline_data(&mut part, value)?,
+            _ => {
+                part.other = true;
+                value.skip()?;
             }
+        }
+        Ok(())
+    })?;
+    Ok(part)
+}
+
+fn inline_data(part: &mut Part, value: &mut Cursor<'_>) -> Result<(), Malformed> {
+    value.object(|value, key| {
+        match key {
+            b"data" => part.data = value.string()?,
+            b"mimeType" => part.media = value.string()?,
+            _ => {
+                value.skip()?;
+            }
+        }
+        Ok(())
+    })?;
+    Ok(())
+}
+
+/// A part beside a result: never one with results in it, however deep a file nests them.
+fn beside(value: &mut Cursor<'_>) -> Result<Part, Malformed> {
+    let mut part = Part::default();
+    if value.kind() != Kind::Object {
+        part.whole = value.skip()?;
+        part.other = true;
+        return Ok(part);
+    }
+    part.whole = value.object(|value, key| {
+        match key {
+            b"inlineData" => inline_data(&mut part, value)?,
             _ => {
                 part.other = true;
                 value.skip()?;
@@ -331,7 +357,14 @@ fn response(value: &mut Cursor<'_>) -> Result<Response, Malformed> {
         match key {
             b"id" => response.id = value.string()?,
             b"name" => response.name = value.string()?,
-            b"parts" => response.parts = Some(value.skip()?),
+            b"parts" if value.kind() == Kind::Array => {
+                (response.parts, response.other) = (Vec::new(), None);
+                value.array(|element| {
+                    response.parts.push(beside(element)?);
+                    Ok(())
+                })?;
+            }
+            b"parts" => response.other = Some(value.skip()?),
             b"response" => {
                 (response.output, response.error) = (None, None);
                 let mut members = 0;

@@ -4,13 +4,13 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use epitome_model::{
-    Again, Block, Copy, Entry, Head, Item, Kept, Left, Output, Record, Role, Source, Span, Stub,
-    Transcript, is_left_by_recipe, short,
+    Again, Block, Copy, Entry, Head, Item, Kept, Left, Output, Part, Record, Role, Source, Span,
+    Stub, Transcript, is_left_by_recipe, short,
 };
 use memchr::memmem;
 
 use super::log::Log;
-use super::message::{CONTEXT, Numbers, Said, said};
+use super::message::{self, CONTEXT, Numbers, Said};
 use super::raw;
 use crate::lines::record;
 use crate::place::Place;
@@ -166,7 +166,7 @@ impl Reader {
     fn message(&mut self, at: &Place<'_>, line: u64, raw: &raw::Message) -> usize {
         let number = self.said.len();
         let record = Record { line, span: at.span(&raw.whole) };
-        let said = said(at, record, raw);
+        let said = message::said(at, record, raw);
         self.log.put(&said.id, number);
         if let Some(Item::Entry(entry)) = said.items.first() {
             self.look(at, entry, said.sent);
@@ -256,13 +256,13 @@ fn is_repeated(log: &Log, said: &[Said], messages: &Range<usize>) -> bool {
 }
 
 /// Results stand as if each was said before: the first of each call is not, and neither are those
-/// that say something else.
+/// that say something else. Pictures of these stay: without them they may say the same.
 fn first_times(transcript: &mut Transcript, source: &dyn Source) {
     let mut order = transcript.context.clone();
     let mut sent = vec![false; transcript.items.len()];
     order.iter().for_each(|&item| sent[item] = true);
     order.extend((0..transcript.items.len()).filter(|&item| !sent[item]));
-    let mut first: HashMap<Box<str>, Span> = HashMap::new();
+    let mut first: HashMap<Box<str>, Vec<Span>> = HashMap::new();
     let mut numbers = Numbers::default();
     for item in order {
         let Item::Entry(entry) = &mut transcript.items[item] else { continue };
@@ -271,21 +271,49 @@ fn first_times(transcript: &mut Transcript, source: &dyn Source) {
                 Block::Call(call) => numbers.call(&mut call.id),
                 Block::Again(Again { output, .. }) => {
                     numbers.result(&mut output.call);
-                    let before = first.get(&output.call).copied();
-                    let same = before.is_some_and(|it| source.at(it) == source.at(output.whole));
+                    let before = first.get(&output.call);
+                    let same = before.is_some_and(|it| is_same(it, &said(output), source));
                     if !same || is_counted(output, source) {
-                        first.entry(output.call.clone()).or_insert(output.whole);
+                        stand(&mut first, output);
                         *block = Block::Output(output.clone());
                     }
                 }
                 Block::Output(output) => {
                     numbers.result(&mut output.call);
-                    first.entry(output.call.clone()).or_insert(output.whole);
+                    stand(&mut first, output);
                 }
                 _ => {}
             }
         }
     }
+}
+
+/// A result stands: as the first of its call, or beside it.
+fn stand(first: &mut HashMap<Box<str>, Vec<Span>>, output: &mut Output) {
+    if !first.contains_key(&output.call) {
+        first.insert(output.call.clone(), said(output));
+        return;
+    }
+    for part in &mut output.parts {
+        if let Part::Image(image) = part {
+            *part = Part::Opaque(image.whole);
+        }
+    }
+}
+
+/// Where all stands that a result says: its text, and pictures beside it.
+fn said(output: &Output) -> Vec<Span> {
+    let beside = output.parts.iter().filter_map(|part| match part {
+        Part::Image(image) => Some(image.whole),
+        Part::Opaque(whole) => Some(*whole),
+        Part::Text(_) => None,
+    });
+    std::iter::once(output.whole).chain(beside).collect()
+}
+
+fn is_same(one: &[Span], other: &[Span], source: &dyn Source) -> bool {
+    let mut pairs = one.iter().zip(other);
+    one.len() == other.len() && pairs.all(|(one, other)| source.at(*one) == source.at(*other))
 }
 
 /// Whether all that is left of a result is a number of lines: two of these are the same, whatever

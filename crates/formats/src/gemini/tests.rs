@@ -1,3 +1,5 @@
+mod pictures;
+
 use serde_json::{Value, json};
 
 use epitome_model::{

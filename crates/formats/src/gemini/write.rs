@@ -1,0 +1,64 @@
+//! Edits into replacements of bytes.
+
+use epitome_model::{
+    At, Block, Change, Edit, Image, Output, Part, Source, Span, Splice, Transcript, encode,
+};
+
+use crate::Unwritable;
+use crate::write::{self, Gone, Piece, Shapes};
+
+const SHAPES: Shapes = Shapes { output: write::literal, block: part, thinking: Gone::Whole };
+
+/// The replacements that carry out `edits`.
+///
+/// # Errors
+///
+/// [`Unwritable`] as for every format.
+pub fn write(
+    transcript: &Transcript,
+    source: &dyn Source,
+    edits: &[Edit],
+) -> Result<Vec<(Splice, At)>, Unwritable> {
+    write::splices_with(transcript, source, edits, &SHAPES, &|edit| own(transcript, edit))
+}
+
+/// A text as a part of a turn.
+pub fn part(text: &str) -> String {
+    format!(r#"{{"text":{}}}"#, encode(text))
+}
+
+/// Pictures beside the text of a result: Google's API takes no words in their place.
+fn own(transcript: &Transcript, edit: &Edit) -> Option<Vec<Piece>> {
+    let (At::Block { item, block } | At::Part { item, block, .. }) = edit.at else { return None };
+    let entry = transcript.items.get(item)?.entry()?;
+    let Block::Output(output) = entry.blocks.get(block)? else { return None };
+    let Change::Replace(words) = &edit.change else { return None };
+    let mut pictures = pictures(output).peekable();
+    match edit.at {
+        At::Block { .. } => {
+            pictures.peek()?;
+            let words = Piece::Value(output.whole, encode(words));
+            Some(std::iter::once(words).chain(pictures.map(gone)).collect())
+        }
+        At::Part { part, .. } => {
+            let Part::Image(image) = output.parts.get(part)? else { return None };
+            // Behind the words of the result, where the model looks for them.
+            let end = output.whole.end.checked_sub(1)?;
+            let literal = encode(&format!("\n{words}"));
+            let inner = literal[1..literal.len() - 1].to_owned();
+            Some(vec![Piece::Value(Span { start: end, end }, inner), gone(image)])
+        }
+        At::Field { .. } | At::Copy { .. } => None,
+    }
+}
+
+fn pictures(output: &Output) -> impl Iterator<Item = &Image> {
+    output.parts.iter().filter_map(|part| match part {
+        Part::Image(image) => Some(image),
+        Part::Text(_) | Part::Opaque(_) => None,
+    })
+}
+
+fn gone(image: &Image) -> Piece {
+    Piece::Child(image.whole)
+}
