@@ -16,7 +16,7 @@ usage: cargo xtask COMMAND
   demo                  the main job, on a session that ships with the repository
   ci [STEP…]            everything that CI runs, in its order, up to the first failure
   tidy                  what the house promises and no compiler checks
-  e2e [AGENT…]          real agents resume what epitome compacted and restored
+  e2e [AGENT…|port]     real agents resume what epitome compacted, restored and carried over
   recipes [FOLDER…]     a table: what each recipe saves, by default over the recorded sessions
   bench [FOLDER]        a table: how fast and how large, by default over the recorded sessions";
 

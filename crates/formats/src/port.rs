@@ -8,6 +8,8 @@ mod said;
 pub use deed::{Deed, Reach, object};
 pub use said::{Answer, Called, Said, said};
 
+use epitome_model::Ref;
+
 /// What a session is given that does not come from another.
 #[derive(Clone, Copy, Debug)]
 pub struct Given<'a> {
@@ -23,3 +25,12 @@ pub struct Given<'a> {
 
 /// What stands for a failure that says nothing: Anthropic's wire refuses one without words.
 pub const NOTHING: &str = "[no output]";
+
+/// An id in the form of a UUID for `what` of a session or record, the same in every run.
+pub fn uuid(of: &str, what: &str) -> String {
+    let digits: String = (0..5)
+        .map(|part| Ref::of(format!("{of} {what} {part}").as_bytes()).digits().to_owned())
+        .collect();
+    let part = |from: usize, len: usize| &digits[from..from + len];
+    format!("{}-{}-4{}-a{}-{}", part(0, 8), part(8, 4), part(12, 3), part(15, 3), part(18, 12))
+}

@@ -341,6 +341,48 @@ fn tools_of_codex_get_their_names() {
     assert_eq!(names.collect::<Vec<_>>(), expect);
 }
 
+/// Codex cuts long results when it resumes, unless they say how long they may be; and it lists and
+/// shows a thread by its events.
+#[test]
+fn codex_is_told_how_long_results_are_and_what_to_show() {
+    let call = json!({"type": "toolCall", "id": "c", "name": "read", "arguments": {"path": "a"}});
+    let text = |words: &str| json!({"type": "text", "text": words});
+    let bytes = pi(&[
+        json!({"role": "user", "content": "read it"}),
+        json!({"role": "assistant", "content": [text("I do."), call]}),
+        json!({"role": "toolResult", "toolCallId": "c", "content": [text(&"x".repeat(9_000))]}),
+        json!({"role": "user", "content": "thanks"}),
+    ]);
+    let transcript = (named("pi").expect("a format").read)(&bytes, &mut ());
+    let target = TARGETS.iter().find(|it| it.format.name == "codex").expect("a target");
+    let made = (target.make)(&transcript, &bytes, &GIVEN);
+    let lines: Vec<Value> =
+        made.body.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+    let result = lines.iter().find(|line| line["payload"]["type"] == "function_call_output");
+    let limit = result.and_then(|line| line["metadata"]["fallback_token_limit_override"].as_u64());
+    assert!(limit.is_some_and(|limit| limit > 9_000), "{limit:?}");
+    let events: Vec<String> = lines
+        .iter()
+        .filter(|line| line["type"] == "event_msg")
+        .map(|line| {
+            let shown = &line["payload"]["item"];
+            let words = [&line["payload"]["type"], &shown["type"], &shown["content"][0]["text"]];
+            words.map(|word| word.as_str().unwrap_or_default()).join(" ").trim_end().to_owned()
+        })
+        .collect();
+    let expect = [
+        "task_started",
+        "item_completed UserMessage read it",
+        "item_completed AgentMessage I do.",
+        "task_complete",
+        "task_started",
+        "item_completed UserMessage thanks",
+        "task_complete",
+    ];
+    assert_eq!(events, expect);
+    assert_eq!(made.messages, 5);
+}
+
 /// What no target takes is counted, not written.
 #[test]
 fn what_stays_behind_is_counted() {

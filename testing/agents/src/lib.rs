@@ -3,8 +3,10 @@
 //! An [`Agent`] runs in a [`Sandbox`]: a private home, a generated project, and a scripted model
 //! server as the only service it knows. [`record`](record::record) plays a [`scenario`] and hands
 //! back the session the agent stored; [`resume`](resume::resume) gives a session to a fresh agent
-//! and tells what it sent to the model; [`e2e`] puts a compaction in between.
+//! and tells what it sent to the model; [`e2e`] puts a compaction in between, [`carry`] another
+//! agent.
 
+pub mod carry;
 mod claude;
 mod codex;
 pub mod e2e;

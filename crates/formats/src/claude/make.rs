@@ -2,8 +2,8 @@
 
 use epitome_model::{Source, Transcript, encode};
 
-use super::{summarise, tools};
-use crate::port::{Answer, Called, Given, NOTHING, Said, said};
+use super::tools;
+use crate::port::{Answer, Called, Given, NOTHING, Said, said, uuid};
 use crate::wire::{Conversation, Made, Piece};
 
 /// Characters of an id of a call on Anthropic's wire.
@@ -40,7 +40,7 @@ impl Records<'_> {
             }
             Said::Reply(texts, calls) => {
                 // A response is a record a block; its id holds them together.
-                let id = summarise::id(self.given.id, &format!("reply {}", self.lines.len()));
+                let id = uuid(self.given.id, &format!("reply {}", self.lines.len()));
                 let id = format!("msg_{}", id.replace('-', ""));
                 let stop = if calls.is_empty() { "end_turn" } else { "tool_use" };
                 let texts = texts.iter().map(|words| text(words));
@@ -87,7 +87,7 @@ impl Records<'_> {
     fn push(&mut self, kind: &str, members: &str) {
         let Given { id: session, cwd, time, .. } = self.given;
         let n = self.lines.len();
-        let id = |n: usize| summarise::id(session, &format!("record {n}"));
+        let id = |n: usize| uuid(session, &format!("record {n}"));
         let parent = n.checked_sub(1).map_or("null".to_owned(), |it| encode(&id(it)));
         self.lines.push(format!(
             concat!(

@@ -2,10 +2,11 @@
 //!
 //! What the boundary says is preserved is sent behind the summary.
 
-use epitome_model::{Entry, Ref, Source, Transcript, encode};
+use epitome_model::{Entry, Source, Transcript, encode};
 
 use super::raw;
 use crate::Summary;
+use crate::port::uuid;
 
 /// The two records.
 ///
@@ -29,7 +30,7 @@ pub fn summarise(
     if kept.len() < summary.kept.len() {
         return Err("a message that is kept has no id");
     }
-    let (boundary, anchor) = (id(&newest.id, "boundary"), id(&newest.id, "summary"));
+    let (boundary, anchor) = (uuid(&newest.id, "boundary"), uuid(&newest.id, "summary"));
     let preserved = match (kept.first(), kept.last()) {
         (Some(head), Some(tail)) => {
             let ids: Vec<String> = kept.iter().map(|id| encode(id)).collect();
@@ -103,16 +104,4 @@ impl Newest {
             .collect();
         Some(Newest { id: entry.id.clone()?, circumstances })
     }
-}
-
-/// An id in the form of those of Claude Code, the same in every run.
-pub fn id(leaf: &str, what: &str) -> String {
-    let digits: String = (0..5)
-        .map(|part| {
-            let seed = format!("{leaf} {what} {part}");
-            Ref::of(seed.as_bytes()).digits().to_owned()
-        })
-        .collect();
-    let part = |from: usize, len: usize| &digits[from..from + len];
-    format!("{}-{}-4{}-a{}-{}", part(0, 8), part(8, 4), part(12, 3), part(15, 3), part(18, 12))
 }

@@ -1,9 +1,12 @@
 //! A rollout of Codex, made of what another session says.
+//!
+//! What Codex shows of a thread, and whether it lists it, it takes from events: each turn has its
+//! own, with what the user and the model said in it.
 
 use epitome_model::{Source, Transcript, encode};
 
 use super::tools;
-use crate::port::{Answer, Called, Given, Said, said};
+use crate::port::{Answer, Called, Given, Said, said, uuid};
 use crate::wire::{Arguments, Conversation, Left, Made, Piece};
 
 /// Characters of an id of a call on OpenAI's Responses.
@@ -15,13 +18,14 @@ const VERSION: &str = "0.169.0";
 /// A rollout that says what the transcript's context says.
 pub fn make(transcript: &Transcript, source: &dyn Source, given: &Given<'_>) -> Made {
     let (mut all, said) = said(transcript, source, ID);
-    let mut rollout = Rollout { given, lines: Vec::new(), custom: Vec::new() };
+    let mut rollout =
+        Rollout { given, lines: Vec::new(), custom: Vec::new(), items: 0, turns: 0, turn: None };
     rollout.meta();
-    let mut n = 0;
     for said in &said {
-        n += rollout.say(&mut all, said);
+        rollout.say(&mut all, said);
     }
-    all.finish(rollout.lines.join("\n") + "\n", n)
+    rollout.end_turn();
+    all.finish(rollout.lines.join("\n") + "\n", rollout.items)
 }
 
 /// Records, each with its number.
@@ -30,6 +34,11 @@ struct Rollout<'g> {
     lines: Vec<String>,
     /// The ids of calls whose input is a text.
     custom: Vec<String>,
+    /// Records that a model sees.
+    items: usize,
+    turns: usize,
+    /// The id of the turn that goes on.
+    turn: Option<String>,
 }
 
 impl Rollout<'_> {
@@ -49,20 +58,33 @@ impl Rollout<'_> {
         );
     }
 
-    /// Says it, and how many items that took.
-    fn say(&mut self, all: &mut Conversation<'_>, said: &Said<'_>) -> usize {
-        let before = self.lines.len();
+    fn say(&mut self, all: &mut Conversation<'_>, said: &Said<'_>) {
         match said {
-            Said::User(pieces) => self.message("user", &parts(pieces), Some("user.text")),
+            Said::User(pieces) => {
+                self.begin_turn();
+                self.message("user", &parts(pieces), Some("user.text"));
+                let texts = pieces.iter().filter_map(|piece| match piece {
+                    Piece::Text(words) => Some(&**words),
+                    Piece::Picture { .. } => None,
+                });
+                let words = encode(&texts.collect::<Vec<_>>().join("\n"));
+                let shown = format!(r#"{{"type":"text","text":{words},"text_elements":[]}}"#);
+                self.show("UserMessage", &shown);
+            }
             Said::Agent(pieces) => self.message("user", &parts(pieces), Some("unknown")),
             Said::Summary(text) => {
                 let words = parts(&[Piece::Text(text.as_ref().into())]);
                 self.message("user", &words, Some("compaction.summary"));
             }
             Said::Reply(texts, calls) => {
+                if self.turn.is_none() {
+                    self.begin_turn();
+                }
                 for words in texts {
-                    let part = format!(r#"[{{"type":"output_text","text":{}}}]"#, encode(words));
+                    let words = encode(words);
+                    let part = format!(r#"[{{"type":"output_text","text":{words}}}]"#);
                     self.message("assistant", &part, None);
+                    self.show("AgentMessage", &format!(r#"{{"type":"Text","text":{words}}}"#));
                 }
                 for called in calls {
                     self.call(all, called);
@@ -75,7 +97,45 @@ impl Rollout<'_> {
                 self.result(answer);
             }
         }
-        self.lines.len() - before
+    }
+
+    fn begin_turn(&mut self) {
+        self.end_turn();
+        self.turns += 1;
+        let turn = uuid(self.given.id, &format!("turn {}", self.turns));
+        self.event(&format!(
+            concat!(
+                r#"{{"type":"task_started","turn_id":"{}","model_context_window":null,"#,
+                r#""collaboration_mode_kind":"default"}}"#,
+            ),
+            turn
+        ));
+        self.turn = Some(turn);
+    }
+
+    fn end_turn(&mut self) {
+        if let Some(turn) = self.turn.take() {
+            let complete = r#""type":"task_complete","last_agent_message":null"#;
+            self.event(&format!(r#"{{{complete},"turn_id":"{turn}"}}"#));
+        }
+    }
+
+    /// What a person sees of a turn.
+    fn show(&mut self, kind: &str, content: &str) {
+        let Some(turn) = &self.turn else { return };
+        let (thread, id) = (self.given.id, format!("shown {}", self.lines.len()));
+        let id = uuid(thread, &id);
+        self.event(&format!(
+            concat!(
+                r#"{{"type":"item_completed","thread_id":{},"turn_id":"{}","#,
+                r#""item":{{"type":"{}","id":"{}","content":[{}]}}}}"#,
+            ),
+            encode(thread),
+            turn,
+            kind,
+            id,
+            content,
+        ));
     }
 
     fn message(&mut self, role: &str, content: &str, kind: Option<&str>) {
@@ -117,10 +177,23 @@ impl Rollout<'_> {
             pieces => parts(pieces),
         };
         let id = encode(&answer.id);
-        self.item(&format!(r#"{{"type":"{kind}","call_id":{id},"output":{output}}}"#));
+        let item = format!(r#"{{"type":"{kind}","call_id":{id},"output":{output}}}"#);
+        self.item(&item);
+        // On a resume Codex cuts the middle out of long results, unless they say how long they may
+        // be, in tokens. No token has less than a byte.
+        let limit = format!(r#","metadata":{{"fallback_token_limit_override":{}}}}}"#, item.len());
+        if let Some(line) = self.lines.last_mut() {
+            line.pop();
+            line.push_str(&limit);
+        }
+    }
+
+    fn event(&mut self, event: &str) {
+        self.push("event_msg", event);
     }
 
     fn item(&mut self, item: &str) {
+        self.items += 1;
         self.push("response_item", item);
     }
 
