@@ -297,6 +297,7 @@ pub fn apply(
     counter: &dyn Counter,
     made: Timestamp,
 ) -> Result<Generation> {
+    file.check_comes_back(planned.spliced()?.splices())?;
     let generation = archive_generation(planned, file.path(), archive, counter, made)?;
     let spliced = planned.spliced()?;
     file.replace(|out| spliced.copy_to(out))?;

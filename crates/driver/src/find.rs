@@ -117,6 +117,7 @@ pub fn meant(config: &Config, text: &str, agent: Option<&str>) -> Meant {
     if path.exists()
         || path.components().count() > 1
         || text.ends_with(".jsonl")
+        || text.ends_with(".jsonl.zst")
         || text.ends_with(".json")
     {
         return Meant::File(path.to_owned());

@@ -12,6 +12,7 @@
 mod archive;
 mod backup;
 mod compact;
+mod compressed;
 mod config;
 mod error;
 pub mod find;

@@ -7,6 +7,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
+use crate::compressed;
 use crate::error::{Error, ErrorKind, Result};
 use crate::rows::{self, Rows};
 use crate::source::FileSource;
@@ -51,17 +52,24 @@ impl Place {
         }
     }
 
-    /// Opens the session to read it: the file, or its rows as lines of a file without a name.
+    /// Opens the session to read it: the file; its rows, or what a compressed file holds, as a
+    /// file without a name.
     ///
     /// # Errors
     ///
-    /// `NotFound`, `NotAFile`, `NoPermission`, `Unreadable`; `UnknownFormat` for a database of
-    /// which no session is named.
+    /// `NotFound`, `NotAFile`, `NoPermission`; `Unreadable`, also when what is compressed holds
+    /// more than a gibibyte; `UnknownFormat` for a database of which no session is named.
     pub fn open(&self) -> Result<FileSource> {
         match self {
             Place::File(path) => {
                 let source = FileSource::open(path)?;
-                if is_database(path) { Err(rows::not_one(path)) } else { Ok(source) }
+                if is_database(path) {
+                    return Err(rows::not_one(path));
+                }
+                match compressed::is_compressed(&source) {
+                    true => Ok(compressed::open(&source, compressed::LIMIT)?.0),
+                    false => Ok(source),
+                }
             }
             Place::Rows(rows) => rows.open(),
         }

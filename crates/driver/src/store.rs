@@ -9,15 +9,16 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use epitome_model::{Bytes, Source as _};
+use epitome_model::{Bytes, Source as _, Splice};
 
 pub use users::{User, users_of};
 
 use crate::archive::{GcMode, Hash};
+use crate::compressed::{self, Frames};
 use crate::error::{Error, ErrorKind, Result};
 use crate::place::Place;
 use crate::rows::Rows;
-use crate::source::FileSource;
+use crate::source::{FileSource, copy};
 use carry::Carry;
 use disk::{NotPlaced, Temp};
 
@@ -56,6 +57,8 @@ pub struct Session {
 enum Held {
     /// A file, and what tells that it is still the one that was opened.
     File(Stamp),
+    /// A compressed file: the same, the file itself and how it is made up.
+    Compressed(Stamp, FileSource, Frames),
     /// Rows of a database.
     Rows(Rows),
 }
@@ -112,20 +115,27 @@ impl Store {
             return Session::of_rows(real, lock);
         }
         // Before the lock: what is no session makes no lock file.
-        let source = FileSource::open(&real)?;
+        let file = FileSource::open(&real)?;
         let lock = self.lock(&real)?;
         // Another epitome may have replaced it before we had the lock.
-        let same = stamp_of(&real)? == stamp_of_open(&source)?;
-        let source = if same { source } else { FileSource::open(&real)? };
-        let meta = source.metadata().map_err(|err| Error::reading(err, "the session", &real))?;
+        let same = stamp_of(&real)? == stamp_of_open(&file)?;
+        let file = if same { file } else { FileSource::open(&real)? };
+        let meta = file.metadata().map_err(|err| Error::reading(err, "the session", &real))?;
         if meta.permissions().readonly() {
             let what = "the session is marked read-only";
             return Err(Error::new(ErrorKind::NoPermission, what).at(&real));
         }
         one_name(&meta, &real)?;
         // What was appended since it was opened is not among the bytes that we have.
-        let stamp = Stamp { len: source.len(), ..stamp_of_open(&source)? };
-        Ok(Session { path: real, source, held: Held::File(stamp), _lock: lock })
+        let stamp = Stamp { len: file.len(), ..stamp_of_open(&file)? };
+        let (source, held) = match compressed::is_compressed(&file) {
+            false => (file, Held::File(stamp)),
+            true => {
+                let (plain, frames) = compressed::open(&file, compressed::LIMIT)?;
+                (plain, Held::Compressed(stamp, file, frames))
+            }
+        };
+        Ok(Session { path: real, source, held, _lock: lock })
     }
 
     fn lock(&self, real: &Path) -> Result<File> {
@@ -184,7 +194,7 @@ impl Session {
     /// other, and we with them.
     pub fn users(&self) -> Vec<User> {
         match self.held {
-            Held::File(_) => users_of(&self.path),
+            Held::File(_) | Held::Compressed(..) => users_of(&self.path),
             Held::Rows(_) => Vec::new(),
         }
     }
@@ -195,8 +205,12 @@ impl Session {
     ///
     /// `Changed` when someone wrote to it or replaced it, `NotFound` when it is gone.
     pub fn check_unchanged(&self) -> Result<()> {
-        let Held::File(stamp) = self.held else { return Ok(()) };
-        if stamp_of(&self.path)? == stamp && stamp_of_open(&self.source)? == stamp {
+        let (stamp, file) = match &self.held {
+            Held::File(stamp) => (*stamp, &self.source),
+            Held::Compressed(stamp, file, _) => (*stamp, file),
+            Held::Rows(_) => return Ok(()),
+        };
+        if stamp_of(&self.path)? == stamp && stamp_of_open(file)? == stamp {
             return Ok(());
         }
         Err(Error::new(ErrorKind::Changed, "the session changed meanwhile").at(&self.path))
@@ -218,31 +232,62 @@ impl Session {
     /// fails in that moment: then the error says so.
     pub fn replace(&self, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<Replaced> {
         match &self.held {
-            Held::File(stamp) => self.replace_file(*stamp, write),
+            Held::File(stamp) => self.replace_file(*stamp, &self.source, write),
+            Held::Compressed(stamp, file, frames) => {
+                let after = compressed::plain(&self.source, write)?;
+                let (kept, added) = compressed::compress(frames, &self.source, &after)?;
+                after.failure().map_or(Ok(()), Err)?;
+                self.replace_file(*stamp, file, |out| {
+                    copy(file, 0..kept, out)?;
+                    out.write_all(&added).map_err(Error::from)
+                })
+            }
             Held::Rows(rows) => rows.replace(&self.source, write),
+        }
+    }
+
+    /// Whether a replacement comes back to the byte. A compressed file can only be appended to:
+    /// what was compressed before stays as it is then, and what is compressed anew may come out
+    /// in other bytes.
+    ///
+    /// # Errors
+    ///
+    /// `Refused`, and why.
+    pub fn check_comes_back(&self, splices: &[Splice]) -> Result<()> {
+        let end = self.source.len();
+        match self.held {
+            Held::Compressed(..) if splices.iter().any(|splice| splice.span.start < end) => {
+                let what = "a compressed session can only be appended to";
+                Err(Error::new(ErrorKind::Refused, what).at(&self.path).with_hint(
+                    "what is compressed anew may not be what it was; `--out FILE` writes a plain \
+                     copy, and `zstd -d --rm` makes a plain session of it",
+                ))
+            }
+            Held::Compressed(..) | Held::File(_) | Held::Rows(_) => Ok(()),
         }
     }
 
     fn replace_file(
         &self,
         stamp: Stamp,
+        old: &FileSource,
         write: impl FnOnce(&mut dyn Write) -> Result<()>,
     ) -> Result<Replaced> {
         let folder = self.path.parent().unwrap_or(Path::new("/"));
         let failed = |err| Error::writing(err, "the session", &self.path);
         disk::sweep(folder, GcMode::Remove);
         let temp = written(folder, &self.path, write)?;
-        if let Some(err) = self.source.failure() {
+        if let Some(err) = [old, &self.source].into_iter().find_map(FileSource::failure) {
             return Err(err);
         }
-        let meta = self.source.metadata().map_err(failed)?;
+        let meta = old.metadata().map_err(failed)?;
         one_name(&meta, &self.path)?;
         take_after(&meta, temp.file()).map_err(failed)?;
         temp.flush_to_disk().map_err(failed)?;
         self.check_unchanged()?;
         let len = temp.file().metadata().map_err(failed)?.len();
         temp.place_over(&self.path).map_err(failed)?;
-        let mut carry = Carry::new(&self.path, &self.source, stamp.len, len);
+        let mut carry = Carry::new(&self.path, old, stamp.len, len);
         // At once, before the agent writes its next record to the new file.
         carry.now()?;
         // Unflushed, a cut of the power may bring the old file back: it is whole, too.

@@ -354,6 +354,7 @@ impl Job<'_> {
                 let kept = keep_backup(config, file.source(), &key, place.into());
                 report.backup = Some(kept.map_err(Failure::writing)?);
             }
+            file.check_comes_back(planned.spliced()?.splices())?;
             if planned.way == Way::Rewrite {
                 find::forget(config, path).map_err(Failure::writing)?;
             }

@@ -1,4 +1,4 @@
-//! Where Codex keeps rollouts, and the lock by which it says that it writes one.
+//! Where Codex keeps rollouts, compressed or not, and the lock by which it says that it writes one.
 //!
 //! `thread-writer-locks/<id>.lock` stands as long as Codex has the thread open, with a `flock` on
 //! it; a Codex that was killed leaves the file, but not the lock.
@@ -25,13 +25,22 @@ pub(super) fn files(home: &Path) -> Vec<PathBuf> {
         folders = folders.iter().flat_map(|folder| files_in(folder)).collect();
     }
     found.extend(folders.iter().flat_map(|folder| files_in(folder)));
-    found.retain(|path| is_jsonl(path) && stem(path).starts_with("rollout-"));
+    found.retain(|path| stem(path).starts_with("rollout-") && is_rollout(path));
     found
+}
+
+/// `….jsonl`, or `….jsonl.zst`: Codex compresses what nobody has used for a while. Of both it reads
+/// the plain one.
+fn is_rollout(path: &Path) -> bool {
+    let plain = path.with_extension("");
+    is_jsonl(path)
+        || path.extension().is_some_and(|it| it == "zst") && is_jsonl(&plain) && !plain.exists()
 }
 
 /// The id in the name of a rollout: what follows the time, `2026-11-20T23-12-03`.
 pub(super) fn id(stem: &str) -> &str {
     const TIME: usize = "rollout-2026-11-20T23-12-03-".len();
+    let stem = stem.strip_suffix(".jsonl").unwrap_or(stem);
     stem.get(TIME..).unwrap_or(stem)
 }
 
