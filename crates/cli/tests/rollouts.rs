@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use world::World;
 use world::sessions::{self, CODEX};
 
+const CHILD: &str = "01a1fb3b-4dde-7821-9f6e-f84858e30c7c";
 const NAME: &str = "rollout-2026-11-20T23-12-03-";
 
 fn compact<'a>(args: &[&'a str]) -> Vec<&'a str> {
@@ -107,4 +108,87 @@ fn a_torn_compressed_rollout_says_so() {
     let shown = world.run(&["inspect", CODEX]);
     assert!(shown.contains("the compressed session is torn: its end is missing"), "{shown}");
     assert!(shown.ends_with("--- status 3\n"), "{shown}");
+}
+
+/// A rollout whose first line says more of where it comes from.
+fn coming_from(id: &str, more: &str) -> String {
+    sessions::codex(id).replacen("\"id\":", &format!("{more},\"id\":"), 1)
+}
+
+#[test]
+fn what_a_sub_agent_wrote_is_compacted_with_its_session() {
+    let world = World::new();
+    let path = world.codex(CODEX, sessions::codex(CODEX));
+    let source = r#"{"subagent":{"thread_spawn":{"parent_thread_id":"PARENT","depth":1}}}"#;
+    let source = format!("\"source\":{}", source.replace("PARENT", CODEX));
+    let child = coming_from(CHILD, &source);
+    let child_path = world.codex(CHILD, &child);
+    // Its own sub-agent, as newer versions say it, put away.
+    let grandchild = coming_from("grandchild", &source.replace(CODEX, CHILD));
+    let grandchild = grandchild.replacen("\"id\":", "\"session_id\":\"SESSION\",\"id\":", 1);
+    let grandchild = grandchild.replace("SESSION", CODEX);
+    let away = format!(".codex/archived_sessions/{NAME}grandchild.jsonl");
+    let grandchild_path = world.write(&away, &grandchild);
+    // Another's, whose session is gone.
+    let orphan = coming_from("orphan", &source.replace(CODEX, "gone"));
+    world.codex("orphan", orphan);
+
+    let listed = world.json(&["list", "--json"]);
+    let ids: Vec<&str> = listed.iter().filter_map(|it| it["id"].as_str()).collect();
+    assert_eq!(ids, [CODEX, "orphan"]);
+    let done = &world.json(&compact(&[CODEX]))[0];
+    assert_eq!(done["files"].as_array().expect("files").len(), 2);
+    assert_ne!(fs::read_to_string(&child_path).expect("a session"), child);
+    assert_ne!(fs::read_to_string(&grandchild_path).expect("a session"), grandchild);
+    assert_eq!(world.status(&["restore", CODEX]), 0);
+    assert_eq!(fs::read_to_string(&path).expect("a session"), sessions::codex(CODEX));
+    assert_eq!(fs::read_to_string(&child_path).expect("a session"), child);
+    assert_eq!(fs::read_to_string(&grandchild_path).expect("a session"), grandchild);
+    // By its own name it is meant.
+    assert_eq!(world.status(&["inspect", CHILD]), 0);
+}
+
+/// A rollout that goes on from the first bytes of another.
+fn fork(world: &World, bytes: usize) {
+    let base = format!(
+        "\"history_base\":{{\"thread_id\":\"{CODEX}\",\"end_ordinal_exclusive\":8,\"end_byte_offset\":{bytes}}}"
+    );
+    world.codex(CHILD, coming_from(CHILD, &base));
+}
+
+#[test]
+fn a_rollout_that_goes_on_from_another_says_so_and_gets_no_record() {
+    let world = World::new();
+    world.codex(CODEX, sessions::codex(CODEX));
+    fork(&world, sessions::codex(CODEX).len());
+    let shown = world.run(&["inspect", CHILD]);
+    assert!(shown.contains("it goes on from another rollout"), "{shown}");
+    let summary = world.write("summary.txt", "What was said.");
+    let summary = ["--summary", summary.to_str().expect("text")];
+    for way in [&["--native"][..], &summary] {
+        let shown = world.run(&compact(&[&[CHILD], way].concat()));
+        assert!(shown.contains("a record would leave that out"), "{shown}");
+    }
+    // What it holds itself can be shortened in place.
+    assert_eq!(world.json(&compact(&[CHILD]))[0]["way"], "rewrite");
+    assert_eq!(world.status(&["restore", CHILD]), 0);
+}
+
+#[test]
+fn what_another_rollout_goes_on_from_stays_where_it_is() {
+    let world = World::new();
+    let path = world.codex(CODEX, sessions::codex(CODEX));
+    fork(&world, sessions::codex(CODEX).len());
+    let refused = |args: &[&str]| {
+        let before = fs::read(&path).expect("a session");
+        let shown = world.run(args);
+        assert!(shown.contains("another session goes on from this one"), "{shown}");
+        assert_eq!(fs::read(&path).expect("a session"), before);
+    };
+    refused(&compact(&[CODEX, "--rewrite"]));
+    assert_eq!(world.json(&compact(&[CODEX]))[0]["outcome"], "compacted");
+    assert_eq!(world.status(&["restore", CODEX]), 0);
+    assert_eq!(world.json(&compact(&[CODEX]))[0]["outcome"], "compacted");
+    fork(&world, fs::read(&path).expect("a session").len());
+    refused(&["restore", CODEX]);
 }

@@ -66,7 +66,7 @@ pub fn sessions(config: &Config, agent: Option<&str>) -> Vec<SessionFile> {
         }
     }
     if agent.is_none_or(|agent| agent == "codex") {
-        for path in codex::files(&config.codex) {
+        for path in codex::sessions(&config.codex) {
             found.extend(session_file(path, "codex", codex::id));
         }
     }
@@ -122,14 +122,19 @@ pub fn meant(config: &Config, text: &str, agent: Option<&str>) -> Meant {
     {
         return Meant::File(path.to_owned());
     }
-    let mut found: Vec<SessionFile> = sessions(config, agent)
-        .into_iter()
-        .filter(|file| {
-            file.id.starts_with(text)
-                || file.stem().starts_with(text)
-                || file.agent == "gemini" && gemini::names(&file.id, text)
-        })
-        .collect();
+    let is_meant = |file: &SessionFile| {
+        file.id.starts_with(text)
+            || file.stem().starts_with(text)
+            || file.agent == "gemini" && gemini::names(&file.id, text)
+    };
+    let mut found: Vec<SessionFile> =
+        sessions(config, agent).into_iter().filter(is_meant).collect();
+    if found.is_empty() && agent.is_none_or(|agent| agent == "codex") {
+        // Sub-agents are meant when they are named.
+        let all = codex::files(&config.codex).into_iter();
+        let all = all.filter_map(|path| session_file(path, "codex", codex::id));
+        found.extend(all.filter(is_meant));
+    }
     if let Some(exact) = found.iter().position(|file| file.id == text || file.stem() == text) {
         // The same id may stand in two folders: then the path has to tell.
         if found.iter().filter(|file| file.id == text).count() < 2 {
@@ -149,15 +154,21 @@ pub fn meant(config: &Config, text: &str, agent: Option<&str>) -> Meant {
 pub fn stubs(config: &Config) -> HashSet<Ref> {
     const BEGINNING: &[u8] = b"[epitome k";
     let mut found = HashSet::new();
-    for session in sessions(config, None) {
-        let files = std::iter::once(session.path.clone()).chain(companions(&session.path));
-        for source in files.filter_map(|path| place::open(&path).ok()) {
-            let bytes = source.read(0..source.len());
-            for at in memmem::find_iter(&bytes, BEGINNING) {
-                let digits = &bytes[at + BEGINNING.len()..];
-                let digits = &digits[..digits.len().min(Ref::DIGITS)];
-                found.extend(std::str::from_utf8(digits).ok().and_then(|it| it.parse().ok()));
-            }
+    let parts = |session: SessionFile| {
+        let companions = companions(&session.path);
+        std::iter::once(session.path).chain(companions)
+    };
+    let mut files: Vec<PathBuf> = sessions(config, None).into_iter().flat_map(parts).collect();
+    // Whoever's sub-agents wrote them, nothing of them may go.
+    files.extend(codex::files(&config.codex));
+    files.sort();
+    files.dedup();
+    for source in files.into_iter().filter_map(|path| place::open(&path).ok()) {
+        let bytes = source.read(0..source.len());
+        for at in memmem::find_iter(&bytes, BEGINNING) {
+            let digits = &bytes[at + BEGINNING.len()..];
+            let digits = &digits[..digits.len().min(Ref::DIGITS)];
+            found.extend(std::str::from_utf8(digits).ok().and_then(|it| it.parse().ok()));
         }
     }
     found
@@ -170,6 +181,10 @@ pub fn companions(session: &Path) -> Vec<PathBuf> {
         return rows.companions();
     }
     let Some(parent) = session.parent() else { return Vec::new() };
+    let of_codex = codex::sub_agents(session);
+    if !of_codex.is_empty() {
+        return of_codex;
+    }
     let of_gemini = gemini::sub_agents(session);
     if !of_gemini.is_empty() {
         return of_gemini;
@@ -236,6 +251,16 @@ pub fn users(config: &Config, session: &Path) -> Vec<User> {
 /// `Disk` when what the agent remembers cannot be written.
 pub fn forget(config: &Config, session: &Path) -> crate::Result<()> {
     codex::forget(&config.codex, session)
+}
+
+/// Refuses a change of a session from the byte `from` on if another session knows places behind
+/// that as its own beginning.
+///
+/// # Errors
+///
+/// `Refused`, with the other's path.
+pub fn check_places(session: &Path, from: u64) -> crate::Result<()> {
+    codex::check_places(session, from)
 }
 
 /// Takes the lock by which the agent of a session keeps others from writing it, if it has one. No

@@ -6,6 +6,7 @@ mod append;
 mod items;
 mod laws;
 mod make;
+mod origin;
 mod raw;
 mod read;
 mod script;
@@ -13,6 +14,7 @@ mod summarise;
 mod tools;
 
 pub use make::make;
+pub use origin::{Base, Origin, origin};
 
 use epitome_model::encode;
 

@@ -355,7 +355,8 @@ impl Job<'_> {
                 report.backup = Some(kept.map_err(Failure::writing)?);
             }
             file.check_comes_back(planned.spliced()?.splices())?;
-            if planned.way == Way::Rewrite {
+            if let (Way::Rewrite, Some((first, _))) = (planned.way, planned.splices.first()) {
+                find::check_places(path, first.span.start).map_err(Failure::writing)?;
                 find::forget(config, path).map_err(Failure::writing)?;
             }
             let generation =

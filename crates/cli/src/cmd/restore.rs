@@ -157,9 +157,8 @@ impl Job<'_> {
         let session = Store::new(&config.home).open_for_edit(path)?;
         let known = self.known(session.path(), session.source())?;
         let (mut report, restoration) = self.plan(path, session.source(), &known)?;
-        if restoration.splices.is_empty() {
-            return Ok(report);
-        }
+        let Some(first) = restoration.splices.first() else { return Ok(report) };
+        find::check_places(path, first.span.start).map_err(Failure::writing)?;
         let spliced = Spliced::new(session.source(), restoration.splices)?;
         // No state that the archive knows of: it becomes one, so that a later restore finds back.
         if report.outcome == How::ByRecord {

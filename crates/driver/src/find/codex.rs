@@ -3,10 +3,14 @@
 //! `thread-writer-locks/<id>.lock` stands as long as Codex has the thread open, with a `flock` on
 //! it; a Codex that was killed leaves the file, but not the lock.
 
+use std::collections::HashSet;
 use std::fs::{self, File, TryLockError};
+use std::io::{BufRead, BufReader, Read};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
+use epitome_formats::codex::{Origin, origin};
+use rayon::prelude::*;
 use rusqlite::{Connection, OpenFlags, TransactionBehavior};
 
 use super::{files_in, is_jsonl, stem};
@@ -42,6 +46,127 @@ pub(super) fn id(stem: &str) -> &str {
     const TIME: usize = "rollout-2026-11-20T23-12-03-".len();
     let stem = stem.strip_suffix(".jsonl").unwrap_or(stem);
     stem.get(TIME..).unwrap_or(stem)
+}
+
+/// All rollouts but those that sub-agents of others wrote: they are a part of their session.
+pub(super) fn sessions(home: &Path) -> Vec<PathBuf> {
+    let mut found = files(home);
+    let ids: HashSet<String> = found.iter().map(|path| id(&stem(path)).to_owned()).collect();
+    let origins: Vec<Option<Origin>> = found.par_iter().map(|path| origin_of(path)).collect();
+    let mut origins = origins.into_iter();
+    found.retain(|_| {
+        let parent = origins.next().flatten().and_then(|origin| origin.parent);
+        !parent.is_some_and(|parent| ids.contains(&*parent))
+    });
+    found
+}
+
+/// What the sub-agents of a rollout wrote, and theirs: among the rollouts of this Codex, or beside
+/// a rollout that lies elsewhere.
+pub(super) fn sub_agents(session: &Path) -> Vec<PathBuf> {
+    let name = stem(session).into_owned();
+    if !name.starts_with("rollout-") {
+        return Vec::new();
+    }
+    // A session that was last written before it began has a time that says nothing.
+    let written = fs::metadata(session).and_then(|meta| meta.modified()).ok();
+    let last = written.and_then(day_after).filter(|last| **last >= *day(&name));
+    let is_of_these_days = |path: &PathBuf| {
+        let stem = stem(path);
+        day(&stem) >= day(&name) && last.as_deref().is_none_or(|last| day(&stem) <= last)
+    };
+    let mut others: Vec<(PathBuf, Box<str>)> = around(session)
+        .into_par_iter()
+        .filter(|path| is_of_these_days(path) && stem(path) != name)
+        .filter_map(|path| Some((origin_of(&path)?.parent?, path)))
+        .map(|(parent, path)| (path, parent))
+        .collect();
+    others.sort();
+    let mut known = HashSet::from([id(&name).to_owned()]);
+    let mut found = Vec::new();
+    loop {
+        let (ours, rest): (Vec<_>, Vec<_>) =
+            others.into_iter().partition(|(_, parent)| known.contains(&**parent));
+        if ours.is_empty() {
+            return found;
+        }
+        known.extend(ours.iter().map(|(path, _)| id(&stem(path)).to_owned()));
+        found.extend(ours.into_iter().map(|(path, _)| path));
+        others = rest;
+    }
+}
+
+/// Refuses a change of a rollout at `from` if another rollout goes on from what stands behind that:
+/// it knows how many bytes of this one are its beginning.
+///
+/// # Errors
+///
+/// `Refused`, with the other's path.
+pub(super) fn check_places(session: &Path, from: u64) -> Result<()> {
+    let name = stem(session).into_owned();
+    if !name.starts_with("rollout-") {
+        return Ok(());
+    }
+    let goes_on = |path: &PathBuf| {
+        let base = origin_of(path).and_then(|origin| origin.base);
+        base.is_some_and(|base| *base.rollout == *id(&name) && base.bytes > from)
+    };
+    match around(session).into_par_iter().find_any(goes_on) {
+        Some(other) => {
+            let what = format!("another session goes on from this one: {}", other.display());
+            Err(Error::new(ErrorKind::Refused, what)
+                .at(session)
+                .with_hint("Codex finds its beginning by places in this file, which would change"))
+        }
+        None => Ok(()),
+    }
+}
+
+/// The rollouts of the Codex that a rollout is of; of one elsewhere those beside it.
+fn around(session: &Path) -> Vec<PathBuf> {
+    let real = session.canonicalize().unwrap_or_else(|_| session.to_owned());
+    let is_root = |path: &&Path| {
+        path.file_name().is_some_and(|name| name == "sessions" || name == "archived_sessions")
+    };
+    match real.ancestors().find(is_root).and_then(Path::parent) {
+        Some(home) => files(home),
+        None => {
+            let mut beside = real.parent().map(files_in).unwrap_or_default();
+            beside.retain(|path| stem(path).starts_with("rollout-") && is_rollout(path));
+            beside
+        }
+    }
+}
+
+/// What the first line of a rollout says of others.
+fn origin_of(path: &Path) -> Option<Origin> {
+    let file = fs::metadata(path).ok().filter(fs::Metadata::is_file).and(File::open(path).ok())?;
+    let line = if is_jsonl(path) {
+        first_line(file)
+    } else {
+        zstd::Decoder::new(file).and_then(first_line)
+    };
+    origin(&line.ok()?)
+}
+
+/// Codex's instructions stand in the first line; nothing in it is longer than this.
+const FIRST_LINE: u64 = 4 << 20;
+
+fn first_line(from: impl Read) -> std::io::Result<Vec<u8>> {
+    let mut line = Vec::new();
+    BufReader::new(from.take(FIRST_LINE)).read_until(b'\n', &mut line)?;
+    Ok(line)
+}
+
+/// The day in the name of a rollout, with what stands before it.
+fn day(stem: &str) -> &str {
+    stem.get(.."rollout-2026-11-20".len()).unwrap_or(stem)
+}
+
+/// The day after a time: days of names are those of the place where Codex ran.
+fn day_after(time: SystemTime) -> Option<String> {
+    let time = jiff::Timestamp::try_from(time).ok()?.to_zoned(jiff::tz::TimeZone::UTC);
+    Some(format!("rollout-{}", time.tomorrow().ok()?.date()))
 }
 
 /// Codex's own lock of a rollout, held by us while this lives.

@@ -67,6 +67,9 @@ pub fn append(
 /// Says why, if no record tells the time.
 pub fn behind(source: &dyn Source, message: &str, history: &str) -> Result<Vec<u8>, &'static str> {
     let last = Last::of(source);
+    if last.has_base {
+        return Err("it goes on from another rollout, and a record would leave that out");
+    }
     let timestamp = last.timestamp.as_deref().ok_or("no record has a time")?;
     let mut lines = Lines { bytes: Vec::new(), timestamp, ordinal: last.ordinal };
     if !last.ended {
@@ -191,6 +194,8 @@ struct Last {
     turn: Option<String>,
     count: Option<Count>,
     ended: bool,
+    /// Whether the rollout goes on from another one.
+    has_base: bool,
 }
 
 impl Last {
@@ -205,6 +210,9 @@ impl Last {
                 record.ordinal.as_ref().and_then(|it| crate::json::integer(line.bytes, it));
             last.ordinal = ordinal.or(last.ordinal);
             let Some(payload) = record.payload else { return };
+            if line.record.line == 1 {
+                last.has_base = super::origin(line.bytes).is_some_and(|it| it.base.is_some());
+            }
             let text = || String::from_utf8(line.bytes[payload.clone()].to_vec()).ok();
             match at.maybe(record.kind.as_ref()).as_deref() {
                 Some("world_state") => {

@@ -120,6 +120,89 @@ pub fn meta(line: &[u8], payload: &Range<usize>) -> Result<Meta, Malformed> {
     Ok(meta)
 }
 
+/// What a `session_meta` says of other rollouts.
+#[derive(Debug, Default)]
+pub struct Origin {
+    pub id: Found,
+    pub session: Found,
+    pub is_sub_agent: bool,
+    pub parent: Found,
+    pub base: Found,
+    pub base_bytes: Option<u64>,
+}
+
+/// Finds what a `session_meta` says of other rollouts.
+pub fn origin(line: &[u8], payload: &Range<usize>) -> Result<Origin, Malformed> {
+    let mut origin = Origin::default();
+    Cursor::at(line, payload).object(|value, key| {
+        match key {
+            b"id" => origin.id = value.string()?,
+            b"session_id" => origin.session = value.string()?,
+            b"parent_thread_id" => origin.parent = value.string()?,
+            // `{"subagent": {"thread_spawn": {…}}}`, or `{"subagent": "review"}`.
+            b"source" => {
+                value.object(|value, key| {
+                    match key {
+                        b"subagent" => {
+                            origin.is_sub_agent = true;
+                            spawned(value, &mut origin)?;
+                        }
+                        _ => {
+                            value.skip()?;
+                        }
+                    }
+                    Ok(())
+                })?;
+            }
+            b"history_base" => base(value, line, &mut origin)?,
+            _ => {
+                value.skip()?;
+            }
+        }
+        Ok(())
+    })?;
+    Ok(origin)
+}
+
+fn spawned(value: &mut Cursor<'_>, origin: &mut Origin) -> Result<(), Malformed> {
+    value.object(|value, key| match key {
+        b"thread_spawn" => {
+            value.object(|value, key| {
+                match key {
+                    b"parent_thread_id" => origin.parent = value.string()?.or(origin.parent.take()),
+                    _ => {
+                        value.skip()?;
+                    }
+                }
+                Ok(())
+            })?;
+            Ok(())
+        }
+        _ => {
+            value.skip()?;
+            Ok(())
+        }
+    })?;
+    Ok(())
+}
+
+fn base(value: &mut Cursor<'_>, line: &[u8], origin: &mut Origin) -> Result<(), Malformed> {
+    value.object(|value, key| {
+        match key {
+            b"thread_id" => origin.base = value.string()?,
+            b"end_byte_offset" => {
+                let place = value.skip()?;
+                origin.base_bytes = crate::json::integer(line, &place);
+            }
+            _ => {
+                value.skip()?;
+            }
+        }
+        Ok(())
+    })?;
+    Ok(())
+}
+
 /// The `model` of a `turn_context`.
 pub fn model(line: &[u8], payload: &Range<usize>) -> Result<Found, Malformed> {
     let mut model = None;

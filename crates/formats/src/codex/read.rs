@@ -114,7 +114,14 @@ impl Reader {
                 let event = raw::event(at.line, payload)?;
                 self.event(at, record, &event);
             }
-            ("session_meta", false) => self.meta(at, &raw::meta(at.line, payload)?),
+            ("session_meta", false) => {
+                let is_first = !self.has_meta;
+                self.meta(at, &raw::meta(at.line, payload)?);
+                if is_first && raw::origin(at.line, payload)?.base.is_some() {
+                    let what = "it goes on from another rollout, of which nothing is read here";
+                    faults.report(Fault { line: record.line, what: what.into() });
+                }
+            }
             ("turn_context", false) => {
                 let model = raw::model(at.line, payload)?;
                 self.model = at.maybe(model.as_ref()).or(self.model.take());

@@ -1,0 +1,51 @@
+//! Where a rollout comes from, as its first line says: whose sub-agent wrote it, and which other
+//! rollout it goes on from.
+
+use super::raw;
+use crate::place::Place;
+
+/// What the first line of a rollout says of others.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Origin {
+    /// The session whose sub-agent wrote it.
+    pub parent: Option<Box<str>>,
+    /// What it goes on from: it holds nothing of that itself.
+    pub base: Option<Base>,
+}
+
+/// The beginning of another rollout.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Base {
+    /// The id in the name of that rollout.
+    pub rollout: Box<str>,
+    /// How many bytes of it are meant; they end with a record.
+    pub bytes: u64,
+}
+
+/// Where the rollout comes from that begins with this line; nothing if no rollout does.
+///
+/// ```
+/// use epitome_formats::codex::origin;
+///
+/// let forked = br#"{"type":"session_meta","payload":{"id":"b","history_base":
+///     {"thread_id":"a","end_ordinal_exclusive":190,"end_byte_offset":592412}}}"#;
+/// let base = origin(forked).and_then(|origin| origin.base);
+/// assert_eq!(base.map(|base| base.bytes), Some(592_412));
+/// ```
+pub fn origin(line: &[u8]) -> Option<Origin> {
+    let record = raw::record(line).ok()?;
+    let at = Place { line, base: 0 };
+    let kind = at.maybe(record.kind.as_ref())?;
+    let payload = record.payload.filter(|_| &*kind == "session_meta")?;
+    let said = raw::origin(line, &payload).ok()?;
+    let parent = || {
+        // Sub-agents of sub-agents bear the id of the session, too.
+        let session = at.maybe(said.session.as_ref());
+        let own = at.maybe(said.id.as_ref());
+        session.filter(|session| Some(session) != own.as_ref()).or(at.maybe(said.parent.as_ref()))
+    };
+    let parent = said.is_sub_agent.then(parent).flatten();
+    let base = said.base.zip(said.base_bytes);
+    let base = base.map(|(rollout, bytes)| Base { rollout: at.text(&rollout), bytes });
+    Some(Origin { parent, base })
+}
