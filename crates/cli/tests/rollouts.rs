@@ -150,9 +150,9 @@ fn what_a_sub_agent_wrote_is_compacted_with_its_session() {
 
 /// A rollout that goes on from the first bytes of another.
 fn fork(world: &World, bytes: usize) {
-    let base = format!(
-        "\"history_base\":{{\"thread_id\":\"{CODEX}\",\"end_ordinal_exclusive\":8,\"end_byte_offset\":{bytes}}}"
-    );
+    let base = serde_json::json!({"thread_id": CODEX, "end_ordinal_exclusive": 8,
+        "end_byte_offset": bytes});
+    let base = format!("\"history_base\":{base}");
     world.codex(CHILD, coming_from(CHILD, &base));
 }
 
