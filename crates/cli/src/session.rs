@@ -1,5 +1,6 @@
 //! Which sessions a command works on.
 
+use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
@@ -11,7 +12,7 @@ use epitome_formats::named;
 
 use crate::app::App;
 use crate::failure::{Failure, Result, Status};
-use crate::text;
+use crate::text::{self, DIM};
 
 /// A session as a person names it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -71,6 +72,11 @@ pub fn check_writable(app: &App, source: &FileSource) -> Result<()> {
     format.map_or(Ok(()), |format| Ok(writer(format).map(|_| ())?))
 }
 
+/// Whether sessions of an agent are ever written.
+fn written(agent: &str) -> Result<()> {
+    named(agent).map_or(Ok(()), |format| Ok(writer(format).map(|_| ())?))
+}
+
 /// All of standard input.
 pub fn read_stdin() -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
@@ -109,9 +115,23 @@ impl Filter {
     }
 
     /// The session files that it lets through. Their project is not known before they are read.
+    /// Of agents whose sessions are only read there are none, and it is said why: they may be
+    /// thousands.
     pub fn sessions(&self, app: &App) -> Vec<SessionFile> {
         let now = SystemTime::from(app.config.now());
         let mut found = find::sessions(&app.config, app.agent());
+        let mut left: BTreeMap<&str, (u64, Failure)> = BTreeMap::new();
+        found.retain(|file| match written(file.agent) {
+            Ok(()) => true,
+            Err(why) => {
+                left.entry(file.agent).or_insert((0, why)).0 += 1;
+                false
+            }
+        });
+        for (n, why) in left.values() {
+            let sessions = text::count(*n, "session");
+            app.note(&format!("{DIM}left:{DIM:#} {sessions}: {}", text::visible(&why.told())));
+        }
         found.retain(|file| {
             let age = now.duration_since(file.modified).unwrap_or_default();
             self.older_than.is_none_or(|least| age >= least)

@@ -4,9 +4,10 @@ mod world;
 
 use std::fs;
 
+use epitome_formats::FORMATS;
 use insta::assert_snapshot;
 use world::World;
-use world::sessions::{self, CLAUDE, OTHER, PI};
+use world::sessions::{self, CLAUDE, CODEX, OTHER, PI};
 
 #[test]
 fn sessions_are_listed_by_what_compacting_saves() {
@@ -23,6 +24,37 @@ fn sessions_are_listed_by_what_compacting_saves() {
     assert_snapshot!("of_pi", world.run(&["list", "--agent", "pi"]));
     assert_snapshot!("elsewhere", world.run(&["list", "--project", "/elsewhere"]));
     world::check("list.schema.json", &world.json(&["list", "--json"]));
+}
+
+#[test]
+fn a_machine_with_all_agents_shows_all_their_sessions() {
+    let world = World::new();
+    world.pi(PI, fixtures::get("pi", "pricing").bytes());
+    world.claude(CLAUDE, fixtures::get("claude", "pricing").bytes());
+    world.codex(CODEX, fixtures::get("codex", "pricing").bytes());
+    world.opencode();
+    let bytes = fixtures::get("gemini", "pricing").bytes();
+    let gemini = [".gemini", "tmp", "project", "chats", "session-2026-11-20T23-12-123ae7f3.jsonl"];
+    world.write(&gemini.join("/"), bytes);
+    world.cursor(&["composer.jsonl", "sub-agent.jsonl", "composer-inline.jsonl"]);
+    world.cursor_chat("5ce2be00-0000-4000-8000-000000000001");
+    let transcripts = ".cursor/projects/home-dev-project/agent-transcripts";
+    for (name, of) in [("e1a9c0de.txt", "transcript.txt"), ("f00d/f00d.jsonl", "transcript.jsonl")]
+    {
+        world.write(&format!("{transcripts}/{name}"), fixtures::made("cursor", of));
+    }
+    let copilot = fixtures::made("copilot", "sundays.jsonl");
+    world.write(".copilot/session-state/5cffe862-0001/events.jsonl", copilot);
+    let cold = world.run(&["list"]);
+    assert_snapshot!("all_agents", cold);
+    assert_eq!(world.run(&["list"]), cold, "what was seen before is the same");
+    let listed = world.json(&["list", "--json"]);
+    world::check("list.schema.json", &listed);
+    for format in FORMATS {
+        let found = listed.iter().filter(|it| it["agent"] == format.name).count();
+        let alone = world.json(&["list", "--json", "--agent", format.name]);
+        assert_eq!(alone.len(), found, "{}", format.name);
+    }
 }
 
 #[test]

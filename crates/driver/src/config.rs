@@ -28,6 +28,10 @@ pub struct Config {
     pub codex: PathBuf,
     /// Where Copilot CLI keeps what it knows.
     pub copilot: PathBuf,
+    /// Where Cursor's CLI keeps what it knows, and the editor what it exports.
+    pub cursor: PathBuf,
+    /// Where Cursor's editor keeps what it knows.
+    pub cursor_editor: PathBuf,
     /// Where Gemini CLI keeps what it knows.
     pub gemini: PathBuf,
     /// Where OpenCode keeps what it knows.
@@ -93,6 +97,11 @@ impl Config {
             claude: folder("CLAUDE_CONFIG_DIR", user.join(".claude")),
             codex: folder("CODEX_HOME", user.join(".codex")),
             copilot: folder("COPILOT_HOME", user.join(".copilot")),
+            cursor: user.join(".cursor"),
+            cursor_editor: match cfg!(target_os = "macos") {
+                true => user.join("Library/Application Support/Cursor"),
+                false => config.join("Cursor"),
+            },
             gemini: folder("GEMINI_CLI_HOME", user.to_owned()).join(".gemini"),
             now: var("EPITOME_NOW").and_then(|now| now.to_str()?.parse().ok()),
         }
@@ -166,6 +175,8 @@ mod tests {
         assert_eq!(of(&[("CODEX_HOME", "/x")]).codex, Path::new("/x"));
         assert_eq!(plain.copilot, Path::new("/u/.copilot"));
         assert_eq!(of(&[("COPILOT_HOME", "/g")]).copilot, Path::new("/g"));
+        assert_eq!(plain.cursor, Path::new("/u/.cursor"));
+        assert!(plain.cursor_editor.ends_with("Cursor"), "{}", plain.cursor_editor.display());
         assert_eq!(of(&[("GEMINI_CLI_HOME", "/g")]).gemini, Path::new("/g/.gemini"));
         assert_eq!(of(&[("EPITOME_HOME", "/e")]).home, Path::new("/e"));
         let plain = of(&[("XDG_DATA_HOME", "/d")]);

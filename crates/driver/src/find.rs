@@ -5,6 +5,7 @@
 //! sessions.
 
 mod codex;
+mod cursor;
 mod gemini;
 mod opencode;
 mod target;
@@ -14,13 +15,15 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
+use epitome_formats::named;
 use epitome_model::{Bytes, Ref, Source};
 use memchr::memmem;
 use serde::Deserialize;
 
 use crate::config::Config;
 use crate::place::{self, Place, is_database};
-use crate::rows;
+use crate::rows::{self, Told};
+use crate::session::writer;
 use crate::store::{User, users_of};
 
 pub use codex::Held;
@@ -38,6 +41,8 @@ pub struct SessionFile {
     pub modified: SystemTime,
     /// Its size on disk.
     pub size: Bytes,
+    /// What a database says of it, if a list shows no more than that: it is then not read.
+    pub told: Option<Told>,
 }
 
 /// What a person means by a session.
@@ -51,50 +56,84 @@ pub enum Meant {
     Nothing,
 }
 
+/// Where an agent keeps sessions.
+struct Home {
+    /// The agent's name, as that of its format.
+    agent: &'static str,
+    /// The folder that is looked into.
+    folder: fn(&Config) -> PathBuf,
+    /// All sessions there. What cannot be listed is left out.
+    sessions: fn(&Config) -> Vec<SessionFile>,
+}
+
+/// Every agent of which a machine may have sessions.
+const HOMES: &[Home] = &[
+    Home {
+        agent: "pi",
+        folder: |config| config.pi_sessions.clone(),
+        sessions: |config| {
+            let id = |stem: &str| stem.rsplit('_').next().unwrap_or(stem).to_owned();
+            session_files(pi_files(&config.pi_sessions), "pi", id)
+        },
+    },
+    Home {
+        agent: "claude",
+        folder: |config| config.claude.join("projects"),
+        sessions: |config| session_files(claude_files(&config.claude), "claude", str::to_owned),
+    },
+    Home {
+        agent: "codex",
+        folder: |config| config.codex.clone(),
+        sessions: |config| {
+            let id = |stem: &str| codex::id(stem).to_owned();
+            session_files(codex::sessions(&config.codex), "codex", id)
+        },
+    },
+    Home {
+        agent: "opencode",
+        folder: |config| config.opencode.clone(),
+        sessions: |config| opencode::databases(config).iter().flat_map(|it| roots(it)).collect(),
+    },
+    Home {
+        agent: "gemini",
+        folder: |config| config.gemini.join("tmp"),
+        sessions: |config| {
+            let id = |stem: &str| gemini::short_id(stem).to_owned();
+            session_files(gemini::files(&config.gemini), "gemini", id)
+        },
+    },
+    Home { agent: "cursor", folder: |config| config.cursor.clone(), sessions: cursor::sessions },
+    Home {
+        agent: "epitome",
+        folder: Config::logs,
+        sessions: |config| {
+            let mut logs = files_in(&config.logs());
+            logs.retain(|path| is_jsonl(path));
+            session_files(logs, "epitome", str::to_owned)
+        },
+    },
+    Home {
+        agent: "copilot",
+        folder: |config| config.copilot.join("session-state"),
+        sessions: |config| {
+            let found = copilot_files(&config.copilot).into_iter();
+            found.filter_map(|(path, id)| file_of(path, "copilot", id)).collect()
+        },
+    },
+];
+
 /// All session files of the agents on this machine, or of one agent, by path. What cannot be
 /// listed is left out.
 pub fn sessions(config: &Config, agent: Option<&str>) -> Vec<SessionFile> {
-    let mut found = Vec::new();
-    if agent.is_none_or(|agent| agent == "pi") {
-        for path in pi_files(&config.pi_sessions) {
-            found.extend(session_file(path, "pi", |stem| stem.rsplit('_').next().unwrap_or(stem)));
-        }
-    }
-    if agent.is_none_or(|agent| agent == "claude") {
-        for path in claude_files(&config.claude) {
-            found.extend(session_file(path, "claude", |stem| stem));
-        }
-    }
-    if agent.is_none_or(|agent| agent == "codex") {
-        for path in codex::sessions(&config.codex) {
-            found.extend(session_file(path, "codex", codex::id));
-        }
-    }
-    if agent.is_none_or(|agent| agent == "copilot") {
-        for (path, id) in copilot_files(&config.copilot) {
-            found.extend(file_of(path, "copilot", id));
-        }
-    }
-    if agent.is_none_or(|agent| agent == "gemini") {
-        for path in gemini::files(&config.gemini) {
-            found.extend(session_file(path, "gemini", gemini::short_id));
-        }
-    }
-    if agent.is_none_or(|agent| agent == "epitome") {
-        let logs = files_in(&config.logs());
-        let logs = logs.into_iter().filter(|path| is_jsonl(path));
-        found.extend(logs.filter_map(|path| session_file(path, "epitome", |stem| stem)));
-    }
-    if agent.is_none_or(|agent| agent == "opencode") {
-        for database in opencode::databases(config) {
-            found.extend(in_database(&database).into_iter().filter_map(|(parent, session)| {
-                // What sub-agents did belongs to the session that sent them.
-                parent.is_none().then_some(session)
-            }));
-        }
-    }
+    let homes = HOMES.iter().filter(|home| agent.is_none_or(|agent| agent == home.agent));
+    let mut found: Vec<SessionFile> = homes.flat_map(|home| (home.sessions)(config)).collect();
     found.sort_by(|one, other| one.path.cmp(&other.path));
     found
+}
+
+/// The folders in which agents keep sessions, whether they are there or not.
+pub fn folders(config: &Config) -> Vec<PathBuf> {
+    HOMES.iter().map(|home| (home.folder)(config)).collect()
 }
 
 /// Which session a person means: a path, an id, or the beginning of one.
@@ -158,7 +197,10 @@ pub fn stubs(config: &Config) -> HashSet<Ref> {
         let companions = companions(&session.path);
         std::iter::once(session.path).chain(companions)
     };
-    let mut files: Vec<PathBuf> = sessions(config, None).into_iter().flat_map(parts).collect();
+    // Nothing was ever removed from what is only read.
+    let is_written = |it: &SessionFile| named(it.agent).is_none_or(|format| writer(format).is_ok());
+    let sessions = sessions(config, None).into_iter().filter(is_written);
+    let mut files: Vec<PathBuf> = sessions.flat_map(parts).collect();
     // Whoever's sub-agents wrote them, nothing of them may go.
     files.extend(codex::files(&config.codex));
     files.sort();
@@ -294,10 +336,17 @@ fn in_database(database: &Path) -> Vec<(Option<String>, SessionFile)> {
     let Ok((kind, sessions)) = rows::sessions(database) else { return Vec::new() };
     let found = sessions.into_iter().map(|it| {
         let path = rows::address(database, &it.id, "");
-        let rows::Stored { id, parent, modified, size } = it;
-        (parent, SessionFile { path, agent: kind.agent, id, modified, size })
+        let rows::Stored { id, parent, modified, size, told } = it;
+        (parent, SessionFile { path, agent: kind.agent, id, modified, size, told })
     });
     found.collect()
+}
+
+/// The sessions of a database that are no part of another: what sub-agents did belongs to the
+/// session that sent them.
+fn roots(database: &Path) -> Vec<SessionFile> {
+    let found = in_database(database).into_iter();
+    found.filter_map(|(parent, session)| parent.is_none().then_some(session)).collect()
 }
 
 /// Which session of a database a person means, by the beginning of its id.
@@ -335,19 +384,22 @@ fn copilot_files(root: &Path) -> Vec<(PathBuf, String)> {
     found.collect()
 }
 
-fn session_file(
-    path: PathBuf,
+fn session_files(
+    paths: Vec<PathBuf>,
     agent: &'static str,
-    id: impl Fn(&str) -> &str,
-) -> Option<SessionFile> {
-    let id = id(&stem(&path)).to_owned();
-    file_of(path, agent, id)
+    id: impl Fn(&str) -> String,
+) -> Vec<SessionFile> {
+    let found = paths.into_iter().filter_map(|path| {
+        let id = id(&stem(&path));
+        file_of(path, agent, id)
+    });
+    found.collect()
 }
 
 fn file_of(path: PathBuf, agent: &'static str, id: String) -> Option<SessionFile> {
     let meta = fs::metadata(&path).ok().filter(fs::Metadata::is_file)?;
     let modified = meta.modified().unwrap_or(SystemTime::UNIX_EPOCH);
-    Some(SessionFile { path, agent, id, modified, size: Bytes(meta.len()) })
+    Some(SessionFile { path, agent, id, modified, size: Bytes(meta.len()), told: None })
 }
 
 /// `sessions/<pid>.json` stands as long as Claude Code runs, or longer when it was killed.

@@ -41,7 +41,7 @@ pub use place::{Place, exists, open};
 pub use port::Ported;
 pub use reference::{GitObjects, Reference, Standing, blob_id};
 pub use restore::{Blobs, Restoration, Restored, Target, restore, restore_block};
-pub use rows::{Rows, vacuum};
+pub use rows::{Rows, Told, vacuum};
 pub use session::{Loaded, format_of, writer};
 pub use source::{FileSource, Spliced};
 pub use store::{Replaced, Session, Store, User, users_of, write_new};

@@ -16,7 +16,7 @@ use crate::archive::{Hash, SessionKey};
 use crate::config::Config;
 use crate::error::Result;
 use crate::find::SessionFile;
-use crate::rows;
+use crate::rows::{self, Told};
 use crate::session::Loaded;
 use crate::store::disk;
 
@@ -40,8 +40,9 @@ pub struct Glance {
     pub cwd: Option<String>,
     /// Its name, or how it begins.
     pub title: Option<String>,
-    /// What a resume would send.
-    pub context: Tokens,
+    /// What a resume would send; of a session that is not read for the list, as its agent counted
+    /// it, if it did.
+    pub context: Option<Tokens>,
     /// What compacting would save of that.
     pub saving: Tokens,
     /// Its name in the archive.
@@ -55,7 +56,11 @@ pub fn list(config: &Config, files: Vec<SessionFile>, recipe: &Recipe) -> Vec<Li
     let mut cache = Cache::load(&path, recipe);
     let listed: Vec<(Listed, Option<(String, Seen)>)> = files
         .into_par_iter()
-        .map(|file| {
+        .map(|mut file| {
+            if let Some(told) = file.told.take() {
+                let seen = Ok(glance(&file, told));
+                return (Listed { file, seen, compactions: 0 }, None);
+            }
             let stamp = Stamp::of(&file);
             let name = file.path.to_string_lossy().into_owned();
             let known = cache.seen.get(&name).filter(|seen| seen.stamp == stamp);
@@ -107,10 +112,17 @@ fn look(path: &Path, recipe: &Recipe) -> std::result::Result<Glance, String> {
         id: transcript.head.id.as_deref().unwrap_or(&key.id).to_owned(),
         cwd: transcript.head.cwd.as_deref().map(str::to_owned),
         title: transcript.head.title.as_deref().map(str::to_owned),
-        context,
+        context: Some(context),
         saving,
         key,
     })
+}
+
+/// What a database says of a session that is only read.
+fn glance(file: &SessionFile, told: Told) -> Glance {
+    let Told { title, cwd, context } = told;
+    let key = SessionKey::new(file.agent, file.id.clone());
+    Glance { id: file.id.clone(), cwd, title, context, saving: Tokens(0), key }
 }
 
 /// The deepest cause: the rest says which file, and that is known.

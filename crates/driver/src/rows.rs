@@ -12,8 +12,8 @@ use std::io::{BufRead, BufReader, BufWriter, Read, Seek, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use epitome_formats::database::{DATABASES, Database, Document, data, line};
-use epitome_model::{Bytes, Source};
+use epitome_formats::database::{DATABASES, Database, Document, Glance, data, folder, line};
+use epitome_model::{Bytes, Source, Tokens};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Statement, TransactionBehavior};
 
@@ -39,6 +39,28 @@ pub(crate) struct Stored {
     pub(crate) parent: Option<String>,
     pub(crate) modified: SystemTime,
     pub(crate) size: Bytes,
+    /// What the database says of it, if a list shows no more than that.
+    pub(crate) told: Option<Told>,
+}
+
+/// What a database says of a session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Told {
+    /// Its name, or how it begins.
+    pub title: Option<String>,
+    /// The folder it was run in.
+    pub cwd: Option<String>,
+    /// What a resume would send, as the agent counted it.
+    pub context: Option<Tokens>,
+}
+
+/// Which sessions of a database.
+enum Which<'a> {
+    All,
+    Id(&'a str),
+    PartsOf(&'a str),
+    /// Those that are no part of another; no more than two.
+    TwoRoots,
 }
 
 /// A row of a document: which, and what tells it from others.
@@ -53,16 +75,15 @@ impl Rows {
     /// it, if it is not the conversation.
     pub(crate) fn named(database: &Path, name: &str) -> Option<Rows> {
         let (id, of_it) = name.split_once('.').unwrap_or((name, ""));
-        let (kind, sessions) = sessions(database).ok()?;
+        let (kind, sessions) = sessions_of(database, &Which::Id(id)).ok()?;
         let document = kind.documents.iter().find(|document| document.name == of_it)?;
-        let session = sessions.into_iter().find(|it| it.id == id)?.id;
+        let session = sessions.into_iter().next()?.id;
         Some(Rows { database: database.to_owned(), kind, session, document })
     }
 
     /// The only session of a database that is not a part of another.
     pub(crate) fn alone(database: &Path) -> Option<Rows> {
-        let (kind, mut sessions) = sessions(database).ok()?;
-        sessions.retain(|session| session.parent.is_none());
+        let (kind, sessions) = sessions_of(database, &Which::TwoRoots).ok()?;
         let [session] = sessions.as_slice() else { return None };
         let (session, document) = (session.id.clone(), kind.documents.first()?);
         Some(Rows { database: database.to_owned(), kind, session, document })
@@ -71,6 +92,12 @@ impl Rows {
     /// The file that the rows are in.
     pub fn database(&self) -> &Path {
         &self.database
+    }
+
+    /// Whether sessions of such databases are ever written.
+    pub fn are_written(&self) -> bool {
+        let tables = self.kind.documents.iter().flat_map(|document| document.tables);
+        tables.into_iter().any(|table| table.update.is_some())
     }
 
     /// The id of the session.
@@ -94,7 +121,6 @@ impl Rows {
         if !self.is_conversation() {
             return Vec::new();
         }
-        let Ok((_, sessions)) = sessions(&self.database) else { return Vec::new() };
         let mut wanted = vec![self.session.clone()];
         let mut found = Vec::new();
         let mut at = 0;
@@ -105,11 +131,10 @@ impl Rows {
                     found.push(address(&self.database, &id, document.name));
                 }
             }
-            let below = sessions.iter().filter(|it| it.parent.as_ref() == Some(&id));
-            let below: Vec<String> = below.map(|it| it.id.clone()).collect();
-            for id in below {
-                if !wanted.contains(&id) {
-                    wanted.push(id);
+            let below = sessions_of(&self.database, &Which::PartsOf(&id));
+            for part in below.into_iter().flat_map(|(_, parts)| parts) {
+                if !wanted.contains(&part.id) {
+                    wanted.push(part.id);
                 }
             }
         }
@@ -121,8 +146,8 @@ impl Rows {
     }
 
     pub(crate) fn exists(&self) -> bool {
-        sessions(&self.database)
-            .map_or(true, |(_, sessions)| sessions.iter().any(|it| it.id == self.session))
+        sessions_of(&self.database, &Which::Id(&self.session))
+            .map_or(true, |(_, sessions)| !sessions.is_empty())
     }
 
     /// The rows as lines, in a file without a name: it is gone when it is closed.
@@ -274,27 +299,75 @@ impl Rows {
 ///
 /// `UnknownFormat` when no agent that epitome knows keeps such a database; what opening says.
 pub(crate) fn sessions(database: &Path) -> Result<(&'static Database, Vec<Stored>)> {
+    sessions_of(database, &Which::All)
+}
+
+fn sessions_of(database: &Path, which: &Which<'_>) -> Result<(&'static Database, Vec<Stored>)> {
     reading(database, |connection| {
         let failed = |err| cannot_read(err, database);
         let kind = kind_of(connection).map_err(failed)?.ok_or_else(|| {
             let what = "this database is of no agent that epitome knows";
             Error::new(ErrorKind::UnknownFormat, what).at(database)
         })?;
+        let (only, id) = match which {
+            Which::All => ("?1 IS NULL", None),
+            Which::Id(id) => ("id = ?1", Some(*id)),
+            Which::PartsOf(id) => ("parent = ?1", Some(*id)),
+            Which::TwoRoots => ("parent IS NULL AND ?1 IS NULL LIMIT 2", None),
+        };
+        let told = match kind.glance {
+            Glance::Read => "",
+            Glance::Told => ", title, folder, context",
+        };
+        let all = kind.sessions;
+        let sql = format!("SELECT id, parent, modified, size{told} FROM ({all}) WHERE {only}");
         let read = || {
-            let mut statement = connection.prepare(kind.sessions)?;
-            let sessions = statement.query_map([], |row| {
-                let milliseconds = u64::try_from(row.get::<_, i64>(2)?).unwrap_or(0);
-                Ok(Stored {
-                    id: row.get(0)?,
-                    parent: row.get(1)?,
-                    modified: UNIX_EPOCH + Duration::from_millis(milliseconds),
-                    size: Bytes(u64::try_from(row.get::<_, i64>(3)?).unwrap_or(0)),
-                })
-            })?;
-            sessions.collect::<rusqlite::Result<Vec<Stored>>>()
+            let mut statement = connection.prepare(&sql)?;
+            let mut rows = statement.query([id])?;
+            let mut found = Vec::new();
+            while let Some(row) = rows.next()? {
+                found.extend(stored(row, kind.glance, database)?);
+            }
+            Ok(found)
         };
         Ok((kind, read().map_err(failed)?))
     })
+}
+
+/// What a row says of a session. One without an id is none.
+fn stored(
+    row: &rusqlite::Row<'_>,
+    glance: Glance,
+    database: &Path,
+) -> rusqlite::Result<Option<Stored>> {
+    // A number in the place of a text, or a text in the place of a number, says nothing.
+    let words = |at: usize| {
+        Ok::<_, rusqlite::Error>(match row.get_ref(at)? {
+            ValueRef::Text(text) => Some(String::from_utf8_lossy(text).into_owned()),
+            ValueRef::Null | ValueRef::Integer(_) | ValueRef::Real(_) | ValueRef::Blob(_) => None,
+        })
+    };
+    let number = |at: usize| {
+        Ok::<_, rusqlite::Error>(match row.get_ref(at)? {
+            ValueRef::Integer(number) => u64::try_from(number).ok(),
+            ValueRef::Null | ValueRef::Real(_) | ValueRef::Text(_) | ValueRef::Blob(_) => None,
+        })
+    };
+    let Some(id) = words(0)? else { return Ok(None) };
+    let modified = match number(2)? {
+        Some(milliseconds) => UNIX_EPOCH + Duration::from_millis(milliseconds),
+        None => connection::written(database),
+    };
+    let told = match glance {
+        Glance::Read => None,
+        Glance::Told => Some(Told {
+            title: words(4)?,
+            cwd: words(5)?.map(|place| folder(&place)),
+            context: number(6)?.map(Tokens),
+        }),
+    };
+    let size = Bytes(number(3)?.unwrap_or(0));
+    Ok(Some(Stored { id, parent: words(1)?, modified, size, told }))
 }
 
 /// Makes a database as small as what is in it. Everything in it stays as it is.

@@ -4,7 +4,7 @@
 //! them out. A document has a line for each row, with the row's own JSON in it to the byte, so that
 //! readers, edits, laws and archive work as they do for files.
 
-use crate::opencode;
+use crate::{cursor, opencode};
 
 /// A kind of database.
 #[derive(Debug)]
@@ -13,11 +13,26 @@ pub struct Database {
     pub agent: &'static str,
     /// Tables that every such database has.
     pub tables: &'static [&'static str],
-    /// All sessions: id, the id of the session that it is a part of or NULL, time of the last
-    /// write in milliseconds since 1970, bytes of its rows.
+    /// All sessions, with these columns: `id`; `parent`, the id of the session that it is a part
+    /// of, or NULL; `modified`, the time of the last write in milliseconds since 1970, or NULL:
+    /// that of the file; `size`, the bytes of its rows. Those of [`Glance::Told`] have `title`,
+    /// `folder` (a path or a `file:` URL) and `context`, the tokens of its context, as well, each
+    /// of which may be NULL.
     pub sessions: &'static str,
+    /// What a list shows of a session.
+    pub glance: Glance,
     /// What a session is read as; the first is the conversation.
     pub documents: &'static [Document],
+}
+
+/// What a list shows of a session of a database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Glance {
+    /// What is found by reading it.
+    Read,
+    /// What the database says of it: for sessions that are only read, so that reading all of them
+    /// would tell nothing more.
+    Told,
 }
 
 /// Rows of one session as lines.
@@ -41,8 +56,9 @@ pub struct Table {
     pub update: Option<&'static str>,
 }
 
-/// Every kind of database.
-pub static DATABASES: &[&Database] = &[&opencode::DATABASE];
+/// Every kind of database, in the order in which they are tried.
+pub static DATABASES: &[&Database] =
+    &[&opencode::DATABASE, &cursor::HEADED, &cursor::COMPOSERS, &cursor::CHAT];
 
 /// What a line says of its row beside its JSON ends so.
 const DATA: &[u8] = b",\"data\":";
@@ -67,6 +83,33 @@ pub fn line(head: &str, data: Option<&[u8]>) -> Vec<u8> {
 /// What stands in the row now, if `line` is a line of that row: `before` is what stood in it.
 pub fn data<'l>(line: &'l [u8], head: &str, before: Option<&[u8]>) -> Option<&'l [u8]> {
     line.strip_prefix(beginning(head, before).as_slice())?.strip_suffix(b"}")
+}
+
+/// The folder that a path or a `file:` URL names.
+pub fn folder(place: &str) -> String {
+    let Some(path) = place.strip_prefix("file://") else { return place.to_owned() };
+    let mut bytes = Vec::with_capacity(path.len());
+    let mut rest = path.as_bytes();
+    while let [byte, after @ ..] = rest {
+        let digits = after.get(..2).filter(|digits| digits.iter().all(u8::is_ascii_hexdigit));
+        let digits = digits.and_then(|digits| std::str::from_utf8(digits).ok());
+        match (byte, digits.and_then(|digits| u8::from_str_radix(digits, 16).ok())) {
+            (b'%', Some(escaped)) => {
+                bytes.push(escaped);
+                rest = &after[2..];
+            }
+            _ => {
+                bytes.push(*byte);
+                rest = after;
+            }
+        }
+    }
+    let path = String::from_utf8_lossy(&bytes).into_owned();
+    // `/c:/project` is a path of Windows.
+    match path.strip_prefix('/') {
+        Some(drive) if drive.as_bytes().get(1) == Some(&b':') => drive.to_owned(),
+        Some(_) | None => path,
+    }
 }
 
 fn beginning(head: &str, data: Option<&[u8]>) -> Vec<u8> {
@@ -104,6 +147,19 @@ mod tests {
         check(r#"{"id":"a"}"#, Some(b"{\n}"), r#"{"id":"a","text":"{\n}"}"#);
         check(r#"{"id":"a"}"#, Some(b"{}},{"), r#"{"id":"a","text":"{}},{"}"#);
         check(r#"{"id":"a"}"#, Some(b"\xff"), "{\"id\":\"a\",\"text\":\"\u{fffd}\"}");
+    }
+
+    #[test]
+    fn a_folder_is_a_path_or_a_url() {
+        for (place, expect) in [
+            ("/home/dev/a%20b", "/home/dev/a%20b"),
+            ("file:///home/dev/a%20b%C3%A9", "/home/dev/a bé"),
+            ("file:///c%3A/project", "c:/project"),
+            ("file:///100%/%zz%+f%4", "/100%/%zz%+f%4"),
+            ("", ""),
+        ] {
+            assert_eq!(folder(place), expect);
+        }
     }
 
     #[test]

@@ -18,6 +18,7 @@ pub mod chat;
 pub mod claude;
 pub mod codex;
 pub mod copilot;
+pub mod cursor;
 pub mod database;
 mod document;
 pub mod epitome;
@@ -129,6 +130,7 @@ pub static FORMATS: &[Format] = &[
     codex::FORMAT,
     opencode::FORMAT,
     gemini::FORMAT,
+    cursor::FORMAT,
     epitome::FORMAT,
     copilot::FORMAT,
     miniswe::FORMAT,

@@ -77,6 +77,16 @@ fn a_log_of_copilot_is_read() {
 }
 
 #[test]
+fn conversations_of_cursor_are_read() {
+    assert_snapshot!("cursor_composer", check("cursor", "composer.jsonl"));
+    assert_snapshot!("cursor_composer_summary", check("cursor", "composer-summary.jsonl"));
+    assert_snapshot!("cursor_composer_inline", check("cursor", "composer-inline.jsonl"));
+    assert_snapshot!("cursor_chat", check("cursor", "chat.jsonl"));
+    assert_snapshot!("cursor_transcript", check("cursor", "transcript.jsonl"));
+    assert_snapshot!("cursor_text", check("cursor", "transcript.txt"));
+}
+
+#[test]
 fn bodies_of_requests_are_read() {
     assert_snapshot!("anthropic", check("anthropic", "request.json"));
     assert_snapshot!("chat", check("openai-chat", "request.json"));

@@ -14,7 +14,7 @@ mod texts;
 
 pub use packs::pack;
 pub use sessions::{
-    anthropic, claude, codex, copilot, epitome, gemini, gemini_request, mini_swe, openai_chat,
-    openai_responses, opencode, pi, swe_agent,
+    anthropic, claude, codex, copilot, cursor, epitome, gemini, gemini_request, mini_swe,
+    openai_chat, openai_responses, opencode, pi, swe_agent,
 };
 pub use texts::{json, recipe, stub};

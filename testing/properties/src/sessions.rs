@@ -42,6 +42,15 @@ pub fn copilot(bytes: &[u8]) {
     check("copilot", bytes);
 }
 
+/// Any bytes as a conversation of Cursor: rows as lines, or a transcript.
+///
+/// # Panics
+///
+/// When something does not hold that must.
+pub fn cursor(bytes: &[u8]) {
+    check("cursor", bytes);
+}
+
 /// Any bytes as a log of a live context.
 ///
 /// # Panics

@@ -15,6 +15,7 @@ const BODIES: &[(&str, Body)] = &[
     ("claude", properties::claude),
     ("codex", properties::codex),
     ("copilot", properties::copilot),
+    ("cursor", properties::cursor),
     ("epitome", properties::epitome),
     ("gemini", properties::gemini),
     ("gemini-request", properties::gemini_request),
@@ -71,6 +72,11 @@ fn damage() -> impl Strategy<Value = Damage> {
         "\"thought\":true,",
         "\"data\":",
         "\"state\":{},",
+        "\"type\":2,",
+        "\"conversation\":[{}],",
+        "\"result\":\"{\\\"output\\\":\\\"x\\\"}\",",
+        "\nA:\n",
+        "\n[Tool call] Read\n",
     ]);
     prop_oneof![
         1 => at().prop_map(Damage::Cut),
@@ -222,6 +228,7 @@ fn damaged_sessions_that_are_only_read_hold() {
         check(100, body, seed(name));
     }
     check(200, properties::copilot, seed("copilot"));
+    check(400, properties::cursor, seed("cursor"));
 }
 
 #[test]

@@ -202,8 +202,8 @@ impl Job<'_> {
         });
         let databases: BTreeSet<PathBuf> = places
             .filter_map(|place| match place {
-                Place::Rows(rows) => Some(rows.database().to_owned()),
-                Place::File(_) => None,
+                Place::Rows(rows) if rows.are_written() => Some(rows.database().to_owned()),
+                Place::Rows(_) | Place::File(_) => None,
             })
             .collect();
         databases.iter().try_for_each(|database| Ok(vacuum(database)?))

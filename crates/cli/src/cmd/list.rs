@@ -82,7 +82,7 @@ impl<'a> Row<'a> {
             title: seen.and_then(|seen| seen.title.as_deref()),
             modified: Timestamp::try_from(listed.file.modified).ok(),
             disk_bytes: listed.file.size,
-            context_tokens: seen.map(|seen| seen.context),
+            context_tokens: seen.and_then(|seen| seen.context),
             saving_tokens: seen.map(|seen| seen.saving),
             compactions: listed.compactions,
             counter: "estimate",
@@ -92,14 +92,11 @@ impl<'a> Row<'a> {
 }
 
 fn nothing(app: &App, args: &Args) -> Result<()> {
-    let config = &app.config;
     app.print("no sessions\n")?;
     if args.which.project.is_none() {
-        let (pi, claude) = (config.pi_sessions.display(), config.claude.display());
-        let (codex, gemini) = (config.codex.display(), config.gemini.display());
-        app.note(&format!(
-            "{DIM}looked in {pi}, {claude}/projects, {codex} and {gemini}/tmp{DIM:#}"
-        ));
+        let folders: Vec<String> =
+            find::folders(&app.config).iter().map(|it| text::path(it)).collect();
+        app.note(&format!("{DIM}looked in {}{DIM:#}", folders.join(", ")));
     }
     Ok(())
 }
@@ -117,9 +114,9 @@ fn render(app: &App, listed: &[Listed]) -> String {
         match &it.seen {
             Ok(seen) => {
                 cells.extend([
-                    format!("~{}", seen.context),
+                    seen.context.map_or("-".to_owned(), |context| format!("~{context}")),
                     format!("~{}", seen.saving),
-                    share(seen.saving.0, seen.context.0),
+                    share(seen.saving.0, seen.context.map_or(0, |context| context.0)),
                     if it.compactions > 0 { "compacted".to_owned() } else { String::new() },
                     project(seen.cwd.as_deref()),
                     one_line(seen.title.as_deref().unwrap_or(""), 48),
@@ -134,7 +131,7 @@ fn render(app: &App, listed: &[Listed]) -> String {
         }
     }
     let mut text = table.render();
-    let all: Tokens = listed.iter().filter_map(|it| Some(it.seen.as_ref().ok()?.context)).sum();
+    let all: Tokens = listed.iter().filter_map(|it| it.seen.as_ref().ok()?.context).sum();
     let saving: Tokens = listed.iter().filter_map(|it| Some(it.seen.as_ref().ok()?.saving)).sum();
     let disk: Bytes = listed.iter().map(|it| it.file.size).sum();
     let _ = writeln!(

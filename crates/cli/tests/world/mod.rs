@@ -9,6 +9,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::{Duration, SystemTime};
 
+use epitome_formats::FORMATS;
+
 pub mod sessions;
 
 /// What the program takes for the time.
@@ -33,9 +35,7 @@ impl World {
         let path = self.home.join(name);
         fs::create_dir_all(path.parent().expect("it has one")).expect("a folder");
         fs::write(&path, bytes).expect("a file");
-        let time = SystemTime::UNIX_EPOCH + Duration::from_secs(WRITTEN);
-        let times = FileTimes::new().set_modified(time).set_accessed(time);
-        File::options().write(true).open(&path).and_then(|f| f.set_times(times)).expect("times");
+        written(&path);
         path
     }
 
@@ -54,6 +54,37 @@ impl World {
             &format!(".codex/sessions/2026/11/20/rollout-2026-11-20T23-12-03-{id}.jsonl"),
             bytes,
         )
+    }
+
+    /// A database of OpenCode where it keeps it, with a recorded session.
+    pub fn opencode(&self) -> PathBuf {
+        let path = self.folder_of(".local/share/opencode/opencode.db");
+        fixtures::stores::opencode(&path, &fixtures::get("opencode", "pricing").bytes());
+        path
+    }
+
+    /// The editor's database of Cursor, of documents in `made/cursor`.
+    pub fn cursor(&self, names: &[&str]) -> PathBuf {
+        let path = self.folder_of(".config/Cursor/User/globalStorage/state.vscdb");
+        let composers: Vec<Vec<u8>> =
+            names.iter().map(|name| fixtures::made("cursor", name)).collect();
+        fixtures::stores::cursor_editor(&path, &composers);
+        path
+    }
+
+    /// A chat of Cursor's CLI.
+    pub fn cursor_chat(&self, id: &str) -> PathBuf {
+        let path = self.folder_of(&format!(".cursor/chats/0f0f/{id}/store.db"));
+        fixtures::stores::cursor_chat(&path, &fixtures::made("cursor", "chat.jsonl"));
+        written(&path);
+        path
+    }
+
+    /// A path in the home folder of which the folder is there.
+    fn folder_of(&self, name: &str) -> PathBuf {
+        let path = self.home.join(name);
+        fs::create_dir_all(path.parent().expect("it has one")).expect("a folder");
+        path
     }
 
     pub fn command(&self, args: &[&str]) -> Command {
@@ -106,7 +137,7 @@ impl World {
         }
         let _ = writeln!(text, "--- status {}", out.status.code().expect("it ends by itself"));
         // The folder is another in every run; everything else is what was printed.
-        text.replace(self.home.to_str().expect("text"), "[home]")
+        without_formats(&text.replace(self.home.to_str().expect("text"), "[home]"))
     }
 
     /// Every file and folder below the home folder, with its time and the hash of its bytes.
@@ -116,6 +147,51 @@ impl World {
         found.sort();
         found
     }
+}
+
+/// Sets the time of a file to three days ago.
+fn written(path: &Path) {
+    let time = SystemTime::UNIX_EPOCH + Duration::from_secs(WRITTEN);
+    let times = FileTimes::new().set_modified(time).set_accessed(time);
+    File::options().write(true).open(path).and_then(|f| f.set_times(times)).expect("times");
+}
+
+/// With every list of all formats, wherever its lines end, as `(all formats)`: a new one changes no
+/// snapshot.
+fn without_formats(text: &str) -> String {
+    let names: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
+    let (first, names) = (format!("{}, ", names[0]), names.join(", "));
+    let mut out = String::new();
+    let mut rest = text;
+    while let Some(at) = rest.find(&first) {
+        out.push_str(&rest[..at]);
+        rest = &rest[at..];
+        match length_of(&names, rest) {
+            Some(length) => {
+                out.push_str("(all formats)");
+                rest = &rest[length..];
+            }
+            None => {
+                out.push_str(&first);
+                rest = &rest[first.len()..];
+            }
+        }
+    }
+    out + rest
+}
+
+/// How much of a text these words take at its beginning, if white space of any kind is one space.
+fn length_of(words: &str, text: &str) -> Option<usize> {
+    let mut at = 0;
+    for (idx, word) in words.split(' ').enumerate() {
+        let space = text[at..].len() - text[at..].trim_start().len();
+        if (idx > 0) == (space == 0) {
+            return None;
+        }
+        at += space;
+        at += text[at..].starts_with(word).then_some(word.len())?;
+    }
+    Some(at)
 }
 
 /// A file in the schemas of this repository.

@@ -12,25 +12,33 @@ use crate::error::{Error, ErrorKind, Result};
 /// How long we wait for a program that is writing.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// Files that stand beside a database while somebody uses it, or after somebody was killed.
-const BESIDE: [&str; 3] = ["-wal", "-shm", "-journal"];
+/// What stands beside a database while somebody uses it, or after somebody was killed: the log of
+/// what is not in the database yet.
+const LOG: &str = "-wal";
+
+/// What stands there while somebody uses it: the index of the log, and what a transaction may have
+/// to put back.
+const USED: [&str; 2] = ["-shm", "-journal"];
 
 /// Reads a database.
 ///
 /// Nothing is left beside one that nobody uses: SQLite would leave two files there to read one
-/// with a write-ahead log. So it is read as a file that does not change, and once more, as any
-/// other program would, if it did change. `work` may run twice.
+/// with a write-ahead log. So it is read as a file that does not change, and one that was left with
+/// its log as a copy; and once more, as any other program would, if it did change. `work` may run
+/// twice.
 pub(super) fn reading<T>(database: &Path, work: impl Fn(&Connection) -> Result<T>) -> Result<T> {
     let failed = |err| cannot_read(err, database);
-    if let Some(before) = Still::of(database)
-        && let Some(uri) = uri(database)
-    {
-        let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
-            | OpenFlags::SQLITE_OPEN_URI
-            | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-        let connection = Connection::open_with_flags(uri, flags).map_err(failed)?;
-        let done = work(&connection);
-        if Still::of(database) == Some(before) {
+    if let Some(before) = Still::of(database) {
+        let done = match before.log {
+            None => uri(database).map(|uri| {
+                let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+                    | OpenFlags::SQLITE_OPEN_URI
+                    | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+                work(&Connection::open_with_flags(uri, flags).map_err(failed)?)
+            }),
+            Some(_) => Some(reading_copy(database, &work)),
+        };
+        if let (Some(done), true) = (done, Still::of(database) == Some(before)) {
             return done;
         }
     }
@@ -38,6 +46,24 @@ pub(super) fn reading<T>(database: &Path, work: impl Fn(&Connection) -> Result<T
     let connection = Connection::open_with_flags(database, flags).map_err(failed)?;
     connection.busy_timeout(PATIENCE).map_err(failed)?;
     work(&connection)
+}
+
+/// Reads a database and its log elsewhere: the index of the log is made anew, which is a file.
+fn reading_copy<T>(database: &Path, work: impl Fn(&Connection) -> Result<T>) -> Result<T> {
+    let copying = |err| Error::writing(err, "a copy of the database", database);
+    let folder = tempfile::tempdir().map_err(copying)?;
+    let copy = folder.path().join("copy");
+    fs::copy(database, &copy).map_err(copying)?;
+    fs::copy(beside(database, LOG), beside(&copy, LOG)).map_err(copying)?;
+    work(&Connection::open(&copy).map_err(|err| cannot_read(err, database))?)
+}
+
+/// When a database was last written: it, or the log beside it.
+pub(super) fn written(database: &Path) -> SystemTime {
+    let files = [database.to_owned(), beside(database, LOG)];
+    let times =
+        files.iter().filter_map(|path| fs::metadata(path).and_then(|it| it.modified()).ok());
+    times.max().unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
 /// Opens a database to change it; one that is not there is not made.
@@ -52,17 +78,32 @@ pub(super) fn open_to_write(database: &Path) -> Result<Connection> {
 /// A database that nobody uses, as it is now.
 #[derive(Debug, PartialEq, Eq)]
 struct Still {
+    database: Stamp,
+    /// Of a log with something in it.
+    log: Option<Stamp>,
+}
+
+/// What tells that a file is what it was.
+#[derive(Debug, PartialEq, Eq)]
+struct Stamp {
     len: u64,
     modified: Option<SystemTime>,
 }
 
 impl Still {
     fn of(database: &Path) -> Option<Still> {
-        if BESIDE.iter().any(|end| beside(database, end).exists()) {
+        if USED.iter().any(|end| beside(database, end).exists()) {
             return None;
         }
-        let meta = fs::metadata(database).ok()?;
-        Some(Still { len: meta.len(), modified: meta.modified().ok() })
+        let log = Stamp::of(&beside(database, LOG)).filter(|log| log.len > 0);
+        Some(Still { database: Stamp::of(database)?, log })
+    }
+}
+
+impl Stamp {
+    fn of(path: &Path) -> Option<Stamp> {
+        let meta = fs::metadata(path).ok()?;
+        Some(Stamp { len: meta.len(), modified: meta.modified().ok() })
     }
 }
 

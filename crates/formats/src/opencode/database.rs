@@ -1,6 +1,6 @@
 //! What OpenCode's tables and columns are called.
 
-use crate::database::{Database, Document, Table};
+use crate::database::{Database, Document, Glance, Table};
 
 /// `opencode.db`: a row a session, a message, a part of a message; and a log of all versions of
 /// these, `event`.
@@ -8,10 +8,12 @@ pub static DATABASE: Database = Database {
     agent: "opencode",
     tables: &["session", "message", "part"],
     sessions: "
-        SELECT id, parent_id, time_updated,
+        SELECT id, parent_id AS parent, time_updated AS modified,
             (SELECT coalesce(sum(octet_length(data)), 0) FROM message WHERE session_id = s.id)
             + (SELECT coalesce(sum(octet_length(data)), 0) FROM part WHERE session_id = s.id)
-        FROM session s ORDER BY time_created, id",
+            AS size
+        FROM session s",
+    glance: Glance::Read,
     documents: &[CONVERSATION, EVENTS],
 };
 

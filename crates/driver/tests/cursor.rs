@@ -1,0 +1,291 @@
+//! Conversations of Cursor: where they are found, and that reading them leaves no trace.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use epitome::find::{self, Meant, SessionFile};
+use epitome::{Config, Loaded, Told};
+use epitome_model::{Source, Tokens};
+use rusqlite::Connection;
+use tempfile::TempDir;
+
+const COMPOSER: &str = "d17e5a00-0000-4000-8000-000000000017";
+const OLDER: &str = "90ad5c00-0000-4000-8000-000000000010";
+const CHAT: &str = "5ce2be00-0000-4000-8000-000000000001";
+
+/// A home folder.
+struct World {
+    dir: TempDir,
+    config: Config,
+}
+
+impl World {
+    fn new() -> World {
+        let dir = tempfile::tempdir().expect("a folder");
+        let mut config = Config::from_env().expect("a home");
+        config.cursor = dir.path().join(".cursor");
+        config.cursor_editor = dir.path().join("Cursor");
+        World { dir, config }
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        let path = self.dir.path().join(name);
+        fs::create_dir_all(path.parent().expect("it has one")).expect("a folder");
+        path
+    }
+
+    /// The editor's database, of these documents.
+    fn editor(&self, names: &[&str]) -> PathBuf {
+        let path = self.path("Cursor/User/globalStorage/state.vscdb");
+        let composers: Vec<Vec<u8>> = names.iter().map(|name| made(name)).collect();
+        fixtures::stores::cursor_editor(&path, &composers);
+        path
+    }
+
+    fn chat(&self) -> PathBuf {
+        let path = self.path(&format!(".cursor/chats/0f0f/{CHAT}/store.db"));
+        fixtures::stores::cursor_chat(&path, &made("chat.jsonl"));
+        path
+    }
+
+    fn transcript(&self, name: &str, of: &str) {
+        let path =
+            self.path(&format!(".cursor/projects/home-dev-project/agent-transcripts/{name}"));
+        fs::write(path, made(of)).expect("a file");
+    }
+
+    fn sessions(&self) -> Vec<SessionFile> {
+        find::sessions(&self.config, Some("cursor"))
+    }
+
+    fn ids(&self) -> Vec<String> {
+        let mut ids: Vec<String> = self.sessions().into_iter().map(|it| it.id).collect();
+        ids.sort();
+        ids
+    }
+}
+
+fn made(name: &str) -> Vec<u8> {
+    fixtures::made("cursor", name)
+}
+
+fn address(database: &Path, id: &str) -> PathBuf {
+    PathBuf::from(format!("{}#{id}", database.display()))
+}
+
+fn bytes(address: &Path) -> String {
+    let source = epitome::open(address).expect("a session");
+    String::from_utf8(source.read(0..source.len()).into_owned()).expect("text")
+}
+
+/// The files of a folder, with the hashes of their bytes.
+fn files(folder: &Path) -> Vec<(PathBuf, String)> {
+    let entries = fs::read_dir(folder).expect("a folder");
+    let mut files: Vec<(PathBuf, String)> = entries
+        .map(|entry| entry.expect("an entry").path())
+        .map(|path| {
+            let bytes = fs::read(&path).expect("a file");
+            (path, blake3::hash(&bytes).to_string())
+        })
+        .collect();
+    files.sort();
+    files
+}
+
+#[test]
+fn rows_of_every_version_are_read_to_the_byte() {
+    let world = World::new();
+    let chat = world.chat();
+    assert_eq!(bytes(&chat), String::from_utf8(made("chat.jsonl")).expect("text"));
+    for (name, id) in [
+        ("composer.jsonl", COMPOSER),
+        ("composer-summary.jsonl", OLDER),
+        ("composer-inline.jsonl", "70b1f300-0000-4000-8000-000000000003"),
+    ] {
+        let world = World::new();
+        let database = world.editor(&[name]);
+        let expect = String::from_utf8(made(name)).expect("text");
+        assert_eq!(bytes(&address(&database, id)), expect, "{name}");
+        let session = Loaded::open(&address(&database, id), None).expect("Cursor's");
+        assert_eq!((session.format.name, session.faults), ("cursor", Vec::new()), "{name}");
+    }
+}
+
+#[test]
+fn composers_from_before_the_table_of_headers_are_found_beside_those_in_it() {
+    let world = World::new();
+    let all =
+        ["composer.jsonl", "sub-agent.jsonl", "composer-summary.jsonl", "composer-inline.jsonl"];
+    let database = world.editor(&all);
+    let found = world.sessions();
+    let told: Vec<(&str, Option<Told>)> =
+        found.iter().map(|it| (it.id.as_str(), it.told.clone())).collect();
+    let tell = |title: &str, cwd: Option<&str>, context: Option<u64>| {
+        let (title, cwd) = (Some(title.to_owned()), cwd.map(str::to_owned));
+        Some(Told { title, cwd, context: context.map(Tokens) })
+    };
+    let expect = [
+        ("70b1f300-0000-4000-8000-000000000003", tell("Add a price for Mondays.", None, None)),
+        (OLDER, tell("Read price.rs", None, None)),
+        (COMPOSER, tell("Prices on Sundays", Some("/home/dev/project"), Some(18_422))),
+    ];
+    assert_eq!(told, expect);
+    let written = |it: &SessionFile| {
+        let since = it.modified.duration_since(std::time::UNIX_EPOCH).expect("after 1970");
+        i64::try_from(since.as_millis()).expect("soon")
+    };
+    let times: Vec<i64> = found.iter().map(written).collect();
+    assert_eq!(times, [1_735_000_000_000, 1_760_000_500_000, fixtures::stores::WRITTEN]);
+    let sizes: Vec<u64> = found.iter().map(|it| it.size.0).collect();
+    let size = |name: &str| {
+        let text = String::from_utf8(made(name)).expect("text");
+        let rows = text.lines().filter(|line| !line.contains("composerHeaders:"));
+        let data = rows.map(|line| line.split_once(",\"data\":").expect("a row").1.len() - 1);
+        data.sum::<usize>() as u64
+    };
+    let expect = ["composer-inline.jsonl", "composer-summary.jsonl", "composer.jsonl"].map(size);
+    assert_eq!(sizes, expect, "all of it, and no more");
+    let part = address(&database, "task-toolu_07");
+    assert_eq!(find::companions(&address(&database, COMPOSER)), std::slice::from_ref(&part));
+    assert_eq!(bytes(&part), String::from_utf8(made("sub-agent.jsonl")).expect("text"));
+}
+
+#[test]
+fn composers_of_which_nothing_was_said_are_no_sessions() {
+    let world = World::new();
+    let database = world.editor(&["composer-summary.jsonl"]);
+    let connection = Connection::open(&database).expect("a database");
+    let insert = "INSERT INTO cursorDiskKV VALUES (?1, ?2)";
+    for (key, value) in [
+        ("composerData:empty", r#"{"fullConversationHeadersOnly":[],"conversation":[]}"#),
+        ("composerData:broken", "{"),
+        ("composerData:", "{}"),
+        ("composerData", "{}"),
+        ("bubbleId:nobody:1", "{}"),
+    ] {
+        connection.execute(insert, (key, value)).expect("a row");
+    }
+    assert_eq!(world.ids(), [OLDER]);
+}
+
+#[test]
+fn damaged_rows_hide_no_other_session() {
+    let world = World::new();
+    let database = world.editor(&["composer.jsonl", "composer-summary.jsonl"]);
+    let connection = Connection::open(&database).expect("a database");
+    connection
+        .execute_batch(
+            "INSERT INTO cursorDiskKV VALUES ('composerData:torn', '{\"name\":');
+            INSERT INTO cursorDiskKV VALUES ('bubbleId:torn:1', x'ff00');
+            INSERT INTO cursorDiskKV VALUES ('composerData:odd',
+                '{\"name\":7,\"lastUpdatedAt\":\"x\",\"contextTokensUsed\":\"many\",
+                \"workspaceIdentifier\":{\"uri\":[]}}');
+            INSERT INTO cursorDiskKV VALUES ('bubbleId:odd:1', '{');
+            INSERT INTO composerHeaders (composerId, value) VALUES ('odd', '{');
+            INSERT INTO cursorDiskKV VALUES ('composerData:null', NULL);
+            INSERT INTO cursorDiskKV VALUES ('bubbleId:null:1', NULL);",
+        )
+        .expect("rows");
+    assert_eq!(world.ids(), [OLDER, COMPOSER, "null", "odd", "torn"]);
+    for id in ["null", "odd", "torn"] {
+        let session = Loaded::open(&address(&database, id), None).expect("Cursor's");
+        assert_eq!(session.transcript.context, [] as [usize; 0], "{id}");
+    }
+    assert_eq!(bytes(&address(&database, OLDER)).lines().count(), 8);
+}
+
+#[test]
+fn a_transcript_is_found_where_nothing_says_more() {
+    let world = World::new();
+    world.chat();
+    world.editor(&["composer.jsonl"]);
+    world.transcript(&format!("{CHAT}/{CHAT}.jsonl"), "transcript.jsonl");
+    world.transcript(&format!("{COMPOSER}/{COMPOSER}.jsonl"), "transcript.jsonl");
+    world.transcript("one/one.jsonl", "transcript.jsonl");
+    world.transcript("one/subagents/part.jsonl", "transcript.jsonl");
+    world.transcript("one.txt", "transcript.txt");
+    world.transcript("two.txt", "transcript.txt");
+    assert_eq!(world.ids(), [CHAT, COMPOSER, "one", "two"]);
+    let found = world.sessions();
+    let one = found.iter().find(|it| it.id == "one").expect("it is there");
+    assert!(one.path.ends_with("one/one.jsonl"), "{}", one.path.display());
+    let Meant::File(two) = find::meant(&world.config, "two", None) else { panic!("two") };
+    assert_eq!(Loaded::open(&two, None).expect("Cursor's").format.name, "cursor");
+}
+
+#[test]
+fn a_chat_is_meant_by_its_id_and_its_file() {
+    let world = World::new();
+    let chat = world.chat();
+    let expect = Meant::File(address(&chat, CHAT));
+    for text in [CHAT, "5ce2be00", &chat.display().to_string()] {
+        assert_eq!(find::meant(&world.config, text, None), expect, "{text}");
+    }
+    let found = world.sessions();
+    assert_eq!(found[0].told, None, "it is read for a list");
+    let written = fs::metadata(&chat).and_then(|meta| meta.modified()).expect("a time");
+    assert_eq!(found[0].modified, written);
+}
+
+#[test]
+fn reading_changes_and_leaves_nothing() {
+    let world = World::new();
+    let (database, chat) = (world.editor(&["composer.jsonl"]), world.chat());
+    for path in [&database, &chat] {
+        let folder = path.parent().expect("it has one");
+        let before = files(folder);
+        assert_eq!(before.len(), 1, "nobody uses it");
+        world.sessions();
+        let id = if path == &chat { CHAT } else { COMPOSER };
+        bytes(&address(path, id));
+        find::companions(&address(path, id));
+        assert_eq!(files(folder), before);
+    }
+}
+
+#[test]
+fn what_a_running_cursor_wrote_is_read_and_its_files_stay() {
+    let world = World::new();
+    let database = world.editor(&["composer.jsonl"]);
+    let cursor = Connection::open(&database).expect("a database");
+    let write =
+        "UPDATE cursorDiskKV SET value = replace(CAST(value AS TEXT), 'Sundays', 'Mondays')";
+    cursor.execute(write, []).expect("an update");
+    // And it is in the middle of something.
+    cursor.execute_batch("BEGIN IMMEDIATE; DELETE FROM cursorDiskKV").expect("a transaction");
+    let folder = database.parent().expect("it has one");
+    let kept = |files: Vec<(PathBuf, String)>| -> Vec<(PathBuf, String)> {
+        // What readers tell each other is in `-shm`; SQLite keeps no data there.
+        files
+            .into_iter()
+            .filter(|(path, _)| !path.display().to_string().ends_with("-shm"))
+            .collect()
+    };
+    let before = files(folder);
+    let lines = bytes(&address(&database, COMPOSER));
+    assert!(lines.contains("Why are Mondays cheap?"), "{lines}");
+    assert_eq!(world.ids(), [COMPOSER]);
+    let after = files(folder);
+    assert_eq!(after.len(), before.len(), "no file more");
+    assert_eq!(kept(after), kept(before));
+}
+
+#[test]
+fn what_a_killed_cursor_left_in_the_log_is_read_and_stays_there() {
+    let world = World::new();
+    let database = world.editor(&["composer.jsonl"]);
+    let cursor = Connection::open(&database).expect("a database");
+    let write =
+        "UPDATE cursorDiskKV SET value = replace(CAST(value AS TEXT), 'Sundays', 'Mondays')";
+    cursor.execute(write, []).expect("an update");
+    // As it stands on disk at this moment: the log, and no index of it.
+    let left = tempfile::tempdir().expect("a folder");
+    for end in ["", "-wal"] {
+        let from = format!("{}{end}", database.display());
+        fs::copy(from, left.path().join(format!("state.vscdb{end}"))).expect("a copy");
+    }
+    let before = files(left.path());
+    let lines = bytes(&address(&left.path().join("state.vscdb"), COMPOSER));
+    assert!(lines.contains("Why are Mondays cheap?"), "{lines}");
+    assert_eq!(files(left.path()), before);
+}

@@ -1,0 +1,323 @@
+//! Composers of the editor: rows of `state.vscdb`.
+//!
+//! Since 2025 a composer names its bubbles, which are rows of their own; before, they stand in it.
+
+use std::collections::{HashMap, HashSet};
+
+use epitome_model::{
+    Block, Copy, Entry, Item, Kept, Left, Output, Part, Record, Role, Source, Text, Transcript,
+};
+
+use super::message::{self, Calls, is_blank};
+use super::read::{line, title};
+use super::transcript::first_words;
+use crate::database::folder;
+use crate::document::{Document, Value};
+use crate::inner::Inner;
+use crate::place::Place;
+use crate::{Faults, lines};
+
+/// What a model is called where none was chosen.
+const NO_MODEL: &str = "default";
+
+/// Members of a result that hold what a tool said, the first that is there; the others say how.
+const SAYS: [&str; 4] = ["output", "contents", "content", "modelVisibleErrorMessage"];
+
+/// Reads a composer.
+pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
+    let mut reader = Reader::default();
+    let mut items = Vec::new();
+    lines(source, |it| {
+        line(&it, &mut items, faults, |at, document, items| {
+            reader.row(at, document, it.record, items);
+        });
+    });
+    reader.transcript.items = items;
+    reader.finish(source)
+}
+
+#[derive(Default)]
+struct Reader {
+    transcript: Transcript,
+    /// The ids of bubbles in the order of the conversation, as the composer names them.
+    order: Vec<Box<str>>,
+    /// What stands in the composer itself.
+    inline: Vec<usize>,
+    /// Bubbles that are rows, in the order in which they were last written.
+    rows: Vec<usize>,
+    by_id: HashMap<Box<str>, usize>,
+    summary: Option<Summary>,
+    model: Option<Box<str>>,
+    calls: Calls,
+    named: bool,
+}
+
+/// Cursor's own summary of what came before.
+struct Summary {
+    item: usize,
+    /// The bubble from which on the conversation is sent behind it.
+    from: Option<Box<str>>,
+    /// The last bubble that is not.
+    through: Option<Box<str>>,
+}
+
+impl Reader {
+    fn row(
+        &mut self,
+        at: &Place<'_>,
+        document: &Document<'_>,
+        record: Record,
+        items: &mut Vec<Item>,
+    ) {
+        let (Some(key), Some(data)) = (document.root.word("key"), document.root.get("data")) else {
+            return;
+        };
+        let mut key = key.split(':');
+        match (key.next(), key.next()) {
+            (Some("composerData"), Some(id)) => self.composer(at, data, id, record, items),
+            (Some("composerHeaders"), _) => self.facts(data),
+            (Some("bubbleId"), _) => {
+                let id = key.next().unwrap_or_default();
+                let item = self.bubble(at, data, id, record);
+                self.rows.push(items.len());
+                self.by_id.insert(id.into(), items.len());
+                items.push(item);
+            }
+            _ => {}
+        }
+    }
+
+    fn composer(
+        &mut self,
+        at: &Place<'_>,
+        data: &Value<'_>,
+        id: &str,
+        record: Record,
+        items: &mut Vec<Item>,
+    ) {
+        self.transcript.head.id = Some(id.into());
+        self.transcript.head.version =
+            data.get("_v").map(|version| String::from_utf8_lossy(version.raw()).into());
+        self.facts(data);
+        self.model = data.get("modelConfig").and_then(|config| model(config, "modelName"));
+        for header in data.list_of("fullConversationHeadersOnly") {
+            self.order.extend(header.word("bubbleId").map(Box::from));
+        }
+        // In the order in which they stand, which is that of records.
+        let mut inside: Vec<&Value<'_>> = data.list_of("conversation").iter().collect();
+        let map = data.get("conversationMap").map_or(&[][..], Value::members);
+        inside.extend(map.iter().map(|(_, bubble)| bubble));
+        let summary = data.get("latestConversationSummary").and_then(summary);
+        inside.extend(summary.as_ref().map(|summary| summary.words));
+        inside.sort_by_key(|value| value.range().start);
+        for value in inside {
+            let record = Record { span: at.span(value.range()), ..record };
+            let item = items.len();
+            match &summary {
+                Some(it) if it.words.range() == value.range() => {
+                    let (from, through) = (it.from.clone(), it.through.clone());
+                    self.summary = Some(Summary { item, from, through });
+                    let blocks = vec![Block::Summary(at.source(value.range()))];
+                    let entry = Entry { record, role: Role::System, blocks, ..Entry::default() };
+                    items.push(Item::Entry(Box::new(entry)));
+                }
+                Some(_) | None => {
+                    let id: Box<str> = value.word("bubbleId").unwrap_or_default().into();
+                    let bubble = self.bubble(at, value, &id, record);
+                    self.inline.push(item);
+                    self.by_id.insert(id, item);
+                    items.push(bubble);
+                }
+            }
+        }
+    }
+
+    /// What a composer, or its header, says of it.
+    fn facts(&mut self, data: &Value<'_>) {
+        let head = &mut self.transcript.head;
+        if let Some(name) = data.word("name").and_then(|name| title(&name)) {
+            head.title = Some(name);
+            self.named = true;
+        }
+        if let Some(uri) = data.get("workspaceIdentifier").and_then(|it| it.get("uri")) {
+            let place = uri.word("fsPath").or_else(|| uri.text());
+            head.cwd = place.map(|place| folder(&place).into()).or(head.cwd.take());
+        }
+    }
+
+    fn bubble(&mut self, at: &Place<'_>, data: &Value<'_>, id: &str, record: Record) -> Item {
+        let head = &mut self.transcript.head;
+        if head.cwd.is_none() {
+            let folders = data.list_of("workspaceUris").iter();
+            head.cwd = folders.filter_map(Value::text).next().map(|url| folder(&url).into());
+        }
+        let mut copies = Vec::new();
+        let mut copy = |name, value: Option<&Value<'_>>| {
+            let value = value.filter(|value| !is_blank(value));
+            copies.extend(value.map(|value| Copy {
+                name,
+                value: at.span(value.range()),
+                left: Left::Nothing,
+            }));
+        };
+        copy("richText", data.get("richText"));
+        let former = data.get("toolFormerData");
+        let written = former.and_then(|former| former.get("rawArgs"));
+        if written.is_some_and(|written| !is_blank(written)) {
+            copy("params", former.and_then(|former| former.get("params")));
+        }
+        let role = match data.get("type").map(Value::raw) {
+            Some(b"1") => Role::User,
+            Some(b"2") => Role::Assistant,
+            Some(_) | None => return Item::Kept(Kept { record, copies }),
+        };
+        let blocks = match role {
+            Role::Assistant => self.response(at, data, id),
+            Role::User | Role::System | Role::Tool => request(at, data),
+        };
+        if blocks.is_empty() {
+            return Item::Kept(Kept { record, copies });
+        }
+        let spoke = data.get("modelInfo").and_then(|info| model(info, "modelName"));
+        Item::Entry(Box::new(Entry {
+            record,
+            id: Some(id.into()),
+            role,
+            time: data.get("createdAt").filter(|it| !it.is_null()).map(|it| at.text(it.range())),
+            model: spoke.or_else(|| self.model.clone()).filter(|_| role == Role::Assistant),
+            blocks,
+            copies,
+            ..Entry::default()
+        }))
+    }
+
+    /// What a model said: reasoning, words, one call and its result.
+    fn response(&mut self, at: &Place<'_>, data: &Value<'_>, id: &str) -> Vec<Block> {
+        let mut blocks = Vec::new();
+        if let Some(thinking) = data.get("thinking") {
+            let words = if thinking.is_text() { Some(thinking) } else { thinking.get("text") };
+            let said = words.filter(|words| !is_blank(words));
+            let sealed = thinking.get("signature").is_some_and(|it| !is_blank(it));
+            if said.is_some() || sealed {
+                blocks.push(message::reasoning(at, thinking, said));
+            }
+        }
+        blocks.extend(data.get("text").and_then(|words| message::text(at, words)));
+        let Some(former) = data.get("toolFormerData").filter(|it| it.is_object()) else {
+            return blocks;
+        };
+        let name = match former.word("name").filter(|name| !name.is_empty()) {
+            Some(name) => Some(Box::from(name)),
+            // Numbers of tools, from before they had names.
+            None => former.get("tool").map(|tool| match tool.text() {
+                Some(name) => name.into(),
+                None => format!("tool {}", String::from_utf8_lossy(tool.raw())).into(),
+            }),
+        };
+        if let Some(name) = name {
+            let mut arguments = ["rawArgs", "params"].iter().filter_map(|key| former.get(key));
+            let arguments = arguments.find(|it| it.is_object() || !is_blank(it));
+            let own = former.word("toolCallId").filter(|own| !own.is_empty());
+            let own = Some(own.map_or_else(|| id.into(), Box::from));
+            let call = message::call(at, former, (own, name), arguments, &mut self.calls);
+            blocks.push(Block::Call(call.clone()));
+            if let Some(output) = output(at, former) {
+                let (_, from_user) = self.calls.end(Some(call.id.clone()));
+                blocks.push(Block::Output(Output { call: call.id, from_user, ..output }));
+            }
+        }
+        blocks
+    }
+
+    fn finish(mut self, source: &dyn Source) -> Transcript {
+        let mut seen = HashSet::new();
+        let named = self.order.iter().filter_map(|id| self.by_id.get(id).copied());
+        let named: Vec<usize> = named.filter(|&item| seen.insert(item)).collect();
+        let order = match (named.is_empty(), self.inline.is_empty()) {
+            (false, _) => named,
+            (true, false) => std::mem::take(&mut self.inline),
+            (true, true) => std::mem::take(&mut self.rows),
+        };
+        let place = |id: &Option<Box<str>>| {
+            let item = self.by_id.get(id.as_deref()?)?;
+            order.iter().position(|it| it == item)
+        };
+        let behind = self.summary.as_ref().and_then(|summary| {
+            let from = place(&summary.from).or_else(|| Some(place(&summary.through)? + 1));
+            Some((summary.item, from?))
+        });
+        let sent = match behind {
+            Some((summary, from)) => [&[summary], &order[from..]].concat(),
+            None => order,
+        };
+        let transcript = &mut self.transcript;
+        let says = |item: &usize| transcript.items[*item].entry().is_some();
+        transcript.context = sent.into_iter().filter(says).collect();
+        if !self.named {
+            transcript.head.title = first_words(transcript, source);
+        }
+        self.transcript
+    }
+}
+
+/// What a user said: words, and what was attached to them.
+fn request(at: &Place<'_>, data: &Value<'_>) -> Vec<Block> {
+    let words = data.get("text").and_then(|words| message::text(at, words));
+    let attached = ["attachedCodeChunks", "images"].iter().filter_map(|key| data.get(key));
+    let attached = attached.filter(|list| !list.list().is_empty());
+    words.into_iter().chain(attached.map(|it| Block::Opaque(at.span(it.range())))).collect()
+}
+
+/// The result of a call, if it has one.
+fn output(at: &Place<'_>, former: &Value<'_>) -> Option<Output> {
+    let error = former.is("status", "error");
+    let keys = if error { ["error", "result"] } else { ["result", "error"] };
+    let mut said = keys.iter().filter_map(|key| former.get(key));
+    let said = said.find(|it| it.is_object() || !is_blank(it))?;
+    let part = match said.is_text() {
+        true => Part::Text(says(at, said)),
+        false => Part::Opaque(at.span(said.range())),
+    };
+    Some(Output {
+        call: Box::default(),
+        error,
+        parts: vec![part],
+        whole: at.span(said.range()),
+        numbered: false,
+        from_user: false,
+    })
+}
+
+/// The words in a result that is a text of JSON; if it is none, all of it.
+fn says(at: &Place<'_>, literal: &Value<'_>) -> Text {
+    let inner = Inner::of(literal.raw(), at.span(literal.range()).start);
+    if let Ok(document) = Document::parse(&inner.text) {
+        let mut words = SAYS.iter().filter_map(|key| document.root.get(key));
+        if let Some(words) = words.find(|words| !is_blank(words)) {
+            return Text::Source(inner.span(words.range()));
+        }
+    }
+    at.source(literal.range())
+}
+
+fn model(value: &Value<'_>, key: &str) -> Option<Box<str>> {
+    value.word(key).filter(|name| name != NO_MODEL && !name.is_empty()).map(Into::into)
+}
+
+/// A summary as it stands in a composer.
+struct Stored<'v, 'a> {
+    words: &'v Value<'a>,
+    from: Option<Box<str>>,
+    through: Option<Box<str>>,
+}
+
+/// Newer versions have it in an object of its own.
+fn summary<'v, 'a>(value: &'v Value<'a>) -> Option<Stored<'v, 'a>> {
+    let inner = value.get("summary")?;
+    let (all, words) =
+        if inner.is_object() { (inner, inner.get("summary")?) } else { (value, inner) };
+    let id = |key: &str| all.word(key).filter(|id| !id.is_empty()).map(Box::from);
+    let from = id("clientShouldStartSendingFromInclusiveBubbleId");
+    let through = id("truncationLastBubbleIdInclusive");
+    (!is_blank(words)).then_some(Stored { words, from, through })
+}

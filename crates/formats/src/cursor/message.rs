@@ -1,0 +1,147 @@
+//! Messages as models get them: of chats of the CLI, and of transcripts.
+
+use epitome_model::{Block, Call, Output, Part, Role, Span, Text, Thinking};
+
+use super::tools;
+use crate::document::Value;
+use crate::place::Place;
+
+/// Calls of which a result is still to come. Transcripts have neither ids nor, mostly, results.
+#[derive(Debug, Default)]
+pub struct Calls {
+    open: Vec<(Box<str>, bool)>,
+    made: u64,
+}
+
+impl Calls {
+    /// A call: its id, or one that is made for it. `asks` says whether a user answers it.
+    pub fn begin(&mut self, id: Option<Box<str>>, asks: bool) -> Box<str> {
+        let id = id.filter(|id| !id.is_empty()).unwrap_or_else(|| {
+            self.made += 1;
+            format!("call-{}", self.made).into()
+        });
+        self.open.push((id.clone(), asks));
+        id
+    }
+
+    /// The call that a result is of, by its id or as the first that has none, and whether a user
+    /// answered it.
+    pub fn end(&mut self, id: Option<Box<str>>) -> (Box<str>, bool) {
+        let id = id.filter(|id| !id.is_empty());
+        let at = match &id {
+            Some(id) => self.open.iter().position(|(open, _)| open == id),
+            None => (!self.open.is_empty()).then_some(0),
+        };
+        match at {
+            Some(at) => self.open.remove(at),
+            None => (id.unwrap_or_default(), false),
+        }
+    }
+}
+
+/// What a message says: a text, or a list of blocks.
+pub fn content(at: &Place<'_>, content: &Value<'_>, calls: &mut Calls) -> Vec<Block> {
+    if content.is_text() {
+        return text(at, content).into_iter().collect();
+    }
+    content.list().iter().filter_map(|block| of(at, block, calls)).collect()
+}
+
+/// The role of a message by its name.
+pub fn role(name: &str) -> Option<Role> {
+    match name {
+        "user" => Some(Role::User),
+        "assistant" => Some(Role::Assistant),
+        "tool" => Some(Role::Tool),
+        "system" => Some(Role::System),
+        _ => None,
+    }
+}
+
+/// Both spellings: that of the chats (`tool-call`), and that of transcripts (`tool_use`).
+fn of(at: &Place<'_>, block: &Value<'_>, calls: &mut Calls) -> Option<Block> {
+    let id = |keys: &[&str]| block.any(keys).and_then(Value::text).map(|id| id.into());
+    match block.word("type").as_deref() {
+        Some("text") => text(at, block.get("text")?),
+        Some("reasoning" | "thinking") => {
+            let words = block.any(&["text", "thinking"]);
+            let said = words.filter(|words| !is_blank(words));
+            let sealed = block.any(&["signature"]).is_some_and(|it| !is_blank(it));
+            (said.is_some() || sealed).then(|| reasoning(at, block, said))
+        }
+        Some("redacted-reasoning") => Some(reasoning(at, block, None)),
+        Some("tool-call" | "tool_use") => {
+            let name: Box<str> = block.any(&["toolName", "name"])?.text()?.into();
+            let arguments = block.any(&["args", "input"]);
+            let id = id(&["toolCallId", "id"]);
+            Some(Block::Call(call(at, block, (id, name), arguments, calls)))
+        }
+        Some("tool-result" | "tool_result") => {
+            let (call, from_user) = calls.end(id(&["toolCallId", "tool_use_id"]));
+            let said = block.any(&["result", "content", "output"]);
+            let error = ["isError", "is_error"]
+                .iter()
+                .any(|key| block.get(key).is_some_and(Value::is_true));
+            Some(Block::Output(Output {
+                call,
+                error,
+                parts: said.map(|said| parts(at, said)).unwrap_or_default(),
+                whole: said.map_or_else(Span::default, |said| at.span(said.range())),
+                numbered: false,
+                from_user,
+            }))
+        }
+        Some(_) | None => Some(Block::Opaque(at.span(block.range()))),
+    }
+}
+
+/// A call, with its arguments as an object or as a text that holds one.
+pub fn call(
+    at: &Place<'_>,
+    around: &Value<'_>,
+    (id, name): (Option<Box<str>>, Box<str>),
+    arguments: Option<&Value<'_>>,
+    calls: &mut Calls,
+) -> Call {
+    let (kind, target, part, fields) = tools::known(&name, at, arguments);
+    let id = calls.begin(id, kind == epitome_model::ToolKind::Ask);
+    let nothing = around.range().start..around.range().start;
+    let arguments = at.span(arguments.map_or(&nothing, Value::range));
+    Call { id, name, kind, target, part, fields, arguments }
+}
+
+/// Reasoning: its words, if there are some, and all that belongs to them.
+pub fn reasoning(at: &Place<'_>, whole: &Value<'_>, words: Option<&Value<'_>>) -> Block {
+    Block::Thinking(Thinking {
+        text: words.filter(|words| words.is_text()).map(|words| at.source(words.range())),
+        whole: at.span(whole.range()),
+        removable: false,
+    })
+}
+
+/// Words, unless there are none.
+pub fn text(at: &Place<'_>, words: &Value<'_>) -> Option<Block> {
+    (!is_blank(words)).then(|| Block::Text(at.source(words.range())))
+}
+
+/// Whether a value is no text, or one that says nothing.
+pub fn is_blank(value: &Value<'_>) -> bool {
+    value.text().is_none_or(|text| text.trim().is_empty())
+}
+
+fn parts(at: &Place<'_>, said: &Value<'_>) -> Vec<Part> {
+    let opaque = |value: &Value<'_>| Part::Opaque(at.span(value.range()));
+    if said.is_text() {
+        return vec![Part::Text(Text::Source(at.span(said.range())))];
+    }
+    if !said.is_list() {
+        return vec![opaque(said)];
+    }
+    let of = |part: &Value<'_>| match part.get("text") {
+        Some(text) if part.is("type", "text") && text.is_text() => {
+            Part::Text(Text::Source(at.span(text.range())))
+        }
+        Some(_) | None => opaque(part),
+    };
+    said.list().iter().map(of).collect()
+}

@@ -1,0 +1,119 @@
+//! The state of a chat: a message in the encoding of Protocol Buffers
+//! (<https://protobuf.dev/programming-guides/encoding>), of which two fields are read.
+
+/// What a state names.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub struct State {
+    /// The hashes of the messages, in the order in which they are sent (field 1).
+    pub messages: Vec<Box<str>>,
+    /// The folders it was run in, as URLs (field 9).
+    pub folders: Vec<Box<str>>,
+    /// Whether all of it could be read.
+    pub is_whole: bool,
+}
+
+/// What hexadecimal digits of a state say.
+pub fn read(digits: &str) -> State {
+    let mut state = State::default();
+    let bytes: Option<Vec<u8>> = digits.as_bytes().chunks(2).map(byte).collect();
+    let Some(bytes) = bytes else { return state };
+    let mut rest = bytes.as_slice();
+    while !rest.is_empty() {
+        let Some((number, value)) = field(&mut rest) else { return state };
+        match (number, value) {
+            (1, Some(hash)) => state.messages.push(hexadecimal(hash)),
+            (9, Some(folder)) => state.folders.push(String::from_utf8_lossy(folder).into()),
+            _ => {}
+        }
+    }
+    state.is_whole = true;
+    state
+}
+
+/// The next field: its number, and its bytes if it has a length.
+fn field<'a>(rest: &mut &'a [u8]) -> Option<(u64, Option<&'a [u8]>)> {
+    let tag = varint(rest)?;
+    let value = match tag & 7 {
+        0 => {
+            varint(rest)?;
+            None
+        }
+        1 => {
+            take(rest, 8)?;
+            None
+        }
+        2 => {
+            let length = usize::try_from(varint(rest)?).ok()?;
+            Some(take(rest, length)?)
+        }
+        5 => {
+            take(rest, 4)?;
+            None
+        }
+        _ => return None,
+    };
+    Some((tag >> 3, value))
+}
+
+fn varint(rest: &mut &[u8]) -> Option<u64> {
+    let mut value = 0_u64;
+    for at in 0..10 {
+        let byte = take(rest, 1)?[0];
+        value |= u64::from(byte & 0x7f).checked_shl(7 * at)?;
+        if byte < 0x80 {
+            return Some(value);
+        }
+    }
+    None
+}
+
+fn take<'a>(rest: &mut &'a [u8], length: usize) -> Option<&'a [u8]> {
+    let (taken, after) = rest.split_at_checked(length)?;
+    *rest = after;
+    Some(taken)
+}
+
+fn byte(digits: &[u8]) -> Option<u8> {
+    let value = |digit: u8| char::from(digit).to_digit(16);
+    match digits {
+        [high, low] => u8::try_from(value(*high)? * 16 + value(*low)?).ok(),
+        _ => None,
+    }
+}
+
+fn hexadecimal(bytes: &[u8]) -> Box<str> {
+    let digit = |value: u8| char::from_digit(u32::from(value), 16).expect("four bits are a digit");
+    let digits = bytes.iter().flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]);
+    digits.collect::<String>().into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(digits: &str, messages: &[&str], folders: &[&str], is_whole: bool) {
+        let of = |list: &[&str]| list.iter().map(|it| (*it).into()).collect();
+        let expect = State { messages: of(messages), folders: of(folders), is_whole };
+        assert_eq!(read(digits), expect, "{digits}");
+    }
+
+    #[test]
+    fn messages_and_folders_are_found_among_other_fields() {
+        check("", &[], &[], true);
+        // Field 1 twice, 5 with fields of its own, 10 a number, 9 a text, 21 of eight bytes.
+        check("0a02AB010a02cd02", &["ab01", "cd02"], &[], true);
+        check("2a0408011002500a4a022f700a01ff", &["ff"], &["/p"], true);
+        check("a901112233445566778812500a0100", &[], &[], false);
+        check("a90111223344556677880a0100", &["00"], &[], true);
+    }
+
+    #[test]
+    fn what_is_damaged_is_read_up_to_there() {
+        check("0a0100 0a", &[], &[], false);
+        check("0a01000", &[], &[], false);
+        check("0a01000a7f00", &["00"], &[], false);
+        check("0a010003", &["00"], &[], false);
+        check("0a0100ffffffffffffffffffff01", &["00"], &[], false);
+        check("0a01000affffffffffffffffff01", &["00"], &[], false);
+    }
+}

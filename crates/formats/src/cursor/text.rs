@@ -1,0 +1,202 @@
+//! Transcripts as text, from before they were JSON.
+//!
+//!     user:
+//!     <user_query>
+//!     …
+//!     </user_query>
+//!
+//!     assistant:
+//!     [Thinking] …
+//!     [Tool call] Read
+//!       path: src/main.rs
+//!
+//!     [Tool result] Read
+//!     …
+//!
+//! A line that says who speaks begins an entry, one in brackets a part of it; nothing says where a
+//! result ends but the next of these.
+
+use epitome_model::{
+    Block, Call, Entry, Item, Output, Part, Record, Role, Source, Span, Text, Thinking, Transcript,
+};
+
+use super::message::Calls;
+use super::read::kept;
+use super::tools;
+use super::transcript::first_words;
+use crate::place::Place;
+use crate::{Fault, Faults, lines};
+
+/// Lines that say who speaks.
+const SPEAKERS: [(&[u8], Role); 3] =
+    [(b"user:", Role::User), (b"assistant:", Role::Assistant), (b"A:", Role::Assistant)];
+
+/// Lines that begin a part of what an assistant does.
+const PARTS: [(&[u8], Kind); 3] = [
+    (b"[Thinking]", Kind::Thinking),
+    (b"[Tool call]", Kind::Call),
+    (b"[Tool result]", Kind::Result),
+];
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Words,
+    Thinking,
+    Call,
+    Result,
+}
+
+/// Whether it begins with a user, in a way that is Cursor's.
+pub fn begins(head: &[u8]) -> bool {
+    let Some(rest) = head.strip_prefix(b"user:") else { return false };
+    let query = rest.trim_ascii_start().starts_with(b"<user_query>");
+    let has = |words: &[u8]| memchr::memmem::find(rest, words).is_some();
+    query || has(b"\nassistant:\n") || has(b"\nA:\n") || has(b"\n[Tool call]")
+}
+
+/// Reads a transcript.
+pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
+    let mut reader = Reader::default();
+    lines(source, |line| {
+        if std::str::from_utf8(line.bytes).is_err() {
+            let what = "bytes that are not UTF-8".into();
+            faults.report(Fault { line: line.record.line, what });
+        }
+        reader.line(line.bytes, line.record);
+    });
+    reader.close_entry();
+    let mut transcript = reader.transcript;
+    transcript.head.title = first_words(&transcript, source);
+    transcript
+}
+
+#[derive(Default)]
+struct Reader {
+    transcript: Transcript,
+    entry: Option<Entry>,
+    part: Option<Piece>,
+    calls: Calls,
+}
+
+/// A part of an entry, as far as it was read.
+struct Piece {
+    kind: Kind,
+    /// From its first word to its last.
+    span: Span,
+    bytes: Vec<u8>,
+}
+
+impl Reader {
+    fn line(&mut self, bytes: &[u8], record: Record) {
+        if let Some((role, rest)) = after_mark(bytes, &SPEAKERS) {
+            self.close_entry();
+            self.entry = Some(Entry { record, role, ..Entry::default() });
+            self.begin(Kind::Words, rest, record.span);
+            return;
+        }
+        let Some(entry) = &mut self.entry else {
+            self.transcript.items.push(kept(record));
+            return;
+        };
+        let role = entry.role;
+        entry.record.span.end = record.span.end;
+        match after_mark(bytes, &PARTS) {
+            Some((kind, rest)) if role == Role::Assistant => {
+                self.close_part();
+                self.begin(kind, rest, record.span);
+            }
+            // A call ends with its arguments, at an empty line.
+            Some(_) | None if bytes.trim_ascii().is_empty() && self.is_in(Kind::Call) => {
+                self.close_part();
+            }
+            Some(_) | None => self.go_on(bytes, record.span),
+        }
+    }
+
+    fn is_in(&self, kind: Kind) -> bool {
+        self.part.as_ref().is_some_and(|part| part.kind == kind)
+    }
+
+    fn begin(&mut self, kind: Kind, rest: &[u8], line: Span) {
+        let words = rest.trim_ascii_start();
+        let span = Span { start: line.end - words.len() as u64, end: line.end };
+        self.part = Some(Piece { kind, span, bytes: words.to_vec() });
+    }
+
+    fn go_on(&mut self, bytes: &[u8], line: Span) {
+        match &mut self.part {
+            Some(part) if !part.bytes.is_empty() => {
+                part.bytes.push(b'\n');
+                part.bytes.extend_from_slice(bytes);
+                part.span.end = line.end;
+            }
+            // Nothing was said yet: empty lines before the first word are none of it.
+            Some(part) => {
+                part.span = line;
+                part.bytes.extend_from_slice(bytes);
+            }
+            None => self.begin(Kind::Words, bytes, line),
+        }
+    }
+
+    fn close_part(&mut self) {
+        let (Some(part), Some(entry)) = (self.part.take(), &mut self.entry) else { return };
+        let words = String::from_utf8_lossy(part.bytes.trim_ascii_end());
+        if words.is_empty() && part.kind == Kind::Words {
+            return;
+        }
+        // Made, and not where it stands: a text that begins with a quote would be read as one.
+        let text = Text::Made(words.as_ref().into());
+        entry.blocks.push(match part.kind {
+            Kind::Words => Block::Text(text),
+            Kind::Thinking => {
+                Block::Thinking(Thinking { text: Some(text), whole: part.span, removable: false })
+            }
+            Kind::Call => Block::Call(call(&words, part.span, &mut self.calls)),
+            Kind::Result => {
+                let (call, from_user) = self.calls.end(None);
+                Block::Output(Output {
+                    call,
+                    error: false,
+                    parts: vec![Part::Text(text)],
+                    whole: part.span,
+                    numbered: false,
+                    from_user,
+                })
+            }
+        });
+    }
+
+    fn close_entry(&mut self) {
+        self.close_part();
+        let Some(entry) = self.entry.take() else { return };
+        if entry.blocks.is_empty() {
+            self.transcript.items.push(kept(entry.record));
+            return;
+        }
+        self.transcript.context.push(self.transcript.items.len());
+        self.transcript.items.push(Item::Entry(Box::new(entry)));
+    }
+}
+
+/// What a line begins with, and what follows.
+fn after_mark<'l, T: Clone>(bytes: &'l [u8], marks: &[(&[u8], T)]) -> Option<(T, &'l [u8])> {
+    marks.iter().find_map(|(mark, what)| Some((what.clone(), bytes.strip_prefix(*mark)?)))
+}
+
+/// A call: its tool's name, and arguments as lines `name: value`, which no program reads back.
+fn call(words: &str, span: Span, calls: &mut Calls) -> Call {
+    let name = words.split_whitespace().next().unwrap_or("unknown");
+    let nowhere = Place { line: b"", base: 0 };
+    let (kind, ..) = tools::known(name, &nowhere, None);
+    let target = words.lines().skip(1).find_map(|line| Some(line.split_once(':')?.1.trim()));
+    Call {
+        id: calls.begin(None, kind == epitome_model::ToolKind::Ask),
+        name: name.into(),
+        kind,
+        target: target.map(|target| Text::Made(target.into())),
+        part: None,
+        fields: Vec::new(),
+        arguments: span,
+    }
+}

@@ -1,0 +1,75 @@
+//! Transcripts of JSON lines: what was said, and what was called, without most results.
+
+use epitome_model::{Block, Entry, Item, Role, Source, Transcript};
+
+use super::message::{self, Calls};
+use super::read::{line, title, typed};
+use crate::document::{Document, Value};
+use crate::place::Place;
+use crate::{Faults, lines};
+
+/// Whether the first line is a message as transcripts have it.
+pub fn begins(head: &[u8]) -> bool {
+    let mut known = false;
+    lines(&head, |line| {
+        if line.record.line > 1 {
+            return;
+        }
+        known = match Document::parse(line.bytes) {
+            Ok(document) => is_message(&document.root),
+            // The head ends within a long first message.
+            Err(_) => {
+                !line.ended
+                    && line.bytes.starts_with(b"{\"role\":\"user\",\"message\":{\"content\":")
+            }
+        };
+    });
+    known
+}
+
+/// Reads a transcript.
+pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
+    let mut transcript = Transcript::default();
+    let mut calls = Calls::default();
+    lines(source, |it| {
+        line(&it, &mut transcript.items, faults, |at, document, items| {
+            let Some(mut entry) = entry(at, &document.root, &mut calls) else { return };
+            entry.record = it.record;
+            transcript.context.push(items.len());
+            items.push(Item::Entry(Box::new(entry)));
+        });
+    });
+    transcript.head.title = first_words(&transcript, source);
+    transcript
+}
+
+/// The first words that the user typed; what is put around them tells them from what Cursor says in
+/// the user's name. Where nothing tells them, the first words of the user.
+pub fn first_words(transcript: &Transcript, source: &dyn Source) -> Option<Box<str>> {
+    let users = transcript.context().filter(|(_, entry)| entry.role == Role::User);
+    let texts = users.flat_map(|(_, entry)| &entry.blocks).filter_map(|block| match block {
+        Block::Text(text) => Some(text.read(source)),
+        _ => None,
+    });
+    let mut first = None;
+    for text in texts {
+        if let Some(typed) = typed(&text) {
+            return title(typed);
+        }
+        first = first.or_else(|| title(&text));
+    }
+    first
+}
+
+fn is_message(root: &Value<'_>) -> bool {
+    let role = root.word("role").and_then(|role| message::role(&role));
+    let content = root.get("message").and_then(|message| message.get("content"));
+    role.is_some() && root.get("type").is_none() && content.is_some()
+}
+
+fn entry(at: &Place<'_>, root: &Value<'_>, calls: &mut Calls) -> Option<Entry> {
+    let role = message::role(&root.word("role")?)?;
+    let content = root.get("message")?.get("content")?;
+    let blocks = message::content(at, content, calls);
+    (!blocks.is_empty()).then(|| Entry { role, blocks, ..Entry::default() })
+}
