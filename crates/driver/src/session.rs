@@ -96,7 +96,7 @@ pub fn writer(format: &Format) -> Result<Write> {
         Writing::Splices(write) => Ok(write),
         Writing::ReadOnly(why) => {
             let what = format!("sessions of {} are only read: {why}", format.name);
-            let hint = "`epitome inspect` and `epitome list` work on it; nothing is written";
+            let hint = "`epitome list`, `inspect` and `export` work on it; nothing is written";
             Err(Error::new(ErrorKind::ReadOnly, what).with_hint(hint))
         }
     }

@@ -24,8 +24,7 @@ pub const FORMAT: Format = Format {
     sniff: read::sniff,
     read: read::read,
     writing: Writing::ReadOnly(
-        "Cursor keeps a conversation in several places that name each other by hash, and nothing \
-         here has seen it take up one that something else wrote",
+        "Cursor has not been seen to take up a conversation that something else wrote",
     ),
     append: None,
     summarise: None,

@@ -4,7 +4,8 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use clap::Args as ClapArgs;
-use epitome::{Listed, find, list};
+use epitome::{Glance, Listed, find, list, writer};
+use epitome_formats::named;
 use epitome_model::{Bytes, Tokens};
 use jiff::Timestamp;
 use serde::Serialize;
@@ -107,20 +108,16 @@ fn render(app: &App, listed: &[Listed]) -> String {
     let sides = [Left, Left, Right, Right, Right, Right, Right, Left, Left, Left];
     let mut table = Table::new(&sides, &heads);
     let now = app.config.now();
-    for it in listed {
+    for (it, id) in listed.iter().zip(short_ids(listed)) {
         let modified = Timestamp::try_from(it.file.modified).unwrap_or(now);
-        let mut cells = vec![it.file.agent.to_owned(), short_id(listed, it)];
+        let mut cells = vec![it.file.agent.to_owned(), id];
         cells.extend([text::age(now, modified), it.file.size.to_string()]);
         match &it.seen {
             Ok(seen) => {
-                cells.extend([
-                    seen.context.map_or("-".to_owned(), |context| format!("~{context}")),
-                    format!("~{}", seen.saving),
-                    share(seen.saving.0, seen.context.map_or(0, |context| context.0)),
-                    if it.compactions > 0 { "compacted".to_owned() } else { String::new() },
-                    project(seen.cwd.as_deref()),
-                    one_line(seen.title.as_deref().unwrap_or(""), 48),
-                ]);
+                cells.push(seen.context.map_or("-".to_owned(), |context| format!("~{context}")));
+                cells.extend(saves(it, seen));
+                cells.push(project(seen.cwd.as_deref()));
+                cells.push(one_line(seen.title.as_deref().unwrap_or(""), 48));
                 table.row(cells);
             }
             Err(why) => {
@@ -144,14 +141,32 @@ fn render(app: &App, listed: &[Listed]) -> String {
     text
 }
 
-/// The shortest beginning of an id that means this session alone, of at least eight characters.
+/// What compacting saves, which part of the context that is, and whether it was done, or never is.
+fn saves(it: &Listed, seen: &Glance) -> [String; 3] {
+    if named(it.file.agent).is_some_and(|format| writer(format).is_err()) {
+        return ["-", "-", "only read"].map(str::to_owned);
+    }
+    let part = share(seen.saving.0, seen.context.map_or(0, |context| context.0));
+    let done = if it.compactions > 0 { "compacted" } else { "" };
+    [format!("~{}", seen.saving), part, done.to_owned()]
+}
+
+/// Of each id the shortest beginning that means this session alone, of at least eight characters.
 /// Ids of pi begin with the time, so eight are often not enough.
-fn short_id(listed: &[Listed], it: &Listed) -> String {
-    let id = &it.file.id;
-    let others = || listed.iter().filter(|other| other.file.path != it.file.path);
-    let common = others().map(|other| common(id, &other.file.id)).max().unwrap_or(0);
-    let cut: String = id.chars().take((common + 1).max(8)).collect();
-    one_line(&cut, 40)
+fn short_ids(listed: &[Listed]) -> Vec<String> {
+    let id = |at: usize| listed[at].file.id.as_str();
+    let mut order: Vec<usize> = (0..listed.len()).collect();
+    // What begins as an id does stands beside it.
+    order.sort_by_key(|&at| id(at));
+    let mut short = vec![String::new(); listed.len()];
+    for (place, &at) in order.iter().enumerate() {
+        let beside = [place.checked_sub(1), Some(place + 1)];
+        let beside = beside.into_iter().flatten().filter_map(|place| order.get(place));
+        let common = beside.map(|&other| common(id(at), id(other))).max().unwrap_or(0);
+        let cut: String = id(at).chars().take((common + 1).max(8)).collect();
+        short[at] = one_line(&cut, 40);
+    }
+    short
 }
 
 fn common(one: &str, other: &str) -> usize {
