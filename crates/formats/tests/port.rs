@@ -161,7 +161,7 @@ fn check_arrived(target: &Target, made: &Made, expect: &Said, cwd: Option<&str>,
         let lost: Vec<&String> = expect.difference(arrived).filter(|text| !here(text)).collect();
         // A command that was handed to a shell.
         let is_shell = |text: &&String| !matches!(&***text, "bash" | "-lc");
-        assert!(!lost.iter().any(|text| is_shell(text)), "{lost:?} is lost: {context}");
+        assert!(!lost.iter().any(is_shell), "{lost:?} is lost: {context}");
     }
 }
 
