@@ -49,6 +49,8 @@ struct Reader {
     summary: Option<Summary>,
     model: Option<Box<str>>,
     calls: Calls,
+    /// The ids of calls so far.
+    called: HashSet<Box<str>>,
     named: bool,
 }
 
@@ -217,8 +219,11 @@ impl Reader {
         if let Some(name) = name {
             let mut arguments = ["rawArgs", "params"].iter().filter_map(|key| former.get(key));
             let arguments = arguments.find(|it| it.is_object() || !is_blank(it));
+            // A bubble holds one call, so that its own id tells it from others of the same id.
             let own = former.word("toolCallId").filter(|own| !own.is_empty());
-            let own = Some(own.map_or_else(|| id.into(), Box::from));
+            let own: Box<str> = own.map_or_else(|| id.into(), Box::from);
+            let own = if self.called.insert(own.clone()) { own } else { id.into() };
+            let own = Some(own);
             let call = message::call(at, former, (own, name), arguments, &mut self.calls);
             blocks.push(Block::Call(call.clone()));
             if let Some(output) = output(at, former) {
