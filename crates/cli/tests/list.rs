@@ -29,11 +29,11 @@ fn sessions_are_listed_by_what_compacting_saves() {
 #[test]
 fn a_machine_with_all_agents_shows_all_their_sessions() {
     let world = World::new();
-    world.pi(PI, fixtures::get("pi", "pricing").bytes());
-    world.claude(CLAUDE, fixtures::get("claude", "pricing").bytes());
-    world.codex(CODEX, fixtures::get("codex", "pricing").bytes());
+    world.pi(PI, sessions::pi(PI));
+    world.claude(CLAUDE, sessions::claude(CLAUDE));
+    world.codex(CODEX, sessions::codex(CODEX));
     world.opencode();
-    let bytes = fixtures::get("gemini", "pricing").bytes();
+    let bytes = world::beginning(&fixtures::get("gemini", "pricing").bytes(), 4);
     let gemini = [".gemini", "tmp", "project", "chats", "session-2026-11-20T23-12-123ae7f3.jsonl"];
     world.write(&gemini.join("/"), bytes);
     world.cursor(&["composer.jsonl", "sub-agent.jsonl", "composer-inline.jsonl"]);

@@ -56,10 +56,11 @@ impl World {
         )
     }
 
-    /// A database of OpenCode where it keeps it, with a recorded session.
+    /// A database of OpenCode where it keeps it, with the beginning of a recorded session.
     pub fn opencode(&self) -> PathBuf {
         let path = self.folder_of(".local/share/opencode/opencode.db");
-        fixtures::stores::opencode(&path, &fixtures::get("opencode", "pricing").bytes());
+        let session = beginning(&fixtures::get("opencode", "pricing").bytes(), 6);
+        fixtures::stores::opencode(&path, &session);
         path
     }
 
@@ -147,6 +148,11 @@ impl World {
         found.sort();
         found
     }
+}
+
+/// The first lines of a session: so few that nothing of them is taken.
+pub fn beginning(session: &[u8], lines: usize) -> Vec<u8> {
+    session.split_inclusive(|&byte| byte == b'\n').take(lines).flatten().copied().collect()
 }
 
 /// Sets the time of a file to three days ago.
