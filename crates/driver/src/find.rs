@@ -170,9 +170,9 @@ pub fn meant(config: &Config, text: &str, agent: Option<&str>) -> Meant {
         sessions(config, agent).into_iter().filter(is_meant).collect();
     if found.is_empty() && agent.is_none_or(|agent| agent == "codex") {
         // Sub-agents are meant when they are named.
-        let all = codex::files(&config.codex).into_iter();
-        let all = all.filter_map(|path| session_file(path, "codex", codex::id));
-        found.extend(all.filter(is_meant));
+        let id = |stem: &str| codex::id(stem).to_owned();
+        let all = session_files(codex::files(&config.codex), "codex", id);
+        found.extend(all.into_iter().filter(is_meant));
     }
     if let Some(exact) = found.iter().position(|file| file.id == text || file.stem() == text) {
         // The same id may stand in two folders: then the path has to tell.
