@@ -1,13 +1,23 @@
 //! `cargo xtask e2e`: sessions of the real agents, compacted by the real program.
 
+use std::fs;
 use std::path::Path;
 
 use agents::Agent;
 use agents::carry;
 use agents::e2e::{Report, Way};
-use anyhow::ensure;
+use anyhow::{Context, ensure};
 
 use crate::{cargo, print, say};
+
+/// The page that holds the table, and what stands around it there.
+const PAGE: &str = "docs/agents.md";
+const BEGIN: &str = "<!-- begin of the table: cargo xtask e2e --write -->\n";
+const END: &str = "<!-- end of the table -->";
+
+/// What the page says between the table of resumes and that of sessions given to other agents.
+const CARRIED: &str =
+    "\n`epitome port` gives a recorded session of one agent to another, which resumes it:\n\n";
 
 /// Builds `epitome` and takes a session of each named agent the whole way: record, compact,
 /// resume, restore, resume. All agents when none is named; then sessions are also carried from
@@ -20,31 +30,13 @@ use crate::{cargo, print, say};
 pub(crate) fn run(names: &[&str]) -> anyhow::Result<()> {
     let epitome = cargo::epitome("dev")?;
     if names == ["port"] {
-        return carried(&epitome);
+        return carried(&epitome).map(drop);
     }
     let chosen = match names {
         [] => Agent::ALL.to_vec(),
         names => names.iter().map(|name| name.parse()).collect::<Result<_, _>>()?,
     };
-    let mut failed = Vec::new();
-    let mut rows = Vec::new();
-    let ways = |agent| Way::of(agent).iter().map(move |way| (agent, *way));
-    for (agent, way) in chosen.into_iter().flat_map(ways) {
-        match agents::e2e::run(agent, way, &epitome) {
-            Ok(report) => rows.push(row(&report)),
-            Err(err) => {
-                say(&format!("{}: {err:#}", agent.name()));
-                failed.push(agent.name());
-            }
-        }
-    }
-    print(
-        "| agent | way | file before | after | sent before | after | stubs sent | appended \
-         | seconds |",
-    );
-    print("|---|---|---|---|---|---|---|---|---|");
-    rows.iter().for_each(|row| print(row));
-    ensure!(failed.is_empty(), "failed with: {}", failed.join(", "));
+    table(&chosen, &epitome)?;
     if names.is_empty() {
         carried(&epitome)?;
         let test = ["--features", "real-agents", "--test", "real_agents"];
@@ -53,11 +45,48 @@ pub(crate) fn run(names: &[&str]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// Carries a recorded session of each agent to each other.
-fn carried(epitome: &Path) -> anyhow::Result<()> {
+/// Takes sessions of all agents the whole way, and writes the table into the page about them.
+///
+/// # Errors
+///
+/// As [`run`]; when the page has no place for the table.
+pub(crate) fn write() -> anyhow::Result<()> {
+    let epitome = cargo::epitome("dev")?;
+    let table = [&table(&Agent::ALL, &epitome)?, CARRIED, &carried(&epitome)?].concat();
+    let page = fs::read_to_string(PAGE).context(PAGE)?;
+    let (head, rest) = page.split_once(BEGIN).with_context(|| format!("{PAGE}: no {BEGIN}"))?;
+    let (_, tail) = rest.split_once(END).with_context(|| format!("{PAGE}: no {END}"))?;
+    fs::write(PAGE, [head, BEGIN, "\n", &table, "\n", END, tail].concat()).context(PAGE)
+}
+
+fn table(chosen: &[Agent], epitome: &Path) -> anyhow::Result<String> {
     let mut failed = Vec::new();
-    print("| from | to | calls | results | pictures | texts found | left behind | seconds |");
-    print("|---|---|---|---|---|---|---|---|");
+    let mut table = String::from(
+        "| agent | version | way | sent before | after | | file before | after | appended \
+         | seconds |\n|---|---|---|---|---|---|---|---|---|---|\n",
+    );
+    let ways = |agent: &Agent| Way::of(*agent).iter().map(|way| (*agent, *way)).collect::<Vec<_>>();
+    for (agent, way) in chosen.iter().flat_map(ways) {
+        match agents::e2e::run(agent, way, epitome) {
+            Ok(report) => table.push_str(&row(agent, &report)),
+            Err(err) => {
+                say(&format!("{} · {}: {err:#}", agent.name(), way.name()));
+                failed.push(format!("{} · {}", agent.name(), way.name()));
+            }
+        }
+    }
+    print(table.trim_end());
+    ensure!(failed.is_empty(), "failed with: {}", failed.join(", "));
+    Ok(table)
+}
+
+/// Carries a recorded session of each agent to each other.
+fn carried(epitome: &Path) -> anyhow::Result<String> {
+    let mut failed = Vec::new();
+    let mut table = String::from(
+        "| from | to | calls | results | pictures | texts found | left behind | seconds |\n\
+         |---|---|---|---|---|---|---|---|\n",
+    );
     for from in carry::AGENTS {
         let text = String::from_utf8(fixtures::get(from.name(), "pricing").bytes())?;
         for to in carry::AGENTS.into_iter().filter(|to| *to != from) {
@@ -65,8 +94,8 @@ fn carried(epitome: &Path) -> anyhow::Result<()> {
                 Ok(carry::Report { from, to, seconds, sent_again, texts, left_behind, .. }) => {
                     let left = left_behind.to_string().replace('"', "");
                     let left = left.trim_matches(['{', '}']).replace(':', " ").replace(',', ", ");
-                    print(&format!(
-                        "| {from} | {to} | {} | {} | {} | {texts} | {left} | {seconds:.1} |",
+                    table.push_str(&format!(
+                        "| {from} | {to} | {} | {} | {} | {texts} | {left} | {seconds:.0} |\n",
                         sent_again.calls, sent_again.results, sent_again.images,
                     ));
                 }
@@ -78,22 +107,21 @@ fn carried(epitome: &Path) -> anyhow::Result<()> {
             }
         }
     }
+    print(table.trim_end());
     ensure!(failed.is_empty(), "not carried: {}", failed.join(", "));
-    Ok(())
+    Ok(table)
 }
 
-fn row(report: &Report) -> String {
-    let Report { agent, way, original, compacted, appended, seconds, .. } = report;
-    let way = match way {
-        Way::Rewrite => "rewrite",
-        Way::Native => "native",
-    };
+fn row(agent: Agent, report: &Report) -> String {
+    let Report { way, original, compacted, appended, seconds, .. } = report;
+    let (before, after) = (original.history_bytes, compacted.history_bytes);
     format!(
-        "| {agent} | {way} | {} | {} | {} | {} | {} | {appended} | {seconds:.1} |",
+        "| {} | {} | {} | {before} | {after} | {:.0}% | {} | {} | {appended} | {seconds:.0} |\n",
+        agent.name(),
+        agent.version(),
+        way.name(),
+        after as f64 * 100.0 / before.max(1) as f64,
         original.file_bytes,
         compacted.file_bytes,
-        original.history_bytes,
-        compacted.history_bytes,
-        compacted.stubs,
     )
 }

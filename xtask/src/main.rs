@@ -17,6 +17,7 @@ usage: cargo xtask COMMAND
   ci [STEP…]            everything that CI runs, in its order, up to the first failure
   tidy                  what the house promises and no compiler checks
   e2e [AGENT…|port]     real agents resume what epitome compacted, restored and carried over
+  e2e --write           the same with all agents; the table goes into docs/agents.md
   recipes [FOLDER…]     a table: what each recipe saves, by default over the recorded sessions
   bench [FOLDER]        a table: how fast and how large, by default over the recorded sessions";
 
@@ -27,6 +28,7 @@ fn main() -> ExitCode {
         ["demo"] => demo::run(),
         ["ci", steps @ ..] => ci::run(steps),
         ["tidy"] => tidy::run(),
+        ["e2e", "--write"] => e2e::write(),
         ["e2e", agents @ ..] => e2e::run(agents),
         ["recipes", folders @ ..] => recipes::run(folders),
         ["bench"] => bench::run(None),

@@ -6,12 +6,16 @@ use crate::sandbox::Agent;
 use crate::scenario::Scenario;
 use anyhow::{Context, bail, ensure};
 use serde::Serialize;
+use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::time::Instant;
 
 /// How every text begins that a compaction leaves in place of another.
 const STUB: &str = "[epitome k";
+
+/// What stands for all but the last turn when a session is summarised.
+const SUMMARY: &str = "Nothing is open: what was asked for was done, in a few steps.";
 
 /// A word that stands in every common line of the logs the session printed, and nowhere else.
 const BULK: &str = "checksum";
@@ -24,24 +28,40 @@ pub enum Way {
     Rewrite,
     /// By a record of the agent's own, behind the end.
     Native,
+    /// By a summary of all but the last turn, in the agent's own record.
+    Summary,
 }
 
 impl Way {
     /// The ways that sessions of `agent` can be compacted in.
     pub fn of(agent: Agent) -> &'static [Self] {
         match agent {
-            Agent::PiChat | Agent::Claude | Agent::Opencode => &[Self::Rewrite],
+            Agent::Opencode => &[Self::Rewrite],
+            Agent::PiChat | Agent::Claude => &[Self::Rewrite, Self::Summary],
             Agent::Pi | Agent::Codex | Agent::CodexScripts | Agent::Gemini => {
-                &[Self::Native, Self::Rewrite]
+                &[Self::Native, Self::Rewrite, Self::Summary]
             }
         }
     }
 
-    fn option(self) -> &'static str {
+    /// Its name in tables.
+    pub fn name(self) -> &'static str {
         match self {
-            Self::Rewrite => "--rewrite",
-            Self::Native => "--native",
+            Self::Rewrite => "rewrite",
+            Self::Native => "native",
+            Self::Summary => "summary",
         }
+    }
+
+    fn options(self, summary: &Path) -> anyhow::Result<Vec<&str>> {
+        Ok(match self {
+            Self::Rewrite => vec!["--rewrite"],
+            Self::Native => vec!["--native"],
+            Self::Summary => {
+                fs::write(summary, SUMMARY)?;
+                vec!["--summary", summary.to_str().context("a path is text")?]
+            }
+        })
     }
 }
 
@@ -75,6 +95,8 @@ pub struct Stage {
     pub counts: Counts,
     /// Stubs among what was sent.
     pub stubs: usize,
+    /// How often the summary was sent.
+    pub summaries: usize,
     /// Lines of logs among what was sent.
     pub bulk: usize,
 }
@@ -100,11 +122,13 @@ pub fn run(agent: Agent, way: Way, epitome: &Path) -> anyhow::Result<Report> {
     let archive = tempfile::tempdir()?;
     let tool = |args: &[&str]| call(epitome, archive.path(), file, args);
     // The recorded sessions are shorter than what the default recipe keeps whole.
-    let said = tool(&["compact", "--json", "--keep-turns", "1", way.option()])?;
+    let summary = archive.path().join("summary.md");
+    let options = way.options(&summary)?;
+    let said = tool(&[&["compact", "--json", "--keep-turns", "1"], &options[..]].concat())?;
     let compacted = read()?;
     match way {
         Way::Rewrite => ensure!(compacted.len() < original.len(), "the file did not shrink"),
-        Way::Native => {
+        Way::Native | Way::Summary => {
             let more = appended(&original, &compacted)?;
             ensure!(!more.is_empty(), "nothing was appended");
         }
@@ -143,6 +167,7 @@ fn stage(file_bytes: usize, sent: &Sent) -> Stage {
         history_bytes: sent.bytes,
         counts: sent.counts,
         stubs: sent.occurrences(STUB),
+        summaries: sent.occurrences(SUMMARY),
         bulk: sent.occurrences(BULK),
     }
 }
@@ -151,7 +176,12 @@ fn shrunk(report: &Report) -> anyhow::Result<()> {
     let (before, after) = (&report.original, &report.compacted);
     let sizes = (before.history_bytes, after.history_bytes);
     ensure!(sizes.1 < sizes.0, "the history did not shrink: {sizes:?}");
-    ensure!(before.stubs == 0 && after.stubs > 0, "no stub was sent");
+    match report.way {
+        Way::Rewrite | Way::Native => {
+            ensure!(before.stubs == 0 && after.stubs > 0, "no stub was sent");
+        }
+        Way::Summary => ensure!(after.summaries == 1, "{} summaries were sent", after.summaries),
+    }
     ensure!(after.bulk < before.bulk, "the logs were sent: {} lines", after.bulk);
     ensure!(after.counts.calls == after.counts.results, "{:?}", after.counts);
     Ok(())

@@ -3,6 +3,7 @@
 //! They lie in `$EPITOME_AGENTS`, or in `.cache/agents` of the workspace; each package has a folder
 //! of its own, and a mark that is written last, so that an interrupted installation is done again.
 
+use crate::sandbox::Agent;
 use anyhow::{Context, bail};
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -19,6 +20,18 @@ const GEMINI: &str = "@google/gemini-cli@0.61.0";
 const OPENCODE: &str = "opencode-ai@1.18.33";
 
 const MARK: &str = ".ok";
+
+/// The version of an agent that is installed.
+pub(crate) fn version(agent: Agent) -> &'static str {
+    let package = match agent {
+        Agent::Pi | Agent::PiChat => PI,
+        Agent::Claude => CLAUDE,
+        Agent::Codex | Agent::CodexScripts => CODEX,
+        Agent::Gemini => GEMINI,
+        Agent::Opencode => OPENCODE,
+    };
+    package.rsplit_once('@').map_or(package, |(_, version)| version)
+}
 
 /// The folder the agents are installed in.
 pub fn cache() -> PathBuf {

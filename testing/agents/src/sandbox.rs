@@ -3,7 +3,7 @@
 use crate::home::Home;
 use crate::process::{Finished, run};
 use crate::scenario::Action;
-use crate::{claude, codex, gemini, opencode, pi};
+use crate::{claude, codex, gemini, install, opencode, pi};
 use anyhow::Context;
 use model_server::ToolCall;
 use serde_json::Value;
@@ -57,6 +57,11 @@ impl Agent {
             Self::Gemini => "gemini",
             Self::Opencode => "opencode",
         }
+    }
+
+    /// The version that is installed, as its registry writes it.
+    pub fn version(self) -> &'static str {
+        install::version(self)
     }
 
     fn driver(self) -> &'static dyn Driver {
