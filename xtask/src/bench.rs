@@ -77,6 +77,13 @@ impl Bench {
         let out = self.sessions.folder().join("out.jsonl");
         let line = ["compact", &file, "--json", "--out", &out.to_string_lossy()];
         row("`compact --out`", self.best(1, &line)?, len, "");
+        let pages = out.with_extension("pages");
+        let pages = pages.to_string_lossy();
+        for (format, aim) in [("html", "< 2 s, < 200 MiB"), ("markdown", ""), ("json", "")] {
+            let line = ["render", "--file", &file, "--no-redact", "--json", "--format", format];
+            let line = [&line[..], &["--out", &pages]].concat();
+            row(&format!("`render --format {format} --out`"), self.best(3, &line)?, len, aim);
+        }
         Ok(())
     }
 

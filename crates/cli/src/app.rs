@@ -16,7 +16,7 @@ use crate::failure::{Failure, Result};
 #[command(next_help_heading = "Options of every command")]
 pub struct Global {
     /// Take sessions for those of this agent, whatever they look like
-    #[arg(long, global = true, value_name = "AGENT", value_parser = agents())]
+    #[arg(long, short, global = true, value_name = "AGENT", value_parser = agents())]
     pub agent: Option<String>,
 
     /// How tokens are counted: exactly with OpenAI's o200k vocabulary, or estimated
@@ -75,6 +75,17 @@ impl App {
         let mut out = AutoStream::new(stdout, self.global.color.choice());
         out.write_all(text.as_bytes())?;
         Ok(out.flush()?)
+    }
+
+    /// A text as it would be printed: without its styles where a person wants none.
+    pub fn styled(&self, text: &str) -> Vec<u8> {
+        let choice = match self.global.color.choice() {
+            ColorChoice::Auto => AutoStream::choice(&std::io::stdout()),
+            asked => asked,
+        };
+        let mut out = AutoStream::new(Vec::new(), choice);
+        out.write_all(text.as_bytes()).expect("memory takes all");
+        out.into_inner()
     }
 
     /// Prints a JSON object on a line of its own.

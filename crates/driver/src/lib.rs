@@ -20,6 +20,7 @@ mod list;
 mod place;
 mod port;
 mod reference;
+mod render;
 mod restore;
 mod rows;
 mod session;
@@ -40,6 +41,9 @@ pub use list::{Glance, Listed, list};
 pub use place::{Place, exists, open};
 pub use port::Ported;
 pub use reference::{GitObjects, Reference, Standing, blob_id};
+pub use render::{
+    Member, Reading, Rendered, ShownSource, Telling, rebuild_index, render_into, update_index,
+};
 pub use restore::{Blobs, Restoration, Restored, Target, restore, restore_block};
 pub use rows::{Rows, Told, vacuum};
 pub use session::{Loaded, format_of, writer};

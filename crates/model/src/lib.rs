@@ -11,6 +11,7 @@
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod amount;
+mod applied;
 mod count;
 mod edit;
 mod law;
@@ -22,6 +23,7 @@ mod transcript;
 mod unit;
 
 pub use amount::{Bytes, Lines, Tokens, Turns};
+pub use applied::{Applied, Longer};
 pub use count::{Counter, IMAGE, Weight, Weights, block_tokens, weigh};
 pub use edit::{At, Change, Edit, Splice};
 pub use law::{Breach, Law, Laws};

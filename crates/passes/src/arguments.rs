@@ -3,7 +3,7 @@
 //! Only texts change: the arguments stay valid JSON of the tool's schema, with the keys they had.
 //! A call that is still open keeps its arguments.
 
-use epitome_model::{At, Block, Edit, Field, FieldRole, Stub, counted, line_count};
+use epitome_model::{At, Block, Edit, Field, FieldRole, Stub, counted};
 use serde::{Deserialize, Serialize};
 
 use crate::evidence::{self, Amount};
@@ -95,7 +95,7 @@ impl Arguments {
     fn digest(&self, view: &View<'_>, at: At, argument: &Field) -> Option<Edit> {
         let text = view.words(&argument.text);
         let left = match self.style {
-            DigestStyle::Counted => counted(&argument.name, line_count(&text)),
+            DigestStyle::Counted => counted(&argument.name, view.lines(&text)),
             DigestStyle::Stub => {
                 let stub = view.stub_of_text(&argument.text, &text);
                 stub.with_body(self.body(&text, argument.role)).to_string()

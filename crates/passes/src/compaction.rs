@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use epitome_model::{Again, At, Block, Bytes, Change, Counter, Edit, Source, Tokens, Transcript};
 
 use crate::keep::{self, Kept};
-use crate::{Recipe, Trigger, View, copies, thinking};
+use crate::{LinesOf, Recipe, Trigger, View, copies, thinking};
 
 /// What a run needs beside the recipe.
 pub struct Options<'a> {
@@ -78,6 +78,24 @@ pub fn compact(
     }
     compaction.counted = view.counted();
     compaction
+}
+
+/// What a recipe takes away for who reads a session: edits that are shown and never written.
+///
+/// They differ from [`compact`]: nothing is kept for its age, what is short goes as well, so that a
+/// page is of one kind, and counts are those of the session before any recipe: `lines_of` says how
+/// many lines the archive has under a reference, where a stub does not say it.
+pub fn for_reading(
+    transcript: &Transcript,
+    source: &dyn Source,
+    recipe: &Recipe,
+    lines_of: LinesOf<'_>,
+) -> Vec<Edit> {
+    let view = View::for_reading(transcript, source, lines_of);
+    let mut planned = plan(&view, recipe);
+    planned.extend(other_times(&view, &planned));
+    planned.sort_by_key(|planned| planned.edit.at);
+    planned.into_iter().map(|planned| planned.edit).collect()
 }
 
 fn reached(trigger: Trigger, bytes: Bytes, tokens: Tokens) -> bool {

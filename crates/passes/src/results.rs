@@ -1,6 +1,6 @@
 //! Old results become stubs with the lines that carry evidence.
 
-use epitome_model::{At, Block, Call, Edit, Output, Part, Stub, ToolKind, counted, line_count};
+use epitome_model::{At, Block, Call, Edit, Output, Part, Stub, ToolKind, counted};
 use serde::{Deserialize, Serialize};
 
 use crate::evidence::{self, Amount, SaidLater};
@@ -122,7 +122,7 @@ impl Results {
         let left = match self.style {
             Style::Counted => {
                 let what = if output.error { "error" } else { "output" };
-                counted(what, line_count(&text))
+                counted(what, view.lines(&text))
             }
             Style::Evidence | Style::Ends | Style::Cleared => view
                 .stub(output, call, &text)

@@ -5,9 +5,9 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use epitome_model::{
-    At, Block, Call, Change, Counter, Edit, Entry, Output, Part, Ref, Source, Stub, Text, Tokens,
-    ToolKind, Transcript, as_seen, block_tokens, decode, encode, encode_as, is_left_by_recipe,
-    short,
+    At, Block, Call, Change, Counter, Edit, Entry, Lines, Output, Part, Ref, Source, Stub, Text,
+    Tokens, ToolKind, Transcript, as_seen, block_tokens, decode, encode, encode_as,
+    is_left_by_recipe, line_count, short,
 };
 
 /// A transcript, its source, what of it is kept whole, and which calls belong to which results.
@@ -23,6 +23,8 @@ pub struct View<'a> {
     calls: HashMap<&'a str, (usize, usize)>,
     answered: HashMap<&'a str, bool>,
     taken: RefCell<HashSet<At>>,
+    /// For who reads a session, with the lines of what recipes took: see [`View::for_reading`].
+    reading: Option<LinesOf<'a>>,
     tokens: RefCell<HashMap<(usize, usize), Tokens>>,
 }
 
@@ -62,8 +64,19 @@ impl<'a> View<'a> {
             calls,
             answered,
             taken: RefCell::default(),
+            reading: None,
             tokens: RefCell::default(),
         }
+    }
+
+    /// A view for edits that are shown and never written: what is short is replaced as well, open
+    /// calls are as good as others, and what a recipe left says how many lines there were before.
+    pub fn for_reading(
+        transcript: &'a Transcript,
+        source: &'a dyn Source,
+        lines_of: LinesOf<'a>,
+    ) -> View<'a> {
+        View { reading: Some(lines_of), ..View::new(transcript, source, &Nothing) }
     }
 
     /// Keeps these items whole.
@@ -94,7 +107,7 @@ impl<'a> View<'a> {
 
     /// Whether a call has its result.
     pub fn is_answered(&self, call: &Call) -> bool {
-        self.answered.contains_key(&*call.id)
+        self.reading.is_some() || self.answered.contains_key(&*call.id)
     }
 
     /// Whether a call has a result, and it is no error.
@@ -168,7 +181,8 @@ impl<'a> View<'a> {
     /// nothing that we do not understand, and no recipe was there before.
     pub fn stubbable(&self, output: &Output) -> bool {
         let opaque = output.parts.iter().any(|part| matches!(part, Part::Opaque(_)));
-        let words = output.parts.iter().any(|part| matches!(part, Part::Text(_)));
+        let words =
+            self.reading.is_some() || output.parts.iter().any(|part| matches!(part, Part::Text(_)));
         !opaque
             && words
             && !output.from_user
@@ -193,7 +207,20 @@ impl<'a> View<'a> {
             }
             Text::Made(text) => text.starts_with('['),
         };
-        begins && is_left_by_recipe(&text.read(self.source))
+        begins && {
+            let text = text.read(self.source);
+            is_left_by_recipe(&text) && (self.reading.is_none() || Stub::parse(&text).is_none())
+        }
+    }
+
+    /// The lines of a text; of what a recipe left, those that were there before.
+    pub fn lines(&self, text: &str) -> Lines {
+        let Some(lines_of) = self.reading else { return line_count(text) };
+        match Stub::parse(text) {
+            // A stub says its size alone when there was one line.
+            Some(stub) => stub.lines().or_else(|| lines_of(stub.reference())).unwrap_or(Lines(1)),
+            None => line_count(text),
+        }
     }
 
     /// What a call did, in a few words: its name and what it acted on.
@@ -299,8 +326,9 @@ impl<'a> View<'a> {
         } else {
             (as_seen(&old), as_seen(with.as_bytes()))
         };
-        let smaller =
-            with.len() < old.len() && self.counter.count(&is) + MARGIN <= self.counter.count(&was);
+        let smaller = self.reading.is_some()
+            || with.len() < old.len()
+                && self.counter.count(&is) + MARGIN <= self.counter.count(&was);
         smaller.then_some(Edit { at, change: Change::Replace(new), pass })
     }
 
@@ -319,13 +347,30 @@ impl<'a> View<'a> {
             At::Block { item, block } => left <= self.tokens(item, block),
             At::Field { .. } | At::Part { .. } | At::Copy { .. } => true,
         };
-        let smaller = fits && new.len() < old.len() && left <= self.counter.count(old);
+        let smaller = self.reading.is_some()
+            || fits && new.len() < old.len() && left <= self.counter.count(old);
         smaller.then_some(Edit { at, change: Change::Replace(new), pass })
     }
 
     /// The text of a block or field, decoded.
     pub fn words<'t>(&'t self, text: &'t Text) -> Cow<'t, str> {
         text.read(self.source)
+    }
+}
+
+/// The lines of what stands in the archive under a reference, if that is known.
+pub type LinesOf<'a> = &'a dyn Fn(&Ref) -> Option<Lines>;
+
+/// Who only reads pays for no tokens.
+struct Nothing;
+
+impl Counter for Nothing {
+    fn name(&self) -> &'static str {
+        "nothing"
+    }
+
+    fn count(&self, _: &str) -> Tokens {
+        Tokens(0)
     }
 }
 

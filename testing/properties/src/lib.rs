@@ -9,10 +9,12 @@
 //! tested beside the engine.
 
 mod packs;
+mod pages;
 mod sessions;
 mod texts;
 
 pub use packs::pack;
+pub use pages::{html_is_inert, page};
 pub use sessions::{
     anthropic, claude, codex, copilot, cursor, epitome, gemini, gemini_request, mini_swe,
     openai_chat, openai_responses, opencode, pi, swe_agent,

@@ -22,6 +22,7 @@ const ROOMS: &[Room] = &[
     Room { name: "epitome-formats", floor: 2, on: &[MODEL], tests: &["fixtures"] },
     Room { name: "epitome-passes", floor: 2, on: &[MODEL], tests: &["fixtures"] },
     Room { name: "epitome-tokens", floor: 2, on: &[MODEL], tests: &["fixtures"] },
+    Room { name: "epitome-render", floor: 2, on: &[MODEL], tests: &["fixtures"] },
     Room { name: "epitome", floor: 4, on: BELOW_DRIVER, tests: &["fixtures"] },
     Room { name: "epitome-cli", floor: 6, on: BELOW_CLI, tests: &["fixtures"] },
     Room { name: "fixtures", floor: BESIDE, on: &[], tests: &[] },
@@ -32,11 +33,19 @@ const ROOMS: &[Room] = &[
 ];
 
 const MODEL: &str = "epitome-model";
-const BELOW_DRIVER: &[&str] = &[MODEL, "epitome-formats", "epitome-passes", "epitome-tokens"];
+const BELOW_DRIVER: &[&str] =
+    &[MODEL, "epitome-formats", "epitome-passes", "epitome-tokens", "epitome-render"];
 const BELOW_CLI: &[&str] =
-    &[MODEL, "epitome-formats", "epitome-passes", "epitome-tokens", "epitome"];
-const WHOLE_HOUSE: &[&str] =
-    &[MODEL, "epitome-formats", "epitome-passes", "epitome-tokens", "epitome", "fixtures"];
+    &[MODEL, "epitome-formats", "epitome-passes", "epitome-tokens", "epitome-render", "epitome"];
+const WHOLE_HOUSE: &[&str] = &[
+    MODEL,
+    "epitome-formats",
+    "epitome-passes",
+    "epitome-tokens",
+    "epitome-render",
+    "epitome",
+    "fixtures",
+];
 const XTASK: &[&str] = &[
     MODEL,
     "epitome-formats",

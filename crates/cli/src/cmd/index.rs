@@ -1,0 +1,36 @@
+//! `epitome index`: the page that leads to rendered sessions.
+
+use std::path::PathBuf;
+
+use clap::Args as ClapArgs;
+use epitome::rebuild_index;
+
+use crate::app::App;
+use crate::failure::Result;
+use crate::text::{self, DIM, count};
+
+const EXAMPLES: &str = "\
+Examples:
+  epitome index --dir pages";
+
+/// Make the index of a folder of rendered sessions anew
+///
+/// From the pages that are there: those that were removed leave the index, those that were copied
+/// into the folder come into it.
+#[derive(ClapArgs, Clone, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// The folder that `epitome render --out` wrote
+    #[arg(long, short, value_name = "DIR")]
+    pub dir: PathBuf,
+}
+
+pub fn run(app: &App, args: &Args) -> Result<()> {
+    let index = rebuild_index(&args.dir)?;
+    if app.global.json {
+        return app.print_json(&index);
+    }
+    let sessions = count(index.sessions.len() as u64, "session");
+    let path = text::path(&args.dir.join("index.html"));
+    app.print(&format!("{DIM}{sessions} in{DIM:#} {path}\n"))
+}

@@ -1,0 +1,387 @@
+//! `epitome render`: sessions as pages and texts.
+
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use clap::builder::PossibleValue;
+use clap::{Args as ClapArgs, ValueEnum};
+use epitome::{Reading, Rendered, Telling, find, render_into, update_index};
+use epitome_passes::{Recipe, built_in};
+use epitome_render::{Detail, Html, Listing, Story, json, markdown, terminal};
+use serde::Serialize;
+
+use crate::app::App;
+use crate::failure::{Failure, Result, Status};
+use crate::session::{Input, Which, read_stdin};
+use crate::text::{self, BOLD, DIM, count};
+
+const EXAMPLES: &str = "\
+Examples:
+  epitome render --agent claude --file session.jsonl --no-redact
+  epitome render 0f3c9a52 --format html --no-redact > session.html
+  epitome render --project . --format html --format markdown --out pages --no-redact
+  epitome render --all --compact=no-thinking --format html --out pages --no-redact";
+
+/// Show sessions as pages, Markdown, or text
+///
+/// One session and one format go to standard output; more need --out, a folder that gets a page or
+/// more for each session and sub-agent, a manifest and an index. Nothing is taken out yet that
+/// should not be shared: --no-redact says that this is known.
+#[derive(ClapArgs, Clone, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Files, ids, beginnings of ids, or `-` for standard input
+    #[arg(value_name = "SESSION")]
+    pub sessions: Vec<String>,
+
+    /// A session's file
+    #[arg(long, short, value_name = "FILE")]
+    pub file: Vec<PathBuf>,
+
+    /// A session's id, or its beginning
+    #[arg(long, short, value_name = "ID")]
+    pub session: Vec<String>,
+
+    /// Every session of a project: its folder, or its folder's name
+    #[arg(long, short, value_name = "PROJECT",
+          conflicts_with_all = ["sessions", "file", "session"])]
+    pub project: Option<String>,
+
+    /// Every session on this machine
+    #[arg(long, conflicts_with_all = ["sessions", "file", "session", "project"])]
+    pub all: bool,
+
+    /// In which form; may be given more than once
+    #[arg(
+        long,
+        alias = "fmt",
+        value_name = "FORMAT",
+        value_delimiter = ',',
+        default_value = "terminal"
+    )]
+    pub format: Vec<Format>,
+
+    /// Write to a folder, with an index
+    #[arg(long, short, visible_alias = "out-dir", value_name = "DIR")]
+    pub out: Option<PathBuf>,
+
+    /// Say of results and bulky arguments how many lines they had; with `=no-thinking` without the
+    /// model's reasoning
+    #[arg(long, short, value_name = "no-thinking", num_args = 0..=1, require_equals = true,
+          default_missing_value = BARE, value_parser = parse_compact)]
+    pub compact: Option<Compact>,
+
+    /// How much is told [default: calls in a terminal, steps elsewhere]
+    #[arg(long, value_name = "DETAIL")]
+    pub detail: Option<Told>,
+
+    /// Leave secrets and personal data in
+    #[arg(long)]
+    pub no_redact: bool,
+}
+
+/// What stands for `--compact` without a value: nobody can type it.
+const BARE: &str = "\0";
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Compact {
+    /// Reasoning stays.
+    Bare,
+    NoThinking,
+}
+
+impl Compact {
+    fn recipe(self) -> Recipe {
+        let name = match self {
+            Compact::Bare => "transcript",
+            Compact::NoThinking => "transcript-no-thinking",
+        };
+        built_in(name).expect("the recipe is part of the program")
+    }
+}
+
+fn parse_compact(text: &str) -> std::result::Result<Compact, String> {
+    match text {
+        BARE => Ok(Compact::Bare),
+        "no-thinking" => Ok(Compact::NoThinking),
+        _ => Err("write --compact, or --compact=no-thinking".to_owned()),
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Format {
+    Terminal,
+    File(Rendered),
+}
+
+impl ValueEnum for Format {
+    fn value_variants<'a>() -> &'a [Format] {
+        &[
+            Format::Terminal,
+            Format::File(Rendered::Html),
+            Format::File(Rendered::Markdown),
+            Format::File(Rendered::Json),
+        ]
+    }
+
+    fn to_possible_value(&self) -> Option<PossibleValue> {
+        Some(match self {
+            Format::Terminal => {
+                PossibleValue::new("terminal").help("Text in colours, a line a call")
+            }
+            Format::File(Rendered::Html) => {
+                PossibleValue::new("html").help("Pages that need nothing but themselves")
+            }
+            Format::File(Rendered::Markdown) => {
+                PossibleValue::new("markdown").alias("md").help("For GitHub")
+            }
+            Format::File(Rendered::Json) => {
+                PossibleValue::new("json").help("For programs (docs/schema/transcript.schema.json)")
+            }
+        })
+    }
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Told {
+    /// Everything, what the agent's program told the model included
+    Full,
+    /// What was said and done; of long texts the beginning and the end
+    Steps,
+    /// What was said, and a line for each call
+    Calls,
+    /// What the user and the agent said to each other
+    Conversation,
+}
+
+impl From<Told> for Detail {
+    fn from(told: Told) -> Detail {
+        match told {
+            Told::Full => Detail::Full,
+            Told::Steps => Detail::Steps,
+            Told::Calls => Detail::Calls,
+            Told::Conversation => Detail::Conversation,
+        }
+    }
+}
+
+/// What was written. See `docs/json.md`.
+#[derive(Serialize)]
+struct Written<'a> {
+    session: String,
+    #[serde(serialize_with = "crate::text::lossy")]
+    out: &'a Path,
+    #[serde(flatten)]
+    listing: &'a Listing,
+}
+
+pub fn run(app: &App, args: &Args) -> Result<()> {
+    let inputs = inputs(app, args)?;
+    let mut formats = args.format.clone();
+    formats.sort();
+    formats.dedup();
+    if !args.no_redact {
+        let what = "epitome cannot take secrets out of what it renders yet";
+        let hint = "--no-redact renders the session as it is: look at it before you share it";
+        return Err(Failure::usage(what).hint(hint));
+    }
+    let recipe = args.compact.map(Compact::recipe);
+    let archive = app.config.archive();
+    let telling = |format: Format| Telling {
+        detail: match (args.detail, format) {
+            (Some(told), _) => told.into(),
+            (None, Format::Terminal) => Detail::Calls,
+            (None, Format::File(_)) => Detail::Steps,
+        },
+        compact: recipe.as_ref(),
+        archive: &archive,
+    };
+    match (&args.out, inputs.as_slice(), formats.as_slice()) {
+        (Some(out), inputs, formats) => write(app, out, inputs, formats, &telling),
+        (None, _, _) if app.global.json => {
+            Err(Failure::usage("--json tells of the files, which then need --out"))
+        }
+        (None, [input], [format]) => {
+            let text = told(&open(app, input)?, *format, &telling(*format))?;
+            print(app, *format, &text)
+        }
+        (None, inputs, [Format::Terminal]) => {
+            let mut text = String::new();
+            for input in inputs {
+                let how = telling(Format::Terminal);
+                text.push_str(&told(&open(app, input)?, Format::Terminal, &how)?);
+                text.push('\n');
+            }
+            print(app, Format::Terminal, &text)
+        }
+        (None, ..) => Err(Failure::usage("more than one session or format needs --out DIR")),
+    }
+}
+
+/// The sessions that are meant.
+fn inputs(app: &App, args: &Args) -> Result<Vec<Input>> {
+    let mut inputs = Vec::new();
+    for path in &args.file {
+        inputs.push(match path.to_str() {
+            Some("-") => Input::Stdin,
+            Some(_) | None => Input::File(path.clone()),
+        });
+    }
+    for name in args.sessions.iter().chain(&args.session) {
+        inputs.push(Input::find(app, name)?);
+    }
+    if args.all || args.project.is_some() {
+        let files = find::sessions(&app.config, app.agent());
+        let all = files.into_iter().map(|file| file.path);
+        inputs.extend(all.filter(|path| of_project(args, path)).map(Input::File));
+        if inputs.is_empty() {
+            let what = "there are no such sessions";
+            return Err(Failure::new(Status::Unreadable, "not-found", what)
+                .hint("`epitome list` shows the sessions of this machine"));
+        }
+    }
+    if inputs.is_empty() {
+        return Err(Failure::usage("which session? give a file or an id, or --project or --all"));
+    }
+    Ok(inputs)
+}
+
+fn of_project(args: &Args, path: &Path) -> bool {
+    let Some(project) = &args.project else { return true };
+    let Ok(reading) = Reading::open(path, None) else { return false };
+    let cwd = reading.session.loaded.transcript.head.cwd.as_deref();
+    let named = cwd.and_then(|cwd| cwd.rsplit(['/', '\\']).next());
+    let which = Which { project: Some(PathBuf::from(project)) };
+    which.takes(cwd) || named == Some(project.as_str())
+}
+
+fn open(app: &App, input: &Input) -> Result<Reading> {
+    Ok(match input {
+        Input::Stdin => Reading::of_bytes(read_stdin()?, app.agent())?,
+        Input::File(path) => Reading::open(path, app.agent())?,
+    })
+}
+
+/// Refuses what was made of bytes that could not be read.
+fn failed(reading: &Reading) -> Result<()> {
+    match reading.failure() {
+        Some(failure) => Err(failure.into()),
+        None => Ok(()),
+    }
+}
+
+/// A session with its sub-agents in one text.
+fn told(reading: &Reading, format: Format, how: &Telling<'_>) -> Result<String> {
+    let anchor = |number: usize| format!("a{}", number + 1);
+    let address = |number: usize| format!("#{}", anchor(number));
+    let text = reading.tell(how, address, |stories| {
+        let [main, parts @ ..] = stories else { return String::new() };
+        let joined = |each: &dyn Fn(&Story<'_>) -> String| {
+            let texts: Vec<String> = stories.iter().map(each).collect();
+            texts.join("\n")
+        };
+        match format {
+            Format::Terminal => joined(&|story| terminal(story, columns())),
+            Format::File(Rendered::Html) => {
+                let parts = parts.iter().enumerate();
+                let parts = parts.map(|(number, story)| (anchor(number), story)).collect();
+                Html::whole(main, parts).page(0)
+            }
+            Format::File(Rendered::Markdown) => joined(&markdown),
+            Format::File(Rendered::Json) => json(main, parts),
+        }
+    });
+    failed(reading)?;
+    Ok(text)
+}
+
+fn print(app: &App, format: Format, text: &str) -> Result<()> {
+    match format {
+        Format::Terminal if app.is_terminal() => page(app, text),
+        Format::Terminal => app.print(text),
+        Format::File(_) => app.print_bytes(text.as_bytes()),
+    }
+}
+
+/// Hands a text to the user's pager, and prints it where there is none.
+fn page(app: &App, text: &str) -> Result<()> {
+    let pager = std::env::var("PAGER").unwrap_or_else(|_| "less".to_owned());
+    let mut words = pager.split_whitespace();
+    let Some(program) = words.next().filter(|program| *program != "cat") else {
+        return app.print(text);
+    };
+    let mut command = Command::new(program);
+    command.args(words).stdin(Stdio::piped());
+    if std::env::var_os("LESS").is_none() {
+        // Colours, and no paging of what fits.
+        command.env("LESS", "FRX");
+    }
+    let Ok(mut child) = command.spawn() else { return app.print(text) };
+    let shown = app.styled(text);
+    // That a person leaves before the end is no failure.
+    child.stdin.take().map(|mut stdin| stdin.write_all(&shown).ok());
+    child.wait()?;
+    Ok(())
+}
+
+fn write<'a>(
+    app: &App,
+    out: &Path,
+    inputs: &[Input],
+    formats: &[Format],
+    telling: &dyn Fn(Format) -> Telling<'a>,
+) -> Result<()> {
+    let files: Vec<Rendered> = formats
+        .iter()
+        .filter_map(|format| match format {
+            Format::File(rendered) => Some(*rendered),
+            Format::Terminal => None,
+        })
+        .collect();
+    if files.is_empty() {
+        return Err(Failure::usage("--out writes files: choose a --format for them")
+            .hint("--format html, --format markdown"));
+    }
+    let how = telling(Format::File(files[0]));
+    let mut listings = Vec::new();
+    let mut left_out = 0;
+    for input in inputs {
+        let written = open(app, input).and_then(|reading| {
+            let listing = render_into(out, &reading, &how, &files).map_err(Failure::writing)?;
+            failed(&reading)?;
+            Ok(listing)
+        });
+        match written {
+            Ok(listing) => {
+                if app.global.json {
+                    let session = input.name();
+                    app.print_json(&Written { session, out, listing: &listing })?;
+                } else {
+                    let files = listing.files.join(", ");
+                    app.print(&format!("{BOLD}{files}{BOLD:#}  {}\n", listing.facts.title))?;
+                }
+                listings.push(listing);
+            }
+            // One of many that cannot be read is told, and the others are rendered.
+            Err(failure) if inputs.len() > 1 && failure.status == Status::Unreadable => {
+                left_out += 1;
+                app.note(&format!("{DIM}left out:{DIM:#} {}", text::visible(&failure.told())));
+            }
+            Err(failure) => return Err(failure),
+        }
+    }
+    let index = update_index(out, listings).map_err(Failure::writing)?;
+    if !app.global.json {
+        let sessions = count(index.sessions.len() as u64, "session");
+        let without = if left_out > 0 { format!(", {left_out} left out") } else { String::new() };
+        let path = text::path(&out.join("index.html"));
+        app.note(&format!("{DIM}{sessions} in {path}{without}{DIM:#}"));
+    }
+    Ok(())
+}
+
+fn columns() -> usize {
+    let given = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    given.or_else(|| terminal_size::terminal_size().map(|(width, _)| width.0.into())).unwrap_or(100)
+}

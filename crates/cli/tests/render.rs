@@ -1,0 +1,200 @@
+//! `epitome render` and `epitome index`, as a person sees them.
+
+mod world;
+
+use std::fs;
+
+use insta::assert_snapshot;
+use world::World;
+use world::sessions::{self, CLAUDE, PI};
+
+#[test]
+fn a_session_is_told_in_a_terminal() {
+    let world = World::new();
+    world.claude(CLAUDE, sessions::claude(CLAUDE));
+    assert_snapshot!(world.run(&["render", "0f3c", "--no-redact"]));
+}
+
+#[test]
+fn a_session_becomes_markdown_with_lines_counted() {
+    let world = World::new();
+    world.claude(CLAUDE, sessions::claude(CLAUDE));
+    let args = ["render", "0f3c", "--no-redact", "--format", "markdown", "--compact"];
+    assert_snapshot!(world.run(&args));
+}
+
+#[test]
+fn command_lines_of_other_tools_work_word_for_word() {
+    let world = World::new();
+    world.write("session.jsonl", sessions::claude(CLAUDE));
+    let file = ["render", "--agent", "claude", "--file", "session.jsonl", "--no-redact"];
+    for (more, says) in [
+        (&["--compact"][..], "[output: 120 lines]"),
+        (&["--compact=no-thinking"], "[error: 92 lines]"),
+        (&["--compact", "--format", "html"], "[output: 120 lines]"),
+        (&["--format", "html", "--compact"], "[output: 120 lines]"),
+        (&[], "120 lines"),
+    ] {
+        let shown = world.run(&[&file[..], more].concat());
+        assert!(shown.contains(says) && shown.ends_with("--- status 0\n"), "{more:?}: {shown}");
+    }
+}
+
+#[test]
+fn what_makes_no_sense_is_refused() {
+    let world = World::new();
+    world.claude(CLAUDE, sessions::claude(CLAUDE));
+    world.pi(PI, sessions::pi(PI));
+    let refused = [
+        &["render", "0f3c"][..],
+        &["render", "--no-redact"],
+        &["render", "0f3c", "--no-redact", "--compact=everything"],
+        &["render", "0f3c", "01a1", "--no-redact", "--format", "html"],
+        &["render", "0f3c", "--no-redact", "--format", "html", "--format", "markdown"],
+        &["render", "0f3c", "--no-redact", "--out", "pages"],
+        &["render", "--project", "elsewhere", "--no-redact"],
+        &["index", "--dir", "nowhere"],
+    ];
+    let terminals: Vec<String> = refused.iter().map(|args| world.run(args)).collect();
+    assert_snapshot!(terminals.join("\n"));
+    assert!(!world.home.join("pages").exists());
+}
+
+#[test]
+fn a_folder_has_a_page_a_session_and_an_index_that_can_be_made_anew() {
+    let world = World::new();
+    world.claude(CLAUDE, sessions::claude(CLAUDE));
+    world.pi(PI, sessions::pi(PI));
+    let all = ["--format", "html", "--format", "markdown", "--out", "pages", "--no-redact"];
+    let args = [&["render", "--all"][..], &all].concat();
+    assert_snapshot!(world.run(&args));
+    let pages = world.home.join("pages");
+    let read = |name: &str| fs::read_to_string(pages.join(name)).expect("a file");
+    let (manifest, index) = (read("manifest.json"), read("index.html"));
+    assert_snapshot!("manifest", manifest);
+    for name in ["manifest.json", "index.html"] {
+        fs::remove_file(pages.join(name)).expect("it was there");
+    }
+    world.run(&["index", "--dir", "pages"]);
+    assert_eq!((read("manifest.json"), read("index.html")), (manifest.clone(), index.clone()));
+    // Twice is once.
+    world.run(&args);
+    assert_eq!((read("manifest.json"), read("index.html")), (manifest, index));
+    fs::remove_file(pages.join(format!("claude-{CLAUDE}.html"))).expect("it was there");
+    fs::remove_file(pages.join(format!("claude-{CLAUDE}.md"))).expect("it was there");
+    assert_snapshot!("without_one", world.run(&["index", "--dir", "pages"]));
+}
+
+#[test]
+fn sessions_of_every_agent_are_told_in_every_form() {
+    let world = World::new();
+    for fixture in fixtures::all().iter().filter(|fixture| fixture.name == "pricing") {
+        let agent = &*fixture.agent;
+        let name = format!("{agent}.jsonl");
+        world.write(&name, fixture.bytes());
+        for path in fixture.sub_agents() {
+            let file = path.file_name().expect("it has one").to_string_lossy();
+            let bytes = fs::read(&path).expect("a session");
+            world.write(&format!("{agent}/subagents/{file}"), bytes);
+        }
+        let told = |more: &[&str]| {
+            let out = world.output(&[&["render", &name, "--no-redact"], more].concat());
+            assert!(out.status.success(), "{agent} {more:?}");
+            // One was recorded in a folder for things that go away.
+            String::from_utf8(out.stdout).expect("text").replace("/tmp", "/var")
+        };
+        assert_snapshot!(format!("{agent}_terminal"), told(&[]));
+        assert_snapshot!(format!("{agent}_markdown"), told(&["--format", "markdown", "--compact"]));
+        let page = told(&["--format", "html", "--compact=no-thinking"]);
+        assert_snapshot!(format!("{agent}_html"), without_assets(&page));
+        let json = told(&["--format", "json"]);
+        let values: Vec<serde_json::Value> =
+            json.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
+        world::check("transcript.schema.json", &values);
+        assert_eq!(told(&["--format", "json"]), json, "the same twice");
+    }
+}
+
+/// A page in lines, without what is the same in all of them.
+fn without_assets(page: &str) -> String {
+    let (head, rest) = page.split_once("<style>").expect("a style");
+    let (_, rest) = rest.split_once("</style>").expect("its end");
+    let (body, _) = rest.rsplit_once("<script>").expect("a script");
+    let (_, head) = head.split_once("<meta name=\"viewport\"").expect("a policy before it");
+    format!("{head}{body}").replace('<', "\n<")
+}
+
+#[test]
+fn lines_are_those_that_stood_there_before_any_compaction() {
+    let world = World::new();
+    let session = world.claude(CLAUDE, sessions::claude(CLAUDE));
+    let counted = || {
+        let shown = world.run(&["render", "0f3c", "--no-redact", "--compact"]);
+        let lines = shown.lines().filter(|line| line.contains("[output") || line.contains("[err"));
+        lines.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let before = counted();
+    assert_eq!(before.len(), 4, "{before:?}");
+    for recipe in ["transcript", "epitome", "gitclaw", "clear-tool-uses"] {
+        let keep = ["--keep-turns", "0"];
+        let args = [&["compact", "0f3c", "--recipe", recipe][..], &keep].concat();
+        let compacted = world.run(&args);
+        assert!(compacted.ends_with("--- status 0\n"), "{compacted}");
+        assert_eq!(counted(), before, "{recipe}");
+        world.run(&["restore", "0f3c"]);
+        assert_eq!(fs::read_to_string(&session).expect("a session"), sessions::claude(CLAUDE));
+    }
+}
+
+#[test]
+fn what_is_written_is_what_the_schemas_say() {
+    let world = World::new();
+    world.claude(CLAUDE, sessions::claude(CLAUDE));
+    let args = ["render", "0f3c", "--no-redact", "--format", "html", "--out", "pages", "--json"];
+    world::check("render.schema.json", &world.json(&args));
+    world::check("manifest.schema.json", &world.json(&["index", "--dir", "pages", "--json"]));
+}
+
+#[test]
+fn sub_agents_have_their_pages_and_calls_lead_to_them() {
+    let world = World::new();
+    let fixture = fixtures::get("claude", "pricing");
+    world.write("s.jsonl", fixture.bytes());
+    for path in fixture.sub_agents() {
+        let file = path.file_name().expect("it has one").to_string_lossy();
+        world.write(&format!("s/subagents/{file}"), fs::read(&path).expect("a session"));
+    }
+    world.run(&["render", "s.jsonl", "--no-redact", "--format", "html", "--out", "pages"]);
+    let mut pages: Vec<String> = fs::read_dir(world.home.join("pages"))
+        .expect("a folder")
+        .map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned())
+        .filter(|name| name.ends_with(".html") && name != "index.html")
+        .collect();
+    pages.sort();
+    let [sub_agent, session] = &pages[..] else { panic!("two pages: {pages:?}") };
+    assert!(sub_agent.starts_with(session.trim_end_matches("html")), "{pages:?}");
+    let read = |name: &str| fs::read_to_string(world.home.join("pages").join(name)).expect("it");
+    assert!(read(session).contains(&format!("<a href=\"{sub_agent}\">")));
+    assert!(read(sub_agent).contains(&format!("<a href=\"{session}\">")));
+    // On one page, the call leads down to it.
+    let whole = world.run(&["render", "s.jsonl", "--no-redact", "--format", "html"]);
+    assert!(whole.contains("<a href=\"#a1\">") && whole.contains("id=\"a1\""));
+}
+
+#[test]
+fn a_long_session_has_several_pages_and_a_shorter_telling_leaves_none_behind() {
+    let world = World::new();
+    let session = String::from_utf8(fixtures::get("claude", "pricing").bytes()).expect("text");
+    world.write("long.jsonl", fixtures::grown::claude(&session, 20_000_000));
+    let render = ["render", "long.jsonl", "--no-redact", "--format", "html", "--out", "pages"];
+    let pages = || fs::read_dir(world.home.join("pages")).expect("a folder").count();
+    world.run(&render);
+    let many = pages();
+    assert!(many > 4, "{many}");
+    for entry in fs::read_dir(world.home.join("pages")).expect("a folder") {
+        let len = entry.and_then(|entry| entry.metadata()).expect("a file").len();
+        assert!(len < 2_000_000, "a page of {len} bytes opens slowly");
+    }
+    world.run(&[&render[..], &["--compact=no-thinking", "--detail", "conversation"]].concat());
+    assert!(pages() < many);
+}

@@ -1,0 +1,259 @@
+//! Sessions as pages and texts: opened, compacted in memory where that is asked for, and told.
+//!
+//! # Absent
+//!
+//! Nothing of a session is changed, and nothing of it reaches the archive.
+
+mod folder;
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+
+use epitome_model::{Applied, Block, Lines, Ref, Source, ToolKind, Transcript, line_count};
+use epitome_passes::{Recipe, for_reading};
+use epitome_render::{Changes, Detail, Session, Story};
+
+pub use folder::{Rendered, rebuild_index, render_into, update_index};
+
+use crate::archive::Archive;
+use crate::error::{Error, Result};
+use crate::find;
+use crate::session::Loaded;
+use crate::source::FileSource;
+
+/// The bytes of a session that is shown.
+pub enum ShownSource {
+    /// A file, or rows.
+    File(FileSource),
+    /// Bytes that came from elsewhere.
+    Memory(Vec<u8>),
+}
+
+impl ShownSource {
+    fn failure(&self) -> Option<Error> {
+        match self {
+            ShownSource::File(file) => file.failure(),
+            ShownSource::Memory(_) => None,
+        }
+    }
+}
+
+impl Source for ShownSource {
+    fn len(&self) -> u64 {
+        match self {
+            ShownSource::File(file) => Source::len(file),
+            ShownSource::Memory(bytes) => Source::len(bytes),
+        }
+    }
+
+    fn read(&self, range: Range<u64>) -> Cow<'_, [u8]> {
+        match self {
+            ShownSource::File(file) => file.read(range),
+            ShownSource::Memory(bytes) => Source::read(bytes, range),
+        }
+    }
+}
+
+/// A session and its sub-agents, opened to be shown.
+pub struct Reading {
+    /// The session.
+    pub session: Member,
+    /// What its sub-agents did, in the order of their files.
+    pub sub_agents: Vec<Member>,
+}
+
+/// A session of a [`Reading`].
+pub struct Member {
+    /// Where it is; nothing if it came from elsewhere.
+    pub path: Option<PathBuf>,
+    /// What it says.
+    pub loaded: Loaded<ShownSource>,
+}
+
+/// How a session is told.
+pub struct Telling<'a> {
+    /// How much of it.
+    pub detail: Detail,
+    /// What is taken away before.
+    pub compact: Option<&'a Recipe>,
+    /// Knows how long was what an earlier compaction took.
+    pub archive: &'a Archive,
+}
+
+impl Reading {
+    /// Opens a session and what its sub-agents did. A sub-agent's session that cannot be read is
+    /// left out.
+    ///
+    /// # Errors
+    ///
+    /// As [`Loaded::open`].
+    pub fn open(path: &Path, agent: Option<&str>) -> Result<Reading> {
+        let session = Member::open(path, agent)?;
+        let agent = Some(session.loaded.format.name);
+        let sub_agents = find::companions(path);
+        let sub_agents =
+            sub_agents.iter().filter_map(|path| Member::open(path, agent).ok()).collect();
+        Ok(Reading { session, sub_agents })
+    }
+
+    /// Reads a session that is no file.
+    ///
+    /// # Errors
+    ///
+    /// As [`Loaded::read`].
+    pub fn of_bytes(bytes: Vec<u8>, agent: Option<&str>) -> Result<Reading> {
+        let loaded = Loaded::read(ShownSource::Memory(bytes), agent)?;
+        Ok(Reading { session: Member { path: None, loaded }, sub_agents: Vec::new() })
+    }
+
+    /// The first failure to read, if there was one: what was told is not to be trusted then.
+    pub fn failure(&self) -> Option<Error> {
+        let mut members = std::iter::once(&self.session).chain(&self.sub_agents);
+        members.find_map(|member| member.loaded.source.failure())
+    }
+
+    /// Hands the session's story and those of its sub-agents, in their order, to `show`. `address`
+    /// says where the session of a sub-agent can be read, by its number.
+    pub fn tell<T>(
+        &self,
+        how: &Telling<'_>,
+        address: impl Fn(usize) -> String,
+        show: impl FnOnce(&[Story<'_>]) -> T,
+    ) -> T {
+        let members: Vec<&Member> =
+            std::iter::once(&self.session).chain(&self.sub_agents).collect();
+        let links = self.links(&address);
+        // What changed is counted before anything is taken away.
+        let changes =
+            |member: &&Member| Changes::of(&member.loaded.transcript, &member.loaded.source);
+        let changes: Vec<Changes> = members.iter().map(changes).collect();
+        let applied: Vec<Option<Applied<'_>>> = members
+            .iter()
+            .map(|member| how.compact.map(|recipe| member.compacted(recipe, how.archive)))
+            .collect();
+        let stories: Vec<Story<'_>> = members
+            .iter()
+            .zip(&applied)
+            .zip(changes)
+            .map(|((member, applied), changes)| {
+                let Loaded { format, source, transcript, .. } = &member.loaded;
+                let (transcript, source): (&Transcript, &dyn Source) = match applied {
+                    Some(applied) => (&applied.transcript, &applied.source),
+                    None => (transcript, source),
+                };
+                Story::new(Session {
+                    agent: format.name,
+                    transcript,
+                    source,
+                    changes,
+                    sub_agents: &links,
+                    detail: how.detail,
+                })
+            })
+            .collect();
+        show(&stories)
+    }
+
+    /// Where the calls lead that sent sub-agents: to the one whose id the result names, or in their
+    /// order when none does and there is one for each.
+    fn links(&self, address: &dyn Fn(usize) -> String) -> BTreeMap<String, String> {
+        let mut links = BTreeMap::new();
+        if self.sub_agents.is_empty() {
+            return links;
+        }
+        let mut tasks = Vec::new();
+        for member in std::iter::once(&self.session).chain(&self.sub_agents) {
+            tasks.extend(member.tasks());
+        }
+        let mut left: Vec<usize> = Vec::new();
+        for (number, member) in self.sub_agents.iter().enumerate() {
+            let names = member.names();
+            let named = tasks
+                .iter()
+                .position(|(_, result)| names.iter().any(|name| result.contains(&**name)));
+            match named {
+                Some(task) => drop(links.insert(tasks.remove(task).0, address(number))),
+                None => left.push(number),
+            }
+        }
+        if left.len() == tasks.len() {
+            let in_order = tasks.into_iter().zip(left);
+            links.extend(in_order.map(|((call, _), number)| (call, address(number))));
+        }
+        links
+    }
+}
+
+impl Member {
+    fn open(path: &Path, agent: Option<&str>) -> Result<Member> {
+        let Loaded { format, source, transcript, faults } = Loaded::open(path, agent)?;
+        let source = ShownSource::File(source);
+        let loaded = Loaded { format, source, transcript, faults };
+        Ok(Member { path: Some(path.to_owned()), loaded })
+    }
+
+    /// A name for files, that no other session of the agent has.
+    pub fn file_name(&self) -> String {
+        let stem = || {
+            let stem = self.path.as_ref().and_then(|path| path.file_stem());
+            stem.map(|stem| stem.to_string_lossy().into_owned())
+        };
+        let id = self.loaded.transcript.head.id.as_deref().map(str::to_owned);
+        let name = id.or_else(stem).unwrap_or_else(|| "session".to_owned());
+        format!("{}-{}", self.loaded.format.name, name.replace('.', "-"))
+    }
+
+    /// The name of a sub-agent's file, within those of its session.
+    pub fn part_name(&self) -> String {
+        let names = self.names();
+        names.first().map_or_else(|| "sub-agent".to_owned(), |name| name.replace('.', "-"))
+    }
+
+    /// What a result may call it.
+    fn names(&self) -> Vec<String> {
+        let stem = self.path.as_ref().and_then(|path| {
+            let name = path.to_string_lossy();
+            let stem = match name.rsplit_once('#') {
+                Some((_, id)) => id.to_owned(),
+                None => path.file_stem()?.to_string_lossy().into_owned(),
+            };
+            Some(stem.strip_prefix("agent-").map(str::to_owned).unwrap_or(stem))
+        });
+        stem.into_iter().filter(|name| name.len() >= 6).collect()
+    }
+
+    fn compacted(&self, recipe: &Recipe, archive: &Archive) -> Applied<'_> {
+        let Loaded { source, transcript, .. } = &self.loaded;
+        let lines_of = |reference: &Ref| lines_in_archive(archive, reference);
+        let edits = for_reading(transcript, source, recipe, &lines_of);
+        Applied::new(transcript, source, &edits)
+    }
+
+    /// Calls that sent a sub-agent, with their results.
+    fn tasks(&self) -> Vec<(String, String)> {
+        let Loaded { source, transcript, .. } = &self.loaded;
+        let blocks = || transcript.entries().flat_map(|(_, entry)| &entry.blocks);
+        let mut results: BTreeMap<&str, String> = BTreeMap::new();
+        let mut tasks = Vec::new();
+        for block in blocks() {
+            match block {
+                Block::Call(call) if call.kind == ToolKind::Task => tasks.push(&*call.id),
+                Block::Output(output) if tasks.contains(&&*output.call) => {
+                    results.insert(&output.call, output.text(source));
+                }
+                _ => {}
+            }
+        }
+        let result = |call: &str| results.get(call).cloned().unwrap_or_default();
+        tasks.into_iter().map(|call| (call.to_owned(), result(call))).collect()
+    }
+}
+
+/// The lines of what stands in the archive under a reference.
+fn lines_in_archive(archive: &Archive, reference: &Ref) -> Option<Lines> {
+    let found = archive.find(reference).ok()?.into_iter().next()?;
+    let raw = archive.read(&found.key, found.generation, &found.hash).ok()?;
+    Some(line_count(&String::from_utf8_lossy(&found.about.shown(&raw))))
+}

@@ -1,0 +1,215 @@
+//! A folder of rendered sessions: their files, a manifest, and a page that leads to them.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use epitome_render::{Html, Index, Listing, PageName, Story, facts_of_page, json, markdown};
+use rayon::prelude::*;
+
+use super::{Reading, Telling};
+use crate::error::{Error, ErrorKind, Result};
+use crate::store::write_over;
+
+/// What a folder's manifest is called.
+const MANIFEST: &str = "manifest.json";
+/// The page that leads to all sessions.
+const INDEX: &str = "index.html";
+/// Bytes of a page in which its facts stand.
+const HEAD: usize = 256 << 10;
+
+/// A form in which a session is read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Rendered {
+    /// Pages for a browser.
+    Html,
+    /// Markdown.
+    Markdown,
+    /// What epitome itself reads again, and other programs.
+    Json,
+}
+
+impl Rendered {
+    fn extension(self) -> &'static str {
+        match self {
+            Rendered::Html => "html",
+            Rendered::Markdown => "md",
+            Rendered::Json => "json",
+        }
+    }
+
+    fn text(self, story: &Story<'_>) -> String {
+        match self {
+            Rendered::Html => Html::whole(story, Vec::new()).page(0),
+            Rendered::Markdown => markdown(story),
+            Rendered::Json => json(story, &[]),
+        }
+    }
+}
+
+/// Writes a session and its sub-agents into a folder, a page or more each. What was written there
+/// of the same session before is replaced.
+///
+/// # Errors
+///
+/// `Disk`, `NoPermission`; what was written before stays.
+pub fn render_into(
+    folder: &Path,
+    reading: &Reading,
+    how: &Telling<'_>,
+    formats: &[Rendered],
+) -> Result<Listing> {
+    fs::create_dir_all(folder).map_err(|err| Error::writing(err, "the folder", folder))?;
+    let main = PageName::new(&reading.session.file_name());
+    let parts: Vec<PageName> = reading
+        .sub_agents
+        .iter()
+        .map(|member| PageName::new(&format!("{}.{}", main.stem(), member.part_name())))
+        .collect();
+    let mut listings = Vec::new();
+    for &format in formats {
+        let file = |name: &PageName| format!("{}.{}", name.stem(), format.extension());
+        listings = reading.tell(
+            how,
+            |number| file(&parts[number]),
+            |stories| {
+                let names = std::iter::once(&main).chain(&parts);
+                stories
+                    .iter()
+                    .zip(names)
+                    .map(|(story, name)| write(folder, story, name, format, &main))
+                    .collect::<Result<Vec<_>>>()
+            },
+        )?;
+    }
+    for listing in &mut listings {
+        listing.files = formats
+            .iter()
+            .map(|format| format!("{}.{}", listing.name, format.extension()))
+            .collect();
+    }
+    let mut listings = listings.into_iter();
+    let mut listing = listings.next().unwrap_or_default();
+    listing.sub_agents = listings.collect();
+    Ok(listing)
+}
+
+fn write(
+    folder: &Path,
+    story: &Story<'_>,
+    name: &PageName,
+    format: Rendered,
+    main: &PageName,
+) -> Result<Listing> {
+    let put = |file: &str, text: &str| {
+        write_over(&folder.join(file), |out| {
+            out.write_all(text.as_bytes()).map_err(|err| Error::writing(err, "the page", folder))
+        })
+    };
+    if format != Rendered::Html {
+        put(&format!("{}.{}", name.stem(), format.extension()), &format.text(story))?;
+        let (name, facts) = (name.stem().to_owned(), epitome_render::Facts::of(story));
+        return Ok(Listing { name, facts, ..Listing::default() });
+    }
+    let up = match name == main {
+        true => (INDEX.to_owned(), "Sessions".to_owned()),
+        false => (main.file(0), "the session".to_owned()),
+    };
+    let html = Html::paged(story, name.clone(), Some(up));
+    (0..html.pages()).into_par_iter().try_for_each(|n| put(&html.file(n), &html.page(n)))?;
+    // Pages of a longer telling of the same session.
+    let mut beyond = html.pages();
+    while fs::remove_file(folder.join(html.file(beyond))).is_ok() {
+        beyond += 1;
+    }
+    let (name, facts) = (name.stem().to_owned(), html.facts().clone());
+    Ok(Listing { name, facts, ..Listing::default() })
+}
+
+/// Adds sessions to a folder's manifest and to the page that leads to them.
+///
+/// # Errors
+///
+/// `Disk`, `NoPermission`.
+pub fn update_index(folder: &Path, new: Vec<Listing>) -> Result<Index> {
+    let mut sessions = manifest(folder).map(|it| it.sessions).unwrap_or_default();
+    sessions.extend(new);
+    write_index(folder, Index::new(sessions))
+}
+
+/// Makes a folder's manifest and its index anew, from the pages that are there and from what an
+/// earlier manifest says of other files that still are.
+///
+/// # Errors
+///
+/// `NotFound`, `Disk`, `NoPermission`.
+pub fn rebuild_index(folder: &Path) -> Result<Index> {
+    let entries = fs::read_dir(folder).map_err(|err| Error::reading(err, "the folder", folder))?;
+    let mut files: Vec<String> =
+        entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    files.sort();
+    let mut found: BTreeMap<String, Listing> = BTreeMap::new();
+    let known = manifest(folder).map(|it| it.sessions).unwrap_or_default();
+    for mut listing in known {
+        let sub_agents = std::mem::take(&mut listing.sub_agents);
+        for mut listing in sub_agents.into_iter().chain([listing]) {
+            listing.files.retain(|file| files.contains(file));
+            if !listing.files.is_empty() {
+                found.insert(listing.name.clone(), listing);
+            }
+        }
+    }
+    for file in files.iter().filter(|file| file.ends_with(".html") && *file != INDEX) {
+        let Some(facts) = facts_in(&folder.join(file)) else { continue };
+        let name = file.trim_end_matches(".html").to_owned();
+        let listing = found.entry(name.clone()).or_default();
+        let others = files.iter().filter(|other| is_of(other, &name));
+        listing.files = std::iter::once(file).chain(others).cloned().collect();
+        (listing.name, listing.facts) = (name, facts);
+    }
+    // A sub-agent's name begins with its session's.
+    let (mut sessions, parts): (Vec<Listing>, Vec<Listing>) =
+        found.into_values().partition(|listing| !listing.name.contains('.'));
+    for part in parts {
+        let parent = part.name.split('.').next().unwrap_or_default();
+        match sessions.iter_mut().find(|session| session.name == parent) {
+            Some(session) => session.sub_agents.push(part),
+            None => sessions.push(part),
+        }
+    }
+    write_index(folder, Index::new(sessions))
+}
+
+/// Whether a file tells the session of this name in another form than HTML.
+fn is_of(file: &str, name: &str) -> bool {
+    let extension = file.strip_prefix(name).and_then(|rest| rest.strip_prefix('.'));
+    extension.is_some_and(|extension| {
+        let others = [Rendered::Markdown, Rendered::Json];
+        others.iter().any(|other| other.extension() == extension)
+    })
+}
+
+fn write_index(folder: &Path, index: Index) -> Result<Index> {
+    let broken = |err| Error::new(ErrorKind::Broken, "the manifest cannot be written").because(err);
+    let mut text = serde_json::to_string_pretty(&index).map_err(broken)?;
+    text.push('\n');
+    for (name, text) in [(MANIFEST, text), (INDEX, index.page())] {
+        let path = folder.join(name);
+        write_over(&path, |out| {
+            out.write_all(text.as_bytes()).map_err(|err| Error::writing(err, "the index", &path))
+        })?;
+    }
+    Ok(index)
+}
+
+fn manifest(folder: &Path) -> Option<Index> {
+    serde_json::from_slice(&fs::read(folder.join(MANIFEST)).ok()?).ok()
+}
+
+fn facts_in(page: &Path) -> Option<epitome_render::Facts> {
+    use std::io::Read as _;
+
+    let mut head = Vec::new();
+    fs::File::open(page).ok()?.take(HEAD as u64).read_to_end(&mut head).ok()?;
+    facts_of_page(&String::from_utf8_lossy(&head))
+}

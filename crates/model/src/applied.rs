@@ -1,0 +1,315 @@
+//! Edits carried out on a transcript in memory, for who shows a session and never writes it.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use crate::{
+    At, Block, Call, Change, Edit, Entry, Item, Part, Source, Span, Text, Transcript, encode,
+    encode_as,
+};
+
+/// A transcript with edits carried out, and where its texts stand: those of the edits behind the
+/// end of what the others stand in.
+///
+/// Any format will do, those that are only read as well: nothing is written as an agent writes it.
+///
+/// ```
+/// use epitome_model::{Applied, At, Block, Change, Edit, Entry, Item, Text, Transcript};
+///
+/// let source: &[u8] = br#""all of it""#;
+/// let words = Block::Text(Text::Made("all of it".into()));
+/// let entry = Entry { blocks: vec![words], ..Entry::default() };
+/// let items = vec![Item::Entry(Box::new(entry))];
+/// let transcript = Transcript { items, ..Transcript::default() };
+/// let at = At::Block { item: 0, block: 0 };
+/// let edit = Edit { at, change: Change::Replace("less".into()), pass: "example" };
+///
+/// let applied = Applied::new(&transcript, &source, &[edit]);
+/// let (_, entry) = applied.transcript.entries().next().expect("it has one");
+/// let Block::Text(text) = &entry.blocks[0] else { panic!("it is still a text") };
+/// assert_eq!(text.read(&applied.source), "less");
+/// ```
+pub struct Applied<'a> {
+    /// What the session says with the edits.
+    pub transcript: Transcript,
+    /// Where its texts stand.
+    pub source: Longer<'a>,
+}
+
+impl<'a> Applied<'a> {
+    /// Carries out `edits`. One that names no place does nothing.
+    pub fn new(transcript: &Transcript, source: &'a dyn Source, edits: &[Edit]) -> Applied<'a> {
+        let source = Longer { base: source, more: Vec::new() };
+        let mut applied = Applied { transcript: transcript.clone(), source };
+        let mut by_item: BTreeMap<usize, Vec<&Edit>> = BTreeMap::new();
+        for edit in edits {
+            by_item.entry(edit.at.item()).or_default().push(edit);
+        }
+        for (item, edits) in by_item {
+            match applied.transcript.items.get_mut(item) {
+                Some(Item::Entry(entry)) => {
+                    applied.source.edit(entry, &edits);
+                    drop_copies(&mut entry.copies, &edits);
+                }
+                Some(Item::Kept(kept)) => drop_copies(&mut kept.copies, &edits),
+                None => {}
+            }
+        }
+        applied
+    }
+}
+
+/// A source with more bytes behind its end.
+pub struct Longer<'a> {
+    base: &'a dyn Source,
+    more: Vec<u8>,
+}
+
+impl Source for Longer<'_> {
+    fn len(&self) -> u64 {
+        self.base.len() + self.more.len() as u64
+    }
+
+    fn read(&self, range: Range<u64>) -> Cow<'_, [u8]> {
+        let base = self.base.len();
+        let behind = |at: u64| usize::try_from(at - base).unwrap_or(usize::MAX);
+        if range.end <= base {
+            return self.base.read(range);
+        }
+        let end = behind(range.end).min(self.more.len());
+        if range.start >= base {
+            return Cow::Borrowed(&self.more[behind(range.start).min(end)..end]);
+        }
+        let mut bytes = self.base.read(range.start..base).into_owned();
+        bytes.extend_from_slice(&self.more[..end]);
+        Cow::Owned(bytes)
+    }
+}
+
+impl Longer<'_> {
+    fn edit(&mut self, entry: &mut Entry, edits: &[&Edit]) {
+        let mut gone = vec![false; entry.blocks.len()];
+        for (idx, block) in entry.blocks.iter_mut().enumerate() {
+            let mut fields = BTreeMap::new();
+            let mut parts = Vec::new();
+            for edit in edits {
+                match (edit.at, &edit.change) {
+                    (At::Block { block, .. }, Change::Drop) if block == idx => gone[idx] = true,
+                    (At::Block { block: at, .. }, Change::Replace(text)) if at == idx => {
+                        self.replace(block, text);
+                    }
+                    (At::Field { block, field, .. }, Change::Replace(text)) if block == idx => {
+                        fields.insert(field, &**text);
+                    }
+                    (At::Part { block, part, .. }, change) if block == idx => {
+                        parts.push((part, change));
+                    }
+                    _ => {}
+                }
+            }
+            match block {
+                Block::Call(call) if !fields.is_empty() => self.call(call, &fields),
+                Block::Output(output) => self.parts(&mut output.parts, &parts),
+                _ => {}
+            }
+        }
+        let mut gone = gone.into_iter();
+        entry.blocks.retain(|_| !gone.next().unwrap_or_default());
+    }
+
+    fn replace(&mut self, block: &mut Block, text: &str) {
+        let span = self.put(encode(text).as_bytes());
+        match block {
+            Block::Output(output) => {
+                output.parts = vec![Part::Text(Text::Source(span))];
+                output.whole = span;
+            }
+            Block::Summary(words) => *words = Text::Source(span),
+            _ => *block = Block::Text(Text::Source(span)),
+        }
+    }
+
+    fn parts(&mut self, parts: &mut Vec<Part>, edits: &[(usize, &Change)]) {
+        let mut gone = vec![false; parts.len()];
+        for (idx, change) in edits {
+            let Some(part) = parts.get_mut(*idx) else { continue };
+            match change {
+                Change::Replace(text) => {
+                    *part = Part::Text(Text::Source(self.put(encode(text).as_bytes())));
+                }
+                Change::Drop => gone[*idx] = true,
+            }
+        }
+        let mut gone = gone.into_iter();
+        parts.retain(|_| !gone.next().unwrap_or_default());
+    }
+
+    /// Puts texts in the place of fields, in the arguments as well: whoever shows those as they
+    /// stand shows the edit.
+    fn call(&mut self, call: &mut Call, new: &BTreeMap<usize, &str>) {
+        let mut places: Vec<(Span, usize)> = call
+            .fields
+            .iter()
+            .enumerate()
+            .filter_map(|(idx, field)| Some((field.text.span()?, idx)))
+            .filter(|(span, _)| call.arguments.contains(*span))
+            .collect();
+        places.sort();
+        let mut arguments = Vec::new();
+        let mut moved = Vec::new();
+        let mut from = call.arguments.start;
+        for (span, idx) in places.into_iter().filter(|(_, idx)| new.contains_key(idx)) {
+            if span.start < from {
+                continue;
+            }
+            arguments.extend_from_slice(&self.read(from..span.start));
+            let literal = encode_as(new[&idx], &self.read(span.start..span.start + 2));
+            moved.push((idx, arguments.len(), literal.len()));
+            arguments.extend_from_slice(literal.as_bytes());
+            from = span.end;
+        }
+        arguments.extend_from_slice(&self.read(from..call.arguments.end));
+        let known: Vec<usize> = moved.iter().map(|(idx, ..)| *idx).collect();
+        let all = new.keys().all(|idx| known.contains(idx));
+        // What stands elsewhere, and must not be shown: then no arguments are.
+        call.arguments = if all { self.put(&arguments) } else { self.put(b"{}") };
+        for (&idx, &text) in new {
+            let Some(field) = call.fields.get_mut(idx) else { continue };
+            let text = match moved.iter().find(|(moved, ..)| all && *moved == idx) {
+                Some((_, at, len)) => {
+                    let start = call.arguments.start + *at as u64;
+                    Text::Source(Span { start, end: start + *len as u64 })
+                }
+                None => Text::Source(self.put(encode(text).as_bytes())),
+            };
+            if call.target.as_ref().is_some_and(|target| *target == field.text) {
+                call.target = Some(text.clone());
+            }
+            field.text = text;
+        }
+    }
+
+    fn put(&mut self, bytes: &[u8]) -> Span {
+        let start = self.len();
+        self.more.extend_from_slice(bytes);
+        Span { start, end: self.len() }
+    }
+}
+
+fn drop_copies(copies: &mut Vec<crate::Copy>, edits: &[&Edit]) {
+    let mut idx = 0;
+    copies.retain(|_| {
+        let dropped = edits.iter().any(|edit| {
+            matches!((edit.at, &edit.change), (At::Copy { copy, .. }, Change::Drop) if copy == idx)
+        });
+        idx += 1;
+        !dropped
+    });
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Field, FieldRole, Output, Thinking, ToolKind};
+
+    const SOURCE: &[u8] = br#"{"path":"a.rs","old":"one\ntwo","new":"three"}"result""#;
+
+    fn span(text: &str) -> Span {
+        let at = SOURCE.windows(text.len()).position(|it| it == text.as_bytes());
+        let start = at.expect("it stands there") as u64;
+        Span { start, end: start + text.len() as u64 }
+    }
+
+    fn transcript() -> Transcript {
+        let field = |name: &str, role, literal| Field {
+            name: name.into(),
+            role,
+            text: Text::Source(span(literal)),
+        };
+        let call = Call {
+            id: "c".into(),
+            name: "edit".into(),
+            kind: ToolKind::Edit,
+            target: Some(Text::Source(span("\"a.rs\""))),
+            part: None,
+            fields: vec![
+                field("old", FieldRole::Old, r#""one\ntwo""#),
+                field("new", FieldRole::New, "\"three\""),
+            ],
+            arguments: Span { start: 0, end: span("\"result\"").start },
+        };
+        let whole = span("\"result\"");
+        let output = Output {
+            call: "c".into(),
+            error: false,
+            parts: vec![Part::Text(Text::Source(whole))],
+            whole,
+            numbered: false,
+            from_user: false,
+        };
+        let thinking = Thinking { text: None, whole: Span::default(), removable: true };
+        let blocks = vec![Block::Thinking(thinking), Block::Call(call), Block::Output(output)];
+        let entry = Entry { blocks, ..Entry::default() };
+        Transcript { items: vec![Item::Entry(Box::new(entry))], ..Transcript::default() }
+    }
+
+    fn edit(at: At, text: Option<&str>) -> Edit {
+        let change = text.map_or(Change::Drop, |text| Change::Replace(text.into()));
+        Edit { at, change, pass: "test" }
+    }
+
+    #[test]
+    fn every_kind_of_edit_is_carried_out_at_once() {
+        let edits = [
+            edit(At::Block { item: 0, block: 0 }, None),
+            edit(At::Field { item: 0, block: 1, field: 0 }, Some("[old: 2 lines]")),
+            edit(At::Field { item: 0, block: 1, field: 1 }, Some("a \"word\"")),
+            edit(At::Block { item: 0, block: 2 }, Some("[output: 1 line]")),
+        ];
+        let source = SOURCE;
+        let applied = Applied::new(&transcript(), &source, &edits);
+        let entry = applied.transcript.items[0].entry().expect("an entry");
+        let [Block::Call(call), Block::Output(output)] = &entry.blocks[..] else {
+            panic!("the reasoning went: {entry:?}");
+        };
+        assert_eq!(
+            String::from_utf8_lossy(&applied.source.at(call.arguments)),
+            r#"{"path":"a.rs","old":"[old: 2 lines]","new":"a \"word\""}"#
+        );
+        let fields: Vec<_> =
+            call.fields.iter().map(|field| field.text.read(&applied.source)).collect();
+        assert_eq!(fields, ["[old: 2 lines]", "a \"word\""]);
+        assert_eq!(
+            call.target.as_ref().map(|it| it.read(&applied.source)).as_deref(),
+            Some("a.rs")
+        );
+        assert_eq!(output.text(&applied.source), "[output: 1 line]");
+    }
+
+    #[test]
+    fn a_field_that_stands_outside_of_its_arguments_takes_them_along() {
+        let mut transcript = transcript();
+        if let Item::Entry(entry) = &mut transcript.items[0]
+            && let Block::Call(call) = &mut entry.blocks[1]
+        {
+            call.arguments = Span { start: 0, end: 5 };
+        }
+        let source = SOURCE;
+        let at = At::Field { item: 0, block: 1, field: 0 };
+        let applied = Applied::new(&transcript, &source, &[edit(at, Some("less"))]);
+        let entry = applied.transcript.items[0].entry().expect("an entry");
+        let Block::Call(call) = &entry.blocks[1] else { panic!("a call") };
+        assert_eq!(&*applied.source.at(call.arguments), b"{}");
+        assert_eq!(call.fields[0].text.read(&applied.source), "less");
+    }
+
+    #[test]
+    fn bytes_are_read_across_the_end_of_the_base() {
+        let base: &[u8] = b"abc";
+        let longer = Longer { base: &base, more: b"def".to_vec() };
+        for (range, expect) in [(0..3, "abc"), (2..5, "cde"), (4..9, "ef"), (9..12, "")] {
+            assert_eq!(&*longer.read(range.clone()), expect.as_bytes(), "{range:?}");
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! Colours in the output of commands: ECMA-48, "Select Graphic Rendition".
+
+/// A run of text in one style.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Run {
+    pub(crate) text: String,
+    pub(crate) style: Style,
+}
+
+/// A style as a page has classes for it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Style {
+    /// One of 16 colours.
+    pub(crate) colour: Option<u8>,
+    pub(crate) bold: bool,
+    pub(crate) dim: bool,
+    pub(crate) italic: bool,
+    pub(crate) underlined: bool,
+}
+
+impl Style {
+    /// Names of classes.
+    pub(crate) fn classes(self) -> String {
+        let mut classes = Vec::new();
+        classes.extend(self.colour.map(|colour| format!("f{colour}")));
+        let flags = [(self.bold, "b"), (self.dim, "d"), (self.italic, "i"), (self.underlined, "u")];
+        classes.extend(flags.iter().filter(|(on, _)| *on).map(|(_, class)| (*class).to_owned()));
+        classes.join(" ")
+    }
+}
+
+/// A text in runs of one style. Sequences that set a style are taken out; any other command of a
+/// terminal stays, for the reader to see. A carriage return begins a line, as a feed does.
+pub(crate) fn runs(text: &str) -> Vec<Run> {
+    let mut runs: Vec<Run> = Vec::new();
+    let mut style = Style::default();
+    let mut rest = text;
+    while let Some(at) = rest.find(['\u{1b}', '\r']) {
+        push(&mut runs, &rest[..at], style);
+        rest = &rest[at..];
+        if let Some(after) = rest.strip_prefix('\r') {
+            if !after.starts_with('\n') && !after.is_empty() {
+                push(&mut runs, "\n", style);
+            }
+            rest = after;
+        } else if let Some((codes, after)) = rendition(rest) {
+            style = changed(style, codes);
+            rest = after;
+        } else {
+            push(&mut runs, &rest[..1], style);
+            rest = &rest[1..];
+        }
+    }
+    push(&mut runs, rest, style);
+    runs
+}
+
+fn push(runs: &mut Vec<Run>, text: &str, style: Style) {
+    match runs.last_mut() {
+        _ if text.is_empty() => {}
+        Some(last) if last.style == style => last.text.push_str(text),
+        Some(_) | None => runs.push(Run { text: text.to_owned(), style }),
+    }
+}
+
+/// `ESC [ codes m`, and what stands behind it.
+fn rendition(text: &str) -> Option<(&str, &str)> {
+    let inner = text.strip_prefix("\u{1b}[")?;
+    let end = inner.find(|c: char| !matches!(c, '0'..='9' | ';' | ':'))?;
+    let after = inner[end..].strip_prefix('m')?;
+    Some((&inner[..end], after))
+}
+
+fn changed(mut style: Style, codes: &str) -> Style {
+    let mut codes = codes.split([';', ':']).map(|code| code.parse::<u16>().unwrap_or(0));
+    while let Some(code) = codes.next() {
+        match code {
+            0 => style = Style::default(),
+            1 => style.bold = true,
+            2 => style.dim = true,
+            3 => style.italic = true,
+            4 => style.underlined = true,
+            22 => (style.bold, style.dim) = (false, false),
+            23 => style.italic = false,
+            24 => style.underlined = false,
+            30..=37 => style.colour = u8::try_from(code - 30).ok(),
+            90..=97 => style.colour = u8::try_from(code - 90 + 8).ok(),
+            39 => style.colour = None,
+            38 => style.colour = extended(&mut codes).or(style.colour),
+            48 => drop(extended(&mut codes)),
+            _ => {}
+        }
+    }
+    style
+}
+
+/// A colour out of 256, or of red, green and blue, as the nearest of 16.
+fn extended(codes: &mut impl Iterator<Item = u16>) -> Option<u8> {
+    match codes.next()? {
+        5 => match codes.next()? {
+            code @ 0..=15 => u8::try_from(code).ok(),
+            code @ 16..=231 => {
+                let code = code - 16;
+                let part = |n: u16| n * 51;
+                Some(nearest(part(code / 36), part(code / 6 % 6), part(code % 6)))
+            }
+            code => {
+                let grey = (code.min(255) - 232) * 10 + 8;
+                Some(nearest(grey, grey, grey))
+            }
+        },
+        2 => {
+            let (red, green, blue) = (codes.next()?, codes.next()?, codes.next()?);
+            Some(nearest(red, green, blue))
+        }
+        _ => None,
+    }
+}
+
+fn nearest(red: u16, green: u16, blue: u16) -> u8 {
+    let most = red.max(green).max(blue);
+    if most < 48 {
+        return 0;
+    }
+    let on = |part: u16| part * 3 >= most * 2;
+    let colour = u8::from(on(red)) | u8::from(on(green)) << 1 | u8::from(on(blue)) << 2;
+    match (colour, most) {
+        (7, ..128) => 8,
+        (colour, 200..) => colour + 8,
+        (colour, _) => colour,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expect: &[(&str, &str)]) {
+        let runs: Vec<(String, String)> =
+            runs(text).into_iter().map(|run| (run.text, run.style.classes())).collect();
+        let runs: Vec<(&str, &str)> = runs.iter().map(|(text, it)| (&**text, &**it)).collect();
+        assert_eq!(runs, expect, "{text:?}");
+    }
+
+    #[test]
+    fn styles_are_taken_out_and_other_commands_stay() {
+        check("plain", &[("plain", "")]);
+        check("\u{1b}[31mred\u{1b}[0m", &[("red", "f1")]);
+        check("a\u{1b}[1;92mb\u{1b}[22mc", &[("a", ""), ("b", "f10 b"), ("c", "f10")]);
+        check("\u{1b}[38;5;196mx\u{1b}[38;2;0;0;200my", &[("x", "f9"), ("y", "f12")]);
+        check("\u{1b}[2Ka\u{1b}]0;title\u{7}", &[("\u{1b}[2Ka\u{1b}]0;title\u{7}", "")]);
+        check("1%\r2%\r\nend\r", &[("1%\n2%\nend", "")]);
+        check("\u{1b}[", &[("\u{1b}[", "")]);
+    }
+}

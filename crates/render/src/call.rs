@@ -1,0 +1,229 @@
+//! What a call says, sorted for showing.
+
+use epitome_model::{
+    Call, Field, FieldRole, Lines, Output, Part, Source, decode, is_left_by_recipe, line_count,
+};
+use serde_json::Value;
+use similar::{ChangeTag, TextDiff};
+
+use crate::Session;
+use crate::story::one_line;
+
+/// Arguments longer than this are shown by their fields alone.
+const ARGUMENTS: u64 = 64 << 10;
+/// Texts that together are longer are not compared.
+const COMPARED: usize = 128 << 10;
+
+/// Something that a call does to a file.
+pub(crate) enum Change {
+    /// Lines that go and lines that come.
+    Lines(Vec<Line>),
+    /// The same, as a patch says it.
+    Patch(String),
+    /// Two texts that are too long to be compared, or that a recipe left.
+    Becomes(String, String),
+    /// The whole of a file.
+    Content(String),
+    /// Something else.
+    Named(String, String),
+}
+
+/// A line of a difference.
+pub(crate) enum Line {
+    Same(String),
+    Added(String),
+    Removed(String),
+    /// Lines that stay are left out here.
+    Gap,
+}
+
+/// What a call acts on, on one line: a path below the session's folder is told from there.
+pub(crate) fn target(call: &Call, session: &Session<'_>) -> Option<String> {
+    let target = call.target.as_ref()?.read(session.source);
+    let below =
+        session.transcript.head.cwd.as_deref().and_then(|cwd| {
+            target.strip_prefix(cwd).and_then(|rest| rest.strip_prefix(['/', '\\']))
+        });
+    Some(one_line(below.unwrap_or(&target)))
+}
+
+/// The arguments of a call as JSON, if they are an object or a list, and not too long.
+pub(crate) fn arguments(call: &Call, source: &dyn Source) -> Option<Value> {
+    if call.arguments.is_empty() || call.arguments.len() > ARGUMENTS {
+        return None;
+    }
+    let bytes = source.at(call.arguments);
+    match serde_json::from_slice(&bytes).ok()? {
+        // JSON that is kept as a text.
+        Value::String(text) => serde_json::from_str(&text).ok().filter(Value::is_object),
+        value @ (Value::Object(_) | Value::Array(_)) => Some(value),
+        _ => None,
+    }
+}
+
+/// Arguments that are neither fields nor the target, by name.
+pub(crate) fn rest(
+    call: &Call,
+    arguments: Option<&Value>,
+    source: &dyn Source,
+) -> Vec<(String, String)> {
+    let target = call.target.as_ref().map(|it| it.read(source));
+    let is_field = |key: &str| {
+        call.fields.iter().any(|field| {
+            let rest = field.name.strip_prefix(key);
+            rest.is_some_and(|rest| rest.is_empty() || rest.starts_with(['[', '.']))
+        })
+    };
+    let members = arguments.and_then(Value::as_object).into_iter().flatten();
+    members
+        .filter(|(key, value)| {
+            !is_field(key) && value.as_str().is_none_or(|it| Some(it) != target.as_deref())
+        })
+        .map(|(key, value)| match value {
+            Value::String(text) => (key.clone(), text.clone()),
+            other => (key.clone(), other.to_string()),
+        })
+        .collect()
+}
+
+/// Arguments that are no JSON, and no field either.
+pub(crate) fn unknown(
+    call: &Call,
+    arguments: Option<&Value>,
+    source: &dyn Source,
+) -> Option<String> {
+    let is_unknown = arguments.is_none() && call.fields.is_empty() && !call.arguments.is_empty();
+    is_unknown.then(|| decode(&source.at(call.arguments)).into_owned())
+}
+
+/// Lines that a call puts in and takes away; what a recipe took is not counted.
+pub(crate) fn counts(call: &Call, source: &dyn Source) -> (u64, u64) {
+    let (mut added, mut removed) = (0, 0);
+    if call.kind.changes_file() {
+        for field in &call.fields {
+            let lines = || match field.text.read(source) {
+                text if is_left_by_recipe(&text) => 0,
+                text => line_count(&text).0,
+            };
+            match field.role {
+                FieldRole::Content | FieldRole::New => added += lines(),
+                FieldRole::Old => removed += lines(),
+                _ => {}
+            }
+        }
+    }
+    (added, removed)
+}
+
+/// What a call does to files, in its order. The old text and the new one stand in one object, in
+/// either order.
+pub(crate) fn changes(fields: &[Field], source: &dyn Source) -> Vec<Change> {
+    let read = |field: &Field| field.text.read(source).into_owned();
+    let mut taken = vec![false; fields.len()];
+    let mut changes = Vec::new();
+    for (idx, field) in fields.iter().enumerate() {
+        if taken[idx] {
+            continue;
+        }
+        let mut other = |role: FieldRole| {
+            let mut rest = fields.iter().enumerate().skip(idx + 1);
+            let found = rest.find(|(_, it)| it.role == role && object(it) == object(field));
+            found.map(|(at, it)| {
+                taken[at] = true;
+                read(it)
+            })
+        };
+        changes.push(match field.role {
+            FieldRole::Old => {
+                let new = other(FieldRole::New).unwrap_or_default();
+                difference(read(field), new)
+            }
+            FieldRole::New => {
+                let old = other(FieldRole::Old).unwrap_or_default();
+                difference(old, read(field))
+            }
+            FieldRole::Patch => Change::Patch(read(field)),
+            FieldRole::Content => Change::Content(read(field)),
+            _ => Change::Named(field.name.to_string(), read(field)),
+        });
+    }
+    changes
+}
+
+/// The object in which an argument stands: `edits[2]` for `edits[2].oldText`.
+fn object(field: &Field) -> &str {
+    field.name.rsplit_once('.').map_or("", |(object, _)| object)
+}
+
+fn difference(old: String, new: String) -> Change {
+    let left = is_left_by_recipe(&old) || is_left_by_recipe(&new);
+    if left || old.len() + new.len() > COMPARED {
+        return Change::Becomes(old, new);
+    }
+    let diff = TextDiff::from_lines(&old, &new);
+    let mut lines = Vec::new();
+    for (idx, group) in diff.grouped_ops(3).iter().enumerate() {
+        if idx > 0 {
+            lines.push(Line::Gap);
+        }
+        for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
+            let line = change.value().trim_end_matches(['\n', '\r']).to_owned();
+            lines.push(match change.tag() {
+                ChangeTag::Equal => Line::Same(line),
+                ChangeTag::Insert => Line::Added(line),
+                ChangeTag::Delete => Line::Removed(line),
+            });
+        }
+    }
+    Change::Lines(lines)
+}
+
+/// What came of a call, in a word or two.
+pub(crate) enum Outcome {
+    /// What a recipe left.
+    Left(String),
+    Failed,
+    /// It is nothing but pictures, so many.
+    Pictures(usize),
+    Lines(Lines),
+}
+
+pub(crate) fn outcome(output: &Output, source: &dyn Source) -> Outcome {
+    let texts = output.parts.iter().filter_map(|part| match part {
+        Part::Text(text) => Some(text.read(source)),
+        Part::Image(_) | Part::Opaque(_) => None,
+    });
+    let mut lines = Lines(0);
+    for (idx, text) in texts.enumerate() {
+        if idx == 0 && text.len() < 80 && is_left_by_recipe(&text) {
+            return Outcome::Left(text.into_owned());
+        }
+        lines += line_count(&text);
+    }
+    let pictures = output.parts.iter().filter(|part| matches!(part, Part::Image(_))).count();
+    match (output.error, pictures) {
+        (true, _) => Outcome::Failed,
+        (false, 1..) if lines == Lines(0) => Outcome::Pictures(pictures),
+        (false, _) => Outcome::Lines(lines),
+    }
+}
+
+/// A file's text without the numbers that an agent put before its lines, and the first of them.
+pub(crate) fn without_numbers(text: &str) -> (Option<u64>, String) {
+    let mut first = None;
+    let mut bare = String::with_capacity(text.len());
+    for line in text.lines() {
+        let trimmed = line.trim_start();
+        let digits = trimmed.bytes().take_while(u8::is_ascii_digit).count();
+        let rest = trimmed[digits..].strip_prefix(['→', '\t']);
+        match rest.filter(|_| digits > 0) {
+            Some(rest) => {
+                first = first.or_else(|| trimmed[..digits].parse().ok());
+                bare.push_str(rest);
+            }
+            None => bare.push_str(line),
+        }
+        bare.push('\n');
+    }
+    (first, bare)
+}

@@ -1,0 +1,35 @@
+//! Pages that need nothing but themselves.
+
+mod card;
+mod frame;
+mod index;
+mod page;
+mod words;
+
+pub use index::{Index, Listing, facts_of_page};
+pub use page::{Html, PageName};
+
+use maud::{Markup, PreEscaped, Render as _};
+
+use crate::visible::picture;
+
+/// A text as it is, for the body of a page: escaped, and with every character visible.
+pub(crate) fn plain(text: &str) -> Markup {
+    let mut html = String::with_capacity(text.len() + text.len() / 16);
+    let mut from = 0;
+    for (at, c) in text.char_indices() {
+        // Most are none.
+        if matches!(c, ' '..='~' | '\n' | '\t') {
+            continue;
+        }
+        if let Some(picture) = picture(c) {
+            text[from..at].render_to(&mut html);
+            html.push_str("<span class=\"ctl\">");
+            picture.render_to(&mut html);
+            html.push_str("</span>");
+            from = at + c.len_utf8();
+        }
+    }
+    text[from..].render_to(&mut html);
+    PreEscaped(html)
+}

@@ -1,0 +1,56 @@
+//! What every page has around its content.
+
+use std::sync::LazyLock;
+
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use maud::{DOCTYPE, Markup, PreEscaped, html};
+use sha2::{Digest as _, Sha256};
+
+use crate::Facts;
+
+const STYLE: &str = include_str!("style.css");
+const SCRIPT: &str = include_str!("page.js");
+
+/// A page allows its own style, its own script and pictures that it holds, by hash, and nothing
+/// else: no request leaves it.
+static POLICY: LazyLock<String> = LazyLock::new(|| {
+    let hash = |text: &str| STANDARD.encode(Sha256::digest(text.as_bytes()));
+    format!(
+        "default-src 'none'; style-src 'sha256-{}'; script-src 'sha256-{}'; img-src data:; \
+         base-uri 'none'; form-action 'none'",
+        hash(STYLE),
+        hash(SCRIPT)
+    )
+});
+
+/// The name of the element that holds a page's facts.
+pub(super) const FACTS: &str = "epitome-session";
+
+/// A whole page.
+pub(super) fn frame(title: &str, facts: Option<&Facts>, body: &Markup) -> String {
+    let facts = facts.map(|facts| serde_json::to_string(facts).unwrap_or_default());
+    let page = html! {
+        (DOCTYPE)
+        html lang="en" {
+            head {
+                meta charset="utf-8";
+                meta http-equiv="Content-Security-Policy" content=(*POLICY);
+                meta name="viewport" content="width=device-width, initial-scale=1";
+                meta name="color-scheme" content="light dark";
+                meta name="referrer" content="no-referrer";
+                meta name="generator" content={ "epitome " (env!("CARGO_PKG_VERSION")) };
+                @if let Some(facts) = facts { meta name=(FACTS) content=(facts); }
+                title { (title) }
+                style { (PreEscaped(STYLE)) }
+            }
+            body {
+                (body)
+                script { (PreEscaped(SCRIPT)) }
+            }
+        }
+    };
+    let mut page = page.into_string();
+    page.push('\n');
+    page
+}

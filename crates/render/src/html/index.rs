@@ -1,0 +1,119 @@
+//! A page that leads to sessions, and what such a page is made of.
+
+use maud::{Markup, html};
+use serde::{Deserialize, Serialize};
+
+use super::frame::{FACTS, frame};
+use crate::{Facts, time, visible};
+
+/// What a folder of rendered sessions holds: what its `manifest.json` says.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Index {
+    /// The version of this description: 1.
+    pub epitome_manifest: u64,
+    /// The sessions.
+    pub sessions: Vec<Listing>,
+}
+
+/// A session in a folder.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Listing {
+    /// What its files begin with.
+    pub name: String,
+    /// The files it can be read in, by their names; of several pages the first.
+    pub files: Vec<String>,
+    /// What is known of it.
+    #[serde(flatten)]
+    pub facts: Facts,
+    /// Its sub-agents.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub sub_agents: Vec<Listing>,
+}
+
+impl Index {
+    /// The newest first; of one name the last.
+    pub fn new(mut sessions: Vec<Listing>) -> Index {
+        sessions.reverse();
+        sessions.sort_by(|one, other| one.name.cmp(&other.name));
+        sessions.dedup_by(|later, earlier| later.name == earlier.name);
+        let began = |it: &Listing| it.facts.started.as_deref().and_then(time::parse);
+        sessions.sort_by(|one, other| {
+            began(other).cmp(&began(one)).then_with(|| one.name.cmp(&other.name))
+        });
+        Index { epitome_manifest: 1, sessions }
+    }
+
+    /// The page that leads to all of them.
+    pub fn page(&self) -> String {
+        let n = self.sessions.len();
+        let body = html! {
+            a.skip href="#content" { "To the sessions" }
+            header.bar {
+                span.home { "epitome" }
+                div.search role="search" {
+                    input #find type="search" placeholder="Find a session  /"
+                        aria-label="Find a session" autocomplete="off";
+                    output #found aria-live="polite" {}
+                }
+                button #theme type="button" aria-label="Switch between light and dark" { "◐" }
+            }
+            main #content.index {
+                h1 { (n) @if n == 1 { " session" } @else { " sessions" } }
+                ol.sessions { @for listing in &self.sessions { (session(listing)) } }
+            }
+        };
+        frame("Sessions", None, &body)
+    }
+}
+
+/// The facts in a page, if it is the first of a session.
+pub fn facts_of_page(html: &str) -> Option<Facts> {
+    let begin = format!("<meta name=\"{FACTS}\" content=\"");
+    let from = html.find(&begin)? + begin.len();
+    let text = &html[from..from + html[from..].find('"')?];
+    let text = text
+        .replace("&quot;", "\"")
+        .replace("&lt;", "<")
+        .replace("&gt;", ">")
+        .replace("&amp;", "&");
+    serde_json::from_str(&text).ok()
+}
+
+fn session(listing: &Listing) -> Markup {
+    let facts = &listing.facts;
+    let first = listing.files.first().map_or("", String::as_str);
+    let when = facts.started.as_deref().and_then(time::parse);
+    html! {
+        li.session {
+            a.title href=(address(first)) { bdi { (facts.title) } }
+            p.facts {
+                span.agent { (facts.agent) }
+                @if let Some(when) = when { time datetime=(when) { (time::shown(when)) } }
+                @if let Some(cwd) = &facts.cwd { bdi { (visible(cwd)) } }
+                span { (facts.turns) @if facts.turns == 1 { " turn" } @else { " turns" } }
+                span { (facts.calls) @if facts.calls == 1 { " call" } @else { " calls" } }
+                @if !facts.changes.is_empty() {
+                    span {
+                        span.plus { "+" (facts.changes.added) } " "
+                        span.minus { "−" (facts.changes.removed) }
+                    }
+                }
+                @for file in listing.files.iter().skip(1) {
+                    a href=(address(file)) { (file.rsplit('.').next().unwrap_or(file)) }
+                }
+                @if !listing.sub_agents.is_empty() {
+                    span { (listing.sub_agents.len()) " sub-agents" }
+                }
+            }
+        }
+    }
+}
+
+/// The name of a file as an address: never one with a scheme.
+fn address(file: &str) -> String {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    match file.chars().all(fits) {
+        true => file.to_owned(),
+        false => "#".to_owned(),
+    }
+}

@@ -1,0 +1,205 @@
+//! Markdown into HTML of our own: every tag that comes out is named here.
+
+use maud::{Markup, PreEscaped, Render as _, html};
+use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
+
+use super::plain;
+use crate::code::{Budget, coloured};
+use crate::cut::{Limit, cut};
+use crate::link::is_safe;
+
+/// Elements in each other; what is deeper is flat.
+const DEEPEST: usize = 24;
+/// Markdown longer than this is shown as it stands.
+const LONGEST: usize = 256 << 10;
+
+/// Words that somebody wrote in Markdown, or in nothing at all.
+pub(super) fn words(text: &str, limit: Limit, budget: &Budget) -> Markup {
+    if text.len() > LONGEST.min(limit.text) {
+        let shown = cut(text, limit);
+        return html! {
+            pre.raw { (plain(&shown.head)) }
+            @if let Some(gap) = &shown.gap { p.gap { (gap) } pre.raw { (plain(&shown.tail)) } }
+        };
+    }
+    let options =
+        Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
+    let mut writer =
+        Writer { html: String::new(), open: Vec::new(), code: None, head: false, budget };
+    for event in Parser::new_ext(text, options) {
+        writer.event(event);
+    }
+    while writer.open.pop().map(|end| writer.html.push_str(&end)).is_some() {}
+    PreEscaped(writer.html)
+}
+
+struct Writer<'a> {
+    html: String,
+    /// What closes the elements that are open.
+    open: Vec<String>,
+    /// The language of a block of code, and the block so far.
+    code: Option<(String, String)>,
+    /// Whether the cells are those of a table's head.
+    head: bool,
+    budget: &'a Budget,
+}
+
+impl Writer<'_> {
+    fn event(&mut self, event: Event<'_>) {
+        match event {
+            Event::Start(tag) => self.start(&tag),
+            Event::End(end) => self.end(end),
+            Event::Text(text) => match &mut self.code {
+                Some((_, code)) => code.push_str(&text),
+                None => self.text(&text),
+            },
+            Event::Code(text) => self.put(&html! { code { (plain(&text)) } }),
+            // Tags are words like any other.
+            Event::Html(text) | Event::InlineHtml(text) => self.text(&text),
+            Event::SoftBreak | Event::HardBreak => self.html.push_str("<br>"),
+            Event::Rule => self.html.push_str("<hr>"),
+            Event::TaskListMarker(done) => self.html.push_str(if done { "☑ " } else { "☐ " }),
+            Event::InlineMath(text) | Event::DisplayMath(text) | Event::FootnoteReference(text) => {
+                self.text(&text);
+            }
+        }
+    }
+
+    fn start(&mut self, tag: &Tag<'_>) {
+        let (begin, end): (String, &str) = match tag {
+            Tag::Paragraph => ("<p>".into(), "</p>"),
+            // The page has the first two levels for itself.
+            Tag::Heading { level, .. } => match *level as usize {
+                1 => ("<h3>".into(), "</h3>"),
+                2 => ("<h4>".into(), "</h4>"),
+                3 => ("<h5>".into(), "</h5>"),
+                _ => ("<h6>".into(), "</h6>"),
+            },
+            Tag::BlockQuote(_) => ("<blockquote>".into(), "</blockquote>"),
+            Tag::CodeBlock(kind) => {
+                let language = match kind {
+                    CodeBlockKind::Fenced(info) => info.split([' ', ',', '{']).next(),
+                    CodeBlockKind::Indented => None,
+                };
+                self.code = Some((language.unwrap_or_default().to_owned(), String::new()));
+                (String::new(), "")
+            }
+            Tag::List(None) => ("<ul>".into(), "</ul>"),
+            Tag::List(Some(first)) => (format!("<ol start=\"{first}\">"), "</ol>"),
+            Tag::Item => ("<li>".into(), "</li>"),
+            Tag::Table(_) => ("<div class=\"wide\"><table>".into(), "</table></div>"),
+            Tag::TableHead => {
+                self.head = true;
+                ("<thead><tr>".into(), "</tr></thead>")
+            }
+            Tag::TableRow => ("<tr>".into(), "</tr>"),
+            Tag::TableCell if self.head => ("<th>".into(), "</th>"),
+            Tag::TableCell => ("<td>".into(), "</td>"),
+            Tag::Emphasis => ("<em>".into(), "</em>"),
+            Tag::Strong => ("<strong>".into(), "</strong>"),
+            Tag::Strikethrough => ("<del>".into(), "</del>"),
+            Tag::Link { dest_url, .. } => {
+                if is_safe(dest_url) {
+                    let mut begin = String::from("<a rel=\"noopener noreferrer nofollow\" href=\"");
+                    crate::visible(dest_url).render_to(&mut begin);
+                    begin.push_str("\">");
+                    (begin, "</a>")
+                } else {
+                    self.addressed("", dest_url)
+                }
+            }
+            // A picture elsewhere is not fetched: its address is shown.
+            Tag::Image { dest_url, .. } => self.addressed("image: ", dest_url),
+            Tag::HtmlBlock => ("<p>".into(), "</p>"),
+            Tag::FootnoteDefinition(_)
+            | Tag::DefinitionList
+            | Tag::DefinitionListTitle
+            | Tag::DefinitionListDefinition
+            | Tag::Superscript
+            | Tag::Subscript
+            | Tag::MetadataBlock(_) => (String::new(), ""),
+        };
+        if self.open.iter().filter(|end| !end.is_empty()).count() >= DEEPEST {
+            self.open.push(String::new());
+            return;
+        }
+        self.html.push_str(&begin);
+        self.open.push(end.to_owned());
+    }
+
+    /// What a link says, with where it leads.
+    fn addressed(&mut self, what: &str, address: &str) -> (String, &'static str) {
+        let mut begin = String::from("<span class=\"addr\">");
+        what.render_to(&mut begin);
+        plain(address).render_to(&mut begin);
+        begin.push_str("</span> ");
+        (begin, "")
+    }
+
+    fn end(&mut self, end: TagEnd) {
+        if end == TagEnd::CodeBlock
+            && let Some((language, code)) = self.code.take()
+        {
+            let code = coloured(&code, &language, self.budget);
+            self.put(&html! { pre.code { code { (code) } } });
+        }
+        if end == TagEnd::TableHead {
+            self.head = false;
+        }
+        if let Some(end) = self.open.pop() {
+            self.html.push_str(&end);
+        }
+    }
+
+    fn text(&mut self, text: &str) {
+        self.put(&plain(text));
+    }
+
+    fn put(&mut self, html: &Markup) {
+        self.html.push_str(&html.0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expect: &str) {
+        let limit = Limit { text: 1_000, line: 100 };
+        assert_eq!(words(text, limit, &Budget::new(0)).into_string(), expect, "{text:?}");
+    }
+
+    #[test]
+    fn markdown_becomes_the_elements_of_this_file_and_nothing_else() {
+        check("*a* **b** `c`", "<p><em>a</em> <strong>b</strong> <code>c</code></p>");
+        check("# T\n\n- [x] a", "<h3>T</h3><ul><li>☑ a</li></ul>");
+        check("<b onclick=x>", "<p>&lt;b onclick=x&gt;</p>");
+        check("a <script>alert(1)</script>", "<p>a &lt;script&gt;alert(1)&lt;/script&gt;</p>");
+        check(
+            "[x](javascript:alert(1))",
+            "<p><span class=\"addr\">javascript:alert(1)</span> x</p>",
+        );
+        check(
+            "![p](http://e.com/a.png)",
+            "<p><span class=\"addr\">image: http://e.com/a.png</span> p</p>",
+        );
+        check(
+            "<https://e.com/\"onclick=x>",
+            "<p><a rel=\"noopener noreferrer nofollow\" \
+             href=\"https://e.com/&quot;onclick=x\">https://e.com/&quot;onclick=x</a></p>",
+        );
+        check("```rs\n<b>\n```", "<pre class=\"code\"><code>&lt;b&gt;\n</code></pre>");
+        check(
+            "|a|\n|-|\n|b|",
+            "<div class=\"wide\"><table><thead><tr><th>a</th></tr></thead><tr><td>b</td></tr>\
+             </table></div>",
+        );
+    }
+
+    #[test]
+    fn what_is_nested_too_deeply_is_flat() {
+        let html = words(&"> ".repeat(400), Limit { text: 1_000, line: 1_000 }, &Budget::new(0));
+        assert_eq!(html.0.matches("<blockquote>").count(), DEEPEST);
+        assert_eq!(html.0.matches("</blockquote>").count(), DEEPEST);
+    }
+}

@@ -1,0 +1,39 @@
+//! A session as people read it: HTML, Markdown, a terminal's text, JSON.
+//!
+//! Everything in a session is hostile text. In HTML it is escaped by the templates and by nothing
+//! else, in a terminal no control character of it arrives, in Markdown it cannot leave the place
+//! it was given.
+//!
+//! # Absent
+//!
+//! No files: a page is returned as a text, and whoever asked writes it. No agent's names: cards
+//! follow the kinds of tools. Nothing is redacted and nothing compacted here: a [`Session`] is
+//! shown as it is given.
+
+// Floors 1 and 2 do no IO: `clippy.toml` names what they do without.
+#![deny(clippy::disallowed_methods, clippy::disallowed_types)]
+
+mod ansi;
+mod call;
+mod changes;
+mod code;
+mod cut;
+mod facts;
+mod html;
+mod json;
+mod link;
+mod markdown;
+mod story;
+mod terminal;
+mod time;
+mod todo;
+mod visible;
+
+pub use changes::Changes;
+pub use facts::{Facts, Spent};
+pub use html::{Html, Index, Listing, PageName, facts_of_page};
+pub use json::{Document, JsonError, from_json, json};
+pub use markdown::markdown;
+pub use story::{Detail, Session, Story, Turn};
+pub use terminal::terminal;
+pub use visible::visible;

@@ -1,0 +1,459 @@
+//! A session as Markdown, for GitHub and for whoever else reads it.
+
+use std::fmt::Write as _;
+
+use epitome_model::{
+    Bytes, Call, FieldRole, Output, Part, Role, Source, Text, ToolKind, is_left_by_recipe, short,
+};
+use pulldown_cmark::{Event, Options, Parser, Tag};
+
+use crate::call::{self, Change, Line, Outcome};
+use crate::cut::{Limit, cut};
+use crate::link::is_safe;
+use crate::story::{Piece, What, one_line};
+use crate::{Detail, Facts, Story, time, todo, visible};
+
+/// How often a text is looked at again after something of it was escaped.
+const ROUNDS: usize = 6;
+
+/// A session as Markdown. Words of people and models keep their Markdown, but no HTML, no picture
+/// from elsewhere and no link that could run something; nothing reaches beyond its place.
+pub fn markdown(story: &Story<'_>) -> String {
+    let mut page = Page { story, text: String::new() };
+    page.head();
+    for (idx, turn) in story.turns.iter().enumerate() {
+        let prompt = story.prompt(turn);
+        let when = turn.time.as_deref().and_then(time::parse).map(time::shown);
+        let _ = write!(page.text, "\n## {}", idx + 1);
+        page.text.extend(when.map(|when| format!(" · {when}")));
+        page.text.push('\n');
+        for piece in &story.pieces[prompt.clone()] {
+            page.piece(piece);
+        }
+        let steps = &story.pieces[prompt.end..turn.answer.max(prompt.end)];
+        page.steps(steps);
+        for piece in &story.pieces[turn.answer.max(prompt.end)..turn.pieces.end] {
+            page.piece(piece);
+        }
+    }
+    page.text
+}
+
+struct Page<'s, 'a> {
+    story: &'s Story<'a>,
+    text: String,
+}
+
+impl<'a> Page<'_, 'a> {
+    fn head(&mut self) {
+        let facts = Facts::of(self.story);
+        let _ = writeln!(self.text, "# {}\n", escaped(&facts.title));
+        let mut parts = vec![facts.agent.clone()];
+        parts.extend(facts.models.iter().map(|model| escaped(&visible(model))));
+        parts.extend(facts.started.as_deref().and_then(time::parse).map(time::shown));
+        parts.push(format!("{} turns", facts.turns));
+        parts.push(format!("{} tool calls", facts.calls));
+        if facts.spent.requests > 0 {
+            let spent = facts.spent;
+            parts.push(format!("{} tokens written, {} read", spent.output, spent.input));
+        }
+        if !facts.changes.is_empty() {
+            let changes = facts.changes;
+            let (added, removed, files) = (changes.added, changes.removed, changes.files);
+            let s = if files == 1 { "" } else { "s" };
+            parts.push(format!("+{added} −{removed} lines in {files} file{s}"));
+        }
+        let _ = writeln!(self.text, "{}", parts.join(" · "));
+    }
+
+    fn steps(&mut self, steps: &[Piece<'_>]) {
+        if steps.is_empty() {
+            return;
+        }
+        if self.story.session.detail == Detail::Calls {
+            self.text.push('\n');
+            for piece in steps {
+                self.piece(piece);
+            }
+            return;
+        }
+        let n = steps.len();
+        let s = if n == 1 { "" } else { "s" };
+        let _ = writeln!(self.text, "\n<details><summary>{n} step{s}</summary>");
+        for piece in steps {
+            self.piece(piece);
+        }
+        self.text.push_str("\n</details>\n");
+    }
+
+    fn piece(&mut self, piece: &Piece<'_>) {
+        let source = self.source();
+        let read = |text: &Text| text.read(source).into_owned();
+        match piece.what {
+            What::Words(text) => match piece.entry.role {
+                Role::User => {
+                    let _ = writeln!(self.text, "\n**User**\n\n{}", quoted(&read(text)));
+                }
+                Role::Assistant | Role::Tool => {
+                    let _ = writeln!(self.text, "\n**Assistant**\n\n{}", prose(&read(text)));
+                }
+                Role::System => self.folded("<i>What the agent's program said</i>", &read(text)),
+            },
+            What::Summary(text) => {
+                self.folded("<b>The conversation before was summarised</b>", &read(text));
+            }
+            What::Thinking(thinking) => {
+                if let Some(text) = &thinking.text {
+                    self.folded("<i>Thinking</i>", &read(text));
+                }
+            }
+            What::Call(call, output) => match self.story.session.detail {
+                Detail::Calls => {
+                    let _ = writeln!(self.text, "- {}", self.line(call, output));
+                }
+                Detail::Conversation | Detail::Steps | Detail::Full => self.call(call, output),
+            },
+            What::Result(output) => {
+                self.text.push_str("\n<details><summary>A result without a call</summary>\n");
+                self.output(None, output);
+                self.text.push_str("\n</details>\n");
+            }
+            What::Image(image) => self.picture(&image.media, image.data.len()),
+            What::Opaque(span) => {
+                self.text.push_str("\n<details><summary>Something else</summary>\n");
+                self.code(&String::from_utf8_lossy(&source.at(span)), "json");
+                self.text.push_str("\n</details>\n");
+            }
+        }
+    }
+
+    /// Name, target and what came of a call, as HTML on one line.
+    fn line(&self, call: &Call, output: Option<&Output>) -> String {
+        let source = self.source();
+        let mut line = format!("<b>{}</b>", html(&visible(&short(&call.name, 60))));
+        if let Some(target) = call::target(call, &self.story.session) {
+            let _ = write!(line, " <code>{}</code>", html(&target));
+        }
+        let (added, removed) = call::counts(call, source);
+        if added + removed > 0 {
+            let _ = write!(line, " +{added} −{removed}");
+        }
+        match output.map(|output| call::outcome(output, source)) {
+            Some(Outcome::Left(text)) => {
+                let _ = write!(line, " · {}", html(&text));
+            }
+            Some(Outcome::Failed) => line.push_str(" · failed"),
+            Some(Outcome::Pictures(_)) => line.push_str(" · pictures"),
+            Some(Outcome::Lines(lines)) => {
+                let _ = write!(line, " · {lines}");
+            }
+            None => line.push_str(" · no result"),
+        }
+        line
+    }
+
+    fn call(&mut self, call: &Call, output: Option<&Output>) {
+        let source = self.source();
+        let _ = writeln!(self.text, "\n<details><summary>{}</summary>", self.line(call, output));
+        let arguments = call::arguments(call, source);
+        let list = arguments.as_ref().filter(|_| call.kind == ToolKind::Todo).and_then(todo::list);
+        match list {
+            Some(list) => self.todo(&list),
+            None => self.input(call, arguments.as_ref()),
+        }
+        if let Some(address) = self.story.session.sub_agents.get(&*call.id) {
+            let _ = writeln!(self.text, "\n[What the sub-agent did]({address})");
+        }
+        if let Some(output) = output {
+            self.output(Some(call), output);
+        }
+        self.text.push_str("\n</details>\n");
+    }
+
+    fn todo(&mut self, list: &[(todo::State, String)]) {
+        self.text.push('\n');
+        for (state, text) in list {
+            let mark = match state {
+                todo::State::Open => "[ ]",
+                todo::State::Active => "[ ] →",
+                todo::State::Done => "[x]",
+            };
+            let _ = writeln!(self.text, "- {mark} {}", escaped(&one_line(text)));
+        }
+    }
+
+    fn input(&mut self, call: &Call, arguments: Option<&serde_json::Value>) {
+        let source = self.source();
+        for (name, value) in call::rest(call, arguments, source) {
+            self.named(&name, &value);
+        }
+        if call.kind.changes_file() {
+            for change in call::changes(&call.fields, source) {
+                self.change(&change, call);
+            }
+        } else {
+            for field in &call.fields {
+                let text = field.text.read(source).into_owned();
+                match field.role {
+                    FieldRole::Command => self.code(&text, "sh"),
+                    FieldRole::Prompt => {
+                        let _ = writeln!(self.text, "\n{}", quoted(&text));
+                    }
+                    _ => self.named(&field.name, &text),
+                }
+            }
+        }
+        if let Some(text) = call::unknown(call, arguments, source) {
+            self.code(&text, "");
+        }
+    }
+
+    fn change(&mut self, change: &Change, call: &Call) {
+        match change {
+            Change::Content(text) => {
+                let path = call.target.as_ref().map(|it| it.read(self.source()).into_owned());
+                self.code(text, &extension(path.as_deref().unwrap_or("")));
+            }
+            Change::Patch(text) => self.code(text, "diff"),
+            Change::Named(name, text) => self.named(name, text),
+            Change::Becomes(old, new) if old.len() + new.len() < 100 => {
+                let (old, new) = (escaped(&one_line(old)), escaped(&one_line(new)));
+                let _ = writeln!(self.text, "\n{old} → {new}");
+            }
+            Change::Becomes(old, new) => {
+                self.code(old, "");
+                self.code(new, "");
+            }
+            Change::Lines(lines) => {
+                let lines: Vec<String> = lines
+                    .iter()
+                    .map(|line| match line {
+                        Line::Same(line) => format!("  {line}"),
+                        Line::Added(line) => format!("+ {line}"),
+                        Line::Removed(line) => format!("- {line}"),
+                        Line::Gap => "@@".to_owned(),
+                    })
+                    .collect();
+                self.code(&lines.join("\n"), "diff");
+            }
+        }
+    }
+
+    fn output(&mut self, call: Option<&Call>, output: &Output) {
+        let source = self.source();
+        for part in &output.parts {
+            match part {
+                Part::Text(text) => {
+                    let text = text.read(source);
+                    // It stands on the card's first line.
+                    if text.trim().is_empty() || text.len() < 80 && is_left_by_recipe(&text) {
+                        continue;
+                    }
+                    let is_read = call.is_some_and(|call| call.kind == ToolKind::Read);
+                    let path = call.and_then(|call| call.target.as_ref());
+                    if is_read && !output.error {
+                        let path = path.map(|it| it.read(source).into_owned());
+                        let language = extension(path.as_deref().unwrap_or(""));
+                        match output.numbered {
+                            true => self.code(&call::without_numbers(&text).1, &language),
+                            false => self.code(&text, &language),
+                        }
+                    } else {
+                        self.code(&plain_output(&text), "");
+                    }
+                }
+                Part::Image(image) => self.picture(&image.media, image.data.len()),
+                Part::Opaque(span) => self.code(&String::from_utf8_lossy(&source.at(*span)), ""),
+            }
+        }
+    }
+
+    fn picture(&mut self, media: &str, base64: u64) {
+        let size = Bytes(base64 * 3 / 4);
+        let _ = writeln!(self.text, "\n*a picture ({}, {size})*", escaped(&one_line(media)));
+    }
+
+    fn folded(&mut self, summary: &str, text: &str) {
+        let _ = writeln!(
+            self.text,
+            "\n<details><summary>{summary}</summary>\n\n{}\n\n</details>",
+            quoted(text)
+        );
+    }
+
+    fn named(&mut self, name: &str, text: &str) {
+        let name = escaped(&one_line(name));
+        if text.len() < 100 && !text.contains(['\n', '`']) {
+            let _ = writeln!(self.text, "\n{name}: `{}`", visible(text).trim());
+        } else {
+            let _ = writeln!(self.text, "\n{name}:");
+            self.code(text, "");
+        }
+    }
+
+    /// A block of code, between fences that are longer than any within.
+    fn code(&mut self, text: &str, language: &str) {
+        let limit = match self.story.session.detail {
+            Detail::Full => Limit { text: 1 << 20, line: 64 << 10 },
+            Detail::Steps | Detail::Calls | Detail::Conversation => {
+                Limit { text: 16 << 10, line: 2 << 10 }
+            }
+        };
+        let shown = cut(text, limit);
+        let mut whole = shown.head;
+        if let Some(gap) = shown.gap {
+            let _ = write!(
+                whole,
+                "{}… {gap} …\n{}",
+                if whole.ends_with('\n') { "" } else { "\n" },
+                shown.tail
+            );
+        }
+        let whole = visible(&whole);
+        let fence = "`".repeat(longest_run(&whole).max(2) + 1);
+        let end = if whole.ends_with('\n') { "" } else { "\n" };
+        let _ = writeln!(self.text, "\n{fence}{language}\n{whole}{end}{fence}");
+    }
+
+    fn source(&self) -> &'a dyn Source {
+        self.story.session.source
+    }
+}
+
+/// What a command printed, without its colours.
+fn plain_output(text: &str) -> String {
+    match text.contains(['\u{1b}', '\r']) {
+        true => crate::ansi::runs(text).into_iter().map(|run| run.text).collect(),
+        false => text.to_owned(),
+    }
+}
+
+fn extension(path: &str) -> String {
+    let name = path.rsplit(['/', '\\']).next().unwrap_or_default();
+    let extension = name.rsplit_once('.').map_or("", |(_, extension)| extension);
+    let fits = extension.len() <= 12 && extension.chars().all(|c| c.is_ascii_alphanumeric());
+    if fits { extension.to_owned() } else { String::new() }
+}
+
+fn longest_run(text: &str) -> usize {
+    let (mut longest, mut run) = (0, 0);
+    for byte in text.bytes() {
+        run = if byte == b'`' { run + 1 } else { 0 };
+        longest = longest.max(run);
+    }
+    longest
+}
+
+/// A text in which no character means anything: for one line.
+fn escaped(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        if matches!(c, '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '#' | '|' | '~' | '&' | '!')
+        {
+            escaped.push('\\');
+        }
+        escaped.push(c);
+    }
+    escaped
+}
+
+/// A text within HTML, in which no character means anything to Markdown either: HTML within a line
+/// is looked at by both.
+fn html(text: &str) -> String {
+    let mut escaped = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => escaped.push_str("&amp;"),
+            '<' => escaped.push_str("&lt;"),
+            '>' => escaped.push_str("&gt;"),
+            '\\' | '`' | '*' | '_' | '[' | ']' | '!' | '~' | '|' | '$' | '"' => {
+                let _ = write!(escaped, "&#{};", u32::from(c));
+            }
+            _ => escaped.push(c),
+        }
+    }
+    escaped
+}
+
+/// Words as a quotation: whatever they begin ends with it.
+fn quoted(text: &str) -> String {
+    let text = neutral(text);
+    let lines = text.trim_end().lines().map(|line| format!("> {line}").trim_end().to_owned());
+    lines.collect::<Vec<_>>().join("\n")
+}
+
+/// Words as they are, unless they begin something that they do not end.
+fn prose(text: &str) -> String {
+    const END: &str = "the end of it";
+    let text = neutral(text);
+    let closed = format!("{}\n\n{END}\n", text.trim_end());
+    let mut depth = 0;
+    let mut last = None;
+    for event in Parser::new_ext(&closed, options()) {
+        match event {
+            Event::Start(tag) => {
+                depth += 1;
+                last = (depth == 1).then_some(tag == Tag::Paragraph);
+            }
+            Event::End(_) => depth -= 1,
+            Event::Text(text) if depth == 1 && &*text == END => {}
+            _ if depth == 1 => last = last.map(|_| false),
+            _ => {}
+        }
+    }
+    match last {
+        Some(true) => text.trim_end().to_owned(),
+        Some(false) | None => quoted(&text),
+    }
+}
+
+/// Markdown without HTML, without pictures from elsewhere and without links that run something,
+/// every character visible. What cannot be made so is shown as it stands.
+fn neutral(text: &str) -> String {
+    let mut text = visible(text);
+    for _ in 0..ROUNDS {
+        let escapes = escapes(&text);
+        if escapes.is_empty() {
+            return text;
+        }
+        let mut fixed = String::with_capacity(text.len() + escapes.len());
+        let mut from = 0;
+        for at in escapes {
+            fixed.push_str(&text[from..at]);
+            fixed.push('\\');
+            from = at;
+        }
+        fixed.push_str(&text[from..]);
+        text = fixed;
+    }
+    let fence = "`".repeat(longest_run(&text).max(2) + 1);
+    format!("{fence}\n{text}\n{fence}")
+}
+
+/// Where a backslash has to stand.
+fn escapes(text: &str) -> Vec<usize> {
+    let parser = Parser::new_ext(text, options());
+    // What a text defines would hold for all of the document.
+    let definitions = parser.reference_definitions().iter();
+    let mut escapes: Vec<usize> = definitions.map(|(_, it)| it.span.start).collect();
+    for (event, range) in parser.into_offset_iter() {
+        match event {
+            Event::Html(_) | Event::InlineHtml(_) => {
+                let tags = text[range.clone()].match_indices('<').map(|(at, _)| range.start + at);
+                escapes.extend(tags);
+            }
+            Event::Start(Tag::Image { .. }) => escapes.push(range.start),
+            Event::Start(Tag::Link { dest_url, .. }) if !is_safe(&dest_url) => {
+                escapes.push(range.start);
+            }
+            _ => {}
+        }
+    }
+    escapes.sort_unstable();
+    escapes.dedup();
+    escapes
+}
+
+fn options() -> Options {
+    Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS
+}

@@ -1,0 +1,319 @@
+//! A session in the order in which it is told: turns, and what happened in each.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::ops::Range;
+
+use epitome_model::{
+    Block, Call, Entry, Image, Output, Part, Role, Source, Span, Text, Thinking, Transcript, short,
+};
+
+use crate::Changes;
+use crate::visible::visible;
+
+/// Characters of a turn's title.
+const TITLE: usize = 100;
+
+/// A session that is shown.
+#[derive(Clone, Copy)]
+pub struct Session<'a> {
+    /// The name of its agent.
+    pub agent: &'a str,
+    /// What it says.
+    pub transcript: &'a Transcript,
+    /// Where its texts stand.
+    pub source: &'a dyn Source,
+    /// What it did to files: counted before anything of it was compacted.
+    pub changes: Changes,
+    /// Pages of sub-agents, by the ids of the calls that sent them.
+    pub sub_agents: &'a BTreeMap<String, String>,
+    /// How much of it is told.
+    pub detail: Detail,
+}
+
+/// How much of a session is told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Detail {
+    /// What the user and the agent said to each other.
+    Conversation,
+    /// And which tools were called, a line each.
+    Calls,
+    /// And reasoning, arguments and results; of long ones the beginning and the end.
+    Steps,
+    /// And what the agent told the model besides; only the longest texts are cut.
+    Full,
+}
+
+/// A session in turns.
+pub struct Story<'a> {
+    /// The session.
+    pub session: Session<'a>,
+    /// Its turns, in order.
+    pub turns: Vec<Turn>,
+    pub(crate) pieces: Vec<Piece<'a>>,
+}
+
+/// Words of the user and everything until the next ones.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Turn {
+    /// How it begins, on one line, every character visible.
+    pub title: String,
+    /// When it began, as the session writes it.
+    pub time: Option<Box<str>>,
+    /// Its pieces.
+    pub(crate) pieces: Range<usize>,
+    /// The first piece of what the agent says at its end.
+    pub(crate) answer: usize,
+}
+
+/// One thing that is shown.
+pub(crate) struct Piece<'a> {
+    pub(crate) item: usize,
+    pub(crate) block: usize,
+    pub(crate) entry: &'a Entry,
+    pub(crate) what: What<'a>,
+    /// Whether a resume sends it, or it stands before what a resume sends.
+    pub(crate) told: Told,
+    /// Its bytes, about.
+    pub(crate) weight: u64,
+}
+
+/// What a piece is.
+#[derive(Clone, Copy)]
+pub(crate) enum What<'a> {
+    Words(&'a Text),
+    Summary(&'a Text),
+    Thinking(&'a Thinking),
+    Call(&'a Call, Option<&'a Output>),
+    /// A result whose call is not there.
+    Result(&'a Output),
+    Image(&'a Image),
+    Opaque(Span),
+}
+
+/// Where a piece stands in the history.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Told {
+    /// A resume sends it, or did before a compaction.
+    Main,
+    /// On a branch that was left, or in a side chain.
+    Aside,
+}
+
+impl<'a> Story<'a> {
+    /// Tells a session in turns.
+    pub fn new(session: Session<'a>) -> Story<'a> {
+        let pieces = pieces(&session);
+        let mut story = Story { session, turns: Vec::new(), pieces };
+        let mut starts: Vec<usize> = vec![0];
+        let mut answered = false;
+        for (idx, piece) in story.pieces.iter().enumerate() {
+            match piece.entry.role {
+                Role::User if is_words(&piece.what) => {
+                    if answered && idx > 0 {
+                        starts.push(idx);
+                    }
+                    answered = false;
+                }
+                Role::Assistant | Role::Tool => answered = true,
+                // What stands before the first words of a user is a turn of its own.
+                Role::System => answered |= idx == 0,
+                Role::User => {}
+            }
+        }
+        let ends = starts.iter().skip(1).copied().chain([story.pieces.len()]);
+        story.turns = starts
+            .iter()
+            .zip(ends)
+            .filter(|(start, end)| *start < end)
+            .map(|(&start, end)| story.turn(start..end))
+            .collect();
+        if story.session.detail == Detail::Conversation {
+            story.only_conversation();
+        }
+        story
+    }
+
+    /// Pieces that say what the user said at the beginning of a turn.
+    pub(crate) fn prompt(&self, turn: &Turn) -> Range<usize> {
+        let pieces = &self.pieces[turn.pieces.clone()];
+        let said = pieces
+            .iter()
+            .take_while(|piece| piece.entry.role == Role::User && (is_words(&piece.what)));
+        turn.pieces.start..turn.pieces.start + said.count()
+    }
+
+    /// The turns of which some piece is among these, with their numbers from 0.
+    pub(crate) fn turns_on(&self, pieces: &Range<usize>) -> impl Iterator<Item = (usize, &Turn)> {
+        let Range { start, end } = pieces.clone();
+        let turns = self.turns.iter().enumerate();
+        turns.filter(move |(_, turn)| turn.pieces.start < end && start < turn.pieces.end)
+    }
+
+    /// The text of the session's beginning that names it.
+    pub fn title(&self) -> String {
+        let head = &self.session.transcript.head;
+        let title = head.title.as_deref().map(one_line).filter(|title| !title.is_empty());
+        title
+            .or_else(|| self.turns.iter().map(|turn| turn.title.clone()).find(|it| !it.is_empty()))
+            .unwrap_or_else(|| "A session without words".to_owned())
+    }
+
+    fn turn(&self, pieces: Range<usize>) -> Turn {
+        let told = &self.pieces[pieces.clone()];
+        let title = told.iter().find_map(|piece| match piece.what {
+            What::Words(text) if piece.entry.role == Role::User => {
+                Some(one_line(&text.read(self.session.source)))
+            }
+            _ => None,
+        });
+        let steps = told.iter().rposition(|piece| !is_answer(piece)).map_or(0, |at| at + 1);
+        Turn {
+            title: title.unwrap_or_default(),
+            time: told.iter().find_map(|piece| piece.entry.time.clone()),
+            answer: pieces.start + steps,
+            pieces,
+        }
+    }
+
+    /// Takes everything out but what was said and the answers.
+    fn only_conversation(&mut self) {
+        let mut kept = Vec::new();
+        let mut pieces: Vec<Option<Piece<'a>>> = self.pieces.drain(..).map(Some).collect();
+        for turn in &mut self.turns {
+            let start = kept.len();
+            let answer = turn.answer;
+            for idx in turn.pieces.clone() {
+                let said = |piece: &Piece<'_>| {
+                    idx >= answer || piece.entry.role == Role::User && is_words(&piece.what)
+                };
+                kept.extend(pieces[idx].take_if(|piece| said(piece)));
+                if idx < answer {
+                    turn.answer = kept.len();
+                }
+            }
+            turn.pieces = start..kept.len();
+        }
+        self.turns.retain(|turn| !turn.pieces.is_empty());
+        self.pieces = kept;
+    }
+}
+
+/// `text` on one line, every character visible.
+pub(crate) fn one_line(text: &str) -> String {
+    // A title needs no more, and a text may have megabytes.
+    let begin = &text[..text.floor_char_boundary(16 * TITLE)];
+    let flat = begin.split_whitespace().collect::<Vec<_>>().join(" ");
+    visible(&short(&flat, TITLE))
+}
+
+fn pieces<'a>(session: &Session<'a>) -> Vec<Piece<'a>> {
+    let Session { transcript, source, detail, .. } = *session;
+    let mut outputs: HashMap<&str, &Output> = HashMap::new();
+    let mut calls: HashSet<&str> = HashSet::new();
+    for (_, entry) in transcript.entries() {
+        for block in &entry.blocks {
+            match block {
+                Block::Output(output) => {
+                    outputs.entry(&output.call).or_insert(output);
+                }
+                Block::Call(call) => {
+                    calls.insert(&call.id);
+                }
+                _ => {}
+            }
+        }
+    }
+    let prompt: HashSet<usize> = transcript.head.prompt.iter().copied().collect();
+    let sent: HashSet<usize> = transcript.context.iter().copied().collect();
+    let first = transcript.context.iter().copied().min().unwrap_or(usize::MAX);
+    let mut seen: HashSet<&str> = HashSet::new();
+    let mut pieces = Vec::new();
+    for (item, entry) in transcript.entries() {
+        if prompt.contains(&item) && detail < Detail::Full {
+            continue;
+        }
+        let told = if item < first || sent.contains(&item) { Told::Main } else { Told::Aside };
+        for (block, said) in entry.blocks.iter().enumerate() {
+            let what = match said {
+                Block::Text(text) => What::Words(text),
+                Block::Summary(text) => What::Summary(text),
+                Block::Thinking(thinking) => What::Thinking(thinking),
+                // The result stands with the first call of its id.
+                Block::Call(call) if seen.insert(&call.id) => {
+                    What::Call(call, outputs.get(&*call.id).copied())
+                }
+                Block::Call(call) => What::Call(call, None),
+                Block::Output(output) if calls.contains(&*output.call) => continue,
+                Block::Output(output) => What::Result(output),
+                Block::Image(image) => What::Image(image),
+                Block::Opaque(span) => What::Opaque(*span),
+                // What is said again is not told again.
+                Block::Again(_) => continue,
+                _ => continue,
+            };
+            if is_told(&what, entry, detail) && !is_blank(&what, source) {
+                let weight = weight(&what);
+                pieces.push(Piece { item, block, entry, what, told, weight });
+            }
+        }
+    }
+    pieces
+}
+
+fn is_told(what: &What<'_>, entry: &Entry, detail: Detail) -> bool {
+    match what {
+        What::Words(_) | What::Image(_) => entry.role != Role::System || detail >= Detail::Steps,
+        What::Summary(_) => true,
+        What::Call(..) => true,
+        What::Thinking(_) | What::Result(_) => detail >= Detail::Steps,
+        What::Opaque(_) => detail >= Detail::Full,
+    }
+}
+
+fn is_blank(what: &What<'_>, source: &dyn Source) -> bool {
+    match what {
+        // Two quotes are the shortest text there is.
+        What::Words(Text::Source(span)) if span.len() > 64 => false,
+        What::Words(text) => text.read(source).trim().is_empty(),
+        // Sealed reasoning says nothing to a reader.
+        What::Thinking(Thinking { text: None, .. }) => true,
+        What::Thinking(Thinking { text: Some(text), .. }) => text.read(source).trim().is_empty(),
+        What::Summary(_) | What::Call(..) | What::Result(_) | What::Image(_) | What::Opaque(_) => {
+            false
+        }
+    }
+}
+
+fn is_words(what: &What<'_>) -> bool {
+    matches!(what, What::Words(_) | What::Image(_))
+}
+
+/// Whether a piece can be part of the answer at the end of a turn.
+fn is_answer(piece: &Piece<'_>) -> bool {
+    piece.entry.role == Role::Assistant && matches!(piece.what, What::Words(_) | What::Image(_))
+}
+
+fn weight(what: &What<'_>) -> u64 {
+    /// What the page has around a piece.
+    const AROUND: u64 = 400;
+    let text = |text: &Text| text.span().map_or(0, Span::len);
+    let output = |output: &Output| -> u64 {
+        let parts = output.parts.iter().map(|part| match part {
+            Part::Text(words) => text(words).min(64 << 10),
+            Part::Image(image) => image.data.len(),
+            Part::Opaque(span) => span.len(),
+        });
+        parts.sum()
+    };
+    AROUND
+        + match what {
+            What::Words(words) | What::Summary(words) => text(words),
+            What::Thinking(thinking) => thinking.text.as_ref().map_or(0, text),
+            What::Call(call, answer) => {
+                call.arguments.len().min(128 << 10) + answer.map_or(0, output)
+            }
+            What::Result(result) => output(result),
+            What::Image(image) => image.data.len(),
+            What::Opaque(span) => span.len(),
+        }
+}

@@ -1,0 +1,318 @@
+//! A session as a terminal shows it.
+
+use std::fmt::Write as _;
+
+use anstyle::{AnsiColor, Style};
+use epitome_model::{Call, FieldRole, Output, Part, Role, Source, Text, ToolKind, short};
+use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
+
+use crate::call::{self, Change, Line, Outcome};
+use crate::cut::{Limit, cut};
+use crate::story::{Piece, What, one_line};
+use crate::{Changes, Detail, Facts, Story, time, todo, visible};
+
+const BOLD: Style = Style::new().bold();
+const DIM: Style = Style::new().dimmed();
+const USER: Style = AnsiColor::Yellow.on_default().bold();
+const AGENT: Style = AnsiColor::Cyan.on_default().bold();
+const GREEN: Style = AnsiColor::Green.on_default();
+const RED: Style = AnsiColor::Red.on_default();
+const THINKING: Style = Style::new().dimmed().italic();
+
+/// Columns that text is never narrower than.
+const NARROWEST: usize = 30;
+/// Lines of a result, and of everything else that may be long.
+const RESULT: usize = 12;
+const WORDS: Limit = Limit { text: 64 << 10, line: 16 << 10 };
+
+/// A session for a terminal of so many columns, with the escapes of its styles. No escape of the
+/// session itself arrives: each is shown.
+pub fn terminal(story: &Story<'_>, columns: usize) -> String {
+    let mut screen = Screen { story, text: String::new(), columns: columns.clamp(NARROWEST, 120) };
+    screen.head();
+    for (idx, turn) in story.turns.iter().enumerate() {
+        let when = turn.time.as_deref().and_then(time::parse).map(time::shown);
+        let label = match when {
+            Some(when) => format!("── {} ── {when} ", idx + 1),
+            None => format!("── {} ", idx + 1),
+        };
+        let rule = "─".repeat(screen.columns.saturating_sub(label.width()));
+        let _ = writeln!(screen.text, "\n{DIM}{label}{rule}{DIM:#}");
+        for piece in &story.pieces[turn.pieces.clone()] {
+            screen.piece(piece);
+        }
+    }
+    screen.text
+}
+
+struct Screen<'s, 'a> {
+    story: &'s Story<'a>,
+    text: String,
+    columns: usize,
+}
+
+impl<'a> Screen<'_, 'a> {
+    fn head(&mut self) {
+        let facts = Facts::of(self.story);
+        self.put(&facts.title, "", BOLD);
+        let mut parts = vec![facts.agent.clone()];
+        parts.extend(facts.models.iter().map(|model| visible(model)));
+        parts.extend(facts.started.as_deref().and_then(time::parse).map(time::shown));
+        parts.extend(facts.cwd.as_deref().map(visible));
+        parts.push(format!("{} turns", facts.turns));
+        parts.push(format!("{} calls", facts.calls));
+        if facts.spent.requests > 0 {
+            let spent = facts.spent;
+            parts.push(format!("{} tokens written, {} read", spent.output, spent.input));
+        }
+        let changes = facts.changes;
+        if !changes.is_empty() {
+            let Changes { added, removed, files } = changes;
+            let s = if files == 1 { "" } else { "s" };
+            parts.push(format!("+{added} −{removed} in {files} file{s}"));
+        }
+        self.put(&parts.join(" · "), "", DIM);
+    }
+
+    fn piece(&mut self, piece: &Piece<'_>) {
+        let source = self.source();
+        let read = |text: &Text| text.read(source).into_owned();
+        match piece.what {
+            What::Words(text) => match piece.entry.role {
+                Role::User => self.said("User", USER, &read(text)),
+                Role::Assistant | Role::Tool => self.said("Assistant", AGENT, &read(text)),
+                Role::System => self.put(&read(text), "  ", DIM),
+            },
+            What::Summary(text) => self.said("Summary", AGENT, &read(text)),
+            What::Thinking(thinking) => {
+                if let Some(text) = &thinking.text {
+                    self.put(&read(text), "  ", THINKING);
+                }
+            }
+            What::Call(call, output) => self.call(call, output),
+            What::Result(output) => self.result(output),
+            What::Image(image) => {
+                let line = format!("(a picture, {})", one_line(&image.media));
+                self.put(&line, "  ", DIM);
+            }
+            What::Opaque(span) => {
+                self.few(&String::from_utf8_lossy(&source.at(span)), DIM);
+            }
+        }
+    }
+
+    fn said(&mut self, who: &str, style: Style, text: &str) {
+        let _ = writeln!(self.text, "\n{style}{who}{style:#}");
+        self.put(text.trim(), "", Style::new());
+    }
+
+    /// A line: what was called, on what, and what came of it.
+    fn call(&mut self, call: &Call, output: Option<&Output>) {
+        let source = self.source();
+        let name = visible(&short(&call.name, 40));
+        let outcome = match output.map(|output| call::outcome(output, source)) {
+            Some(Outcome::Left(text)) => (DIM, one_line(&text)),
+            Some(Outcome::Failed) => (RED, "failed".to_owned()),
+            Some(Outcome::Pictures(_)) => (DIM, "pictures".to_owned()),
+            Some(Outcome::Lines(lines)) => (DIM, lines.to_string()),
+            None => (DIM, "no result".to_owned()),
+        };
+        let (added, removed) = call::counts(call, source);
+        let changed = match added + removed {
+            0 => String::new(),
+            _ => format!("{GREEN}+{added}{GREEN:#} {RED}−{removed}{RED:#} "),
+        };
+        let plain = if changed.is_empty() { 0 } else { format!("+{added} −{removed} ").width() };
+        let taken = 5 + name.width() + outcome.1.width() + plain;
+        let room = self.columns.saturating_sub(taken).max(8);
+        let target = call::target(call, &self.story.session).unwrap_or_default();
+        let target = narrowed(&target, room);
+        let gap = " ".repeat(room.saturating_sub(target.width()));
+        let (style, outcome) = outcome;
+        let _ = writeln!(
+            self.text,
+            "  {BOLD}{name}{BOLD:#} {DIM}{target}{DIM:#}{gap} {changed}{style}{outcome}{style:#}"
+        );
+        if self.story.session.detail >= Detail::Steps {
+            self.body(call, output);
+        }
+    }
+
+    fn body(&mut self, call: &Call, output: Option<&Output>) {
+        let source = self.source();
+        let arguments = call::arguments(call, source);
+        if call.kind == ToolKind::Todo
+            && let Some(list) = arguments.as_ref().and_then(todo::list)
+        {
+            for (state, text) in list {
+                let mark = match state {
+                    todo::State::Open => "☐",
+                    todo::State::Active => "◐",
+                    todo::State::Done => "☑",
+                };
+                self.put(&format!("{mark} {}", one_line(&text)), "    ", Style::new());
+            }
+        }
+        if call.kind.changes_file() {
+            for change in call::changes(&call.fields, source) {
+                self.change(&change);
+            }
+        } else {
+            for field in call.fields.iter().filter(|field| field.role != FieldRole::Command) {
+                self.few(&field.text.read(source), Style::new());
+            }
+        }
+        if let Some(output) = output {
+            self.result(output);
+        }
+    }
+
+    fn change(&mut self, change: &Change) {
+        match change {
+            Change::Lines(lines) => {
+                for line in lines {
+                    match line {
+                        Line::Same(line) => self.put(&format!("  {line}"), "    ", DIM),
+                        Line::Added(line) => self.put(&format!("+ {line}"), "    ", GREEN),
+                        Line::Removed(line) => self.put(&format!("− {line}"), "    ", RED),
+                        Line::Gap => self.put("⋯", "    ", DIM),
+                    }
+                }
+            }
+            Change::Patch(text) | Change::Content(text) | Change::Named(_, text) => {
+                self.few(text, Style::new());
+            }
+            Change::Becomes(old, new) => {
+                self.few(old, RED);
+                self.few(new, GREEN);
+            }
+        }
+    }
+
+    fn result(&mut self, output: &Output) {
+        let source = self.source();
+        let style = if output.error { RED } else { DIM };
+        for part in &output.parts {
+            match part {
+                Part::Text(text) => {
+                    let runs = crate::ansi::runs(&text.read(source));
+                    let plain: String = runs.into_iter().map(|run| run.text).collect();
+                    self.few(&plain, style);
+                }
+                Part::Image(image) => {
+                    let line = format!("(a picture, {})", one_line(&image.media));
+                    self.put(&line, "    ", DIM);
+                }
+                Part::Opaque(span) => self.few(&String::from_utf8_lossy(&source.at(*span)), style),
+            }
+        }
+    }
+
+    /// The first lines of a text; all of them when everything is told.
+    fn few(&mut self, text: &str, style: Style) {
+        let text = text.trim_end();
+        if self.story.session.detail == Detail::Full {
+            return self.put(text, "    ", style);
+        }
+        let lines = text.lines().count();
+        let first: Vec<&str> = text.lines().take(RESULT).collect();
+        self.put(&first.join("\n"), "    ", style);
+        if lines > RESULT {
+            self.put(&format!("… {} more lines", lines - RESULT), "    ", DIM);
+        }
+    }
+
+    fn put(&mut self, text: &str, indent: &str, style: Style) {
+        let shown = cut(text, WORDS);
+        let mut whole = shown.head;
+        if let Some(gap) = shown.gap {
+            let _ = write!(whole, "\n… {gap} …\n{}", shown.tail);
+        }
+        let room = self.columns.saturating_sub(indent.len()).max(NARROWEST / 2);
+        let mut in_code = false;
+        for line in visible(&whole).lines() {
+            let is_fence = line.trim_start().starts_with("```");
+            in_code ^= is_fence;
+            let line = line.replace('\t', "    ");
+            for part in wrapped(&line, room, in_code || is_fence) {
+                let part = part.trim_end();
+                match part.is_empty() {
+                    true => self.text.push('\n'),
+                    false => {
+                        let _ = writeln!(self.text, "{indent}{style}{part}{style:#}");
+                    }
+                }
+            }
+        }
+    }
+
+    fn source(&self) -> &'a dyn Source {
+        self.story.session.source
+    }
+}
+
+/// A line in parts of at most `room` columns: words stay whole, unless it is code.
+fn wrapped(line: &str, room: usize, is_code: bool) -> Vec<String> {
+    if line.width() <= room {
+        return vec![line.to_owned()];
+    }
+    let indent: String = line.chars().take_while(|c| *c == ' ').take(room / 2).collect();
+    let mut parts = Vec::new();
+    let mut part = String::new();
+    let mut width = 0;
+    let mut push = |part: &mut String, width: &mut usize| {
+        parts.push(std::mem::replace(part, indent.clone()));
+        *width = indent.len();
+    };
+    for word in line.split_inclusive(' ') {
+        let needed = word.trim_end().width();
+        if !is_code && width + needed > room && width > indent.len() {
+            push(&mut part, &mut width);
+        }
+        for c in word.chars() {
+            let wide = c.width().unwrap_or(0);
+            if width + wide > room && c != ' ' {
+                push(&mut part, &mut width);
+            }
+            part.push(c);
+            width += wide;
+        }
+    }
+    push(&mut part, &mut width);
+    parts
+}
+
+/// A text on one line of at most `room` columns.
+fn narrowed(text: &str, room: usize) -> String {
+    if text.width() <= room {
+        return text.to_owned();
+    }
+    let mut width = 0;
+    let fits = |c: &char| {
+        width += c.width().unwrap_or(0);
+        width < room
+    };
+    let mut cut: String = text.chars().take_while(fits).collect();
+    cut.push('…');
+    cut
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_wrapped_between_words_and_code_where_it_ends() {
+        let check = |line: &str, room, is_code, expect: &[&str]| {
+            let parts = wrapped(line, room, is_code);
+            let parts: Vec<&str> = parts.iter().map(|part| part.trim_end()).collect();
+            assert_eq!(parts, expect, "{line:?}");
+        };
+        check("one two three", 8, false, &["one two", "three"]);
+        check("  one two three", 8, false, &["  one", "  two", "  three"]);
+        check("abcdefghij", 4, false, &["abcd", "efgh", "ij"]);
+        check("one two", 5, true, &["one t", "wo"]);
+        check("日本語", 4, false, &["日本", "語"]);
+        assert_eq!(narrowed("abcdef", 4), "abc…");
+    }
+}

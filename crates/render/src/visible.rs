@@ -1,0 +1,83 @@
+//! Characters that one cannot see, or that change how others are seen.
+
+use std::fmt::Write as _;
+
+/// `text` with every character visible that a terminal would obey or that hides: control
+/// characters, those that turn the direction of writing, and those of no width that join nothing.
+/// Line feeds and tabs stay.
+///
+/// ```
+/// use epitome_render::visible;
+///
+/// assert_eq!(visible("a\u{1b}[31mb\u{202e}c"), "a␛[31mb\\u{202e}c");
+/// ```
+pub fn visible(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    for c in text.chars() {
+        match picture(c) {
+            Some(picture) => shown.push_str(&picture),
+            None => shown.push(c),
+        }
+    }
+    shown
+}
+
+/// How a character is shown that cannot stay as it is.
+pub(crate) fn picture(c: char) -> Option<String> {
+    if is_harmless(c) {
+        return None;
+    }
+    let mut shown = String::new();
+    match c {
+        // The pictures of control characters stand in their order.
+        '\0'..='\u{1f}' => shown.extend(char::from_u32(0x2400 + u32::from(c))),
+        '\u{7f}' => shown.push('␡'),
+        _ => {
+            let _ = write!(shown, "\\u{{{:x}}}", u32::from(c));
+        }
+    }
+    Some(shown)
+}
+
+/// Whether a character may stand where it stands.
+fn is_harmless(c: char) -> bool {
+    match c {
+        '\n' | '\t' | ' '..='~' => true,
+        '\0'..='\u{1f}' | '\u{7f}'..='\u{9f}' => false,
+        // Marks, embeddings, overrides and isolates of direction: Unicode Standard Annex 9.
+        '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => {
+            false
+        }
+        // Of no width: letters can be hidden among them. The joiners of emoji and of scripts stay.
+        '\u{200b}' | '\u{2060}'..='\u{2065}' | '\u{206a}'..='\u{206f}' | '\u{feff}' => false,
+        // Line ends that are none elsewhere.
+        '\u{2028}' | '\u{2029}' => false,
+        // Tags: a whole text in letters that nobody sees.
+        '\u{e0000}'..='\u{e007f}' => false,
+        // What is no character.
+        '\u{fdd0}'..='\u{fdef}' => false,
+        c if u32::from(c) & 0xfffe == 0xfffe => false,
+        _ => true,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_hides_or_commands_is_shown() {
+        let cases = [
+            ("plain\n\ttext", "plain\n\ttext"),
+            ("a\rb\u{7}", "a␍b␇"),
+            ("\u{9b}31m", "\\u{9b}31m"),
+            ("\u{202e}gnp.exe", "\\u{202e}gnp.exe"),
+            ("zero\u{200b}width\u{feff}", "zero\\u{200b}width\\u{feff}"),
+            ("\u{e0041}", "\\u{e0041}"),
+            ("👩\u{200d}👧 שלום", "👩\u{200d}👧 שלום"),
+        ];
+        for (text, expect) in cases {
+            assert_eq!(visible(text), expect, "{text:?}");
+        }
+    }
+}

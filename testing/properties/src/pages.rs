@@ -1,0 +1,253 @@
+//! Sessions as pages and texts: whatever a session says, nothing of it is carried out.
+
+use std::collections::BTreeMap;
+
+use epitome::Loaded;
+use epitome_formats::Format;
+use epitome_model::{Applied, Block, Lines, Ref, Source, Transcript};
+use epitome_passes::{built_in, for_reading};
+use epitome_render::{
+    Changes, Detail, Html, PageName, Session, Story, from_json, json, markdown, terminal,
+};
+use html5ever::tendril::TendrilSink as _;
+use html5ever::{ParseOpts, parse_document};
+use markup5ever_rcdom::{Handle, NodeData, RcDom};
+use pulldown_cmark::{Event, Options, Parser, Tag};
+
+/// Any bytes as a session that is shown, of whatever agent it looks like one of.
+///
+/// # Panics
+///
+/// When something does not hold that must.
+pub fn page(bytes: &[u8]) {
+    let Ok(session) = Loaded::read(bytes, None) else { return };
+    let Loaded { format, source, transcript, .. } = &session;
+    told(format, transcript, source);
+    for recipe in ["transcript", "transcript-no-thinking"] {
+        let recipe = built_in(recipe).expect("it is one of ours");
+        let no_lines = |_: &Ref| -> Option<Lines> { None };
+        let edits = for_reading(transcript, source, &recipe, &no_lines);
+        let once = Applied::new(transcript, source, &edits);
+        // Who compacts what is compacted changes nothing.
+        let edits = for_reading(&once.transcript, &once.source, &recipe, &no_lines);
+        let twice = Applied::new(&once.transcript, &once.source, &edits);
+        let all = Detail::Full;
+        let texts = |transcript: &Transcript, source: &dyn Source| {
+            with_story(format, transcript, source, all, |story| json(story, &[]))
+        };
+        assert_eq!(
+            texts(&once.transcript, &once.source),
+            texts(&twice.transcript, &twice.source),
+            "twice is once"
+        );
+        // What was counted is nowhere to be read.
+        for (_, entry) in once.transcript.entries() {
+            for block in &entry.blocks {
+                if let Block::Output(output) = block
+                    && !output.from_user
+                {
+                    assert!(output.text(&once.source).len() < 200 || output.parts.len() > 1);
+                }
+            }
+        }
+        told(format, &once.transcript, &once.source);
+    }
+}
+
+fn told(format: &Format, transcript: &Transcript, source: &dyn Source) {
+    for detail in [Detail::Conversation, Detail::Calls, Detail::Steps, Detail::Full] {
+        with_story(format, transcript, source, detail, |story| {
+            let paged = Html::paged(story, PageName::new("a/b?c"), None);
+            for number in 0..paged.pages() {
+                html_is_inert(&paged.page(number));
+            }
+            html_is_inert(&Html::whole(story, vec![("a1".to_owned(), story)]).page(0));
+            markdown_is_inert(&markdown(story));
+            for columns in [0, 40, 100] {
+                terminal_is_inert(&terminal(story, columns));
+            }
+            let text = json(story, &[]);
+            let read = from_json(text.as_bytes()).expect("what was written is read");
+            let again = with_story(format, &read.transcript, &read.source, detail, |story| {
+                json(story, &[])
+            });
+            assert_eq!(without_facts(&again), without_facts(&text), "it comes back as it was");
+        });
+    }
+}
+
+fn with_story<T>(
+    format: &Format,
+    transcript: &Transcript,
+    source: &dyn Source,
+    detail: Detail,
+    show: impl FnOnce(&Story<'_>) -> T,
+) -> T {
+    let sub_agents = BTreeMap::new();
+    let changes = Changes::of(transcript, source);
+    let agent = format.name;
+    show(&Story::new(Session {
+        agent,
+        transcript,
+        source,
+        changes,
+        sub_agents: &sub_agents,
+        detail,
+    }))
+}
+
+/// Facts are for readers, and made of what is not read back as well.
+fn without_facts(text: &str) -> serde_json::Value {
+    let mut value: serde_json::Value = serde_json::from_str(text).expect("JSON");
+    value["facts"] = serde_json::Value::Null;
+    value
+}
+
+/// Every element that a template has, and its attributes.
+const ELEMENTS: &[(&str, &[&str])] = &[
+    ("html", &["lang"]),
+    ("head", &[]),
+    ("meta", &["charset", "http-equiv", "content", "name"]),
+    ("title", &[]),
+    ("style", &[]),
+    ("script", &[]),
+    ("body", &[]),
+    ("a", &["class", "href", "rel", "aria-label"]),
+    ("article", &["class", "id"]),
+    ("b", &["aria-current"]),
+    ("bdi", &["class"]),
+    ("blockquote", &[]),
+    ("br", &[]),
+    ("button", &["id", "type", "aria-label", "aria-pressed", "hidden"]),
+    ("code", &[]),
+    ("dd", &[]),
+    ("del", &[]),
+    ("details", &["class", "id", "open", "data-kind"]),
+    ("div", &["class", "id", "dir", "role"]),
+    ("dl", &["class"]),
+    ("dt", &[]),
+    ("em", &[]),
+    ("h1", &["class"]),
+    ("h2", &[]),
+    ("h3", &[]),
+    ("h4", &[]),
+    ("h5", &[]),
+    ("h6", &[]),
+    ("header", &["class"]),
+    ("hr", &[]),
+    ("img", &["class", "loading", "alt", "src"]),
+    ("input", &["id", "type", "placeholder", "aria-label", "autocomplete"]),
+    ("ins", &[]),
+    ("li", &["class"]),
+    ("main", &["id", "class"]),
+    ("nav", &["class", "aria-label"]),
+    ("ol", &["start", "class"]),
+    ("output", &["id", "aria-live"]),
+    ("p", &["class", "id"]),
+    ("pre", &["class"]),
+    ("section", &["class", "id", "aria-label"]),
+    ("span", &["class", "aria-hidden"]),
+    ("strong", &[]),
+    ("summary", &[]),
+    ("table", &[]),
+    ("tbody", &[]),
+    ("td", &[]),
+    ("th", &[]),
+    ("thead", &[]),
+    ("time", &["datetime"]),
+    ("tr", &[]),
+    ("ul", &["class"]),
+];
+
+/// Holds a page against the table: a parser finds nothing in it but what templates put there.
+///
+/// # Panics
+///
+/// When there is something else.
+pub fn html_is_inert(page: &str) {
+    let dom = parse_document(RcDom::default(), ParseOpts::default()).one(page);
+    let mut scripts = Vec::new();
+    let mut waiting: Vec<Handle> = vec![dom.document.clone()];
+    while let Some(node) = waiting.pop() {
+        match &node.data {
+            NodeData::Comment { contents } => panic!("a comment: {contents}"),
+            NodeData::ProcessingInstruction { .. } => panic!("an instruction"),
+            NodeData::Element { name, attrs, .. } => {
+                let tag = &*name.local;
+                assert_eq!(&*name.ns, "http://www.w3.org/1999/xhtml", "{tag}");
+                let known = ELEMENTS.iter().find(|(known, _)| *known == tag);
+                let Some((_, attributes)) = known else { panic!("no template has <{tag}>") };
+                for attr in attrs.borrow().iter() {
+                    let (key, value) = (&*attr.name.local, &*attr.value);
+                    assert!(attributes.contains(&key), "<{tag} {key}={value:?}>");
+                    match key {
+                        "href" => assert!(leads_somewhere_safe(value), "{value}"),
+                        "src" => assert!(value.starts_with("data:image/"), "{value}"),
+                        "class" => assert!(
+                            value.chars().all(|c| c.is_ascii_alphanumeric() || c == ' '),
+                            "{value}"
+                        ),
+                        _ => {}
+                    }
+                }
+                if matches!(tag, "script" | "style") {
+                    scripts.push(tag.to_owned());
+                }
+            }
+            NodeData::Document | NodeData::Doctype { .. } | NodeData::Text { .. } => {}
+        }
+        waiting.extend(node.children.borrow().iter().cloned());
+        // Dropping a deep tree one node at a time keeps the stack.
+        node.children.borrow_mut().clear();
+    }
+    scripts.sort();
+    assert_eq!(scripts, ["script", "style"], "one of each, and they are ours");
+}
+
+fn leads_somewhere_safe(address: &str) -> bool {
+    let address = address.to_ascii_lowercase();
+    let is_file =
+        address.ends_with(".html") && !address.contains([':', '/', '\\']) || address == "#";
+    is_file || ["#", "https://", "http://", "mailto:"].iter().any(|it| address.starts_with(it))
+}
+
+fn markdown_is_inert(text: &str) {
+    let options =
+        Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
+    let mut open = 0_i64;
+    for event in Parser::new_ext(text, options) {
+        match event {
+            Event::Html(html) | Event::InlineHtml(html) => {
+                for (at, _) in html.match_indices('<') {
+                    let tag: String = html[at + 1..]
+                        .chars()
+                        .take_while(|c| c.is_ascii_alphanumeric() || *c == '/')
+                        .collect();
+                    let known = ["details", "summary", "b", "i", "code"];
+                    assert!(known.contains(&tag.trim_start_matches('/')), "<{tag} in {html}");
+                    open += i64::from(tag == "details") - i64::from(tag == "/details");
+                    assert!(open >= 0, "something is closed that was not opened: {html}");
+                }
+            }
+            Event::Start(Tag::Image { dest_url, .. }) => panic!("a picture: {dest_url}"),
+            Event::Start(Tag::Link { dest_url, .. }) => {
+                assert!(leads_somewhere_safe(&dest_url), "{dest_url}");
+            }
+            _ => {}
+        }
+    }
+    assert_eq!(open, 0, "everything that is opened is closed");
+}
+
+/// Only our own styles are left of what a terminal obeys.
+fn terminal_is_inert(text: &str) {
+    let mut rest = text;
+    while let Some(at) = rest.find(|c: char| c.is_control() && c != '\n') {
+        let after = rest[at..].strip_prefix("\u{1b}[");
+        let style = after.and_then(|after| after.split_once('m')).map(|(codes, _)| codes);
+        let known = ["0", "1", "2", "3", "31", "32", "33", "36"];
+        let is_ours = style.is_some_and(|codes| known.contains(&codes));
+        assert!(is_ours, "{:?}", &rest[at..].chars().take(20).collect::<String>());
+        rest = &rest[at + 2..];
+    }
+}
