@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
 use epitome::{Generation, Place, Planned, User, Way};
-use epitome_formats::Fault;
+use epitome_formats::{Fault, Native};
 use epitome_model::{Bytes, Source, Tokens};
 use epitome_passes::{KeepRule, Kept, Trigger};
 use serde::Serialize;
@@ -129,7 +129,7 @@ impl FileReport {
             outcome: if planned.is_empty() { Outcome::Nothing } else { Outcome::Planned },
             way: match planned.way {
                 Way::Native => Some(WayTaken::Native),
-                Way::Rewrite => session.format.append.map(|_| WayTaken::Rewrite),
+                Way::Rewrite => session.format.native.map(|_| WayTaken::Rewrite),
                 Way::Summary => Some(WayTaken::Summary),
             },
             generation: None,
@@ -150,6 +150,17 @@ impl FileReport {
             restored_proof: None,
             backup: None,
             in_use: Vec::new(),
+        }
+    }
+
+    /// How an agent's own way is written.
+    fn own_way(&self) -> String {
+        let native = epitome_formats::named(self.agent).and_then(|format| format.native);
+        match (self.way, native) {
+            (Some(WayTaken::Native), Some(Native::Mark(_))) => {
+                format!("by marks of {}'s own", self.agent)
+            }
+            (Some(_) | None, Some(_) | None) => format!("in a record of {}'s own", self.agent),
         }
     }
 
@@ -215,7 +226,7 @@ impl Report {
         let mut facts = vec![format!("{} · recipe {}", file.agent, visible(&self.recipe))];
         let appended = matches!(file.way, Some(WayTaken::Native | WayTaken::Summary))
             && file.outcome != Outcome::Nothing;
-        facts.extend(appended.then(|| format!("in a record of {}'s own", file.agent)));
+        facts.extend(appended.then(|| file.own_way()));
         facts.extend(file.generation.map(|number| format!("generation {number}")));
         facts.extend(self.dry_run.then(|| "nothing was written".to_owned()));
         let _ = writeln!(text, "{DIM}{}{DIM:#}\n", facts.join(" · "));

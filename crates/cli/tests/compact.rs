@@ -302,11 +302,17 @@ fn a_summary_stands_for_what_is_not_kept() {
     let world = World::new();
     let session = sessions::claude(CLAUDE);
     let path = world.claude(CLAUDE, &session);
+    let agent = world.write(
+        &format!(".claude/projects/-p/{CLAUDE}/subagents/agent-abc.jsonl"),
+        session.replace("\"isSidechain\":false", "\"isSidechain\":true"),
+    );
+    let agent_before = fs::read(&agent).expect("a file");
     let summary = world.write("summary.txt", "The user asked for little, and got it.\n");
     let summary = summary.to_str().expect("text");
     let args = ["compact", CLAUDE, "--summary", summary, "--keep-turns=1", "--json"];
     let report = &world.json(&args)[0];
     assert_eq!((&report["way"], &report["outcome"]), (&"summary".into(), &"compacted".into()));
+    assert_eq!(fs::read(&agent).expect("a file"), agent_before, "it says nothing of sub-agents");
     let compacted = fs::read_to_string(&path).expect("a session");
     let added = compacted.strip_prefix(&session).expect("it is appended");
     assert_eq!(added.lines().count(), 2);

@@ -1,16 +1,18 @@
 //! One compaction of one file: plan, check, archive, prove, replace. In this order, and nothing is
 //! written before everything before it has succeeded.
 
-use std::collections::{HashMap, HashSet};
+mod native;
+
+use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use epitome_formats::{CopiesBehind, Format, Summary};
+use epitome_formats::{Format, Native, Summary};
 use epitome_model::{
     Again, At, Block, Breach, Bytes, Counter, Law, Part, Role, Source, Span, Splice, Text, Tokens,
     Transcript, units, weigh,
 };
 use epitome_passes::{
-    Compaction, Kept, Options, Recipe, Side, View, recount, verify, verify_appended,
+    Compaction, Kept, Options, Recipe, Side, View, recount, verify, verify_appended, verify_marked,
     verify_summarised,
 };
 use jiff::Timestamp;
@@ -26,8 +28,8 @@ use crate::store::{self, write_new};
 /// How a compaction is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Way {
-    /// As a record of the agent's own behind the end of the session, which replaces for a resume
-    /// what stands before. Nothing that stands there changes, and no index goes stale.
+    /// As the agent itself does it ([`Native`]): by a record of its own behind the end of the
+    /// session, which replaces for a resume what stands before, or by its marks on results.
     Native,
     /// In the records themselves: the file becomes smaller, too.
     Rewrite,
@@ -148,38 +150,39 @@ impl<'a, S: Source> Planned<'a, S> {
     ) -> Result<Planned<'a, S>> {
         let Loaded { format, source, transcript, .. } = session;
         let write = session.writer()?;
+        let native = match way {
+            Way::Rewrite => None,
+            Way::Native | Way::Summary => Some(format.native.ok_or_else(|| no_records(format))?),
+        };
         let options = Options { counter, thinking_is_bound: bound_in(format) };
         let mut compaction = epitome_passes::compact(transcript, source, recipe, &options);
-        if way == Way::Native {
-            only_what_is_reached(session, &mut compaction);
+        if let Some(native) = &native {
+            native::only_what_is_reached(native, session, &mut compaction, counter)?;
         }
         let edits = compaction.edits();
         let unwritten =
             |err| Error::new(ErrorKind::Broken, "an edit cannot be written").because(err);
         let replaced = write(transcript, source, &edits).map_err(unwritten)?;
         let removed = replaced.iter().map(|(splice, at)| (splice.span, *at)).collect();
-        let splices = match (way, edits.first()) {
-            (Way::Rewrite, _) => replaced,
-            (Way::Native | Way::Summary, None) => Vec::new(),
-            (Way::Native | Way::Summary, Some(first)) => {
-                let append = format.append.ok_or_else(|| no_records(format))?;
-                let with = (append.write)(transcript, source, &edits).map_err(unwritten)?.into();
-                let end = Source::len(source);
-                vec![(Splice { span: Span { start: end, end }, with }, first.at)]
+        let splices = match &native {
+            None => replaced,
+            Some(native) => {
+                native::splices(native, transcript, source, &edits).map_err(unwritten)?
             }
         };
         let spliced = Spliced::new(source, splices.iter().map(|(s, _)| s.clone()).collect())?;
         let after = (format.read)(&spliced, &mut ());
         let before_side = Side { transcript, source };
         let after_side = Side { transcript: &after, source: &spliced };
-        let verified = match way {
-            Way::Rewrite => verify,
-            Way::Native | Way::Summary => verify_appended,
+        let verified = match native {
+            None => verify,
+            Some(Native::Append(_)) => verify_appended,
+            Some(Native::Mark(_)) => verify_marked,
         };
         let breaches = verified(before_side, after_side, &compaction, format.laws, counter);
-        let tokens_after = match way {
-            Way::Rewrite => recount(&compaction, after_side, counter),
-            Way::Native | Way::Summary => weigh(&after, &spliced, counter).total(),
+        let tokens_after = match native {
+            None | Some(Native::Mark(_)) => recount(&compaction, after_side, counter),
+            Some(Native::Append(_)) => weigh(&after, &spliced, counter).total(),
         };
         let bytes_after = Bytes(Source::len(&spliced));
         Ok(Planned {
@@ -253,30 +256,8 @@ fn no_summaries(format: &Format) -> Error {
     Error::new(ErrorKind::Refused, what).with_hint("without --summary its sessions are compacted")
 }
 
-/// What is on disk only stays there, and what no such record can speak for.
-fn only_what_is_reached<S>(session: &Loaded<S>, compaction: &mut Compaction) {
-    let Loaded { format, transcript, .. } = session;
-    let reaches = |item| format.append.is_some_and(|append| (append.reaches)(transcript, item));
-    let context = transcript.context.iter().copied();
-    let sent: HashSet<usize> = context.filter(|&item| reaches(item)).collect();
-    let record = |at: At| transcript.items[at.item()].record().span;
-    let is_said = |at: At| match at {
-        At::Copy { .. } => false,
-        At::Block { .. } | At::Field { .. } | At::Part { .. } => sent.contains(&at.item()),
-    };
-    let edits = compaction.edits.iter().map(|planned| planned.edit.at);
-    let again: HashSet<Span> = match format.append.map(|append| append.copies) {
-        Some(CopiesBehind::GoAlong) => edits.filter(|&at| is_said(at)).map(record).collect(),
-        Some(CopiesBehind::AreNotSaid) | None => HashSet::new(),
-    };
-    compaction.edits.retain(|planned| match planned.edit.at {
-        at @ At::Copy { .. } => again.contains(&record(at)),
-        at @ (At::Block { .. } | At::Field { .. } | At::Part { .. }) => is_said(at),
-    });
-}
-
 fn no_records(format: &Format) -> Error {
-    let what = format!("{} has no record of its own for a compaction", format.name);
+    let what = format!("{} has no way of its own to shorten a session", format.name);
     Error::new(ErrorKind::Broken, what)
 }
 
@@ -373,9 +354,11 @@ fn put_all<S: Source>(
         about.reference = references.find(&view, *at);
         pack.put(&source.at(*span), about)?;
     }
-    if planned.way != Way::Rewrite {
-        // What stood where the records stand now: nothing.
-        pack.put(b"", About { what: "the end of the session".into(), ..About::default() })?;
+    // What stood where a record or a mark of the agent's stands now: nothing, or no mark.
+    for (splice, _) in planned.splices.iter().filter(|_| planned.way != Way::Rewrite) {
+        let at_end = splice.span.start == Source::len(source);
+        let what = if at_end { "the end of the session" } else { "where a mark stands" };
+        pack.put(&source.at(splice.span), About { what: what.into(), ..About::default() })?;
     }
     Ok(())
 }

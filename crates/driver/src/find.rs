@@ -92,7 +92,14 @@ const HOMES: &[Home] = &[
     Home {
         agent: "opencode",
         folder: |config| config.opencode.clone(),
-        sessions: |config| opencode::databases(config).iter().flat_map(|it| roots(it)).collect(),
+        sessions: |config| {
+            let databases = opencode::databases(config);
+            let mut found: Vec<SessionFile> = databases.iter().flat_map(|it| roots(it)).collect();
+            let moved: HashSet<String> = found.iter().map(|it| it.id.clone()).collect();
+            let files = opencode::files(config).into_iter();
+            found.extend(files.filter(|it| !moved.contains(&it.id)));
+            found
+        },
     },
     Home {
         agent: "gemini",
@@ -219,8 +226,10 @@ pub fn stubs(config: &Config) -> HashSet<Ref> {
 /// What belongs to a session beside its own file or rows: what its sub-agents did, and what else a
 /// database keeps of it.
 pub fn companions(session: &Path) -> Vec<PathBuf> {
-    if let Place::Rows(rows) = Place::of(session) {
-        return rows.companions();
+    match Place::of(session) {
+        Place::Rows(rows) => return rows.companions(),
+        Place::Spread(spread) => return spread.companions(),
+        Place::File(_) => {}
     }
     let Some(parent) = session.parent() else { return Vec::new() };
     let of_codex = codex::sub_agents(session);
@@ -242,11 +251,11 @@ pub fn companions(session: &Path) -> Vec<PathBuf> {
 pub fn sub_agents(session: &Path) -> usize {
     let found = companions(session);
     match Place::of(session) {
-        Place::File(_) => found.len(),
+        Place::File(_) | Place::Spread(_) => found.len(),
         Place::Rows(_) => {
             let is_said = |path: &&PathBuf| match Place::of(path) {
                 Place::Rows(rows) => rows.is_conversation(),
-                Place::File(_) => false,
+                Place::File(_) | Place::Spread(_) => false,
             };
             found.iter().filter(is_said).count()
         }

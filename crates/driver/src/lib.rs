@@ -25,6 +25,7 @@ mod restore;
 mod rows;
 mod session;
 mod source;
+mod spread;
 mod store;
 
 pub use archive::{
@@ -48,4 +49,5 @@ pub use restore::{Blobs, Restoration, Restored, Target, restore, restore_block};
 pub use rows::{Rows, Told, vacuum};
 pub use session::{Loaded, format_of, writer};
 pub use source::{FileSource, Spliced};
+pub use spread::Spread;
 pub use store::{Replaced, Session, Store, User, users_of, write_new};

@@ -16,6 +16,7 @@ use crate::archive::{Hash, SessionKey};
 use crate::config::Config;
 use crate::error::Result;
 use crate::find::SessionFile;
+use crate::place::Place;
 use crate::rows::{self, Told};
 use crate::session::Loaded;
 use crate::store::disk;
@@ -95,8 +96,9 @@ fn look(path: &Path, recipe: &Recipe) -> std::result::Result<Glance, String> {
     let session = Loaded::open(path, None).map_err(|err| reason(&err))?;
     let Loaded { format, source, transcript, .. } = &session;
     let counter = Estimate::new();
-    let (context, saving) = match session.writer() {
-        Ok(_) => {
+    let writable = session.writer().and_then(|_| Place::of(path).check_writable());
+    let (context, saving) = match writable {
+        Ok(()) => {
             let options = Options { counter: &counter, thinking_is_bound: bound_in(format) };
             let planned = compact(transcript, source, recipe, &options);
             (planned.tokens_before, planned.edits.iter().map(|edit| edit.tokens).sum())

@@ -11,6 +11,7 @@ use crate::compressed;
 use crate::error::{Error, ErrorKind, Result};
 use crate::rows::{self, Rows};
 use crate::source::FileSource;
+use crate::spread::Spread;
 
 /// What an SQLite database begins with: <https://www.sqlite.org/fileformat.html>.
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
@@ -22,6 +23,8 @@ pub enum Place {
     File(PathBuf),
     /// Rows of a database.
     Rows(Rows),
+    /// Many files, which are only read.
+    Spread(Spread),
 }
 
 impl Place {
@@ -34,7 +37,11 @@ impl Place {
             Some(_) | None if is_database(address) => Rows::alone(address),
             Some(_) | None => None,
         };
-        rows.map_or_else(|| Place::File(address.to_owned()), Place::Rows)
+        match (rows, Spread::of(address)) {
+            (Some(rows), _) => Place::Rows(rows),
+            (None, Some(spread)) => Place::Spread(spread),
+            (None, None) => Place::File(address.to_owned()),
+        }
     }
 
     /// The address, by the real path of the file or the database.
@@ -49,6 +56,7 @@ impl Place {
         match self {
             Place::File(path) => real(path),
             Place::Rows(rows) => Ok(rows.at(&real(rows.database())?).address()),
+            Place::Spread(spread) => real(spread.session()),
         }
     }
 
@@ -72,14 +80,27 @@ impl Place {
                 }
             }
             Place::Rows(rows) => rows.open(),
+            Place::Spread(spread) => spread.open(),
         }
     }
 
     /// Whether it is what was said, and not a log beside it.
     pub fn is_conversation(&self) -> bool {
         match self {
-            Place::File(_) => true,
+            Place::File(_) | Place::Spread(_) => true,
             Place::Rows(rows) => rows.is_conversation(),
+        }
+    }
+
+    /// Whether sessions are written there; what they are is another question.
+    ///
+    /// # Errors
+    ///
+    /// `ReadOnly`: the error says why.
+    pub fn check_writable(&self) -> Result<()> {
+        match self {
+            Place::File(_) | Place::Rows(_) => Ok(()),
+            Place::Spread(spread) => Err(spread.only_read()),
         }
     }
 
@@ -88,6 +109,7 @@ impl Place {
         match self {
             Place::File(path) => path.exists(),
             Place::Rows(rows) => rows.exists(),
+            Place::Spread(spread) => spread.session().exists(),
         }
     }
 }

@@ -3,23 +3,24 @@
 //! The rows of a session are read as the lines of a document (see
 //! [`epitome_formats::database`]), which is then a session as any file is. To replace it is one
 //! transaction: every row is compared with what was read, and of those that changed the JSON is
-//! updated and nothing else. SQLite promises that all of it happens or nothing, whenever the
-//! process ends, and that other programs see one or the other.
+//! updated and nothing else; rows that epitome makes itself are added, and taken away again. SQLite
+//! promises that all of it happens or nothing, whenever the process ends, and that other programs
+//! see one or the other.
 
 mod connection;
+mod replace;
 
-use std::io::{BufRead, BufReader, BufWriter, Read, Seek, Write};
+use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use epitome_formats::database::{DATABASES, Database, Document, Glance, data, folder, line};
-use epitome_model::{Bytes, Source, Tokens};
+use epitome_formats::database::{DATABASES, Database, Document, Glance, folder, line};
+use epitome_model::{Bytes, Tokens};
 use rusqlite::types::ValueRef;
-use rusqlite::{Connection, Statement, TransactionBehavior};
+use rusqlite::{Connection, Statement};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::source::FileSource;
-use crate::store::Replaced;
 use connection::{cannot_read, cannot_write, open_to_write, reading};
 
 /// The rows of one session.
@@ -179,74 +180,6 @@ impl Rows {
         Ok(())
     }
 
-    /// Puts what `write` writes in the place of the lines `before`: at once, and only where they
-    /// differ. Rows that were added since stay behind them.
-    ///
-    /// # Errors
-    ///
-    /// What `write` says; `Changed` when a row is no longer what was read; `Locked` when another
-    /// program writes for longer than we wait; `NoPermission`, `Disk`; `Broken` when a line is of
-    /// no row. Nothing is changed then.
-    pub(crate) fn replace(
-        &self,
-        before: &FileSource,
-        write: impl FnOnce(&mut dyn Write) -> Result<()>,
-    ) -> Result<Replaced> {
-        let failed = |err| Error::writing(err, "the session", &self.address());
-        let mut out = BufWriter::new(tempfile::tempfile().map_err(failed)?);
-        write(&mut out)?;
-        let mut after = out.into_inner().map_err(|err| failed(err.into_error()))?;
-        after.rewind().map_err(failed)?;
-        let mut new = BufReader::with_capacity(1 << 18, after);
-        let mut old = BufReader::with_capacity(1 << 18, Reading { source: before, at: 0 });
-
-        let mut connection = open_to_write(&self.database)?;
-        let writing = |err| cannot_write(err, &self.database);
-        let transaction = connection
-            .transaction_with_behavior(TransactionBehavior::Immediate)
-            .map_err(writing)?;
-        let mut carried = 0;
-        {
-            let mut tables = self.tables(&transaction)?;
-            for row in self.rows(&transaction)? {
-                let stands = self.data(&mut tables, &row)?;
-                let is = line(&row.head, stands.as_deref());
-                let Some(was) = next_line(&mut old).map_err(failed)? else {
-                    carried += is.len() as u64 + 1;
-                    continue;
-                };
-                if was != is {
-                    return Err(self.changed());
-                }
-                let becomes = next_line(&mut new).map_err(failed)?.ok_or_else(|| self.broken())?;
-                if becomes == is {
-                    continue;
-                }
-                let data = data(&becomes, &row.head, stands.as_deref());
-                let text = data.and_then(|data| std::str::from_utf8(data).ok());
-                let update = self.document.tables[row.table].update;
-                let (Some(text), Some(update)) = (text, update) else {
-                    return Err(self.broken());
-                };
-                let updated = transaction.execute(update, (row.rowid, text)).map_err(writing)?;
-                if updated != 1 {
-                    return Err(self.broken());
-                }
-            }
-        }
-        if next_line(&mut old).map_err(failed)?.is_some() {
-            return Err(self.changed());
-        }
-        if next_line(&mut new).map_err(failed)?.is_some() {
-            return Err(self.broken());
-        }
-        if let Some(failure) = before.failure() {
-            return Err(failure);
-        }
-        transaction.commit().map_err(writing)?;
-        Ok(Replaced { carried: Bytes(carried) })
-    }
-
     fn tables<'c>(&self, connection: &'c Connection) -> Result<Vec<Statement<'c>>> {
         let tables = self.document.tables.iter();
         tables
@@ -281,10 +214,6 @@ impl Rows {
             })
         });
         read.map_err(|err| cannot_read(err, &self.database))
-    }
-
-    fn changed(&self) -> Error {
-        Error::new(ErrorKind::Changed, "the session changed meanwhile").at(&self.address())
     }
 
     fn broken(&self) -> Error {
@@ -418,28 +347,4 @@ fn kind_of(connection: &Connection) -> rusqlite::Result<Option<&'static Database
     let names: Vec<String> = names.collect::<rusqlite::Result<_>>()?;
     let has = |table: &&str| names.iter().any(|name| name == table);
     Ok(DATABASES.iter().copied().find(|kind| kind.tables.iter().all(has)))
-}
-
-fn next_line(from: &mut impl BufRead) -> std::io::Result<Option<Vec<u8>>> {
-    let mut line = Vec::new();
-    if from.read_until(b'\n', &mut line)? == 0 {
-        return Ok(None);
-    }
-    line.pop_if(|byte| *byte == b'\n');
-    Ok(Some(line))
-}
-
-/// A source from its beginning to its end.
-struct Reading<'a> {
-    source: &'a FileSource,
-    at: u64,
-}
-
-impl Read for Reading<'_> {
-    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
-        let bytes = Source::read(self.source, self.at..self.at + into.len() as u64);
-        into[..bytes.len()].copy_from_slice(&bytes);
-        self.at += bytes.len() as u64;
-        Ok(bytes.len())
-    }
 }

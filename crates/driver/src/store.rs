@@ -109,6 +109,7 @@ impl Store {
     /// off; `Locked` when another epitome works on it; `Disk` when the lock cannot be made.
     pub fn open_for_edit(&self, path: &Path) -> Result<Session> {
         let place = Place::of(path);
+        place.check_writable()?;
         let real = place.real()?;
         if let Place::Rows(_) = place {
             let lock = self.lock(&real)?;
@@ -174,7 +175,7 @@ impl Session {
                 Ok(Session { path, source, held: Held::Rows(rows), _lock: lock })
             }
             // It was one a moment ago.
-            Place::File(path) => {
+            Place::File(_) | Place::Spread(_) => {
                 Err(Error::new(ErrorKind::Changed, "the session changed meanwhile").at(&path))
             }
         }

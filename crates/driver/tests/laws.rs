@@ -7,8 +7,8 @@ use epitome::{
     Blobs, Error, ErrorKind, Generation, Hash, Loaded, Planned, Restored, Spliced, Target, Way,
     WayBack, restore,
 };
-use epitome_formats::named;
-use epitome_model::{Block, Counter, Source, Tokens, Transcript};
+use epitome_formats::{Mark, Native, named};
+use epitome_model::{At, Block, Counter, Source, Tokens, Transcript};
 use epitome_passes::{BUILT_IN, Keep, Recipe, built_in, is_error_line};
 use epitome_tokens::{Estimate, O200k};
 use proptest::prelude::*;
@@ -110,7 +110,7 @@ enum Is {
     Damaged,
 }
 
-/// Compacts by a record behind the end, and checks every law on the way. Something damaged may be
+/// Compacts in the agent's own way, and checks every law on the way. Something damaged may be
 /// what the record cannot hold; then it is refused.
 fn check_native(
     agent: &str,
@@ -133,10 +133,14 @@ fn check_native(
     let spliced = planned.spliced().expect("the splices lie apart");
     let after = bytes_of(&spliced);
 
-    // 1: Nothing that stands there changes.
-    assert_eq!(&after[..before.len()], before, "it is appended");
+    // 1: Nothing that stands there changes, or marks are put there alone.
+    match session.format.native.expect("an own way") {
+        Native::Append(_) => assert_eq!(&after[..before.len()], before, "it is appended"),
+        Native::Mark(mark) => check_marks(mark, &planned),
+    }
     // 2: Everything comes back, with what was appended since.
-    let blobs = HashMap::from([(Hash::of(b""), Vec::new())]);
+    let removed = planned.splices.iter().map(|(it, _)| session.source.at(it.span).into_owned());
+    let blobs = removed.chain([Vec::new()]).map(|raw| (Hash::of(&raw), raw)).collect();
     let generation = generation(WayBack::of(&session.source, &spliced).expect("in memory"));
     let now = [after.as_slice(), appended].concat();
     let back =
@@ -152,6 +156,26 @@ fn check_native(
     // 8: Same input, same bytes.
     let once_more = plan(&session).expect("it can be written");
     assert_eq!(bytes_of(&once_more.spliced().expect("they lie apart")), after);
+}
+
+/// A marked result is as it was, but that the agent sends its own words in the place of it.
+fn check_marks(mark: Mark, planned: &Planned<'_, Vec<u8>>) {
+    let session = planned.session;
+    let after = bytes_of(&planned.spliced().expect("the splices lie apart"));
+    for (span, at) in &planned.removed {
+        let At::Block { item, block } = at else { panic!("{at:?} is no result") };
+        let output = |transcript: &Transcript| match transcript.items[*item].entry() {
+            Some(entry) => match &entry.blocks[*block] {
+                Block::Output(output) => output.clone(),
+                other => panic!("{other:?} is no result"),
+            },
+            None => panic!("it says nothing"),
+        };
+        assert!(!output(&session.transcript).error, "a failed result keeps its evidence");
+        assert_eq!(output(&planned.after).text(&after), mark.sent);
+        let raw = session.source.at(*span);
+        assert!(memchr::memmem::find(&after, &raw).is_some(), "it stands where it stood");
+    }
 }
 
 /// Lets a summary stand for the beginning of a session, and checks every law on the way.
@@ -302,10 +326,17 @@ proptest! {
     fn laws_hold_for_summaries(
         pi in fixtures::generate::session("pi"), claude in fixtures::generate::session("claude"),
         codex in fixtures::generate::session("codex"),
-        gemini in fixtures::generate::session("gemini"), recipe in recipe(),
+        gemini in fixtures::generate::session("gemini"),
+        opencode in fixtures::generate::session("opencode"), recipe in recipe(),
         appended in fixtures::generate::appended(),
     ) {
-        let all = [("pi", &pi), ("claude", &claude), ("codex", &codex), ("gemini", &gemini)];
+        let all = [
+            ("pi", &pi),
+            ("claude", &claude),
+            ("codex", &codex),
+            ("gemini", &gemini),
+            ("opencode", &opencode),
+        ];
         for (agent, bytes) in all {
             check_summary(agent, bytes, &recipe, &appended);
         }
@@ -333,6 +364,14 @@ proptest! {
         appended in fixtures::generate::appended(),
     ) {
         check_native("gemini", (&bytes, Is::Sound), &recipe, &Estimate, &appended);
+    }
+
+    #[test]
+    fn laws_hold_for_marks_of_opencode(
+        bytes in fixtures::generate::session("opencode"), recipe in recipe(),
+        appended in fixtures::generate::appended(),
+    ) {
+        check_native("opencode", (&bytes, Is::Sound), &recipe, &Estimate, &appended);
     }
 
     #[test]
@@ -418,7 +457,7 @@ proptest! {
                 bytes[at] = byte;
             }
             check(agent, &bytes, &recipe, &Estimate, b"");
-            if named(agent).is_some_and(|format| format.append.is_some()) {
+            if named(agent).is_some_and(|format| format.native.is_some()) {
                 check_native(agent, (&bytes, Is::Damaged), &recipe, &Estimate, b"");
             }
         }
@@ -474,7 +513,7 @@ fn check_file(path: &Path) -> bool {
         recipe.trigger = Default::default();
         let more = b"{\"type\":\"custom\"}\n";
         let after = check(format.name, &bytes, &recipe, &O200k, more);
-        if format.append.is_some() {
+        if format.native.is_some() {
             check_native(format.name, (&bytes, Is::Sound), &recipe, &O200k, more);
         }
         if format.summarise.is_some() {

@@ -17,7 +17,7 @@ pub const FORMAT: Format = Format {
     sniff: read::sniff,
     read: read::read,
     writing: Writing::Splices(SPLICES),
-    append: None,
+    native: None,
     summarise: None,
     laws: &laws::AnthropicLaws,
     thinking_is_bound: crate::claude::thinking_is_bound,

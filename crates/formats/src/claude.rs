@@ -20,7 +20,7 @@ pub const FORMAT: Format = Format {
     sniff: read::sniff,
     read: read::read,
     writing: Writing::Splices(SPLICES),
-    append: None,
+    native: None,
     summarise: Some(summarise::summarise),
     laws: &laws::ClaudeLaws,
     thinking_is_bound,

@@ -19,7 +19,7 @@ pub use origin::{Base, Origin, origin};
 use epitome_model::encode;
 
 use crate::write::{self, Gone, Shapes};
-use crate::{Append, CopiesBehind, Format, Write, Writing};
+use crate::{Append, CopiesBehind, Format, Native, Write, Writing};
 
 /// Codex's rollouts, with and without ordinals.
 pub const FORMAT: Format = Format {
@@ -27,13 +27,13 @@ pub const FORMAT: Format = Format {
     sniff: read::sniff,
     read: read::read,
     writing: Writing::Splices(SPLICES),
-    append: Some(Append {
+    native: Some(Native::Append(Append {
         write: append::append,
         reaches: |_, _| true,
         copies: CopiesBehind::AreNotSaid,
         // Codex's index of what it shows points into the file.
         by_default: true,
-    }),
+    })),
     summarise: Some(summarise::summarise),
     laws: &laws::CodexLaws,
     thinking_is_bound: |_| false,

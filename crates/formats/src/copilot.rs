@@ -17,7 +17,7 @@ pub const FORMAT: Format = Format {
     writing: Writing::ReadOnly(
         "Copilot CLI has not been seen to resume a log that something else wrote",
     ),
-    append: None,
+    native: None,
     summarise: None,
     laws: &laws::CopilotLaws,
     thinking_is_bound: crate::claude::thinking_is_bound,

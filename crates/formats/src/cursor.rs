@@ -26,7 +26,7 @@ pub const FORMAT: Format = Format {
     writing: Writing::ReadOnly(
         "Cursor has not been seen to take up a conversation that something else wrote",
     ),
-    append: None,
+    native: None,
     summarise: None,
     laws: &laws::CursorLaws,
     // Cursor speaks to every provider; of these, Anthropic's newest models bind their reasoning.

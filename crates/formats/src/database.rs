@@ -45,15 +45,30 @@ pub struct Document {
     pub rows: &'static str,
     /// The tables that the rows are in.
     pub tables: &'static [Table],
+    /// Whether this line is one that epitome made: only such rows are added and taken away.
+    pub is_made: fn(line: &[u8]) -> bool,
 }
 
 /// How the JSON of one row is read and written.
 #[derive(Debug)]
 pub struct Table {
+    /// What the lines of its rows begin with.
+    pub begins: &'static str,
     /// Reads it from the row `?1`.
     pub select: &'static str,
     /// Puts `?2` in the place of it in the row `?1`. Without it the row is only read.
     pub update: Option<&'static str>,
+    /// Adds a row to the session `?1`: `?2` tells it from others, `?3` is its JSON.
+    pub add: Option<&'static str>,
+    /// Takes the row `?1` away.
+    pub remove: Option<&'static str>,
+}
+
+impl Table {
+    /// A table of which nothing is written.
+    pub const fn only_read(select: &'static str) -> Table {
+        Table { begins: "", select, update: None, add: None, remove: None }
+    }
 }
 
 /// Every kind of database, in the order in which they are tried.
@@ -110,6 +125,13 @@ pub fn folder(place: &str) -> String {
         Some(drive) if drive.as_bytes().get(1) == Some(&b':') => drive.to_owned(),
         Some(_) | None => path,
     }
+}
+
+/// What tells a row from others, and its JSON: what [`line`] made a line of.
+pub fn split(line: &[u8]) -> Option<(String, &str)> {
+    let line = std::str::from_utf8(line).ok()?;
+    let (head, data) = line.strip_suffix('}')?.split_once(",\"data\":")?;
+    Some((format!("{head}}}"), data))
 }
 
 fn beginning(head: &str, data: Option<&[u8]>) -> Vec<u8> {

@@ -12,7 +12,7 @@ pub use read::Log;
 pub use record::{Said, Speaker, header, line, said};
 
 use crate::write::{self, Gone, Shapes};
-use crate::{Append, CopiesBehind, Format, Write, Writing};
+use crate::{Append, CopiesBehind, Format, Native, Write, Writing};
 
 /// Logs of live contexts.
 pub const FORMAT: Format = Format {
@@ -20,13 +20,13 @@ pub const FORMAT: Format = Format {
     sniff: read::sniff,
     read: read::read,
     writing: Writing::Splices(SPLICES),
-    append: Some(Append {
+    native: Some(Native::Append(Append {
         write: append::append,
         reaches: append::reaches,
         copies: CopiesBehind::AreNotSaid,
         // A log is added to and never changed.
         by_default: true,
-    }),
+    })),
     summarise: Some(append::summarise),
     laws: &laws::EpitomeLaws,
     // A log may be of a talk with any provider; of these, Anthropic's newest models bind theirs.

@@ -12,7 +12,7 @@ mod read;
 mod tools;
 mod write;
 
-use crate::{Append, CopiesBehind, Format, Writing};
+use crate::{Append, CopiesBehind, Format, Native, Writing};
 
 /// Gemini CLI's sessions.
 pub const FORMAT: Format = Format {
@@ -20,14 +20,14 @@ pub const FORMAT: Format = Format {
     sniff: read::sniff,
     read: read::read,
     writing: Writing::Splices(write::write),
-    append: Some(Append {
+    native: Some(Native::Append(Append {
         write: append::append,
         reaches: |_, _| true,
         copies: CopiesBehind::GoAlong,
         // Nothing points into the file, so that rewriting breaks nothing: it sends the same and
         // leaves a fraction of the file.
         by_default: false,
-    }),
+    })),
     summarise: Some(append::summarise),
     laws: &laws::GeminiLaws,
     // Signatures of turns that are over are not asked for.

@@ -23,6 +23,7 @@ pub mod database;
 mod document;
 pub mod epitome;
 mod fault;
+pub mod files;
 pub mod gemini;
 pub mod generate;
 mod inner;
@@ -58,8 +59,8 @@ pub struct Format {
     pub read: fn(source: &dyn Source, faults: &mut dyn Faults) -> Transcript,
     /// How edits are written, or why they are not.
     pub writing: Writing,
-    /// The agent's own records that shorten a history, where it knows such records.
-    pub append: Option<Append>,
+    /// The agent's own way to shorten a history, where it has one.
+    pub native: Option<Native>,
     /// How the agent itself writes that a summary stands for the beginning of a history.
     pub summarise: Option<Summarise>,
     /// What the agent and its wire refuse.
@@ -81,8 +82,28 @@ pub enum Writing {
 /// Turns edits into replacements of bytes, each with the place of its edit.
 pub type Write = fn(&Transcript, &dyn Source, &[Edit]) -> Result<Vec<(Splice, At)>, Unwritable>;
 
-/// The agent's own way to shorten a history: records at the end of the file which, for a resume,
-/// say something else in the place of what stands before. Nothing that stands there changes.
+/// The agent's own way to shorten a history.
+#[derive(Clone, Copy)]
+pub enum Native {
+    /// By records behind the end.
+    Append(Append),
+    /// By marks on results.
+    Mark(Mark),
+}
+
+impl Native {
+    /// Whether a session is compacted so when nothing else is asked for.
+    pub fn is_default(&self) -> bool {
+        match self {
+            Native::Append(append) => append.by_default,
+            // What is marked stays where it is, and a model cannot ask for it by name.
+            Native::Mark(_) => false,
+        }
+    }
+}
+
+/// Records at the end of the file which, for a resume, say something else in the place of what
+/// stands before. Nothing that stands there changes.
 #[derive(Clone, Copy)]
 pub struct Append {
     /// Turns edits of what a resume sends into bytes behind the end of the file.
@@ -106,6 +127,18 @@ pub enum CopiesBehind {
 
 /// Turns edits into bytes behind the end of a file.
 pub type WriteBehind = fn(&Transcript, &dyn Source, &[Edit]) -> Result<Vec<u8>, Unwritable>;
+
+/// A mark in the record of a result, by which the agent sends words of its own in its place. What
+/// the result said stays where it is.
+#[derive(Clone, Copy)]
+pub struct Mark {
+    /// What the agent sends in the place of a marked result.
+    pub sent: &'static str,
+    /// The replacements of bytes that mark the results at the places of the edits.
+    pub write: Write,
+    /// Whether a mark can stand for this result.
+    pub reaches: fn(&Transcript, &dyn Source, At) -> bool,
+}
 
 /// A summary of the beginning of a history.
 #[derive(Clone, Copy, Debug)]

@@ -12,7 +12,7 @@ mod tools;
 pub use make::make;
 
 use crate::write::{self, Gone, Shapes};
-use crate::{Append, CopiesBehind, Format, Write, Writing};
+use crate::{Append, CopiesBehind, Format, Native, Write, Writing};
 
 /// pi's sessions, versions 1 to 3.
 pub const FORMAT: Format = Format {
@@ -20,13 +20,13 @@ pub const FORMAT: Format = Format {
     sniff: read::sniff,
     read: read::read,
     writing: Writing::Splices(SPLICES),
-    append: Some(Append {
+    native: Some(Native::Append(Append {
         write: append::append,
         reaches: append::reaches,
         copies: CopiesBehind::AreNotSaid,
         // Versions before 1.0 pass over such records and would send everything again.
         by_default: false,
-    }),
+    })),
     summarise: Some(append::summarise),
     laws: &laws::PiLaws,
     // pi speaks to every provider; of these, Anthropic's newest models bind their reasoning.

@@ -19,7 +19,7 @@ pub const FORMAT: Format = Format {
     sniff: read::sniff,
     read: read::read,
     writing: Writing::Splices(SPLICES),
-    append: None,
+    native: None,
     summarise: None,
     laws: &laws::ResponsesLaws,
     thinking_is_bound: |_| false,

@@ -16,7 +16,7 @@ pub const FORMAT: Format = Format {
     writing: Writing::ReadOnly(
         "a trajectory is the record of a run that is over: nothing resumes it",
     ),
-    append: None,
+    native: None,
     summarise: None,
     laws: &Trajectory,
     thinking_is_bound: |_| false,

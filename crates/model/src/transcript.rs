@@ -131,7 +131,7 @@ pub struct Entry {
     pub parent: Option<Box<str>>,
     /// Who speaks.
     pub role: Role,
-    /// Entries of one response of a model share a group.
+    /// Entries of one response of a model share a group, and those of one message of the user.
     pub group: Option<Box<str>>,
     /// When, as it is written there.
     pub time: Option<Box<str>>,

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::{Block, Role, Transcript};
 
-/// One response of a model with all its calls, their results and its reasoning; or one entry of
+/// One response of a model with all its calls, their results and its reasoning; or one message of
 /// someone else. Cuts lie between units, never within one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unit {
@@ -26,25 +26,27 @@ pub fn units(transcript: &Transcript) -> Vec<Unit> {
     let mut response: Option<usize> = None;
     for (idx, entry) in transcript.context() {
         let known = match entry.role {
-            Role::Assistant => entry.group.as_deref().and_then(|g| unit_of_group.get(g).copied()),
+            Role::Assistant | Role::User | Role::System => {
+                entry.group.as_deref().and_then(|g| unit_of_group.get(g).copied())
+            }
             Role::Tool if !entry.blocks.iter().any(is_result) => response,
             Role::Tool => entry.blocks.iter().find_map(|block| match block {
                 Block::Output(output) => unit_of_call.get(&*output.call).copied(),
                 _ => None,
             }),
-            Role::User | Role::System => None,
         };
         let unit = known.unwrap_or_else(|| {
-            units.push(Unit { items: Vec::new(), starts_turn: entry.role == Role::User });
+            units.push(Unit { items: Vec::new(), starts_turn: false });
             units.len() - 1
         });
+        units[unit].starts_turn |= entry.role == Role::User;
         units[unit].items.push(idx);
         match entry.role {
             Role::Assistant => response = Some(unit),
             Role::User => response = None,
             Role::Tool | Role::System => {}
         }
-        if entry.role == Role::Assistant
+        if entry.role != Role::Tool
             && let Some(group) = entry.group.as_deref()
         {
             unit_of_group.insert(group, unit);

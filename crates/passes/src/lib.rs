@@ -30,7 +30,7 @@ pub use compaction::{Compaction, Options, Planned, compact, for_reading};
 pub use evidence::is_error_line;
 pub use keep::{Keep, KeepRule, Kept};
 pub use recipe::{BUILT_IN, PassSettings, Recipe, RecipeError, ThinkingMode, Trigger, built_in};
-pub use verify::{Side, recount, verify, verify_appended, verify_summarised};
+pub use verify::{Side, recount, verify, verify_appended, verify_marked, verify_summarised};
 pub use view::{LinesOf, View};
 
 use epitome_model::Edit;

@@ -5,8 +5,8 @@
 use std::collections::{BTreeMap, HashSet};
 
 use epitome_model::{
-    At, Block, Breach, Change, Counter, Entry, Item, Law, Laws, Output, Part, Role, Source, Span,
-    Text, Tokens, Transcript, block_tokens,
+    At, Block, Breach, Change, Counter, Edit, Entry, Item, Law, Laws, Output, Part, Role, Source,
+    Span, Text, Tokens, Transcript, block_tokens,
 };
 
 use crate::Compaction;
@@ -30,45 +30,34 @@ pub fn verify(
     laws: &dyn Laws,
     counter: &dyn Counter,
 ) -> Vec<Breach> {
-    let mut breaches = Vec::new();
-    let sides = Sides { before, after, tokens: &compaction.counted, counter };
-    if before.transcript.items.len() != after.transcript.items.len()
-        || before.transcript.context != after.transcript.context
-    {
-        let what = "the records are not those that were there".into();
-        return vec![Breach { law: Law::Tree, line: 0, what }];
-    }
-    let edited = edited(compaction);
-    let mut items: Vec<usize> = edited.iter().copied().collect();
-    items.sort_unstable();
-    for item in items {
-        let (old, new) = (&before.transcript.items[item], &after.transcript.items[item]);
-        let line = old.record().line;
-        let mut breach = |law, what: &str| {
-            breaches.push(Breach { law, line, what: what.into() });
-        };
-        if serde_valid(after.source, new.record().span).is_err() {
-            breach(Law::Shape, "the record is no JSON any more");
-        }
-        if new.record().span.len() >= old.record().span.len() {
-            breach(Law::Growth, "the record is not smaller than it was");
-        }
-        match (old.entry(), new.entry()) {
-            (None, None) => {}
-            (Some(old), Some(new)) => {
-                entry(&sides, item, old, new, &mut breach);
-            }
-            _ => breach(Law::Shape, "the record is not what it was"),
-        }
-    }
-    breaches.extend(unedited(before.transcript, after.transcript, &edited));
-    let known: HashSet<Breach> = laws.check(before.transcript, before.source).into_iter().collect();
-    let now = laws.check(after.transcript, after.source);
-    breaches.extend(now.into_iter().filter(|breach| !known.contains(breach)));
-    breaches.sort();
-    breaches
+    in_place(before, after, compaction, Records::Shrink, laws, counter)
 }
 
+/// Every law that holds before a compaction and not after it, when it was written as marks on
+/// records: as [`verify`], but that a mark takes room of its own, and that what is sent in the
+/// place of a result is what the edit says.
+pub fn verify_marked(
+    before: Side<'_>,
+    after: Side<'_>,
+    compaction: &Compaction,
+    laws: &dyn Laws,
+    counter: &dyn Counter,
+) -> Vec<Breach> {
+    let mut breaches = in_place(before, after, compaction, Records::Grow, laws, counter);
+    for Edit { at, change, .. } in compaction.edits.iter().map(|planned| &planned.edit) {
+        let (At::Block { item, block }, Change::Replace(words)) = (at, change) else { continue };
+        let Some(new) = after.transcript.items.get(*item).and_then(Item::entry) else { continue };
+        let says = match new.blocks.get(*block) {
+            Some(Block::Output(output)) => output.text(after.source) == *words,
+            Some(_) | None => false,
+        };
+        if !says {
+            let what = "something else is sent than was meant".into();
+            breaches.push(Breach { law: Law::Shape, line: new.record.line, what });
+        }
+    }
+    breaches
+}
 /// Every law that holds before a compaction and not after it, when it was written as a record
 /// behind the end of the session: what stood there stands there still, and what is sent now is what
 /// was sent before but for the edits.
@@ -208,6 +197,60 @@ fn said_by(source: &dyn Source, block: &Block) -> Vec<u8> {
         Block::Opaque(span) => at(*span),
         _ => Vec::new(),
     }
+}
+
+/// What becomes of the length of a record that is edited.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Records {
+    Shrink,
+    Grow,
+}
+
+fn in_place(
+    before: Side<'_>,
+    after: Side<'_>,
+    compaction: &Compaction,
+    records: Records,
+    laws: &dyn Laws,
+    counter: &dyn Counter,
+) -> Vec<Breach> {
+    let mut breaches = Vec::new();
+    let sides = Sides { before, after, tokens: &compaction.counted, counter };
+    if before.transcript.items.len() != after.transcript.items.len()
+        || before.transcript.context != after.transcript.context
+    {
+        let what = "the records are not those that were there".into();
+        return vec![Breach { law: Law::Tree, line: 0, what }];
+    }
+    let edited = edited(compaction);
+    let mut items: Vec<usize> = edited.iter().copied().collect();
+    items.sort_unstable();
+    for item in items {
+        let (old, new) = (&before.transcript.items[item], &after.transcript.items[item]);
+        let line = old.record().line;
+        let mut breach = |law, what: &str| {
+            breaches.push(Breach { law, line, what: what.into() });
+        };
+        if serde_valid(after.source, new.record().span).is_err() {
+            breach(Law::Shape, "the record is no JSON any more");
+        }
+        if records == Records::Shrink && new.record().span.len() >= old.record().span.len() {
+            breach(Law::Growth, "the record is not smaller than it was");
+        }
+        match (old.entry(), new.entry()) {
+            (None, None) => {}
+            (Some(old), Some(new)) => {
+                entry(&sides, item, old, new, &mut breach);
+            }
+            _ => breach(Law::Shape, "the record is not what it was"),
+        }
+    }
+    breaches.extend(unedited(before.transcript, after.transcript, &edited));
+    let known: HashSet<Breach> = laws.check(before.transcript, before.source).into_iter().collect();
+    let now = laws.check(after.transcript, after.source);
+    breaches.extend(now.into_iter().filter(|breach| !known.contains(breach)));
+    breaches.sort();
+    breaches
 }
 
 /// Whether an entry says nothing any more: all it said was reasoning, and that went.

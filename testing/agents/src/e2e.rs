@@ -17,6 +17,9 @@ const STUB: &str = "[epitome k";
 /// What stands for all but the last turn when a session is summarised.
 const SUMMARY: &str = "Nothing is open: what was asked for was done, in a few steps.";
 
+/// What OpenCode sends in the place of a result that is marked.
+const CLEARED: &str = "[Old tool result content cleared]";
+
 /// A word that stands in every common line of the logs the session printed, and nowhere else.
 const BULK: &str = "checksum";
 
@@ -26,7 +29,7 @@ const BULK: &str = "checksum";
 pub enum Way {
     /// In its records.
     Rewrite,
-    /// By a record of the agent's own, behind the end.
+    /// As the agent itself does it: by a record of its own behind the end, or by its marks.
     Native,
     /// By a summary of all but the last turn, in the agent's own record.
     Summary,
@@ -36,9 +39,8 @@ impl Way {
     /// The ways that sessions of `agent` can be compacted in.
     pub fn of(agent: Agent) -> &'static [Self] {
         match agent {
-            Agent::Opencode => &[Self::Rewrite],
             Agent::PiChat | Agent::Claude => &[Self::Rewrite, Self::Summary],
-            Agent::Pi | Agent::Codex | Agent::CodexScripts | Agent::Gemini => {
+            Agent::Pi | Agent::Codex | Agent::CodexScripts | Agent::Gemini | Agent::Opencode => {
                 &[Self::Native, Self::Rewrite, Self::Summary]
             }
         }
@@ -93,7 +95,7 @@ pub struct Stage {
     pub history_bytes: usize,
     /// What the messages held.
     pub counts: Counts,
-    /// Stubs among what was sent.
+    /// Stubs among what was sent, or what the agent sends in the place of what it marks.
     pub stubs: usize,
     /// How often the summary was sent.
     pub summaries: usize,
@@ -128,12 +130,16 @@ pub fn run(agent: Agent, way: Way, epitome: &Path) -> anyhow::Result<Report> {
     let compacted = read()?;
     match way {
         Way::Rewrite => ensure!(compacted.len() < original.len(), "the file did not shrink"),
+        Way::Native if agent == Agent::Opencode => {
+            ensure!(compacted.len() > original.len(), "nothing was marked");
+        }
         Way::Native | Way::Summary => {
             let more = appended(&original, &compacted)?;
             ensure!(!more.is_empty(), "nothing was appended");
         }
     }
 
+    let left = left(agent, way);
     let home = (&recording.sandbox, &recording.server);
     let after = resume_in(home.0, home.1, &recording.session)?;
     after.accepted().context("resume of the compacted session")?;
@@ -141,8 +147,8 @@ pub fn run(agent: Agent, way: Way, epitome: &Path) -> anyhow::Result<Report> {
         agent: agent.name(),
         way,
         seconds: 0.0,
-        original: stage(original.len(), &before),
-        compacted: stage(compacted.len(), &after),
+        original: stage(original.len(), &before, left),
+        compacted: stage(compacted.len(), &after, left),
         appended: 0,
         said: serde_json::from_str(&said).unwrap_or(serde_json::Value::String(said)),
     };
@@ -161,12 +167,20 @@ pub fn run(agent: Agent, way: Way, epitome: &Path) -> anyhow::Result<Report> {
     Ok(Report { seconds: begin.elapsed().as_secs_f64(), appended, ..report })
 }
 
-fn stage(file_bytes: usize, sent: &Sent) -> Stage {
+/// What a model sees in the place of what went.
+fn left(agent: Agent, way: Way) -> &'static str {
+    match (agent, way) {
+        (Agent::Opencode, Way::Native) => CLEARED,
+        (_, Way::Rewrite | Way::Native | Way::Summary) => STUB,
+    }
+}
+
+fn stage(file_bytes: usize, sent: &Sent, left: &str) -> Stage {
     Stage {
         file_bytes,
         history_bytes: sent.bytes,
         counts: sent.counts,
-        stubs: sent.occurrences(STUB),
+        stubs: sent.occurrences(left),
         summaries: sent.occurrences(SUMMARY),
         bulk: sent.occurrences(BULK),
     }

@@ -74,9 +74,10 @@ pub struct How {
     #[arg(long, conflicts_with_all = ["out", "dry_run"])]
     pub vacuum: bool,
 
-    /// Append the agent's own record of a shortened history; nothing that stands there changes
+    /// Shorten as the agent itself does: by a record of its own behind the end, and nothing that
+    /// stands there changes; or by its marks on what is not sent any more
     ///
-    /// What an agent that has such records gets by default, but with --out.
+    /// What Codex's sessions get by default, but with --out.
     #[arg(long, conflicts_with = "rewrite")]
     pub native: bool,
 
@@ -203,7 +204,7 @@ impl Job<'_> {
         let databases: BTreeSet<PathBuf> = places
             .filter_map(|place| match place {
                 Place::Rows(rows) if rows.are_written() => Some(rows.database().to_owned()),
-                Place::Rows(_) | Place::File(_) => None,
+                Place::Rows(_) | Place::File(_) | Place::Spread(_) => None,
             })
             .collect();
         databases.iter().try_for_each(|database| Ok(vacuum(database)?))
@@ -267,6 +268,7 @@ impl Job<'_> {
             }
             (Input::File(path), true) => self.aside(input, &self.open(path)?, &mut diff)?,
             (Input::File(path), false) if self.how.dry_run => {
+                Place::of(path).check_writable()?;
                 let session = self.open(path)?;
                 if !self.wants(&session) {
                     return Ok(None);
@@ -302,7 +304,9 @@ impl Job<'_> {
     /// What the sub-agents of a session did stands in files of their own.
     fn companions(&self, session: &Path, diff: &mut String) -> Result<Vec<FileReport>> {
         let mut reports = Vec::new();
-        for path in find::companions(session) {
+        // What sums up a session says nothing of what its sub-agents did.
+        let wanted = if self.summary.is_some() { Vec::new() } else { find::companions(session) };
+        for path in wanted {
             let done = match self.how.dry_run {
                 true => self.open(&path).and_then(|loaded| {
                     let name = Input::File(path.clone());
@@ -322,6 +326,7 @@ impl Job<'_> {
 
     /// Refuses what can be seen to be no session or in use, before anything is made on disk.
     fn check_free(&self, path: &Path) -> Result<()> {
+        Place::of(path).check_writable()?;
         // Closed again at once: another epitome looks who has the file open.
         if !looks_like_one(self.app, &epitome::open(path)?) {
             self.open(path)?;
@@ -399,13 +404,13 @@ impl Job<'_> {
             return Ok(Planned::summarised(summary, session, self.recipe, self.app.counter())?);
         }
         let plan = |way| Planned::by(way, session, self.recipe, self.app.counter());
-        if *native && session.format.append.is_none() {
-            let what = format!("{} has no record of its own for a compaction", session.format.name);
+        if *native && session.format.native.is_none() {
+            let what =
+                format!("{} has no way of its own to shorten a session", session.format.name);
             return Err(Failure::usage(what).hint("its sessions are rewritten"));
         }
-        let by_default = session.format.append.is_some_and(|append| append.by_default)
-            && !rewrite
-            && out.is_none();
+        let is_default = session.format.native.is_some_and(|native| native.is_default());
+        let by_default = is_default && !rewrite && out.is_none();
         if *native {
             return Ok(plan(Way::Native)?);
         }

@@ -2,8 +2,20 @@
 
 use std::path::PathBuf;
 
-use super::{files_in, stem};
+use super::{SessionFile, file_of, files_in, stem};
 use crate::config::Config;
+use crate::spread::Spread;
+
+/// The sessions in the files of releases before 1.2. They stay there when later ones use a
+/// database.
+pub(super) fn files(config: &Config) -> Vec<SessionFile> {
+    let spread = Spread::all(&config.opencode.join("storage"), "opencode");
+    let found = spread.into_iter().filter_map(|spread| {
+        let file = file_of(spread.session().to_owned(), "opencode", spread.id())?;
+        Some(SessionFile { size: spread.size(), ..file })
+    });
+    found.collect()
+}
 
 /// The database that OpenCode was told to use, or all in its folder: each channel has its own.
 pub(super) fn databases(config: &Config) -> Vec<PathBuf> {

@@ -2,7 +2,7 @@ use epitome_model::{Block, Entry, Role, Source, Transcript};
 use serde_json::{Value, json};
 
 use super::FORMAT;
-use crate::Fault;
+use crate::{Fault, Native};
 
 /// A rollout of these records; an object without a `type` of a record is an item.
 fn read(records: &[(&str, Value)]) -> (Vec<u8>, Transcript, Vec<Fault>) {
@@ -317,8 +317,8 @@ fn the_state_of_the_world_is_told_again_behind_a_record() {
         change: epitome_model::Change::Replace("x".into()),
         pass: "test",
     };
-    let append = FORMAT.append.map(|append| append.write).expect("Codex has such a record");
-    let appended = append(&transcript, &bytes, &[edit]).expect("it can be written");
+    let Some(Native::Append(append)) = FORMAT.native else { panic!("Codex has such a record") };
+    let appended = (append.write)(&transcript, &bytes, &[edit]).expect("it can be written");
     let records: Vec<Value> = String::from_utf8(appended)
         .expect("text")
         .lines()

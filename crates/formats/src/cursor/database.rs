@@ -66,8 +66,7 @@ macro_rules! bubbles {
     };
 }
 
-const VALUE: Table =
-    Table { select: "SELECT value FROM cursorDiskKV WHERE rowid = ?1", update: None };
+const VALUE: Table = Table::only_read("SELECT value FROM cursorDiskKV WHERE rowid = ?1");
 
 /// `state.vscdb` since composers have a table of headers (seen in Cursor 3): titles, folders and
 /// times are there; composers from before have no row in it.
@@ -91,10 +90,8 @@ pub static HEADED: Database = Database {
             SELECT 1, 1, rowid, json_object('key', 'composerHeaders:' || composerId)
             FROM composerHeaders WHERE composerId = ?1"
         ),
-        tables: &[
-            VALUE,
-            Table { select: "SELECT value FROM composerHeaders WHERE rowid = ?1", update: None },
-        ],
+        tables: &[VALUE, Table::only_read("SELECT value FROM composerHeaders WHERE rowid = ?1")],
+        is_made: |_| false,
     }],
 };
 
@@ -109,7 +106,7 @@ pub static COMPOSERS: Database = Database {
             FROM cursorDiskKV WHERE key > 'composerData:' AND key < 'composerData;'"
     ),
     glance: Glance::Told,
-    documents: &[Document { name: "", rows: bubbles!(""), tables: &[VALUE] }],
+    documents: &[Document { name: "", rows: bubbles!(""), tables: &[VALUE], is_made: |_| false }],
 };
 
 /// `store.db` of the CLI: one chat. `meta` names the newest state of it by hash, in hexadecimal
@@ -149,16 +146,13 @@ pub static CHAT: Database = Database {
                 AND hex(substr(CAST(b.data AS BLOB), 1, 1)) = '7B'
         ) ORDER BY at, kind, row",
         tables: &[
-            Table {
-                select: "SELECT coalesce(CAST(unhex(value) AS TEXT), value) FROM meta
+            Table::only_read(
+                "SELECT coalesce(CAST(unhex(value) AS TEXT), value) FROM meta
                     WHERE rowid = ?1",
-                update: None,
-            },
-            Table {
-                select: "SELECT json_quote(hex(data)) FROM blobs WHERE rowid = ?1",
-                update: None,
-            },
-            Table { select: "SELECT data FROM blobs WHERE rowid = ?1", update: None },
+            ),
+            Table::only_read("SELECT json_quote(hex(data)) FROM blobs WHERE rowid = ?1"),
+            Table::only_read("SELECT data FROM blobs WHERE rowid = ?1"),
         ],
+        is_made: |_| false,
     }],
 };

@@ -7,7 +7,7 @@ use epitome_model::{
 };
 
 use super::{FORMAT, read};
-use crate::Summary;
+use crate::{Native, Summary};
 
 fn log(records: &[Value]) -> Vec<u8> {
     let header = json!({"sessionId": "s-1", "projectHash": "p", "kind": "main"});
@@ -392,7 +392,7 @@ fn a_shortened_message_is_written_again_whole() {
     ]);
     let again = edit(At::Block { item: 4, block: 0 }, Change::Drop);
     let display = edit(At::Copy { item: 2, copy: 0 }, Change::Drop);
-    let append = FORMAT.append.expect("it can be appended to").write;
+    let append = own_records();
     let written = append(&transcript, &bytes, &[display, shortened(3), again]).unwrap();
     let mut short = called("2", json!("I look."), json!([response("a", "short")]));
     short["toolCalls"][0].as_object_mut().unwrap().remove("resultDisplay");
@@ -410,7 +410,7 @@ fn nothing_stands_behind_the_one_object_of_older_versions() {
     for bytes in [whole.to_string().into_bytes(), serde_json::to_vec_pretty(&whole).unwrap()] {
         let transcript = read::read(&bytes, &mut ());
         let why = "it is one object, as older versions kept sessions, and no log";
-        let append = FORMAT.append.expect("it can be appended to").write;
+        let append = own_records();
         let refused = append(&transcript, &bytes, &[shortened(1)]).unwrap_err();
         assert_eq!((refused.at, refused.why), (shortened(1).at, why));
         let summary = Summary { text: "all", kept: &[], tokens: Tokens(9) };
@@ -478,5 +478,12 @@ fn a_summary_is_never_taken_for_a_command() {
         let summarise = FORMAT.summarise.expect("it can be summarised");
         let written = behind(&summarise(&transcript, &bytes, &summary).unwrap());
         assert_eq!(written[0]["$set"]["messages"][0]["content"][0]["text"], json!(expect));
+    }
+}
+
+fn own_records() -> crate::WriteBehind {
+    match FORMAT.native {
+        Some(Native::Append(append)) => append.write,
+        Some(Native::Mark(_)) | None => panic!("it can be appended to"),
     }
 }

@@ -1,5 +1,6 @@
 //! What OpenCode's tables and columns are called.
 
+use super::summarise;
 use crate::database::{Database, Document, Glance, Table};
 
 /// `opencode.db`: a row a session, a message, a part of a message; and a log of all versions of
@@ -40,17 +41,37 @@ const CONVERSATION: Document = Document {
             FROM message m JOIN part p ON p.message_id = m.id WHERE m.session_id = ?1
         ) ORDER BY at, time, message, kind, part",
     tables: &[
-        // Where the session was taken back to; it says nothing when it was not.
-        Table { select: "SELECT revert FROM session WHERE rowid = ?1", update: None },
         Table {
+            begins: "{\"table\":\"session\",",
+            // Where the session was taken back to; it says nothing when it was not.
+            select: "SELECT revert FROM session WHERE rowid = ?1",
+            update: None,
+            add: None,
+            remove: None,
+        },
+        Table {
+            begins: "{\"table\":\"message\",",
             select: "SELECT data FROM message WHERE rowid = ?1",
             update: Some("UPDATE message SET data = ?2 WHERE rowid = ?1"),
+            add: Some(
+                "INSERT INTO message (id, session_id, time_created, time_updated, data)
+                 SELECT ?2 ->> 'id', ?1, ?2 ->> 'time_created', ?2 ->> 'time_created', ?3",
+            ),
+            remove: Some("DELETE FROM message WHERE rowid = ?1"),
         },
         Table {
+            begins: "{\"table\":\"part\",",
             select: "SELECT data FROM part WHERE rowid = ?1",
             update: Some("UPDATE part SET data = ?2 WHERE rowid = ?1"),
+            add: Some(
+                "INSERT INTO part (id, message_id, session_id, time_created, time_updated, data)
+                 SELECT ?2 ->> 'id', id, session_id, time_created, time_created, ?3
+                 FROM message WHERE id = ?2 ->> 'message_id' AND session_id = ?1",
+            ),
+            remove: Some("DELETE FROM part WHERE rowid = ?1"),
         },
     ],
+    is_made: summarise::is_made,
 };
 
 /// Every version of every message and part, about twice what the conversation takes. OpenCode
@@ -62,7 +83,11 @@ const EVENTS: Document = Document {
             'seq', seq, 'type', type)
         FROM event WHERE aggregate_id = ?1 ORDER BY seq, id",
     tables: &[Table {
+        begins: "{\"table\":\"event\",",
         select: "SELECT data FROM event WHERE rowid = ?1",
         update: Some("UPDATE event SET data = ?2 WHERE rowid = ?1"),
+        add: None,
+        remove: None,
     }],
+    is_made: |_| false,
 };

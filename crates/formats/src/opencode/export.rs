@@ -58,6 +58,9 @@ pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
             Kind::Message => reader.message(&at, record, &place, None),
             Kind::Part => reader.part(&at, record, &place, (None, None)),
         };
+        if bytes[place.start] != b'{' {
+            faults.report(Fault { line: number, what: "no record: it is no object".into() });
+        }
         if done.is_err() {
             reader.keep(record);
         }

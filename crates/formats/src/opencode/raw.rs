@@ -6,6 +6,9 @@ use crate::json::{Cursor, Kind, Malformed, integer};
 
 type Found = Option<Range<usize>>;
 
+/// What OpenCode sends in the place of a result that it has pruned.
+pub const CLEARED: &str = "[Old tool result content cleared]";
+
 /// A line: what tells a row from others, and its JSON.
 #[derive(Debug, Default)]
 pub struct Row {
@@ -17,6 +20,8 @@ pub struct Row {
     pub directory: Found,
     pub title: Found,
     pub version: Found,
+    /// `time_created`.
+    pub time: Found,
     pub data: Found,
 }
 
@@ -71,6 +76,8 @@ pub struct State {
     /// `metadata.output`.
     pub shown: Found,
     pub time: Found,
+    /// `time.compacted`.
+    pub compacted: Found,
     pub is_compacted: bool,
     pub attachments: Found,
     pub files: Vec<File>,
@@ -104,6 +111,7 @@ pub fn row(line: &[u8]) -> Result<Row, Malformed> {
             b"directory" => row.directory = value.string()?,
             b"title" => row.title = value.string()?,
             b"version" => row.version = value.string()?,
+            b"time_created" => row.time = Some(value.skip()?),
             b"data" => row.data = Some(value.skip()?),
             _ => {
                 value.skip()?;
@@ -132,6 +140,20 @@ pub fn info(value: &mut Cursor<'_>) -> Result<Row, Malformed> {
         Ok(())
     })?;
     Ok(row)
+}
+
+/// Finds the session that a session is a part of.
+pub fn parent(value: &mut Cursor<'_>) -> Result<Found, Malformed> {
+    let mut parent = None;
+    value.object(|value, key| {
+        let is_parent = key == b"parentID";
+        let place = value.string()?;
+        if is_parent {
+            parent = place;
+        }
+        Ok(())
+    })?;
+    Ok(parent)
 }
 
 /// An exported message: where it stands, and where each of its parts does.
@@ -242,6 +264,37 @@ pub fn message(value: &mut Cursor<'_>, bytes: &[u8]) -> Result<Message, Malforme
     Ok(message)
 }
 
+/// What a message says of where, by whom and with which model it was made.
+#[derive(Debug, Default)]
+pub struct Circumstances {
+    pub agent: Found,
+    /// Of a user's message: an object.
+    pub model: Found,
+    /// Of an assistant's.
+    pub model_id: Found,
+    pub provider_id: Found,
+    pub path: Found,
+}
+
+/// Finds the circumstances of a message.
+pub fn circumstances(value: &mut Cursor<'_>) -> Result<Circumstances, Malformed> {
+    let mut found = Circumstances::default();
+    value.object(|value, key| {
+        let kind = value.kind();
+        let place = value.skip()?;
+        match (key, kind) {
+            (b"agent", Kind::String) => found.agent = Some(place),
+            (b"model", Kind::Object) => found.model = Some(place),
+            (b"modelID", Kind::String) => found.model_id = Some(place),
+            (b"providerID", Kind::String) => found.provider_id = Some(place),
+            (b"path", Kind::Object) => found.path = Some(place),
+            _ => {}
+        }
+        Ok(())
+    })?;
+    Ok(found)
+}
+
 /// Finds the members of a part.
 pub fn part(value: &mut Cursor<'_>, bytes: &[u8]) -> Result<Part, Malformed> {
     let mut part = Part::default();
@@ -286,11 +339,15 @@ fn state(value: &mut Cursor<'_>, bytes: &[u8]) -> Result<State, Malformed> {
                 state.metadata = Some(facts(value, &mut state)?);
             }
             b"time" if value.kind() == Kind::Object => {
+                // Of two with this name the last one counts.
+                (state.is_compacted, state.compacted) = (false, None);
                 state.time = Some(value.object(|value, key| {
                     let place = value.skip()?;
                     if key == b"compacted" {
                         // Any but none and zero counts, as it does in JavaScript.
-                        state.is_compacted = !matches!(&bytes[place], b"0" | b"null" | b"false");
+                        let said = &bytes[place.clone()];
+                        state.is_compacted = !matches!(said, b"0" | b"null" | b"false");
+                        state.compacted = Some(place);
                     }
                     Ok(())
                 })?);

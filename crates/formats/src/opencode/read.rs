@@ -185,13 +185,11 @@ impl Reader {
             self.transcript.items.push(Item::Kept(Kept { record, copies }));
             return Ok(());
         };
-        let mut entry = Entry { record, id: Some(id), ..said };
+        let group = Some(message.id.clone());
+        let mut entry = Entry { record, id: Some(id), group, ..said };
         entry.time.clone_from(&message.time);
         if message.role == Role::Assistant {
             entry.model.clone_from(&message.model);
-            if entry.role == Role::Assistant {
-                entry.group = Some(message.id.clone());
-            }
             // All parts of a message come from one request.
             if message.said.is_empty() {
                 entry.usage = message.usage;

@@ -12,8 +12,6 @@ use crate::opencode::raw::{self, State};
 use crate::opencode::tools;
 use crate::place::Place;
 
-/// What OpenCode sends in the place of a result that it has pruned.
-const CLEARED: &str = "[Old tool result content cleared]";
 /// What it sends for a call that never came to its end.
 const INTERRUPTED: &str = "[Tool execution was interrupted]";
 /// What it sends for a request to summarise, and for a tool that the user ran.
@@ -151,7 +149,7 @@ fn output(at: &Place<'_>, state: &State) -> Output {
     };
     let status = at.maybe(state.status.as_ref()).unwrap_or_default();
     match (&*status, &state.output, &state.error) {
-        ("completed", _, _) if state.is_compacted => made(CLEARED, false),
+        ("completed", _, _) if state.is_compacted => made(raw::CLEARED, false),
         ("completed", Some(literal), _) => {
             let mut output = stands(literal, false);
             output.parts.extend(state.files.iter().map(|file| attached(at, file)));

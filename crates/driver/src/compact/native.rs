@@ -1,0 +1,123 @@
+//! Compactions written in the agent's own way.
+
+use std::collections::HashSet;
+
+use epitome_formats::{Append, CopiesBehind, Format, Mark, Native, Unwritable};
+use epitome_model::{
+    At, Block, Change, Counter, Edit, Source, Span, Splice, Transcript, block_tokens,
+};
+use epitome_passes::Compaction;
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::session::Loaded;
+
+/// The replacements of bytes that carry out `edits` in the agent's own way.
+pub(super) fn splices(
+    native: &Native,
+    transcript: &Transcript,
+    source: &dyn Source,
+    edits: &[Edit],
+) -> std::result::Result<Vec<(Splice, At)>, Unwritable> {
+    match (native, edits.first()) {
+        (_, None) => Ok(Vec::new()),
+        (Native::Append(append), Some(first)) => {
+            let with = (append.write)(transcript, source, edits)?.into();
+            let end = source.len();
+            Ok(vec![(Splice { span: Span { start: end, end }, with }, first.at)])
+        }
+        (Native::Mark(mark), Some(_)) => (mark.write)(transcript, source, edits),
+    }
+}
+
+/// What is on disk only stays there, and what the agent's own way cannot speak for.
+///
+/// # Errors
+///
+/// `Refused` if reasoning would be sent that is bound to what is not.
+pub(super) fn only_what_is_reached<S: Source>(
+    native: &Native,
+    session: &Loaded<S>,
+    compaction: &mut Compaction,
+    counter: &dyn Counter,
+) -> Result<()> {
+    match native {
+        Native::Append(append) => {
+            only_what_is_said_again(append, session, compaction);
+            Ok(())
+        }
+        Native::Mark(mark) => {
+            only_what_is_marked(mark, session, compaction, counter);
+            match outlived(session, compaction) {
+                Some(model) => Err(bound(session.format, model)),
+                None => Ok(()),
+            }
+        }
+    }
+}
+
+/// What a record behind the end can say, with the copies that go along with it.
+fn only_what_is_said_again<S>(append: &Append, session: &Loaded<S>, compaction: &mut Compaction) {
+    let transcript = &session.transcript;
+    let reached = transcript.context.iter().copied();
+    let sent: HashSet<usize> = reached.filter(|&it| (append.reaches)(transcript, it)).collect();
+    let record = |at: At| transcript.items[at.item()].record().span;
+    let is_said = |at: At| match at {
+        At::Copy { .. } => false,
+        At::Block { .. } | At::Field { .. } | At::Part { .. } => sent.contains(&at.item()),
+    };
+    let edits = compaction.edits.iter().map(|planned| planned.edit.at);
+    let again: HashSet<Span> = match append.copies {
+        CopiesBehind::GoAlong => edits.filter(|&at| is_said(at)).map(record).collect(),
+        CopiesBehind::AreNotSaid => HashSet::new(),
+    };
+    compaction.edits.retain(|planned| match planned.edit.at {
+        at @ At::Copy { .. } => again.contains(&record(at)),
+        at @ (At::Block { .. } | At::Field { .. } | At::Part { .. }) => is_said(at),
+    });
+}
+
+/// Results that are longer than what the agent sends in their place, which is what the edits say
+/// from now on.
+fn only_what_is_marked<S: Source>(
+    mark: &Mark,
+    session: &Loaded<S>,
+    compaction: &mut Compaction,
+    counter: &dyn Counter,
+) {
+    let Loaded { source, transcript, .. } = session;
+    let context: HashSet<usize> = transcript.context.iter().copied().collect();
+    let sent = counter.count(mark.sent);
+    let counted = &compaction.counted;
+    compaction.edits.retain_mut(|planned| {
+        let At::Block { item, block } = planned.edit.at else { return false };
+        if !context.contains(&item) || !(mark.reaches)(transcript, source, planned.edit.at) {
+            return false;
+        }
+        let said = transcript.items[item].entry().and_then(|entry| entry.blocks.get(block));
+        let count = || said.map(|block| block_tokens(block, source, counter));
+        let tokens = counted.get(&(item, block)).copied().or_else(count).unwrap_or_default();
+        planned.edit.change = Change::Replace(mark.sent.to_owned());
+        planned.tokens = tokens - sent;
+        tokens > sent
+    });
+}
+
+/// The model of reasoning that is sent behind a marked result, and bound to it: no mark takes
+/// reasoning away.
+fn outlived<'s, S>(session: &'s Loaded<S>, compaction: &Compaction) -> Option<&'s str> {
+    let marked: HashSet<usize> = compaction.edits.iter().map(|it| it.edit.at.item()).collect();
+    let behind = session.transcript.context().skip_while(|(item, _)| !marked.contains(item));
+    let reasons = |block: &Block| matches!(block, Block::Thinking(_));
+    behind
+        .filter(|(_, entry)| entry.blocks.iter().any(reasons))
+        .filter_map(|(_, entry)| entry.model.as_deref())
+        .find(|model| (session.format.thinking_is_bound)(model))
+}
+
+fn bound(format: &Format, model: &str) -> Error {
+    let what = format!(
+        "{}'s own way leaves reasoning of {model} in place, which is bound to what would go",
+        format.name
+    );
+    Error::new(ErrorKind::Refused, what).with_hint("--rewrite takes that reasoning along")
+}

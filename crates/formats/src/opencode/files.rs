@@ -1,0 +1,30 @@
+//! The JSON tree of releases before 1.2, read as an export.
+
+use super::raw;
+use crate::files::{Files, Frame};
+use crate::json::Cursor;
+
+/// `storage/`: a file a session, a message, a part.
+pub static FILES: Files = Files {
+    agent: "opencode",
+    sessions: "session",
+    messages: "message",
+    parts: "part",
+    parent,
+    frame: Frame {
+        session: "{\"info\":",
+        messages: ",\"messages\":[",
+        message: "{\"info\":",
+        parts: ",\"parts\":[",
+        message_end: "]}",
+        end: "]}",
+    },
+    read_only: "OpenCode 1.18 reads a database instead, and no release that reads the files was \
+                tried",
+};
+
+fn parent(session: &[u8]) -> Option<String> {
+    let mut cursor = Cursor::new(session);
+    let place = raw::parent(&mut cursor).ok()??;
+    Some(epitome_model::decode(&session[place]).into_owned())
+}

@@ -1,0 +1,150 @@
+//! OpenCode's own way to shorten what it sends: `state.time.compacted` on a result that it pruned.
+//!
+//! The result stays in the part, and is not sent any more. OpenCode marks results that completed
+//! (`SessionCompaction.prune`), and so do we.
+
+use std::ops::Range;
+
+use epitome_model::{At, Block, Edit, Output, Part, Source, Span, Splice, Transcript};
+
+use super::raw;
+use crate::Unwritable;
+use crate::json::{Cursor, integer};
+
+/// Whether a mark can stand for a result: it completed, and nothing in it is left that has to be
+/// sent. A mark keeps no evidence of a command that failed, and what the user said is theirs.
+pub fn reaches(transcript: &Transcript, source: &dyn Source, at: At) -> bool {
+    let Some((output, record)) = output(transcript, at) else { return false };
+    let is_opaque = |part: &Part| matches!(part, Part::Opaque(_));
+    !output.from_user
+        && !output.parts.iter().any(is_opaque)
+        && markable(&source.at(record)).is_some_and(|state| !state.has_failed)
+}
+
+/// The replacements that mark results: the time of the newest message stands for when it was done,
+/// as there is no clock here.
+///
+/// # Errors
+///
+/// [`Unwritable`] where no mark can stand.
+pub fn write(
+    transcript: &Transcript,
+    source: &dyn Source,
+    edits: &[Edit],
+) -> Result<Vec<(Splice, At)>, Unwritable> {
+    let times = transcript.entries().filter_map(|(_, entry)| entry.time.as_deref());
+    // Nought would be no mark.
+    let newest = times.filter_map(|time| time.parse::<u64>().ok()).max().unwrap_or(1).max(1);
+    let mut splices = Vec::new();
+    for edit in edits {
+        let lost = Unwritable { at: edit.at, why: "no mark can stand for it" };
+        let (_, record) = output(transcript, edit.at).ok_or(lost.clone())?;
+        let Markable { place, with, .. } = markable(&source.at(record)).ok_or(lost)?;
+        let span =
+            Span { start: record.start + place.start as u64, end: record.start + place.end as u64 };
+        let with = format!("{with}{newest}").into_bytes().into();
+        splices.push((Splice { span, with }, edit.at));
+    }
+    splices.sort_by_key(|(splice, _)| splice.span);
+    Ok(splices)
+}
+
+/// A result as a whole, and the record that it stands in.
+fn output(transcript: &Transcript, at: At) -> Option<(&Output, Span)> {
+    let At::Block { item, block } = at else { return None };
+    let entry = transcript.items.get(item)?.entry()?;
+    match entry.blocks.get(block)? {
+        Block::Output(output) => Some((output, entry.record.span)),
+        _ => None,
+    }
+}
+
+/// Where a mark goes in the record of a result.
+struct Markable {
+    place: Range<usize>,
+    /// What stands before the time.
+    with: &'static str,
+    has_failed: bool,
+}
+
+fn markable(record: &[u8]) -> Option<Markable> {
+    let place = raw::data_of(record);
+    let state = raw::part(&mut Cursor::at(record, &place), record).ok()?.state?;
+    let status = state.status.as_ref().map(|place| &record[place.clone()]);
+    if status != Some(b"\"completed\"") || state.is_compacted || state.output.is_none() {
+        return None;
+    }
+    let exit = state.facts.iter().find(|(key, _)| **key == *b"exit").map(|(_, place)| place);
+    let has_failed = exit.is_some_and(|exit| integer(record, exit) != Some(0));
+    let time = state.time?;
+    let (place, with) = match state.compacted {
+        Some(compacted) => (compacted, ""),
+        None => {
+            let end = time.end - 1;
+            let is_empty = record[time.start + 1..end].iter().all(u8::is_ascii_whitespace);
+            (end..end, if is_empty { "\"compacted\":" } else { ",\"compacted\":" })
+        }
+    };
+    Some(Markable { place, with, has_failed })
+}
+
+#[cfg(test)]
+mod tests {
+    use epitome_model::Change;
+
+    use super::*;
+
+    /// A part of a tool with this state, as a session; and how it is marked, if it can be.
+    fn check(state: &str, expect: Option<&str>) {
+        let line = |table: &str, id: &str, data: &str| {
+            format!(
+                "{{\"table\":\"{table}\",\"id\":\"{id}\",\"message_id\":\"m\",\"data\":{data}}}\n"
+            )
+        };
+        let part = format!(
+            r#"{{"type":"tool","tool":"bash","callID":"c","state":{{"input":{{}},{state}}}}}"#
+        );
+        let message = r#"{"role":"assistant","time":{"created":7},"finish":"stop"}"#;
+        let session = [line("message", "m", message), line("part", "p", &part)].concat();
+        let source = session.clone().into_bytes();
+        let transcript = super::super::read::read(&source, &mut ());
+        let at = At::Block { item: 1, block: 1 };
+        let edit = Edit { at, change: Change::Replace(raw::CLEARED.into()), pass: "test" };
+        let marked = reaches(&transcript, &source, at).then(|| {
+            let splices = write(&transcript, &source, &[edit]).expect("it can be marked");
+            let [(Splice { span, with }, _)] = splices.as_slice() else { panic!("{splices:?}") };
+            let mut marked = session.into_bytes();
+            marked.splice(span.start as usize..span.end as usize, with.iter().copied());
+            String::from_utf8(marked).expect("text")
+        });
+        let time = marked.as_deref().map(|it| {
+            let from = it.find("\"time\":{\"s").or(it.find("\"time\":{\"comp")).expect("a time");
+            let to = it[from..].find('}').expect("its end");
+            &it[from..=from + to]
+        });
+        assert_eq!(time, expect, "{state}");
+    }
+
+    #[test]
+    fn a_mark_is_the_time_of_the_newest_message() {
+        let done = |rest: &str| format!(r#""status":"completed","output":"long"{rest}"#);
+        let marked = Some(r#""time":{"start":1,"compacted":7}"#);
+        let cases: [(&str, Option<&str>); 9] = [
+            (r#","time":{"start":1}"#, marked),
+            (r#","time":{"start":1,"compacted":0}"#, marked),
+            (r#","time":{"start":1,"compacted":null}"#, marked),
+            (r#","time":{"start":1},"metadata":{"exit":0}"#, marked),
+            (r#","time":{"start":1,"compacted":5}"#, None),
+            ("", None),
+            (r#","time":{"start":1},"metadata":{"exit":1}"#, None),
+            (r#","time":{"start":1},"attachments":[{"mime":"application/pdf","url":"x"}]"#, None),
+            (r#","time":{"start":1},"metadata":{"exit":null}"#, None),
+        ];
+        for (rest, expect) in cases {
+            check(&done(rest), expect);
+        }
+        check(&done(r#","time":{}"#), Some(r#""time":{"compacted":7}"#));
+        check(r#""status":"error","error":"long","time":{"start":1}"#, None);
+        check(r#""status":"running","output":"long","time":{"start":1}"#, None);
+    }
+}

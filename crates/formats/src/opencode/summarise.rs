@@ -1,0 +1,228 @@
+//! OpenCode's own records of a summarised history: a message of the user that asks for it, and the
+//! summary as the answer (`SessionCompaction.create` and `.process`).
+//!
+//! The request names the message from which on the history is sent behind the summary.
+
+use std::collections::HashSet;
+
+use epitome_model::{Ref, Source, Transcript, encode};
+
+use super::raw;
+use crate::json::{Cursor, integer};
+use crate::place::Place;
+use crate::{Line, Summary, lines};
+
+/// The four rows, as lines behind those of the session.
+///
+/// # Errors
+///
+/// Says why, if OpenCode could not tell what is kept, or would not keep the summary.
+pub fn summarise(
+    transcript: &Transcript,
+    source: &dyn Source,
+    summary: &Summary<'_>,
+) -> Result<Vec<u8>, &'static str> {
+    let session = Session::of(source)?;
+    let tail = match summary.kept.first() {
+        Some(&first) => {
+            let id = session.begins_with(transcript, source, first, summary.kept)?;
+            format!(",\"tail_start_id\":{}", encode(&id))
+        }
+        None => String::new(),
+    };
+    let Newest { agent, model, provider, name, path } = session.newest(transcript)?;
+    // OpenCode goes on from the newest message: by its time, and then by its id.
+    let (asked, done) = (session.time + 1, session.time + 2);
+    let id = |kind, time, what| session.id(kind, time, what);
+    let (request, answer) = (id("msg", asked, "request"), id("msg", done, "summary"));
+    let rows = [
+        format!(
+            concat!(
+                r#"{{"table":"message","id":"{}","time_created":{},"data":{{"role":"user","#,
+                r#""model":{},"agent":{},"time":{{"created":{}}}}}}}"#,
+            ),
+            request, asked, model, agent, asked,
+        ),
+        format!(
+            concat!(
+                r#"{{"table":"part","id":"{}","message_id":"{}","#,
+                r#""data":{{"type":"compaction","auto":false{}}}}}"#,
+            ),
+            id("prt", asked, "tail"),
+            request,
+            tail,
+        ),
+        format!(
+            concat!(
+                r#"{{"table":"message","id":"{id}","time_created":{done},"data":{{"#,
+                r#""role":"assistant","parentID":"{request}","mode":"compaction","#,
+                r#""agent":"compaction","summary":true,"path":{path},"cost":0,"#,
+                r#""tokens":{{"input":0,"output":0,"reasoning":0,"#,
+                r#""cache":{{"write":0,"read":0}}}},"#,
+                r#""modelID":{name},"providerID":{provider},"#,
+                r#""time":{{"created":{done},"completed":{done}}},"finish":"stop"}}}}"#,
+            ),
+            id = answer,
+            done = done,
+            request = request,
+            path = path,
+            name = name,
+            provider = provider,
+        ),
+        format!(
+            concat!(
+                r#"{{"table":"part","id":"{}","message_id":"{}","data":{{"type":"text","#,
+                r#""text":{},"time":{{"start":{},"end":{}}}}}}}"#,
+            ),
+            id("prt", done, "words"),
+            answer,
+            encode(summary.text),
+            done,
+            done,
+        ),
+    ];
+    let before = if session.ended { "" } else { "\n" };
+    Ok(format!("{before}{}\n", rows.join("\n")).into_bytes())
+}
+
+/// Whether a line is of a row that [`summarise`] made: its id ends with digits that follow from
+/// those before them.
+pub fn is_made(line: &[u8]) -> bool {
+    let Ok(raw::Row { id: Some(id), .. }) = raw::row(line) else { return false };
+    let id = Place { line, base: 0 }.text(&id);
+    let Some((begins, ends)) = id.split_at_checked(id.len().saturating_sub(Ref::DIGITS)) else {
+        return false;
+    };
+    begins.len() == BEGINNING && checked(begins) == ends
+}
+
+/// `msg_`, twelve digits of the time, and seven of our own.
+const BEGINNING: usize = 4 + 12 + Ref::DIGITS;
+
+fn checked(begins: &str) -> String {
+    Ref::of(format!("{begins} epitome").as_bytes()).digits().to_owned()
+}
+
+/// What of the rows matters to new ones.
+#[derive(Default)]
+struct Session {
+    id: Box<str>,
+    directory: Option<Box<str>>,
+    was_taken_back: bool,
+    /// When the newest message was made, in milliseconds since 1970.
+    time: u64,
+    agent: Option<String>,
+    model: Option<String>,
+    assistant: Option<(String, String, Option<String>)>,
+    ended: bool,
+}
+
+/// What new messages say of where and with which model they were made, as JSON.
+struct Newest {
+    agent: String,
+    model: String,
+    provider: String,
+    name: String,
+    path: String,
+}
+
+impl Session {
+    fn of(source: &dyn Source) -> Result<Session, &'static str> {
+        let mut session = Session { ended: true, ..Session::default() };
+        lines(source, |line| session.line(&line));
+        if session.id.is_empty() {
+            return Err("it is an export, and not the session itself");
+        }
+        if session.was_taken_back {
+            return Err(
+                "it was taken back, and OpenCode deletes what follows with the next prompt",
+            );
+        }
+        match session.time {
+            0 => Err("no message has a time"),
+            _ => Ok(session),
+        }
+    }
+
+    fn line(&mut self, line: &Line<'_>) {
+        self.ended = line.ended;
+        let Ok(row) = raw::row(line.bytes) else { return };
+        let at = Place::of(line);
+        let cursor = |data| Cursor::at(line.bytes, data);
+        match (at.maybe(row.table.as_ref()).as_deref(), &row.data) {
+            (Some("session"), data) => {
+                self.id = at.maybe(row.id.as_ref()).unwrap_or_default();
+                self.directory = at.maybe(row.directory.as_ref());
+                let revert = data.as_ref().and_then(|data| raw::revert(&mut cursor(data)).ok());
+                self.was_taken_back = revert.is_some_and(|it| it.message.is_some());
+            }
+            (Some("message"), Some(data)) => {
+                let time = row.time.and_then(|time| integer(line.bytes, &time));
+                self.time = self.time.max(time.unwrap_or_default());
+                let Ok(found) = raw::circumstances(&mut cursor(data)) else { return };
+                let json = |place: &std::ops::Range<usize>| {
+                    String::from_utf8_lossy(&line.bytes[place.clone()]).into_owned()
+                };
+                if let (Some(agent), Some(model)) = (&found.agent, &found.model) {
+                    (self.agent, self.model) = (Some(json(agent)), Some(json(model)));
+                }
+                if let (Some(name), Some(provider)) = (&found.model_id, &found.provider_id) {
+                    let path = found.path.as_ref().map(json);
+                    self.assistant = Some((json(name), json(provider), path));
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The id of the message from which on everything is kept.
+    fn begins_with(
+        &self,
+        transcript: &Transcript,
+        source: &dyn Source,
+        first: usize,
+        kept: &[usize],
+    ) -> Result<Box<str>, &'static str> {
+        let message = |item: usize| {
+            let line = source.at(transcript.items[item].record().span);
+            let row = raw::row(&line).ok()?;
+            Place { line: &line, base: 0 }.maybe(row.message_id.as_ref())
+        };
+        let id = message(first).ok_or("what is kept first is no part of a message")?;
+        let kept: HashSet<usize> = kept.iter().copied().collect();
+        let is_of_it = |item: usize| message(item).as_ref() == Some(&id);
+        // OpenCode keeps whole messages, in the order in which they stand.
+        let sent = |item: usize| item >= first || is_of_it(item);
+        match transcript.context.iter().all(|&item| sent(item) == kept.contains(&item)) {
+            true => Ok(id),
+            false => Err("what is kept is not the end of the rows from a message on"),
+        }
+    }
+
+    fn newest(&self, transcript: &Transcript) -> Result<Newest, &'static str> {
+        let (name, provider, path) =
+            self.assistant.clone().ok_or("no answer says which model gave it")?;
+        let here = || {
+            let cwd = self.directory.as_deref().or(transcript.head.cwd.as_deref());
+            let cwd = encode(cwd.unwrap_or("/"));
+            format!("{{\"cwd\":{cwd},\"root\":{cwd}}}")
+        };
+        let model = || format!("{{\"providerID\":{provider},\"modelID\":{name}}}");
+        Ok(Newest {
+            agent: self.agent.clone().unwrap_or_else(|| encode("build")),
+            model: self.model.clone().unwrap_or_else(model),
+            path: path.unwrap_or_else(here),
+            name,
+            provider,
+        })
+    }
+
+    /// An id as OpenCode makes them, the same in every run: the time, a number, and digits.
+    fn id(&self, kind: &str, time: u64, what: &str) -> String {
+        let stamp = (time.wrapping_mul(0x1000) + 1) & 0xffff_ffff_ffff;
+        let own = Ref::of(format!("{} {time} {what}", self.id).as_bytes());
+        let begins = format!("{kind}_{stamp:012x}{}", own.digits());
+        let ends = checked(&begins);
+        format!("{begins}{ends}")
+    }
+}
