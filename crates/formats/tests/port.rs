@@ -389,6 +389,8 @@ fn what_stays_behind_is_counted() {
     let call = |id: &str| json!({"type": "toolCall", "id": id, "name": "read", "arguments": {}});
     let text = |words: &str| json!({"type": "text", "text": words});
     let picture = json!({"type": "image", "data": "AAAA", "mimeType": "image/x-own"});
+    // Padding in the middle: a session that holds it could not be gone on with.
+    let torn = json!({"type": "image", "data": "iVBORw==iVBORw==", "mimeType": "image/png"});
     let bytes = pi(&[
         json!({"role": "system", "content": "", "sections": {"rules": "Be brief."}}),
         json!({"role": "assistant", "content": [
@@ -396,7 +398,7 @@ fn what_stays_behind_is_counted() {
             text("hi"), call("a|b"), call("open")]}),
         json!({"role": "toolResult", "toolCallId": "a|b", "content": [], "isError": true}),
         json!({"role": "toolResult", "toolCallId": "lost", "content": []}),
-        json!({"role": "user", "content": [picture, {"type": "sound"}, text("go on")]}),
+        json!({"role": "user", "content": [picture, torn, {"type": "sound"}, text("go on")]}),
     ]);
     let transcript = (named("pi").expect("a format").read)(&bytes, &mut ());
     for target in TARGETS {
@@ -405,7 +407,7 @@ fn what_stays_behind_is_counted() {
             (LeftBehind::Reasoning, 1),
             (LeftBehind::OpenCalls, 1),
             (LeftBehind::OrphanResults, 1),
-            (LeftBehind::Pictures, 1),
+            (LeftBehind::Pictures, 2),
             (LeftBehind::Opaque, 1),
             (LeftBehind::Prompts, 1),
             (LeftBehind::Failures, 1),
