@@ -33,10 +33,10 @@ struct Said {
     arguments: Vec<BTreeSet<String>>,
 }
 
-fn said(transcript: &Transcript, source: &dyn Source) -> Said {
+/// What all entries say but those that were `told` before the conversation.
+fn said(transcript: &Transcript, source: &dyn Source, told: &[usize]) -> Said {
     let mut said = Said::default();
     let mut calls: Vec<(&Call, Option<&Output>)> = Vec::new();
-    let told = &transcript.head.prompt;
     for (_, entry) in transcript.context().filter(|(item, _)| !told.contains(item)) {
         for block in &entry.blocks {
             match block {
@@ -122,7 +122,7 @@ fn texts(call: &Call, source: &dyn Source) -> BTreeSet<String> {
 fn check(format: &str, bytes: &[u8]) {
     let format = named(format).expect("a format");
     let transcript = (format.read)(&bytes, &mut ());
-    let expect = said(&transcript, &bytes);
+    let expect = said(&transcript, &bytes, &transcript.head.prompt);
     for target in TARGETS {
         let made: Made = (target.make)(&transcript, &bytes, &GIVEN);
         let context = format!("{} → {}: {}", format.name, target.format.name, made.body);
@@ -145,7 +145,8 @@ fn check_arrived(target: &Target, made: &Made, expect: &Said, cwd: Option<&str>,
     assert_eq!(target.format.laws.check(&read, &body), [], "{context}");
     assert_eq!(read.head.id.as_deref(), Some(GIVEN.id), "{context}");
     assert_eq!(read.head.cwd.as_deref(), Some(GIVEN.cwd), "{context}");
-    let arrived = said(&read, &body);
+    // What is carried over may look like what is told before a conversation.
+    let arrived = said(&read, &body, &[]);
     assert_eq!(arrived.user, expect.user, "{context}");
     assert_eq!(arrived.model, expect.model, "{context}");
     assert_eq!(arrived.agent, expect.agent, "{context}");
