@@ -61,6 +61,7 @@ impl Choice {
                 tokens: self.keep_tokens,
                 share: None,
                 unanswered: recipe.keep.unanswered,
+                messages: None,
             };
         }
         if self.target.is_some() {

@@ -94,7 +94,7 @@ impl<'a, S: Source> Planned<'a, S> {
         let Loaded { format, source, transcript, .. } = session;
         session.writer()?;
         let summarise = format.summarise.ok_or_else(|| no_summaries(format))?;
-        let options = Options { counter, thinking_is_bound: bound_in(format) };
+        let options = Options { counter, thinking_is_bound: bound_in(format), counted: &[] };
         let keep = Recipe { passes: Vec::new(), ..recipe.clone() };
         let compaction = epitome_passes::compact(transcript, source, &keep, &options);
         let (old, kept) = kept_end(transcript, &compaction.kept);
@@ -154,7 +154,7 @@ impl<'a, S: Source> Planned<'a, S> {
             Way::Rewrite => None,
             Way::Native | Way::Summary => Some(format.native.ok_or_else(|| no_records(format))?),
         };
-        let options = Options { counter, thinking_is_bound: bound_in(format) };
+        let options = Options { counter, thinking_is_bound: bound_in(format), counted: &[] };
         let mut compaction = epitome_passes::compact(transcript, source, recipe, &options);
         if let Some(native) = &native {
             native::only_what_is_reached(native, session, &mut compaction, counter)?;
@@ -221,7 +221,7 @@ impl<'a, S: Source> Planned<'a, S> {
 }
 
 /// The context up to the end that is kept, and that end.
-fn kept_end<'t>(transcript: &'t Transcript, kept: &Kept) -> (&'t [usize], &'t [usize]) {
+pub(crate) fn kept_end<'t>(transcript: &'t Transcript, kept: &Kept) -> (&'t [usize], &'t [usize]) {
     let context = &transcript.context;
     let mut end =
         context.iter().rposition(|item| !kept.items.contains(item)).map_or(0, |at| at + 1);
@@ -241,7 +241,7 @@ fn kept_end<'t>(transcript: &'t Transcript, kept: &Kept) -> (&'t [usize], &'t [u
 
 /// Whether there is something to summarise: what the agent itself says is said again anyway, and
 /// what stands before a summary is what an earlier one left beside it.
-fn says_more_than_a_summary(transcript: &Transcript, items: &[usize]) -> bool {
+pub(crate) fn says_more_than_a_summary(transcript: &Transcript, items: &[usize]) -> bool {
     let entry = |item: usize| transcript.items[item].entry();
     let is_summary = |block: &Block| matches!(block, Block::Summary(_));
     let summarises =

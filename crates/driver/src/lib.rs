@@ -17,6 +17,7 @@ mod config;
 mod error;
 pub mod find;
 mod list;
+pub mod live;
 mod place;
 mod port;
 mod reference;
@@ -51,3 +52,8 @@ pub use session::{Loaded, format_of, writer};
 pub use source::{FileSource, Spliced};
 pub use spread::Spread;
 pub use store::{Replaced, Session, Store, User, users_of, write_new};
+
+/// The examples of the page are tests.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/library.md")]
+struct Page;

@@ -99,7 +99,8 @@ fn look(path: &Path, recipe: &Recipe) -> std::result::Result<Glance, String> {
     let writable = session.writer().and_then(|_| Place::of(path).check_writable());
     let (context, saving) = match writable {
         Ok(()) => {
-            let options = Options { counter: &counter, thinking_is_bound: bound_in(format) };
+            let options =
+                Options { counter: &counter, thinking_is_bound: bound_in(format), counted: &[] };
             let planned = compact(transcript, source, recipe, &options);
             (planned.tokens_before, planned.edits.iter().map(|edit| edit.tokens).sum())
         }

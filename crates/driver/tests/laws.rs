@@ -35,7 +35,7 @@ fn recipe() -> impl Strategy<Value = Recipe> {
     (0..BUILT_IN.len(), proptest::option::of(keep), target).prop_map(|(idx, keep, target)| {
         let mut recipe = built_in(BUILT_IN[idx].0).expect("a built-in recipe");
         if let Some((turns, results, tokens, share, unanswered)) = keep {
-            recipe.keep = Keep { turns, results, tokens, share, unanswered };
+            recipe.keep = Keep { turns, results, tokens, share, unanswered, messages: None };
         }
         recipe.trigger = Default::default();
         recipe.target = target;

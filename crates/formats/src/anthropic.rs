@@ -4,12 +4,14 @@
 
 mod laws;
 mod make;
+mod messages;
 mod read;
 
 use crate::write::{self, Gone, Shapes};
 use crate::{Format, Write, Writing};
 
 pub use make::make;
+pub use messages::messages;
 
 /// Bodies of requests to Anthropic's Messages.
 pub const FORMAT: Format = Format {

@@ -178,6 +178,8 @@ pub static FORMATS: &[Format] = &[
 pub struct Wire {
     /// Its name on the command line.
     pub name: &'static str,
+    /// The member of a body that holds its messages.
+    pub list: &'static str,
     /// How bodies of its requests are read and checked.
     pub format: &'static Format,
     /// The body of a request that says what a transcript's context says.
@@ -186,10 +188,15 @@ pub struct Wire {
 
 /// Every wire that a session can be exported to.
 pub static WIRES: &[Wire] = &[
-    Wire { name: "anthropic", format: &anthropic::FORMAT, make: anthropic::make },
-    Wire { name: "openai-chat", format: &chat::FORMAT, make: chat::make },
-    Wire { name: "openai-responses", format: &responses::FORMAT, make: responses::make },
-    Wire { name: "gemini", format: &generate::FORMAT, make: generate::make },
+    Wire { name: "anthropic", list: "messages", format: &anthropic::FORMAT, make: anthropic::make },
+    Wire { name: "openai-chat", list: "messages", format: &chat::FORMAT, make: chat::make },
+    Wire {
+        name: "openai-responses",
+        list: "input",
+        format: &responses::FORMAT,
+        make: responses::make,
+    },
+    Wire { name: "gemini", list: "contents", format: &generate::FORMAT, make: generate::make },
 ];
 
 /// An agent that a session can be carried to.

@@ -29,7 +29,10 @@ pub use edit::{At, Change, Edit, Splice};
 pub use law::{Breach, Law, Laws};
 pub use nested::{as_seen, encode_as};
 pub use source::{Source, Span, Text, decode, encode};
-pub use stub::{Note, Ref, Stub, counted, excerpt, is_left_by_recipe, line_count, short};
+pub use stub::{
+    CLEARED, Note, Ref, Stub, counted, excerpt, is_left_by_recipe, is_truncated, line_count,
+    previous, removed, short, truncated,
+};
 pub use tool::{Field, FieldRole, ToolKind};
 pub use transcript::{
     Again, Block, Call, Copy, Entry, Head, Image, Item, Kept, Left, Output, Part, Record, Role,

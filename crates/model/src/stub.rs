@@ -242,10 +242,52 @@ pub fn counted(what: &str, lines: Lines) -> String {
     format!("[{what}: {lines}]")
 }
 
-/// Whether a text was left by some recipe: a [`Stub`] or a bare count.
+/// `[Previous: used bash]`: what s06 and J-CLI leave of a result.
+pub fn previous(tool: &str) -> String {
+    format!("{PREVIOUS}{}]", short(tool, 80))
+}
+
+/// `[Output removed: 245 lines, starting with: …]`: what ion leaves of an old result.
+pub fn removed(lines: Lines, first: &str) -> String {
+    format!("{REMOVED}{lines}, starting with: {}...]", short(first.trim(), 100))
+}
+
+/// `... [245 lines truncated] ...`: stands on a line of its own where ion left lines out.
+pub fn truncated(lines: Lines) -> String {
+    format!("... [{lines} truncated] ...")
+}
+
+/// What is left of a result that was cleared as Anthropic's context editing does.
+pub const CLEARED: &str = "[cleared to save context]";
+
+const PREVIOUS: &str = "[Previous: used ";
+const REMOVED: &str = "[Output removed: ";
+
+/// Whether lines of a text were left out, as [`truncated`] says it.
+pub fn is_truncated(text: &str) -> bool {
+    text.contains(" truncated] ...")
+        && text.lines().any(|line| {
+            let inner =
+                line.strip_prefix("... [").and_then(|it| it.strip_suffix(" truncated] ..."));
+            inner.and_then(line_words).is_some()
+        })
+}
+
+fn is_borrowed(text: &str) -> bool {
+    let one_line = !text.contains('\n');
+    text == CLEARED
+        || one_line && text.starts_with(PREVIOUS) && text.ends_with(']')
+        || one_line && text.starts_with(REMOVED) && text.ends_with("...]")
+}
+
+/// Whether a text was left by some recipe: a [`Stub`], a bare count, or the words that other
+/// programs leave.
 pub fn is_left_by_recipe(text: &str) -> bool {
     if text.starts_with("[epitome k") {
         return Stub::parse(text).is_some();
+    }
+    if is_borrowed(text) {
+        return true;
     }
     text.strip_prefix('[')
         .and_then(|rest| rest.strip_suffix(']'))
@@ -290,6 +332,11 @@ mod tests {
     fn texts_left_by_recipes_are_recognised() {
         let cases: &[(&str, bool)] = &[
             ("[output: 245 lines]", true),
+            ("[Previous: used bash]", true),
+            ("[Previous: used bash]\n", false),
+            ("[Output removed: 1 line, starting with: fn main() {...]", true),
+            ("[cleared to save context]", true),
+            ("[cleared to save context], he said", false),
             ("[error: 1 line]", true),
             ("[old_string: 0 lines]", true),
             ("[edits[2].oldText: 15 lines]", true),
@@ -311,6 +358,15 @@ mod tests {
         for (text, expect) in cases {
             assert_eq!(is_left_by_recipe(text), *expect, "{text}");
         }
+    }
+
+    #[test]
+    fn words_of_other_programs_are_recognised_where_they_are_left() {
+        for text in [previous("a\nb"), removed(Lines(3), " x\ny "), CLEARED.to_owned()] {
+            assert!(is_left_by_recipe(&text), "{text}");
+        }
+        assert!(is_truncated(&format!("a\n\n{}\n\nb", truncated(Lines(9)))));
+        assert!(!is_truncated("a\n... [some lines truncated] ...\nb"));
     }
 
     #[test]

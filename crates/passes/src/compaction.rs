@@ -1,11 +1,11 @@
 //! A recipe run over a transcript: what it comes to, before anything is written.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use epitome_model::{Again, At, Block, Bytes, Change, Counter, Edit, Source, Tokens, Transcript};
 
 use crate::keep::{self, Kept};
-use crate::{LinesOf, Recipe, Trigger, View, copies, thinking};
+use crate::{LinesOf, Recipe, Stop, Trigger, View, copies, thinking};
 
 /// What a run needs beside the recipe.
 pub struct Options<'a> {
@@ -13,6 +13,8 @@ pub struct Options<'a> {
     pub counter: &'a dyn Counter,
     /// Whether reasoning of this model is bound to everything before it.
     pub thinking_is_bound: fn(model: &str) -> bool,
+    /// Tokens that were counted before, by item and block.
+    pub counted: &'a [Vec<Tokens>],
 }
 
 /// What a recipe comes to in one session.
@@ -62,7 +64,7 @@ pub fn compact(
     recipe: &Recipe,
     options: &Options<'_>,
 ) -> Compaction {
-    let mut view = View::new(transcript, source, options.counter);
+    let mut view = View::new(transcript, source, options.counter).with_counts(options.counted);
     let tokens_before = view.context_tokens();
     let mut compaction = Compaction { tokens_before, ..Compaction::default() };
     if !reached(recipe.trigger, Bytes(source.len()), tokens_before) {
@@ -70,7 +72,7 @@ pub fn compact(
     } else if recipe.target.is_none_or(|target| tokens_before > Tokens(target)) {
         compaction.kept = keep::apply(recipe.keep, &mut view);
         let planned = plan(&view, recipe);
-        let mut chosen = up_to_target(&view, planned, tokens_before, recipe.target);
+        let mut chosen: Vec<Planned> = up_to_target(&view, planned, tokens_before, recipe);
         chosen.extend(other_times(&view, &chosen));
         chosen.extend(bound_thinking(&view, &chosen, options.thinking_is_bound));
         chosen.sort_by_key(|planned| planned.edit.at);
@@ -92,7 +94,8 @@ pub fn for_reading(
     lines_of: LinesOf<'_>,
 ) -> Vec<Edit> {
     let view = View::for_reading(transcript, source, lines_of);
-    let mut planned = plan(&view, recipe);
+    let mut planned: Vec<Planned> =
+        plan(&view, recipe).into_iter().map(|(_, planned)| planned).collect();
     planned.extend(other_times(&view, &planned));
     planned.sort_by_key(|planned| planned.edit.at);
     planned.into_iter().map(|planned| planned.edit).collect()
@@ -103,14 +106,15 @@ fn reached(trigger: Trigger, bytes: Bytes, tokens: Tokens) -> bool {
         && trigger.tokens.is_none_or(|least| tokens >= Tokens(least))
 }
 
-fn plan(view: &View<'_>, recipe: &Recipe) -> Vec<Planned> {
+/// What each pass plans, with its number.
+fn plan(view: &View<'_>, recipe: &Recipe) -> Vec<(usize, Planned)> {
     let mut planned = Vec::new();
-    for settings in &recipe.passes {
+    for (tier, settings) in recipe.passes.iter().enumerate() {
         let edits = settings.pass().plan(view);
         view.take(&edits);
         planned.extend(edits.into_iter().map(|edit| {
             let tokens = saving(view, &edit);
-            Planned { edit, tokens }
+            (tier, Planned { edit, tokens })
         }));
     }
     planned
@@ -147,32 +151,42 @@ fn saving(view: &View<'_>, edit: &Edit) -> Tokens {
 }
 
 /// Edits in the order of the passes, oldest first, until the target is reached. Those that change
-/// nothing for a model, or take away only what it is told twice, are all made.
+/// nothing for a model, or take away only what it is told twice, are all made. Of two edits of one
+/// place the later pass's stands.
 fn up_to_target(
     view: &View<'_>,
-    planned: Vec<Planned>,
+    planned: Vec<(usize, Planned)>,
     before: Tokens,
-    target: Option<u64>,
+    recipe: &Recipe,
 ) -> Vec<Planned> {
-    let Some(target) = target else { return planned };
     let loses_nothing =
         |planned: &Planned| planned.tokens == Tokens(0) || again(view, planned.edit.at).is_some();
-    let free: Tokens =
-        planned.iter().filter(|it| loses_nothing(it)).map(|planned| planned.tokens).sum();
-    let mut left = before - free;
-    planned
-        .into_iter()
-        .filter(|planned| {
-            if loses_nothing(planned) {
-                return true;
+    let free = planned.iter().filter(|(_, planned)| loses_nothing(planned));
+    let mut left = before - free.map(|(_, planned)| planned.tokens).sum();
+    let mut begun = None;
+    let mut chosen: Vec<Planned> = Vec::with_capacity(planned.len());
+    let mut places: HashMap<At, usize> = HashMap::new();
+    for (tier, planned) in planned {
+        let free = loses_nothing(&planned);
+        let goes_on = recipe.stop == Stop::Pass && begun == Some(tier);
+        if !free && !goes_on && recipe.target.is_some_and(|target| left <= Tokens(target)) {
+            continue;
+        }
+        let earlier = places.get(&planned.edit.at).copied();
+        if !free {
+            let saved = earlier.map_or(Tokens(0), |at| chosen[at].tokens);
+            left = left - (planned.tokens - saved);
+            begun = Some(tier);
+        }
+        match earlier {
+            Some(at) => chosen[at] = planned,
+            None => {
+                places.insert(planned.edit.at, chosen.len());
+                chosen.push(planned);
             }
-            let wanted = left > Tokens(target);
-            if wanted {
-                left = left - planned.tokens;
-            }
-            wanted
-        })
-        .collect()
+        }
+    }
+    chosen
 }
 
 /// An edit of a result has to reach every time that it is said: the other times go.

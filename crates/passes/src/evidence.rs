@@ -83,6 +83,11 @@ pub fn is_error_line(line: &str) -> bool {
     line.len() <= 4_000 && ERROR.is_match(line)
 }
 
+/// Whether a line begins a definition or a heading.
+pub fn is_definition(line: &str) -> bool {
+    line.len() <= 4_000 && DEFINITION.is_match(line)
+}
+
 /// How much of a text is kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Amount {

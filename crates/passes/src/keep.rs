@@ -16,6 +16,8 @@ pub struct Keep {
     pub turns: Option<u64>,
     /// The last results, with their calls.
     pub results: Option<u64>,
+    /// The last messages: what a model says in one go, or what is said to it in between.
+    pub messages: Option<u64>,
     /// The last tokens, in whole units.
     pub tokens: Option<u64>,
     /// Of what `tokens` keeps, no more than these per cent of the session's results, from 0 to
@@ -39,6 +41,8 @@ pub enum KeepRule {
     Turns,
     /// It is one of the last results.
     Results,
+    /// It is one of the last messages.
+    Messages,
     /// It stands within the last tokens.
     Tokens,
     /// The model has not yet answered it.
@@ -50,6 +54,7 @@ impl fmt::Display for KeepRule {
         f.write_str(match self {
             KeepRule::Turns => "turns",
             KeepRule::Results => "results",
+            KeepRule::Messages => "messages",
             KeepRule::Tokens => "tokens",
             KeepRule::Unanswered => "unanswered",
         })
@@ -89,7 +94,9 @@ pub fn apply(keep: Keep, view: &mut View<'_>) -> Kept {
         // What turns and results keep is the same before and after a compaction; what the last
         // tokens keep is not, so that it must not decide whether there is another tail.
         let structure = Keep { tokens: None, ..keep };
-        if union(structure, view, &units, &mut Vec::new()).is_superset(&all) {
+        // So many messages and no more are a short context, whatever it weighs.
+        let is_short = keep.messages.is_some();
+        if !is_short && union(structure, view, &units, &mut Vec::new()).is_superset(&all) {
             let tail = keep.tokens.unwrap_or(FALLBACK);
             kept.instead = Some(Tokens(tail));
             kept.rules.clear();
@@ -121,6 +128,9 @@ fn union(
     }
     if let Some(results) = keep.results {
         add(KeepRule::Results, last_results(view, units, results));
+    }
+    if let Some(messages) = keep.messages {
+        add(KeepRule::Messages, last_messages(view, messages));
     }
     if let Some(tokens) = keep.tokens {
         add(KeepRule::Tokens, last_tokens(view, units, Tokens(tokens), keep.share));
@@ -157,6 +167,21 @@ fn last_results(view: &View<'_>, units: &[Unit], mut results: u64) -> Vec<usize>
         if results == 0 {
             break;
         }
+    }
+    found
+}
+
+fn last_messages(view: &View<'_>, messages: u64) -> Vec<usize> {
+    let mut found = Vec::new();
+    let (mut n, mut side) = (0, None);
+    for (item, entry) in view.transcript.context().rev() {
+        let speaks = entry.role == Role::Assistant;
+        n += u64::from(side != Some(speaks));
+        side = Some(speaks);
+        if n > messages {
+            break;
+        }
+        found.push(item);
     }
     found
 }

@@ -13,11 +13,13 @@
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod arguments;
+mod birth;
 mod compaction;
 mod copies;
 mod evidence;
 mod images;
 mod keep;
+mod live;
 mod recipe;
 mod repeats;
 mod results;
@@ -26,10 +28,14 @@ mod thinking;
 mod verify;
 mod view;
 
+pub use birth::{Birth, Seen};
 pub use compaction::{Compaction, Options, Planned, compact, for_reading};
 pub use evidence::is_error_line;
 pub use keep::{Keep, KeepRule, Kept};
-pub use recipe::{BUILT_IN, PassSettings, Recipe, RecipeError, ThinkingMode, Trigger, built_in};
+pub use live::{Event, Gauge, Level, Live, Machine, Step, SummaryRule, Target, When, Why};
+pub use recipe::{
+    BUILT_IN, PassSettings, Recipe, RecipeError, Stop, ThinkingMode, Trigger, built_in,
+};
 pub use verify::{Side, recount, verify, verify_appended, verify_marked, verify_summarised};
 pub use view::{LinesOf, View};
 

@@ -9,7 +9,7 @@ use crate::repeats::Repeats;
 use crate::results::Results;
 use crate::stale::Stale;
 use crate::thinking::Thinking;
-use crate::{Keep, Pass};
+use crate::{Keep, Live, Pass};
 
 /// An ordered list of passes with their settings, what starts it, and what it keeps whole.
 ///
@@ -44,8 +44,25 @@ pub struct Recipe {
     /// Tokens of context at which it stops.
     #[serde(default)]
     pub target: Option<u64>,
+    /// Where it may stop once the target is reached.
+    #[serde(default)]
+    pub stop: Stop,
+    /// How it runs in a context that is in use.
+    #[serde(default)]
+    pub live: Live,
     /// The passes, in order. Of two that want to edit one place the first does.
     pub passes: Vec<PassSettings>,
+}
+
+/// Where a recipe may stop once its target is reached.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Stop {
+    /// After any edit.
+    #[default]
+    Edit,
+    /// After a pass: what a pass begins it ends.
+    Pass,
 }
 
 /// When a recipe does anything at all: when everything that is set here is reached.
@@ -153,12 +170,17 @@ impl Recipe {
 }
 
 /// The recipes in the program, as they are written. The first is the default.
-pub const BUILT_IN: [(&str, &str); 5] = [
+pub const BUILT_IN: [(&str, &str); 10] = [
     ("epitome", include_str!("recipes/epitome.toml")),
     ("gitclaw", include_str!("recipes/gitclaw.toml")),
     ("transcript", include_str!("recipes/transcript.toml")),
     ("transcript-no-thinking", include_str!("recipes/transcript-no-thinking.toml")),
     ("clear-tool-uses", include_str!("recipes/clear-tool-uses.toml")),
+    ("s06", include_str!("recipes/s06.toml")),
+    ("s08", include_str!("recipes/s08.toml")),
+    ("jcli", include_str!("recipes/jcli.toml")),
+    ("ion", include_str!("recipes/ion.toml")),
+    ("pi", include_str!("recipes/pi.toml")),
 ];
 
 /// A recipe in the program, by name.

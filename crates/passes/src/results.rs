@@ -1,6 +1,9 @@
 //! Old results become stubs with the lines that carry evidence.
 
-use epitome_model::{At, Block, Call, Edit, Output, Part, Stub, ToolKind, counted};
+use epitome_model::{
+    At, Block, CLEARED, Call, Edit, Lines, Output, Part, Stub, Tokens, ToolKind, counted,
+    is_truncated, line_count, previous, removed, truncated,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::evidence::{self, Amount, SaidLater};
@@ -12,6 +15,16 @@ use crate::{Pass, View};
 pub struct Results {
     /// Results of at most so many bytes stay.
     pub min_bytes: u64,
+    /// Results whose words have at most so many characters stay.
+    pub min_chars: usize,
+    /// Results of at most so many tokens stay.
+    pub min_tokens: u64,
+    /// The newest results, counted one by one, stay: whatever else is kept.
+    pub newest: usize,
+    /// Whether it goes on with what an earlier pass has shortened.
+    pub again: bool,
+    /// Whether it reaches what is kept whole, too.
+    pub everywhere: bool,
     /// What is left of the others.
     pub style: Style,
     /// Lines kept at the beginning.
@@ -36,6 +49,11 @@ impl Default for Results {
     fn default() -> Results {
         Results {
             min_bytes: 0,
+            min_chars: 0,
+            min_tokens: 0,
+            newest: 0,
+            again: false,
+            everywhere: false,
             style: Style::Evidence,
             head: 0,
             tail: 0,
@@ -57,10 +75,21 @@ pub enum Style {
     Evidence,
     /// A stub and the ends, whatever they say.
     Ends,
+    /// A stub and the first bytes, as many as the width.
+    Beginning,
     /// A stub alone.
     Cleared,
     /// `[output: 245 lines]`.
     Counted,
+    /// `[Previous: used bash]`, as s06 and J-CLI leave it.
+    Previous,
+    /// A fixed text, as Anthropic's context editing leaves it.
+    Placeholder,
+    /// The first and last lines with a count between them, as ion leaves it. Texts of few lines
+    /// stay.
+    Truncated,
+    /// A count and the first line, as ion leaves it.
+    Removed,
 }
 
 /// Bytes kept of a result of few long lines, in the style `Ends`.
@@ -72,12 +101,23 @@ impl Pass for Results {
     }
 
     fn plan(&self, view: &View<'_>) -> Vec<Edit> {
-        let outputs: Vec<_> = view.old_outputs().collect();
+        let mut outputs: Vec<_> = match self.everywhere {
+            true => view.outputs().collect(),
+            false => view.old_outputs().collect(),
+        };
+        if self.newest > 0 {
+            let newest = view.newest_outputs(self.newest);
+            outputs.retain(|(at, ..)| !newest.contains(at));
+        }
         let mut later = self.said_in_what_stays(view);
         // From the newest on: what was said last is known when what was said before is shortened.
         let edits = outputs.into_iter().rev().filter(|(at, output, call)| {
             let small = output.size() <= self.min_bytes;
-            !small && !self.is_exempt(*call) && !view.is_taken(*at) && view.stubbable(output)
+            let small = small || Tokens(self.min_tokens) > Tokens(0) && self.is_cheap(view, *at);
+            !small
+                && !self.is_exempt(*call)
+                && (self.again || !view.is_taken(*at))
+                && view.stubbable(output)
         });
         let mut edits: Vec<Edit> = edits
             .filter_map(|(at, output, call)| {
@@ -118,13 +158,21 @@ impl Results {
         if output.error && self.said(view, output) <= self.whole_errors {
             return None;
         }
+        if self.min_chars > 0 && text.chars().nth(self.min_chars).is_none() {
+            return None;
+        }
         let kind = call.map_or(ToolKind::Other, |call| call.kind);
+        let name = call.map_or("unknown", |call| &call.name);
         let left = match self.style {
+            Style::Previous => previous(name),
+            Style::Placeholder => CLEARED.to_owned(),
+            Style::Removed => removed(line_count(&text), text.lines().next().unwrap_or_default()),
+            Style::Truncated => self.ends_of(&text)?,
             Style::Counted => {
                 let what = if output.error { "error" } else { "output" };
                 counted(what, view.lines(&text))
             }
-            Style::Evidence | Style::Ends | Style::Cleared => view
+            Style::Evidence | Style::Ends | Style::Beginning | Style::Cleared => view
                 .stub(output, call, &text)
                 .with_body(self.body(&text, kind, output, later))
                 .to_string(),
@@ -155,11 +203,37 @@ impl Results {
         let amount = Amount { head, tail, outline, width, few };
         match self.style {
             Style::Evidence => evidence::of_output(text, kind, output.error, amount, later),
+            Style::Beginning => evidence::beginning(text, self.width).to_owned(),
             Style::Ends if text.lines().count() <= self.head + self.tail + 2 => {
                 evidence::beginning(text, FEW_LINES).to_owned()
             }
             Style::Ends => evidence::of_argument(text, Amount { outline: 0, ..amount }),
-            Style::Cleared | Style::Counted => String::new(),
+            Style::Cleared
+            | Style::Counted
+            | Style::Previous
+            | Style::Placeholder
+            | Style::Truncated
+            | Style::Removed => String::new(),
+        }
+    }
+
+    /// The first and the last lines, if there are enough of them.
+    fn ends_of(&self, text: &str) -> Option<String> {
+        let lines: Vec<&str> = text.split('\n').collect();
+        if lines.len() <= self.few || is_truncated(text) {
+            return None;
+        }
+        let head = self.head.min(lines.len() / 2);
+        let tail = self.tail.min(lines.len() / 2);
+        let gone = Lines((lines.len() - head - tail) as u64);
+        let (first, last) = (&lines[..head], &lines[lines.len() - tail..]);
+        Some(format!("{}\n\n{}\n\n{}", first.join("\n"), truncated(gone), last.join("\n")))
+    }
+
+    fn is_cheap(&self, view: &View<'_>, at: At) -> bool {
+        match at {
+            At::Block { item, block } => view.tokens(item, block) <= Tokens(self.min_tokens),
+            At::Field { .. } | At::Part { .. } | At::Copy { .. } => false,
         }
     }
 }

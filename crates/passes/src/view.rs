@@ -25,6 +25,7 @@ pub struct View<'a> {
     taken: RefCell<HashSet<At>>,
     /// For who reads a session, with the lines of what recipes took: see [`View::for_reading`].
     reading: Option<LinesOf<'a>>,
+    known: &'a [Vec<Tokens>],
     tokens: RefCell<HashMap<(usize, usize), Tokens>>,
 }
 
@@ -65,6 +66,7 @@ impl<'a> View<'a> {
             answered,
             taken: RefCell::default(),
             reading: None,
+            known: &[],
             tokens: RefCell::default(),
         }
     }
@@ -77,6 +79,13 @@ impl<'a> View<'a> {
         lines_of: LinesOf<'a>,
     ) -> View<'a> {
         View { reading: Some(lines_of), ..View::new(transcript, source, &Nothing) }
+    }
+
+    /// With tokens that were counted before, by item and block.
+    #[must_use]
+    pub fn with_counts(mut self, known: &'a [Vec<Tokens>]) -> View<'a> {
+        self.known = known;
+        self
     }
 
     /// Keeps these items whole.
@@ -122,18 +131,42 @@ impl<'a> View<'a> {
 
     /// Every result that is not kept whole, oldest first, with the call that it answers.
     pub fn old_outputs(&self) -> impl Iterator<Item = (At, &'a Output, Option<&'a Call>)> {
-        self.old().flat_map(move |(item, entry)| {
-            entry.blocks.iter().enumerate().filter_map(move |(block, said)| match said {
-                Block::Output(output) => {
-                    Some((At::Block { item, block }, output, self.call_of(output)))
-                }
-                _ => None,
-            })
+        self.old().flat_map(move |(item, entry)| self.of_entry(item, entry))
+    }
+
+    /// Every result, oldest first, with the call that it answers.
+    pub fn outputs(&self) -> impl Iterator<Item = (At, &'a Output, Option<&'a Call>)> {
+        self.transcript.entries().flat_map(move |(item, entry)| self.of_entry(item, entry))
+    }
+
+    /// Where the newest results stand that a resume would send.
+    pub fn newest_outputs(&self, n: usize) -> HashSet<At> {
+        let entries = self.transcript.context().rev();
+        let outputs = entries.flat_map(|(item, entry)| {
+            let found: Vec<_> = self.of_entry(item, entry).collect();
+            found.into_iter().rev()
+        });
+        outputs.map(|(at, ..)| at).take(n).collect()
+    }
+
+    fn of_entry(
+        &self,
+        item: usize,
+        entry: &'a Entry,
+    ) -> impl Iterator<Item = (At, &'a Output, Option<&'a Call>)> {
+        entry.blocks.iter().enumerate().filter_map(move |(block, said)| match said {
+            Block::Output(output) => {
+                Some((At::Block { item, block }, output, self.call_of(output)))
+            }
+            _ => None,
         })
     }
 
     /// The tokens of a block. Counted once.
     pub fn tokens(&self, item: usize, block: usize) -> Tokens {
+        if let Some(tokens) = self.known.get(item).and_then(|blocks| blocks.get(block)) {
+            return *tokens;
+        }
         if let Some(tokens) = self.tokens.borrow().get(&(item, block)) {
             return *tokens;
         }

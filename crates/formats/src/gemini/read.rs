@@ -316,10 +316,10 @@ fn is_same(one: &[Span], other: &[Span], source: &dyn Source) -> bool {
     one.len() == other.len() && pairs.all(|(one, other)| source.at(*one) == source.at(*other))
 }
 
-/// Whether all that is left of a result is a number of lines: two of these are the same, whatever
-/// the results were.
+/// Whether all that is left of a result is a count or a few words: two of these are the same,
+/// whatever the results were.
 fn is_counted(output: &Output, source: &dyn Source) -> bool {
-    let small = output.whole.len() < 64;
+    let small = output.whole.len() < 1024;
     small && {
         let text = output.text(source);
         is_left_by_recipe(&text) && Stub::parse(&text).is_none()

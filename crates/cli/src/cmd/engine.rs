@@ -1,0 +1,315 @@
+//! `epitome engine`: a live context over a pipe, for agents in any language.
+
+use std::collections::BTreeMap;
+use std::io::{BufRead, Write};
+use std::path::{Path, PathBuf};
+
+use clap::Args as ClapArgs;
+use epitome::live::{Context, Outgoing, Recovery, Setup};
+use epitome_formats::WIRES;
+use epitome_model::{Block, Part, Ref, Stub, Tokens};
+use epitome_passes::{Event, Recipe};
+use epitome_tokens::Estimate;
+use serde::{Deserialize, Serialize};
+use serde_json::value::RawValue;
+use serde_json::{Value, json};
+
+use crate::app::{App, Count};
+use crate::choice;
+use crate::failure::{Failure, Result, Status};
+use crate::session::parse_tokens;
+
+const EXAMPLES: &str = "\
+Examples:
+  epitome engine --recipe s06 --window 200k
+  echo '{\"op\":\"hello\"}' | epitome engine";
+
+/// The version of what is spoken over the pipe.
+const PROTOCOL: u64 = 1;
+
+/// Keep an agent's context small while it runs: one JSON object a line, in and out
+///
+/// An agent says what was said, and gets what to send. See docs/engine.md for what it may ask.
+/// Everything that was said stays in a log, which every other command reads.
+#[derive(ClapArgs, Clone, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// A recipe by name, or a file; `epitome recipes` lists them
+    #[arg(long, value_name = "RECIPE", default_value = "epitome")]
+    pub recipe: String,
+
+    /// Tokens that the model takes (128000, 200k)
+    #[arg(long, value_name = "TOKENS", default_value = "200k", value_parser = parse_tokens)]
+    pub window: u64,
+
+    /// Tokens that every request has beside the messages: prompt and tools
+    #[arg(long, value_name = "TOKENS", default_value = "0", value_parser = parse_tokens)]
+    pub overhead: u64,
+
+    /// The wire whose messages come and go
+    #[arg(long, value_name = "WIRE", default_value = "anthropic", value_parser = wires())]
+    pub wire: String,
+
+    /// Keep logs in this folder instead of epitome's own
+    #[arg(long, value_name = "FOLDER", conflicts_with = "no_log")]
+    pub log: Option<PathBuf>,
+
+    /// Keep logs in memory only: what goes is gone with the program
+    #[arg(long)]
+    pub no_log: bool,
+}
+
+fn wires() -> clap::builder::PossibleValuesParser {
+    WIRES.iter().map(|wire| wire.name).collect::<Vec<_>>().into()
+}
+
+/// What an agent asks, and all that it may say with it.
+#[derive(Deserialize)]
+struct Request {
+    op: Op,
+    session: Option<String>,
+    window: Option<u64>,
+    overhead: Option<u64>,
+    #[serde(default)]
+    messages: Vec<Box<RawValue>>,
+    usage: Option<Billed>,
+    target_ratio: Option<f64>,
+    focus: Option<String>,
+    status: Option<u16>,
+    #[serde(default)]
+    body: String,
+    #[serde(default, rename = "ref")]
+    reference: String,
+}
+
+#[derive(Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Op {
+    Hello,
+    Reset,
+    Call,
+    Force,
+    Usage,
+    Compact,
+    Refused,
+    Recall,
+    Undo,
+}
+
+/// What the provider counted for the last response among the messages.
+#[derive(Clone, Copy, Deserialize)]
+struct Billed {
+    input: u64,
+    #[serde(default)]
+    output: u64,
+}
+
+pub fn run(app: &App, args: &Args) -> Result<()> {
+    let recipe = choice::find(&app.config, &args.recipe)?;
+    let folder = args.log.clone().unwrap_or_else(|| app.config.logs());
+    let folder = (!args.no_log).then_some(folder);
+    let estimate = app.global.count == Count::Estimate;
+    let mut engine = Engine { args: args.clone(), recipe, folder, estimate, context: None };
+    let (stdin, mut out) = (std::io::stdin().lock(), std::io::stdout().lock());
+    for line in stdin.split(b'\n') {
+        let line = line?;
+        if line.iter().all(u8::is_ascii_whitespace) {
+            continue;
+        }
+        let answer = engine.answer(&line);
+        let answer = answer.unwrap_or_else(|failure| json!({ "error": failure }).to_string());
+        writeln!(out, "{answer}")?;
+        out.flush()?;
+    }
+    Ok(())
+}
+
+struct Engine {
+    args: Args,
+    recipe: Recipe,
+    folder: Option<PathBuf>,
+    estimate: bool,
+    context: Option<Context>,
+}
+
+impl Engine {
+    fn answer(&mut self, line: &[u8]) -> Result<String> {
+        let asked: Request = serde_json::from_slice(line)
+            .map_err(|err| Failure::usage(format!("this asks for nothing known: {err}")))?;
+        match asked.op {
+            Op::Hello => Ok(self.hello().to_string()),
+            Op::Reset => {
+                self.args.window = asked.window.unwrap_or(self.args.window);
+                self.args.overhead = asked.overhead.unwrap_or(self.args.overhead);
+                Ok(self.reset(asked.session.as_deref().unwrap_or("session"))?.to_string())
+            }
+            Op::Call => self.call(&asked),
+            Op::Force => self.force(&asked),
+            Op::Usage => {
+                let context = self.context()?;
+                Ok(json!({ "usage": context.usage(), "report": context.report() }).to_string())
+            }
+            Op::Compact => {
+                let context = self.context()?;
+                context.compact(asked.focus.as_deref())?;
+                let (usage, events) = (context.usage(), context.events());
+                Ok(json!({ "usage": usage, "events": events }).to_string())
+            }
+            Op::Refused => {
+                let wire = self.args.wire.clone();
+                let context = self.context()?;
+                let recovery = context.refused(asked.status, &asked.body)?;
+                Sent { refused: Some(recovery), ..Sent::of(&wire, context)? }.line()
+            }
+            Op::Recall => Ok(self.recall(&asked.reference)?.to_string()),
+            Op::Undo => Ok(json!({ "undone": self.context()?.undo()? }).to_string()),
+        }
+    }
+
+    fn call(&mut self, asked: &Request) -> Result<String> {
+        let wire = self.args.wire.clone();
+        let context = self.context()?;
+        say(context, &wire, &asked.messages)?;
+        if let Some(Billed { input, output }) = asked.usage {
+            context.billed(Tokens(input + output));
+        }
+        context.view()?;
+        Sent::of(&wire, context)?.line()
+    }
+
+    /// Compacts these messages alone: the session is not asked and not changed.
+    fn force(&mut self, asked: &Request) -> Result<String> {
+        let wire = &self.args.wire;
+        let mut context = Context::in_memory(self.setup("forced"));
+        say(&mut context, wire, &asked.messages)?;
+        let tokens = context.usage().tokens.0 as f64;
+        let target = asked.target_ratio.map(|ratio| Tokens((tokens * ratio) as u64));
+        context.compact_to(None, target)?;
+        Sent::of(wire, &mut context)?.line()
+    }
+
+    fn recall(&mut self, name: &str) -> Result<Value> {
+        let context = self.context()?;
+        let found = name.parse::<Ref>().ok().and_then(|reference| context.recall(&reference));
+        let unknown = || {
+            let what = format!("nothing was removed under {name}");
+            Failure::new(Status::Unreadable, "not-found", what)
+        };
+        Ok(json!({ "text": found.ok_or_else(unknown)? }))
+    }
+
+    fn hello(&self) -> Value {
+        json!({
+            "ok": true,
+            "epitome": env!("CARGO_PKG_VERSION"),
+            "protocol": PROTOCOL,
+            "recipe": self.recipe.name,
+            "window": self.args.window,
+            "wire": self.args.wire,
+        })
+    }
+
+    fn reset(&mut self, session: &str) -> Result<Value> {
+        let setup = self.setup(session);
+        let Some(folder) = &self.folder else {
+            self.context = Some(Context::in_memory(setup));
+            return Ok(json!({ "ok": true }));
+        };
+        let path = free(folder, session);
+        self.context = Some(Context::create(&path, setup)?);
+        Ok(json!({ "ok": true, "log": path.display().to_string() }))
+    }
+
+    fn setup(&self, session: &str) -> Setup {
+        let setup = Setup::new(self.recipe.clone())
+            .with_id(session)
+            .with_window(Tokens(self.args.window))
+            .with_overhead(Tokens(self.args.overhead));
+        if self.estimate { setup.with_counter(Estimate::new()) } else { setup }
+    }
+
+    /// The context of the session; one without a name if nobody has begun any.
+    fn context(&mut self) -> Result<&mut Context> {
+        if self.context.is_none() {
+            self.reset("session")?;
+        }
+        Ok(self.context.as_mut().expect("it was just begun"))
+    }
+}
+
+fn say(context: &mut Context, wire: &str, messages: &[Box<RawValue>]) -> Result<()> {
+    for message in messages {
+        context.push_json(wire, message.get())?;
+    }
+    Ok(())
+}
+
+/// What is to be sent, and what happened.
+#[derive(Serialize)]
+struct Sent {
+    /// On Anthropic's wire.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    messages: Option<Box<RawValue>>,
+    /// On another wire: the body of a request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    body: Option<Box<RawValue>>,
+    refs: BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refused: Option<Recovery>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    events: Vec<Event>,
+}
+
+impl Sent {
+    fn of(wire: &str, context: &mut Context) -> Result<Sent> {
+        let view = context.as_it_is();
+        let raw = |text: String| {
+            RawValue::from_string(text).map_err(|err| {
+                Failure::new(Status::Bug, "bug", format!("a view is no JSON: {err}"))
+            })
+        };
+        let (mut messages, mut body) = (None, None);
+        match wire {
+            "anthropic" => messages = Some(raw(view.messages())?),
+            wire => {
+                let made = view.body(wire)?.body;
+                body = Some(raw(if made.is_empty() { "null".into() } else { made })?);
+            }
+        }
+        let refs = refs(&view);
+        Ok(Sent { messages, body, refs, refused: None, events: context.events() })
+    }
+
+    fn line(&self) -> Result<String> {
+        serde_json::to_string(self).map_err(|err| Failure::new(Status::Bug, "bug", err.to_string()))
+    }
+}
+
+/// Of each result that was left out: the text in the view under which it can be had.
+fn refs(view: &Outgoing<'_>) -> BTreeMap<String, String> {
+    let blocks = view.transcript().context().flat_map(|(_, entry)| &entry.blocks);
+    let stubs = blocks.filter_map(|block| match block {
+        Block::Output(output) => match output.parts.as_slice() {
+            [Part::Text(text)] => {
+                let stub = Stub::parse(&text.read(view.source()))?;
+                Some((output.call.to_string(), stub.reference().to_string()))
+            }
+            _ => None,
+        },
+        _ => None,
+    });
+    stubs.collect()
+}
+
+/// A file of this name that is not there yet.
+fn free(folder: &Path, session: &str) -> PathBuf {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    let name: String = session.chars().take(80).map(|c| if fits(c) { c } else { '_' }).collect();
+    let name = name.trim_start_matches('.').to_owned();
+    let name = if name.is_empty() { "session".to_owned() } else { name };
+    let names = std::iter::once(name.clone()).chain((2_u64..).map(|n| format!("{name}-{n}")));
+    names
+        .map(|name| folder.join(format!("{name}.jsonl")))
+        .find(|path| !path.exists())
+        .expect("there are more numbers than files")
+}

@@ -1,0 +1,78 @@
+//! The engine on a pipe, and the clients that speak with it.
+
+mod world;
+
+use std::io::Write;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use insta::assert_snapshot;
+use world::World;
+
+#[test]
+fn a_talk_over_the_pipe() {
+    let world = World::new();
+    let read = |n: usize| {
+        let lines = format!("line of {n}\\n").repeat(40);
+        format!(
+            concat!(
+                r#"{{"op":"call","messages":[{{"role":"assistant","content":[{{"type":"tool_use","#,
+                r#""id":"c{n}","name":"Read","input":{{"path":"{n}.txt"}}}}]}},{{"role":"user","#,
+                r#""content":[{{"type":"tool_result","tool_use_id":"c{n}","#,
+                r#""content":"{lines}"}}]}}]}}"#,
+            ),
+            n = n,
+            lines = lines,
+        )
+    };
+    let reads: Vec<String> = (0..4).map(read).collect();
+    let lines = [
+        r#"{"op":"hello"}"#,
+        r#"{"op":"reset","session":"../a talk"}"#,
+        r#"{"op":"call","messages":[{"role":"user","content":"Read them."}]}"#,
+        &reads.join("\n"),
+        r#"{"op":"usage"}"#,
+        r#"{"op":"call","usage":{"input":900,"output":10}}"#,
+        r#"{"op":"usage"}"#,
+        r#"{"op":"compact"}"#,
+        r#"{"op":"call"}"#,
+        r#"{"op":"recall","ref":"k0000000"}"#,
+        r#"{"op":"refused","status":400,"body":"prompt is too long: 900 tokens > 90 maximum"}"#,
+        r#"{"op":"undo"}"#,
+        r#"{"op":"sing"}"#,
+        r#"{"op":"call","messages":[{"role":"user"#,
+        r#"{"op":"force","messages":[{"role":"user","content":"Hello."}],"target_ratio":0.5}"#,
+    ];
+    let args = ["engine", "--recipe", "clear-tool-uses", "--count", "estimate"];
+    assert_snapshot!(world.run_with(&args, lines.join("\n").as_bytes()));
+}
+
+#[test]
+fn another_wire_gets_the_body_of_a_request() {
+    let world = World::new();
+    let say = r#"{"op":"call","messages":[{"role":"user","parts":[{"text":"Hello."}]}]}"#;
+    assert_snapshot!(world.run_with(&["engine", "--wire", "gemini", "--no-log"], say.as_bytes()));
+}
+
+#[test]
+fn clients_hold_a_talk() {
+    let world = World::new();
+    let clients = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/clients");
+    for (program, client) in [("python3", "engine.py"), ("node", "engine.mjs")] {
+        let file = clients.join(client);
+        let text = std::fs::read_to_string(&file).expect("a client is part of the repository");
+        assert!(text.lines().count() < 60, "{client} is short");
+        if Command::new(program).arg("--version").stdout(Stdio::null()).status().is_err() {
+            writeln!(std::io::stderr(), "skipped: there is no {program}").expect("an output");
+            continue;
+        }
+        let out = Command::new(program)
+            .arg(&file)
+            .args([env!("CARGO_BIN_EXE_epitome"), "--recipe", "clear-tool-uses"])
+            .env("EPITOME_HOME", world.home.join("data"))
+            .output()
+            .expect("the program runs");
+        let said = String::from_utf8_lossy(&out.stdout).to_lowercase();
+        assert_eq!(said, "[epitome k08ab0a2: 99 lines]\ntrue 693\n", "{client}: {out:?}");
+    }
+}

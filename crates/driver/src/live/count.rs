@@ -1,0 +1,155 @@
+//! What a context weighs, kept up to date entry by entry.
+
+use epitome_model::{
+    Block, Counter, Entry, Output, Role, Source, Span, Text, Tokens, Transcript, block_tokens,
+};
+
+/// What a wire puts around a block: its kind, its role, an id. Providers do not say; four tokens is
+/// what OpenAI's cookbook counts for a message.
+const FRAME: Tokens = Tokens(4);
+
+/// Tokens by item and block, and what is sent in sum.
+#[derive(Default)]
+pub struct Counts {
+    items: Vec<Vec<Tokens>>,
+    total: Total,
+    /// Whether the model said the last entry that is sent.
+    last: Option<bool>,
+}
+
+/// What is sent, in sum.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Total {
+    /// Tokens, with what a wire puts around them.
+    pub tokens: Tokens,
+    /// Of these, what a wire puts around them.
+    pub frames: Tokens,
+    /// Bytes as they stand in the log.
+    pub bytes: u64,
+    /// Results.
+    pub results: u64,
+    /// Turns of the user.
+    pub turns: u64,
+    /// Messages: neighbours of one side are one.
+    pub messages: u64,
+}
+
+impl Counts {
+    /// Tokens by item and block.
+    pub fn items(&self) -> &[Vec<Tokens>] {
+        &self.items
+    }
+
+    /// What is sent, in sum.
+    pub fn total(&self) -> Total {
+        self.total
+    }
+
+    /// The tokens of an item.
+    pub fn item(&self, item: usize) -> Tokens {
+        self.items.get(item).map_or(Tokens(0), |blocks| {
+            blocks.iter().copied().sum::<Tokens>() + Tokens(FRAME.0 * blocks.len() as u64)
+        })
+    }
+
+    /// Which items are sent.
+    pub fn sent(&self, transcript: &Transcript) -> Vec<bool> {
+        let mut sent = vec![false; transcript.items.len()];
+        for &item in &transcript.context {
+            sent[item] = !transcript.head.prompt.contains(&item);
+        }
+        sent
+    }
+
+    /// Takes a new entry at the end.
+    pub fn add(
+        &mut self,
+        item: usize,
+        transcript: &Transcript,
+        source: &dyn Source,
+        counter: &dyn Counter,
+    ) {
+        self.know(item, transcript, source, counter);
+        self.send(item, transcript, source);
+    }
+
+    /// An entry that was the last to be sent says something else.
+    pub fn replace(
+        &mut self,
+        old: usize,
+        new: usize,
+        transcript: &Transcript,
+        source: &dyn Source,
+        counter: &dyn Counter,
+    ) {
+        self.know(new, transcript, source, counter);
+        let (was, is) = (self.item(old), self.item(new));
+        self.total.tokens = self.total.tokens - was + is;
+        let bytes = |item: usize| {
+            transcript.items[item].entry().map_or(0, |entry| {
+                entry.blocks.iter().map(|block| size(block, source)).sum::<u64>()
+            })
+        };
+        self.total.bytes = self.total.bytes - bytes(old) + bytes(new);
+    }
+
+    /// Counts what is sent anew.
+    pub fn all(&mut self, transcript: &Transcript, source: &dyn Source, counter: &dyn Counter) {
+        self.total = Total::default();
+        self.last = None;
+        for &item in &transcript.context {
+            self.know(item, transcript, source, counter);
+            self.send(item, transcript, source);
+        }
+    }
+
+    fn know(
+        &mut self,
+        item: usize,
+        transcript: &Transcript,
+        source: &dyn Source,
+        counter: &dyn Counter,
+    ) {
+        if self.items.len() < transcript.items.len() {
+            self.items.resize(transcript.items.len(), Vec::new());
+        }
+        let Some(entry) = transcript.items[item].entry() else { return };
+        if self.items[item].len() != entry.blocks.len() {
+            let blocks = entry.blocks.iter();
+            self.items[item] = blocks.map(|block| block_tokens(block, source, counter)).collect();
+        }
+    }
+
+    fn send(&mut self, item: usize, transcript: &Transcript, source: &dyn Source) {
+        let Some(entry) = transcript.items[item].entry() else { return };
+        let total = &mut self.total;
+        let frames = Tokens(FRAME.0 * entry.blocks.len() as u64);
+        total.frames += frames;
+        let is_result = |block: &&Block| matches!(block, Block::Output(_));
+        total.results += entry.blocks.iter().filter(is_result).count() as u64;
+        total.bytes += entry.blocks.iter().map(|block| size(block, source)).sum::<u64>();
+        total.turns += u64::from(is_turn(entry));
+        let speaks = entry.role == Role::Assistant;
+        total.messages += u64::from(self.last != Some(speaks));
+        self.last = Some(speaks);
+        let tokens = self.items[item].iter().copied().sum::<Tokens>() + frames;
+        self.total.tokens += tokens;
+    }
+}
+
+fn is_turn(entry: &Entry) -> bool {
+    entry.role == Role::User
+}
+
+fn size(block: &Block, source: &dyn Source) -> u64 {
+    let text = |text: &Text| text.span().map_or_else(|| text.read(source).len() as u64, Span::len);
+    match block {
+        Block::Text(words) | Block::Summary(words) => text(words),
+        Block::Thinking(thinking) => thinking.whole.len(),
+        Block::Call(call) => call.arguments.len(),
+        Block::Output(output) => Output::size(output),
+        Block::Image(image) => image.whole.len(),
+        Block::Opaque(span) => span.len(),
+        _ => 0,
+    }
+}

@@ -1,0 +1,146 @@
+//! The log of a context: in memory, and on disk if it has a file.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use epitome_formats::epitome::{Log, Said, Speaker, header, line};
+use epitome_formats::{Line, lines};
+use epitome_model::{Record, Span};
+
+use crate::error::{Error, ErrorKind, Result};
+use crate::source::FileSource;
+
+/// A log that is only ever added to.
+pub struct LogFile {
+    bytes: Vec<u8>,
+    log: Log,
+    lines: u64,
+    file: Option<(File, PathBuf)>,
+}
+
+impl LogFile {
+    /// A log without a file.
+    pub fn in_memory(id: &str) -> LogFile {
+        let mut log = LogFile { bytes: Vec::new(), log: Log::default(), lines: 0, file: None };
+        log.take(header(id, None).as_bytes());
+        log
+    }
+
+    /// A new log in a file that only this user may read.
+    pub fn create(path: &Path, id: &str) -> Result<LogFile> {
+        let failed = |err| Error::writing(err, "the log", path);
+        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
+            private_folder(folder).map_err(failed)?;
+        }
+        let mut options = OpenOptions::new();
+        options.append(true).create_new(true);
+        #[cfg(unix)]
+        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+        let mut file = options.open(path).map_err(failed)?;
+        let mut log = LogFile::in_memory(id);
+        file.write_all(&log.bytes).map_err(failed)?;
+        log.file = Some((file, path.to_owned()));
+        Ok(log)
+    }
+
+    /// A log that is there.
+    pub fn open(path: &Path) -> Result<LogFile> {
+        let source = FileSource::open(path)?;
+        let bytes = epitome_model::Source::read(&source, 0..epitome_model::Source::len(&source));
+        let bytes = bytes.into_owned();
+        if let Some(err) = source.failure() {
+            return Err(err);
+        }
+        let is_log = epitome_formats::sniff(&bytes).is_some_and(|it| it.name == "epitome");
+        if !is_log {
+            return Err(Error::new(ErrorKind::Broken, "this is no log of a context").at(path));
+        }
+        let mut log = LogFile { bytes, log: Log::default(), lines: 0, file: None };
+        let LogFile { bytes, log: into, lines: n, .. } = &mut log;
+        lines(bytes, |line| {
+            *n += 1;
+            into.line(&line, &mut ());
+        });
+        let options = OpenOptions::new().append(true).open(path);
+        let file = options.map_err(|err| Error::writing(err, "the log", path))?;
+        log.file = Some((file, path.to_owned()));
+        if log.bytes.last() != Some(&b'\n') {
+            log.end_line()?;
+        }
+        Ok(log)
+    }
+
+    /// All bytes.
+    pub fn bytes(&self) -> &Vec<u8> {
+        &self.bytes
+    }
+
+    /// What they say.
+    pub fn log(&self) -> &Log {
+        &self.log
+    }
+
+    /// Adds an entry. Returns its item.
+    pub fn push(&mut self, speaker: &Speaker<'_>, said: &[Said<'_>]) -> Result<usize> {
+        // Items only become more, so that no number is given twice.
+        let item = self.log.transcript().items.len();
+        let line = line(&item.to_string(), speaker, said);
+        self.append(line.as_bytes())?;
+        Ok(item)
+    }
+
+    /// Adds a line, line feed included: on disk first.
+    pub fn append(&mut self, line: &[u8]) -> Result<()> {
+        if let Some((file, path)) = &mut self.file {
+            let len = self.bytes.len() as u64;
+            if let Err(err) = file.write_all(line) {
+                // Half a line is nobody's: what is added next begins on a line of its own.
+                let _ = file.set_len(len).and_then(|()| file.seek(SeekFrom::End(0)));
+                return Err(Error::writing(err, "the log", path));
+            }
+        }
+        self.take(line);
+        Ok(())
+    }
+
+    /// Waits until all of it is on disk.
+    pub fn flush(&self) -> Result<()> {
+        match &self.file {
+            Some((file, path)) => {
+                file.sync_data().map_err(|err| Error::writing(err, "the log", path))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// A torn last line becomes one that is whole and says nothing.
+    fn end_line(&mut self) -> Result<()> {
+        if let Some((file, path)) = &mut self.file {
+            file.write_all(b"\n").map_err(|err| Error::writing(err, "the log", path))?;
+        }
+        self.bytes.push(b'\n');
+        Ok(())
+    }
+
+    fn take(&mut self, line: &[u8]) {
+        let start = self.bytes.len() as u64;
+        self.bytes.extend_from_slice(line);
+        self.lines += 1;
+        let text = line.strip_suffix(b"\n").unwrap_or(line);
+        let span = Span { start, end: start + text.len() as u64 };
+        let record = Record { line: self.lines, span };
+        self.log.line(&Line { record, bytes: text, ended: true }, &mut ());
+    }
+}
+
+fn private_folder(folder: &Path) -> std::io::Result<()> {
+    if folder.is_dir() {
+        return Ok(());
+    }
+    let mut builder = fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(folder)
+}

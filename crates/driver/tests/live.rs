@@ -1,0 +1,369 @@
+//! Live contexts: the laws over random histories on four wires, and what each feature does.
+
+use epitome::live::{Context, Next, Outgoing, Recovery, Said, Setup};
+use epitome_formats::{WIRES, Wire, named};
+use epitome_model::{Block, Ref, Role, Stub, Text, Tokens, weigh};
+use epitome_passes::{BUILT_IN, Event, Recipe, When, Why, built_in};
+use epitome_tokens::Estimate;
+use proptest::prelude::*;
+use serde_json::Value;
+
+fn setup(recipe: &str, window: u64) -> Setup {
+    let recipe = built_in(recipe).expect("a built-in recipe");
+    Setup::new(recipe).with_counter(Estimate::new()).with_window(Tokens(window))
+}
+
+/// A recipe, and a window that is soon full.
+fn small() -> impl Strategy<Value = (Recipe, u64)> {
+    (0..BUILT_IN.len(), 60_u64..3_000, any::<bool>()).prop_map(|(idx, window, birth)| {
+        let mut recipe = built_in(BUILT_IN[idx].0).expect("a built-in recipe");
+        recipe.trigger = Default::default();
+        recipe.live.reserve = 0;
+        if !birth {
+            recipe.live.birth = None;
+        }
+        if let Some(birth) = &mut recipe.live.birth {
+            birth.cap = Some(200);
+        }
+        recipe.keep.tokens = recipe.keep.tokens.map(|_| 100);
+        (recipe, window)
+    })
+}
+
+/// The messages of a body.
+fn messages(wire: &Wire, body: &[u8]) -> Vec<Value> {
+    let text = String::from_utf8_lossy(body);
+    let body: Value = serde_json::from_str(text.trim_start_matches('\u{feff}')).expect("a body");
+    body[wire.list].as_array().expect("messages").clone()
+}
+
+/// What is sent, entry by entry.
+fn told(view: &Outgoing<'_>) -> Vec<String> {
+    let bytes = view.source();
+    let context = view.transcript().context();
+    let words = context.map(|(_, entry)| {
+        let said = epitome_formats::epitome::said(entry, bytes);
+        format!("{:?} {said:?}", entry.role)
+    });
+    words.collect()
+}
+
+/// Says a history message by message and looks at every view on the way.
+fn check(wire: &Wire, messages: &[Value], recipe: &Recipe, window: u64) -> Vec<u8> {
+    let setup = Setup::new(recipe.clone()).with_counter(Estimate::new());
+    let mut context = Context::in_memory(setup.with_window(Tokens(window)));
+    let mut before: Option<(u64, Vec<String>)> = None;
+    for message in messages {
+        context.push_json(wire.name, &message.to_string()).expect("a message of the wire");
+        if is_reply(message) {
+            continue;
+        }
+        let view = told(&context.view().expect("memory is written"));
+        let compactions = context.report().compactions;
+        // A prefix that was sent is never changed outside a compaction.
+        if let Some((then, sent)) = &before
+            && *then == compactions
+        {
+            assert_eq!(view[..sent.len()], sent[..], "the view only grows");
+        }
+        before = Some((compactions, view));
+        check_view(wire, &context);
+    }
+    let log = context.log().to_vec();
+    // What stands on disk says the same.
+    let again = (named("epitome").expect("a format").read)(&log, &mut ());
+    assert_eq!(again, *context.as_it_is().transcript(), "the log says what is sent");
+    // Twice is once.
+    context.compact(None).expect("memory is written");
+    let once = context.log().len();
+    context.compact(None).expect("memory is written");
+    assert_eq!(context.log().len(), once, "a compacted context is left alone");
+    check_view(wire, &context);
+    // Everything comes back.
+    while context.undo().expect("memory is written") {}
+    let said = |context: &Context| -> Vec<String> {
+        let view = context.as_it_is();
+        let entries = view.transcript().entries().filter(|(_, it)| it.role == Role::Tool);
+        let outputs = entries.flat_map(|(_, entry)| &entry.blocks);
+        let texts = outputs.filter_map(|block| match block {
+            Block::Output(output) => Some(output.text(view.source())),
+            _ => None,
+        });
+        texts.filter(|text| Stub::parse(text).is_none()).collect()
+    };
+    let mut whole = Context::in_memory(Setup::new(Recipe {
+        live: Default::default(),
+        passes: Vec::new(),
+        ..recipe.clone()
+    }));
+    for message in messages {
+        whole.push_json(wire.name, &message.to_string()).expect("a message of the wire");
+    }
+    for text in said(&whole) {
+        assert!(said(&context).contains(&text), "everything is in the log: {text}");
+    }
+    log
+}
+
+fn is_reply(message: &Value) -> bool {
+    let replies = ["assistant", "model"];
+    message["role"].as_str().is_some_and(|role| replies.contains(&role))
+        || message["type"]
+            .as_str()
+            .is_some_and(|kind| kind.ends_with("_call") || kind == "reasoning")
+}
+
+/// A view is legal on its wire, its user's words are as they were, and its numbers are true.
+fn check_view(wire: &Wire, context: &Context) {
+    let view = context.as_it_is();
+    let made = view.body(wire.name).expect("a wire");
+    if made.messages > 0 {
+        let body = made.body.into_bytes();
+        let read = (wire.format.read)(&body, &mut ());
+        assert_eq!(wire.format.laws.check(&read, &body), [], "the wire takes it");
+    }
+    let counted = weigh(view.transcript(), view.source(), &Estimate::new()).total();
+    let blocks: usize = view.transcript().context().map(|(_, entry)| entry.blocks.len()).sum();
+    assert_eq!(context.report().sent, counted + Tokens(4 * blocks as u64), "numbers are true");
+    let sent: Vec<usize> = view.transcript().context.clone();
+    let users = view.transcript().entries().filter(|(_, entry)| entry.role == Role::User);
+    let summarised = view
+        .transcript()
+        .context()
+        .any(|(_, entry)| entry.blocks.iter().any(|block| matches!(block, Block::Summary(_))));
+    for (item, _) in users.filter(|(_, entry)| entry.blocks.iter().all(is_words)) {
+        assert!(summarised || sent.contains(&item), "the user's words are sacred");
+    }
+}
+
+fn is_words(block: &Block) -> bool {
+    matches!(block, Block::Text(Text::Source(_)))
+}
+
+/// Random histories are many: where one failed is not kept.
+fn config() -> ProptestConfig {
+    ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(24) }
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn laws_hold_live_on_four_wires(
+        anthropic in fixtures::generate::body("anthropic"),
+        chat in fixtures::generate::body("openai-chat"),
+        responses in fixtures::generate::body("openai-responses"),
+        gemini in fixtures::generate::body("gemini-request"),
+        (recipe, window) in small(),
+    ) {
+        for (wire, body) in WIRES.iter().zip([anthropic, chat, responses, gemini]) {
+            let messages = messages(wire, &body);
+            let log = check(wire, &messages, &recipe, window);
+            // Same input, same bytes.
+            prop_assert_eq!(check(wire, &messages, &recipe, window), log);
+        }
+    }
+}
+
+fn lines(name: &str, n: usize) -> String {
+    (0..n).map(|n| format!("line {n} of {name} says something\n")).collect()
+}
+
+/// Reads a file in a turn of its own.
+fn read(context: &mut Context, n: usize, name: &str, text: &str) {
+    let id = format!("c{n}");
+    let arguments = format!(r#"{{"path":"{name}"}}"#);
+    context.assistant(&[Said::call(id.clone(), "Read", arguments)]).expect("memory is written");
+    context.tool(&[Said::output(id, text)]).expect("memory is written");
+}
+
+fn talk(recipe: &str, window: u64, reads: usize) -> Context {
+    let mut context = Context::in_memory(setup(recipe, window));
+    context.user("Read them all.").expect("memory is written");
+    for n in 0..reads {
+        read(&mut context, n, &format!("{n}.rs"), &lines(&format!("{n}.rs"), 100));
+    }
+    context
+}
+
+fn results(context: &Context) -> Vec<String> {
+    let view = context.as_it_is();
+    let blocks = view.transcript().context().flat_map(|(_, entry)| &entry.blocks);
+    let texts = blocks.filter_map(|block| match block {
+        Block::Output(output) => Some(output.text(view.source())),
+        _ => None,
+    });
+    texts.collect()
+}
+
+#[test]
+fn s06_leaves_the_last_three_results() {
+    let mut context = talk("s06", 200_000, 5);
+    context.view().expect("memory is written");
+    let results = results(&context);
+    assert_eq!(results[..2], ["[Previous: used Read]", "[Previous: used Read]"]);
+    assert_eq!(results[2..], [lines("2.rs", 100), lines("3.rs", 100), lines("4.rs", 100)]);
+    let sliding = built_in("s06").expect("a recipe").live.when;
+    assert_eq!(sliding, When::Request);
+}
+
+#[test]
+fn ion_cuts_large_results_and_then_removes_old_ones() {
+    let mut context = Context::in_memory(setup("ion", 60_000));
+    context.user("Read them all.").expect("memory is written");
+    for n in 0..40 {
+        read(&mut context, n, "a.rs", &lines("a.rs", 100));
+    }
+    read(&mut context, 40, "a.rs", &lines("a.rs", 400));
+    context.view().expect("memory is written");
+    let results = results(&context);
+    assert_eq!(
+        results[0],
+        "[Output removed: 100 lines, starting with: line 0 of a.rs says something...]"
+    );
+    assert!(results[40].contains("\n\n... [351 lines truncated] ...\n\n"), "{}", results[40]);
+    let events = context.events();
+    let ends = matches!(&events[..], [.., Event::Finished { why: Why::Trigger, .. }])
+        || matches!(&events[..], [.., Event::Finished { .. }, Event::Failed { .. }]);
+    assert!(ends, "{events:?}");
+}
+
+#[test]
+fn lines_that_stand_above_are_not_sent_again_and_can_be_had() {
+    let mut context = talk("epitome", 200_000, 1);
+    let text = format!("{}}}\nThat was the end.\n", lines("0.rs", 100));
+    read(&mut context, 1, "0.rs", &text);
+    context.view().expect("memory is written");
+    let shown = results(&context).pop().expect("a result");
+    let stub = Stub::parse(&shown).expect("a stub");
+    assert!(
+        shown.ends_with("\n[100 lines as above: Read 0.rs]\n}\nThat was the end.\n"),
+        "{shown}"
+    );
+    assert_eq!(context.recall(stub.reference()).as_deref(), Some(&*text));
+    assert_eq!(context.recall(&Ref::of(b"something else")), None);
+    // Before it was sent, so that nothing is to be taken back.
+    assert!(!context.undo().expect("memory is written"));
+}
+
+#[test]
+fn a_compaction_is_taken_back() {
+    let mut context = talk("clear-tool-uses", 200_000, 5);
+    let before = results(&context);
+    context.compact(None).expect("memory is written");
+    let stub = Stub::parse(&results(&context)[0]).expect("a stub");
+    assert_eq!(context.recall(stub.reference()).as_deref(), Some(&*before[0]));
+    assert!(context.undo().expect("memory is written"));
+    assert_eq!(results(&context), before);
+}
+
+#[test]
+fn a_summary_is_asked_for_and_stands_for_what_is_old() {
+    let mut context = talk("pi", 50_000, 40);
+    let before = context.usage().tokens;
+    let Next::Ask(question) = context.step().expect("memory is written") else {
+        panic!("nothing is asked at {before}")
+    };
+    assert_eq!(question.why, Why::Hard);
+    assert_eq!(question.max_tokens, 13_107);
+    context.answer(Ok("Forty files were to be read.".into())).expect("memory is written");
+    assert_eq!(context.step().expect("memory is written"), Next::Send);
+    let view = told(&context.as_it_is());
+    assert!(view[0].contains("Forty files were to be read."), "{}", view[0]);
+    assert_eq!(view.len(), 1 + question.kept.len());
+    assert!(context.usage().tokens < Tokens(25_000));
+    assert!(context.undo().expect("memory is written"));
+    assert_eq!(context.usage().tokens, before);
+}
+
+#[test]
+fn a_summary_that_is_no_use_leaves_everything() {
+    let long = lines("a summary", 20_000);
+    for (answer, reason) in [
+        (Ok("  \n".to_owned()), "the summary is empty"),
+        (Ok(long), "the summary is longer than what it stands for"),
+        (Err("no answer in time".to_owned()), "no answer in time"),
+    ] {
+        let mut context = talk("pi", 50_000, 40);
+        let Next::Ask(_) = context.step().expect("memory is written") else {
+            panic!("no question")
+        };
+        let log = context.log().len();
+        context.answer(answer).expect("memory is written");
+        assert_eq!(context.log().len(), log, "nothing is written");
+        let failed = Event::Failed { why: Why::Hard, reason: reason.into() };
+        assert!(context.events().contains(&failed), "{reason}");
+    }
+}
+
+#[test]
+fn an_overflow_is_tried_once_more_with_less() {
+    let mut context = talk("epitome", 200_000, 20);
+    let before = context.usage().tokens;
+    let body = "prompt is too long: 30000 tokens > 15000 maximum";
+    let Recovery::Retry { before: was, after } = context.refused(Some(400), body).expect("memory")
+    else {
+        panic!("it can be made to fit")
+    };
+    assert_eq!(was, before);
+    assert!(after.0 <= before.0 / 2 * 9 / 10, "{after} of {before}");
+    let again = context.refused(Some(400), body).expect("memory is written");
+    assert!(matches!(again, Recovery::Final { .. }), "{again:?}");
+    // A response in between begins anew.
+    context.assistant(&[Said::text("Done.")]).expect("memory is written");
+    assert!(matches!(context.refused(Some(429), body), Ok(Recovery::NotAnOverflow)));
+}
+
+#[test]
+fn what_cannot_fit_is_named_and_left() {
+    let mut context = Context::in_memory(setup("epitome", 200_000));
+    context.user(&lines("a long request", 4_000)).expect("memory is written");
+    let before = told(&context.as_it_is());
+    let told_so = context.refused(Some(413), "").expect("memory is written");
+    let Recovery::Final { because } = told_so else { panic!("{told_so:?}") };
+    assert!(because[0].starts_with("words of the user: "), "{because:?}");
+    assert_eq!(told(&context.as_it_is()), before, "nothing changes");
+}
+
+#[test]
+fn what_a_provider_counted_is_the_anchor_until_something_changes_before_it() {
+    let mut context = talk("clear-tool-uses", 200_000, 5);
+    let counted = context.usage();
+    assert!(!counted.billed && counted.error.is_none());
+    context.billed(Tokens(counted.tokens.0 * 2));
+    let billed = context.usage();
+    assert!(billed.billed && billed.tokens == Tokens(counted.tokens.0 * 2));
+    assert_eq!(billed.error, Some(-500));
+    context.user("Go on.").expect("memory is written");
+    assert!(context.usage().tokens > billed.tokens && context.usage().billed);
+    context.compact(None).expect("memory is written");
+    let after = context.usage();
+    assert!(!after.billed, "an edit before it ends it");
+    assert!(after.tokens > context.report().sent, "but the count is scaled as it was billed");
+}
+
+#[test]
+fn a_log_goes_on_where_it_was_left() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("live/talk.jsonl");
+    let mut context = Context::create(&path, setup("s06", 200_000)).expect("a log");
+    context.user("Read them all.").expect("a disk");
+    for n in 0..5 {
+        read(&mut context, n, "a.rs", &lines("a.rs", 50));
+    }
+    let sent = told(&context.view().expect("a disk"));
+    drop(context);
+    assert!(Context::create(&path, setup("s06", 200_000)).is_err(), "a log is never replaced");
+    // A torn line, as a killed process leaves it.
+    let mut bytes = std::fs::read(&path).expect("a log");
+    bytes.extend_from_slice(b"{\"type\":\"entry\",\"id\":\"99\",\"role\":\"us");
+    std::fs::write(&path, &bytes).expect("a disk");
+    let mut context = Context::open(&path, setup("s06", 200_000)).expect("a log");
+    assert_eq!(told(&context.as_it_is()), sent);
+    context.user("And now?").expect("a disk");
+    let view = told(&context.view().expect("a disk"));
+    assert_eq!(view.len(), sent.len() + 1);
+    drop(context);
+    let context = Context::open(&path, setup("s06", 200_000)).expect("a log");
+    assert_eq!(told(&context.as_it_is()), view);
+}

@@ -1,0 +1,236 @@
+//! A result is shortened once, before it is first sent, and never again for that: what a provider
+//! has cached of the request stays as it is.
+
+use std::collections::{HashMap, HashSet};
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use epitome_model::{Counter, Lines, Ref, Stub, Tokens};
+use serde::{Deserialize, Serialize};
+
+use crate::evidence::{is_definition, is_error_line};
+
+/// Settings of the stage.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Birth {
+    /// Whether lines that stand in the context already are left out, with a word where they stand.
+    pub repeats: bool,
+    /// Results of more tokens than this are cut down to the lines that say most.
+    pub cap: Option<u64>,
+}
+
+/// Results of fewer tokens are left as they are.
+const WORTH: Tokens = Tokens(150);
+/// Lines in a row that have to stand above before they are left out.
+const RUN: usize = 4;
+/// Characters of a line that is worth knowing again.
+const LINE: usize = 8;
+/// Lines at either end of a giant that are better than others.
+const ENDS: usize = 20;
+/// Bytes of a line that a giant keeps.
+const WIDTH: usize = 400;
+
+/// The lines that stand in a context, each with what said it first.
+#[derive(Clone, Debug, Default)]
+pub struct Seen {
+    lines: HashMap<u64, u32>,
+    said: Vec<Box<str>>,
+}
+
+impl Seen {
+    /// Takes the lines of a text that is sent; `what` said it.
+    pub fn add(&mut self, text: &str, what: &str) {
+        let place = self.said.len() as u32;
+        let mut used = false;
+        for line in text.lines().filter_map(key) {
+            self.lines.entry(line).or_insert_with(|| {
+                used = true;
+                place
+            });
+        }
+        if used {
+            self.said.push(what.into());
+        }
+    }
+
+    fn has(&self, line: &str) -> bool {
+        key(line).is_some_and(|line| self.lines.contains_key(&line))
+    }
+
+    /// What said most of these lines; of equals, the first.
+    fn said(&self, lines: &[&str]) -> &str {
+        let mut times: Vec<(u32, usize)> = Vec::new();
+        for place in lines.iter().filter_map(|line| self.lines.get(&key(line)?)) {
+            match times.iter_mut().find(|(known, _)| known == place) {
+                Some((_, n)) => *n += 1,
+                None => times.push((*place, 1)),
+            }
+        }
+        let most = times.iter().max_by_key(|(place, n)| (*n, std::cmp::Reverse(*place)));
+        most.map_or("", |(place, _)| &self.said[*place as usize])
+    }
+}
+
+impl Birth {
+    /// A result as it is first sent: nothing if it stays as it is. `reference` names the whole.
+    pub fn shorten(
+        &self,
+        text: &str,
+        reference: Ref,
+        seen: &Seen,
+        counter: &dyn Counter,
+    ) -> Option<String> {
+        let before = counter.count(text);
+        if before <= WORTH {
+            return None;
+        }
+        let lines: Vec<&str> = text.split('\n').collect();
+        let (kept, mut left) = match self.repeats {
+            true => without_repeats(&lines, seen),
+            false => (lines.iter().map(|line| (*line).into()).collect(), 0),
+        };
+        let mut shown = kept.join("\n");
+        if let Some(cap) = self.cap.map(Tokens)
+            && counter.count(&shown) > cap
+        {
+            let kept: Vec<&str> = kept.iter().map(|line| &**line).collect();
+            let (short, n) = capped(&kept, cap, counter);
+            (shown, left) = (short, left + kept.len() - n);
+        }
+        if left == 0 {
+            return None;
+        }
+        let stub =
+            Stub::new(reference).with_what("shortened").with_lines(Lines(lines.len() as u64));
+        let shown = stub.with_body(shown).to_string();
+        (shown.len() < text.len() && counter.count(&shown) < before).then_some(shown)
+    }
+}
+
+/// The lines without those that stand above, and how many went.
+fn without_repeats<'t>(lines: &[&'t str], seen: &Seen) -> (Vec<std::borrow::Cow<'t, str>>, usize) {
+    let (mut kept, mut run, mut left) = (Vec::new(), Vec::new(), 0);
+    let mut close = |run: &mut Vec<&'t str>, kept: &mut Vec<std::borrow::Cow<'t, str>>| {
+        // Short lines go with those around them, and not with what comes then.
+        let long = run.iter().rposition(|line| key(line).is_some()).map_or(0, |at| at + 1);
+        let short = run.split_off(long);
+        if run.len() >= RUN {
+            left += run.len();
+            let n = Lines(run.len() as u64);
+            kept.push(format!("[{n} as above: {}]", seen.said(run)).into());
+        } else {
+            kept.extend(run.iter().map(|line| (*line).into()));
+        }
+        run.clear();
+        kept.extend(short.into_iter().map(Into::into));
+    };
+    for line in lines {
+        if seen.has(line) || !run.is_empty() && key(line).is_none() {
+            run.push(*line);
+        } else {
+            close(&mut run, &mut kept);
+            kept.push((*line).into());
+        }
+    }
+    close(&mut run, &mut kept);
+    (kept, left)
+}
+
+/// The lines that say most, in their order, and how many they are.
+fn capped(lines: &[&str], cap: Tokens, counter: &dyn Counter) -> (String, usize) {
+    let worth = |idx: usize| {
+        let line = lines[idx];
+        3 * u8::from(is_error_line(line))
+            + 2 * u8::from(is_definition(line))
+            + 2 * u8::from(idx < ENDS || idx + ENDS >= lines.len())
+    };
+    let mut order: Vec<usize> = (0..lines.len()).collect();
+    order.sort_by_key(|&idx| std::cmp::Reverse(worth(idx)));
+    let (mut spent, mut keep) = (Tokens(0), HashSet::new());
+    for idx in order {
+        spent += counter.count(crate::evidence::beginning(lines[idx], WIDTH)) + Tokens(1);
+        if spent > cap {
+            break;
+        }
+        keep.insert(idx);
+    }
+    let mut shown = String::new();
+    let mut gap = false;
+    for (idx, line) in lines.iter().enumerate() {
+        if keep.contains(&idx) {
+            let short = crate::evidence::beginning(line, WIDTH);
+            let cut = if short.len() < line.len() { "…" } else { "" };
+            let mark = if gap { "…\n" } else { "" };
+            shown += &format!("{mark}{short}{cut}\n");
+        }
+        gap = !keep.contains(&idx);
+    }
+    if gap {
+        shown += "…\n";
+    }
+    shown.pop();
+    (shown, keep.len())
+}
+
+/// What a line is known again by; nothing if it is too short.
+fn key(line: &str) -> Option<u64> {
+    let line = line.trim();
+    let line = line.split_once('→').map_or(line, |(number, rest)| {
+        if number.bytes().all(|b| b.is_ascii_digit()) { rest.trim() } else { line }
+    });
+    (line.len() >= LINE).then(|| {
+        let mut hasher = DefaultHasher::new();
+        line.hash(&mut hasher);
+        hasher.finish()
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Words;
+
+    impl Counter for Words {
+        fn name(&self) -> &'static str {
+            "words"
+        }
+
+        fn count(&self, text: &str) -> Tokens {
+            Tokens(text.split_whitespace().count() as u64)
+        }
+    }
+
+    fn lines(n: std::ops::Range<usize>) -> String {
+        n.map(|n| format!("line number {n} of a file\n")).collect()
+    }
+
+    #[test]
+    fn lines_that_stand_above_are_left_out_and_named() {
+        let mut seen = Seen::default();
+        seen.add(&lines(0..40), "Read a.rs");
+        let birth = Birth { repeats: true, cap: None };
+        let text = format!("first of all\n{}last of all", lines(0..40));
+        let shown = birth.shorten(&text, Ref::of(b"x"), &seen, &Words);
+        let stub = Stub::new(Ref::of(b"x")).with_what("shortened").with_lines(Lines(42));
+        let body = "first of all\n[40 lines as above: Read a.rs]\nlast of all";
+        assert_eq!(shown, Some(stub.with_body(body.into()).to_string()));
+    }
+
+    #[test]
+    fn a_giant_keeps_what_failed_and_its_ends() {
+        let birth = Birth { repeats: false, cap: Some(60) };
+        let text = format!("{}error: it broke\n{}", lines(0..200), lines(200..400));
+        let shown = birth.shorten(&text, Ref::of(b"x"), &Seen::default(), &Words);
+        let shown = shown.expect("it is a giant");
+        assert!(shown.contains("…\nerror: it broke\n…"), "{shown}");
+        assert!(shown.contains("line number 0 of") && Words.count(&shown) < Tokens(80));
+    }
+
+    #[test]
+    fn what_says_nothing_twice_stays() {
+        let birth = Birth { repeats: true, cap: Some(10_000) };
+        assert_eq!(birth.shorten(&lines(0..90), Ref::of(b"x"), &Seen::default(), &Words), None);
+        assert_eq!(birth.shorten("short", Ref::of(b"x"), &Seen::default(), &Words), None);
+    }
+}
