@@ -6,7 +6,7 @@ use std::process::{Command, Stdio};
 
 use clap::builder::PossibleValue;
 use clap::{Args as ClapArgs, ValueEnum};
-use epitome::{Reading, Rendered, Telling, find, render_into, update_index};
+use epitome::{Loaded, Reading, Rendered, Telling, find, render_into, update_index};
 use epitome_passes::{Recipe, built_in};
 use epitome_render::{Detail, Html, Listing, Story, json, markdown, terminal};
 use serde::Serialize;
@@ -249,8 +249,8 @@ fn inputs(app: &App, args: &Args) -> Result<Vec<Input>> {
 
 fn of_project(args: &Args, path: &Path) -> bool {
     let Some(project) = &args.project else { return true };
-    let Ok(reading) = Reading::open(path, None) else { return false };
-    let cwd = reading.session.loaded.transcript.head.cwd.as_deref();
+    let Ok(session) = Loaded::open(path, None) else { return false };
+    let cwd = session.transcript.head.cwd.as_deref();
     let named = cwd.and_then(|cwd| cwd.rsplit(['/', '\\']).next());
     let which = Which { project: Some(PathBuf::from(project)) };
     which.takes(cwd) || named == Some(project.as_str())

@@ -355,7 +355,10 @@ pub enum Piece<'t> {
 fn media(said: &str, data: &str) -> Option<&'static str> {
     let digits = data.trim_end_matches('=');
     let is_digit = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/');
-    if data.len() % 4 != 0 || data.len() - digits.len() > 2 || !digits.bytes().all(is_digit) {
+    if !data.len().is_multiple_of(4)
+        || data.len() - digits.len() > 2
+        || !digits.bytes().all(is_digit)
+    {
         return None;
     }
     const KNOWN: [(&str, &str); 4] = [
