@@ -24,7 +24,7 @@ pub fn told(what: LeftBehind, n: u64) -> String {
             )
         }
         LeftBehind::Failures => {
-            format!("{} as failed; what the tools said arrives", count(n, "mark of a call"))
+            format!("that {} failed; what the tools said arrives", count(n, "call"))
         }
         LeftBehind::SubAgents => format!("{} of sub-agents", count(n, "session")),
         LeftBehind::Opaque => format!("{} that epitome does not understand", count(n, "thing")),
