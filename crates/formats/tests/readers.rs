@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use epitome_formats::{FORMATS, named};
-use epitome_model::{Block, Entry, Part, Source, Span, Text, Transcript, short};
+use epitome_model::{Block, Entry, Part, Source, Span, Text, Transcript, Usage, short};
 use insta::assert_snapshot;
 
 /// One line an item: `>` if it is sent, who speaks, what the blocks say, and the copies.
@@ -128,4 +128,19 @@ fn bodies_are_told_apart() {
     for (text, expect) in cases {
         assert_eq!(known(&text), expect, "{text}");
     }
+}
+
+#[test]
+fn what_an_answer_came_to_is_said_when_it_was_finished() {
+    let record = |id: &str, stop: &str| {
+        let usage = r#"{"input_tokens":7,"output_tokens":3}"#;
+        let content = r#"[{"type":"text","text":"so"}]"#;
+        let said = format!(r#""stop_reason":{stop},"usage":{usage},"content":{content}"#);
+        let message = format!(r#"{{"id":"m{id}","role":"assistant",{said}}}"#);
+        format!(r#"{{"type":"assistant","uuid":"{id}","parentUuid":null,"message":{message}}}"#)
+    };
+    let session = [record("a", "null"), record("b", "\"end_turn\"")].join("\n").into_bytes();
+    let transcript = (epitome_formats::claude::FORMAT.read)(&session, &mut ());
+    let usages: Vec<_> = transcript.entries().filter_map(|(_, entry)| entry.usage).collect();
+    assert_eq!(usages, [Usage { input: 7, output: 0 }, Usage { input: 7, output: 3 }]);
 }

@@ -164,7 +164,7 @@ pub enum Role {
 pub struct Usage {
     /// All input: fresh, read from a cache and written to it.
     pub input: u64,
-    /// Output.
+    /// Output; 0 when the session does not say what it came to in the end.
     pub output: u64,
 }
 

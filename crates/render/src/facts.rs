@@ -45,16 +45,17 @@ pub struct Spent {
     pub input: Tokens,
     /// The largest input.
     pub largest: Tokens,
-    /// Output.
-    pub output: Tokens,
+    /// Output of all of them together, if every one says what it came to.
+    pub output: Option<Tokens>,
 }
 
 impl Spent {
     fn add(&mut self, usage: Usage) {
+        let before = if self.requests == 0 { Some(Tokens(0)) } else { self.output };
+        self.output = before.filter(|_| usage.output > 0).map(|sum| sum + Tokens(usage.output));
         self.requests += 1;
         self.input += Tokens(usage.input);
         self.largest = self.largest.max(Tokens(usage.input));
-        self.output += Tokens(usage.output);
     }
 }
 

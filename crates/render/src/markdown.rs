@@ -55,7 +55,8 @@ impl<'a> Page<'_, 'a> {
         parts.push(format!("{} tool calls", facts.calls));
         if facts.spent.requests > 0 {
             let spent = facts.spent;
-            parts.push(format!("{} tokens written, {} read", spent.output, spent.input));
+            parts.extend(spent.output.map(|output| format!("{output} tokens written")));
+            parts.push(format!("{} tokens read", spent.input));
         }
         if !facts.changes.is_empty() {
             let changes = facts.changes;

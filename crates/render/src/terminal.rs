@@ -63,7 +63,8 @@ impl<'a> Screen<'_, 'a> {
         parts.push(format!("{} calls", facts.calls));
         if facts.spent.requests > 0 {
             let spent = facts.spent;
-            parts.push(format!("{} tokens written, {} read", spent.output, spent.input));
+            parts.extend(spent.output.map(|output| format!("{output} tokens written")));
+            parts.push(format!("{} tokens read", spent.input));
         }
         let changes = facts.changes;
         if !changes.is_empty() {

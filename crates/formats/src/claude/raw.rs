@@ -39,6 +39,8 @@ pub struct Message {
     pub model: Found,
     pub usage: Option<Usage>,
     pub usage_place: Found,
+    /// Whether it says that it was still being written: then its usage is that of its beginning.
+    pub unfinished: bool,
     pub content: Found,
     pub blocks: Vec<Block>,
 }
@@ -153,6 +155,10 @@ fn message(value: &mut Cursor<'_>, line: &[u8]) -> Result<Message, Malformed> {
                 let (place, counted) = usage(value, line)?;
                 message.usage = Some(counted);
                 message.usage_place = Some(place);
+            }
+            b"stop_reason" => {
+                let place = value.skip()?;
+                message.unfinished = line[place] == *b"null";
             }
             b"content" => {
                 let whole = blocks(value, line, &mut message.blocks)?;

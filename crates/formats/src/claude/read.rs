@@ -344,7 +344,10 @@ fn assistant(at: &Place<'_>, message: &raw::Message) -> Entry {
     entry.blocks.extend(message.blocks.iter().map(|block| said(at, block, false)));
     entry.group = at.maybe(message.id.as_ref());
     entry.model = at.maybe(message.model.as_ref());
-    entry.usage = message.usage.map(|usage| Usage { input: usage.input, output: usage.output });
+    entry.usage = message.usage.map(|usage| {
+        let output = if message.unfinished { 0 } else { usage.output };
+        Usage { input: usage.input, output }
+    });
     entry
 }
 

@@ -249,7 +249,7 @@ fn heading(facts: &Facts, up: Option<&(String, String)>) -> Markup {
                 (figure("tool calls", facts.calls))
                 @if facts.failed > 0 { (figure("failed", facts.failed)) }
                 @if spent.requests > 0 {
-                    (figure("tokens written", spent.output))
+                    @if let Some(output) = spent.output { (figure("tokens written", output)) }
                     (figure("tokens read", spent.input))
                     (figure("largest context", spent.largest))
                 }
