@@ -71,6 +71,39 @@ fn generations_can_be_gone_back_to() {
 }
 
 #[test]
+fn a_session_changed_between_two_compactions_comes_back_whole() {
+    let world = World::new();
+    let original = sessions::claude(CLAUDE);
+    let path = world.claude(CLAUDE, &original);
+    world.run(&["compact", CLAUDE, "--keep-turns=2", "--count=estimate", "--recipe", "transcript"]);
+    let by_hand = |text: &str| text.replacen("}\n", " }\n", 1);
+    fs::write(&path, by_hand(&read(&path))).expect("a session");
+    world.run(&COMPACT);
+    assert_snapshot!(world.run(&["restore", "0f3c"]));
+    assert_eq!(read(&path), by_hand(&original));
+    assert_snapshot!("nothing_more", world.run(&["restore", "0f3c"]));
+    assert_eq!(read(&path), by_hand(&original));
+}
+
+#[test]
+fn a_session_of_rows_without_a_log_comes_back() {
+    let world = World::new();
+    let database = world.opencode();
+    let [listed] = &world.json(&["list", "--json"])[..] else { panic!("one session") };
+    let id = listed["id"].as_str().expect("an id");
+    let compact = ["compact", id, "--keep-turns=0", "--count=estimate"];
+    let whole = world.run(&["export", id, "--to", "openai-chat"]);
+    assert_eq!(world.status(&compact), 0);
+    assert_ne!(world.run(&["export", id, "--to", "openai-chat"]), whole);
+    let address = format!("{}#{id}", database.display());
+    for args in [&["restore", &address, "--dry-run"][..], &["restore", id], &["restore", id]] {
+        let terminal = world.run(args);
+        assert!(terminal.ends_with("--- status 0\n"), "{terminal}");
+    }
+    assert_eq!(world.run(&["export", id, "--to", "openai-chat"]), whole);
+}
+
+#[test]
 fn one_piece_can_be_given_back() {
     let world = World::new();
     let original = sessions::claude(CLAUDE);

@@ -3,7 +3,7 @@
 //! Nothing is written here. The answer is a list of splices over the current file, to be read
 //! through [`Spliced`] and written by [`Session::replace`](crate::Session::replace) or elsewhere.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 use epitome_model::{Ref, Source, Span, Splice};
 
@@ -49,8 +49,10 @@ pub enum Restored {
         /// to undo.
         undone: Vec<u64>,
     },
-    /// The file was changed by others since: record by record.
+    /// The file was changed by others since: record by record, from where no hash leads further.
     ByRecord {
+        /// The numbers of the generations that were undone to the byte before that, newest first.
+        undone: Vec<u64>,
         /// Edits of records that were undone. A record edited twice counts twice; one that was
         /// given back before does not count.
         restored: u64,
@@ -104,11 +106,7 @@ pub fn restore(
     }
     // Where a way back ends, an older one may begin, if someone changed the file in between.
     let older = known.iter().copied().filter(|it| it.number < began);
-    if done.splices.is_empty() {
-        let more = by_record(current, &newest_first(older), blobs)?;
-        return Ok(if more.splices.is_empty() { done } else { more });
-    }
-    Ok(done)
+    further(current, done, &newest_first(older), blobs)
 }
 
 /// Works out how one removed piece is put back, wherever the record it was taken from still
@@ -151,7 +149,8 @@ pub fn restore_block(
     }
     splices.sort_by_key(|splice| splice.span);
     let restored = splices.len() as u64;
-    Ok(Restoration { splices, outcome: Restored::ByRecord { restored, missing } })
+    let outcome = Restored::ByRecord { undone: Vec::new(), restored, missing };
+    Ok(Restoration { splices, outcome })
 }
 
 /// Undoes generations by the hash of the whole file, newest first. Says which generation began with
@@ -246,6 +245,48 @@ fn by_record(
     generations: &[&Generation],
     blobs: &dyn Blobs,
 ) -> Result<Restoration> {
+    let (mut walk, missing) = walked(current, generations, blobs)?;
+    let restored = walk.drop_what_is_as_before()?;
+    let splices = walk.into_splices();
+    let outcome = Restored::ByRecord { undone: Vec::new(), restored, missing };
+    Ok(Restoration { splices, outcome })
+}
+
+/// Goes on record by record where an exact way back ended. It stays exact if nothing that an
+/// older generation left stands there.
+fn further(
+    current: &dyn Source,
+    done: Restoration,
+    older: &[&Generation],
+    blobs: &dyn Blobs,
+) -> Result<Restoration> {
+    let Restored::Exact { undone } = &done.outcome else { return Ok(done) };
+    if older.is_empty() {
+        return Ok(done);
+    }
+    let view = Spliced::new(current, done.splices.clone())?;
+    let (mut walk, missing) = walked(&view, older, blobs)?;
+    let restored = walk.drop_what_is_as_before()?;
+    if restored == 0 && !(missing > 0 && walk.shows_traces_of(older)?) {
+        return Ok(done);
+    }
+    let more = walk.into_splices();
+    let mut splices = view.then(more)?.into_splices();
+    // A way back that went by record before leads there and back again.
+    splices.retain(|it| *current.read(it.span.start..it.span.end) != it.with[..]);
+    let (undone, restored) = match splices.is_empty() {
+        true => (Vec::new(), 0),
+        false => (undone.clone(), restored),
+    };
+    Ok(Restoration { splices, outcome: Restored::ByRecord { undone, restored, missing } })
+}
+
+/// A file on its way back through `generations`, and how many of their edits are not in it.
+fn walked<'a>(
+    current: &'a dyn Source,
+    generations: &[&Generation],
+    blobs: &dyn Blobs,
+) -> Result<(Walk<'a>, u64)> {
     let mut walk = Walk::over(current)?;
     let mut missing = 0;
     for generation in generations {
@@ -257,9 +298,7 @@ fn by_record(
             walk.undo(idx, generation.number, record, blobs)?;
         }
     }
-    let restored = walk.drop_what_is_as_before()?;
-    let splices = walk.into_splices();
-    Ok(Restoration { splices, outcome: Restored::ByRecord { restored, missing } })
+    Ok((walk, missing))
 }
 
 /// The lines of a file, on their way back through the generations.
@@ -344,6 +383,28 @@ impl<'a> Walk<'a> {
             }
         }
         Ok(self.undone.values().sum())
+    }
+
+    /// Whether a line is still as one of the generations left it, or names what one removed.
+    fn shows_traces_of(&self, generations: &[&Generation]) -> Result<bool> {
+        let compactions = || generations.iter().filter(|generation| !generation.is_way_back());
+        let records = compactions().flat_map(|generation| &generation.records);
+        let left: HashSet<RecordHash> =
+            records.filter(|record| record.len > 0).map(|record| record.hash).collect();
+        let names: HashSet<Vec<u8>> = compactions()
+            .flat_map(|generation| generation.blobs())
+            .map(|hash| hash.reference().to_string().into_bytes())
+            .collect();
+        for (idx, line) in self.lines.iter().enumerate() {
+            let bytes = self.bytes(idx)?;
+            let bytes = Spliced::new(&bytes, self.edits(idx))?;
+            let bytes = bytes.read(0..bytes.len());
+            let mut words = bytes.windows(1 + Ref::DIGITS).filter(|word| word[0] == b'k');
+            if left.contains(&line.hash) || words.any(|word| names.contains(word)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     fn into_splices(self) -> Vec<Splice> {

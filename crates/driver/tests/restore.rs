@@ -288,16 +288,19 @@ fn a_file_changed_by_hand_is_restored_record_by_record() {
     let file = text_of(&file).replace("{\"id\":3}", "{\"id\":33}");
     let (restored, outcome) = memory.restore(file.as_bytes(), Target::Original).expect("restored");
     assert_eq!(text_of(&restored), FILE.replace("{\"id\":3}", "{\"id\":33}"));
-    assert_eq!(outcome, Restored::ByRecord { restored: 2, missing: 0 });
+    assert_eq!(outcome, Restored::ByRecord { undone: vec![], restored: 2, missing: 0 });
     // Back to the first generation: only what the second one did.
     let first = memory.restore(file.as_bytes(), Target::Generation(1)).expect("restored");
     let expect = FILE.replace("{\"id\":3}", "{\"id\":33}").replace("AAAA", "-");
-    assert_eq!(first, (expect.into_bytes(), Restored::ByRecord { restored: 1, missing: 0 }));
+    assert_eq!(
+        first,
+        (expect.into_bytes(), Restored::ByRecord { undone: vec![], restored: 1, missing: 0 })
+    );
     // A record that was itself changed stays.
     let file = file.replace("\"id\":2", "\"id\":22");
     let (restored, outcome) = memory.restore(file.as_bytes(), Target::Original).expect("restored");
     assert_eq!(text_of(&restored), file.replace("\"a\":\"-\"", "\"a\":\"AAAA\""));
-    assert_eq!(outcome, Restored::ByRecord { restored: 1, missing: 1 });
+    assert_eq!(outcome, Restored::ByRecord { undone: vec![], restored: 1, missing: 1 });
 }
 
 #[test]
@@ -308,7 +311,7 @@ fn a_record_edited_twice_goes_back_twice() {
     let file = [b"{\"id\":0}\n".as_slice(), &file].concat();
     let (restored, outcome) = memory.restore(&file, Target::Original).expect("restored");
     assert_eq!(text_of(&restored), format!("{{\"id\":0}}\n{FILE}"));
-    assert_eq!(outcome, Restored::ByRecord { restored: 2, missing: 0 });
+    assert_eq!(outcome, Restored::ByRecord { undone: vec![], restored: 2, missing: 0 });
 }
 
 #[test]
@@ -318,9 +321,18 @@ fn records_that_are_alike_are_told_apart_by_order_or_left() {
     let splices = [swap(file, "A", "-"), swap(file, "B", "-")].concat();
     assert_eq!(memory.compact(file, splices), b"{-}\n{-}\n{x}\n");
     let both = memory.restore(b"{-}\n{y}\n{-}\n", Target::Original).expect("restored");
-    assert_eq!(both, (b"{A}\n{y}\n{B}\n".to_vec(), Restored::ByRecord { restored: 2, missing: 0 }));
+    assert_eq!(
+        both,
+        (
+            b"{A}\n{y}\n{B}\n".to_vec(),
+            Restored::ByRecord { undone: vec![], restored: 2, missing: 0 }
+        )
+    );
     let one = memory.restore(b"{-}\n{y}\n", Target::Original).expect("restored");
-    assert_eq!(one, (b"{-}\n{y}\n".to_vec(), Restored::ByRecord { restored: 0, missing: 2 }));
+    assert_eq!(
+        one,
+        (b"{-}\n{y}\n".to_vec(), Restored::ByRecord { undone: vec![], restored: 0, missing: 2 })
+    );
 }
 
 /// What the first generation left is still the beginning of what the second one left.
@@ -337,12 +349,54 @@ fn the_newest_generation_is_undone_first() {
     assert_eq!(one, (b"{-}\n{B}\n".to_vec(), Restored::Exact { undone: vec![2] }));
 }
 
+/// What only an exact step shows is given back in the same go.
+#[test]
+fn a_file_changed_between_two_compactions_comes_back_past_the_change() {
+    let mut memory = Memory::default();
+    let file = memory.compact(FILE.as_bytes(), swap(FILE.as_bytes(), "AAAA", "-"));
+    let file = text_of(&file).replace("{\"id\":3}", "{\"id\":33}").into_bytes();
+    let small = memory.compact(&file, swap(&file, "BBBB", "-"));
+    let original = FILE.replace("{\"id\":3}", "{\"id\":33}").into_bytes();
+    let (whole, outcome) = memory.restore(&small, Target::Original).expect("restored");
+    assert_eq!(text_of(&whole), text_of(&original));
+    assert_eq!(outcome, Restored::ByRecord { undone: vec![2], restored: 1, missing: 0 });
+    // It is archived as a generation of its own: there is nothing more to give back.
+    let splices = vec![Splice { span: span(0, small.len()), with: whole[..].into() }];
+    assert_eq!(memory.compact(&small, splices), whole);
+    memory.generations[2].recipe = "restore".into();
+    let again = memory.restore(&whole, Target::Original).expect("restored");
+    let nothing = Restored::ByRecord { undone: vec![], restored: 0, missing: 0 };
+    assert_eq!(again, (whole.clone(), nothing));
+    let third = memory.compact(&whole, swap(&whole, "CCCC", "-"));
+    let (restored, _) = memory.restore(&third, Target::Original).expect("restored");
+    assert_eq!(text_of(&restored), text_of(&original));
+}
+
+#[test]
+fn a_way_back_is_not_exact_while_older_stubs_stand() {
+    let mut memory = Memory::default();
+    let stub = format!("[epitome {}]", Ref::of(b"AAAA"));
+    let file = memory.compact(FILE.as_bytes(), swap(FILE.as_bytes(), "AAAA", &stub));
+    let changed = text_of(&file).replace("\"id\":1", "\"id\":11").into_bytes();
+    let small = memory.compact(&changed, swap(&changed, "BBBB", "-"));
+    let half = memory.restore(&small, Target::Original).expect("restored");
+    let outcome = Restored::ByRecord { undone: vec![2], restored: 0, missing: 1 };
+    assert_eq!(half, (changed, outcome));
+    // One that was given back before the change has left nothing: that is exact.
+    let mut memory = Memory::default();
+    memory.compact(FILE.as_bytes(), swap(FILE.as_bytes(), "AAAA", &stub));
+    let changed = FILE.replace("\"id\":1", "\"id\":11").into_bytes();
+    let small = memory.compact(&changed, swap(&changed, "BBBB", "-"));
+    let whole = memory.restore(&small, Target::Original).expect("restored");
+    assert_eq!(whole, (changed, Restored::Exact { undone: vec![2] }));
+}
+
 #[test]
 fn one_piece_comes_back_alone() {
     let (mut memory, file) = twice();
     let (file, outcome) = memory.restore_block(&file, b"BBBB").expect("restored");
     assert_eq!(text_of(&file), FILE.replace("AAAA", "-").replace("CCCC", "-"));
-    assert_eq!(outcome, Restored::ByRecord { restored: 1, missing: 0 });
+    assert_eq!(outcome, Restored::ByRecord { undone: vec![], restored: 1, missing: 0 });
     // Of an earlier generation, in a record that a later one did not touch.
     let (both, _) = memory.restore_block(&twice().1, b"AAAA").expect("restored");
     assert_eq!(text_of(&both), FILE.replace("BBBB", "-").replace("CCCC", "-"));
@@ -355,7 +409,10 @@ fn one_piece_comes_back_alone() {
     assert_eq!(text_of(&restored), format!("{FILE}{{\"id\":4}}\n"));
     assert_eq!(outcome, Restored::Exact { undone: vec![3, 2, 1] });
     let (same, outcome) = memory.restore_block(&file, b"BBBB").expect("restored");
-    assert_eq!((same, outcome), (file, Restored::ByRecord { restored: 0, missing: 0 }));
+    assert_eq!(
+        (same, outcome),
+        (file, Restored::ByRecord { undone: vec![], restored: 0, missing: 0 })
+    );
 }
 
 #[test]
@@ -365,7 +422,7 @@ fn an_earlier_piece_comes_back_from_under_a_later_edit_of_its_record() {
     let file = memory.compact(&file, swap(&file, "BBBB", "b"));
     let (restored, outcome) = memory.restore_block(&file, b"CCCC").expect("restored");
     assert_eq!(text_of(&restored), FILE.replace("BBBB", "b"));
-    assert_eq!(outcome, Restored::ByRecord { restored: 1, missing: 0 });
+    assert_eq!(outcome, Restored::ByRecord { undone: vec![], restored: 1, missing: 0 });
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::Args as ClapArgs;
 use epitome::{
-    About, Archive, Digest, Draft, FileSource, Generation, Loaded, Restoration, Restored,
+    About, Archive, Digest, Draft, FileSource, Generation, Loaded, Place, Restoration, Restored,
     SessionKey, Spliced, Store, Target, WayBack, find, restore, restore_block, write_new,
 };
 use epitome_model::{Bytes, Ref, Source, Tokens};
@@ -76,6 +76,9 @@ struct FileReport {
     outcome: How,
     undone: Vec<u64>,
     restored: u64,
+    /// How many of them not by hash.
+    #[serde(skip)]
+    by_record: u64,
     missing: u64,
     disk_bytes: Change<Bytes>,
     /// The blake3 hash of what was written.
@@ -104,6 +107,9 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     // Sub-agents have generations of their own, which the numbers do not mean.
     if args.out.is_none() && args.generation.is_none() && args.block.is_none() {
         for companion in find::companions(&path) {
+            if job.is_nothing(&companion)? {
+                continue;
+            }
             match job.restore(&companion) {
                 Ok(report) => files.push(report),
                 Err(failure) if failure.kind == "not-archived" => {}
@@ -171,6 +177,12 @@ impl Job<'_> {
         Ok(report)
     }
 
+    /// Whether nothing stands there, and never did: not every session has all its companions.
+    fn is_nothing(&self, companion: &Path) -> Result<bool> {
+        let source = epitome::open(companion)?;
+        Ok(source.is_empty() && self.of_path(companion)?.is_none())
+    }
+
     /// By the key of the session; if it cannot be read any more, by the path of its file.
     fn known(&self, path: &Path, source: &FileSource) -> Result<Known> {
         let key = Loaded::read(source, self.app.agent()).map(|session| session.key(path));
@@ -208,6 +220,7 @@ impl Job<'_> {
     }
 
     fn of_path(&self, path: &Path) -> Result<Option<Known>> {
+        let path = &Place::of(path).real().unwrap_or_else(|_| path.to_owned());
         for key in self.archive.sessions().map_err(Failure::writing)? {
             let known = self.of_key(key)?;
             if known.generations.iter().any(|generation| same_file(&generation.path, path)) {
@@ -236,9 +249,13 @@ impl Job<'_> {
         let (outcome, undone, restored, missing) = match &restoration.outcome {
             Restored::Exact { undone } if undone.is_empty() => (How::Nothing, vec![], 0, 0),
             Restored::Exact { undone } => (How::Exact, undone.clone(), edits(known, undone), 0),
-            Restored::ByRecord { restored, missing } => {
-                (How::ByRecord, vec![], *restored, *missing)
+            Restored::ByRecord { undone, restored, missing } => {
+                (How::ByRecord, undone.clone(), edits(known, undone) + restored, *missing)
             }
+        };
+        let by_record = match &restoration.outcome {
+            Restored::Exact { .. } => 0,
+            Restored::ByRecord { restored, .. } => *restored,
         };
         let blake3 = digest.blake3.to_string();
         let report = FileReport {
@@ -247,6 +264,7 @@ impl Job<'_> {
             outcome,
             undone,
             restored,
+            by_record,
             missing,
             disk_bytes: Change { before, after: Bytes(digest.len) },
             restored_proof: (outcome != How::ByRecord).then(|| blake3.clone()),
@@ -361,20 +379,25 @@ impl Report {
 
 impl FileReport {
     fn how(&self) -> Vec<String> {
-        let undone: Vec<String> = self.undone.iter().map(ToString::to_string).collect();
+        let numbers: Vec<String> = self.undone.iter().map(ToString::to_string).collect();
+        let word = if numbers.len() == 1 { "generation" } else { "generations" };
+        let exactly = count(self.restored - self.by_record, "record");
+        let exactly = format!("{word} {} undone, {exactly} given back", numbers.join(", "));
         match self.outcome {
             How::Nothing => vec![format!("it is what it was: blake3 {}", self.blake3)],
             How::Exact => {
-                let (what, numbers) = (count(self.restored, "record"), undone.join(", "));
-                let word = if undone.len() == 1 { "generation" } else { "generations" };
                 vec![
-                    format!("exact, to the byte: {word} {numbers} undone, {what} given back"),
+                    format!("exact, to the byte: {exactly}"),
                     format!("proved: blake3 {}", self.blake3),
                 ]
             }
             How::ByRecord => {
-                let restored = count(self.restored, "edit");
+                let restored = count(self.by_record, "edit");
                 let mut lines = vec![format!("record by record: {restored} undone")];
+                if !numbers.is_empty() {
+                    let since = "the file was changed by others before that";
+                    lines.insert(0, format!("to the byte: {exactly}; {since}"));
+                }
                 if self.missing > 0 {
                     let verb = if self.missing == 1 { "is" } else { "are" };
                     lines.push(format!(
