@@ -325,13 +325,20 @@ fn a_summary_stands_for_what_is_not_kept() {
     let args = ["compact", CODEX, "--summary", summary, "--keep-turns=1", "--json"];
     assert_eq!(world.json(&args)[0]["outcome"], "compacted");
     assert!(fs::read(&path).expect("a session").starts_with(&session));
-    let keeps = [("1", "nothing"), ("0", "compacted"), ("1", "nothing"), ("0", "nothing")];
-    for (turns, outcome) in keeps {
+    for turns in ["1", "0"] {
         let args = ["compact", CODEX, "--summary", summary, "--keep-turns", turns, "--json"];
-        assert_eq!(world.json(&args)[0]["outcome"], outcome, "{turns} turns are kept");
+        assert_eq!(world.json(&args)[0]["outcome"], "nothing", "{turns} turns are kept");
     }
     assert_eq!(world.status(&["restore", CODEX]), 0);
     assert_eq!(fs::read(&path).expect("a session"), session);
+    // More words than there were.
+    let long = world.write("long.txt", "far more than was said ".repeat(20_000));
+    let args = ["compact", CODEX, "--summary", long.to_str().expect("text"), "--keep-turns=0"];
+    let refused = world.output(&args);
+    assert_eq!(refused.status.code(), Some(4));
+    let told = String::from_utf8(refused.stderr).expect("text");
+    assert!(told.contains("the summary is longer than what it stands for"), "{told}");
+    assert!(told.contains("give a shorter summary") && !told.contains("line 0"), "{told}");
     // No words, nothing done.
     let empty = world.write("empty.txt", "\n");
     let args = ["compact", CLAUDE, "--summary", empty.to_str().expect("text")];

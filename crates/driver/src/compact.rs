@@ -2,20 +2,22 @@
 //! written before everything before it has succeeded.
 
 mod native;
+mod summary;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
-use epitome_formats::{Format, Native, Summary};
+use epitome_formats::{Format, Native};
 use epitome_model::{
-    Again, At, Block, Breach, Bytes, Counter, Law, Part, Role, Source, Span, Splice, Text, Tokens,
-    Transcript, units, weigh,
+    Again, At, Block, Breach, Bytes, Counter, Part, Source, Span, Splice, Text, Tokens, Transcript,
+    weigh,
 };
 use epitome_passes::{
     Compaction, Kept, Options, Recipe, Side, View, recount, verify, verify_appended, verify_marked,
-    verify_summarised,
 };
 use jiff::Timestamp;
+
+pub(crate) use summary::{kept_end, says_more_than_a_summary};
 
 use crate::archive::{About, Archive, Digest, Draft, Generation, Hash, PackWriter, WayBack};
 use crate::error::{Error, ErrorKind, Result};
@@ -75,65 +77,6 @@ impl<'a, S: Source> Planned<'a, S> {
         counter: &dyn Counter,
     ) -> Result<Planned<'a, S>> {
         Planned::by(Way::Rewrite, session, recipe, counter)
-    }
-
-    /// Plans a summary in the place of everything but the end that the recipe keeps whole, written
-    /// as the agent writes its own. Of the recipe only the rules of what is kept count.
-    ///
-    /// There is nothing to do when everything is kept, or nothing but a summary is not.
-    ///
-    /// # Errors
-    ///
-    /// `Refused` if this agent has no such record, or this session cannot hold it.
-    pub fn summarised(
-        text: &str,
-        session: &'a Loaded<S>,
-        recipe: &'a Recipe,
-        counter: &dyn Counter,
-    ) -> Result<Planned<'a, S>> {
-        let Loaded { format, source, transcript, .. } = session;
-        session.writer()?;
-        let summarise = format.summarise.ok_or_else(|| no_summaries(format))?;
-        let options = Options { counter, thinking_is_bound: bound_in(format), counted: &[] };
-        let keep = Recipe { passes: Vec::new(), ..recipe.clone() };
-        let compaction = epitome_passes::compact(transcript, source, &keep, &options);
-        let (old, kept) = kept_end(transcript, &compaction.kept);
-        let mut splices = Vec::new();
-        if says_more_than_a_summary(transcript, old) {
-            let summary = Summary { text, kept, tokens: compaction.tokens_before };
-            let with = summarise(transcript, source, &summary).map_err(|why| {
-                let what = format!("the session cannot hold a summary: {why}");
-                Error::new(ErrorKind::Refused, what)
-            })?;
-            let (end, at) = (Source::len(source), At::Block { item: old[0], block: 0 });
-            splices.push((Splice { span: Span { start: end, end }, with: with.into() }, at));
-        }
-        let spliced = Spliced::new(source, splices.iter().map(|(s, _)| s.clone()).collect())?;
-        let after = (format.read)(&spliced, &mut ());
-        let tokens_after = weigh(&after, &spliced, counter).total();
-        let mut breaches = Vec::new();
-        if !splices.is_empty() {
-            let before_side = Side { transcript, source };
-            let after_side = Side { transcript: &after, source: &spliced };
-            breaches = verify_summarised(before_side, after_side, text, kept, format.laws);
-            if tokens_after >= compaction.tokens_before {
-                let what = "the summary is longer than what it stands for".into();
-                breaches.push(Breach { law: Law::Growth, line: 0, what });
-            }
-        }
-        let bytes_after = Bytes(Source::len(&spliced));
-        Ok(Planned {
-            session,
-            recipe,
-            way: Way::Summary,
-            compaction,
-            splices,
-            removed: Vec::new(),
-            breaches,
-            after,
-            tokens_after,
-            bytes_after,
-        })
     }
 
     /// Plans a compaction that is written in one of its ways.
@@ -218,42 +161,6 @@ impl<'a, S: Source> Planned<'a, S> {
     pub fn kept(&self) -> &Kept {
         &self.compaction.kept
     }
-}
-
-/// The context up to the end that is kept, and that end.
-pub(crate) fn kept_end<'t>(transcript: &'t Transcript, kept: &Kept) -> (&'t [usize], &'t [usize]) {
-    let context = &transcript.context;
-    let mut end =
-        context.iter().rposition(|item| !kept.items.contains(item)).map_or(0, |at| at + 1);
-    // A call goes with its results.
-    let places: HashMap<usize, usize> =
-        context.iter().enumerate().map(|(at, &item)| (item, at)).collect();
-    for unit in units(transcript) {
-        let at = unit.items.iter().filter_map(|item| places.get(item).copied());
-        if let Some((first, last)) = at.clone().min().zip(at.max())
-            && first < end
-        {
-            end = end.max(last + 1);
-        }
-    }
-    context.split_at(end)
-}
-
-/// Whether there is something to summarise: what the agent itself says is said again anyway, and
-/// what stands before a summary is what an earlier one left beside it.
-pub(crate) fn says_more_than_a_summary(transcript: &Transcript, items: &[usize]) -> bool {
-    let entry = |item: usize| transcript.items[item].entry();
-    let is_summary = |block: &Block| matches!(block, Block::Summary(_));
-    let summarises =
-        |&item: &usize| entry(item).is_some_and(|entry| entry.blocks.iter().any(is_summary));
-    let from = transcript.context.iter().rposition(summarises).map_or(0, |at| at + 1);
-    let said = items.iter().skip(from).filter_map(|&item| entry(item));
-    said.into_iter().any(|entry| entry.role != Role::System)
-}
-
-fn no_summaries(format: &Format) -> Error {
-    let what = format!("epitome does not write summaries into sessions of {}", format.name);
-    Error::new(ErrorKind::Refused, what).with_hint("without --summary its sessions are compacted")
 }
 
 fn no_records(format: &Format) -> Error {

@@ -30,7 +30,9 @@ pub fn summarise(
     if kept.len() < summary.kept.len() {
         return Err("a message that is kept has no id");
     }
-    let (boundary, anchor) = (uuid(&newest.id, "boundary"), uuid(&newest.id, "summary"));
+    // Another summary may continue the same message.
+    let of = format!("{} {} {}", newest.id, source.len(), summary.text);
+    let (boundary, anchor) = (uuid(&of, "boundary"), uuid(&of, "summary"));
     let preserved = match (kept.first(), kept.last()) {
         (Some(head), Some(tail)) => {
             let ids: Vec<String> = kept.iter().map(|id| encode(id)).collect();

@@ -69,8 +69,10 @@ pub fn summarise(
         return Err("what is kept begins with the results of what is not");
     }
     let time = last.time.as_deref().unwrap_or("1970-01-01T00:00:00.000Z");
+    // The same summary may be given again after another one.
+    let place = source.len().to_string();
     let message = |what, kind, text: &str| {
-        let id = id(&[last.id.as_deref().unwrap_or_default(), what, summary.text]);
+        let id = id(&[last.id.as_deref().unwrap_or_default(), &place, what, summary.text]);
         let (time, part) = (encode(time), part(text));
         format!(r#"{{"id":"{id}","timestamp":{time},"type":"{kind}","content":[{part}]}}"#)
     };
