@@ -6,6 +6,7 @@ mod ci;
 mod demo;
 mod e2e;
 mod recipes;
+mod redact;
 mod tidy;
 
 use std::process::ExitCode;
@@ -19,6 +20,7 @@ usage: cargo xtask COMMAND
   e2e [AGENT…|port]     real agents resume what epitome compacted, restored and carried over
   e2e --write           the same with all agents; the table goes into docs/agents.md
   recipes [FOLDER…]     a table: what each recipe saves, by default over the recorded sessions
+  redact                a table: what is found of planted credentials, by epitome and others
   bench [FOLDER]        a table: how fast and how large, by default over the recorded sessions";
 
 fn main() -> ExitCode {
@@ -31,6 +33,7 @@ fn main() -> ExitCode {
         ["e2e", "--write"] => e2e::write(),
         ["e2e", agents @ ..] => e2e::run(agents),
         ["recipes", folders @ ..] => recipes::run(folders),
+        ["redact"] => redact::run(),
         ["bench"] => bench::run(None),
         ["bench", folder] => bench::run(Some(folder.as_ref())),
         // `bench` calls itself for each command: the peak of a child is then that child's alone.

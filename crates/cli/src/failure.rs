@@ -29,6 +29,8 @@ pub enum Status {
     Refused = 4,
     /// The disk or the archive.
     Disk = 5,
+    /// A scan found something.
+    Found = 6,
 }
 
 /// What went wrong, why, and what may help.

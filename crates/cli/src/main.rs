@@ -8,6 +8,7 @@ mod conversation;
 mod diff;
 mod failure;
 mod left;
+mod redaction;
 mod report;
 mod session;
 mod text;
@@ -42,6 +43,8 @@ enum Command {
     Render(cmd::render::Args),
     Index(cmd::index::Args),
     Engine(cmd::engine::Args),
+    Redact(cmd::redact::Args),
+    Scan(cmd::scan::Args),
     Archive(cmd::archive::Args),
     Recipes(cmd::recipes::Args),
     Completions(cmd::completions::Args),
@@ -78,6 +81,8 @@ fn run(cli: Cli) -> Result<()> {
         Command::Render(args) => cmd::render::run(&app, args),
         Command::Index(args) => cmd::index::run(&app, args),
         Command::Engine(args) => cmd::engine::run(&app, args),
+        Command::Redact(args) => cmd::redact::run(&app, args),
+        Command::Scan(args) => cmd::scan::run(&app, args),
         Command::Archive(args) => cmd::archive::run(&app, args),
         Command::Recipes(args) => cmd::recipes::run(&app, args),
         Command::Completions(args) => cmd::completions::run(&app, args),

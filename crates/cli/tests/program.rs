@@ -18,6 +18,9 @@ fn help_is_complete() {
         &["compact", "--help"],
         &["restore", "--help"],
         &["show", "--help"],
+        &["export", "--help"],
+        &["redact", "--help"],
+        &["scan", "--help"],
         &["archive", "--help"],
         &["recipes", "--help"],
     ];

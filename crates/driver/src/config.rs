@@ -3,6 +3,7 @@
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use epitome_redact::Person;
 use etcetera::BaseStrategy;
 use jiff::Timestamp;
 
@@ -36,6 +37,8 @@ pub struct Config {
     pub gemini: PathBuf,
     /// Where OpenCode keeps what it knows.
     pub opencode: PathBuf,
+    /// Who uses this machine, as far as it says: what is taken out of what is shared.
+    pub person: Person,
     /// The one database that OpenCode was told to use.
     pub opencode_database: Option<PathBuf>,
     /// The time, when tests set it.
@@ -63,9 +66,14 @@ impl Config {
                 .because(err)
                 .with_hint("set HOME")
         })?;
-        Ok(Config::of(base.home_dir(), &base.data_dir(), &base.config_dir(), |name| {
-            std::env::var_os(name).filter(|value| !value.is_empty())
-        }))
+        let var = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+        let mut config = Config::of(base.home_dir(), &base.data_dir(), &base.config_dir(), var);
+        config.person.names.extend(full_name(&base.home_dir().join(".gitconfig")));
+        if config.person.host.is_none() {
+            let host = std::fs::read_to_string("/etc/hostname").unwrap_or_default();
+            config.person.host = Some(host.trim().to_owned()).filter(|host| !host.is_empty());
+        }
+        Ok(config)
     }
 
     /// The folders below these, unless `var` names others.
@@ -84,7 +92,14 @@ impl Config {
         let shared = folder("XDG_DATA_HOME", user.join(".local/share"));
         let opencode = shared.join("opencode");
         let database = var("OPENCODE_DB").filter(|it| it != ":memory:");
+        let text = |name: &str| Some(var(name)?.to_string_lossy().into_owned());
+        let person = Person {
+            home: Some(user.to_string_lossy().into_owned()),
+            names: ["USER", "LOGNAME", "USERNAME"].into_iter().filter_map(text).collect(),
+            host: text("HOSTNAME").or_else(|| text("COMPUTERNAME")),
+        };
         Config {
+            person,
             opencode_database: database.map(|it| opencode.join(it)),
             opencode,
             home: folder("EPITOME_HOME", data.join("epitome")),
@@ -127,6 +142,11 @@ impl Config {
         self.home.join("live")
     }
 
+    /// The user's own rules for secrets.
+    pub fn redaction_rules(&self) -> PathBuf {
+        self.settings.join("rules.toml")
+    }
+
     /// What `list` found the last time.
     pub(crate) fn list_cache(&self) -> PathBuf {
         self.home.join("cache/list.json")
@@ -136,6 +156,17 @@ impl Config {
     pub(crate) fn archived(&self, key: &SessionKey) -> PathBuf {
         self.archive().root().join(key.folder())
     }
+}
+
+/// The name that the user signs changes with, if it is a first name and another: one word alone is
+/// found everywhere.
+fn full_name(settings: &Path) -> Option<String> {
+    let text = std::fs::read_to_string(settings).ok()?;
+    let of_user = text.lines().skip_while(|line| line.trim() != "[user]").skip(1);
+    let mut lines = of_user.take_while(|line| !line.trim_start().starts_with('['));
+    let name = lines.find_map(|line| line.trim().strip_prefix("name")?.trim().strip_prefix('='))?;
+    let name = name.trim().trim_matches('"');
+    name.contains(' ').then(|| name.to_owned())
 }
 
 /// Agents take `~` for the home folder in their settings.

@@ -20,6 +20,7 @@ mod list;
 pub mod live;
 mod place;
 mod port;
+mod redact;
 mod reference;
 mod render;
 mod restore;
@@ -42,6 +43,7 @@ pub use find::{Meant, SessionFile};
 pub use list::{Glance, Listed, list};
 pub use place::{Place, exists, open};
 pub use port::Ported;
+pub use redact::{Redacted, redacted, rules};
 pub use reference::{GitObjects, Reference, Standing, blob_id};
 pub use render::{
     Member, Reading, Rendered, ShownSource, Telling, rebuild_index, render_into, update_index,

@@ -26,7 +26,6 @@ mod fault;
 pub mod files;
 pub mod gemini;
 pub mod generate;
-mod inner;
 pub mod json;
 mod lines;
 pub mod miniswe;

@@ -23,6 +23,7 @@ const ROOMS: &[Room] = &[
     Room { name: "epitome-passes", floor: 2, on: &[MODEL], tests: &["fixtures"] },
     Room { name: "epitome-tokens", floor: 2, on: &[MODEL], tests: &["fixtures"] },
     Room { name: "epitome-render", floor: 2, on: &[MODEL], tests: &["fixtures"] },
+    Room { name: "epitome-redact", floor: 2, on: &[MODEL], tests: &["fixtures"] },
     Room { name: "epitome", floor: 4, on: BELOW_DRIVER, tests: &["fixtures"] },
     Room { name: "epitome-cli", floor: 6, on: BELOW_CLI, tests: &["fixtures"] },
     Room { name: "fixtures", floor: BESIDE, on: &[], tests: &[] },
@@ -33,16 +34,25 @@ const ROOMS: &[Room] = &[
 ];
 
 const MODEL: &str = "epitome-model";
+const REDACT: &str = "epitome-redact";
 const BELOW_DRIVER: &[&str] =
-    &[MODEL, "epitome-formats", "epitome-passes", "epitome-tokens", "epitome-render"];
-const BELOW_CLI: &[&str] =
-    &[MODEL, "epitome-formats", "epitome-passes", "epitome-tokens", "epitome-render", "epitome"];
+    &[MODEL, "epitome-formats", "epitome-passes", "epitome-tokens", "epitome-render", REDACT];
+const BELOW_CLI: &[&str] = &[
+    MODEL,
+    "epitome-formats",
+    "epitome-passes",
+    "epitome-tokens",
+    "epitome-render",
+    REDACT,
+    "epitome",
+];
 const WHOLE_HOUSE: &[&str] = &[
     MODEL,
     "epitome-formats",
     "epitome-passes",
     "epitome-tokens",
     "epitome-render",
+    "epitome-redact",
     "epitome",
     "fixtures",
 ];
@@ -51,6 +61,7 @@ const XTASK: &[&str] = &[
     "epitome-formats",
     "epitome-passes",
     "epitome-tokens",
+    "epitome-redact",
     "epitome",
     "fixtures",
     "agents",

@@ -24,6 +24,7 @@ const PAPERS: &[&str] = &[
     "docs/json.md",
     "docs/exit-codes.md",
     "docs/recipes.md",
+    "docs/redact.md",
     "docs/speed.md",
 ];
 

@@ -5,15 +5,17 @@ use std::path::{Path, PathBuf};
 
 use clap::Args as ClapArgs;
 use clap::builder::PossibleValuesParser;
-use epitome::{Loaded, Spliced, write_new};
+use epitome::{Loaded, Spliced, redacted, write_new};
 use epitome_formats::{Made, WIRES};
 use epitome_model::{Bytes, Source};
+use epitome_redact::{Finder, Redactor};
 use serde::Serialize;
 
 use crate::app::App;
 use crate::conversation;
 use crate::failure::{Failure, Result, Status};
 use crate::left;
+use crate::redaction::{Redaction, Taken};
 use crate::session::{Input, read_stdin};
 use crate::text::{self, DIM, count};
 
@@ -45,6 +47,9 @@ pub struct Args {
     /// Write it to a new file (with --json: needed)
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub redaction: Redaction,
 }
 
 fn wires() -> PossibleValuesParser {
@@ -63,6 +68,8 @@ struct Exported {
     bytes: Bytes,
     messages: u64,
     left_behind: BTreeMap<&'static str, u64>,
+    /// By rule, how many different things were taken out.
+    redacted: BTreeMap<String, u64>,
 }
 
 pub fn run(app: &App, args: &Args) -> Result<()> {
@@ -70,21 +77,33 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         return Err(Failure::usage("--json tells of the export, which then needs --out"));
     }
     let input = Input::find(app, &args.session)?;
+    let finder = args.redaction.finder(app)?;
     match &input {
-        Input::Stdin => export(app, args, &input, &Loaded::read(read_stdin()?, app.agent())?),
+        Input::Stdin => {
+            let session = Loaded::read(read_stdin()?, app.agent())?;
+            let (made, taken) = made(args, finder.as_ref(), &session)?;
+            write(app, args, &input, &session, &made, &taken)
+        }
         Input::File(path) => {
             let session = Loaded::open(path, app.agent())?;
-            let made = make(args, &session);
+            let (made, taken) = made(args, finder.as_ref(), &session)?;
             if let Some(failure) = session.source.failure() {
                 return Err(failure.into());
             }
-            write(app, args, &input, &session, made)
+            write(app, args, &input, &session, &made, &taken)
         }
     }
 }
 
-fn export<S: Source>(app: &App, args: &Args, input: &Input, session: &Loaded<S>) -> Result<()> {
-    write(app, args, input, session, make(args, session))
+/// What is written: redacted first, unless nothing is to be.
+fn made<S: Source>(
+    args: &Args,
+    finder: Option<&Finder>,
+    session: &Loaded<S>,
+) -> Result<(Made, Taken)> {
+    let Some(finder) = finder else { return Ok((make(args, session), Taken::default())) };
+    let redacted = redacted(session, &mut Redactor::new(finder))?;
+    Ok((make(args, &redacted.session), Taken::of(&redacted.found)))
 }
 
 fn make<S: Source>(args: &Args, session: &Loaded<S>) -> Made {
@@ -104,7 +123,14 @@ fn make<S: Source>(args: &Args, session: &Loaded<S>) -> Made {
     }
 }
 
-fn write<S>(app: &App, args: &Args, input: &Input, session: &Loaded<S>, made: Made) -> Result<()> {
+fn write<S>(
+    app: &App,
+    args: &Args,
+    input: &Input,
+    session: &Loaded<S>,
+    made: &Made,
+    taken: &Taken,
+) -> Result<()> {
     if made.messages == 0 {
         let what = format!("the session sends nothing to a model: {}", input.name());
         return Err(Failure::new(Status::Unreadable, "empty", what));
@@ -119,7 +145,7 @@ fn write<S>(app: &App, args: &Args, input: &Input, session: &Loaded<S>, made: Ma
         None => app.print_bytes(body)?,
     }
     if app.global.json {
-        return app.print_json(&exported(args, input, session, &made));
+        return app.print_json(&exported(args, input, session, made, taken));
     }
     if let Some(out) = &args.out {
         let messages = count(made.messages as u64, "message");
@@ -129,10 +155,17 @@ fn write<S>(app: &App, args: &Args, input: &Input, session: &Loaded<S>, made: Ma
     for (what, n) in &made.left {
         app.note(&format!("{DIM}left behind:{DIM:#} {}", left::told(*what, *n)));
     }
+    taken.tell(app);
     Ok(())
 }
 
-fn exported<S>(args: &Args, input: &Input, session: &Loaded<S>, made: &Made) -> Exported {
+fn exported<S>(
+    args: &Args,
+    input: &Input,
+    session: &Loaded<S>,
+    made: &Made,
+    taken: &Taken,
+) -> Exported {
     Exported {
         session: input.name(),
         agent: session.format.name,
@@ -142,5 +175,6 @@ fn exported<S>(args: &Args, input: &Input, session: &Loaded<S>, made: &Made) -> 
         bytes: Bytes(made.body.len() as u64),
         messages: made.messages as u64,
         left_behind: made.left.iter().map(|(what, n)| (what.name(), *n)).collect(),
+        redacted: taken.by_rule.clone(),
     }
 }

@@ -11,6 +11,8 @@ pub mod list;
 pub mod man;
 pub mod port;
 pub mod recipes;
+pub mod redact;
 pub mod render;
 pub mod restore;
+pub mod scan;
 pub mod show;

@@ -5,11 +5,10 @@
 
 use std::ops::Range;
 
-use epitome_model::{Field, FieldRole, Span, Text, ToolKind, decode, encode};
+use epitome_model::{Field, FieldRole, Inner, Span, Text, ToolKind, decode, encode};
 
 use super::script::{self, Literal};
 use crate::arguments::{self, Known, Roles, Rule};
-use crate::inner::Inner;
 use crate::place::Place;
 use crate::port::{Deed, object};
 use crate::wire::Arguments;

@@ -5,7 +5,8 @@
 use std::collections::{HashMap, HashSet};
 
 use epitome_model::{
-    Block, Copy, Entry, Item, Kept, Left, Output, Part, Record, Role, Source, Text, Transcript,
+    Block, Copy, Entry, Inner, Item, Kept, Left, Output, Part, Record, Role, Source, Text,
+    Transcript,
 };
 
 use super::message::{self, Calls, is_blank};
@@ -13,7 +14,6 @@ use super::read::{line, title};
 use super::transcript::first_words;
 use crate::database::folder;
 use crate::document::{Document, Value};
-use crate::inner::Inner;
 use crate::place::Place;
 use crate::{Faults, lines};
 

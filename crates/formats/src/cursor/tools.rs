@@ -3,11 +3,10 @@
 //! The editor's tools have names of their own (`read_file`, and those of its third version,
 //! `read_file_v2`); the CLI's and those of transcripts are those that models see (`Read`).
 
-use epitome_model::{FieldRole, ToolKind};
+use epitome_model::{FieldRole, Inner, ToolKind};
 
 use crate::arguments::{self, Known, Roles, Rule};
 use crate::document::Value;
-use crate::inner::Inner;
 use crate::json;
 use crate::place::Place;
 

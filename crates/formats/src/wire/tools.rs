@@ -2,11 +2,10 @@
 //!
 //! A body does not say which agent sent it: here are the names of all of them.
 
-use epitome_model::{Call, Field, FieldRole, Image, Span, Text, ToolKind};
+use epitome_model::{Call, Field, FieldRole, Image, Inner, Span, Text, ToolKind};
 
 use crate::arguments::{self, Known, Roles, Rule};
 use crate::document::Value;
-use crate::inner::Inner;
 use crate::json;
 
 /// Tools by name, in lower case.

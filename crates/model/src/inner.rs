@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::ops::Range;
 
-use epitome_model::{Span, decode};
+use crate::{Span, decode};
 
 /// A text that stands in a JSON string literal.
 pub struct Inner<'a> {
@@ -74,7 +74,7 @@ fn piece(rest: &[u8]) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use epitome_model::encode;
+    use crate::encode;
     use proptest::prelude::*;
 
     use super::*;

@@ -1,0 +1,113 @@
+//! `epitome redact`: a session without its secrets.
+
+use std::collections::BTreeMap;
+use std::path::PathBuf;
+
+use clap::Args as ClapArgs;
+use epitome::{Loaded, redacted, write_new};
+use epitome_model::{Bytes, Source};
+use epitome_redact::Redactor;
+use serde::Serialize;
+
+use crate::app::App;
+use crate::failure::{Failure, Result};
+use crate::redaction::{Redaction, Taken};
+use crate::session::{Input, read_stdin};
+use crate::text::{self, DIM};
+
+const EXAMPLES: &str = "\
+Examples:
+  epitome redact 0f3c9a52 --out shared.jsonl
+  epitome redact session.jsonl --redact secrets --out shared.jsonl
+  epitome redact - < session.jsonl > shared.jsonl";
+
+/// Write a copy of a session without secrets and personal data
+///
+/// What is found is replaced by [REDACTED:rule-1]: the same secret has the same number throughout.
+/// Everything else is as it was, to the byte, and the agent's format is kept. The session itself is
+/// not touched.
+#[derive(ClapArgs, Clone, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// A file, an id, the beginning of an id, or `-` for standard input
+    #[arg(value_name = "SESSION")]
+    pub session: String,
+
+    /// Write it to a new file (with --json: needed)
+    #[arg(long, value_name = "FILE")]
+    pub out: Option<PathBuf>,
+
+    #[command(flatten)]
+    pub redaction: Redaction,
+}
+
+/// What was written. See `docs/json.md`.
+#[derive(Serialize)]
+struct Written {
+    session: String,
+    agent: &'static str,
+    id: Option<String>,
+    #[serde(serialize_with = "crate::text::lossy_option")]
+    out: Option<PathBuf>,
+    bytes: Bytes,
+    redacted: BTreeMap<String, u64>,
+    places: u64,
+}
+
+pub fn run(app: &App, args: &Args) -> Result<()> {
+    if app.global.json && args.out.is_none() {
+        return Err(Failure::usage("--json tells of the copy, which then needs --out"));
+    }
+    let input = Input::find(app, &args.session)?;
+    match &input {
+        Input::Stdin => {
+            let session = Loaded::read(read_stdin()?, app.agent())?;
+            write(app, args, &input, &session, || Ok(()))
+        }
+        Input::File(path) => {
+            let session = Loaded::open(path, app.agent())?;
+            let whole = || session.source.failure().map_or(Ok(()), Err);
+            write(app, args, &input, &session, whole)
+        }
+    }
+}
+
+fn write<S: Source>(
+    app: &App,
+    args: &Args,
+    input: &Input,
+    session: &Loaded<S>,
+    whole: impl Fn() -> epitome::Result<()>,
+) -> Result<()> {
+    let finder = args.redaction.finder(app)?;
+    let Some(finder) = finder else {
+        return Err(Failure::usage("--no-redact leaves nothing to do"));
+    };
+    let copy = redacted(session, &mut Redactor::new(&finder))?;
+    whole()?;
+    let source = &copy.session.source;
+    match &args.out {
+        Some(out) => write_new(out, |to| source.copy_to(to)).map_err(Failure::writing)?,
+        None => app.print_bytes(&source.read(0..Source::len(source)))?,
+    }
+    let taken = Taken::of(&copy.found);
+    let bytes = Bytes(Source::len(source));
+    if app.global.json {
+        return app.print_json(&Written {
+            session: input.name(),
+            agent: session.format.name,
+            id: copy.session.transcript.head.id.as_deref().map(str::to_owned),
+            out: args.out.clone(),
+            bytes,
+            redacted: taken.by_rule,
+            places: copy.found.len() as u64,
+        });
+    }
+    if let Some(out) = &args.out {
+        let told = taken.told();
+        app.note(&format!("{DIM}written:{DIM:#} {}, {bytes}; {told} taken out", text::path(out)));
+    } else {
+        taken.tell(app);
+    }
+    Ok(())
+}

@@ -1,0 +1,152 @@
+//! `epitome scan`: whether sessions hold secrets, and where.
+
+use std::fmt::Write as _;
+
+use clap::Args as ClapArgs;
+use epitome::{Loaded, redacted};
+use epitome_model::Source;
+use epitome_redact::{Finder, Found, Redactor};
+use serde::Serialize;
+
+use crate::app::App;
+use crate::failure::{Failure, Result, Status};
+use crate::redaction::{MoreRules, Taken};
+use crate::session::{Input, read_stdin};
+use crate::text::{BOLD, DIM, count, visible};
+
+const EXAMPLES: &str = "\
+Examples:
+  epitome scan session.jsonl
+  epitome scan --for secrets,pii 0f3c9a52
+  epitome scan --json transcripts/*.jsonl | jq -r '.found[] | \"\\(.line) \\(.rule)\"'";
+
+/// Say whether sessions hold secrets, without showing them
+///
+/// Each place is named by its line, the rule that found it and how long it is. The status is 6 when
+/// anything is found.
+#[derive(ClapArgs, Clone, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Files, ids, beginnings of ids, or `-` for standard input
+    #[arg(value_name = "SESSION", required = true)]
+    pub sessions: Vec<String>,
+
+    /// Look for these: `secrets`, `pii` (personal data), or rules by name
+    #[arg(long = "for", value_name = "WHAT", value_delimiter = ',', default_value = "secrets")]
+    pub what: Vec<String>,
+
+    #[command(flatten)]
+    pub more: MoreRules,
+}
+
+/// What a session holds. See `docs/json.md`.
+#[derive(Serialize)]
+struct Scanned {
+    session: String,
+    agent: &'static str,
+    id: Option<String>,
+    found: Vec<Place>,
+}
+
+/// One place.
+#[derive(Serialize)]
+struct Place {
+    rule: String,
+    kind: &'static str,
+    /// The same for the same secret.
+    number: u32,
+    line: u64,
+    /// The id of the entry that it stands in.
+    entry: Option<String>,
+    /// How long it is.
+    chars: usize,
+}
+
+pub fn run(app: &App, args: &Args) -> Result<()> {
+    let finder = args.more.finder(app, &args.what)?;
+    let mut all = 0;
+    let mut worst: Option<Failure> = None;
+    for name in &args.sessions {
+        match session(app, &finder, name) {
+            Ok(places) => all += places,
+            // The others are looked at nevertheless.
+            Err(failure) if args.sessions.len() > 1 => {
+                app.note(failure.render().trim_end());
+                worst = worst.into_iter().chain([failure]).max_by_key(|it| it.status);
+            }
+            Err(failure) => return Err(failure),
+        }
+    }
+    if all > 0 {
+        let what = format!("something was found in {}", count(all, "place"));
+        return Err(Failure::new(Status::Found, "found", what)
+            .hint("`epitome redact` writes a copy of a session without it"));
+    }
+    let unread = |failure: Failure| Failure::new(failure.status, failure.kind, "not all were read");
+    worst.map_or(Ok(()), |failure| Err(unread(failure)))
+}
+
+/// How many places there are in a session.
+fn session(app: &App, finder: &Finder, name: &str) -> Result<u64> {
+    let input = Input::find(app, name)?;
+    match &input {
+        Input::Stdin => scan(app, finder, &input, &Loaded::read(read_stdin()?, app.agent())?),
+        Input::File(path) => {
+            let session = Loaded::open(path, app.agent())?;
+            let places = scan(app, finder, &input, &session)?;
+            session.source.failure().map_or(Ok(places), |failure| Err(failure.into()))
+        }
+    }
+}
+
+fn scan<S: Source>(app: &App, finder: &Finder, input: &Input, session: &Loaded<S>) -> Result<u64> {
+    let redacted = redacted(session, &mut Redactor::new(finder))?;
+    // Ids come from the redacted session: one may be a secret.
+    let entries = &redacted.session.transcript.items;
+    let items = &session.transcript.items;
+    let entry = |found: &Found| {
+        let idx = items.partition_point(|item| item.record().span.end <= found.at);
+        let inside = items.get(idx).is_some_and(|item| item.record().span.start <= found.at);
+        let entry = entries.get(idx).filter(|_| inside)?.entry()?;
+        Some(entry.id.as_deref()?.to_owned())
+    };
+    let found = redacted.found.iter().map(|found| Place {
+        rule: found.rule.clone(),
+        kind: found.kind.name(),
+        number: found.number,
+        line: found.line,
+        entry: entry(found),
+        chars: found.chars,
+    });
+    let scanned = Scanned {
+        session: input.name(),
+        agent: session.format.name,
+        id: redacted.session.transcript.head.id.as_deref().map(str::to_owned),
+        found: found.collect(),
+    };
+    match app.global.json {
+        true => app.print_json(&scanned)?,
+        false => app.print(&render(&scanned, &Taken::of(&redacted.found)))?,
+    }
+    Ok(scanned.found.len() as u64)
+}
+
+fn render(scanned: &Scanned, taken: &Taken) -> String {
+    let mut text = String::new();
+    let name = visible(&scanned.session);
+    if scanned.found.is_empty() {
+        let _ = writeln!(text, "{BOLD}{name}{BOLD:#}: nothing found");
+        return text;
+    }
+    let places = count(scanned.found.len() as u64, "place");
+    let _ = writeln!(text, "{BOLD}{name}{BOLD:#}: {} in {places}", taken.told());
+    for place in &scanned.found {
+        let rule = format!("{}-{}", place.rule, place.number);
+        let long = count(place.chars as u64, "character");
+        let entry = place.entry.as_deref().map(|id| format!(", entry {}", visible(id)));
+        let entry = entry.unwrap_or_default();
+        let line = place.line;
+        let _ = writeln!(text, "  {rule}  {DIM}line {line}{entry}, {long}{DIM:#}");
+    }
+    text
+}

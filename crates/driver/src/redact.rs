@@ -1,0 +1,85 @@
+//! A session without its secrets: read anew from bytes that do not have them, so that whatever is
+//! made of it has none either.
+
+use std::fs;
+use std::path::PathBuf;
+
+use epitome_model::{Block, Image, Output, Part, Source, Span, Transcript};
+use epitome_redact::{Found, Redactor, Rules};
+
+use crate::config::Config;
+use crate::error::{Error, ErrorKind, Result};
+use crate::session::Loaded;
+use crate::source::Spliced;
+
+/// A session without what rules found in it.
+pub struct Redacted<'a> {
+    /// The session. Nothing of it is on disk, and the one that it comes from is as it was.
+    pub session: Loaded<Spliced<'a>>,
+    /// What was found where, in the order of the session. It does not say what it was.
+    pub found: Vec<Found>,
+}
+
+/// The rules that come with epitome, those that find the user of this machine, the user's own, and
+/// those of more files; of two with one id the later.
+///
+/// # Errors
+///
+/// `NotFound`, `NoPermission`, `Unreadable`; `Refused` for a file that holds no rules.
+pub fn rules(config: &Config, files: &[PathBuf]) -> Result<Rules> {
+    let own = config.redaction_rules();
+    let own = own.exists().then_some(own);
+    let mut rules = Rules::built_in().and(config.person.rules());
+    for path in own.iter().chain(files) {
+        let text = fs::read_to_string(path)
+            .map_err(|err| Error::reading(err, "the file of rules", path))?;
+        let more = Rules::parse(&text).map_err(|err| {
+            Error::new(ErrorKind::Refused, "the file holds no rules").because(err).at(path)
+        })?;
+        rules = rules.and(more);
+    }
+    Ok(rules)
+}
+
+/// A session with placeholders in the place of what a redactor finds in its strings.
+///
+/// # Errors
+///
+/// `Refused` if the changes cannot be laid over the session, which does not happen.
+pub fn redacted<'a, S: Source>(
+    session: &'a Loaded<S>,
+    redactor: &mut Redactor<'_>,
+) -> Result<Redacted<'a>> {
+    let splices = redactor.splices(&session.source, &sealed(&session.transcript));
+    let source = Spliced::new(&session.source, splices)?;
+    let mut faults = Vec::new();
+    let transcript = (session.format.read)(&source, &mut faults);
+    let session = Loaded { format: session.format, source, transcript, faults };
+    Ok(Redacted { session, found: redactor.found().to_vec() })
+}
+
+/// Reasoning, which may be signed, and pictures: in order and apart.
+fn sealed(transcript: &Transcript) -> Vec<Span> {
+    let mut spans: Vec<Span> = Vec::new();
+    for block in transcript.entries().flat_map(|(_, entry)| &entry.blocks) {
+        match block {
+            Block::Thinking(thinking) => spans.push(thinking.whole),
+            Block::Image(image) => spans.push(image.data),
+            Block::Output(output) => spans.extend(pictures(output)),
+            Block::Again(again) => spans.extend(pictures(&again.output)),
+            // Words, calls, and what nobody understands.
+            _ => {}
+        }
+    }
+    spans.retain(|span| !span.is_empty());
+    spans.sort_unstable();
+    spans.dedup_by(|later, earlier| later.start < earlier.end);
+    spans
+}
+
+fn pictures(output: &Output) -> impl Iterator<Item = Span> {
+    output.parts.iter().filter_map(|part| match part {
+        Part::Image(Image { data, .. }) => Some(*data),
+        Part::Text(_) | Part::Opaque(_) => None,
+    })
+}

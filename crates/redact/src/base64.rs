@@ -1,0 +1,146 @@
+//! Base64 of text: RFC 4648, both alphabets, with and without padding, in one line or in many.
+
+use std::ops::Range;
+
+use base64::Engine;
+use base64::alphabet::{STANDARD, URL_SAFE};
+use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
+
+/// Shorter runs are words.
+const LEAST: usize = 24;
+
+const LENIENT: GeneralPurposeConfig = GeneralPurposeConfig::new()
+    .with_decode_padding_mode(DecodePaddingMode::Indifferent)
+    .with_decode_allow_trailing_bits(true);
+const PADDED: GeneralPurpose = GeneralPurpose::new(&STANDARD, LENIENT);
+const BARE: GeneralPurpose = GeneralPurpose::new(&STANDARD, LENIENT.with_encode_padding(false));
+const URL: GeneralPurpose = GeneralPurpose::new(&URL_SAFE, LENIENT.with_encode_padding(false));
+
+/// The text that these characters stand for, if it is one.
+pub(crate) fn decode(run: &[u8]) -> Option<String> {
+    let engine = if run.iter().any(|byte| matches!(byte, b'-' | b'_')) { URL } else { PADDED };
+    let is_text = |bytes: &[u8]| {
+        let odd = bytes.iter().filter(|&&byte| byte < 0x20 && !byte.is_ascii_whitespace()).count();
+        odd * 20 <= bytes.len()
+    };
+    // Pictures are long, and no text from their first bytes on.
+    if let Some(head) = run.get(..64) {
+        let head = engine.decode(head).ok()?;
+        let valid = match std::str::from_utf8(&head) {
+            Ok(_) => true,
+            Err(err) => err.error_len().is_none(),
+        };
+        if !valid || !is_text(&head) {
+            return None;
+        }
+    }
+    String::from_utf8(engine.decode(run).ok()?).ok().filter(|text| is_text(text.as_bytes()))
+}
+
+/// A text as it stood in `like`: with its alphabet, its padding, its lines.
+pub(crate) fn encode(text: &str, like: &[u8]) -> String {
+    let flat: Vec<u8> = like.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect();
+    let engine = if flat.iter().any(|byte| matches!(byte, b'-' | b'_')) {
+        URL
+    } else if flat.ends_with(b"=") || flat.len().is_multiple_of(4) {
+        PADDED
+    } else {
+        BARE
+    };
+    let encoded = engine.encode(text);
+    let Some(width) = like.iter().position(u8::is_ascii_whitespace) else { return encoded };
+    let feed = if like[width] == b'\r' { "\r\n" } else { "\n" };
+    let lines = encoded.as_bytes().chunks(width).map(String::from_utf8_lossy);
+    lines.collect::<Vec<_>>().join(feed)
+}
+
+/// Where text may stand in base64: long runs of its characters, and runs of lines of such.
+pub(crate) fn runs(text: &[u8]) -> Vec<Range<usize>> {
+    let mut runs: Vec<Range<usize>> = Vec::new();
+    let mut at = 0;
+    // Every run of the length covers one of these places.
+    while at + LEAST <= text.len() {
+        let probe = at + LEAST - 1;
+        if !is_digit(text[probe]) {
+            at = probe + 1;
+            continue;
+        }
+        let start = (at..probe).rev().find(|&idx| !is_digit(text[idx])).map_or(at, |idx| idx + 1);
+        let end = (probe..text.len()).find(|&idx| !is_digit(text[idx])).unwrap_or(text.len());
+        let padding = text[end..].iter().take(2).take_while(|&&byte| byte == b'=').count();
+        if end - start >= LEAST {
+            join(&mut runs, text, start..end + padding);
+        }
+        at = end.max(at + 1);
+    }
+    runs
+}
+
+/// Adds a run, to the one before if it is the next line of the same width.
+fn join(runs: &mut Vec<Range<usize>>, text: &[u8], run: Range<usize>) {
+    if let Some(last) = runs.last_mut() {
+        let between = &text[last.end..run.start];
+        let width = text[last.clone()].iter().position(u8::is_ascii_whitespace);
+        let width = width.unwrap_or(last.len());
+        let line = text[last.clone()].rsplit(|&byte| byte == b'\n').next().map_or(0, <[u8]>::len);
+        let ended = text[last.clone()].ends_with(b"=");
+        let same = width >= 60 && line == width && run.len() <= width && !ended;
+        if same && matches!(between, b"\n" | b"\r\n") {
+            last.end = run.end;
+            return;
+        }
+    }
+    runs.push(run);
+}
+
+/// The characters of a run without the ends of lines.
+pub(crate) fn flat(run: &[u8]) -> Vec<u8> {
+    run.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect()
+}
+
+fn is_digit(byte: u8) -> bool {
+    byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_')
+}
+
+/// Whether a string is nothing but such characters, and many of them: a signature, a picture.
+pub(crate) fn is_opaque(text: &[u8]) -> bool {
+    const SEALED: usize = 80;
+    let body = text.strip_suffix(b"==").or(text.strip_suffix(b"=")).unwrap_or(text);
+    body.len() >= SEALED && body.iter().all(|&byte| is_digit(byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn runs_are_found_with_their_padding_and_over_lines() {
+        let encoded = PADDED.encode("a password: hunter2 and more of it");
+        let text = format!("x {encoded} y short");
+        assert_eq!(runs(text.as_bytes()).first(), Some(&(2..2 + encoded.len())));
+        let long = PADDED.encode("word ".repeat(40));
+        let wrapped = encode(&"word ".repeat(40), format!("{}\n", "A".repeat(76)).as_bytes());
+        assert_eq!(wrapped.lines().next().map(str::len), Some(76));
+        let text = format!("{wrapped}\nend");
+        assert_eq!(runs(text.as_bytes()).first(), Some(&(0..wrapped.len())));
+        assert_eq!(flat(wrapped.as_bytes()), long.as_bytes());
+    }
+
+    #[test]
+    fn pictures_are_no_text() {
+        let picture = PADDED.encode([0x89, b'P', b'N', b'G', 0, 1, 2, 3].repeat(40));
+        assert_eq!(decode(picture.as_bytes()), None);
+    }
+
+    proptest! {
+        /// What is written in base64 is read, in every dress.
+        #[test]
+        fn encoding_and_decoding_are_inverse(text in "[ -~\n]{1,200}", like in 0_usize..4) {
+            let like: &[u8] = [&b"QQ=="[..], b"-_x", b"abc", b"abcd\nef"][like];
+            let encoded = encode(&text, like);
+            prop_assert_eq!(decode(&flat(encoded.as_bytes())), Some(text));
+        }
+    }
+}

@@ -1,0 +1,400 @@
+//! Finds what rules look for in a text.
+//!
+//! One automaton over the keywords of all rules goes through the text; only where it stops is the
+//! expression of a rule asked, and only as far around the keyword as a match can reach.
+
+use std::ops::Range;
+use std::sync::OnceLock;
+
+use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
+use regex::bytes::{Regex, RegexBuilder};
+
+use crate::check::entropy;
+use crate::reach::{self, Reach};
+use crate::rule::{Allowlist, Condition, Rule, RuleFault, Rules, Target};
+use crate::{numeric, placeholder};
+
+/// Something that a rule found.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hit {
+    /// Where it stands in the text, in bytes.
+    pub range: Range<usize>,
+    /// The rule, as an index: [`Finder::rule`].
+    pub rule: usize,
+}
+
+/// Rules, ready to look through texts.
+///
+/// ```
+/// use epitome_redact::{Finder, Rules};
+///
+/// let finder = Finder::new(Rules::built_in())?;
+/// let text = "curl -H 'X-Key: AKIAQ3EGRXLTPN2MWVJD'";
+/// let hits = finder.find(text);
+/// assert_eq!(finder.rule(hits[0].rule).id, "aws-access-key");
+/// assert_eq!(&text[hits[0].range.clone()], "AKIAQ3EGRXLTPN2MWVJD");
+/// # Ok::<(), epitome_redact::RuleFault>(())
+/// ```
+pub struct Finder {
+    rules: Vec<Ready>,
+    /// What no rule may find.
+    allowed: Vec<Allowed>,
+    /// Ids of rules that have placeholders, in order.
+    known: Vec<String>,
+    keywords: AhoCorasick,
+    /// The rules of each keyword.
+    of_keyword: Vec<Vec<Trigger>>,
+    /// Rules that look where numbers are.
+    numeric: Vec<usize>,
+    /// Rules that look everywhere.
+    always: Vec<usize>,
+}
+
+/// A keyword of a rule.
+struct Trigger {
+    rule: usize,
+    /// How far a match reaches around it.
+    reach: Reach,
+    /// How it is written in a match; nothing: however.
+    written: Vec<Box<[u8]>>,
+}
+
+struct Ready {
+    rule: Rule,
+    expression: String,
+    regex: OnceLock<Option<Regex>>,
+    allowed: Vec<Allowed>,
+}
+
+struct Allowed {
+    condition: Condition,
+    target: Target,
+    regexes: Vec<Regex>,
+    stopwords: Option<AhoCorasick>,
+}
+
+impl Finder {
+    /// Makes rules ready.
+    ///
+    /// # Errors
+    ///
+    /// [`RuleFault::Expression`] if an expression cannot be used.
+    pub fn new(rules: Rules) -> Result<Finder, RuleFault> {
+        let mut known = rules.known;
+        known.sort();
+        known.dedup();
+        let mut finder = Finder {
+            rules: Vec::new(),
+            allowed: ready_allowlists("allowlist", rules.allowed.iter())?,
+            known,
+            keywords: automaton(&[]),
+            of_keyword: Vec::new(),
+            numeric: Vec::new(),
+            always: Vec::new(),
+        };
+        let mut words: Vec<String> = Vec::new();
+        for rule in rules.rules {
+            let Some(expression) = rule.regex.clone() else { continue };
+            finder.add(rule, expression, &mut words)?;
+        }
+        finder.keywords = automaton(&words);
+        Ok(finder)
+    }
+
+    fn add(
+        &mut self,
+        rule: Rule,
+        expression: String,
+        words: &mut Vec<String>,
+    ) -> Result<(), RuleFault> {
+        let idx = self.rules.len();
+        let hir = parse(&rule.id, &expression)?;
+        let lower: Vec<String> = rule.keywords.iter().map(|it| it.to_ascii_lowercase()).collect();
+        if lower.iter().all(String::is_empty) {
+            if rule.check.is_some_and(numeric::is_numeric) {
+                self.numeric.push(idx);
+            } else {
+                self.always.push(idx);
+            }
+        }
+        let (reach, written) = reach::of(&hir, &lower).unwrap_or((Reach::ALL, Vec::new()));
+        for word in lower.into_iter().filter(|word| !word.is_empty()) {
+            let at = words.iter().position(|known| *known == word).unwrap_or_else(|| {
+                words.push(word);
+                self.of_keyword.push(Vec::new());
+                words.len() - 1
+            });
+            let same = |it: &&String| it.eq_ignore_ascii_case(&words[at]);
+            let written = written.iter().filter(same).map(|it| it.as_bytes().into()).collect();
+            self.of_keyword[at].push(Trigger { rule: idx, reach, written });
+        }
+        let allowed = ready_allowlists(&rule.id, rule.allowed())?;
+        self.rules.push(Ready { rule, expression, regex: OnceLock::new(), allowed });
+        Ok(())
+    }
+
+    /// A rule by its index.
+    pub fn rule(&self, idx: usize) -> &Rule {
+        &self.rules[idx].rule
+    }
+
+    /// All rules.
+    pub fn rules(&self) -> impl Iterator<Item = &Rule> {
+        self.rules.iter().map(|ready| &ready.rule)
+    }
+
+    /// Whether a rule of this id has placeholders.
+    pub(crate) fn is_rule(&self, id: &str) -> bool {
+        self.known.binary_search_by(|known| known.as_str().cmp(id)).is_ok()
+    }
+
+    /// Whether a key says enough of its value to look at both together.
+    pub(crate) fn names(&self, key: &str) -> bool {
+        self.keywords.is_match(key)
+    }
+
+    /// What the rules find, in order and apart. Of two rules that find the same place the one that
+    /// knows more is told. Placeholders are never found.
+    pub fn find(&self, text: &str) -> Vec<Hit> {
+        let mut hits = Vec::new();
+        for segment in self.segments(text) {
+            self.find_between(text, segment, &mut hits);
+        }
+        hits
+    }
+
+    /// The parts of a text between placeholders.
+    pub(crate) fn segments(&self, text: &str) -> Vec<Range<usize>> {
+        let mut segments = Vec::new();
+        let mut from = 0;
+        for placed in placeholder::all(text.as_bytes(), |rule| self.is_rule(rule)) {
+            segments.push(from..placed.range.start);
+            from = placed.range.end;
+        }
+        segments.push(from..text.len());
+        segments.retain(|segment| !segment.is_empty());
+        segments
+    }
+
+    /// Hits in a part of a text that holds no placeholder, looked at as if it were all.
+    fn find_between(&self, text: &str, segment: Range<usize>, hits: &mut Vec<Hit>) {
+        let part = &text[segment.clone()];
+        let mut windows = self.windows(part.as_bytes());
+        if windows.is_empty() {
+            return;
+        }
+        windows.sort_unstable();
+        let mut found: Vec<Hit> = Vec::new();
+        let mut windows = windows.into_iter().peekable();
+        while let Some((idx, start, mut end)) = windows.next() {
+            while let Some(&(_, _, more)) =
+                windows.peek().filter(|next| next.0 == idx && next.1 <= end)
+            {
+                end = end.max(more);
+                windows.next();
+            }
+            self.look(idx, part, start..end, &mut found);
+        }
+        found.sort_by_key(|hit| (hit.range.start, hit.range.end));
+        let first = hits.len();
+        for mut hit in found {
+            hit.range = hit.range.start + segment.start..hit.range.end + segment.start;
+            match hits[first..].last_mut().filter(|last| hit.range.start < last.range.end) {
+                Some(last) => {
+                    last.range.end = last.range.end.max(hit.range.end);
+                    let rank = |idx: usize| (self.rules[idx].rule.generic, idx);
+                    last.rule = std::cmp::min_by_key(last.rule, hit.rule, |&idx| rank(idx));
+                }
+                None => hits.push(hit),
+            }
+        }
+    }
+
+    /// Which rule has to look where.
+    fn windows(&self, text: &[u8]) -> Vec<(usize, usize, usize)> {
+        let mut windows: Vec<(usize, usize, usize)> = Vec::new();
+        for found in self.keywords.find_overlapping_iter(text) {
+            for Trigger { rule, reach, written } in &self.of_keyword[found.pattern().as_usize()] {
+                let word = &text[found.start()..found.end()];
+                if !written.is_empty() && !written.iter().any(|it| **it == *word) {
+                    continue;
+                }
+                let (rule, Reach { before, after }) = (*rule, *reach);
+                let start = before.map_or(0, |before| found.start().saturating_sub(before));
+                let end = after.map_or(text.len(), |after| text.len().min(found.end() + after));
+                match windows.last_mut() {
+                    Some(last) if last.0 == rule && start <= last.2 && last.1 <= start => {
+                        last.2 = last.2.max(end);
+                    }
+                    Some(_) | None => windows.push((rule, start, end)),
+                }
+            }
+        }
+        if !self.numeric.is_empty() {
+            numeric::runs(text, |check, Range { start, end }| {
+                let asked = |&&rule: &&usize| self.rules[rule].rule.check == Some(check);
+                let rules = self.numeric.iter().filter(asked);
+                windows.extend(rules.map(|&rule| (rule, start, end)));
+            });
+        }
+        windows.extend(self.always.iter().map(|&rule| (rule, 0, text.len())));
+        windows
+    }
+
+    /// What one rule finds in a window. The bytes around it are seen, and are no part of a match.
+    fn look(&self, idx: usize, text: &str, window: Range<usize>, found: &mut Vec<Hit>) {
+        let ready = &self.rules[idx];
+        let Some(regex) = ready.regex() else { return };
+        // A byte more, so that the end of the window is not taken for the end of the text.
+        let seen = &text.as_bytes()[..text.len().min(window.end + 1)];
+        let mut at = window.start;
+        while at <= seen.len() {
+            let Some(whole) = regex.find_at(seen, at) else { return };
+            at = whole.end().max(whole.start() + 1);
+            let secret = if regex.captures_len() == 1 {
+                whole.range()
+            } else {
+                let Some(captures) = regex.captures_at(seen, whole.start()) else { return };
+                let group = ready.rule.secret_group;
+                let groups = if group > 0 { group..group + 1 } else { 1..captures.len() };
+                let first = groups.filter_map(|n| captures.get(n)).find(|it| !it.is_empty());
+                first.map_or(whole.range(), |it| it.range())
+            };
+            let secret = on_chars(text, secret);
+            if !secret.is_empty() && self.is_secret(ready, text, &secret, whole.range()) {
+                at = at.max(secret.end);
+                found.push(Hit { range: secret, rule: idx });
+            }
+        }
+    }
+
+    fn is_secret(
+        &self,
+        ready: &Ready,
+        text: &str,
+        secret: &Range<usize>,
+        whole: Range<usize>,
+    ) -> bool {
+        let word = &text[secret.clone()];
+        if ready.rule.entropy.is_some_and(|least| entropy(word) < least) {
+            return false;
+        }
+        if ready.rule.check.is_some_and(|check| !check.holds(word, text, secret.start)) {
+            return false;
+        }
+        let whole = &text[on_chars(text, whole)];
+        let line = || {
+            let start = text[..secret.start].rfind('\n').map_or(0, |feed| feed + 1);
+            let end = text[secret.end..].find('\n').map_or(text.len(), |feed| secret.end + feed);
+            &text[start..end]
+        };
+        let mut lists = self.allowed.iter().chain(&ready.allowed);
+        !lists.any(|list| {
+            let target = match list.target {
+                Target::Secret => word,
+                Target::Match => whole,
+                Target::Line => line(),
+            };
+            list.allows(word, target)
+        })
+    }
+}
+
+impl Ready {
+    /// Compiled when it is needed for the first time.
+    fn regex(&self) -> Option<&Regex> {
+        // That it parses was asked before; one that grows too large finds nothing.
+        self.regex.get_or_init(|| compile(&self.expression).ok()).as_ref()
+    }
+}
+
+impl Allowed {
+    fn allows(&self, secret: &str, target: &str) -> bool {
+        let regex = || self.regexes.iter().any(|regex| regex.is_match(target.as_bytes()));
+        let word = || self.stopwords.as_ref().is_some_and(|words| words.is_match(secret));
+        match self.condition {
+            Condition::Any => regex() || word(),
+            Condition::All => {
+                (self.regexes.is_empty() || regex()) && (self.stopwords.is_none() || word())
+            }
+        }
+    }
+}
+
+fn ready_allowlists<'a>(
+    rule: &str,
+    lists: impl Iterator<Item = &'a Allowlist>,
+) -> Result<Vec<Allowed>, RuleFault> {
+    let fault = |err: String| RuleFault::Expression { rule: rule.to_owned(), what: short(&err) };
+    let ready = |list: &Allowlist| {
+        let regexes =
+            list.regexes.iter().map(|it| compile(it).map_err(|err| fault(err.to_string())));
+        let stopwords = (!list.stopwords.is_empty()).then(|| automaton(&list.stopwords));
+        Ok(Allowed {
+            condition: list.condition,
+            target: list.target,
+            regexes: regexes.collect::<Result<_, _>>()?,
+            stopwords,
+        })
+    };
+    lists.filter(|list| list.speaks()).map(ready).collect()
+}
+
+fn parse(rule: &str, expression: &str) -> Result<regex_syntax::hir::Hir, RuleFault> {
+    let parse = |unicode| {
+        let mut parser = regex_syntax::ParserBuilder::new();
+        let parsed = parser.unicode(unicode).utf8(false).build().parse(expression);
+        parsed.map_err(|err| short(&err.to_string()))
+    };
+    let fault = |what| RuleFault::Expression { rule: rule.to_owned(), what };
+    parse(false).or_else(|_| parse(true)).map_err(fault)
+}
+
+/// As Go's expressions, on which the rule files are written: letters and digits are those of ASCII.
+fn compile(expression: &str) -> Result<Regex, regex::Error> {
+    const LIMIT: usize = 64 << 20;
+    let build = |unicode| RegexBuilder::new(expression).unicode(unicode).size_limit(LIMIT).build();
+    build(false).or_else(|_| build(true))
+}
+
+/// The last line of an error about an expression says what is wrong.
+fn short(err: &str) -> String {
+    err.trim().lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned()
+}
+
+fn automaton(words: &[String]) -> AhoCorasick {
+    AhoCorasick::builder()
+        .ascii_case_insensitive(true)
+        .match_kind(MatchKind::Standard)
+        .kind(Some(AhoCorasickKind::DFA))
+        .build(words)
+        .expect("keywords are few and short")
+}
+
+/// A range of bytes, wide enough to begin and end where characters do.
+fn on_chars(text: &str, range: Range<usize>) -> Range<usize> {
+    text.floor_char_boundary(range.start)..text.ceil_char_boundary(range.end)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn built_in_rules_look_only_around_their_keywords() {
+        let finder = Finder::new(Rules::built_in()).expect("rules");
+        assert!(finder.always.is_empty());
+        let mut far: Vec<&str> = finder
+            .of_keyword
+            .iter()
+            .flatten()
+            .filter(|trigger| trigger.reach.before.is_none())
+            .map(|trigger| &*finder.rules[trigger.rule].rule.id)
+            .collect();
+        far.sort_unstable();
+        far.dedup();
+        // Their keywords are the names of services, which need not stand in what is found.
+        let named = ["discord-bot-token", "mailgun-new-key", "ngrok-api-key", "twilio-account-sid"];
+        assert_eq!(far, named);
+    }
+}

@@ -1,0 +1,94 @@
+//! Where numbers stand: personal data without a keyword are telephone numbers, cards, addresses.
+
+use std::ops::Range;
+
+use crate::check::Check;
+
+/// The shortest of them: `1.1.1.1`.
+const LEAST: usize = 7;
+
+/// Whether a rule with this check looks for numbers.
+pub(crate) fn is_numeric(check: Check) -> bool {
+    match check {
+        Check::Card | Check::PublicIpv4 | Check::PublicIpv6 | Check::Phone => true,
+        Check::Email | Check::Mixed | Check::Basic | Check::Password | Check::Strong => false,
+    }
+}
+
+/// Where a rule with which check has to look.
+pub(crate) fn runs(text: &[u8], mut each: impl FnMut(Check, Range<usize>)) {
+    let mut at = 0;
+    // Every run of the length covers one of these places.
+    while at + LEAST <= text.len() {
+        let probe = at + LEAST - 1;
+        if !NUMBER[usize::from(text[probe])] {
+            at = probe + 1;
+            continue;
+        }
+        let is_end = |idx: &usize| !NUMBER[usize::from(text[*idx])];
+        let start = (at..probe).rev().find(is_end).map_or(at, |idx| idx + 1);
+        let end = (probe..text.len()).find(is_end).unwrap_or(text.len());
+        for check in kinds(&text[start..end]) {
+            each(check, start..end);
+        }
+        at = end.max(at + 1);
+    }
+    for colon in memchr::memchr_iter(b':', text) {
+        // What is given out begins with 2 or 3, and has four digits.
+        let first = colon.checked_sub(4).map(|start| &text[start..colon]);
+        if let Some([b'2' | b'3', rest @ ..]) = first
+            && rest.iter().all(u8::is_ascii_hexdigit)
+        {
+            each(Check::PublicIpv6, colon.saturating_sub(6)..text.len().min(colon + 48));
+        }
+    }
+}
+
+/// What a run may hold.
+fn kinds(run: &[u8]) -> impl Iterator<Item = Check> {
+    let n = |is: fn(u8) -> bool| run.iter().filter(|&&byte| is(byte)).count();
+    let (digits, dots) = (n(|byte| byte.is_ascii_digit()), n(|byte| byte == b'.'));
+    let (dashes, dialled) = (n(|byte| byte == b'-'), n(|byte| matches!(byte, b'+' | b'(')));
+    let kinds = [
+        (digits >= 13).then_some(Check::Card),
+        (digits >= 4 && dots >= 3).then_some(Check::PublicIpv4),
+        (digits >= 9 && (dashes >= 2 || dialled > 0)).then_some(Check::Phone),
+    ];
+    kinds.into_iter().flatten()
+}
+
+const NUMBER: [bool; 256] = {
+    let mut table = [false; 256];
+    let set = b"0123456789.()+- ";
+    let mut idx = 0;
+    while idx < set.len() {
+        table[set[idx] as usize] = true;
+        idx += 1;
+    }
+    table
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_are_found() {
+        let found = |text: &str| {
+            let mut found = Vec::new();
+            runs(text.as_bytes(), |check, run| found.push((check, text[run].to_owned())));
+            found
+        };
+        let call = (Check::Phone, " +1 (212) 736-5000 ".to_owned());
+        assert_eq!(found("call +1 (212) 736-5000 now"), [call]);
+        let address = (Check::PublicIpv4, " 93.184.216.34".to_owned());
+        assert_eq!(found("at 93.184.216.34, or"), [address]);
+        let card = (Check::Card, "4111-1111-1111-1111".to_owned());
+        assert_eq!(found("4111-1111-1111-1111")[0], card);
+        let six = (Check::PublicIpv6, "2606:4700::1111".to_owned());
+        assert_eq!(found("2606:4700::1111"), [six]);
+        for text in ["line 12 of a decade", "2026-11-18T10:00:01.000Z", "version 12.0.1"] {
+            assert_eq!(found(text), [], "{text}");
+        }
+    }
+}

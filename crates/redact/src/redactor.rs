@@ -1,0 +1,453 @@
+//! Goes through a session, numbers what it finds, and says what takes the place of which bytes.
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use aho_corasick::{AhoCorasick, MatchKind};
+use epitome_model::{Inner, Source, Span, Splice, decode, encode};
+
+use crate::check::entropy;
+use crate::draft::{Draft, Replacement, applied};
+use crate::finder::Finder;
+use crate::rule::Kind;
+use crate::strings::{Literal, Literals, as_text, is_json};
+use crate::{base64, placeholder};
+
+/// JSON in strings of JSON in base64, and so on: beyond this depth it is text.
+const DEPTH: usize = 8;
+/// A text is looked at again until nothing is found. More often than this was never seen.
+const ROUNDS: usize = 64;
+/// The longest value that is looked at together with its key.
+const VALUE: usize = 512;
+
+/// One place where something was found. It does not hold what.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Found {
+    /// The rule's id.
+    pub rule: String,
+    /// What the rule is there for.
+    pub kind: Kind,
+    /// The number of the secret among those of its rule.
+    pub number: u32,
+    /// The line of the source that it stands on, from 1.
+    pub line: u64,
+    /// Where the string that holds it begins in the source, in bytes.
+    pub at: u64,
+    /// How long it is, in characters.
+    pub chars: usize,
+}
+
+/// Puts placeholders in the place of what a [`Finder`] finds. The same secret has the same number
+/// as long as the redactor lives, and is replaced also where no rule would know it.
+///
+/// ```
+/// use epitome_redact::{Finder, Redactor, Rules};
+///
+/// let finder = Finder::new(Rules::built_in())?;
+/// let mut redactor = Redactor::new(&finder);
+/// let told = redactor.text("DB_PASSWORD=tr0ub4dor-and-3; mysql -ptr0ub4dor-and-3");
+/// assert_eq!(
+///     told,
+///     "DB_PASSWORD=[REDACTED:password-assignment-1]; mysql -p[REDACTED:password-assignment-1]",
+/// );
+/// # Ok::<(), epitome_redact::RuleFault>(())
+/// ```
+pub struct Redactor<'f> {
+    finder: &'f Finder,
+    /// By what was found: rule and number.
+    numbers: BTreeMap<String, (usize, u32)>,
+    /// By rule: the highest number.
+    last: BTreeMap<String, u32>,
+    /// Secrets that are looked for wherever they stand, and the automaton of them.
+    learned: Vec<String>,
+    everywhere: Option<AhoCorasick>,
+    found: Vec<Found>,
+    line: u64,
+    at: u64,
+}
+
+/// What is known about a text from where it stands.
+#[derive(Clone, Copy, Default)]
+struct Place<'a> {
+    /// The key that the text is the value of.
+    key: Option<&'a str>,
+    /// Whether it is a key itself.
+    is_key: bool,
+    /// Whether it is sealed: then only text in base64 is looked for.
+    sealed: bool,
+    depth: usize,
+}
+
+impl<'f> Redactor<'f> {
+    /// Has found nothing yet.
+    pub fn new(finder: &'f Finder) -> Redactor<'f> {
+        Redactor {
+            finder,
+            numbers: BTreeMap::new(),
+            last: BTreeMap::new(),
+            learned: Vec::new(),
+            everywhere: None,
+            found: Vec::new(),
+            line: 0,
+            at: 0,
+        }
+    }
+
+    /// The replacements that take everything out of a session that is found in its strings, in
+    /// order and apart from each other.
+    ///
+    /// `sealed` are values of which only the readable strings are looked at: reasoning with its
+    /// signature, pictures. Where something is found in one, the rest of it is emptied: a seal
+    /// holds what it seals. They are in order and apart.
+    pub fn splices(&mut self, source: &dyn Source, sealed: &[Span]) -> Vec<Splice> {
+        self.count_from(source);
+        let known = self.learned.len();
+        let first = self.walk(source, sealed);
+        if self.learned.len() == known {
+            return first;
+        }
+        // Now that they are known they are found also where no rule would know them.
+        self.everywhere = everywhere(&self.learned);
+        self.walk(source, sealed)
+    }
+
+    /// Learns the secrets of a session, so that they are found in others and in plain texts.
+    pub fn learn(&mut self, source: &dyn Source) {
+        self.splices(source, &[]);
+    }
+
+    /// A plain text (a title, a path) without what is found in it.
+    pub fn text<'t>(&mut self, text: &'t str) -> Cow<'t, str> {
+        let place = Place::default();
+        let mut replaced = self.replaced(text, place);
+        if self.everywhere.as_ref().map_or(0, AhoCorasick::patterns_len) < self.learned.len() {
+            self.everywhere = everywhere(&self.learned);
+            replaced = self.replaced(text, place);
+        }
+        if replaced.is_empty() { Cow::Borrowed(text) } else { applied(text, &replaced).into() }
+    }
+
+    /// What the last session held, in its order.
+    pub fn found(&self) -> &[Found] {
+        &self.found
+    }
+
+    /// New numbers are higher than those of placeholders that are there.
+    fn count_from(&mut self, source: &dyn Source) {
+        let (finder, last) = (self.finder, &mut self.last);
+        each_line(source, |_, line| {
+            for placed in placeholder::all(line, |rule| finder.is_rule(rule)) {
+                let last = last.entry(placed.rule.to_owned()).or_default();
+                *last = placed.number.max(*last);
+            }
+        });
+    }
+
+    fn walk(&mut self, source: &dyn Source, sealed: &[Span]) -> Vec<Splice> {
+        self.found.clear();
+        self.line = 0;
+        let mut splices = Vec::new();
+        let mut sealed = sealed;
+        each_line(source, |start, line| {
+            while sealed.first().is_some_and(|span| span.end <= start) {
+                sealed = &sealed[1..];
+            }
+            self.line += 1;
+            for (range, with) in self.in_line(line, start, sealed) {
+                let span = |at: usize| start + at as u64;
+                let span = Span { start: span(range.start), end: span(range.end) };
+                splices.push(Splice { span, with: with.into_bytes().into() });
+            }
+        });
+        splices
+    }
+
+    /// A line of a session. What is no JSON is a text as well.
+    fn in_line(&mut self, line: &[u8], start: u64, sealed: &[Span]) -> Vec<Replacement> {
+        let (replaced, broken) = self.strings(line, Some((start, sealed)), 0);
+        if !broken {
+            return replaced;
+        }
+        self.at = start;
+        let text = as_text(line);
+        let mut draft = Draft::new(&text);
+        draft.apply(&replaced);
+        for _ in 0..ROUNDS {
+            let now = draft.text();
+            let mut more = self.round(&now, Place::default());
+            if more.is_empty() {
+                more = self.strings(now.as_bytes(), None, 0).0;
+            }
+            if more.is_empty() {
+                break;
+            }
+            draft.apply(&more);
+        }
+        draft.into_replacements()
+    }
+
+    /// The strings of JSON text. Says whether something else is there, too.
+    fn strings(
+        &mut self,
+        bytes: &[u8],
+        top: Option<(u64, &[Span])>,
+        depth: usize,
+    ) -> (Vec<Replacement>, bool) {
+        let mut all: Vec<Replacement> = Vec::new();
+        // Sealed strings, each with the span that it is in.
+        let mut seals: Vec<(Span, Range<usize>)> = Vec::new();
+        let mut key: Option<Cow<'_, str>> = None;
+        let mut literals = Literals::new(bytes);
+        for Literal { range, is_key } in literals.by_ref() {
+            let literal = &bytes[range.clone()];
+            let of = key.as_deref().filter(|_| !is_key);
+            let mut place = Place { key: of, is_key, sealed: false, depth };
+            if let Some((start, sealed)) = top {
+                self.at = start + range.start as u64;
+                let seal = seal_of(self.at, range.len() as u64, sealed);
+                if let Some(span) =
+                    seal.filter(|_| base64::is_opaque(&literal[1..literal.len() - 1]))
+                {
+                    place.sealed = true;
+                    seals.push((span, range.clone()));
+                }
+            }
+            all.extend(self.literal(literal, range.start, place));
+            if is_key {
+                key = Some(decode_key(literal));
+            }
+        }
+        if let Some((start, _)) = top {
+            unseal(&mut all, &seals, start);
+        }
+        (all, literals.broken)
+    }
+
+    /// A literal that begins at `from`.
+    fn literal(&mut self, literal: &[u8], from: usize, place: Place<'_>) -> Vec<Replacement> {
+        let inner = &literal[1..literal.len() - 1];
+        if !inner.contains(&b'\\') {
+            let replaced = self.replaced(&as_text(inner), place);
+            let moved = |(range, with): Replacement| {
+                (from + 1 + range.start..from + 1 + range.end, escaped(&with))
+            };
+            return replaced.into_iter().map(moved).collect();
+        }
+        // Where each character stands is asked only when something is found.
+        let known = self.found.len();
+        if self.replaced(&decode(literal), place).is_empty() {
+            return Vec::new();
+        }
+        self.found.truncate(known);
+        let inner = Inner::of(literal, from as u64);
+        let replaced = self.replaced(&as_text(&inner.text), place);
+        let moved = |(range, with): Replacement| {
+            let span = inner.span(&range);
+            (span.start as usize..span.end as usize, escaped(&with))
+        };
+        replaced.into_iter().map(moved).collect()
+    }
+
+    /// What takes the place of which parts of a text, so that nothing more is found in it.
+    fn replaced(&mut self, text: &str, place: Place<'_>) -> Vec<Replacement> {
+        let mut draft = Draft::new(text);
+        for _ in 0..ROUNDS {
+            let more = self.round(&draft.text(), place);
+            if more.is_empty() {
+                break;
+            }
+            draft.apply(&more);
+        }
+        draft.into_replacements()
+    }
+
+    /// What is found in a text at one look.
+    fn round(&mut self, text: &str, place: Place<'_>) -> Vec<Replacement> {
+        if place.depth < DEPTH && is_json(text) {
+            return self.strings(text.as_bytes(), None, place.depth + 1).0;
+        }
+        let mut all = Vec::new();
+        if !place.sealed {
+            for (range, rule) in self.hits(text, place.key) {
+                let secret = &text[range.clone()];
+                let with = self.placeholder(rule, secret, place.is_key);
+                all.push((range, with));
+            }
+        }
+        if place.depth < DEPTH {
+            self.in_base64(text, place, &mut all);
+        }
+        all
+    }
+
+    /// Hits of rules, hits together with the key, and secrets that are known: apart, in order.
+    fn hits(&self, text: &str, key: Option<&str>) -> Vec<(Range<usize>, usize)> {
+        let found = self.finder.find(text).into_iter().map(|hit| (hit.range, hit.rule));
+        let mut all: Vec<(Range<usize>, usize)> = found.collect();
+        let with_key = key.filter(|key| {
+            (4..=VALUE).contains(&text.len()) && key.len() <= VALUE && self.finder.names(key)
+        });
+        if with_key.is_none() && self.everywhere.is_none() {
+            return all;
+        }
+        for segment in self.finder.segments(text) {
+            let part = &text[segment.clone()];
+            if let Some(key) = with_key {
+                let (member, from) = (format!("{key}=\"{part}\""), key.len() + 2);
+                let hits =
+                    self.finder.find(&member).into_iter().filter(|hit| {
+                        hit.range.start >= from && hit.range.end <= from + part.len()
+                    });
+                let moved = |at: usize| segment.start + at - from;
+                all.extend(
+                    hits.map(|hit| (moved(hit.range.start)..moved(hit.range.end), hit.rule)),
+                );
+            }
+            for known in self.everywhere.iter().flat_map(|known| known.find_iter(part)) {
+                let (rule, _) = self.numbers[&self.learned[known.pattern().as_usize()]];
+                let moved = segment.start + known.start()..segment.start + known.end();
+                all.push((moved, rule));
+            }
+        }
+        all.sort_by_key(|(range, _)| (range.start, range.end));
+        let mut apart: Vec<(Range<usize>, usize)> = Vec::new();
+        for (range, rule) in all {
+            match apart.last_mut().filter(|(last, _)| range.start < last.end) {
+                Some((last, _)) => last.end = last.end.max(range.end),
+                None => apart.push((range, rule)),
+            }
+        }
+        apart
+    }
+
+    /// Text in base64 that holds something is written in base64 without it.
+    fn in_base64(&mut self, text: &str, place: Place<'_>, all: &mut Vec<Replacement>) {
+        let inside = Place { depth: place.depth + 1, ..Place::default() };
+        let mut more = Vec::new();
+        for run in base64::runs(text.as_bytes()) {
+            if all.iter().any(|(range, _)| range.start < run.end && run.start < range.end) {
+                continue;
+            }
+            let raw = &text.as_bytes()[run.clone()];
+            let Some(decoded) = base64::decode(&base64::flat(raw)) else { continue };
+            let replaced = self.replaced(&decoded, inside);
+            if !replaced.is_empty() {
+                more.push((run, base64::encode(&applied(&decoded, &replaced), raw)));
+            }
+        }
+        if !more.is_empty() {
+            all.extend(more);
+            all.sort_by_key(|(range, _)| range.start);
+        }
+    }
+
+    fn placeholder(&mut self, rule: usize, secret: &str, is_key: bool) -> String {
+        let (rule, number) = match self.numbers.get(secret) {
+            Some(&known) => known,
+            None => {
+                let last = self.last.entry(self.finder.rule(rule).id.clone()).or_default();
+                *last += 1;
+                let number = *last;
+                self.numbers.insert(secret.to_owned(), (rule, number));
+                let rule_kind = self.finder.rule(rule).kind();
+                if rule_kind == Kind::Secrets && is_told_apart(secret) {
+                    self.learned.push(secret.to_owned());
+                }
+                (rule, number)
+            }
+        };
+        let rule = self.finder.rule(rule);
+        let chars = secret.chars().count();
+        let (id, kind) = (rule.id.clone(), rule.kind());
+        self.found.push(Found { rule: id, kind, number, line: self.line, at: self.at, chars });
+        match &rule.replace {
+            // Keys that were different stay so.
+            Some(with) if !is_key => with.clone(),
+            Some(_) | None => placeholder::of(&rule.id, number),
+        }
+    }
+}
+
+/// Whether a secret can be looked for anywhere without a rule: it is no word.
+fn is_told_apart(secret: &str) -> bool {
+    let kinds = [u8::is_ascii_digit, u8::is_ascii_lowercase, u8::is_ascii_uppercase];
+    let kinds = kinds.iter().filter(|is| secret.bytes().any(|byte| is(&byte))).count();
+    (8..=VALUE).contains(&secret.len())
+        && kinds >= 2
+        && secret.bytes().any(|byte| byte.is_ascii_digit())
+        && entropy(secret) >= 2.8
+}
+
+fn everywhere(learned: &[String]) -> Option<AhoCorasick> {
+    AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(learned).ok()
+}
+
+/// The sealed span that a literal stands in.
+fn seal_of(at: u64, len: u64, sealed: &[Span]) -> Option<Span> {
+    let idx = sealed.partition_point(|span| span.start <= at);
+    let span = *sealed.get(idx.checked_sub(1)?)?;
+    (at + len <= span.end).then_some(span)
+}
+
+/// Empties the seals of what was changed.
+fn unseal(all: &mut Vec<Replacement>, seals: &[(Span, Range<usize>)], start: u64) {
+    let mut more = Vec::new();
+    for (span, literal) in seals {
+        let inside = |range: &Range<usize>| {
+            span.start <= start + range.start as u64 && start + range.end as u64 <= span.end
+        };
+        let changed = all.iter().any(|(range, _)| inside(range));
+        let itself =
+            |range: &Range<usize>| literal.start <= range.start && range.end <= literal.end;
+        if changed && !all.iter().any(|(range, _)| itself(range)) {
+            more.push((literal.start + 1..literal.end - 1, String::new()));
+        }
+    }
+    if !more.is_empty() {
+        all.extend(more);
+        all.sort_by_key(|(range, _)| range.start);
+    }
+}
+
+fn decode_key(literal: &[u8]) -> Cow<'_, str> {
+    if literal.len() > VALUE + 2 { Cow::Borrowed("") } else { decode(literal) }
+}
+
+/// A text as it stands between the quotes of a literal.
+fn escaped(text: &str) -> String {
+    let literal = encode(text);
+    literal[1..literal.len() - 1].to_owned()
+}
+
+/// Calls `each` for every line of `source` with its place, line end left out.
+fn each_line(source: &dyn Source, mut each: impl FnMut(u64, &[u8])) {
+    const CHUNK: u64 = 4 << 20;
+    let (mut start, mut at) = (0, 0);
+    let mut pending: Vec<u8> = Vec::new();
+    while at < source.len() {
+        let chunk = source.read(at..at + CHUNK);
+        if chunk.is_empty() {
+            break;
+        }
+        at += chunk.len() as u64;
+        let mut rest: &[u8] = &chunk;
+        while let Some(feed) = memchr::memchr(b'\n', rest) {
+            let len = if pending.is_empty() {
+                each(start, &rest[..feed]);
+                feed
+            } else {
+                pending.extend_from_slice(&rest[..feed]);
+                each(start, &pending);
+                pending.len()
+            };
+            pending.clear();
+            start += len as u64 + 1;
+            rest = &rest[feed + 1..];
+        }
+        pending.extend_from_slice(rest);
+    }
+    if !pending.is_empty() {
+        each(start, &pending);
+    }
+}

@@ -1,0 +1,49 @@
+//! The rules that come with epitome.
+
+use std::collections::BTreeSet;
+
+use epitome_redact::{Finder, Kind, Rules};
+
+#[test]
+fn there_are_many_and_each_can_be_used() {
+    let rules = Rules::built_in();
+    let ids: Vec<&str> = rules.ids().collect();
+    let different: BTreeSet<&str> = ids.iter().copied().collect();
+    assert_eq!(different.len(), ids.len(), "two rules of one name");
+    let secrets = rules.iter().filter(|rule| rule.kind() == Kind::Secrets).count();
+    assert!(secrets >= 200, "{secrets}");
+    for rule in rules.iter() {
+        assert!(!rule.description.is_empty(), "{}", rule.id);
+        let expression = rule.regex.as_deref().expect("a rule for texts");
+        assert!(
+            regex::bytes::RegexBuilder::new(expression)
+                .unicode(false)
+                .size_limit(64 << 20)
+                .build()
+                .is_ok(),
+            "{}",
+            rule.id
+        );
+    }
+    Finder::new(rules).expect("they are rules");
+}
+
+/// What a rule says that it looks for, it finds: in a text of its own, and among other words.
+#[test]
+fn each_rule_finds_what_its_expression_says() {
+    let finder = Finder::new(Rules::built_in()).expect("rules");
+    let mut blind = Vec::new();
+    for (idx, rule) in finder.rules().enumerate() {
+        let expression = rule.regex.as_deref().expect("a rule for texts");
+        let found = (0..300).any(|seed| {
+            let text = format!("see {} there", fixtures::planted::like(expression, seed));
+            finder.find(&text).iter().any(|hit| hit.rule == idx)
+        });
+        if !found {
+            blind.push(rule.id.clone());
+        }
+    }
+    // What chance does not write: base64 of a password, the name of a service beside it.
+    let unlikely = ["mailgun-new-key", "twilio-account-sid", "basic-auth", "docker-config-auth"];
+    assert_eq!(blind, unlikely);
+}
