@@ -127,7 +127,7 @@ pub fn folder(place: &str) -> String {
     }
 }
 
-/// What tells a row from others, and its JSON: what [`line`] made a line of.
+/// What tells a row from others, and its JSON: what [`line()`] made a line of.
 pub fn split(line: &[u8]) -> Option<(String, &str)> {
     let line = std::str::from_utf8(line).ok()?;
     let (head, data) = line.strip_suffix('}')?.split_once(",\"data\":")?;

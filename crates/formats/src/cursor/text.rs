@@ -1,17 +1,19 @@
 //! Transcripts as text, from before they were JSON.
 //!
-//!     user:
-//!     <user_query>
-//!     …
-//!     </user_query>
+//! ```text
+//! user:
+//! <user_query>
+//! …
+//! </user_query>
 //!
-//!     assistant:
-//!     [Thinking] …
-//!     [Tool call] Read
-//!       path: src/main.rs
+//! assistant:
+//! [Thinking] …
+//! [Tool call] Read
+//!   path: src/main.rs
 //!
-//!     [Tool result] Read
-//!     …
+//! [Tool result] Read
+//! …
+//! ```
 //!
 //! A line that says who speaks begins an entry, one in brackets a part of it; nothing says where a
 //! result ends but the next of these.

@@ -41,7 +41,7 @@ pub fn append(
 ///
 /// # Errors
 ///
-/// As [`append`].
+/// As `append`.
 pub fn batch(
     transcript: &Transcript,
     source: &dyn Source,
