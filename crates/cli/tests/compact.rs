@@ -231,6 +231,15 @@ fn a_rollout_gets_a_record_of_codex_s_own() {
 }
 
 #[test]
+fn an_old_session_of_pi_has_no_own_way() {
+    let world = World::new();
+    let old = sessions::pi(PI).replacen("\"version\":3", "\"version\":2", 1);
+    world.pi(PI, old);
+    assert_snapshot!(world.run(&compact(&[PI, "--native"])));
+    assert!(world.run(&compact(&[PI, "--rewrite"])).ends_with("--- status 0\n"));
+}
+
+#[test]
 fn many_are_compacted_at_once() {
     let world = World::new();
     world.claude(CLAUDE, sessions::claude(CLAUDE));

@@ -52,6 +52,14 @@ fn broken_laws_are_named_and_no_failure() {
 }
 
 #[test]
+fn a_role_that_nobody_has_hides_no_body() {
+    let world = World::new();
+    let said = r#"{"role":"user","content":"hi"},{"role":"wizard","content":""}"#;
+    world.write("request.json", format!(r#"{{"model":"gpt","messages":[{said}]}}"#));
+    assert_snapshot!(world.run(&["inspect", "request.json", "--count", "estimate"]));
+}
+
+#[test]
 fn json_is_what_the_schema_says() {
     let world = World::new();
     world.claude(CLAUDE, sessions::claude(CLAUDE));

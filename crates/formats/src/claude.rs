@@ -2,6 +2,7 @@
 //!
 //! What the records mean, and how that was found, is in `docs/formats/claude.md`.
 
+mod kinds;
 mod laws;
 mod make;
 mod raw;

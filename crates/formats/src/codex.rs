@@ -29,6 +29,7 @@ pub const FORMAT: Format = Format {
     writing: Writing::Splices(SPLICES),
     native: Some(Native::Append(Append {
         write: append::append,
+        passed_over: |_| None,
         reaches: |_, _| true,
         copies: CopiesBehind::AreNotSaid,
         // Codex's index of what it shows points into the file.

@@ -22,6 +22,7 @@ pub const FORMAT: Format = Format {
     writing: Writing::Splices(SPLICES),
     native: Some(Native::Append(Append {
         write: append::append,
+        passed_over: |_| None,
         reaches: append::reaches,
         copies: CopiesBehind::AreNotSaid,
         // A log is added to and never changed.

@@ -22,6 +22,7 @@ pub const FORMAT: Format = Format {
     writing: Writing::Splices(write::write),
     native: Some(Native::Append(Append {
         write: append::append,
+        passed_over: |_| None,
         reaches: |_, _| true,
         copies: CopiesBehind::GoAlong,
         // Nothing points into the file, so that rewriting breaks nothing: it sends the same and

@@ -37,6 +37,7 @@ mod port;
 pub mod responses;
 pub mod sweagent;
 mod tree;
+mod unknown;
 mod wire;
 mod write;
 
@@ -107,6 +108,8 @@ impl Native {
 pub struct Append {
     /// Turns edits of what a resume sends into bytes behind the end of the file.
     pub write: WriteBehind,
+    /// Why the agent passes over such records of this session, if it does.
+    pub passed_over: fn(&Transcript) -> Option<&'static str>,
     /// Whether such records can say something else in the place of this item.
     pub reaches: fn(&Transcript, item: usize) -> bool,
     /// What becomes of the copies in what such a record says again.

@@ -22,6 +22,7 @@ pub const FORMAT: Format = Format {
     writing: Writing::Splices(SPLICES),
     native: Some(Native::Append(Append {
         write: append::append,
+        passed_over: append::passed_over,
         reaches: append::reaches,
         copies: CopiesBehind::AreNotSaid,
         // Versions before 1.0 pass over such records and would send everything again.

@@ -110,6 +110,7 @@ fn bodies_are_told_apart() {
         found.map(|format| format.name).collect::<Vec<_>>().join(",")
     };
     let user = r#"{"role":"user","content":"hi"}"#;
+    let wizard = r#"{"role":"wizard","content":""}"#;
     let cases = [
         (format!(r#"{{"model":"claude-x","max_tokens":9,"messages":[{user}]}}"#), "anthropic"),
         (format!(r#"{{"model":"gpt-5","max_tokens":9,"messages":[{user}]}}"#), "openai-chat"),
@@ -124,6 +125,9 @@ fn bodies_are_told_apart() {
         (r#"{"sessionId":"s","messages":[{"type":"user","content":"hi"}]}"#.to_owned(), ""),
         (r#"{"info":{"id":"s"},"messages":[{"info":{},"parts":[]}]}"#.to_owned(), ""),
         (format!(r#"{{"info":{{}},"messages":[{user}]}}"#), "mini-swe"),
+        (format!(r#"{{"model":"gpt","messages":[{user},{wizard}]}}"#), "openai-chat"),
+        (format!(r#"{{"model":"gpt","id":"x","messages":[{user},{wizard}]}}"#), ""),
+        (format!(r#"{{"model":"gpt","messages":[{wizard}]}}"#), ""),
     ];
     for (text, expect) in cases {
         assert_eq!(known(&text), expect, "{text}");

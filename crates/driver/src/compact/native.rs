@@ -33,7 +33,8 @@ pub(super) fn splices(
 ///
 /// # Errors
 ///
-/// `Refused` if reasoning would be sent that is bound to what is not.
+/// `Refused` if the agent has no such records for this session, and if reasoning would be sent that
+/// is bound to what is not.
 pub(super) fn only_what_is_reached<S: Source>(
     native: &Native,
     session: &Loaded<S>,
@@ -42,6 +43,9 @@ pub(super) fn only_what_is_reached<S: Source>(
 ) -> Result<()> {
     match native {
         Native::Append(append) => {
+            if let Some(why) = (append.passed_over)(&session.transcript) {
+                return Err(passed_over(session.format, why));
+            }
             only_what_is_said_again(append, session, compaction);
             Ok(())
         }
@@ -112,6 +116,11 @@ fn outlived<'s, S>(session: &'s Loaded<S>, compaction: &Compaction) -> Option<&'
         .filter(|(_, entry)| entry.blocks.iter().any(reasons))
         .filter_map(|(_, entry)| entry.model.as_deref())
         .find(|model| (session.format.thinking_is_bound)(model))
+}
+
+fn passed_over(format: &Format, why: &str) -> Error {
+    let what = format!("this session takes no records of {}'s own way: {why}", format.name);
+    Error::new(ErrorKind::Refused, what).with_hint("--rewrite shortens it in the records it has")
 }
 
 fn bound(format: &Format, model: &str) -> Error {

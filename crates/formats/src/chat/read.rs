@@ -14,6 +14,45 @@ const FOREIGN_BLOCKS: [&str; 4] = ["tool_use", "tool_result", "thinking", "redac
 const TRAJECTORY: [&str; 4] = ["info", "trajectory_format", "trajectory", "history"];
 const ROLES: [&str; 6] = ["system", "developer", "user", "assistant", "tool", "function"];
 
+/// What a request says beside its messages.
+const PARAMETERS: [&str; 35] = [
+    "audio",
+    "frequency_penalty",
+    "function_call",
+    "functions",
+    "logit_bias",
+    "logprobs",
+    "max_completion_tokens",
+    "max_tokens",
+    "messages",
+    "metadata",
+    "modalities",
+    "model",
+    "n",
+    "parallel_tool_calls",
+    "prediction",
+    "presence_penalty",
+    "prompt_cache_key",
+    "reasoning",
+    "reasoning_effort",
+    "response_format",
+    "safety_identifier",
+    "seed",
+    "service_tier",
+    "stop",
+    "store",
+    "stream",
+    "stream_options",
+    "temperature",
+    "tool_choice",
+    "tools",
+    "top_logprobs",
+    "top_p",
+    "user",
+    "verbosity",
+    "web_search_options",
+];
+
 /// Where vendors put reasoning that is sent back as it came.
 const REASONING: [&str; 3] = ["reasoning_content", "reasoning", "reasoning_details"];
 
@@ -28,7 +67,12 @@ pub fn sniff(head: &[u8]) -> bool {
     let own = seen.members.contains("tool_calls")
         || seen.tools.contains("function")
         || ["developer", "tool", "system"].iter().any(|role| seen.roles.contains(*role));
-    let roles = seen.roles.iter().all(|role| ROLES.contains(&role.as_str()));
+    // A role that there is not breaks a law of this wire; with other keys it may be the file of
+    // some agent.
+    let is_request = seen.has("model")
+        && seen.roles.contains("user")
+        && seen.keys.iter().all(|key| PARAMETERS.contains(&key.as_str()));
+    let roles = is_request || seen.roles.iter().all(|role| ROLES.contains(&role.as_str()));
     !seen.more
         && !foreign
         && !seen.roles.is_empty()

@@ -10,10 +10,11 @@ use epitome_model::{
 
 use memchr::memmem;
 
-use super::{raw, tools};
+use super::{kinds, raw, tools};
 use crate::lines::record;
 use crate::place::Place;
 use crate::tree::{self, Node, Orphan};
+use crate::unknown::Unknown;
 use crate::{Fault, Faults, Line, lines};
 
 /// Characters of a title made from the first message.
@@ -84,6 +85,7 @@ struct Reader {
     /// Where items say what a response cost.
     usages: HashMap<usize, Span>,
     preserved: Option<Preserved>,
+    unknown: Unknown,
 }
 
 /// What the newest compaction kept of what it summarised.
@@ -96,7 +98,10 @@ struct Preserved {
 impl Reader {
     fn line(&mut self, line: &Line<'_>, faults: &mut dyn Faults) {
         let item = match record(line, raw::record, faults) {
-            Some(record) => self.record(line, &record),
+            Some(record) => {
+                kinds::tell(&mut self.unknown, line, &record, faults);
+                self.record(line, &record)
+            }
             None => Item::Kept(Kept { record: line.record, copies: Vec::new() }),
         };
         self.transcript.items.push(item);

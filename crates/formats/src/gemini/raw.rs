@@ -13,6 +13,8 @@ pub struct Record {
     pub message: Message,
     pub rewind_to: Found,
     pub set: Option<Set>,
+    /// Of what else is done to the log: its name.
+    pub operation: Option<Box<str>>,
     pub session: Found,
     pub project: Found,
     pub summary: Found,
@@ -130,6 +132,11 @@ pub fn record(line: &[u8]) -> Result<Record, Malformed> {
         match key {
             b"$rewindTo" => record.rewind_to = value.string()?,
             b"$set" if value.kind() == Kind::Object => record.set = Some(set(value, line)?),
+            [b'$', ..] => {
+                let is_known = key == b"$set";
+                record.operation = (!is_known).then(|| String::from_utf8_lossy(key).into());
+                value.skip()?;
+            }
             b"sessionId" => record.session = value.string()?,
             b"projectHash" => record.project = value.string()?,
             b"summary" => record.summary = value.string()?,

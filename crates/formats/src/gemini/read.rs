@@ -14,6 +14,7 @@ use super::message::{self, CONTEXT, Numbers, Said};
 use super::raw;
 use crate::lines::record;
 use crate::place::Place;
+use crate::unknown::Unknown;
 use crate::{Fault, Faults, Line, lines};
 
 /// Characters of a title made from the first message.
@@ -24,6 +25,9 @@ const FOLDERS: &str = "Workspace Directories:**\n  - ";
 
 /// What Gemini CLI lets the model say to a summary of its own compaction.
 pub const THANKS: &str = "Got it. Thanks for the additional context!";
+
+/// Types of messages.
+const MESSAGES: [&str; 5] = ["user", "gemini", "info", "warning", "error"];
 
 /// A header stands among the first lines, or the beginning of the one object of older versions.
 pub fn sniff(head: &[u8]) -> bool {
@@ -51,7 +55,7 @@ pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
     let mut told = Vec::new();
     lines(source, |line| reader.line(&line, &mut told));
     if !reader.has_header
-        && let Some(whole) = whole(source)
+        && let Some(whole) = whole(source, faults)
     {
         return whole.finish(source);
     }
@@ -60,7 +64,7 @@ pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
 }
 
 /// A session of older versions: one object over all lines.
-fn whole(source: &dyn Source) -> Option<Reader> {
+fn whole(source: &dyn Source, faults: &mut dyn Faults) -> Option<Reader> {
     if source.read(0..1).as_ref() != b"{" {
         return None;
     }
@@ -74,7 +78,7 @@ fn whole(source: &dyn Source) -> Option<Reader> {
     for raw in messages.iter().filter(|raw| raw.id.is_some()) {
         line += memchr::memchr_iter(b'\n', &bytes[from..raw.whole.start]).count() as u64;
         from = raw.whole.start;
-        let message = reader.message(&at, line, raw);
+        let message = reader.message(&at, line, raw, faults);
         reader.slots.push(Slot::Messages(message..message + 1));
     }
     Some(reader)
@@ -98,37 +102,41 @@ struct Reader {
     slots: Vec<Slot>,
     said: Vec<Said>,
     log: Log,
+    unknown: Unknown,
 }
 
 impl Reader {
     fn line(&mut self, line: &Line<'_>, faults: &mut Vec<Fault>) {
         let slot = match record(line, raw::record, faults) {
-            Some(record) => self.record(line, &record),
+            Some(record) => self.record(line, &record, faults),
             None => Slot::Kept(kept(line)),
         };
         self.slots.push(slot);
     }
 
     /// In the order in which Gemini CLI asks what a record is.
-    fn record(&mut self, line: &Line<'_>, raw: &raw::Record) -> Slot {
+    fn record(&mut self, line: &Line<'_>, raw: &raw::Record, faults: &mut dyn Faults) -> Slot {
         let at = Place::of(line);
+        if let Some(operation) = &raw.operation {
+            self.unknown.kind((line.record.line, "an operation"), operation, &[], faults);
+        }
         if let Some(id) = &raw.rewind_to {
             self.log.rewind(&at.text(id));
             return Slot::Kept(kept(line));
         }
         if raw.message.id.is_some() {
-            let message = self.message(&at, line.record.line, &raw.message);
+            let message = self.message(&at, line.record.line, &raw.message, faults);
             return Slot::Messages(message..message + 1);
         }
         if let Some(set) = &raw.set {
             self.name(&at, set.summary.as_ref());
             let Some(messages) = &set.messages else { return Slot::Kept(kept(line)) };
             self.log.clear(self.said.len());
-            return self.messages(&at, line, messages);
+            return self.messages(&at, line, messages, faults);
         }
         self.head(&at, raw);
         match raw.messages.as_ref().filter(|_| raw.session.is_some() && raw.project.is_some()) {
-            Some(messages) => self.messages(&at, line, messages),
+            Some(messages) => self.messages(&at, line, messages, faults),
             None => Slot::Kept(kept(line)),
         }
     }
@@ -151,10 +159,16 @@ impl Reader {
         }
     }
 
-    fn messages(&mut self, at: &Place<'_>, line: &Line<'_>, raw: &raw::Messages) -> Slot {
+    fn messages(
+        &mut self,
+        at: &Place<'_>,
+        line: &Line<'_>,
+        raw: &raw::Messages,
+        faults: &mut dyn Faults,
+    ) -> Slot {
         let first = self.said.len();
         for message in raw.list.iter().filter(|message| message.id.is_some()) {
-            self.message(at, line.record.line, message);
+            self.message(at, line.record.line, message, faults);
         }
         let messages = first..self.said.len();
         if messages.is_empty() {
@@ -163,7 +177,15 @@ impl Reader {
         Slot::List { record: line.record, list: at.span(&raw.whole), messages }
     }
 
-    fn message(&mut self, at: &Place<'_>, line: u64, raw: &raw::Message) -> usize {
+    fn message(
+        &mut self,
+        at: &Place<'_>,
+        line: u64,
+        raw: &raw::Message,
+        faults: &mut dyn Faults,
+    ) -> usize {
+        let kind = at.maybe(raw.kind.as_ref()).unwrap_or_default();
+        self.unknown.kind((line, "a message of a kind"), &kind, &MESSAGES, faults);
         let number = self.said.len();
         let record = Record { line, span: at.span(&raw.whole) };
         let said = message::said(at, record, raw);

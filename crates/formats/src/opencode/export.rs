@@ -55,8 +55,8 @@ pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
                 reader.session(&at, &row, row.data.as_ref());
                 reader.keep(record);
             }),
-            Kind::Message => reader.message(&at, record, &place, None),
-            Kind::Part => reader.part(&at, record, &place, (None, None)),
+            Kind::Message => reader.message(&at, record, (&place, None), faults),
+            Kind::Part => reader.part(&at, record, (&place, (None, None)), faults),
         };
         if bytes[place.start] != b'{' {
             faults.report(Fault { line: number, what: "no record: it is no object".into() });

@@ -16,10 +16,31 @@ use super::{events, export, raw};
 use crate::json::{Cursor, Malformed};
 use crate::lines::record;
 use crate::place::Place;
+use crate::unknown::Unknown;
 use crate::{Faults, Line, lines};
 
 /// Characters of a title.
 const TITLE: usize = 80;
+
+const ROLES: [&str; 2] = ["user", "assistant"];
+/// Types of parts.
+const PARTS: [&str; 12] = [
+    "text",
+    "reasoning",
+    "tool",
+    "file",
+    "compaction",
+    "subtask",
+    "step-start",
+    "step-finish",
+    "patch",
+    "snapshot",
+    "agent",
+    "retry",
+];
+
+/// The ids of a part and of its message, where they stand beside it.
+type Ids<'r> = (Option<&'r Range<usize>>, Option<&'r Range<usize>>);
 
 /// A row as a line, or an export.
 pub fn sniff(head: &[u8]) -> bool {
@@ -74,6 +95,7 @@ pub struct Reader {
     by_id: HashMap<Box<str>, usize>,
     revert: Option<(Box<str>, Option<Box<str>>)>,
     calls: std::collections::HashSet<Box<str>>,
+    unknown: Unknown,
 }
 
 impl Reader {
@@ -91,10 +113,12 @@ impl Reader {
                 self.session(&at, &row, data.as_ref());
                 Ok(())
             }
-            ("message", Some(data)) => self.message(&at, line.record, data, row.id.as_ref()),
+            ("message", Some(data)) => {
+                self.message(&at, line.record, (data, row.id.as_ref()), faults)
+            }
             ("part", Some(data)) => {
                 let ids = (row.id.as_ref(), row.message_id.as_ref());
-                self.part(&at, line.record, data, ids)
+                self.part(&at, line.record, (data, ids), faults)
             }
             ("event", Some(data)) => self.event(&at, line.record, &row, data),
             _ => Ok(()),
@@ -121,12 +145,15 @@ impl Reader {
         &mut self,
         at: &Place<'_>,
         record: Record,
-        data: &Range<usize>,
-        id: Option<&Range<usize>>,
+        (data, id): (&Range<usize>, Option<&Range<usize>>),
+        faults: &mut dyn Faults,
     ) -> Result<(), Malformed> {
         let raw = raw::message(&mut Cursor::at(at.line, data), at.line)?;
         let id = at.maybe(id.or(raw.id.as_ref())).unwrap_or_default();
-        let role = match at.maybe(raw.role.as_ref()).as_deref() {
+        let role = at.maybe(raw.role.as_ref());
+        let spoken = role.as_deref().unwrap_or_default();
+        self.unknown.kind((record.line, "a role"), spoken, &ROLES, faults);
+        let role = match role.as_deref() {
             Some("assistant") => Role::Assistant,
             Some("user") => Role::User,
             Some(_) | None => Role::System,
@@ -165,17 +192,18 @@ impl Reader {
         &mut self,
         at: &Place<'_>,
         record: Record,
-        data: &Range<usize>,
-        (id, message): (Option<&Range<usize>>, Option<&Range<usize>>),
+        (data, (id, message)): (&Range<usize>, Ids<'_>),
+        faults: &mut dyn Faults,
     ) -> Result<(), Malformed> {
         let raw = raw::part(&mut Cursor::at(at.line, data), at.line)?;
+        let kind = at.maybe(raw.kind.as_ref()).unwrap_or_default();
+        self.unknown.kind((record.line, "a part of a kind"), &kind, &PARTS, faults);
         let of = at.maybe(message).and_then(|id| self.by_id.get(&id).copied());
         let of = of.or(self.messages.len().checked_sub(1).filter(|_| message.is_none()));
         let Some(message) = of.map(|idx| &mut self.messages[idx]) else { return Ok(()) };
         let item = self.transcript.items.len();
         let id = at.maybe(id.or(raw.id.as_ref())).unwrap_or_default();
         message.parts.push((id.clone(), item));
-        let kind = at.maybe(raw.kind.as_ref()).unwrap_or_default();
         message.counts |= !matches!(&*kind, "step-start" | "reasoning");
         if &*kind == "compaction" {
             message.compaction = Some(at.maybe(raw.tail.as_ref()));

@@ -13,9 +13,15 @@ use crate::lines;
 use crate::place::Place;
 use crate::write::{self, Unwritable};
 
+/// `context_edit` is of version 3.
+pub fn passed_over(transcript: &Transcript) -> Option<&'static str> {
+    let is_today = transcript.head.version.as_deref() == Some("3");
+    (!is_today).then_some("only sessions of version 3 have them")
+}
+
 /// Whether a `context_edit` can speak for an item: it names an entry, so the entry has an id.
 pub fn reaches(transcript: &Transcript, item: usize) -> bool {
-    transcript.head.version.as_deref() == Some("3")
+    passed_over(transcript).is_none()
         && transcript.items[item].entry().is_some_and(|it| it.id.is_some() && is_editable(it))
 }
 

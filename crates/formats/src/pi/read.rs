@@ -12,10 +12,41 @@ use super::{append, raw, tools};
 use crate::lines::record;
 use crate::place::Place;
 use crate::tree::{self, Node, Orphan};
+use crate::unknown::Unknown;
 use crate::{Fault, Faults, Line, lines};
 
 /// Characters of a title made from the first message.
 const TITLE: usize = 80;
+
+const VERSIONS: [&str; 3] = ["1", "2", "3"];
+/// Types of entries; `session` may stand below the first line where files were put together.
+const ENTRIES: [&str; 12] = [
+    "session",
+    "message",
+    "model_change",
+    "thinking_level_change",
+    "compaction",
+    "branch_summary",
+    "context_edit",
+    "custom",
+    "custom_message",
+    "label",
+    "session_info",
+    "usage",
+];
+/// Roles of messages; `hookMessage` is what `custom` was called before version 3.
+const ROLES: [&str; 9] = [
+    "user",
+    "assistant",
+    "toolResult",
+    "bashExecution",
+    "system",
+    "custom",
+    "hookMessage",
+    "branchSummary",
+    "compactionSummary",
+];
+const BLOCKS: [&str; 4] = ["text", "thinking", "toolCall", "image"];
 
 /// The first line is a header: a `session` with an id.
 pub fn sniff(head: &[u8]) -> bool {
@@ -70,13 +101,14 @@ struct Reader {
     numbers: Vec<u64>,
     linear: bool,
     named: bool,
+    unknown: Unknown,
 }
 
 impl Reader {
     fn line(&mut self, line: &Line<'_>, faults: &mut dyn Faults) {
         let item = match record(line, raw::record, faults) {
             Some(record) => {
-                let item = self.record(line, &record);
+                let item = self.record(line, &record, faults);
                 self.records += 1;
                 item
             }
@@ -85,9 +117,10 @@ impl Reader {
         self.transcript.items.push(item);
     }
 
-    fn record(&mut self, line: &Line<'_>, raw: &raw::Record) -> Item {
+    fn record(&mut self, line: &Line<'_>, raw: &raw::Record, faults: &mut dyn Faults) -> Item {
         let at = Place::of(line);
         let kind = at.maybe(raw.kind.as_ref()).unwrap_or_default();
+        self.tell(&at, (line.record.line, &kind), raw, faults);
         if &*kind == "session" && self.records == 0 {
             self.header(&at, raw);
             return Item::Kept(Kept { record: line.record, copies: Vec::new() });
@@ -109,6 +142,30 @@ impl Reader {
         entry.time = at.maybe(raw.timestamp.as_ref());
         self.title(&at, &entry);
         Item::Entry(Box::new(entry))
+    }
+
+    /// Tells what a newer pi may have written.
+    fn tell(
+        &mut self,
+        at: &Place<'_>,
+        (line, kind): (u64, &str),
+        raw: &raw::Record,
+        faults: &mut dyn Faults,
+    ) {
+        let mut tell = |what, kind: Option<&Range<usize>>, known: &[&str]| {
+            let kind = at.maybe(kind).unwrap_or_default();
+            self.unknown.kind((line, what), &kind, known, faults);
+        };
+        if kind == "session" {
+            tell("a version", raw.version.as_ref(), &VERSIONS);
+        }
+        tell("an entry of a kind", raw.kind.as_ref(), &ENTRIES);
+        let message = raw.message.as_ref();
+        tell("a role", message.and_then(|message| message.role.as_ref()), &ROLES);
+        let blocks = message.map_or(&[][..], |message| &message.blocks);
+        for block in blocks.iter().chain(&raw.blocks) {
+            tell("a block of a kind", block.kind.as_ref(), &BLOCKS);
+        }
     }
 
     fn header(&mut self, at: &Place<'_>, raw: &raw::Record) {

@@ -1,0 +1,80 @@
+//! Kinds that Claude Code is known to write, now and before.
+
+use crate::place::Place;
+use crate::unknown::Unknown;
+use crate::{Faults, Line};
+
+use super::raw;
+
+/// Types of records; most say nothing to a model.
+const RECORDS: &[&str] = &[
+    "agent-color",
+    "agent-name",
+    "agent-setting",
+    "ai-title",
+    "api-request",
+    "api-request-blob",
+    "api-request-shape",
+    "assistant",
+    "atis-latch",
+    "attachment",
+    "attribution-snapshot",
+    "content-replacement",
+    "cost-state",
+    "custom-title",
+    "file-history-delta",
+    "file-history-snapshot",
+    "last-prompt",
+    "mode",
+    "permission-mode",
+    "pr-link",
+    "progress",
+    "queue-operation",
+    "speculation-accept",
+    "summary",
+    "system",
+    "tag",
+    "task-summary",
+    "tools-used",
+    "user",
+    "worktree-state",
+];
+
+/// Types of blocks: those that Anthropic's Messages documents, and a reference to a tool.
+const BLOCKS: &[&str] = &[
+    "bash_code_execution_tool_result",
+    "code_execution_tool_result",
+    "container_upload",
+    "document",
+    "image",
+    "mcp_tool_result",
+    "mcp_tool_use",
+    "redacted_thinking",
+    "search_result",
+    "server_tool_use",
+    "text",
+    "text_editor_code_execution_tool_result",
+    "thinking",
+    "tool_reference",
+    "tool_result",
+    "tool_search_tool_result",
+    "tool_use",
+    "web_fetch_tool_result",
+    "web_search_tool_result",
+];
+
+/// Tells what a newer Claude Code may have written.
+pub fn tell(unknown: &mut Unknown, line: &Line<'_>, raw: &raw::Record, faults: &mut dyn Faults) {
+    let (at, number) = (Place::of(line), line.record.line);
+    let kind = at.maybe(raw.kind.as_ref()).unwrap_or_default();
+    unknown.kind((number, "a record of a kind"), &kind, RECORDS, faults);
+    if !matches!(&*kind, "user" | "assistant") {
+        return;
+    }
+    for block in raw.message.iter().flat_map(|message| &message.blocks) {
+        for block in std::iter::once(block).chain(&block.parts) {
+            let kind = at.maybe(block.kind.as_ref()).unwrap_or_default();
+            unknown.kind((number, "a block of a kind"), &kind, BLOCKS, faults);
+        }
+    }
+}
