@@ -46,7 +46,7 @@ fn what_makes_no_sense_is_refused() {
     world.claude(CLAUDE, sessions::claude(CLAUDE));
     world.pi(PI, sessions::pi(PI));
     let refused = [
-        &["render", "0f3c"][..],
+        &["render", "0f3c", "--redact", "nothing"][..],
         &["render", "--no-redact"],
         &["render", "0f3c", "--no-redact", "--compact=everything"],
         &["render", "0f3c", "01a1", "--no-redact", "--format", "html"],
@@ -197,4 +197,31 @@ fn a_long_session_has_several_pages_and_a_shorter_telling_leaves_none_behind() {
     }
     world.run(&[&render[..], &["--compact=no-thinking", "--detail", "conversation"]].concat());
     assert!(pages() < many);
+}
+
+#[test]
+fn secrets_are_in_no_form_of_a_session() {
+    // Made up, in two parts so that nobody takes it for a real one.
+    let secret = ["ghp_", "9aXk2LmQ7rT4vW8yZ1bC3dE5fG6hJ0kN2pR5"].concat();
+    let world = World::new();
+    let session = sessions::claude(CLAUDE).replace("Fix the failing", &secret);
+    let session = session.replace("case_7 failed", &secret);
+    world.claude(CLAUDE, session);
+    for format in ["terminal", "markdown", "html", "json"] {
+        for more in [&["--detail", "full"][..], &["--compact"]] {
+            let args = [&["render", "0f3c", "--format", format][..], more].concat();
+            let shown = world.run(&args);
+            assert!(shown.contains("[REDACTED:") || shown.contains("REDACTED:"), "{args:?}");
+            assert!(!shown.contains(&secret), "{args:?}");
+        }
+    }
+    let args = ["render", "0f3c", "--format", "html,json,md", "--out", "pages"];
+    let shown = world.run(&args);
+    assert!(shown.contains("taken out:") && !shown.contains(&secret), "{shown}");
+    for entry in fs::read_dir(world.home.join("pages")).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        let text = fs::read_to_string(&path).expect("text");
+        assert!(!text.contains(&secret), "{}", path.display());
+    }
+    assert!(world.run(&["render", "0f3c", "--no-redact"]).contains(&secret));
 }

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 
 use epitome_model::{Applied, Block, Lines, Ref, Source, ToolKind, Transcript, line_count};
 use epitome_passes::{Recipe, for_reading};
+use epitome_redact::{Finder, Found, Redactor};
 use epitome_render::{Changes, Detail, Session, Story};
 
 pub use folder::{Rendered, rebuild_index, render_into, update_index};
@@ -20,8 +21,9 @@ pub use folder::{Rendered, rebuild_index, render_into, update_index};
 use crate::archive::Archive;
 use crate::error::{Error, Result};
 use crate::find;
+use crate::redact::redacted;
 use crate::session::Loaded;
-use crate::source::FileSource;
+use crate::source::{FileSource, Spliced};
 
 /// The bytes of a session that is shown.
 pub enum ShownSource {
@@ -76,7 +78,9 @@ pub struct Member {
 pub struct Telling<'a> {
     /// How much of it.
     pub detail: Detail,
-    /// What is taken away before.
+    /// Looks for what is taken out before anything else.
+    pub redact: Option<&'a Finder>,
+    /// What is taken away then.
     pub compact: Option<&'a Recipe>,
     /// Knows how long was what an earlier compaction took.
     pub archive: &'a Archive,
@@ -114,37 +118,49 @@ impl Reading {
         members.find_map(|member| member.loaded.source.failure())
     }
 
-    /// Hands the session's story and those of its sub-agents, in their order, to `show`. `address`
-    /// says where the session of a sub-agent can be read, by its number.
+    /// Hands the session's story and those of its sub-agents, in their order, to `show`: redacted
+    /// first, then compacted. `address` says where the session of a sub-agent can be read, by its
+    /// number. What was taken out is told beside what `show` returns.
+    ///
+    /// # Errors
+    ///
+    /// As [`redacted`].
     pub fn tell<T>(
         &self,
         how: &Telling<'_>,
         address: impl Fn(usize) -> String,
         show: impl FnOnce(&[Story<'_>]) -> T,
-    ) -> T {
-        let members: Vec<&Member> =
-            std::iter::once(&self.session).chain(&self.sub_agents).collect();
+    ) -> Result<(T, Vec<Found>)> {
         let links = self.links(&address);
-        // What changed is counted before anything is taken away.
-        let changes =
-            |member: &&Member| Changes::of(&member.loaded.transcript, &member.loaded.source);
-        let changes: Vec<Changes> = members.iter().map(changes).collect();
-        let applied: Vec<Option<Applied<'_>>> = members
+        // One redactor for all: the same secret has one number.
+        let mut redactor = how.redact.map(Redactor::new);
+        let mut without = Vec::new();
+        for member in std::iter::once(&self.session).chain(&self.sub_agents) {
+            without.push(match &mut redactor {
+                Some(redactor) => {
+                    Seen::Redacted(Box::new(redacted(&member.loaded, redactor)?.session))
+                }
+                None => Seen::Whole(&member.loaded),
+            });
+        }
+        // What changed is counted before anything is compacted.
+        let changes: Vec<Changes> =
+            without.iter().map(|seen| Changes::of(seen.transcript(), seen.source())).collect();
+        let applied: Vec<Option<Applied<'_>>> = without
             .iter()
-            .map(|member| how.compact.map(|recipe| member.compacted(recipe, how.archive)))
+            .map(|seen| how.compact.map(|recipe| seen.compacted(recipe, how.archive)))
             .collect();
-        let stories: Vec<Story<'_>> = members
+        let stories: Vec<Story<'_>> = without
             .iter()
             .zip(&applied)
             .zip(changes)
-            .map(|((member, applied), changes)| {
-                let Loaded { format, source, transcript, .. } = &member.loaded;
+            .map(|((seen, applied), changes)| {
                 let (transcript, source): (&Transcript, &dyn Source) = match applied {
                     Some(applied) => (&applied.transcript, &applied.source),
-                    None => (transcript, source),
+                    None => (seen.transcript(), seen.source()),
                 };
                 Story::new(Session {
-                    agent: format.name,
+                    agent: self.session.loaded.format.name,
                     transcript,
                     source,
                     changes,
@@ -153,7 +169,8 @@ impl Reading {
                 })
             })
             .collect();
-        show(&stories)
+        let found = redactor.map(|redactor| redactor.found().to_vec()).unwrap_or_default();
+        Ok((show(&stories), found))
     }
 
     /// Where the calls lead that sent sub-agents: to the one whose id the result names, or in their
@@ -224,13 +241,6 @@ impl Member {
         stem.into_iter().filter(|name| name.len() >= 6).collect()
     }
 
-    fn compacted(&self, recipe: &Recipe, archive: &Archive) -> Applied<'_> {
-        let Loaded { source, transcript, .. } = &self.loaded;
-        let lines_of = |reference: &Ref| lines_in_archive(archive, reference);
-        let edits = for_reading(transcript, source, recipe, &lines_of);
-        Applied::new(transcript, source, &edits)
-    }
-
     /// Calls that sent a sub-agent, with their results.
     fn tasks(&self) -> Vec<(String, String)> {
         let Loaded { source, transcript, .. } = &self.loaded;
@@ -248,6 +258,35 @@ impl Member {
         }
         let result = |call: &str| results.get(call).cloned().unwrap_or_default();
         tasks.into_iter().map(|call| (call.to_owned(), result(call))).collect()
+    }
+}
+
+/// A session as it is told.
+enum Seen<'a> {
+    Whole(&'a Loaded<ShownSource>),
+    Redacted(Box<Loaded<Spliced<'a>>>),
+}
+
+impl Seen<'_> {
+    fn transcript(&self) -> &Transcript {
+        match self {
+            Seen::Whole(loaded) => &loaded.transcript,
+            Seen::Redacted(loaded) => &loaded.transcript,
+        }
+    }
+
+    fn source(&self) -> &dyn Source {
+        match self {
+            Seen::Whole(loaded) => &loaded.source,
+            Seen::Redacted(loaded) => &loaded.source,
+        }
+    }
+
+    fn compacted(&self, recipe: &Recipe, archive: &Archive) -> Applied<'_> {
+        let (transcript, source) = (self.transcript(), self.source());
+        let lines_of = |reference: &Ref| lines_in_archive(archive, reference);
+        let edits = for_reading(transcript, source, recipe, &lines_of);
+        Applied::new(transcript, source, &edits)
     }
 }
 

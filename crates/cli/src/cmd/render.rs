@@ -1,5 +1,6 @@
 //! `epitome render`: sessions as pages and texts.
 
+use std::collections::BTreeMap;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -13,21 +14,22 @@ use serde::Serialize;
 
 use crate::app::App;
 use crate::failure::{Failure, Result, Status};
+use crate::redaction::{Redaction, Taken};
 use crate::session::{Input, Which, read_stdin};
 use crate::text::{self, BOLD, DIM, count};
 
 const EXAMPLES: &str = "\
 Examples:
-  epitome render --agent claude --file session.jsonl --no-redact
-  epitome render 0f3c9a52 --format html --no-redact > session.html
-  epitome render --project . --format html --format markdown --out pages --no-redact
-  epitome render --all --compact=no-thinking --format html --out pages --no-redact";
+  epitome render --agent claude --file session.jsonl
+  epitome render 0f3c9a52 --format html > session.html
+  epitome render --project . --format html --format markdown --out pages
+  epitome render --all --compact=no-thinking --format html --out pages";
 
 /// Show sessions as pages, Markdown, or text
 ///
 /// One session and one format go to standard output; more need --out, a folder that gets a page or
-/// more for each session and sub-agent, a manifest and an index. Nothing is taken out yet that
-/// should not be shared: --no-redact says that this is known.
+/// more for each session and sub-agent, a manifest and an index. Secrets and personal data are
+/// taken out first, of everything.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -76,9 +78,8 @@ pub struct Args {
     #[arg(long, value_name = "DETAIL")]
     pub detail: Option<Told>,
 
-    /// Leave secrets and personal data in
-    #[arg(long)]
-    pub no_redact: bool,
+    #[command(flatten)]
+    pub redaction: Redaction,
 }
 
 /// What stands for `--compact` without a value: nobody can type it.
@@ -174,6 +175,8 @@ struct Written<'a> {
     out: &'a Path,
     #[serde(flatten)]
     listing: &'a Listing,
+    /// By rule, how many different things were taken out.
+    redacted: BTreeMap<String, u64>,
 }
 
 pub fn run(app: &App, args: &Args) -> Result<()> {
@@ -181,11 +184,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     let mut formats = args.format.clone();
     formats.sort();
     formats.dedup();
-    if !args.no_redact {
-        let what = "epitome cannot take secrets out of what it renders yet";
-        let hint = "--no-redact renders the session as it is: look at it before you share it";
-        return Err(Failure::usage(what).hint(hint));
-    }
+    let finder = args.redaction.finder(app)?;
     let recipe = args.compact.map(Compact::recipe);
     let archive = app.config.archive();
     let telling = |format: Format| Telling {
@@ -194,6 +193,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
             (None, Format::Terminal) => Detail::Calls,
             (None, Format::File(_)) => Detail::Steps,
         },
+        redact: finder.as_ref(),
         compact: recipe.as_ref(),
         archive: &archive,
     };
@@ -203,14 +203,18 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
             Err(Failure::usage("--json tells of the files, which then need --out"))
         }
         (None, [input], [format]) => {
-            let text = told(&open(app, input)?, *format, &telling(*format))?;
-            print(app, *format, &text)
+            let (text, taken) = told(&open(app, input)?, *format, &telling(*format))?;
+            print(app, *format, &text)?;
+            taken.tell(app);
+            Ok(())
         }
         (None, inputs, [Format::Terminal]) => {
             let mut text = String::new();
             for input in inputs {
                 let how = telling(Format::Terminal);
-                text.push_str(&told(&open(app, input)?, Format::Terminal, &how)?);
+                let (one, taken) = told(&open(app, input)?, Format::Terminal, &how)?;
+                taken.tell(app);
+                text.push_str(&one);
                 text.push('\n');
             }
             print(app, Format::Terminal, &text)
@@ -272,10 +276,10 @@ fn failed(reading: &Reading) -> Result<()> {
 }
 
 /// A session with its sub-agents in one text.
-fn told(reading: &Reading, format: Format, how: &Telling<'_>) -> Result<String> {
+fn told(reading: &Reading, format: Format, how: &Telling<'_>) -> Result<(String, Taken)> {
     let anchor = |number: usize| format!("a{}", number + 1);
     let address = |number: usize| format!("#{}", anchor(number));
-    let text = reading.tell(how, address, |stories| {
+    let (text, found) = reading.tell(how, address, |stories| {
         let [main, parts @ ..] = stories else { return String::new() };
         let joined = |each: &dyn Fn(&Story<'_>) -> String| {
             let texts: Vec<String> = stories.iter().map(each).collect();
@@ -291,9 +295,9 @@ fn told(reading: &Reading, format: Format, how: &Telling<'_>) -> Result<String> 
             Format::File(Rendered::Markdown) => joined(&markdown),
             Format::File(Rendered::Json) => json(main, parts),
         }
-    });
+    })?;
     failed(reading)?;
-    Ok(text)
+    Ok((text, Taken::of(&found)))
 }
 
 fn print(app: &App, format: Format, text: &str) -> Result<()> {
@@ -348,18 +352,21 @@ fn write<'a>(
     let mut left_out = 0;
     for input in inputs {
         let written = open(app, input).and_then(|reading| {
-            let listing = render_into(out, &reading, &how, &files).map_err(Failure::writing)?;
+            let written = render_into(out, &reading, &how, &files).map_err(Failure::writing)?;
             failed(&reading)?;
-            Ok(listing)
+            Ok(written)
         });
         match written {
-            Ok(listing) => {
+            Ok((listing, found)) => {
+                let taken = Taken::of(&found);
                 if app.global.json {
                     let session = input.name();
-                    app.print_json(&Written { session, out, listing: &listing })?;
+                    let redacted = taken.by_rule;
+                    app.print_json(&Written { session, out, listing: &listing, redacted })?;
                 } else {
                     let files = listing.files.join(", ");
                     app.print(&format!("{BOLD}{files}{BOLD:#}  {}\n", listing.facts.title))?;
+                    taken.tell(app);
                 }
                 listings.push(listing);
             }

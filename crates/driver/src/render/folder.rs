@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
 
+use epitome_redact::Found;
 use epitome_render::{Html, Index, Listing, PageName, Story, facts_of_page, json, markdown};
 use rayon::prelude::*;
 
@@ -48,7 +49,7 @@ impl Rendered {
 }
 
 /// Writes a session and its sub-agents into a folder, a page or more each. What was written there
-/// of the same session before is replaced.
+/// of the same session before is replaced. Returned with what was taken out.
 ///
 /// # Errors
 ///
@@ -58,7 +59,7 @@ pub fn render_into(
     reading: &Reading,
     how: &Telling<'_>,
     formats: &[Rendered],
-) -> Result<Listing> {
+) -> Result<(Listing, Vec<Found>)> {
     fs::create_dir_all(folder).map_err(|err| Error::writing(err, "the folder", folder))?;
     let main = PageName::new(&reading.session.file_name());
     let parts: Vec<PageName> = reading
@@ -66,10 +67,10 @@ pub fn render_into(
         .iter()
         .map(|member| PageName::new(&format!("{}.{}", main.stem(), member.part_name())))
         .collect();
-    let mut listings = Vec::new();
+    let (mut listings, mut found) = (Vec::new(), Vec::new());
     for &format in formats {
         let file = |name: &PageName| format!("{}.{}", name.stem(), format.extension());
-        listings = reading.tell(
+        let (written, in_this) = reading.tell(
             how,
             |number| file(&parts[number]),
             |stories| {
@@ -81,6 +82,7 @@ pub fn render_into(
                     .collect::<Result<Vec<_>>>()
             },
         )?;
+        (listings, found) = (written?, in_this);
     }
     for listing in &mut listings {
         listing.files = formats
@@ -91,7 +93,7 @@ pub fn render_into(
     let mut listings = listings.into_iter();
     let mut listing = listings.next().unwrap_or_default();
     listing.sub_agents = listings.collect();
-    Ok(listing)
+    Ok((listing, found))
 }
 
 fn write(
