@@ -218,6 +218,12 @@ fn recorded_sessions_say_the_same_elsewhere() {
     }
     for (format, file) in [
         ("copilot", "sundays.jsonl"),
+        ("cursor", "composer.jsonl"),
+        ("cursor", "composer-summary.jsonl"),
+        ("cursor", "composer-inline.jsonl"),
+        ("cursor", "chat.jsonl"),
+        ("cursor", "transcript.jsonl"),
+        ("cursor", "transcript.txt"),
         ("mini-swe", "run.traj.json"),
         ("mini-swe", "old.traj.json"),
         ("swe-agent", "run.traj"),
