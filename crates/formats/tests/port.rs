@@ -188,9 +188,11 @@ proptest! {
     fn sessions_of_agents_that_are_no_targets_say_the_same_elsewhere(
         gemini in fixtures::generate::session("gemini"),
         opencode in fixtures::generate::session("opencode"),
+        epitome in fixtures::generate::session("epitome"),
     ) {
         check("gemini", &gemini);
         check("opencode", &opencode);
+        check("epitome", &epitome);
     }
 
     #[test]
