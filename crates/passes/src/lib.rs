@@ -13,6 +13,7 @@
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod arguments;
+mod ask;
 mod birth;
 mod compaction;
 mod copies;
@@ -28,6 +29,7 @@ mod thinking;
 mod verify;
 mod view;
 
+pub use ask::{Ask, Reply, Stopped, Used};
 pub use birth::{Birth, Seen};
 pub use compaction::{Compaction, Options, Planned, compact, for_reading};
 pub use evidence::is_error_line;

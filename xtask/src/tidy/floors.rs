@@ -24,8 +24,15 @@ const ROOMS: &[Room] = &[
     Room { name: "epitome-tokens", floor: 2, on: &[MODEL], tests: &["fixtures"] },
     Room { name: "epitome-render", floor: 2, on: &[MODEL], tests: &["fixtures"] },
     Room { name: "epitome-redact", floor: 2, on: &[MODEL], tests: &["fixtures"] },
-    Room { name: "epitome", floor: 4, on: BELOW_DRIVER, tests: &["fixtures"] },
-    Room { name: "epitome-cli", floor: 6, on: BELOW_CLI, tests: &["fixtures"] },
+    Room {
+        name: "epitome-llm",
+        floor: 3,
+        on: &[MODEL, "epitome-formats", "epitome-passes"],
+        tests: &["fixtures", "model-server"],
+    },
+    Room { name: "epitome", floor: 4, on: BELOW_DRIVER, tests: &["fixtures", "model-server"] },
+    Room { name: "epitome-web", floor: 5, on: BELOW_WEB, tests: &["fixtures"] },
+    Room { name: "epitome-cli", floor: 6, on: BELOW_CLI, tests: &["fixtures", "model-server"] },
     Room { name: "fixtures", floor: BESIDE, on: &[], tests: &[] },
     Room { name: "model-server", floor: BESIDE, on: &[], tests: &[] },
     Room { name: "agents", floor: BESIDE, on: &["model-server"], tests: &["fixtures"] },
@@ -35,8 +42,19 @@ const ROOMS: &[Room] = &[
 
 const MODEL: &str = "epitome-model";
 const REDACT: &str = "epitome-redact";
+const LLM: &str = "epitome-llm";
 const BELOW_DRIVER: &[&str] =
-    &[MODEL, "epitome-formats", "epitome-passes", "epitome-tokens", "epitome-render", REDACT];
+    &[MODEL, "epitome-formats", "epitome-passes", "epitome-tokens", "epitome-render", REDACT, LLM];
+const BELOW_WEB: &[&str] = &[
+    MODEL,
+    "epitome-formats",
+    "epitome-passes",
+    "epitome-tokens",
+    "epitome-render",
+    REDACT,
+    LLM,
+    "epitome",
+];
 const BELOW_CLI: &[&str] = &[
     MODEL,
     "epitome-formats",
@@ -44,7 +62,9 @@ const BELOW_CLI: &[&str] = &[
     "epitome-tokens",
     "epitome-render",
     REDACT,
+    LLM,
     "epitome",
+    "epitome-web",
 ];
 const WHOLE_HOUSE: &[&str] = &[
     MODEL,
@@ -53,7 +73,9 @@ const WHOLE_HOUSE: &[&str] = &[
     "epitome-tokens",
     "epitome-render",
     "epitome-redact",
+    LLM,
     "epitome",
+    "epitome-web",
     "fixtures",
 ];
 const XTASK: &[&str] = &[
@@ -62,7 +84,9 @@ const XTASK: &[&str] = &[
     "epitome-passes",
     "epitome-tokens",
     "epitome-redact",
+    LLM,
     "epitome",
+    "epitome-web",
     "fixtures",
     "agents",
 ];
