@@ -14,6 +14,7 @@
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod base64;
+mod batch;
 mod check;
 mod draft;
 mod finder;

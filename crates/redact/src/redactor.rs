@@ -6,7 +6,9 @@ use std::ops::Range;
 
 use aho_corasick::{AhoCorasick, MatchKind};
 use epitome_model::{Inner, Source, Span, Splice, decode, encode};
+use rayon::prelude::*;
 
+use crate::batch::each_batch;
 use crate::check::entropy;
 use crate::draft::{Draft, Replacement, applied};
 use crate::finder::Finder;
@@ -66,6 +68,9 @@ pub struct Redactor<'f> {
     line: u64,
     at: u64,
 }
+
+/// What takes the place of which parts of a line, and what was found there.
+type Apart = (Vec<Replacement>, Vec<Found>);
 
 /// What is known about a text from where it stands.
 #[derive(Clone, Copy, Default)]
@@ -136,10 +141,12 @@ impl<'f> Redactor<'f> {
     /// New numbers are higher than those of placeholders that are there.
     fn count_from(&mut self, source: &dyn Source) {
         let (finder, last) = (self.finder, &mut self.last);
-        each_line(source, |_, line| {
-            for placed in placeholder::all(line, |rule| finder.is_rule(rule)) {
-                let last = last.entry(placed.rule.to_owned()).or_default();
-                *last = placed.number.max(*last);
+        each_batch(source, |lines| {
+            for (_, line) in lines {
+                for placed in placeholder::all(line, |rule| finder.is_rule(rule)) {
+                    let last = last.entry(placed.rule.to_owned()).or_default();
+                    *last = placed.number.max(*last);
+                }
             }
         });
     }
@@ -148,19 +155,55 @@ impl<'f> Redactor<'f> {
         self.found.clear();
         self.line = 0;
         let mut splices = Vec::new();
-        let mut sealed = sealed;
-        each_line(source, |start, line| {
-            while sealed.first().is_some_and(|span| span.end <= start) {
-                sealed = &sealed[1..];
-            }
-            self.line += 1;
-            for (range, with) in self.in_line(line, start, sealed) {
-                let span = |at: usize| start + at as u64;
-                let span = Span { start: span(range.start), end: span(range.end) };
-                splices.push(Splice { span, with: with.into_bytes().into() });
+        each_batch(source, |lines| {
+            let apart = self.apart(lines, sealed);
+            for ((start, line), apart) in lines.iter().zip(apart) {
+                self.line += 1;
+                let replaced = match apart {
+                    Some((replaced, found)) => {
+                        self.found.extend(found);
+                        replaced
+                    }
+                    None => self.in_line(line, *start, sealed),
+                };
+                for (range, with) in replaced {
+                    let span = |at: usize| start + at as u64;
+                    let span = Span { start: span(range.start), end: span(range.end) };
+                    splices.push(Splice { span, with: with.into_bytes().into() });
+                }
             }
         });
         splices
+    }
+
+    /// The lines by themselves, on all processors; nothing for a line that holds what has no
+    /// number yet, as numbers follow the order of the lines.
+    fn apart(&self, lines: &[(u64, &[u8])], sealed: &[Span]) -> Vec<Option<Apart>> {
+        let look = |own: &mut Redactor<'f>, (idx, &(start, line)): (usize, &(u64, &[u8]))| {
+            own.found.clear();
+            own.line = self.line + 1 + idx as u64;
+            let replaced = own.in_line(line, start, sealed);
+            if own.numbers.len() == self.numbers.len() {
+                return Some((replaced, std::mem::take(&mut own.found)));
+            }
+            *own = self.unnoted();
+            None
+        };
+        lines.par_iter().enumerate().map_init(|| self.unnoted(), look).collect()
+    }
+
+    /// One that knows the same and has found nothing.
+    fn unnoted(&self) -> Redactor<'f> {
+        Redactor {
+            finder: self.finder,
+            numbers: self.numbers.clone(),
+            last: self.last.clone(),
+            learned: self.learned.clone(),
+            everywhere: self.everywhere.clone(),
+            found: Vec::new(),
+            line: 0,
+            at: 0,
+        }
     }
 
     /// A line of a session. What is no JSON is a text as well.
@@ -418,36 +461,4 @@ fn decode_key(literal: &[u8]) -> Cow<'_, str> {
 fn escaped(text: &str) -> String {
     let literal = encode(text);
     literal[1..literal.len() - 1].to_owned()
-}
-
-/// Calls `each` for every line of `source` with its place, line end left out.
-fn each_line(source: &dyn Source, mut each: impl FnMut(u64, &[u8])) {
-    const CHUNK: u64 = 4 << 20;
-    let (mut start, mut at) = (0, 0);
-    let mut pending: Vec<u8> = Vec::new();
-    while at < source.len() {
-        let chunk = source.read(at..at + CHUNK);
-        if chunk.is_empty() {
-            break;
-        }
-        at += chunk.len() as u64;
-        let mut rest: &[u8] = &chunk;
-        while let Some(feed) = memchr::memchr(b'\n', rest) {
-            let len = if pending.is_empty() {
-                each(start, &rest[..feed]);
-                feed
-            } else {
-                pending.extend_from_slice(&rest[..feed]);
-                each(start, &pending);
-                pending.len()
-            };
-            pending.clear();
-            start += len as u64 + 1;
-            rest = &rest[feed + 1..];
-        }
-        pending.extend_from_slice(rest);
-    }
-    if !pending.is_empty() {
-        each(start, &pending);
-    }
 }
