@@ -2,4 +2,4 @@
 //!
 //! # Absent
 //!
-//! What is asked, and what becomes of the answer: `epitome-passes` says so. Tools, and conversations.
+//! What is asked, and what becomes of the answer: `epitome-passes` says so. Tools, and talks.
