@@ -12,6 +12,7 @@ mod wire;
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::Path;
+use std::sync::Arc;
 
 use epitome_formats::epitome::{Batch, batch, said, undo};
 use epitome_formats::named;
@@ -19,7 +20,8 @@ use epitome_model::{
     At, Block, Change, Counter, Edit, Law, Output, Part, Ref, Role, Stub, Tokens, Transcript, Usage,
 };
 use epitome_passes::{
-    Birth, Event, Gauge, Machine, Options, Recipe, Seen, Step, Trigger, Why, compact,
+    Birth, Event, Gauge, Machine, NoReply, Options, Recipe, Seen, Spent, Step, Trigger, Why,
+    Writer, compact,
 };
 
 use crate::error::{Error, ErrorKind, Result};
@@ -29,6 +31,7 @@ use log::LogFile;
 
 pub use epitome_formats::epitome::{Said, Speaker};
 pub use overflow::{Overflow, Recovery, overflow};
+use question::Pending;
 pub use question::Question;
 pub use setup::{Fill, Report, Setup};
 pub use wire::Outgoing;
@@ -50,7 +53,9 @@ pub struct Context {
     log: LogFile,
     recipe: Recipe,
     machine: Machine,
-    counter: Box<dyn Counter + Send>,
+    counter: Arc<dyn Counter + Send>,
+    writer: Option<Writer>,
+    window: Option<Tokens>,
     counts: Counts,
     overhead: Tokens,
     anchor: Option<Anchor>,
@@ -62,8 +67,11 @@ pub struct Context {
     calls: HashMap<Box<str>, Box<str>>,
     /// Calls that came from a wire and have no result yet, with the names of their tools.
     open: Vec<(Box<str>, Box<str>)>,
-    pending: Option<Question>,
-    focus: Option<String>,
+    pending: Option<Pending>,
+    /// What the next summary should look at, and what every one should.
+    focus: (Option<String>, Option<String>),
+    protected: Vec<String>,
+    spent: Spent,
     wanted: Option<Tokens>,
     overflows: u32,
 }
@@ -80,7 +88,8 @@ struct Anchor {
 pub enum Next {
     /// Send the view.
     Send,
-    /// Ask a model, and say what it answered: [`Context::answer`].
+    /// Ask a model, and say what it answered: [`Context::answer`]. Then ask again what is next: a
+    /// long history takes several questions.
     Ask(Question),
 }
 
@@ -112,7 +121,7 @@ impl Context {
     }
 
     fn of(setup: Setup, log: LogFile) -> Context {
-        let Setup { recipe, window, overhead, counter, .. } = setup;
+        let Setup { recipe, window, overhead, counter, writer, focus, protected, .. } = setup;
         let mut live = recipe.live.clone();
         // A recipe that says when it begins for a stored session begins then here, too.
         if live.trigger == Default::default() {
@@ -125,6 +134,8 @@ impl Context {
             log,
             recipe,
             counter,
+            writer,
+            window,
             counts: Counts::default(),
             overhead,
             anchor: None,
@@ -133,7 +144,9 @@ impl Context {
             calls: HashMap::new(),
             open: Vec::new(),
             pending: None,
-            focus: None,
+            focus: (None, focus),
+            protected,
+            spent: Spent::default(),
             wanted: None,
             overflows: 0,
         };
@@ -238,7 +251,7 @@ impl Context {
     /// `Disk` if the log cannot be written.
     pub fn view(&mut self) -> Result<Outgoing<'_>> {
         while let Next::Ask(_) = self.step()? {
-            self.answer(Err("there is no model to ask".into()))?;
+            self.answer(Err(NoReply::Nobody))?;
         }
         Ok(self.as_it_is())
     }
@@ -255,19 +268,16 @@ impl Context {
     /// As [`view`](Context::view).
     pub fn step(&mut self) -> Result<Next> {
         loop {
+            if let Some(pending) = &self.pending {
+                return Ok(Next::Ask(pending.question()));
+            }
             let gauge = self.gauge();
             match self.machine.step(&gauge) {
                 Step::Send => return Ok(Next::Send),
                 Step::Run(why) => self.run(why)?,
-                Step::Ask(why) => match self.question(why) {
-                    Some(question) => {
-                        self.pending = Some(question.clone());
-                        return Ok(Next::Ask(question));
-                    }
-                    None => {
-                        let reason = "everything is kept: there is nothing to summarise";
-                        self.machine.answered(why, gauge.tokens, Err(reason.into()));
-                    }
+                Step::Ask(why) => match self.begin(why) {
+                    Ok(pending) => self.pending = Some(pending),
+                    Err(reason) => self.machine.answered(why, gauge.tokens, Err(reason)),
                 },
             }
         }
@@ -288,11 +298,28 @@ impl Context {
     ///
     /// As [`view`](Context::view).
     pub fn compact_to(&mut self, focus: Option<&str>, target: Option<Tokens>) -> Result<()> {
-        self.wanted = target;
-        self.focus = focus.map(Into::into);
-        self.machine.force(Why::Manual);
+        self.ask_for_compaction(focus, target);
         self.view()?;
         Ok(())
+    }
+
+    /// The same before the next request: who has a model for the summary asks
+    /// [`step`](Context::step) then.
+    pub fn ask_for_compaction(&mut self, focus: Option<&str>, target: Option<Tokens>) {
+        self.wanted = target;
+        self.focus.0 = focus.map(Into::into);
+        self.pending = None;
+        self.machine.force(Why::Manual);
+    }
+
+    /// Keeps a text as it is in every summary from now on.
+    pub fn protect(&mut self, text: impl Into<String>) {
+        self.protected.push(text.into());
+    }
+
+    /// Who is to write summaries from now on; nobody else's window counts.
+    pub fn set_writer(&mut self, writer: Writer) {
+        self.writer = Some(writer);
     }
 
     /// Takes the last compaction back. Says whether there was one.
@@ -304,6 +331,7 @@ impl Context {
         if self.log.log().compactions() == 0 {
             return Ok(false);
         }
+        self.pending = None;
         self.log.append(undo().as_bytes())?;
         self.recount();
         Ok(true)
@@ -366,6 +394,7 @@ impl Context {
             entries: said.len() as u64,
             compactions: self.log.log().compactions() as u64,
             log_bytes: self.log.bytes().len() as u64,
+            summaries: self.spent,
         }
     }
 

@@ -53,3 +53,31 @@ pub struct Used {
     /// Written, reasoning included.
     pub output: Tokens,
 }
+
+impl std::ops::Add for Used {
+    type Output = Used;
+
+    fn add(self, other: Used) -> Used {
+        Used {
+            input: self.input + other.input,
+            cached: self.cached + other.cached,
+            cache_written: self.cache_written + other.cache_written,
+            output: self.output + other.output,
+        }
+    }
+}
+
+/// Why there is no reply.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
+#[serde(rename_all = "kebab-case")]
+pub enum NoReply {
+    /// There is nobody to ask.
+    #[error("there is no model to ask")]
+    Nobody,
+    /// The question was longer than the model takes, whatever it was said to take.
+    #[error("the question is too long for the model")]
+    TooLong,
+    /// Something went wrong.
+    #[error("{0}")]
+    Failed(String),
+}

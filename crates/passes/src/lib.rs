@@ -25,18 +25,23 @@ mod recipe;
 mod repeats;
 mod results;
 mod stale;
+mod summary;
 mod thinking;
 mod verify;
 mod view;
 
-pub use ask::{Ask, Reply, Stopped, Used};
+pub use ask::{Ask, NoReply, Reply, Stopped, Used};
 pub use birth::{Birth, Seen};
 pub use compaction::{Compaction, Options, Planned, compact, for_reading};
 pub use evidence::is_error_line;
 pub use keep::{Keep, KeepRule, Kept};
-pub use live::{Event, Gauge, Level, Live, Machine, Step, SummaryRule, Target, When, Why};
+pub use live::{Event, Gauge, Level, Live, Machine, Step, Target, When, Why};
 pub use recipe::{
     BUILT_IN, PassSettings, Recipe, RecipeError, Stop, ThinkingMode, Trigger, built_in,
+};
+pub use summary::{
+    Answered, Caps, Old, Section, SectionSet, Sections, Spent, Struck, Summarising, SummaryRole,
+    SummaryRule, Writer, Written,
 };
 pub use verify::{Side, recount, verify, verify_appended, verify_marked, verify_summarised};
 pub use view::{LinesOf, View};

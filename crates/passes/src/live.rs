@@ -9,6 +9,7 @@ use epitome_model::Tokens;
 use serde::{Deserialize, Serialize};
 
 use crate::birth::Birth;
+use crate::summary::{Spent, Struck, SummaryRule, Written};
 
 /// How a recipe runs in a context that is in use.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -81,21 +82,6 @@ pub enum Target {
     Tokens(u64),
     /// Per cent of the window without the reserve.
     Percent(u64),
-}
-
-/// A summary: when it is asked for, and how long it may be.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct SummaryRule {
-    /// What the context has to reach, after the passes, before a summary is asked for; without it,
-    /// whatever is over the target.
-    #[serde(default)]
-    pub over: Level,
-    /// Tokens that it may have.
-    pub max_tokens: u64,
-    /// What it tells of, one heading each.
-    #[serde(default)]
-    pub sections: Vec<String>,
 }
 
 /// How large a context is: what the next request would send.
@@ -173,6 +159,17 @@ pub enum Event {
         #[serde(skip_serializing_if = "Option::is_none")]
         over_target: Option<Tokens>,
     },
+    /// A summary is written. How it changes the context follows.
+    Summarised {
+        /// Its tokens, as its writer counts.
+        tokens: Tokens,
+        /// Tokens of what it stands for, counted the same way.
+        of: Tokens,
+        /// What was struck out of it: the history does not hold it.
+        struck: Struck,
+        /// What it cost.
+        spent: Spent,
+    },
     /// Nothing was done.
     Skipped {
         /// Why it would have been.
@@ -224,6 +221,8 @@ enum Stage {
     Idle,
     /// The passes have run.
     Ran(Why),
+    /// A summary is all that can help.
+    Needs(Why),
     /// What could be done was.
     Done,
 }
@@ -271,11 +270,17 @@ impl Machine {
         self.poor = 0;
     }
 
+    /// Asks for a summary next: the passes have run and were not enough.
+    pub fn summarise(&mut self, why: Why) {
+        self.stage = Stage::Needs(why);
+    }
+
     /// What is to be done next. After [`Step::Send`] the next request begins.
     pub fn step(&mut self, gauge: &Gauge) -> Step {
         let step = match self.stage {
             Stage::Idle => self.begin(gauge),
             Stage::Ran(why) if self.wants_summary(gauge, why) => Step::Ask(why),
+            Stage::Needs(why) => Step::Ask(why),
             Stage::Ran(_) | Stage::Done => Step::Send,
         };
         if step == Step::Send {
@@ -324,6 +329,18 @@ impl Machine {
                 }
             }
         }
+    }
+
+    /// What a summary is like that is to be put into the context now.
+    pub fn wrote(&mut self, written: &Written) {
+        let Written { tokens, of, struck, spent, .. } = *written;
+        self.events.push(Event::Summarised { tokens, of, struck, spent });
+    }
+
+    /// Nobody was there to be asked: no failure of anybody's, and asked for again next time.
+    pub fn unanswered(&mut self, why: Why, reason: String) {
+        self.stage = Stage::Done;
+        self.events.push(Event::Skipped { why, reason });
     }
 
     /// A step that could not be carried out: the context is as it was.
@@ -505,7 +522,7 @@ mod tests {
 
     #[test]
     fn three_failed_summaries_open_the_breaker() {
-        let summary = SummaryRule { over: Level::default(), max_tokens: 100, sections: Vec::new() };
+        let summary = SummaryRule::default();
         let mut machine = machine(Live { summary: Some(summary), ..Live::default() });
         for n in 0..3 {
             assert_eq!(machine.step(&gauge(900 + n * 40)), Step::Run(Why::Trigger), "{n}");

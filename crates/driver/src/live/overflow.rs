@@ -33,6 +33,14 @@ pub enum Recovery {
         /// What the next one sends.
         after: Tokens,
     },
+    /// Only a summary can make it fit, and there is somebody to write one: do what
+    /// [`step`](Context::step) says, then send it once more.
+    Summarise {
+        /// What the refused request sent.
+        before: Tokens,
+        /// What the next one would send without a summary.
+        after: Tokens,
+    },
     /// It cannot be made to fit.
     Final {
         /// What is too big, largest first.
@@ -226,6 +234,12 @@ impl Context {
                 self.machine.ran(Why::Overflow, before, &gauge, by_tier);
                 return Ok(Recovery::Retry { before, after });
             }
+        }
+        if self.writer.is_some() && self.machine.live().summary.is_some() {
+            let (gauge, after) = (self.gauge(), self.tokens());
+            self.machine.ran(Why::Overflow, before, &gauge, by_tier);
+            self.machine.summarise(Why::Overflow);
+            return Ok(Recovery::Summarise { before, after });
         }
         let because = self.largest();
         // What did not help is taken back.

@@ -1,57 +1,94 @@
 //! A summary is a question: the context asks it, whoever drives it answers.
 
+use std::collections::HashSet;
+
 use epitome_formats::{Summary, epitome, named};
-use epitome_model::{Tokens, weigh};
-use epitome_passes::{Options, Recipe, Trigger, Why, compact};
+use epitome_model::{Block, Tokens, Transcript, weigh};
+use epitome_passes::{
+    Answered, Ask, NoReply, Old, Options, Recipe, Reply, Summarising, Trigger, View, Why, Writer,
+    Written, compact,
+};
 
 use super::Context;
 use crate::compact::{kept_end, says_more_than_a_summary};
 use crate::error::{Error, ErrorKind, Result};
 
-/// What a model is asked to summarise.
+/// What a model is asked for a summary.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Question {
-    /// Why.
+    /// Why the context is made small.
     pub why: Why,
+    /// What is asked: it fits the window of whoever writes, answer included.
+    pub ask: Ask,
     /// What the summary will stand for: items of the transcript, in the order they are sent.
     pub items: Vec<usize>,
     /// What is sent behind it as it is.
     pub kept: Vec<usize>,
-    /// Tokens that the summary may have.
-    pub max_tokens: u64,
-    /// What it tells of, one heading each.
-    pub sections: Vec<String>,
-    /// What somebody asked it to look at.
-    pub focus: Option<String>,
 }
 
+/// A summary that is being written.
+pub(super) struct Pending {
+    why: Why,
+    items: Vec<usize>,
+    kept: Vec<usize>,
+    writing: Summarising,
+}
+
+impl Pending {
+    pub(super) fn question(&self) -> Question {
+        let Pending { why, items, kept, writing } = self;
+        let (items, kept) = (items.clone(), kept.clone());
+        Question { why: *why, ask: writing.ask().clone(), items, kept }
+    }
+}
+
+/// Tokens of a window that nobody has named.
+const WINDOW: Tokens = Tokens(32_000);
+
 impl Context {
-    /// The answer to the last question: the words of a summary, or why there are none. Without a
-    /// summary the context stays as the passes have left it.
+    /// The answer to the last question, or why there is none. A long history takes several: ask
+    /// [`step`](Context::step) for the next. Without a summary the context stays as the passes have
+    /// left it.
     ///
     /// # Errors
     ///
     /// `Disk` if the log cannot be written, `Refused` if nothing was asked.
-    pub fn answer(&mut self, answer: std::result::Result<String, String>) -> Result<()> {
+    pub fn answer(&mut self, reply: std::result::Result<Reply, NoReply>) -> Result<()> {
         let asked = self.pending.take();
-        let question = asked.ok_or_else(|| Error::new(ErrorKind::Refused, "nothing was asked"))?;
+        let pending = asked.ok_or_else(|| Error::new(ErrorKind::Refused, "nothing was asked"))?;
+        let Pending { why, items, kept, writing } = pending;
+        let nobody = matches!(reply, Err(NoReply::Nobody));
         let before = self.tokens();
-        let why = question.why;
-        let outcome = match answer {
-            Ok(text) => match self.summarise(&text, &question) {
-                Ok(()) => Ok(self.tokens()),
-                Err(err) if err.kind() == ErrorKind::Refused => Err(err.to_string()),
-                Err(err) => return Err(err),
-            },
-            Err(reason) => Err(reason),
+        let outcome = match writing.answer(reply) {
+            Answered::Ask(writing) => {
+                self.pending = Some(Pending { why, items, kept, writing: *writing });
+                return Ok(());
+            }
+            Answered::Written(written) => {
+                self.spent += written.spent;
+                match self.put(&written, &items) {
+                    Ok(()) => Ok(self.tokens()),
+                    Err(err) if err.kind() == ErrorKind::Refused => Err(err.to_string()),
+                    Err(err) => return Err(err),
+                }
+            }
+            Answered::Nothing { reason, spent } => {
+                self.spent += spent;
+                Err(reason)
+            }
         };
-        self.machine.answered(why, before, outcome);
+        match outcome {
+            Err(reason) if nobody => self.machine.unanswered(why, reason),
+            outcome => self.machine.answered(why, before, outcome),
+        }
         Ok(())
     }
 
-    /// What a summary could stand for; nothing if all is kept.
-    pub(super) fn question(&mut self, why: Why) -> Option<Question> {
-        let rule = self.machine.live().summary.clone()?;
+    /// Begins a summary; or says why there is nothing to summarise.
+    pub(super) fn begin(&mut self, why: Why) -> std::result::Result<Pending, String> {
+        let mut rule = self.machine.live().summary.clone().unwrap_or_default();
+        rule.focus = self.focus.0.take().or_else(|| self.focus.1.clone()).or(rule.focus);
+        rule.protected.extend(self.protected.iter().cloned());
         let (transcript, source) = (self.log.log().transcript(), self.log.bytes());
         let format = named("epitome").expect("our own format is one of them");
         let options = Options {
@@ -63,35 +100,58 @@ impl Context {
             Recipe { passes: Vec::new(), trigger: Trigger::default(), ..self.recipe.clone() };
         let kept = compact(transcript, source, &keep, &options).kept;
         let (old, kept) = kept_end(transcript, &kept);
+        if !says_more_than_a_summary(transcript, old) {
+            return Err("everything is kept: there is nothing to summarise".into());
+        }
         let told = |item: &&usize| !transcript.head.prompt.contains(item);
         let items: Vec<usize> = old.iter().filter(told).copied().collect();
-        says_more_than_a_summary(transcript, old).then(|| Question {
-            why,
-            items,
-            kept: kept.to_vec(),
-            max_tokens: rule.max_tokens,
-            sections: rule.sections,
-            focus: self.focus.take(),
-        })
+        let said = as_said(transcript, kept);
+        let writer = self.writer.clone().unwrap_or_else(|| Writer {
+            window: self.window.unwrap_or(WINDOW),
+            counter: self.counter.clone(),
+        });
+        let view = View::new(transcript, source, &*self.counter);
+        let old = Old { items: &items, said: &said, kept };
+        let writing = Summarising::begin(&view, &old, &rule, writer)?;
+        Ok(Pending { why, kept: kept.to_vec(), items, writing })
     }
 
-    fn summarise(&mut self, text: &str, question: &Question) -> Result<()> {
+    /// Puts a summary in the place of these items.
+    fn put(&mut self, written: &Written, items: &[usize]) -> Result<()> {
         let refuse = |what: &str| Error::new(ErrorKind::Refused, what);
-        if text.trim().is_empty() {
-            return Err(refuse("the summary is empty"));
-        }
-        let stands_for: Tokens = question.items.iter().map(|&item| self.counts.item(item)).sum();
-        if self.counter.count(text) >= stands_for {
+        let (transcript, source) = (self.log.log().transcript(), self.log.bytes());
+        let sent: Vec<usize> = transcript.context.clone();
+        let goes: HashSet<usize> = items.iter().copied().collect();
+        let places: Vec<usize> = (0..sent.len()).filter(|&at| goes.contains(&sent[at])).collect();
+        let (Some(last), true) = (places.last(), places.len() == goes.len()) else {
+            return Err(refuse("the context has changed since it was asked"));
+        };
+        let stands_for: Tokens = items.iter().map(|&item| self.counts.item(item)).sum();
+        if self.counter.count(&written.text) >= stands_for {
             return Err(refuse("the summary is longer than what it stands for"));
         }
-        let (transcript, source) = (self.log.log().transcript(), self.log.bytes());
         let tokens = weigh(transcript, source, &*self.counter).total();
-        let summary = Summary { text, kept: &question.kept, tokens };
+        // What was said since it was asked is kept as well.
+        let summary = Summary { text: &written.text, kept: &sent[last + 1..], tokens };
         let write = epitome::FORMAT.summarise.expect("our own format has summaries");
         let line = write(transcript, source, &summary).map_err(refuse)?;
         self.log.flush()?;
         self.log.append(&line)?;
+        self.machine.wrote(written);
         self.recount();
         Ok(())
     }
+}
+
+/// All that goes, now and in earlier summaries, as it was said: the first entry of an id is what
+/// was said, others are what it says since.
+fn as_said(transcript: &Transcript, kept: &[usize]) -> Vec<usize> {
+    let id = |item: usize| transcript.items[item].entry().and_then(|entry| entry.id.as_deref());
+    let mut seen: HashSet<&str> = kept.iter().filter_map(|&item| id(item)).collect();
+    let is_summary = |block: &Block| matches!(block, Block::Summary(_));
+    let entries = transcript.entries().filter(|(item, entry)| {
+        !transcript.head.prompt.contains(item) && !entry.blocks.iter().any(is_summary)
+    });
+    let firsts = entries.filter(|(_, entry)| entry.id.as_deref().is_some_and(|id| seen.insert(id)));
+    firsts.map(|(item, _)| item).collect()
 }

@@ -1,7 +1,9 @@
 //! How a context is used, and what is told of it.
 
+use std::sync::Arc;
+
 use epitome_model::{Counter, Tokens};
-use epitome_passes::Recipe;
+use epitome_passes::{Recipe, Spent, Writer};
 use epitome_tokens::O200k;
 use serde::Serialize;
 
@@ -10,7 +12,10 @@ pub struct Setup {
     pub(super) recipe: Recipe,
     pub(super) window: Option<Tokens>,
     pub(super) overhead: Tokens,
-    pub(super) counter: Box<dyn Counter + Send>,
+    pub(super) counter: Arc<dyn Counter + Send>,
+    pub(super) writer: Option<Writer>,
+    pub(super) focus: Option<String>,
+    pub(super) protected: Vec<String>,
     pub(super) id: String,
 }
 
@@ -18,8 +23,16 @@ impl Setup {
     /// With a recipe, exact counts of o200k, and a window that is not known: then nothing that is
     /// a share of it is ever reached.
     pub fn new(recipe: Recipe) -> Setup {
-        let counter = Box::new(O200k::new());
-        Setup { recipe, window: None, overhead: Tokens(0), counter, id: "context".into() }
+        Setup {
+            recipe,
+            window: None,
+            overhead: Tokens(0),
+            counter: Arc::new(O200k::new()),
+            writer: None,
+            focus: None,
+            protected: Vec::new(),
+            id: "context".into(),
+        }
     }
 
     /// With the window of the model.
@@ -39,7 +52,29 @@ impl Setup {
     /// With another way to count.
     #[must_use]
     pub fn with_counter(mut self, counter: impl Counter + Send + 'static) -> Setup {
-        self.counter = Box::new(counter);
+        self.counter = Arc::new(counter);
+        self
+    }
+
+    /// With a model that writes summaries: what it takes, and how it counts. Without one, a
+    /// question is made for a model like that of the context.
+    #[must_use]
+    pub fn with_writer(mut self, writer: Writer) -> Setup {
+        self.writer = Some(writer);
+        self
+    }
+
+    /// With what every summary should look at.
+    #[must_use]
+    pub fn with_focus(mut self, focus: impl Into<String>) -> Setup {
+        self.focus = Some(focus.into());
+        self
+    }
+
+    /// With a text that stands in every summary as it is.
+    #[must_use]
+    pub fn with_protected(mut self, text: impl Into<String>) -> Setup {
+        self.protected.push(text.into());
         self
     }
 
@@ -79,4 +114,6 @@ pub struct Report {
     pub compactions: u64,
     /// Bytes of the log.
     pub log_bytes: u64,
+    /// What summaries cost, those that came to nothing too.
+    pub summaries: Spent,
 }

@@ -1,0 +1,275 @@
+//! What a program can tell of a history: files, commands, errors, the user's words, lists.
+
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use epitome_model::{Block, Call, Counter, Entry, Output, Role, Stub, Tokens, ToolKind, short};
+
+use super::history::{cut, escaped};
+use super::tally::Tally;
+use crate::evidence::is_error_line;
+use crate::view::View;
+
+/// What was said and done, as far as a program can tell.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Facts {
+    /// Files, by path.
+    pub files: Tally<File>,
+    /// Commands, by their line.
+    pub commands: Tally<Command>,
+    /// What failed, and how it was said first.
+    pub errors: Tally<u64>,
+    /// The user's words, message by message.
+    pub user: Vec<String>,
+    /// The list of what is to be done, as it was written last.
+    pub todo: Option<String>,
+    /// The plan that was shown last.
+    pub plan: Option<String>,
+    /// Skills by name, with their instructions; the last one used is the last.
+    pub skills: Vec<(String, String)>,
+}
+
+/// What was done to a file.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct File {
+    /// Times it was read.
+    pub read: u64,
+    /// Times it was written whole.
+    pub written: u64,
+    /// Times it was edited or patched.
+    pub edited: u64,
+}
+
+/// What became of a command.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Command {
+    /// Times it was run.
+    pub runs: u64,
+    /// Times it failed.
+    pub failed: u64,
+    /// Whether it failed the last time.
+    pub fails: bool,
+}
+
+/// Characters of a plan, a list, the instructions of a skill.
+const LONG: usize = 6_000;
+/// Skills that are told.
+const SKILLS: usize = 3;
+
+impl Facts {
+    /// Of these items, oldest first.
+    pub fn of(view: &View<'_>, items: &[usize]) -> Facts {
+        let mut reading = Reading { view, facts: Facts::default(), calls: HashMap::new() };
+        let mut last_group = None;
+        for &item in items {
+            let Some(entry) = view.transcript.items[item].entry() else { continue };
+            if entry.role == Role::User {
+                let group = entry.group.as_deref();
+                reading.words(entry, group.is_some() && group == last_group);
+                last_group = group;
+            } else {
+                last_group = None;
+            }
+            for block in &entry.blocks {
+                match block {
+                    Block::Call(call) => {
+                        reading.calls.insert(&call.id, call);
+                    }
+                    Block::Output(output) => reading.output(output),
+                    _ => {}
+                }
+            }
+        }
+        reading.facts
+    }
+}
+
+struct Reading<'v, 'a> {
+    view: &'v View<'a>,
+    facts: Facts,
+    calls: HashMap<&'v str, &'v Call>,
+}
+
+impl<'v> Reading<'v, '_> {
+    fn words(&mut self, entry: &Entry, goes_on: bool) {
+        let source = self.view.source;
+        let texts = entry.blocks.iter().filter_map(|block| match block {
+            Block::Text(text) => Some(text.read(source).trim().to_owned()),
+            _ => None,
+        });
+        let said = texts.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n");
+        if said.is_empty() {
+            return;
+        }
+        match self.facts.user.last_mut().filter(|_| goes_on) {
+            Some(before) => *before = format!("{before}\n{said}"),
+            None => self.facts.user.push(said),
+        }
+    }
+
+    fn output(&mut self, output: &'v Output) {
+        let text = output.text(self.view.source);
+        if output.from_user && !text.trim().is_empty() {
+            self.facts.user.push(text.trim().to_owned());
+        }
+        let Some(&call) = self.calls.get(&*output.call) else { return };
+        let failed = output.error;
+        let target = call.target.as_ref().map(|target| target.read(self.view.source));
+        let target = target.as_deref().map(str::trim).filter(|it| !it.is_empty());
+        match call.kind {
+            ToolKind::Read if !failed => self.file(target, |file| file.read += 1),
+            ToolKind::Write if !failed => self.file(target, |file| file.written += 1),
+            ToolKind::Edit if !failed => self.file(target, |file| file.edited += 1),
+            ToolKind::Patch if !failed => {
+                let mut files: Vec<String> = target.map(Into::into).into_iter().collect();
+                for field in &call.fields {
+                    files.extend(patched(&field.text.read(self.view.source)));
+                }
+                let mut seen = HashSet::new();
+                for file in files.iter().filter(|file| seen.insert(file.as_str())) {
+                    self.file(Some(file), |file| file.edited += 1);
+                }
+            }
+            ToolKind::Shell => {
+                if let Some(command) = target {
+                    let run = self.facts.commands.touch(&short(command, 160));
+                    run.runs += 1;
+                    run.failed += u64::from(failed);
+                    run.fails = failed;
+                }
+            }
+            ToolKind::Todo if !failed => {
+                self.facts.todo = self.list(call).or(self.facts.todo.take())
+            }
+            ToolKind::Plan if !failed => {
+                self.facts.plan = self.list(call).or(self.facts.plan.take())
+            }
+            ToolKind::Skill if !failed => self.skill(call, target, &text),
+            _ => {}
+        }
+        self.error(output, call, &text);
+    }
+
+    fn file(&mut self, path: Option<&str>, count: impl FnOnce(&mut File)) {
+        if let Some(path) = path {
+            let cwd = self.view.transcript.head.cwd.as_deref();
+            let below = cwd.and_then(|cwd| path.strip_prefix(cwd)?.strip_prefix(['/', '\\']));
+            count(self.facts.files.touch(&short(below.unwrap_or(path), 200)));
+        }
+    }
+
+    /// What failed says so in its first line that speaks of it; a command may do so without
+    /// failing.
+    fn error(&mut self, output: &Output, call: &Call, text: &str) {
+        let says_so = output.error || call.kind == ToolKind::Shell;
+        if !says_so || output.from_user {
+            return;
+        }
+        // The name of what was removed is not what it said.
+        let body = match Stub::parse(text) {
+            Some(_) => text.split_once('\n').map_or("", |(_, body)| body),
+            None => text,
+        };
+        let speaks = body.lines().find(|line| is_error_line(line));
+        let first = || body.lines().find(|line| !line.trim().is_empty());
+        let line = if output.error { speaks.or_else(first) } else { speaks };
+        if let Some(line) = line {
+            let what = short(&self.view.what(Some(call)), 80);
+            *self.facts.errors.touch(&format!("{what}: {}", short(line.trim(), 240))) += 1;
+        } else if output.error {
+            *self.facts.errors.touch(&short(&self.view.what(Some(call)), 80)) += 1;
+        }
+    }
+
+    fn skill(&mut self, call: &Call, target: Option<&str>, text: &str) {
+        let name = match target {
+            Some(target) => target.to_owned(),
+            None => self.list(call).unwrap_or_else(|| call.name.to_string()),
+        };
+        let name = short(&name, 120);
+        self.facts.skills.retain(|(known, _)| *known != name);
+        self.facts.skills.push((name, cut(text.trim(), LONG).into_owned()));
+        if self.facts.skills.len() > SKILLS {
+            self.facts.skills.remove(0);
+        }
+    }
+
+    /// The arguments of a call, value by value, whatever their keys are.
+    fn list(&self, call: &Call) -> Option<String> {
+        let raw = self.view.source.at(call.arguments);
+        let value: serde_json::Value = serde_json::from_slice(&raw).ok()?;
+        let value = match value.as_str().map(serde_json::from_str) {
+            Some(Ok(inner)) => inner,
+            Some(Err(_)) | None => value,
+        };
+        let mut lines = Vec::new();
+        told(&value, &mut lines);
+        let text = lines.join("\n");
+        (!text.trim().is_empty()).then(|| cut(&text, LONG).into_owned())
+    }
+}
+
+/// A list has a line for each of its elements.
+fn told(value: &serde_json::Value, lines: &mut Vec<String>) {
+    use serde_json::Value;
+
+    match value {
+        Value::Object(members) => members.values().for_each(|value| told(value, lines)),
+        Value::Array(elements) => {
+            for element in elements {
+                let mut words = Vec::new();
+                told(element, &mut words);
+                let words: Vec<String> = words.iter().map(|it| short(it, 400)).collect();
+                if !words.is_empty() {
+                    lines.push(format!("- {}", words.join(" · ")));
+                }
+            }
+        }
+        Value::String(text) if !text.trim().is_empty() => lines.push(text.trim().to_owned()),
+        Value::Number(number) => lines.push(number.to_string()),
+        Value::Bool(_) | Value::Null | Value::String(_) => {}
+    }
+}
+
+/// The files that a patch names.
+fn patched(patch: &str) -> Vec<String> {
+    const MARKS: [&str; 4] = ["*** Update File: ", "*** Add File: ", "*** Delete File: ", "+++ b/"];
+    let named = patch.lines().filter_map(|line| {
+        MARKS.iter().find_map(|mark| line.strip_prefix(mark)).map(|path| path.trim().to_owned())
+    });
+    named.filter(|path| !path.is_empty()).collect()
+}
+
+/// The user's words that fit, the newest first, as they are shown: oldest first. What the user
+/// waits for is whole, and the session's first words are never left out.
+pub fn words(said: &[String], current: bool, most: Tokens, counter: &dyn Counter) -> Vec<String> {
+    let counts: Vec<Tokens> = said.iter().map(|words| counter.count(words)).collect();
+    let all = counts.iter().copied().sum::<Tokens>() <= most;
+    let first = Tokens(most.0 / 10);
+    let mut left = if all { most } else { most - first };
+    let mut shown: BTreeMap<usize, Cow<'_, str>> = BTreeMap::new();
+    for (n, words) in said.iter().enumerate().rev() {
+        let waited_for = current && n + 1 == said.len();
+        if counts[n] > left && !waited_for {
+            if left >= Tokens(40) {
+                shown.insert(n, within(words, left));
+            }
+            break;
+        }
+        left = left - counts[n];
+        shown.insert(n, words.into());
+    }
+    if let Some(words) = said.first().filter(|_| !shown.contains_key(&0)) {
+        shown.insert(0, within(words, first));
+    }
+    let of = said.len();
+    let tag = |(n, text): (&usize, &Cow<'_, str>)| {
+        format!("<user-message n=\"{} of {of}\">\n{}\n</user-message>", n + 1, escaped(text))
+    };
+    shown.iter().map(tag).collect()
+}
+
+/// A token is at least a byte.
+fn within(words: &str, most: Tokens) -> Cow<'_, str> {
+    cut(words, usize::try_from(most.0).unwrap_or(usize::MAX))
+}

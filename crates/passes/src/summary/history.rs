@@ -1,0 +1,205 @@
+//! A history as text for a model: records in tags that nothing within them can forge.
+
+use epitome_model::{Block, Call, Entry, Output, Part, Role};
+use regex::Regex;
+use serde::{Deserialize, Serialize};
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::sync::LazyLock;
+
+use crate::evidence::is_error_line;
+use crate::view::View;
+
+/// Characters that a record may have before its middle is left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct Caps {
+    /// Of the user's words.
+    pub user: usize,
+    /// Of the model's.
+    pub assistant: usize,
+    /// Of reasoning.
+    pub reasoning: usize,
+    /// Of the arguments of a call.
+    pub arguments: usize,
+    /// Of a result.
+    pub results: usize,
+}
+
+impl Default for Caps {
+    fn default() -> Caps {
+        Caps { user: 12_000, assistant: 6_000, reasoning: 500, arguments: 600, results: 2_000 }
+    }
+}
+
+/// One record, as long as it may be at most.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Piece {
+    tag: &'static str,
+    about: String,
+    text: String,
+    cap: usize,
+    least: usize,
+}
+
+/// The tags of prompts and summaries.
+const TAGS: [&str; 9] =
+    ["history", "earlier", "notes", "protected", "focus", "user", "assistant", "call", "result"];
+
+static TAG: LazyLock<Regex> = LazyLock::new(|| {
+    let tags = TAGS.join("|");
+    let pattern = format!(r"(?i)<(\s*/?\s*(?:{tags}|reasoning|agent|picture|user-message)\b)");
+    Regex::new(&pattern).expect("the tags are fixed and tested")
+});
+
+/// A text in which nothing looks like one of our tags any more.
+pub fn escaped(text: &str) -> Cow<'_, str> {
+    TAG.replace_all(text, "&lt;$1")
+}
+
+impl Piece {
+    /// The record when so many times half of it is left out.
+    pub fn shown(&self, halvings: u32) -> String {
+        match halvings {
+            0 => self.within(usize::MAX),
+            _ => self.within((self.cap >> halvings).max(self.least)),
+        }
+    }
+
+    /// The record with at most about so many characters of its text.
+    pub fn within(&self, most: usize) -> String {
+        let Piece { tag, about, text, .. } = self;
+        let text = cut(text, most);
+        if text.is_empty() {
+            return format!("<{tag}{about}/>");
+        }
+        match text.contains('\n') {
+            true => format!("<{tag}{about}>\n{text}\n</{tag}>"),
+            false => format!("<{tag}{about}>{text}</{tag}>"),
+        }
+    }
+}
+
+/// The records of these items, oldest first; summaries are left out.
+pub fn pieces(view: &View<'_>, items: &[usize], caps: &Caps) -> Vec<Piece> {
+    let mut found = Vec::new();
+    let mut said = Records { view, caps, names: HashMap::new(), found: &mut found };
+    for &item in items {
+        if let Some(entry) = view.transcript.items[item].entry() {
+            entry.blocks.iter().for_each(|block| said.block(entry, block));
+        }
+    }
+    found
+}
+
+struct Records<'v, 'a> {
+    view: &'v View<'a>,
+    caps: &'v Caps,
+    /// What each call did, by its id.
+    names: HashMap<&'v str, String>,
+    found: &'v mut Vec<Piece>,
+}
+
+impl<'v> Records<'v, '_> {
+    fn block(&mut self, entry: &'v Entry, block: &'v Block) {
+        let caps = self.caps;
+        match block {
+            Block::Text(text) => {
+                let (tag, cap, least) = match entry.role {
+                    Role::User => ("user", caps.user, 1_000),
+                    Role::Assistant => ("assistant", caps.assistant, 300),
+                    Role::Tool | Role::System => ("agent", caps.results, 200),
+                };
+                self.add(tag, String::new(), &text.read(self.view.source), cap, least);
+            }
+            Block::Thinking(thinking) => {
+                if let Some(text) = &thinking.text {
+                    let text = text.read(self.view.source);
+                    self.add("reasoning", String::new(), &text, caps.reasoning, 100);
+                }
+            }
+            Block::Call(call) => self.call(call),
+            Block::Output(output) => self.output(output),
+            Block::Image(image) => {
+                let about = format!(" kind=\"{}\"", attribute(&image.media));
+                self.add("picture", about, "", 0, 0);
+            }
+            Block::Opaque(_) => self.add("agent", String::new(), "[a document]", 100, 0),
+            // A summary is updated, and what is said again was said.
+            Block::Summary(_) | Block::Again(_) => {}
+            _ => {}
+        }
+    }
+
+    fn call(&mut self, call: &'v Call) {
+        let source = self.view.source;
+        let target = call.target.as_ref().map(|target| target.read(source));
+        let mut about = format!(" tool=\"{}\"", attribute(&call.name));
+        if let Some(target) = target.filter(|target| !target.trim().is_empty()) {
+            let _ = write!(about, " of=\"{}\"", attribute(&target));
+        }
+        self.names.insert(&call.id, about.clone());
+        let arguments = String::from_utf8_lossy(&source.at(call.arguments)).into_owned();
+        self.add("call", about, &arguments, self.caps.arguments, 80);
+    }
+
+    fn output(&mut self, output: &'v Output) {
+        let mut text = output.text(self.view.source);
+        let others = output.parts.iter().filter(|part| !matches!(part, Part::Text(_))).count();
+        if others > 0 {
+            let _ = write!(text, "\n[and {others} pictures or documents]");
+        }
+        let mut about = self.names.get(&*output.call).cloned().unwrap_or_default();
+        if output.error {
+            about.push_str(" failed=\"yes\"");
+        }
+        // The user who was asked, or refused a call.
+        let tag = if output.from_user { "user" } else { "result" };
+        let cap = if output.from_user { self.caps.user } else { self.caps.results };
+        self.add(tag, about, &text, cap, 200);
+    }
+
+    fn add(&mut self, tag: &'static str, about: String, text: &str, cap: usize, least: usize) {
+        let text = text.trim();
+        if text.is_empty() && about.is_empty() {
+            return;
+        }
+        // What no cap will ever show is not carried around.
+        let text = escaped(&cut(text, cap)).into_owned();
+        self.found.push(Piece { tag, about, text, cap, least: least.min(cap) });
+    }
+}
+
+/// A value within quotes, on one line.
+fn attribute(text: &str) -> String {
+    let text = epitome_model::short(text, 200);
+    text.replace(['"', '<', '>'], "'")
+}
+
+/// A text with its middle left out when it is longer than so many bytes: its beginning, lines that
+/// say what failed, its end.
+pub fn cut(text: &str, most: usize) -> Cow<'_, str> {
+    if text.len() <= most.saturating_add(60) {
+        return Cow::Borrowed(text);
+    }
+    let head = crate::evidence::beginning(text, most * 2 / 3);
+    let mut at = text.len() - most / 3;
+    while !text.is_char_boundary(at) {
+        at += 1;
+    }
+    let (middle, tail) = (&text[head.len()..at], &text[at..]);
+    let mut errors = String::new();
+    for line in middle.lines().filter(|line| is_error_line(line)) {
+        if errors.len() + line.len() > most / 4 {
+            break;
+        }
+        errors.push_str(line);
+        errors.push('\n');
+    }
+    let left = middle.chars().count();
+    Cow::Owned(match errors.is_empty() {
+        true => format!("{head}[… {left} characters left out …]{tail}"),
+        false => format!("{head}\n[… {left} characters left out, of them:]\n{errors}[…]{tail}"),
+    })
+}

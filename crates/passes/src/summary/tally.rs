@@ -1,0 +1,48 @@
+//! Counts by name, in the order in which the names were last said.
+
+use std::collections::HashMap;
+
+/// Counts by name.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Tally<T> {
+    entries: Vec<(String, T, u64)>,
+    places: HashMap<String, usize>,
+    said: u64,
+}
+
+impl<T> Default for Tally<T> {
+    fn default() -> Tally<T> {
+        Tally { entries: Vec::new(), places: HashMap::new(), said: 0 }
+    }
+}
+
+impl<T: Default> Tally<T> {
+    /// The count of a name, which is said now.
+    pub fn touch(&mut self, name: &str) -> &mut T {
+        self.said += 1;
+        let place = *self.places.entry(name.to_owned()).or_insert_with(|| {
+            self.entries.push((name.to_owned(), T::default(), 0));
+            self.entries.len() - 1
+        });
+        let (_, count, said) = &mut self.entries[place];
+        *said = self.said;
+        count
+    }
+
+    /// How many names there are.
+    pub fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    /// Names and counts; the last said is the last.
+    pub fn all(&self) -> Vec<(&str, &T)> {
+        let mut all: Vec<&(String, T, u64)> = self.entries.iter().collect();
+        all.sort_by_key(|(_, _, said)| *said);
+        all.into_iter().map(|(name, count, _)| (&**name, count)).collect()
+    }
+}

@@ -1,0 +1,152 @@
+//! The text of a summary: what a program took from the history, then what a model told of it.
+
+use epitome_model::{Counter, Tokens};
+
+use super::SummaryRule;
+use super::facts::{Command, Facts, File, words};
+use super::history::escaped;
+use super::tally::Tally;
+
+/// How a summary of ours begins.
+const OPENS: &str = "[Summary of what came before]";
+
+/// What it is, for who goes on from it.
+const ABOUT: &str = include_str!("../prompts/about.md");
+
+/// What a program took from the history.
+const TAKEN: &str = "# Taken from the session";
+/// What a model told of it.
+const TOLD: &str = "# Told by a model";
+
+const FILES: usize = 80;
+const COMMANDS: usize = 40;
+const ERRORS: usize = 30;
+
+/// The part of a summary that is asked of nobody.
+#[derive(Clone, Debug)]
+pub struct Frame(String);
+
+impl Frame {
+    /// Of what was said; `current` says that the user waits for the last of it.
+    pub fn new(
+        facts: &Facts,
+        settings: &SummaryRule,
+        current: bool,
+        most: Tokens,
+        counter: &dyn Counter,
+    ) -> Frame {
+        let mut parts = vec![format!("{OPENS}\n\n{ABOUT}\n{TAKEN}")];
+        if let Some(focus) = settings.focus.as_deref().map(str::trim).filter(|it| !it.is_empty()) {
+            parts.push(format!("## Asked to look at\n{}", escaped(focus)));
+        }
+        if !settings.protected.is_empty() {
+            parts.push(format!("## Kept as it is\n{}", settings.protected.join("\n\n")));
+        }
+        parts.extend(user(facts, current, most, counter));
+        parts.extend(files(&facts.files));
+        parts.extend(commands(&facts.commands));
+        parts.extend(list("Errors", &facts.errors, ERRORS, |line, times| match times {
+            1 => line.to_owned(),
+            times => format!("{line} ({times} times)"),
+        }));
+        if let Some(todo) = &facts.todo {
+            parts.push(format!("## To do, as it was written last\n{}", escaped(todo)));
+        }
+        if let Some(plan) = &facts.plan {
+            parts.push(format!("## Plan, as it was shown last\n{}", escaped(plan)));
+        }
+        for (name, text) in &facts.skills {
+            parts.push(format!("## Skill in use: {}\n{}", escaped(name), escaped(text)));
+        }
+        Frame(parts.join("\n\n"))
+    }
+
+    /// Its text.
+    pub fn text(&self) -> &str {
+        &self.0
+    }
+
+    /// The whole summary.
+    pub fn with(&self, told: &[(String, String)]) -> String {
+        let told = told.iter().map(|(title, body)| format!("## {title}\n{body}"));
+        let told = told.collect::<Vec<_>>().join("\n\n");
+        format!("{}\n\n{TOLD}\n\n{told}", self.0)
+    }
+}
+
+/// What a model told in a summary of ours; all of a summary that is not.
+pub fn narrative(text: &str) -> &str {
+    if !text.contains(OPENS) {
+        return text;
+    }
+    text.rsplit_once(&format!("\n{TOLD}\n")).map_or(text, |(_, told)| told.trim())
+}
+
+fn user(facts: &Facts, current: bool, most: Tokens, counter: &dyn Counter) -> Option<String> {
+    if facts.user.is_empty() {
+        return None;
+    }
+    let shown = words(&facts.user, current, most, counter);
+    let (all, n) = (facts.user.len(), shown.len());
+    let mut told = match all - n {
+        0 => "## What the user said, word for word".to_owned(),
+        left => format!("## What the user said, word for word ({left} of {all} left out)"),
+    };
+    if current {
+        told.push_str("\nThe last of these messages is the one to be answered.");
+    }
+    Some(format!("{told}\n{}", shown.join("\n")))
+}
+
+fn files(files: &Tally<File>) -> Option<String> {
+    let all = files.all();
+    let sum = |count: fn(&File) -> u64| all.iter().map(|(_, file)| count(file)).sum::<u64>();
+    let (read, written, edited) = (sum(|it| it.read), sum(|it| it.written), sum(|it| it.edited));
+    let heading = format!("Files: {}", times(read, written, edited));
+    list(&heading, files, FILES, |path, file| {
+        format!("{path}: {}", times(file.read, file.written, file.edited))
+    })
+}
+
+fn times(read: u64, written: u64, edited: u64) -> String {
+    let said = [("read", read), ("written", written), ("edited", edited)];
+    let said = said.iter().filter(|(_, n)| *n > 0).map(|(what, n)| format!("{what} {n}"));
+    said.collect::<Vec<_>>().join(", ")
+}
+
+fn commands(commands: &Tally<Command>) -> Option<String> {
+    let all = commands.all();
+    let runs: u64 = all.iter().map(|(_, it)| it.runs).sum();
+    let failed: u64 = all.iter().map(|(_, it)| it.failed).sum();
+    let heading = format!("Commands: run {runs}, failed {failed}");
+    list(&heading, commands, COMMANDS, |line, Command { runs, failed, fails }| {
+        let last = match (runs, failed, fails) {
+            (1, 0, _) => "ran".to_owned(),
+            (1, _, _) => "failed".to_owned(),
+            (runs, 0, _) => format!("ran {runs} times"),
+            (runs, failed, true) => format!("failed {failed} of {runs} times, the last one too"),
+            (runs, failed, false) => format!("failed {failed} of {runs} times, the last one ran"),
+        };
+        format!("`{line}`: {last}")
+    })
+}
+
+/// The newest names, and how many more there are.
+fn list<T: Default>(
+    heading: &str,
+    tally: &Tally<T>,
+    most: usize,
+    line: impl Fn(&str, &T) -> String,
+) -> Option<String> {
+    if tally.is_empty() {
+        return None;
+    }
+    let left = tally.len().saturating_sub(most);
+    let mut lines = vec![format!("## {heading}")];
+    if left > 0 {
+        lines.push(format!("- {left} older ones are not named here"));
+    }
+    let shown = tally.all();
+    lines.extend(shown[left..].iter().map(|(name, it)| format!("- {}", escaped(&line(name, it)))));
+    Some(lines.join("\n"))
+}
