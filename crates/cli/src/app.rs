@@ -1,15 +1,17 @@
 //! What every command needs: the options that all take, the folders, and a way to print.
 
 use std::io::{IsTerminal, Write};
+use std::sync::OnceLock;
 
 use anstream::{AutoStream, ColorChoice};
 use clap::{Args, ValueEnum};
-use epitome::Config;
+use epitome::{Config, Settings};
 use epitome_model::Counter;
 use epitome_tokens::{Estimate, O200k};
 use serde::Serialize;
 
 use crate::failure::{Failure, Result};
+use crate::text::{DIM, visible};
 
 /// Options of every command.
 #[derive(Args, Clone, Debug)]
@@ -26,6 +28,11 @@ pub struct Global {
     /// Print JSON, one object a session (see docs/json.md)
     #[arg(long, global = true)]
     pub json: bool,
+
+    /// Set something for this run, whatever the settings say: compaction.recipe=s06. `epitome
+    /// config --explain` lists what can be set
+    #[arg(long = "set", global = true, value_name = "KEY=VALUE")]
+    pub set: Vec<String>,
 
     /// When to use colours
     #[arg(long, global = true, value_name = "WHEN", default_value = "auto")]
@@ -51,11 +58,25 @@ pub enum Color {
 pub struct App {
     pub global: Global,
     pub config: Config,
+    settings: OnceLock<Settings>,
 }
 
 impl App {
     pub fn new(global: Global) -> Result<App> {
-        Ok(App { global, config: Config::from_env()? })
+        Ok(App { global, config: Config::from_env()?, settings: OnceLock::new() })
+    }
+
+    /// What is set. Read when it is first asked for: no command fails for settings that do not
+    /// concern it.
+    pub fn settings(&self) -> Result<&Settings> {
+        if let Some(settings) = self.settings.get() {
+            return Ok(settings);
+        }
+        let settings = Settings::load(&self.config, &self.global.set)?;
+        for note in &settings.notes {
+            self.note(&format!("{DIM}left out:{DIM:#} {}", visible(note)));
+        }
+        Ok(self.settings.get_or_init(|| settings))
     }
 
     pub fn agent(&self) -> Option<&str> {

@@ -7,6 +7,7 @@ use clap::{Args, ValueEnum};
 use epitome::Config;
 use epitome_passes::{BUILT_IN, Keep, Recipe, ThinkingMode, built_in};
 
+use crate::app::App;
 use crate::failure::{Failure, Result};
 use crate::session::{parse_size, parse_tokens};
 
@@ -14,9 +15,9 @@ use crate::session::{parse_size, parse_tokens};
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "What goes")]
 pub struct Choice {
-    /// A recipe by name, or a file; `epitome recipes` lists them
-    #[arg(long, value_name = "RECIPE", default_value = "epitome")]
-    pub recipe: String,
+    /// A recipe by name, or a file; `epitome recipes` lists them [default: epitome]
+    #[arg(long, value_name = "RECIPE")]
+    pub recipe: Option<String>,
 
     /// Stop when the context has come down to so many tokens (20000, 50k)
     #[arg(long, value_name = "TOKENS", value_parser = parse_tokens)]
@@ -52,31 +53,36 @@ pub enum Thinking {
 
 impl Choice {
     /// The recipe as it is to be run.
-    pub fn recipe(&self, config: &Config) -> Result<Recipe> {
-        let mut recipe = find(config, &self.recipe)?;
-        if self.keep_turns.or(self.keep_results).or(self.keep_tokens).is_some() {
-            recipe.keep = Keep {
-                turns: self.keep_turns,
-                results: self.keep_results,
-                tokens: self.keep_tokens,
-                share: None,
-                unanswered: recipe.keep.unanswered,
-                messages: None,
-            };
-        }
-        if self.target.is_some() {
-            recipe.target = self.target;
-        }
-        recipe = match self.thinking {
-            Some(Thinking::Keep) => recipe.with_thinking(ThinkingMode::Keep),
-            Some(Thinking::Drop) => recipe.with_thinking(ThinkingMode::Drop),
-            None => recipe,
+    pub fn recipe(&self, app: &App) -> Result<Recipe> {
+        let settings = app.settings()?;
+        let recipe = set(app, self.recipe.as_deref().or(settings.recipe()))?;
+        let mut changes = settings.changes();
+        let keep = Keep {
+            turns: self.keep_turns,
+            results: self.keep_results,
+            tokens: self.keep_tokens,
+            ..Keep::default()
         };
-        Ok(match self.min_size {
-            Some(bytes) => recipe.with_min_bytes(bytes),
-            None => recipe,
-        })
+        if keep != Keep::default() {
+            changes.keep = keep;
+        }
+        changes.target = self.target.or(changes.target);
+        changes.thinking = match self.thinking {
+            Some(Thinking::Keep) => Some(ThinkingMode::Keep),
+            Some(Thinking::Drop) => Some(ThinkingMode::Drop),
+            None => changes.thinking,
+        };
+        if self.min_size.is_some() {
+            changes.min_bytes = self.min_size;
+            (changes.min_result_bytes, changes.min_content_bytes) = (None, None);
+        }
+        Ok(recipe.with(&changes))
     }
+}
+
+/// The recipe of a name, or the default, as it is written.
+pub fn set(app: &App, name: Option<&str>) -> Result<Recipe> {
+    find(&app.config, name.unwrap_or(BUILT_IN[0].0))
 }
 
 /// A recipe and where it comes from.

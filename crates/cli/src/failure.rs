@@ -188,6 +188,7 @@ fn status(kind: ErrorKind) -> (Status, &'static str) {
         ErrorKind::Disk => (Status::Disk, "disk"),
         ErrorKind::Archive => (Status::Disk, "archive"),
         ErrorKind::NewerFormat => (Status::Disk, "newer-format"),
+        ErrorKind::Settings => (Status::Usage, "settings"),
         ErrorKind::Broken => (Status::Bug, "bug"),
         _ => (Status::Bug, "bug"),
     }

@@ -47,6 +47,7 @@ enum Command {
     Scan(cmd::scan::Args),
     Archive(cmd::archive::Args),
     Recipes(cmd::recipes::Args),
+    Config(cmd::config::Args),
     Completions(cmd::completions::Args),
     Man(cmd::man::Args),
 }
@@ -85,6 +86,7 @@ fn run(cli: Cli) -> Result<()> {
         Command::Scan(args) => cmd::scan::run(&app, args),
         Command::Archive(args) => cmd::archive::run(&app, args),
         Command::Recipes(args) => cmd::recipes::run(&app, args),
+        Command::Config(args) => cmd::config::run(&app, args),
         Command::Completions(args) => cmd::completions::run(&app, args),
         Command::Man(args) => cmd::man::run(&app, args),
     }

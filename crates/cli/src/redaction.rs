@@ -15,8 +15,9 @@ use crate::text::{DIM, count};
 #[derive(Args, Clone, Debug)]
 #[command(next_help_heading = "What is taken out")]
 pub struct Redaction {
-    /// Take out what these find: `secrets`, `pii` (personal data), or rules by name
-    #[arg(long, value_name = "WHAT", value_delimiter = ',', default_value = "secrets,pii")]
+    /// Take out what these find: `secrets`, `pii` (personal data), or rules by name [default:
+    /// secrets,pii]
+    #[arg(long, value_name = "WHAT", value_delimiter = ',')]
     pub redact: Vec<String>,
 
     /// Take nothing out
@@ -38,17 +39,34 @@ pub struct MoreRules {
 impl Redaction {
     /// What looks for it, if anything is to be taken out.
     pub fn finder(&self, app: &App) -> Result<Option<Finder>> {
+        let off = app.settings()?.values.redaction.enabled == Some(false);
         if self.no_redact {
             return Ok(None);
         }
-        self.more.finder(app, &self.redact).map(Some)
+        if off && self.redact.is_empty() {
+            app.note(&format!("{DIM}note:{DIM:#} nothing is taken out: redaction.enabled is off"));
+            return Ok(None);
+        }
+        self.always(app).map(Some)
+    }
+
+    /// What looks for it, whether or not the settings want it of others.
+    pub fn always(&self, app: &App) -> Result<Finder> {
+        let set = &app.settings()?.values.redaction.find;
+        let default = || vec!["secrets".to_owned(), "pii".to_owned()];
+        match self.redact.is_empty() {
+            false => self.more.finder(app, &self.redact),
+            true => self.more.finder(app, &set.clone().unwrap_or_else(default)),
+        }
     }
 }
 
 impl MoreRules {
     /// What looks for kinds and rules of these names.
     pub fn finder(&self, app: &App, names: &[String]) -> Result<Finder> {
-        let rules = rules(&app.config, &self.rules).map_err(|err| {
+        let set = app.settings()?.values.redaction.rules.iter().flatten();
+        let files: Vec<PathBuf> = set.chain(&self.rules).cloned().collect();
+        let rules = rules(&app.config, &files).map_err(|err| {
             let failure = Failure::from(err);
             Failure { status: Status::Usage, kind: "usage", ..failure }
         })?;

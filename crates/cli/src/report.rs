@@ -89,6 +89,8 @@ pub struct FileReport {
     /// What the recipe waits for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_reached: Option<Trigger>,
+    #[serde(skip)]
+    pub too_little: Option<Tokens>,
     /// The target, when what is left is still more.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub target_missed: Option<Tokens>,
@@ -141,6 +143,7 @@ impl FileReport {
             edits: edits.into_iter().map(|(pass, n)| (pass.to_owned(), n)).collect(),
             kept_because: KeptBecause::of(planned.kept()),
             not_reached: compaction.not_reached,
+            too_little: compaction.too_little,
             target_missed: planned
                 .recipe
                 .target
@@ -358,6 +361,11 @@ fn kept(file: &FileReport) -> Vec<String> {
         waits.extend(trigger.tokens.map(|least| format!("{} tokens of context", Tokens(least))));
         waits.extend(trigger.bytes.map(|least| format!("{} on disk", Bytes(least))));
         return vec![format!("everything: the recipe begins at {}", waits.join(" and "))];
+    }
+    if let Some(saved) = file.too_little {
+        return vec![format!(
+            "everything: only {saved} tokens would go, and the recipe wants more"
+        )];
     }
     let kept = &file.kept_because;
     let rules: Vec<String> = kept

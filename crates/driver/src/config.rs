@@ -1,5 +1,6 @@
 //! Where things are: the one place that asks the environment.
 
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
@@ -41,6 +42,12 @@ pub struct Config {
     pub person: Person,
     /// The one database that OpenCode was told to use.
     pub opencode_database: Option<PathBuf>,
+    /// The user's home.
+    pub user: PathBuf,
+    /// The folder that epitome was called in.
+    pub here: PathBuf,
+    /// The variables of the environment that are epitome's own.
+    pub variables: BTreeMap<String, String>,
     /// The time, when tests set it.
     now: Option<Timestamp>,
 }
@@ -73,6 +80,12 @@ impl Config {
             let host = std::fs::read_to_string("/etc/hostname").unwrap_or_default();
             config.person.host = Some(host.trim().to_owned()).filter(|host| !host.is_empty());
         }
+        config.here = std::env::current_dir().unwrap_or_default();
+        let ours = std::env::vars_os().filter_map(|(name, value)| {
+            let name = name.into_string().ok().filter(|name| name.starts_with("EPITOME_"))?;
+            Some((name, value.into_string().ok().filter(|value| !value.is_empty())?))
+        });
+        config.variables = ours.collect();
         Ok(config)
     }
 
@@ -118,6 +131,9 @@ impl Config {
                 false => config.join("Cursor"),
             },
             gemini: folder("GEMINI_CLI_HOME", user.to_owned()).join(".gemini"),
+            user: user.to_owned(),
+            here: PathBuf::new(),
+            variables: BTreeMap::new(),
             now: var("EPITOME_NOW").and_then(|now| now.to_str()?.parse().ok()),
         }
     }
@@ -130,6 +146,17 @@ impl Config {
     /// The archive.
     pub fn archive(&self) -> Archive {
         Archive::new(&self.home)
+    }
+
+    /// What the user has set.
+    pub fn settings_file(&self) -> PathBuf {
+        self.settings.join("epitome.toml")
+    }
+
+    /// Which spans and events are told on standard error: `EPITOME_LOG`, in the words of
+    /// `tracing_subscriber::EnvFilter`.
+    pub fn log_filter(&self) -> Option<&str> {
+        self.variables.get("EPITOME_LOG").map(String::as_str)
     }
 
     /// The user's own recipes: one TOML file each.

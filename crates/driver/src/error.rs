@@ -43,6 +43,8 @@ pub enum ErrorKind {
     Refused,
     /// epitome reads sessions of this format and never writes them.
     ReadOnly,
+    /// A setting means nothing.
+    Settings,
     /// An internal promise does not hold: nothing was written.
     Broken,
 }
@@ -131,6 +133,7 @@ impl Error {
             ErrorKind::NewerFormat => Some("update epitome"),
             ErrorKind::Exists => Some("choose another name, or remove what is there"),
             ErrorKind::NotFound
+            | ErrorKind::Settings
             | ErrorKind::UnknownFormat
             | ErrorKind::NotAFile
             | ErrorKind::NoPermission

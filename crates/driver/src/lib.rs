@@ -26,6 +26,7 @@ mod render;
 mod restore;
 mod rows;
 mod session;
+pub mod settings;
 mod source;
 mod spread;
 mod store;
@@ -51,6 +52,7 @@ pub use render::{
 pub use restore::{Blobs, Restoration, Restored, Target, restore, restore_block};
 pub use rows::{Rows, Told, vacuum};
 pub use session::{Loaded, format_of, writer};
+pub use settings::Settings;
 pub use source::{FileSource, Spliced};
 pub use spread::Spread;
 pub use store::{Replaced, Session, Store, User, users_of, write_new};

@@ -449,7 +449,13 @@ impl Context {
             Why::Manual => self.wanted.take().map(|it| self.in_counts(it).0),
             Why::Request | Why::Overflow => None,
         };
-        let recipe = Recipe { trigger: Trigger::default(), target, ..self.recipe.clone() };
+        // Who has to come down, or asked for it, takes what there is.
+        let at_least = match why {
+            Why::Trigger | Why::Request => self.recipe.at_least,
+            Why::Hard | Why::Manual | Why::Overflow => None,
+        };
+        let trigger = Trigger::default();
+        let recipe = Recipe { trigger, target, at_least, ..self.recipe.clone() };
         let before = self.tokens();
         match self.carry_out(&recipe) {
             Ok(by_tier) => {

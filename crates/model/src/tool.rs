@@ -101,3 +101,16 @@ pub enum FieldRole {
     /// Some text of a tool that we do not know.
     Other,
 }
+
+impl FieldRole {
+    /// All of them.
+    pub const ALL: [FieldRole; 7] = [
+        FieldRole::Content,
+        FieldRole::Old,
+        FieldRole::New,
+        FieldRole::Patch,
+        FieldRole::Command,
+        FieldRole::Prompt,
+        FieldRole::Other,
+    ];
+}

@@ -3,7 +3,7 @@
 //! Only texts change: the arguments stay valid JSON of the tool's schema, with the keys they had.
 //! A call that is still open keeps its arguments.
 
-use epitome_model::{At, Block, Edit, Field, FieldRole, Stub, counted};
+use epitome_model::{At, Block, CLEARED, Edit, Field, FieldRole, Stub, counted};
 use serde::{Deserialize, Serialize};
 
 use crate::evidence::{self, Amount};
@@ -29,6 +29,8 @@ pub struct Arguments {
     pub width: usize,
     /// Bytes kept at the beginning, whatever lines they are; then `head` and `tail` do not count.
     pub beginning: usize,
+    /// The tools whose arguments are shortened; without any, those of all.
+    pub tools: Vec<String>,
 }
 
 impl Default for Arguments {
@@ -42,6 +44,7 @@ impl Default for Arguments {
             outline: 0,
             width: 0,
             beginning: 0,
+            tools: Vec::new(),
         }
     }
 }
@@ -56,6 +59,8 @@ pub enum DigestStyle {
     Named,
     /// `[content: 84 lines]`.
     Counted,
+    /// A fixed text, as it is left of a result in the same style.
+    Placeholder,
 }
 
 impl Pass for Arguments {
@@ -68,7 +73,7 @@ impl Pass for Arguments {
         for (item, entry) in view.old() {
             for (block, said) in entry.blocks.iter().enumerate() {
                 let Block::Call(call) = said else { continue };
-                if !view.is_answered(call) {
+                if !view.is_answered(call) || !self.takes(&call.name) {
                     continue;
                 }
                 for (field, argument) in call.fields.iter().enumerate() {
@@ -87,6 +92,10 @@ impl Pass for Arguments {
 }
 
 impl Arguments {
+    fn takes(&self, tool: &str) -> bool {
+        self.tools.is_empty() || self.tools.iter().any(|name| name.eq_ignore_ascii_case(tool))
+    }
+
     fn is_bulky(&self, argument: &Field) -> bool {
         self.roles.contains(&argument.role)
             && argument.text.span().is_some_and(|span| span.len() > self.min_bytes)
@@ -96,6 +105,7 @@ impl Arguments {
         let text = view.words(&argument.text);
         let left = match self.style {
             DigestStyle::Counted => counted(&argument.name, view.lines(&text)),
+            DigestStyle::Placeholder => CLEARED.to_owned(),
             DigestStyle::Stub => {
                 let stub = view.stub_of_text(&argument.text, &text);
                 stub.with_body(self.body(&text, argument.role)).to_string()

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
-use epitome_model::{Again, At, Block, Bytes, Change, Counter, Edit, Source, Tokens, Transcript};
+use epitome_model::{
+    Again, At, Block, Bytes, Call, Change, Counter, Edit, Source, Tokens, Transcript,
+};
 
 use crate::keep::{self, Kept};
 use crate::{LinesOf, Recipe, Stop, Trigger, View, copies, thinking};
@@ -28,6 +30,8 @@ pub struct Compaction {
     pub tokens_before: Tokens,
     /// The trigger that was not reached; then there are no edits.
     pub not_reached: Option<Trigger>,
+    /// What the edits would save, if that is less than the recipe wants; then there are none.
+    pub too_little: Option<Tokens>,
     /// Tokens by item and block, as far as they were counted.
     pub counted: BTreeMap<(usize, usize), Tokens>,
 }
@@ -75,8 +79,13 @@ pub fn compact(
         let mut chosen: Vec<Planned> = up_to_target(&view, planned, tokens_before, recipe);
         chosen.extend(other_times(&view, &chosen));
         chosen.extend(bound_thinking(&view, &chosen, options.thinking_is_bound));
-        chosen.sort_by_key(|planned| planned.edit.at);
-        compaction.edits = chosen;
+        let saved: Tokens = chosen.iter().map(|planned| planned.tokens).sum();
+        if recipe.at_least.is_none_or(|least| saved >= Tokens(least)) {
+            chosen.sort_by_key(|planned| planned.edit.at);
+            compaction.edits = chosen;
+        } else {
+            compaction.too_little = Some(saved);
+        }
     }
     compaction.counted = view.counted();
     compaction
@@ -110,7 +119,8 @@ fn reached(trigger: Trigger, bytes: Bytes, tokens: Tokens) -> bool {
 fn plan(view: &View<'_>, recipe: &Recipe) -> Vec<(usize, Planned)> {
     let mut planned = Vec::new();
     for (tier, settings) in recipe.passes.iter().enumerate() {
-        let edits = settings.pass().plan(view);
+        let mut edits = settings.pass().plan(view);
+        edits.retain(|edit| !is_exempt(view, recipe, edit.at));
         view.take(&edits);
         planned.extend(edits.into_iter().map(|edit| {
             let tokens = saving(view, &edit);
@@ -118,6 +128,18 @@ fn plan(view: &View<'_>, recipe: &Recipe) -> Vec<(usize, Planned)> {
         }));
     }
     planned
+}
+
+/// Whether a place is of a tool that the recipe leaves alone.
+fn is_exempt(view: &View<'_>, recipe: &Recipe, at: At) -> bool {
+    let call = match said(view, at) {
+        Some(Block::Call(call)) => Some(call),
+        Some(Block::Output(output)) => view.call_of(output),
+        Some(_) | None => None,
+    };
+    let names =
+        |call: &Call| recipe.exempt_tools.iter().any(|name| name.eq_ignore_ascii_case(&call.name));
+    call.is_some_and(names)
 }
 
 /// What a resume sends less for an edit.

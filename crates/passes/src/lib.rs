@@ -15,6 +15,7 @@
 mod arguments;
 mod ask;
 mod birth;
+mod changes;
 mod compaction;
 mod copies;
 mod evidence;
@@ -32,6 +33,7 @@ mod view;
 
 pub use ask::{Ask, NoReply, Reply, Stopped, Used};
 pub use birth::{Birth, Seen};
+pub use changes::{Changes, Inputs};
 pub use compaction::{Compaction, Options, Planned, compact, for_reading};
 pub use evidence::is_error_line;
 pub use keep::{Keep, KeepRule, Kept};

@@ -54,6 +54,8 @@ pub enum When {
     Trigger,
     /// Before every request. What a provider has cached is worth nothing behind the first change.
     Request,
+    /// When somebody asks for it, or the provider refused the request, and not before.
+    Asked,
 }
 
 /// A size of a context: any of what is set here.
@@ -358,8 +360,10 @@ impl Machine {
             self.events.push(Event::Started { why, tokens: gauge.tokens });
             return Step::Run(why);
         }
-        if self.live.when == When::Request {
-            return Step::Run(Why::Request);
+        match self.live.when {
+            When::Request => return Step::Run(Why::Request),
+            When::Asked => return Step::Send,
+            When::Trigger => {}
         }
         let full = self.usable().is_some_and(|usable| gauge.tokens > usable);
         let why = if full { Why::Hard } else { Why::Trigger };

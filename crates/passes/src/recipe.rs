@@ -47,6 +47,12 @@ pub struct Recipe {
     /// Where it may stop once the target is reached.
     #[serde(default)]
     pub stop: Stop,
+    /// Tokens that it has to save: what saves less is not worth what a provider has cached.
+    #[serde(default)]
+    pub at_least: Option<u64>,
+    /// Tools whose calls and results stay, whatever the pass.
+    #[serde(default)]
+    pub exempt_tools: Vec<String>,
     /// How it runs in a context that is in use.
     #[serde(default)]
     pub live: Live,

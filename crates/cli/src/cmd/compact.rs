@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use clap::{Args as ClapArgs, ValueEnum};
+use epitome::settings::values as settings;
 use epitome::{
     BackupPlace, Loaded, Place, Planned, Store, Way, apply, apply_to, find, keep_backup, vacuum,
 };
@@ -126,10 +127,13 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     if args.how.out.is_some() && args.sessions.len() > 1 {
         return Err(Failure::usage("--out takes one session"));
     }
-    let recipe = args.choice.recipe(&app.config)?;
+    let recipe = args.choice.recipe(app)?;
     let summary = args.how.summary.as_deref().map(words_of).transpose()?;
     let filter_if_many = all.then_some(filter);
-    let job = Job { app, recipe: &recipe, how: &args.how, summary, filter: filter_if_many };
+    let set = app.settings()?.values.compaction.backup.filter(|_| args.how.out.is_none());
+    let keep_backup = args.how.keep_backup.or(set.map(Backup::from));
+    let how = How { keep_backup, ..args.how.clone() };
+    let job = Job { app, recipe: &recipe, how: &how, summary, filter: filter_if_many };
     if *all {
         return run_all(&job, filter);
     }
@@ -492,6 +496,15 @@ impl Job<'_> {
 /// that is none.
 fn excused(failure: &Failure) -> bool {
     matches!(failure.kind, "in-use" | "locked" | "changed" | "unknown-format" | "read-only")
+}
+
+impl From<settings::Backup> for Backup {
+    fn from(backup: settings::Backup) -> Backup {
+        match backup {
+            settings::Backup::Archive => Backup::Archive,
+            settings::Backup::Beside => Backup::Beside,
+        }
+    }
 }
 
 impl From<Backup> for BackupPlace {

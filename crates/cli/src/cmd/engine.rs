@@ -24,6 +24,9 @@ Examples:
   epitome engine --recipe s06 --window 200k
   echo '{\"op\":\"hello\"}' | epitome engine";
 
+/// What a model takes if nobody says it.
+const WINDOW: u64 = 200_000;
+
 /// The version of what is spoken over the pipe.
 const PROTOCOL: u64 = 1;
 
@@ -34,17 +37,17 @@ const PROTOCOL: u64 = 1;
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// A recipe by name, or a file; `epitome recipes` lists them
-    #[arg(long, value_name = "RECIPE", default_value = "epitome")]
-    pub recipe: String,
+    /// A recipe by name, or a file; `epitome recipes` lists them [default: epitome]
+    #[arg(long, value_name = "RECIPE")]
+    pub recipe: Option<String>,
 
-    /// Tokens that the model takes (128000, 200k)
-    #[arg(long, value_name = "TOKENS", default_value = "200k", value_parser = parse_tokens)]
-    pub window: u64,
+    /// Tokens that the model takes (128000, 200k) [default: 200k]
+    #[arg(long, value_name = "TOKENS", value_parser = parse_tokens)]
+    pub window: Option<u64>,
 
-    /// Tokens that every request has beside the messages: prompt and tools
-    #[arg(long, value_name = "TOKENS", default_value = "0", value_parser = parse_tokens)]
-    pub overhead: u64,
+    /// Tokens that every request has beside the messages: prompt and tools [default: 0]
+    #[arg(long, value_name = "TOKENS", value_parser = parse_tokens)]
+    pub overhead: Option<u64>,
 
     /// The wire whose messages come and go
     #[arg(long, value_name = "WIRE", default_value = "anthropic", value_parser = wires())]
@@ -105,11 +108,16 @@ struct Billed {
 }
 
 pub fn run(app: &App, args: &Args) -> Result<()> {
-    let recipe = choice::find(&app.config, &args.recipe)?;
+    let settings = app.settings()?;
+    let name = args.recipe.as_deref().or(settings.live_recipe());
+    let recipe = choice::set(app, name)?.with(&settings.changes());
+    let window = args.window.or(settings.values.live.window).unwrap_or(WINDOW);
+    let overhead = args.overhead.or(settings.values.live.overhead).unwrap_or(0);
     let folder = args.log.clone().unwrap_or_else(|| app.config.logs());
     let folder = (!args.no_log).then_some(folder);
     let estimate = app.global.count == Count::Estimate;
-    let mut engine = Engine { args: args.clone(), recipe, folder, estimate, context: None };
+    let (args, context) = (args.clone(), None);
+    let mut engine = Engine { args, recipe, window, overhead, folder, estimate, context };
     let (stdin, mut out) = (std::io::stdin().lock(), std::io::stdout().lock());
     for line in stdin.split(b'\n') {
         let line = line?;
@@ -127,6 +135,8 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
 struct Engine {
     args: Args,
     recipe: Recipe,
+    window: u64,
+    overhead: u64,
     folder: Option<PathBuf>,
     estimate: bool,
     context: Option<Context>,
@@ -139,8 +149,8 @@ impl Engine {
         match asked.op {
             Op::Hello => Ok(self.hello().to_string()),
             Op::Reset => {
-                self.args.window = asked.window.unwrap_or(self.args.window);
-                self.args.overhead = asked.overhead.unwrap_or(self.args.overhead);
+                self.window = asked.window.unwrap_or(self.window);
+                self.overhead = asked.overhead.unwrap_or(self.overhead);
                 Ok(self.reset(asked.session.as_deref().unwrap_or("session"))?.to_string())
             }
             Op::Call => self.call(&asked),
@@ -204,7 +214,7 @@ impl Engine {
             "epitome": env!("CARGO_PKG_VERSION"),
             "protocol": PROTOCOL,
             "recipe": self.recipe.name,
-            "window": self.args.window,
+            "window": self.window,
             "wire": self.args.wire,
         })
     }
@@ -223,8 +233,8 @@ impl Engine {
     fn setup(&self, session: &str) -> Setup {
         let setup = Setup::new(self.recipe.clone())
             .with_id(session)
-            .with_window(Tokens(self.args.window))
-            .with_overhead(Tokens(self.args.overhead));
+            .with_window(Tokens(self.window))
+            .with_overhead(Tokens(self.overhead));
         if self.estimate { setup.with_counter(Estimate::new()) } else { setup }
     }
 

@@ -52,7 +52,8 @@ struct Row<'a> {
 }
 
 pub fn run(app: &App, args: &Args) -> Result<()> {
-    let recipe = choice::find(&app.config, "epitome")?;
+    let settings = app.settings()?;
+    let recipe = choice::set(app, settings.recipe())?.with(&settings.changes());
     let files = find::sessions(&app.config, app.agent());
     let mut listed = list(&app.config, files, &recipe);
     listed.retain(|listed| match &listed.seen {

@@ -3,6 +3,7 @@
 pub mod archive;
 pub mod compact;
 pub mod completions;
+pub mod config;
 pub mod engine;
 pub mod export;
 pub mod index;

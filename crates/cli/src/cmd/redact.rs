@@ -79,10 +79,10 @@ fn write<S: Source>(
     session: &Loaded<S>,
     whole: impl Fn() -> epitome::Result<()>,
 ) -> Result<()> {
-    let finder = args.redaction.finder(app)?;
-    let Some(finder) = finder else {
+    if args.redaction.no_redact {
         return Err(Failure::usage("--no-redact leaves nothing to do"));
-    };
+    }
+    let finder = args.redaction.always(app)?;
     let copy = redacted(session, &mut Redactor::new(&finder))?;
     whole()?;
     let source = &copy.session.source;

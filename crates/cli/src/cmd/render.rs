@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 
 use clap::builder::PossibleValue;
 use clap::{Args as ClapArgs, ValueEnum};
+use epitome::settings::values as settings;
 use epitome::{Loaded, Reading, Rendered, Telling, find, render_into, update_index};
 use epitome_passes::{Recipe, built_in};
 use epitome_render::{Detail, Html, Listing, Story, json, markdown, terminal};
@@ -54,14 +55,8 @@ pub struct Args {
     #[arg(long, conflicts_with_all = ["sessions", "file", "session", "project"])]
     pub all: bool,
 
-    /// In which form; may be given more than once
-    #[arg(
-        long,
-        alias = "fmt",
-        value_name = "FORMAT",
-        value_delimiter = ',',
-        default_value = "terminal"
-    )]
+    /// In which form; may be given more than once [default: terminal]
+    #[arg(long, alias = "fmt", value_name = "FORMAT", value_delimiter = ',')]
     pub format: Vec<Format>,
 
     /// Write to a folder, with an index
@@ -156,6 +151,36 @@ pub enum Told {
     Conversation,
 }
 
+impl From<settings::Form> for Format {
+    fn from(form: settings::Form) -> Format {
+        match form {
+            settings::Form::Terminal => Format::Terminal,
+            settings::Form::Html => Format::File(Rendered::Html),
+            settings::Form::Markdown => Format::File(Rendered::Markdown),
+            settings::Form::Json => Format::File(Rendered::Json),
+        }
+    }
+}
+
+impl From<settings::Detail> for Told {
+    fn from(detail: settings::Detail) -> Told {
+        match detail {
+            settings::Detail::Full => Told::Full,
+            settings::Detail::Steps => Told::Steps,
+            settings::Detail::Calls => Told::Calls,
+            settings::Detail::Conversation => Told::Conversation,
+        }
+    }
+}
+
+fn compacted(set: settings::Compacted) -> Option<Compact> {
+    match set {
+        settings::Compacted::No => None,
+        settings::Compacted::Yes => Some(Compact::Bare),
+        settings::Compacted::NoThinking => Some(Compact::NoThinking),
+    }
+}
+
 impl From<Told> for Detail {
     fn from(told: Told) -> Detail {
         match told {
@@ -181,14 +206,25 @@ struct Written<'a> {
 
 pub fn run(app: &App, args: &Args) -> Result<()> {
     let inputs = inputs(app, args)?;
+    let set = &app.settings()?.values.render;
     let mut formats = args.format.clone();
+    if formats.is_empty() {
+        formats.extend(set.format.iter().flatten().map(|form| Format::from(*form)));
+    }
+    if formats.is_empty() {
+        formats.push(Format::Terminal);
+    }
     formats.sort();
     formats.dedup();
     let finder = args.redaction.finder(app)?;
-    let recipe = args.compact.map(Compact::recipe);
+    let recipe = args.compact.or(set.compact.and_then(compacted)).map(Compact::recipe);
+    let detail = args.detail.or(set.detail.map(Told::from));
+    // What is for a terminal is not for a folder.
+    let files = !formats.contains(&Format::Terminal);
+    let out = args.out.as_ref().or(set.out.as_ref().filter(|_| files));
     let archive = app.config.archive();
     let telling = |format: Format| Telling {
-        detail: match (args.detail, format) {
+        detail: match (detail, format) {
             (Some(told), _) => told.into(),
             (None, Format::Terminal) => Detail::Calls,
             (None, Format::File(_)) => Detail::Steps,
@@ -197,7 +233,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         compact: recipe.as_ref(),
         archive: &archive,
     };
-    match (&args.out, inputs.as_slice(), formats.as_slice()) {
+    match (out, inputs.as_slice(), formats.as_slice()) {
         (Some(out), inputs, formats) => write(app, out, inputs, formats, &telling),
         (None, _, _) if app.global.json => {
             Err(Failure::usage("--json tells of the files, which then need --out"))

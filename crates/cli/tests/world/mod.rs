@@ -130,7 +130,7 @@ impl World {
         text.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect()
     }
 
-    fn terminal(&self, args: &[&str], out: &Output) -> String {
+    pub fn terminal(&self, args: &[&str], out: &Output) -> String {
         let mut text = format!("$ epitome {}\n", args.join(" "));
         text.push_str(&String::from_utf8_lossy(&out.stdout));
         if !out.stderr.is_empty() {

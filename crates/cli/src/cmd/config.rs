@@ -1,0 +1,202 @@
+//! `epitome config`: what is set, and where.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args as ClapArgs, Subcommand};
+use epitome::Settings;
+use epitome::settings::{KEYS, Scope, Set, import, schema};
+use serde::Serialize;
+
+use crate::app::App;
+use crate::failure::Result;
+use crate::text::{self, BOLD, DIM, Side, Table, one_line, visible};
+
+const EXAMPLES: &str = "\
+Examples:
+  epitome config
+  epitome config --explain
+  EPITOME_COMPACTION_RECIPE=s06 epitome config --set compaction.keep.results=5
+  epitome config import .GITCLAW/compression.json >> epitome.toml";
+
+/// Show what is set, and where
+///
+/// Settings stand in a file of yours, in `.epitome.toml` or `epitome.toml` of the project, in
+/// variables `EPITOME_…`, and in `--set`; later ones win. See docs/config.md.
+#[derive(ClapArgs, Clone, Debug)]
+#[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
+pub struct Args {
+    /// Everything that can be set, what it is for, and what was set and does not count
+    #[arg(long)]
+    pub explain: bool,
+
+    #[command(subcommand)]
+    pub command: Option<Command>,
+}
+
+#[derive(Subcommand, Clone, Debug)]
+pub enum Command {
+    /// Print the JSON Schema of the settings
+    Schema,
+    /// Print the settings of another program (pi, OpenCode, J-CLI, ion, GITCLAW, or a request with
+    /// Anthropic's context management) as a table for epitome.toml
+    Import {
+        /// Its file, JSON or TOML
+        #[arg(value_name = "FILE")]
+        file: PathBuf,
+    },
+}
+
+/// What is set. See `docs/json.md`.
+#[derive(Serialize)]
+struct Told<'a> {
+    files: Vec<FileTold<'a>>,
+    settings: Vec<KeyTold<'a>>,
+    left_out: &'a [String],
+}
+
+#[derive(Serialize)]
+struct FileTold<'a> {
+    #[serde(serialize_with = "crate::text::lossy")]
+    path: &'a Path,
+    scope: &'static str,
+}
+
+#[derive(Serialize)]
+struct KeyTold<'a> {
+    key: &'a str,
+    value: Option<serde_json::Value>,
+    place: Option<String>,
+    by: Option<&'a str>,
+    variable: String,
+    about: &'a str,
+    yours_alone: bool,
+    /// What was set elsewhere and does not count.
+    instead_of: Vec<SetTold>,
+}
+
+#[derive(Serialize)]
+struct SetTold {
+    value: serde_json::Value,
+    place: String,
+}
+
+pub fn run(app: &App, args: &Args) -> Result<()> {
+    match &args.command {
+        Some(Command::Schema) => {
+            let schema = serde_json::to_string_pretty(&schema()).expect("a value is JSON");
+            app.print_bytes(format!("{schema}\n").as_bytes())
+        }
+        Some(Command::Import { file }) => {
+            let (table, left) = import(file)?;
+            app.print_bytes(table.as_bytes())?;
+            for name in left {
+                let name = visible(&name);
+                app.note(&format!("{DIM}left behind:{DIM:#} {name}, which means nothing here"));
+            }
+            Ok(())
+        }
+        None if app.global.json => app.print_json(&told(app.settings()?)),
+        None => show(app, app.settings()?, args.explain),
+    }
+}
+
+fn show(app: &App, settings: &Settings, explain: bool) -> Result<()> {
+    app.print(&if explain { explained(settings) } else { listed(settings) })?;
+    for file in &settings.files {
+        let whose = scope(file.scope);
+        app.note(&format!("{DIM}read:{DIM:#} {} ({whose})", text::path(&file.path)));
+    }
+    let own = app.config.settings_file();
+    if !settings.files.iter().any(|file| file.scope == Scope::User) {
+        app.note(&format!("{DIM}yours go into{DIM:#} {}", text::path(&own)));
+    }
+    Ok(())
+}
+
+/// What is set, and what stands where nothing is.
+fn listed(settings: &Settings) -> String {
+    let mut table = Table::new(&[Side::Left, Side::Left, Side::Left], &["key", "value", "where"]);
+    for key in KEYS.iter() {
+        let first = settings.set.get(&key.name).and_then(|sets| sets.first());
+        match (first, &key.default) {
+            (Some(set), _) => table.row(vec![key.name.clone(), short(set), place(set)]),
+            (None, Some(default)) => {
+                let default = one_line(&default.to_string(), 60);
+                table.styled(DIM, vec![key.name.clone(), default, "default".into()]);
+            }
+            (None, None) => {}
+        }
+    }
+    table.render()
+}
+
+/// Everything that can be set, and what was set and does not count.
+fn explained(settings: &Settings) -> String {
+    let mut text = String::new();
+    for key in KEYS.iter() {
+        let sets = settings.set.get(&key.name).map_or(&[][..], Vec::as_slice);
+        let name = &key.name;
+        text += &match (sets, &key.default) {
+            ([set, ..], _) => {
+                format!("{BOLD}{name}{BOLD:#} = {}  {DIM}{}{DIM:#}\n", short(set), place(set))
+            }
+            ([], Some(default)) => {
+                format!("{BOLD}{name}{BOLD:#} = {default}  {DIM}default{DIM:#}\n")
+            }
+            ([], None) => format!("{BOLD}{name}{BOLD:#}  {DIM}not set{DIM:#}\n"),
+        };
+        for set in sets.iter().skip(1) {
+            text += &format!("    {DIM}instead of {}  {}{DIM:#}\n", short(set), place(set));
+        }
+        let yours = if key.yours { " Not for a project's file, unless you trust it." } else { "" };
+        text += &format!("    {}{yours}\n", key.about);
+    }
+    text
+}
+
+fn short(set: &Set) -> String {
+    one_line(&set.value.to_string(), 60)
+}
+
+fn place(set: &Set) -> String {
+    let place = visible(&set.place.to_string());
+    match &set.by {
+        Some(by) => format!("{place} ({})", one_line(by, 60)),
+        None => place,
+    }
+}
+
+fn scope(scope: Scope) -> &'static str {
+    match scope {
+        Scope::User => "yours",
+        Scope::Project => "the project's",
+        Scope::TrustedProject => "the project's, trusted",
+    }
+}
+
+fn told(settings: &Settings) -> Told<'_> {
+    let files = settings.files.iter();
+    let value = |set: &Set| serde_json::to_value(&set.value).expect("a value is JSON");
+    let keys = KEYS.iter().map(|key| {
+        let sets = settings.set.get(&key.name).map_or(&[][..], Vec::as_slice);
+        let first = sets.first();
+        let others = sets.iter().skip(1);
+        KeyTold {
+            key: &key.name,
+            value: first.map(value).or_else(|| key.default.clone()),
+            place: first.map(|set| set.place.to_string()),
+            by: first.and_then(|set| set.by.as_deref()),
+            variable: key.variable(),
+            about: &key.about,
+            yours_alone: key.yours,
+            instead_of: others
+                .map(|set| SetTold { value: value(set), place: set.place.to_string() })
+                .collect(),
+        }
+    });
+    Told {
+        files: files.map(|file| FileTold { path: &file.path, scope: scope(file.scope) }).collect(),
+        settings: keys.collect(),
+        left_out: &settings.notes,
+    }
+}

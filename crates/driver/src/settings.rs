@@ -1,0 +1,211 @@
+//! What users set: in a file of theirs, in one of the project, in the environment, on the command
+//! line; later ones win. See `docs/config.md`.
+//!
+//! A file of a project is not the user's: it came with whatever was cloned. What could take
+//! something away from the user (see [`Key::yours`]) counts there only if the user's own file
+//! trusts the project, and its paths stay inside of the project.
+
+mod file;
+mod foreign;
+mod keys;
+mod recipe;
+mod trust;
+pub mod values;
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use toml::{Table, Value};
+
+use crate::config::Config;
+use crate::error::{Error, ErrorKind, Result};
+
+pub use file::import;
+pub use keys::{KEYS, Key, PathKind};
+use trust::Ground;
+pub use values::{Values, schema};
+
+/// What is set, and where.
+#[derive(Clone, Debug, Default)]
+pub struct Settings {
+    /// What is set, in its types.
+    pub values: Values,
+    /// Of each key that is set, the value that counts and those that it wins over, newest first.
+    pub set: BTreeMap<String, Vec<Set>>,
+    /// The files that were read.
+    pub files: Vec<SettingsFile>,
+    /// What was left out, and why: for a person to read.
+    pub notes: Vec<String>,
+}
+
+/// A file of settings.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SettingsFile {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Whose it is.
+    pub scope: Scope,
+}
+
+/// Whose settings they are.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope {
+    /// The user's, for all projects.
+    User,
+    /// A project's, and the user does not trust it.
+    Project,
+    /// A project's that the user trusts.
+    TrustedProject,
+}
+
+/// A value and where it was set.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Set {
+    /// The value.
+    pub value: Value,
+    /// Where.
+    pub place: Place,
+    /// The name of another program that it was set by: `anthropic.keep`.
+    pub by: Option<String>,
+}
+
+/// Where something was set.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// In a file, on this line.
+    File(PathBuf, u64),
+    /// In this variable of the environment.
+    Variable(String),
+    /// On the command line.
+    Flag,
+}
+
+impl Settings {
+    /// Reads what is set. `flags` are `key=value`, as they are given on the command line.
+    ///
+    /// # Errors
+    ///
+    /// `Settings` for a name or value that means nothing, with its place; `NoPermission` and its
+    /// like for a file that is there and cannot be read.
+    pub fn load(config: &Config, flags: &[String]) -> Result<Settings> {
+        let mut settings = Settings::default();
+        let own = config.settings_file();
+        if own.is_file() {
+            settings.take_file(config, &own, Scope::User)?;
+        }
+        if let Some(path) = trust::project_file(&config.here, &config.user) {
+            let scope = trust::scope_of(&path, &settings.values()?.trust);
+            settings.take_file(config, &path, scope)?;
+        }
+        for key in KEYS.iter() {
+            if let Some(text) = config.variables.get(&key.variable()) {
+                let place = Place::Variable(key.variable());
+                settings.take_text(config, key, text, place)?;
+            }
+        }
+        for flag in flags {
+            let (name, text) = flag.split_once('=').unwrap_or((flag, ""));
+            let key = known(name.trim(), &Place::Flag)?;
+            settings.take_text(config, key, text.trim(), Place::Flag)?;
+        }
+        settings.values = settings.values()?;
+        Ok(settings)
+    }
+
+    fn take_file(&mut self, config: &Config, path: &Path, scope: Scope) -> Result<()> {
+        self.files.push(SettingsFile { path: path.to_owned(), scope });
+        let folder = path.parent().unwrap_or(Path::new("."));
+        let ground = Ground { folder, home: &config.user, scope };
+        let mut found = file::read(path)?;
+        found.sort_by_key(|(_, set)| set.by.is_none());
+        for (key, mut set) in found {
+            if scope == Scope::Project && key.yours {
+                self.notes.push(format!(
+                    "{} says {}, which is yours alone to set: it is left out",
+                    set.place, key.name
+                ));
+                continue;
+            }
+            trust::settle(&mut set, key, ground)?;
+            self.add(key, set)?;
+        }
+        Ok(())
+    }
+
+    fn take_text(&mut self, config: &Config, key: &Key, text: &str, place: Place) -> Result<()> {
+        let mut set = Set { value: file::value_of(key, text), place, by: None };
+        let ground = Ground { folder: &config.here, home: &config.user, scope: Scope::User };
+        trust::settle(&mut set, key, ground)?;
+        self.add(key, set)
+    }
+
+    fn add(&mut self, key: &Key, set: Set) -> Result<()> {
+        check(key, &set)?;
+        self.set.entry(key.name.clone()).or_default().insert(0, set);
+        Ok(())
+    }
+
+    fn values(&self) -> Result<Values> {
+        let mut table = Table::new();
+        for (name, sets) in &self.set {
+            put(&mut table, name, sets[0].value.clone());
+        }
+        table.try_into().map_err(|err: toml::de::Error| {
+            Error::new(ErrorKind::Broken, "settings that were checked do not fit").because(err)
+        })
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Place::File(path, line) => write!(f, "{}:{line}", path.display()),
+            Place::Variable(name) => f.write_str(name),
+            Place::Flag => f.write_str("--set"),
+        }
+    }
+}
+
+/// A value alone has to fit its key.
+fn check(key: &Key, set: &Set) -> Result<()> {
+    let mut table = Table::new();
+    put(&mut table, &key.name, set.value.clone());
+    let fits: std::result::Result<Values, toml::de::Error> = table.try_into();
+    let name = set.by.as_deref().unwrap_or(&key.name);
+    fits.map(|_| ()).map_err(|err| wrong(&set.place, &format!("{name}: {}", err.message())))
+}
+
+fn known(name: &str, place: &Place) -> Result<&'static Key> {
+    keys::named(name).ok_or_else(|| {
+        let near = keys::nearest(name, KEYS.iter().map(|key| key.name.as_str()));
+        unknown(place, name, near)
+    })
+}
+
+fn unknown(place: &Place, name: &str, near: Option<&str>) -> Error {
+    let err = wrong(place, &format!("there is no setting `{name}`"));
+    match near {
+        Some(near) => err.with_hint(format!("did you mean `{near}`?")),
+        None => err.with_hint("`epitome config --explain` lists them"),
+    }
+}
+
+fn wrong(place: &Place, what: &str) -> Error {
+    Error::new(ErrorKind::Settings, format!("{place}: {what}"))
+}
+
+/// Puts a value under a name with dots.
+fn put(table: &mut Table, name: &str, value: Value) {
+    match name.split_once('.') {
+        None => {
+            table.insert(name.to_owned(), value);
+        }
+        Some((first, rest)) => {
+            let inner = table.entry(first).or_insert_with(|| Value::Table(Table::new()));
+            if let Value::Table(inner) = inner {
+                put(inner, rest, value);
+            }
+        }
+    }
+}

@@ -1,0 +1,204 @@
+//! A file of settings: its values by key, each with its line.
+
+use std::fs;
+use std::path::Path;
+
+use toml::de::{DeTable, DeValue};
+use toml::{Spanned, Table, Value};
+
+use super::foreign::{FOREIGN, Foreign};
+use super::{KEYS, Key, Place, Set, keys, known, unknown, wrong};
+use crate::error::{Error, ErrorKind, Result};
+
+/// What a file sets, in its order, names of other programs as what they are here.
+pub(super) fn read(path: &Path) -> Result<Vec<(&'static Key, Set)>> {
+    let text = fs::read_to_string(path).map_err(|err| Error::reading(err, "the settings", path))?;
+    let (spans, values) = parse(&text, path)?;
+    let mut reader = Reader { text: &text, path, found: Vec::new() };
+    reader.table("", &spans, &values)?;
+    reader.without_contradictions()
+}
+
+/// A value as it is given in the environment or on the command line.
+pub(super) fn value_of(key: &Key, text: &str) -> Value {
+    let plain = || Value::String(text.to_owned());
+    if key.list && !text.starts_with('[') && !matches!(text, "true" | "false") {
+        let words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
+        return Value::Array(words.map(|word| Value::String(word.to_owned())).collect());
+    }
+    let thousands = |text: &str| Some(text.strip_suffix(['k', 'K'])?.parse::<i64>().ok()? * 1_000);
+    match thousands(text) {
+        Some(number) => Value::Integer(number),
+        // Whatever is no number, truth or list is a text.
+        None => {
+            let parsed: Option<Table> = format!("value = {text}").parse().ok();
+            parsed.and_then(|mut table| table.remove("value")).unwrap_or_else(plain)
+        }
+    }
+}
+
+/// The settings of another program in its own file, as a table for `epitome.toml`: its name, the
+/// table, and what there means nothing here.
+///
+/// # Errors
+///
+/// `Settings` if it is neither TOML nor JSON, or holds nothing that is known.
+pub fn import(path: &Path) -> Result<(String, Vec<String>)> {
+    let text = fs::read_to_string(path).map_err(|err| Error::reading(err, "the settings", path))?;
+    let value: Value = match serde_json::from_str::<Value>(&text) {
+        Ok(value) => value,
+        Err(_) => {
+            let table: std::result::Result<Table, _> = text.parse();
+            Value::Table(table.map_err(|err| {
+                let what = format!("{}: neither JSON nor TOML", path.display());
+                Error::new(ErrorKind::Settings, what).because(err)
+            })?)
+        }
+    };
+    // Of several programs that keep theirs in one place, the one that knows most of the names.
+    let known = FOREIGN.iter().filter_map(|foreign| {
+        let table = inner(&value, foreign.at)?;
+        let names = table.keys().filter(|name| foreign.name(name).is_some()).count();
+        (names > 0).then_some((names, foreign, table))
+    });
+    let best = known.reduce(|best, next| if next.0 > best.0 { next } else { best });
+    let Some((_, foreign, table)) = best else {
+        let names: Vec<&str> = FOREIGN.iter().map(|foreign| foreign.of).collect();
+        let what = format!("{}: no settings of {}", path.display(), names.join(", "));
+        return Err(Error::new(ErrorKind::Settings, what));
+    };
+    let (taken, left): (Vec<_>, Vec<_>) =
+        table.iter().partition(|(name, _)| foreign.name(name).is_some());
+    let taken: Table = taken.into_iter().map(|(name, it)| (name.clone(), it.clone())).collect();
+    let mut named = Table::new();
+    named.insert(foreign.table.to_owned(), Value::Table(taken));
+    let left = left.into_iter().map(|(name, _)| name.clone()).collect();
+    Ok((format!("{}\n", named.to_string().trim_end()), left))
+}
+
+/// The table at a place; of a list, the first that is one.
+fn inner<'v>(value: &'v Value, at: &[&str]) -> Option<&'v Table> {
+    let found = at.iter().try_fold(value, |value, name| value.get(name))?;
+    match found {
+        Value::Table(table) => Some(table),
+        Value::Array(list) => list.iter().find_map(Value::as_table),
+        _ => None,
+    }
+}
+
+type Spans<'t> = DeTable<'t>;
+
+fn parse<'t>(text: &'t str, path: &Path) -> Result<(Spans<'t>, Table)> {
+    let fault = |err: toml::de::Error| {
+        let line = err.span().map_or(1, |span| line_at(text, span.start));
+        wrong(&Place::File(path.to_owned(), line), err.message())
+    };
+    let spans = DeTable::parse(text).map_err(fault)?.into_inner();
+    Ok((spans, text.parse().map_err(fault)?))
+}
+
+struct Reader<'t> {
+    text: &'t str,
+    path: &'t Path,
+    found: Vec<(&'static Key, Set)>,
+}
+
+impl Reader<'_> {
+    fn table(&mut self, prefix: &str, spans: &Spans<'_>, values: &Table) -> Result<()> {
+        for (key, span) in spans {
+            let word: &str = key.get_ref();
+            let name = if prefix.is_empty() { word.to_owned() } else { format!("{prefix}.{word}") };
+            let place = self.place(key);
+            let Some(value) = values.get(word) else { continue };
+            // Editors look there for the schema.
+            if name == "$schema" {
+                continue;
+            }
+            match (span.get_ref(), value, keys::named(&name)) {
+                (_, _, Some(key)) => {
+                    self.found.push((key, Set { value: value.clone(), place, by: None }));
+                }
+                (DeValue::Table(spans), Value::Table(values), None) if is_table(&name) => {
+                    self.table(&name, spans, values)?;
+                }
+                (DeValue::Table(spans), Value::Table(values), None) => {
+                    let foreign = Foreign::named(&name).ok_or_else(|| {
+                        let tables = KEYS.iter().filter_map(|key| key.name.split_once('.'));
+                        let tables = tables.map(|(table, _)| table);
+                        let others = FOREIGN.iter().map(|foreign| foreign.table);
+                        unknown(&place, &name, keys::nearest(&name, tables.chain(others)))
+                    })?;
+                    self.foreign(foreign, &place, spans, values)?;
+                }
+                (_, _, None) => {
+                    known(&name, &place)?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// A table of another program's names.
+    fn foreign(
+        &mut self,
+        foreign: &'static Foreign,
+        place: &Place,
+        spans: &Spans<'_>,
+        values: &Table,
+    ) -> Result<()> {
+        if let Some(recipe) = foreign.recipe {
+            let value = Value::String(recipe.to_owned());
+            let by = Some(foreign.table.to_owned());
+            let key = known("compaction.recipe", place)?;
+            self.found.push((key, Set { value, place: place.clone(), by }));
+        }
+        for (key, _) in spans {
+            let word: &str = key.get_ref();
+            let (by, place) = (format!("{}.{word}", foreign.table), self.place(key));
+            let name = foreign.name(word).ok_or_else(|| {
+                let near = keys::nearest(word, foreign.names.iter().map(|name| name.name));
+                let near = near.map(|near| format!("{}.{near}", foreign.table));
+                unknown(&place, &by, near.as_deref())
+            })?;
+            let Some(value) = values.get(word) else { continue };
+            let set = name.set(value).map_err(|what| wrong(&place, &format!("{by} {what}")))?;
+            for (key, value) in set {
+                let set = Set { value, place: place.clone(), by: Some(by.clone()) };
+                self.found.push((known(key, &place)?, set));
+            }
+        }
+        Ok(())
+    }
+
+    /// Two programs' names that set one key say nothing together; a key of ours settles it.
+    fn without_contradictions(self) -> Result<Vec<(&'static Key, Set)>> {
+        for (n, (key, set)) in self.found.iter().enumerate() {
+            let Some(by) = &set.by else { continue };
+            let settled = self.found.iter().any(|(it, set)| it == key && set.by.is_none());
+            let other = self.found[..n].iter().find_map(|(it, other)| {
+                (it == key && other.value != set.value).then_some(other.by.as_deref()?)
+            });
+            if let (Some(other), false) = (other, settled) {
+                let what = format!("{by} and {other} set {} to different values", key.name);
+                return Err(wrong(&set.place, &what)
+                    .with_hint(format!("say which: set {} itself", key.name)));
+            }
+        }
+        Ok(self.found)
+    }
+
+    fn place<T>(&self, spanned: &Spanned<T>) -> Place {
+        Place::File(self.path.to_owned(), line_at(self.text, spanned.span().start))
+    }
+}
+
+/// Whether keys stand below a name.
+fn is_table(name: &str) -> bool {
+    KEYS.iter().any(|key| key.name.strip_prefix(name).is_some_and(|rest| rest.starts_with('.')))
+}
+
+/// The number of the line on which a byte stands, from 1.
+fn line_at(text: &str, byte: usize) -> u64 {
+    let before = text.as_bytes().iter().take(byte);
+    1 + before.filter(|byte| **byte == b'\n').count() as u64
+}

@@ -1,0 +1,141 @@
+//! The keys of the settings, as their schema has them.
+
+use std::sync::LazyLock;
+
+use serde_json::Value;
+
+use super::foreign::FOREIGN;
+use super::values::schema;
+
+/// Something that can be set.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Key {
+    /// Its name, with dots: `compaction.keep.results`.
+    pub name: String,
+    /// What it is for.
+    pub about: String,
+    /// What stands where nobody set it, if the recipe does not say.
+    pub default: Option<Value>,
+    /// Whether a file of a project may not set it, unless the user trusts that project.
+    pub yours: bool,
+    /// Whether it names a file.
+    pub path: Option<PathKind>,
+    /// Whether it takes a list.
+    pub list: bool,
+}
+
+/// What a path in a setting may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PathKind {
+    /// A path.
+    File,
+    /// A path, or the name of a recipe.
+    Recipe,
+}
+
+/// All keys, in the order of the schema.
+pub static KEYS: LazyLock<Vec<Key>> = LazyLock::new(|| {
+    let mut keys = Vec::new();
+    collect("", &schema(), &mut keys);
+    keys.retain(|key| !is_foreign(&key.name) && key.name != "$schema");
+    keys
+});
+
+impl Key {
+    /// The variable of the environment that sets it.
+    pub fn variable(&self) -> String {
+        format!("EPITOME_{}", self.name.replace('.', "_").to_uppercase())
+    }
+}
+
+/// The key of a name.
+pub fn named(name: &str) -> Option<&'static Key> {
+    KEYS.iter().find(|key| key.name == name)
+}
+
+/// The name that is most like this one, if any is.
+pub fn nearest<'k>(name: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
+    let last = |name: &str| name.rsplit('.').next().unwrap_or_default().to_owned();
+    let likeness = |known: &str| {
+        // Somebody may know the word and not the table.
+        let same_word = if last(name) == last(known) { 0.9 } else { 0.0 };
+        strsim::jaro_winkler(name, known).max(same_word)
+    };
+    let scored = known.map(|known| (likeness(known), known)).filter(|(score, _)| *score > 0.75);
+    // Of equals the first.
+    scored.reduce(|best, next| if next.0 > best.0 { next } else { best }).map(|(_, known)| known)
+}
+
+fn is_foreign(name: &str) -> bool {
+    let table = name.split('.').next().unwrap_or_default();
+    FOREIGN.iter().any(|foreign| foreign.table == table)
+}
+
+fn collect(prefix: &str, schema: &Value, keys: &mut Vec<Key>) {
+    let Some(properties) = schema["properties"].as_object() else { return };
+    for (name, property) in properties {
+        let name = if prefix.is_empty() { name.clone() } else { format!("{prefix}.{name}") };
+        if property["properties"].is_object() {
+            collect(&name, property, keys);
+            continue;
+        }
+        let about = property["description"].as_str().unwrap_or_default().replace('\n', " ");
+        let types = &property["type"];
+        let list = *types == "array"
+            || types.as_array().is_some_and(|types| types.contains(&"array".into()));
+        keys.push(Key {
+            about,
+            default: property.get("default").filter(|it| !it.is_null()).cloned(),
+            yours: property["x-yours"] == true,
+            path: match property["x-path"].as_str() {
+                Some("recipe") => Some(PathKind::Recipe),
+                Some(_) => Some(PathKind::File),
+                None => None,
+            },
+            list,
+            name,
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_key_says_what_it_is_for() {
+        for key in KEYS.iter() {
+            assert!(key.about.len() > 5, "{}", key.name);
+        }
+        assert!(KEYS.len() > 30, "{}", KEYS.len());
+    }
+
+    #[test]
+    fn what_only_the_user_may_say_is_known() {
+        let yours: Vec<&str> =
+            KEYS.iter().filter(|key| key.yours).map(|key| key.name.as_str()).collect();
+        let expect = [
+            "compaction.fallback",
+            "compaction.model",
+            "redaction.enabled",
+            "redaction.find",
+            "redaction.rules",
+            "trust.projects",
+        ];
+        assert_eq!(yours, expect);
+    }
+
+    #[test]
+    fn a_name_that_was_probably_meant_is_found() {
+        let near = |name| nearest(name, KEYS.iter().map(|key| key.name.as_str()));
+        for (name, expect) in [
+            ("compaction.reciepe", Some("compaction.recipe")),
+            ("recipe", Some("compaction.recipe")),
+            ("live.windows", Some("live.window")),
+            ("compaction.keep.result", Some("compaction.keep.results")),
+            ("zzz", None),
+        ] {
+            assert_eq!(near(name), expect, "{name}");
+        }
+    }
+}

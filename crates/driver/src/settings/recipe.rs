@@ -1,0 +1,63 @@
+//! What settings change of a recipe.
+
+use epitome_passes::{self as passes, Changes, ThinkingMode};
+
+use super::Settings;
+use super::values::{Compaction, Inputs, Keep, Level, Live, Thinking};
+
+impl Settings {
+    /// The recipe for stored sessions, by name or path, where one is set.
+    pub fn recipe(&self) -> Option<&str> {
+        self.values.compaction.recipe.as_deref()
+    }
+
+    /// The recipe for contexts in use.
+    pub fn live_recipe(&self) -> Option<&str> {
+        self.values.live.recipe.as_deref().or(self.recipe())
+    }
+
+    /// What is otherwise than the recipe says.
+    pub fn changes(&self) -> Changes {
+        let Compaction { keep: Keep { turns, results, messages, tokens }, .. } =
+            self.values.compaction;
+        let Compaction { trigger, exempt_tools, clear_tool_inputs, .. } = &self.values.compaction;
+        let compaction = &self.values.compaction;
+        let Live { target, summary, .. } = &self.values.live;
+        let live = &self.values.live;
+        Changes {
+            trigger: passes::Trigger { bytes: trigger.bytes, tokens: trigger.tokens },
+            target: compaction.target,
+            keep: passes::Keep { turns, results, messages, tokens, ..passes::Keep::default() },
+            thinking: compaction.thinking.map(|mode| match mode {
+                Thinking::Keep => ThinkingMode::Keep,
+                Thinking::Drop => ThinkingMode::Drop,
+            }),
+            min_bytes: compaction.min_bytes,
+            min_result_bytes: compaction.min_result_bytes,
+            min_content_bytes: compaction.min_content_bytes,
+            exempt_tools: exempt_tools.clone().unwrap_or_default(),
+            at_least: compaction.clear_at_least,
+            clear_inputs: clear_tool_inputs.as_ref().map(|inputs| match inputs {
+                Inputs::All(true) => passes::Inputs::All,
+                Inputs::All(false) => passes::Inputs::None,
+                Inputs::Of(tools) => passes::Inputs::Of(tools.clone()),
+            }),
+            repeats: compaction.repeats,
+            auto: live.auto,
+            live_trigger: level(&live.trigger),
+            live_target: match (target.tokens, target.percent) {
+                (Some(tokens), _) => Some(passes::Target::Tokens(tokens)),
+                (None, percent) => percent.map(passes::Target::Percent),
+            },
+            reserve: live.reserve,
+            warn: live.warn,
+            summary_over: level(&summary.over),
+            summary_max_tokens: summary.max_tokens,
+        }
+    }
+}
+
+fn level(level: &Level) -> passes::Level {
+    let Level { tokens, percent, bytes, results, turns, messages } = *level;
+    passes::Level { tokens, percent, bytes, results, turns, messages }
+}

@@ -1,0 +1,93 @@
+//! Where a project's file is looked for, and what it may say.
+
+use std::path::{Component, Path, PathBuf};
+
+use toml::Value;
+
+use super::values::Trust;
+use super::{Key, Scope, Set, wrong};
+use crate::error::Result;
+
+/// What a project's file is called. Of two in one folder the first is read.
+const NAMES: [&str; 2] = [".epitome.toml", "epitome.toml"];
+
+/// The nearest file of a project, from `here` upward. Nothing above the folder of a repository is
+/// looked at, nothing in the user's home folder, and nothing above it.
+pub(super) fn project_file(here: &Path, home: &Path) -> Option<PathBuf> {
+    for folder in here.ancestors() {
+        if folder == home {
+            return None;
+        }
+        let found = NAMES.iter().map(|name| folder.join(name)).find(|path| path.is_file());
+        if found.is_some() || folder.join(".git").exists() {
+            return found;
+        }
+    }
+    None
+}
+
+/// Whether the user trusts the project of a file.
+pub(super) fn scope_of(file: &Path, trust: &Trust) -> Scope {
+    let folder = file.parent().unwrap_or(Path::new("/"));
+    let real = |path: &Path| path.canonicalize().unwrap_or_else(|_| path.to_owned());
+    let folder = real(folder);
+    let trusted = trust.projects.iter().flatten().any(|project| folder.starts_with(real(project)));
+    if trusted { Scope::TrustedProject } else { Scope::Project }
+}
+
+/// Where paths are seen from, and whose they are.
+#[derive(Clone, Copy)]
+pub(super) struct Ground<'a> {
+    pub(super) folder: &'a Path,
+    pub(super) home: &'a Path,
+    pub(super) scope: Scope,
+}
+
+/// Makes the paths of a value whole: they are seen from the folder of their file. Those of a
+/// project that nobody trusts have to stay in that folder.
+pub(super) fn settle(set: &mut Set, key: &Key, ground: Ground<'_>) -> Result<()> {
+    let Some(kind) = key.path else { return Ok(()) };
+    let Ground { folder, home, scope } = ground;
+    let place = set.place.clone();
+    let texts: Vec<&mut String> = match &mut set.value {
+        Value::String(text) => vec![text],
+        Value::Array(list) => list
+            .iter_mut()
+            .filter_map(|it| match it {
+                Value::String(text) => Some(text),
+                _ => None,
+            })
+            .collect(),
+        _ => Vec::new(),
+    };
+    for text in texts {
+        let is_name = kind == super::PathKind::Recipe
+            && !text.ends_with(".toml")
+            && Path::new(text.as_str()).components().count() == 1;
+        if is_name {
+            continue;
+        }
+        let path = match text.strip_prefix("~/") {
+            Some(rest) => home.join(rest),
+            None => folder.join(&*text),
+        };
+        if scope == Scope::Project && !is_inside(&path, folder) {
+            let what = format!("{}: `{text}` is outside of the project", key.name);
+            return Err(wrong(&place, &what)
+                .with_hint("only your own settings, or those of projects you trust, may say so"));
+        }
+        *text = path.to_string_lossy().into_owned();
+    }
+    Ok(())
+}
+
+/// Whether a path leads to something below a folder, through whatever links there are.
+fn is_inside(path: &Path, folder: &Path) -> bool {
+    let climbs = path.components().any(|part| part == Component::ParentDir);
+    let Ok(folder) = folder.canonicalize() else { return false };
+    // What is not there yet is where the nearest folder that is there says. A link that leads to
+    // nothing may lead to something tomorrow.
+    let there = path.ancestors().find(|it| it.symlink_metadata().is_ok());
+    let there = there.and_then(|there| there.canonicalize().ok());
+    !climbs && there.is_some_and(|there| there.starts_with(folder))
+}
