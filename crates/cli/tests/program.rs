@@ -21,6 +21,7 @@ fn help_is_complete() {
         &["export", "--help"],
         &["redact", "--help"],
         &["scan", "--help"],
+        &["serve", "--help"],
         &["archive", "--help"],
         &["recipes", "--help"],
     ];

@@ -4,6 +4,7 @@
 //! files and locks by which agents say which sessions they have open; [`stubs`] alone looks into
 //! sessions.
 
+mod below;
 mod codex;
 mod cursor;
 mod gemini;
@@ -136,6 +137,12 @@ pub fn sessions(config: &Config, agent: Option<&str>) -> Vec<SessionFile> {
     let mut found: Vec<SessionFile> = homes.flat_map(|home| (home.sessions)(config)).collect();
     found.sort_by(|one, other| one.path.cmp(&other.path));
     found
+}
+
+/// All sessions in a folder and below it, whosever they are, by path: files that end as sessions do
+/// and begin as one. Links to folders are not followed.
+pub fn below(folder: &Path) -> Vec<SessionFile> {
+    below::sessions(folder)
 }
 
 /// The folders in which agents keep sessions, whether they are there or not.

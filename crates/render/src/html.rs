@@ -3,11 +3,14 @@
 mod card;
 mod frame;
 mod index;
+mod name;
 mod page;
 mod words;
 
+pub use frame::{SCRIPT, STYLE};
 pub use index::{Index, Listing, facts_of_page};
-pub use page::{Html, PageName};
+pub use name::PageName;
+pub use page::{Html, Sheet};
 
 use maud::{Markup, PreEscaped, Render as _};
 

@@ -1,6 +1,22 @@
-//! The local viewer.
+//! The local viewer: all sessions of this machine in a browser, for this user alone.
+//!
+//! [`Server::bind`] takes an address of this machine and makes up a token; [`Server::run`] answers
+//! until it is told to stop. See `docs/serve.md`.
 //!
 //! # Absent
 //!
 //! Anything that the library cannot do: the viewer asks it and shows what it says. Any address but
-//! that of this machine.
+//! that of this machine, any request to another.
+
+mod asset;
+mod guard;
+mod list;
+mod page;
+mod server;
+mod session;
+mod shelf;
+mod tail;
+mod viewer;
+
+pub use server::Server;
+pub use viewer::{Options, Which};

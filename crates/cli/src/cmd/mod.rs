@@ -16,4 +16,5 @@ pub mod redact;
 pub mod render;
 pub mod restore;
 pub mod scan;
+pub mod serve;
 pub mod show;

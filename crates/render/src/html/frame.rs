@@ -9,8 +9,10 @@ use sha2::{Digest as _, Sha256};
 
 use crate::Facts;
 
-const STYLE: &str = include_str!("style.css");
-const SCRIPT: &str = include_str!("page.js");
+/// The style of every page.
+pub const STYLE: &str = include_str!("style.css");
+/// The script of every page: it folds, searches and steps, and asks nobody for anything.
+pub const SCRIPT: &str = include_str!("page.js");
 
 /// A page allows its own style, its own script and pictures that it holds, by hash, and nothing
 /// else: no request leaves it.

@@ -22,17 +22,19 @@
   });
 
   // Times in the reader's own zone.
-  for (const time of document.querySelectorAll("time[datetime]")) {
-    const when = new Date(time.dateTime);
-    if (Number.isNaN(when.getTime())) continue;
-    const short = time.textContent.length <= 5;
-    const clock = { hour: "2-digit", minute: "2-digit" };
-    const next = time.nextSibling;
-    if (next && next.nodeType === 3 && next.data === " UTC") next.data = "";
-    time.title = time.dateTime;
-    time.textContent = when.toLocaleString(undefined,
-      short ? clock : { year: "numeric", month: "short", day: "numeric", ...clock });
-  }
+  const localTimes = () => {
+    for (const time of document.querySelectorAll("time[datetime]:not([title])")) {
+      const when = new Date(time.dateTime);
+      if (Number.isNaN(when.getTime())) continue;
+      const short = time.textContent.length <= 5;
+      const clock = { hour: "2-digit", minute: "2-digit" };
+      const next = time.nextSibling;
+      if (next && next.nodeType === 3 && next.data === " UTC") next.data = "";
+      time.title = time.dateTime;
+      time.textContent = when.toLocaleString(undefined,
+        short ? clock : { year: "numeric", month: "short", day: "numeric", ...clock });
+    }
+  };
 
   // A link to what is folded unfolds it.
   const reveal = (element) => {
@@ -115,27 +117,33 @@
   next?.addEventListener("click", () => go(1));
 
   // Keys: / searches, j and k go from turn to turn.
-  const turns = [...document.querySelectorAll("main > .turn")];
+  let turns = [], links = new Map(), watch = null;
   const here = () => turns.findLastIndex((turn) => turn.getBoundingClientRect().top < 90);
   addEventListener("keydown", (event) => {
-    if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.("input")) return;
+    if (event.ctrlKey || event.metaKey || event.altKey || event.target.closest?.("input, select")) return;
     if (event.key === "/") { event.preventDefault(); find?.focus(); }
     if (event.key === "j") turns[Math.min(here() + 1, turns.length - 1)]?.scrollIntoView();
     if (event.key === "k") turns[Math.max(here() - 1, 0)]?.scrollIntoView();
   });
 
-  // The timeline says where one is, and is folded on a phone.
-  const links = new Map([...document.querySelectorAll(".timeline a[href^='#']")].map((link) => [link.hash.slice(1), link]));
+  // The timeline says where one is, and is folded on a phone. A program that adds turns says so.
+  const mark = () => {
+    const turn = turns[Math.max(here(), 0)];
+    for (const [id, link] of links) link.classList.toggle("here", id === turn?.id);
+  };
+  const learn = () => {
+    localTimes();
+    turns = [...document.querySelectorAll("main > .turn")];
+    links = new Map([...document.querySelectorAll(".timeline a[href^='#']")].map((link) => [link.hash.slice(1), link]));
+    if (!globalThis.IntersectionObserver) return;
+    watch?.disconnect();
+    watch = new IntersectionObserver(mark, { rootMargin: "-80px 0px -70% 0px" });
+    for (const turn of turns) watch.observe(turn);
+  };
+  learn();
+  addEventListener("epitome-changed", learn);
   if (turns.length && matchMedia("(max-width: 60rem)").matches) {
     const folded = document.querySelector(".timeline > details");
     if (folded) folded.open = false;
-  }
-  if (globalThis.IntersectionObserver) {
-    const mark = () => {
-      const turn = turns[Math.max(here(), 0)];
-      for (const [id, link] of links) link.classList.toggle("here", id === turn?.id);
-    };
-    const watch = new IntersectionObserver(mark, { rootMargin: "-80px 0px -70% 0px" });
-    for (const turn of turns) watch.observe(turn);
   }
 })();

@@ -1,11 +1,14 @@
 //! A session as pages.
 
+mod sheet;
+
 use std::ops::Range;
 
 use epitome_model::{Role, Source};
 use maud::{Markup, html};
 
 use super::frame::frame;
+use super::name::PageName;
 use super::words::words;
 use super::{card, plain};
 use crate::code::Budget;
@@ -13,39 +16,14 @@ use crate::cut::Limit;
 use crate::story::{Piece, Told, What};
 use crate::{Detail, Facts, Session, Story, Turn, time, visible};
 
+pub use sheet::Sheet;
+
 /// Bytes of a session on one of its pages, about.
 const PAGE: u64 = 640 << 10;
 /// Bytes of code in colours, of all pages together and of one. Colours take a hundred times as long
 /// as everything else.
 const COLOURS: usize = 768 << 10;
 const COLOURS_OF_A_PAGE: std::ops::RangeInclusive<usize> = (16 << 10)..=(128 << 10);
-
-/// What the pages of a session are called: the first `NAME.html`, the others `NAME-2.html` and on.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PageName(String);
-
-impl PageName {
-    /// A name. What has no place in a file's name becomes `-`.
-    pub fn new(name: &str) -> PageName {
-        let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-        let name: String = name.chars().map(|c| if fits(c) { c } else { '-' }).take(100).collect();
-        let name = name.trim_matches(['.', '-']);
-        PageName(if name.is_empty() { "session".to_owned() } else { name.to_owned() })
-    }
-
-    /// The file of a page, from 0.
-    pub fn file(&self, page: usize) -> String {
-        match page {
-            0 => format!("{}.html", self.0),
-            page => format!("{}-{}.html", self.0, page + 1),
-        }
-    }
-
-    /// The name without an extension.
-    pub fn stem(&self) -> &str {
-        &self.0
-    }
-}
 
 /// A session as pages.
 pub struct Html<'a> {
@@ -104,28 +82,45 @@ impl<'a> Html<'a> {
     ///
     /// If there is no such page.
     pub fn page(&self, number: usize) -> String {
-        let pieces = self.pages[number].clone();
-        let title = match number {
-            0 => self.facts.title.clone(),
-            _ => format!("{} ({} of {})", self.facts.title, number + 1, self.pages.len()),
-        };
-        let page =
-            Page { story: self.story, budget: budget(self.pages.len()), prefix: String::new() };
+        let page = self.on_page();
         let body = html! {
-            a.skip href="#content" { "To the conversation" }
-            (self.bar(number))
+            (self.before_columns(number))
             div.columns {
                 (self.timeline(number))
                 main #content {
-                    @if number == 0 { (heading(&self.facts, self.up.as_ref())) }
-                    @else { h1.again { bdi { (self.facts.title) } } }
-                    (page.turns(pieces))
+                    (self.above(number))
+                    (page.turns(self.pages[number].clone()))
                     @for (anchor, story) in &self.nested { (nested(anchor, story)) }
                     (self.steps_between_pages(number))
                 }
             }
         };
-        frame(&title, (number == 0).then_some(&self.facts), &body)
+        frame(&self.title(number), (number == 0).then_some(&self.facts), &body)
+    }
+
+    fn title(&self, number: usize) -> String {
+        match number {
+            0 => self.facts.title.clone(),
+            _ => format!("{} ({} of {})", self.facts.title, number + 1, self.pages.len()),
+        }
+    }
+
+    fn on_page(&self) -> Page<'_, 'a> {
+        Page { story: self.story, budget: budget(self.pages.len()), prefix: String::new() }
+    }
+
+    fn before_columns(&self, number: usize) -> Markup {
+        html! {
+            a.skip href="#content" { "To the conversation" }
+            (self.bar(number))
+        }
+    }
+
+    fn above(&self, number: usize) -> Markup {
+        html! {
+            @if number == 0 { (heading(&self.facts, self.up.as_ref())) }
+            @else { h1.again { bdi { (self.facts.title) } } }
+        }
     }
 
     fn bar(&self, number: usize) -> Markup {
@@ -231,7 +226,7 @@ fn heading(facts: &Facts, up: Option<&(String, String)>) -> Markup {
     let spent = facts.spent;
     html! {
         header.heading {
-            @if let Some((address, name)) = up.filter(|(address, _)| address != "index.html") {
+            @if let Some((address, name)) = up.filter(|(address, _)| is_session(address)) {
                 p.of { "A sub-agent of " a href=(address) { bdi { (name) } } }
             }
             h1 { bdi { (facts.title) } }
@@ -263,6 +258,11 @@ fn heading(facts: &Facts, up: Option<&(String, String)>) -> Markup {
             }
         }
     }
+}
+
+/// Whether what leads here is a session and no list of them.
+fn is_session(address: &str) -> bool {
+    address.ends_with(".html") && address != "index.html"
 }
 
 fn figure(name: &str, value: impl std::fmt::Display) -> Markup {

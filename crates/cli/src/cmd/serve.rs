@@ -1,0 +1,110 @@
+//! `epitome serve`: the sessions of this machine in a browser.
+
+use std::io::Write as _;
+use std::path::PathBuf;
+
+use clap::Args as ClapArgs;
+use epitome_web::{Options, Server, Which};
+use serde::Serialize;
+use tempfile::NamedTempFile;
+
+use crate::app::App;
+use crate::failure::{Failure, Result, Status};
+use crate::redaction::Redaction;
+use crate::text::{BOLD, DIM};
+
+const EXAMPLES: &str = "\
+Examples:
+  epitome serve                        all sessions of all agents
+  epitome serve --agent claude --open  those of one, in the browser at once
+  epitome serve --dir ~/transcripts    those in a folder and below it";
+
+/// Show sessions in a browser: read them, search them, follow a running one, compact and restore
+///
+/// Only this machine is answered, and only who has the address that is printed: it ends in a token
+/// of this run. Ctrl-C ends it. Secrets and personal data are taken out of everything shown.
+#[derive(ClapArgs, Clone, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// The sessions of all agents, which is what is shown if nothing else is said
+    #[arg(long, conflicts_with_all = ["agent", "dir"])]
+    pub all: bool,
+
+    /// The sessions in a folder and below it, whosever they are
+    #[arg(long, value_name = "DIR", conflicts_with = "agent")]
+    pub dir: Option<PathBuf>,
+
+    /// The port on 127.0.0.1; 0 is any that is free
+    #[arg(long, value_name = "PORT", default_value_t = 0)]
+    pub port: u16,
+
+    /// Open the address in the browser
+    #[arg(long)]
+    pub open: bool,
+
+    #[command(flatten)]
+    pub redaction: Redaction,
+}
+
+#[derive(Serialize)]
+struct Address<'a> {
+    address: &'a str,
+}
+
+pub fn run(app: &App, args: &Args) -> Result<()> {
+    if let Some(dir) = args.dir.as_ref().filter(|dir| !dir.is_dir()) {
+        return Err(Failure::usage(format!("this is no folder: {}", dir.display())));
+    }
+    let which = match (&args.dir, app.agent()) {
+        (Some(dir), _) => Which::Below(dir.clone()),
+        (None, Some(agent)) => Which::Of(agent.to_owned()),
+        (None, None) => Which::All,
+    };
+    let options = Options {
+        config: app.config.clone(),
+        which,
+        finder: args.redaction.finder(app)?,
+        counter: app.counter(),
+    };
+    let server = Server::bind(options, args.port).map_err(|err| {
+        Failure::new(Status::Refused, "port", format!("cannot listen on port {}", args.port))
+            .because(&err)
+            .hint("--port 0 takes any port that is free")
+    })?;
+    let address = server.address();
+    match app.global.json {
+        true => app.print_json(&Address { address: &address })?,
+        false => app.print(&format!("{BOLD}{address}{BOLD:#}\n"))?,
+    }
+    app.note(&format!("{DIM}only this machine is answered; Ctrl-C ends it{DIM:#}"));
+    // Kept until the end: a browser may take its time.
+    let _opened = if args.open { open(app, &address)? } else { None };
+    server
+        .run()
+        .map_err(|err| Failure::new(Status::Disk, "disk", "the viewer cannot go on").because(&err))
+}
+
+/// Opens the address by a file of the user's own that leads there: other users of this machine see
+/// what a program is started with, and would see the token.
+fn open(app: &App, address: &str) -> Result<Option<NamedTempFile>> {
+    let written = || -> std::io::Result<NamedTempFile> {
+        let mut file = tempfile::Builder::new().prefix("epitome-").suffix(".html").tempfile()?;
+        write!(
+            file,
+            "<!doctype html><meta charset=\"utf-8\">\
+             <meta name=\"referrer\" content=\"no-referrer\">\
+             <meta http-equiv=\"refresh\" content=\"0;url={address}\"><title>epitome</title>"
+        )?;
+        file.flush()?;
+        Ok(file)
+    };
+    let file = written().map_err(|err| {
+        Failure::new(Status::Disk, "disk", "cannot write the file that opens the viewer")
+            .because(&err)
+    })?;
+    if let Err(err) = opener::open(file.path()) {
+        app.note(&format!("{DIM}no browser could be opened ({err}): open the address{DIM:#}"));
+        return Ok(None);
+    }
+    Ok(Some(file))
+}

@@ -1,0 +1,22 @@
+//! The style and the scripts, of files of their own so that a strict policy can allow them.
+
+use axum::http::header;
+use axum::response::IntoResponse;
+
+/// The viewer's own, behind the style of every rendered page.
+const STYLE: &str = include_str!("viewer.css");
+const SCRIPT: &str = include_str!("viewer.js");
+
+pub(crate) async fn style() -> impl IntoResponse {
+    let style = [epitome_render::STYLE, STYLE].concat();
+    ([(header::CONTENT_TYPE, "text/css; charset=utf-8")], style)
+}
+
+/// The script of every rendered page.
+pub(crate) async fn page_script() -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, "text/javascript; charset=utf-8")], epitome_render::SCRIPT)
+}
+
+pub(crate) async fn viewer_script() -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, "text/javascript; charset=utf-8")], SCRIPT)
+}

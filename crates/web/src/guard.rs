@@ -1,0 +1,262 @@
+//! Who is answered: a browser on this machine that knows the token and was not sent by another
+//! site.
+//!
+//! The token is the first part of every path. A cookie would be sent to every other server on
+//! 127.0.0.1 as well, whatever its port: `docs/why.md`.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::extract::{ConnectInfo, Request, State};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::middleware::Next;
+use axum::response::{IntoResponse, Response};
+use subtle::ConstantTimeEq as _;
+
+/// Bytes of randomness in a token.
+const TOKEN: usize = 32;
+
+/// What a page may do: be styled and scripted by files of this server, show pictures that it
+/// holds, ask this server, and send forms to it.
+const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src data:; \
+    connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
+
+/// What every answer says. Of a form that is sent from a page without any referrer a browser would
+/// not say the origin.
+const HEADERS: [(HeaderName, &str); 7] = [
+    (header::CONTENT_SECURITY_POLICY, POLICY),
+    (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
+    (header::X_FRAME_OPTIONS, "DENY"),
+    (header::REFERRER_POLICY, "same-origin"),
+    (header::CACHE_CONTROL, "no-store"),
+    (HeaderName::from_static("cross-origin-opener-policy"), "same-origin"),
+    (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
+];
+
+/// What a request has to know and to be.
+pub(crate) struct Guard {
+    token: String,
+    port: u16,
+}
+
+/// Why a request is not answered.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Refusal {
+    /// It comes from another machine.
+    Peer,
+    /// It was meant for a name that is none of this machine: a name that was made to lead here.
+    Host,
+    /// It does not know the token.
+    Token,
+    /// Another site sent it.
+    Origin,
+    /// It is neither a question nor a form.
+    Method,
+}
+
+impl Guard {
+    /// With a token of this run.
+    ///
+    /// # Errors
+    ///
+    /// When the system has no randomness.
+    pub(crate) fn new(port: u16) -> std::io::Result<Guard> {
+        let mut bytes = [0; TOKEN];
+        getrandom::fill(&mut bytes).map_err(std::io::Error::other)?;
+        let token = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+        Ok(Guard { token, port })
+    }
+
+    /// Where everything is: the address that a person opens.
+    pub(crate) fn root(&self) -> String {
+        format!("http://127.0.0.1:{}/{}/", self.port, self.token)
+    }
+
+    /// In the order in which the least is told to whoever should not ask.
+    fn check(
+        &self,
+        peer: SocketAddr,
+        method: &Method,
+        path: &str,
+        headers: &HeaderMap,
+    ) -> Result<(), Refusal> {
+        if !peer.ip().is_loopback() {
+            return Err(Refusal::Peer);
+        }
+        let here = [format!("127.0.0.1:{}", self.port), format!("localhost:{}", self.port)];
+        let host = only(headers, &header::HOST).ok_or(Refusal::Host)?;
+        if !here.iter().any(|it| it == host) {
+            return Err(Refusal::Host);
+        }
+        let said = path.strip_prefix('/').and_then(|path| path.split('/').next());
+        if !bool::from(said.unwrap_or_default().as_bytes().ct_eq(self.token.as_bytes())) {
+            return Err(Refusal::Token);
+        }
+        let is_write = method == Method::POST;
+        if !is_write && method != Method::GET && method != Method::HEAD {
+            return Err(Refusal::Method);
+        }
+        let is_ours = |origin: &str| origin.strip_prefix("http://") == Some(host);
+        match only(headers, &header::ORIGIN) {
+            Some(origin) if is_ours(origin) => {}
+            // A browser names the origin of every form that it sends.
+            None if !is_write && !headers.contains_key(header::ORIGIN) => {}
+            Some(_) | None => return Err(Refusal::Origin),
+        }
+        match headers.get("sec-fetch-site").map(HeaderValue::as_bytes) {
+            None | Some(b"same-origin") => Ok(()),
+            // A person typed or opened the address.
+            Some(b"none") if !is_write => Ok(()),
+            // A link elsewhere leads here, whose page is then shown alone.
+            Some(_) if !is_write && is_navigation(headers) => Ok(()),
+            Some(_) => Err(Refusal::Origin),
+        }
+    }
+}
+
+/// Lets a request through, or says why not; what is answered is for this browser window alone.
+pub(crate) async fn guard(
+    State(guard): State<Arc<Guard>>,
+    ConnectInfo(peer): ConnectInfo<SocketAddr>,
+    request: Request,
+    next: Next,
+) -> Response {
+    let allowed = guard.check(peer, request.method(), request.uri().path(), request.headers());
+    let mut response = match allowed {
+        Ok(()) => next.run(request).await,
+        Err(refusal) => refusal.into_response(),
+    };
+    for (name, value) in HEADERS {
+        response.headers_mut().insert(name, HeaderValue::from_static(value));
+    }
+    response
+}
+
+/// The value of a header that is there once.
+fn only<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
+    let mut values = headers.get_all(name).iter();
+    let first = values.next()?.to_str().ok()?;
+    values.next().is_none().then_some(first)
+}
+
+fn is_navigation(headers: &HeaderMap) -> bool {
+    let is = |name: &str, value: &[u8]| headers.get(name).is_some_and(|it| it.as_bytes() == value);
+    is("sec-fetch-mode", b"navigate") && is("sec-fetch-dest", b"document")
+}
+
+impl IntoResponse for Refusal {
+    fn into_response(self) -> Response {
+        let (status, why) = match self {
+            Refusal::Peer => (StatusCode::FORBIDDEN, "only this machine is answered\n"),
+            Refusal::Host => {
+                (StatusCode::MISDIRECTED_REQUEST, "this is not the address of the viewer\n")
+            }
+            Refusal::Token => (
+                StatusCode::FORBIDDEN,
+                "open the whole address that `epitome serve` printed: it ends in a token of this \
+                 run\n",
+            ),
+            Refusal::Origin => (StatusCode::FORBIDDEN, "another site may not ask for this\n"),
+            Refusal::Method => (StatusCode::METHOD_NOT_ALLOWED, "only GET, HEAD and POST\n"),
+        };
+        (status, why).into_response()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HERE: &str = "127.0.0.1:4000";
+    const CROSS: Said = ("sec-fetch-site", "cross-site");
+    const US: &str = "http://127.0.0.1:4000";
+
+    /// Who asks, how, for what, saying what, and what comes of it.
+    type Case = (&'static str, Method, &'static str, &'static [Said], &'static str);
+    type Said = (&'static str, &'static str);
+
+    fn check(peer: &str, method: Method, path: &str, said: &[(&'static str, &str)]) -> String {
+        let guard = Guard { token: "00ff".to_owned(), port: 4000 };
+        let mut headers = HeaderMap::new();
+        for (name, value) in said {
+            headers.append(*name, HeaderValue::from_str(value).unwrap());
+        }
+        let done = guard.check(peer.parse().unwrap(), &method, path, &headers);
+        done.map_or_else(|refusal| format!("{refusal:?}"), |()| "answered".to_owned())
+    }
+
+    #[test]
+    fn only_a_page_of_ours_in_a_browser_of_this_machine_is_answered() {
+        let cases: &[Case] = &[
+            ("127.0.0.1:9", Method::GET, "/00ff/", &[("host", HERE)], "answered"),
+            ("127.0.0.1:9", Method::GET, "/00ff/", &[("host", "localhost:4000")], "answered"),
+            ("192.168.0.7:9", Method::GET, "/00ff/", &[("host", HERE)], "Peer"),
+            ("127.0.0.1:9", Method::GET, "/00ff/", &[], "Host"),
+            ("127.0.0.1:9", Method::GET, "/00ff/", &[("host", "evil.example:4000")], "Host"),
+            ("127.0.0.1:9", Method::GET, "/00ff/", &[("host", "127.0.0.1:4001")], "Host"),
+            ("127.0.0.1:9", Method::GET, "/00ff/", &[("host", HERE), ("host", HERE)], "Host"),
+            ("127.0.0.1:9", Method::GET, "/", &[("host", HERE)], "Token"),
+            ("127.0.0.1:9", Method::GET, "/00fe/", &[("host", HERE)], "Token"),
+            ("127.0.0.1:9", Method::GET, "/00f/", &[("host", HERE)], "Token"),
+            ("127.0.0.1:9", Method::GET, "/00ff0/", &[("host", HERE)], "Token"),
+            ("127.0.0.1:9", Method::GET, "//00ff/", &[("host", HERE)], "Token"),
+            ("127.0.0.1:9", Method::PUT, "/00ff/", &[("host", HERE), ("origin", US)], "Method"),
+            ("127.0.0.1:9", Method::GET, "/00ff/", &[("host", HERE), ("origin", US)], "answered"),
+            ("127.0.0.1:9", Method::GET, "/00ff/", &[("host", HERE), ("origin", "null")], "Origin"),
+            ("127.0.0.1:9", Method::GET, "/00ff/", &[("host", HERE), CROSS], "Origin"),
+            ("127.0.0.1:9", Method::POST, "/00ff/", &[("host", HERE), ("origin", US)], "answered"),
+            ("127.0.0.1:9", Method::POST, "/00ff/", &[("host", HERE)], "Origin"),
+            (
+                "127.0.0.1:9",
+                Method::POST,
+                "/00ff/",
+                &[("host", HERE), ("origin", "null")],
+                "Origin",
+            ),
+            (
+                "127.0.0.1:9",
+                Method::POST,
+                "/00ff/",
+                &[("host", HERE), ("origin", "http://evil.example")],
+                "Origin",
+            ),
+            (
+                "127.0.0.1:9",
+                Method::POST,
+                "/00ff/",
+                &[("host", HERE), ("origin", "https://127.0.0.1:4000")],
+                "Origin",
+            ),
+            (
+                "127.0.0.1:9",
+                Method::POST,
+                "/00ff/",
+                &[("host", HERE), ("origin", US), CROSS],
+                "Origin",
+            ),
+            (
+                "127.0.0.1:9",
+                Method::GET,
+                "/00ff/",
+                &[
+                    ("host", HERE),
+                    CROSS,
+                    ("sec-fetch-mode", "navigate"),
+                    ("sec-fetch-dest", "document"),
+                ],
+                "answered",
+            ),
+        ];
+        for (peer, method, path, said, expect) in cases {
+            let done = check(peer, method.clone(), path, said);
+            assert_eq!(&done, expect, "{peer} {method} {path} {said:?}");
+        }
+    }
+
+    #[test]
+    fn every_run_has_a_token_of_its_own() {
+        let (one, other) = (Guard::new(1).unwrap(), Guard::new(1).unwrap());
+        assert_eq!(one.token.len(), 2 * TOKEN);
+        assert_ne!(one.token, other.token);
+    }
+}

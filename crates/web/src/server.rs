@@ -1,0 +1,102 @@
+//! The server: an address of this machine, what is asked there, and its end.
+
+use std::future::Future;
+use std::io;
+use std::net::{Ipv4Addr, SocketAddr, TcpListener};
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::http::StatusCode;
+use axum::middleware::from_fn_with_state;
+use axum::routing::get;
+use tokio::sync::watch;
+
+use crate::guard::{Guard, guard};
+use crate::viewer::{Options, Viewer};
+use crate::{asset, list, session, tail};
+
+/// Bytes of a form.
+const FORM: usize = 16 << 10;
+
+/// A viewer that has an address and answers nobody yet.
+pub struct Server {
+    listener: TcpListener,
+    guard: Arc<Guard>,
+    options: Options,
+}
+
+impl Server {
+    /// Takes a port of 127.0.0.1, any free one for 0, and makes up a token.
+    ///
+    /// # Errors
+    ///
+    /// When the port is taken, or the system has no randomness.
+    pub fn bind(options: Options, port: u16) -> io::Result<Server> {
+        let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))?;
+        let guard = Arc::new(Guard::new(listener.local_addr()?.port())?);
+        Ok(Server { listener, guard, options })
+    }
+
+    /// The address to open, with the token.
+    pub fn address(&self) -> String {
+        self.guard.root()
+    }
+
+    /// Answers until Ctrl-C.
+    ///
+    /// # Errors
+    ///
+    /// When the system refuses to go on listening.
+    pub fn run(self) -> io::Result<()> {
+        self.run_until(async {
+            // Without the signal it runs until it is killed.
+            if tokio::signal::ctrl_c().await.is_err() {
+                std::future::pending::<()>().await;
+            }
+        })
+    }
+
+    /// Answers until `end`. What is being written then is written to its end.
+    ///
+    /// # Errors
+    ///
+    /// As [`Server::run`].
+    pub fn run_until(self, end: impl Future<Output = ()> + Send + 'static) -> io::Result<()> {
+        let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+        let done = runtime.block_on(async {
+            let (stop, stopped) = watch::channel(false);
+            let viewer = Arc::new(Viewer::new(self.options, stopped));
+            self.listener.set_nonblocking(true)?;
+            let listener = tokio::net::TcpListener::from_std(self.listener)?;
+            let router = routes(viewer, self.guard);
+            let service = router.into_make_service_with_connect_info::<SocketAddr>();
+            axum::serve(listener, service)
+                .with_graceful_shutdown(async move {
+                    end.await;
+                    // Who follows a session would be answered for ever.
+                    stop.send(true).ok();
+                })
+                .await
+        });
+        // What only reads need not be waited for.
+        runtime.shutdown_background();
+        done
+    }
+}
+
+/// Each begins with the token, which [`guard`] has looked at.
+fn routes(viewer: Arc<Viewer>, known: Arc<Guard>) -> Router {
+    Router::new()
+        .route("/{token}/", get(list::page))
+        .route("/{token}/viewer.css", get(asset::style))
+        .route("/{token}/page.js", get(asset::page_script))
+        .route("/{token}/viewer.js", get(asset::viewer_script))
+        .route("/{token}/s/{key}/at", get(session::at))
+        .route("/{token}/s/{key}/tail", get(tail::tail))
+        .route("/{token}/s/{key}/{file}", get(session::page))
+        .fallback(async || (StatusCode::NOT_FOUND, "there is nothing here\n"))
+        .with_state(viewer)
+        .layer(DefaultBodyLimit::max(FORM))
+        .layer(from_fn_with_state(known, guard))
+}
