@@ -34,6 +34,7 @@ struct Cli {
 #[derive(Subcommand, Clone, Debug)]
 enum Command {
     List(cmd::list::Args),
+    Search(cmd::search::Args),
     Inspect(cmd::inspect::Args),
     Compact(cmd::compact::Args),
     Restore(cmd::restore::Args),
@@ -74,6 +75,7 @@ fn run(cli: Cli) -> Result<()> {
     let app = App::new(cli.global)?;
     match &cli.command {
         Command::List(args) => cmd::list::run(&app, args),
+        Command::Search(args) => cmd::search::run(&app, args),
         Command::Inspect(args) => cmd::inspect::run(&app, args),
         Command::Compact(args) => cmd::compact::run(&app, args),
         Command::Restore(args) => cmd::restore::run(&app, args),

@@ -115,6 +115,34 @@ pub fn bytes_change(before: Bytes, after: Bytes) -> String {
     format!("{before} → {after}")
 }
 
+/// How many columns there are to print in.
+pub fn columns() -> usize {
+    let given = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
+    given.or_else(|| terminal_size::terminal_size().map(|(width, _)| width.0.into())).unwrap_or(100)
+}
+
+/// Of each id the shortest beginning that means this session alone, of at least eight characters.
+/// Ids of pi begin with the time, so eight are often not enough.
+pub fn short_ids(ids: &[&str]) -> Vec<String> {
+    let mut order: Vec<usize> = (0..ids.len()).collect();
+    // What begins as an id does stands beside it.
+    order.sort_by_key(|&at| ids[at]);
+    let mut short = vec![String::new(); ids.len()];
+    for (place, &at) in order.iter().enumerate() {
+        let beside = [place.checked_sub(1), Some(place + 1)];
+        let beside = beside.into_iter().flatten().filter_map(|place| order.get(place));
+        let alike = beside.map(|&other| alike(ids[at], ids[other])).max().unwrap_or(0);
+        let cut: String = ids[at].chars().take((alike + 1).max(8)).collect();
+        short[at] = one_line(&cut, 40);
+    }
+    short
+}
+
+/// How many characters at the beginning are the same.
+fn alike(one: &str, other: &str) -> usize {
+    one.chars().zip(other.chars()).take_while(|(one, other)| one == other).count()
+}
+
 /// On which side of its column a cell stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {

@@ -10,6 +10,7 @@ use jiff::Timestamp;
 
 use crate::archive::{Archive, SessionKey};
 use crate::error::{Error, ErrorKind, Result};
+use crate::store::disk;
 
 /// The folders of this user, and the time if somebody set it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -177,6 +178,18 @@ impl Config {
     /// What `list` found the last time.
     pub(crate) fn list_cache(&self) -> PathBuf {
         self.home.join("cache/list.json")
+    }
+
+    /// A folder for what can be made anew at any time, private to the user. It is made if it is not
+    /// there.
+    ///
+    /// # Errors
+    ///
+    /// `Disk`, `NoPermission`.
+    pub fn cache(&self, name: &str) -> Result<PathBuf> {
+        let folder = self.home.join("cache").join(name);
+        disk::private_folder(&folder)?;
+        Ok(folder)
     }
 
     /// What the archive holds of a session, as a folder.

@@ -77,6 +77,16 @@ pub(crate) struct Piece<'a> {
     pub(crate) weight: u64,
 }
 
+impl Piece<'_> {
+    /// What leads to it on a page of the session.
+    pub(crate) fn anchor(&self) -> String {
+        match self.block {
+            0 => format!("m{}", self.item),
+            block => format!("m{}.{block}", self.item),
+        }
+    }
+}
+
 /// What a piece is.
 #[derive(Clone, Copy)]
 pub(crate) enum What<'a> {

@@ -12,6 +12,7 @@ mod asset;
 mod guard;
 mod list;
 mod page;
+pub mod search;
 mod server;
 mod session;
 mod shelf;

@@ -109,7 +109,8 @@ fn render(app: &App, listed: &[Listed]) -> String {
     let sides = [Left, Left, Right, Right, Right, Right, Right, Left, Left, Left];
     let mut table = Table::new(&sides, &heads);
     let now = app.config.now();
-    for (it, id) in listed.iter().zip(short_ids(listed)) {
+    let ids: Vec<&str> = listed.iter().map(|it| &*it.file.id).collect();
+    for (it, id) in listed.iter().zip(text::short_ids(&ids)) {
         let modified = Timestamp::try_from(it.file.modified).unwrap_or(now);
         let mut cells = vec![it.file.agent.to_owned(), id];
         cells.extend([text::age(now, modified), it.file.size.to_string()]);
@@ -150,28 +151,6 @@ fn saves(it: &Listed, seen: &Glance) -> [String; 3] {
     let part = share(seen.saving.0, seen.context.map_or(0, |context| context.0));
     let done = if it.compactions > 0 { "compacted" } else { "" };
     [format!("~{}", seen.saving), part, done.to_owned()]
-}
-
-/// Of each id the shortest beginning that means this session alone, of at least eight characters.
-/// Ids of pi begin with the time, so eight are often not enough.
-fn short_ids(listed: &[Listed]) -> Vec<String> {
-    let id = |at: usize| listed[at].file.id.as_str();
-    let mut order: Vec<usize> = (0..listed.len()).collect();
-    // What begins as an id does stands beside it.
-    order.sort_by_key(|&at| id(at));
-    let mut short = vec![String::new(); listed.len()];
-    for (place, &at) in order.iter().enumerate() {
-        let beside = [place.checked_sub(1), Some(place + 1)];
-        let beside = beside.into_iter().flatten().filter_map(|place| order.get(place));
-        let common = beside.map(|&other| common(id(at), id(other))).max().unwrap_or(0);
-        let cut: String = id(at).chars().take((common + 1).max(8)).collect();
-        short[at] = one_line(&cut, 40);
-    }
-    short
-}
-
-fn common(one: &str, other: &str) -> usize {
-    one.chars().zip(other.chars()).take_while(|(one, other)| one == other).count()
 }
 
 /// The last two folders of a project's path: enough to know it by.

@@ -16,5 +16,6 @@ pub mod redact;
 pub mod render;
 pub mod restore;
 pub mod scan;
+pub mod search;
 pub mod serve;
 pub mod show;

@@ -322,7 +322,7 @@ fn told(reading: &Reading, format: Format, how: &Telling<'_>) -> Result<(String,
             texts.join("\n")
         };
         match format {
-            Format::Terminal => joined(&|story| terminal(story, columns())),
+            Format::Terminal => joined(&|story| terminal(story, text::columns())),
             Format::File(Rendered::Html) => {
                 let parts = parts.iter().enumerate();
                 let parts = parts.map(|(number, story)| (anchor(number), story)).collect();
@@ -422,9 +422,4 @@ fn write<'a>(
         app.note(&format!("{DIM}{sessions} in {path}{without}{DIM:#}"));
     }
     Ok(())
-}
-
-fn columns() -> usize {
-    let given = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
-    given.or_else(|| terminal_size::terminal_size().map(|(width, _)| width.0.into())).unwrap_or(100)
 }

@@ -364,10 +364,7 @@ impl Page<'_, '_> {
 
     fn piece(&self, piece: &Piece<'_>, place: Place) -> Markup {
         let source = self.source();
-        let id = match piece.block {
-            0 => format!("{}m{}", self.prefix, piece.item),
-            block => format!("{}m{}.{block}", self.prefix, piece.item),
-        };
+        let id = format!("{}{}", self.prefix, piece.anchor());
         let aside = piece.told == Told::Aside;
         let read = |text: &epitome_model::Text| text.read(source).into_owned();
         html! {

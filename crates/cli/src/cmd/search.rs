@@ -1,0 +1,237 @@
+//! `epitome search`: words in all sessions of this machine.
+
+use std::collections::HashMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use clap::Args as ClapArgs;
+use epitome::find::{self, SessionFile};
+use epitome_web::search::{Hit, Hits, Progress, Query, Run, Search, SearchError, Update};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use jiff::Timestamp;
+use serde::Serialize;
+use unicode_width::UnicodeWidthChar as _;
+
+use crate::app::App;
+use crate::failure::{Failure, Result, Status};
+use crate::session::Which;
+use crate::text::{self, BOLD, DIM, Side, Table, count, one_line};
+
+const EXAMPLES: &str = "\
+Examples:
+  epitome search borrow checker
+  epitome search '\"borrow checker\" pars* role:user'
+  epitome search --agent claude --project . -- timeout -retry
+  epitome search --json timeout | jq -r .session | sort -u";
+
+/// Columns of a line that are left for words, at least.
+const ROOM: usize = 20;
+/// An update that takes longer tells how far it is.
+const PATIENCE: Duration = Duration::from_millis(700);
+
+/// Find words in all sessions of this machine
+///
+/// All words must stand in one message. `"several words"` stand beside each other, `begin*` begins
+/// words, `-word` must not be there; `agent:`, `project:`, `role:` (user, assistant, tool, system)
+/// and `session:` narrow it down. What is new is indexed first. Secrets and personal data are not
+/// found: they are not in the index.
+#[derive(ClapArgs, Clone, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// What to look for
+    #[arg(value_name = "WORDS", required = true)]
+    pub words: Vec<String>,
+
+    #[command(flatten)]
+    pub which: Which,
+
+    /// Show at most so many
+    #[arg(long, value_name = "N", default_value_t = 20,
+          value_parser = clap::value_parser!(u16).range(1..=1_000))]
+    pub limit: u16,
+}
+
+/// A hit in JSON. See `docs/json.md`.
+#[derive(Serialize)]
+struct Row<'a> {
+    #[serde(serialize_with = "crate::text::lossy")]
+    session: &'a Path,
+    agent: &'a str,
+    id: &'a str,
+    project: Option<&'a str>,
+    title: &'a str,
+    sub_agent: Option<usize>,
+    turn: usize,
+    anchor: &'a str,
+    role: &'a str,
+    kind: &'a str,
+    time: Option<&'a str>,
+    snippet: &'a [Run],
+}
+
+pub fn run(app: &App, args: &Args) -> Result<()> {
+    let query = query(app, args)?;
+    let files = find::sessions(&app.config, None);
+    let (hits, standing) = match look(app, &query, &files, args.limit) {
+        // It was damaged, and was thrown away.
+        Err(SearchError::Damaged) => look(app, &query, &files, args.limit),
+        looked => looked,
+    }
+    .map_err(failure)?;
+    if standing == Update::Elsewhere {
+        let what = "another epitome is indexing: what it has not reached yet is not found";
+        app.note(&format!("{DIM}{what}{DIM:#}"));
+    }
+    if app.global.json {
+        return hits.hits.iter().try_for_each(|hit| app.print_json(&Row::of(hit)));
+    }
+    if hits.hits.is_empty() {
+        app.note("nothing found");
+        return Ok(());
+    }
+    app.print(&render(app, &hits, &files))
+}
+
+fn query(app: &App, args: &Args) -> Result<Query> {
+    let wrong = |err: epitome_web::search::BadQuery| {
+        Failure::usage(err.to_string()).hint("`epitome search --help` shows what can be asked")
+    };
+    let mut query = Query::parse(&args.words.join(" ")).map_err(wrong)?;
+    if let Some(agent) = app.agent() {
+        query = query.of_agent(agent).map_err(wrong)?;
+    }
+    let Some(project) = &args.which.project else { return Ok(query) };
+    let given = std::path::absolute(project).unwrap_or_else(|_| project.clone());
+    let real = project.canonicalize().unwrap_or_else(|_| given.clone());
+    // Without the slash at the end that one may type.
+    let folders = [given, real].map(|folder| folder.components().collect::<PathBuf>());
+    Ok(query.of_folders(folders.to_vec()))
+}
+
+fn look(
+    app: &App,
+    query: &Query,
+    files: &[SessionFile],
+    limit: u16,
+) -> std::result::Result<(Hits, Update), SearchError> {
+    let search = Search::open(&app.config)?;
+    let (begin, bar) = (Instant::now(), bar(app));
+    let standing = search.update(files, &|progress: Progress| {
+        if begin.elapsed() > PATIENCE {
+            bar.set_length(progress.of as u64);
+            bar.set_position(progress.done as u64);
+        }
+    });
+    bar.finish_and_clear();
+    let standing = standing?;
+    Ok((search.find(query, limit.into())?, standing))
+}
+
+fn bar(app: &App) -> ProgressBar {
+    // It hides itself where there is no terminal.
+    let target = match app.global.json {
+        true => ProgressDrawTarget::hidden(),
+        false => ProgressDrawTarget::stderr(),
+    };
+    let style = ProgressStyle::with_template("indexing {bar:30} {pos}/{len} sessions {elapsed}");
+    ProgressBar::with_draw_target(None, target)
+        .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}
+
+impl<'a> Row<'a> {
+    fn of(hit: &'a Hit) -> Row<'a> {
+        Row {
+            session: &hit.session,
+            agent: &hit.agent,
+            id: &hit.id,
+            project: hit.project.as_deref(),
+            title: &hit.title,
+            sub_agent: hit.sub_agent,
+            turn: hit.turn,
+            anchor: &hit.anchor,
+            role: &hit.role,
+            kind: &hit.kind,
+            time: hit.time.as_deref(),
+            snippet: &hit.snippet,
+        }
+    }
+}
+
+/// A line a hit: the session, how long ago, who says it, and the words.
+fn render(app: &App, hits: &Hits, files: &[SessionFile]) -> String {
+    let ids: Vec<&str> = files.iter().map(|file| &*file.id).collect();
+    let short: HashMap<&Path, String> =
+        files.iter().map(|file| &*file.path).zip(text::short_ids(&ids)).collect();
+    let now = app.config.now();
+    let mut table = Table::new(&[Side::Left, Side::Left, Side::Right, Side::Left], &[]);
+    for hit in &hits.hits {
+        let id = short.get(&*hit.session).cloned();
+        let time = hit.time.as_deref().and_then(|time| time.parse::<Timestamp>().ok());
+        let age = time.map_or_else(|| "-".to_owned(), |time| text::age(now, time));
+        let id = id.unwrap_or_else(|| one_line(&hit.id, 40));
+        table.row(vec![hit.agent.clone(), id, age, hit.role.clone()]);
+    }
+    let mut shown = String::new();
+    for (line, hit) in table.render().lines().zip(&hits.hits) {
+        let before = anstream::adapter::strip_str(line).to_string().chars().count();
+        // The last column is as wide as its widest word, and the lines end with theirs.
+        let widest = hits.hits.iter().map(|hit| hit.role.len()).max().unwrap_or(0);
+        let gap = widest - hit.role.len() + 2;
+        let room = text::columns().saturating_sub(before + gap).max(ROOM);
+        let _ = writeln!(shown, "{DIM}{line}{DIM:#}{}{}", " ".repeat(gap), fit(&hit.snippet, room));
+    }
+    if hits.all > hits.hits.len() {
+        let all = count(hits.all as u64, "place");
+        let _ = writeln!(shown, "\n{DIM}{} of {all}; --limit shows more{DIM:#}", hits.hits.len());
+    }
+    shown
+}
+
+/// The part of a snippet that fits, around the first words that were looked for.
+fn fit(snippet: &[Run], room: usize) -> String {
+    let chars: Vec<(char, bool)> =
+        snippet.iter().flat_map(|run| run.text.chars().map(|c| (c, run.marked))).collect();
+    let width =
+        |chars: &[(char, bool)]| chars.iter().map(|(c, _)| c.width().unwrap_or(0)).sum::<usize>();
+    let first = chars.iter().position(|(_, marked)| *marked).unwrap_or(0);
+    let mut start = 0;
+    while start < first && width(&chars) > room && width(&chars[start..first]) > room / 3 {
+        start += 1;
+    }
+    let mut end = chars.len();
+    let dots = |start: usize, end: usize| usize::from(start > 0) + usize::from(end < chars.len());
+    while end > start && width(&chars[start..end]) + dots(start, end) > room {
+        end -= 1;
+    }
+    let mut shown = String::from(if start > 0 { "…" } else { "" });
+    let mut marked = false;
+    for (c, is_marked) in &chars[start..end] {
+        if *is_marked != marked {
+            let _ = if marked { write!(shown, "{BOLD:#}") } else { write!(shown, "{BOLD}") };
+            marked = *is_marked;
+        }
+        shown.push(*c);
+    }
+    if marked {
+        let _ = write!(shown, "{BOLD:#}");
+    }
+    shown.push_str(if end < chars.len() { "…" } else { "" });
+    shown
+}
+
+fn failure(err: SearchError) -> Failure {
+    let failure = |status, kind| {
+        let failure = Failure::new(status, kind, err.to_string());
+        match std::error::Error::source(&err) {
+            Some(cause) => failure.because(cause),
+            None => failure,
+        }
+    };
+    match err {
+        SearchError::Busy => failure(Status::Refused, "locked"),
+        SearchError::Damaged | SearchError::Index(_) => failure(Status::Disk, "disk"),
+        SearchError::Rules(_) => failure(Status::Usage, "usage"),
+        SearchError::Library(err) => err.into(),
+    }
+}
