@@ -33,7 +33,7 @@ pub fn rules(config: &Config, files: &[PathBuf]) -> Result<Rules> {
     for path in own.iter().chain(files) {
         let text = fs::read_to_string(path)
             .map_err(|err| Error::reading(err, "the file of rules", path))?;
-        let more = Rules::parse(&text).map_err(|err| {
+        let more = Rules::parse(&text).and_then(Rules::checked).map_err(|err| {
             Error::new(ErrorKind::Refused, "the file holds no rules").because(err).at(path)
         })?;
         rules = rules.and(more);

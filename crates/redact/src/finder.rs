@@ -7,6 +7,7 @@ use std::ops::Range;
 use std::sync::OnceLock;
 
 use aho_corasick::{AhoCorasick, AhoCorasickKind, MatchKind};
+use rayon::prelude::*;
 use regex::bytes::{Regex, RegexBuilder};
 
 use crate::check::entropy;
@@ -348,6 +349,18 @@ fn parse(rule: &str, expression: &str) -> Result<regex_syntax::hir::Hir, RuleFau
     };
     let fault = |what| RuleFault::Expression { rule: rule.to_owned(), what };
     parse(false).or_else(|_| parse(true)).map_err(fault)
+}
+
+/// Compiles what is otherwise compiled when it is first needed.
+pub(crate) fn check(rules: &Rules) -> Result<(), RuleFault> {
+    let fault = |rule: &Rule| {
+        let expression = rule.regex.as_ref()?;
+        let what = |err: regex::Error| short(&err.to_string());
+        let fault = |what| RuleFault::Expression { rule: rule.id.clone(), what };
+        let parsed = parse(&rule.id, expression).map(drop);
+        parsed.and_then(|()| compile(expression).map(drop).map_err(|err| fault(what(err)))).err()
+    };
+    rules.rules.par_iter().find_map_first(fault).map_or(Ok(()), Err)
 }
 
 /// As Go's expressions, on which the rule files are written: letters and digits are those of ASCII.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use epitome_redact::{Finder, Kind, Rules};
+use epitome_redact::{Finder, Kind, RuleFault, Rules};
 
 #[test]
 fn there_are_many_and_each_can_be_used() {
@@ -46,4 +46,17 @@ fn each_rule_finds_what_its_expression_says() {
     // What chance does not write: base64 of a password, the name of a service beside it.
     let unlikely = ["mailgun-new-key", "twilio-account-sid", "basic-auth", "docker-config-auth"];
     assert_eq!(blind, unlikely);
+}
+
+#[test]
+fn an_expression_that_is_too_large_is_refused() {
+    let text = r#"
+        [[rules]]
+        id = "huge"
+        regex = '(?:[a-z]{1000}){1000}'
+        keywords = ["a"]
+    "#;
+    let refused = Rules::parse(text).expect("it can be parsed").checked().map(|_| ());
+    let what = "Compiled regex exceeds size limit of 67108864 bytes.".to_owned();
+    assert_eq!(refused, Err(RuleFault::Expression { rule: "huge".into(), what }));
 }

@@ -10,11 +10,13 @@
 
 mod packs;
 mod pages;
+mod secrets;
 mod sessions;
 mod texts;
 
 pub use packs::pack;
 pub use pages::{html_is_inert, page};
+pub use secrets::redact;
 pub use sessions::{
     anthropic, claude, codex, copilot, cursor, epitome, gemini, gemini_request, mini_swe,
     openai_chat, openai_responses, opencode, pi, swe_agent,

@@ -27,6 +27,7 @@ const BODIES: &[(&str, Body)] = &[
     ("pack", properties::pack),
     ("pi", properties::pi),
     ("recipe", properties::recipe),
+    ("redact", properties::redact),
     ("stub", properties::stub),
     ("swe-agent", properties::swe_agent),
 ];
@@ -281,6 +282,11 @@ fn damaged_stubs_and_recipes_hold() {
     for (name, body) in [("stub", properties::stub as Body), ("recipe", properties::recipe)] {
         check(1_000, body, seed(name));
     }
+}
+
+#[test]
+fn damaged_sessions_with_secrets_hold() {
+    check(200, properties::redact, seed("redact"));
 }
 
 #[test]
