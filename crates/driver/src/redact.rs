@@ -34,7 +34,7 @@ pub fn rules(config: &Config, files: &[PathBuf]) -> Result<Rules> {
         let text = fs::read_to_string(path)
             .map_err(|err| Error::reading(err, "the file of rules", path))?;
         let more = Rules::parse(&text).and_then(Rules::checked).map_err(|err| {
-            Error::new(ErrorKind::Refused, "the file holds no rules").because(err).at(path)
+            Error::new(ErrorKind::Refused, "the rules cannot be used").because(err).at(path)
         })?;
         rules = rules.and(more);
     }
