@@ -30,7 +30,8 @@ use count::Counts;
 use log::LogFile;
 
 pub use epitome_formats::epitome::{Said, Speaker};
-pub use overflow::{Overflow, Recovery, overflow};
+pub use epitome_llm::{Overflow, overflow};
+pub use overflow::Recovery;
 use question::Pending;
 pub use question::Question;
 pub use setup::{Fill, Report, Setup};

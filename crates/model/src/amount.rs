@@ -64,6 +64,11 @@ amount! {
     Turns
 }
 
+amount! {
+    /// Money, in millionths of a US dollar. At a dollar for a million tokens, one token costs one.
+    MicroDollars
+}
+
 impl fmt::Display for Tokens {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         scaled(f, self.0, &["", "k", "M", "G"])
@@ -85,6 +90,16 @@ impl fmt::Display for Lines {
 impl fmt::Display for Turns {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.0, if self.0 == 1 { "turn" } else { "turns" })
+    }
+}
+
+/// In dollars: two decimals from a cent on, four below.
+impl fmt::Display for MicroDollars {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (unit, width) = if self.0 == 0 || self.0 >= 9_950 { (10_000, 2) } else { (100, 4) };
+        let rounded = (u128::from(self.0) + unit / 2) / unit;
+        let one = 1_000_000 / unit;
+        f.pad(&format!("${}.{:0width$}", rounded / one, rounded % one))
     }
 }
 
@@ -123,6 +138,14 @@ mod tests {
             (Lines(1).to_string(), "1 line"),
             (Lines(0).to_string(), "0 lines"),
             (Turns(2).to_string(), "2 turns"),
+            (MicroDollars(0).to_string(), "$0.00"),
+            (MicroDollars(49).to_string(), "$0.0000"),
+            (MicroDollars(3_149).to_string(), "$0.0031"),
+            (MicroDollars(9_949).to_string(), "$0.0099"),
+            (MicroDollars(9_950).to_string(), "$0.01"),
+            (MicroDollars(424_999).to_string(), "$0.42"),
+            (MicroDollars(1_999_999).to_string(), "$2.00"),
+            (MicroDollars(1_234_567_890).to_string(), "$1234.57"),
         ];
         for (got, expect) in cases {
             assert_eq!(got, expect);

@@ -23,7 +23,7 @@ mod tool;
 mod transcript;
 mod unit;
 
-pub use amount::{Bytes, Lines, Tokens, Turns};
+pub use amount::{Bytes, Lines, MicroDollars, Tokens, Turns};
 pub use applied::{Applied, Longer};
 pub use count::{Counter, IMAGE, Weight, Weights, block_tokens, weigh};
 pub use edit::{At, Change, Edit, Splice};

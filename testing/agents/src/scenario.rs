@@ -146,6 +146,7 @@ impl Scenario {
             canned,
             steps: self.turns.iter().flat_map(|turn| -> Vec<Step> { steps(&turn.moves) }).collect(),
             tracks: vec![Track { mark: COUNT_MARK.to_owned(), steps: steps(&count()) }],
+            aside: None,
         }
     }
 }
@@ -169,6 +170,7 @@ fn step(one: &Move, sandbox: &Sandbox) -> Step {
         thinking: said(one.thinking),
         text: said(one.text),
         calls: one.actions.iter().map(|action| sandbox.call(action)).collect(),
+        ..Step::default()
     }
 }
 

@@ -1,9 +1,9 @@
 //! A scripted model server for tests with real coding agents.
 //!
-//! It listens on 127.0.0.1, speaks Anthropic Messages, OpenAI Chat Completions, OpenAI Responses
-//! and Gemini, plays a [`Script`], and answers 400 in the provider's own shape to histories the
-//! real service would refuse. Every request is kept, so that a test can look at what an agent
-//! really sent.
+//! It listens on 127.0.0.1, speaks Anthropic Messages, OpenAI Chat Completions, OpenAI Responses,
+//! Gemini and Ollama, plays a [`Script`], and answers 400 in the provider's own shape to histories
+//! the real service would refuse. Every request is kept, so that a test can look at what an agent
+//! really sent. [`Rough`] is for bad days.
 //!
 //! ```
 //! use model_server::{Script, Server, Step};
@@ -16,8 +16,10 @@
 pub mod anthropic;
 pub mod chat;
 pub mod gemini;
+pub mod ollama;
 mod refusal;
 pub mod responses;
+mod rough;
 mod routes;
 mod script;
 mod server;
@@ -25,6 +27,7 @@ mod sign;
 mod sse;
 
 pub use refusal::Refusal;
-pub use script::{Script, Step, ToolCall, Track};
+pub use rough::{Answer, Rough};
+pub use script::{Ending, Script, Step, ToolCall, Track};
 pub use server::{Exchange, Options, Outcome, Server};
 pub use sign::{Signature, sign, verify};

@@ -1,7 +1,7 @@
 //! Which path is answered by which wire.
 
 use crate::server::{Outcome, Stage};
-use crate::{anthropic, chat, gemini, responses};
+use crate::{anthropic, chat, gemini, ollama, responses};
 use serde_json::{Value, json};
 use tiny_http::{Header, Method, Request, Response};
 
@@ -33,18 +33,7 @@ pub(crate) fn answer(mut request: Request, stage: &Stage) {
     let url = request.url().to_owned();
     let path = url.split('?').next().unwrap_or_default();
     let post = *request.method() == Method::Post;
-    let (reply, outcome) = match path {
-        "/v1/messages" if post => anthropic::reply(&body, stage),
-        "/v1/messages/count_tokens" if post => (count(&body), Outcome::Other),
-        "/v1/chat/completions" if post => chat::reply(&body, stage),
-        "/v1/responses" if post => responses::reply(&body, stage),
-        "/v1/models" => (models(), Outcome::Other),
-        _ if post && path.starts_with(gemini::MODELS) => {
-            gemini::reply(path, &body, stage).unwrap_or_else(|| (not_found(path), Outcome::Other))
-        }
-        "/" => (Reply::json(200, &json!({})), Outcome::Other),
-        _ => (not_found(path), Outcome::Other),
-    };
+    let (reply, outcome) = route(path, post, &body, stage);
     stage.record(path, body, outcome);
     let header = Header::from_bytes("content-type", reply.content_type)
         .expect("a fixed header is well formed");
@@ -52,6 +41,23 @@ pub(crate) fn answer(mut request: Request, stage: &Stage) {
         Response::from_string(reply.body).with_status_code(reply.status).with_header(header);
     // The agent may have gone away meanwhile; the exchange is kept either way.
     let _ = request.respond(response);
+}
+
+/// What the wire of this path answers.
+pub(crate) fn route(path: &str, post: bool, body: &Value, stage: &Stage) -> (Reply, Outcome) {
+    match path {
+        "/v1/messages" if post => anthropic::reply(body, stage),
+        "/v1/messages/count_tokens" if post => (count(body), Outcome::Other),
+        "/v1/chat/completions" if post => chat::reply(body, stage),
+        "/v1/responses" if post => responses::reply(body, stage),
+        "/api/chat" if post => ollama::reply(body, stage),
+        "/v1/models" => (models(), Outcome::Other),
+        _ if post && path.starts_with(gemini::MODELS) => {
+            gemini::reply(path, body, stage).unwrap_or_else(|| (not_found(path), Outcome::Other))
+        }
+        "/" => (Reply::json(200, &json!({})), Outcome::Other),
+        _ => (not_found(path), Outcome::Other),
+    }
 }
 
 /// A rough count of tokens, enough for usage figures: four bytes of JSON each.

@@ -14,6 +14,9 @@ pub struct Script {
     /// What requests without tools are told: agents ask so for titles and summaries.
     #[serde(default)]
     pub canned: Option<String>,
+    /// The same as a whole step, which comes before `canned`.
+    #[serde(default)]
+    pub aside: Option<Step>,
 }
 
 /// The steps of one sub-agent's conversation.
@@ -37,6 +40,22 @@ pub struct Step {
     /// The tools it calls; several are one parallel response.
     #[serde(default)]
     pub calls: Vec<ToolCall>,
+    /// Why it ends.
+    #[serde(default)]
+    pub ending: Ending,
+}
+
+/// Why an answer ends, beside that it may end with calls.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Ending {
+    /// The model is done.
+    #[default]
+    Done,
+    /// It reached the limit of the request.
+    Length,
+    /// It, or the service, declined.
+    Refused,
 }
 
 /// A call with the tool's own name and arguments, exactly as the agent expects them.
@@ -59,5 +78,12 @@ impl Step {
     /// A step that only says something.
     pub fn text(text: impl Into<String>) -> Self {
         Self { text: Some(text.into()), ..Self::default() }
+    }
+
+    /// The same, ended for another reason.
+    #[must_use]
+    pub fn ending(mut self, ending: Ending) -> Self {
+        self.ending = ending;
+        self
     }
 }

@@ -127,7 +127,7 @@ impl Server {
 
     /// Everything asked so far, in the order it was answered.
     pub fn exchanges(&self) -> Vec<Exchange> {
-        self.stage.state().exchanges.clone()
+        self.stage.exchanges()
     }
 
     /// Waits for ever, for a server that is a process of its own.
@@ -169,6 +169,21 @@ struct State {
 }
 
 impl Stage {
+    /// A stage for a script, without a record on disk.
+    pub(crate) fn of(script: Script) -> Stage {
+        Stage { state: Mutex::new(State { script, ..State::default() }) }
+    }
+
+    /// What was asked so far.
+    pub(crate) fn exchanges(&self) -> Vec<Exchange> {
+        self.state().exchanges.clone()
+    }
+
+    /// Plays this from now on.
+    pub(crate) fn play(&self, script: Script) {
+        self.state().script = script;
+    }
+
     /// The next step for a conversation that offers tools and opens with `first_user_text`.
     pub(crate) fn next(&self, first_user_text: &str) -> (Step, Outcome) {
         let mut state = self.state();
@@ -187,7 +202,9 @@ impl Stage {
 
     /// The answer to a request without tools.
     pub(crate) fn canned(&self) -> Step {
-        Step::text(self.state().script.canned.as_deref().unwrap_or("Work on the project"))
+        let Script { aside, canned, .. } = &self.state().script;
+        let plain = || Step::text(canned.as_deref().unwrap_or("Work on the project"));
+        aside.clone().unwrap_or_else(plain)
     }
 
     /// Keeps an exchange.

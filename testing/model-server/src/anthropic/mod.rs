@@ -3,7 +3,7 @@
 pub mod laws;
 
 use crate::routes::{Reply, identifier, rough_tokens};
-use crate::script::Step;
+use crate::script::{Ending, Step};
 use crate::server::{Outcome, Stage};
 use crate::sign::sign;
 use crate::sse::{Events, deltas};
@@ -56,7 +56,12 @@ fn message(body: &Value, step: &Step) -> Value {
         content
             .push(json!({ "type": "tool_use", "id": id, "name": call.name, "input": call.input }));
     }
-    let stop = if step.calls.is_empty() { "end_turn" } else { "tool_use" };
+    let stop = match step.ending {
+        Ending::Length => "max_tokens",
+        Ending::Refused => "refusal",
+        Ending::Done if step.calls.is_empty() => "end_turn",
+        Ending::Done => "tool_use",
+    };
     json!({
         "id": identifier("msg_", history, 0), "type": "message", "role": "assistant",
         "model": body["model"], "stop_reason": stop, "stop_sequence": null,

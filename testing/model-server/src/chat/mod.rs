@@ -3,7 +3,7 @@
 pub mod laws;
 
 use crate::routes::{Reply, identifier, rough_tokens};
-use crate::script::Step;
+use crate::script::{Ending, Step};
 use crate::server::{Outcome, Stage};
 use crate::sse::{Events, deltas};
 use serde_json::{Value, json};
@@ -55,7 +55,12 @@ fn frame(body: &Value, object: &str) -> Value {
 }
 
 fn finish(step: &Step) -> &'static str {
-    if step.calls.is_empty() { "stop" } else { "tool_calls" }
+    match step.ending {
+        Ending::Length => "length",
+        Ending::Refused => "content_filter",
+        Ending::Done if step.calls.is_empty() => "stop",
+        Ending::Done => "tool_calls",
+    }
 }
 
 fn usage(body: &Value, step: &Step) -> Value {

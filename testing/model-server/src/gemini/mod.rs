@@ -3,7 +3,7 @@
 pub mod laws;
 
 use crate::routes::{Reply, identifier, rough_tokens};
-use crate::script::Step;
+use crate::script::{Ending, Step};
 use crate::server::{Outcome, Stage};
 use crate::sign::sign;
 use crate::sse::Events;
@@ -34,10 +34,15 @@ pub(crate) fn reply(path: &str, body: &Value, stage: &Stage) -> Option<(Reply, O
         (stage.canned(), Outcome::Canned)
     };
     let parts = parts(body, &step);
+    let finish = match step.ending {
+        Ending::Done => "STOP",
+        Ending::Length => "MAX_TOKENS",
+        Ending::Refused => "SAFETY",
+    };
     let reply = if streams {
-        Reply::stream(stream(model, body, &parts))
+        Reply::stream(stream(model, body, &parts, finish))
     } else {
-        Reply::json(200, &response(model, body, &parts, Some("STOP")))
+        Reply::json(200, &response(model, body, &parts, Some(finish)))
     };
     Some((reply, outcome))
 }
@@ -94,10 +99,10 @@ fn response(model: &str, body: &Value, parts: &[Value], finish: Option<&str>) ->
 }
 
 /// A chunk a part, as `streamGenerateContent` answers.
-fn stream(model: &str, body: &Value, parts: &[Value]) -> String {
+fn stream(model: &str, body: &Value, parts: &[Value], ending: &str) -> String {
     let mut events = Events::default();
     for (idx, part) in parts.iter().enumerate() {
-        let finish = (idx + 1 == parts.len()).then_some("STOP");
+        let finish = (idx + 1 == parts.len()).then_some(ending);
         events.data(&response(model, body, std::slice::from_ref(part), finish));
     }
     events.finish()

@@ -3,7 +3,7 @@
 pub mod laws;
 
 use crate::routes::{Reply, identifier, rough_tokens};
-use crate::script::Step;
+use crate::script::{Ending, Step};
 use crate::server::{Outcome, Stage};
 use crate::sign::sign;
 use crate::sse::{Events, deltas};
@@ -27,9 +27,21 @@ pub(crate) fn reply(body: &Value, stage: &Stage) -> (Reply, Outcome) {
     let reply = if body["stream"] == true {
         Reply::stream(stream(body, &step))
     } else {
-        Reply::json(200, &response(body, &output(body, &step), "completed"))
+        Reply::json(200, &ended(body, &step))
     };
     (reply, outcome)
+}
+
+/// The whole response of a request that does not stream.
+fn ended(body: &Value, step: &Step) -> Value {
+    let because = match step.ending {
+        Ending::Done => return response(body, &output(body, step), "completed"),
+        Ending::Length => "max_output_tokens",
+        Ending::Refused => "content_filter",
+    };
+    let mut response = response(body, &output(body, step), "incomplete");
+    response["incomplete_details"] = json!({ "reason": because });
+    response
 }
 
 /// Tools come with the request, or among its items.

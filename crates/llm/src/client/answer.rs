@@ -1,0 +1,244 @@
+//! What a service answered, as we say it. None of its words carries a key.
+
+use std::error::Error as _;
+use std::time::Duration;
+
+use epitome_passes::{Ask, Reply, Stopped};
+use jiff::fmt::rfc2822;
+use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
+use serde_json::Value;
+
+use crate::failure::Failure;
+use crate::key::Key;
+use crate::overflow::overflow;
+
+use super::wire::{Said, Wire};
+
+type Answer = Result<Reply, Failure>;
+
+/// Characters of a service's words that are told.
+const TOLD: usize = 300;
+
+/// No model has tokens of so many bytes on average: who counted fewer has read only a part.
+const BYTES_OF_A_TOKEN: u64 = 16;
+
+/// The answer of a service that is well.
+pub(super) fn reply(wire: Wire, body: &[u8], ask: &Ask, key: Option<&Key>) -> Answer {
+    let parsed: Value = serde_json::from_slice(body).map_err(|err| match err.is_eof() {
+        true => Failure::Half("its JSON has no end".into()),
+        false => Failure::BadAnswer("it is not JSON".into()),
+    })?;
+    let Said { text, calls, stopped, used } = wire.said(&parsed);
+    let Some(text) = text else {
+        // Some say with a status of 200 that there is none.
+        let code = parsed["error"]["code"].as_u64().and_then(|code| u16::try_from(code).ok());
+        let words = String::from_utf8_lossy(body);
+        return Err(match code.filter(|code| *code >= 400) {
+            Some(status) => refused(status, &words, None, key),
+            None if parsed["error"].is_null() => {
+                Failure::BadAnswer("there is no answer in it".into())
+            }
+            None => Failure::BadAnswer(said(200, &words, key)),
+        });
+    };
+    let bytes = (ask.system.len() + ask.prompt.len()) as u64;
+    let read = used.map(|used| used.input + used.cached + used.cache_written);
+    if let Some(read) = read.filter(|read| read.0 > 0 && read.0 * BYTES_OF_A_TOKEN < bytes) {
+        let said = format!("only {read} tokens of it were read");
+        return Err(Failure::TooLong { limit: Some(read), said, used });
+    }
+    let stopped = match stopped {
+        _ if calls => Stopped::Call,
+        Some(Stopped::Other(reason)) => Stopped::Other(plain(&reason, key)),
+        Some(stopped) => stopped,
+        None => Stopped::Other("it does not say why it ended".into()),
+    };
+    let text = key.map_or_else(|| text.clone(), |key| key.hide_whole(text.clone()));
+    Ok(Reply { text, stopped, used })
+}
+
+/// Why the way there or back failed.
+pub(super) fn on_the_way(err: &reqwest::Error, timeout: Duration, key: Option<&Key>) -> Failure {
+    match () {
+        () if err.is_connect() => Failure::Unreachable(root(err, key)),
+        () if err.is_timeout() => Failure::TimedOut(timeout),
+        () if err.is_body() || err.is_decode() => Failure::Half(root(err, key)),
+        () => Failure::Unreachable(root(err, key)),
+    }
+}
+
+/// The last cause alone: those before it name the whole address.
+fn root(err: &reqwest::Error, key: Option<&Key>) -> String {
+    let mut cause = err.source();
+    let mut last = None;
+    while let Some(err) = cause {
+        (last, cause) = (Some(err.to_string()), err.source());
+    }
+    plain(&last.unwrap_or_else(|| "the connection broke".into()), key)
+}
+
+/// A status that is no success.
+pub(super) fn refused(
+    status: u16,
+    body: &str,
+    headers: Option<&HeaderMap>,
+    key: Option<&Key>,
+) -> Failure {
+    let said = said(status, body, key);
+    let after = headers.and_then(retry_after).or_else(|| retry_delay(body));
+    let lower = body.to_lowercase();
+    let has = |words: &[&str]| words.iter().any(|word| lower.contains(word));
+    if let Some(told) = overflow(Some(status), body) {
+        return Failure::TooLong { limit: told.limit, said, used: None };
+    }
+    match status {
+        300..=399 => Failure::Setup(format!("the service sends us elsewhere: {said}")),
+        401 | 403 => Failure::Auth(said),
+        402 => Failure::Rejected(said),
+        404 => Failure::NoSuchModel(said),
+        // Limits per minute that one question alone exceeds.
+        413 => Failure::TooLong { limit: None, said, used: None },
+        429 if has(&["insufficient_quota", "billing"]) => Failure::Rejected(said),
+        429 => Failure::Rate { after, said },
+        // 498: no capacity at Groq.
+        408 | 425 | 498 | 500..=599 => Failure::Overloaded { status, after, said },
+        _ if has(&["content_filter", "content policy", "usage polic", "prompt_blocked"]) => {
+            Failure::Refused(said)
+        }
+        _ if has(&["api key not valid", "api_key_invalid", "invalid api key"]) => {
+            Failure::Auth(said)
+        }
+        _ => Failure::Rejected(said),
+    }
+}
+
+/// What the body of a refusal says, without what is around it.
+fn said(status: u16, body: &str, key: Option<&Key>) -> String {
+    let parsed: Value = serde_json::from_str(body).unwrap_or(Value::Null);
+    // Google answers with a list of one.
+    let object = if parsed.is_array() { &parsed[0] } else { &parsed };
+    let places = ["/error/message", "/message", "/error", "/detail"];
+    let found = places.iter().find_map(|place| object.pointer(place)?.as_str());
+    let text = match found {
+        Some(text) => text,
+        None if body.trim_start().starts_with('<') => "a page of HTML",
+        None => body,
+    };
+    let text = plain(text, key);
+    if text.is_empty() { format!("status {status}") } else { text }
+}
+
+/// One short line of a text that somebody else wrote.
+fn plain(text: &str, key: Option<&Key>) -> String {
+    // The whole text first, so that no piece of a key is left at the cut.
+    let text = key.map_or_else(|| text.to_owned(), |key| key.hide(text));
+    let printable = text.replace(|c: char| c.is_control(), " ");
+    let words: Vec<&str> = printable.split_whitespace().collect();
+    let line = words.join(" ");
+    match line.char_indices().nth(TOLD) {
+        Some((at, _)) => format!("{}…", &line[..at]),
+        None => line,
+    }
+}
+
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
+    if let Some(millis) = text("retry-after-ms").and_then(|it| it.parse::<f64>().ok()) {
+        return Duration::try_from_secs_f64(millis / 1_000.0).ok();
+    }
+    let value = text(RETRY_AFTER.as_str())?;
+    if let Ok(seconds) = value.parse::<f64>() {
+        return Duration::try_from_secs_f64(seconds).ok();
+    }
+    // A date counts from the service's own clock.
+    let parser = rfc2822::DateTimeParser::new();
+    let (then, now) =
+        (parser.parse_timestamp(value).ok()?, parser.parse_timestamp(text(DATE.as_str())?).ok()?);
+    Duration::try_from(then.duration_since(now)).ok()
+}
+
+/// Google says it in the body: <https://cloud.google.com/apis/design/errors#error_details>.
+fn retry_delay(body: &str) -> Option<Duration> {
+    let parsed: Value = serde_json::from_str(body).ok()?;
+    let object = if parsed.is_array() { &parsed[0] } else { &parsed };
+    let details = object.pointer("/error/details")?.as_array()?;
+    let delay = details.iter().find_map(|detail| detail["retryDelay"].as_str())?;
+    Duration::try_from_secs_f64(delay.strip_suffix('s')?.parse().ok()?).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
+        let pair = |(name, value): &(&'static str, &str)| {
+            (reqwest::header::HeaderName::from_static(name), value.parse().expect("a value"))
+        };
+        pairs.iter().map(pair).collect()
+    }
+
+    #[test]
+    fn how_long_to_wait_is_said_in_several_ways() {
+        let date = ("date", "Sat, 21 Nov 2026 22:00:00 GMT");
+        type Pairs<'a> = &'a [(&'static str, &'a str)];
+        let cases: &[(Pairs<'_>, Option<u64>)] = &[
+            (&[("retry-after", "7")], Some(7_000)),
+            (&[("retry-after", " 1.5 ")], Some(1_500)),
+            (&[("retry-after-ms", "250"), ("retry-after", "9")], Some(250)),
+            (&[date, ("retry-after", "Sat, 21 Nov 2026 22:00:30 GMT")], Some(30_000)),
+            (&[date, ("retry-after", "Sat, 21 Nov 2026 21:00:00 GMT")], None),
+            (&[("retry-after", "Sat, 21 Nov 2026 22:00:30 GMT")], None),
+            (&[("retry-after", "-1")], None),
+            (&[("retry-after", "soon")], None),
+            (&[], None),
+        ];
+        for (pairs, expect) in cases {
+            let after = retry_after(&headers(pairs));
+            assert_eq!(after, expect.map(Duration::from_millis), "{pairs:?}");
+        }
+        let body = r#"[{"error":{"details":[{"a":1},{"retryDelay":"34s"}]}}]"#;
+        assert_eq!(retry_delay(body), Some(Duration::from_secs(34)));
+    }
+
+    #[test]
+    fn refusals_are_sorted_by_whose_fault_they_are() {
+        let cases = [
+            (401, r#"{"error":{"message":"invalid x-api-key"}}"#, "Auth"),
+            (403, "", "Auth"),
+            (400, r#"[{"error":{"message":"API key not valid."}}]"#, "Auth"),
+            (404, r#"{"error":"model 'x' not found"}"#, "NoSuchModel"),
+            (413, "Request too large: tokens per minute (TPM): Limit 6000", "TooLong"),
+            (400, "prompt is too long: 9000 tokens > 8000 maximum", "TooLong"),
+            (429, r#"{"error":{"code":"insufficient_quota"}}"#, "Rejected"),
+            (429, "slow down", "Rate"),
+            (500, "", "Overloaded"),
+            (529, r#"{"error":{"type":"overloaded_error"}}"#, "Overloaded"),
+            (498, "", "Overloaded"),
+            (302, "", "Setup"),
+            (400, r#"{"error":{"code":"content_filter"}}"#, "Refused"),
+            (400, r#"{"error":{"message":"no such parameter"}}"#, "Rejected"),
+            (418, "teapot", "Rejected"),
+        ];
+        for (status, body, expect) in cases {
+            let failure = format!("{:?}", refused(status, body, None, None));
+            assert!(failure.starts_with(expect), "{status} {body}: {failure}");
+        }
+    }
+
+    #[test]
+    fn words_of_a_service_are_one_short_line_without_a_key() {
+        let key = Key::new("sk-live-0123456789abcdef").expect("a key");
+        let long = format!("{}sk-live-0123456789abcdef", "x".repeat(TOLD - 10));
+        let cases = [
+            (r#"{"error":{"message":"a\n\u001b[31mb"}}"#.to_owned(), "a [31mb".to_owned()),
+            ("key sk-live-0123456789abcdef".to_owned(), "key [key]".to_owned()),
+            (long, format!("{}[key]", "x".repeat(TOLD - 10))),
+            ("y".repeat(TOLD + 1), format!("{}…", "y".repeat(TOLD))),
+            ("<html>".to_owned(), "a page of HTML".to_owned()),
+            (String::new(), "status 500".to_owned()),
+        ];
+        for (body, expect) in cases {
+            assert_eq!(said(500, &body, Some(&key)), expect, "{body}");
+        }
+    }
+}

@@ -1,0 +1,116 @@
+//! A key, which nobody sees.
+
+use std::collections::HashSet;
+use std::fmt;
+
+/// A provider's key. It shows nothing of itself, in whatever way it is printed.
+///
+/// ```
+/// use epitome_llm::Key;
+///
+/// let key = Key::new("sk-proj-4711-0815-4242").expect("it is one");
+/// assert_eq!(format!("{key:?} {key}"), "[key] [key]");
+/// assert_eq!(key.hide("the key sk-proj-4711-0815-4242 is wrong"), "the key [key] is wrong");
+/// assert_eq!(Key::new("  "), None);
+/// ```
+#[derive(Clone, PartialEq, Eq)]
+pub struct Key(String);
+
+/// As much of a key as may stand in a text: services show its beginning or its end.
+const SHOWN: usize = 8;
+
+impl Key {
+    /// A key, unless there is none in this text or it cannot be sent.
+    pub fn new(text: impl AsRef<str>) -> Option<Key> {
+        let text = text.as_ref().trim();
+        let sendable = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
+        sendable.then(|| Key(text.to_owned()))
+    }
+
+    /// A text without the key, and without longer pieces of it.
+    pub fn hide(&self, text: &str) -> String {
+        let key = self.0.as_bytes();
+        if key.len() < SHOWN {
+            return text.replace(&self.0, "[key]");
+        }
+        let pieces: HashSet<&[u8]> = key.windows(SHOWN).collect();
+        let bytes = text.as_bytes();
+        let (mut out, mut copied, mut at) = (String::new(), 0, 0);
+        while let Some(piece) = bytes.get(at..at + SHOWN) {
+            if !pieces.contains(piece) {
+                at += 1;
+                continue;
+            }
+            // A key is ASCII, so that these are borders of characters.
+            let mut end = at + SHOWN;
+            while bytes.get(end + 1 - SHOWN..=end).is_some_and(|piece| pieces.contains(piece)) {
+                end += 1;
+            }
+            out.push_str(&text[copied..at]);
+            out.push_str("[key]");
+            (copied, at) = (end, end);
+        }
+        out.push_str(&text[copied..]);
+        out
+    }
+
+    /// A text without the key, and with whatever only looks like a piece of it.
+    pub fn hide_whole(&self, text: String) -> String {
+        if self.0.len() < SHOWN { text } else { text.replace(&self.0, "[key]") }
+    }
+
+    /// The key itself, for the one request that it is sent with.
+    pub(crate) fn reveal(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[key]")
+    }
+}
+
+impl fmt::Display for Key {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("[key]")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pieces_of_a_key_are_hidden_too() {
+        let key = Key::new("sk-ant-0123456789abcdef").expect("a key");
+        let cases = [
+            ("", ""),
+            ("nothing here", "nothing here"),
+            ("sk-ant-0123456789abcdef", "[key]"),
+            ("x sk-ant-0123456789abcdefsk-ant-0123456789abcdef y", "x [key][key] y"),
+            ("sk-ant-01234***", "[key]***"),
+            ("ends in 89abcdef", "ends in [key]"),
+            ("ends in …bcdef", "ends in …bcdef"),
+            ("ä 0123456789 ö", "ä [key]89 ö"),
+        ];
+        for (text, expect) in cases {
+            let expect = expect.replace("[key]89", "[key]");
+            assert_eq!(key.hide(text), expect, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_short_key_is_hidden_as_a_whole() {
+        let key = Key::new("abc").expect("a key");
+        assert_eq!(key.hide("abcd ab"), "[key]d ab");
+        assert_eq!(key.hide_whole("abcd".into()), "abcd");
+    }
+
+    #[test]
+    fn what_cannot_be_sent_is_no_key() {
+        for text in ["", " ", "a b", "a\nb", "schlüssel"] {
+            assert_eq!(Key::new(text), None, "{text:?}");
+        }
+    }
+}

@@ -1,0 +1,178 @@
+//! Who runs a model, and what it is called there.
+
+use std::fmt;
+use std::str::FromStr;
+
+use serde::{Deserialize, Serialize};
+
+/// Who runs models.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Provider {
+    /// Anthropic, Messages.
+    Anthropic,
+    /// OpenAI, Responses.
+    OpenAi,
+    /// Google, Gemini.
+    Google,
+    /// Groq.
+    Groq,
+    /// OpenRouter.
+    OpenRouter,
+    /// Ollama, on this machine if nothing else is said.
+    Ollama,
+    /// Whoever speaks Chat Completions at a given address.
+    Compatible,
+}
+
+impl Provider {
+    /// All of them.
+    pub const ALL: [Provider; 7] = [
+        Provider::Anthropic,
+        Provider::OpenAi,
+        Provider::Google,
+        Provider::Groq,
+        Provider::OpenRouter,
+        Provider::Ollama,
+        Provider::Compatible,
+    ];
+
+    /// What it is called in a setting.
+    pub fn name(self) -> &'static str {
+        match self {
+            Provider::Anthropic => "anthropic",
+            Provider::OpenAi => "openai",
+            Provider::Google => "google",
+            Provider::Groq => "groq",
+            Provider::OpenRouter => "openrouter",
+            Provider::Ollama => "ollama",
+            Provider::Compatible => "compatible",
+        }
+    }
+
+    /// The provider of this name; `gemini` is Google.
+    pub fn named(name: &str) -> Option<Provider> {
+        let name = if name == "gemini" { "google" } else { name };
+        Provider::ALL.into_iter().find(|provider| provider.name() == name)
+    }
+
+    /// Where it is, if that is not for the user to say.
+    pub fn address(self) -> Option<&'static str> {
+        match self {
+            Provider::Anthropic => Some("https://api.anthropic.com/v1/"),
+            Provider::OpenAi => Some("https://api.openai.com/v1/"),
+            Provider::Google => Some("https://generativelanguage.googleapis.com/v1beta/"),
+            Provider::Groq => Some("https://api.groq.com/openai/v1/"),
+            Provider::OpenRouter => Some("https://openrouter.ai/api/v1/"),
+            Provider::Ollama => Some("http://127.0.0.1:11434/"),
+            Provider::Compatible => None,
+        }
+    }
+
+    /// Whether it answers without a key.
+    pub fn is_open(self) -> bool {
+        matches!(self, Provider::Ollama | Provider::Compatible)
+    }
+
+    /// The path below an address that names none.
+    pub(crate) fn path(self) -> &'static str {
+        match self {
+            Provider::Google => "v1beta/",
+            Provider::Ollama => "",
+            Provider::Anthropic
+            | Provider::OpenAi
+            | Provider::Groq
+            | Provider::OpenRouter
+            | Provider::Compatible => "v1/",
+        }
+    }
+}
+
+impl fmt::Display for Provider {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// A model of a provider: `anthropic/claude-haiku-4-5`.
+///
+/// ```
+/// use epitome_llm::{ModelName, Provider};
+///
+/// let name: ModelName = "openrouter/openai/gpt-oss-120b".parse().expect("a name");
+/// assert_eq!((name.provider, &*name.model), (Provider::OpenRouter, "openai/gpt-oss-120b"));
+/// assert_eq!(name.to_string(), "openrouter/openai/gpt-oss-120b");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct ModelName {
+    /// Who runs it.
+    pub provider: Provider,
+    /// Its name there.
+    pub model: String,
+}
+
+/// A text that names no model.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("`{0}` names no model: PROVIDER/MODEL, with {known} as provider", known = providers())]
+pub struct NameError(pub String);
+
+impl FromStr for ModelName {
+    type Err = NameError;
+
+    fn from_str(text: &str) -> Result<ModelName, NameError> {
+        let wrong = || NameError(text.to_owned());
+        let (provider, model) = text.split_once('/').ok_or_else(wrong)?;
+        let provider = Provider::named(provider).ok_or_else(wrong)?;
+        let fits = |c: char| c.is_ascii_graphic() && !matches!(c, '?' | '#' | '"' | '\\' | '<');
+        if model.is_empty()
+            || !model.chars().all(fits)
+            || model.contains("..")
+            || model.contains("::")
+        {
+            return Err(wrong());
+        }
+        Ok(ModelName { provider, model: model.to_owned() })
+    }
+}
+
+impl fmt::Display for ModelName {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}", self.provider, self.model)
+    }
+}
+
+impl Serialize for ModelName {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+fn providers() -> String {
+    Provider::ALL.map(Provider::name).join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_read_or_refused() {
+        let cases = [
+            ("anthropic/claude-haiku-4-5", Some(Provider::Anthropic)),
+            ("gemini/gemini-3.8-flash", Some(Provider::Google)),
+            ("groq/openai/gpt-oss-20b", Some(Provider::Groq)),
+            ("ollama/qwen3:8b", Some(Provider::Ollama)),
+            ("claude-haiku-4-5", None),
+            ("nobody/x", None),
+            ("openai/", None),
+            ("google/../../x", None),
+            ("google/x?key=y", None),
+            ("google/a b", None),
+            ("openai/groq::x", None),
+        ];
+        for (text, provider) in cases {
+            let name = text.parse::<ModelName>().ok();
+            assert_eq!(name.map(|name| name.provider), provider, "{text}");
+        }
+    }
+}

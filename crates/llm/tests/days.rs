@@ -1,0 +1,329 @@
+//! Good days and bad days, on every wire, with a server on this machine.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use epitome_llm::{
+    Catalogue, Client, ClientSetup, Clock, Failure, Key, Model, ModelName, Patience, Patient, Stop,
+};
+use epitome_model::{MicroDollars, Tokens};
+use epitome_passes::{Ask, Reply, Stopped, Used};
+use model_server::{Answer, Ending, Rough, Step, ToolCall};
+
+const KEY: &str = "sk-test-0123456789abcdefghij";
+const MODELS: [&str; 7] = [
+    "anthropic/claude-haiku-4-5",
+    "openai/gpt-6-luna",
+    "google/gemini-3.1-flash-lite",
+    "groq/openai/gpt-oss-120b",
+    "openrouter/anthropic/claude-haiku-4.5",
+    "ollama/qwen3:8b",
+    "compatible/local",
+];
+
+fn ask() -> Ask {
+    let prompt = "What happened?\n".repeat(40);
+    Ask { system: "You write summaries.".into(), prompt, max_tokens: 700 }
+}
+
+fn client(model: &str, server: &Rough, timeout: Duration) -> Client {
+    let name: ModelName = model.parse().expect("a name");
+    let setup = ClientSetup::new(name, &Catalogue::built_in());
+    let setup = setup.with_key(Key::new(KEY)).at(server.url()).within(timeout);
+    Client::new(setup).expect("a client")
+}
+
+fn answer(model: &str, server: &Rough) -> Result<Reply, Failure> {
+    client(model, server, Duration::from_secs(20)).ask(&ask(), &Stop::default())
+}
+
+fn server(answers: impl IntoIterator<Item = Answer>) -> Rough {
+    Rough::start(answers).expect("a server")
+}
+
+#[test]
+fn every_provider_is_asked_on_its_own_wire() {
+    let paths = [
+        "/v1/messages",
+        "/v1/responses",
+        "/v1beta/models/gemini-3.1-flash-lite:generateContent",
+        "/v1/chat/completions",
+        "/v1/chat/completions",
+        "/api/chat",
+        "/v1/chat/completions",
+    ];
+    for (model, path) in MODELS.into_iter().zip(paths) {
+        let server = server([Answer::Says(Step::text("All is well."))]);
+        let reply = answer(model, &server).unwrap_or_else(|err| panic!("{model}: {err}"));
+        assert_eq!((&*reply.text, &reply.stopped), ("All is well.", &Stopped::End), "{model}");
+        let used = reply.used.expect("it is said");
+        assert!(used.input > Tokens(100) && used.output > Tokens(0), "{model} {used:?}");
+        let exchange = &server.exchanges()[0];
+        assert_eq!(exchange.path, path, "{model}");
+        let body = exchange.body.to_string();
+        assert!(body.contains("You write summaries."), "{model}: {body}");
+        assert!(!body.contains("\"tools\"") && !body.contains("\"store\":true"), "{body}");
+        assert_eq!(server.headers().iter().filter(|it| it.contains(KEY)).count(), 1, "{model}");
+    }
+}
+
+#[test]
+fn an_answer_says_why_it_ended() {
+    let call = ToolCall { name: "Bash".into(), input: serde_json::json!({ "command": "ls" }) };
+    let calling = Step { calls: vec![call], ..Step::text("I look.") };
+    let half = Step::text("## Task\nIt was");
+    let cases = [
+        (Step::text("Done."), "End"),
+        (half.clone().ending(Ending::Length), "Length"),
+        (half.ending(Ending::Refused), "Refused"),
+        (calling, "Call"),
+        (Step::default(), "End"),
+    ];
+    for model in MODELS {
+        for (step, expect) in &cases {
+            let server = server([Answer::Says(step.clone())]);
+            let reply = answer(model, &server).unwrap_or_else(|err| panic!("{model}: {err}"));
+            let stopped = format!("{:?}", reply.stopped);
+            // Ollama has no word for a refusal.
+            let known = match (model, *expect) {
+                ("ollama/qwen3:8b", "Refused") => "End",
+                (_, expect) => expect,
+            };
+            assert_eq!(stopped, known, "{model} {step:?}");
+            assert_eq!(reply.text, step.text.clone().unwrap_or_default(), "{model}");
+        }
+    }
+}
+
+#[test]
+fn a_bad_day_is_told_as_whose_fault_it_is() {
+    let error = |words: &str| format!(r#"{{"error":{{"message":"{words}"}}}}"#);
+    let cases = [
+        (Answer::status(429, error("slow")).with_header("Retry-After", "7"), "Rate", Some(7)),
+        (Answer::status(500, error("oops")), "Overloaded", None),
+        (Answer::status(529, error("busy")).with_header("retry-after", "3"), "Overloaded", Some(3)),
+        (Answer::status(401, error("wrong key")), "Auth", None),
+        (Answer::status(404, error("no such model")), "NoSuchModel", None),
+        (Answer::status(400, error("prompt is too long: 9 tokens > 8 maximum")), "TooLong", None),
+        (Answer::status(200, "{\"half\":"), "Half", None),
+        (Answer::Half(Step::text("A summary that is cut in two.")), "Half", None),
+        (Answer::status(200, "gibberish"), "BadAnswer", None),
+        (Answer::status(200, "<html>").with_header("content-type", "text/html"), "BadAnswer", None),
+        (Answer::status(302, "").with_header("location", "http://127.0.0.1:9/"), "Setup", None),
+    ];
+    for model in MODELS {
+        for (day, expect, after) in &cases {
+            let server = server([day.clone()]);
+            let failure = answer(model, &server).expect_err("there is no answer");
+            let told = format!("{failure:?}");
+            assert!(told.starts_with(expect), "{model} {day:?}: {told}");
+            assert_eq!(failure.after(), after.map(Duration::from_secs), "{model} {day:?}");
+            assert_eq!(server.exchanges().len(), 1, "a client asks once");
+        }
+    }
+}
+
+#[test]
+fn an_empty_object_is_no_answer() {
+    for model in MODELS {
+        let server = server([Answer::status(200, "{}")]);
+        let failure = answer(model, &server).expect_err("there is no answer");
+        assert_eq!(failure, Failure::BadAnswer("there is no answer in it".into()), "{model}");
+    }
+}
+
+#[test]
+fn ollama_is_asked_for_a_window_that_holds_the_question() {
+    let server = server([Answer::Says(Step::text("All is well."))]);
+    answer("ollama/qwen3:8b", &server).expect("an answer");
+    let options = server.exchanges()[0].body["options"].clone();
+    assert_eq!(options, serde_json::json!({ "num_predict": 700, "num_ctx": 4_096 }));
+}
+
+#[test]
+fn a_service_that_says_nothing_is_not_waited_for() {
+    let server = server([Answer::Silence]);
+    let short = Duration::from_millis(80);
+    let client = client(MODELS[0], &server, short);
+    assert_eq!(client.ask(&ask(), &Stop::default()), Err(Failure::TimedOut(short)));
+}
+
+#[test]
+fn a_question_is_stopped_while_nobody_answers() {
+    let server = server([Answer::Silence]);
+    let client = client(MODELS[0], &server, Duration::from_secs(600));
+    let stop = Stop::default();
+    std::thread::scope(|scope| {
+        let asking = scope.spawn(|| client.ask(&ask(), &stop));
+        while server.exchanges().is_empty() {
+            std::thread::yield_now();
+        }
+        stop.stop();
+        assert_eq!(asking.join().expect("it ends"), Err(Failure::Stopped));
+    });
+    assert_eq!(client.ask(&ask(), &stop), Err(Failure::Stopped));
+    assert_eq!(server.exchanges().len(), 1);
+}
+
+#[test]
+fn nobody_there_is_told_without_the_address() {
+    let name: ModelName = MODELS[0].parse().expect("a name");
+    let setup = ClientSetup::new(name, &Catalogue::built_in()).with_key(Key::new(KEY));
+    // Nothing listens on a port that the system has just given away and taken back.
+    let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|it| it.local_addr());
+    let client = Client::new(setup.at(format!("http://{}", free.expect("a port"))));
+    let failure = client.expect("a client").ask(&ask(), &Stop::default());
+    let failure = failure.expect_err("nobody is there");
+    assert!(matches!(failure, Failure::Unreachable(_)), "{failure:?}");
+    assert!(!failure.to_string().contains("127.0.0.1:"), "{failure}");
+}
+
+#[test]
+fn a_service_that_echoes_the_key_does_not_make_it_known() {
+    let pieces = format!("wrong key {KEY}, or {}…, or …{}", &KEY[..12], &KEY[KEY.len() - 9..]);
+    let days = [
+        Answer::status(401, format!(r#"{{"error":{{"message":"{pieces}"}}}}"#)),
+        Answer::status(500, pieces.clone()),
+        Answer::status(429, format!("{}{KEY}", "x".repeat(290))),
+        Answer::status(200, pieces.clone()),
+        Answer::status(200, pieces.clone()).with_header("content-type", KEY),
+        Answer::status(307, pieces).with_header("location", &format!("http://127.0.0.1/{KEY}")),
+        Answer::Says(Step::text(format!("The key is {KEY}."))),
+    ];
+    for model in MODELS {
+        for day in &days {
+            let server = server([day.clone()]);
+            let patient = Patient::new(
+                client(model, &server, Duration::from_secs(20)),
+                Catalogue::built_in(),
+            )
+            .with_patience(Patience { tries: 1, ..Patience::default() });
+            let answer = patient.ask(&ask(), &Stop::default());
+            let shown = match &answer {
+                Ok(reply) => format!("{reply:?}"),
+                Err(failure) => format!("{failure} {failure:?}"),
+            };
+            let all = format!("{shown} {patient:?} {:?} {:?}", patient.attempts(), patient.spent());
+            assert!(!all.contains(&KEY[8..20]) && !all.contains(KEY), "{model} {day:?}: {all}");
+        }
+    }
+}
+
+#[test]
+fn a_question_that_was_read_in_part_only_has_no_answer() {
+    let short = r#"{"choices":[{"message":{"content":"A summary."},"finish_reason":"stop"}],
+        "usage":{"prompt_tokens":20,"completion_tokens":4}}"#;
+    let server = server([Answer::status(200, short)]);
+    let model = client("compatible/local", &server, Duration::from_secs(20));
+    let patient = Patient::new(model, Catalogue::built_in());
+    let failure = patient.ask(&ask(), &Stop::default()).expect_err("it has read only a part");
+    assert_eq!(
+        failure.to_string(),
+        "the question is too long (it takes 20 tokens): only 20 tokens of it were read"
+    );
+    assert_eq!(patient.spent().used.output, Tokens(4));
+}
+
+#[test]
+fn what_a_cache_had_to_do_with_it_is_told_apart() {
+    let anthropic = r#"{"content":[{"type":"text","text":"A."}],"stop_reason":"end_turn","usage":{
+        "input_tokens":100,"cache_read_input_tokens":20,"cache_creation_input_tokens":3,
+        "output_tokens":4}}"#;
+    let openai = r#"{"status":"completed","output":[{"type":"message","content":[
+        {"type":"output_text","text":"A."}]}],"usage":{"input_tokens":120,
+        "input_tokens_details":{"cached_tokens":20},"output_tokens":4}}"#;
+    let google = r#"{"candidates":[{"content":{"parts":[{"text":"Hm.","thought":true},
+        {"text":"A."}]},"finishReason":"STOP"}],"usageMetadata":{"promptTokenCount":120,
+        "cachedContentTokenCount":20,"candidatesTokenCount":1,"thoughtsTokenCount":3}}"#;
+    for (model, body, written) in
+        [(MODELS[0], anthropic, 3), (MODELS[1], openai, 0), (MODELS[2], google, 0)]
+    {
+        let server = server([Answer::status(200, body)]);
+        let reply = answer(model, &server).expect("an answer");
+        let (input, cached) = (Tokens(100), Tokens(20));
+        let used = Used { input, cached, cache_written: Tokens(written), output: Tokens(4) };
+        assert_eq!((&*reply.text, reply.used), ("A.", Some(used)), "{model}");
+    }
+}
+
+/// Notes what is waited, and does not wait.
+#[derive(Clone, Default)]
+struct Noted(Arc<Mutex<Vec<Duration>>>);
+
+impl Clock for Noted {
+    fn wait(&self, time: Duration, _: &Stop) {
+        self.0.lock().expect("nobody panics with it").push(time);
+    }
+}
+
+#[test]
+fn what_may_pass_is_asked_again_as_long_as_patience_lasts() {
+    let busy = || Answer::status(529, "busy");
+    let rate = |after: &str| Answer::status(429, "slow").with_header("retry-after", after);
+    let good = || Answer::Says(Step::text("Done."));
+    let cases = [
+        (vec![good()], "Done.", vec![]),
+        (vec![busy(), good()], "Done.", vec![2]),
+        (vec![busy(), busy(), good()], "Done.", vec![2, 4]),
+        (vec![busy(), busy(), busy(), good()], "Overloaded", vec![2, 4]),
+        (vec![rate("9"), good()], "Done.", vec![9]),
+        // What is asked for is waited, but not less than patience has it.
+        (vec![rate("1"), rate("1"), good()], "Done.", vec![2, 4]),
+        (vec![rate("3600"), good()], "Rate", vec![]),
+        (vec![Answer::Half(Step::text("A long summary.")), good()], "Done.", vec![2]),
+        (vec![Answer::status(401, ""), good()], "Auth", vec![]),
+        (vec![Answer::status(400, "no"), good()], "Rejected", vec![]),
+    ];
+    for (days, expect, waits) in cases {
+        let server = server(days.clone());
+        let clock = Noted::default();
+        let patient = Patient::new(
+            client(MODELS[0], &server, Duration::from_secs(20)),
+            Catalogue::built_in(),
+        )
+        .with_clock(clock.clone());
+        let told = match patient.ask(&ask(), &Stop::default()) {
+            Ok(reply) => reply.text,
+            Err(failure) => format!("{failure:?}"),
+        };
+        assert!(told.starts_with(expect), "{days:?}: {told}");
+        let waited: Vec<u64> = clock.0.lock().expect("it").iter().map(Duration::as_secs).collect();
+        assert_eq!(waited, waits, "{days:?}");
+    }
+}
+
+#[test]
+fn another_model_is_asked_when_the_first_has_no_answer_and_all_is_accounted() {
+    let (first, second) = (
+        server([Answer::status(529, "busy")]),
+        server([Answer::Says(Step::text("From the second."))]),
+    );
+    let time = Duration::from_secs(20);
+    let patient = Patient::new(client(MODELS[0], &first, time), Catalogue::built_in())
+        .or(client("openai/gpt-4.1-mini", &second, time))
+        .with_clock(Noted::default());
+    let reply = patient.ask(&ask(), &Stop::default()).expect("an answer");
+    assert_eq!(reply.text, "From the second.");
+    let spent = patient.spent();
+    let used = reply.used.expect("it is said");
+    assert_eq!((spent.calls, spent.failed, spent.unsaid, spent.unpriced), (4, 3, 3, 0));
+    assert_eq!(spent.used, used);
+    // 0.40 and 1.60 dollars for a million.
+    let cost = (used.input.0 * 400 + used.output.0 * 1_600 + 500) / 1_000;
+    assert_eq!(spent.cost, MicroDollars(cost));
+    let models: Vec<String> = patient.attempts().iter().map(|it| it.model.to_string()).collect();
+    assert_eq!(models[2..], [MODELS[0], "openai/gpt-4.1-mini"]);
+}
+
+#[test]
+fn an_answer_that_is_cut_off_is_accounted_too() {
+    let cut = Step::text("## Task").ending(Ending::Length);
+    let server = server([Answer::Says(cut)]);
+    let patient =
+        Patient::new(client(MODELS[0], &server, Duration::from_secs(20)), Catalogue::built_in());
+    let reply = patient.ask(&ask(), &Stop::default()).expect("an answer");
+    let spent = patient.spent();
+    assert_eq!((spent.calls, spent.failed), (1, 0));
+    assert_eq!(Some(spent.used), reply.used);
+    assert!(spent.cost > MicroDollars(0));
+}

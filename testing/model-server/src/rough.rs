@@ -1,0 +1,180 @@
+//! Bad days: a server that answers as it is told, down to half an answer and none at all.
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{Shutdown, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use anyhow::Context;
+use serde_json::Value;
+
+use crate::routes;
+use crate::script::{Script, Step};
+use crate::server::{Exchange, Outcome, Stage};
+
+/// How one request is answered.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Answer {
+    /// As a service that is well: on the wire of the path that was asked.
+    Says(Step),
+    /// With a status, headers and a body.
+    Status(u16, Vec<(String, String)>, String),
+    /// With the first half of what it would say; then the connection ends.
+    Half(Step),
+    /// With nothing, until whoever asked goes away.
+    Silence,
+}
+
+impl Answer {
+    /// A status with a body and no headers of its own.
+    pub fn status(status: u16, body: impl Into<String>) -> Self {
+        Self::Status(status, Vec::new(), body.into())
+    }
+
+    /// The same with a header.
+    #[must_use]
+    pub fn with_header(self, name: &str, value: &str) -> Self {
+        match self {
+            Self::Status(status, mut headers, body) => {
+                headers.push((name.to_owned(), value.to_owned()));
+                Self::Status(status, headers, body)
+            }
+            other => other,
+        }
+    }
+}
+
+/// A server that gives one answer after the other, the last one again and again.
+///
+/// ```
+/// use model_server::{Answer, Rough, Step};
+/// let server = Rough::start([Answer::status(529, "busy"), Answer::Says(Step::text("Done."))])?;
+/// assert!(server.url().starts_with("http://127.0.0.1:"));
+/// # anyhow::Ok(())
+/// ```
+#[derive(Debug)]
+pub struct Rough {
+    port: u16,
+    state: Arc<State>,
+}
+
+#[derive(Debug)]
+struct State {
+    answers: Mutex<Vec<Answer>>,
+    stage: Stage,
+    headers: Mutex<Vec<String>>,
+}
+
+impl Rough {
+    /// Starts on any free port; it ends with the process.
+    ///
+    /// # Errors
+    ///
+    /// When no port can be had.
+    pub fn start(answers: impl IntoIterator<Item = Answer>) -> anyhow::Result<Self> {
+        let listener = TcpListener::bind(("127.0.0.1", 0)).context("cannot listen")?;
+        let port = listener.local_addr()?.port();
+        let mut answers: Vec<Answer> = answers.into_iter().collect();
+        answers.reverse();
+        let (answers, headers) = (Mutex::new(answers), Mutex::default());
+        let state = Arc::new(State { answers, stage: Stage::of(Script::default()), headers });
+        let shared = Arc::clone(&state);
+        std::thread::spawn(move || {
+            for stream in listener.incoming().flatten() {
+                let shared = Arc::clone(&shared);
+                // Whoever asked may have gone away: then there is nobody to tell.
+                std::thread::spawn(move || drop(answer(stream, &shared)));
+            }
+        });
+        Ok(Self { port, state })
+    }
+
+    /// The base URL, without a final slash.
+    pub fn url(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    /// Everything asked so far.
+    pub fn exchanges(&self) -> Vec<Exchange> {
+        self.state.stage.exchanges()
+    }
+
+    /// The lines of all headers so far, in lower case up to the colon.
+    pub fn headers(&self) -> Vec<String> {
+        self.state.headers.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+}
+
+fn answer(mut stream: TcpStream, state: &State) -> std::io::Result<()> {
+    let mut reader = BufReader::new(stream.try_clone()?);
+    let (line, headers) = head(&mut reader)?;
+    let length = headers.iter().find_map(|line| line.strip_prefix("content-length:"));
+    let length = length.and_then(|it| it.trim().parse().ok()).unwrap_or(0);
+    let mut bytes = vec![0; length];
+    reader.read_exact(&mut bytes)?;
+    state.headers.lock().unwrap_or_else(PoisonError::into_inner).extend(headers);
+    let body: Value = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
+    let path = line.split(' ').nth(1).unwrap_or_default();
+    let path = path.split('?').next().unwrap_or_default();
+    let says = |step: Step| {
+        state.stage.play(Script { aside: Some(step), ..Script::default() });
+        let (reply, outcome) = routes::route(path, line.starts_with("POST"), &body, &state.stage);
+        (reply.status, reply.body, outcome)
+    };
+    let next = {
+        let mut answers = state.answers.lock().unwrap_or_else(PoisonError::into_inner);
+        if answers.len() > 1 { answers.pop() } else { answers.last().cloned() }
+    };
+    let (status, headers, text, outcome, half) = match next {
+        Some(Answer::Says(step)) => {
+            let (status, text, outcome) = says(step);
+            (status, Vec::new(), text, outcome, false)
+        }
+        Some(Answer::Half(step)) => {
+            let (status, text, outcome) = says(step);
+            (status, Vec::new(), text, outcome, true)
+        }
+        Some(Answer::Status(status, headers, text)) => {
+            (status, headers, text, Outcome::Refused(status.to_string()), false)
+        }
+        Some(Answer::Silence) | None => {
+            state.stage.record(path, body.clone(), Outcome::Other);
+            // It ends when the other side hangs up.
+            std::io::copy(&mut reader, &mut std::io::sink())?;
+            return Ok(());
+        }
+    };
+    state.stage.record(path, body.clone(), outcome);
+    let mut out = format!("HTTP/1.1 {status} As Told\r\nContent-Length: {}\r\n", text.len());
+    if !headers.iter().any(|(name, _)| name.eq_ignore_ascii_case("content-type")) {
+        out.push_str("Content-Type: application/json\r\n");
+    }
+    for (name, value) in &headers {
+        out.push_str(&format!("{name}: {value}\r\n"));
+    }
+    out.push_str("Connection: close\r\n\r\n");
+    let mut out = out.into_bytes();
+    let end = if half { text.len() / 2 } else { text.len() };
+    out.extend_from_slice(&text.as_bytes()[..end]);
+    stream.write_all(&out)?;
+    stream.shutdown(Shutdown::Both)
+}
+
+/// The first line of a request, and its headers.
+fn head(reader: &mut impl BufRead) -> std::io::Result<(String, Vec<String>)> {
+    let mut lines = Vec::new();
+    loop {
+        let mut line = String::new();
+        reader.read_line(&mut line)?;
+        let line = line.trim_end();
+        if line.is_empty() {
+            break;
+        }
+        let (name, value) = line.split_once(':').unwrap_or((line, ""));
+        lines.push(match lines.is_empty() {
+            true => line.to_owned(),
+            false => format!("{}:{value}", name.to_ascii_lowercase()),
+        });
+    }
+    let first = if lines.is_empty() { String::new() } else { lines.remove(0) };
+    Ok((first, lines))
+}
