@@ -22,20 +22,26 @@ const CARRIED: &str =
 /// Builds `epitome` and takes a session of each named agent the whole way: record, compact,
 /// resume, restore, resume. All agents when none is named; then sessions are also carried from
 /// agent to agent, and what the recorded sessions and the model server promise is tried with the
-/// real agents. `port` carries sessions alone.
+/// real agents. `port` carries sessions alone. `viewer` looks at the viewer in a real Chromium alone,
+/// which is also done with all agents.
 ///
 /// # Errors
 ///
 /// When the program does not build, an agent cannot be installed, or the way breaks off.
 pub(crate) fn run(names: &[&str]) -> anyhow::Result<()> {
     let epitome = cargo::epitome("dev")?;
-    if names == ["port"] {
-        return carried(&epitome).map(drop);
+    match names {
+        ["port"] => return carried(&epitome).map(drop),
+        ["viewer"] => return viewer(&epitome),
+        _ => {}
     }
     let chosen = match names {
         [] => Agent::ALL.to_vec(),
         names => names.iter().map(|name| name.parse()).collect::<Result<_, _>>()?,
     };
+    if names.is_empty() {
+        viewer(&epitome)?;
+    }
     table(&chosen, &epitome)?;
     if names.is_empty() {
         carried(&epitome)?;
@@ -57,6 +63,27 @@ pub(crate) fn write() -> anyhow::Result<()> {
     let (head, rest) = page.split_once(BEGIN).with_context(|| format!("{PAGE}: no {BEGIN}"))?;
     let (_, tail) = rest.split_once(END).with_context(|| format!("{PAGE}: no {END}"))?;
     fs::write(PAGE, [head, BEGIN, "\n", &table, "\n", END, tail].concat()).context(PAGE)
+}
+
+/// Looks at the viewer in a real Chromium. Without one, and without `EPITOME_BROWSER=required`, it
+/// says so.
+fn viewer(epitome: &Path) -> anyhow::Result<()> {
+    let is_required = std::env::var_os("EPITOME_BROWSER").is_some_and(|it| it == "required");
+    match browser::chromium() {
+        Ok(chromium) => say(&format!("the viewer is looked at in {}", chromium.program.display())),
+        Err(err) if is_required => return Err(err.context("there is no Chromium")),
+        Err(err) => {
+            say(&format!(
+                "!!! THE VIEWER IS NOT TESTED: there is no Chromium, and none can be installed: \
+                 {err:#}"
+            ));
+            return Ok(());
+        }
+    }
+    let epitome = epitome.to_string_lossy();
+    let test = ["--features", "real-browser", "--test", "viewer"];
+    let line = [&["cargo", "test", "--quiet", "-p", "browser"], &test[..]].concat();
+    cargo::run(&line, &[("EPITOME_PROGRAM", &epitome)])
 }
 
 fn table(chosen: &[Agent], epitome: &Path) -> anyhow::Result<String> {

@@ -10,6 +10,7 @@
 
 mod asset;
 mod guard;
+mod hits;
 mod list;
 mod page;
 pub mod search;

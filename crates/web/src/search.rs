@@ -49,6 +49,28 @@ pub struct Search {
     of: AtomicUsize,
 }
 
+/// Which sessions an index is of: those of one are not those of another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Scope<'a> {
+    /// All of this machine.
+    Machine,
+    /// Those in a folder and below it.
+    Below(&'a Path),
+}
+
+impl Scope<'_> {
+    /// What its folder is called.
+    fn name(self) -> String {
+        match self {
+            Scope::Machine => "search".to_owned(),
+            Scope::Below(folder) => {
+                let folder = std::path::absolute(folder).unwrap_or_else(|_| folder.to_owned());
+                format!("search-below/{:016x}", shape::folder(&folder))
+            }
+        }
+    }
+}
+
 /// Why a search or an update does not work.
 #[derive(Debug, thiserror::Error)]
 pub enum SearchError {
@@ -73,14 +95,14 @@ pub enum SearchError {
 pub type Result<T> = std::result::Result<T, SearchError>;
 
 impl Search {
-    /// Opens the index below `home`, or makes an empty one. An index of another form, or made with
-    /// other rules for secrets, is thrown away, and so is one that cannot be opened.
+    /// Opens the index of some sessions, or makes an empty one. An index of another form, or made
+    /// with other rules for secrets, is thrown away, and so is one that cannot be opened.
     ///
     /// # Errors
     ///
     /// `Busy`, `Index`, and those of the folder and of the user's rules.
-    pub fn open(config: &Config) -> Result<Search> {
-        let folder = config.cache("search")?;
+    pub fn open(config: &Config, scope: Scope<'_>) -> Result<Search> {
+        let folder = config.cache(&scope.name())?;
         let rules = rules(config, &[])?;
         let made_with = format!("{FORM} {} {rules:?}", env!("CARGO_PKG_VERSION"));
         let name = blake3::hash(made_with.as_bytes()).to_hex()[..16].to_owned();

@@ -14,7 +14,7 @@ use tokio::sync::watch;
 
 use crate::guard::{Guard, guard};
 use crate::viewer::{Options, Viewer};
-use crate::{asset, list, session, tail};
+use crate::{asset, hits, list, session, tail};
 
 /// Bytes of a form.
 const FORM: usize = 16 << 10;
@@ -92,6 +92,7 @@ fn routes(viewer: Arc<Viewer>, known: Arc<Guard>) -> Router {
         .route("/{token}/viewer.css", get(asset::style))
         .route("/{token}/page.js", get(asset::page_script))
         .route("/{token}/viewer.js", get(asset::viewer_script))
+        .route("/{token}/search", get(hits::page))
         .route("/{token}/s/{key}/at", get(session::at))
         .route("/{token}/s/{key}/tail", get(tail::tail))
         .route("/{token}/s/{key}/{file}", get(session::page))

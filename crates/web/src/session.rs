@@ -34,22 +34,26 @@ pub(crate) async fn page(
 #[derive(Deserialize)]
 pub(crate) struct Anchor {
     m: String,
+    /// 0 is the session itself, the others are its sub-agents.
+    #[serde(default)]
+    part: usize,
 }
 
 /// The page on which a message stands, at its anchor (`m`: `12`, or `12.1` for its second block).
 pub(crate) async fn at(
     State(viewer): State<Arc<Viewer>>,
     Path((_, key)): Path<(String, String)>,
-    Query(Anchor { m }): Query<Anchor>,
+    Query(Anchor { m, part }): Query<Anchor>,
 ) -> Response {
     let found = beside(viewer, move |viewer| {
         let session = viewer.session(&key)?;
         let (item, block) = m.split_once('.').unwrap_or((&m, "0"));
         let item: usize = item.parse().map_err(|_| not_there())?;
         let block: usize = block.parse().map_err(|_| not_there())?;
-        let page = viewer.tell(&session, |pages| pages.first().map_or(0, |it| it.page_of(item)))?;
+        let page =
+            viewer.tell(&session, |pages| pages.get(part).map_or(0, |it| it.page_of(item)))?;
         let anchor = if block == 0 { format!("m{item}") } else { format!("m{item}.{block}") };
-        Ok(Redirect::to(&format!("{}#{anchor}", name(0).file(page))).into_response())
+        Ok(Redirect::to(&format!("{}#{anchor}", name(part).file(page))).into_response())
     });
     found.await.unwrap_or_else(|problem| problem)
 }

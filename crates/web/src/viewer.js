@@ -4,7 +4,7 @@
 
   // The list follows what is typed and chosen; what is still being read comes by itself.
   const form = one("filter"), list = one("sessions"), hits = one("hits"), q = one("q");
-  let asked = 0, waiting = 0;
+  let asked = 0, waiting = 0, more = 0;
   const query = () => {
     const data = new URLSearchParams(new FormData(form));
     for (const [name, value] of [...data]) if (!value || name === "sort" && value === "time") data.delete(name);
@@ -31,10 +31,13 @@
   const search = async (words) => {
     if (!words) { hits.hidden = true; hits.replaceChildren(); return; }
     try {
-      const answer = await fetch(`search?${new URLSearchParams({ q: words, part: "hits" })}`);
+      const data = new URLSearchParams({ q: words, agent: form.elements.agent.value, part: "hits" });
+      const answer = await fetch(`search?${data}`);
       if (!answer.ok || words !== q.value.trim()) return;
       hits.innerHTML = await answer.text();
       hits.hidden = false;
+      clearTimeout(more);
+      if (one("indexing")) more = setTimeout(() => search(q.value.trim()), 1000);
       dispatchEvent(new Event("epitome-changed"));
     } catch { /* The server ended. */ }
   };

@@ -12,6 +12,7 @@ use epitome_redact::{Finder, Redactor};
 use epitome_render::{Detail, Html, PageName};
 use tokio::sync::watch;
 
+use crate::hits::Seeker;
 use crate::page::{Problem, problem};
 use crate::shelf::Shelf;
 
@@ -42,6 +43,7 @@ pub struct Options {
 pub(crate) struct Viewer {
     pub(crate) options: Options,
     pub(crate) shelf: Arc<Shelf>,
+    pub(crate) seeker: Arc<Seeker>,
     /// Whether the server is to end.
     pub(crate) stopped: watch::Receiver<bool>,
 }
@@ -49,17 +51,15 @@ pub(crate) struct Viewer {
 impl Viewer {
     pub(crate) fn new(options: Options, stopped: watch::Receiver<bool>) -> Viewer {
         let shelf = Arc::new(Shelf::new(options.config.clone()));
-        Viewer { options, shelf, stopped }
+        let seeker = Arc::new(Seeker::new(options.config.clone(), options.which.clone(), files));
+        // What is new since the last time is indexed while the list is looked at.
+        seeker.refresh();
+        Viewer { options, shelf, seeker, stopped }
     }
 
     /// The sessions that are there now.
     pub(crate) fn files(&self) -> Vec<SessionFile> {
-        let config = &self.options.config;
-        match &self.options.which {
-            Which::All => find::sessions(config, None),
-            Which::Of(agent) => find::sessions(config, Some(agent)),
-            Which::Below(folder) => find::below(folder),
-        }
+        files(&self.options.config, &self.options.which)
     }
 
     /// The session of a key. Nothing else is ever opened: no path comes from an address.
@@ -112,6 +112,15 @@ impl Viewer {
             Some(failure) => Err(failure),
             None => Ok(shown),
         }
+    }
+}
+
+/// The sessions that are there now.
+fn files(config: &Config, which: &Which) -> Vec<SessionFile> {
+    match which {
+        Which::All => find::sessions(config, None),
+        Which::Of(agent) => find::sessions(config, Some(agent)),
+        Which::Below(folder) => find::below(folder),
     }
 }
 

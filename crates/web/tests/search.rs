@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use epitome::{Config, find};
-use epitome_web::search::{Hit, Query, Search, SearchError, Update, Updated};
+use epitome_web::search::{Hit, Query, Scope, Search, SearchError, Update, Updated};
 
 /// A machine with sessions of its own.
 struct Machine {
@@ -58,7 +58,7 @@ impl Machine {
     }
 
     fn open(&self) -> Search {
-        Search::open(&self.config).expect("an index")
+        Search::open(&self.config, Scope::Machine).expect("an index")
     }
 
     fn update(&self, search: &Search) -> Updated {

@@ -17,6 +17,8 @@ const PI_IMAGES: &str = "@silvia-odwyer/photon-node@0.3.4";
 const CLAUDE: &str = "@anthropic-ai/claude-code@2.1.329";
 const CODEX: &str = "@openai/codex@0.169.0";
 const GEMINI: &str = "@google/gemini-cli@0.61.0";
+/// Made for services that bring nothing along: libraries and fonts come with it.
+const CHROMIUM: &str = "@sparticuz/chromium@153.0.0";
 const OPENCODE: &str = "opencode-ai@1.18.33";
 
 const MARK: &str = ".ok";
@@ -108,6 +110,34 @@ pub fn opencode() -> anyhow::Result<PathBuf> {
     let install =
         |folder: &Path| npm(folder, Some(&node), &["install", "--no-audit", "--no-fund", OPENCODE]);
     Ok(once("opencode", &install)?.join("node_modules/.bin/opencode"))
+}
+
+/// A Chromium without a screen, with what a bare machine has not: the folder with the program
+/// `chromium`, libraries in `al2023/lib` and `fonts`.
+///
+/// # Errors
+///
+/// When `npm` is missing, the registry is out of reach and it is not installed yet, or the system
+/// is none that it runs on.
+pub fn chromium() -> anyhow::Result<PathBuf> {
+    let node = node()?;
+    once("chromium", &|folder| {
+        npm(folder, Some(&node), &["install", "--no-audit", "--no-fund", CHROMIUM])?;
+        // It unpacks itself where temporary files go, and its libraries where it believes itself to
+        // be in such a service.
+        let unpack = "import('@sparticuz/chromium').then((it) => it.default.executablePath())";
+        let mut command = Command::new(&node);
+        command.args(["-e", unpack]).current_dir(folder);
+        command.env("TMPDIR", folder).env("AWS_EXECUTION_ENV", "AWS_Lambda_nodejs22.x");
+        checked(&mut command)?;
+        // That it runs is seen now: it is made for x86-64 Linux alone.
+        let libraries = folder.join("al2023/lib");
+        checked(
+            Command::new(folder.join("chromium"))
+                .arg("--version")
+                .env("LD_LIBRARY_PATH", libraries),
+        )
+    })
 }
 
 fn node() -> anyhow::Result<PathBuf> {

@@ -36,6 +36,7 @@ const ROOMS: &[Room] = &[
     Room { name: "fixtures", floor: BESIDE, on: &[], tests: &[] },
     Room { name: "model-server", floor: BESIDE, on: &[], tests: &[] },
     Room { name: "agents", floor: BESIDE, on: &["model-server"], tests: &["fixtures"] },
+    Room { name: "browser", floor: BESIDE, on: &["agents"], tests: &["fixtures"] },
     Room { name: "properties", floor: BESIDE, on: WHOLE_HOUSE, tests: &[] },
     Room { name: "xtask", floor: BESIDE, on: XTASK, tests: &[] },
 ];
@@ -89,6 +90,7 @@ const XTASK: &[&str] = &[
     "epitome-web",
     "fixtures",
     "agents",
+    "browser",
 ];
 
 /// The highest floor that does no input or output.

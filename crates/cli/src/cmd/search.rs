@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use clap::Args as ClapArgs;
 use epitome::find::{self, SessionFile};
-use epitome_web::search::{Hit, Hits, Progress, Query, Run, Search, SearchError, Update};
+use epitome_web::search::{Hit, Hits, Progress, Query, Run, Scope, Search, SearchError, Update};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use jiff::Timestamp;
 use serde::Serialize;
@@ -115,7 +115,7 @@ fn look(
     files: &[SessionFile],
     limit: u16,
 ) -> std::result::Result<(Hits, Update), SearchError> {
-    let search = Search::open(&app.config)?;
+    let search = Search::open(&app.config, Scope::Machine)?;
     let (begin, bar) = (Instant::now(), bar(app));
     let standing = search.update(files, &|progress: Progress| {
         if begin.elapsed() > PATIENCE {

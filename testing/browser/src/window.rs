@@ -1,0 +1,201 @@
+//! A window of the browser, and everything that is asked for in it.
+
+use std::path::Path;
+
+use anyhow::{Context, bail, ensure};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use serde_json::{Value, json};
+
+use crate::Chromium;
+use crate::protocol::Page;
+
+/// The browser asks for nothing of its own. Whoever runs tests as root, in a container, has no
+/// sandbox.
+const QUIET: [&str; 9] = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-dev-shm-usage",
+    "--disable-sync",
+    "--no-first-run",
+    "--no-default-browser-check",
+];
+/// Milliseconds in which a page becomes what is waited for.
+const PATIENCE: u64 = 60_000;
+/// Pages that may be left while something is waited for.
+const LEFT: usize = 1_000;
+
+/// A window that notes what is asked for in it.
+pub struct Window {
+    page: Page,
+    requests: Vec<String>,
+    dialogs: Vec<String>,
+    _profile: tempfile::TempDir,
+}
+
+impl Window {
+    /// Opens a window, of so many pixels.
+    ///
+    /// # Errors
+    ///
+    /// When the browser does not start.
+    pub fn open(chromium: &Chromium, size: (u32, u32)) -> anyhow::Result<Window> {
+        let profile = tempfile::tempdir()?;
+        let mut args: Vec<String> = QUIET.iter().map(|it| (*it).to_owned()).collect();
+        args.push(format!("--user-data-dir={}", profile.path().display()));
+        let page = Page::open(chromium, &args)?;
+        let (requests, dialogs) = (Vec::new(), Vec::new());
+        let mut window = Window { page, requests, dialogs, _profile: profile };
+        window.call("Network.enable", &json!({}))?;
+        window.call("Page.enable", &json!({}))?;
+        window.resize(size)?;
+        Ok(window)
+    }
+
+    /// Goes to an address.
+    ///
+    /// # Errors
+    ///
+    /// When there is no answer.
+    pub fn go(&mut self, address: &str) -> anyhow::Result<()> {
+        let went = self.call("Page.navigate", &json!({ "url": address }))?;
+        ensure!(went.get("errorText").is_none(), "{}", went["errorText"]);
+        self.until("document.readyState === 'complete' && location.protocol !== 'about:'")
+    }
+
+    /// What an expression comes to.
+    ///
+    /// # Errors
+    ///
+    /// When it throws.
+    pub fn value(&mut self, expression: &str) -> anyhow::Result<Value> {
+        let asked =
+            json!({ "expression": expression, "returnByValue": true, "awaitPromise": true });
+        let mut said = self.call("Runtime.evaluate", &asked)?;
+        if let Some(thrown) = said.get("exceptionDetails") {
+            bail!("{expression}: {thrown}");
+        }
+        Ok(said["result"]["value"].take())
+    }
+
+    /// Waits until an expression is true of the page, on whatever page that is by then.
+    ///
+    /// # Errors
+    ///
+    /// When it does not become true.
+    pub fn until(&mut self, expression: &str) -> anyhow::Result<()> {
+        let promise = format!(
+            "new Promise((answer) => {{
+               const holds = () => {{
+                 try {{ return Boolean({expression}); }} catch {{ return false; }}
+               }};
+               const look = () => {{ if (holds()) answer('yes'); }};
+               new MutationObserver(look).observe(document,
+                 {{ subtree: true, childList: true, attributes: true, characterData: true }});
+               for (const event of ['scroll', 'hashchange', 'load', 'readystatechange', 'resize'])
+                 addEventListener(event, look, true);
+               setTimeout(() => answer('never'), {PATIENCE});
+               look();
+             }})"
+        );
+        // A page that is left takes its promises with it.
+        for _ in 0..LEFT {
+            match self.value(&promise) {
+                Ok(said) if said == "yes" => return Ok(()),
+                Ok(said) if said == "never" => break,
+                Ok(_) | Err(_) => {}
+            }
+        }
+        let shown = "`${location.pathname}${location.hash}\\n${document.body.innerText}`";
+        let shown = self.value(&format!("{shown}.slice(0, 4000)")).unwrap_or_default();
+        bail!("never: {expression}\n{}", shown.as_str().unwrap_or_default())
+    }
+
+    /// Clicks on an element, as a mouse does.
+    ///
+    /// # Errors
+    ///
+    /// When there is none.
+    pub fn click(&mut self, selector: &str) -> anyhow::Result<()> {
+        self.until(&format!("document.querySelector({selector:?})"))?;
+        let at = self.value(&format!(
+            "(() => {{
+               const it = document.querySelector({selector:?});
+               it.scrollIntoView({{ block: 'center', behavior: 'instant' }});
+               const {{ x, y, width, height }} = it.getBoundingClientRect();
+               return [x + Math.min(width / 2, 20), y + Math.min(height / 2, 10)];
+             }})()"
+        ))?;
+        for kind in ["mousePressed", "mouseReleased"] {
+            let event =
+                json!({ "type": kind, "x": at[0], "y": at[1], "button": "left", "clickCount": 1 });
+            self.call("Input.dispatchMouseEvent", &event)?;
+        }
+        Ok(())
+    }
+
+    /// Clicks on an element and types into it.
+    ///
+    /// # Errors
+    ///
+    /// When there is none.
+    pub fn write(&mut self, selector: &str, text: &str) -> anyhow::Result<()> {
+        self.click(selector)?;
+        self.call("Input.insertText", &json!({ "text": text }))?;
+        Ok(())
+    }
+
+    /// Makes the window another size.
+    ///
+    /// # Errors
+    ///
+    /// When the browser refuses.
+    pub fn resize(&mut self, (width, height): (u32, u32)) -> anyhow::Result<()> {
+        let size =
+            json!({ "width": width, "height": height, "deviceScaleFactor": 1, "mobile": false });
+        self.call("Emulation.setDeviceMetricsOverride", &size)?;
+        Ok(())
+    }
+
+    /// A picture of what is seen.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be made or written.
+    pub fn picture(&mut self, file: &Path) -> anyhow::Result<Vec<u8>> {
+        let made = self.call("Page.captureScreenshot", &json!({ "format": "png" }))?;
+        let bytes = STANDARD.decode(made["data"].as_str().context("a picture")?)?;
+        std::fs::write(file, &bytes).with_context(|| file.display().to_string())?;
+        Ok(bytes)
+    }
+
+    /// Every address that was asked for, in order.
+    pub fn requests(&self) -> &[String] {
+        &self.requests
+    }
+
+    /// What scripts said in boxes of their own.
+    pub fn dialogs(&self) -> &[String] {
+        &self.dialogs
+    }
+
+    fn call(&mut self, method: &str, params: &Value) -> anyhow::Result<Value> {
+        let said = self.page.call(method, params);
+        for event in self.page.events() {
+            let text = |value: &Value| value.as_str().unwrap_or_default().to_owned();
+            let params = &event["params"];
+            match event["method"].as_str() {
+                Some("Network.requestWillBeSent") => {
+                    self.requests.push(text(&params["request"]["url"]));
+                }
+                Some("Network.webSocketCreated") => self.requests.push(text(&params["url"])),
+                Some("Page.javascriptDialogOpening") => self.dialogs.push(text(&params["message"])),
+                _ => {}
+            }
+        }
+        said
+    }
+}
