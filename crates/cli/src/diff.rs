@@ -4,9 +4,8 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
-use epitome::{Loaded, Planned};
-use epitome_model::{At, Block, Change, Counter, Part, Source};
-use epitome_passes::View;
+use epitome::{Planned, Shown};
+use epitome_model::{Counter, Source};
 use similar::{ChangeTag, TextDiff};
 
 use crate::text::{BOLD, DIM, visible};
@@ -21,77 +20,18 @@ const WIDTH: usize = 160;
 
 /// Every edit of a plan: the words that go, and those that take their place.
 pub fn render<S: Source>(planned: &Planned<'_, S>, counter: &dyn Counter) -> String {
-    let Loaded { source, transcript, .. } = planned.session;
-    let view = View::new(transcript, source, counter);
     let mut text = String::new();
-    let mut edits: Vec<_> = planned.compaction.edits.iter().collect();
-    edits.sort_by_key(|edit| edit.edit.at.item());
-    for edit in edits {
-        let at = edit.edit.at;
-        let line = transcript.items[at.item()].record().line;
-        let what = visible(&view.describe(at));
-        let saved = match edit.tokens.0 {
+    for Shown { line, what, pass, saved, before, after } in planned.shown(counter) {
+        let what = visible(&what);
+        let saved = match saved.0 {
             0 => String::new(),
-            _ => format!(", -{} tokens", edit.tokens),
+            _ => format!(", -{saved} tokens"),
         };
-        let _ = writeln!(
-            text,
-            "{BOLD}line {line}: {what}{BOLD:#} {DIM}({}{saved}){DIM:#}",
-            edit.edit.pass
-        );
-        let before = words(planned.session, at);
-        let after = match &edit.edit.change {
-            Change::Replace(words) => words.as_str(),
-            Change::Drop => "",
-            _ => "",
-        };
-        hunk(&mut text, &before, after);
+        let _ = writeln!(text, "{BOLD}line {line}: {what}{BOLD:#} {DIM}({pass}{saved}){DIM:#}");
+        hunk(&mut text, &before, &after);
         text.push('\n');
     }
     text
-}
-
-/// The words at a place, decoded.
-fn words<S: Source>(session: &Loaded<S>, at: At) -> String {
-    let Loaded { source, transcript, .. } = session;
-    let item = &transcript.items[at.item()];
-    let block = |idx: usize| item.entry().and_then(|entry| entry.blocks.get(idx));
-    let raw = |span| String::from_utf8_lossy(&source.at(span)).into_owned();
-    let image = |media: &str, len: u64| format!("{media}, {len} characters of base64");
-    match at {
-        At::Copy { copy, .. } => {
-            item.copies().get(copy).map_or_else(String::new, |copy| raw(copy.value))
-        }
-        At::Field { block: idx, field, .. } => match block(idx) {
-            Some(Block::Call(call)) => call
-                .fields
-                .get(field)
-                .map_or_else(String::new, |field| field.text.read(source).into_owned()),
-            _ => String::new(),
-        },
-        At::Part { block: idx, part, .. } => match block(idx) {
-            Some(Block::Output(output)) => match output.parts.get(part) {
-                Some(Part::Text(text)) => text.read(source).into_owned(),
-                Some(Part::Image(picture)) => image(&picture.media, picture.data.len()),
-                Some(Part::Opaque(span)) => raw(*span),
-                None => String::new(),
-            },
-            _ => String::new(),
-        },
-        At::Block { block: idx, .. } => match block(idx) {
-            Some(Block::Text(text) | Block::Summary(text)) => text.read(source).into_owned(),
-            Some(Block::Thinking(thinking)) => match &thinking.text {
-                Some(text) => text.read(source).into_owned(),
-                None => raw(thinking.whole),
-            },
-            Some(Block::Call(call)) => raw(call.arguments),
-            Some(Block::Output(output)) => output.text(source),
-            Some(Block::Again(again)) => again.output.text(source),
-            Some(Block::Image(picture)) => image(&picture.media, picture.data.len()),
-            Some(Block::Opaque(span)) => raw(*span),
-            _ => String::new(),
-        },
-    }
 }
 
 /// Lines that go, stay and come; the middle of a long run is counted.

@@ -2,6 +2,7 @@
 //! written before everything before it has succeeded.
 
 mod native;
+mod shown;
 mod summary;
 
 use std::collections::HashMap;
@@ -17,6 +18,7 @@ use epitome_passes::{
 };
 use jiff::Timestamp;
 
+pub use shown::Shown;
 pub(crate) use summary::{kept_end, says_more_than_a_summary};
 
 use crate::archive::{About, Archive, Digest, Draft, Generation, Hash, PackWriter, WayBack};
@@ -140,6 +142,26 @@ impl<'a, S: Source> Planned<'a, S> {
             tokens_after,
             bytes_after,
         })
+    }
+
+    /// Plans a compaction in the way that sessions of this agent get if nobody says another: the
+    /// agent's own where that is its default and holds all there is, else rewriting.
+    ///
+    /// # Errors
+    ///
+    /// As [`Planned::by`].
+    pub fn as_usual(
+        session: &'a Loaded<S>,
+        recipe: &'a Recipe,
+        counter: &dyn Counter,
+    ) -> Result<Planned<'a, S>> {
+        let plan = |way| Planned::by(way, session, recipe, counter);
+        let is_default = session.format.native.is_some_and(|native| native.is_default());
+        match is_default.then(|| plan(Way::Native)) {
+            Some(Ok(planned)) if planned.breaches.is_empty() => Ok(planned),
+            // A session with something in it that the record cannot hold.
+            Some(_) | None => plan(Way::Rewrite),
+        }
     }
 
     /// The session afterwards, laid over the one before.

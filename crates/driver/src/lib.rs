@@ -16,6 +16,7 @@ mod compressed;
 mod config;
 mod error;
 pub mod find;
+mod in_place;
 mod list;
 pub mod live;
 mod place;
@@ -37,11 +38,14 @@ pub use archive::{
     SessionKey, UndoSplice, VerifyReport, WayBack,
 };
 pub use backup::{BackupPlace, keep_backup};
-pub use compact::{Planned, Way, apply, apply_to};
+pub use compact::{Planned, Shown, Way, apply, apply_to};
 pub use config::{Config, Folders};
 pub use error::{Error, ErrorKind, Result};
 pub use find::{Meant, SessionFile};
-pub use list::{Glance, Listed, list};
+pub use in_place::{
+    Compacted, GivenBack, compact_session, plan_session, restore_session, undoable,
+};
+pub use list::{Glance, Listed, known, list};
 pub use place::{Place, exists, open};
 pub use port::Ported;
 pub use redact::{Redacted, redacted, rules};

@@ -92,6 +92,20 @@ pub fn list(config: &Config, files: Vec<SessionFile>, recipe: &Recipe) -> Vec<Li
     listed
 }
 
+/// What is known of `files` without reading any of them: what was seen before of those that did not
+/// change. The answer stands in the order of `files`.
+pub fn known(config: &Config, files: &[SessionFile], recipe: &Recipe) -> Vec<Option<Listed>> {
+    let cache = Cache::load(&config.list_cache(), recipe);
+    let known = files.par_iter().map(|file| {
+        let name = file.path.to_string_lossy();
+        let known = cache.seen.get(&*name).filter(|seen| seen.stamp == Stamp::of(file))?;
+        let seen = known.seen.clone();
+        let compactions = seen.as_ref().map_or(0, |seen| compactions(config, &seen.key));
+        Some(Listed { file: file.clone(), seen, compactions })
+    });
+    known.collect()
+}
+
 fn look(path: &Path, recipe: &Recipe) -> std::result::Result<Glance, String> {
     let session = Loaded::open(path, None).map_err(|err| reason(&err))?;
     let Loaded { format, source, transcript, .. } = &session;
@@ -208,6 +222,26 @@ impl Cache {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_is_known_is_told_without_reading() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let mut config = Config::from_env().expect("a home");
+        config.home = dir.path().join("epitome");
+        fs::create_dir(dir.path().join("s")).expect("a folder");
+        let path = dir.path().join("s/a.jsonl");
+        fs::write(&path, fixtures::get("pi", "pricing").bytes()).expect("a file");
+        let recipe = epitome_passes::built_in("epitome").expect("a recipe");
+        let files = || crate::find::below(&dir.path().join("s"));
+        assert_eq!(known(&config, &files(), &recipe), [None]);
+        let listed = list(&config, files(), &recipe);
+        assert_eq!(known(&config, &files(), &recipe), [Some(listed[0].clone())]);
+        let found = files();
+        fs::remove_file(&path).expect("it was there");
+        assert_eq!(known(&config, &found, &recipe), [Some(listed[0].clone())]);
+        let grown = SessionFile { size: epitome_model::Bytes(1), ..found[0].clone() };
+        assert_eq!(known(&config, &[grown], &recipe), [None]);
+    }
 
     #[test]
     fn what_was_seen_is_known_the_next_time() {

@@ -9,10 +9,12 @@
 //! that of this machine, any request to another.
 
 mod asset;
+mod change;
 mod guard;
 mod hits;
 mod list;
 mod page;
+mod plan;
 pub mod search;
 mod server;
 mod session;

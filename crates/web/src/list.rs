@@ -336,7 +336,7 @@ fn saving(seen: &Glance) -> Markup {
     html! {
         @if seen.saving.0 > 0 {
             span.saves title={ "compacting saves ~" (seen.saving) " tokens" } {
-                meter min="0" max="100" value=(percent) aria-label="Part that compacting saves" {}
+                progress max="100" value=(percent) aria-label="Part that compacting saves" {}
                 "−" (percent) "%"
             }
         }

@@ -9,12 +9,12 @@ use axum::Router;
 use axum::extract::DefaultBodyLimit;
 use axum::http::StatusCode;
 use axum::middleware::from_fn_with_state;
-use axum::routing::get;
+use axum::routing::{get, post};
 use tokio::sync::watch;
 
 use crate::guard::{Guard, guard};
 use crate::viewer::{Options, Viewer};
-use crate::{asset, hits, list, session, tail};
+use crate::{asset, change, hits, list, plan, session, tail};
 
 /// Bytes of a form.
 const FORM: usize = 16 << 10;
@@ -95,6 +95,9 @@ fn routes(viewer: Arc<Viewer>, known: Arc<Guard>) -> Router {
         .route("/{token}/search", get(hits::page))
         .route("/{token}/s/{key}/at", get(session::at))
         .route("/{token}/s/{key}/tail", get(tail::tail))
+        .route("/{token}/s/{key}/plan", get(plan::page))
+        .route("/{token}/s/{key}/compact", post(change::compact))
+        .route("/{token}/s/{key}/restore", post(change::give_back))
         .route("/{token}/s/{key}/{file}", get(session::page))
         .fallback(async || (StatusCode::NOT_FOUND, "there is nothing here\n"))
         .with_state(viewer)

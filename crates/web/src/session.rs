@@ -119,6 +119,7 @@ fn body(told: &ToldSheet, stamp: &Stamp) -> Markup {
 fn tools(sub_agents: usize) -> Markup {
     html! {
         p.tools {
+            a href="plan" { "What compacting would save" }
             @for part in 1..=sub_agents {
                 a href=(name(part).file(0)) { "Sub-agent " (part) }
             }

@@ -10,7 +10,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use epitome::find::SessionFile;
-use epitome::{Config, Listed, list};
+use epitome::{Config, Listed, known, list};
 use epitome_passes::built_in;
 
 /// How long a list waits for what it shows to be read.
@@ -94,36 +94,49 @@ impl Shelf {
         inside.by_key.get(key).map(|&at| inside.kept[at].file.clone())
     }
 
-    /// Reads what nobody has read yet, the newest first.
+    /// Reads what nobody has read yet, the newest first. What is known from another time is there
+    /// before that.
     fn read_all(&self) {
         let recipe = built_in("epitome").expect("the recipe is part of the program");
+        let wanted = self.unread(usize::MAX);
+        let known = known(&self.config, &wanted, &recipe);
+        self.learn(wanted.into_iter().zip(known));
         let mut at_once = FEW;
         loop {
-            let wanted = {
-                let mut inside = self.inside();
-                let unread = inside.kept.iter().filter(|kept| kept.seen.is_none());
-                let files: Vec<SessionFile> =
-                    unread.take(at_once).map(|kept| kept.file.clone()).collect();
-                inside.is_reading = !files.is_empty();
-                if files.is_empty() {
-                    self.read.notify_all();
-                    return;
-                }
-                files
-            };
-            let listed = list(&self.config, wanted.clone(), &recipe);
-            let mut inside = self.inside();
-            for (file, listed) in wanted.into_iter().zip(listed) {
-                let at = inside.by_key.get(&key(&file.path)).copied();
-                let kept = at.and_then(|at| inside.kept.get_mut(at));
-                if let Some(kept) = kept.filter(|kept| is_as_it_was(&kept.file, &file)) {
-                    kept.seen = Some(Arc::new(listed));
-                }
+            let wanted = self.unread(at_once);
+            if wanted.is_empty() {
+                return;
             }
-            drop(inside);
-            self.read.notify_all();
+            let listed = list(&self.config, wanted.clone(), &recipe);
+            self.learn(wanted.into_iter().zip(listed.into_iter().map(Some)));
             at_once = (at_once * 4).min(MANY);
         }
+    }
+
+    /// So many of those that nobody has read. If there are none, nobody reads any more.
+    fn unread(&self, n: usize) -> Vec<SessionFile> {
+        let mut inside = self.inside();
+        let unread = inside.kept.iter().filter(|kept| kept.seen.is_none());
+        let files: Vec<SessionFile> = unread.take(n).map(|kept| kept.file.clone()).collect();
+        inside.is_reading = !files.is_empty();
+        self.read.notify_all();
+        files
+    }
+
+    /// What was seen of files, unless they are others by now.
+    fn learn(&self, seen: impl Iterator<Item = (SessionFile, Option<Listed>)>) {
+        let mut inside = self.inside();
+        for (file, listed) in seen {
+            let at = inside.by_key.get(&key(&file.path)).copied();
+            let kept = at.and_then(|at| inside.kept.get_mut(at));
+            if let (Some(kept), Some(listed)) = (kept, listed)
+                && is_as_it_was(&kept.file, &file)
+            {
+                kept.seen = Some(Arc::new(listed));
+            }
+        }
+        drop(inside);
+        self.read.notify_all();
     }
 
     fn inside(&self) -> MutexGuard<'_, Inside> {

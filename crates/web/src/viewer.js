@@ -65,6 +65,18 @@
     if (q.value.trim()) search(q.value.trim());
   }
 
+  // A choice is a question; a button that writes is pressed once.
+  for (const select of document.querySelectorAll("select[data-submit]")) {
+    select.addEventListener("change", () => select.form.requestSubmit());
+  }
+  for (const form of document.querySelectorAll("form[method=post]")) {
+    form.addEventListener("submit", () => {
+      const button = form.querySelector("button");
+      button.disabled = true;
+      button.textContent += " …";
+    });
+  }
+
   // A session that is being written: what is new appears, and nothing moves that is being read.
   const main = one("content"), live = one("live");
   let source = null, stamp = main?.dataset.stamp;

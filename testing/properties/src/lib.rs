@@ -15,7 +15,7 @@ mod sessions;
 mod texts;
 
 pub use packs::pack;
-pub use pages::{html_is_inert, page};
+pub use pages::{html_is_inert, page, viewer_is_inert};
 pub use secrets::redact;
 pub use sessions::{
     anthropic, claude, codex, copilot, cursor, epitome, gemini, gemini_request, mini_swe,

@@ -159,14 +159,68 @@ const ELEMENTS: &[(&str, &[&str])] = &[
     ("ul", &["class"]),
 ];
 
+/// What the viewer's own templates have besides.
+const OF_THE_VIEWER: &[(&str, &[&str])] = &[
+    ("a", &["href"]),
+    ("button", &["class", "type"]),
+    ("details", &["open"]),
+    ("form", &["id", "class", "role", "method", "action"]),
+    ("h1", &["role"]),
+    ("input", &["name", "value"]),
+    ("label", &["for"]),
+    ("link", &["rel", "href"]),
+    ("main", &["data-file", "data-stamp"]),
+    ("noscript", &[]),
+    ("option", &["value", "selected"]),
+    ("p", &["role", "hidden"]),
+    ("progress", &["max", "value", "aria-label"]),
+    ("script", &["src", "defer"]),
+    ("section", &["aria-live", "hidden"]),
+    ("select", &["id", "name", "aria-label", "data-submit"]),
+    ("span", &["id", "role", "title"]),
+    ("table", &["class"]),
+    ("td", &["class"]),
+    ("th", &["scope", "colspan"]),
+];
+
 /// Holds a page against the table: a parser finds nothing in it but what templates put there.
 ///
 /// # Panics
 ///
 /// When there is something else.
 pub fn html_is_inert(page: &str) {
+    let mut found = elements(page, &[ELEMENTS], leads_somewhere_safe);
+    found.retain(|tag| matches!(&**tag, "script" | "style"));
+    found.sort();
+    assert_eq!(found, ["script", "style"], "one of each, and they are ours");
+}
+
+/// The same of a page of the viewer, whose style and scripts are files.
+///
+/// # Panics
+///
+/// When there is something else.
+pub fn viewer_is_inert(page: &str) {
+    let is_ours = |address: &str| {
+        let fits = |c: char| c.is_ascii_alphanumeric() || "./?=&%-_#".contains(c);
+        leads_somewhere_safe(address)
+            || address == "data:,"
+            || address.chars().all(fits) && !address.starts_with('/')
+    };
+    let mut found = elements(page, &[ELEMENTS, OF_THE_VIEWER], is_ours);
+    found.retain(|tag| matches!(&**tag, "script" | "style" | "link"));
+    found.sort();
+    assert_eq!(found, ["link", "link", "script", "script"], "they are ours");
+}
+
+/// The elements of a page, each of which stands in one of the tables with its attributes.
+fn elements(
+    page: &str,
+    tables: &[&[(&str, &[&str])]],
+    is_safe: impl Fn(&str) -> bool,
+) -> Vec<String> {
     let dom = parse_document(RcDom::default(), ParseOpts::default()).one(page);
-    let mut scripts = Vec::new();
+    let mut found = Vec::new();
     let mut waiting: Vec<Handle> = vec![dom.document.clone()];
     while let Some(node) = waiting.pop() {
         match &node.data {
@@ -175,24 +229,24 @@ pub fn html_is_inert(page: &str) {
             NodeData::Element { name, attrs, .. } => {
                 let tag = &*name.local;
                 assert_eq!(&*name.ns, "http://www.w3.org/1999/xhtml", "{tag}");
-                let known = ELEMENTS.iter().find(|(known, _)| *known == tag);
-                let Some((_, attributes)) = known else { panic!("no template has <{tag}>") };
+                let known = || tables.iter().copied().flatten().filter(|(known, _)| *known == tag);
+                assert!(known().next().is_some(), "no template has <{tag}>");
                 for attr in attrs.borrow().iter() {
                     let (key, value) = (&*attr.name.local, &*attr.value);
-                    assert!(attributes.contains(&key), "<{tag} {key}={value:?}>");
+                    let is_known = known().any(|(_, attributes)| attributes.contains(&key));
+                    assert!(is_known, "<{tag} {key}={value:?}>");
                     match key {
-                        "href" => assert!(leads_somewhere_safe(value), "{value}"),
+                        "href" => assert!(is_safe(value), "{value}"),
+                        "src" if tag == "script" => assert!(is_safe(value), "{value}"),
                         "src" => assert!(value.starts_with("data:image/"), "{value}"),
                         "class" => assert!(
-                            value.chars().all(|c| c.is_ascii_alphanumeric() || c == ' '),
+                            value.chars().all(|c| c.is_ascii_alphanumeric() || " -".contains(c)),
                             "{value}"
                         ),
                         _ => {}
                     }
                 }
-                if matches!(tag, "script" | "style") {
-                    scripts.push(tag.to_owned());
-                }
+                found.push(tag.to_owned());
             }
             NodeData::Document | NodeData::Doctype { .. } | NodeData::Text { .. } => {}
         }
@@ -200,8 +254,7 @@ pub fn html_is_inert(page: &str) {
         // Dropping a deep tree one node at a time keeps the stack.
         node.children.borrow_mut().clear();
     }
-    scripts.sort();
-    assert_eq!(scripts, ["script", "style"], "one of each, and they are ours");
+    found
 }
 
 fn leads_somewhere_safe(address: &str) -> bool {

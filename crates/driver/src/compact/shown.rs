@@ -1,0 +1,93 @@
+//! What becomes what, edit by edit, as words.
+
+use epitome_model::{At, Block, Change, Counter, Part, Source, Tokens};
+use epitome_passes::View;
+
+use super::Planned;
+use crate::session::Loaded;
+
+/// An edit of a plan as people read it. The words are those of the session: nothing is taken out of
+/// them, and no character is made visible.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Shown {
+    /// The line of the session, from 1.
+    pub line: u64,
+    /// What it is that goes: `output of Read src/main.rs`.
+    pub what: String,
+    /// The name of the pass that planned it.
+    pub pass: &'static str,
+    /// What it saves of the context.
+    pub saved: Tokens,
+    /// The words that go, decoded.
+    pub before: String,
+    /// Those that take their place; none if nothing does.
+    pub after: String,
+}
+
+impl<S: Source> Planned<'_, S> {
+    /// The edits in the order of the session. Words are read when their edit is asked for.
+    pub fn shown<'p>(&'p self, counter: &'p dyn Counter) -> impl ExactSizeIterator<Item = Shown> {
+        let Loaded { source, transcript, .. } = self.session;
+        let view = View::new(transcript, source, counter);
+        let mut edits: Vec<_> = self.compaction.edits.iter().collect();
+        edits.sort_by_key(|edit| edit.edit.at.item());
+        edits.into_iter().map(move |edit| {
+            let at = edit.edit.at;
+            Shown {
+                line: transcript.items[at.item()].record().line,
+                what: view.describe(at),
+                pass: edit.edit.pass,
+                saved: edit.tokens,
+                before: words(self.session, at),
+                after: match &edit.edit.change {
+                    Change::Replace(words) => words.as_str().to_owned(),
+                    Change::Drop => String::new(),
+                    _ => String::new(),
+                },
+            }
+        })
+    }
+}
+
+/// The words at a place, decoded.
+fn words<S: Source>(session: &Loaded<S>, at: At) -> String {
+    let Loaded { source, transcript, .. } = session;
+    let item = &transcript.items[at.item()];
+    let block = |idx: usize| item.entry().and_then(|entry| entry.blocks.get(idx));
+    let raw = |span| String::from_utf8_lossy(&source.at(span)).into_owned();
+    let image = |media: &str, len: u64| format!("{media}, {len} characters of base64");
+    match at {
+        At::Copy { copy, .. } => {
+            item.copies().get(copy).map_or_else(String::new, |copy| raw(copy.value))
+        }
+        At::Field { block: idx, field, .. } => match block(idx) {
+            Some(Block::Call(call)) => call
+                .fields
+                .get(field)
+                .map_or_else(String::new, |field| field.text.read(source).into_owned()),
+            _ => String::new(),
+        },
+        At::Part { block: idx, part, .. } => match block(idx) {
+            Some(Block::Output(output)) => match output.parts.get(part) {
+                Some(Part::Text(text)) => text.read(source).into_owned(),
+                Some(Part::Image(picture)) => image(&picture.media, picture.data.len()),
+                Some(Part::Opaque(span)) => raw(*span),
+                None => String::new(),
+            },
+            _ => String::new(),
+        },
+        At::Block { block: idx, .. } => match block(idx) {
+            Some(Block::Text(text) | Block::Summary(text)) => text.read(source).into_owned(),
+            Some(Block::Thinking(thinking)) => match &thinking.text {
+                Some(text) => text.read(source).into_owned(),
+                None => raw(thinking.whole),
+            },
+            Some(Block::Call(call)) => raw(call.arguments),
+            Some(Block::Output(output)) => output.text(source),
+            Some(Block::Again(again)) => again.output.text(source),
+            Some(Block::Image(picture)) => image(&picture.media, picture.data.len()),
+            Some(Block::Opaque(span)) => raw(*span),
+            _ => String::new(),
+        },
+    }
+}

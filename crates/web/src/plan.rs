@@ -1,0 +1,373 @@
+//! What compacting a session would save, and what would become what: the dry run, as a page.
+
+use std::borrow::Cow;
+use std::sync::Arc;
+
+use axum::extract::{Path, Query, State};
+use axum::response::{IntoResponse as _, Response};
+use epitome::find::{self, SessionFile};
+use epitome::{Compacted, Generation, Planned, plan_session};
+use epitome_model::{Bytes, Counter, Source, Tokens};
+use epitome_passes::{BUILT_IN, Recipe, built_in};
+use epitome_redact::Redactor;
+use maud::{Markup, html};
+use serde::Deserialize;
+use similar::{ChangeTag, TextDiff};
+
+use crate::page::{Problem, UP, bar, page as frame};
+use crate::viewer::{Viewer, beside, name};
+
+/// Edits that are shown of each file.
+const EDITS: usize = 200;
+/// Lines of a run that are shown, and characters of a line.
+const RUN: usize = 12;
+const WIDTH: usize = 400;
+
+/// Which recipe.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Asked {
+    #[serde(default = "by_default")]
+    pub(crate) recipe: String,
+}
+
+fn by_default() -> String {
+    "epitome".to_owned()
+}
+
+impl Asked {
+    /// A recipe of the program; others are for the command line, which reads files.
+    pub(crate) fn recipe(&self) -> Result<Recipe, Problem> {
+        built_in(&self.recipe).ok_or_else(|| {
+            let what = format!("no recipe of epitome's is called `{}`", self.recipe);
+            Problem::new(axum::http::StatusCode::UNPROCESSABLE_ENTITY, what)
+        })
+    }
+}
+
+/// A file of a session, and what becomes of its parts.
+struct Part {
+    /// What it is called on the page.
+    title: String,
+    edits: Vec<Edit>,
+    /// How many are not shown.
+    more: usize,
+    breaches: Vec<String>,
+}
+
+/// An edit, without what is taken out of everything that is shown.
+struct Edit {
+    line: u64,
+    what: String,
+    pass: &'static str,
+    saved: Tokens,
+    lines: Vec<Line>,
+}
+
+/// A line of a difference.
+enum Line {
+    Gone(String),
+    New(String),
+    Same(String),
+    /// So many that are not shown.
+    More(usize),
+}
+
+pub(crate) async fn page(
+    State(viewer): State<Arc<Viewer>>,
+    Path((_, key)): Path<(String, String)>,
+    Query(asked): Query<Asked>,
+) -> Response {
+    let told = beside(viewer, move |viewer| {
+        let session = viewer.session(&key)?;
+        let recipe = asked.recipe()?;
+        let counter = viewer.options.counter;
+        let mut parts = Vec::new();
+        let planned = plan_session(&session.path, &recipe, counter, |_, planned| {
+            let title = match parts.len() {
+                0 => "The session".to_owned(),
+                n => format!("Sub-agent {n}"),
+            };
+            parts.push(Part::of(viewer, title, planned, counter));
+        })?;
+        let body = body(viewer, &session, &recipe, &planned, &parts);
+        Ok(frame("What compacting would save", UP, &body).into_response())
+    });
+    told.await.unwrap_or_else(|problem| problem)
+}
+
+impl Part {
+    fn of<S: Source>(
+        viewer: &Viewer,
+        title: String,
+        planned: &Planned<'_, S>,
+        counter: &dyn Counter,
+    ) -> Part {
+        let mut redactor = viewer.options.finder.as_ref().map(Redactor::new);
+        if let Some(redactor) = &mut redactor {
+            // What is a secret in one place is one wherever it stands.
+            redactor.learn(&planned.session.source);
+        }
+        let mut shown = |text: &str| {
+            let text = redactor.as_mut().map_or(text.into(), |redactor| redactor.text(text));
+            epitome_render::visible(&text)
+        };
+        let all = planned.shown(counter);
+        let more = all.len().saturating_sub(EDITS);
+        let edits = all.take(EDITS).map(|edit| Edit {
+            line: edit.line,
+            what: shown(&edit.what),
+            pass: edit.pass,
+            saved: edit.saved,
+            lines: lines(&shown(&edit.before), &shown(&edit.after)),
+        });
+        let edits = edits.collect();
+        let breaches = planned.breaches.iter().map(|breach| shown(&breach.to_string())).collect();
+        Part { title, edits, more, breaches }
+    }
+}
+
+/// Lines that go, stay and come; the middle of a long run is counted.
+fn lines(before: &str, after: &str) -> Vec<Line> {
+    let mut lines = Vec::new();
+    let mut run: Vec<Line> = Vec::new();
+    let mut tag = None;
+    // A last line is the same line with and without its line feed.
+    let (before, after) = (ended(before), ended(after));
+    let diff = TextDiff::from_lines(&*before, &*after);
+    for change in diff.iter_all_changes() {
+        if tag != Some(change.tag()) {
+            flush(&mut lines, &mut run);
+            tag = Some(change.tag());
+        }
+        let text = epitome_model::short(change.value().trim_end_matches('\n'), WIDTH);
+        run.push(match change.tag() {
+            ChangeTag::Delete => Line::Gone(text),
+            ChangeTag::Insert => Line::New(text),
+            ChangeTag::Equal => Line::Same(text),
+        });
+    }
+    flush(&mut lines, &mut run);
+    lines
+}
+
+fn ended(text: &str) -> Cow<'_, str> {
+    match text.is_empty() || text.ends_with('\n') {
+        true => Cow::Borrowed(text),
+        false => Cow::Owned(format!("{text}\n")),
+    }
+}
+
+fn flush(lines: &mut Vec<Line>, run: &mut Vec<Line>) {
+    if run.len() > RUN + 1 {
+        let hidden = run.len() - RUN;
+        run.splice(RUN / 2..RUN / 2 + hidden, [Line::More(hidden)]);
+    }
+    lines.append(run);
+}
+
+fn body(
+    viewer: &Viewer,
+    session: &SessionFile,
+    recipe: &Recipe,
+    planned: &[Compacted],
+    parts: &[Part],
+) -> Markup {
+    let config = &viewer.options.config;
+    let users = find::users(config, &session.path);
+    let generations = epitome::undoable(config, &session.path);
+    let is_sound = parts.iter().all(|part| part.breaches.is_empty());
+    let has_edits = planned.iter().any(|it| !it.edits.is_empty());
+    html! {
+        a.skip href="#content" { "To the plan" }
+        (bar(UP, &html! { span.search {} }))
+        main #content.index.plan {
+            p.of { a href=(name(0).file(0)) { "‹ the session" } }
+            h1 { "What compacting would save" }
+            (choice(recipe))
+            (figures(viewer, planned))
+            @for user in &users {
+                p.hint role="status" {
+                    "In use by " bdi { (viewer.shown(&user.name)) } " (process " (user.pid) "): "
+                    "close it before compacting."
+                }
+            }
+            @for breach in parts.iter().flat_map(|part| &part.breaches) {
+                p.problem role="alert" { "It would break a law and is refused: " (breach) }
+            }
+            div.acts {
+                @if is_sound && has_edits {
+                    form method="post" action="compact" {
+                        input type="hidden" name="recipe" value=(recipe.name);
+                        button.act.go type="submit" { "Compact it" }
+                    }
+                }
+                @if !has_edits { p.none { "There is nothing to do." } }
+                (restore(&generations))
+            }
+            p.soft {
+                "Everything that goes is put into the archive first, and it is proved for this "
+                "very file that it comes back; only then is the file replaced."
+            }
+            @for part in parts { (edits(part)) }
+        }
+    }
+}
+
+/// What gives it back, if there is anything in the archive.
+pub(crate) fn restore(generations: &[Generation]) -> Markup {
+    let compactions = generations.iter().filter(|it| !it.is_way_back()).count();
+    html! {
+        @if compactions > 0 {
+            form method="post" action="restore" {
+                button.act type="submit" { "Restore it" }
+                span.soft {
+                    "compacted " (compactions) @if compactions == 1 { " time" } @else { " times" }
+                }
+            }
+        }
+    }
+}
+
+fn choice(recipe: &Recipe) -> Markup {
+    html! {
+        form.choice method="get" {
+            label for="recipe" { "Recipe" }
+            select #recipe name="recipe" data-submit {
+                @for (known, _) in BUILT_IN {
+                    option value=(known) selected[known == recipe.name] { (known) }
+                }
+            }
+            noscript { button.act type="submit" { "Show" } }
+            span.soft { (recipe.about) }
+        }
+    }
+}
+
+/// Context and disk, before and after, of the session and of its sub-agents.
+pub(crate) fn figures(viewer: &Viewer, files: &[Compacted]) -> Markup {
+    html! {
+        @for (n, file) in files.iter().enumerate() {
+            (heading_of(n, files.len()))
+            dl.figures {
+                div {
+                    dt { "context, tokens (" (viewer.options.counter.name()) ")" }
+                    dd {
+                        (file.tokens_before) " → " (file.tokens_after) " "
+                        (change(file.tokens_before.0, file.tokens_after.0))
+                    }
+                }
+                (disk(file.bytes_before, file.bytes_after))
+                div {
+                    dt { "edits" }
+                    dd.words {
+                        @for (pass, n) in &file.edits { span { (pass) " " (n) } " " }
+                        @if file.edits.is_empty() { "none" }
+                    }
+                }
+            }
+        }
+    }
+}
+
+/// Which file of several it is.
+pub(crate) fn heading_of(n: usize, of: usize) -> Markup {
+    html! {
+        @match (n, of) {
+            (_, 1) => {},
+            (0, _) => h2.file { "The session" },
+            (n, _) => h2.file { "Sub-agent " (n) },
+        }
+    }
+}
+
+pub(crate) fn disk(before: Bytes, after: Bytes) -> Markup {
+    html! {
+        div {
+            dt { "disk" }
+            dd { (before) " → " (after) " " (change(before.0, after.0)) }
+        }
+    }
+}
+
+/// How much less it is, in per cent.
+fn change(before: u64, after: u64) -> Markup {
+    #[expect(clippy::cast_precision_loss, reason = "shown with one decimal")]
+    let percent = match before {
+        0 => 0.0,
+        _ => (after as f64 - before as f64) * 100.0 / before as f64,
+    };
+    let text = format!("{percent:+.1}%").replace('-', "−");
+    html! {
+        @if before == after { span.soft { "the same" } }
+        @else if after < before { span.plus { (text) } }
+        @else { span.minus { (text) } }
+    }
+}
+
+fn edits(part: &Part) -> Markup {
+    html! {
+        @if !part.edits.is_empty() {
+            section.edits {
+                h2 { (part.title) ": what becomes what" }
+                @for (n, edit) in part.edits.iter().enumerate() {
+                    details.card open[n < 3] {
+                        summary {
+                            span.meta-line { "line " (edit.line) }
+                            b { bdi { (edit.what) } }
+                            span.meta {
+                                span { (edit.pass) }
+                                @if edit.saved.0 > 0 { span { "−" (edit.saved) " tokens" } }
+                            }
+                        }
+                        div.body {
+                            pre.diff { code { @for line in &edit.lines { (line_of(line)) } } }
+                        }
+                    }
+                }
+                @if part.more > 0 {
+                    p.soft {
+                        "and " (part.more) " more: `epitome compact --dry-run --diff` shows all"
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn line_of(line: &Line) -> Markup {
+    html! {
+        @match line {
+            Line::Gone(text) => del { "- " (text) },
+            Line::New(text) => ins { "+ " (text) },
+            Line::Same(text) => span { "  " (text) },
+            Line::More(n) => span.hunk { "… " (n) " more lines" },
+        }
+    }
+}
+
+/// Recipes of which every word is epitome's own.
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn told(before: &str, after: &str) -> String {
+        let shown = lines(before, after).into_iter().map(|line| match line {
+            Line::Gone(text) => format!("-{text}\n"),
+            Line::New(text) => format!("+{text}\n"),
+            Line::Same(text) => format!(" {text}\n"),
+            Line::More(n) => format!("…{n}\n"),
+        });
+        shown.collect()
+    }
+
+    #[test]
+    fn the_middle_of_a_long_run_is_counted() {
+        assert_eq!(told("one\ntwo\n", "two\nthree\n"), "-one\n two\n+three\n");
+        let long: String = (0..100).map(|n| format!("{n}\n")).collect();
+        let all = told(&long, "gone\n");
+        assert_eq!(all.lines().count(), RUN + 2);
+        assert!(all.starts_with("-0\n") && all.ends_with("-99\n+gone\n"), "{all}");
+        assert!(all.contains("-5\n…88\n-94\n"), "{all}");
+        assert_eq!(told("one\ntwo", "two\nthree"), "-one\n two\n+three\n");
+    }
+}

@@ -1,0 +1,145 @@
+//! Compacting and restoring by the buttons of a page.
+
+mod world;
+
+use std::fs;
+use std::io::Read as _;
+use std::process::{Command, Stdio};
+
+use epitome_web::Which;
+use world::{Viewer, World};
+
+/// The session's folder of addresses.
+fn folder(viewer: &Viewer) -> String {
+    viewer.sessions("")[0].trim_end_matches("session.html").to_owned()
+}
+
+#[test]
+fn a_session_is_compacted_by_its_button_and_comes_back_byte_for_byte() {
+    let world = World::new();
+    let fixture = fixtures::get("claude", "pricing");
+    let before = fixture.bytes();
+    let path = world.claude("one", &before);
+    let mut agents = Vec::new();
+    for agent in fixture.sub_agents() {
+        let bytes = fs::read(&agent).unwrap();
+        let name =
+            format!("claude/projects/-p/one/subagents/{}", agent.file_name().unwrap().display());
+        agents.push((world.write(&name, &bytes), bytes));
+    }
+    let viewer = world.serve(Which::All);
+    let folder = folder(&viewer);
+    let plan = viewer.get(&format!("{folder}plan?recipe=gitclaw"));
+    assert_eq!(plan.status, 200, "{}", plan.body);
+    assert!(plan.body.contains("<option value=\"gitclaw\" selected>"), "{}", plan.body);
+    assert!(plan.body.contains("<del>- "), "{}", plan.body);
+    assert!(plan.body.contains("Compact it") && !plan.body.contains("Restore it"));
+    assert_eq!(fs::read(&path).unwrap(), before, "a plan writes nothing");
+    assert!(!world.config.archive().root().exists(), "nor anything else");
+
+    let done = viewer.post(&format!("{folder}compact"), "recipe=gitclaw");
+    assert_eq!(done.status, 200, "{}", done.body);
+    assert!(done.body.contains("<h1 role=\"status\">Compacted</h1>"), "{}", done.body);
+    let small = fs::read(&path).unwrap();
+    assert!(small.len() < before.len(), "{} of {}", small.len(), before.len());
+    let again = viewer.post(&format!("{folder}compact"), "recipe=gitclaw");
+    assert!(again.body.contains("There was nothing to do"), "{}", again.body);
+    assert_eq!(fs::read(&path).unwrap(), small, "twice is once");
+    assert!(viewer.get(&format!("{folder}plan")).body.contains("Restore it"));
+    assert!(viewer.get("").body.contains("class=\"done\">compacted"));
+
+    let back = viewer.post(&format!("{folder}restore"), "");
+    assert_eq!(back.status, 200, "{}", back.body);
+    assert!(back.body.contains("exact, to the byte, proved by hash"), "{}", back.body);
+    assert_eq!(fs::read(&path).unwrap(), before);
+    for (agent, bytes) in agents {
+        assert_eq!(fs::read(agent).unwrap(), bytes);
+    }
+    assert!(!viewer.get(&format!("{folder}plan")).body.contains("Restore it"));
+    let again = viewer.post(&format!("{folder}restore"), "");
+    assert!(again.body.contains("It is what it was"), "{}", again.body);
+}
+
+#[test]
+fn a_get_never_writes() {
+    let world = World::new();
+    let before = fixtures::get("pi", "pricing").bytes();
+    let path = world.pi("one", &before);
+    let viewer = world.serve(Which::All);
+    let folder = folder(&viewer);
+    for action in ["compact", "restore", "compact?recipe=epitome"] {
+        assert_eq!(viewer.get(&format!("{folder}{action}")).status, 405, "{action}");
+    }
+    let path_of = viewer.path(&format!("{folder}compact"));
+    for origin in ["http://evil.example", "null", "http://127.0.0.1:1"] {
+        let answer = viewer.ask("POST", &path_of, &[("Origin", origin)], "recipe=epitome");
+        assert_eq!(answer.status, 403, "{origin}");
+    }
+    assert_eq!(fs::read(path).unwrap(), before);
+}
+
+#[test]
+fn what_is_refused_is_said_with_what_may_help() {
+    let world = World::new();
+    let before = fixtures::get("pi", "pricing").bytes();
+    let path = world.pi("one", &before);
+    let viewer = world.serve(Which::All);
+    let folder = folder(&viewer);
+    let (compact, restore) = (format!("{folder}compact"), format!("{folder}restore"));
+    let refused = |answer: world::Answer, status: u16, words: &[&str]| {
+        assert_eq!(answer.status, status, "{}", answer.body);
+        for words in words {
+            assert!(answer.body.contains(words), "{words}: {}", answer.body);
+        }
+    };
+    refused(viewer.post(&restore, ""), 404, &["the archive holds nothing of this session"]);
+    refused(viewer.post(&compact, "recipe=none"), 422, &["no recipe of epitome"]);
+    // Another program has it open.
+    let holds = "exec 3>>\"$1\"; echo ready; read end";
+    let mut holder = Command::new("sh")
+        .args(["-c", holds, "sh"])
+        .arg(&path)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let mut ready = [0; 5];
+    holder.stdout.as_mut().unwrap().read_exact(&mut ready).unwrap();
+    let in_use =
+        &["It was not compacted", "in use by", "close the agent that has the session open"];
+    refused(viewer.post(&compact, "recipe=epitome"), 409, in_use);
+    drop(holder.stdin.take());
+    holder.wait().unwrap();
+    // The archive cannot be written: a file stands in its place.
+    let root = world.config.archive().root().to_owned();
+    fs::create_dir_all(root.parent().unwrap()).unwrap();
+    fs::write(&root, "").unwrap();
+    let answer = viewer.post(&compact, "recipe=epitome");
+    assert!(
+        answer.status >= 400 && answer.body.contains("It was not compacted"),
+        "{}",
+        answer.body
+    );
+    assert_eq!(fs::read(&path).unwrap(), before, "nothing was changed");
+}
+
+#[test]
+fn a_plan_is_shown_without_secrets_and_with_every_character_visible() {
+    let world = World::new();
+    let token = fixtures::planted::like("ghp_[0-9a-zA-Z]{36}", 7);
+    let session = String::from_utf8(fixtures::get("pi", "pricing").bytes()).unwrap();
+    let long = format!(
+        "token {token} <b>bold</b> \\u202e\\u001b[31m\\n{}",
+        "a line of a log\\n".repeat(300)
+    );
+    // In place of the first result.
+    let at = session.find("\"role\":\"toolResult\"").unwrap();
+    let text = at + session[at..].find("\"text\":\"").unwrap() + 8;
+    let session = format!("{}{long}{}", &session[..text], &session[text..]);
+    world.pi("one", session);
+    let viewer = world.serve(Which::All);
+    let plan = viewer.get(&format!("{}plan?recipe=gitclaw", folder(&viewer))).body;
+    assert!(plan.contains("[REDACTED:") && !plan.contains(&token), "{plan}");
+    assert!(plan.contains("&lt;b&gt;bold&lt;/b&gt;") && !plan.contains("<b>bold"), "{plan}");
+    assert!(!plan.contains('\u{202e}') && !plan.contains('\u{1b}'), "{plan}");
+}
