@@ -12,7 +12,7 @@ use crate::failure::{Failure, Result};
 use crate::session::{parse_size, parse_tokens};
 
 /// Options that choose and change a recipe.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "What goes")]
 pub struct Choice {
     /// A recipe by name, or a file; `epitome recipes` lists them [default: epitome]

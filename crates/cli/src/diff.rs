@@ -34,6 +34,21 @@ pub fn render<S: Source>(planned: &Planned<'_, S>, counter: &dyn Counter) -> Str
     text
 }
 
+/// Every line that goes or comes between two texts, with two around that stay.
+pub fn lines(out: &mut String, before: &str, after: &str) {
+    let (before, after) = (ended(before), ended(after));
+    let diff = TextDiff::from_lines(&*before, &*after);
+    for (n, group) in diff.grouped_ops(2).iter().enumerate() {
+        if n > 0 {
+            let _ = writeln!(out, "  {DIM}…{DIM:#}");
+        }
+        for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
+            let mut run = vec![change.value().trim_end_matches('\n').to_owned()];
+            flush(out, Some(change.tag()), &mut run);
+        }
+    }
+}
+
 /// Lines that go, stay and come; the middle of a long run is counted.
 fn hunk(out: &mut String, before: &str, after: &str) {
     // A last line is the same line with and without its line feed.

@@ -12,7 +12,7 @@ use crate::failure::{Failure, Result, Status};
 use crate::text::{DIM, count};
 
 /// Options of commands that write for others.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Default)]
 #[command(next_help_heading = "What is taken out")]
 pub struct Redaction {
     /// Take out what these find: `secrets`, `pii` (personal data), or rules by name [default:
@@ -29,7 +29,7 @@ pub struct Redaction {
 }
 
 /// Rules beside those of the program.
-#[derive(Args, Clone, Debug)]
+#[derive(Args, Clone, Debug, Default)]
 pub struct MoreRules {
     /// Rules of your own beside epitome's, in the form of gitleaks' (docs/redact.md)
     #[arg(long, value_name = "FILE")]

@@ -119,6 +119,14 @@ pub struct Report {
     pub diff: String,
 }
 
+impl Report {
+    /// Whether neither the session nor its sub-agents' had anything to do.
+    pub fn is_nothing(&self) -> bool {
+        let mut all = std::iter::once(&self.file).chain(&self.files);
+        all.all(|file| file.outcome == Outcome::Nothing)
+    }
+}
+
 impl FileReport {
     pub fn of<S: Source>(name: String, planned: &Planned<'_, S>) -> FileReport {
         let session = planned.session;

@@ -153,7 +153,7 @@ impl Which {
 }
 
 /// `7d`, `2w`, `12h`, `30m`.
-fn parse_age(text: &str) -> std::result::Result<Duration, String> {
+pub fn parse_age(text: &str) -> std::result::Result<Duration, String> {
     let wrong = || format!("`{text}` is no length of time; write it like 7d, 12h or 2w");
     let span: jiff::Span = text.parse().map_err(|_| wrong())?;
     let length =

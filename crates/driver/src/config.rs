@@ -21,6 +21,10 @@ pub struct Config {
     /// Where the user's own settings stand: `EPITOME_CONFIG`, or `epitome` in the platform's
     /// config folder.
     pub settings: PathBuf,
+    /// Whether `EPITOME_HOME` says where.
+    pub home_is_given: bool,
+    /// Where pi keeps what it knows.
+    pub pi: PathBuf,
     /// Where pi keeps sessions.
     pub pi_sessions: PathBuf,
     /// How they lie there.
@@ -39,6 +43,8 @@ pub struct Config {
     pub gemini: PathBuf,
     /// Where OpenCode keeps what it knows.
     pub opencode: PathBuf,
+    /// Where OpenCode keeps its settings.
+    pub opencode_settings: PathBuf,
     /// Who uses this machine, as far as it says: what is taken out of what is shared.
     pub person: Person,
     /// The one database that OpenCode was told to use.
@@ -116,6 +122,9 @@ impl Config {
             person,
             opencode_database: database.map(|it| opencode.join(it)),
             opencode,
+            // On every system, too.
+            opencode_settings: folder("XDG_CONFIG_HOME", user.join(".config")).join("opencode"),
+            home_is_given: var("EPITOME_HOME").is_some(),
             home: folder("EPITOME_HOME", data.join("epitome")),
             settings: folder("EPITOME_CONFIG", config.join("epitome")),
             pi_sessions: folder("PI_CODING_AGENT_SESSION_DIR", pi.join("sessions")),
@@ -135,6 +144,7 @@ impl Config {
             user: user.to_owned(),
             here: PathBuf::new(),
             variables: BTreeMap::new(),
+            pi,
             now: var("EPITOME_NOW").and_then(|now| now.to_str()?.parse().ok()),
         }
     }
@@ -173,6 +183,11 @@ impl Config {
     /// The user's own rules for secrets.
     pub fn redaction_rules(&self) -> PathBuf {
         self.settings.join("rules.toml")
+    }
+
+    /// What was installed, and what hooks did.
+    pub(crate) fn hooks(&self) -> PathBuf {
+        self.home.join("hooks")
     }
 
     /// What `list` found the last time.
@@ -237,6 +252,12 @@ mod tests {
         assert_eq!(plain.pi_sessions, Path::new("/u/.pi/agent/sessions"));
         assert_eq!(plain.claude, Path::new("/u/.claude"));
         assert_eq!(plain.gemini, Path::new("/u/.gemini"));
+        assert_eq!(plain.pi, Path::new("/u/.pi/agent"));
+        assert_eq!(plain.opencode_settings, Path::new("/u/.config/opencode"));
+        assert_eq!(
+            (plain.home_is_given, of(&[("EPITOME_HOME", "/e")]).home_is_given),
+            (false, true)
+        );
         assert_eq!(of(&[("PI_CODING_AGENT_DIR", "~/p")]).pi_sessions, Path::new("/u/p/sessions"));
         assert_eq!(plain.pi_folders, Folders::OfProjects);
         let flat = of(&[("PI_CODING_AGENT_SESSION_DIR", "/s")]);

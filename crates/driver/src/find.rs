@@ -447,6 +447,11 @@ fn claude_users(config: &Config, session: &Path) -> Vec<User> {
         .collect()
 }
 
+/// Whether there is a process of that number.
+pub fn is_running(process: u32) -> bool {
+    name_of(process).is_some()
+}
+
 /// The name of a process; nothing when there is none of that number.
 #[cfg(target_os = "linux")]
 fn name_of(pid: u32) -> Option<String> {

@@ -16,6 +16,7 @@ mod compressed;
 mod config;
 mod error;
 pub mod find;
+pub mod hooks;
 mod in_place;
 mod list;
 pub mod live;
@@ -31,6 +32,7 @@ pub mod settings;
 mod source;
 mod spread;
 mod store;
+pub mod watch;
 
 pub use archive::{
     About, Archive, Collected, Digest, Draft, EditedRecord, Found, GcMode, GcReport, Generation,
@@ -51,7 +53,8 @@ pub use port::Ported;
 pub use redact::{Redacted, redacted, rules};
 pub use reference::{GitObjects, Reference, Standing, blob_id};
 pub use render::{
-    Member, Reading, Rendered, ShownSource, Telling, rebuild_index, render_into, update_index,
+    Member, Reading, Rendered, ShownSource, Telling, facts_of, rebuild_index, render_into, repair,
+    update_index, upsert,
 };
 pub use restore::{Blobs, Restoration, Restored, Target, restore, restore_block};
 pub use rows::{Rows, Told, vacuum};

@@ -16,7 +16,8 @@ use epitome_passes::{Recipe, for_reading};
 use epitome_redact::{Finder, Found, Redactor};
 use epitome_render::{Changes, Detail, Session, Story};
 
-pub use folder::{Rendered, rebuild_index, render_into, update_index};
+pub(crate) use folder::{FOLDER_FILES, manifest};
+pub use folder::{Rendered, facts_of, rebuild_index, render_into, repair, update_index, upsert};
 
 use crate::archive::Archive;
 use crate::error::{Error, Result};

@@ -2,6 +2,7 @@
 //!
 //! What the records mean, and how that was found, is in `docs/formats/claude.md`.
 
+mod hook;
 mod kinds;
 mod laws;
 mod make;
@@ -10,6 +11,7 @@ mod read;
 mod summarise;
 mod tools;
 
+pub(crate) use hook::HOOK;
 pub use make::make;
 
 use crate::write::{self, Gone, Shapes};

@@ -3,6 +3,7 @@
 //! What the records mean, and how that was found, is in `docs/formats/codex.md`.
 
 mod append;
+mod hook;
 mod items;
 mod laws;
 mod make;
@@ -13,6 +14,7 @@ mod script;
 mod summarise;
 mod tools;
 
+pub(crate) use hook::HOOK;
 pub use make::make;
 pub use origin::{Base, Origin, origin};
 

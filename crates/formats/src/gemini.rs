@@ -4,6 +4,7 @@
 //! What the records mean, and how that was found, is in `docs/formats/gemini.md`.
 
 mod append;
+mod hook;
 mod laws;
 mod log;
 mod message;
@@ -13,6 +14,7 @@ mod tools;
 mod write;
 
 use crate::{Append, CopiesBehind, Format, Native, Writing};
+pub(crate) use hook::HOOK;
 
 /// Gemini CLI's sessions.
 pub const FORMAT: Format = Format {

@@ -26,6 +26,7 @@ mod fault;
 pub mod files;
 pub mod gemini;
 pub mod generate;
+mod hook;
 pub mod json;
 mod lines;
 pub mod miniswe;
@@ -42,6 +43,7 @@ mod wire;
 mod write;
 
 pub use fault::{Fault, Faults};
+pub use hook::{Ended, HOOKS, Hook, Setting, command, ended};
 pub use lines::{Line, lines};
 pub use port::Given;
 pub use wire::{Left as LeftBehind, Made};

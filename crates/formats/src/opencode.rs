@@ -6,6 +6,7 @@ mod database;
 mod events;
 mod export;
 mod files;
+mod hook;
 mod laws;
 mod mark;
 mod raw;
@@ -16,6 +17,7 @@ mod write;
 
 pub use database::DATABASE;
 pub use files::FILES;
+pub(crate) use hook::HOOK;
 
 use crate::{Format, Mark, Native, Writing};
 

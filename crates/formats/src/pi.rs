@@ -3,12 +3,14 @@
 //! What the records mean, and how that was found, is in `docs/formats/pi.md`.
 
 mod append;
+mod hook;
 mod laws;
 mod make;
 mod raw;
 mod read;
 mod tools;
 
+pub(crate) use hook::HOOK;
 pub use make::make;
 
 use crate::write::{self, Gone, Shapes};

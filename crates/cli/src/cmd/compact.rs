@@ -51,7 +51,7 @@ pub struct Args {
     pub many: Many,
 }
 
-#[derive(ClapArgs, Clone, Debug)]
+#[derive(ClapArgs, Clone, Debug, Default)]
 #[command(next_help_heading = "How")]
 pub struct How {
     /// Write the small session to a new file, and leave the session as it is
@@ -153,6 +153,14 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     job.compact_many(inputs)
 }
 
+/// One session, with what its sub-agents did, as `epitome compact` does it by default.
+pub fn one(app: &App, recipe: &Recipe, session: &Path, dry_run: bool) -> Result<Report> {
+    let how = How { dry_run, ..How::default() };
+    let job = Job { app, recipe, how: &how, summary: None, filter: None };
+    let report = job.compact(&Input::File(session.to_owned()))?;
+    Ok(report.expect("without a filter every session is wanted"))
+}
+
 /// All sessions of this machine. Those that are in use or are no sessions are left alone and said
 /// to be: that is no failure.
 fn run_all(job: &Job<'_>, filter: &Filter) -> Result<()> {
@@ -237,7 +245,7 @@ impl Job<'_> {
                 Ok(None) => {}
                 Err(failure) => {
                     left += 1;
-                    let excused = self.filter.is_some() && excused(&failure);
+                    let excused = self.filter.is_some() && is_excused(&failure);
                     self.tell(&input, &failure, excused)?;
                     let worse = worst.as_ref().is_none_or(|it| it.status < failure.status);
                     if !excused && worse {
@@ -494,7 +502,7 @@ impl Job<'_> {
 
 /// A session of many that is in use or of a format that is only read, or a file among sessions
 /// that is none.
-fn excused(failure: &Failure) -> bool {
+pub fn is_excused(failure: &Failure) -> bool {
     matches!(failure.kind, "in-use" | "locked" | "changed" | "unknown-format" | "read-only")
 }
 

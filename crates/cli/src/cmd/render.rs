@@ -66,7 +66,7 @@ pub struct Args {
     /// Say of results and bulky arguments how many lines they had; with `=no-thinking` without the
     /// model's reasoning
     #[arg(long, short, value_name = "no-thinking", num_args = 0..=1, require_equals = true,
-          default_missing_value = BARE, value_parser = parse_compact)]
+          default_missing_value = BARE, value_parser = compact_value)]
     pub compact: Option<Compact>,
 
     /// How much is told [default: calls in a terminal, steps elsewhere]
@@ -78,7 +78,7 @@ pub struct Args {
 }
 
 /// What stands for `--compact` without a value: nobody can type it.
-const BARE: &str = "\0";
+pub const BARE: &str = "\0";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Compact {
@@ -88,16 +88,21 @@ pub enum Compact {
 }
 
 impl Compact {
-    fn recipe(self) -> Recipe {
-        let name = match self {
+    /// The recipe's name.
+    pub fn name(self) -> &'static str {
+        match self {
             Compact::Bare => "transcript",
             Compact::NoThinking => "transcript-no-thinking",
-        };
-        built_in(name).expect("the recipe is part of the program")
+        }
+    }
+
+    fn recipe(self) -> Recipe {
+        built_in(self.name()).expect("the recipe is part of the program")
     }
 }
 
-fn parse_compact(text: &str) -> std::result::Result<Compact, String> {
+/// What may stand behind `--compact`.
+pub fn compact_value(text: &str) -> std::result::Result<Compact, String> {
     match text {
         BARE => Ok(Compact::Bare),
         "no-thinking" => Ok(Compact::NoThinking),

@@ -7,6 +7,7 @@ use std::path::Path;
 use epitome_redact::Found;
 use epitome_render::{Html, Index, Listing, PageName, Story, facts_of_page, json, markdown};
 use rayon::prelude::*;
+use serde::{Deserialize, Serialize};
 
 use super::{Reading, Telling};
 use crate::error::{Error, ErrorKind, Result};
@@ -16,11 +17,14 @@ use crate::store::write_over;
 const MANIFEST: &str = "manifest.json";
 /// The page that leads to all sessions.
 const INDEX: &str = "index.html";
+/// What stands in such a folder beside the sessions.
+pub(crate) const FOLDER_FILES: [&str; 2] = [MANIFEST, INDEX];
 /// Bytes of a page in which its facts stand.
 const HEAD: usize = 256 << 10;
 
 /// A form in which a session is read.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
 pub enum Rendered {
     /// Pages for a browser.
     Html,
@@ -134,9 +138,49 @@ fn write(
 ///
 /// `Disk`, `NoPermission`.
 pub fn update_index(folder: &Path, new: Vec<Listing>) -> Result<Index> {
+    let _lock = lock(folder)?;
     let mut sessions = manifest(folder).map(|it| it.sessions).unwrap_or_default();
     sessions.extend(new);
     write_index(folder, Index::new(sessions))
+}
+
+/// Adds a session to a folder's manifest that was rendered to `href` there, by whatever program.
+/// What the manifest knows of it besides stays.
+///
+/// # Errors
+///
+/// `Refused` for an address that leads out of the folder; `Disk`, `NoPermission`; what reading the
+/// session says.
+pub fn upsert(folder: &Path, reading: &Reading, how: &Telling<'_>, href: &str) -> Result<Listing> {
+    if !is_inside(href) {
+        let what = format!("`{href}` leads out of the folder");
+        return Err(Error::new(ErrorKind::Refused, what).at(folder));
+    }
+    fs::create_dir_all(folder).map_err(|err| Error::writing(err, "the folder", folder))?;
+    let mut listing = facts_of(reading, how)?;
+    let _lock = lock(folder)?;
+    let mut sessions = manifest(folder).map(|it| it.sessions).unwrap_or_default();
+    listing.files = vec![href.to_owned()];
+    if let Some(known) = sessions.iter().find(|it| it.name == listing.name) {
+        let others = known.files.iter().filter(|file| *file != href);
+        listing.files.extend(others.filter(|file| is_there(folder, file)).cloned());
+        listing.sub_agents.clone_from(&known.sub_agents);
+    }
+    sessions.push(listing.clone());
+    write_index(folder, Index::new(sessions))?;
+    Ok(listing)
+}
+
+/// What a manifest says of a session, but for its files.
+///
+/// # Errors
+///
+/// As [`Reading::tell`].
+pub fn facts_of(reading: &Reading, how: &Telling<'_>) -> Result<Listing> {
+    let name = PageName::new(&reading.session.file_name()).stem().to_owned();
+    let facts = |stories: &[Story<'_>]| stories.first().map(epitome_render::Facts::of);
+    let (facts, _) = reading.tell(how, |_| String::new(), facts)?;
+    Ok(Listing { name, facts: facts.unwrap_or_default(), ..Listing::default() })
 }
 
 /// Makes a folder's manifest and its index anew, from the pages that are there and from what an
@@ -146,30 +190,88 @@ pub fn update_index(folder: &Path, new: Vec<Listing>) -> Result<Index> {
 ///
 /// `NotFound`, `Disk`, `NoPermission`.
 pub fn rebuild_index(folder: &Path) -> Result<Index> {
+    Ok(repair(folder, &mut |_| None)?.0)
+}
+
+/// Makes a folder's manifest and its index anew, as [`rebuild_index`] does. Of folders in it that
+/// hold pages of another program, by the name of a session each, `session` says what that session
+/// is; those of which it says nothing are left out and counted.
+///
+/// # Errors
+///
+/// `NotFound`, `Disk`, `NoPermission`.
+pub fn repair(
+    folder: &Path,
+    session: &mut dyn FnMut(&str) -> Option<Listing>,
+) -> Result<(Index, u64)> {
     let entries = fs::read_dir(folder).map_err(|err| Error::reading(err, "the folder", folder))?;
-    let mut files: Vec<String> =
-        entries.flatten().filter_map(|entry| entry.file_name().into_string().ok()).collect();
-    files.sort();
-    let mut found: BTreeMap<String, Listing> = BTreeMap::new();
+    let _lock = lock(folder)?;
+    let mut folders: Vec<String> = entries
+        .flatten()
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_dir()))
+        .filter_map(|entry| entry.file_name().into_string().ok())
+        .filter(|name| !name.starts_with('.'))
+        .collect();
+    folders.sort();
+    let mut found = still_there(folder);
+    pages(folder, "", &mut found);
+    let mut left_out = 0;
+    for name in folders {
+        let prefix = format!("{name}/");
+        pages(&folder.join(&name), &prefix, &mut found);
+        let mut files = found.values().flat_map(|it| &it.files);
+        if files.any(|file| file.starts_with(&prefix)) {
+            continue;
+        }
+        let page = ["html", "jsonl", "json", "md"].into_iter().find_map(|extension| {
+            let file = format!("{name}/index.{extension}");
+            is_there(folder, &file).then_some(file)
+        });
+        match page.and_then(|page| Some((page, session(&name)?))) {
+            Some((page, listing)) => {
+                found.insert(listing.name.clone(), Listing { files: vec![page], ..listing });
+            }
+            None => left_out += 1,
+        }
+    }
+    Ok((write_index(folder, Index::new(with_parts(found)))?, left_out))
+}
+
+/// The sessions of an earlier manifest of which files are there, sub-agents beside them.
+fn still_there(folder: &Path) -> BTreeMap<String, Listing> {
+    let mut found = BTreeMap::new();
     let known = manifest(folder).map(|it| it.sessions).unwrap_or_default();
     for mut listing in known {
         let sub_agents = std::mem::take(&mut listing.sub_agents);
         for mut listing in sub_agents.into_iter().chain([listing]) {
-            listing.files.retain(|file| files.contains(file));
+            listing.files.retain(|file| is_there(folder, file));
             if !listing.files.is_empty() {
                 found.insert(listing.name.clone(), listing);
             }
         }
     }
+    found
+}
+
+/// Adds the sessions whose pages are in a folder.
+fn pages(folder: &Path, prefix: &str, found: &mut BTreeMap<String, Listing>) {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut files: Vec<String> =
+        entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    files.sort();
     for file in files.iter().filter(|file| file.ends_with(".html") && *file != INDEX) {
         let Some(facts) = facts_in(&folder.join(file)) else { continue };
         let name = file.trim_end_matches(".html").to_owned();
         let listing = found.entry(name.clone()).or_default();
         let others = files.iter().filter(|other| is_of(other, &name));
-        listing.files = std::iter::once(file).chain(others).cloned().collect();
+        let all = std::iter::once(file).chain(others);
+        listing.files = all.map(|file| format!("{prefix}{file}")).collect();
         (listing.name, listing.facts) = (name, facts);
     }
-    // A sub-agent's name begins with its session's.
+}
+
+/// Sessions with their sub-agents: the name of one begins with its session's.
+fn with_parts(found: BTreeMap<String, Listing>) -> Vec<Listing> {
     let (mut sessions, parts): (Vec<Listing>, Vec<Listing>) =
         found.into_values().partition(|listing| !listing.name.contains('.'));
     for part in parts {
@@ -179,7 +281,38 @@ pub fn rebuild_index(folder: &Path) -> Result<Index> {
             None => sessions.push(part),
         }
     }
-    write_index(folder, Index::new(sessions))
+    sessions
+}
+
+/// Keeps others from changing a folder's manifest meanwhile: of two at once, neither entry is lost.
+/// The folder itself is what is locked, so that nothing more stands in it.
+#[cfg(unix)]
+fn lock(folder: &Path) -> Result<fs::File> {
+    let failed = |err| Error::writing(err, "the manifest", folder);
+    let file = fs::File::open(folder).map_err(failed)?;
+    match file.lock() {
+        // A disk without locks.
+        Err(err) if err.kind() == std::io::ErrorKind::Unsupported => Ok(file),
+        locked => locked.map(|()| file).map_err(failed),
+    }
+}
+
+/// Elsewhere a folder cannot be opened.
+#[cfg(not(unix))]
+#[expect(clippy::unnecessary_wraps, reason = "as elsewhere")]
+fn lock(_: &Path) -> Result<()> {
+    Ok(())
+}
+
+/// Whether an address of a manifest leads to a file below its folder.
+fn is_inside(file: &str) -> bool {
+    let path = Path::new(file);
+    let is_name = |part: std::path::Component<'_>| matches!(part, std::path::Component::Normal(_));
+    !file.is_empty() && path.components().all(is_name)
+}
+
+fn is_there(folder: &Path, file: &str) -> bool {
+    is_inside(file) && folder.join(file).is_file()
 }
 
 /// Whether a file tells the session of this name in another form than HTML.
@@ -204,7 +337,8 @@ fn write_index(folder: &Path, index: Index) -> Result<Index> {
     Ok(index)
 }
 
-fn manifest(folder: &Path) -> Option<Index> {
+/// What a folder's manifest says.
+pub(crate) fn manifest(folder: &Path) -> Option<Index> {
     serde_json::from_slice(&fs::read(folder.join(MANIFEST)).ok()?).ok()
 }
 

@@ -109,10 +109,10 @@ fn session(listing: &Listing) -> Markup {
     }
 }
 
-/// The name of a file as an address: never one with a scheme.
+/// The name of a file as an address: never one with a scheme or of another machine.
 fn address(file: &str) -> String {
-    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-    match file.chars().all(fits) {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/');
+    match file.chars().all(fits) && !file.starts_with('/') {
         true => file.to_owned(),
         false => "#".to_owned(),
     }

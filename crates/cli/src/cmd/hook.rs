@@ -1,0 +1,169 @@
+//! `epitome hook`: what agents call when a session ends.
+//!
+//! Nothing that goes wrong here reaches the agent: it is written into a log, and the status is 0.
+
+use std::io::{Read as _, Write as _};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use clap::Args as ClapArgs;
+use epitome::hooks::{self, Deferred, Rule};
+use epitome::{Config, Place};
+
+use super::compact;
+use crate::app::App;
+use crate::choice::Choice;
+use crate::failure::{Failure, Result};
+use crate::redaction::Redaction;
+
+/// How long is waited until the agent has closed the session.
+const AT_MOST: Duration = Duration::from_secs(20);
+
+/// Bytes that an agent tells; more is no event.
+const TOLD: u64 = 1 << 20;
+
+/// Keep the session that an agent tells of on standard input (agents call this)
+#[derive(ClapArgs, Clone, Debug)]
+#[command(hide = true)]
+pub struct Args {
+    /// Who calls
+    pub caller: String,
+
+    /// Where it was installed
+    #[arg(long, value_name = "DIR")]
+    pub home: Option<PathBuf>,
+
+    /// Do it, instead of leaving it to a process that the agent need not wait for
+    #[arg(long)]
+    pub now: bool,
+}
+
+pub fn run(app: &App, args: &Args) -> Result<()> {
+    let mut app = App::new(app.global.clone())?;
+    if let Some(home) = &args.home {
+        app.config.home.clone_from(home);
+    }
+    let mut told = Vec::new();
+    // What cannot be read is no event.
+    std::io::stdin().lock().take(TOLD).read_to_end(&mut told).ok();
+    let done = match args.now {
+        true => keep(&app, &args.caller, &told),
+        false => leave(args, &told),
+    };
+    if let Err(failure) = done {
+        hooks::log(&app.config, &format!("{}: {}", args.caller, failure.told()));
+    }
+    Ok(())
+}
+
+/// Leaves the work to a process of its own, which goes on when the agent and its terminal are gone.
+fn leave(args: &Args, told: &[u8]) -> Result<()> {
+    let mut command = Command::new(std::env::current_exe()?);
+    command.args(["hook", &args.caller, "--now"]);
+    if let Some(home) = &args.home {
+        command.arg("--home").arg(home);
+    }
+    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::null());
+    #[cfg(unix)]
+    std::os::unix::process::CommandExt::process_group(&mut command, 0);
+    let mut child = command.spawn()?;
+    if let Some(mut stdin) = child.stdin.take() {
+        stdin.write_all(told)?;
+    }
+    Ok(())
+}
+
+fn keep(app: &App, agent: &str, told: &[u8]) -> Result<()> {
+    let config = &app.config;
+    let Some(ended) = hooks::ended(told) else {
+        return Err(Failure::usage("what was told is no session"));
+    };
+    let Some(session) = hooks::session_of(config, agent, &ended) else {
+        // What a sub-agent did, or a session that was never written.
+        return Ok(());
+    };
+    let rules = hooks::rules_of(config, agent, ended.cwd.as_deref())?;
+    if rules.is_empty() {
+        return Ok(());
+    }
+    let before = state(&session);
+    render(app, &rules, &session)?;
+    let is_free = hooks::wait(config, &session, ended.process, AT_MOST);
+    if state(&session) != before {
+        // Agents write to the end.
+        render(app, &rules, &session)?;
+    }
+    if rules.iter().any(|rule| rule.shrink) {
+        let later = Deferred { session, agent: agent.to_owned(), process: ended.process };
+        match is_free {
+            true => shrink(app, &later),
+            false => defer(config, &later, "it is still in use"),
+        }
+        for later in hooks::deferred(config) {
+            shrink(app, &later);
+        }
+    }
+    Ok(())
+}
+
+fn render(app: &App, rules: &[Rule], session: &Path) -> Result<()> {
+    for rule in rules {
+        // With the settings of whoever installed it, wherever the agent runs.
+        let mut its = App::new(app.global.clone())?;
+        its.config.home.clone_from(&app.config.home);
+        its.config.settings.clone_from(&rule.settings);
+        // Nobody looks at what is kept: secrets are taken out whatever is set.
+        let kept = Redaction::default().always(&its).and_then(|finder| {
+            hooks::keep(&its.config, rule, session, &finder).map_err(Failure::from)
+        });
+        let line = match kept {
+            Ok(kept) => format!("kept {} in {}", kept.files.join(", "), rule.out.display()),
+            Err(failure) => format!("{} is not kept: {}", session.display(), failure.told()),
+        };
+        hooks::log(&app.config, &line);
+    }
+    Ok(())
+}
+
+/// Compacts a session that is over; one that is in use after all is left for later.
+fn shrink(app: &App, later: &Deferred) {
+    let Deferred { session, .. } = later;
+    let done =
+        Choice::default().recipe(app).and_then(|recipe| compact::one(app, &recipe, session, false));
+    match done {
+        Ok(report) => {
+            let bytes = report.file.disk_bytes;
+            let line =
+                format!("compacted {}: {} → {}", session.display(), bytes.before, bytes.after);
+            hooks::log(&app.config, &line);
+        }
+        Err(failure) if compact::is_excused(&failure) && failure.kind != "unknown-format" => {
+            defer(&app.config, later, &failure.told());
+        }
+        Err(failure) => {
+            let line = format!("{} is not compacted: {}", session.display(), failure.told());
+            hooks::log(&app.config, &line);
+        }
+    }
+}
+
+fn defer(config: &Config, later: &Deferred, why: &str) {
+    let session = later.session.display();
+    let line = match hooks::defer(config, later) {
+        Ok(()) => format!("{session} is compacted later: {why}"),
+        Err(err) => format!("{session} is not compacted: {}", Failure::from(err).told()),
+    };
+    hooks::log(config, &line);
+}
+
+/// What tells that a session was written to. Of rows it is not asked.
+fn state(session: &Path) -> Option<(u64, std::time::SystemTime)> {
+    match Place::of(session) {
+        Place::File(path) => {
+            let meta = std::fs::metadata(path).ok()?;
+            Some((meta.len(), meta.modified().ok()?))
+        }
+        Place::Rows(_) | Place::Spread(_) => None,
+    }
+}

@@ -1,0 +1,178 @@
+//! `epitome install`: agents' own hooks keep transcripts.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use clap::Args as ClapArgs;
+use epitome::hooks::{self, Install, Rule, Wish};
+
+use super::render::{Compact, Format, compact_value};
+use crate::app::App;
+use crate::diff;
+use crate::failure::{Failure, Result, Status};
+use crate::text::{self, BOLD, DIM};
+
+const EXAMPLES: &str = "\
+Examples:
+  epitome install --agent claude
+  epitome install --agent claude --format html --branch gh-pages
+  epitome install --agent codex --all --compact --shrink --out ~/transcripts";
+
+/// Keep transcripts: tell an agent to call epitome when a session ends
+///
+/// Shows how the agent's settings change, and asks. From then on each session of this project is
+/// rendered when it ends, secrets and personal data taken out. `epitome uninstall` takes it back.
+#[derive(ClapArgs, Clone, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// In which form; may be given more than once [default: html]
+    #[arg(long, alias = "fmt", value_name = "FORMAT", value_delimiter = ',')]
+    pub format: Vec<Format>,
+
+    /// The folder for transcripts [default: .transcripts in the project]
+    #[arg(long, short, visible_alias = "out-dir", value_name = "DIR")]
+    pub out: Option<PathBuf>,
+
+    /// Keep them on a branch of the project's repository that holds nothing else
+    #[arg(long, value_name = "NAME", conflicts_with = "all")]
+    pub branch: Option<String>,
+
+    /// Say of results and bulky arguments how many lines they had; with `=no-thinking` without the
+    /// model's reasoning
+    #[arg(long, short, value_name = "no-thinking", num_args = 0..=1, require_equals = true,
+          default_missing_value = super::render::BARE, value_parser = compact_value)]
+    pub compact: Option<Compact>,
+
+    /// Compact the session itself when it is over, as `epitome compact` does
+    #[arg(long)]
+    pub shrink: bool,
+
+    /// Only sessions run in this folder or below it [default: the repository of this folder, or
+    /// this folder]
+    #[arg(long, short, value_name = "DIR", conflicts_with = "all")]
+    pub project: Option<PathBuf>,
+
+    /// The sessions of every project
+    #[arg(long)]
+    pub all: bool,
+
+    /// Do not ask
+    #[arg(long, short)]
+    pub yes: bool,
+}
+
+pub fn run(app: &App, args: &Args) -> Result<()> {
+    let Some(agent) = app.agent() else {
+        let known = hooks::agents().collect::<Vec<_>>().join(", ");
+        return Err(Failure::usage("which agent? give --agent").hint(format!("there are: {known}")));
+    };
+    let wish = wish(args)?;
+    let program = std::env::current_exe()?;
+    let plan = Install::plan(&app.config, agent, &program, &wish)?;
+    app.note(shown(&plan).trim_end());
+    agreed(app, args.yes, "Install this?")?;
+    let afterwards = plan.afterwards;
+    let rule = plan.carry_out(&app.config).map_err(Failure::writing)?;
+    if app.global.json {
+        return app.print_json(&rule);
+    }
+    let mut done = format!("installed for {agent}: {}\n", told(&rule));
+    if let Some(afterwards) = afterwards {
+        let _ = writeln!(done, "{BOLD}still to do:{BOLD:#} {afterwards}");
+    }
+    app.print(&done)
+}
+
+/// Asks a person whether to go on.
+pub fn agreed(app: &App, yes: bool, question: &str) -> Result<()> {
+    use std::io::IsTerminal;
+
+    if yes {
+        return Ok(());
+    }
+    if !std::io::stdin().is_terminal() {
+        return Err(Failure::usage("nobody is there who could be asked")
+            .hint("--yes goes on without asking; nothing was changed"));
+    }
+    app.note(&format!("{BOLD}{question}{BOLD:#} [y/N]"));
+    let mut answer = String::new();
+    std::io::stdin().read_line(&mut answer)?;
+    match matches!(answer.trim(), "y" | "Y" | "yes") {
+        true => Ok(()),
+        false => Err(Failure::new(Status::Refused, "not-wanted", "nothing was changed")),
+    }
+}
+
+/// What a rule keeps, in words.
+pub fn told(rule: &Rule) -> String {
+    let of = match &rule.project {
+        Some(project) => format!("sessions in {}", text::path(project)),
+        None => "all sessions".to_owned(),
+    };
+    let formats: Vec<String> =
+        rule.formats.iter().map(|it| format!("{it:?}").to_lowercase()).collect();
+    let mut told = format!("{of} → {} in {}", formats.join(", "), text::path(&rule.out));
+    if let Some(branch) = &rule.branch {
+        let _ = write!(told, ", on the branch {}", text::visible(&branch.name));
+    }
+    if rule.compact.is_some() {
+        told.push_str(", compacted");
+    }
+    if rule.shrink {
+        told.push_str("; then the session itself is compacted");
+    }
+    told
+}
+
+fn wish(args: &Args) -> Result<Wish> {
+    let formats = args.format.iter().map(|format| match format {
+        Format::File(rendered) => Ok(*rendered),
+        Format::Terminal => Err(Failure::usage("a transcript is kept as html, markdown or json")),
+    });
+    let here = std::env::current_dir()?;
+    let project = match (args.all, &args.project) {
+        (true, _) => None,
+        (false, Some(project)) => Some(project.clone()),
+        (false, None) => Some(hooks::top(&here).unwrap_or(here)),
+    };
+    Ok(Wish {
+        project,
+        formats: formats.collect::<Result<_>>()?,
+        out: args.out.clone(),
+        branch: args.branch.clone(),
+        compact: args.compact.map(|compact| compact.name().to_owned()),
+        shrink: args.shrink,
+    })
+}
+
+/// What changes, for a person to look at.
+fn shown(plan: &Install) -> String {
+    let mut shown = String::new();
+    let rule = &plan.rule;
+    let file = text::path(&plan.file);
+    match (plan.changes_settings(), &plan.before) {
+        (false, _) => {
+            let _ = writeln!(shown, "{BOLD}{file}{BOLD:#} stays as it is");
+        }
+        (true, None) => {
+            let _ = writeln!(shown, "{BOLD}{file}{BOLD:#} is made:");
+            diff::lines(&mut shown, "", &plan.after);
+        }
+        (true, Some(before)) => {
+            let _ = writeln!(shown, "{BOLD}{file}{BOLD:#} changes:");
+            diff::lines(&mut shown, before, &plan.after);
+        }
+    }
+    let _ = writeln!(shown, "{BOLD}kept:{BOLD:#} {}", told(rule));
+    if let Some(branch) = rule.branch.as_ref().filter(|branch| branch.made) {
+        let top = text::path(&branch.repository);
+        let name = text::visible(&branch.name);
+        let _ =
+            writeln!(shown, "{DIM}the branch {name} is made in {top}, without a history{DIM:#}");
+    }
+    if let Some(left_out) = &rule.left_out {
+        let (line, file) = (left_out.text.trim(), text::path(&left_out.file));
+        let _ = writeln!(shown, "{DIM}{file} gets the line {}{DIM:#}", text::visible(line));
+    }
+    shown
+}

@@ -1,0 +1,132 @@
+//! `epitome manifest`: what a folder of transcripts says of itself.
+
+use std::path::{Path, PathBuf};
+
+use clap::{Args as ClapArgs, Subcommand};
+use epitome::find::{self, Meant};
+use epitome::{Reading, Telling, facts_of, repair, upsert};
+use epitome_redact::Finder;
+use epitome_render::{Detail, Listing};
+
+use crate::app::App;
+use crate::failure::{Failure, Result};
+use crate::redaction::Redaction;
+use crate::session::{Input, read_stdin};
+use crate::text::{self, DIM, count};
+
+const EXAMPLES: &str = "\
+Examples:
+  epitome manifest upsert --agent claude --file session.jsonl \\
+      --manifest pages/manifest.json --href 0f3c/index.html
+  epitome manifest repair --dir pages --agent claude";
+
+/// Keep the manifest of a folder of transcripts
+///
+/// `epitome render --out` does it by itself; this is for pages that other programs made.
+#[derive(ClapArgs, Clone, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    #[command(subcommand)]
+    verb: Verb,
+}
+
+#[derive(Subcommand, Clone, Debug)]
+enum Verb {
+    /// Add a session to the manifest, or tell it anew
+    Upsert(Upsert),
+    /// Make the manifest anew from what lies in the folder
+    ///
+    /// Folders with pages of other programs are told by their session, which is looked for by the
+    /// folder's name. Those of which the session is gone are left out.
+    Repair(Repair),
+}
+
+#[derive(ClapArgs, Clone, Debug)]
+struct Upsert {
+    /// The session: a file, an id or its beginning, or `-`
+    #[arg(long, short, visible_alias = "session", short_alias = 's', value_name = "SESSION")]
+    file: String,
+
+    /// The manifest; its folder gets the page that leads to its sessions
+    #[arg(long, short, value_name = "FILE")]
+    manifest: PathBuf,
+
+    /// Where the session's page is, from there
+    #[arg(long, value_name = "PATH")]
+    href: String,
+
+    #[command(flatten)]
+    redaction: Redaction,
+}
+
+#[derive(ClapArgs, Clone, Debug)]
+struct Repair {
+    /// The folder of transcripts
+    #[arg(long, short, value_name = "DIR")]
+    dir: PathBuf,
+
+    #[command(flatten)]
+    redaction: Redaction,
+}
+
+pub fn run(app: &App, args: &Args) -> Result<()> {
+    match &args.verb {
+        Verb::Upsert(args) => run_upsert(app, args),
+        Verb::Repair(args) => run_repair(app, args),
+    }
+}
+
+fn run_upsert(app: &App, args: &Upsert) -> Result<()> {
+    if args.manifest.file_name().is_none_or(|name| name != "manifest.json") {
+        return Err(Failure::usage("a manifest is called manifest.json"));
+    }
+    let folder = args.manifest.parent().filter(|it| !it.as_os_str().is_empty());
+    let reading = match Input::find(app, &args.file)? {
+        Input::Stdin => Reading::of_bytes(read_stdin()?, app.agent())?,
+        Input::File(path) => Reading::open(&path, app.agent())?,
+    };
+    let finder = args.redaction.finder(app)?;
+    let listing = with(app, finder.as_ref(), |how| {
+        upsert(folder.unwrap_or(Path::new(".")), &reading, how, &args.href)
+    })
+    .map_err(Failure::writing)?;
+    match app.global.json {
+        true => app.print_json(&listing),
+        false => app.print(&format!("{}  {}\n", args.href, text::visible(&listing.facts.title))),
+    }
+}
+
+fn run_repair(app: &App, args: &Repair) -> Result<()> {
+    let finder = args.redaction.finder(app)?;
+    let mut session = |name: &str| -> Option<Listing> {
+        let Meant::File(path) = find::meant(&app.config, name, app.agent()) else {
+            app.note(&format!("{DIM}left out:{DIM:#} {}: no such session", text::visible(name)));
+            return None;
+        };
+        let told = Reading::open(&path, app.agent())
+            .and_then(|reading| with(app, finder.as_ref(), |how| facts_of(&reading, how)));
+        told.map_err(|err| {
+            let why = Failure::from(err).told();
+            app.note(&format!("{DIM}left out:{DIM:#} {}", text::visible(&why)));
+        })
+        .ok()
+    };
+    let (index, left_out) = repair(&args.dir, &mut session)?;
+    if app.global.json {
+        return app.print_json(&index);
+    }
+    let entries = match index.sessions.len() {
+        1 => "1 entry".to_owned(),
+        n => format!("{n} entries"),
+    };
+    let skipped = match left_out {
+        0 => String::new(),
+        n => format!(" ({} left out)", count(n, "folder")),
+    };
+    app.print(&format!("repaired the manifest: {entries}{skipped}\n"))
+}
+
+fn with<T>(app: &App, redact: Option<&Finder>, what: impl FnOnce(&Telling<'_>) -> T) -> T {
+    let archive = app.config.archive();
+    what(&Telling { detail: Detail::Steps, redact, compact: None, archive: &archive })
+}

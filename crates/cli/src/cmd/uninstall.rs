@@ -1,0 +1,138 @@
+//! `epitome uninstall`: what `epitome install` did, taken back.
+
+use std::fmt::Write as _;
+use std::path::PathBuf;
+
+use clap::Args as ClapArgs;
+use epitome::hooks::{Change, Purge, Rule, Uninstall};
+use serde::Serialize;
+
+use super::install::{agreed, told};
+use crate::app::App;
+use crate::diff;
+use crate::failure::{Failure, Result};
+use crate::text::{self, BOLD, DIM, count};
+
+const EXAMPLES: &str = "\
+Examples:
+  epitome uninstall                          for every agent
+  epitome uninstall --agent claude --purge   and remove the transcripts";
+
+/// Take back what `epitome install` did
+///
+/// Agents' settings become what they were, to the byte; what you changed there since stays.
+/// Transcripts stay unless --purge is given.
+#[derive(ClapArgs, Clone, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Remove the transcripts that were kept, too, with their branch if it was made for them
+    #[arg(long)]
+    pub purge: bool,
+
+    /// Only what was installed for this folder
+    #[arg(long, short, value_name = "DIR")]
+    pub project: Option<PathBuf>,
+
+    /// Only what is kept in this folder
+    #[arg(long, short, value_name = "DIR", conflicts_with = "project")]
+    pub out: Option<PathBuf>,
+
+    /// Do not ask
+    #[arg(long, short)]
+    pub yes: bool,
+}
+
+/// What was taken back. See `docs/json.md`.
+#[derive(Serialize)]
+struct Done<'a> {
+    agent: &'a str,
+    rules: &'a [Rule],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    left: Option<String>,
+}
+
+pub fn run(app: &App, args: &Args) -> Result<()> {
+    let (project, out) = (args.project.as_deref(), args.out.as_deref());
+    let plans = Uninstall::plan(&app.config, app.agent(), project, out)?;
+    if plans.is_empty() {
+        let none = "nothing of it is installed\n";
+        return if app.global.json { Ok(()) } else { app.print(none) };
+    }
+    let rules: Vec<Rule> = plans.iter().flat_map(|plan| plan.rules.clone()).collect();
+    let purges = match args.purge {
+        true => Purge::plan(&app.config, &rules)?,
+        false => Vec::new(),
+    };
+    app.note(shown(&plans, &purges).trim_end());
+    agreed(app, args.yes, "Take this back?")?;
+    for purge in &purges {
+        purge.carry_out().map_err(Failure::writing)?;
+    }
+    for plan in &plans {
+        plan.carry_out(&app.config).map_err(Failure::writing)?;
+        if app.global.json {
+            let left = plan.settings.as_ref().and_then(left);
+            app.print_json(&Done { agent: &plan.agent, rules: &plan.rules, left })?;
+        } else {
+            app.print(&format!("uninstalled for {}\n", plan.agent))?;
+        }
+    }
+    if !args.purge && !app.global.json {
+        app.note(&format!("{DIM}transcripts stay where they are{DIM:#}"));
+    }
+    Ok(())
+}
+
+fn shown(plans: &[Uninstall], purges: &[Purge]) -> String {
+    let mut shown = String::new();
+    for plan in plans {
+        match &plan.settings {
+            Some(Change::Text { file, before, after }) => {
+                let _ = writeln!(shown, "{BOLD}{}{BOLD:#} changes:", text::path(file));
+                diff::lines(&mut shown, before, after);
+            }
+            Some(Change::Gone { file, .. }) => {
+                let _ = writeln!(shown, "{BOLD}{}{BOLD:#} is removed", text::path(file));
+            }
+            Some(change @ (Change::Kept { .. } | Change::Nothing { .. })) => {
+                let _ = writeln!(shown, "{}", left(change).unwrap_or_default());
+            }
+            None => {}
+        }
+        for rule in &plan.rules {
+            let _ = writeln!(shown, "{BOLD}not kept any more:{BOLD:#} {}", told(rule));
+        }
+    }
+    for Purge { rule, files } in purges {
+        let out = text::path(&rule.out);
+        match &rule.branch {
+            Some(branch) => {
+                let name = text::visible(&branch.name);
+                let goes = if branch.made { "removed" } else { "left: it was there before" };
+                let _ = writeln!(
+                    shown,
+                    "{BOLD}removed:{BOLD:#} the working tree {out}; the branch {name} is {goes}"
+                );
+            }
+            None => {
+                let n = count(files.len() as u64, "file");
+                let _ = writeln!(shown, "{BOLD}removed:{BOLD:#} {n} in {out}");
+            }
+        }
+    }
+    shown
+}
+
+/// Why a file of settings stays as it is.
+fn left(change: &Change) -> Option<String> {
+    match change {
+        Change::Kept { file } => {
+            let file = text::path(file);
+            Some(format!("{file} stays: what epitome put there was changed since; it is yours now"))
+        }
+        Change::Nothing { file } => {
+            Some(format!("{} stays: nothing of epitome is in it any more", text::path(file)))
+        }
+        Change::Text { .. } | Change::Gone { .. } => None,
+    }
+}

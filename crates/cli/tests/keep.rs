@@ -1,0 +1,139 @@
+//! `epitome watch` and `epitome manifest`, as a person sees them.
+
+mod world;
+
+use std::fs;
+
+use insta::assert_snapshot;
+use world::World;
+use world::sessions::{self, CLAUDE, PI};
+
+#[test]
+fn a_session_is_compacted_when_all_of_the_trigger_holds() {
+    let world = World::new();
+    let session = world.claude(CLAUDE, sessions::claude(CLAUDE));
+    let whole = fs::read(&session).expect("a session");
+    // Three days old, 22 KB, two turns.
+    for args in [
+        &["watch", "--once", "--above", "1MB"][..],
+        &["watch", "--once", "--older-than", "4d"],
+        &["watch", "--once", "--after-turns", "50"],
+        &["watch", "--once", "--agent", "pi"],
+        &["watch", "--once", "--project", "/elsewhere"],
+    ] {
+        let said = world.run(args);
+        assert!(said.ends_with("\nnothing to compact\n--- status 0\n"), "{said}");
+    }
+    let args = ["watch", "--once", "--above", "20KB", "--older-than", "2d", "--after-turns", "2"];
+    let dry = [&args[..], &["--dry-run"]].concat();
+    let said = [world.run(&dry), world.run(&args), world.run(&args)];
+    assert_snapshot!(said.join("\n"));
+    assert!(fs::read(&session).expect("a session").len() < whole.len());
+    assert_eq!(world.status(&["restore", CLAUDE]), 0);
+    assert_eq!(fs::read(&session).expect("a session"), whole);
+}
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_session_in_use_is_left() {
+    let world = World::new();
+    let session = world.claude(CLAUDE, sessions::claude(CLAUDE));
+    let before = fs::read(&session).expect("a session");
+    // Open here is in use there.
+    let open = fs::OpenOptions::new().append(true).open(&session).expect("a session");
+    let said = world.run(&["watch", "--once", "--older-than", "0s"]);
+    assert!(said.ends_with("\nnothing to compact\n--- status 0\n"), "{said}");
+    assert_eq!(fs::read(&session).expect("a session"), before);
+    drop(open);
+    let said = world.run(&["watch", "--once", "--older-than", "0s"]);
+    assert!(said.contains("compacted claude"), "{said}");
+}
+
+#[test]
+fn pages_of_other_programs_come_into_the_manifest() {
+    let world = World::new();
+    let session = world.claude(CLAUDE, sessions::claude(CLAUDE));
+    world.write(&format!(".transcripts/{CLAUDE}/index.html"), "<!DOCTYPE html><title>x</title>");
+    world.write(".transcripts/gone/index.md", "# gone");
+    world.write(".transcripts/empty/.keep", "");
+    let href = format!("{CLAUDE}/index.html");
+    let manifest = ".transcripts/manifest.json";
+    let file = session.to_str().expect("text");
+    let upsert = [
+        "manifest",
+        "upsert",
+        "--agent",
+        "claude",
+        "--file",
+        file,
+        "--manifest",
+        manifest,
+        "--href",
+        &href,
+    ];
+    let said = [world.run(&upsert), world.run(&upsert)];
+    assert_eq!(said[0], said[1]);
+    let read = || fs::read_to_string(world.home.join(manifest)).expect("a manifest");
+    let after_upsert = read();
+    assert_snapshot!("manifest_upsert", format!("{}\n{after_upsert}", said[0]));
+    let index = fs::read_to_string(world.home.join(".transcripts/index.html")).expect("an index");
+    assert!(index.contains(&format!("href=\"{href}\"")));
+    // Made anew from what lies there, it says the same.
+    for left in ["", "{ broken"] {
+        fs::write(world.home.join(manifest), left).expect("a manifest");
+        let repair = ["manifest", "repair", "--dir", ".transcripts/", "--agent", "claude"];
+        assert_snapshot!("manifest_repair", world.run(&repair));
+        assert_eq!(read(), after_upsert);
+    }
+    for (args, status) in [
+        (&["manifest", "repair", "--dir", "nowhere"][..], 3),
+        (&["manifest", "upsert", "-f", file, "-m", "m.json", "--href", "x"], 2),
+        (&["manifest", "upsert", "-f", file, "-m", manifest, "--href", "../x"], 4),
+        (&["manifest", "upsert", "-f", "nothing", "-m", manifest, "--href", "x"], 3),
+    ] {
+        assert_eq!(world.status(args), status, "{args:?}");
+    }
+    assert_eq!(read(), after_upsert);
+}
+
+#[test]
+fn pages_of_epitome_in_folders_of_their_own_come_into_the_manifest() {
+    let world = World::new();
+    world.pi(PI, sessions::pi(PI));
+    let args = ["render", PI, "--format", "html", "--format", "json", "--out", "pages/one"];
+    assert_eq!(world.status(&args), 0);
+    let said = world.json(&["manifest", "repair", "--dir", "pages", "--json"]);
+    let files = serde_json::json!([format!("one/pi-{PI}.html"), format!("one/pi-{PI}.json")]);
+    assert_eq!(said[0]["sessions"][0]["files"], files);
+    assert_eq!(said[0]["sessions"].as_array().map(Vec::len), Some(1));
+}
+
+#[test]
+fn of_two_at_once_neither_entry_is_lost() {
+    let world = World::new();
+    let upserts: Vec<_> = (0..8)
+        .map(|n| {
+            let id = format!("{n}f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4");
+            let file = world.claude(&id, sessions::claude(&id));
+            let href = format!("{id}/index.html");
+            world.write(&format!("pages/{href}"), "");
+            let args = [
+                "manifest",
+                "upsert",
+                "--file",
+                file.to_str().expect("text"),
+                "--manifest",
+                "pages/manifest.json",
+                "--href",
+                &href,
+            ];
+            world.command(&args).spawn().expect("the program runs")
+        })
+        .collect();
+    for mut upsert in upserts {
+        assert!(upsert.wait().expect("it ends").success());
+    }
+    let text = fs::read_to_string(world.home.join("pages/manifest.json")).expect("a manifest");
+    let manifest: serde_json::Value = serde_json::from_str(&text).expect("JSON");
+    assert_eq!(manifest["sessions"].as_array().map(Vec::len), Some(8));
+}

@@ -1,0 +1,489 @@
+//! Transcripts that are kept when a session ends: agents are told to call epitome then, in their
+//! own settings, and as they were told it is taken back.
+//!
+//! A change is first an [`Install`] or an [`Uninstall`], which can be shown, and then carried out.
+//! What stood in an agent's settings stays as it was, to the byte; what was put in is remembered,
+//! and only that is ever taken out.
+
+mod branch;
+mod purge;
+mod record;
+mod run;
+mod settings;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use epitome_formats::{HOOKS, Hook, Setting, command};
+
+pub use branch::{Branch, top};
+pub use purge::Purge;
+pub use record::{LeftOut, Rule};
+pub use run::{
+    Deferred, Ended, defer, deferred, ended, is_free, keep, log, rules_of, session_of, wait,
+};
+
+use crate::config::Config;
+use crate::error::{Error, ErrorKind, Result};
+use crate::render::Rendered;
+use crate::store::{disk, write_over};
+use record::{Installed, Record, difference, hash, lock, missing};
+use settings::{Taken, is_without, put, take};
+
+/// What a person wants to be kept.
+#[derive(Clone, Debug, Default)]
+pub struct Wish {
+    /// Only sessions that are run in this folder or below it; nothing: all.
+    pub project: Option<PathBuf>,
+    /// In which forms; none is HTML.
+    pub formats: Vec<Rendered>,
+    /// The folder for it.
+    pub out: Option<PathBuf>,
+    /// A branch of the project's repository for it.
+    pub branch: Option<String>,
+    /// The recipe by which they are made short before.
+    pub compact: Option<String>,
+    /// Whether the session itself is compacted when it is over.
+    pub shrink: bool,
+}
+
+/// What an installation changes. Nothing is changed yet.
+#[derive(Clone, Debug)]
+pub struct Install {
+    /// The file of the agent's settings.
+    pub file: PathBuf,
+    /// What stands in it; nothing when there is none.
+    pub before: Option<String>,
+    /// What will.
+    pub after: String,
+    /// What will be kept.
+    pub rule: Rule,
+    /// What the user has still to do, as a sentence.
+    pub afterwards: Option<&'static str>,
+    installed: Installed,
+}
+
+/// What taking an installation back changes. Nothing is changed yet.
+#[derive(Clone, Debug)]
+pub struct Uninstall {
+    /// The agent.
+    pub agent: String,
+    /// The rules that go.
+    pub rules: Vec<Rule>,
+    /// The file of the agent's settings, and how it changes; nothing when other rules remain.
+    pub settings: Option<Change>,
+}
+
+/// How a file changes when an installation is taken back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// To this text.
+    Text {
+        /// The file.
+        file: PathBuf,
+        /// What stands in it.
+        before: String,
+        /// What will.
+        after: String,
+    },
+    /// It goes, with folders that were made for it and are empty then.
+    Gone {
+        /// The file.
+        file: PathBuf,
+        /// What stands in it.
+        before: String,
+    },
+    /// It stays: somebody changed what was put there.
+    Kept {
+        /// The file.
+        file: PathBuf,
+    },
+    /// It stays: nothing of ours stands in it any more.
+    Nothing {
+        /// The file.
+        file: PathBuf,
+    },
+}
+
+/// The agents that can be told.
+pub fn agents() -> impl Iterator<Item = &'static str> {
+    HOOKS.iter().map(|hook| hook.agent)
+}
+
+/// What is kept now.
+///
+/// # Errors
+///
+/// `Unreadable`, `NewerFormat`.
+pub fn rules(config: &Config) -> Result<Vec<Rule>> {
+    Ok(Record::load(config)?.rules)
+}
+
+impl Install {
+    /// Plans to tell an agent to call `program` when a session ends.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound` for an agent that cannot be told; `Unreadable` when its settings are not what
+    /// they should be; `Exists` when somebody else's file stands where ours would; `Refused` when
+    /// a branch is wanted and cannot be.
+    pub fn plan(config: &Config, agent: &str, program: &Path, wish: &Wish) -> Result<Install> {
+        let record = Record::load(config)?;
+        let hook = hook(agent)?;
+        let rule = rule(config, agent, wish, &record)?;
+        let program = program.to_string_lossy();
+        let home = config.home.to_string_lossy();
+        let mut words = vec![&*program, "hook", agent];
+        if config.home_is_given {
+            words.extend(["--home", &*home]);
+        }
+        let file = real(&folder(config, agent).join(hook.file));
+        let before = read(&file)?;
+        let known = record.installed.iter().find(|it| it.agent == agent && it.file == file);
+        let (base, installed) = plan_file(hook, &file, before.as_deref(), known, &words)?;
+        let after = installed.1;
+        let (at, removed, inserted) = difference(base.as_deref().unwrap_or_default(), &after);
+        let installed = Installed {
+            at,
+            removed: removed.to_owned(),
+            inserted: inserted.to_owned(),
+            after: hash(&after),
+            made: base.is_none(),
+            ..installed.0
+        };
+        let afterwards = hook.afterwards.filter(|_| before.as_deref() != Some(&after));
+        Ok(Install { file, before, after, rule, afterwards, installed })
+    }
+
+    /// Whether the agent's settings change.
+    pub fn changes_settings(&self) -> bool {
+        self.before.as_deref() != Some(&self.after)
+    }
+
+    /// Carries it out.
+    ///
+    /// # Errors
+    ///
+    /// `Changed` when the settings are not what was shown; `Disk`, `NoPermission`; what git says.
+    /// The agent's settings are then what they were.
+    pub fn carry_out(mut self, config: &Config) -> Result<Rule> {
+        let _lock = lock(config, "lock")?;
+        let before = Record::load(config)?;
+        if read(&self.file)? != self.before {
+            return Err(Error::new(ErrorKind::Changed, "the settings changed meanwhile")
+                .at(&self.file)
+                .with_hint("try again"));
+        }
+        let done = self.prepare().and_then(|()| {
+            let mut record = before.clone();
+            record.installed.retain(|it| it.agent != self.rule.agent);
+            record.installed.push(self.installed.clone());
+            record.rules.retain(|it| !is_same(it, &self.rule));
+            record.rules.push(self.rule.clone());
+            record.store(config)?;
+            match self.changes_settings() {
+                true => replace(&self.file, &self.after),
+                false => Ok(()),
+            }
+        });
+        if let Err(err) = done {
+            before.store(config).ok();
+            purge::empty(&self.rule.made);
+            return Err(err);
+        }
+        Ok(self.rule)
+    }
+
+    /// Makes the folder, checks the branch out.
+    fn prepare(&mut self) -> Result<()> {
+        let rule = &self.rule;
+        match &rule.branch {
+            Some(branch) => branch.check_out(&rule.out)?,
+            None => disk::private_folder(&rule.out)?,
+        }
+        let Some(LeftOut { file, text }) = &rule.left_out else { return Ok(()) };
+        let now = read(file)?.unwrap_or_default();
+        if now.ends_with(text.as_str()) {
+            return Ok(());
+        }
+        replace(file, &(now + text))
+    }
+}
+
+impl Uninstall {
+    /// Plans to take back what was installed for an agent (or all), in a project and for a folder
+    /// (or all).
+    ///
+    /// # Errors
+    ///
+    /// `Unreadable`, `NewerFormat`.
+    pub fn plan(
+        config: &Config,
+        agent: Option<&str>,
+        project: Option<&Path>,
+        out: Option<&Path>,
+    ) -> Result<Vec<Uninstall>> {
+        let Record { installed, rules, .. } = Record::load(config)?;
+        let (project, out) = (project.map(real), out.map(real));
+        let is_meant = |rule: &Rule| {
+            (project.is_none() || rule.project == project)
+                && out.as_ref().is_none_or(|out| *out == real(&rule.out))
+        };
+        let mut plans = Vec::new();
+        for it in installed.iter().filter(|it| agent.is_none_or(|agent| agent == it.agent)) {
+            let (gone, left): (Vec<Rule>, Vec<Rule>) =
+                rules.iter().filter(|rule| rule.agent == it.agent).cloned().partition(is_meant);
+            if gone.is_empty() && (project.is_some() || out.is_some()) {
+                continue;
+            }
+            let settings = left.is_empty().then(|| back(it)).transpose()?;
+            plans.push(Uninstall { agent: it.agent.clone(), rules: gone, settings });
+        }
+        Ok(plans)
+    }
+
+    /// Carries it out. What was kept stays: see [`Purge`].
+    ///
+    /// # Errors
+    ///
+    /// `Changed` when the settings are not what was shown; `Disk`, `NoPermission`.
+    pub fn carry_out(&self, config: &Config) -> Result<()> {
+        let _lock = lock(config, "lock")?;
+        let mut record = Record::load(config)?;
+        let installed = record.installed.iter().find(|it| it.agent == self.agent).cloned();
+        match &self.settings {
+            Some(Change::Text { file, before, after }) => {
+                unchanged(file, before)?;
+                replace(file, after)?;
+            }
+            Some(Change::Gone { file, before }) => {
+                unchanged(file, before)?;
+                fs::remove_file(file).map_err(|err| Error::writing(err, "the settings", file))?;
+                purge::empty(&installed.map(|it| it.folders).unwrap_or_default());
+            }
+            Some(Change::Kept { .. } | Change::Nothing { .. }) | None => {}
+        }
+        if self.settings.is_some() {
+            record.installed.retain(|it| it.agent != self.agent);
+        }
+        record.rules.retain(|rule| !self.rules.contains(rule));
+        for rule in &self.rules {
+            let is_shared = record.rules.iter().any(|other| other.left_out == rule.left_out);
+            if let (Some(LeftOut { file, text }), false) = (&rule.left_out, is_shared) {
+                purge::unwrite(file, text)?;
+            }
+            if !record.rules.iter().any(|other| other.out == rule.out) {
+                purge::empty(&rule.made);
+            }
+        }
+        record.store(config)?;
+        // Nothing is in it: it was made for this.
+        fs::remove_dir(&config.home).ok();
+        Ok(())
+    }
+}
+
+/// How a file changes so that what was installed is gone.
+fn back(installed: &Installed) -> Result<Change> {
+    let file = installed.file.clone();
+    let Some(now) = read(&file)? else { return Ok(Change::Nothing { file }) };
+    if let Some(after) = installed.before(&now) {
+        return Ok(match installed.made {
+            true => Change::Gone { file, before: now },
+            false => Change::Text { file, before: now, after },
+        });
+    }
+    let (Some(entry), Ok(Setting::Listed { list, .. })) =
+        (&installed.entry, hook(&installed.agent).map(|hook| hook.setting))
+    else {
+        return Ok(Change::Kept { file });
+    };
+    let moved = installed.moved_back(&now).filter(|after| is_without(after, &now, list, entry));
+    if let Some(after) = moved {
+        return Ok(Change::Text { file, before: now, after });
+    }
+    Ok(match take(&now, list, entry, installed.keys) {
+        Taken::Out(after) => Change::Text { file, before: now, after },
+        Taken::Changed => Change::Kept { file },
+        Taken::Missing => Change::Nothing { file },
+    })
+}
+
+/// What a file was without us, and what it will be.
+fn plan_file(
+    hook: &Hook,
+    file: &Path,
+    now: Option<&str>,
+    known: Option<&Installed>,
+    words: &[&str],
+) -> Result<(Option<String>, (Installed, String))> {
+    let unknown = Installed {
+        agent: hook.agent.to_owned(),
+        file: file.to_owned(),
+        made: now.is_none(),
+        folders: known.map_or_else(|| missing_above(file), |it| it.folders.clone()),
+        entry: None,
+        keys: 0,
+        at: 0,
+        removed: String::new(),
+        inserted: String::new(),
+        after: String::new(),
+    };
+    // An earlier installation is taken back first, so that there is one at most.
+    let base = match known.map(back).transpose()? {
+        Some(Change::Text { after, .. }) => Some(after),
+        Some(Change::Gone { .. }) => None,
+        Some(Change::Kept { .. } | Change::Nothing { .. }) | None => now.map(str::to_owned),
+    };
+    match hook.setting {
+        Setting::Own(text) => {
+            if base.is_some() {
+                let what = "a file of that name is there already";
+                return Err(Error::new(ErrorKind::Exists, what).at(file));
+            }
+            Ok((None, (unknown, text(words))))
+        }
+        Setting::Listed { list, entry } => {
+            let entry = entry(&command(words));
+            let (after, keys) =
+                put(base.as_deref().unwrap_or_default(), list, &entry).map_err(|err| {
+                    let what = "the settings are not as the agent's should be";
+                    Error::new(ErrorKind::Unreadable, what).at(file).because(err)
+                })?;
+            Ok((base, (Installed { entry: Some(entry), keys, ..unknown }, after)))
+        }
+    }
+}
+
+fn rule(config: &Config, agent: &str, wish: &Wish, record: &Record) -> Result<Rule> {
+    let project = wish.project.as_deref().map(real);
+    let repository = project.as_deref().and_then(top);
+    let known = record.rules.iter().find(|rule| rule.agent == agent && rule.project == project);
+    let branch = match (&wish.branch, &repository) {
+        (None, _) => None,
+        (Some(name), Some(repository)) => Some(Branch::of(repository, name)?),
+        (Some(_), None) => {
+            let what = "a branch needs a project that is in a git repository";
+            return Err(Error::new(ErrorKind::Refused, what));
+        }
+    };
+    let out = match (&wish.out, &branch, &project) {
+        (Some(out), _, _) => {
+            std::path::absolute(out).map_err(|err| Error::reading(err, "the folder", out))?
+        }
+        (None, Some(branch), _) => branch::usual_place(&branch.repository, &branch.name)?,
+        (None, None, Some(project)) => project.join(".transcripts"),
+        (None, None, None) => config.home.join("transcripts"),
+    };
+    // What an earlier installation made is still ours to remove.
+    let earlier = record.rules.iter().find(|rule| rule.out == out);
+    let branch = branch.map(|branch| Branch {
+        made: branch.made
+            || earlier.and_then(|rule| rule.branch.as_ref()).is_some_and(|it| it.made),
+        ..branch
+    });
+    let left_out = match earlier.or(known.filter(|rule| rule.out == out)) {
+        Some(rule) => rule.left_out.clone(),
+        None => repository.as_deref().and_then(|it| left_out(it, &out)),
+    };
+    Ok(Rule {
+        agent: agent.to_owned(),
+        project,
+        formats: match wish.formats.is_empty() {
+            true => vec![Rendered::Html],
+            false => wish.formats.clone(),
+        },
+        made: earlier.map_or_else(|| missing(&out), |rule| rule.made.clone()),
+        out,
+        compact: wish.compact.clone(),
+        shrink: wish.shrink,
+        branch,
+        settings: config.settings.clone(),
+        left_out,
+    })
+}
+
+/// The line by which git leaves a folder out that stands in the project's working tree.
+fn left_out(repository: &Path, out: &Path) -> Option<LeftOut> {
+    let common = branch::common(repository).ok()?;
+    let inside = real(out).strip_prefix(real(repository)).ok()?.to_str()?.to_owned();
+    if inside.is_empty()
+        || real(out).starts_with(real(&common))
+        || branch::is_ignored(repository, out)
+    {
+        return None;
+    }
+    let file = common.join("info/exclude");
+    let now = read(&file).ok()?.unwrap_or_default();
+    let gap = if now.is_empty() || now.ends_with('\n') { "" } else { "\n" };
+    Some(LeftOut { file, text: format!("{gap}/{inside}/\n") })
+}
+
+/// Whether two rules keep the same, so that the later takes the place of the earlier.
+fn is_same(one: &Rule, other: &Rule) -> bool {
+    one.agent == other.agent && one.project == other.project
+}
+
+fn hook(agent: &str) -> Result<&'static Hook> {
+    HOOKS.iter().find(|hook| hook.agent == agent).copied().ok_or_else(|| {
+        let known = agents().collect::<Vec<_>>().join(", ");
+        let what = format!("{agent} cannot be told to call epitome when a session ends");
+        Error::new(ErrorKind::Refused, what).with_hint(format!("these can: {known}"))
+    })
+}
+
+/// Where an agent's settings stand.
+fn folder<'a>(config: &'a Config, agent: &str) -> &'a Path {
+    match agent {
+        "claude" => &config.claude,
+        "codex" => &config.codex,
+        "gemini" => &config.gemini,
+        "opencode" => &config.opencode_settings,
+        _ => &config.pi,
+    }
+}
+
+fn missing_above(file: &Path) -> Vec<PathBuf> {
+    file.parent().map(missing).unwrap_or_default()
+}
+
+/// A path without symbolic links as far as it is there.
+fn real(path: &Path) -> PathBuf {
+    let path = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+    for there in path.ancestors() {
+        if let (Ok(real), Ok(rest)) = (there.canonicalize(), path.strip_prefix(there)) {
+            return if rest.as_os_str().is_empty() { real } else { real.join(rest) };
+        }
+    }
+    path
+}
+
+fn read(file: &Path) -> Result<Option<String>> {
+    match fs::read_to_string(file) {
+        Ok(text) => Ok(Some(text)),
+        Err(err) if err.kind() == std::io::ErrorKind::NotFound => Ok(None),
+        Err(err) => Err(Error::reading(err, "the settings", file)),
+    }
+}
+
+fn unchanged(file: &Path, before: &str) -> Result<()> {
+    match read(file)?.as_deref() == Some(before) {
+        true => Ok(()),
+        false => Err(Error::new(ErrorKind::Changed, "the settings changed meanwhile")
+            .at(file)
+            .with_hint("try again")),
+    }
+}
+
+/// Puts a text in the place of a file, whose mode stays.
+fn replace(file: &Path, text: &str) -> Result<()> {
+    if let Some(folder) = file.parent() {
+        disk::private_folder(folder)?;
+    }
+    let mode = fs::metadata(file).map(|meta| meta.permissions());
+    write_over(file, |out| Ok(out.write_all(text.as_bytes())?))?;
+    if let Ok(mode) = mode {
+        fs::set_permissions(file, mode).map_err(|err| Error::writing(err, "the settings", file))?;
+    }
+    Ok(())
+}

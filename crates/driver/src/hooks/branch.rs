@@ -1,0 +1,202 @@
+//! A branch of a project's repository that holds nothing but transcripts, checked out in a folder
+//! of its own. The user's index, `HEAD` and working tree are not touched.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde::{Deserialize, Serialize};
+
+use crate::error::{Error, ErrorKind, Result};
+
+/// A branch for transcripts.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Branch {
+    /// Its name.
+    pub name: String,
+    /// The top folder of the project's working tree.
+    pub repository: PathBuf,
+    /// Whether it was made for this: else it stays when all else goes.
+    pub made: bool,
+}
+
+/// The top folder of the working tree that `folder` is in, if it is in one.
+pub fn top(folder: &Path) -> Option<PathBuf> {
+    let said = text(git(folder).args(["rev-parse", "--show-toplevel"])).ok()?;
+    (!said.is_empty()).then(|| PathBuf::from(said))
+}
+
+/// The folder in which git keeps what it knows of a repository, for all its working trees.
+pub(super) fn common(repository: &Path) -> Result<PathBuf> {
+    let said =
+        text(git(repository).args(["rev-parse", "--path-format=absolute", "--git-common-dir"]))?;
+    Ok(PathBuf::from(said))
+}
+
+/// Where a branch is checked out when nobody says where.
+pub(super) fn usual_place(repository: &Path, name: &str) -> Result<PathBuf> {
+    Ok(common(repository)?.join("epitome").join(name.replace('/', "-")))
+}
+
+/// Whether git leaves a path out already.
+pub(super) fn is_ignored(repository: &Path, path: &Path) -> bool {
+    let asked = git(repository).args(["check-ignore", "-q", "--"]).arg(path).status();
+    asked.is_ok_and(|status| status.success())
+}
+
+impl Branch {
+    /// What is known of a branch of this name; nothing is made yet.
+    ///
+    /// # Errors
+    ///
+    /// `Refused` when the name is none, or the branch holds the project's own history.
+    pub(super) fn of(repository: &Path, name: &str) -> Result<Branch> {
+        let wrong = |what: String| Error::new(ErrorKind::Refused, what).at(repository);
+        if text(git(repository).args(["check-ref-format", "--branch", name])).is_err() {
+            return Err(wrong(format!("`{name}` is no name for a branch")));
+        }
+        let is_there = text(git(repository).args(["rev-parse", "-q", "--verify", &full(name)]));
+        if is_there.is_ok() {
+            let shared = git(repository).args(["merge-base", "HEAD", &full(name)]).output();
+            if shared.is_ok_and(|out| out.status.success()) {
+                let what = format!("the branch `{name}` holds the history of the project");
+                return Err(wrong(what).with_hint("choose another name for the transcripts"));
+            }
+        }
+        let repository = repository.to_owned();
+        Ok(Branch { name: name.to_owned(), repository, made: is_there.is_err() })
+    }
+
+    /// Makes the branch, without a history, and checks it out at `worktree`.
+    ///
+    /// # Errors
+    ///
+    /// What git says; `Exists` when something else is there.
+    pub(super) fn check_out(&self, worktree: &Path) -> Result<()> {
+        if self.is_checked_out(worktree) {
+            return Ok(());
+        }
+        let is_empty = worktree.read_dir().map_or(true, |mut entries| entries.next().is_none());
+        if !is_empty {
+            let what = "there is something in the folder already";
+            return Err(Error::new(ErrorKind::Exists, what).at(worktree));
+        }
+        if self.made {
+            let tree =
+                text(git(&self.repository).args(["hash-object", "-w", "-t", "tree", "--stdin"]))?;
+            let commit = text(named(&self.repository, &self.repository).args([
+                "commit-tree",
+                &tree,
+                "-m",
+                "Begin to keep transcripts",
+            ]))?;
+            text(git(&self.repository).args(["update-ref", &full(&self.name), &commit, ""]))?;
+        }
+        text(git(&self.repository).args(["worktree", "add", "-q"]).arg(worktree).arg(&self.name))?;
+        Ok(())
+    }
+
+    /// Commits what changed in the working tree of the branch. Nothing changed: nothing is done.
+    ///
+    /// # Errors
+    ///
+    /// What git says.
+    pub(super) fn commit(&self, worktree: &Path, message: &str) -> Result<bool> {
+        if !self.is_checked_out(worktree) {
+            let what = format!("the branch `{}` is not checked out there", self.name);
+            return Err(Error::new(ErrorKind::NotFound, what).at(worktree));
+        }
+        // What the user leaves out elsewhere is wanted here.
+        text(git(worktree).args(["add", "-A", "-f", "--", "."]))?;
+        let changed = git(worktree).args(["diff", "--cached", "--quiet"]).status();
+        if changed.is_ok_and(|status| status.success()) {
+            return Ok(false);
+        }
+        text(named(&self.repository, worktree).args([
+            "commit",
+            "-q",
+            "--no-verify",
+            "-m",
+            message,
+        ]))?;
+        Ok(true)
+    }
+
+    /// Removes the working tree, and the branch if it was made for this.
+    ///
+    /// # Errors
+    ///
+    /// What git says.
+    pub(super) fn remove(&self, worktree: &Path) -> Result<()> {
+        if self.is_checked_out(worktree) {
+            text(git(&self.repository).args(["worktree", "remove", "--force"]).arg(worktree))?;
+        }
+        let is_there =
+            text(git(&self.repository).args(["rev-parse", "-q", "--verify", &full(&self.name)]));
+        if self.made && is_there.is_ok() {
+            text(git(&self.repository).args(["branch", "-q", "-D", &self.name]))?;
+        }
+        Ok(())
+    }
+
+    fn is_checked_out(&self, worktree: &Path) -> bool {
+        let asked = text(git(worktree).args(["symbolic-ref", "-q", "HEAD"]));
+        worktree.join(".git").is_file() && asked.is_ok_and(|head| head == full(&self.name))
+    }
+}
+
+fn full(name: &str) -> String {
+    format!("refs/heads/{name}")
+}
+
+/// Git in a folder, whatever runs us: a hook of git's tells git where it is.
+fn git(folder: &Path) -> Command {
+    let mut git = Command::new("git");
+    for name in [
+        "GIT_DIR",
+        "GIT_WORK_TREE",
+        "GIT_INDEX_FILE",
+        "GIT_OBJECT_DIRECTORY",
+        "GIT_COMMON_DIR",
+        "GIT_NAMESPACE",
+        "GIT_PREFIX",
+    ] {
+        git.env_remove(name);
+    }
+    git.arg("-C").arg(folder);
+    // Nothing of the user's runs or asks for a password, for a commit that is not the user's.
+    for setting in
+        ["core.hooksPath=/dev/null", "commit.gpgSign=false", "gc.auto=0", "core.fsmonitor=false"]
+    {
+        git.args(["-c", setting]);
+    }
+    git.stdin(Stdio::null());
+    git
+}
+
+/// The same with a name to sign commits with, where the user has set none.
+fn named(repository: &Path, folder: &Path) -> Command {
+    let has_name = text(git(repository).args(["var", "GIT_COMMITTER_IDENT"])).is_ok();
+    let mut git = git(folder);
+    if !has_name {
+        git.args(["-c", "user.name=epitome", "-c", "user.email=epitome@localhost"]);
+    }
+    git
+}
+
+/// What git prints, when it succeeds.
+fn text(git: &mut Command) -> Result<String> {
+    let words: Vec<&OsStr> = git.get_args().collect();
+    let at = words.get(1).map(PathBuf::from).unwrap_or_default();
+    let failed =
+        |why: String| Error::new(ErrorKind::Refused, format!("git does not do it: {why}")).at(&at);
+    match git.output() {
+        Ok(Output { status, stdout, .. }) if status.success() => {
+            Ok(String::from_utf8_lossy(&stdout).trim_end().to_owned())
+        }
+        Ok(Output { stderr, .. }) => {
+            Err(failed(String::from_utf8_lossy(&stderr).trim().to_owned()))
+        }
+        Err(err) => Err(failed(err.to_string())),
+    }
+}

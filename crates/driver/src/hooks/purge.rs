@@ -1,0 +1,99 @@
+//! What was kept, removed: no file that was not made by epitome.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use epitome_render::Index;
+
+use super::record::{Record, Rule};
+use super::{read, replace};
+use crate::config::Config;
+use crate::error::{Error, Result};
+use crate::render::{FOLDER_FILES, manifest};
+
+/// What goes with a rule beside the agent's settings. Nothing is removed yet.
+#[derive(Clone, Debug)]
+pub struct Purge {
+    /// The rule.
+    pub rule: Rule,
+    /// The files of transcripts, in the rule's folder; with a branch, all of its working tree.
+    pub files: Vec<PathBuf>,
+}
+
+impl Purge {
+    /// What goes with rules, if no other rule keeps in the same folder.
+    ///
+    /// # Errors
+    ///
+    /// `Unreadable`, `NewerFormat`.
+    pub fn plan(config: &Config, rules: &[Rule]) -> Result<Vec<Purge>> {
+        let left = Record::load(config)?.rules;
+        let is_used =
+            |rule: &Rule| left.iter().any(|other| other.out == rule.out && !rules.contains(other));
+        let mut plans: Vec<Purge> = Vec::new();
+        for rule in rules.iter().filter(|rule| !is_used(rule)) {
+            if !plans.iter().any(|it| it.rule.out == rule.out) {
+                let files = files(&rule.out);
+                plans.push(Purge { rule: rule.clone(), files });
+            }
+        }
+        Ok(plans)
+    }
+
+    /// Carries it out.
+    ///
+    /// # Errors
+    ///
+    /// `Disk`, `NoPermission`; what git says.
+    pub fn carry_out(&self) -> Result<()> {
+        if let Some(branch) = &self.rule.branch {
+            branch.remove(&self.rule.out)?;
+        } else {
+            for file in &self.files {
+                fs::remove_file(file).map_err(|err| Error::writing(err, "the transcript", file))?;
+            }
+        }
+        empty(&self.rule.made);
+        Ok(())
+    }
+}
+
+/// The files in a folder of rendered sessions that were rendered.
+fn files(folder: &Path) -> Vec<PathBuf> {
+    let Some(Index { sessions, .. }) = manifest(folder) else { return Vec::new() };
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let is_ours = |name: &str| {
+        FOLDER_FILES.contains(&name)
+            || sessions.iter().any(|session| {
+                let rest = name.strip_prefix(session.name.as_str());
+                rest.is_some_and(|rest| rest.starts_with(['.', '-']))
+            })
+    };
+    let mut files: Vec<PathBuf> = entries
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()))
+        .filter(|entry| entry.file_name().to_str().is_some_and(is_ours))
+        .map(|entry| entry.path())
+        .collect();
+    files.sort();
+    files
+}
+
+/// Removes folders, the innermost first, if nothing is in them.
+pub(super) fn empty(folders: &[PathBuf]) {
+    for folder in folders.iter().rev() {
+        if fs::remove_dir(folder).is_err() && folder.exists() {
+            return;
+        }
+    }
+}
+
+/// Takes a text out of a file that it was put in, and the file with it if nothing is left.
+pub(super) fn unwrite(file: &Path, text: &str) -> Result<()> {
+    let Some(now) = read(file)? else { return Ok(()) };
+    let Some(at) = now.rfind(text) else { return Ok(()) };
+    let without = [&now[..at], &now[at + text.len()..]].concat();
+    match without.is_empty() {
+        true => fs::remove_file(file).map_err(|err| Error::writing(err, "the list", file)),
+        false => replace(file, &without),
+    }
+}

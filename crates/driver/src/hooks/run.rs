@@ -1,0 +1,184 @@
+//! What happens when an agent says that a session ended.
+
+use std::fs;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, Instant};
+
+use epitome_passes::built_in;
+use epitome_redact::Finder;
+use epitome_render::{Detail, Listing};
+use serde::{Deserialize, Serialize};
+
+pub use epitome_formats::{Ended, ended};
+
+use super::real;
+use super::record::{Record, Rule, lock};
+use crate::archive::Hash;
+use crate::config::Config;
+use crate::error::{Error, ErrorKind, Result};
+use crate::find::{self, Meant};
+use crate::render::{Reading, Telling, render_into, update_index};
+use crate::store::{disk, write_over};
+
+/// Bytes of the log at which it begins anew.
+const LOG: u64 = 1 << 20;
+
+/// Between two looks whether a session is free.
+const LOOK: Duration = Duration::from_millis(200);
+
+/// A session that is to be compacted when nobody uses it any more.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Deferred {
+    /// Where it is.
+    pub session: PathBuf,
+    /// The agent.
+    pub agent: String,
+    /// The process that ran it.
+    pub process: Option<u32>,
+}
+
+/// The session that an agent means. Nothing for what a sub-agent did: that is told with the session
+/// that sent it.
+pub fn session_of(config: &Config, agent: &str, ended: &Ended) -> Option<PathBuf> {
+    let file = ended.file.as_deref().map(PathBuf::from).filter(|file| file.is_file());
+    file.or_else(|| {
+        let id = ended.id.as_deref()?;
+        match find::meant(config, id, Some(agent)) {
+            Meant::File(path) => {
+                let is_one = |it: &find::SessionFile| it.path == path;
+                find::sessions(config, Some(agent)).iter().any(is_one).then_some(path)
+            }
+            Meant::AnyOf(_) | Meant::Nothing => None,
+        }
+    })
+}
+
+/// The rules that keep the sessions of an agent that are run in a folder.
+///
+/// # Errors
+///
+/// `Unreadable`, `NewerFormat`.
+pub fn rules_of(config: &Config, agent: &str, cwd: Option<&str>) -> Result<Vec<Rule>> {
+    let cwd = cwd.map(|cwd| real(Path::new(cwd)));
+    let mut rules = Record::load(config)?.rules;
+    rules.retain(|rule| {
+        rule.agent == agent
+            && match (&rule.project, &cwd) {
+                (None, _) => true,
+                (Some(project), Some(cwd)) => cwd.starts_with(project),
+                (Some(_), None) => false,
+            }
+    });
+    Ok(rules)
+}
+
+/// Renders a session as a rule says, without what `redact` finds, and commits it where the rule has
+/// a branch.
+///
+/// # Errors
+///
+/// What reading and writing say, and git.
+pub fn keep(config: &Config, rule: &Rule, session: &Path, redact: &Finder) -> Result<Listing> {
+    // One after the other in one folder.
+    let name = Hash::of(rule.out.as_os_str().as_encoded_bytes()).to_string();
+    let _lock = lock(config, &format!("{}.lock", &name[..16]))?;
+    let recipe = rule.compact.as_deref().and_then(built_in);
+    let archive = config.archive();
+    let how = Telling {
+        detail: Detail::Steps,
+        redact: Some(redact),
+        compact: recipe.as_ref(),
+        archive: &archive,
+    };
+    if let Some(branch) = &rule.branch {
+        // Before anything is written: what is not the branch's is not written to.
+        branch.commit(&rule.out, "Keep what was there")?;
+    }
+    let reading = Reading::open(session, Some(&rule.agent))?;
+    let (listing, _) = render_into(&rule.out, &reading, &how, &rule.formats)?;
+    reading.failure().map_or(Ok(()), Err)?;
+    update_index(&rule.out, vec![listing.clone()])?;
+    if let Some(branch) = &rule.branch {
+        let title: String = listing.facts.title.chars().take(60).collect();
+        let title = title.split_whitespace().collect::<Vec<_>>().join(" ");
+        branch.commit(&rule.out, &format!("Keep {}: {title}", listing.name))?;
+    }
+    Ok(listing)
+}
+
+/// Whether nobody uses a session: not the process that ran it, and none that has it open.
+pub fn is_free(config: &Config, session: &Path, process: Option<u32>) -> bool {
+    !process.is_some_and(find::is_running) && find::users(config, session).is_empty()
+}
+
+/// Waits until nobody uses a session, at most so long. Whether nobody does.
+pub fn wait(config: &Config, session: &Path, process: Option<u32>, at_most: Duration) -> bool {
+    let begin = Instant::now();
+    loop {
+        if is_free(config, session, process) {
+            return true;
+        }
+        if begin.elapsed() >= at_most {
+            return false;
+        }
+        std::thread::sleep(LOOK);
+    }
+}
+
+/// Remembers a session that is to be compacted later.
+///
+/// # Errors
+///
+/// `Disk`, `NoPermission`.
+pub fn defer(config: &Config, later: &Deferred) -> Result<()> {
+    let path = place(config, &later.session);
+    disk::private_folder(&folder(config))?;
+    let text = serde_json::to_string(later)
+        .map_err(|err| Error::new(ErrorKind::Broken, "it cannot be written").because(err))?;
+    write_over(&path, |out| Ok(out.write_all(text.as_bytes())?))
+}
+
+/// The sessions that are to be compacted and that nobody uses now. They are forgotten: who cannot
+/// do it remembers them anew.
+pub fn deferred(config: &Config) -> Vec<Deferred> {
+    let entries = fs::read_dir(folder(config)).into_iter().flatten().flatten();
+    let mut found: Vec<(PathBuf, Deferred)> = entries
+        .filter_map(|entry| {
+            let path = entry.path();
+            let later: Deferred = serde_json::from_slice(&fs::read(&path).ok()?).ok()?;
+            Some((path, later))
+        })
+        .filter(|(_, later)| is_free(config, &later.session, later.process))
+        .collect();
+    found.sort_by(|one, other| one.0.cmp(&other.0));
+    // Who removes it has it.
+    found.retain(|(path, _)| fs::remove_file(path).is_ok());
+    found.into_iter().map(|(_, later)| later).collect()
+}
+
+/// Writes a line into the log of what hooks did. That it cannot be written is told to nobody.
+pub fn log(config: &Config, line: &str) {
+    let path = config.hooks().join("log");
+    if fs::metadata(&path).is_ok_and(|meta| meta.len() > LOG) {
+        fs::rename(&path, path.with_extension("old")).ok();
+    }
+    // Only where something is installed: else there is no trace of it.
+    let mut options = fs::OpenOptions::new();
+    options.append(true).create(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let line = line.replace(['\n', '\r'], " ");
+    if let Ok(mut file) = options.open(path) {
+        writeln!(file, "{} {line}", config.now().strftime("%Y-%m-%dT%H:%M:%SZ")).ok();
+    }
+}
+
+fn folder(config: &Config) -> PathBuf {
+    config.hooks().join("later")
+}
+
+fn place(config: &Config, session: &Path) -> PathBuf {
+    let name = Hash::of(session.as_os_str().as_encoded_bytes()).to_string();
+    folder(config).join(&name[..32])
+}
