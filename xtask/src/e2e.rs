@@ -3,9 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use agents::Agent;
-use agents::carry;
 use agents::e2e::{Report, Way};
+use agents::{Agent, carry, keep};
 use anyhow::{Context, ensure};
 
 use crate::{cargo, print, say};
@@ -19,11 +18,16 @@ const END: &str = "<!-- end of the table -->";
 const CARRIED: &str =
     "\n`epitome port` gives a recorded session of one agent to another, which resumes it:\n\n";
 
+/// And between that and the table of sessions that ended by themselves.
+const KEPT: &str = "\nAfter `epitome install --branch kept --shrink` a session of one turn ends; the \
+                    agent calls, a page is committed, the session compacted, and `uninstall --purge` \
+                    leaves nothing:\n\n";
+
 /// Builds `epitome` and takes a session of each named agent the whole way: record, compact,
 /// resume, restore, resume. All agents when none is named; then sessions are also carried from
-/// agent to agent, and what the recorded sessions and the model server promise is tried with the
-/// real agents. `port` carries sessions alone. `viewer` looks at the viewer in a real Chromium alone,
-/// which is also done with all agents.
+/// agent to agent and kept when they end, and what the recorded sessions and the model server
+/// promise is tried with the real agents. `port` carries sessions alone, `keep` keeps them alone.
+/// `viewer` looks at the viewer in a real Chromium alone, which is also done with all agents.
 ///
 /// # Errors
 ///
@@ -32,6 +36,7 @@ pub(crate) fn run(names: &[&str]) -> anyhow::Result<()> {
     let epitome = cargo::epitome("dev")?;
     match names {
         ["port"] => return carried(&epitome).map(drop),
+        ["keep"] => return kept(&epitome).map(drop),
         ["viewer"] => return viewer(&epitome),
         _ => {}
     }
@@ -45,6 +50,7 @@ pub(crate) fn run(names: &[&str]) -> anyhow::Result<()> {
     table(&chosen, &epitome)?;
     if names.is_empty() {
         carried(&epitome)?;
+        kept(&epitome)?;
         let test = ["--features", "real-agents", "--test", "real_agents"];
         cargo::run(&[&["cargo", "test", "--quiet", "-p", "agents"], &test[..]].concat(), &[])?;
     }
@@ -58,7 +64,9 @@ pub(crate) fn run(names: &[&str]) -> anyhow::Result<()> {
 /// As [`run`]; when the page has no place for the table.
 pub(crate) fn write() -> anyhow::Result<()> {
     let epitome = cargo::epitome("dev")?;
-    let table = [&table(&Agent::ALL, &epitome)?, CARRIED, &carried(&epitome)?].concat();
+    let (resumed, carried, kept) =
+        (table(&Agent::ALL, &epitome)?, carried(&epitome)?, kept(&epitome)?);
+    let table = [&resumed, CARRIED, &carried, KEPT, &kept].concat();
     let page = fs::read_to_string(PAGE).context(PAGE)?;
     let (head, rest) = page.split_once(BEGIN).with_context(|| format!("{PAGE}: no {BEGIN}"))?;
     let (_, tail) = rest.split_once(END).with_context(|| format!("{PAGE}: no {END}"))?;
@@ -137,6 +145,39 @@ fn carried(epitome: &Path) -> anyhow::Result<String> {
     print(table.trim_end());
     ensure!(failed.is_empty(), "not carried: {}", failed.join(", "));
     Ok(table)
+}
+
+/// Lets sessions end that are kept.
+fn kept(epitome: &Path) -> anyhow::Result<String> {
+    let mut failed = Vec::new();
+    let mut table = String::from(
+        "| agent | version | page | seconds after the agent | the log says |\n|---|---|---|---|---|\n",
+    );
+    for agent in keep::AGENTS {
+        match keep::run(agent, epitome) {
+            Ok(keep::Report { agent: name, page, log, after }) => table.push_str(&format!(
+                "| {name} | {} | {page} | {after:.1} | {} |\n",
+                agent.version(),
+                log.iter().map(|line| without_ids(line)).collect::<Vec<_>>().join("; "),
+            )),
+            Err(err) => {
+                say(&format!("{}: {err:#}", agent.name()));
+                failed.push(agent.name());
+            }
+        }
+    }
+    print(table.trim_end());
+    ensure!(failed.is_empty(), "not kept: {}", failed.join(", "));
+    Ok(table)
+}
+
+/// The verb of a line of the log, and what became of the size.
+fn without_ids(line: &str) -> String {
+    let verb = line.split(' ').next().unwrap_or_default();
+    match line.rsplit_once(": ") {
+        Some((_, sizes)) if verb == "compacted" => format!("{verb} {sizes}"),
+        Some(_) | None => verb.to_owned(),
+    }
 }
 
 fn row(agent: Agent, report: &Report) -> String {

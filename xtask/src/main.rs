@@ -18,6 +18,7 @@ usage: cargo xtask COMMAND
   ci [STEP…]            everything that CI runs, in its order, up to the first failure
   tidy                  what the house promises and no compiler checks
   e2e [AGENT…|port]     real agents resume what epitome compacted, restored and carried over
+  e2e keep              real agents call it when a session ends
   e2e viewer            a real Chromium looks at the viewer
   e2e --write           the same with all agents; the table goes into docs/agents.md
   recipes [FOLDER…]     a table: what each recipe saves, by default over the recorded sessions

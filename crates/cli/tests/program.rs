@@ -22,6 +22,10 @@ fn help_is_complete() {
         &["redact", "--help"],
         &["scan", "--help"],
         &["serve", "--help"],
+        &["install", "--help"],
+        &["uninstall", "--help"],
+        &["watch", "--help"],
+        &["manifest", "--help"],
         &["archive", "--help"],
         &["recipes", "--help"],
     ];

@@ -352,7 +352,7 @@ fn key_of(cwd: &str) -> String {
 }
 
 /// A value in an address.
-fn encoded(text: &str) -> String {
+pub(crate) fn encoded(text: &str) -> String {
     let mut encoded = String::new();
     for byte in text.bytes() {
         match byte {

@@ -13,6 +13,7 @@ use axum::routing::{get, post};
 use tokio::sync::watch;
 
 use crate::guard::{Guard, guard};
+use crate::list::encoded;
 use crate::viewer::{Options, Viewer};
 use crate::{asset, change, hits, list, plan, session, tail};
 
@@ -41,6 +42,19 @@ impl Server {
     /// The address to open, with the token.
     pub fn address(&self) -> String {
         self.guard.root()
+    }
+
+    /// The address of the list when it shows only sessions of an agent, or in which these words
+    /// stand: of a project, its folder.
+    pub fn address_of(&self, agent: Option<&str>, words: Option<&str>) -> String {
+        let asked: Vec<String> = [("agent", agent), ("q", words)]
+            .into_iter()
+            .filter_map(|(name, value)| Some(format!("{name}={}", encoded(value?))))
+            .collect();
+        match asked.is_empty() {
+            true => self.address(),
+            false => format!("{}?{}", self.address(), asked.join("&")),
+        }
     }
 
     /// Answers until Ctrl-C.

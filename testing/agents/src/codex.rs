@@ -108,7 +108,9 @@ trust_level = "trusted"
     fn command(&self, resume: Option<&str>, prompt: &str) -> anyhow::Result<Command> {
         let (node, codex) = install::codex()?;
         let mut command = Command::new(node);
-        command.arg(codex).args(["exec", "--skip-git-repo-check"]);
+        // Hooks of a home of our own need nobody's trust.
+        command.arg(codex).arg("--dangerously-bypass-hook-trust");
+        command.args(["exec", "--skip-git-repo-check"]);
         if let Some(id) = resume {
             command.args(["resume", id]);
         }

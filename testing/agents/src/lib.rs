@@ -4,7 +4,7 @@
 //! server as the only service it knows. [`record`](record::record) plays a [`scenario`] and hands
 //! back the session the agent stored; [`resume`](resume::resume) gives a session to a fresh agent
 //! and tells what it sent to the model; [`e2e`] puts a compaction in between, [`carry`] another
-//! agent.
+//! agent, [`keep`] a session that ends by itself.
 
 pub mod carry;
 mod claude;
@@ -13,6 +13,7 @@ pub mod e2e;
 mod gemini;
 mod home;
 pub mod install;
+pub mod keep;
 mod opencode;
 mod pi;
 mod process;

@@ -34,6 +34,15 @@ pub struct Scrubbed {
 ///
 /// When the agent cannot run, a turn fails, a history is refused or a step is not played.
 pub fn record(agent: Agent, scenario: &Scenario) -> anyhow::Result<Recording> {
+    record_in(agent, scenario, |_| Ok(()))
+}
+
+/// The same, in a home in which `prepare` did something before.
+pub(crate) fn record_in(
+    agent: Agent,
+    scenario: &Scenario,
+    prepare: impl FnOnce(&Sandbox) -> anyhow::Result<()>,
+) -> anyhow::Result<Recording> {
     // The script holds paths of the home, and the home holds the server's address: the address
     // comes first.
     let server = Server::start(Script::default())?;
@@ -42,6 +51,7 @@ pub fn record(agent: Agent, scenario: &Scenario) -> anyhow::Result<Recording> {
     if scenario.play == Play::OwnCompaction {
         sandbox.compact_early()?;
     }
+    prepare(&sandbox)?;
     server.play(scenario.script(&sandbox));
     let mut session: Option<Placed> = None;
     for turn in &scenario.turns {

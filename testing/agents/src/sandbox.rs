@@ -248,7 +248,7 @@ impl Sandbox {
     }
 
     /// The folder and the environment of every program of the agent.
-    fn dress(&self, command: &mut Command) {
+    pub(crate) fn dress(&self, command: &mut Command) {
         let driver = self.agent.driver();
         command
             .current_dir(self.home.project())

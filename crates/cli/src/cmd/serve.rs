@@ -1,7 +1,7 @@
 //! `epitome serve`: the sessions of this machine in a browser.
 
 use std::io::Write as _;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use clap::Args as ClapArgs;
 use epitome_web::{Options, Server, Which};
@@ -26,12 +26,16 @@ Examples:
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The sessions of all agents, which is what is shown if nothing else is said
-    #[arg(long, conflicts_with_all = ["agent", "dir"])]
+    /// All sessions, which is what is shown if nothing else is said; with --agent all of that agent
+    #[arg(long, conflicts_with_all = ["dir", "project"])]
     pub all: bool,
 
+    /// The sessions of a project: its folder, or its folder's name
+    #[arg(long, short, value_name = "PROJECT", conflicts_with = "dir")]
+    pub project: Option<String>,
+
     /// The sessions in a folder and below it, whosever they are
-    #[arg(long, value_name = "DIR", conflicts_with = "agent")]
+    #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
 
     /// The port on 127.0.0.1; 0 is any that is free
@@ -71,7 +75,13 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
             .because(&err)
             .hint("--port 0 takes any port that is free")
     })?;
-    let address = server.address();
+    // A project of which the list is searched: what else is there is a click away.
+    let project = args.project.as_deref().map(|project| match Path::new(project).canonicalize() {
+        Ok(folder) if folder.is_dir() => folder.to_string_lossy().into_owned(),
+        Ok(_) | Err(_) => project.to_owned(),
+    });
+    let below = args.dir.as_ref().and(app.agent());
+    let address = server.address_of(below, project.as_deref());
     match app.global.json {
         true => app.print_json(&Address { address: &address })?,
         false => app.print(&format!("{BOLD}{address}{BOLD:#}\n"))?,

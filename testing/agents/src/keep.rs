@@ -1,0 +1,107 @@
+//! A session that ends by itself: the agent calls `epitome`, which keeps a page of it and compacts
+//! it.
+
+use crate::record::record_in;
+use crate::sandbox::{Agent, Sandbox};
+use crate::scenario::Scenario;
+use anyhow::{Context, ensure};
+use serde::Serialize;
+use std::fs;
+use std::path::Path;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// The agents that are tried here, with their names for `epitome`. pi is installed here without
+/// what it loads extensions with, and OpenCode looks on the network for what plugins may want.
+pub const AGENTS: [Agent; 3] = [Agent::Claude, Agent::Codex, Agent::Gemini];
+
+/// After so long nothing comes any more.
+const PATIENCE: Duration = Duration::from_secs(40);
+const POLL: Duration = Duration::from_millis(100);
+
+/// What happened.
+#[derive(Debug, Clone, Serialize)]
+pub struct Report {
+    /// The agent's name.
+    pub agent: &'static str,
+    /// The size of the page that was kept, in bytes.
+    pub page: u64,
+    /// The lines of the log, without times and paths.
+    pub log: Vec<String>,
+    /// How long after the agent's end all was done, in seconds.
+    pub after: f64,
+}
+
+/// Installs `epitome` in an agent, lets a session of one turn end, and waits for the page, the
+/// commit and the compaction; takes the installation back then.
+///
+/// # Errors
+///
+/// When any of it does not happen, or something is left behind.
+pub fn run(agent: Agent, epitome: &Path) -> anyhow::Result<Report> {
+    let mut scenario = Scenario::full(agent);
+    scenario.turns.truncate(1);
+    let settings = |sandbox: &Sandbox| {
+        let file = sandbox.home().path().join(settings_of(agent));
+        fs::read_to_string(file).ok()
+    };
+    let mut before = None;
+    let recording = record_in(agent, &scenario, |sandbox| {
+        git(sandbox, &["init", "-q"])?;
+        before = settings(sandbox);
+        let args = ["install", "--agent", agent.name(), "--branch", "kept", "--shrink", "--yes"];
+        call(sandbox, epitome, &args)
+    })?;
+    let end = Instant::now();
+    let sandbox = &recording.sandbox;
+    let log = sandbox.home().path().join(".local/share/epitome/hooks/log");
+    let lines = || fs::read_to_string(&log).unwrap_or_default();
+    while !lines().contains(" compacted ") && end.elapsed() < PATIENCE {
+        std::thread::sleep(POLL);
+    }
+    let after = end.elapsed().as_secs_f64();
+    let said = lines();
+    ensure!(said.contains(" kept ") && said.contains(" compacted "), "the log says: {said:?}");
+    let listed = git(sandbox, &["ls-tree", "-l", "kept"])?;
+    let page =
+        listed.lines().find(|line| line.ends_with(&format!("{}.html", recording.session.id)));
+    let size = page.and_then(|line| line.split_whitespace().nth(3)?.parse().ok());
+    let size = size.with_context(|| format!("no page was committed: {listed}"))?;
+    call(sandbox, epitome, &["uninstall", "--purge", "--yes"])?;
+    ensure!(settings(sandbox) == before, "the settings are not what they were");
+    ensure!(git(sandbox, &["branch", "--list", "kept"])?.is_empty(), "the branch is left");
+    let home = sandbox.home().path().display().to_string();
+    let words = |line: &str| line.replace(&home, "~").split_once(' ').map(|(_, it)| it.to_owned());
+    Ok(Report {
+        agent: agent.name(),
+        page: size,
+        log: said.lines().filter_map(words).collect(),
+        after,
+    })
+}
+
+fn settings_of(agent: Agent) -> &'static str {
+    match agent {
+        Agent::Claude => ".claude/settings.json",
+        Agent::Codex | Agent::CodexScripts => ".codex/hooks.json",
+        Agent::Gemini => ".gemini/settings.json",
+        Agent::Pi | Agent::PiChat => ".pi/agent/extensions/epitome.js",
+        Agent::Opencode => ".config/opencode/plugins/epitome.js",
+    }
+}
+
+fn git(sandbox: &Sandbox, args: &[&str]) -> anyhow::Result<String> {
+    called(sandbox, Command::new("git"), args)
+}
+
+fn call(sandbox: &Sandbox, epitome: &Path, args: &[&str]) -> anyhow::Result<()> {
+    called(sandbox, Command::new(epitome), args).map(drop)
+}
+
+fn called(sandbox: &Sandbox, mut program: Command, args: &[&str]) -> anyhow::Result<String> {
+    sandbox.dress(&mut program);
+    let out = program.args(args).output().with_context(|| args.join(" "))?;
+    let said = String::from_utf8_lossy(&out.stderr);
+    ensure!(out.status.success(), "{}: {said}", args.join(" "));
+    Ok(String::from_utf8(out.stdout)?)
+}
