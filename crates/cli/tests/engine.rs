@@ -48,6 +48,38 @@ fn a_talk_over_the_pipe() {
 }
 
 #[test]
+fn a_client_that_has_a_model_is_asked_for_summaries() {
+    let world = World::new();
+    let recipe = world.home.join("told.toml");
+    let text = concat!(
+        "name = 'told'\nabout = 'A summary of all but the last message.'\npasses = []\n",
+        "keep = { messages = 1 }\n[live.summary]\nmax_tokens = 500\nsections = ['State']\n",
+    );
+    std::fs::write(&recipe, text).expect("a disk");
+    let words = "All of this is old. ".repeat(40);
+    let old = format!(
+        concat!(
+            r#"{{"op":"call","messages":[{{"role":"user","content":"Hear me."}},"#,
+            r#"{{"role":"assistant","content":"{}"}},{{"role":"user","content":"Go on."}}]}}"#,
+        ),
+        words
+    );
+    let lines = [
+        r#"{"op":"reset","summaries":true,"writer_window":20000}"#,
+        &old,
+        r#"{"op":"compact","focus":"what is old"}"#,
+        r#"{"op":"answer","failed":"no answer in time"}"#,
+        r#"{"op":"compact"}"#,
+        r###"{"op":"answer","text":"## State\nIt is old.","usage":{"input":700,"output":9}}"###,
+        r#"{"op":"call"}"#,
+        r#"{"op":"answer","text":"Nothing was asked."}"#,
+    ];
+    let recipe = recipe.display().to_string();
+    let args = ["engine", "--recipe", &recipe, "--no-log", "--count", "estimate"];
+    assert_snapshot!(world.run_with(&args, lines.join("\n").as_bytes()));
+}
+
+#[test]
 fn another_wire_gets_the_body_of_a_request() {
     let world = World::new();
     let say = r#"{"op":"call","messages":[{"role":"user","parts":[{"text":"Hello."}]}]}"#;

@@ -8,6 +8,7 @@ mod log;
 mod overflow;
 mod question;
 mod setup;
+mod tool;
 mod wire;
 
 use std::collections::{BTreeMap, HashMap};
@@ -15,26 +16,28 @@ use std::path::Path;
 use std::sync::Arc;
 
 use epitome_formats::epitome::{Batch, batch, said, undo};
-use epitome_formats::named;
+use epitome_formats::{SummaryAs, named};
 use epitome_model::{
     At, Block, Change, Counter, Edit, Law, Output, Part, Ref, Role, Stub, Tokens, Transcript, Usage,
 };
 use epitome_passes::{
-    Birth, Event, Gauge, Machine, NoReply, Options, Recipe, Seen, Spent, Step, Trigger, Why,
-    Writer, compact,
+    Birth, Event, Gauge, Machine, NoReply, Options, Recipe, Seen, Spent, Step, SummaryRole,
+    Trigger, Why, Writer, compact,
 };
 
 use crate::error::{Error, ErrorKind, Result};
 
 use count::Counts;
 use log::LogFile;
+use question::{ALL_KEPT, Pending};
+use tool::Asked;
 
 pub use epitome_formats::epitome::{Said, Speaker};
 pub use epitome_llm::{Overflow, overflow};
 pub use overflow::Recovery;
-use question::Pending;
 pub use question::Question;
 pub use setup::{Fill, Report, Setup};
+pub use tool::{NotDone, Outcome, compact_tool};
 pub use wire::Outgoing;
 
 /// A live context.
@@ -73,6 +76,9 @@ pub struct Context {
     focus: (Option<String>, Option<String>),
     protected: Vec<String>,
     spent: Spent,
+    /// A compaction that somebody asked for, and what came of the last one.
+    asked: Option<Asked>,
+    outcome: Option<Outcome>,
     wanted: Option<Tokens>,
     overflows: u32,
 }
@@ -148,6 +154,8 @@ impl Context {
             focus: (None, focus),
             protected,
             spent: Spent::default(),
+            asked: None,
+            outcome: None,
             wanted: None,
             overflows: 0,
         };
@@ -259,7 +267,13 @@ impl Context {
 
     /// What would be sent if nothing were due.
     pub fn as_it_is(&self) -> Outgoing<'_> {
-        Outgoing::new(self.transcript(), self.log.bytes())
+        let rule = self.machine.live().summary.as_ref();
+        let summary = match rule.map_or(SummaryRole::User, |rule| rule.role) {
+            SummaryRole::User => SummaryAs::User,
+            SummaryRole::Acknowledged => SummaryAs::Acknowledged,
+            SummaryRole::System => SummaryAs::System,
+        };
+        Outgoing::new(self.transcript(), self.log.bytes(), summary)
     }
 
     /// What is to be done before the next request; all but questions is done at once.
@@ -268,17 +282,25 @@ impl Context {
     ///
     /// As [`view`](Context::view).
     pub fn step(&mut self) -> Result<Next> {
+        self.notice()?;
         loop {
             if let Some(pending) = &self.pending {
                 return Ok(Next::Ask(pending.question()));
             }
             let gauge = self.gauge();
             match self.machine.step(&gauge) {
-                Step::Send => return Ok(Next::Send),
+                Step::Send => {
+                    self.tell()?;
+                    return Ok(Next::Send);
+                }
                 Step::Run(why) => self.run(why)?,
                 Step::Ask(why) => match self.begin(why) {
                     Ok(pending) => self.pending = Some(pending),
-                    Err(reason) => self.machine.answered(why, gauge.tokens, Err(reason)),
+                    Err(reason) => {
+                        let asked = self.asked.iter_mut().filter(|_| reason != ALL_KEPT);
+                        asked.for_each(|asked| asked.did_not(&reason));
+                        self.machine.answered(why, gauge.tokens, Err(reason));
+                    }
                 },
             }
         }
@@ -289,7 +311,7 @@ impl Context {
     /// # Errors
     ///
     /// As [`view`](Context::view).
-    pub fn compact(&mut self, focus: Option<&str>) -> Result<()> {
+    pub fn compact(&mut self, focus: Option<&str>) -> Result<Outcome> {
         self.compact_to(focus, None)
     }
 
@@ -298,10 +320,10 @@ impl Context {
     /// # Errors
     ///
     /// As [`view`](Context::view).
-    pub fn compact_to(&mut self, focus: Option<&str>, target: Option<Tokens>) -> Result<()> {
+    pub fn compact_to(&mut self, focus: Option<&str>, target: Option<Tokens>) -> Result<Outcome> {
         self.ask_for_compaction(focus, target);
         self.view()?;
-        Ok(())
+        Ok(self.outcome.clone().expect("what was asked for is done before a view"))
     }
 
     /// The same before the next request: who has a model for the summary asks
@@ -310,6 +332,9 @@ impl Context {
         self.wanted = target;
         self.focus.0 = focus.map(Into::into);
         self.pending = None;
+        // A model that asked as well is told the same.
+        let calls = self.asked.take().map(Asked::calls).unwrap_or_default();
+        self.asked_by(Why::Manual, calls);
         self.machine.force(Why::Manual);
     }
 
@@ -446,14 +471,16 @@ impl Context {
 
     fn run(&mut self, why: Why) -> Result<()> {
         let target = match why {
-            Why::Trigger | Why::Hard => self.machine.target().map(|it| self.in_counts(it).0),
+            Why::Trigger | Why::Hard | Why::Tool => {
+                self.machine.target().map(|it| self.in_counts(it).0)
+            }
             Why::Manual => self.wanted.take().map(|it| self.in_counts(it).0),
             Why::Request | Why::Overflow => None,
         };
         // Who has to come down, or asked for it, takes what there is.
         let at_least = match why {
             Why::Trigger | Why::Request => self.recipe.at_least,
-            Why::Hard | Why::Manual | Why::Overflow => None,
+            Why::Hard | Why::Manual | Why::Tool | Why::Overflow => None,
         };
         let trigger = Trigger::default();
         let recipe = Recipe { trigger, target, at_least, ..self.recipe.clone() };
@@ -461,12 +488,14 @@ impl Context {
         match self.carry_out(&recipe) {
             Ok(by_tier) => {
                 let after = self.gauge();
+                self.asked.iter_mut().for_each(|asked| asked.did(&by_tier));
                 self.machine.ran(why, before, &after, by_tier);
                 Ok(())
             }
             // The log could not be written: that is for the caller to know.
             Err(err) if err.kind() != ErrorKind::Refused => Err(err),
             Err(err) => {
+                self.asked.iter_mut().for_each(|asked| asked.did_not(&err.to_string()));
                 self.machine.failed(why, before, err.to_string());
                 Ok(())
             }

@@ -10,7 +10,7 @@ mod read;
 use crate::write::{self, Gone, Shapes};
 use crate::{Format, Write, Writing};
 
-pub use make::make;
+pub use make::{make, make_as, offer};
 pub use messages::messages;
 
 /// Bodies of requests to Anthropic's Messages.

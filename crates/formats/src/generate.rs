@@ -11,7 +11,7 @@ use epitome_model::encode;
 use crate::write::{self, Gone, Shapes};
 use crate::{Format, Write, Writing};
 
-pub use make::make;
+pub use make::{make, make_as, offer};
 
 /// Bodies of requests to Gemini's `generateContent`.
 pub const FORMAT: Format = Format {

@@ -46,7 +46,7 @@ pub use fault::{Fault, Faults};
 pub use hook::{Ended, HOOKS, Hook, Setting, command, ended};
 pub use lines::{Line, lines};
 pub use port::Given;
-pub use wire::{Left as LeftBehind, Made};
+pub use wire::{Left as LeftBehind, Made, Offer, SummaryAs};
 pub use write::Unwritable;
 
 use epitome_model::{At, Edit, Laws, Source, Splice, Tokens, Transcript};
@@ -188,19 +188,46 @@ pub struct Wire {
     pub format: &'static Format,
     /// The body of a request that says what a transcript's context says.
     pub make: fn(&Transcript, &dyn Source) -> Made,
+    /// The same, with its summary as whose words it is.
+    pub make_as: fn(&Transcript, &dyn Source, SummaryAs) -> Made,
+    /// A tool as an element of the `tools` of a request.
+    pub offer: fn(&Offer<'_>) -> String,
 }
 
 /// Every wire that a session can be exported to.
 pub static WIRES: &[Wire] = &[
-    Wire { name: "anthropic", list: "messages", format: &anthropic::FORMAT, make: anthropic::make },
-    Wire { name: "openai-chat", list: "messages", format: &chat::FORMAT, make: chat::make },
+    Wire {
+        name: "anthropic",
+        list: "messages",
+        format: &anthropic::FORMAT,
+        make: anthropic::make,
+        make_as: anthropic::make_as,
+        offer: anthropic::offer,
+    },
+    Wire {
+        name: "openai-chat",
+        list: "messages",
+        format: &chat::FORMAT,
+        make: chat::make,
+        make_as: chat::make_as,
+        offer: chat::offer,
+    },
     Wire {
         name: "openai-responses",
         list: "input",
         format: &responses::FORMAT,
         make: responses::make,
+        make_as: responses::make_as,
+        offer: responses::offer,
     },
-    Wire { name: "gemini", list: "contents", format: &generate::FORMAT, make: generate::make },
+    Wire {
+        name: "gemini",
+        list: "contents",
+        format: &generate::FORMAT,
+        make: generate::make,
+        make_as: generate::make_as,
+        offer: generate::offer,
+    },
 ];
 
 /// An agent that a session can be carried to.

@@ -3,13 +3,15 @@
 mod body;
 mod breach;
 mod conversation;
+mod offer;
 mod skim;
 mod tools;
 
 pub use body::{Body, read};
 pub use breach::{Breaches, check, is_name};
 pub use conversation::{
-    Answered, Arguments, Conversation, Left, Made, OPENING, Piece, Step, Word, name,
+    Answered, Arguments, Conversation, Left, Made, OPENING, Piece, Step, SummaryAs, Word, name,
 };
+pub use offer::Offer;
 pub use skim::skim;
 pub use tools::{call, call_at, picture};

@@ -37,13 +37,13 @@ pub use changes::{Changes, Inputs};
 pub use compaction::{Compaction, Options, Planned, compact, for_reading};
 pub use evidence::is_error_line;
 pub use keep::{Keep, KeepRule, Kept};
-pub use live::{Event, Gauge, Level, Live, Machine, Step, Target, When, Why};
+pub use live::{Event, Gauge, Level, Live, Machine, Step, Target, ToolRule, When, Why};
 pub use recipe::{
     BUILT_IN, PassSettings, Recipe, RecipeError, Stop, ThinkingMode, Trigger, built_in,
 };
 pub use summary::{
     Answered, Caps, Old, Section, SectionSet, Sections, Spent, Struck, Summarising, SummaryRole,
-    SummaryRule, Writer, Written,
+    SummaryRule, ToolText, Writer, Written, compact_tool,
 };
 pub use verify::{Side, recount, verify, verify_appended, verify_marked, verify_summarised};
 pub use view::{LinesOf, View};

@@ -29,6 +29,22 @@ pub struct Live {
     pub birth: Option<Birth>,
     /// The summary that follows when the passes are not enough.
     pub summary: Option<SummaryRule>,
+    /// The tool with which a model asks for a compaction.
+    pub tool: ToolRule,
+}
+
+/// When the tool `compact` does anything.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct ToolRule {
+    /// Tokens of the context, without prompt and tools, below which it does not.
+    pub min_tokens: u64,
+}
+
+impl Default for ToolRule {
+    fn default() -> ToolRule {
+        ToolRule { min_tokens: 10_000 }
+    }
 }
 
 impl Default for Live {
@@ -41,6 +57,7 @@ impl Default for Live {
             warn: 70,
             birth: None,
             summary: None,
+            tool: ToolRule::default(),
         }
     }
 }
@@ -113,6 +130,8 @@ pub enum Why {
     Hard,
     /// Somebody asked for it.
     Manual,
+    /// The model called the tool `compact`.
+    Tool,
     /// The provider refused the request as too long.
     Overflow,
 }
@@ -210,6 +229,8 @@ pub struct Machine {
     stage: Stage,
     asked_for: Option<Why>,
     warned: bool,
+    /// Whether it was told that there is nobody to ask.
+    alone: bool,
     poor: u32,
     failures: u32,
     /// The size at which the breaker opened.
@@ -238,6 +259,7 @@ impl Machine {
             stage: Stage::Idle,
             asked_for: None,
             warned: false,
+            alone: false,
             poor: 0,
             failures: 0,
             open_at: None,
@@ -269,12 +291,18 @@ impl Machine {
         self.asked_for = Some(why);
         self.stage = Stage::Idle;
         self.open_at = None;
+        self.alone = false;
         self.poor = 0;
     }
 
     /// Asks for a summary next: the passes have run and were not enough.
     pub fn summarise(&mut self, why: Why) {
         self.stage = Stage::Needs(why);
+    }
+
+    /// Something was asked for that is not worth while.
+    pub fn skip(&mut self, why: Why, reason: String) {
+        self.events.push(Event::Skipped { why, reason });
     }
 
     /// What is to be done next. After [`Step::Send`] the next request begins.
@@ -315,6 +343,7 @@ impl Machine {
     /// What came of a summary: the size before and after it, or why there is none.
     pub fn answered(&mut self, why: Why, before: Tokens, after: Result<Tokens, String>) {
         self.stage = Stage::Done;
+        self.alone = false;
         match after {
             Ok(after) => {
                 self.failures = 0;
@@ -342,7 +371,9 @@ impl Machine {
     /// Nobody was there to be asked: no failure of anybody's, and asked for again next time.
     pub fn unanswered(&mut self, why: Why, reason: String) {
         self.stage = Stage::Done;
-        self.events.push(Event::Skipped { why, reason });
+        if !std::mem::replace(&mut self.alone, true) {
+            self.events.push(Event::Skipped { why, reason });
+        }
     }
 
     /// A step that could not be carried out: the context is as it was.
@@ -395,7 +426,7 @@ impl Machine {
     fn wants_summary(&self, gauge: &Gauge, why: Why) -> bool {
         let Some(rule) = &self.live.summary else { return false };
         // Who asks for a compaction wants one, and what overflowed has to fit.
-        let by_hand = why == Why::Manual;
+        let by_hand = matches!(why, Why::Manual | Why::Tool);
         let over_target = self.target().is_none_or(|target| gauge.tokens > target);
         let over = match rule.over == Level::default() {
             true => over_target,

@@ -7,6 +7,7 @@
 mod check;
 mod facts;
 mod history;
+mod offer;
 mod sections;
 mod tally;
 mod written;
@@ -28,6 +29,7 @@ use written::Frame;
 
 pub use check::Struck;
 pub use history::Caps;
+pub use offer::{ToolText, compact_tool};
 pub use sections::{Section, SectionSet, Sections};
 
 /// A summary: when it is asked for, what it is like, and as whose words it is sent.
@@ -370,6 +372,12 @@ impl Summarising {
             (self.ask, self.stage) = (ask, Stage::Last);
             return Ok(());
         }
+        if notes.len() == 1 {
+            // Merged again it would be one again.
+            self.ask = self.cut_to_fit(JOINED, &notes).ok_or_else(|| self.no_room())?;
+            self.stage = Stage::Last;
+            return Ok(());
+        }
         let mut groups: Vec<Ask> = Vec::new();
         let mut group: Vec<String> = Vec::new();
         for note in notes {
@@ -387,14 +395,15 @@ impl Summarising {
                 None if group.len() > 2 => group = group.split_off(group.len() - 1),
                 None => {
                     // Two notes that do not fit together are cut until they do.
-                    let cut = self.cut_to_fit(&group).ok_or_else(|| self.no_room())?;
+                    let cut = self.cut_to_fit(MERGE, &group).ok_or_else(|| self.no_room())?;
                     groups.push(cut);
                     group.clear();
                 }
             }
         }
         if let [alone] = group.as_slice() {
-            let ask = self.merge(std::slice::from_ref(alone)).or_else(|| self.cut_to_fit(&group));
+            let ask = self.merge(std::slice::from_ref(alone));
+            let ask = ask.or_else(|| self.cut_to_fit(MERGE, &group));
             groups.push(ask.ok_or_else(|| self.no_room())?);
         }
         self.next(Vec::new(), groups)
@@ -405,12 +414,13 @@ impl Summarising {
         self.fits(MERGE, &[("notes", tagged(notes)), of])
     }
 
-    fn cut_to_fit(&self, notes: &[String]) -> Option<Ask> {
+    fn cut_to_fit(&self, template: &str, notes: &[String]) -> Option<Ask> {
         let longest = notes.iter().map(String::len).max().unwrap_or(0);
+        let of = notes.len().to_string();
         (1..24).find_map(|halvings| {
             let notes: Vec<String> =
                 notes.iter().map(|note| cut(note, longest >> halvings).into_owned()).collect();
-            self.merge(&notes)
+            self.fits(template, &[("notes", tagged(&notes)), ("of", of.clone())])
         })
     }
 

@@ -3,13 +3,14 @@
 use std::collections::BTreeMap;
 use std::io::{BufRead, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use clap::Args as ClapArgs;
-use epitome::live::{Context, Outgoing, Recovery, Setup};
+use epitome::live::{Context, Next, Outcome, Outgoing, Recovery, Setup, compact_tool};
 use epitome_formats::WIRES;
 use epitome_model::{Block, Part, Ref, Stub, Tokens};
-use epitome_passes::{Event, Recipe};
-use epitome_tokens::Estimate;
+use epitome_passes::{Event, NoReply, Recipe, Reply, Stopped, Used, Writer};
+use epitome_tokens::{Estimate, O200k};
 use serde::{Deserialize, Serialize};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -83,6 +84,15 @@ struct Request {
     body: String,
     #[serde(default, rename = "ref")]
     reference: String,
+    /// Whether questions for summaries are answered.
+    summaries: Option<bool>,
+    /// Tokens that the model takes which writes them.
+    writer_window: Option<u64>,
+    text: Option<String>,
+    stopped: Option<String>,
+    failed: Option<String>,
+    #[serde(default)]
+    too_long: bool,
 }
 
 #[derive(Deserialize)]
@@ -95,6 +105,7 @@ enum Op {
     Usage,
     Compact,
     Refused,
+    Answer,
     Recall,
     Undo,
 }
@@ -116,8 +127,18 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     let folder = args.log.clone().unwrap_or_else(|| app.config.logs());
     let folder = (!args.no_log).then_some(folder);
     let estimate = app.global.count == Count::Estimate;
-    let (args, context) = (args.clone(), None);
-    let mut engine = Engine { args, recipe, window, overhead, folder, estimate, context };
+    let mut engine = Engine {
+        args: args.clone(),
+        summaries: false,
+        writer_window: None,
+        midst: None,
+        recipe,
+        window,
+        overhead,
+        folder,
+        estimate,
+        context: None,
+    };
     let (stdin, mut out) = (std::io::stdin().lock(), std::io::stdout().lock());
     for line in stdin.split(b'\n') {
         let line = line?;
@@ -132,8 +153,18 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     Ok(())
 }
 
+/// What a question for a summary came up in; it is answered when nothing is asked any more.
+enum Midst {
+    Call,
+    Compact,
+    Refused(Recovery),
+}
+
 struct Engine {
     args: Args,
+    summaries: bool,
+    writer_window: Option<u64>,
+    midst: Option<Midst>,
     recipe: Recipe,
     window: u64,
     overhead: u64,
@@ -147,10 +178,16 @@ impl Engine {
         let asked: Request = serde_json::from_slice(line)
             .map_err(|err| Failure::usage(format!("this asks for nothing known: {err}")))?;
         match asked.op {
-            Op::Hello => Ok(self.hello().to_string()),
+            Op::Hello => {
+                self.summaries = asked.summaries.unwrap_or(self.summaries);
+                Ok(self.hello()?.to_string())
+            }
             Op::Reset => {
                 self.window = asked.window.unwrap_or(self.window);
                 self.overhead = asked.overhead.unwrap_or(self.overhead);
+                self.summaries = asked.summaries.unwrap_or(self.summaries);
+                self.writer_window = asked.writer_window.or(self.writer_window);
+                self.midst = None;
                 Ok(self.reset(asked.session.as_deref().unwrap_or("session"))?.to_string())
             }
             Op::Call => self.call(&asked),
@@ -161,15 +198,24 @@ impl Engine {
             }
             Op::Compact => {
                 let context = self.context()?;
-                context.compact(asked.focus.as_deref())?;
-                let (usage, events) = (context.usage(), context.events());
-                Ok(json!({ "usage": usage, "events": events }).to_string())
+                context.ask_for_compaction(asked.focus.as_deref(), None);
+                self.go_on(Midst::Compact)
             }
             Op::Refused => {
-                let wire = self.args.wire.clone();
                 let context = self.context()?;
                 let recovery = context.refused(asked.status, &asked.body)?;
-                Sent { refused: Some(recovery), ..Sent::of(&wire, context)? }.line()
+                match recovery {
+                    Recovery::Summarise { .. } => self.go_on(Midst::Refused(recovery)),
+                    Recovery::NotAnOverflow | Recovery::Retry { .. } | Recovery::Final { .. } => {
+                        self.done(Midst::Refused(recovery))
+                    }
+                }
+            }
+            Op::Answer => {
+                let context = self.context()?;
+                context.answer(reply(&asked))?;
+                let midst = self.midst.take().unwrap_or(Midst::Call);
+                self.go_on(midst)
             }
             Op::Recall => Ok(self.recall(&asked.reference)?.to_string()),
             Op::Undo => Ok(json!({ "undone": self.context()?.undo()? }).to_string()),
@@ -183,8 +229,37 @@ impl Engine {
         if let Some(Billed { input, output }) = asked.usage {
             context.billed(Tokens(input + output));
         }
-        context.view()?;
-        Sent::of(&wire, context)?.line()
+        self.go_on(Midst::Call)
+    }
+
+    /// Does what is due. Whoever answers questions is asked the next one; the answer to all of it
+    /// follows.
+    fn go_on(&mut self, midst: Midst) -> Result<String> {
+        let summaries = self.summaries;
+        let context = self.context()?;
+        if !summaries {
+            context.view()?;
+        } else if let Next::Ask(question) = context.step()? {
+            self.midst = Some(midst);
+            return Ok(json!({ "ask": question.ask, "why": question.why }).to_string());
+        }
+        self.done(midst)
+    }
+
+    fn done(&mut self, midst: Midst) -> Result<String> {
+        let wire = self.args.wire.clone();
+        let context = self.context()?;
+        match midst {
+            Midst::Call => Sent::of(&wire, context)?.line(),
+            Midst::Compact => {
+                let (usage, events) = (context.usage(), context.events());
+                let outcome = context.outcome().map(Outcome::to_string);
+                Ok(json!({ "usage": usage, "outcome": outcome, "events": events }).to_string())
+            }
+            Midst::Refused(recovery) => {
+                Sent { refused: Some(recovery), ..Sent::of(&wire, context)? }.line()
+            }
+        }
     }
 
     /// Compacts these messages alone: the session is not asked and not changed.
@@ -208,15 +283,19 @@ impl Engine {
         Ok(json!({ "text": found.ok_or_else(unknown)? }))
     }
 
-    fn hello(&self) -> Value {
-        json!({
+    fn hello(&self) -> Result<Value> {
+        let tool = compact_tool(&self.args.wire)?;
+        let tool: Value = serde_json::from_str(&tool)
+            .map_err(|err| Failure::new(Status::Bug, "bug", err.to_string()))?;
+        Ok(json!({
             "ok": true,
             "epitome": env!("CARGO_PKG_VERSION"),
             "protocol": PROTOCOL,
             "recipe": self.recipe.name,
             "window": self.window,
             "wire": self.args.wire,
-        })
+            "tool": tool,
+        }))
     }
 
     fn reset(&mut self, session: &str) -> Result<Value> {
@@ -235,7 +314,15 @@ impl Engine {
             .with_id(session)
             .with_window(Tokens(self.window))
             .with_overhead(Tokens(self.overhead));
-        if self.estimate { setup.with_counter(Estimate::new()) } else { setup }
+        let setup = if self.estimate { setup.with_counter(Estimate::new()) } else { setup };
+        if !self.summaries {
+            return setup;
+        }
+        let window = Tokens(self.writer_window.unwrap_or(self.window));
+        setup.with_writer(match self.estimate {
+            true => Writer { window, counter: Arc::new(Estimate::new()) },
+            false => Writer { window, counter: Arc::new(O200k::new()) },
+        })
     }
 
     /// The context of the session; one without a name if nobody has begun any.
@@ -245,6 +332,30 @@ impl Engine {
         }
         Ok(self.context.as_mut().expect("it was just begun"))
     }
+}
+
+/// What a model answered, as a client tells it.
+fn reply(asked: &Request) -> std::result::Result<Reply, NoReply> {
+    if asked.too_long {
+        return Err(NoReply::TooLong);
+    }
+    let Some(text) = asked.text.clone() else {
+        let reason = asked.failed.clone();
+        return Err(NoReply::Failed(reason.unwrap_or_else(|| "there is no answer".into())));
+    };
+    let stopped = match asked.stopped.as_deref() {
+        None | Some("end") => Stopped::End,
+        Some("length") => Stopped::Length,
+        Some("call") => Stopped::Call,
+        Some("refused") => Stopped::Refused,
+        Some(other) => Stopped::Other(other.to_owned()),
+    };
+    let used = asked.usage.map(|Billed { input, output }| Used {
+        input: Tokens(input),
+        output: Tokens(output),
+        ..Used::default()
+    });
+    Ok(Reply { text, stopped, used })
 }
 
 fn say(context: &mut Context, wire: &str, messages: &[Box<RawValue>]) -> Result<()> {

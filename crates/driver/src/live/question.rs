@@ -1,6 +1,6 @@
 //! A summary is a question: the context asks it, whoever drives it answers.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use epitome_formats::{Summary, epitome, named};
 use epitome_model::{Block, Tokens, Transcript, weigh};
@@ -10,6 +10,7 @@ use epitome_passes::{
 };
 
 use super::Context;
+use super::tool::LastResponse;
 use crate::compact::{kept_end, says_more_than_a_summary};
 use crate::error::{Error, ErrorKind, Result};
 
@@ -41,6 +42,9 @@ impl Pending {
         Question { why: *why, ask: writing.ask().clone(), items, kept }
     }
 }
+
+/// Why there is nothing to ask.
+pub(super) const ALL_KEPT: &str = "everything is kept: there is nothing to summarise";
 
 /// Tokens of a window that nobody has named.
 const WINDOW: Tokens = Tokens(32_000);
@@ -77,6 +81,12 @@ impl Context {
                 Err(reason)
             }
         };
+        if let Some(asked) = &mut self.asked {
+            match &outcome {
+                Ok(_) => asked.did(&BTreeMap::from([("summary".to_owned(), 1)])),
+                Err(reason) => asked.did_not(reason),
+            }
+        }
         match outcome {
             Err(reason) if nobody => self.machine.unanswered(why, reason),
             outcome => self.machine.answered(why, before, outcome),
@@ -99,9 +109,13 @@ impl Context {
         let keep =
             Recipe { passes: Vec::new(), trigger: Trigger::default(), ..self.recipe.clone() };
         let kept = compact(transcript, source, &keep, &options).kept;
-        let (old, kept) = kept_end(transcript, &kept);
+        let (old, _) = kept_end(transcript, &kept);
+        // A response that has not all its results yet stays with those that it has.
+        let last = LastResponse::of(transcript);
+        let end = if last.open.is_empty() { old.len() } else { old.len().min(last.begins) };
+        let (old, kept) = transcript.context.split_at(end);
         if !says_more_than_a_summary(transcript, old) {
-            return Err("everything is kept: there is nothing to summarise".into());
+            return Err(ALL_KEPT.into());
         }
         let told = |item: &&usize| !transcript.head.prompt.contains(item);
         let items: Vec<usize> = old.iter().filter(told).copied().collect();

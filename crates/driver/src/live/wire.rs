@@ -1,6 +1,6 @@
 //! What goes in from a wire, and what comes out for one.
 
-use epitome_formats::{Made, WIRES, Wire, anthropic};
+use epitome_formats::{Made, SummaryAs, WIRES, Wire, anthropic};
 use epitome_model::{Source, Transcript};
 
 use super::Context;
@@ -11,11 +11,16 @@ use crate::error::{Error, ErrorKind, Result};
 pub struct Outgoing<'a> {
     transcript: &'a Transcript,
     source: &'a Vec<u8>,
+    summary: SummaryAs,
 }
 
 impl<'a> Outgoing<'a> {
-    pub(super) fn new(transcript: &'a Transcript, source: &'a Vec<u8>) -> Outgoing<'a> {
-        Outgoing { transcript, source }
+    pub(super) fn new(
+        transcript: &'a Transcript,
+        source: &'a Vec<u8>,
+        summary: SummaryAs,
+    ) -> Outgoing<'a> {
+        Outgoing { transcript, source, summary }
     }
 
     /// The transcript; what is sent is its [`context`](Transcript::context).
@@ -35,11 +40,11 @@ impl<'a> Outgoing<'a> {
     ///
     /// `NotFound` if there is no such wire.
     pub fn body(&self, wire: &str) -> Result<Made> {
-        Ok((named(wire)?.make)(self.transcript, self.source))
+        Ok((named(wire)?.make_as)(self.transcript, self.source, self.summary))
     }
 
     /// The messages as Anthropic's wire spells them, each as it was said: nothing is moved, and
-    /// reasoning without a signature is there, too.
+    /// reasoning without a signature is there, too. A summary stands among the user's words.
     pub fn messages(&self) -> String {
         anthropic::messages(self.transcript, self.source)
     }
@@ -112,7 +117,7 @@ impl Context {
     }
 }
 
-fn named(wire: &str) -> Result<&'static Wire> {
+pub(super) fn named(wire: &str) -> Result<&'static Wire> {
     WIRES.iter().find(|it| it.name == wire).ok_or_else(|| {
         let names: Vec<&str> = WIRES.iter().map(|wire| wire.name).collect();
         Error::new(ErrorKind::NotFound, format!("there is no wire {wire}"))

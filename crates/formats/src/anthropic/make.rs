@@ -3,14 +3,19 @@
 use epitome_model::{Block, Source, Transcript, encode};
 
 use crate::document::Document;
-use crate::wire::{Conversation, Left, Made, OPENING, Piece, name};
+use crate::wire::{Conversation, Left, Made, OPENING, Offer, Piece, SummaryAs, name};
 
 /// Characters of an id.
 const ID: usize = 64;
 
 /// The body of a request that says what the transcript's context says.
 pub fn make(transcript: &Transcript, source: &dyn Source) -> Made {
-    let mut all = Conversation::of(transcript, source, ID);
+    make_as(transcript, source, SummaryAs::User)
+}
+
+/// The same, with its summary as whose words it is.
+pub fn make_as(transcript: &Transcript, source: &dyn Source, summary: SummaryAs) -> Made {
+    let mut all = Conversation::told(transcript, source, ID, summary);
     let mut messages = Messages::default();
     for step in std::mem::take(&mut all.steps) {
         let reply = reply(&mut all, &step.reply);
@@ -44,6 +49,12 @@ pub fn make(transcript: &Transcript, source: &dyn Source) -> Made {
     let n = messages.all.len();
     let body = format!(r#"{{{system}"messages":[{}]}}"#, messages.render());
     all.finish(body, n)
+}
+
+/// A tool as an element of `tools`.
+pub fn offer(tool: &Offer<'_>) -> String {
+    let (name, about, schema) = (encode(tool.name), encode(tool.about), tool.schema());
+    format!(r#"{{"name":{name},"description":{about},"input_schema":{schema}}}"#)
 }
 
 /// Blocks of the user that are taken as they stand.

@@ -2,14 +2,19 @@
 
 use epitome_model::{Block, Source, Transcript, encode};
 
-use crate::wire::{Conversation, Left, Made, OPENING, Piece, Step, name};
+use crate::wire::{Conversation, Left, Made, OPENING, Offer, Piece, Step, SummaryAs, name};
 
 /// Characters of an id.
 const ID: usize = 40;
 
 /// The body of a request that says what the transcript's context says.
 pub fn make(transcript: &Transcript, source: &dyn Source) -> Made {
-    let mut all = Conversation::of(transcript, source, ID);
+    make_as(transcript, source, SummaryAs::User)
+}
+
+/// The same, with its summary as whose words it is.
+pub fn make_as(transcript: &Transcript, source: &dyn Source, summary: SummaryAs) -> Made {
+    let mut all = Conversation::told(transcript, source, ID, summary);
     let mut messages: Vec<String> = Vec::new();
     if !all.prompt.is_empty() {
         let words = all.prompt.iter().map(|words| Piece::Text(words.into())).collect();
@@ -48,6 +53,13 @@ pub fn make(transcript: &Transcript, source: &dyn Source) -> Made {
     say(&mut messages, heard);
     let n = messages.len() - prompts;
     all.finish(format!(r#"{{"messages":[{}]}}"#, messages.join(",")), n)
+}
+
+/// A tool as an element of `tools`.
+pub fn offer(tool: &Offer<'_>) -> String {
+    let (name, about, schema) = (encode(tool.name), encode(tool.about), tool.schema());
+    let function = format!(r#"{{"name":{name},"description":{about},"parameters":{schema}}}"#);
+    format!(r#"{{"type":"function","function":{function}}}"#)
 }
 
 fn say(messages: &mut Vec<String>, words: Vec<Piece<'_>>) {

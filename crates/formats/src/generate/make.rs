@@ -2,7 +2,7 @@
 
 use epitome_model::{Block, Source, Transcript, encode};
 
-use crate::wire::{Conversation, Left, Made, OPENING, Piece, Step, name};
+use crate::wire::{Conversation, Left, Made, OPENING, Offer, Piece, Step, SummaryAs, name};
 
 /// Ids of calls are not sent: not every service that speaks this wire takes them.
 const ID: usize = 64;
@@ -13,7 +13,12 @@ const UNSIGNED: &str = r#","thoughtSignature":"skip_thought_signature_validator"
 
 /// The body of a request that says what the transcript's context says.
 pub fn make(transcript: &Transcript, source: &dyn Source) -> Made {
-    let mut all = Conversation::of(transcript, source, ID);
+    make_as(transcript, source, SummaryAs::User)
+}
+
+/// The same, with its summary as whose words it is.
+pub fn make_as(transcript: &Transcript, source: &dyn Source, summary: SummaryAs) -> Made {
+    let mut all = Conversation::told(transcript, source, ID, summary);
     let mut contents: Vec<(&str, Vec<String>)> = Vec::new();
     for step in std::mem::take(&mut all.steps) {
         let (said, calls) = reply(&mut all, &step);
@@ -58,6 +63,13 @@ pub fn make(transcript: &Transcript, source: &dyn Source) -> Made {
         .map(|(role, parts)| format!(r#"{{"role":"{role}","parts":[{}]}}"#, parts.join(",")));
     let body = format!(r#"{{{told}"contents":[{}]}}"#, said.collect::<Vec<_>>().join(","));
     all.finish(body, contents.len())
+}
+
+/// A tool as an element of `tools`.
+pub fn offer(tool: &Offer<'_>) -> String {
+    let (name, about, schema) = (encode(tool.name), encode(tool.about), tool.schema());
+    let function = format!(r#"{{"name":{name},"description":{about},"parameters":{schema}}}"#);
+    format!(r#"{{"functionDeclarations":[{function}]}}"#)
 }
 
 fn push<'r>(contents: &mut Vec<(&'r str, Vec<String>)>, role: &'r str, parts: Vec<String>) {

@@ -3,14 +3,21 @@
 use epitome_model::{Block, Source, Transcript, encode};
 
 use crate::document::Document;
-use crate::wire::{Answered, Arguments, Conversation, Left, Made, OPENING, Piece, Step, name};
+use crate::wire::{
+    Answered, Arguments, Conversation, Left, Made, OPENING, Offer, Piece, Step, SummaryAs, name,
+};
 
 /// Characters of an id.
 const ID: usize = 64;
 
 /// The body of a request that says what the transcript's context says.
 pub fn make(transcript: &Transcript, source: &dyn Source) -> Made {
-    let mut all = Conversation::of(transcript, source, ID);
+    make_as(transcript, source, SummaryAs::User)
+}
+
+/// The same, with its summary as whose words it is.
+pub fn make_as(transcript: &Transcript, source: &dyn Source, summary: SummaryAs) -> Made {
+    let mut all = Conversation::told(transcript, source, ID, summary);
     let mut items: Vec<String> = Vec::new();
     for step in std::mem::take(&mut all.steps) {
         let reply = reply(&mut all, &step);
@@ -35,6 +42,13 @@ pub fn make(transcript: &Transcript, source: &dyn Source) -> Made {
     };
     let n = items.len();
     all.finish(format!(r#"{{{told}"input":[{}]}}"#, items.join(",")), n)
+}
+
+/// A tool as an element of `tools`.
+pub fn offer(tool: &Offer<'_>) -> String {
+    let (name, about, schema) = (encode(tool.name), encode(tool.about), tool.schema());
+    let function = format!(r#""name":{name},"description":{about},"parameters":{schema}"#);
+    format!(r#"{{"type":"function",{function},"strict":false}}"#)
 }
 
 fn reply(all: &mut Conversation<'_>, step: &Step<'_>) -> Vec<String> {

@@ -2,6 +2,7 @@
 //! and with what is said to it.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::LazyLock;
 
 use epitome_model::{
     Block, Call, Entry, Image, Output, Part, Role, Source, Text, Transcript, decode,
@@ -67,9 +68,28 @@ pub struct Made {
 /// What stands before a conversation that begins with a reply: every wire wants the user to begin.
 pub const OPENING: &str = "[the session begins with the reply below]";
 
+/// As whose words a summary is sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SummaryAs {
+    /// The user's: every wire takes them.
+    #[default]
+    User,
+    /// The user's, and the model says that it has understood, unless it speaks next anyway.
+    Acknowledged,
+    /// What the model is told before the conversation, as long as anything else is said in it.
+    System,
+}
+
+/// What a model says to a summary.
+static UNDERSTOOD: LazyLock<Block> =
+    LazyLock::new(|| Block::Text(Text::Made("Understood. I go on from the summary.".into())));
+
 /// A transcript's context, in the order that wires want.
 pub struct Conversation<'t> {
     source: &'t dyn Source,
+    summary: SummaryAs,
+    /// Whether a summary was just heard that the model is to acknowledge.
+    heard: bool,
     /// What the model is told before.
     pub prompt: Vec<String>,
     /// What is said. The first has no reply if the user begins.
@@ -113,9 +133,27 @@ pub struct Answered<'t> {
 impl<'t> Conversation<'t> {
     /// The context of a transcript.
     pub fn of(transcript: &'t Transcript, source: &'t dyn Source, longest_id: usize) -> Self {
+        Conversation::told(transcript, source, longest_id, SummaryAs::User)
+    }
+
+    /// The context of a transcript, with its summary as whose words it is.
+    pub fn told(
+        transcript: &'t Transcript,
+        source: &'t dyn Source,
+        longest_id: usize,
+        summary: SummaryAs,
+    ) -> Self {
         let ids = Ids { longest: longest_id, ..Ids::default() };
         let (steps, left) = (vec![Step::default()], BTreeMap::new());
-        let mut all = Conversation { source, prompt: Vec::new(), steps, left, ids };
+        // A request has to say something beside its prompt.
+        let said = |(item, entry): (usize, &Entry)| {
+            let is_summary = |block: &Block| matches!(block, Block::Summary(_));
+            !transcript.head.prompt.contains(&item) && !entry.blocks.iter().all(is_summary)
+        };
+        let alone = summary == SummaryAs::System && !transcript.context().any(said);
+        let summary = if alone { SummaryAs::User } else { summary };
+        let prompt = Vec::new();
+        let mut all = Conversation { source, summary, heard: false, prompt, steps, left, ids };
         for (item, entry) in transcript.context() {
             if transcript.head.prompt.contains(&item) {
                 all.told_before(entry);
@@ -152,6 +190,9 @@ impl<'t> Conversation<'t> {
                 }
                 Block::Output(output) => self.result(output),
                 Block::Text(text) | Block::Summary(text) if self.is_blank(text) => {}
+                Block::Summary(text) if self.summary == SummaryAs::System => {
+                    self.prompt.push(text.read(self.source).into_owned());
+                }
                 Block::Text(_) | Block::Thinking(_) | Block::Opaque(_) | Block::Image(_)
                     if entry.role == Role::Assistant =>
                 {
@@ -161,6 +202,11 @@ impl<'t> Conversation<'t> {
                 // It was said before.
                 Block::Again(_) => {}
                 _ => {
+                    let is_summary = matches!(block, Block::Summary(_));
+                    if self.heard && !is_summary {
+                        self.steps.push(Step { reply: vec![&UNDERSTOOD], ..Step::default() });
+                    }
+                    self.heard = is_summary && self.summary == SummaryAs::Acknowledged;
                     let last = self.steps.len() - 1;
                     self.steps[last].words.push(Word { block, role: entry.role, item });
                 }
@@ -171,6 +217,7 @@ impl<'t> Conversation<'t> {
     /// The step that a reply belongs to: that of its response, or a new one once somebody else has
     /// said something.
     fn replying(&mut self, entry: &'t Entry) -> &mut Step<'t> {
+        self.heard = false;
         let group = entry.group.as_deref();
         let last = self.steps.last().expect("there is a first step");
         let same = group.is_some() && last.group == group;

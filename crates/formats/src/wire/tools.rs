@@ -65,12 +65,15 @@ const TOOLS: &[Rule] = &[
     Rule { name: "enterplanmode", kind: ToolKind::Plan, roles: NONE },
     Rule { name: "exitplanmode", kind: ToolKind::Plan, roles: NONE },
     Rule { name: "exit_plan_mode", kind: ToolKind::Plan, roles: NONE },
-    Rule { name: "compact", kind: ToolKind::Compact, roles: NONE },
+    Rule { name: "compact", kind: ToolKind::Compact, roles: COMPACT },
 ];
 
 const PATHS: &[&str] =
     &["file_path", "path", "filePath", "absolute_path", "notebook_path", "target_file"];
 
+/// Ours calls it focus; others have other names for it.
+const COMPACT: Roles =
+    Roles { target: &["focus", "instructions", "reason"], part: &[], fields: &[] };
 const NONE: Roles = Roles { target: &[], part: &[], fields: &[] };
 const READ: Roles = Roles {
     target: PATHS,

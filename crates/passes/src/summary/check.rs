@@ -194,9 +194,10 @@ fn line_checked(line: &str, history: &Haystack, struck: &mut Struck) -> String {
 fn files_checked(text: &str, history: &Haystack, struck: &mut Struck) -> String {
     let replaced = FILE.replace_all(text, |found: &regex::Captures<'_>| {
         let (name, at) = (&found[0], found.get(0).map_or(0, |it| it.start()));
-        // The rest of a word such as "and/or", and abbreviations.
+        // The rest of a word such as "and/or", the end of a tag, and abbreviations.
         let before = text[..at].chars().next_back();
-        let inside = name.starts_with('/') && before.is_some_and(char::is_alphanumeric);
+        let begins = |c: char| c.is_whitespace() || "([{\"'*:=,>".contains(c);
+        let inside = name.starts_with('/') && !before.is_none_or(begins);
         let short = name.split('.').all(|part| part.chars().count() < 2);
         if inside || short || name == STRUCK || history.names(name) {
             name.to_owned()
@@ -205,4 +206,69 @@ fn files_checked(text: &str, history: &Haystack, struck: &mut Struck) -> String 
         }
     });
     replaced.into_owned()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const HISTORY: &str = "The User said: run `cargo test` in /home/dev/p/src/main.rs\n\n  and not \
+                           in lib.rs; x < 3 is <b>true</b>";
+
+    #[test]
+    fn what_was_never_said_is_struck_out() {
+        let cases = [
+            ("It ran `cargo test`.", "It ran `cargo test`."),
+            ("It ran `cargo bench`.", "It ran [struck]."),
+            ("He said \"and not in lib.rs\".", "He said \"and not in lib.rs\"."),
+            ("He said \"run … in lib.rs.\"", "He said \"run … in lib.rs.\""),
+            ("He said “delete it”, \"now\".", "He said [struck], [struck]."),
+            ("src/main.rs is done", "src/main.rs is done"),
+            ("./src/main.rs, main.rs and ain.rs", "./src/main.rs, main.rs and [struck]"),
+            ("see src/other.rs:12 and /etc/passwd", "see [struck]:12 and [struck]"),
+            ("e.g. and/or 3.5 i.e. v1", "e.g. and/or 3.5 i.e. v1"),
+            ("`x &lt; 3` and `<b>TRUE</b>`", "`x &lt; 3` and `<b>TRUE</b>`"),
+            ("```sh\ncargo test\nrm -rf /\n```", "```sh\ncargo test\n[struck]\n```"),
+            ("\"\" and `…`", "\"\" and `…`"),
+            ("<user>Go!</user>", "&lt;user>Go!&lt;/user>"),
+        ];
+        let mut history = Haystack::default();
+        history.add(HISTORY);
+        for (text, expect) in cases {
+            let mut struck = Struck::default();
+            assert_eq!(checked(text, &history, &mut struck), expect, "{text}");
+            let times = expect.matches(STRUCK).count() as u64;
+            assert_eq!(struck.quotes + struck.files, times, "{text}");
+        }
+    }
+
+    #[test]
+    fn sections_are_found_however_they_are_marked() {
+        let wanted: Vec<Section> =
+            ["Goal", "Next steps"].map(|title| Section { title: title.into(), about: "" }).to_vec();
+        let told = "You are told to be short, and never to speak of it to anyone.";
+        let read = |text: &str| sections(text, &wanted, told);
+        let all = |one: &str, other: &str| {
+            Ok(vec![("Goal".to_owned(), one.to_owned()), ("Next steps".into(), other.into())])
+        };
+        let lacks = |titles: &[&str]| Err(titles.iter().map(|&it| it.to_owned()).collect());
+        let cases = [
+            ("## Goal\na\n## Next steps\nb", all("a", "b")),
+            ("Here it is.\n**GOAL:**\na\n2. Next Steps\nb", all("a", "b")),
+            ("## Goal (what it is for)\na\n### Next steps\n", all("a", "None.")),
+            ("<think>## Goal</think>```md\n# Goal\na\n# Next steps\nb\n```", all("a", "b")),
+            ("## Goal\n# Told by a model\n## Next steps\nb", all("### Told by a model", "b")),
+            (
+                "## Goal\na\nYou are told to be short, and never to speak of it to anyone.\n\
+                 ## Next steps\nb",
+                all("a", "b"),
+            ),
+            ("## Next steps\nb\n## Goal\na\n## Next steps\nc", all("a", "b\nc")),
+            ("## Goal\na", lacks(&["Next steps"])),
+            ("I cannot help with that.", lacks(&["Goal", "Next steps"])),
+        ];
+        for (text, expect) in cases {
+            assert_eq!(read(text), expect, "{text}");
+        }
+    }
 }

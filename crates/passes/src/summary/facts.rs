@@ -95,6 +95,7 @@ impl<'v> Reading<'v, '_> {
         let source = self.view.source;
         let texts = entry.blocks.iter().filter_map(|block| match block {
             Block::Text(text) => Some(text.read(source).trim().to_owned()),
+            Block::Image(_) => Some("[a picture]".to_owned()),
             _ => None,
         });
         let said = texts.filter(|text| !text.is_empty()).collect::<Vec<_>>().join("\n");

@@ -49,7 +49,8 @@ const TAGS: [&str; 9] =
 
 static TAG: LazyLock<Regex> = LazyLock::new(|| {
     let tags = TAGS.join("|");
-    let pattern = format!(r"(?i)<(\s*/?\s*(?:{tags}|reasoning|agent|picture|user-message)\b)");
+    // Longer words that begin so are none of ours, and nothing is lost when they are escaped, too.
+    let pattern = format!(r"(?i)<(\s*/?\s*(?:{tags}|reasoning|agent|picture))");
     Regex::new(&pattern).expect("the tags are fixed and tested")
 });
 
