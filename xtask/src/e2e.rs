@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use agents::e2e::{Report, Way};
-use agents::{Agent, carry, keep};
+use agents::{Agent, carry, keep, sdk};
 use anyhow::{Context, ensure};
 
 use crate::{cargo, print, say};
@@ -25,9 +25,10 @@ const KEPT: &str = "\nAfter `epitome install --branch kept --shrink` a session o
 
 /// Builds `epitome` and takes a session of each named agent the whole way: record, compact,
 /// resume, restore, resume. All agents when none is named; then sessions are also carried from
-/// agent to agent and kept when they end, and what the recorded sessions and the model server
-/// promise is tried with the real agents. `port` carries sessions alone, `keep` keeps them alone.
-/// `viewer` looks at the viewer in a real Chromium alone, which is also done with all agents.
+/// agent to agent and kept when they end, the providers' SDKs send views of `epitome engine`, and
+/// what the recorded sessions and the model server promise is tried with the real agents. `port`
+/// carries sessions alone, `keep` keeps them alone, `sdk` tries the SDKs and the clients of the
+/// engine. `viewer` looks at the viewer in a real Chromium alone, which is also done with all agents.
 ///
 /// # Errors
 ///
@@ -37,6 +38,7 @@ pub(crate) fn run(names: &[&str]) -> anyhow::Result<()> {
     match names {
         ["port"] => return carried(&epitome).map(drop),
         ["keep"] => return kept(&epitome).map(drop),
+        ["sdk"] => return clients(&epitome),
         ["viewer"] => return viewer(&epitome),
         _ => {}
     }
@@ -51,6 +53,7 @@ pub(crate) fn run(names: &[&str]) -> anyhow::Result<()> {
     if names.is_empty() {
         carried(&epitome)?;
         kept(&epitome)?;
+        clients(&epitome)?;
         let test = ["--features", "real-agents", "--test", "real_agents"];
         cargo::run(&[&["cargo", "test", "--quiet", "-p", "agents"], &test[..]].concat(), &[])?;
     }
@@ -178,6 +181,40 @@ fn without_ids(line: &str) -> String {
         Some((_, sizes)) if verb == "compacted" => format!("{verb} {sizes}"),
         Some(_) | None => verb.to_owned(),
     }
+/// The SDKs of the providers send what each recipe makes of a talk, on each wire; the client in
+/// TypeScript is checked and run.
+fn clients(epitome: &Path) -> anyhow::Result<()> {
+    let said = sdk::typescript(epitome)?;
+    print(&format!("the client in TypeScript: {}", said.trim().replace('\n', " ")));
+    if !sdk::has_python() {
+        say("skipped: there is no python3 with venv, so that no SDK was tried");
+        return Ok(());
+    }
+    let mut failed = Vec::new();
+    print("| SDK | wire | recipe | requests | longest history | last | texts left |");
+    print("|---|---|---|---|---|---|---|");
+    for (wire, of) in sdk::WIRES {
+        for recipe in sdk::recipes(epitome)? {
+            match sdk::run(epitome, wire, &recipe) {
+                // A recipe that is nothing but a summary has nobody to ask.
+                Ok(report) if report.left > 0 || recipe == "pi" => {
+                    let sdk::Report { requests, longest, last, left } = report;
+                    let row = format!("{requests} | {longest} | {last} | {left}");
+                    print(&format!("| {of} | {wire} | {recipe} | {row} |"));
+                }
+                Ok(report) => {
+                    say(&format!("{wire}, {recipe}: nothing was shortened: {report:?}"));
+                    failed.push(format!("{wire} with {recipe}"));
+                }
+                Err(err) => {
+                    say(&format!("{err:#}"));
+                    failed.push(format!("{wire} with {recipe}"));
+                }
+            }
+        }
+    }
+    ensure!(failed.is_empty(), "not accepted: {}", failed.join(", "));
+    Ok(())
 }
 
 fn row(agent: Agent, report: &Report) -> String {

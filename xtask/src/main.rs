@@ -20,6 +20,7 @@ usage: cargo xtask COMMAND
   e2e [AGENT…|port]     real agents resume what epitome compacted, restored and carried over
   e2e keep              real agents call it when a session ends
   e2e viewer            a real Chromium looks at the viewer
+  e2e sdk               the providers' SDKs send what `epitome engine` says
   e2e --write           the same with all agents; the table goes into docs/agents.md
   recipes [FOLDER…]     a table: what each recipe saves, by default over the recorded sessions
   redact                a table: what is found of planted credentials, by epitome and others

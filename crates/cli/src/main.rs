@@ -12,6 +12,7 @@ mod redaction;
 mod report;
 mod session;
 mod text;
+mod trace;
 
 use std::process::ExitCode;
 
@@ -78,6 +79,7 @@ fn main() -> ExitCode {
 
 fn run(cli: Cli) -> Result<()> {
     let app = App::new(cli.global)?;
+    trace::begin(&app.config)?;
     match &cli.command {
         Command::List(args) => cmd::list::run(&app, args),
         Command::Search(args) => cmd::search::run(&app, args),

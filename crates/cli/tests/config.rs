@@ -260,3 +260,20 @@ fn the_schema_that_is_published_is_the_one_that_is_printed() {
     world.write(OWN, std::fs::read(world.home.join("e.toml")).expect("a file"));
     assert_eq!(world.status(&["config"]), 0);
 }
+
+#[test]
+fn spans_are_told_where_somebody_wants_them_and_hold_no_words() {
+    let world = World::new();
+    let session = world.claude("s", sessions::claude(CLAUDE));
+    let name = session.to_str().expect("text");
+    let told = |filter: &str| {
+        let mut command = world.command(&["compact", name, "--dry-run"]);
+        let output = command.env("EPITOME_LOG", filter).output().expect("the program runs");
+        String::from_utf8(output.stderr).expect("text")
+    };
+    let spans = told("epitome=debug");
+    assert!(spans.contains("session.plan{format=\"claude\" recipe=\"epitome\" way="), "{spans}");
+    assert!(!spans.contains(name) && !spans.contains("fn "), "{spans}");
+    assert_eq!(told("epitome=warn"), "");
+    assert!(told("epitome=[").contains("EPITOME_LOG is no filter"), "{}", told("epitome=["));
+}

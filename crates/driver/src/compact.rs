@@ -21,6 +21,9 @@ use jiff::Timestamp;
 pub use shown::Shown;
 pub(crate) use summary::{kept_end, says_more_than_a_summary};
 
+use tracing::field::Empty;
+use tracing::{debug_span, info_span};
+
 use crate::archive::{About, Archive, Digest, Draft, Generation, Hash, PackWriter, WayBack};
 use crate::error::{Error, ErrorKind, Result};
 use crate::reference::{GitObjects, Reference, blob_id};
@@ -94,6 +97,17 @@ impl<'a, S: Source> Planned<'a, S> {
         counter: &dyn Counter,
     ) -> Result<Planned<'a, S>> {
         let Loaded { format, source, transcript, .. } = session;
+        let (format_name, recipe_name) = (format.name, recipe.name.as_str());
+        let span = debug_span!(
+            "session.plan",
+            format = format_name,
+            recipe = recipe_name,
+            ?way,
+            edits = Empty,
+            before = Empty,
+            after = Empty
+        );
+        let _span = span.clone().entered();
         let write = session.writer()?;
         let native = match way {
             Way::Rewrite => None,
@@ -130,6 +144,9 @@ impl<'a, S: Source> Planned<'a, S> {
             Some(Native::Append(_)) => weigh(&after, &spliced, counter).total(),
         };
         let bytes_after = Bytes(Source::len(&spliced));
+        span.record("edits", edits.len());
+        span.record("before", compaction.tokens_before.0);
+        span.record("after", tokens_after.0);
         Ok(Planned {
             session,
             recipe,
@@ -210,6 +227,7 @@ pub fn apply(
     file.check_comes_back(planned.spliced()?.splices())?;
     let generation = archive_generation(planned, file.path(), archive, counter, made)?;
     let spliced = planned.spliced()?;
+    let _span = info_span!("session.replace", bytes = planned.bytes_after.0).entered();
     file.replace(|out| spliced.copy_to(out))?;
     Ok(generation)
 }
@@ -244,6 +262,9 @@ fn archive_generation<S: Source>(
         let what = format!("the compacted session would break a law: {breach}");
         return Err(Error::new(ErrorKind::Refused, what).at(path));
     }
+    let format = planned.session.format.name;
+    let _span =
+        debug_span!("session.archive", format, edits = planned.compaction.edits.len()).entered();
     let key = planned.session.key(path);
     let spliced = planned.spliced()?;
     let WayBack { before, after, records } = WayBack::of(&planned.session.source, &spliced)?;

@@ -25,6 +25,9 @@ use epitome_passes::{
     Trigger, Why, Writer, compact,
 };
 
+use tracing::field::Empty;
+use tracing::{debug_span, trace_span};
+
 use crate::error::{Error, ErrorKind, Result};
 
 use count::Counts;
@@ -215,6 +218,8 @@ impl Context {
         let before =
             last.filter(|entry| entry.role == Role::Assistant).and_then(|it| it.group.clone());
         let group = speaker.group.or(before.as_deref()).filter(|_| speaker.role == Role::Assistant);
+        let role = speaker.role;
+        let _span = trace_span!("live.push", ?role, blocks = said.len()).entered();
         let item = self.log.push(&Speaker { group, ..*speaker }, said)?;
         self.count(item);
         if speaker.role == Role::Assistant {
@@ -282,6 +287,7 @@ impl Context {
     ///
     /// As [`view`](Context::view).
     pub fn step(&mut self) -> Result<Next> {
+        let _span = trace_span!("live.step", tokens = self.tokens().0).entered();
         self.notice()?;
         loop {
             if let Some(pending) = &self.pending {
@@ -485,10 +491,21 @@ impl Context {
         let trigger = Trigger::default();
         let recipe = Recipe { trigger, target, at_least, ..self.recipe.clone() };
         let before = self.tokens();
+        let span = debug_span!(
+            "live.run",
+            recipe = recipe.name.as_str(),
+            ?why,
+            before = before.0,
+            after = Empty,
+            edits = Empty
+        );
+        let _span = span.clone().entered();
         match self.carry_out(&recipe) {
             Ok(by_tier) => {
                 let after = self.gauge();
                 self.asked.iter_mut().for_each(|asked| asked.did(&by_tier));
+                span.record("after", after.tokens.0);
+                span.record("edits", by_tier.values().sum::<u64>());
                 self.machine.ran(why, before, &after, by_tier);
                 Ok(())
             }

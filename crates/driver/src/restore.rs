@@ -7,6 +7,8 @@ use std::collections::{HashMap, HashSet};
 
 use epitome_model::{Ref, Source, Span, Splice};
 
+use tracing::info_span;
+
 use crate::archive::{Digest, EditedRecord, Generation, Hash, Line, RecordHash, lines};
 use crate::error::{Error, ErrorKind, Result};
 use crate::source::{Spliced, exactly};
@@ -76,6 +78,8 @@ pub fn restore(
     blobs: &dyn Blobs,
     target: Target,
 ) -> Result<Restoration> {
+    let (bytes, n) = (Source::len(current), generations.len());
+    let _span = info_span!("session.restore", bytes, generations = n).entered();
     if generations.is_empty() {
         let what = "the archive holds nothing of this session";
         return Err(Error::new(ErrorKind::NotFound, what));

@@ -5,6 +5,9 @@ use std::path::Path;
 use epitome_formats::{FORMATS, Fault, Format, Write, Writing, named, sniff};
 use epitome_model::{Source, Transcript};
 
+use tracing::debug_span;
+use tracing::field::Empty;
+
 use crate::SessionKey;
 use crate::error::{Error, ErrorKind, Result};
 use crate::place;
@@ -49,10 +52,13 @@ impl<S: Source> Loaded<S> {
     ///
     /// `UnknownFormat` if no format knows it.
     pub fn read(source: S, agent: Option<&str>) -> Result<Loaded<S>> {
+        let span = debug_span!("session.read", bytes = Source::len(&source), format = Empty);
+        let _span = span.clone().entered();
         let format = match agent {
             Some(name) => named(name).ok_or_else(|| unknown_agent(name))?,
             None => format_of(&source).ok_or_else(|| unknown(&source))?,
         };
+        span.record("format", format.name);
         let mut faults = Vec::new();
         let transcript = (format.read)(&source, &mut faults);
         if !transcript.items.iter().any(|item| item.entry().is_some()) && agent.is_some() {

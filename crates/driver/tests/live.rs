@@ -6,11 +6,12 @@ use epitome::live::{Context, Next, Outgoing, Recovery, Said, Setup};
 use epitome_formats::{WIRES, Wire, named};
 use epitome_model::{Block, Ref, Role, Stub, Text, Tokens, weigh};
 use epitome_passes::{
-    BUILT_IN, Event, NoReply, Recipe, Reply, Stopped, SummaryRule, When, Why, Writer, built_in,
+    BUILT_IN, Changes, Event, Inputs, Level, NoReply, PassSettings, Recipe, Reply, Stopped,
+    SummaryRule, When, Why, Writer, built_in,
 };
 use epitome_tokens::Estimate;
 use proptest::prelude::*;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 fn setup(recipe: &str, window: u64) -> Setup {
     let recipe = built_in(recipe).expect("a built-in recipe");
@@ -94,7 +95,7 @@ fn check(
     let writer = Writer { window: Tokens(200_000), counter: Arc::new(Estimate::new()) };
     let mut context = Context::in_memory(setup.with_window(Tokens(window)).with_writer(writer));
     let rule = recipe.live.summary.clone().unwrap_or_default();
-    let mut before: Option<(u64, Vec<String>)> = None;
+    let mut before: Option<(u64, Vec<String>, Vec<Sent>)> = None;
     for message in messages {
         context.push_json(wire.name, &message.to_string()).expect("a message of the wire");
         if is_reply(message) {
@@ -103,13 +104,17 @@ fn check(
         drive(&mut context, model, &rule);
         let view = told(&context.as_it_is());
         let compactions = context.report().compactions;
-        // A prefix that was sent is never changed outside a compaction.
-        if let Some((then, sent)) = &before
-            && *then == compactions
-        {
-            assert_eq!(view[..sent.len()], sent[..], "the view only grows");
+        let now = sent(&context);
+        if let Some((then, sent, results)) = &before {
+            // A prefix that was sent is never changed outside a compaction.
+            if *then == compactions {
+                assert_eq!(view[..sent.len()], sent[..], "the view only grows");
+            }
+            if recipe.live.when == When::Request && summaries(results) == summaries(&now) {
+                check_slid(recipe, results, &now);
+            }
         }
-        before = Some((compactions, view));
+        before = Some((compactions, view, now));
         check_view(wire, &context);
     }
     let log = context.log().to_vec();
@@ -146,6 +151,52 @@ fn check(
         assert!(said(&context).contains(&text), "everything is in the log: {text}");
     }
     log
+}
+
+/// A block that is sent: the call that it is the result of, if it is one, and its words.
+#[derive(Clone, Debug, PartialEq)]
+struct Sent {
+    result_of: Option<String>,
+    words: String,
+}
+
+fn sent(context: &Context) -> Vec<Sent> {
+    let view = context.as_it_is();
+    let source = view.source();
+    let blocks = view.transcript().context().flat_map(|(_, entry)| &entry.blocks);
+    let sent = blocks.map(|block| match block {
+        Block::Output(output) => {
+            let words = output.text(source);
+            Sent { result_of: Some(output.call.to_string()), words }
+        }
+        block => Sent { result_of: None, words: format!("{block:?}") },
+    });
+    sent.collect()
+}
+
+fn summaries(sent: &[Sent]) -> Vec<&Sent> {
+    sent.iter().filter(|it| it.words.starts_with("Summary(")).collect()
+}
+
+/// Of what was sent, nothing has changed but results that slid out of the last ones: each of these
+/// is now the word that the recipe leaves, was sent whole before, and stays so.
+fn check_slid(recipe: &Recipe, before: &[Sent], now: &[Sent]) {
+    let [PassSettings::Results(pass)] = recipe.passes.as_slice() else {
+        panic!("a sliding recipe has one pass")
+    };
+    let results: Vec<usize> = (0..now.len()).filter(|&at| now[at].result_of.is_some()).collect();
+    let newest = &results[results.len().saturating_sub(pass.newest)..];
+    for (at, (then, now)) in before.iter().zip(now).enumerate() {
+        if then == now {
+            continue;
+        }
+        assert!(then.result_of.is_some() && then.result_of == now.result_of, "{then:?} {now:?}");
+        assert!(!newest.contains(&at), "one of the last {} has changed: {then:?}", pass.newest);
+        assert!(now.words.starts_with("[Previous: used ") && now.words.ends_with(']'), "{now:?}");
+        assert!(!then.words.starts_with("[Previous: used "), "twice: {then:?} {now:?}");
+        assert!(then.words.chars().count() > pass.min_chars, "{then:?} was short enough");
+    }
+    assert!(now.len() >= before.len(), "nothing goes");
 }
 
 fn is_reply(message: &Value) -> bool {
@@ -265,6 +316,102 @@ fn s06_leaves_the_last_three_results() {
     assert_eq!(results[2..], [lines("2.rs", 100), lines("3.rs", 100), lines("4.rs", 100)]);
     let sliding = built_in("s06").expect("a recipe").live.when;
     assert_eq!(sliding, When::Request);
+}
+
+#[test]
+fn sliding_recipes_change_nothing_but_what_slid_out() {
+    for (recipe, reads) in [("s06", 9), ("jcli", 16)] {
+        let mut context = talk(recipe, 200_000, 0);
+        let recipe = built_in(recipe).expect("a built-in recipe");
+        let mut before: Vec<Sent> = Vec::new();
+        let mut slid = 0;
+        for n in 0..reads {
+            // Every third is too short to become a word.
+            let text = if n % 3 == 2 { "short".to_owned() } else { lines("a.rs", 100) };
+            read(&mut context, n, "a.rs", &text);
+            context.view().expect("memory is written");
+            let now = sent(&context);
+            check_slid(&recipe, &before, &now);
+            slid += before.iter().zip(&now).filter(|(then, now)| then != now).count();
+            before = now;
+        }
+        assert_eq!(slid, 4, "{}", recipe.name);
+    }
+}
+
+#[test]
+fn the_reasoning_that_an_open_turn_began_with_stays_until_the_turn_is_over() {
+    let mut context = Context::in_memory(setup("epitome", 200_000));
+    let say = |context: &mut Context, message: Value| {
+        context.push_json("anthropic", &message.to_string()).expect("a message");
+    };
+    let kinds = |context: &Context| -> Vec<String> {
+        let body = context.as_it_is().body("anthropic").expect("a wire").body;
+        let body: Value = serde_json::from_str(&body).expect("JSON");
+        let messages = body["messages"].as_array().expect("a list").clone();
+        let replies = messages.into_iter().filter(|it| it["role"] == "assistant");
+        replies.map(|it| it["content"][0]["type"].as_str().expect("a type").to_owned()).collect()
+    };
+    say(&mut context, json!({ "role": "user", "content": "Read them all." }));
+    for n in 0..9 {
+        let thinking = json!({ "type": "thinking", "thinking": "Well.", "signature": "c2ln" });
+        let call = json!({ "type": "tool_use", "id": n.to_string(), "name": "Read",
+            "input": { "path": format!("{n}.rs") } });
+        say(&mut context, json!({ "role": "assistant", "content": [thinking, call] }));
+        let result = json!({ "type": "tool_result", "tool_use_id": n.to_string(),
+            "content": lines("a.rs", 40) });
+        say(&mut context, json!({ "role": "user", "content": [result] }));
+    }
+    context.compact(None).expect("memory is written");
+    let open = kinds(&context);
+    assert_eq!(open[..3], ["thinking", "tool_use", "tool_use"], "{open:?}");
+    say(&mut context, json!({ "role": "assistant", "content": "All are read." }));
+    say(&mut context, json!({ "role": "user", "content": "Thank you." }));
+    context.compact(None).expect("memory is written");
+    assert_eq!(kinds(&context)[..3], ["tool_use", "tool_use", "tool_use"]);
+}
+
+#[test]
+fn what_somebody_wants_otherwise_holds_live() {
+    let talk = |changes: &Changes| {
+        let trigger = Level { tokens: Some(2_000), ..Level::default() };
+        let changes = Changes { live_trigger: trigger, ..changes.clone() };
+        let recipe = built_in("clear-tool-uses").expect("a recipe").with(&changes);
+        let mut context = Context::in_memory(Setup::new(recipe).with_counter(Estimate::new()));
+        context.user("Read them all.").expect("memory is written");
+        let content = json!({ "path": "out.rs", "content": lines("out.rs", 20) }).to_string();
+        context.assistant(&[Said::call("w", "Write", content)]).expect("memory is written");
+        context.tool(&[Said::output("w", "written")]).expect("memory is written");
+        for n in 0..5 {
+            read(&mut context, n, &format!("{n}.rs"), &lines(&format!("{n}.rs"), 100));
+        }
+        context.view().expect("memory is written");
+        context
+    };
+    let cleared = |context: &Context| {
+        let stubs = results(context).iter().filter(|text| Stub::parse(text).is_some()).count();
+        let sent = context.as_it_is().messages();
+        (stubs, sent.contains("[cleared to save context]"))
+    };
+    let nothing = Changes::default();
+    let (all, none) = (Some(Inputs::All), Some(Inputs::None));
+    let others = Some(Inputs::Of(vec!["Bash".into()]));
+    for (changes, expect) in [
+        (nothing.clone(), (2, false)),
+        (Changes { at_least: Some(500), ..nothing.clone() }, (2, false)),
+        (Changes { at_least: Some(50_000), ..nothing.clone() }, (0, false)),
+        (Changes { exempt_tools: vec!["read".into()], ..nothing.clone() }, (0, false)),
+        (Changes { clear_inputs: all, ..nothing.clone() }, (2, true)),
+        (Changes { clear_inputs: others, ..nothing.clone() }, (2, false)),
+        (Changes { clear_inputs: none, ..nothing.clone() }, (2, false)),
+        (Changes { auto: Some(false), ..nothing.clone() }, (0, false)),
+    ] {
+        assert_eq!(cleared(&talk(&changes)), expect, "{changes:?}");
+    }
+    // Who asks for it takes what there is.
+    let mut context = talk(&Changes { at_least: Some(50_000), ..nothing });
+    context.compact(None).expect("memory is written");
+    assert_eq!(cleared(&context), (2, false));
 }
 
 #[test]

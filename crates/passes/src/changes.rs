@@ -13,7 +13,7 @@ use crate::{Keep, Level, PassSettings, Recipe, Target, ThinkingMode, Trigger, Wh
 /// use epitome_passes::{Changes, Keep, built_in};
 ///
 /// let keep = Keep { results: Some(5), ..Keep::default() };
-/// let recipe = built_in("clear-tool-uses").expect("a built-in recipe");
+/// let recipe = built_in("epitome").expect("a built-in recipe");
 /// let recipe = recipe.with(&Changes { keep, ..Changes::default() });
 /// assert_eq!(recipe.keep.results, Some(5));
 /// ```
@@ -203,6 +203,8 @@ mod tests {
             panic!("it clears results")
         };
         assert_eq!(pass.newest, 7);
+        let recipe = changed("clear-tool-uses", changes());
+        assert_eq!(recipe.keep, Keep { unanswered: true, ..Keep::default() });
         let recipe = changed("epitome", changes());
         let expect = Keep { results: Some(7), unanswered: true, ..Keep::default() };
         assert_eq!(recipe.keep, expect);

@@ -1,7 +1,7 @@
 //! Old results become stubs with the lines that carry evidence.
 
 use epitome_model::{
-    At, Block, CLEARED, Call, Edit, Lines, Output, Part, Stub, Tokens, ToolKind, counted,
+    At, Block, CLEARED, Call, Edit, Lines, Output, Part, Ref, Stub, Tokens, ToolKind, counted,
     is_truncated, line_count, previous, removed, truncated,
 };
 use serde::{Deserialize, Serialize};
@@ -79,6 +79,8 @@ pub enum Style {
     Beginning,
     /// A stub alone.
     Cleared,
+    /// A stub without its size: what is left of it is its reference.
+    Named,
     /// `[output: 245 lines]`.
     Counted,
     /// `[Previous: used bash]`, as s06 and J-CLI leave it.
@@ -172,6 +174,10 @@ impl Results {
                 let what = if output.error { "error" } else { "output" };
                 counted(what, view.lines(&text))
             }
+            Style::Named => {
+                let stub = Stub::new(Ref::of(&view.source.at(output.whole)));
+                if call.is_some() { stub } else { stub.with_what("result") }.to_string()
+            }
             Style::Evidence | Style::Ends | Style::Beginning | Style::Cleared => view
                 .stub(output, call, &text)
                 .with_body(self.body(&text, kind, output, later))
@@ -209,6 +215,7 @@ impl Results {
             }
             Style::Ends => evidence::of_argument(text, Amount { outline: 0, ..amount }),
             Style::Cleared
+            | Style::Named
             | Style::Counted
             | Style::Previous
             | Style::Placeholder

@@ -1,6 +1,11 @@
 //! Old reasoning is kept, or removed whole; it is never altered.
+//!
+//! While a model calls tools, its turn has to begin with the reasoning that it began with: "a final
+//! `assistant` message must start with a thinking block" (Anthropic's extended thinking).
 
-use epitome_model::{At, Block, Change, Edit};
+use std::collections::HashSet;
+
+use epitome_model::{At, Block, Change, Edit, Entry, Role};
 use serde::{Deserialize, Serialize};
 
 use crate::{Pass, View};
@@ -17,8 +22,25 @@ impl Pass for Thinking {
     }
 
     fn plan(&self, view: &View<'_>) -> Vec<Edit> {
-        view.old().flat_map(|(item, entry)| drops(item, &entry.blocks)).collect()
+        let begins = open_turn(view);
+        let old = view.old().filter(|(item, _)| !begins.contains(item));
+        old.flat_map(|(item, entry)| drops(item, &entry.blocks)).collect()
     }
+}
+
+/// The response that begins a turn in which the last word is a result.
+fn open_turn(view: &View<'_>) -> HashSet<usize> {
+    let answers =
+        |entry: &Entry| entry.blocks.iter().any(|block| matches!(block, Block::Output(_)));
+    let sent: Vec<(usize, &Entry)> = view.transcript.context().collect();
+    if !sent.last().is_some_and(|(_, entry)| answers(entry)) {
+        return HashSet::new();
+    }
+    let is_asked = |entry: &Entry| entry.role != Role::Assistant && !answers(entry);
+    let asked = sent.iter().rposition(|(_, entry)| is_asked(entry));
+    let turn = &sent[asked.map_or(0, |asked| asked + 1)..];
+    let response = turn.iter().take_while(|(_, entry)| entry.role == Role::Assistant);
+    response.map(|(item, _)| *item).collect()
 }
 
 /// The edits that remove what may be removed of an entry's reasoning.

@@ -1,4 +1,5 @@
-//! The agents themselves, from the npm registry this machine is set up with.
+//! The agents themselves, from the npm registry this machine is set up with, and the SDKs that
+//! stand in for others, from that of Python.
 //!
 //! They lie in `$EPITOME_AGENTS`, or in `.cache/agents` of the workspace; each package has a folder
 //! of its own, and a mark that is written last, so that an interrupted installation is done again.
@@ -20,6 +21,9 @@ const GEMINI: &str = "@google/gemini-cli@0.61.0";
 /// Made for services that bring nothing along: libraries and fonts come with it.
 const CHROMIUM: &str = "@sparticuz/chromium@153.0.0";
 const OPENCODE: &str = "opencode-ai@1.18.33";
+
+const TYPESCRIPT: &str = "typescript@7.0.2";
+const NODE_TYPES: &str = "@types/node@26.6.6";
 
 const MARK: &str = ".ok";
 
@@ -138,6 +142,35 @@ pub fn chromium() -> anyhow::Result<PathBuf> {
                 .env("LD_LIBRARY_PATH", libraries),
         )
     })
+}
+
+/// A Python with the SDKs of Anthropic and OpenAI, at the versions of `sdk/requirements.txt`.
+///
+/// # Errors
+///
+/// When there is no `python3`, or the registry is out of reach and they are not installed yet.
+pub fn python() -> anyhow::Result<PathBuf> {
+    let pins = Path::new(env!("CARGO_MANIFEST_DIR")).join("sdk/requirements.txt");
+    // Other pins are another folder.
+    let name = format!("python-{}", fs::read_to_string(&pins)?.len());
+    let install = |folder: &Path| {
+        checked(Command::new("python3").args(["-m", "venv", "venv"]).current_dir(folder))?;
+        let mut pip = Command::new(folder.join("venv/bin/python"));
+        checked(pip.args(["-m", "pip", "install", "--quiet", "--requirement"]).arg(&pins))
+    };
+    Ok(once(&name, &install)?.join("venv/bin/python"))
+}
+
+/// A node 22 and the compiler of TypeScript, with the types of node beside it.
+///
+/// # Errors
+///
+/// When `npm` is missing, or the registry is out of reach and they are not installed yet.
+pub fn typescript() -> anyhow::Result<(PathBuf, PathBuf)> {
+    let node = node()?;
+    let line = ["install", "--no-audit", "--no-fund", TYPESCRIPT, NODE_TYPES];
+    let folder = once("typescript", &|folder| npm(folder, Some(&node), &line))?;
+    Ok((node, folder.join("node_modules/typescript/bin/tsc")))
 }
 
 fn node() -> anyhow::Result<PathBuf> {

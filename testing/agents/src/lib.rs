@@ -22,6 +22,7 @@ pub mod record;
 pub mod resume;
 mod sandbox;
 pub mod scenario;
+pub mod sdk;
 
 pub use home::{Home, RECORDED_HOME};
 pub use process::Finished;

@@ -6,6 +6,8 @@ use epitome_model::{Block, Tokens};
 use epitome_passes::{Recipe, Why};
 use serde::Serialize;
 
+use tracing::debug_span;
+
 use super::Context;
 use crate::error::{Error, ErrorKind, Result};
 
@@ -86,6 +88,7 @@ impl Context {
     /// `Disk` if the log cannot be written.
     pub fn refused(&mut self, status: Option<u16>, body: &str) -> Result<Recovery> {
         let Some(told) = overflow(status, body) else { return Ok(Recovery::NotAnOverflow) };
+        let _span = debug_span!("live.refused", status, tokens = self.tokens().0).entered();
         self.overflows += 1;
         if self.overflows > 1 {
             return Ok(Recovery::Final { because: self.largest() });
@@ -106,7 +109,10 @@ impl Context {
         let mut by_tier = std::collections::BTreeMap::new();
         for recipe in recipes {
             let target = Some(self.in_counts(wanted).0);
-            let recipe = Recipe { target, trigger: Default::default(), ..recipe };
+            // Who has to come down takes what there is, but for what was to stay.
+            let (trigger, at_least) = (Default::default(), None);
+            let exempt_tools = self.recipe.exempt_tools.clone();
+            let recipe = Recipe { target, trigger, at_least, exempt_tools, ..recipe };
             for (tier, n) in self.carry_out(&recipe)? {
                 *by_tier.entry(tier).or_default() += n;
             }

@@ -1,40 +1,40 @@
-// @ts-check
-// A client of `epitome engine`: a context that stays small, over a pipe. Node 20, nothing else.
-// The types stand in comments: `tsc --checkJs` checks them, and node runs the file as it is.
-import { spawn } from "node:child_process";
+// A client of `epitome engine`: a context that stays small, over a pipe. Node 22.18 runs this file as it is.
+import { spawn, type ChildProcess } from "node:child_process";
 import { createInterface } from "node:readline";
+import type { Readable, Writable } from "node:stream";
 
-/** @typedef {{ role: "user" | "assistant", content: string | Array<Record<string, any>> }} Message */
+export type Block = { type: string; content?: unknown; [key: string]: unknown };
+export type Message = { role: "user" | "assistant"; content: string | Block[] };
+type Answer = { error?: { message: string }; [key: string]: any };
 
 export class Engine {
-  /** @param {string} program @param {string[]} options */
-  constructor(program = "epitome", ...options) {
+  private pipe: ChildProcess & { stdin: Writable; stdout: Readable };
+  private lines: AsyncIterator<string>;
+
+  constructor(program = "epitome", ...options: string[]) {
     this.pipe = spawn(program, ["engine", ...options], { stdio: ["pipe", "pipe", "inherit"] });
     this.lines = createInterface({ input: this.pipe.stdout })[Symbol.asyncIterator]();
   }
 
-  /** @param {string} op @param {Record<string, unknown>} more @returns {Promise<any>} */
-  async ask(op, more = {}) {
+  async ask(op: string, more: Record<string, unknown> = {}): Promise<Answer> {
     this.pipe.stdin.write(JSON.stringify({ op, ...more }) + "\n");
     const { value, done } = await this.lines.next();
     if (done) throw new Error("the engine ended");
-    const answer = JSON.parse(value);
+    const answer: Answer = JSON.parse(value);
     if (answer.error) throw new Error(answer.error.message);
     return answer;
   }
 
-  /** Says what was said since the last time; returns the messages to send now.
-   * @param {Message[]} messages @returns {Promise<Message[]>} */
-  async say(...messages) {
+  /** Says what was said since the last time; returns the messages to send now. */
+  async say(...messages: Message[]): Promise<Message[]> {
     return (await this.ask("call", { messages })).messages;
   }
 
-  /** @param {string} ref @returns {Promise<string>} */
-  async recall(ref) {
+  async recall(ref: string): Promise<string> {
     return (await this.ask("recall", { ref })).text;
   }
 
-  close() {
+  close(): void {
     this.pipe.stdin.end();
   }
 }
@@ -49,7 +49,7 @@ if (process.argv[1] === new URL(import.meta.url).pathname) {
     await engine.say({ role: "assistant", content: [call] }, { role: "user", content: [result] });
   }
   await engine.ask("compact");
-  const first = async () => /** @type {any} */ ((await engine.say())[2].content)[0].content;
+  const first = async () => String(((await engine.say())[2].content as Block[])[0].content);
   console.log(await first());
   console.log((await engine.ask("undo")).undone, (await first()).length);
   engine.close();

@@ -1,0 +1,207 @@
+//! What each preset makes of one made history: the numbers of its source can be read off.
+
+use std::fmt::Write as _;
+
+use epitome::live::{Context, Next, Said, Setup};
+use epitome_model::{Block, Role, Tokens};
+use epitome_passes::{Recipe, Reply, Stopped, built_in};
+use epitome_tokens::Estimate;
+use insta::assert_snapshot;
+
+/// A result of so many bytes, in lines that say which they are.
+fn text(name: &str, bytes: usize) -> String {
+    let mut text = String::new();
+    let mut line = 1;
+    while text.len() < bytes {
+        writeln!(text, "{name} {line}: what line {line} of it has to say").expect("memory");
+        line += 1;
+    }
+    text.truncate(bytes);
+    text
+}
+
+fn call(context: &mut Context, id: &str, tool: &str, given: &str, result: &Said<'_>) {
+    context.assistant(&[Said::call(id, tool, given)]).expect("memory is written");
+    context.tool(std::slice::from_ref(result)).expect("memory is written");
+}
+
+fn read(context: &mut Context, n: usize, bytes: usize) {
+    let (id, name) = (format!("c{n}"), format!("{n}.rs"));
+    let given = format!(r#"{{"path":"{name}"}}"#);
+    let result = Said::output(id.clone(), text(&name, bytes));
+    call(context, &id, "Read", &given, &result);
+}
+
+/// Results just below and above each number of a source, tools that are left alone, an error, a
+/// giant, and three results at once that nobody has answered.
+fn history(setup: Setup) -> Context {
+    let mut context = Context::in_memory(setup);
+    context.user("Read them all, and say what is in them.").expect("memory is written");
+    for (n, bytes) in [(1, 100), (2, 101), (3, 800), (4, 801)] {
+        read(&mut context, n, bytes);
+    }
+    for (id, tool) in [("skill", "LoadSkill"), ("list", "TodoWrite"), ("question", "Ask")] {
+        call(&mut context, id, tool, "{}", &Said::output(id, text(id, 900)));
+    }
+    let failed = format!("{}error: no such file: x.rs\n{}", text("log", 700), text("log", 300));
+    call(&mut context, "failed", "Bash", r#"{"command":"make"}"#, &Said::failure("failed", failed));
+    for (n, bytes) in [(5, 30_000), (6, 30_040), (7, 9_000)] {
+        read(&mut context, n, bytes);
+    }
+    let given = serde_json::json!({ "path": "out.rs", "content": text("new", 900) }).to_string();
+    call(&mut context, "write", "Write", &given, &Said::output("write", "written"));
+    for n in 8..16 {
+        read(&mut context, n, 2_000);
+    }
+    context.assistant(&[Said::text("Sixteen are read. Three are left.")]).expect("memory");
+    context.user("Go on.").expect("memory is written");
+    let calls: Vec<Said<'_>> = (16..19)
+        .map(|n| Said::call(format!("c{n}"), "Read", format!(r#"{{"path":"{n}.rs"}}"#)))
+        .collect();
+    context.assistant(&calls).expect("memory is written");
+    let results: Vec<Said<'_>> =
+        (16..19).map(|n| Said::output(format!("c{n}"), text(&format!("{n}.rs"), 2_000))).collect();
+    context.tool(&results).expect("memory is written");
+    context
+}
+
+/// What is sent, a line a block; of long texts the beginning and their size.
+fn view(context: &Context) -> String {
+    let sent = context.as_it_is();
+    let source = sent.source();
+    let mut shown = String::new();
+    for (_, entry) in sent.transcript().context() {
+        for block in &entry.blocks {
+            let (what, words) = match block {
+                Block::Text(words) => ("says".to_owned(), words.read(source).into_owned()),
+                Block::Summary(words) => ("summary".to_owned(), words.read(source).into_owned()),
+                Block::Call(call) => {
+                    let given = String::from_utf8_lossy(&source.at(call.arguments)).into_owned();
+                    (format!("{} {}", call.id, call.name), given)
+                }
+                Block::Output(output) => (format!("{} =", output.call), output.text(source)),
+                _ => ("else".to_owned(), String::new()),
+            };
+            let role = match entry.role {
+                Role::User => "user",
+                Role::Assistant => "assistant",
+                Role::Tool => "tool",
+                Role::System => "system",
+            };
+            writeln!(shown, "{role:9} {what} {}", short(&words)).expect("memory");
+        }
+    }
+    shown
+}
+
+/// A text on one line, whole if it is short or was left by a recipe.
+fn short(text: &str) -> String {
+    let line = text.replace('\n', "↵");
+    let chars = line.chars().count();
+    if chars <= 100 || text.starts_with("[epitome k") && chars <= 400 {
+        return line;
+    }
+    let head: String = line.chars().take(40).collect();
+    let tail: String = line.chars().skip(chars - 20).collect();
+    let left_out = text.lines().find(|line| line.starts_with("... [")).unwrap_or_default();
+    format!("{head}⋯{left_out}⋯{tail} ({chars} chars)")
+}
+
+/// The numbers of a recipe that decide when, and how much.
+fn numbers(recipe: &Recipe) -> String {
+    let json = |value: serde_json::Value| match value {
+        serde_json::Value::Object(object) => {
+            let set = object.into_iter().filter(|(_, it)| !it.is_null() && *it != false);
+            serde_json::Value::Object(set.collect()).to_string()
+        }
+        other => other.to_string(),
+    };
+    let value = |value: serde_json::Result<serde_json::Value>| json(value.expect("it is data"));
+    let mut told = format!("keep {}", value(serde_json::to_value(recipe.keep)));
+    let live = &recipe.live;
+    write!(told, "; when {}", value(serde_json::to_value(live.when))).expect("memory");
+    write!(told, "; trigger {}", value(serde_json::to_value(live.trigger))).expect("memory");
+    write!(told, "; target {}", value(serde_json::to_value(live.target))).expect("memory");
+    write!(told, "; reserve {}", live.reserve).expect("memory");
+    if let Some(rule) = &live.summary {
+        let over = value(serde_json::to_value(rule.over));
+        write!(told, "; summary over {over}, {} tokens", rule.max_tokens).expect("memory");
+    }
+    told
+}
+
+/// What a preset makes of the history in a window of so many tokens; asked for, if it would wait.
+fn golden(name: &str, window: u64, asked: bool) -> String {
+    let recipe = built_in(name).expect("a built-in recipe");
+    let setup = Setup::new(recipe.clone()).with_counter(Estimate::new());
+    let mut context = history(setup.with_window(Tokens(window)));
+    let before = context.usage();
+    if asked {
+        context.compact(None).expect("memory is written");
+    }
+    while let Next::Ask(question) = context.step().expect("memory is written") {
+        let rule = recipe.live.summary.as_ref().expect("who asks has a rule");
+        assert!(question.ask.max_tokens <= rule.max_tokens);
+        let sections = rule.sections.all();
+        let text = sections.iter().map(|it| format!("## {}\nFiles were read.\n\n", it.title));
+        let reply = Reply { text: text.collect(), stopped: Stopped::End, used: None };
+        context.answer(Ok(reply)).expect("memory is written");
+    }
+    let (shown, after) = (view(&context), context.usage());
+    let events: Vec<String> = context.events().iter().map(|it| format!("{it:?}")).collect();
+    format!(
+        "{}\n{} of {} tokens before, {} after\n\n{shown}\n{}\n",
+        numbers(&recipe),
+        before.tokens,
+        before.usable.expect("there is a window"),
+        after.tokens,
+        events.join("\n"),
+    )
+}
+
+#[test]
+fn s06() {
+    assert_snapshot!(golden("s06", 200_000, false));
+}
+
+#[test]
+fn s08() {
+    assert_snapshot!(golden("s08", 200_000, false));
+}
+
+#[test]
+fn s08_previews_a_giant_and_leaves_the_rest_if_that_is_enough() {
+    let recipe = built_in("s08").expect("a built-in recipe");
+    let mut context = Context::in_memory(Setup::new(recipe).with_counter(Estimate::new()));
+    context.user("Read them.").expect("memory is written");
+    for (n, bytes) in [(1, 60_000), (2, 2_000), (3, 2_000), (4, 100), (5, 100)] {
+        read(&mut context, n, bytes);
+    }
+    context.view().expect("memory is written");
+    assert_snapshot!(view(&context));
+}
+
+#[test]
+fn jcli() {
+    assert_snapshot!(golden("jcli", 200_000, false));
+}
+
+#[test]
+fn ion() {
+    assert_snapshot!(golden("ion", 44_000, false));
+}
+
+#[test]
+fn pi() {
+    assert_snapshot!(golden("pi", 40_000, false));
+}
+
+#[test]
+fn clear_tool_uses() {
+    assert_snapshot!(golden("clear-tool-uses", 200_000, true));
+}
+
+#[test]
+fn epitome() {
+    assert_snapshot!(golden("epitome", 40_000, false));
+}
