@@ -181,6 +181,8 @@ fn without_ids(line: &str) -> String {
         Some((_, sizes)) if verb == "compacted" => format!("{verb} {sizes}"),
         Some(_) | None => verb.to_owned(),
     }
+}
+
 /// The SDKs of the providers send what each recipe makes of a talk, on each wire; the client in
 /// TypeScript is checked and run.
 fn clients(epitome: &Path) -> anyhow::Result<()> {

@@ -151,6 +151,7 @@ fn script() -> Script {
             .iter()
             .map(|n| ToolCall { name: "read".into(), input: json!({ "path": format!("{n}.rs") }) })
             .collect(),
+        ..Step::default()
     };
     Script::new([
         step(Some("One is a beginning."), Some("The first one."), &[1]),
