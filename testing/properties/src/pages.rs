@@ -163,6 +163,7 @@ const ELEMENTS: &[(&str, &[&str])] = &[
 const OF_THE_VIEWER: &[(&str, &[&str])] = &[
     ("a", &["href"]),
     ("button", &["class", "type"]),
+    ("dd", &["class"]),
     ("details", &["open"]),
     ("form", &["id", "class", "role", "method", "action"]),
     ("h1", &["role"]),

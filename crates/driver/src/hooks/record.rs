@@ -69,12 +69,16 @@ pub(super) struct Installed {
 }
 
 /// All of it, as it stands on disk.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Record {
     /// The version of this description: 1.
     epitome_hooks: u64,
     pub installed: Vec<Installed>,
     pub rules: Vec<Rule>,
+    /// Rules that others took the place of: nothing more is kept by them, and what was is still
+    /// ours to remove.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub replaced: Vec<Rule>,
 }
 
 impl Installed {
@@ -112,7 +116,7 @@ impl Record {
         let text = match fs::read(&path) {
             Ok(text) => text,
             Err(err) if err.kind() == std::io::ErrorKind::NotFound => {
-                return Ok(Record { epitome_hooks: 1, installed: Vec::new(), rules: Vec::new() });
+                return Ok(Record { epitome_hooks: 1, ..Record::default() });
             }
             Err(err) => return Err(Error::reading(err, "what was installed", &path)),
         };
@@ -135,7 +139,7 @@ impl Record {
     /// `Disk`, `NoPermission`.
     pub fn store(&self, config: &Config) -> Result<()> {
         let folder = config.hooks();
-        if self.installed.is_empty() && self.rules.is_empty() {
+        if self.installed.is_empty() && self.rules.is_empty() && self.replaced.is_empty() {
             return match fs::remove_dir_all(&folder) {
                 Err(err) if err.kind() != std::io::ErrorKind::NotFound => {
                     Err(Error::writing(err, "what was installed", &folder))
