@@ -73,8 +73,9 @@ fn sessions_of_every_agent_are_rendered_as_chitragupt_says() {
         // What Cursor stores does not say where it was run.
         let lines = RENDER.iter().filter(|line| agent != "cursor" || !line.contains("--project"));
         for line in lines {
-            let line = line.replace("AGENT", agent).replace("SESSION", &session);
-            run(&world, &line.replace("ID", &id));
+            // The path comes last: anything may stand in it.
+            let line = line.replace("AGENT", agent).replace("ID", &id);
+            run(&world, &line.replace("SESSION", &session));
             if line.starts_with("manifest upsert") {
                 let manifest = world.home.join("project/.transcripts/manifest.json");
                 let manifest = fs::read_to_string(manifest).expect("a manifest");
