@@ -19,7 +19,7 @@ use epitome_passes::{
 use jiff::Timestamp;
 
 pub use shown::Shown;
-pub(crate) use summary::{kept_end, says_more_than_a_summary};
+pub(crate) use summary::{kept_end, no_summaries, says_more_than_a_summary};
 
 use tracing::field::Empty;
 use tracing::{debug_span, info_span};
@@ -207,7 +207,7 @@ fn no_records(format: &Format) -> Error {
     Error::new(ErrorKind::Broken, what)
 }
 
-fn bound_in(format: &Format) -> fn(&str) -> bool {
+pub(crate) fn bound_in(format: &Format) -> fn(&str) -> bool {
     format.thinking_is_bound
 }
 

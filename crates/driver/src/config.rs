@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
+use epitome_llm::{Key, Provider};
 use epitome_redact::Person;
 use etcetera::BaseStrategy;
 use jiff::Timestamp;
@@ -55,6 +56,8 @@ pub struct Config {
     pub here: PathBuf,
     /// The variables of the environment that are epitome's own.
     pub variables: BTreeMap<String, String>,
+    /// Keys of those who run models, as the environment has them.
+    pub keys: BTreeMap<Provider, Key>,
     /// The time, when tests set it.
     now: Option<Timestamp>,
 }
@@ -89,7 +92,10 @@ impl Config {
         }
         config.here = std::env::current_dir().unwrap_or_default();
         let ours = std::env::vars_os().filter_map(|(name, value)| {
-            let name = name.into_string().ok().filter(|name| name.starts_with("EPITOME_"))?;
+            let name = name
+                .into_string()
+                .ok()
+                .filter(|name| name.starts_with("EPITOME_") && name != "EPITOME_API_KEY")?;
             Some((name, value.into_string().ok().filter(|value| !value.is_empty())?))
         });
         config.variables = ours.collect();
@@ -112,6 +118,10 @@ impl Config {
         let shared = folder("XDG_DATA_HOME", user.join(".local/share"));
         let opencode = shared.join("opencode");
         let database = var("OPENCODE_DB").filter(|it| it != ":memory:");
+        let key = |provider: Provider| {
+            let values = Config::key_variables(provider).iter().filter_map(|name| var(name));
+            values.filter_map(|value| Key::new(value.to_str()?)).next()
+        };
         let text = |name: &str| Some(var(name)?.to_string_lossy().into_owned());
         let person = Person {
             home: Some(user.to_string_lossy().into_owned()),
@@ -145,6 +155,7 @@ impl Config {
             here: PathBuf::new(),
             variables: BTreeMap::new(),
             pi,
+            keys: Provider::ALL.into_iter().filter_map(|it| Some((it, key(it)?))).collect(),
             now: var("EPITOME_NOW").and_then(|now| now.to_str()?.parse().ok()),
         }
     }
@@ -152,6 +163,24 @@ impl Config {
     /// What is the time.
     pub fn now(&self) -> Timestamp {
         self.now.unwrap_or_else(Timestamp::now)
+    }
+
+    /// The variables in which a provider's key is looked for, the first one first.
+    pub fn key_variables(provider: Provider) -> &'static [&'static str] {
+        match provider {
+            Provider::Anthropic => &["ANTHROPIC_API_KEY"],
+            Provider::OpenAi => &["OPENAI_API_KEY"],
+            Provider::Google => &["GEMINI_API_KEY", "GOOGLE_API_KEY"],
+            Provider::Groq => &["GROQ_API_KEY"],
+            Provider::OpenRouter => &["OPENROUTER_API_KEY"],
+            Provider::Ollama => &[],
+            Provider::Compatible => &["EPITOME_API_KEY"],
+        }
+    }
+
+    /// The user's own table of models.
+    pub fn models(&self) -> PathBuf {
+        self.settings.join("models.toml")
     }
 
     /// The archive.
@@ -278,6 +307,9 @@ mod tests {
             let of = of(&[("OPENCODE_DB", value)]);
             assert_eq!(of.opencode_database.as_deref(), Some(Path::new(expect)));
         }
+        let keyed = of(&[("GOOGLE_API_KEY", "k-0123456789"), ("OPENAI_API_KEY", " ")]);
+        assert_eq!(keyed.keys.keys().collect::<Vec<_>>(), [&Provider::Google]);
+        assert!(!format!("{keyed:?}").contains("0123456789"), "{keyed:?}");
         let now = of(&[("EPITOME_NOW", "2026-11-21T00:00:00Z")]).now();
         assert_eq!(now.to_string(), "2026-11-21T00:00:00Z");
     }

@@ -6,14 +6,15 @@
 //!
 //! # Absent
 //!
-//! No model and no network. No agent's JSON and no policy: those are the rooms below. Nothing is
-//! printed and nobody is asked: that is for the programs above.
+//! No network but for a model that somebody named. No agent's JSON and no policy: those are the
+//! rooms below. Nothing is printed and nobody is asked: that is for the programs above.
 
 mod archive;
 mod backup;
 mod compact;
 mod compressed;
 mod config;
+mod drive;
 mod error;
 pub mod find;
 pub mod hooks;
@@ -42,6 +43,7 @@ pub use archive::{
 pub use backup::{BackupPlace, keep_backup};
 pub use compact::{Planned, Shown, Way, apply, apply_to};
 pub use config::{Config, Folders};
+pub use drive::{Asked, Naming, catalogue, named_models, summary_writer};
 pub use error::{Error, ErrorKind, Result};
 pub use find::{Meant, SessionFile};
 pub use in_place::{

@@ -6,9 +6,11 @@ use std::path::{Path, PathBuf};
 use clap::{Args as ClapArgs, ValueEnum};
 use epitome::settings::values as settings;
 use epitome::{
-    BackupPlace, Loaded, Place, Planned, Store, Way, apply, apply_to, find, keep_backup, vacuum,
+    Asked, BackupPlace, Loaded, Naming, Place, Planned, Store, Way, apply, apply_to, catalogue,
+    find, keep_backup, named_models, summary_writer, vacuum,
 };
-use epitome_model::Source;
+use epitome_llm::{Model, Spent, Stop};
+use epitome_model::{Source, Tokens, weigh};
 use epitome_passes::Recipe;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rayon::prelude::*;
@@ -91,6 +93,22 @@ pub struct How {
     /// `-` is standard input. Of the recipe only what is kept whole counts: --keep-turns and such.
     #[arg(long, value_name = "FILE", conflicts_with_all = ["all", "native", "rewrite", "diff"])]
     pub summary: Option<PathBuf>,
+
+    /// Have a model write the summary: MODEL, the one that is set, or the cheapest of the session's
+    /// provider that will do
+    ///
+    /// What the session says goes to that model's provider. docs/models.md says which models there
+    /// are, and where their keys are looked for.
+    #[arg(
+        long, value_name = "MODEL", num_args = 0..=1, require_equals = true,
+        default_missing_value = "", alias = "summarize",
+        conflicts_with_all = ["all", "native", "rewrite", "diff", "summary", "dry_run"]
+    )]
+    pub summarise: Option<String>,
+
+    /// Where that model is, if not where its provider is
+    #[arg(long, value_name = "URL", requires = "summarise")]
+    pub base_url: Option<String>,
 
     /// Keep a whole copy, NAME.uncompressed.jsonl, in the archive folder or beside the session
     #[arg(
@@ -317,7 +335,11 @@ impl Job<'_> {
     fn companions(&self, session: &Path, diff: &mut String) -> Result<Vec<FileReport>> {
         let mut reports = Vec::new();
         // What sums up a session says nothing of what its sub-agents did.
-        let wanted = if self.summary.is_some() { Vec::new() } else { find::companions(session) };
+        let wanted = if self.summary.is_some() || self.how.summarise.is_some() {
+            Vec::new()
+        } else {
+            find::companions(session)
+        };
         for path in wanted {
             let done = match self.how.dry_run {
                 true => self.open(&path).and_then(|loaded| {
@@ -415,6 +437,10 @@ impl Job<'_> {
         if let Some(summary) = &self.summary {
             return Ok(Planned::summarised(summary, session, self.recipe, self.app.counter())?);
         }
+        if let Some(model) = &self.how.summarise {
+            let text = self.written(session, model)?;
+            return Ok(Planned::summarised(&text, session, self.recipe, self.app.counter())?);
+        }
         let plan = |way| Planned::by(way, session, self.recipe, self.app.counter());
         if *native && session.format.native.is_none() {
             let what =
@@ -431,6 +457,32 @@ impl Job<'_> {
             // A session with something in it that the record cannot hold.
             Some(_) | None => Ok(plan(Way::Rewrite)?),
         }
+    }
+
+    /// A summary that a model writes; nothing, if there is nothing to tell.
+    fn written<S: Source>(&self, session: &Loaded<S>, model: &str) -> Result<String> {
+        let (app, counter) = (self.app, self.app.counter());
+        let set = &app.settings()?.values.compaction;
+        let named = Some(model).filter(|it| !it.is_empty()).or(set.model.as_deref());
+        let fallback: Vec<String> = set.fallback.iter().cloned().collect();
+        let entries = session.transcript.entries();
+        let mut speakers = entries.filter_map(|(_, entry)| entry.model.as_deref());
+        let context = weigh(&session.transcript, &session.source, counter).total();
+        let naming = Naming {
+            model: named,
+            address: self.how.base_url.as_deref(),
+            fallback: &fallback,
+            session: speakers.next_back(),
+            tokens: (context, Tokens(8_000)),
+        };
+        let model = named_models(&app.config, &naming)?;
+        let asked = Asked::about(session, self.recipe, counter, summary_writer(&model))?;
+        let Some(asked) = asked else { return Ok(String::new()) };
+        let (tokens, _) = asked.tokens();
+        app.note(&format!("{DIM}asking {} about {tokens} tokens{DIM:#}", model.name()));
+        let written = asked.of(&model, &Stop::default());
+        app.note(&cost(&model.spent(), catalogue(&app.config)?.date()));
+        Ok(written?.text)
     }
 
     fn plan<'s, S: Source>(
@@ -498,6 +550,21 @@ impl Job<'_> {
         ProgressBar::with_draw_target(Some(sessions as u64), target)
             .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
     }
+}
+
+/// What was spent on a model, in one line.
+fn cost(spent: &Spent, date: &str) -> String {
+    let Spent { calls, failed, unsaid, used, cost, unpriced } = spent;
+    let input = used.input + used.cached + used.cache_written;
+    let mut told = vec![count(*calls, "call"), format!("{input} tokens read")];
+    told.push(format!("{} written", used.output));
+    told.push(match unpriced {
+        0 => format!("about {cost} at list prices of {date}"),
+        _ => "of no known price".to_owned(),
+    });
+    told.extend((*failed > 0).then(|| format!("{failed} without an answer")));
+    told.extend((*unsaid > *failed).then(|| "not all said what they came to".to_owned()));
+    format!("{DIM}{}{DIM:#}", told.join(" · "))
 }
 
 /// A session of many that is in use or of a format that is only read, or a file among sessions

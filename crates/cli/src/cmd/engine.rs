@@ -7,7 +7,9 @@ use std::sync::Arc;
 
 use clap::Args as ClapArgs;
 use epitome::live::{Context, Next, Outcome, Outgoing, Recovery, Setup, compact_tool};
+use epitome::{Naming, named_models, summary_writer};
 use epitome_formats::WIRES;
+use epitome_llm::{Patient, Stop};
 use epitome_model::{Block, Part, Ref, Stub, Tokens};
 use epitome_passes::{Event, NoReply, Recipe, Reply, Stopped, Used, Writer};
 use epitome_tokens::{Estimate, O200k};
@@ -61,6 +63,19 @@ pub struct Args {
     /// Keep logs in memory only: what goes is gone with the program
     #[arg(long)]
     pub no_log: bool,
+
+    /// The model that writes summaries, as PROVIDER/MODEL; without one there are none.
+    /// docs/models.md says which there are, and where their keys are looked for
+    #[arg(long, value_name = "MODEL")]
+    pub model: Option<String>,
+
+    /// Where that model is, if not where its provider is
+    #[arg(long, value_name = "URL", requires = "model")]
+    pub base_url: Option<String>,
+
+    /// A model to ask when that one has no answer; may be given several times
+    #[arg(long, value_name = "MODEL")]
+    pub fallback: Vec<String>,
 }
 
 fn wires() -> clap::builder::PossibleValuesParser {
@@ -137,6 +152,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         overhead,
         folder,
         estimate,
+        model: model(app, args)?.map(Arc::new),
         context: None,
     };
     let (stdin, mut out) = (std::io::stdin().lock(), std::io::stdout().lock());
@@ -160,6 +176,17 @@ enum Midst {
     Refused(Recovery),
 }
 
+/// The model that somebody named, here or in the settings.
+fn model(app: &App, args: &Args) -> Result<Option<Patient>> {
+    let set = &app.settings()?.values.compaction;
+    let Some(model) = args.model.as_deref().or(set.model.as_deref()) else { return Ok(None) };
+    let of_settings: Vec<String> = set.fallback.iter().cloned().collect();
+    let fallback = if args.fallback.is_empty() { &of_settings } else { &args.fallback };
+    let address = args.base_url.as_deref();
+    let naming = Naming { model: Some(model), address, fallback, ..Naming::default() };
+    Ok(Some(named_models(&app.config, &naming)?))
+}
+
 struct Engine {
     args: Args,
     summaries: bool,
@@ -170,6 +197,7 @@ struct Engine {
     overhead: u64,
     folder: Option<PathBuf>,
     estimate: bool,
+    model: Option<Arc<Patient>>,
     context: Option<Context>,
 }
 
@@ -193,8 +221,14 @@ impl Engine {
             Op::Call => self.call(&asked),
             Op::Force => self.force(&asked),
             Op::Usage => {
+                let spent = self.model.as_ref().map(|model| model.spent());
                 let context = self.context()?;
-                Ok(json!({ "usage": context.usage(), "report": context.report() }).to_string())
+                let (usage, report) = (context.usage(), context.report());
+                let mut told = json!({ "usage": usage, "report": report });
+                if let Some(spent) = spent {
+                    told["models"] = json!(spent);
+                }
+                Ok(told.to_string())
             }
             Op::Compact => {
                 let context = self.context()?;
@@ -232,16 +266,20 @@ impl Engine {
         self.go_on(Midst::Call)
     }
 
-    /// Does what is due. Whoever answers questions is asked the next one; the answer to all of it
-    /// follows.
+    /// Does what is due, with the model that was named. Without one, whoever answers questions is
+    /// asked the next one; the answer to all of it follows.
     fn go_on(&mut self, midst: Midst) -> Result<String> {
-        let summaries = self.summaries;
+        let (summaries, model) = (self.summaries, self.model.clone());
         let context = self.context()?;
-        if !summaries {
-            context.view()?;
-        } else if let Next::Ask(question) = context.step()? {
-            self.midst = Some(midst);
-            return Ok(json!({ "ask": question.ask, "why": question.why }).to_string());
+        match model {
+            Some(model) => drop(context.view_with(&*model, &Stop::default())?),
+            None if summaries => {
+                if let Next::Ask(question) = context.step()? {
+                    self.midst = Some(midst);
+                    return Ok(json!({ "ask": question.ask, "why": question.why }).to_string());
+                }
+            }
+            None => drop(context.view()?),
         }
         self.done(midst)
     }
@@ -269,7 +307,11 @@ impl Engine {
         say(&mut context, wire, &asked.messages)?;
         let tokens = context.usage().tokens.0 as f64;
         let target = asked.target_ratio.map(|ratio| Tokens((tokens * ratio) as u64));
-        context.compact_to(None, target)?;
+        context.ask_for_compaction(None, target);
+        match &self.model {
+            Some(model) => drop(context.view_with(&**model, &Stop::default())?),
+            None => drop(context.view()?),
+        }
         Sent::of(wire, &mut context)?.line()
     }
 
@@ -315,6 +357,9 @@ impl Engine {
             .with_window(Tokens(self.window))
             .with_overhead(Tokens(self.overhead));
         let setup = if self.estimate { setup.with_counter(Estimate::new()) } else { setup };
+        if let Some(model) = &self.model {
+            return setup.with_writer(summary_writer(&**model));
+        }
         if !self.summaries {
             return setup;
         }

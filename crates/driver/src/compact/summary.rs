@@ -137,7 +137,7 @@ pub(crate) fn says_more_than_a_summary(transcript: &Transcript, items: &[usize])
     said.into_iter().any(|entry| entry.role != Role::System)
 }
 
-fn no_summaries(format: &Format) -> Error {
+pub(crate) fn no_summaries(format: &Format) -> Error {
     let what = format!("epitome does not write summaries into sessions of {}", format.name);
     Error::new(ErrorKind::Refused, what).with_hint("without --summary its sessions are compacted")
 }

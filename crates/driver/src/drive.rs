@@ -1,0 +1,138 @@
+//! Answers what a compaction asks: with a model that somebody named.
+
+mod who;
+
+use std::sync::Arc;
+
+use epitome_llm::{Failure, Model, Provider, Stop};
+use epitome_model::{Counter, Source, Tokens};
+use epitome_passes::{
+    Answered, NoReply, Old, Options, Recipe, Summarising, SummaryRule, Trigger, View, Writer,
+    Written,
+};
+use epitome_tokens::O200k;
+
+use crate::compact::{bound_in, kept_end, no_summaries, says_more_than_a_summary};
+use crate::error::{Error, ErrorKind, Result};
+use crate::live::{Context, Next, Outgoing};
+use crate::session::Loaded;
+
+pub use who::{Naming, catalogue, named_models};
+
+/// Tokens of a window that nobody has named.
+const WINDOW: Tokens = Tokens(32_000);
+
+impl Context {
+    /// What to send now: whatever is due is done first, with a model that writes the summary. If
+    /// it has none the context stays as the passes have left it, and an event says why.
+    ///
+    /// # Errors
+    ///
+    /// As [`view`](Context::view). What goes wrong with the model is no error.
+    pub fn view_with(&mut self, model: &dyn Model, stop: &Stop) -> Result<Outgoing<'_>> {
+        while let Next::Ask(question) = self.step()? {
+            let reply = model.ask(&question.ask, stop);
+            self.answer(reply.map_err(|failure| no_reply(model, failure)))?;
+        }
+        Ok(self.as_it_is())
+    }
+}
+
+/// Who writes, as the machine of a summary wants to know it.
+///
+/// Only OpenAI's tokens can be counted; of others there are up to a third more in the same text.
+pub fn summary_writer(model: &dyn Model) -> Writer {
+    let window = model.window().unwrap_or(WINDOW);
+    let window = match model.name().provider {
+        Provider::OpenAi => window,
+        Provider::Anthropic
+        | Provider::Google
+        | Provider::Groq
+        | Provider::OpenRouter
+        | Provider::Ollama
+        | Provider::Compatible => Tokens(window.0 / 4 * 3),
+    };
+    Writer { window, counter: Arc::new(O200k::new()) }
+}
+
+/// A summary of a stored session that a model is to write.
+#[derive(Debug)]
+pub struct Asked {
+    writing: Summarising,
+}
+
+impl Asked {
+    /// What is to be asked about a session: all but the end that the recipe keeps whole. Nothing,
+    /// if there is nothing to summarise. Nobody is asked yet.
+    ///
+    /// # Errors
+    ///
+    /// `Refused` if this agent's sessions hold no summary, or this one does not fit the model.
+    pub fn about<S: Source>(
+        session: &Loaded<S>,
+        recipe: &Recipe,
+        counter: &dyn Counter,
+        writer: Writer,
+    ) -> Result<Option<Asked>> {
+        let Loaded { format, source, transcript, .. } = session;
+        session.writer()?;
+        if format.summarise.is_none() {
+            return Err(no_summaries(format));
+        }
+        let options = Options { counter, thinking_is_bound: bound_in(format), counted: &[] };
+        let keep = Recipe { passes: Vec::new(), trigger: Trigger::default(), ..recipe.clone() };
+        let kept = epitome_passes::compact(transcript, source, &keep, &options).kept;
+        let (old, kept) = kept_end(transcript, &kept);
+        if !says_more_than_a_summary(transcript, old) {
+            return Ok(None);
+        }
+        let told = |item: &&usize| !transcript.head.prompt.contains(item);
+        let items: Vec<usize> = old.iter().filter(told).copied().collect();
+        let rule: SummaryRule = recipe.live.summary.clone().unwrap_or_default();
+        let view = View::new(transcript, source, counter);
+        let old = Old { items: &items, said: &items, kept };
+        let writing = Summarising::begin(&view, &old, &rule, writer).map_err(refused)?;
+        Ok(Some(Asked { writing }))
+    }
+
+    /// Tokens of the first question and of what it may be answered with, as its writer counts.
+    pub fn tokens(&self) -> (Tokens, Tokens) {
+        let ask = self.writing.ask();
+        let counter = O200k::new();
+        (counter.count(&ask.system) + counter.count(&ask.prompt), Tokens(ask.max_tokens))
+    }
+
+    /// Has it written.
+    ///
+    /// # Errors
+    ///
+    /// `Refused` if the model has none, or none that can be used.
+    pub fn of(self, model: &dyn Model, stop: &Stop) -> Result<Written> {
+        let mut writing = self.writing;
+        loop {
+            let reply = model.ask(writing.ask(), stop);
+            match writing.answer(reply.map_err(|failure| no_reply(model, failure))) {
+                Answered::Ask(next) => writing = *next,
+                Answered::Written(written) => return Ok(written),
+                Answered::Nothing { reason, .. } => {
+                    let what = format!("{} wrote no summary: {reason}", model.name());
+                    return Err(Error::new(ErrorKind::Refused, what)
+                        .with_hint("nothing was written; without a model it is made small, too"));
+                }
+            }
+        }
+    }
+}
+
+/// What the machine hears of a failure. The log hears it, too.
+fn no_reply(model: &dyn Model, failure: Failure) -> NoReply {
+    tracing::warn!(model = %model.name(), whose = ?failure.whose(), "no answer: {failure}");
+    match failure {
+        Failure::TooLong { .. } => NoReply::TooLong,
+        failure => NoReply::Failed(failure.to_string()),
+    }
+}
+
+fn refused(reason: String) -> Error {
+    Error::new(ErrorKind::Refused, reason)
+}
