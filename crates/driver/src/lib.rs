@@ -55,8 +55,8 @@ pub use port::Ported;
 pub use redact::{Redacted, redacted, rules};
 pub use reference::{GitObjects, Reference, Standing, blob_id};
 pub use render::{
-    Member, Reading, Rendered, ShownSource, Telling, facts_of, rebuild_index, render_into, repair,
-    update_index, upsert,
+    ListPrices, Member, Reading, Rendered, ShownSource, Telling, facts_of, rebuild_index,
+    render_into, repair, update_index, upsert,
 };
 pub use restore::{Blobs, Restoration, Restored, Target, restore, restore_block};
 pub use rows::{Rows, Told, vacuum};

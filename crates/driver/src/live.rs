@@ -225,7 +225,7 @@ impl Context {
         if speaker.role == Role::Assistant {
             self.overflows = 0;
         }
-        if let Some(Usage { input, output }) = speaker.usage {
+        if let Some(Usage { input, output, .. }) = speaker.usage {
             self.billed(Tokens(input + output));
         }
         self.bear(item)

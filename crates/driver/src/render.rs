@@ -11,15 +11,21 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use epitome_model::{Applied, Block, Lines, Ref, Source, ToolKind, Transcript, line_count};
-use epitome_passes::{Recipe, for_reading};
+use epitome_llm::Catalogue;
+use epitome_model::{
+    Applied, Block, Lines, MicroDollars, Ref, Source, Tokens, ToolKind, Transcript, Usage,
+    line_count,
+};
+use epitome_passes::{Recipe, Used, for_reading};
 use epitome_redact::{Finder, Found, Redactor};
-use epitome_render::{Changes, Detail, Session, Story};
+use epitome_render::{Changes, Detail, Prices, Session, Story};
 
 pub(crate) use folder::{FOLDER_FILES, manifest};
 pub use folder::{Rendered, facts_of, rebuild_index, render_into, repair, update_index, upsert};
 
 use crate::archive::Archive;
+use crate::config::Config;
+use crate::drive::catalogue;
 use crate::error::{Error, Result};
 use crate::find;
 use crate::redact::redacted;
@@ -85,6 +91,42 @@ pub struct Telling<'a> {
     pub compact: Option<&'a Recipe>,
     /// Knows how long was what an earlier compaction took.
     pub archive: &'a Archive,
+    /// Knows what requests cost.
+    pub prices: Option<&'a ListPrices>,
+}
+
+/// List prices of models, for what is told of a session.
+#[derive(Clone, Debug)]
+pub struct ListPrices(Catalogue);
+
+impl ListPrices {
+    /// Those that come with epitome, with the user's own before them.
+    ///
+    /// # Errors
+    ///
+    /// As [`catalogue`](crate::catalogue).
+    pub fn of(config: &Config) -> Result<ListPrices> {
+        Ok(ListPrices(catalogue(config)?))
+    }
+}
+
+impl Prices for ListPrices {
+    fn cost(&self, model: &str, usage: &Usage) -> Option<MicroDollars> {
+        // What an answer came to that says nothing of it nobody knows.
+        let cache = usage.cache.filter(|_| usage.output > 0)?;
+        let fresh = usage.input.saturating_sub(cache.read).saturating_sub(cache.written);
+        let used = Used {
+            input: Tokens(fresh),
+            cached: Tokens(cache.read),
+            cache_written: Tokens(cache.written),
+            output: Tokens(usage.output),
+        };
+        self.0.cost(model, &used)
+    }
+
+    fn date(&self) -> &str {
+        self.0.date()
+    }
 }
 
 impl Reading {
@@ -167,6 +209,7 @@ impl Reading {
                     changes,
                     sub_agents: &links,
                     detail: how.detail,
+                    prices: how.prices.map(|prices| prices as &dyn Prices),
                 })
             })
             .collect();

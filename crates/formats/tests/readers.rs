@@ -3,7 +3,7 @@
 use std::fmt::Write as _;
 
 use epitome_formats::{FORMATS, named};
-use epitome_model::{Block, Entry, Part, Source, Span, Text, Transcript, Usage, short};
+use epitome_model::{Block, Entry, Part, Source, Span, Text, Transcript, short};
 use insta::assert_snapshot;
 
 /// One line an item: `>` if it is sent, who speaks, what the blocks say, and the copies.
@@ -146,5 +146,6 @@ fn what_an_answer_came_to_is_said_when_it_was_finished() {
     let session = [record("a", "null"), record("b", "\"end_turn\"")].join("\n").into_bytes();
     let transcript = (epitome_formats::claude::FORMAT.read)(&session, &mut ());
     let usages: Vec<_> = transcript.entries().filter_map(|(_, entry)| entry.usage).collect();
-    assert_eq!(usages, [Usage { input: 7, output: 0 }, Usage { input: 7, output: 3 }]);
+    let usages: Vec<_> = usages.iter().map(|usage| (usage.input, usage.output)).collect();
+    assert_eq!(usages, [(7, 0), (7, 3)]);
 }

@@ -1,6 +1,6 @@
 //! Models that are asked for a summary.
 //!
-//! A [`Model`] answers an [`Ask`](epitome_passes::Ask), or says in a [`Failure`] whose fault it is
+//! A [`Model`] answers an [`Ask`], or says in a [`Failure`] whose fault it is
 //! that there is no answer. [`Client`] is one that a provider runs; [`Patient`] asks again, asks
 //! another one, and keeps the account; [`Catalogue`] knows what models take and cost, and chooses.
 //!

@@ -37,7 +37,7 @@ pub use stub::{
 };
 pub use tool::{Field, FieldRole, ToolKind};
 pub use transcript::{
-    Again, Block, Call, Copy, Entry, Head, Image, Item, Kept, Left, Output, Part, Record, Role,
-    Thinking, Transcript, Usage,
+    Again, Block, CacheUse, Call, Copy, Entry, Head, Image, Item, Kept, Left, Output, Part, Record,
+    Role, Thinking, Transcript, Usage,
 };
 pub use unit::{Unit, units};

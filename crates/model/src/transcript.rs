@@ -1,6 +1,6 @@
 //! The normalised form of a session.
 
-use crate::{Field, Source, Span, Text, ToolKind};
+use crate::{Field, MicroDollars, Source, Span, Text, ToolKind};
 
 /// What a session says. Items stand in the order of the file; what a resume would send is
 /// [`context`](Transcript::context).
@@ -166,6 +166,30 @@ pub struct Usage {
     pub input: u64,
     /// Output; 0 when the session does not say what it came to in the end.
     pub output: u64,
+    /// What of the input had to do with a cache, where the session says so.
+    pub cache: Option<CacheUse>,
+    /// What the session itself says that it cost.
+    pub cost: Option<MicroDollars>,
+}
+
+/// Input that came from a cache, or went into one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct CacheUse {
+    /// Tokens that came from one.
+    pub read: u64,
+    /// Tokens that went into one.
+    pub written: u64,
+}
+
+impl Usage {
+    /// What a request cost, as a session says it in dollars. Nothing where it says that tokens
+    /// were free: so does a session whose agent knows no price.
+    #[must_use]
+    pub fn with_cost(mut self, dollars: &str) -> Usage {
+        let cost = dollars.parse::<f64>().ok().filter(|cost| (1e-9..1e9).contains(cost));
+        self.cost = cost.map(|cost| MicroDollars((cost * 1e6).round() as u64));
+        self
+    }
 }
 
 /// One thing that an entry says.

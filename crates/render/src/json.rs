@@ -4,8 +4,8 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use epitome_model::{
-    Again, Block, Call, Entry, Field, FieldRole, Head, Image, Item, Output, Part, Record, Role,
-    Source, Span, Text, Thinking, ToolKind, Transcript, Usage, decode, encode,
+    Again, Block, CacheUse, Call, Entry, Field, FieldRole, Head, Image, Item, MicroDollars, Output,
+    Part, Record, Role, Source, Span, Text, Thinking, ToolKind, Transcript, Usage, decode, encode,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
@@ -113,6 +113,12 @@ struct WrittenEntry {
 struct Tokens {
     input: u64,
     output: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    cached: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    cache_written: Option<u64>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    micro_dollars: Option<MicroDollars>,
 }
 
 #[derive(Clone, Copy, Serialize, Deserialize)]
@@ -231,7 +237,13 @@ fn entry(entry: &Entry, source: &dyn Source) -> WrittenEntry {
         group: entry.group.clone(),
         time: entry.time.clone(),
         model: entry.model.clone(),
-        usage: entry.usage.map(|Usage { input, output }| Tokens { input, output }),
+        usage: entry.usage.map(|Usage { input, output, cache, cost }| Tokens {
+            input,
+            output,
+            cached: cache.map(|cache| cache.read),
+            cache_written: cache.map(|cache| cache.written),
+            micro_dollars: cost,
+        }),
         blocks: entry.blocks.iter().filter_map(|it| block(it, source)).collect(),
     }
 }
@@ -336,7 +348,14 @@ impl Document {
             group: written.group,
             time: written.time,
             model: written.model,
-            usage: written.usage.map(|Tokens { input, output }| Usage { input, output }),
+            usage: written.usage.map(|told| Usage {
+                input: told.input,
+                output: told.output,
+                cache: told
+                    .cached
+                    .map(|read| CacheUse { read, written: told.cache_written.unwrap_or(0) }),
+                cost: told.micro_dollars,
+            }),
             blocks: written.blocks.into_iter().map(|it| self.block(it)).collect(),
             copies: Vec::new(),
         }

@@ -31,7 +31,7 @@ mod todo;
 mod visible;
 
 pub use changes::Changes;
-pub use facts::{Facts, Spent};
+pub use facts::{Cost, Facts, Prices, Spent};
 pub use html::{Html, Index, Listing, PageName, SCRIPT, STYLE, Sheet, facts_of_page};
 pub use json::{Document, JsonError, from_json, json};
 pub use markdown::markdown;

@@ -9,6 +9,7 @@ use pulldown_cmark::{Event, Options, Parser, Tag};
 
 use crate::call::{self, Change, Line, Outcome};
 use crate::cut::{Limit, cut};
+use crate::facts::counted;
 use crate::link::is_safe;
 use crate::story::{Piece, What, one_line};
 use crate::{Detail, Facts, Story, time, todo, visible};
@@ -51,13 +52,14 @@ impl<'a> Page<'_, 'a> {
         let mut parts = vec![facts.agent.clone()];
         parts.extend(facts.models.iter().map(|model| escaped(&visible(model))));
         parts.extend(facts.started.as_deref().and_then(time::parse).map(time::shown));
-        parts.push(format!("{} turns", facts.turns));
-        parts.push(format!("{} tool calls", facts.calls));
+        parts.push(counted(facts.turns, "turn"));
+        parts.push(counted(facts.calls, "tool call"));
         if facts.spent.requests > 0 {
             let spent = facts.spent;
             parts.extend(spent.output.map(|output| format!("{output} tokens written")));
             parts.push(format!("{} tokens read", spent.input));
         }
+        parts.extend(facts.cost.as_ref().map(ToString::to_string));
         if !facts.changes.is_empty() {
             let changes = facts.changes;
             let (added, removed, files) = (changes.added, changes.removed, changes.files);

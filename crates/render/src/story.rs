@@ -7,8 +7,8 @@ use epitome_model::{
     Block, Call, Entry, Image, Output, Part, Role, Source, Span, Text, Thinking, Transcript, short,
 };
 
-use crate::Changes;
 use crate::visible::visible;
+use crate::{Changes, Prices};
 
 /// Characters of a turn's title.
 const TITLE: usize = 100;
@@ -28,6 +28,8 @@ pub struct Session<'a> {
     pub sub_agents: &'a BTreeMap<String, String>,
     /// How much of it is told.
     pub detail: Detail,
+    /// Knows what requests cost where the session does not say so.
+    pub prices: Option<&'a dyn Prices>,
 }
 
 /// How much of a session is told.

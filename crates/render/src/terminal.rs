@@ -8,6 +8,7 @@ use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use crate::call::{self, Change, Line, Outcome};
 use crate::cut::{Limit, cut};
+use crate::facts::counted;
 use crate::story::{Piece, What, one_line};
 use crate::{Changes, Detail, Facts, Story, time, todo, visible};
 
@@ -59,13 +60,14 @@ impl<'a> Screen<'_, 'a> {
         parts.extend(facts.models.iter().map(|model| visible(model)));
         parts.extend(facts.started.as_deref().and_then(time::parse).map(time::shown));
         parts.extend(facts.cwd.as_deref().map(visible));
-        parts.push(format!("{} turns", facts.turns));
-        parts.push(format!("{} calls", facts.calls));
+        parts.push(counted(facts.turns, "turn"));
+        parts.push(counted(facts.calls, "call"));
         if facts.spent.requests > 0 {
             let spent = facts.spent;
             parts.extend(spent.output.map(|output| format!("{output} tokens written")));
             parts.push(format!("{} tokens read", spent.input));
         }
+        parts.extend(facts.cost.as_ref().map(ToString::to_string));
         let changes = facts.changes;
         if !changes.is_empty() {
             let Changes { added, removed, files } = changes;

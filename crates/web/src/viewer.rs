@@ -6,7 +6,7 @@ use std::sync::Arc;
 use axum::http::StatusCode;
 use axum::response::Response;
 use epitome::find::{self, SessionFile};
-use epitome::{Config, Reading, Telling};
+use epitome::{Config, ListPrices, Reading, Telling};
 use epitome_model::Counter;
 use epitome_redact::{Finder, Redactor};
 use epitome_render::{Detail, Html, PageName};
@@ -88,11 +88,13 @@ impl Viewer {
         show: impl FnOnce(&[Html<'_>]) -> T,
     ) -> epitome::Result<T> {
         let reading = Reading::open(&file.path, None)?;
+        let prices = ListPrices::of(&self.options.config)?;
         let how = Telling {
             detail: Detail::Steps,
             redact: self.options.finder.as_ref(),
             compact: None,
             archive: &self.options.config.archive(),
+            prices: Some(&prices),
         };
         let (shown, _) = reading.tell(
             &how,

@@ -162,6 +162,7 @@ fn anchors_lead_to_the_message_on_the_page_of_the_session() {
         redact: None,
         compact: None,
         archive: &archive,
+        prices: None,
     };
     let page = |stories: &[epitome_render::Story<'_>]| {
         epitome_render::Html::whole(&stories[0], Vec::new()).page(0)

@@ -93,6 +93,7 @@ fn with_story<T>(
         changes,
         sub_agents: &sub_agents,
         detail,
+        prices: None,
     }))
 }
 

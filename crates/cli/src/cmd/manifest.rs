@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args as ClapArgs, Subcommand};
 use epitome::find::{self, Meant};
-use epitome::{Reading, Telling, facts_of, repair, upsert};
+use epitome::{ListPrices, Reading, Telling, facts_of, repair, upsert};
 use epitome_redact::Finder;
 use epitome_render::{Detail, Listing};
 
@@ -126,7 +126,12 @@ fn run_repair(app: &App, args: &Repair) -> Result<()> {
     app.print(&format!("repaired the manifest: {entries}{skipped}\n"))
 }
 
-fn with<T>(app: &App, redact: Option<&Finder>, what: impl FnOnce(&Telling<'_>) -> T) -> T {
-    let archive = app.config.archive();
-    what(&Telling { detail: Detail::Steps, redact, compact: None, archive: &archive })
+fn with<T>(
+    app: &App,
+    redact: Option<&Finder>,
+    what: impl FnOnce(&Telling<'_>) -> epitome::Result<T>,
+) -> epitome::Result<T> {
+    let (archive, prices) = (app.config.archive(), ListPrices::of(&app.config)?);
+    let prices = Some(&prices);
+    what(&Telling { detail: Detail::Steps, redact, compact: None, archive: &archive, prices })
 }

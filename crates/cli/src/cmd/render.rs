@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use clap::builder::PossibleValue;
 use clap::{Args as ClapArgs, ValueEnum};
 use epitome::settings::values as settings;
-use epitome::{Loaded, Reading, Rendered, Telling, find, render_into, update_index};
+use epitome::{ListPrices, Loaded, Reading, Rendered, Telling, find, render_into, update_index};
 use epitome_passes::{Recipe, built_in};
 use epitome_render::{Detail, Html, Listing, Story, json, markdown, terminal};
 use serde::Serialize;
@@ -228,6 +228,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     let files = !formats.contains(&Format::Terminal);
     let out = args.out.as_ref().or(set.out.as_ref().filter(|_| files));
     let archive = app.config.archive();
+    let prices = ListPrices::of(&app.config)?;
     let telling = |format: Format| Telling {
         detail: match (detail, format) {
             (Some(told), _) => told.into(),
@@ -237,6 +238,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         redact: finder.as_ref(),
         compact: recipe.as_ref(),
         archive: &archive,
+        prices: Some(&prices),
     };
     match (out, inputs.as_slice(), formats.as_slice()) {
         (Some(out), inputs, formats) => write(app, out, inputs, formats, &telling),

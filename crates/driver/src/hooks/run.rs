@@ -18,7 +18,7 @@ use crate::archive::Hash;
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result};
 use crate::find::{self, Meant};
-use crate::render::{Reading, Telling, render_into, update_index};
+use crate::render::{ListPrices, Reading, Telling, render_into, update_index};
 use crate::store::{disk, write_over};
 
 /// Bytes of the log at which it begins anew.
@@ -85,11 +85,13 @@ pub fn keep(config: &Config, rule: &Rule, session: &Path, redact: &Finder) -> Re
     let _lock = lock(config, &format!("{}.lock", &name[..16]))?;
     let recipe = rule.compact.as_deref().and_then(built_in);
     let archive = config.archive();
+    let prices = ListPrices::of(config)?;
     let how = Telling {
         detail: Detail::Steps,
         redact: Some(redact),
         compact: recipe.as_ref(),
         archive: &archive,
+        prices: Some(&prices),
     };
     if let Some(branch) = &rule.branch {
         // Before anything is written: what is not the branch's is not written to.

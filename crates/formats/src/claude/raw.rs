@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use epitome_model::{CacheUse, Usage};
+
 use crate::json::{Cursor, Kind, Malformed};
 
 type Found = Option<Range<usize>>;
@@ -43,13 +45,6 @@ pub struct Message {
     pub unfinished: bool,
     pub content: Found,
     pub blocks: Vec<Block>,
-}
-
-/// A `usage`.
-#[derive(Clone, Copy, Debug, Default)]
-pub struct Usage {
-    pub input: u64,
-    pub output: u64,
 }
 
 /// An element of a `content`.
@@ -174,19 +169,21 @@ fn message(value: &mut Cursor<'_>, line: &[u8]) -> Result<Message, Malformed> {
 }
 
 fn usage(value: &mut Cursor<'_>, line: &[u8]) -> Result<(Range<usize>, Usage), Malformed> {
-    let mut usage = Usage::default();
+    let (mut usage, mut cache) = (Usage::default(), CacheUse::default());
     let place = value.object(|value, key| {
         let place = value.skip()?;
         let amount = || crate::json::integer(line, &place).unwrap_or(0);
         match key {
-            b"input_tokens" | b"cache_creation_input_tokens" | b"cache_read_input_tokens" => {
-                usage.input += amount();
-            }
+            b"input_tokens" => usage.input = amount(),
+            b"cache_creation_input_tokens" => cache.written = amount(),
+            b"cache_read_input_tokens" => cache.read = amount(),
             b"output_tokens" => usage.output = amount(),
             _ => {}
         }
         Ok(())
     })?;
+    usage.input = usage.input.saturating_add(cache.read).saturating_add(cache.written);
+    usage.cache = Some(cache);
     Ok((place, usage))
 }
 

@@ -351,7 +351,7 @@ fn assistant(at: &Place<'_>, message: &raw::Message) -> Entry {
     entry.model = at.maybe(message.model.as_ref());
     entry.usage = message.usage.map(|usage| {
         let output = if message.unfinished { 0 } else { usage.output };
-        Usage { input: usage.input, output }
+        Usage { output, ..usage }
     });
     entry
 }

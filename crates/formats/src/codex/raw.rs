@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use epitome_model::{CacheUse, Usage};
+
 use crate::json::{Cursor, Kind, Malformed};
 
 type Found = Option<Range<usize>>;
@@ -76,7 +78,7 @@ pub struct Event {
     pub structured: Found,
     pub info: Found,
     pub limits: Found,
-    pub usage: Option<(u64, u64)>,
+    pub usage: Option<Usage>,
     pub last_usage: Found,
 }
 
@@ -234,7 +236,7 @@ pub fn is_full(line: &[u8], payload: &Range<usize>) -> bool {
 }
 
 /// The `usage` of a `token_usage_record`.
-pub fn usage(line: &[u8], payload: &Range<usize>) -> Result<Option<(u64, u64)>, Malformed> {
+pub fn usage(line: &[u8], payload: &Range<usize>) -> Result<Option<Usage>, Malformed> {
     let mut found = None;
     Cursor::at(line, payload).object(|value, key| {
         match key {
@@ -440,16 +442,19 @@ fn info(value: &mut Cursor<'_>, line: &[u8], event: &mut Event) -> Result<(), Ma
 }
 
 /// Input (what came from a cache is part of it) and output.
-fn tokens(value: &mut Cursor<'_>, line: &[u8]) -> Result<Option<(u64, u64)>, Malformed> {
-    let (mut input, mut output) = (None, None);
+fn tokens(value: &mut Cursor<'_>, line: &[u8]) -> Result<Option<Usage>, Malformed> {
+    let (mut input, mut output, mut cached) = (None, None, None);
     value.object(|value, key| {
         let place = value.skip()?;
         match key {
             b"input_tokens" => input = crate::json::integer(line, &place),
+            b"cached_input_tokens" => cached = crate::json::integer(line, &place),
             b"output_tokens" => output = crate::json::integer(line, &place),
             _ => {}
         }
         Ok(())
     })?;
-    Ok(input.zip(output))
+    // What goes into a cache is not said: it is input like any other here.
+    let cache = cached.map(|read| CacheUse { read, written: 0 });
+    Ok(input.zip(output).map(|(input, output)| Usage { input, output, cache, cost: None }))
 }

@@ -274,10 +274,10 @@ impl Reader {
         self.in_response = false;
     }
 
-    fn usage(&mut self, usage: Option<(u64, u64)>) {
-        let (Some((input, output)), Some(said)) = (usage, self.last_said) else { return };
+    fn usage(&mut self, usage: Option<Usage>) {
+        let (Some(usage), Some(said)) = (usage, self.last_said) else { return };
         if let Item::Entry(entry) = &mut self.transcript.items[said] {
-            entry.usage = Some(Usage { input, output });
+            entry.usage = Some(usage);
         }
     }
 

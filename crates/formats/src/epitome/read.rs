@@ -4,8 +4,8 @@
 use std::collections::{HashMap, HashSet};
 
 use epitome_model::{
-    Block, Call, Entry, Image, Item, Kept, Output, Part, Record, Role, Source, Span, Text,
-    Thinking, ToolKind, Transcript, Usage, decode, short,
+    Block, CacheUse, Call, Entry, Image, Item, Kept, MicroDollars, Output, Part, Record, Role,
+    Source, Span, Text, Thinking, ToolKind, Transcript, Usage, decode, short,
 };
 
 use crate::document::{Document, Value};
@@ -135,8 +135,13 @@ impl Log {
             let usage = root.get("usage").and_then(|usage| usage.get(key));
             usage.and_then(|n| std::str::from_utf8(n.raw()).ok()?.parse().ok())
         };
-        let usage =
-            count("input").map(|input| Usage { input, output: count("output").unwrap_or(0) });
+        let cache = |read| CacheUse { read, written: count("cache_written").unwrap_or(0) };
+        let usage = count("input").map(|input| Usage {
+            input,
+            output: count("output").unwrap_or(0),
+            cache: count("cached").map(cache),
+            cost: count("micro_dollars").map(MicroDollars),
+        });
         let speaker = match &*role {
             "user" => Role::User,
             "assistant" => Role::Assistant,

@@ -2,7 +2,9 @@
 
 use std::borrow::Cow;
 
-use epitome_model::{Block, Entry, Output, Part, Role, Source, ToolKind, Usage, encode};
+use epitome_model::{
+    Block, CacheUse, Entry, MicroDollars, Output, Part, Role, Source, ToolKind, Usage, encode,
+};
 
 use crate::json;
 
@@ -110,8 +112,15 @@ pub fn line(id: &str, speaker: &Speaker<'_>, said: &[Said<'_>]) -> String {
     if let Some(group) = speaker.group {
         more += &format!(r#","group":{}"#, encode(group));
     }
-    if let Some(Usage { input, output }) = speaker.usage {
-        more += &format!(r#","usage":{{"input":{input},"output":{output}}}"#);
+    if let Some(Usage { input, output, cache, cost }) = speaker.usage {
+        more += &format!(r#","usage":{{"input":{input},"output":{output}"#);
+        if let Some(CacheUse { read, written }) = cache {
+            more += &format!(r#","cached":{read},"cache_written":{written}"#);
+        }
+        if let Some(MicroDollars(cost)) = cost {
+            more += &format!(r#","micro_dollars":{cost}"#);
+        }
+        more.push('}');
     }
     let blocks: Vec<String> = said.iter().map(block).collect();
     let (id, blocks) = (encode(id), blocks.join(","));

@@ -8,7 +8,7 @@ use std::ops::Range;
 
 use epitome_model::{
     Again, Block, Call, Copy, Entry, Image, Item, Kept, Left, Output, Part, Record, Role, Span,
-    Thinking, Usage, is_left_by_recipe,
+    Thinking, is_left_by_recipe,
 };
 
 use super::raw::{self, Content};
@@ -192,7 +192,7 @@ fn model(at: &Place<'_>, raw: &raw::Message) -> Entry {
         entry.copies.push(Copy { name: "thoughts", value, left: Left::Nothing });
     }
     entry.model = at.maybe(raw.model.as_ref());
-    entry.usage = raw.tokens.map(|(input, output)| Usage { input, output });
+    entry.usage = raw.tokens;
     entry
 }
 

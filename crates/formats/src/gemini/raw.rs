@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use epitome_model::{CacheUse, Usage};
+
 use crate::json::{Cursor, Kind, Malformed};
 
 type Found = Option<Range<usize>>;
@@ -55,7 +57,7 @@ pub struct Message {
     pub content: Option<Content>,
     pub display: Found,
     pub thoughts: Found,
-    pub tokens: Option<(u64, u64)>,
+    pub tokens: Option<Usage>,
     pub calls: Option<Calls>,
 }
 
@@ -202,20 +204,23 @@ fn member(
     Ok(())
 }
 
-fn tokens(value: &mut Cursor<'_>, line: &[u8]) -> Result<Option<(u64, u64)>, Malformed> {
+fn tokens(value: &mut Cursor<'_>, line: &[u8]) -> Result<Option<Usage>, Malformed> {
     let is_object = value.kind() == Kind::Object;
-    let (mut input, mut output) = (0, 0);
+    let (mut input, mut output, mut cached) = (0, 0, None);
     value.object(|value, key| {
         let place = value.skip()?;
         let amount = || crate::json::integer(line, &place).unwrap_or(0);
         match key {
             b"input" => input = amount(),
             b"output" | b"thoughts" => output += amount(),
+            b"cached" => cached = crate::json::integer(line, &place),
             _ => {}
         }
         Ok(())
     })?;
-    Ok(is_object.then_some((input, output)))
+    // What goes into a cache costs what other input does.
+    let cache = cached.map(|read| CacheUse { read, written: 0 });
+    Ok(is_object.then_some(Usage { input, output, cache, cost: None }))
 }
 
 fn calls(value: &mut Cursor<'_>, line: &[u8]) -> Result<Option<Calls>, Malformed> {

@@ -162,5 +162,6 @@ fn usage(usage: &Value<'_>) -> Option<Usage> {
         let value = usage.get(key)?;
         integer(value.raw(), &(0..value.range().len()))
     };
-    Some(Usage { input: number("prompt_tokens")?, output: number("completion_tokens")? })
+    let (input, output) = (number("prompt_tokens")?, number("completion_tokens")?);
+    Some(Usage { input, output, ..Usage::default() })
 }

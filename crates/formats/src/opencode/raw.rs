@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use epitome_model::{CacheUse, Usage};
+
 use crate::json::{Cursor, Kind, Malformed, integer};
 
 type Found = Option<Range<usize>>;
@@ -39,7 +41,8 @@ pub struct Message {
     pub finish: Found,
     pub error: Found,
     pub error_name: Found,
-    pub usage: Option<(u64, u64)>,
+    pub usage: Option<Usage>,
+    pub cost: Found,
 }
 
 /// What stands in a row of `part`, or in the `parts` of an exported message.
@@ -246,6 +249,7 @@ pub fn message(value: &mut Cursor<'_>, bytes: &[u8]) -> Result<Message, Malforme
             b"finish" => message.finish = value.string()?,
             b"error" => message.error = Some(error(value, &mut message.error_name)?),
             b"tokens" => message.usage = Some(usage(value, bytes)?),
+            b"cost" => message.cost = Some(value.skip()?),
             b"time" => {
                 value.object(|value, key| {
                     let place = value.skip()?;
@@ -411,15 +415,22 @@ fn error(value: &mut Cursor<'_>, name: &mut Found) -> Result<Range<usize>, Malfo
     })
 }
 
-fn usage(value: &mut Cursor<'_>, bytes: &[u8]) -> Result<(u64, u64), Malformed> {
-    let (mut input, mut output) = (0_u64, 0_u64);
+fn usage(value: &mut Cursor<'_>, bytes: &[u8]) -> Result<Usage, Malformed> {
+    let (mut input, mut output, mut cache) = (0_u64, 0_u64, None);
     value.object(|value, key| {
         match key {
             b"input" => input = input.saturating_add(amount(value, bytes)?),
             b"output" => output = amount(value, bytes)?,
             b"cache" => {
-                value.object(|value, _| {
-                    input = input.saturating_add(amount(value, bytes)?);
+                let told: &mut CacheUse = cache.get_or_insert_default();
+                value.object(|value, key| {
+                    let tokens = amount(value, bytes)?;
+                    input = input.saturating_add(tokens);
+                    match key {
+                        b"read" => told.read = tokens,
+                        b"write" => told.written = tokens,
+                        _ => {}
+                    }
                     Ok(())
                 })?;
             }
@@ -429,7 +440,7 @@ fn usage(value: &mut Cursor<'_>, bytes: &[u8]) -> Result<(u64, u64), Malformed> 
         }
         Ok(())
     })?;
-    Ok((input, output))
+    Ok(Usage { input, output, cache, cost: None })
 }
 
 fn amount(value: &mut Cursor<'_>, bytes: &[u8]) -> Result<u64, Malformed> {

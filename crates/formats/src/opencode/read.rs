@@ -176,7 +176,10 @@ impl Reader {
             parent: at.maybe(raw.parent.as_ref()),
             time: raw.created.as_ref().map(|place| at.text(place)),
             model: at.maybe(raw.model.as_ref()),
-            usage: raw.usage.map(|(input, output)| Usage { input, output }),
+            usage: raw.usage.map(|usage| match &raw.cost {
+                Some(cost) => usage.with_cost(&String::from_utf8_lossy(&at.line[cost.clone()])),
+                None => usage,
+            }),
             is_summary,
             summarises: is_summary && raw.finish.is_some() && !failed,
             is_failed: failed,

@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use epitome_model::{CacheUse, Usage};
+
 use crate::json::{Cursor, Kind, Malformed};
 
 type Found = Option<Range<usize>>;
@@ -44,7 +46,7 @@ pub struct Message {
     pub command: Found,
     pub output: Found,
     pub sections: Found,
-    pub usage: Option<(u64, u64)>,
+    pub usage: Option<Usage>,
 }
 
 /// An element of a `content`.
@@ -135,19 +137,33 @@ fn message(value: &mut Cursor<'_>, line: &[u8]) -> Result<Message, Malformed> {
     Ok(message)
 }
 
-fn usage(value: &mut Cursor<'_>, line: &[u8]) -> Result<(u64, u64), Malformed> {
-    let (mut input, mut output) = (0, 0);
+fn usage(value: &mut Cursor<'_>, line: &[u8]) -> Result<Usage, Malformed> {
+    let (mut fresh, mut output, mut cache) = (0_u64, 0, CacheUse::default());
+    let mut dollars = None;
     value.object(|value, key| {
+        if key == b"cost" && value.kind() == Kind::Object {
+            value.object(|value, key| {
+                let place = value.skip()?;
+                dollars = if key == b"total" { Some(place) } else { dollars.take() };
+                Ok(())
+            })?;
+            return Ok(());
+        }
         let place = value.skip()?;
         let amount = || crate::json::integer(line, &place).unwrap_or(0);
         match key {
-            b"input" | b"cacheRead" | b"cacheWrite" => input += amount(),
+            b"input" => fresh = amount(),
+            b"cacheRead" => cache.read = amount(),
+            b"cacheWrite" => cache.written = amount(),
             b"output" => output = amount(),
             _ => {}
         }
         Ok(())
     })?;
-    Ok((input, output))
+    let input = fresh.saturating_add(cache.read).saturating_add(cache.written);
+    let usage = Usage { input, output, cache: Some(cache), cost: None };
+    let dollars = dollars.and_then(|place| std::str::from_utf8(&line[place]).ok());
+    Ok(dollars.map_or(usage, |dollars| usage.with_cost(dollars)))
 }
 
 fn blocks(value: &mut Cursor<'_>, into: &mut Vec<Block>) -> Result<Range<usize>, Malformed> {

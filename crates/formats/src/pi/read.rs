@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use epitome_model::{
     Block, Call, Copy, Entry, Image, Item, Kept, Left, Output, Part, Role, Source, Span, Thinking,
-    ToolKind, Transcript, Usage, short,
+    ToolKind, Transcript, short,
 };
 
 use super::{append, raw, tools};
@@ -338,7 +338,7 @@ fn said(at: &Place<'_>, raw: &raw::Message, number: u64) -> Entry {
         "assistant" => {
             entry.role = Role::Assistant;
             entry.model = at.maybe(raw.model.as_ref());
-            entry.usage = raw.usage.map(|(input, output)| Usage { input, output });
+            entry.usage = raw.usage;
             entry.blocks = content(at, raw.content.as_ref(), &raw.blocks);
         }
         "user" => entry.blocks = content(at, raw.content.as_ref(), &raw.blocks),

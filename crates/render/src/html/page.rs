@@ -240,14 +240,15 @@ fn heading(facts: &Facts, up: Option<&(String, String)>) -> Markup {
                 @if let Some(cwd) = &facts.cwd { span { bdi { (visible(cwd)) } } }
             }
             dl.figures {
-                (figure("turns", facts.turns))
-                (figure("tool calls", facts.calls))
+                (figure(if facts.turns == 1 { "turn" } else { "turns" }, facts.turns))
+                (figure(if facts.calls == 1 { "tool call" } else { "tool calls" }, facts.calls))
                 @if facts.failed > 0 { (figure("failed", facts.failed)) }
                 @if spent.requests > 0 {
                     @if let Some(output) = spent.output { (figure("tokens written", output)) }
                     (figure("tokens read", spent.input))
                     (figure("largest context", spent.largest))
                 }
+                @if let Some(cost) = &facts.cost { (figure(&cost.name(), cost.micro_dollars)) }
                 @if !facts.changes.is_empty() {
                     div { dt { "lines" } dd {
                         span.plus { "+" (facts.changes.added) } " "

@@ -267,6 +267,7 @@ impl Work<'_> {
             redact: Some(self.finder),
             compact: None,
             archive: &archive,
+            prices: None,
         };
         let told = reading.tell(
             &how,
