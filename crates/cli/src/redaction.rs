@@ -62,10 +62,15 @@ impl Redaction {
 }
 
 impl MoreRules {
+    /// The files of rules that were named, and those of the settings.
+    pub fn files(&self, app: &App) -> Result<Vec<PathBuf>> {
+        let set = app.settings()?.values.redaction.rules.iter().flatten();
+        Ok(set.chain(&self.rules).cloned().collect())
+    }
+
     /// What looks for kinds and rules of these names.
     pub fn finder(&self, app: &App, names: &[String]) -> Result<Finder> {
-        let set = app.settings()?.values.redaction.rules.iter().flatten();
-        let files: Vec<PathBuf> = set.chain(&self.rules).cloned().collect();
+        let files = self.files(app)?;
         let rules = rules(&app.config, &files).map_err(|err| {
             let failure = Failure::from(err);
             Failure { status: Status::Usage, kind: "usage", ..failure }

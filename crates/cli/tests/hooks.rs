@@ -263,6 +263,58 @@ fn a_folder_of_transcripts_in_a_repository_is_left_out_of_it() {
     }
 }
 
+#[test]
+fn purging_takes_only_what_was_rendered() {
+    let world = World::new();
+    let project = world.home.join("p");
+    fs::create_dir(&project).expect("a folder");
+    // A manifest that came with the project names what is not epitome's.
+    let session = |name: &str| {
+        let mut told = facts();
+        told["name"] = name.into();
+        told["files"] = json!(["my.md"]);
+        told
+    };
+    let sessions = [session("my"), session(""), session("claude-x")];
+    let manifest = json!({ "epitome_manifest": 1, "sessions": sessions });
+    world.write("p/.transcripts/manifest.json", manifest.to_string());
+    let kept = [".env", "my-backup.tar", "my.md", "claude-x-notes.tar", "claude-xy.html"];
+    for name in kept {
+        world.write(&format!("p/.transcripts/{name}"), "mine");
+    }
+    world.write("p/.transcripts/claude-x.html", "rendered");
+    world.write("p/.transcripts/claude-x-2.html", "rendered");
+    done(&world, &["install", "--agent", "claude", "--project", "p", "--yes"]);
+    done(&world, &["uninstall", "--purge", "--yes"]);
+    let mut left: Vec<String> = fs::read_dir(project.join(".transcripts"))
+        .expect("a folder")
+        .map(|entry| entry.expect("an entry").file_name().into_string().expect("text"))
+        .collect();
+    left.sort();
+    let mut expect = kept.map(str::to_owned);
+    expect.sort();
+    assert_eq!(left, expect);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_that_leads_out_of_the_project_is_not_followed() {
+    let world = World::new();
+    world.write("elsewhere/index.html", "mine");
+    fs::create_dir(world.home.join("p")).expect("a folder");
+    std::os::unix::fs::symlink("../elsewhere", world.home.join("p/.transcripts")).expect("a link");
+    let refused = shown(&world, &["install", "--agent", "claude", "--project", "p", "--yes"]);
+    assert!(refused.contains("a link that leads out of the project"), "{refused}");
+}
+
+/// What a manifest tells of a session.
+fn facts() -> serde_json::Value {
+    let spent = json!({ "requests": 0, "input": 0, "largest": 0, "output": null });
+    json!({ "agent": "claude", "id": null, "title": "x", "cwd": null, "started": null,
+        "ended": null, "models": [], "turns": 0, "calls": 0, "failed": 0, "spent": spent,
+        "changes": { "added": 0, "removed": 0, "files": 0 } })
+}
+
 /// What was run, with the program's own path written as `epitome`.
 fn shown(world: &World, args: &[&str]) -> String {
     world.run(args).replace(env!("CARGO_BIN_EXE_epitome"), "epitome")

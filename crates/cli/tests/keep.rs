@@ -109,6 +109,39 @@ fn pages_of_epitome_in_folders_of_their_own_come_into_the_manifest() {
 }
 
 #[test]
+fn what_somebody_else_keeps_in_a_folder_stays() {
+    let world = World::new();
+    let session = world.claude(CLAUDE, sessions::claude(CLAUDE));
+    let file = session.to_str().expect("text").to_owned();
+    let foreign = [
+        ("site/index.html", "<h1>Mine</h1>"),
+        ("app/manifest.json", r#"{"name":"an app"}"#),
+        ("later/manifest.json", r#"{"epitome_manifest":2,"sessions":[]}"#),
+        ("torn/manifest.json", r#"{"epitome_manifest":1,"sess"#),
+    ];
+    for (name, text) in foreign {
+        let path = world.write(name, text);
+        let folder = path.parent().expect("a folder").to_str().expect("text").to_owned();
+        let manifest = format!("{folder}/manifest.json");
+        for line in [
+            vec!["render", &file, "--format", "html", "--out", &folder],
+            vec!["index", "--dir", &folder],
+            vec!["manifest", "upsert", "-f", &file, "-m", &manifest, "--href", "a.html"],
+            vec!["install", "--agent", "claude", "--all", "--out", &folder, "--yes"],
+        ] {
+            // What is damaged is made anew when somebody asks for just that.
+            if line[0] == "index" && name.starts_with("torn") {
+                continue;
+            }
+            let output = world.output(&line);
+            assert!(!output.status.success(), "{line:?}: {output:?}");
+        }
+        assert_eq!(fs::read_to_string(&path).expect("it is there"), text);
+        assert_eq!(fs::read_dir(folder).expect("a folder").count(), 1);
+    }
+}
+
+#[test]
 fn of_two_at_once_neither_entry_is_lost() {
     let world = World::new();
     let upserts: Vec<_> = (0..8)

@@ -58,6 +58,8 @@ pub struct Config {
     pub variables: BTreeMap<String, String>,
     /// Keys of those who run models, as the environment has them.
     pub keys: BTreeMap<Provider, Key>,
+    /// More files of rules for secrets, whatever is looked through.
+    pub rules: Vec<PathBuf>,
     /// The time, when tests set it.
     now: Option<Timestamp>,
 }
@@ -156,6 +158,7 @@ impl Config {
             variables: BTreeMap::new(),
             pi,
             keys: Provider::ALL.into_iter().filter_map(|it| Some((it, key(it)?))).collect(),
+            rules: Vec::new(),
             now: var("EPITOME_NOW").and_then(|now| now.to_str()?.parse().ok()),
         }
     }

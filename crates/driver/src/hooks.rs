@@ -382,6 +382,13 @@ fn rule(config: &Config, agent: &str, wish: &Wish, record: &Record) -> Result<Ru
         (None, None, Some(project)) => project.join(".transcripts"),
         (None, None, None) => config.home.join("transcripts"),
     };
+    let inside = |project: &PathBuf| out.starts_with(project) && !real(&out).starts_with(project);
+    if project.as_ref().is_some_and(inside) {
+        let what = "the folder for the transcripts is a link that leads out of the project";
+        let err = Error::new(ErrorKind::Refused, what).at(&out);
+        return Err(err.with_hint("name where it leads with --out"));
+    }
+    crate::render::ours(&out)?;
     // What an earlier installation made is still ours to remove.
     let mut all = record.rules.iter().chain(&record.replaced);
     let earlier = all.find(|rule| rule.out == out);

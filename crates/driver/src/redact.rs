@@ -29,6 +29,7 @@ pub struct Redacted<'a> {
 pub fn rules(config: &Config, files: &[PathBuf]) -> Result<Rules> {
     let own = config.redaction_rules();
     let own = own.exists().then_some(own);
+    let files = config.rules.iter().chain(files);
     let mut rules = Rules::built_in().and(config.person.rules());
     for path in own.iter().chain(files) {
         let text = fs::read_to_string(path)

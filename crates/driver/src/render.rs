@@ -20,8 +20,8 @@ use epitome_passes::{Recipe, Used, for_reading};
 use epitome_redact::{Finder, Found, Redactor};
 use epitome_render::{Changes, Detail, Prices, Session, Story};
 
-pub(crate) use folder::{FOLDER_FILES, manifest};
 pub use folder::{Rendered, facts_of, rebuild_index, render_into, repair, update_index, upsert};
+pub(crate) use folder::{ours, rendered_in};
 
 use crate::archive::Archive;
 use crate::config::Config;

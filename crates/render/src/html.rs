@@ -8,7 +8,7 @@ mod page;
 mod words;
 
 pub use frame::{SCRIPT, STYLE};
-pub use index::{Index, Listing, facts_of_page};
+pub use index::{Index, Listing, facts_of_page, is_index_page};
 pub use name::PageName;
 pub use page::{Html, Sheet};
 

@@ -32,7 +32,9 @@ mod visible;
 
 pub use changes::Changes;
 pub use facts::{Cost, Facts, Prices, Spent};
-pub use html::{Html, Index, Listing, PageName, SCRIPT, STYLE, Sheet, facts_of_page};
+pub use html::{
+    Html, Index, Listing, PageName, SCRIPT, STYLE, Sheet, facts_of_page, is_index_page,
+};
 pub use json::{Document, JsonError, from_json, json};
 pub use markdown::markdown;
 pub use said::{Said, SaidKind, said};

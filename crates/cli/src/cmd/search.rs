@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 use clap::Args as ClapArgs;
+use epitome::Config;
 use epitome::find::{self, SessionFile};
 use epitome_web::search::{Hit, Hits, Progress, Query, Run, Scope, Search, SearchError, Update};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
@@ -15,6 +16,7 @@ use unicode_width::UnicodeWidthChar as _;
 
 use crate::app::App;
 use crate::failure::{Failure, Result, Status};
+use crate::redaction::MoreRules;
 use crate::session::Which;
 use crate::text::{self, BOLD, DIM, Side, Table, count, one_line};
 
@@ -73,9 +75,11 @@ struct Row<'a> {
 pub fn run(app: &App, args: &Args) -> Result<()> {
     let query = query(app, args)?;
     let files = find::sessions(&app.config, None);
-    let (hits, standing) = match look(app, &query, &files, args.limit) {
+    let mut config = app.config.clone();
+    config.rules = MoreRules::default().files(app)?;
+    let (hits, standing) = match look(app, &config, &query, &files, args.limit) {
         // It was damaged, and was thrown away.
-        Err(SearchError::Damaged) => look(app, &query, &files, args.limit),
+        Err(SearchError::Damaged) => look(app, &config, &query, &files, args.limit),
         looked => looked,
     }
     .map_err(failure)?;
@@ -111,11 +115,12 @@ fn query(app: &App, args: &Args) -> Result<Query> {
 
 fn look(
     app: &App,
+    config: &Config,
     query: &Query,
     files: &[SessionFile],
     limit: u16,
 ) -> std::result::Result<(Hits, Update), SearchError> {
-    let search = Search::open(&app.config, Scope::Machine)?;
+    let search = Search::open(config, Scope::Machine)?;
     let (begin, bar) = (Instant::now(), bar(app));
     let standing = search.update(files, &|progress: Progress| {
         if begin.elapsed() > PATIENCE {

@@ -64,12 +64,11 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         (None, Some(agent)) => Which::Of(agent.to_owned()),
         (None, None) => Which::All,
     };
-    let options = Options {
-        config: app.config.clone(),
-        which,
-        finder: args.redaction.finder(app)?,
-        counter: app.counter(),
-    };
+    let mut config = app.config.clone();
+    // What is searched is looked through by the same rules as what is shown.
+    config.rules = args.redaction.more.files(app)?;
+    let options =
+        Options { config, which, finder: args.redaction.finder(app)?, counter: app.counter() };
     let server = Server::bind(options, args.port).map_err(|err| {
         Failure::new(Status::Refused, "port", format!("cannot listen on port {}", args.port))
             .because(&err)

@@ -3,13 +3,11 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use epitome_render::Index;
-
 use super::record::{Record, Rule};
 use super::{read, replace};
 use crate::config::Config;
 use crate::error::{Error, Result};
-use crate::render::{FOLDER_FILES, manifest};
+use crate::render::rendered_in;
 
 /// What goes with a rule beside the agent's settings. Nothing is removed yet.
 #[derive(Clone, Debug)]
@@ -33,7 +31,7 @@ impl Purge {
         let mut plans: Vec<Purge> = Vec::new();
         for rule in rules.iter().filter(|rule| !is_used(rule)) {
             if !plans.iter().any(|it| it.rule.out == rule.out) {
-                let files = files(&rule.out);
+                let files = rendered_in(&rule.out);
                 plans.push(Purge { rule: rule.clone(), files });
             }
         }
@@ -56,26 +54,6 @@ impl Purge {
         empty(&self.rule.made);
         Ok(())
     }
-}
-
-/// The files in a folder of rendered sessions that were rendered.
-fn files(folder: &Path) -> Vec<PathBuf> {
-    let Some(Index { sessions, .. }) = manifest(folder) else { return Vec::new() };
-    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
-    let is_ours = |name: &str| {
-        FOLDER_FILES.contains(&name)
-            || sessions.iter().any(|session| {
-                let rest = name.strip_prefix(session.name.as_str());
-                rest.is_some_and(|rest| rest.starts_with(['.', '-']))
-            })
-    };
-    let mut files: Vec<PathBuf> = entries
-        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()))
-        .filter(|entry| entry.file_name().to_str().is_some_and(is_ours))
-        .map(|entry| entry.path())
-        .collect();
-    files.sort();
-    files
 }
 
 /// Removes folders, the innermost first, if nothing is in them.

@@ -2,10 +2,13 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
+use epitome_formats::FORMATS;
 use epitome_redact::Found;
-use epitome_render::{Html, Index, Listing, PageName, Story, facts_of_page, json, markdown};
+use epitome_render::{
+    Html, Index, Listing, PageName, Story, facts_of_page, is_index_page, json, markdown,
+};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -64,6 +67,7 @@ pub fn render_into(
     how: &Telling<'_>,
     formats: &[Rendered],
 ) -> Result<(Listing, Vec<Found>)> {
+    ours(folder)?;
     fs::create_dir_all(folder).map_err(|err| Error::writing(err, "the folder", folder))?;
     let main = PageName::new(&reading.session.file_name());
     let parts: Vec<PageName> = reading
@@ -139,7 +143,7 @@ fn write(
 /// `Disk`, `NoPermission`.
 pub fn update_index(folder: &Path, new: Vec<Listing>) -> Result<Index> {
     let _lock = lock(folder)?;
-    let mut sessions = manifest(folder).map(|it| it.sessions).unwrap_or_default();
+    let mut sessions = ours(folder)?;
     sessions.extend(new);
     write_index(folder, Index::new(sessions))
 }
@@ -156,10 +160,11 @@ pub fn upsert(folder: &Path, reading: &Reading, how: &Telling<'_>, href: &str) -
         let what = format!("`{href}` leads out of the folder");
         return Err(Error::new(ErrorKind::Refused, what).at(folder));
     }
+    ours(folder)?;
     fs::create_dir_all(folder).map_err(|err| Error::writing(err, "the folder", folder))?;
     let mut listing = facts_of(reading, how)?;
     let _lock = lock(folder)?;
-    let mut sessions = manifest(folder).map(|it| it.sessions).unwrap_or_default();
+    let mut sessions = ours(folder)?;
     listing.files = vec![href.to_owned()];
     if let Some(known) = sessions.iter().find(|it| it.name == listing.name) {
         let others = known.files.iter().filter(|file| *file != href);
@@ -205,6 +210,11 @@ pub fn repair(
     session: &mut dyn FnMut(&str) -> Option<Listing>,
 ) -> Result<(Index, u64)> {
     let entries = fs::read_dir(folder).map_err(|err| Error::reading(err, "the folder", folder))?;
+    match ours(folder) {
+        // What is damaged is what this is for.
+        Err(err) if err.kind() != ErrorKind::Unreadable => return Err(err),
+        Ok(_) | Err(_) => {}
+    }
     let _lock = lock(folder)?;
     let mut folders: Vec<String> = entries
         .flatten()
@@ -308,7 +318,8 @@ fn lock(_: &Path) -> Result<()> {
 fn is_inside(file: &str) -> bool {
     let path = Path::new(file);
     let is_name = |part: std::path::Component<'_>| matches!(part, std::path::Component::Normal(_));
-    !file.is_empty() && path.components().all(is_name)
+    // A colon may be an address's.
+    !file.is_empty() && !file.contains([':', '"', '<', '>']) && path.components().all(is_name)
 }
 
 fn is_there(folder: &Path, file: &str) -> bool {
@@ -335,6 +346,83 @@ fn write_index(folder: &Path, index: Index) -> Result<Index> {
         })?;
     }
     Ok(index)
+}
+
+/// The sessions of a folder's manifest. A folder in which a manifest or an index stands that
+/// epitome did not write is somebody else's.
+///
+/// # Errors
+///
+/// `Exists`; `NewerFormat`; `Unreadable` for a manifest that is damaged.
+pub(crate) fn ours(folder: &Path) -> Result<Vec<Listing>> {
+    let foreign = |path: &Path| {
+        Error::new(ErrorKind::Exists, "this file is not epitome's, and would be replaced")
+            .at(path)
+            .with_hint("choose another folder")
+    };
+    let index = folder.join(INDEX);
+    let page = fs::read(&index).ok();
+    if page.is_some_and(|page| !is_index_page(&String::from_utf8_lossy(&page))) {
+        return Err(foreign(&index));
+    }
+    let path = folder.join(MANIFEST);
+    let text = match fs::read(&path) {
+        Ok(text) => text,
+        Err(err) if err.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
+        Err(err) => return Err(Error::reading(err, "the manifest", &path)),
+    };
+    let version = serde_json::from_slice::<serde_json::Value>(&text)
+        .map(|value| value.get("epitome_manifest").map(|version| version.as_u64().unwrap_or(0)));
+    let damaged = |err| {
+        Error::new(ErrorKind::Unreadable, "the manifest is damaged")
+            .at(&path)
+            .because(err)
+            .with_hint("`epitome manifest repair` makes it anew")
+    };
+    match version {
+        Ok(Some(1)) => Ok(serde_json::from_slice::<Index>(&text).map_err(damaged)?.sessions),
+        Ok(Some(_)) => {
+            Err(Error::new(ErrorKind::NewerFormat, "a newer epitome wrote the manifest").at(&path))
+        }
+        Ok(None) => Err(foreign(&path)),
+        Err(err) => Err(damaged(err)),
+    }
+}
+
+/// The files in a folder that epitome rendered, by the names that its manifest tells and that only
+/// epitome gives.
+pub(crate) fn rendered_in(folder: &Path) -> Vec<PathBuf> {
+    let Ok(sessions) = ours(folder) else { return Vec::new() };
+    let names: Vec<String> = sessions
+        .iter()
+        .flat_map(|session| std::iter::once(session).chain(&session.sub_agents))
+        .map(|session| session.name.clone())
+        .filter(|name| {
+            FORMATS.iter().any(|format| {
+                name.strip_prefix(format.name).is_some_and(|rest| rest.starts_with('-'))
+            })
+        })
+        .collect();
+    let is_ours = |file: &str| {
+        FOLDER_FILES.contains(&file)
+            || names.iter().any(|name| file.strip_prefix(name.as_str()).is_some_and(is_ending))
+    };
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    let mut files: Vec<PathBuf> = entries
+        .filter(|entry| entry.file_type().is_ok_and(|kind| kind.is_file()))
+        .filter(|entry| entry.file_name().to_str().is_some_and(is_ours))
+        .map(|entry| entry.path())
+        .collect();
+    files.sort();
+    files
+}
+
+/// What follows a session's name in the name of a file: `.html`, `-2.html`, `.md`, `.json`.
+fn is_ending(rest: &str) -> bool {
+    let Some((number, extension)) = rest.rsplit_once('.') else { return false };
+    let is_number = |text: &str| !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
+    let is_page = number.strip_prefix('-').is_some_and(is_number) && extension == "html";
+    is_page || number.is_empty() && ["html", "md", "json"].contains(&extension)
 }
 
 /// What a folder's manifest says.

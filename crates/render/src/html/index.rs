@@ -66,6 +66,11 @@ impl Index {
     }
 }
 
+/// Whether a page is one that leads to sessions, and was made here.
+pub fn is_index_page(html: &str) -> bool {
+    html.contains("<span class=\"home\">epitome</span>")
+}
+
 /// The facts in a page, if it is the first of a session.
 pub fn facts_of_page(html: &str) -> Option<Facts> {
     let begin = format!("<meta name=\"{FACTS}\" content=\"");
