@@ -145,6 +145,40 @@ pub fn undoable(config: &Config, path: &Path) -> Vec<Generation> {
     look().unwrap_or_default()
 }
 
+/// Archives what stands in a session now, before `spliced` takes its place, as a generation of its
+/// own: a state that the archive does not know of becomes one, so that a later restore finds back.
+///
+/// # Errors
+///
+/// `Disk`, `NoPermission`; what reading the session says.
+pub fn archive_way_back(
+    config: &Config,
+    key: &SessionKey,
+    path: &Path,
+    source: &FileSource,
+    spliced: &Spliced<'_>,
+) -> Result<Generation> {
+    let way = WayBack::of(source, spliced)?;
+    let mut pack = config.archive().begin(key)?;
+    for splice in spliced.splices() {
+        let what = "what stood in place of a restored piece".to_owned();
+        let about = About { pass: "restore".to_owned(), what, ..About::default() };
+        pack.put(&source.at(splice.span), about)?;
+    }
+    let records = way.records.len() as u64;
+    pack.commit(Draft {
+        path: path.to_owned(),
+        recipe: "restore".to_owned(),
+        made: config.now(),
+        before: way.before,
+        after: way.after,
+        records: way.records,
+        tokens_before: Tokens(0),
+        tokens_after: Tokens(0),
+        edits: [("restore".to_owned(), records)].into(),
+    })
+}
+
 fn compact_one(
     config: &Config,
     path: &Path,
@@ -182,9 +216,8 @@ fn restore_one(config: &Config, path: &Path) -> Result<GivenBack> {
     let Some(first) = restoration.splices.first() else { return Ok(done) };
     find::check_places(path, first.span.start)?;
     let spliced = Spliced::new(source, restoration.splices)?;
-    // No state that the archive knows of: it becomes one, so that a later restore finds back.
     if let Restored::ByRecord { .. } = done.outcome {
-        archive_way_back(config, key, file.path(), source, &spliced)?;
+        archive_way_back(config, &key, file.path(), source, &spliced)?;
     }
     find::forget(config, path)?;
     file.replace(|to| spliced.copy_to(to))?;
@@ -226,35 +259,6 @@ fn in_use(path: &Path, users: &[User]) -> Error {
 /// A file beside a session that is no session stays as it is, as in any other folder.
 fn is_no_part(err: &Error, is_session: bool) -> bool {
     !is_session && err.kind() == ErrorKind::UnknownFormat
-}
-
-/// Archives what stands there now as a generation of its own.
-fn archive_way_back(
-    config: &Config,
-    key: SessionKey,
-    path: &Path,
-    source: &FileSource,
-    spliced: &Spliced<'_>,
-) -> Result<Generation> {
-    let way = WayBack::of(source, spliced)?;
-    let mut pack = config.archive().begin(&key)?;
-    for splice in spliced.splices() {
-        let what = "what stood in place of a restored piece".to_owned();
-        let about = About { pass: "restore".to_owned(), what, ..About::default() };
-        pack.put(&source.at(splice.span), about)?;
-    }
-    let records = way.records.len() as u64;
-    pack.commit(Draft {
-        path: path.to_owned(),
-        recipe: "restore".to_owned(),
-        made: config.now(),
-        before: way.before,
-        after: way.after,
-        records: way.records,
-        tokens_before: Tokens(0),
-        tokens_after: Tokens(0),
-        edits: [("restore".to_owned(), records)].into(),
-    })
 }
 
 impl Compacted {

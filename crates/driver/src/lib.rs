@@ -47,7 +47,8 @@ pub use drive::{Asked, Naming, catalogue, named_models, summary_writer};
 pub use error::{Error, ErrorKind, Result};
 pub use find::{Meant, SessionFile};
 pub use in_place::{
-    Compacted, GivenBack, compact_session, plan_session, restore_session, undoable,
+    Compacted, GivenBack, archive_way_back, compact_session, plan_session, restore_session,
+    undoable,
 };
 pub use list::{Glance, Listed, known, list};
 pub use place::{Place, exists, open};

@@ -4,10 +4,10 @@ use std::path::{Path, PathBuf};
 
 use clap::Args as ClapArgs;
 use epitome::{
-    About, Archive, Digest, Draft, FileSource, Generation, Loaded, Place, Restoration, Restored,
-    SessionKey, Spliced, Store, Target, WayBack, find, restore, restore_block, write_new,
+    Archive, Digest, FileSource, Generation, Loaded, Place, Restoration, Restored, SessionKey,
+    Spliced, Store, Target, archive_way_back, find, restore, restore_block, write_new,
 };
-use epitome_model::{Bytes, Ref, Source, Tokens};
+use epitome_model::{Bytes, Ref, Source};
 use serde::Serialize;
 
 use crate::app::App;
@@ -166,10 +166,9 @@ impl Job<'_> {
         let Some(first) = restoration.splices.first() else { return Ok(report) };
         find::check_places(path, first.span.start).map_err(Failure::writing)?;
         let spliced = Spliced::new(session.source(), restoration.splices)?;
-        // No state that the archive knows of: it becomes one, so that a later restore finds back.
         if report.outcome == How::ByRecord {
-            let generation =
-                self.archive_way_back(&known, session.path(), session.source(), &spliced);
+            let (path, source) = (session.path(), session.source());
+            let generation = archive_way_back(config, &known.key, path, source, &spliced);
             report.generation = Some(generation.map_err(Failure::writing)?.number);
         }
         find::forget(config, path).map_err(Failure::writing)?;
@@ -273,34 +272,6 @@ impl Job<'_> {
             damaged: known.damaged.clone(),
         };
         Ok((report, restoration))
-    }
-
-    fn archive_way_back(
-        &self,
-        known: &Known,
-        path: &Path,
-        source: &FileSource,
-        spliced: &Spliced<'_>,
-    ) -> epitome::Result<Generation> {
-        let way = WayBack::of(source, spliced)?;
-        let mut pack = self.archive.begin(&known.key)?;
-        for splice in spliced.splices() {
-            let what = "what stood in place of a restored piece".to_owned();
-            let about = About { pass: "restore".to_owned(), what, ..About::default() };
-            pack.put(&source.at(splice.span), about)?;
-        }
-        let records = way.records.len() as u64;
-        pack.commit(Draft {
-            path: path.to_owned(),
-            recipe: "restore".to_owned(),
-            made: self.app.config.now(),
-            before: way.before,
-            after: way.after,
-            records: way.records,
-            tokens_before: Tokens(0),
-            tokens_after: Tokens(0),
-            edits: [("restore".to_owned(), records)].into(),
-        })
     }
 }
 
