@@ -10,6 +10,7 @@ mod purge;
 mod record;
 mod run;
 mod settings;
+mod uninstall;
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -22,13 +23,15 @@ pub use record::{LeftOut, Rule};
 pub use run::{
     Deferred, Ended, defer, deferred, ended, is_free, keep, log, rules_of, session_of, wait,
 };
+pub use uninstall::{Change, Uninstall};
 
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result};
 use crate::render::Rendered;
 use crate::store::{disk, write_over};
 use record::{Installed, Record, difference, hash, lock, missing};
-use settings::{Taken, is_without, put, take};
+use settings::put;
+use uninstall::back;
 
 /// What a person wants to be kept.
 #[derive(Clone, Debug, Default)]
@@ -61,48 +64,6 @@ pub struct Install {
     /// What the user has still to do, as a sentence.
     pub afterwards: Option<&'static str>,
     installed: Installed,
-}
-
-/// What taking an installation back changes. Nothing is changed yet.
-#[derive(Clone, Debug)]
-pub struct Uninstall {
-    /// The agent.
-    pub agent: String,
-    /// The rules that go.
-    pub rules: Vec<Rule>,
-    /// The file of the agent's settings, and how it changes; nothing when other rules remain.
-    pub settings: Option<Change>,
-}
-
-/// How a file changes when an installation is taken back.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Change {
-    /// To this text.
-    Text {
-        /// The file.
-        file: PathBuf,
-        /// What stands in it.
-        before: String,
-        /// What will.
-        after: String,
-    },
-    /// It goes, with folders that were made for it and are empty then.
-    Gone {
-        /// The file.
-        file: PathBuf,
-        /// What stands in it.
-        before: String,
-    },
-    /// It stays: somebody changed what was put there.
-    Kept {
-        /// The file.
-        file: PathBuf,
-    },
-    /// It stays: nothing of ours stands in it any more.
-    Nothing {
-        /// The file.
-        file: PathBuf,
-    },
 }
 
 /// The agents that can be told.
@@ -211,109 +172,6 @@ impl Install {
         }
         replace(file, &(now + text))
     }
-}
-
-impl Uninstall {
-    /// Plans to take back what was installed for an agent (or all), in a project and for a folder
-    /// (or all).
-    ///
-    /// # Errors
-    ///
-    /// `Unreadable`, `NewerFormat`.
-    pub fn plan(
-        config: &Config,
-        agent: Option<&str>,
-        project: Option<&Path>,
-        out: Option<&Path>,
-    ) -> Result<Vec<Uninstall>> {
-        let Record { installed, rules, replaced, .. } = Record::load(config)?;
-        let (project, out) = (project.map(real), out.map(real));
-        let is_meant = |rule: &Rule| {
-            (project.is_none() || rule.project == project)
-                && out.as_ref().is_none_or(|out| *out == real(&rule.out))
-        };
-        let mut plans = Vec::new();
-        for it in installed.iter().filter(|it| agent.is_none_or(|agent| agent == it.agent)) {
-            let (gone, left): (Vec<Rule>, Vec<Rule>) =
-                rules.iter().filter(|rule| rule.agent == it.agent).cloned().partition(is_meant);
-            if gone.is_empty() && (project.is_some() || out.is_some()) {
-                continue;
-            }
-            let settings = left.is_empty().then(|| back(it)).transpose()?;
-            let replaced = replaced.iter().filter(|rule| rule.agent == it.agent && is_meant(rule));
-            let rules = gone.into_iter().chain(replaced.cloned()).collect();
-            plans.push(Uninstall { agent: it.agent.clone(), rules, settings });
-        }
-        Ok(plans)
-    }
-
-    /// Carries it out. What was kept stays: see [`Purge`].
-    ///
-    /// # Errors
-    ///
-    /// `Changed` when the settings are not what was shown; `Disk`, `NoPermission`.
-    pub fn carry_out(&self, config: &Config) -> Result<()> {
-        let _lock = lock(config, "lock")?;
-        let mut record = Record::load(config)?;
-        let installed = record.installed.iter().find(|it| it.agent == self.agent).cloned();
-        match &self.settings {
-            Some(Change::Text { file, before, after }) => {
-                unchanged(file, before)?;
-                replace(file, after)?;
-            }
-            Some(Change::Gone { file, before }) => {
-                unchanged(file, before)?;
-                fs::remove_file(file).map_err(|err| Error::writing(err, "the settings", file))?;
-                purge::empty(&installed.map(|it| it.folders).unwrap_or_default());
-            }
-            Some(Change::Kept { .. } | Change::Nothing { .. }) | None => {}
-        }
-        if self.settings.is_some() {
-            record.installed.retain(|it| it.agent != self.agent);
-        }
-        record.rules.retain(|rule| !self.rules.contains(rule));
-        record.replaced.retain(|rule| !self.rules.contains(rule));
-        for rule in &self.rules {
-            let mut others = record.rules.iter().chain(&record.replaced);
-            let is_shared = others.any(|other| other.left_out == rule.left_out);
-            if let (Some(LeftOut { file, text }), false) = (&rule.left_out, is_shared) {
-                purge::unwrite(file, text)?;
-            }
-            if !record.rules.iter().any(|other| other.out == rule.out) {
-                purge::empty(&rule.made);
-            }
-        }
-        record.store(config)?;
-        // Nothing is in it: it was made for this.
-        fs::remove_dir(&config.home).ok();
-        Ok(())
-    }
-}
-
-/// How a file changes so that what was installed is gone.
-fn back(installed: &Installed) -> Result<Change> {
-    let file = installed.file.clone();
-    let Some(now) = read(&file)? else { return Ok(Change::Nothing { file }) };
-    if let Some(after) = installed.before(&now) {
-        return Ok(match installed.made {
-            true => Change::Gone { file, before: now },
-            false => Change::Text { file, before: now, after },
-        });
-    }
-    let (Some(entry), Ok(Setting::Listed { list, .. })) =
-        (&installed.entry, hook(&installed.agent).map(|hook| hook.setting))
-    else {
-        return Ok(Change::Kept { file });
-    };
-    let moved = installed.moved_back(&now).filter(|after| is_without(after, &now, list, entry));
-    if let Some(after) = moved {
-        return Ok(Change::Text { file, before: now, after });
-    }
-    Ok(match take(&now, list, entry, installed.keys) {
-        Taken::Out(after) => Change::Text { file, before: now, after },
-        Taken::Changed => Change::Kept { file },
-        Taken::Missing => Change::Nothing { file },
-    })
 }
 
 /// What a file was without us, and what it will be.
