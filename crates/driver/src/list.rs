@@ -12,13 +12,14 @@ use epitome_tokens::Estimate;
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::archive::{Hash, SessionKey};
+use crate::archive::{Digest, Hash, SessionKey};
 use crate::config::Config;
 use crate::error::Result;
 use crate::find::SessionFile;
 use crate::place::Place;
 use crate::rows::{self, Told};
 use crate::session::Loaded;
+use crate::source::FileSource;
 use crate::store::disk;
 
 /// A session and what is known of it.
@@ -30,6 +31,13 @@ pub struct Listed {
     pub seen: std::result::Result<Glance, String>,
     /// How often it was compacted.
     pub compactions: u64,
+}
+
+impl Listed {
+    /// Whether it is compacted now.
+    pub fn is_compacted(&self) -> bool {
+        self.compactions > 0 && !self.seen.as_ref().is_ok_and(|seen| seen.restored)
+    }
 }
 
 /// What a session says at a glance. Tokens are estimated.
@@ -46,6 +54,8 @@ pub struct Glance {
     pub context: Option<Tokens>,
     /// What compacting would save of that.
     pub saving: Tokens,
+    /// Whether it begins, to the byte, with what a compaction found: it was given back since.
+    pub restored: bool,
     /// Its name in the archive.
     key: SessionKey,
 }
@@ -68,7 +78,7 @@ pub fn list(config: &Config, files: Vec<SessionFile>, recipe: &Recipe) -> Vec<Li
             let (seen, new) = match known {
                 Some(seen) => (seen.seen.clone(), None),
                 None => {
-                    let seen = look(&file.path, recipe);
+                    let seen = look(config, &file.path, recipe);
                     (seen.clone(), Some((name, Seen { stamp, seen })))
                 }
             };
@@ -106,7 +116,7 @@ pub fn known(config: &Config, files: &[SessionFile], recipe: &Recipe) -> Vec<Opt
     known.collect()
 }
 
-fn look(path: &Path, recipe: &Recipe) -> std::result::Result<Glance, String> {
+fn look(config: &Config, path: &Path, recipe: &Recipe) -> std::result::Result<Glance, String> {
     let session = Loaded::open(path, None).map_err(|err| reason(&err))?;
     let Loaded { format, source, transcript, .. } = &session;
     let counter = Estimate::new();
@@ -125,21 +135,31 @@ fn look(path: &Path, recipe: &Recipe) -> std::result::Result<Glance, String> {
         return Err(reason(&failure));
     }
     let key = session.key(path);
+    let restored = compactions(config, &key) > 0 && is_restored(config, &key, source);
     Ok(Glance {
         id: transcript.head.id.as_deref().unwrap_or(&key.id).to_owned(),
         cwd: transcript.head.cwd.as_deref().map(str::to_owned),
         title: transcript.head.title.as_deref().map(str::to_owned),
         context: Some(context),
         saving,
+        restored,
         key,
     })
+}
+
+/// Whether a session begins with what its first compaction found. What cannot be told is no.
+fn is_restored(config: &Config, key: &SessionKey, source: &FileSource) -> bool {
+    let Ok(generations) = config.archive().generations(key) else { return false };
+    let first = generations.whole.iter().find(|it| !it.is_way_back()).map(|it| it.before);
+    let Some(before) = first else { return false };
+    Digest::of_prefixes(source, &[before.len]).is_ok_and(|found| found == [before])
 }
 
 /// What a database says of a session that is only read.
 fn glance(file: &SessionFile, told: Told) -> Glance {
     let Told { title, cwd, context } = told;
     let key = SessionKey::new(file.agent, file.id.clone());
-    Glance { id: file.id.clone(), cwd, title, context, saving: Tokens(0), key }
+    Glance { id: file.id.clone(), cwd, title, context, saving: Tokens(0), restored: false, key }
 }
 
 /// The deepest cause: the rest says which file, and that is known.

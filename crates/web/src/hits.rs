@@ -6,7 +6,7 @@
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::response::{Html, IntoResponse as _, Response};
 use epitome::Config;
 use epitome::find::SessionFile;
@@ -16,7 +16,7 @@ use jiff::tz::TimeZone;
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use crate::page::{bar, page as frame};
+use crate::page::{Query, bar, page as frame};
 use crate::search::{Hit, Hits, Query as Words, Scope, Search, SearchError, Update};
 use crate::shelf::key;
 use crate::viewer::{Viewer, Which, beside};

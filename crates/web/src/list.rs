@@ -3,16 +3,16 @@
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
-use axum::extract::{Query, State};
+use axum::extract::State;
 use axum::response::{Html, IntoResponse as _, Response};
-use epitome::Glance;
+use epitome::{Glance, Listed};
 use epitome_model::{Bytes, Tokens};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
 use serde::{Deserialize, Serialize};
 
-use crate::page::{bar, page as frame};
+use crate::page::{Query, bar, page as frame};
 use crate::shelf::Kept;
 use crate::viewer::{Viewer, beside, name};
 
@@ -265,7 +265,7 @@ fn list(viewer: &Viewer, asked: &Asked, found: &Found) -> Markup {
                 }
             }
         }
-        @if found.matching == 0 { p.none { "No session matches." } }
+        @if found.matching == 0 { p.none { "No title, project or id matches." } }
         ol.rows {
             @for kept in &found.shown { (row(viewer, kept)) }
         }
@@ -308,7 +308,7 @@ fn row(viewer: &Viewer, kept: &Kept) -> Markup {
                 @if let Some(cwd) = seen.and_then(|seen| seen.cwd.as_deref()) {
                     bdi.cwd { (viewer.shown(cwd)) }
                 }
-                @if listed.is_some_and(|listed| listed.compactions > 0) {
+                @if listed.is_some_and(Listed::is_compacted) {
                     span.done { "compacted" }
                 }
                 @if let Some(Err(why)) = listed.map(|listed| &listed.seen) {
@@ -332,7 +332,7 @@ fn row(viewer: &Viewer, kept: &Kept) -> Markup {
 /// How much of the context compacting would save, as a bar.
 fn saving(seen: &Glance) -> Markup {
     let context = seen.context.unwrap_or(Tokens(0)).0;
-    let percent = (seen.saving.0 * 100).checked_div(context).unwrap_or(0).min(100);
+    let percent = (seen.saving.0 * 100 + context / 2).checked_div(context).unwrap_or(0).min(100);
     html! {
         @if seen.saving.0 > 0 {
             span.saves title={ "compacting saves ~" (seen.saving) " tokens" } {

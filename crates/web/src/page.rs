@@ -1,11 +1,15 @@
 //! What every page has around its content, and pages that say what went wrong.
 
 use std::error::Error as _;
+use std::sync::Arc;
 
+use axum::extract::FromRequestParts;
 use axum::http::StatusCode;
+use axum::http::request::Parts;
 use axum::response::{Html, IntoResponse as _, Response};
 use epitome::{Error, ErrorKind};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
+use serde::de::DeserializeOwned;
 
 use crate::viewer::Viewer;
 
@@ -31,6 +35,26 @@ pub(crate) fn page(title: &str, root: &str, body: &Markup) -> Html<String> {
         }
     };
     Html(page.into_string())
+}
+
+/// What an address asks for behind its question mark. What cannot be read is told as any problem.
+pub(crate) struct Query<T>(pub(crate) T);
+
+impl<T: DeserializeOwned> FromRequestParts<Arc<Viewer>> for Query<T> {
+    type Rejection = Response;
+
+    async fn from_request_parts(
+        parts: &mut Parts,
+        viewer: &Arc<Viewer>,
+    ) -> Result<Query<T>, Response> {
+        match axum::extract::Query::try_from_uri(&parts.uri) {
+            Ok(axum::extract::Query(asked)) => Ok(Query(asked)),
+            Err(_) => {
+                let what = "the address asks for something that no page of the viewer has";
+                Err(problem(viewer, &Problem::new(StatusCode::BAD_REQUEST, what)))
+            }
+        }
+    }
 }
 
 /// HTML that a template of epitome made.

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, State};
 use axum::response::{IntoResponse as _, Response};
 use epitome::find::{self, SessionFile};
 use epitome::{Compacted, Generation, Planned, plan_session};
@@ -14,7 +14,7 @@ use maud::{Markup, html};
 use serde::Deserialize;
 use similar::{ChangeTag, TextDiff};
 
-use crate::page::{Problem, UP, bar, page as frame};
+use crate::page::{Problem, Query, UP, bar, page as frame};
 use crate::viewer::{Viewer, beside, name};
 
 /// Edits that are shown of each file.

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Redirect, Response};
 use epitome::find::SessionFile;
@@ -10,7 +10,7 @@ use epitome_render::Sheet;
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use crate::page::{Problem, UP, made, page as frame};
+use crate::page::{Problem, Query, UP, made, page as frame};
 use crate::tail::Stamp;
 use crate::viewer::{Viewer, beside, name, part_and_page};
 

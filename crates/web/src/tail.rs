@@ -11,7 +11,7 @@ use std::path::Path as FilePath;
 use std::sync::Arc;
 use std::time::{Duration, Instant, UNIX_EPOCH};
 
-use axum::extract::{Path, Query, State};
+use axum::extract::{Path, State};
 use axum::http::HeaderMap;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse as _, Response};
@@ -21,6 +21,7 @@ use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 
+use crate::page::{Query, problem};
 use crate::session::{not_there, sheet};
 use crate::viewer::{Viewer, beside, part_and_page};
 
@@ -95,10 +96,10 @@ pub(crate) async fn tail(
     let found = beside(Arc::clone(&viewer), move |viewer| viewer.session(&key));
     let session = match found.await {
         Ok(session) => session,
-        Err(problem) => return problem,
+        Err(answer) => return answer,
     };
     let Some((part, page)) = part_and_page(&follow.file) else {
-        return crate::page::problem(&viewer, &not_there());
+        return problem(&viewer, &not_there());
     };
     // Who comes back says what was told last.
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok());

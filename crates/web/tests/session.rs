@@ -45,6 +45,19 @@ fn a_session_is_shown_as_it_is_rendered_without_its_secrets() {
 }
 
 #[test]
+fn an_address_that_asks_for_nothing_known_is_answered_with_a_page() {
+    let world = World::new();
+    world.claude("one", fixtures::get("claude", "pricing").bytes());
+    let viewer = world.serve(Which::All);
+    let page = viewer.sessions("")[0].clone();
+    for name in ["tail", "tail?file=session.html", "at", "at?m=1&part=x"] {
+        let answer = viewer.get(&page.replace("session.html", name));
+        let told = answer.body.contains("That did not work");
+        assert_eq!((answer.status, told), (400, true), "{name}: {}", answer.body);
+    }
+}
+
+#[test]
 fn a_message_is_found_on_its_page_by_its_place() {
     let world = World::new();
     let session = String::from_utf8(fixtures::get("claude", "pricing").bytes()).unwrap();

@@ -46,6 +46,7 @@ struct Row<'a> {
     context_tokens: Option<Tokens>,
     saving_tokens: Option<Tokens>,
     compactions: u64,
+    restored: bool,
     counter: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<&'a str>,
@@ -87,6 +88,7 @@ impl<'a> Row<'a> {
             context_tokens: seen.and_then(|seen| seen.context),
             saving_tokens: seen.map(|seen| seen.saving),
             compactions: listed.compactions,
+            restored: seen.is_some_and(|seen| seen.restored),
             counter: "estimate",
             error: listed.seen.as_ref().err().map(String::as_str),
         }
@@ -149,7 +151,11 @@ fn saves(it: &Listed, seen: &Glance) -> [String; 3] {
         return ["-", "-", "only read"].map(str::to_owned);
     }
     let part = share(seen.saving.0, seen.context.map_or(0, |context| context.0));
-    let done = if it.compactions > 0 { "compacted" } else { "" };
+    let done = match (it.compactions, it.is_compacted()) {
+        (0, _) => "",
+        (_, true) => "compacted",
+        (_, false) => "restored",
+    };
     [format!("~{}", seen.saving), part, done.to_owned()]
 }
 

@@ -10,6 +10,9 @@ pub(crate) enum Unfit {
     /// It is not JSON, not even with comments.
     #[error("it is no JSON: {0}")]
     NoJson(String),
+    /// It begins with a mark that agents do not read over.
+    #[error("it begins with a byte order mark, which is no JSON")]
+    Marked,
     /// Something else stands where an object or a list is wanted.
     #[error("`{0}` is something else")]
     Other(String),
@@ -143,6 +146,9 @@ fn prune(value: &mut Value, list: &[&str]) {
 }
 
 fn parse(text: &str) -> Result<CstRootNode, Unfit> {
+    if text.starts_with('\u{feff}') {
+        return Err(Unfit::Marked);
+    }
     let options = ParseOptions {
         allow_comments: true,
         allow_trailing_commas: true,
@@ -265,6 +271,7 @@ mod tests {
             ("{\"hooks\":[]}", "`hooks` is something else"),
             ("{\"hooks\":{\"SessionEnd\":{}}}", "`SessionEnd` is something else"),
             ("{'a':1}", "it is no JSON: "),
+            ("\u{feff}{}", "it begins with a byte order mark, which is no JSON"),
             ("{\"a\":1", "it is no JSON: "),
         ] {
             let err = put(text, LIST, &entry()).expect_err("it does not fit").to_string();
