@@ -3,36 +3,37 @@
 //! What was said stands in a log that is only ever added to; what is sent is the log and the edits
 //! behind it. See `docs/library.md`.
 
+mod birth;
 mod count;
 mod log;
 mod overflow;
 mod question;
+mod recall;
+mod run;
+mod say;
 mod setup;
+mod size;
 mod tool;
 mod wire;
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashMap;
 use std::path::Path;
 use std::sync::Arc;
 
-use epitome_formats::epitome::{Batch, batch, said, undo};
-use epitome_formats::{SummaryAs, named};
-use epitome_model::{
-    At, Block, Change, Counter, Edit, Law, Output, Part, Ref, Role, Stub, Tokens, Transcript, Usage,
-};
+use epitome_formats::SummaryAs;
+use epitome_formats::epitome::undo;
+use epitome_model::{Counter, Tokens, Transcript};
 use epitome_passes::{
-    Birth, Event, Gauge, Machine, NoReply, Options, Recipe, Seen, Spent, Step, SummaryRole,
-    Trigger, Why, Writer, compact,
+    Birth, Event, Machine, NoReply, Recipe, Seen, Spent, Step, SummaryRole, Why, Writer,
 };
+use tracing::trace_span;
 
-use tracing::field::Empty;
-use tracing::{debug_span, trace_span};
-
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
 
 use count::Counts;
 use log::LogFile;
 use question::{ALL_KEPT, Pending};
+use size::Anchor;
 use tool::Asked;
 
 pub use epitome_formats::epitome::{Said, Speaker};
@@ -84,13 +85,6 @@ pub struct Context {
     outcome: Option<Outcome>,
     wanted: Option<Tokens>,
     overflows: u32,
-}
-
-/// What a provider counted, and what we had counted then.
-#[derive(Clone, Copy, Debug)]
-struct Anchor {
-    billed: Tokens,
-    counted: Tokens,
 }
 
 /// What to do before a request.
@@ -167,94 +161,6 @@ impl Context {
         }
         context.recount();
         context
-    }
-
-    /// Words of the user.
-    ///
-    /// # Errors
-    ///
-    /// `Disk` if the log cannot be written; nothing was said then.
-    pub fn user(&mut self, words: &str) -> Result<()> {
-        self.push(&Speaker::default(), &[Said::text(words)])
-    }
-
-    /// A response of the model.
-    ///
-    /// # Errors
-    ///
-    /// As [`user`](Context::user).
-    pub fn assistant(&mut self, said: &[Said<'_>]) -> Result<()> {
-        self.push(&Speaker { role: Role::Assistant, ..Speaker::default() }, said)
-    }
-
-    /// A response of the model, and what the provider counted for it.
-    ///
-    /// # Errors
-    ///
-    /// As [`user`](Context::user).
-    pub fn response(&mut self, said: &[Said<'_>], model: &str, usage: Usage) -> Result<()> {
-        let role = Role::Assistant;
-        let (model, usage) = (Some(model), Some(usage));
-        self.push(&Speaker { role, model, usage, ..Speaker::default() }, said)
-    }
-
-    /// Results of calls.
-    ///
-    /// # Errors
-    ///
-    /// As [`user`](Context::user).
-    pub fn tool(&mut self, said: &[Said<'_>]) -> Result<()> {
-        self.push(&Speaker { role: Role::Tool, ..Speaker::default() }, said)
-    }
-
-    /// Anything that anybody says.
-    ///
-    /// # Errors
-    ///
-    /// As [`user`](Context::user).
-    pub fn push(&mut self, speaker: &Speaker<'_>, said: &[Said<'_>]) -> Result<()> {
-        // What a model says in one go is one response, in however many entries.
-        let last = self.transcript().context().next_back().map(|(_, entry)| entry);
-        let before =
-            last.filter(|entry| entry.role == Role::Assistant).and_then(|it| it.group.clone());
-        let group = speaker.group.or(before.as_deref()).filter(|_| speaker.role == Role::Assistant);
-        let role = speaker.role;
-        let _span = trace_span!("live.push", ?role, blocks = said.len()).entered();
-        let item = self.log.push(&Speaker { group, ..*speaker }, said)?;
-        self.count(item);
-        if speaker.role == Role::Assistant {
-            self.overflows = 0;
-        }
-        if let Some(Usage { input, output, .. }) = speaker.usage {
-            self.billed(Tokens(input + output));
-        }
-        self.bear(item)
-    }
-
-    /// What the provider counted for all that was said so far, the last response included.
-    pub fn billed(&mut self, billed: Tokens) {
-        let counted = self.counted();
-        if billed > Tokens(0) && counted > Tokens(0) {
-            self.anchor = Some(Anchor { billed, counted });
-            self.factor = Some((billed.0, counted.0));
-        }
-    }
-
-    /// Says what an entry of another transcript says.
-    fn push_entry(
-        &mut self,
-        entry: &epitome_model::Entry,
-        prompt: bool,
-        source: &dyn epitome_model::Source,
-    ) -> Result<()> {
-        let speaker = Speaker {
-            role: entry.role,
-            prompt,
-            model: entry.model.as_deref(),
-            usage: entry.usage,
-            group: None,
-        };
-        self.push(&speaker, &said(entry, source))
     }
 
     /// What to send now: whatever is due is done first. A summary that would have to be asked for
@@ -369,67 +275,6 @@ impl Context {
         Ok(true)
     }
 
-    /// What was removed under a reference: the words, from the log.
-    pub fn recall(&self, reference: &Ref) -> Option<String> {
-        let source = self.log.bytes();
-        let matches = |span| {
-            let raw = epitome_model::Source::at(source, span);
-            Ref::of(&raw).digits().starts_with(reference.digits())
-                || reference.digits().starts_with(Ref::of(&raw).digits())
-        };
-        let blocks = self.transcript().entries().flat_map(|(_, entry)| &entry.blocks);
-        let found = blocks.into_iter().find_map(|block| match block {
-            Block::Output(output) if matches(output.whole) => Some(output.text(source)),
-            Block::Call(call) => {
-                let mut fields = call.fields.iter();
-                let field = fields.find(|field| field.text.span().is_some_and(matches))?;
-                Some(field.text.read(source).into_owned())
-            }
-            _ => None,
-        })?;
-        // What was shortened at birth and went later stands whole behind its own reference.
-        match Stub::parse(&found) {
-            Some(stub) if stub.reference() != reference => {
-                Some(self.recall(stub.reference()).unwrap_or(found))
-            }
-            Some(_) | None => Some(found),
-        }
-    }
-
-    /// How full the window is.
-    pub fn usage(&self) -> Fill {
-        let tokens = self.tokens();
-        let usable = self.machine.usable();
-        let error = self.factor.map(|(billed, counted)| {
-            (i64::try_from(counted).unwrap_or(i64::MAX) - i64::try_from(billed).unwrap_or(0))
-                .saturating_mul(1_000)
-                / i64::try_from(billed).unwrap_or(1).max(1)
-        });
-        let percent = usable.map(|usable| tokens.0 * 100 / usable.0.max(1));
-        Fill { tokens, usable, percent, billed: self.anchor.is_some(), error }
-    }
-
-    /// What became of what was said.
-    pub fn report(&self) -> Report {
-        let transcript = self.transcript();
-        let mut said: HashMap<&str, Tokens> = HashMap::new();
-        for (item, entry) in transcript.entries() {
-            let is_said = !entry.blocks.iter().any(|block| matches!(block, Block::Summary(_)));
-            if let Some(id) = entry.id.as_deref().filter(|_| is_said) {
-                // The first entry of an id is what was said; others are what it says since.
-                said.entry(id).or_insert_with(|| self.counts.item(item));
-            }
-        }
-        Report {
-            said: said.values().copied().sum(),
-            sent: self.counts.total().tokens,
-            entries: said.len() as u64,
-            compactions: self.log.log().compactions() as u64,
-            log_bytes: self.log.bytes().len() as u64,
-            summaries: self.spent,
-        }
-    }
-
     /// What happened since this was last asked.
     pub fn events(&mut self) -> Vec<Event> {
         self.machine.events()
@@ -443,219 +288,4 @@ impl Context {
     fn transcript(&self) -> &Transcript {
         self.log.log().transcript()
     }
-
-    fn gauge(&self) -> Gauge {
-        let total = self.counts.total();
-        let (bytes, results, turns) = (total.bytes, total.results, total.turns);
-        Gauge { tokens: self.tokens(), bytes, results, turns, messages: total.messages }
-    }
-
-    /// What we count, prompt and tools included.
-    fn counted(&self) -> Tokens {
-        self.overhead + self.counts.total().tokens
-    }
-
-    /// What the provider would count: what it counted last and what came since, or else our count
-    /// scaled as its last one says.
-    fn tokens(&self) -> Tokens {
-        let counted = self.counted();
-        match (self.anchor, self.factor) {
-            (Some(anchor), _) => anchor.billed + (counted - anchor.counted),
-            (None, Some((billed, ours))) => scaled(counted, billed, ours),
-            (None, None) => counted,
-        }
-    }
-
-    /// As much of the context as may be left for it to come to so many of the provider's tokens.
-    fn in_counts(&self, target: Tokens) -> Tokens {
-        let target = match self.factor {
-            Some((billed, ours)) => scaled(target, ours, billed),
-            None => target,
-        };
-        target - self.overhead - self.counts.total().frames
-    }
-
-    fn run(&mut self, why: Why) -> Result<()> {
-        let target = match why {
-            Why::Trigger | Why::Hard | Why::Tool => {
-                self.machine.target().map(|it| self.in_counts(it).0)
-            }
-            Why::Manual => self.wanted.take().map(|it| self.in_counts(it).0),
-            Why::Request | Why::Overflow => None,
-        };
-        // Who has to come down, or asked for it, takes what there is.
-        let at_least = match why {
-            Why::Trigger | Why::Request => self.recipe.at_least,
-            Why::Hard | Why::Manual | Why::Tool | Why::Overflow => None,
-        };
-        let trigger = Trigger::default();
-        let recipe = Recipe { trigger, target, at_least, ..self.recipe.clone() };
-        let before = self.tokens();
-        let span = debug_span!(
-            "live.run",
-            recipe = recipe.name.as_str(),
-            ?why,
-            before = before.0,
-            after = Empty,
-            edits = Empty
-        );
-        let _span = span.clone().entered();
-        match self.carry_out(&recipe) {
-            Ok(by_tier) => {
-                let after = self.gauge();
-                self.asked.iter_mut().for_each(|asked| asked.did(&by_tier));
-                span.record("after", after.tokens.0);
-                span.record("edits", by_tier.values().sum::<u64>());
-                self.machine.ran(why, before, &after, by_tier);
-                Ok(())
-            }
-            // The log could not be written: that is for the caller to know.
-            Err(err) if err.kind() != ErrorKind::Refused => Err(err),
-            Err(err) => {
-                self.asked.iter_mut().for_each(|asked| asked.did_not(&err.to_string()));
-                self.machine.failed(why, before, err.to_string());
-                Ok(())
-            }
-        }
-    }
-
-    /// Runs the passes of a recipe and writes what they plan. Says how many edits each has made.
-    fn carry_out(&mut self, recipe: &Recipe) -> Result<BTreeMap<String, u64>> {
-        let format = named("epitome").expect("our own format is one of them");
-        let (transcript, source) = (self.log.log().transcript(), self.log.bytes());
-        let options = Options {
-            counter: &*self.counter,
-            thinking_is_bound: format.thinking_is_bound,
-            counted: self.counts.items(),
-        };
-        let plan = compact(transcript, source, recipe, &options);
-        let sent: Vec<bool> = self.counts.sent(transcript);
-        let edits: Vec<Edit> = plan
-            .edits()
-            .into_iter()
-            .filter(|edit| sent[edit.at.item()] && !matches!(edit.at, At::Copy { .. }))
-            .collect();
-        let mut by_tier = BTreeMap::new();
-        for edit in &edits {
-            *by_tier.entry(edit.pass.to_owned()).or_default() += 1;
-        }
-        if edits.is_empty() {
-            return Ok(by_tier);
-        }
-        let what = Batch::Compaction(Some(&recipe.name));
-        let line = batch(transcript, source, &edits, what).map_err(|err| {
-            Error::new(ErrorKind::Refused, "an edit cannot be written").because(err)
-        })?;
-        let (before, broken) = (self.counts.total().tokens, self.breaches());
-        // What goes is on disk before it goes.
-        self.log.flush()?;
-        self.log.append(&line)?;
-        self.recount();
-        let more = self.breaches().into_iter().find(|breach| !broken.contains(breach));
-        let grew = self.counts.total().tokens > before;
-        if more.is_some() || grew {
-            self.log.append(undo().as_bytes())?;
-            self.recount();
-            let what = more.map_or_else(|| "it would grow".to_owned(), |breach| breach.1);
-            return Err(Error::new(ErrorKind::Refused, what));
-        }
-        Ok(by_tier)
-    }
-
-    fn breaches(&self) -> Vec<(Law, String)> {
-        let format = named("epitome").expect("our own format is one of them");
-        let found = format.laws.check(self.transcript(), self.log.bytes());
-        found.into_iter().map(|breach| (breach.law, breach.what)).collect()
-    }
-
-    /// Shortens the results of an entry before it is first sent.
-    fn bear(&mut self, item: usize) -> Result<()> {
-        let Some(birth) = self.birth else { return Ok(()) };
-        let (transcript, source) = (self.log.log().transcript(), self.log.bytes());
-        let Some(entry) = transcript.items[item].entry() else { return Ok(()) };
-        let mut edits = Vec::new();
-        for (block, said) in entry.blocks.iter().enumerate() {
-            let Block::Output(output) = said else { continue };
-            let Some(text) = alone(output).map(|text| text.read(source)) else { continue };
-            let what = self.calls.get(&output.call).map_or("result", |what| what);
-            let whole = Ref::of(&epitome_model::Source::at(source, output.whole));
-            let short = birth.shorten(&text, whole, &self.seen, &*self.counter);
-            self.seen.add(short.as_deref().unwrap_or(&text), what);
-            edits.extend(short.map(|short| Edit {
-                at: At::Block { item, block },
-                change: Change::Replace(short),
-                pass: "birth",
-            }));
-        }
-        if edits.is_empty() {
-            return Ok(());
-        }
-        let line = batch(transcript, source, &edits, Batch::Birth).map_err(|err| {
-            Error::new(ErrorKind::Refused, "a result cannot be shortened").because(err)
-        })?;
-        self.log.append(&line)?;
-        let last = self.transcript().items.len() - 1;
-        self.counts.replace(
-            item,
-            last,
-            self.log.log().transcript(),
-            self.log.bytes(),
-            &*self.counter,
-        );
-        Ok(())
-    }
-
-    fn count(&mut self, item: usize) {
-        let (transcript, source) = (self.log.log().transcript(), self.log.bytes());
-        self.counts.add(item, transcript, source, &*self.counter);
-        self.learn(item);
-    }
-
-    /// Remembers what the calls of an entry do.
-    fn learn(&mut self, item: usize) {
-        let (transcript, source) = (self.log.log().transcript(), self.log.bytes());
-        let entry = transcript.items[item].entry();
-        for block in entry.into_iter().flat_map(|entry| &entry.blocks) {
-            if let Block::Call(call) = block {
-                let target = call.target.as_ref().map(|target| target.read(source));
-                let what = match target {
-                    Some(target) => format!("{} {target}", call.name),
-                    None => call.name.to_string(),
-                };
-                self.calls.insert(call.id.clone(), epitome_model::short(&what, 80).into());
-            }
-        }
-    }
-
-    /// Counts what is sent anew: other items may say it now. What a provider counted is of another
-    /// context.
-    fn recount(&mut self) {
-        self.anchor = None;
-        let (transcript, source) = (self.log.log().transcript(), self.log.bytes());
-        self.counts.all(transcript, source, &*self.counter);
-        if self.birth.is_some() {
-            self.seen = Seen::default();
-            for (_, entry) in transcript.context() {
-                for block in &entry.blocks {
-                    if let Block::Output(output) = block {
-                        let what = self.calls.get(&output.call).map_or("result", |what| what);
-                        self.seen.add(&output.text(source), what);
-                    }
-                }
-            }
-        }
-    }
-}
-
-/// The words of a result that holds nothing else, and none of the user's.
-fn alone(output: &Output) -> Option<&epitome_model::Text> {
-    match output.parts.as_slice() {
-        [Part::Text(text)] if !output.from_user => Some(text),
-        _ => None,
-    }
-}
-
-fn scaled(tokens: Tokens, by: u64, per: u64) -> Tokens {
-    let scaled = u128::from(tokens.0) * u128::from(by) / u128::from(per.max(1));
-    Tokens(u64::try_from(scaled).unwrap_or(u64::MAX))
 }

@@ -145,7 +145,7 @@ impl Context {
         let share = |tokens: Tokens| Tokens(tokens.0 * MARGIN / 100);
         // What the provider counted for it tells how our count compares.
         let limit = told.limit.map(|limit| match told.asked.filter(|asked| *asked > Tokens(0)) {
-            Some(asked) => super::scaled(limit, now.0, asked.0),
+            Some(asked) => super::size::scaled(limit, now.0, asked.0),
             None => limit,
         });
         let reserved = self.machine.usable();

@@ -1,0 +1,121 @@
+//! How large a context is, in our tokens and in those that a provider counted.
+
+use std::collections::HashMap;
+
+use epitome_model::{Block, Tokens};
+use epitome_passes::{Gauge, Seen};
+
+use super::{Context, Fill, Report};
+
+/// What a provider counted, and what we had counted then.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Anchor {
+    billed: Tokens,
+    counted: Tokens,
+}
+
+impl Context {
+    /// What the provider counted for all that was said so far, the last response included.
+    pub fn billed(&mut self, billed: Tokens) {
+        let counted = self.counted();
+        if billed > Tokens(0) && counted > Tokens(0) {
+            self.anchor = Some(Anchor { billed, counted });
+            self.factor = Some((billed.0, counted.0));
+        }
+    }
+
+    /// How full the window is.
+    pub fn usage(&self) -> Fill {
+        let tokens = self.tokens();
+        let usable = self.machine.usable();
+        let error = self.factor.map(|(billed, counted)| {
+            (i64::try_from(counted).unwrap_or(i64::MAX) - i64::try_from(billed).unwrap_or(0))
+                .saturating_mul(1_000)
+                / i64::try_from(billed).unwrap_or(1).max(1)
+        });
+        let percent = usable.map(|usable| tokens.0 * 100 / usable.0.max(1));
+        Fill { tokens, usable, percent, billed: self.anchor.is_some(), error }
+    }
+
+    /// What became of what was said.
+    pub fn report(&self) -> Report {
+        let transcript = self.transcript();
+        let mut said: HashMap<&str, Tokens> = HashMap::new();
+        for (item, entry) in transcript.entries() {
+            let is_said = !entry.blocks.iter().any(|block| matches!(block, Block::Summary(_)));
+            if let Some(id) = entry.id.as_deref().filter(|_| is_said) {
+                // The first entry of an id is what was said; others are what it says since.
+                said.entry(id).or_insert_with(|| self.counts.item(item));
+            }
+        }
+        Report {
+            said: said.values().copied().sum(),
+            sent: self.counts.total().tokens,
+            entries: said.len() as u64,
+            compactions: self.log.log().compactions() as u64,
+            log_bytes: self.log.bytes().len() as u64,
+            summaries: self.spent,
+        }
+    }
+
+    pub(super) fn gauge(&self) -> Gauge {
+        let total = self.counts.total();
+        let (bytes, results, turns) = (total.bytes, total.results, total.turns);
+        Gauge { tokens: self.tokens(), bytes, results, turns, messages: total.messages }
+    }
+
+    /// What the provider would count: what it counted last and what came since, or else our count
+    /// scaled as its last one says.
+    pub(super) fn tokens(&self) -> Tokens {
+        let counted = self.counted();
+        match (self.anchor, self.factor) {
+            (Some(anchor), _) => anchor.billed + (counted - anchor.counted),
+            (None, Some((billed, ours))) => scaled(counted, billed, ours),
+            (None, None) => counted,
+        }
+    }
+
+    /// As much of the context as may be left for it to come to so many of the provider's tokens.
+    pub(super) fn in_counts(&self, target: Tokens) -> Tokens {
+        let target = match self.factor {
+            Some((billed, ours)) => scaled(target, ours, billed),
+            None => target,
+        };
+        target - self.overhead - self.counts.total().frames
+    }
+
+    /// What we count, prompt and tools included.
+    fn counted(&self) -> Tokens {
+        self.overhead + self.counts.total().tokens
+    }
+
+    pub(super) fn count(&mut self, item: usize) {
+        let (transcript, source) = (self.log.log().transcript(), self.log.bytes());
+        self.counts.add(item, transcript, source, &*self.counter);
+        self.learn(item);
+    }
+
+    /// Counts what is sent anew: other items may say it now. What a provider counted is of another
+    /// context.
+    pub(super) fn recount(&mut self) {
+        self.anchor = None;
+        let (transcript, source) = (self.log.log().transcript(), self.log.bytes());
+        self.counts.all(transcript, source, &*self.counter);
+        if self.birth.is_some() {
+            self.seen = Seen::default();
+            for (_, entry) in transcript.context() {
+                for block in &entry.blocks {
+                    if let Block::Output(output) = block {
+                        let what = self.calls.get(&output.call).map_or("result", |what| what);
+                        self.seen.add(&output.text(source), what);
+                    }
+                }
+            }
+        }
+    }
+}
+
+pub(super) fn scaled(tokens: Tokens, by: u64, per: u64) -> Tokens {
+    let scaled = u128::from(tokens.0) * u128::from(by) / u128::from(per.max(1));
+    Tokens(u64::try_from(scaled).unwrap_or(u64::MAX))
+}

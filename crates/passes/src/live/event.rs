@@ -1,0 +1,93 @@
+//! What happens to a context, as it is told.
+
+use std::collections::BTreeMap;
+
+use epitome_model::Tokens;
+use serde::{Deserialize, Serialize};
+
+use crate::summary::{Spent, Struck};
+
+/// Why a context is made small.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Why {
+    /// The recipe does so before every request.
+    Request,
+    /// Its trigger was reached.
+    Trigger,
+    /// The window without the reserve is full.
+    Hard,
+    /// Somebody asked for it.
+    Manual,
+    /// The model called the tool `compact`.
+    Tool,
+    /// The provider refused the request as too long.
+    Overflow,
+}
+
+/// What happens to a context, in the order in which it happens.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(tag = "event", rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum Event {
+    /// The window fills.
+    Warning {
+        /// What the next request would send.
+        tokens: Tokens,
+        /// Of the window without the reserve.
+        percent: u64,
+    },
+    /// A compaction begins.
+    Started {
+        /// Why.
+        why: Why,
+        /// What the next request would have sent.
+        tokens: Tokens,
+    },
+    /// A compaction is done.
+    Finished {
+        /// Why it was done.
+        why: Why,
+        /// What would have been sent.
+        before: Tokens,
+        /// What will be, counted anew.
+        after: Tokens,
+        /// Edits by pass.
+        by_tier: BTreeMap<String, u64>,
+        /// Tokens by which the target was missed.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        over_target: Option<Tokens>,
+    },
+    /// A summary is written. How it changes the context follows.
+    Summarised {
+        /// Its tokens, as its writer counts.
+        tokens: Tokens,
+        /// Tokens of what it stands for, counted the same way.
+        of: Tokens,
+        /// What was struck out of it: the history does not hold it.
+        struck: Struck,
+        /// What it cost.
+        spent: Spent,
+    },
+    /// Nothing was done.
+    Skipped {
+        /// Why it would have been.
+        why: Why,
+        /// Why it was not.
+        reason: String,
+    },
+    /// Something went wrong. The context is as the step before left it.
+    Failed {
+        /// What was tried.
+        why: Why,
+        /// What went wrong.
+        reason: String,
+    },
+    /// Compacting saves next to nothing: it is left until the context has grown.
+    Breaker {
+        /// What the next request would send.
+        tokens: Tokens,
+        /// Why it opened.
+        reason: String,
+    },
+}

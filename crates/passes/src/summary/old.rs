@@ -1,0 +1,48 @@
+//! What is read of a transcript beside its records.
+
+use epitome_model::{Block, Role};
+
+use super::check::Haystack;
+use crate::view::View;
+
+/// The last summary among these items.
+pub fn summary_of(view: &View<'_>, items: &[usize]) -> Option<String> {
+    let entries = items.iter().rev().filter_map(|&item| view.transcript.items[item].entry());
+    entries.flat_map(|entry| &entry.blocks).find_map(|block| match block {
+        Block::Summary(text) => Some(text.read(view.source).into_owned()),
+        _ => None,
+    })
+}
+
+/// Whether an item holds words of the user that begin a turn.
+pub fn is_request(view: &View<'_>, item: usize) -> bool {
+    let entry = view.transcript.items[item].entry();
+    entry.is_some_and(|entry| {
+        let words = entry.blocks.iter().any(|block| matches!(block, Block::Text(_)));
+        entry.role == Role::User && words
+    })
+}
+
+/// All that an item says.
+pub fn listen(view: &View<'_>, item: usize, history: &mut Haystack) {
+    let Some(entry) = view.transcript.items[item].entry() else { return };
+    for block in &entry.blocks {
+        match block {
+            Block::Text(text) | Block::Summary(text) => history.add(&text.read(view.source)),
+            Block::Thinking(thinking) => {
+                if let Some(text) = &thinking.text {
+                    history.add(&text.read(view.source));
+                }
+            }
+            Block::Call(call) => {
+                history.add(&call.name);
+                let raw = view.source.at(call.arguments);
+                history.add(&String::from_utf8_lossy(&raw));
+                let texts = call.target.iter().chain(call.fields.iter().map(|field| &field.text));
+                texts.for_each(|text| history.add(&text.read(view.source)));
+            }
+            Block::Output(output) => history.add(&output.text(view.source)),
+            _ => {}
+        }
+    }
+}

@@ -1,0 +1,155 @@
+//! A history in one question or in several: notes of its parts, and the summary from these.
+
+use epitome_model::Tokens;
+
+use super::history::{cut, escaped};
+use super::question::{JOINED, MERGE, PART, WHOLE};
+use super::{Stage, Summarising};
+use crate::ask::Ask;
+
+/// Questions for one summary, at most: a session that needs more is told in less detail.
+const MOST_ASKS: usize = 24;
+/// Halvings of what is shown of each record.
+const HALVINGS: u32 = 4;
+
+impl Summarising {
+    /// The whole history in one question, with more or less of each record; or else in parts.
+    pub(super) fn plan(&mut self) -> Result<(), String> {
+        for halvings in 0..=HALVINGS {
+            let history = join(self.pieces.iter().map(|piece| piece.shown(halvings)));
+            if let Some(ask) = self.fits(WHOLE, &[("history", history)]) {
+                (self.ask, self.stage) = (ask, Stage::Last);
+                return Ok(());
+            }
+        }
+        let parts = (0..=HALVINGS).find_map(|halvings| self.parts(halvings));
+        let parts = parts.ok_or_else(|| {
+            format!("the history is too long for a window of {} tokens", self.writer.window)
+        })?;
+        let of = parts.len().to_string();
+        let asks: Option<Vec<Ask>> = parts
+            .into_iter()
+            .enumerate()
+            .map(|(n, history)| {
+                let n = (n + 1).to_string();
+                self.fits(PART, &[("history", history), ("n", n), ("of", of.clone())])
+            })
+            .collect();
+        let asks = asks.ok_or_else(|| self.no_room())?;
+        self.next(Vec::new(), asks)
+    }
+
+    /// The history in parts that fit, if that are not too many.
+    fn parts(&self, halvings: u32) -> Option<Vec<String>> {
+        let empty = self.question(PART, &[("n", "99".into()), ("of", "99".into())]);
+        let room = self.room(empty.max_tokens) - self.count(&empty);
+        let mut parts: Vec<String> = Vec::new();
+        let mut filled = Tokens(0);
+        for piece in &self.pieces {
+            let (mut text, mut cap) = (piece.shown(halvings), 4_096);
+            let mut tokens = self.writer.counter.count(&text) + Tokens(2);
+            while tokens > room {
+                if cap == 0 {
+                    return None;
+                }
+                cap /= 2;
+                text = piece.within(cap);
+                tokens = self.writer.counter.count(&text) + Tokens(2);
+            }
+            match parts.last_mut().filter(|_| filled + tokens <= room) {
+                Some(part) => {
+                    part.push('\n');
+                    part.push_str(&text);
+                    filled += tokens;
+                }
+                None => {
+                    parts.push(text);
+                    filled = tokens;
+                }
+            }
+        }
+        let fit = |part: &String| self.fits(PART, &[("history", part.clone())]).is_some();
+        (parts.len() <= MOST_ASKS && parts.iter().all(fit)).then_some(parts)
+    }
+
+    /// The next question about parts; or, when all are answered, about their notes.
+    pub(super) fn next(&mut self, done: Vec<String>, mut open: Vec<Ask>) -> Result<(), String> {
+        if open.is_empty() {
+            return self.join(done);
+        }
+        self.ask = open.remove(0);
+        self.stage = Stage::Notes { done, open };
+        Ok(())
+    }
+
+    /// Notes into the summary, or into fewer notes.
+    fn join(&mut self, notes: Vec<String>) -> Result<(), String> {
+        let of = ("of", notes.len().to_string());
+        if let Some(ask) = self.fits(JOINED, &[("notes", tagged(&notes)), of]) {
+            (self.ask, self.stage) = (ask, Stage::Last);
+            return Ok(());
+        }
+        if notes.len() == 1 {
+            // Merged again it would be one again.
+            self.ask = self.cut_to_fit(JOINED, &notes).ok_or_else(|| self.no_room())?;
+            self.stage = Stage::Last;
+            return Ok(());
+        }
+        let mut groups: Vec<Ask> = Vec::new();
+        let mut group: Vec<String> = Vec::new();
+        for note in notes {
+            group.push(note);
+            if group.len() < 2 {
+                continue;
+            }
+            match self.merge(&group) {
+                // It may have room for one more.
+                Some(ask) if group.len() > 2 => {
+                    groups.pop();
+                    groups.push(ask);
+                }
+                Some(ask) => groups.push(ask),
+                None if group.len() > 2 => group = group.split_off(group.len() - 1),
+                None => {
+                    // Two notes that do not fit together are cut until they do.
+                    let cut = self.cut_to_fit(MERGE, &group).ok_or_else(|| self.no_room())?;
+                    groups.push(cut);
+                    group.clear();
+                }
+            }
+        }
+        if let [alone] = group.as_slice() {
+            let ask = self.merge(std::slice::from_ref(alone));
+            let ask = ask.or_else(|| self.cut_to_fit(MERGE, &group));
+            groups.push(ask.ok_or_else(|| self.no_room())?);
+        }
+        self.next(Vec::new(), groups)
+    }
+
+    fn merge(&self, notes: &[String]) -> Option<Ask> {
+        let of = ("of", notes.len().to_string());
+        self.fits(MERGE, &[("notes", tagged(notes)), of])
+    }
+
+    fn cut_to_fit(&self, template: &str, notes: &[String]) -> Option<Ask> {
+        let longest = notes.iter().map(String::len).max().unwrap_or(0);
+        let of = notes.len().to_string();
+        (1..24).find_map(|halvings| {
+            let notes: Vec<String> =
+                notes.iter().map(|note| cut(note, longest >> halvings).into_owned()).collect();
+            self.fits(template, &[("notes", tagged(&notes)), ("of", of.clone())])
+        })
+    }
+}
+
+fn join(texts: impl Iterator<Item = String>) -> String {
+    texts.collect::<Vec<_>>().join("\n")
+}
+
+fn tagged(notes: &[String]) -> String {
+    let of = notes.len();
+    let note = |(n, note): (usize, &String)| {
+        format!("<notes part=\"{} of {of}\">\n{}\n</notes>", n + 1, escaped(note.trim()))
+    };
+    join(notes.iter().enumerate().map(note))
+}
