@@ -21,7 +21,7 @@ use std::path::Path;
 use std::sync::Arc;
 
 use epitome_formats::SummaryAs;
-use epitome_formats::epitome::undo;
+use epitome_formats::epitome::{Undone, undo};
 use epitome_model::{Counter, Tokens, Transcript};
 use epitome_passes::{
     Birth, Event, Machine, NoReply, Recipe, Seen, Spent, Step, SummaryRole, Why, Writer,
@@ -160,6 +160,7 @@ impl Context {
             context.learn(item);
         }
         context.recount();
+        context.hold();
         context
     }
 
@@ -260,7 +261,8 @@ impl Context {
         self.writer = Some(writer);
     }
 
-    /// Takes the last compaction back. Says whether there was one.
+    /// Takes the last compaction back. Says whether there was one. Until the context has grown by
+    /// 5 per cent, or somebody asks, only a full window is compacted again.
     ///
     /// # Errors
     ///
@@ -269,10 +271,25 @@ impl Context {
         if self.log.log().compactions() == 0 {
             return Ok(false);
         }
-        self.pending = None;
-        self.log.append(undo().as_bytes())?;
-        self.recount();
+        self.take_back(Undone::Asked)?;
+        self.hold();
+        self.machine.held(self.tokens());
         Ok(true)
+    }
+
+    fn take_back(&mut self, by: Undone) -> Result<()> {
+        self.pending = None;
+        self.log.append(undo(by).as_bytes())?;
+        self.recount();
+        Ok(())
+    }
+
+    /// Whoever took a compaction back wants what it took.
+    fn hold(&mut self) {
+        let Some(sent) = self.log.log().undone() else { return };
+        let items = self.transcript().context.iter().take(sent);
+        let then: Tokens = items.map(|&item| self.counts.item(item)).sum();
+        self.machine.hold(self.overhead + then);
     }
 
     /// What happened since this was last asked.

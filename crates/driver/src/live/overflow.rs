@@ -1,6 +1,7 @@
 //! A provider that refuses a request as too long: the one retry. How it is known stands in
 //! `epitome-llm`.
 
+use epitome_formats::epitome::Undone;
 use epitome_llm::{Overflow, overflow};
 use epitome_model::{Block, Tokens};
 use epitome_passes::{Recipe, Why};
@@ -132,7 +133,7 @@ impl Context {
         let because = self.largest();
         // What did not help is taken back.
         while self.log.log().compactions() > stands {
-            self.undo()?;
+            self.take_back(Undone::Refused)?;
         }
         let reason = "the context cannot be made to fit".to_owned();
         self.machine.failed(Why::Overflow, before, reason);

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use epitome_formats::epitome::{Batch, batch, undo};
+use epitome_formats::epitome::{Batch, Undone, batch, undo};
 use epitome_formats::named;
 use epitome_model::{At, Edit, Law};
 use epitome_passes::{Options, Recipe, Trigger, Why, compact};
@@ -92,7 +92,7 @@ impl Context {
         let more = self.breaches().into_iter().find(|breach| !broken.contains(breach));
         let grew = self.counts.total().tokens > before;
         if more.is_some() || grew {
-            self.log.append(undo().as_bytes())?;
+            self.log.append(undo(Undone::Refused).as_bytes())?;
             self.recount();
             let what = more.map_or_else(|| "it would grow".to_owned(), |breach| breach.1);
             return Err(Error::new(ErrorKind::Refused, what));

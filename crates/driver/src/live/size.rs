@@ -61,7 +61,8 @@ impl Context {
     pub(super) fn gauge(&self) -> Gauge {
         let total = self.counts.total();
         let (bytes, results, turns) = (total.bytes, total.results, total.turns);
-        Gauge { tokens: self.tokens(), bytes, results, turns, messages: total.messages }
+        let (messages, counted) = (total.messages, self.counted());
+        Gauge { tokens: self.tokens(), bytes, results, turns, messages, counted }
     }
 
     /// What the provider would count: what it counted last and what came since, or else our count

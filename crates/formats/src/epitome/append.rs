@@ -117,9 +117,21 @@ pub fn summarise(
     Ok([before(source), line.as_bytes()].concat())
 }
 
+/// Who takes a compaction back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Undone {
+    /// Somebody who wants back what went.
+    Asked,
+    /// Who made it: it was of no use.
+    Refused,
+}
+
 /// The line that takes the last compaction back.
-pub fn undo() -> &'static str {
-    "{\"type\":\"undo\"}\n"
+pub fn undo(by: Undone) -> &'static str {
+    match by {
+        Undone::Asked => "{\"type\":\"undo\",\"asked\":true}\n",
+        Undone::Refused => "{\"type\":\"undo\"}\n",
+    }
 }
 
 /// A torn last line is ended first.

@@ -50,6 +50,8 @@ pub struct Log {
     emptied: HashSet<usize>,
     /// What takes back each compaction that stands.
     undo: Vec<Undo>,
+    /// Of the last compaction, if somebody took it back: how many entries were sent then.
+    undone: Option<usize>,
 }
 
 /// What takes a compaction back.
@@ -70,6 +72,12 @@ impl Log {
     /// How many compactions could be taken back.
     pub fn compactions(&self) -> usize {
         self.undo.len()
+    }
+
+    /// How many entries were sent when somebody took a compaction back; nothing if there was
+    /// another one since.
+    pub fn undone(&self) -> Option<usize> {
+        self.undone
     }
 
     /// The item that says what the entry of this id says now.
@@ -120,9 +128,14 @@ impl Log {
             Some("compaction") => {
                 let edits = self.edits(at, root, record, faults);
                 self.undo.push(Undo::Edits(edits));
+                self.undone = None;
             }
             Some("summary") => self.summary(at, root, record),
-            Some("undo") => self.take_back(),
+            Some("undo") => {
+                self.take_back();
+                let asked = root.get("asked").is_some_and(Value::is_true);
+                self.undone = asked.then(|| self.transcript.context.len());
+            }
             Some(_) | None => {}
         }
     }
@@ -246,6 +259,7 @@ impl Log {
         slots.extend_from_slice(&self.slots[from..]);
         let before = std::mem::replace(&mut self.slots, slots);
         self.undo.push(Undo::Summary(before[prompt..from].to_vec()));
+        self.undone = None;
         self.place();
         self.send();
     }

@@ -83,11 +83,12 @@ pub enum Event {
         /// What went wrong.
         reason: String,
     },
-    /// Compacting saves next to nothing: it is left until the context has grown.
+    /// Nothing is made small by itself until the context has grown by 5 per cent: it saves next to
+    /// nothing, or somebody took the last compaction back.
     Breaker {
         /// What the next request would send.
         tokens: Tokens,
-        /// Why it opened.
+        /// Why.
         reason: String,
     },
 }

@@ -24,6 +24,8 @@ pub struct Gauge {
     pub turns: u64,
     /// Messages.
     pub messages: u64,
+    /// Tokens by one count only, whatever a provider says of some of them.
+    pub counted: Tokens,
 }
 
 /// What is to be done next.
@@ -58,6 +60,8 @@ pub struct Machine {
     failures: u32,
     /// The size at which the breaker opened.
     open_at: Option<Tokens>,
+    /// The size, by one count, at which somebody took a compaction back.
+    held_at: Option<Tokens>,
     events: Vec<Event>,
 }
 
@@ -86,6 +90,7 @@ impl Machine {
             poor: 0,
             failures: 0,
             open_at: None,
+            held_at: None,
             events: Vec::new(),
         }
     }
@@ -114,8 +119,22 @@ impl Machine {
         self.asked_for = Some(why);
         self.stage = Stage::Idle;
         self.open_at = None;
+        self.held_at = None;
         self.alone = false;
         self.poor = 0;
+    }
+
+    /// Somebody took a compaction back at this size, by one count, and wants what it took: nothing
+    /// but a full window is reason enough for another one until the context has grown.
+    pub fn hold(&mut self, counted: Tokens) {
+        self.stage = Stage::Idle;
+        self.held_at = Some(counted);
+    }
+
+    /// Says that it is held: who goes on with a log is told nothing new.
+    pub fn held(&mut self, tokens: Tokens) {
+        let reason = "the last compaction was taken back".into();
+        self.events.push(Event::Breaker { tokens, reason });
     }
 
     /// Asks for a summary next: the passes have run and were not enough.
@@ -153,6 +172,7 @@ impl Machine {
                 self.events.push(Event::Skipped { why, reason });
             }
         } else {
+            self.held_at = None;
             let target = self.target().filter(|_| !sliding);
             let over_target = target.map(|it| after.tokens - it).filter(|it| *it > Tokens(0));
             let after = after.tokens;
@@ -170,6 +190,7 @@ impl Machine {
         match after {
             Ok(after) => {
                 self.failures = 0;
+                self.held_at = None;
                 let by_tier = BTreeMap::from([("summary".to_owned(), 1)]);
                 let over_target = self.target().map(|it| after - it).filter(|it| *it > Tokens(0));
                 self.events.push(Event::Finished { why, before, after, by_tier, over_target });
@@ -214,12 +235,15 @@ impl Machine {
             self.events.push(Event::Started { why, tokens: gauge.tokens });
             return Step::Run(why);
         }
+        let full = self.usable().is_some_and(|usable| gauge.tokens > usable);
+        if !full && self.is_held(gauge) {
+            return Step::Send;
+        }
         match self.live.when {
             When::Request => return Step::Run(Why::Request),
             When::Asked => return Step::Send,
             When::Trigger => {}
         }
-        let full = self.usable().is_some_and(|usable| gauge.tokens > usable);
         let why = if full { Why::Hard } else { Why::Trigger };
         if !full && !self.reached(&self.trigger(), gauge) || self.is_open(gauge) {
             return Step::Send;
@@ -286,8 +310,18 @@ impl Machine {
     /// An open breaker lets one try through whenever the context has grown by as much as would
     /// have been a gain.
     fn is_open(&self, gauge: &Gauge) -> bool {
-        self.open_at.is_some_and(|at| gauge.tokens.0 * 100 < at.0 * (100 + POOR))
+        self.open_at.is_some_and(|at| !has_grown(at, gauge.tokens))
     }
+
+    /// The same for who took a compaction back.
+    fn is_held(&self, gauge: &Gauge) -> bool {
+        self.held_at.is_some_and(|at| !has_grown(at, gauge.counted))
+    }
+}
+
+/// By as much as would have been a gain.
+fn has_grown(from: Tokens, to: Tokens) -> bool {
+    to.0 * 100 >= from.0 * (100 + POOR)
 }
 
 fn share(tokens: Tokens, percent: u64) -> Tokens {

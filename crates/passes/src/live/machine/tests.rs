@@ -2,7 +2,7 @@ use super::*;
 use crate::summary::SummaryRule;
 
 fn gauge(tokens: u64) -> Gauge {
-    Gauge { tokens: Tokens(tokens), ..Gauge::default() }
+    Gauge { tokens: Tokens(tokens), counted: Tokens(tokens), ..Gauge::default() }
 }
 
 fn machine(live: Live) -> Machine {
@@ -41,7 +41,8 @@ fn any_part_of_a_trigger_starts_it() {
         machine(Live { trigger, ..Live::default() }).step(&gauge) == Step::Run(Why::Trigger)
     };
     let level = Level::default;
-    let all = Gauge { tokens: Tokens(11), bytes: 12, results: 13, turns: 14, messages: 15 };
+    let (tokens, counted) = (Tokens(11), Tokens(11));
+    let all = Gauge { tokens, bytes: 12, results: 13, turns: 14, messages: 15, counted };
     for (trigger, expect) in [
         (Level { tokens: Some(10), ..level() }, true),
         (Level { tokens: Some(11), ..level() }, false),
@@ -109,4 +110,36 @@ fn a_full_window_is_hard_whatever_the_trigger_says() {
 fn a_small_window_keeps_half_for_the_conversation() {
     let machine = Machine::new(Live::default(), Some(Tokens(20_000)));
     assert_eq!(machine.usable(), Some(Tokens(10_000)));
+}
+
+#[test]
+fn what_was_taken_back_stays_until_the_context_has_grown_or_is_full_or_somebody_asks() {
+    for when in [When::Trigger, When::Request] {
+        let held = || {
+            let mut machine = machine(Live { when, ..Live::default() });
+            machine.hold(Tokens(900));
+            machine
+        };
+        let starts = |gauge: &Gauge| matches!(held().step(gauge), Step::Run(_));
+        // What a provider says of it meanwhile is no growth.
+        let billed = Gauge { tokens: Tokens(999), ..gauge(900) };
+        for (gauge, expect) in [
+            (gauge(900), false),
+            (gauge(944), false),
+            (gauge(945), true),
+            (gauge(1_001), true),
+            (billed, false),
+            (Gauge { tokens: Tokens(1_001), ..billed }, true),
+        ] {
+            assert_eq!(starts(&gauge), expect, "{when:?} {gauge:?}");
+        }
+        for why in [Why::Manual, Why::Tool, Why::Overflow] {
+            let mut machine = held();
+            machine.force(why);
+            assert_eq!(machine.step(&gauge(900)), Step::Run(why));
+            machine.ran(why, Tokens(900), &gauge(890), tiers());
+            assert_eq!(machine.step(&gauge(890)), Step::Send);
+            assert!(matches!(machine.step(&gauge(890)), Step::Run(_)), "it is held no longer");
+        }
+    }
 }
