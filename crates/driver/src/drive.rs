@@ -14,7 +14,7 @@ use epitome_tokens::O200k;
 
 use crate::compact::{bound_in, kept_end, no_summaries, says_more_than_a_summary};
 use crate::error::{Error, ErrorKind, Result};
-use crate::live::{Context, Next, Outgoing};
+use crate::live::{Context, Next, Outgoing, said_before};
 use crate::session::Loaded;
 
 pub use who::{Naming, catalogue, named_models};
@@ -90,7 +90,10 @@ impl Asked {
         let items: Vec<usize> = old.iter().filter(told).copied().collect();
         let rule: SummaryRule = recipe.live.summary.clone().unwrap_or_default();
         let view = View::new(transcript, source, counter);
-        let old = Old { items: &items, said: &items, kept };
+        // Our own logs hold what was said beside what is left of it.
+        let before = (format.name == "epitome").then(|| said_before(source, kept));
+        let (read, said) = before.unwrap_or_else(|| (items.clone(), items.clone()));
+        let old = Old { items: &items, read: &read, said: &said, kept };
         let writing = Summarising::begin(&view, &old, &rule, writer).map_err(refused)?;
         Ok(Some(Asked { writing }))
     }

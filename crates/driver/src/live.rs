@@ -5,6 +5,7 @@
 
 mod birth;
 mod count;
+mod cut;
 mod log;
 mod overflow;
 mod question;
@@ -40,6 +41,7 @@ pub use epitome_formats::epitome::{Said, Speaker};
 pub use epitome_llm::{Overflow, overflow};
 pub use overflow::Recovery;
 pub use question::Question;
+pub(crate) use question::said_before;
 pub use setup::{Fill, Report, Setup};
 pub use tool::{NotDone, Outcome, compact_tool};
 pub use wire::Outgoing;
@@ -244,7 +246,7 @@ impl Context {
     pub fn ask_for_compaction(&mut self, focus: Option<&str>, target: Option<Tokens>) {
         self.wanted = target;
         self.focus.0 = focus.map(Into::into);
-        self.pending = None;
+        self.leave();
         // A model that asked as well is told the same.
         let calls = self.asked.take().map(Asked::calls).unwrap_or_default();
         self.asked_by(Why::Manual, calls);
@@ -278,7 +280,7 @@ impl Context {
     }
 
     fn take_back(&mut self, by: Undone) -> Result<()> {
-        self.pending = None;
+        self.leave();
         self.log.append(undo(by).as_bytes())?;
         self.recount();
         Ok(())

@@ -43,6 +43,9 @@ pub use sections::{Section, SectionSet, Sections};
 pub struct Old<'a> {
     /// Items that go, in the order in which they are sent.
     pub items: &'a [usize],
+    /// The same as they were said, before they were shortened: what the model reads. Where nothing
+    /// else is known, the same items.
+    pub read: &'a [usize],
     /// What they said before it was shortened, and what earlier summaries stand for: of these a
     /// program tells what was done. Where nothing else is known, the same items.
     pub said: &'a [usize],
@@ -94,8 +97,10 @@ enum Stage {
 /// What was asked and billed, failures included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Spent {
-    /// Questions that were answered.
+    /// Questions that somebody was asked.
     pub asks: u64,
+    /// Of these, those that came to nothing: there was no answer, or none that is of use.
+    pub failed: u64,
     /// What was billed for them, where it was told.
     pub used: Used,
 }
@@ -103,6 +108,7 @@ pub struct Spent {
 impl std::ops::AddAssign for Spent {
     fn add_assign(&mut self, other: Spent) {
         self.asks += other.asks;
+        self.failed += other.failed;
         self.used = self.used + other.used;
     }
 }
@@ -155,7 +161,7 @@ impl Summarising {
         rule: &SummaryRule,
         writer: Writer,
     ) -> Result<Summarising, String> {
-        let pieces = pieces(view, old.items, &rule.caps);
+        let pieces = pieces(view, old.read, &rule.caps);
         let earlier = summary_of(view, old.items);
         if pieces.is_empty() {
             return Err("there is nothing to summarise".into());
@@ -199,16 +205,30 @@ impl Summarising {
         &self.ask
     }
 
+    /// What was asked so far.
+    pub fn spent(&self) -> Spent {
+        self.spent
+    }
+
     /// The answer to what is asked now.
     pub fn answer(mut self, reply: Result<Reply, NoReply>) -> Answered {
         let reply = match reply {
             Ok(reply) => reply,
+            Err(NoReply::Nobody) => {
+                let (reason, spent) = (NoReply::Nobody.to_string(), self.spent);
+                return Answered::Nothing { reason, spent };
+            }
             Err(NoReply::TooLong) if self.shrunk < SHRINKS => {
                 self.shrunk += 1;
+                self.spent.asks += 1;
+                self.spent.failed += 1;
                 self.writer.window = Tokens(self.writer.window.0 / 2);
                 return self.planned();
             }
-            Err(failure) => return self.nothing(failure.to_string()),
+            Err(failure) => {
+                self.spent.asks += 1;
+                return self.nothing(failure.to_string());
+            }
         };
         self.spent.asks += 1;
         if let Some(used) = reply.used {
@@ -222,22 +242,28 @@ impl Summarising {
             Stage::Last => self.write(&text),
             Stage::Notes { mut done, open } => {
                 done.push(text);
-                match self.next(done, open) {
-                    Ok(()) => Answered::Ask(Box::new(self)),
-                    Err(reason) => self.nothing(reason),
-                }
+                let next = self.next(done, open);
+                self.asked(next)
             }
         }
     }
 
     fn planned(mut self) -> Answered {
-        match self.plan() {
+        let plan = self.plan();
+        self.asked(plan)
+    }
+
+    /// The next question, if there is room for one.
+    fn asked(self, next: Result<(), String>) -> Answered {
+        match next {
             Ok(()) => Answered::Ask(Box::new(self)),
-            Err(reason) => self.nothing(reason),
+            Err(reason) => Answered::Nothing { reason, spent: self.spent },
         }
     }
 
-    fn nothing(self, reason: String) -> Answered {
+    /// The last question came to nothing.
+    fn nothing(mut self, reason: String) -> Answered {
+        self.spent.failed += 1;
         Answered::Nothing { reason, spent: self.spent }
     }
 

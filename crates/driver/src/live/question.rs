@@ -2,14 +2,19 @@
 
 use std::collections::{BTreeMap, HashSet};
 
-use epitome_formats::{Summary, epitome, named};
-use epitome_model::{Block, Tokens, Transcript, weigh};
+use epitome_formats::epitome::Log;
+use epitome_formats::{Summary, epitome, lines, named};
+use epitome_model::{Block, Source, Tokens, Transcript, weigh};
 use epitome_passes::{
-    Answered, Ask, NoReply, Old, Options, Recipe, Reply, Summarising, Trigger, View, Why, Writer,
-    Written, compact,
+    Answered, Ask, NoReply, Old, Options, Recipe, Reply, Spent, Summarising, Trigger, View, Why,
+    Writer, Written, compact,
 };
 
+use tracing::debug_span;
+use tracing::field::Empty;
+
 use super::Context;
+use super::cut::with_reasoning;
 use super::tool::LastResponse;
 use crate::compact::{kept_end, says_more_than_a_summary};
 use crate::error::{Error, ErrorKind, Result};
@@ -36,6 +41,11 @@ pub(super) struct Pending {
 }
 
 impl Pending {
+    /// What was asked so far.
+    pub(super) fn spent(&self) -> Spent {
+        self.writing.spent()
+    }
+
     pub(super) fn question(&self) -> Question {
         let Pending { why, items, kept, writing } = self;
         let (items, kept) = (items.clone(), kept.clone());
@@ -62,9 +72,16 @@ impl Context {
         let pending = asked.ok_or_else(|| Error::new(ErrorKind::Refused, "nothing was asked"))?;
         let Pending { why, items, kept, writing } = pending;
         let nobody = matches!(reply, Err(NoReply::Nobody));
+        let span = debug_span!("live.answer", ?why, read = Empty, written = Empty, came_to = Empty);
+        let _span = span.clone().entered();
+        if let Some(used) = reply.as_ref().ok().and_then(|reply| reply.used) {
+            span.record("read", (used.input + used.cached + used.cache_written).0);
+            span.record("written", used.output.0);
+        }
         let before = self.tokens();
         let outcome = match writing.answer(reply) {
             Answered::Ask(writing) => {
+                span.record("came_to", "question");
                 self.pending = Some(Pending { why, items, kept, writing: *writing });
                 return Ok(());
             }
@@ -72,7 +89,10 @@ impl Context {
                 self.spent += written.spent;
                 match self.put(&written, &items) {
                     Ok(()) => Ok(self.tokens()),
-                    Err(err) if err.kind() == ErrorKind::Refused => Err(err.to_string()),
+                    Err(err) if err.kind() == ErrorKind::Refused => {
+                        self.spent.failed += 1;
+                        Err(err.to_string())
+                    }
                     Err(err) => return Err(err),
                 }
             }
@@ -81,6 +101,7 @@ impl Context {
                 Err(reason)
             }
         };
+        span.record("came_to", if outcome.is_ok() { "summary" } else { "nothing" });
         if let Some(asked) = &mut self.asked {
             match &outcome {
                 Ok(_) => asked.did(&BTreeMap::from([("summary".to_owned(), 1)])),
@@ -92,6 +113,13 @@ impl Context {
             outcome => self.machine.answered(why, before, outcome),
         }
         Ok(())
+    }
+
+    /// Leaves a question unanswered. What was answered before it was paid for.
+    pub(super) fn leave(&mut self) {
+        if let Some(pending) = self.pending.take() {
+            self.spent += pending.spent();
+        }
     }
 
     /// Begins a summary; or says why there is nothing to summarise.
@@ -112,20 +140,23 @@ impl Context {
         let (old, _) = kept_end(transcript, &kept);
         // A response that has not all its results yet stays with those that it has.
         let last = LastResponse::of(transcript);
-        let end = if last.open.is_empty() { old.len() } else { old.len().min(last.begins) };
+        let most = if last.open.is_empty() { transcript.context.len() } else { last.begins };
+        let weight = |item: usize| self.counts.item(item);
+        let end = with_reasoning(transcript, source, old.len().min(most), most, weight);
         let (old, kept) = transcript.context.split_at(end);
         if !says_more_than_a_summary(transcript, old) {
             return Err(ALL_KEPT.into());
         }
         let told = |item: &&usize| !transcript.head.prompt.contains(item);
         let items: Vec<usize> = old.iter().filter(told).copied().collect();
+        let read = first_said(self.log.log(), kept);
         let said = as_said(transcript, kept);
         let writer = self.writer.clone().unwrap_or_else(|| Writer {
             window: self.window.unwrap_or(WINDOW),
             counter: self.counter.clone(),
         });
         let view = View::new(transcript, source, &*self.counter);
-        let old = Old { items: &items, said: &said, kept };
+        let old = Old { items: &items, read: &read, said: &said, kept };
         let writing = Summarising::begin(&view, &old, &rule, writer)?;
         Ok(Pending { why, kept: kept.to_vec(), items, writing })
     }
@@ -155,6 +186,21 @@ impl Context {
         self.recount();
         Ok(())
     }
+}
+
+/// Of a stored log, what goes now as it was said, and all that went ever.
+pub(crate) fn said_before(source: &dyn Source, kept: &[usize]) -> (Vec<usize>, Vec<usize>) {
+    let mut log = Log::default();
+    lines(source, |line| log.line(&line, &mut ()));
+    (first_said(&log, kept), as_said(log.transcript(), kept))
+}
+
+/// What goes now, as it was said: also what edits left nothing of. Summaries as they stand.
+fn first_said(log: &Log, kept: &[usize]) -> Vec<usize> {
+    let (slots, prompt) = (log.slots(), &log.transcript().head.prompt);
+    let end = kept.first().and_then(|first| slots.iter().position(|item| item == first));
+    let goes = slots[..end.unwrap_or(slots.len())].iter().filter(|item| !prompt.contains(item));
+    goes.map(|&item| log.as_said(item)).collect()
 }
 
 /// All that goes, now and in earlier summaries, as it was said: the first entry of an id is what

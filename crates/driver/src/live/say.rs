@@ -1,4 +1,4 @@
-//! What is said: each entry goes into the log, is counted, and is shortened before it is first sent.
+//! What is said: each entry goes into the log, is counted, and is shortened before it is sent.
 
 use epitome_formats::epitome::{Said, Speaker, said};
 use epitome_model::{Role, Tokens, Usage};

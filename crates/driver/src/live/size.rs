@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use epitome_model::{Block, Tokens};
 use epitome_passes::{Gauge, Seen};
 
+use super::question::Pending;
 use super::{Context, Fill, Report};
 
 /// What a provider counted, and what we had counted then.
@@ -48,13 +49,15 @@ impl Context {
                 said.entry(id).or_insert_with(|| self.counts.item(item));
             }
         }
+        let mut summaries = self.spent;
+        summaries += self.pending.as_ref().map(Pending::spent).unwrap_or_default();
         Report {
             said: said.values().copied().sum(),
             sent: self.counts.total().tokens,
             entries: said.len() as u64,
             compactions: self.log.log().compactions() as u64,
             log_bytes: self.log.bytes().len() as u64,
-            summaries: self.spent,
+            summaries,
         }
     }
 

@@ -48,6 +48,8 @@ pub struct Log {
     places: HashMap<Box<str>, usize>,
     /// Edits that left nothing of an entry.
     emptied: HashSet<usize>,
+    /// Of each item that an edit made, the item that was said.
+    said: HashMap<usize, usize>,
     /// What takes back each compaction that stands.
     undo: Vec<Undo>,
     /// Of the last compaction, if somebody took it back: how many entries were sent then.
@@ -78,6 +80,16 @@ impl Log {
     /// another one since.
     pub fn undone(&self) -> Option<usize> {
         self.undone
+    }
+
+    /// What is sent, in order, also what edits left nothing of.
+    pub fn slots(&self) -> &[usize] {
+        &self.slots
+    }
+
+    /// The item that was said, of one that says it now.
+    pub fn as_said(&self, item: usize) -> usize {
+        self.said.get(&item).copied().unwrap_or(item)
     }
 
     /// The item that says what the entry of this id says now.
@@ -134,7 +146,7 @@ impl Log {
             Some("undo") => {
                 self.take_back();
                 let asked = root.get("asked").is_some_and(Value::is_true);
-                self.undone = asked.then(|| self.transcript.context.len());
+                self.undone = asked.then_some(self.transcript.context.len());
             }
             Some(_) | None => {}
         }
@@ -229,9 +241,11 @@ impl Log {
                 ..Entry::default()
             };
             held.push((slot, was));
-            self.slots[slot] = self.transcript.items.len();
+            let item = self.transcript.items.len();
+            self.said.insert(item, self.as_said(was));
+            self.slots[slot] = item;
             if entry.blocks.is_empty() {
-                self.emptied.insert(self.transcript.items.len());
+                self.emptied.insert(item);
             }
             self.transcript.items.push(Item::Entry(Box::new(entry)));
         }
