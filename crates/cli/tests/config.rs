@@ -93,14 +93,168 @@ fn what_means_nothing_is_an_error_with_its_place_and_the_nearest_name() {
         "[anthropic]\nkeep = 1\n[pi]\nkeepRecentTokens = 3\n",
         "[render]\nformat = ['pdf']\n",
         "recipe = 's06'\n",
+        "compaction = { recipe = 'so6' }\n",
+        "[compaction]\nrecipe = 'nothing of the kind'\n",
+        "[live]\nrecipe = './mine.toml'\n",
+        "[live]\nwindow = 0\n",
+        "[live]\nwarn = 500\n",
+        "[live]\ntrigger = { results = 2, percent = 101 }\n",
+        "[live]\nreserve = -1\n",
+        "[pi]\nreserveTokens = -1\n",
+        "[opencode]\nkeep = { token = 8000 }\n",
+        "[live.summary]\nrole = 'assistant'\n",
+        "[live.summary]\nsections = 'nine'\n",
+        "[live]\nwindow = 1000\noverhead = 1000\n",
+        "[live]\nwindow = 1000\nreserve = 2000\n",
+        "[live]\ntrigger.percent = 40\ntarget.percent = 70\n",
+        "[compaction]\ntarget = 2000\ntrigger.tokens = 1000\n",
     ];
     let mut terminals = Vec::new();
     for file in files {
         let world = World::new();
         project(&world, file);
-        terminals.push(run(&world, &["config"], &[]));
+        terminals.push(format!("{file}{}", run(&world, &["config"], &[])));
     }
     assert_snapshot!(terminals.join("\n"));
+}
+
+#[test]
+fn a_value_that_bounds_another_counts_wherever_it_is_set() {
+    let world = World::new();
+    world.write(OWN, "[live]\nreserve = 16000\n");
+    project(&world, "[live]\nwindow = 8000\n");
+    let told = run(&world, &["config"], &[("EPITOME_LIVE_WINDOW", "16k")]);
+    let expect = ".config/epitome/epitome.toml:2:11: live.reserve is 16000, which is not less than \
+                  live.window: 16000 (EPITOME_LIVE_WINDOW)";
+    assert!(told.contains(expect), "{told}");
+    assert!(run(&world, &["config"], &[("EPITOME_LIVE_WINDOW", "17k")]).contains("--- status 0"));
+}
+
+#[test]
+fn a_variable_that_sets_nothing_is_an_error_with_the_nearest_name() {
+    let world = World::new();
+    project(&world, "");
+    for (name, value, expect) in [
+        ("EPITOME_LIVE_WINDOWS", "9k", "hint: did you mean EPITOME_LIVE_WINDOW?\n--- status 2"),
+        ("EPITOME_RECIPE", "s06", "hint: did you mean EPITOME_COMPACTION_RECIPE?\n--- status 2"),
+        ("EPITOME_LOGS", "debug", "hint: did you mean EPITOME_LOG?\n--- status 2"),
+        ("EPITOME_ZZZ", "1", "hint: `epitome config --explain` lists"),
+        ("EPITOME_ZZZ", "", "--- status 0"),
+        ("EPITOME_LIVE_WARN", "0", "error: EPITOME_LIVE_WARN: live.warn is 0; it takes a whole"),
+        ("EPITOME_COMPACTION_RECIPE", "nope", "no recipe is called `nope`"),
+        ("EPITOME_BROWSER", "required", "--- status 0"),
+        ("EPITOME_API_KEY", "a-secret-of-mine", "--- status 0"),
+    ] {
+        let told = run(&world, &["config"], &[(name, value)]);
+        assert!(told.contains(expect), "{name}: {told}");
+        assert!(!told.contains("a-secret"), "{told}");
+    }
+    let mut command = world.command(&["archive", "ls"]);
+    let output = command.env("EPITOME_ZZZ", "1").output().expect("the program runs");
+    assert_eq!(output.status.code(), Some(0), "what reads no settings goes on");
+}
+
+/// Every variable in our sources is a setting, or one of those that are let through.
+#[test]
+fn variables_of_our_own_tools_are_let_through() {
+    let world = World::new();
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let mut folders = ["crates", "testing", "xtask"].map(|name| root.join(name)).to_vec();
+    let name = regex::Regex::new(r#"(?:var|var_os|env)\(\s*"(EPITOME_[A-Z_]+)""#).expect("one");
+    let mut found = std::collections::BTreeSet::new();
+    while let Some(folder) = folders.pop() {
+        for entry in std::fs::read_dir(folder).expect("a folder") {
+            let path = entry.expect("an entry").path();
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|it| it == "rs") {
+                let text = std::fs::read_to_string(path).expect("text");
+                found.extend(name.captures_iter(&text).map(|it| it[1].to_owned()));
+            }
+        }
+    }
+    assert!(found.len() > 8, "{found:?}");
+    found.retain(|name| name != "EPITOME_ZZZ");
+    for name in &found {
+        let value = if name == "EPITOME_CONFIG" { ".config/epitome" } else { "info" };
+        let mut command = world.command(&["config"]);
+        let output = command.env(name, value).output().expect("the program runs");
+        let told = String::from_utf8_lossy(&output.stderr);
+        assert!(!told.contains("sets nothing"), "{name}: {told}");
+    }
+}
+
+/// Whoever writes by the schema is not refused, and the other way round; but for what only the
+/// program knows: which recipes are there, and what values say together.
+#[test]
+fn the_schema_and_the_program_take_the_same() {
+    let world = World::new();
+    let schema = world.output(&["config", "schema"]).stdout;
+    let schema: serde_json::Value = serde_json::from_slice(&schema).expect("JSON");
+    let validator = jsonschema::validator_for(&schema).expect("a schema");
+    let cases = [
+        (true, "live.window = 1\nlive.reserve = 0"),
+        (false, "live.window = 0"),
+        (false, "live.window = 2_000_000_000"),
+        (false, "live.window = -5"),
+        (false, "live.window = 1.5"),
+        (false, "live.window = '9k'"),
+        (true, "live.warn = 100"),
+        (false, "live.warn = 101"),
+        (true, "live.trigger.percent = 1"),
+        (false, "live.trigger.percent = 0"),
+        (false, "live.target.percent = 200"),
+        (false, "live.trigger.results = 0"),
+        (false, "live.summary.over.percent = 101"),
+        (true, "live.summary.sections = 'jcli-9'"),
+        (true, "live.summary.sections = ['Goal', 'State']"),
+        (false, "live.summary.sections = 'nine'"),
+        (false, "live.summary.sections = [1]"),
+        (true, "live.summary.role = 'acknowledged'"),
+        (false, "live.summary.role = 'assistant'"),
+        (true, "live.summary.user_tokens = 0"),
+        (false, "live.summary.user_tokens = -1"),
+        (false, "live.summary.max_tokens = 0"),
+        (true, "live.summary.focus = 'the parser'\nlive.summary.protected = ['a']"),
+        (false, "live.summary.protected = 'a'"),
+        (true, "compaction.target = 0\ncompaction.keep.turns = 0"),
+        (false, "compaction.keep.turns = -1"),
+        (true, "compaction.thinking = 'drop'\ncompaction.backup = 'beside'"),
+        (false, "compaction.thinking = 'maybe'"),
+        (true, "compaction.clear_tool_inputs = true"),
+        (true, "compaction.clear_tool_inputs = ['Write']"),
+        (false, "compaction.clear_tool_inputs = 'Write'"),
+        (true, "compaction.recipe = 'ion'"),
+        (false, "compaction.recipe = ''"),
+        (false, "compaction.recipe = 3"),
+        (true, "render.format = ['html', 'json']\nrender.compact = 'no-thinking'"),
+        (false, "render.format = ['pdf']"),
+        (false, "render.format = 'html'"),
+        (false, "unheard.of = 1"),
+        (false, "live.unheard = 1"),
+        (true, "anthropic.trigger = 30000"),
+        (true, "anthropic.trigger = { type = 'tool_uses', value = 9 }"),
+        (false, "anthropic.trigger = { type = 'turns', value = 9 }"),
+        (false, "anthropic.trigger = { type = 'tool_uses', value = 0 }"),
+        (false, "anthropic.keep = -1"),
+        (false, "anthropic.type = 'compact'"),
+        (true, "opencode.keep = { tokens = 8000 }\nopencode.buffer = 20000"),
+        (false, "opencode.keep = { turns = 8000 }"),
+        (false, "opencode.prune = 1"),
+        (false, "jcli.token_threshold = -1"),
+        (true, "gitclaw.sizeThresholdKB = 0\ngitclaw.stripThinking = true"),
+        (false, "gitclaw.stripThinking = 'yes'"),
+        (false, "ion.model = 3"),
+        (false, "pi.enabled = 'yes'"),
+    ];
+    for (fits, text) in cases {
+        let document: toml::Table = text.parse().expect("TOML");
+        let document = serde_json::to_value(document).expect("TOML is JSON");
+        assert_eq!(validator.is_valid(&document), fits, "the schema: {text}");
+        world.write(OWN, text);
+        let told = world.run(&["config"]);
+        assert_eq!(told.ends_with("--- status 0\n"), fits, "the program: {text}: {told}");
+    }
 }
 
 #[test]
@@ -219,7 +373,10 @@ fn settings_of_another_program_become_a_table() {
             "settings.json",
             r#"{"theme":"dark","compaction":{"reserveTokens":16384,"keepRecentTokens":30000}}"#,
         ),
+        ("bare.json", r#"{"enabled":true,"sizeThresholdKB":100,"turnThresholdBeforeCompress":4}"#),
         ("opencode.json", r#"{"compaction":{"auto":true,"prune":false}}"#),
+        ("v2.json", r#"{"compaction":{"auto":true,"keep":{"tokens":8000},"buffer":20000}}"#),
+        ("of-nobody.json", r#"{"enabled":true,"model":"m","keep":3}"#),
         (
             "request.json",
             concat!(

@@ -13,6 +13,25 @@ use crate::archive::{Archive, SessionKey};
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::disk;
 
+/// Variables `EPITOME_…` that are no settings: what the program itself asks for, then what its tests
+/// and tools do.
+pub(crate) const OTHER_VARIABLES: [&str; 14] = [
+    "EPITOME_API_KEY",
+    "EPITOME_CONFIG",
+    "EPITOME_HOME",
+    "EPITOME_LOG",
+    "EPITOME_NOW",
+    "EPITOME_AGENTS",
+    "EPITOME_BROWSER",
+    "EPITOME_CHROMIUM",
+    "EPITOME_EACH",
+    "EPITOME_FUZZ",
+    "EPITOME_PICTURES",
+    "EPITOME_PROGRAM",
+    "EPITOME_SESSIONS",
+    "EPITOME_TEST_KILL_HOME",
+];
+
 /// The folders of this user, and the time if somebody set it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Config {

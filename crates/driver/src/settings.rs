@@ -9,6 +9,7 @@ mod file;
 mod foreign;
 mod keys;
 mod recipe;
+mod sense;
 mod trust;
 pub mod values;
 
@@ -18,13 +19,16 @@ use std::path::{Path, PathBuf};
 
 use toml::{Table, Value};
 
-use crate::config::Config;
+use crate::config::{Config, OTHER_VARIABLES};
 use crate::error::{Error, ErrorKind, Result};
 
 pub use file::import;
 pub use keys::{KEYS, Key, PathKind};
 use trust::Ground;
 pub use values::{Values, schema};
+
+/// What the variables of settings begin with.
+const VARIABLES: &str = "EPITOME_";
 
 /// What is set, and where.
 #[derive(Clone, Debug, Default)]
@@ -73,8 +77,8 @@ pub struct Set {
 /// Where something was set.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// In a file, on this line.
-    File(PathBuf, u64),
+    /// In a file: line and column of the value, both from 1.
+    File(PathBuf, u64, u64),
     /// In this variable of the environment.
     Variable(String),
     /// On the command line.
@@ -104,13 +108,40 @@ impl Settings {
                 settings.take_text(config, key, text, place)?;
             }
         }
+        settings.no_other_variables(config)?;
         for flag in flags {
             let (name, text) = flag.split_once('=').unwrap_or((flag, ""));
             let key = known(name.trim(), &Place::Flag)?;
             settings.take_text(config, key, text.trim(), Place::Flag)?;
         }
+        sense::together(&settings)?;
         settings.values = settings.values()?;
         Ok(settings)
+    }
+
+    /// A variable that looks like a setting is one, or somebody is wrong about what is set.
+    fn no_other_variables(&self, config: &Config) -> Result<()> {
+        let of_keys: Vec<String> = KEYS.iter().map(Key::variable).collect();
+        let mut known = of_keys.iter().map(String::as_str).chain(OTHER_VARIABLES);
+        for name in config.variables.keys() {
+            if known.clone().any(|it| it == name) {
+                continue;
+            }
+            // What all begin with is no likeness, and words are likely to be right.
+            let words =
+                |name: &str| name.trim_start_matches(VARIABLES).to_lowercase().replace('_', ".");
+            let all: Vec<String> = known.by_ref().map(words).collect();
+            let near = keys::nearest(&words(name), all.iter().map(String::as_str));
+            let err = Error::new(ErrorKind::Settings, format!("the variable {name} sets nothing"));
+            return Err(match near {
+                Some(near) => {
+                    let near = near.to_uppercase().replace('.', "_");
+                    err.with_hint(format!("did you mean {VARIABLES}{near}?"))
+                }
+                None => err.with_hint("`epitome config --explain` lists what can be set"),
+            });
+        }
+        Ok(())
     }
 
     fn take_file(&mut self, config: &Config, path: &Path, scope: Scope) -> Result<()> {
@@ -128,7 +159,7 @@ impl Settings {
                 continue;
             }
             trust::settle(&mut set, key, ground)?;
-            self.add(key, set)?;
+            self.add(config, key, set)?;
         }
         Ok(())
     }
@@ -137,11 +168,11 @@ impl Settings {
         let mut set = Set { value: file::value_of(key, text), place, by: None };
         let ground = Ground { folder: &config.here, home: &config.user, scope: Scope::User };
         trust::settle(&mut set, key, ground)?;
-        self.add(key, set)
+        self.add(config, key, set)
     }
 
-    fn add(&mut self, key: &Key, set: Set) -> Result<()> {
-        check(key, &set)?;
+    fn add(&mut self, config: &Config, key: &Key, set: Set) -> Result<()> {
+        sense::alone(config, key, &set)?;
         self.set.entry(key.name.clone()).or_default().insert(0, set);
         Ok(())
     }
@@ -160,20 +191,11 @@ impl Settings {
 impl fmt::Display for Place {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Place::File(path, line) => write!(f, "{}:{line}", path.display()),
+            Place::File(path, line, _) => write!(f, "{}:{line}", path.display()),
             Place::Variable(name) => f.write_str(name),
             Place::Flag => f.write_str("--set"),
         }
     }
-}
-
-/// A value alone has to fit its key.
-fn check(key: &Key, set: &Set) -> Result<()> {
-    let mut table = Table::new();
-    put(&mut table, &key.name, set.value.clone());
-    let fits: std::result::Result<Values, toml::de::Error> = table.try_into();
-    let name = set.by.as_deref().unwrap_or(&key.name);
-    fits.map(|_| ()).map_err(|err| wrong(&set.place, &format!("{name}: {}", err.message())))
 }
 
 fn known(name: &str, place: &Place) -> Result<&'static Key> {
@@ -192,6 +214,10 @@ fn unknown(place: &Place, name: &str, near: Option<&str>) -> Error {
 }
 
 fn wrong(place: &Place, what: &str) -> Error {
+    let place = match place {
+        Place::File(path, line, column) => format!("{}:{line}:{column}", path.display()),
+        Place::Variable(_) | Place::Flag => place.to_string(),
+    };
     Error::new(ErrorKind::Settings, format!("{place}: {what}"))
 }
 

@@ -5,7 +5,8 @@ use epitome_model::FieldRole;
 use crate::arguments::{Arguments, DigestStyle};
 use crate::repeats::Repeats;
 use crate::results::Results;
-use crate::{Keep, Level, PassSettings, Recipe, Target, ThinkingMode, Trigger, When};
+use crate::{Keep, Level, PassSettings, Recipe, Sections, SummaryRole, SummaryRule};
+use crate::{Target, ThinkingMode, Trigger, When};
 
 /// What is other than the recipe says; what is not set stays as it is there.
 ///
@@ -53,10 +54,27 @@ pub struct Changes {
     pub reserve: Option<u64>,
     /// Per cent of the window at which the user is warned.
     pub warn: Option<u64>,
-    /// What the context has to reach before a summary is asked for.
-    pub summary_over: Level,
-    /// Tokens that a summary may have.
-    pub summary_max_tokens: Option<u64>,
+    /// What summaries are like, of recipes that have them.
+    pub summary: SummaryChanges,
+}
+
+/// What summaries are to be like.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct SummaryChanges {
+    /// What the context has to reach before one is asked for.
+    pub over: Level,
+    /// Tokens that the model's part of it may have.
+    pub max_tokens: Option<u64>,
+    /// What it tells of.
+    pub sections: Option<Sections>,
+    /// As whose words it is sent.
+    pub role: Option<SummaryRole>,
+    /// Tokens of the user's words that are kept word for word.
+    pub user_tokens: Option<u64>,
+    /// What it should look at.
+    pub focus: Option<String>,
+    /// Texts that stand in it as they are, beside those of the recipe.
+    pub protected: Vec<String>,
 }
 
 /// Calls that are cleared of their arguments.
@@ -131,12 +149,28 @@ impl Recipe {
         live.target = changes.live_target.or(live.target);
         live.reserve = changes.reserve.unwrap_or(live.reserve);
         live.warn = changes.warn.unwrap_or(live.warn);
-        if let Some(summary) = &mut live.summary {
-            if changes.summary_over != Level::default() {
-                summary.over = changes.summary_over;
-            }
-            summary.max_tokens = changes.summary_max_tokens.unwrap_or(summary.max_tokens);
+        live.summary = live.summary.take().map(|rule| changes.summary.of(rule));
+    }
+}
+
+impl SummaryChanges {
+    /// A rule with what is wanted otherwise.
+    #[must_use]
+    pub fn of(&self, mut rule: SummaryRule) -> SummaryRule {
+        if self.over != Level::default() {
+            rule.over = self.over;
         }
+        rule.max_tokens = self.max_tokens.unwrap_or(rule.max_tokens);
+        rule.user_tokens = self.user_tokens.unwrap_or(rule.user_tokens);
+        rule.role = self.role.unwrap_or(rule.role);
+        if let Some(sections) = &self.sections {
+            rule.sections = sections.clone();
+        }
+        if self.focus.is_some() {
+            rule.focus.clone_from(&self.focus);
+        }
+        rule.protected.extend(self.protected.iter().cloned());
+        rule
     }
 }
 

@@ -33,7 +33,7 @@ mod view;
 
 pub use ask::{Ask, NoReply, Reply, Stopped, Used};
 pub use birth::{Birth, Seen};
-pub use changes::{Changes, Inputs};
+pub use changes::{Changes, Inputs, SummaryChanges};
 pub use compaction::{Compaction, Options, Planned, compact, for_reading};
 pub use evidence::is_error_line;
 pub use keep::{Keep, KeepRule, Kept};

@@ -11,7 +11,7 @@ use epitome::{
 };
 use epitome_llm::{Model, Spent, Stop};
 use epitome_model::{Source, Tokens, weigh};
-use epitome_passes::Recipe;
+use epitome_passes::{Recipe, SummaryRule};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rayon::prelude::*;
 use serde::Serialize;
@@ -145,7 +145,12 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     if args.how.out.is_some() && args.sessions.len() > 1 {
         return Err(Failure::usage("--out takes one session"));
     }
-    let recipe = args.choice.recipe(app)?;
+    let mut recipe = args.choice.recipe(app)?;
+    if args.how.summarise.is_some() && recipe.live.summary.is_none() {
+        // Whoever asks for one gets it as it is set, also where the recipe has none.
+        let wanted = app.settings()?.changes().summary;
+        recipe.live.summary = Some(wanted.of(SummaryRule::default()));
+    }
     let summary = args.how.summary.as_deref().map(words_of).transpose()?;
     let filter_if_many = all.then_some(filter);
     let set = app.settings()?.values.compaction.backup.filter(|_| args.how.out.is_none());

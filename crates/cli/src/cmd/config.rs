@@ -69,6 +69,8 @@ struct KeyTold<'a> {
     by: Option<&'a str>,
     variable: String,
     about: &'a str,
+    /// What it takes, in words.
+    takes: &'a str,
     yours_alone: bool,
     /// What was set elsewhere and does not count.
     instead_of: Vec<SetTold>,
@@ -149,7 +151,7 @@ fn explained(settings: &Settings) -> String {
             text += &format!("    {DIM}instead of {}  {}{DIM:#}\n", short(set), place(set));
         }
         let yours = if key.yours { " Not for a project's file, unless you trust it." } else { "" };
-        text += &format!("    {}{yours}\n", key.about);
+        text += &format!("    {}{yours}\n    {DIM}takes {}{DIM:#}\n", key.about, key.takes);
     }
     text
 }
@@ -188,6 +190,7 @@ fn told(settings: &Settings) -> Told<'_> {
             by: first.and_then(|set| set.by.as_deref()),
             variable: key.variable(),
             about: &key.about,
+            takes: &key.takes,
             yours_alone: key.yours,
             instead_of: others
                 .map(|set| SetTold { value: value(set), place: set.place.to_string() })

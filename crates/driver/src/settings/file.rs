@@ -55,14 +55,10 @@ pub fn import(path: &Path) -> Result<(String, Vec<String>)> {
             })?)
         }
     };
-    // Of several programs that keep theirs in one place, the one that knows most of the names.
-    let known = FOREIGN.iter().filter_map(|foreign| {
-        let table = inner(&value, foreign.at)?;
-        let names = table.keys().filter(|name| foreign.name(name).is_some()).count();
-        (names > 0).then_some((names, foreign, table))
-    });
-    let best = known.reduce(|best, next| if next.0 > best.0 { next } else { best });
-    let Some((_, foreign, table)) = best else {
+    let found = knowing(&value, |foreign| foreign.at, |_, _| true);
+    // Or the table alone, if it holds a name that only one program has.
+    let found = found.or_else(|| knowing(&value, |_| &[], is_its_own));
+    let Some((foreign, table)) = found else {
         let names: Vec<&str> = FOREIGN.iter().map(|foreign| foreign.of).collect();
         let what = format!("{}: no settings of {}", path.display(), names.join(", "));
         return Err(Error::new(ErrorKind::Settings, what));
@@ -74,6 +70,30 @@ pub fn import(path: &Path) -> Result<(String, Vec<String>)> {
     named.insert(foreign.table.to_owned(), Value::Table(taken));
     let left = left.into_iter().map(|(name, _)| name.clone()).collect();
     Ok((format!("{}\n", named.to_string().trim_end()), left))
+}
+
+/// Of several programs that keep theirs in one place, the one that knows most of the names.
+fn knowing<'v>(
+    value: &'v Value,
+    at: impl Fn(&'static Foreign) -> &'static [&'static str],
+    counts: impl Fn(&Foreign, &str) -> bool,
+) -> Option<(&'static Foreign, &'v Table)> {
+    let known = FOREIGN.iter().filter_map(|foreign| {
+        let table = inner(value, at(foreign))?;
+        let of_it: Vec<&String> =
+            table.keys().filter(|name| foreign.name(name).is_some()).collect();
+        let counting = of_it.iter().any(|name| counts(foreign, name));
+        counting.then_some((of_it.len(), foreign, table))
+    });
+    let best = known.reduce(|best, next| if next.0 > best.0 { next } else { best });
+    best.map(|(_, foreign, table)| (foreign, table))
+}
+
+/// Whether no other program has that name, and no file of any kind is likely to.
+fn is_its_own(foreign: &Foreign, name: &str) -> bool {
+    let others = FOREIGN.iter().filter(|other| other.table != foreign.table);
+    !matches!(name, "type" | "model" | "auto" | "keep")
+        && others.filter(|other| other.name(name).is_some()).count() == 0
 }
 
 /// The table at a place; of a list, the first that is one.
@@ -90,8 +110,8 @@ type Spans<'t> = DeTable<'t>;
 
 fn parse<'t>(text: &'t str, path: &Path) -> Result<(Spans<'t>, Table)> {
     let fault = |err: toml::de::Error| {
-        let line = err.span().map_or(1, |span| line_at(text, span.start));
-        wrong(&Place::File(path.to_owned(), line), err.message())
+        let byte = err.span().map_or(0, |span| span.start);
+        wrong(&place_at(path, text, byte), err.message())
     };
     let spans = DeTable::parse(text).map_err(fault)?.into_inner();
     Ok((spans, text.parse().map_err(fault)?))
@@ -116,6 +136,7 @@ impl Reader<'_> {
             }
             match (span.get_ref(), value, keys::named(&name)) {
                 (_, _, Some(key)) => {
+                    let place = self.place(span);
                     self.found.push((key, Set { value: value.clone(), place, by: None }));
                 }
                 (DeValue::Table(spans), Value::Table(values), None) if is_table(&name) => {
@@ -152,7 +173,7 @@ impl Reader<'_> {
             let key = known("compaction.recipe", place)?;
             self.found.push((key, Set { value, place: place.clone(), by }));
         }
-        for (key, _) in spans {
+        for (key, span) in spans {
             let word: &str = key.get_ref();
             let (by, place) = (format!("{}.{word}", foreign.table), self.place(key));
             let name = foreign.name(word).ok_or_else(|| {
@@ -161,6 +182,7 @@ impl Reader<'_> {
                 unknown(&place, &by, near.as_deref())
             })?;
             let Some(value) = values.get(word) else { continue };
+            let place = self.place(span);
             let set = name.set(value).map_err(|what| wrong(&place, &format!("{by} {what}")))?;
             for (key, value) in set {
                 let set = Set { value, place: place.clone(), by: Some(by.clone()) };
@@ -188,7 +210,7 @@ impl Reader<'_> {
     }
 
     fn place<T>(&self, spanned: &Spanned<T>) -> Place {
-        Place::File(self.path.to_owned(), line_at(self.text, spanned.span().start))
+        place_at(self.path, self.text, spanned.span().start)
     }
 }
 
@@ -197,8 +219,10 @@ fn is_table(name: &str) -> bool {
     KEYS.iter().any(|key| key.name.strip_prefix(name).is_some_and(|rest| rest.starts_with('.')))
 }
 
-/// The number of the line on which a byte stands, from 1.
-fn line_at(text: &str, byte: usize) -> u64 {
-    let before = text.as_bytes().iter().take(byte);
-    1 + before.filter(|byte| **byte == b'\n').count() as u64
+/// Where a byte stands: line and column from 1, columns in characters.
+fn place_at(path: &Path, text: &str, byte: usize) -> Place {
+    let before = text.get(..byte).unwrap_or(text);
+    let line = 1 + before.matches('\n').count() as u64;
+    let in_line = before.rsplit('\n').next().unwrap_or_default();
+    Place::File(path.to_owned(), line, 1 + in_line.chars().count() as u64)
 }

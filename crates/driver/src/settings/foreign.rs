@@ -1,6 +1,9 @@
 //! Names that users know from other programs, and what they are here.
 
+use serde_json::json;
 use toml::Value;
+
+use super::keys;
 
 /// A table of another program's names.
 pub struct Foreign {
@@ -33,6 +36,8 @@ pub enum To {
     Positive(&'static str),
     /// The number so many times under this key.
     Times(&'static str, i64),
+    /// A table of names, each the same value under a key.
+    Within(&'static [(&'static str, &'static str)]),
     /// `{ type, value }`, or a number of the first type: by type, the key.
     Typed(&'static [(&'static str, &'static str)]),
     /// For `true`, these keys with these values.
@@ -114,6 +119,9 @@ pub const FOREIGN: &[Foreign] = &[
                 ]),
             },
             key("reserved", "live.reserve"),
+            // Of its second format: packages/core/src/config/compaction.ts.
+            key("buffer", "live.reserve"),
+            Name { name: "keep", to: To::Within(&[("tokens", "compaction.keep.tokens")]) },
             key("tail_turns", "compaction.keep.turns"),
             key("preserve_recent_tokens", "compaction.keep.tokens"),
         ],
@@ -195,6 +203,7 @@ impl Name {
                 let times = number.checked_mul(times).ok_or_else(|| "is too large".to_owned())?;
                 Ok(vec![(key, Value::Integer(times))])
             }
+            To::Within(names) => within(names, value),
             To::Typed(types) => typed(types, value),
             To::IfTrue(set) => Ok(match truth(value)? {
                 true => set.iter().map(|(key, fixed)| (*key, fixed.value())).collect(),
@@ -214,7 +223,7 @@ impl Name {
         match self.to {
             To::Key(key) | To::Positive(key) | To::Either(key, ..) => key.to_owned(),
             To::Times(key, times) => format!("{key}, {times} times"),
-            To::Typed(types) => {
+            To::Within(types) | To::Typed(types) => {
                 let keys: Vec<&str> = types.iter().map(|(_, key)| *key).collect();
                 keys.join(" or ")
             }
@@ -227,6 +236,60 @@ impl Name {
     }
 }
 
+impl Foreign {
+    /// The schema of the table, where the schema of our own keys is known.
+    pub(super) fn schema(&self, ours: &serde_json::Value) -> serde_json::Value {
+        let names = self.names.iter().map(|name| (name.name.to_owned(), name.schema(ours)));
+        let names: serde_json::Map<String, serde_json::Value> = names.collect();
+        json!({
+            "description": format!("The names of {}, as they stand there.", self.of),
+            "type": "object",
+            "additionalProperties": false,
+            "properties": names,
+        })
+    }
+}
+
+impl Name {
+    fn schema(&self, ours: &serde_json::Value) -> serde_json::Value {
+        let of_key = |key: &str| {
+            let mut place = ours;
+            for part in key.split('.') {
+                place = &place["properties"][part];
+            }
+            let mut schema = place.clone();
+            if let Some(schema) = schema.as_object_mut() {
+                schema.retain(|name, _| !name.starts_with("x-") && name != "default");
+            }
+            schema
+        };
+        let mut schema = match self.to {
+            To::Key(key) => of_key(key),
+            To::Positive(_) | To::Times(..) => json!({ "type": "integer", "minimum": 0 }),
+            To::IfTrue(_) | To::Either(..) => json!({ "type": "boolean" }),
+            To::Exactly(text) => json!({ "const": text }),
+            To::Within(names) => {
+                let names = names.iter().map(|(name, key)| ((*name).to_owned(), of_key(key)));
+                let names: serde_json::Map<String, serde_json::Value> = names.collect();
+                json!({ "type": "object", "additionalProperties": false, "properties": names })
+            }
+            To::Typed(types) => {
+                let typed = types.iter().map(|(name, key)| {
+                    json!({
+                        "type": "object",
+                        "required": ["type", "value"],
+                        "properties": { "type": { "const": name }, "value": of_key(key) },
+                    })
+                });
+                let plain = of_key(types[0].1);
+                json!({ "anyOf": std::iter::once(plain).chain(typed).collect::<Vec<_>>() })
+            }
+        };
+        schema["description"] = self.told().into();
+        schema
+    }
+}
+
 impl Fixed {
     fn value(self) -> Value {
         match self {
@@ -235,6 +298,25 @@ impl Fixed {
             Fixed::One(text) => Value::Array(vec![Value::String(text.to_owned())]),
         }
     }
+}
+
+/// A table of another program's.
+fn within(
+    names: &'static [(&'static str, &'static str)],
+    value: &Value,
+) -> Result<Vec<(&'static str, Value)>, String> {
+    let known: Vec<&str> = names.iter().map(|(name, _)| *name).collect();
+    let table = value.as_table().ok_or_else(|| format!("is a table of {}", known.join(", ")))?;
+    let set = table.iter().map(|(name, value)| {
+        let found = names.iter().find(|(known, _)| known == name);
+        let (_, key) = found.ok_or_else(|| {
+            let near = keys::nearest(name, known.iter().copied());
+            let near = near.map(|near| format!("; did you mean `{near}`?"));
+            format!("has no `{name}`{}", near.unwrap_or_default())
+        })?;
+        Ok((*key, value.clone()))
+    });
+    set.collect()
 }
 
 fn typed(
@@ -290,6 +372,10 @@ mod tests {
             ("pi", "reserveTokens", "16384", Ok("live.reserve = 16384")),
             ("opencode", "prune", "false", Ok("")),
             ("opencode", "prune", "1", Err("is true or false")),
+            ("opencode", "keep", "{tokens=8000}", Ok("compaction.keep.tokens = 8000")),
+            ("opencode", "keep", "{token=8000}", Err("has no `token`; did you mean `tokens`?")),
+            ("opencode", "keep", "8000", Err("is a table of tokens")),
+            ("opencode", "buffer", "20000", Ok("live.reserve = 20000")),
             ("jcli", "token_threshold", "0", Ok("")),
             ("gitclaw", "sizeThresholdKB", "100", Ok("compaction.trigger.bytes = 102400")),
             ("gitclaw", "stripThinking", "false", Ok("compaction.thinking = \"keep\"")),

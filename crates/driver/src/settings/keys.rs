@@ -22,6 +22,12 @@ pub struct Key {
     pub path: Option<PathKind>,
     /// Whether it takes a list.
     pub list: bool,
+    /// What it takes, in words: `a whole number from 1 to 100`.
+    pub takes: String,
+    /// The smallest number that it takes, if it takes numbers.
+    pub least: Option<i64>,
+    /// The largest number that it takes, if there is one.
+    pub most: Option<i64>,
 }
 
 /// What a path in a setting may be.
@@ -66,6 +72,47 @@ pub fn nearest<'k>(name: &str, known: impl Iterator<Item = &'k str>) -> Option<&
     scored.reduce(|best, next| if next.0 > best.0 { next } else { best }).map(|(_, known)| known)
 }
 
+/// What a value of a schema is, in words.
+pub(super) fn takes(schema: &Value) -> String {
+    let list = |it: &Value| it.as_array().cloned().unwrap_or_default();
+    let (names, one_of, any_of) =
+        (list(&schema["enum"]), list(&schema["oneOf"]), list(&schema["anyOf"]));
+    if schema["x-path"] == "recipe" {
+        return "a recipe by name, or the path of one".to_owned();
+    }
+    if !names.is_empty() {
+        return one_of_names(names.iter().filter_map(Value::as_str));
+    }
+    if one_of.iter().any(|it| it["const"].is_string()) {
+        return one_of_names(one_of.iter().filter_map(|it| it["const"].as_str()));
+    }
+    if let Some(only) = schema["const"].as_str() {
+        return format!("`{only}`");
+    }
+    if any_of.len() > 1 {
+        return any_of.iter().map(takes).collect::<Vec<_>>().join(", or ");
+    }
+    let (least, most) = (schema["minimum"].as_u64(), schema["maximum"].as_u64());
+    match (schema["type"].as_str(), least.filter(|it| *it > 0), most) {
+        (Some("integer"), None, None) => "a whole number".to_owned(),
+        (Some("integer"), Some(least), None) => format!("a whole number from {least}"),
+        (Some("integer"), least, Some(most)) => {
+            format!("a whole number from {} to {most}", least.unwrap_or(0))
+        }
+        (Some("boolean"), ..) => "true or false".to_owned(),
+        (Some("array"), ..) if schema["x-path"].is_string() => "a list of paths".to_owned(),
+        (Some("array"), ..) if takes(&schema["items"]) == "a text" => "a list of texts".to_owned(),
+        (Some("array"), ..) => format!("a list, each {}", takes(&schema["items"])),
+        (Some("object"), ..) => "a table".to_owned(),
+        (_, ..) if schema["x-path"].is_string() => "a path".to_owned(),
+        (_, ..) => "a text".to_owned(),
+    }
+}
+
+fn one_of_names<'n>(names: impl Iterator<Item = &'n str>) -> String {
+    format!("one of {}", names.collect::<Vec<_>>().join(", "))
+}
+
 fn is_foreign(name: &str) -> bool {
     let table = name.split('.').next().unwrap_or_default();
     FOREIGN.iter().any(|foreign| foreign.table == table)
@@ -80,9 +127,8 @@ fn collect(prefix: &str, schema: &Value, keys: &mut Vec<Key>) {
             continue;
         }
         let about = property["description"].as_str().unwrap_or_default().replace('\n', " ");
-        let types = &property["type"];
-        let list = *types == "array"
-            || types.as_array().is_some_and(|types| types.contains(&"array".into()));
+        let ways = property["anyOf"].as_array().map_or(&[][..], Vec::as_slice);
+        let list = std::iter::once(property).chain(ways).any(|it| it["type"] == "array");
         keys.push(Key {
             about,
             default: property.get("default").filter(|it| !it.is_null()).cloned(),
@@ -93,6 +139,9 @@ fn collect(prefix: &str, schema: &Value, keys: &mut Vec<Key>) {
                 None => None,
             },
             list,
+            takes: takes(property),
+            least: property["minimum"].as_i64(),
+            most: property["maximum"].as_i64(),
             name,
         });
     }
@@ -117,6 +166,8 @@ mod tests {
         let expect = [
             "compaction.fallback",
             "compaction.model",
+            "live.summary.focus",
+            "live.summary.protected",
             "redaction.enabled",
             "redaction.find",
             "redaction.rules",

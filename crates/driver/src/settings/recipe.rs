@@ -51,8 +51,15 @@ impl Settings {
             },
             reserve: live.reserve,
             warn: live.warn,
-            summary_over: level(&summary.over),
-            summary_max_tokens: summary.max_tokens,
+            summary: passes::SummaryChanges {
+                over: level(&summary.over),
+                max_tokens: summary.max_tokens,
+                sections: summary.sections.clone(),
+                role: summary.role,
+                user_tokens: summary.user_tokens,
+                focus: summary.focus.clone(),
+                protected: summary.protected.clone().unwrap_or_default(),
+            },
         }
     }
 }

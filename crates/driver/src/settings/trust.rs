@@ -61,10 +61,7 @@ pub(super) fn settle(set: &mut Set, key: &Key, ground: Ground<'_>) -> Result<()>
         _ => Vec::new(),
     };
     for text in texts {
-        let is_name = kind == super::PathKind::Recipe
-            && !text.ends_with(".toml")
-            && Path::new(text.as_str()).components().count() == 1;
-        if is_name {
+        if kind == super::PathKind::Recipe && is_name(text) {
             continue;
         }
         let path = match text.strip_prefix("~/") {
@@ -79,6 +76,11 @@ pub(super) fn settle(set: &mut Set, key: &Key, ground: Ground<'_>) -> Result<()>
         *text = path.to_string_lossy().into_owned();
     }
     Ok(())
+}
+
+/// Whether a recipe is called so, and no file is meant.
+pub(super) fn is_name(text: &str) -> bool {
+    !text.ends_with(".toml") && Path::new(text).components().count() == 1
 }
 
 /// Whether a path leads to something below a folder, through whatever links there are.

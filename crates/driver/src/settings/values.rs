@@ -2,10 +2,13 @@
 
 use std::path::PathBuf;
 
+use epitome_passes::{BUILT_IN, Sections, SummaryRole};
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
+
+use super::foreign::FOREIGN;
 
 /// All that can be set in `epitome.toml`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -128,18 +131,20 @@ pub struct Live {
     #[schemars(extend("default" = true))]
     pub auto: Option<bool>,
     /// Tokens that the model takes.
-    #[schemars(extend("default" = 200_000))]
+    #[schemars(range(min = 1, max = 1_000_000_000), extend("default" = 200_000))]
     pub window: Option<u64>,
     /// Tokens that every request has beside the messages: prompt and tools.
-    #[schemars(extend("default" = 0))]
+    #[schemars(range(max = 1_000_000_000), extend("default" = 0))]
     pub overhead: Option<u64>,
     /// What starts a compaction: any of these. They replace what the recipe says.
     pub trigger: Level,
     /// What it should come to: one of these.
     pub target: Target,
     /// Tokens of the window that are kept for the reply.
+    #[schemars(range(max = 1_000_000_000))]
     pub reserve: Option<u64>,
     /// Per cent of the window at which there is a warning.
+    #[schemars(range(min = 1, max = 100))]
     pub warn: Option<u64>,
     /// The summary, of recipes that have one.
     pub summary: Summary,
@@ -150,16 +155,22 @@ pub struct Live {
 #[serde(deny_unknown_fields, default)]
 pub struct Level {
     /// Tokens, prompt and tools included.
+    #[schemars(range(min = 1, max = 1_000_000_000))]
     pub tokens: Option<u64>,
     /// Per cent of the window without the reserve.
+    #[schemars(range(min = 1, max = 100))]
     pub percent: Option<u64>,
     /// Bytes of words.
+    #[schemars(range(min = 1))]
     pub bytes: Option<u64>,
     /// Results.
+    #[schemars(range(min = 1))]
     pub results: Option<u64>,
     /// Turns of the user.
+    #[schemars(range(min = 1))]
     pub turns: Option<u64>,
     /// Messages.
+    #[schemars(range(min = 1))]
     pub messages: Option<u64>,
 }
 
@@ -168,19 +179,49 @@ pub struct Level {
 #[serde(deny_unknown_fields, default)]
 pub struct Target {
     /// Tokens, prompt and tools included.
+    #[schemars(range(min = 1, max = 1_000_000_000))]
     pub tokens: Option<u64>,
     /// Per cent of the window without the reserve.
+    #[schemars(range(min = 1, max = 100))]
     pub percent: Option<u64>,
 }
 
-/// When a summary is asked for, and how long it may be.
+/// The summary: when it is asked for, what it is like, and as whose words it is sent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Summary {
     /// What the context has to reach after the passes.
     pub over: Level,
-    /// Tokens that it may have.
+    /// Tokens that the model's part of it may have.
+    #[schemars(range(min = 1, max = 1_000_000_000))]
     pub max_tokens: Option<u64>,
+    /// What it tells of: a set by its name, or headings.
+    #[schemars(with = "SectionsTaken")]
+    pub sections: Option<Sections>,
+    /// As whose words it is sent.
+    #[schemars(with = "String", extend("enum" = ["user", "acknowledged", "system"]))]
+    pub role: Option<SummaryRole>,
+    /// Tokens of the user's words that are kept word for word, the newest first.
+    #[schemars(range(max = 1_000_000_000))]
+    pub user_tokens: Option<u64>,
+    /// What every summary should look at.
+    #[schemars(extend("x-yours" = true))]
+    pub focus: Option<String>,
+    /// Texts that stand in every summary as they are.
+    #[schemars(extend("x-yours" = true))]
+    pub protected: Option<Vec<String>>,
+}
+
+/// [`Sections`], for the schema.
+#[derive(JsonSchema)]
+#[serde(untagged)]
+#[expect(dead_code, reason = "only its shape is used")]
+enum SectionsTaken {
+    /// A set.
+    #[schemars(extend("enum" = ["s06", "jcli", "s08", "pi", "ion", "jcli-9", "claude-code"]))]
+    Set(String),
+    /// Headings.
+    Own(Vec<String>),
 }
 
 /// What is taken out of what leaves this machine: `render`, `export`, `redact`, `scan`.
@@ -269,41 +310,51 @@ pub fn schema() -> Value {
     let settings = SchemaSettings::draft2020_12().with(|it| it.inline_subschemas = true);
     let schema = settings.into_generator().into_root_schema_for::<Values>();
     let mut schema = Value::from(schema);
-    without_empty_defaults(&mut schema);
+    tidied(&mut schema);
     schema["title"] = "epitome.toml".into();
-    let tables = super::foreign::FOREIGN.iter().map(|foreign| {
-        let about = format!("The names of {}, as they stand there.", foreign.of);
-        let names = foreign.names.iter().map(|name| {
-            let about = serde_json::json!({ "description": name.told() });
-            (name.name.to_owned(), about)
-        });
-        let names: serde_json::Map<String, Value> = names.collect();
-        let table = serde_json::json!({
-            "description": about,
-            "type": "object",
-            "additionalProperties": false,
-            "properties": names,
-        });
-        (foreign.table.to_owned(), table)
-    });
+    let tables = FOREIGN.iter().map(|foreign| (foreign.table.to_owned(), foreign.schema(&schema)));
+    let tables: Vec<(String, Value)> = tables.collect();
     if let Some(properties) = schema["properties"].as_object_mut() {
         properties.extend(tables);
         let about = "Where editors find this schema.";
-        let address = serde_json::json!({ "type": "string", "description": about });
+        let address = json!({ "type": "string", "description": about });
         properties.insert("$schema".to_owned(), address);
     }
     schema
 }
 
-/// That nothing is set says nothing.
-fn without_empty_defaults(schema: &mut Value) {
+/// Without what says nothing: TOML has no `null`, and that nothing is set is no default. With the
+/// names of recipes for editors to offer.
+fn tidied(schema: &mut Value) {
     let Some(object) = schema.as_object_mut() else { return };
     if object.get("default").is_some_and(|it| it.is_null() || it.is_object()) {
         object.remove("default");
     }
-    for property in
-        object.get_mut("properties").and_then(Value::as_object_mut).into_iter().flatten()
-    {
-        without_empty_defaults(property.1);
+    if let Some(Value::Array(types)) = object.get_mut("type") {
+        types.retain(|it| it != "null");
+        if let [one] = &types[..] {
+            let one = one.clone();
+            object.insert("type".to_owned(), one);
+        }
     }
+    if let Some(Value::Array(list)) = object.get_mut("enum") {
+        list.retain(|it| !it.is_null());
+    }
+    if let Some(Value::Array(any)) = object.get_mut("anyOf") {
+        any.retain(|it| it["type"] != "null");
+        any.iter_mut().for_each(tidied);
+        if let [one] = &mut any[..] {
+            let one = one.take();
+            object.remove("anyOf");
+            for (name, value) in one.as_object().into_iter().flatten() {
+                object.entry(name).or_insert_with(|| value.clone());
+            }
+        }
+    }
+    if object.get("x-path").is_some_and(|it| it == "recipe") {
+        let names: Vec<&str> = BUILT_IN.iter().map(|(name, _)| *name).collect();
+        object.insert("anyOf".to_owned(), json!([{ "enum": names }, { "minLength": 1 }]));
+    }
+    let properties = object.get_mut("properties").and_then(Value::as_object_mut);
+    properties.into_iter().flatten().for_each(|(_, property)| tidied(property));
 }

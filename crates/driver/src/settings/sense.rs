@@ -1,0 +1,106 @@
+//! Whether what is set makes sense: each value alone, and those that bound each other.
+
+use std::path::Path;
+
+use epitome_passes::BUILT_IN;
+use toml::{Table, Value};
+
+use super::{Key, PathKind, Set, Settings, Values, keys, put, trust, wrong};
+use crate::config::Config;
+use crate::error::Result;
+
+/// Characters of a wrong value that are told.
+const TOLD: usize = 60;
+
+/// A value alone has to be what its key takes: what the schema says, and a recipe that is there.
+pub(super) fn alone(config: &Config, key: &Key, set: &Set) -> Result<()> {
+    let mut table = Table::new();
+    put(&mut table, &key.name, set.value.clone());
+    let fits: std::result::Result<Values, toml::de::Error> = table.try_into();
+    let number = set.value.as_integer();
+    let small = number.zip(key.least).is_some_and(|(number, least)| number < least);
+    let large = number.zip(key.most).is_some_and(|(number, most)| number > most);
+    let name = set.by.as_deref().unwrap_or(&key.name);
+    if fits.is_err() || small || large {
+        let what = format!("{name} is {}; it takes {}", told(&set.value), key.takes);
+        return Err(wrong(&set.place, &what));
+    }
+    match (key.path, &set.value) {
+        (Some(PathKind::Recipe), Value::String(text)) => recipe(config, name, text, set),
+        (Some(PathKind::Recipe | PathKind::File) | None, _) => Ok(()),
+    }
+}
+
+/// A recipe of the program, one of the user's own, or a file.
+fn recipe(config: &Config, name: &str, text: &str, set: &Set) -> Result<()> {
+    if !trust::is_name(text) {
+        return match Path::new(text).is_file() {
+            true => Ok(()),
+            false => Err(wrong(&set.place, &format!("{name}: there is no file {text}"))),
+        };
+    }
+    let folder = config.recipes();
+    let is_own = folder.join(format!("{text}.toml")).is_file();
+    if is_own || BUILT_IN.iter().any(|(known, _)| *known == text) {
+        return Ok(());
+    }
+    let err = wrong(&set.place, &format!("{name}: no recipe is called `{text}`"));
+    Err(match keys::nearest(text, BUILT_IN.iter().map(|(known, _)| *known)) {
+        Some(near) => err.with_hint(format!("did you mean `{near}`?")),
+        None => err.with_hint(format!(
+            "`epitome recipes` lists them; your own stand in {}",
+            folder.display()
+        )),
+    })
+}
+
+/// One number has to be less than another, if both are set.
+struct Bound {
+    less: &'static str,
+    than: &'static str,
+    /// Whether they may be the same.
+    or_equal: bool,
+}
+
+const fn less(less: &'static str, than: &'static str) -> Bound {
+    Bound { less, than, or_equal: false }
+}
+
+const BOUNDS: &[Bound] = &[
+    less("live.overhead", "live.window"),
+    less("live.reserve", "live.window"),
+    less("live.target.tokens", "live.window"),
+    less("live.trigger.tokens", "live.window"),
+    less("live.summary.max_tokens", "live.window"),
+    less("live.target.tokens", "live.trigger.tokens"),
+    less("live.target.percent", "live.trigger.percent"),
+    Bound { less: "compaction.target", than: "compaction.trigger.tokens", or_equal: true },
+];
+
+/// Values that bound each other, wherever each of them is set.
+pub(super) fn together(settings: &Settings) -> Result<()> {
+    let set = |key: &str| settings.set.get(key).and_then(|sets| sets.first());
+    for bound in BOUNDS {
+        let (Some(one), Some(other)) = (set(bound.less), set(bound.than)) else { continue };
+        let numbers = one.value.as_integer().zip(other.value.as_integer());
+        let Some((small, large)) = numbers else { continue };
+        if small < large || (bound.or_equal && small == large) {
+            continue;
+        }
+        let than = if bound.or_equal { "more than" } else { "not less than" };
+        let what = format!(
+            "{} is {small}, which is {than} {}: {large} ({})",
+            bound.less, bound.than, other.place
+        );
+        return Err(wrong(&one.place, &what));
+    }
+    Ok(())
+}
+
+fn told(value: &Value) -> String {
+    let text = value.to_string();
+    match text.char_indices().nth(TOLD) {
+        Some((at, _)) => format!("{}…", &text[..at]),
+        None => text,
+    }
+}
