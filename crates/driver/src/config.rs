@@ -13,8 +13,8 @@ use crate::archive::{Archive, SessionKey};
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::disk;
 
-/// Variables `EPITOME_…` that are no settings: what the program itself asks for, then what its tests
-/// and tools do.
+/// Variables `EPITOME_…` that are no settings: what the program itself asks for, then what its
+/// tests and tools do.
 pub(crate) const OTHER_VARIABLES: [&str; 14] = [
     "EPITOME_API_KEY",
     "EPITOME_CONFIG",

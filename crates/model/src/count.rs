@@ -17,6 +17,14 @@ pub trait Counter: Sync {
 /// Anthropic scales down to, come to about this.
 pub const IMAGE: Tokens = Tokens(1_600);
 
+/// Tokens of each page of a document: the middle of the 1,500 to 3,000 that Anthropic gives for a page
+/// of a PDF (<https://platform.claude.com/docs/en/build-with-claude/pdf-support>).
+const PAGE: Tokens = Tokens(2_250);
+/// Base64 that a page is taken for: about 55 kB of a file. How many pages there are is not looked up.
+const PAGE_BASE64: usize = 75_000;
+/// Base64 that is shorter may be an id or a hash, which is sent as it is.
+const SHORTEST_FILE: usize = 1_000;
+
 /// What a kind of block weighs in the context.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Weight {
@@ -91,11 +99,11 @@ pub fn block_tokens(block: &Block, source: &dyn Source, counter: &dyn Counter) -
             .map(|part| match part {
                 Part::Text(text) => counter.count(&text.read(source)),
                 Part::Image(_) => IMAGE,
-                Part::Opaque(span) => counter.count(&utf8(source.at(*span))),
+                Part::Opaque(span) => opaque(&utf8(source.at(*span)), counter),
             })
             .sum(),
         Block::Image(_) => IMAGE,
-        Block::Opaque(span) => counter.count(&utf8(source.at(*span))),
+        Block::Opaque(span) => opaque(&utf8(source.at(*span)), counter),
     }
 }
 
@@ -113,6 +121,25 @@ fn kind_of<'a>(weights: &'a mut Weights, entry: &Entry, block: &Block) -> &'a mu
     }
 }
 
+/// What is not understood is sent as it is, but for documents and recordings in it, of which nobody
+/// counts the base64.
+fn opaque(json: &str, counter: &dyn Counter) -> Tokens {
+    let files: Vec<&str> = json.split('"').filter_map(file).collect();
+    if files.is_empty() {
+        return counter.count(json);
+    }
+    let pages: usize = files.iter().map(|file| file.len().div_ceil(PAGE_BASE64)).sum();
+    let words = files.iter().fold(json.to_owned(), |words, file| words.replacen(file, "", 1));
+    counter.count(&words) + Tokens(PAGE.0 * pages as u64)
+}
+
+/// The base64 of a file in a JSON string: all of it, or what stands behind the head of a `data:` URL.
+fn file(text: &str) -> Option<&str> {
+    let data = text.split_once(";base64,").map_or(text, |(_, data)| data);
+    let is_base64 = |byte: u8| byte.is_ascii_alphanumeric() || b"+/-_=\\".contains(&byte);
+    (data.len() >= SHORTEST_FILE && data.bytes().all(is_base64)).then_some(data)
+}
+
 /// Arguments that are kept as a string are sent as the text of it.
 fn arguments(bytes: Cow<'_, [u8]>) -> Cow<'_, str> {
     if bytes.first() == Some(&b'"') { Cow::Owned(decode(&bytes).into_owned()) } else { utf8(bytes) }
@@ -122,5 +149,42 @@ fn utf8(bytes: Cow<'_, [u8]>) -> Cow<'_, str> {
     match bytes {
         Cow::Borrowed(bytes) => String::from_utf8_lossy(bytes),
         Cow::Owned(bytes) => Cow::Owned(String::from_utf8_lossy(&bytes).into_owned()),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// One token a character, so that each shows.
+    struct Characters;
+
+    impl Counter for Characters {
+        fn name(&self) -> &'static str {
+            "characters"
+        }
+
+        fn count(&self, text: &str) -> Tokens {
+            Tokens(text.chars().count() as u64)
+        }
+    }
+
+    #[test]
+    fn files_count_by_their_pages_and_all_else_as_it_stands() {
+        let file = |len: usize| "QUJD+/==".repeat(len / 8);
+        for (json, expect) in [
+            (String::new(), 0),
+            (r#"{"type":"x"}"#.to_owned(), 12),
+            // Too short for a file, and no base64 for a blank.
+            (format!(r#"{{"id":"{}"}}"#, file(992)), 992 + 9),
+            (format!(r#"{{"id":"{} "}}"#, file(1_000)), 1_000 + 10),
+            (format!(r#"{{"data":"{}"}}"#, file(1_000)), 2_250 + 11),
+            (format!(r#"{{"data":"{}"}}"#, file(75_000)), 2_250 + 11),
+            (format!(r#"{{"data":"{}"}}"#, file(75_008)), 4_500 + 11),
+            (format!(r#"["data:a/b;base64,{}"]"#, file(8_000)), 2_250 + 20),
+            (format!(r#"["{0}","{0}"]"#, file(1_600)), 4_500 + 7),
+        ] {
+            assert_eq!(opaque(&json, &Characters), Tokens(expect), "{:.40}", json);
+        }
     }
 }
