@@ -1,12 +1,13 @@
 //! Live contexts: the laws over random histories on four wires, and what each feature does.
 
+use std::collections::HashSet;
 use std::sync::Arc;
 
 use epitome::live::{Context, Next, Outgoing, Recovery, Said, Setup};
 use epitome_formats::{WIRES, Wire, named};
 use epitome_model::{Block, Ref, Role, Stub, Text, Tokens, weigh};
 use epitome_passes::{
-    BUILT_IN, Changes, Event, Inputs, Level, NoReply, PassSettings, Recipe, Reply, Stopped,
+    BUILT_IN, Birth, Changes, Event, Inputs, Level, NoReply, PassSettings, Recipe, Reply, Stopped,
     SummaryRule, When, Why, Writer, built_in,
 };
 use epitome_tokens::Estimate;
@@ -25,12 +26,7 @@ fn small() -> impl Strategy<Value = (Recipe, u64)> {
         recipe.trigger = Default::default();
         recipe.live.reserve = 0;
         recipe.live.summary.get_or_insert_default();
-        if !birth {
-            recipe.live.birth = None;
-        }
-        if let Some(birth) = &mut recipe.live.birth {
-            birth.cap = Some(200);
-        }
+        recipe.live.birth = birth.then_some(Birth { repeats: true, cap: Some(200) });
         recipe.keep.tokens = recipe.keep.tokens.map(|_| 100);
         (recipe, window)
     })
@@ -96,6 +92,7 @@ fn check(
     let mut context = Context::in_memory(setup.with_window(Tokens(window)).with_writer(writer));
     let rule = recipe.live.summary.clone().unwrap_or_default();
     let mut before: Option<(u64, Vec<String>, Vec<Sent>)> = None;
+    let mut cached: Option<(u64, String)> = None;
     for message in messages {
         context.push_json(wire.name, &message.to_string()).expect("a message of the wire");
         if is_reply(message) {
@@ -115,6 +112,15 @@ fn check(
             }
         }
         before = Some((compactions, view, now));
+        // Nobody sends a request in which results are missing.
+        if is_answered(&context) {
+            let prefix = cached.filter(|(then, _)| *then == compactions);
+            let text = list(wire, &context);
+            if let Some((_, sent)) = prefix.filter(|_| recipe.live.when != When::Request) {
+                check_cached(wire, &sent, &text);
+            }
+            cached = Some((compactions, text));
+        }
         check_view(wire, &context);
     }
     let log = context.log().to_vec();
@@ -127,7 +133,12 @@ fn check(
     context.compact(None).expect("memory is written");
     assert_eq!(context.log().len(), once, "a compacted context is left alone");
     check_view(wire, &context);
-    // Everything comes back.
+    check_all_is_there(wire, messages, recipe, &mut context);
+    log
+}
+
+/// Everything comes back.
+fn check_all_is_there(wire: &Wire, messages: &[Value], recipe: &Recipe, context: &mut Context) {
     while context.undo().expect("memory is written") {}
     let said = |context: &Context| -> Vec<String> {
         let view = context.as_it_is();
@@ -148,9 +159,59 @@ fn check(
         whole.push_json(wire.name, &message.to_string()).expect("a message of the wire");
     }
     for text in said(&whole) {
-        assert!(said(&context).contains(&text), "everything is in the log: {text}");
+        assert!(said(context).contains(&text), "everything is in the log: {text}");
     }
-    log
+}
+
+/// All up to the end of the last block that was sent is sent again, byte for byte. On Chat
+/// Completions a message of one text is a string, and a list when another text joins it.
+fn check_cached(wire: &Wire, sent: &str, now: &str) {
+    if wire.name != "openai-chat" {
+        let prefix = sent.trim_end_matches([']', '}']);
+        assert!(now.starts_with(prefix), "{}: {sent}\n{now}", wire.name);
+        return;
+    }
+    let blocks = |list: &str| -> Vec<Value> {
+        if list.is_empty() {
+            return Vec::new();
+        }
+        let body = format!("{{\"messages\":[{list}");
+        let body: Value = serde_json::from_str(&body).expect("the messages end the body");
+        let list = body["messages"].as_array().expect("a list").clone();
+        let blocks = list.into_iter().flat_map(|mut message| match message["content"].take() {
+            Value::Array(parts) => {
+                parts.into_iter().map(|part| json!([message["role"], part])).collect()
+            }
+            Value::String(text) if message["role"] == "user" => {
+                vec![json!(["user", { "type": "text", "text": text }])]
+            }
+            content => vec![json!([content, message])],
+        });
+        blocks.collect()
+    };
+    let (sent, now) = (blocks(sent), blocks(now));
+    assert!(now.starts_with(&sent), "{}: {sent:?}\n{now:?}", wire.name);
+}
+
+/// The messages as they are sent, byte for byte.
+fn list(wire: &Wire, context: &Context) -> String {
+    let body = context.as_it_is().body(wire.name).expect("a wire").body;
+    let open = format!("\"{}\":[", wire.list);
+    body.split_once(&open).map_or_else(String::new, |(_, list)| list.to_owned())
+}
+
+fn is_answered(context: &Context) -> bool {
+    let view = context.as_it_is();
+    let blocks = view.transcript().context().flat_map(|(_, entry)| &entry.blocks);
+    let (mut calls, mut results) = (HashSet::new(), HashSet::new());
+    for block in blocks {
+        match block {
+            Block::Call(call) => drop(calls.insert(call.id.clone())),
+            Block::Output(output) => drop(results.insert(output.call.clone())),
+            _ => {}
+        }
+    }
+    calls.is_subset(&results)
 }
 
 /// A block that is sent: the call that it is the result of, if it is one, and its words.
