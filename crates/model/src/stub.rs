@@ -155,6 +155,11 @@ impl Stub {
         &self.reference
     }
 
+    /// What it was, if that is said.
+    pub fn what(&self) -> &str {
+        &self.what
+    }
+
     /// The lines that were removed, if they were counted.
     pub fn lines(&self) -> Option<Lines> {
         self.lines.map(Lines)

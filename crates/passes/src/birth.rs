@@ -4,7 +4,7 @@
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use epitome_model::{Counter, Lines, Ref, Stub, Tokens};
+use epitome_model::{Counter, Lines, Ref, Stub, Tokens, line_count};
 use serde::{Deserialize, Serialize};
 
 use crate::evidence::{is_definition, is_error_line};
@@ -18,6 +18,9 @@ pub struct Birth {
     /// Results of more tokens than this are cut down to the lines that say most.
     pub cap: Option<u64>,
 }
+
+/// What the stub of such a result says that it is.
+pub const SHORTENED: &str = "shortened";
 
 /// Results of fewer tokens are left as they are.
 const WORTH: Tokens = Tokens(150);
@@ -100,8 +103,7 @@ impl Birth {
         if left == 0 {
             return None;
         }
-        let stub =
-            Stub::new(reference).with_what("shortened").with_lines(Lines(lines.len() as u64));
+        let stub = Stub::new(reference).with_what(SHORTENED).with_lines(line_count(text));
         let shown = stub.with_body(shown).to_string();
         (shown.len() < text.len() && counter.count(&shown) < before).then_some(shown)
     }

@@ -79,13 +79,16 @@ impl Repeats {
                     && !view.is_taken(At::Block { item, block })
                     && view.stubbable(output) =>
             {
-                let text = output.text(view.source);
+                let whole = view.whole(output).unwrap_or(output);
+                let text = whole.text(view.source);
                 if !repeated(&text) {
                     return Vec::new();
                 }
-                let stub = view.stub(output, view.call_of(output), &text).with_note(Note::Repeated);
+                let stub = view.stub(whole, view.call_of(output), &text).with_note(Note::Repeated);
                 let at = At::Block { item, block };
-                view.replace(at, &text, stub.to_string(), self.name()).into_iter().collect()
+                view.replace(at, &output.text(view.source), stub.to_string(), self.name())
+                    .into_iter()
+                    .collect()
             }
             Block::Call(call) if view.is_answered(call) => (call.fields.iter().enumerate())
                 .filter(|(_, argument)| {

@@ -156,11 +156,13 @@ impl Results {
         call: Option<&Call>,
         later: &mut SaidLater,
     ) -> Option<Edit> {
-        let text = output.text(view.source);
+        // What was shortened at birth goes as what it was.
+        let (sent, output) = (output, view.whole(output).unwrap_or(output));
+        let (shown, text) = (sent.text(view.source), output.text(view.source));
         if output.error && self.said(view, output) <= self.whole_errors {
             return None;
         }
-        if self.min_chars > 0 && text.chars().nth(self.min_chars).is_none() {
+        if self.min_chars > 0 && shown.chars().nth(self.min_chars).is_none() {
             return None;
         }
         let kind = call.map_or(ToolKind::Other, |call| call.kind);
@@ -183,7 +185,7 @@ impl Results {
                 .with_body(self.body(&text, kind, output, later))
                 .to_string(),
         };
-        view.replace(at, &text_with_images(&text, output), left, self.name())
+        view.replace(at, &text_with_images(&shown, sent), left, self.name())
     }
 
     /// Bytes of the words of a result, but for what a recipe left in the place of a picture.

@@ -33,9 +33,9 @@ impl Pass for Stale {
                 let call = call.filter(|call| call.kind == ToolKind::Read)?;
                 let path = view.words(call.target.as_ref()?).into_owned();
                 let note = later.note(&path, call.part.as_deref(), at.item())?;
-                let text = output.text(view.source);
-                let stub = view.stub(output, Some(call), &text).with_note(note);
-                view.replace(at, &text, stub.to_string(), self.name())
+                let whole = view.whole(output).unwrap_or(output);
+                let stub = view.stub(whole, Some(call), &whole.text(view.source)).with_note(note);
+                view.replace(at, &output.text(view.source), stub.to_string(), self.name())
             })
             .collect()
     }

@@ -1,7 +1,7 @@
 //! A transcript as passes see it.
 
 use std::borrow::Cow;
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use epitome_model::{
@@ -9,6 +9,8 @@ use epitome_model::{
     Tokens, ToolKind, Transcript, as_seen, block_tokens, decode, encode, encode_as,
     is_left_by_recipe, line_count, short,
 };
+
+use crate::birth::SHORTENED;
 
 /// A transcript, its source, what of it is kept whole, and which calls belong to which results.
 pub struct View<'a> {
@@ -26,6 +28,8 @@ pub struct View<'a> {
     /// For who reads a session, with the lines of what recipes took: see [`View::for_reading`].
     reading: Option<LinesOf<'a>>,
     known: &'a [Vec<Tokens>],
+    /// What each call was answered with first, as far as somebody asked.
+    first: OnceCell<HashMap<&'a str, &'a Output>>,
     tokens: RefCell<HashMap<(usize, usize), Tokens>>,
 }
 
@@ -67,6 +71,7 @@ impl<'a> View<'a> {
             taken: RefCell::default(),
             reading: None,
             known: &[],
+            first: OnceCell::new(),
             tokens: RefCell::default(),
         }
     }
@@ -220,7 +225,29 @@ impl<'a> View<'a> {
             && words
             && !output.from_user
             && !output.whole.is_empty()
-            && !self.left_by_recipe(output)
+            && (!self.left_by_recipe(output) || self.whole(output).is_some())
+    }
+
+    /// The result as it was said, if what is sent was shortened at its birth. The whole stands
+    /// above: no text that only looks so is taken for one.
+    pub fn whole(&self, output: &Output) -> Option<&'a Output> {
+        if self.reading.is_some() || !self.left_by_recipe(output) {
+            return None;
+        }
+        let stub = Stub::parse(&output.text(self.source))?;
+        let first = *self.first().get(&*output.call)?;
+        let is_whole = || Ref::of(&self.source.at(first.whole)) == *stub.reference();
+        (stub.what() == SHORTENED && first.whole != output.whole && is_whole()).then_some(first)
+    }
+
+    fn first(&self) -> &HashMap<&'a str, &'a Output> {
+        self.first.get_or_init(|| {
+            let mut first = HashMap::new();
+            for (_, output, _) in self.outputs() {
+                first.entry(&*output.call).or_insert(output);
+            }
+            first
+        })
     }
 
     fn left_by_recipe(&self, output: &Output) -> bool {

@@ -1,6 +1,6 @@
 //! What was removed, from the log.
 
-use epitome_model::{Block, Ref, Stub};
+use epitome_model::{Block, Ref};
 
 use super::Context;
 
@@ -14,7 +14,7 @@ impl Context {
                 || reference.digits().starts_with(Ref::of(&raw).digits())
         };
         let blocks = self.transcript().entries().flat_map(|(_, entry)| &entry.blocks);
-        let found = blocks.into_iter().find_map(|block| match block {
+        blocks.into_iter().find_map(|block| match block {
             Block::Output(output) if matches(output.whole) => Some(output.text(source)),
             Block::Call(call) => {
                 let mut fields = call.fields.iter();
@@ -22,13 +22,6 @@ impl Context {
                 Some(field.text.read(source).into_owned())
             }
             _ => None,
-        })?;
-        // What was shortened at birth and went later stands whole behind its own reference.
-        match Stub::parse(&found) {
-            Some(stub) if stub.reference() != reference => {
-                Some(self.recall(stub.reference()).unwrap_or(found))
-            }
-            Some(_) | None => Some(found),
-        }
+        })
     }
 }
