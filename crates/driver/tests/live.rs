@@ -611,6 +611,18 @@ fn an_overflow_is_tried_once_more_with_less() {
 }
 
 #[test]
+fn a_refusal_without_a_word_is_an_overflow_only_where_the_window_fills() {
+    let mut small = talk("epitome", 200_000, 2);
+    assert_eq!(small.refused(Some(400), "").expect("memory"), Recovery::NotAnOverflow);
+    let before = told(&small.as_it_is());
+    assert_eq!(told(&small.view().expect("memory")), before, "nothing was done");
+    let tokens = talk("epitome", 200_000, 20).usage().tokens.0;
+    let mut full = talk("epitome", tokens * 3 / 2, 20);
+    let told_so = full.refused(Some(400), "").expect("memory");
+    assert!(matches!(told_so, Recovery::Retry { .. }), "{told_so:?}");
+}
+
+#[test]
 fn what_cannot_fit_is_named_and_left() {
     let mut context = Context::in_memory(setup("epitome", 200_000));
     context.user(&lines("a long request", 4_000)).expect("memory is written");

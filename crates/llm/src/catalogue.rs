@@ -9,6 +9,9 @@ use crate::name::{ModelName, Provider};
 /// The table that comes with epitome.
 const BUILT_IN: &str = include_str!("../models.toml");
 
+/// Tokens that a model which reasons may have for it, beside those of its answer.
+pub(crate) const THOUGHT: u64 = 8_000;
+
 /// What is known of models.
 ///
 /// ```
@@ -125,6 +128,12 @@ impl Catalogue {
 }
 
 impl Known {
+    /// Tokens that question and answer may have together, beside the reasoning of a model that
+    /// reasons.
+    pub fn room(&self) -> Tokens {
+        if self.thinks { self.window - Tokens(THOUGHT) } else { self.window }
+    }
+
     /// What one request costs.
     pub fn cost(&self, used: &Used) -> MicroDollars {
         let input = used.input + used.cached + used.cache_written;

@@ -14,7 +14,7 @@ use reqwest::{Url, tls};
 use wire::Wire;
 
 use crate::Model;
-use crate::catalogue::{Catalogue, Known};
+use crate::catalogue::{Catalogue, Known, THOUGHT};
 use crate::failure::Failure;
 use crate::key::Key;
 use crate::name::{ModelName, Provider};
@@ -26,8 +26,6 @@ const TIMEOUT: Duration = Duration::from_secs(300);
 const CONNECT: Duration = Duration::from_secs(15);
 /// Bytes that an answer has at most.
 const LONGEST: usize = 16 << 20;
-/// Tokens that a model which reasons may have for it, beside those of its answer.
-const THOUGHT: u64 = 8_000;
 
 /// What a client is made of.
 #[derive(Clone, Debug, PartialEq)]
@@ -167,9 +165,7 @@ impl Model for Client {
     }
 
     fn window(&self) -> Option<Tokens> {
-        let known = self.setup.known.as_ref()?;
-        let thought = if known.thinks { Tokens(THOUGHT) } else { Tokens(0) };
-        Some(known.window - thought)
+        self.setup.known.as_ref().map(Known::room)
     }
 
     fn ask(&self, ask: &Ask, stop: &Stop) -> Result<Reply, Failure> {

@@ -16,8 +16,11 @@ use std::fmt;
 #[derive(Clone, PartialEq, Eq)]
 pub struct Key(String);
 
-/// As much of a key as may stand in a text: services show its beginning or its end.
+/// A piece of a key of this length is struck out wherever it stands.
 const SHOWN: usize = 8;
+/// The end or the beginning of a key of this length is struck out where it stands alone: services
+/// show it with stars or dots for the rest.
+const END: usize = 4;
 
 impl Key {
     /// A key, unless there is none in this text or it cannot be sent.
@@ -51,7 +54,37 @@ impl Key {
             (copied, at) = (end, end);
         }
         out.push_str(&text[copied..]);
-        out
+        self.without_ends(&out)
+    }
+
+    /// Without the shorter pieces that services show to say which key they mean: its end as a word,
+    /// its beginning before what hides the rest.
+    fn without_ends(&self, text: &str) -> String {
+        let is_border = |c: Option<char>| c.is_none_or(|c| !c.is_ascii_alphanumeric());
+        let hides = |c: Option<char>| c.is_some_and(|c| matches!(c, '*' | '.' | '…' | '•' | '·'));
+        let mut text = text.to_owned();
+        for length in (END..SHOWN).rev() {
+            let (begin, end) = (&self.0[..length], &self.0[self.0.len() - length..]);
+            for (piece, is_end) in [(end, true), (begin, false)] {
+                let mut from = 0;
+                while let Some(at) = text[from..].find(piece).map(|at| from + at) {
+                    let (before, behind) = (&text[..at], &text[at + length..]);
+                    let (last, next) = (before.chars().next_back(), behind.chars().next());
+                    // Some hide with letters.
+                    let hidden = last == Some('x') || last == Some('X');
+                    let alone = match is_end {
+                        true => is_border(next) && (is_border(last) || hidden),
+                        false => hides(next) && is_border(last),
+                    };
+                    from = at + length;
+                    if alone {
+                        text.replace_range(at..at + length, "[key]");
+                        from = at + "[key]".len();
+                    }
+                }
+            }
+        }
+        text
     }
 
     /// A text without the key, and with whatever only looks like a piece of it.
@@ -59,8 +92,8 @@ impl Key {
         if self.0.len() < SHOWN { text } else { text.replace(&self.0, "[key]") }
     }
 
-    /// The key itself, for the one request that it is sent with.
-    pub(crate) fn reveal(&self) -> &str {
+    /// The key itself: for the one request that it is sent with, and for the platform's keyring.
+    pub fn reveal(&self) -> &str {
         &self.0
     }
 }
@@ -91,7 +124,13 @@ mod tests {
             ("x sk-ant-0123456789abcdefsk-ant-0123456789abcdef y", "x [key][key] y"),
             ("sk-ant-01234***", "[key]***"),
             ("ends in 89abcdef", "ends in [key]"),
-            ("ends in …bcdef", "ends in …bcdef"),
+            ("ends in …bcdef", "ends in …[key]"),
+            ("sk-a****************cdef.", "[key]****************[key]."),
+            ("sk-an...abcdef", "[key]...[key]"),
+            ("xxxxxxxxcdef", "xxxxxxxx[key]"),
+            ("ends with cdef", "ends with [key]"),
+            // Three are told: they say next to nothing, and words have them.
+            ("…def, abcdefg, sk-and more", "…def, abcdefg, sk-and more"),
             ("ä 0123456789 ö", "ä [key]89 ö"),
         ];
         for (text, expect) in cases {

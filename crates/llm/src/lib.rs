@@ -31,7 +31,7 @@ pub use client::{Client, ClientSetup};
 pub use failure::{Failure, Whose};
 pub use key::Key;
 pub use name::{ModelName, NameError, Provider};
-pub use overflow::{Overflow, overflow};
+pub use overflow::{KnownBy, Overflow, overflow};
 pub use patience::{Attempt, Clock, Patience, Patient, RealClock, Spent};
 pub use stop::Stop;
 

@@ -25,8 +25,12 @@ pub struct Patience {
     pub longest: Duration,
 }
 
+/// A random part of what is waited is waited beside it, up to this: many who were refused at once
+/// do not come back at once.
+const PART: u32 = 4;
+
 impl Default for Patience {
-    /// Three times, 2 s and 4 s apart, and as long as a minute if the service says so.
+    /// Three times, at least 2 s and 4 s apart, and as long as a minute if the service says so.
     fn default() -> Patience {
         let (first, longest) = (Duration::from_secs(2), Duration::from_secs(60));
         Patience { tries: 3, first, longest }
@@ -174,7 +178,9 @@ impl Patient {
             {
                 return Err(failure);
             }
-            self.clock.wait(pause, stop);
+            let beside = (wait / PART).as_millis();
+            let beside = fastrand::u64(..=u64::try_from(beside).unwrap_or(u64::MAX));
+            self.clock.wait(pause + Duration::from_millis(beside), stop);
             wait = wait.saturating_mul(2);
         }
     }

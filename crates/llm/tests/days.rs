@@ -293,6 +293,26 @@ fn what_may_pass_is_asked_again_as_long_as_patience_lasts() {
 }
 
 #[test]
+fn those_who_were_refused_at_once_do_not_come_back_at_once() {
+    let server = server([Answer::status(529, "busy")]);
+    let waits = |_| {
+        let clock = Noted::default();
+        let model = client(MODELS[0], &server, Duration::from_secs(20));
+        let patient = Patient::new(model, Catalogue::built_in()).with_clock(clock.clone());
+        drop(patient.ask(&ask(), &Stop::default()));
+        let waited = clock.0.lock().expect("it").clone();
+        let least = [Duration::from_secs(2), Duration::from_secs(4)];
+        assert_eq!(waited.len(), 2);
+        for (waited, least) in waited.iter().zip(least) {
+            assert!(*waited >= least && *waited <= least * 5 / 4, "{waited:?}");
+        }
+        waited
+    };
+    let all: Vec<Vec<Duration>> = (0..8).map(waits).collect();
+    assert!(all.iter().any(|waited| *waited != all[0]), "{all:?}");
+}
+
+#[test]
 fn another_model_is_asked_when_the_first_has_no_answer_and_all_is_accounted() {
     let (first, second) = (
         server([Answer::status(529, "busy")]),

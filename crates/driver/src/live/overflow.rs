@@ -2,7 +2,7 @@
 //! `epitome-llm`.
 
 use epitome_formats::epitome::Undone;
-use epitome_llm::{Overflow, overflow};
+use epitome_llm::{KnownBy, Overflow, overflow};
 use epitome_model::{Block, Tokens};
 use epitome_passes::{Recipe, Why};
 use serde::Serialize;
@@ -88,7 +88,8 @@ impl Context {
     ///
     /// `Disk` if the log cannot be written.
     pub fn refused(&mut self, status: Option<u16>, body: &str) -> Result<Recovery> {
-        let Some(told) = overflow(status, body) else { return Ok(Recovery::NotAnOverflow) };
+        let told = overflow(status, body).filter(|told| self.may_be(told));
+        let Some(told) = told else { return Ok(Recovery::NotAnOverflow) };
         let _span = debug_span!("live.refused", status, tokens = self.tokens().0).entered();
         self.overflows += 1;
         if self.overflows > 1 {
@@ -138,6 +139,17 @@ impl Context {
         let reason = "the context cannot be made to fit".to_owned();
         self.machine.failed(Why::Overflow, before, reason);
         Ok(Recovery::Final { because })
+    }
+
+    /// Whether it can be one: a refusal without a word may mean anything, and means nothing of the
+    /// kind where the window is not half full.
+    fn may_be(&self, told: &Overflow) -> bool {
+        let window = self.machine.usable();
+        let is_full = window.is_none_or(|window| self.tokens().0 >= window.0 / 2);
+        match told.known {
+            KnownBy::Words | KnownBy::Status => true,
+            KnownBy::Silence => is_full,
+        }
     }
 
     /// What a request may come to after an overflow.

@@ -28,19 +28,11 @@ pub(super) fn reply(wire: Wire, body: &[u8], ask: &Ask, key: Option<&Key>) -> An
         true => Failure::Half("its JSON has no end".into()),
         false => Failure::BadAnswer("it is not JSON".into()),
     })?;
+    if !parsed["error"].is_null() {
+        return Err(failed(&parsed, &String::from_utf8_lossy(body), key));
+    }
     let Said { text, calls, stopped, used } = wire.said(&parsed);
-    let Some(text) = text else {
-        // Some say with a status of 200 that there is none.
-        let code = parsed["error"]["code"].as_u64().and_then(|code| u16::try_from(code).ok());
-        let words = String::from_utf8_lossy(body);
-        return Err(match code.filter(|code| *code >= 400) {
-            Some(status) => refused(status, &words, None, key),
-            None if parsed["error"].is_null() => {
-                Failure::BadAnswer("there is no answer in it".into())
-            }
-            None => Failure::BadAnswer(said(200, &words, key)),
-        });
-    };
+    let text = text.ok_or_else(|| Failure::BadAnswer("there is no answer in it".into()))?;
     let bytes = (ask.system.len() + ask.prompt.len()) as u64;
     let read = used.map(|used| used.input + used.cached + used.cache_written);
     if let Some(read) = read.filter(|read| read.0 > 0 && read.0 * BYTES_OF_A_TOKEN < bytes) {
@@ -55,6 +47,20 @@ pub(super) fn reply(wire: Wire, body: &[u8], ask: &Ask, key: Option<&Key>) -> An
     };
     let text = key.map_or_else(|| text.clone(), |key| key.hide_whole(text.clone()));
     Ok(Reply { text, stopped, used })
+}
+
+/// An error behind a status of 200: OpenAI's responses that failed, and whoever stands in between.
+fn failed(parsed: &Value, words: &str, key: Option<&Key>) -> Failure {
+    let code = parsed["error"]["code"].as_u64().and_then(|code| u16::try_from(code).ok());
+    let code = code.filter(|code| *code >= 400);
+    if let (None, Some(told)) = (code, overflow(Some(200), words)) {
+        let (limit, said) = (told.limit, said(200, words, key));
+        return Failure::TooLong { limit, said, used: None };
+    }
+    match code {
+        Some(status) => refused(status, words, None, key),
+        None => Failure::BadAnswer(said(200, words, key)),
+    }
 }
 
 /// Why the way there or back failed.
@@ -207,6 +213,7 @@ mod tests {
             (403, "", "Auth"),
             (400, r#"[{"error":{"message":"API key not valid."}}]"#, "Auth"),
             (404, r#"{"error":"model 'x' not found"}"#, "NoSuchModel"),
+            (422, "Input validation error: `inputs` must have less than 1024 tokens.", "TooLong"),
             (413, "Request too large: tokens per minute (TPM): Limit 6000", "TooLong"),
             (400, "prompt is too long: 9000 tokens > 8000 maximum", "TooLong"),
             (429, r#"{"error":{"code":"insufficient_quota"}}"#, "Rejected"),
@@ -226,6 +233,23 @@ mod tests {
     }
 
     #[test]
+    fn a_response_that_failed_is_a_failure_though_its_status_is_200() {
+        let ask = Ask { system: String::new(), prompt: "Hm?".into(), max_tokens: 9 };
+        let failed = |error: &str| {
+            let body = format!(r#"{{"status":"failed","output":[],"error":{error}}}"#);
+            format!("{:?}", reply(Wire::Responses, body.as_bytes(), &ask, None))
+        };
+        for (error, expect) in [
+            (r#"{"code":"context_length_exceeded","message":"Too much."}"#, "Err(TooLong"),
+            (r#"{"code":"server_error","message":"prompt is too long"}"#, "Err(TooLong"),
+            (r#"{"code":"server_error","message":"It broke."}"#, "Err(BadAnswer(\"It broke.\"))"),
+            (r#"{"code":503,"message":"It broke."}"#, "Err(Overloaded"),
+        ] {
+            assert!(failed(error).starts_with(expect), "{error}: {}", failed(error));
+        }
+    }
+
+    #[test]
     fn words_of_a_service_are_one_short_line_without_a_key() {
         let key = Key::new("sk-live-0123456789abcdef").expect("a key");
         let long = format!("{}sk-live-0123456789abcdef", "x".repeat(TOLD - 10));
@@ -234,6 +258,11 @@ mod tests {
             ("key sk-live-0123456789abcdef".to_owned(), "key [key]".to_owned()),
             (long, format!("{}[key]", "x".repeat(TOLD - 10))),
             ("y".repeat(TOLD + 1), format!("{}…", "y".repeat(TOLD))),
+            (
+                r#"{"error":{"message":"Incorrect API key provided: sk-live-****cdef."}}"#
+                    .to_owned(),
+                "Incorrect API key provided: [key]****[key].".to_owned(),
+            ),
             ("<html>".to_owned(), "a page of HTML".to_owned()),
             (String::new(), "status 500".to_owned()),
         ];

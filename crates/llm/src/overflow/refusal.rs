@@ -1,0 +1,185 @@
+//! What a refusal says itself, apart from what it quotes.
+
+use epitome_model::Tokens;
+use serde_json::Value;
+
+/// What a service says of a request that it does not take, in lower case.
+#[derive(Debug, Default)]
+pub(super) struct Refusal {
+    /// Types, codes and kinds of the error.
+    pub(super) kinds: Vec<String>,
+    /// Its message, without what it quotes.
+    pub(super) message: String,
+    /// Tokens that the model takes, where a member says so.
+    pub(super) limit: Option<Tokens>,
+    /// Tokens that the request had, where a member says so.
+    pub(super) asked: Option<Tokens>,
+}
+
+/// Bytes of a message that are looked at.
+const LOOKED_AT: usize = 600;
+/// Errors of services stand within those of whoever stands before them.
+const DEEPEST: u32 = 3;
+
+/// What others put before the message of a service.
+const PREFIXES: [&str; 3] = ["litellm.", "error", "the model returned the following errors"];
+
+impl Refusal {
+    /// Of the body of a refusal: JSON, a stream of events, or plain words.
+    pub(super) fn read(body: &str) -> Refusal {
+        Refusal::within(body).unwrap_or_else(|| {
+            let mut refusal = Refusal::default();
+            refusal.hear(body, DEEPEST);
+            refusal
+        })
+    }
+
+    /// Of the error in a body, if there is one.
+    pub(super) fn within(body: &str) -> Option<Refusal> {
+        if let Ok(value) = serde_json::from_str::<Value>(body) {
+            return Refusal::of(&value, DEEPEST);
+        }
+        let data = body.lines().filter_map(|line| line.strip_prefix("data:"));
+        let events = data.filter_map(|data| serde_json::from_str::<Value>(data.trim()).ok());
+        events.filter_map(|event| Refusal::of(&event, DEEPEST)).last()
+    }
+
+    /// Of an object that is an error, or holds one.
+    fn of(value: &Value, depth: u32) -> Option<Refusal> {
+        // Google answers with a list of one.
+        let value = if value.is_array() { &value[0] } else { value };
+        // OpenAI's event `response.failed` holds the response that failed.
+        let places = ["/error", "/response/error", "/detail", "/errors/0"];
+        let found = places.iter().filter_map(|place| value.pointer(place));
+        let error = found.into_iter().find(|it| !it.is_null());
+        let error = match error {
+            Some(error) => error,
+            // The object itself: vLLM, Cohere, Bedrock.
+            None if value["message"].is_string() && value["choices"].is_null() => value,
+            None => return None,
+        };
+        // A list of what is wrong with a body: its words stand in `msg`, and beside it the body.
+        let error = if error.is_array() { &error[0] } else { error };
+        let mut refusal = Refusal::default();
+        for holder in [error, value] {
+            for member in ["type", "code", "kind", "error_type", "status"] {
+                let kind = holder[member].as_str();
+                refusal.kinds.extend(kind.map(str::to_lowercase));
+            }
+        }
+        let count = |member: &str| error[member].as_u64().map(Tokens);
+        (refusal.limit, refusal.asked) = (count("n_ctx"), count("n_prompt_tokens"));
+        let words = [&error["message"], &error["msg"], error];
+        if let Some(words) = words.iter().find_map(|it| it.as_str()) {
+            refusal.hear(words, depth);
+        }
+        // OpenRouter hands on what the provider said.
+        if let Some(raw) = error["metadata"]["raw"].as_str() {
+            refusal.inner(raw, depth);
+        }
+        Some(refusal)
+    }
+
+    /// What words say, and the error that they hold, if they end in one.
+    fn hear(&mut self, words: &str, depth: u32) {
+        let json = words.find(['{', '[']).unwrap_or(words.len());
+        self.inner(&words[json..], depth);
+        if self.message.is_empty() {
+            let text = words.trim().to_lowercase();
+            if !text.contains(char::is_whitespace) {
+                self.kinds.push(text.clone());
+            }
+            self.message = unquoted(&text);
+        }
+    }
+
+    /// What somebody else said, whose words are handed on.
+    fn inner(&mut self, text: &str, depth: u32) {
+        let Some(depth) = depth.checked_sub(1) else { return };
+        let value = serde_json::from_str::<Value>(text).ok();
+        if let Some(inner) = value.and_then(|value| Refusal::of(&value, depth)) {
+            self.kinds.extend(inner.kinds);
+            self.message = inner.message;
+            (self.limit, self.asked) = (self.limit.or(inner.limit), self.asked.or(inner.asked));
+        }
+    }
+
+    /// Whether the message or a kind says this.
+    pub(super) fn says(&self, words: &str) -> bool {
+        self.message.contains(words) || self.kinds.iter().any(|kind| kind.contains(words))
+    }
+
+    /// Whether the message has the first of these words within so many bytes, and all others
+    /// behind it.
+    pub(super) fn begins_with(&self, words: &[&str], within: usize) -> bool {
+        let mut rest = self.message.as_str();
+        let known = PREFIXES.iter().any(|prefix| rest.starts_with(prefix));
+        // Whoever stands before the service says at most its name twice.
+        let within = if known { within * 2 } else { within };
+        words.iter().enumerate().all(|(n, word)| match rest.find(word) {
+            Some(at) if n > 0 || at <= within => {
+                rest = &rest[at + word.len()..];
+                true
+            }
+            Some(_) | None => false,
+        })
+    }
+}
+
+/// A text without what stands in quotes: what was sent, as it may say anything. Names, which are
+/// one word, stay.
+fn unquoted(text: &str) -> String {
+    let text: String = text.chars().take(LOOKED_AT).collect();
+    let mut out = String::new();
+    let mut rest = text.as_str();
+    let mut last = ' ';
+    while let Some(c) = rest.chars().next() {
+        let close = match c {
+            '"' | '`' => Some(c),
+            // Not that of `model's`.
+            '\'' if !last.is_alphanumeric() => Some(c),
+            '“' => Some('”'),
+            '«' => Some('»'),
+            _ => None,
+        };
+        let inner = &rest[c.len_utf8()..];
+        let end = close.map(|close| inner.find(close).unwrap_or(inner.len()));
+        match end.filter(|end| inner[..*end].contains(char::is_whitespace)) {
+            Some(end) => {
+                out.push('…');
+                rest = &inner[end..];
+                rest = rest.strip_prefix(close.unwrap_or(c)).unwrap_or(rest);
+            }
+            None => {
+                // A name in quotes stays whole, so that its end is no beginning.
+                let whole = end.map_or(0, |end| end + close.map_or(0, char::len_utf8));
+                let whole = (c.len_utf8() + whole).min(rest.len());
+                out.push_str(&rest[..whole]);
+                rest = &rest[whole..];
+            }
+        }
+        last = out.chars().next_back().unwrap_or(' ');
+    }
+    out
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_quoted_is_left_out() {
+        for (text, expect) in [
+            ("plain words", "plain words"),
+            ("`inputs` tokens + `max_new_tokens`", "`inputs` tokens + `max_new_tokens`"),
+            ("the model's limit isn't 'a b'", "the model's limit isn't …"),
+            ("role: \"prompt is too long\" is none", "role: … is none"),
+            ("role: 'prompt is too long", "role: …"),
+            ("'max_tokens' is too large: 'a b'", "'max_tokens' is too large: …"),
+            ("“a b” ä", "… ä"),
+            ("", ""),
+        ] {
+            assert_eq!(unquoted(text), expect, "{text}");
+        }
+    }
+}
