@@ -54,7 +54,7 @@ const OTHER_REASONS: [u16; 7] = [401, 402, 403, 404, 408, 409, 429];
 /// let told = overflow(Some(400), body).expect("it is one");
 /// assert_eq!((told.provider, told.limit), ("anthropic", Some(Tokens(200_000))));
 /// assert_eq!(overflow(Some(429), body), None);
-/// let quoted = r#"{"error":{"message":"role: not one of user, assistant: 'prompt is too long'"}}"#;
+/// let quoted = r#"{"error":{"message":"role: not one of user, model: 'prompt is too long'"}}"#;
 /// assert_eq!(overflow(Some(400), quoted), None);
 /// ```
 pub fn overflow(status: Option<u16>, body: &str) -> Option<Overflow> {

@@ -17,10 +17,10 @@ pub trait Counter: Sync {
 /// Anthropic scales down to, come to about this.
 pub const IMAGE: Tokens = Tokens(1_600);
 
-/// Tokens of each page of a document: the middle of the 1,500 to 3,000 that Anthropic gives for a page
+/// Tokens of each page of a document: the middle of the 1,500 to 3,000 that Anthropic gives for one
 /// of a PDF (<https://platform.claude.com/docs/en/build-with-claude/pdf-support>).
 const PAGE: Tokens = Tokens(2_250);
-/// Base64 that a page is taken for: about 55 kB of a file. How many pages there are is not looked up.
+/// Base64 that a page is taken for: about 55 kB of a file. Pages are not looked for.
 const PAGE_BASE64: usize = 75_000;
 /// Base64 that is shorter may be an id or a hash, which is sent as it is.
 const SHORTEST_FILE: usize = 1_000;
@@ -133,7 +133,8 @@ fn opaque(json: &str, counter: &dyn Counter) -> Tokens {
     counter.count(&words) + Tokens(PAGE.0 * pages as u64)
 }
 
-/// The base64 of a file in a JSON string: all of it, or what stands behind the head of a `data:` URL.
+/// The base64 of a file in a JSON string: all of it, or what stands behind the head of a `data:`
+/// URL.
 fn file(text: &str) -> Option<&str> {
     let data = text.split_once(";base64,").map_or(text, |(_, data)| data);
     let is_base64 = |byte: u8| byte.is_ascii_alphanumeric() || b"+/-_=\\".contains(&byte);

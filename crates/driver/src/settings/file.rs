@@ -73,11 +73,11 @@ pub fn import(path: &Path) -> Result<(String, Vec<String>)> {
 }
 
 /// Of several programs that keep theirs in one place, the one that knows most of the names.
-fn knowing<'v>(
-    value: &'v Value,
+fn knowing(
+    value: &Value,
     at: impl Fn(&'static Foreign) -> &'static [&'static str],
     counts: impl Fn(&Foreign, &str) -> bool,
-) -> Option<(&'static Foreign, &'v Table)> {
+) -> Option<(&'static Foreign, &Table)> {
     let known = FOREIGN.iter().filter_map(|foreign| {
         let table = inner(value, at(foreign))?;
         let of_it: Vec<&String> =

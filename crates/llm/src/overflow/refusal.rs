@@ -41,7 +41,7 @@ impl Refusal {
         }
         let data = body.lines().filter_map(|line| line.strip_prefix("data:"));
         let events = data.filter_map(|data| serde_json::from_str::<Value>(data.trim()).ok());
-        events.filter_map(|event| Refusal::of(&event, DEEPEST)).last()
+        events.filter_map(|event| Refusal::of(&event, DEEPEST)).next_back()
     }
 
     /// Of an object that is an error, or holds one.
