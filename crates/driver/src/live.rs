@@ -14,6 +14,7 @@ mod run;
 mod say;
 mod setup;
 mod size;
+mod snip;
 mod tool;
 mod wire;
 
@@ -87,6 +88,11 @@ pub struct Context {
     outcome: Option<Outcome>,
     wanted: Option<Tokens>,
     overflows: u32,
+    /// Items before this one may have been sent.
+    sent: usize,
+    /// Whether messages are cut out of the middle, if the recipe says so: not after a cut that a
+    /// law refused.
+    snips: bool,
 }
 
 /// What to do before a request.
@@ -157,7 +163,10 @@ impl Context {
             outcome: None,
             wanted: None,
             overflows: 0,
+            sent: 0,
+            snips: true,
         };
+        context.sent = context.transcript().items.len();
         for item in 0..context.transcript().items.len() {
             context.learn(item);
         }
@@ -198,6 +207,7 @@ impl Context {
     pub fn step(&mut self) -> Result<Next> {
         let _span = trace_span!("live.step", tokens = self.tokens().0).entered();
         self.notice()?;
+        self.before_request()?;
         loop {
             if let Some(pending) = &self.pending {
                 return Ok(Next::Ask(pending.question()));
@@ -206,6 +216,7 @@ impl Context {
             match self.machine.step(&gauge) {
                 Step::Send => {
                     self.tell()?;
+                    self.sent = self.transcript().items.len();
                     return Ok(Next::Send);
                 }
                 Step::Run(why) => self.run(why)?,

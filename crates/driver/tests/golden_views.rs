@@ -170,15 +170,57 @@ fn s08() {
 }
 
 #[test]
-fn s08_previews_a_giant_and_leaves_the_rest_if_that_is_enough() {
+fn s08_previews_the_largest_of_a_batch_and_then_of_all_if_that_is_not_enough() {
     let recipe = built_in("s08").expect("a built-in recipe");
     let mut context = Context::in_memory(Setup::new(recipe).with_counter(Estimate::new()));
     context.user("Read them.").expect("memory is written");
-    for (n, bytes) in [(1, 60_000), (2, 2_000), (3, 2_000), (4, 100), (5, 100)] {
-        read(&mut context, n, bytes);
+    let sizes = [90_000, 30_000, 80_000, 40_000, 100];
+    let ids: Vec<String> = (1..=sizes.len()).map(|n| format!("c{n}")).collect();
+    let given = |n: usize| format!(r#"{{"path":"{n}.rs"}}"#);
+    let calls: Vec<Said<'_>> =
+        ids.iter().enumerate().map(|(n, id)| Said::call(&**id, "Read", given(n + 1))).collect();
+    context.assistant(&calls).expect("memory is written");
+    let results: Vec<Said<'_>> = ids
+        .iter()
+        .zip(sizes)
+        .enumerate()
+        .map(|(n, (id, size))| Said::output(&**id, text(&format!("{}.rs", n + 1), size)))
+        .collect();
+    context.tool(&results).expect("memory is written");
+    // 240,100 characters in one batch: the largest is shown by its beginning, and all others whole,
+    // but they are more than 50,000.
+    context.view().expect("memory is written");
+    let first = view(&context);
+    // Once they are answered and older than three, previews go, too.
+    for n in 6..10 {
+        read(&mut context, n, 12_000);
     }
     context.view().expect("memory is written");
-    assert_snapshot!(view(&context));
+    assert_snapshot!(format!("{first}\n{}", view(&context)));
+}
+
+#[test]
+fn s08_cuts_the_middle_out_of_more_than_50_messages() {
+    let recipe = built_in("s08").expect("a built-in recipe");
+    let mut context = Context::in_memory(Setup::new(recipe).with_counter(Estimate::new()));
+    context.user("Read them.").expect("memory is written");
+    for n in 1..=24 {
+        if n == 4 {
+            context.user("And mind the tests.").expect("memory is written");
+        }
+        read(&mut context, n, 100);
+        context.view().expect("memory is written");
+    }
+    let before = view(&context).lines().count();
+    read(&mut context, 25, 100);
+    context.view().expect("memory is written");
+    let first = view(&context);
+    read(&mut context, 26, 100);
+    context.view().expect("memory is written");
+    let events: Vec<String> = context.events().iter().map(|it| format!("{it:?}")).collect();
+    let second = view(&context);
+    let events = events.join("\n");
+    assert_snapshot!(format!("{before} blocks before\n\n{first}\n{second}\n{events}\n"));
 }
 
 #[test]

@@ -7,8 +7,8 @@ use epitome::live::{Context, Next, Outgoing, Recovery, Said, Setup};
 use epitome_formats::{WIRES, Wire, named};
 use epitome_model::{Block, Ref, Role, Stub, Text, Tokens, weigh};
 use epitome_passes::{
-    BUILT_IN, Birth, Changes, Event, Inputs, Level, NoReply, PassSettings, Recipe, Reply, Stopped,
-    SummaryRule, When, Why, Writer, built_in,
+    BUILT_IN, BatchRule, Birth, Changes, Event, Inputs, Level, NoReply, PassSettings, Recipe,
+    Reply, Snip, Stopped, SummaryRule, Target, When, Why, Writer, built_in,
 };
 use epitome_tokens::Estimate;
 use proptest::prelude::*;
@@ -26,7 +26,15 @@ fn small() -> impl Strategy<Value = (Recipe, u64)> {
         recipe.trigger = Default::default();
         recipe.live.reserve = 0;
         recipe.live.summary.get_or_insert_default();
-        recipe.live.birth = birth.then_some(Birth { repeats: true, cap: Some(200) });
+        let batch = recipe.live.birth.and_then(|birth| birth.batch);
+        let batch = batch.map(|_| BatchRule { chars: 200, over: 60, preview: 40 });
+        let cap = birth.then_some(200);
+        recipe.live.birth = Some(Birth { repeats: birth, cap, batch });
+        if recipe.live.snip.is_some() {
+            recipe.live.snip = Some(Snip { over: 6, keep: 6, head: 2 });
+            recipe.live.trigger = Level { chars: Some(5 * window), ..Level::default() };
+            recipe.live.target = Some(Target::Chars(4 * window));
+        }
         recipe.keep.tokens = recipe.keep.tokens.map(|_| 100);
         (recipe, window)
     })
@@ -674,4 +682,46 @@ fn a_log_goes_on_where_it_was_left() {
     drop(context);
     let context = Context::open(&path, setup("s06", 200_000)).expect("a log");
     assert_eq!(told(&context.as_it_is()), view);
+}
+
+#[test]
+fn messages_that_were_cut_out_come_back_by_their_reference_and_by_undo() {
+    let mut recipe = built_in("s08").expect("a built-in recipe");
+    recipe.live.snip = Some(Snip { over: 10, keep: 10, head: 3 });
+    let mut context = Context::in_memory(Setup::new(recipe).with_counter(Estimate::new()));
+    context.user("Read them all.").expect("memory is written");
+    for n in 0..8 {
+        if n == 2 {
+            context.user("And mind the tests.").expect("memory is written");
+        }
+        read(&mut context, n, &format!("{n}.rs"), &format!("fn number_{n}() {{}}"));
+        context.view().expect("memory is written");
+    }
+    let cut = |context: &Context| {
+        let sent = context.as_it_is();
+        let entries = sent.transcript().context().map(|(_, entry)| entry);
+        let system = entries.filter(|entry| entry.role == Role::System);
+        let texts = system.flat_map(|entry| &entry.blocks).filter_map(|block| match block {
+            Block::Text(text) => Stub::parse(&text.read(sent.source())),
+            _ => None,
+        });
+        texts.collect::<Vec<_>>()
+    };
+    let stubs = cut(&context);
+    assert_eq!(stubs.len(), 1, "one stub stands for all that went");
+    assert!(stubs[0].to_string().ends_with(": 8 messages left out]"), "{}", stubs[0]);
+    let back = context.recall(stubs[0].reference()).expect("it stands in the log");
+    let back: Vec<Value> = serde_json::from_str(&back).expect("it is a list of messages");
+    assert_eq!(back.len(), 8);
+    for n in 1..5 {
+        assert!(back.iter().any(|it| it.to_string().contains(&format!("number_{n}()"))), "{n}");
+    }
+    // Taken up again, the log says the same.
+    let format = named("epitome").expect("a format");
+    let again = (format.read)(&context.log().to_vec(), &mut ());
+    assert_eq!(again.context, context.as_it_is().transcript().context);
+    while context.undo().expect("memory is written") {}
+    assert_eq!(cut(&context), []);
+    let results = results(&context);
+    assert_eq!(results, (0..8).map(|n| format!("fn number_{n}() {{}}")).collect::<Vec<_>>());
 }

@@ -11,7 +11,7 @@ use crate::write::{self, Gone, Shapes};
 use crate::{Format, Write, Writing};
 
 pub use make::{make, make_as, offer};
-pub use messages::messages;
+pub use messages::{messages, messages_of};
 
 /// Bodies of requests to Anthropic's Messages.
 pub const FORMAT: Format = Format {

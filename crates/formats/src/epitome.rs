@@ -7,7 +7,7 @@ mod laws;
 mod read;
 mod record;
 
-pub use append::{Batch, Undone, batch, undo};
+pub use append::{Batch, Undone, batch, cut, undo};
 pub use read::Log;
 pub use record::{Said, Speaker, header, line, said};
 

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::{Again, Block, Entry, Part, Role, Source, Tokens, Transcript, decode};
+use crate::{Again, Block, Entry, Part, Role, Source, Span, Text, Tokens, Transcript, decode};
 
 /// Counts the tokens of a text.
 pub trait Counter: Sync {
@@ -24,6 +24,10 @@ const PAGE: Tokens = Tokens(2_250);
 const PAGE_BASE64: usize = 75_000;
 /// Base64 that is shorter may be an id or a hash, which is sent as it is.
 const SHORTEST_FILE: usize = 1_000;
+
+/// Characters that a wire puts around a block: braces, its kind, its role, an id. On Anthropic's
+/// wire a call or a result with an id of its service has about so many.
+pub const CHARS_AROUND: u64 = 100;
 
 /// What a kind of block weighs in the context.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -105,6 +109,39 @@ pub fn block_tokens(block: &Block, source: &dyn Source, counter: &dyn Counter) -
         Block::Image(_) => IMAGE,
         Block::Opaque(span) => opaque(&utf8(source.at(*span)), counter),
     }
+}
+
+/// The characters of one block as it is written, escapes included. A picture counts as four to each
+/// of its tokens. What a wire puts around it is not counted.
+pub fn block_chars(block: &Block, source: &dyn Source) -> u64 {
+    let text = |text: &Text| match text {
+        Text::Source(span) => written_chars(&source.at(*span)),
+        Text::Made(text) => written_chars(crate::encode(text).as_bytes()),
+    };
+    match block {
+        Block::Text(words) | Block::Summary(words) => text(words),
+        Block::Thinking(thinking) => written_chars(&source.at(thinking.whole)),
+        Block::Call(call) => call.name.chars().count() as u64 + at(source, call.arguments),
+        Block::Output(output) | Block::Again(Again { output, .. }) => {
+            let parts = output.parts.iter().map(|part| match part {
+                Part::Text(words) => text(words),
+                Part::Image(_) => 4 * IMAGE.0,
+                Part::Opaque(span) => at(source, *span),
+            });
+            parts.sum()
+        }
+        Block::Image(_) => 4 * IMAGE.0,
+        Block::Opaque(span) => at(source, *span),
+    }
+}
+
+fn at(source: &dyn Source, span: Span) -> u64 {
+    written_chars(&source.at(span))
+}
+
+/// Characters of UTF-8: all bytes but those that go on with one.
+fn written_chars(bytes: &[u8]) -> u64 {
+    bytes.iter().filter(|&&byte| byte & 0xc0 != 0x80).count() as u64
 }
 
 fn kind_of<'a>(weights: &'a mut Weights, entry: &Entry, block: &Block) -> &'a mut Weight {

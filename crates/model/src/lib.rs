@@ -25,7 +25,7 @@ mod unit;
 
 pub use amount::{Bytes, Lines, MicroDollars, Tokens, Turns};
 pub use applied::{Applied, Longer};
-pub use count::{Counter, IMAGE, Weight, Weights, block_tokens, weigh};
+pub use count::{CHARS_AROUND, Counter, IMAGE, Weight, Weights, block_chars, block_tokens, weigh};
 pub use edit::{At, Change, Edit, Splice};
 pub use inner::Inner;
 pub use law::{Breach, Law, Laws};

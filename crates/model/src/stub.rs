@@ -160,6 +160,11 @@ impl Stub {
         &self.what
     }
 
+    /// The lines that are kept below it.
+    pub fn body(&self) -> &str {
+        &self.body
+    }
+
     /// The lines that were removed, if they were counted.
     pub fn lines(&self) -> Option<Lines> {
         self.lines.map(Lines)

@@ -17,6 +17,49 @@ pub struct Birth {
     pub repeats: bool,
     /// Results of more tokens than this are cut down to the lines that say most.
     pub cap: Option<u64>,
+    /// What is done when the results of one response are too much together.
+    pub batch: Option<BatchRule>,
+}
+
+/// The results of one response that are too much together: the largest become previews, until the
+/// rest is little enough.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct BatchRule {
+    /// Characters that they may have together.
+    pub chars: usize,
+    /// Results of at most so many characters stay.
+    pub over: usize,
+    /// Characters that a preview shows.
+    pub preview: usize,
+}
+
+impl BatchRule {
+    /// Which of these texts become previews, and how much they show: `may` says which were never
+    /// sent.
+    pub fn too_much(&self, texts: &[(&str, bool)]) -> Vec<usize> {
+        let lens: Vec<usize> = texts.iter().map(|(text, _)| text.chars().count()).collect();
+        let mut left: usize = lens.iter().sum();
+        let mut order: Vec<usize> = (0..texts.len()).filter(|&at| texts[at].1).collect();
+        order.sort_by_key(|&at| std::cmp::Reverse(lens[at]));
+        let mut found = Vec::new();
+        for at in order {
+            if left <= self.chars || lens[at] <= self.over.max(self.preview) {
+                break;
+            }
+            left = left - lens[at] + self.preview;
+            found.push(at);
+        }
+        found.sort_unstable();
+        found
+    }
+
+    /// What a result is first sent as. `reference` names the whole.
+    pub fn preview(&self, text: &str, reference: Ref) -> String {
+        let end = text.char_indices().nth(self.preview).map_or(text.len(), |(end, _)| end);
+        let stub = Stub::of_text(reference, text).with_what(SHORTENED);
+        stub.with_body(text[..end].to_owned()).to_string()
+    }
 }
 
 /// What the stub of such a result says that it is.
@@ -83,6 +126,9 @@ impl Birth {
         seen: &Seen,
         counter: &dyn Counter,
     ) -> Option<String> {
+        if !self.repeats && self.cap.is_none() {
+            return None;
+        }
         let before = counter.count(text);
         if before <= WORTH {
             return None;
@@ -211,17 +257,17 @@ mod tests {
     fn lines_that_stand_above_are_left_out_and_named() {
         let mut seen = Seen::default();
         seen.add(&lines(0..40), "Read a.rs");
-        let birth = Birth { repeats: true, cap: None };
+        let birth = Birth { repeats: true, ..Birth::default() };
         let text = format!("first of all\n{}last of all", lines(0..40));
         let shown = birth.shorten(&text, Ref::of(b"x"), &seen, &Words);
-        let stub = Stub::new(Ref::of(b"x")).with_what("shortened").with_lines(Lines(42));
+        let stub = Stub::new(Ref::of(b"x")).with_what(SHORTENED).with_lines(Lines(42));
         let body = "first of all\n[40 lines as above: Read a.rs]\nlast of all";
         assert_eq!(shown, Some(stub.with_body(body.into()).to_string()));
     }
 
     #[test]
     fn a_giant_keeps_what_failed_and_its_ends() {
-        let birth = Birth { repeats: false, cap: Some(60) };
+        let birth = Birth { cap: Some(60), ..Birth::default() };
         let text = format!("{}error: it broke\n{}", lines(0..200), lines(200..400));
         let shown = birth.shorten(&text, Ref::of(b"x"), &Seen::default(), &Words);
         let shown = shown.expect("it is a giant");
@@ -231,8 +277,26 @@ mod tests {
 
     #[test]
     fn what_says_nothing_twice_stays() {
-        let birth = Birth { repeats: true, cap: Some(10_000) };
+        let birth = Birth { repeats: true, cap: Some(10_000), batch: None };
         assert_eq!(birth.shorten(&lines(0..90), Ref::of(b"x"), &Seen::default(), &Words), None);
         assert_eq!(birth.shorten("short", Ref::of(b"x"), &Seen::default(), &Words), None);
+    }
+
+    #[test]
+    fn the_largest_of_a_batch_become_previews_until_the_rest_is_little_enough() {
+        let rule = BatchRule { chars: 100, over: 30, preview: 5 };
+        let of = |lens: &[usize]| {
+            let texts: Vec<String> = lens.iter().map(|len| "é".repeat(*len)).collect();
+            rule.too_much(&texts.iter().map(|text| (&**text, true)).collect::<Vec<_>>())
+        };
+        assert_eq!(of(&[50, 50]), [0; 0]);
+        assert_eq!(of(&[40, 60, 50]), [1]);
+        assert_eq!(of(&[70, 60, 20, 71]), [0, 3]);
+        assert_eq!(of(&[30, 30, 30, 30]), [0; 0]);
+        let sent = [("a".repeat(90), false), ("b".repeat(40), true)];
+        let sent: Vec<(&str, bool)> = sent.iter().map(|(text, may)| (&**text, *may)).collect();
+        assert_eq!(rule.too_much(&sent), [1]);
+        let shown = rule.preview("ééééééé", Ref::of(b"x"));
+        assert!(shown.ends_with("]\nééééé"), "{shown}");
     }
 }

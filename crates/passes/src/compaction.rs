@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use epitome_model::{
-    Again, At, Block, Bytes, Call, Change, Counter, Edit, Source, Tokens, Transcript,
+    Again, At, Block, Bytes, CHARS_AROUND, Call, Change, Counter, Edit, Source, Tokens, Transcript,
+    encode,
 };
 
 use crate::keep::{self, Kept};
@@ -73,10 +74,10 @@ pub fn compact(
     let mut compaction = Compaction { tokens_before, ..Compaction::default() };
     if !reached(recipe.trigger, Bytes(source.len()), tokens_before) {
         compaction.not_reached = Some(recipe.trigger);
-    } else if recipe.target.is_none_or(|target| tokens_before > Tokens(target)) {
+    } else if !Size::of(&view, recipe).is_within(recipe) {
         compaction.kept = keep::apply(recipe.keep, &mut view);
         let planned = plan(&view, recipe);
-        let mut chosen: Vec<Planned> = up_to_target(&view, planned, tokens_before, recipe);
+        let mut chosen: Vec<Planned> = up_to_target(&view, planned, recipe);
         chosen.extend(other_times(&view, &chosen));
         chosen.extend(bound_thinking(&view, &chosen, options.thinking_is_bound));
         let saved: Tokens = chosen.iter().map(|planned| planned.tokens).sum();
@@ -172,32 +173,73 @@ fn saving(view: &View<'_>, edit: &Edit) -> Tokens {
     }
 }
 
+/// What a context weighs, as far as a recipe asks.
+#[derive(Clone, Copy)]
+struct Size {
+    tokens: Tokens,
+    /// Nothing if no part of the recipe asks.
+    chars: Option<u64>,
+}
+
+impl Size {
+    fn of(view: &View<'_>, recipe: &Recipe) -> Size {
+        let chars = asks_for_chars(recipe).then(|| view.context_chars());
+        Size { tokens: view.context_tokens(), chars }
+    }
+
+    /// Whether every target that the recipe has is reached.
+    fn is_within(&self, recipe: &Recipe) -> bool {
+        let chars = recipe.target_chars.map(|target| self.chars.is_some_and(|it| it <= target));
+        let tokens = recipe.target.map(|target| self.tokens <= Tokens(target));
+        (chars.is_some() || tokens.is_some()) && chars.unwrap_or(true) && tokens.unwrap_or(true)
+    }
+
+    fn less(&mut self, tokens: Tokens, chars: u64) {
+        self.tokens = self.tokens - tokens;
+        self.chars = self.chars.map(|all| all.saturating_sub(chars));
+    }
+
+    /// Takes back what an edit saved that another one takes the place of.
+    fn more(&mut self, tokens: Tokens, chars: u64) {
+        self.tokens += tokens;
+        self.chars = self.chars.map(|all| all + chars);
+    }
+}
+
 /// Edits in the order of the passes, oldest first, until the target is reached. Those that change
 /// nothing for a model, or take away only what it is told twice, are all made. Of two edits of one
 /// place the later pass's stands.
-fn up_to_target(
-    view: &View<'_>,
-    planned: Vec<(usize, Planned)>,
-    before: Tokens,
-    recipe: &Recipe,
-) -> Vec<Planned> {
+fn up_to_target(view: &View<'_>, planned: Vec<(usize, Planned)>, recipe: &Recipe) -> Vec<Planned> {
     let loses_nothing =
         |planned: &Planned| planned.tokens == Tokens(0) || again(view, planned.edit.at).is_some();
-    let free = planned.iter().filter(|(_, planned)| loses_nothing(planned));
-    let mut left = before - free.map(|(_, planned)| planned.tokens).sum();
-    let mut begun = None;
+    let mut left = Size::of(view, recipe);
+    let chars = |planned: &Planned| match asks_for_chars(recipe) {
+        true => chars_saved(view, &planned.edit),
+        false => 0,
+    };
+    for (_, planned) in planned.iter().filter(|(_, planned)| loses_nothing(planned)) {
+        left.less(planned.tokens, chars(planned));
+    }
+    let (mut begun, mut entered, mut passed_over) = (None, None, None);
     let mut chosen: Vec<Planned> = Vec::with_capacity(planned.len());
     let mut places: HashMap<At, usize> = HashMap::new();
     for (tier, planned) in planned {
         let free = loses_nothing(&planned);
+        if entered.replace(tier) != Some(tier) {
+            let over = recipe.passes[tier].over_chars();
+            let is_over = over.is_none_or(|over| left.chars.is_some_and(|it| it > over));
+            passed_over = (!is_over).then_some(tier);
+        }
         let goes_on = recipe.stop == Stop::Pass && begun == Some(tier);
-        if !free && !goes_on && recipe.target.is_some_and(|target| left <= Tokens(target)) {
+        if passed_over == Some(tier) || !free && !goes_on && left.is_within(recipe) {
             continue;
         }
         let earlier = places.get(&planned.edit.at).copied();
         if !free {
-            let saved = earlier.map_or(Tokens(0), |at| chosen[at].tokens);
-            left = left - (planned.tokens - saved);
+            if let Some(at) = earlier {
+                left.more(chosen[at].tokens, chars(&chosen[at]));
+            }
+            left.less(planned.tokens, chars(&planned));
             begun = Some(tier);
         }
         match earlier {
@@ -209,6 +251,42 @@ fn up_to_target(
         }
     }
     chosen
+}
+
+/// Whether any part of the recipe counts characters.
+fn asks_for_chars(recipe: &Recipe) -> bool {
+    recipe.target_chars.is_some() || recipe.passes.iter().any(|it| it.over_chars().is_some())
+}
+
+/// What a resume sends less for an edit, in characters as they are written.
+fn chars_saved(view: &View<'_>, edit: &Edit) -> u64 {
+    let item = edit.at.item();
+    if !view.is_sent(item) {
+        return 0;
+    }
+    let written = |text: &str| encode(text).chars().count() as u64;
+    let new = match &edit.change {
+        Change::Replace(text) => written(text),
+        _ => 0,
+    };
+    let old = match edit.at {
+        At::Copy { .. } => 0,
+        At::Part { .. } => 4 * epitome_model::IMAGE.0,
+        At::Block { block, .. } => {
+            let around = if edit.change == Change::Drop { CHARS_AROUND } else { 0 };
+            view.chars(item, block) + around
+        }
+        At::Field { .. } => match said(view, edit.at) {
+            Some(Block::Call(call)) => match edit.at {
+                At::Field { field, .. } => {
+                    call.fields.get(field).map_or(0, |field| written(&view.words(&field.text)))
+                }
+                At::Block { .. } | At::Part { .. } | At::Copy { .. } => 0,
+            },
+            Some(_) | None => 0,
+        },
+    };
+    old.saturating_sub(new)
 }
 
 /// An edit of a result has to reach every time that it is said: the other times go.

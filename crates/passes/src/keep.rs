@@ -216,7 +216,8 @@ fn said_once(view: &View<'_>, item: usize) -> Tokens {
     once.map(|(block, _)| view.tokens(item, block)).sum()
 }
 
-fn unanswered(view: &View<'_>) -> Vec<usize> {
+/// The items that hold results which the model has not answered.
+pub(crate) fn unanswered(view: &View<'_>) -> Vec<usize> {
     let last = view.transcript.context().next_back().and_then(|(_, entry)| entry.group.as_ref());
     // Some agents keep a call and its result in one record of the model's.
     let is_open = |item: usize, entry: &Entry| {

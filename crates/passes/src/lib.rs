@@ -25,6 +25,7 @@ mod live;
 mod recipe;
 mod repeats;
 mod results;
+mod snip;
 mod stale;
 mod summary;
 mod thinking;
@@ -32,7 +33,7 @@ mod verify;
 mod view;
 
 pub use ask::{Ask, NoReply, Reply, Stopped, Used};
-pub use birth::{Birth, Seen};
+pub use birth::{BatchRule, Birth, Seen};
 pub use changes::{Changes, Inputs, SummaryChanges};
 pub use compaction::{Compaction, Options, Planned, compact, for_reading};
 pub use evidence::is_error_line;
@@ -41,6 +42,7 @@ pub use live::{Event, Gauge, Level, Live, Machine, Step, Target, ToolRule, When,
 pub use recipe::{
     BUILT_IN, PassSettings, Recipe, RecipeError, Stop, ThinkingMode, Trigger, built_in,
 };
+pub use snip::{Snip, is_cut, messages};
 pub use summary::{
     Answered, Caps, Old, Section, SectionSet, Sections, Spent, Struck, Summarising, SummaryRole,
     SummaryRule, ToolText, Writer, Written, compact_tool,

@@ -6,6 +6,7 @@ mod machine;
 use serde::{Deserialize, Serialize};
 
 use crate::birth::Birth;
+use crate::snip::Snip;
 use crate::summary::SummaryRule;
 
 pub use event::{Event, Why};
@@ -27,6 +28,8 @@ pub struct Live {
     pub warn: u64,
     /// What is done to a result before it is first sent.
     pub birth: Option<Birth>,
+    /// What is cut out of the middle when there are too many messages.
+    pub snip: Option<Snip>,
     /// The summary that follows when the passes are not enough.
     pub summary: Option<SummaryRule>,
     /// The tool with which a model asks for a compaction.
@@ -56,6 +59,7 @@ impl Default for Live {
             reserve: 16_000,
             warn: 70,
             birth: None,
+            snip: None,
             summary: None,
             tool: ToolRule::default(),
         }
@@ -85,6 +89,8 @@ pub struct Level {
     pub percent: Option<u64>,
     /// Bytes of words, as they are sent.
     pub bytes: Option<u64>,
+    /// Characters of words as they are written, with what a wire puts around them.
+    pub chars: Option<u64>,
     /// Results.
     pub results: Option<u64>,
     /// Turns of the user.
@@ -101,4 +107,6 @@ pub enum Target {
     Tokens(u64),
     /// Per cent of the window without the reserve.
     Percent(u64),
+    /// Characters of words as they are written, with what a wire puts around them.
+    Chars(u64),
 }

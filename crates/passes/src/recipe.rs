@@ -44,6 +44,9 @@ pub struct Recipe {
     /// Tokens of context at which it stops.
     #[serde(default)]
     pub target: Option<u64>,
+    /// Characters of context at which it stops, with what a wire puts around the words.
+    #[serde(default)]
+    pub target_chars: Option<u64>,
     /// Where it may stop once the target is reached.
     #[serde(default)]
     pub stop: Stop,
@@ -112,6 +115,19 @@ impl PassSettings {
             PassSettings::Images(pass) => pass,
             PassSettings::Thinking(pass) => pass,
             PassSettings::Copies(pass) => pass,
+        }
+    }
+
+    /// The characters of context that have to be there before it begins.
+    pub(crate) fn over_chars(&self) -> Option<u64> {
+        match self {
+            PassSettings::Results(pass) => pass.over_chars,
+            PassSettings::Stale(_)
+            | PassSettings::Repeats(_)
+            | PassSettings::Arguments(_)
+            | PassSettings::Images(_)
+            | PassSettings::Thinking(_)
+            | PassSettings::Copies(_) => None,
         }
     }
 }

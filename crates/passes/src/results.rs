@@ -1,13 +1,16 @@
 //! Old results become stubs with the lines that carry evidence.
 
+use std::cmp::Reverse;
+use std::collections::HashSet;
+
 use epitome_model::{
     At, Block, CLEARED, Call, Edit, Lines, Output, Part, Ref, Stub, Tokens, ToolKind, counted,
-    is_truncated, line_count, previous, removed, truncated,
+    is_truncated, previous, removed, truncated,
 };
 use serde::{Deserialize, Serialize};
 
 use crate::evidence::{self, Amount, SaidLater};
-use crate::{Pass, View};
+use crate::{Pass, View, keep};
 
 /// Settings of the pass.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -21,6 +24,13 @@ pub struct Results {
     pub min_tokens: u64,
     /// The newest results, counted one by one, stay: whatever else is kept.
     pub newest: usize,
+    /// The newest results that the model has answered, counted one by one, stay; and those that it
+    /// has not.
+    pub newest_answered: usize,
+    /// Which go first where not all have to.
+    pub first: First,
+    /// Characters of context that have to be there before it begins.
+    pub over_chars: Option<u64>,
     /// Whether it goes on with what an earlier pass has shortened.
     pub again: bool,
     /// Whether it reaches what is kept whole, too.
@@ -52,6 +62,9 @@ impl Default for Results {
             min_chars: 0,
             min_tokens: 0,
             newest: 0,
+            newest_answered: 0,
+            first: First::Oldest,
+            over_chars: None,
             again: false,
             everywhere: false,
             style: Style::Evidence,
@@ -67,6 +80,17 @@ impl Default for Results {
     }
 }
 
+/// Which results go first where not all have to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum First {
+    /// The oldest.
+    #[default]
+    Oldest,
+    /// The largest.
+    Largest,
+}
+
 /// What is left of a result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -75,9 +99,9 @@ pub enum Style {
     Evidence,
     /// A stub and the ends, whatever they say.
     Ends,
-    /// A stub and the first bytes, as many as the width.
+    /// A stub and the first characters, as many as the width.
     Beginning,
-    /// A stub alone.
+    /// A stub alone. Of a stub of ours the lines below it go.
     Cleared,
     /// A stub without its size: what is left of it is its reference.
     Named,
@@ -111,6 +135,11 @@ impl Pass for Results {
             let newest = view.newest_outputs(self.newest);
             outputs.retain(|(at, ..)| !newest.contains(at));
         }
+        if self.newest_answered > 0 {
+            let open: HashSet<usize> = keep::unanswered(view).into_iter().collect();
+            let newest = view.newest_outputs_of(self.newest_answered, |it| !open.contains(&it));
+            outputs.retain(|(at, ..)| !newest.contains(at) && !open.contains(&at.item()));
+        }
         let mut later = self.said_in_what_stays(view);
         // From the newest on: what was said last is known when what was said before is shortened.
         let edits = outputs.into_iter().rev().filter(|(at, output, call)| {
@@ -119,7 +148,7 @@ impl Pass for Results {
             !small
                 && !self.is_exempt(*call)
                 && (self.again || !view.is_taken(*at))
-                && view.stubbable(output)
+                && (view.stubbable(output) || self.whole(view, output).is_some())
         });
         let mut edits: Vec<Edit> = edits
             .filter_map(|(at, output, call)| {
@@ -130,11 +159,35 @@ impl Pass for Results {
             })
             .collect();
         edits.reverse();
+        if self.first == First::Largest {
+            let size = |edit: &Edit| match edit.at {
+                At::Block { item, block } => view.chars(item, block),
+                At::Field { .. } | At::Part { .. } | At::Copy { .. } => 0,
+            };
+            edits.sort_by_cached_key(|edit| Reverse(size(edit)));
+        }
         edits
     }
 }
 
 impl Results {
+    /// A result as it was said, if what is sent was shortened at its birth, or shows more than is to
+    /// be left of it.
+    fn whole<'a>(&self, view: &View<'a>, output: &Output) -> Option<&'a Output> {
+        match self.style {
+            Style::Cleared => view.whole_of_shown(output),
+            Style::Evidence
+            | Style::Ends
+            | Style::Beginning
+            | Style::Named
+            | Style::Counted
+            | Style::Previous
+            | Style::Placeholder
+            | Style::Truncated
+            | Style::Removed => view.whole(output),
+        }
+    }
+
     fn said_in_what_stays(&self, view: &View<'_>) -> SaidLater {
         let mut later = SaidLater::default();
         if self.style == Style::Evidence {
@@ -157,7 +210,7 @@ impl Results {
         later: &mut SaidLater,
     ) -> Option<Edit> {
         // What was shortened at birth goes as what it was.
-        let (sent, output) = (output, view.whole(output).unwrap_or(output));
+        let (sent, output) = (output, self.whole(view, output).unwrap_or(output));
         let (shown, text) = (sent.text(view.source), output.text(view.source));
         if output.error && self.said(view, output) <= self.whole_errors {
             return None;
@@ -170,7 +223,7 @@ impl Results {
         let left = match self.style {
             Style::Previous => previous(name),
             Style::Placeholder => CLEARED.to_owned(),
-            Style::Removed => removed(line_count(&text), text.lines().next().unwrap_or_default()),
+            Style::Removed => removed(view.lines(&text), text.lines().next().unwrap_or_default()),
             Style::Truncated => self.ends_of(&text)?,
             Style::Counted => {
                 let what = if output.error { "error" } else { "output" };
@@ -211,7 +264,7 @@ impl Results {
         let amount = Amount { head, tail, outline, width, few };
         match self.style {
             Style::Evidence => evidence::of_output(text, kind, output.error, amount, later),
-            Style::Beginning => evidence::beginning(text, self.width).to_owned(),
+            Style::Beginning => first_chars(text, self.width).to_owned(),
             Style::Ends if text.lines().count() <= self.head + self.tail + 2 => {
                 evidence::beginning(text, FEW_LINES).to_owned()
             }
@@ -245,6 +298,11 @@ impl Results {
             At::Field { .. } | At::Part { .. } | At::Copy { .. } => false,
         }
     }
+}
+
+/// The first characters of a text.
+fn first_chars(text: &str, most: usize) -> &str {
+    text.char_indices().nth(most).map_or(text, |(end, _)| &text[..end])
 }
 
 /// A text but for what is left of pictures behind it.

@@ -5,9 +5,9 @@ use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use epitome_model::{
-    At, Block, Call, Change, Counter, Edit, Entry, Lines, Output, Part, Ref, Source, Stub, Text,
-    Tokens, ToolKind, Transcript, as_seen, block_tokens, decode, encode, encode_as,
-    is_left_by_recipe, line_count, short,
+    At, Block, CHARS_AROUND, Call, Change, Counter, Edit, Entry, Lines, Output, Part, Ref, Source,
+    Stub, Text, Tokens, ToolKind, Transcript, as_seen, block_chars, block_tokens, decode, encode,
+    encode_as, is_left_by_recipe, line_count, short,
 };
 
 use crate::birth::SHORTENED;
@@ -146,7 +146,12 @@ impl<'a> View<'a> {
 
     /// Where the newest results stand that a resume would send.
     pub fn newest_outputs(&self, n: usize) -> HashSet<At> {
-        let entries = self.transcript.context().rev();
+        self.newest_outputs_of(n, |_| true)
+    }
+
+    /// Where the newest results stand of those items that `counts` takes.
+    pub fn newest_outputs_of(&self, n: usize, counts: impl Fn(usize) -> bool) -> HashSet<At> {
+        let entries = self.transcript.context().rev().filter(|(item, _)| counts(*item));
         let outputs = entries.flat_map(|(item, entry)| {
             let found: Vec<_> = self.of_entry(item, entry).collect();
             found.into_iter().rev()
@@ -193,6 +198,19 @@ impl<'a> View<'a> {
             .sum()
     }
 
+    /// The characters of a block as it is written.
+    pub fn chars(&self, item: usize, block: usize) -> u64 {
+        let entry = self.transcript.items[item].entry();
+        entry.map_or(0, |entry| block_chars(&entry.blocks[block], self.source))
+    }
+
+    /// What a resume would send, in characters, with what a wire puts around them.
+    pub fn context_chars(&self) -> u64 {
+        let context = self.transcript.context();
+        let blocks = context.flat_map(|(_, entry)| &entry.blocks);
+        blocks.map(|block| block_chars(block, self.source) + CHARS_AROUND).sum()
+    }
+
     /// The tokens counted so far, by item and block.
     pub fn counted(&self) -> BTreeMap<(usize, usize), Tokens> {
         self.tokens.borrow().iter().map(|(at, tokens)| (*at, *tokens)).collect()
@@ -218,26 +236,35 @@ impl<'a> View<'a> {
     /// Whether a result may be stubbed: it says something in words, none of them the user's, and
     /// nothing that we do not understand, and no recipe was there before.
     pub fn stubbable(&self, output: &Output) -> bool {
+        self.is_words(output) && (!self.left_by_recipe(output) || self.whole(output).is_some())
+    }
+
+    fn is_words(&self, output: &Output) -> bool {
         let opaque = output.parts.iter().any(|part| matches!(part, Part::Opaque(_)));
         let words =
             self.reading.is_some() || output.parts.iter().any(|part| matches!(part, Part::Text(_)));
-        !opaque
-            && words
-            && !output.from_user
-            && !output.whole.is_empty()
-            && (!self.left_by_recipe(output) || self.whole(output).is_some())
+        !opaque && words && !output.from_user && !output.whole.is_empty()
     }
 
     /// The result as it was said, if what is sent was shortened at its birth. The whole stands
     /// above: no text that only looks so is taken for one.
     pub fn whole(&self, output: &Output) -> Option<&'a Output> {
+        self.whole_of(output, |stub| stub.what() == SHORTENED)
+    }
+
+    /// The result as it was said, if what is sent is a stub that shows lines of it.
+    pub fn whole_of_shown(&self, output: &Output) -> Option<&'a Output> {
+        self.whole_of(output, |stub| !stub.body().is_empty())
+    }
+
+    fn whole_of(&self, output: &Output, is_it: impl Fn(&Stub) -> bool) -> Option<&'a Output> {
         if self.reading.is_some() || !self.left_by_recipe(output) {
             return None;
         }
-        let stub = Stub::parse(&output.text(self.source))?;
+        let stub = Stub::parse(&output.text(self.source)).filter(is_it)?;
         let first = *self.first().get(&*output.call)?;
-        let is_whole = || Ref::of(&self.source.at(first.whole)) == *stub.reference();
-        (stub.what() == SHORTENED && first.whole != output.whole && is_whole()).then_some(first)
+        let is_whole = Ref::of(&self.source.at(first.whole)) == *stub.reference();
+        (first.whole != output.whole && is_whole).then_some(first)
     }
 
     fn first(&self) -> &HashMap<&'a str, &'a Output> {

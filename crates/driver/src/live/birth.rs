@@ -62,7 +62,7 @@ impl Context {
 }
 
 /// The words of a result that holds nothing else, and none of the user's.
-fn alone(output: &Output) -> Option<&epitome_model::Text> {
+pub(super) fn alone(output: &Output) -> Option<&epitome_model::Text> {
     match output.parts.as_slice() {
         [Part::Text(text)] if !output.from_user => Some(text),
         _ => None,

@@ -1,17 +1,20 @@
 //! What a context weighs, kept up to date entry by entry.
 
 use epitome_model::{
-    Block, Counter, Entry, Output, Role, Source, Span, Text, Tokens, Transcript, block_tokens,
+    Block, CHARS_AROUND, Counter, Entry, Output, Role, Source, Span, Text, Tokens, Transcript,
+    block_chars, block_tokens,
 };
 
 /// What a wire puts around a block: its kind, its role, an id. Providers do not say; four tokens is
 /// what OpenAI's cookbook counts for a message.
-const FRAME: Tokens = Tokens(4);
+pub(super) const FRAME: Tokens = Tokens(4);
 
 /// Tokens by item and block, and what is sent in sum.
 #[derive(Default)]
 pub struct Counts {
     items: Vec<Vec<Tokens>>,
+    /// Characters by item, with what a wire puts around them.
+    chars: Vec<u64>,
     total: Total,
     /// Whether the model said the last entry that is sent.
     last: Option<bool>,
@@ -26,6 +29,8 @@ pub struct Total {
     pub frames: Tokens,
     /// Bytes as they stand in the log.
     pub bytes: u64,
+    /// Characters as they stand in the log, with what a wire puts around them.
+    pub chars: u64,
     /// Results.
     pub results: u64,
     /// Turns of the user.
@@ -91,6 +96,7 @@ impl Counts {
             })
         };
         self.total.bytes = self.total.bytes - bytes(old) + bytes(new);
+        self.total.chars = self.total.chars - self.chars[old] + self.chars[new];
     }
 
     /// Counts what is sent anew.
@@ -112,11 +118,14 @@ impl Counts {
     ) {
         if self.items.len() < transcript.items.len() {
             self.items.resize(transcript.items.len(), Vec::new());
+            self.chars.resize(transcript.items.len(), 0);
         }
         let Some(entry) = transcript.items[item].entry() else { return };
         if self.items[item].len() != entry.blocks.len() {
             let blocks = entry.blocks.iter();
             self.items[item] = blocks.map(|block| block_tokens(block, source, counter)).collect();
+            let chars = entry.blocks.iter().map(|it| block_chars(it, source) + CHARS_AROUND);
+            self.chars[item] = chars.sum();
         }
     }
 
@@ -128,6 +137,7 @@ impl Counts {
         let is_result = |block: &&Block| matches!(block, Block::Output(_));
         total.results += entry.blocks.iter().filter(is_result).count() as u64;
         total.bytes += entry.blocks.iter().map(|block| size(block, source)).sum::<u64>();
+        total.chars += self.chars[item];
         total.turns += u64::from(is_turn(entry));
         let speaks = entry.role == Role::Assistant;
         total.messages += u64::from(self.last != Some(speaks));

@@ -7,6 +7,9 @@ use super::Context;
 impl Context {
     /// What was removed under a reference: the words, from the log.
     pub fn recall(&self, reference: &Ref) -> Option<String> {
+        if let Some(messages) = self.recall_cut(reference) {
+            return Some(messages);
+        }
         let source = self.log.bytes();
         let matches = |span| {
             let raw = epitome_model::Source::at(source, span);

@@ -21,13 +21,17 @@ impl Context {
             Why::Manual => self.wanted.take().map(|it| self.in_counts(it).0),
             Why::Request | Why::Overflow => None,
         };
+        let target_chars = match why {
+            Why::Trigger | Why::Hard | Why::Tool => self.machine.target_chars(),
+            Why::Manual | Why::Request | Why::Overflow => None,
+        };
         // Who has to come down, or asked for it, takes what there is.
         let at_least = match why {
             Why::Trigger | Why::Request => self.recipe.at_least,
             Why::Hard | Why::Manual | Why::Tool | Why::Overflow => None,
         };
         let trigger = Trigger::default();
-        let recipe = Recipe { trigger, target, at_least, ..self.recipe.clone() };
+        let recipe = Recipe { trigger, target, target_chars, at_least, ..self.recipe.clone() };
         let before = self.tokens();
         let span = debug_span!(
             "live.run",
@@ -100,7 +104,7 @@ impl Context {
         Ok(by_tier)
     }
 
-    fn breaches(&self) -> Vec<(Law, String)> {
+    pub(super) fn breaches(&self) -> Vec<(Law, String)> {
         let format = named("epitome").expect("our own format is one of them");
         let found = format.laws.check(self.transcript(), self.log.bytes());
         found.into_iter().map(|breach| (breach.law, breach.what)).collect()

@@ -65,7 +65,8 @@ impl Context {
         let total = self.counts.total();
         let (bytes, results, turns) = (total.bytes, total.results, total.turns);
         let (messages, counted) = (total.messages, self.counted());
-        Gauge { tokens: self.tokens(), bytes, results, turns, messages, counted }
+        let chars = total.chars;
+        Gauge { tokens: self.tokens(), bytes, chars, results, turns, messages, counted }
     }
 
     /// What the provider would count: what it counted last and what came since, or else our count

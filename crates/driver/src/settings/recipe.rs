@@ -66,5 +66,5 @@ impl Settings {
 
 fn level(level: &Level) -> passes::Level {
     let Level { tokens, percent, bytes, results, turns, messages } = *level;
-    passes::Level { tokens, percent, bytes, results, turns, messages }
+    passes::Level { tokens, percent, bytes, results, turns, messages, ..Default::default() }
 }

@@ -1,15 +1,19 @@
 //! A transcript as messages that nobody rearranged: for programs that speak this wire's words
 //! among themselves and send the request later.
 
-use epitome_model::{Block, Output, Part, Role, Source, Text, Transcript, encode};
+use epitome_model::{Block, Entry, Output, Part, Role, Source, Text, Transcript, encode};
 
 /// The list of messages, as JSON.
 pub fn messages(transcript: &Transcript, source: &dyn Source) -> String {
+    let prompt = &transcript.head.prompt;
+    let said = transcript.context().filter(|(item, _)| !prompt.contains(item));
+    messages_of(said.map(|(_, entry)| entry), source)
+}
+
+/// These entries as a list of messages, as JSON.
+pub fn messages_of<'e>(entries: impl Iterator<Item = &'e Entry>, source: &dyn Source) -> String {
     let mut all: Vec<(&str, String)> = Vec::new();
-    for (item, entry) in transcript.context() {
-        if transcript.head.prompt.contains(&item) {
-            continue;
-        }
+    for entry in entries {
         let role = if entry.role == Role::Assistant { "assistant" } else { "user" };
         for block in &entry.blocks {
             let block = said(block, source);

@@ -117,6 +117,38 @@ pub fn summarise(
     Ok([before(source), line.as_bytes()].concat())
 }
 
+/// The line that cuts these items out of a context and lets a text stand where the first of them
+/// stood.
+///
+/// # Errors
+///
+/// Says why, if an item could not be named.
+pub fn cut(
+    transcript: &Transcript,
+    source: &dyn Source,
+    items: &[usize],
+    text: &str,
+) -> Result<Vec<u8>, &'static str> {
+    let times = times(transcript);
+    let mut of = Vec::new();
+    for &item in items {
+        let id = transcript.items[item].entry().and_then(|entry| entry.id.as_deref());
+        let id = id.ok_or("what goes has no id")?;
+        if times.get(id) != Some(&1) {
+            return Err("the id of what goes repeats");
+        }
+        of.push(encode(id));
+    }
+    if of.is_empty() {
+        return Ok(Vec::new());
+    }
+    let seed = format!("{} {text}", source.len());
+    let id = encode(&format!("cut {}", Ref::of(seed.as_bytes()).digits()));
+    let (of, text) = (of.join(","), encode(text));
+    let line = format!("{{\"type\":\"cut\",\"id\":{id},\"of\":[{of}],\"text\":{text}}}\n");
+    Ok([before(source), line.as_bytes()].concat())
+}
+
 /// Who takes a compaction back.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Undone {

@@ -1,7 +1,7 @@
 //! Lines of a log into a transcript, one after the other: a live context reads its own as it writes
 //! them.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, HashMap, HashSet};
 
 use epitome_model::{
     Block, CacheUse, Call, Entry, Image, Item, Kept, MicroDollars, Output, Part, Record, Role,
@@ -50,6 +50,8 @@ pub struct Log {
     emptied: HashSet<usize>,
     /// Of each item that an edit made, the item that was said.
     said: HashMap<usize, usize>,
+    /// Of each item that says what was cut out: the items that were.
+    cuts: BTreeMap<usize, Vec<usize>>,
     /// What takes back each compaction that stands.
     undo: Vec<Undo>,
     /// Of the last compaction, if somebody took it back: how many entries were sent then.
@@ -63,6 +65,8 @@ enum Undo {
     Edits(Vec<(usize, usize)>),
     /// In the place of the first slot stood these items.
     Summary(Vec<usize>),
+    /// In the place of what stands at this slot, these items stood at these slots.
+    Cut(usize, Vec<(usize, usize)>),
 }
 
 impl Log {
@@ -90,6 +94,23 @@ impl Log {
     /// The item that was said, of one that says it now.
     pub fn as_said(&self, item: usize) -> usize {
         self.said.get(&item).copied().unwrap_or(item)
+    }
+
+    /// What was cut out where this item stands, as it was said then, earlier cuts included.
+    pub fn cut_out(&self, item: usize) -> Vec<usize> {
+        let mut found = Vec::new();
+        for &gone in self.cuts.get(&item).into_iter().flatten() {
+            match self.cuts.contains_key(&gone) {
+                true => found.extend(self.cut_out(gone)),
+                false => found.push(gone),
+            }
+        }
+        found
+    }
+
+    /// Items that say what was cut out.
+    pub fn cuts(&self) -> impl Iterator<Item = usize> {
+        self.cuts.keys().copied()
     }
 
     /// The item that says what the entry of this id says now.
@@ -143,6 +164,7 @@ impl Log {
                 self.undone = None;
             }
             Some("summary") => self.summary(at, root, record),
+            Some("cut") => self.cut(at, root, record, faults),
             Some("undo") => {
                 self.take_back();
                 let asked = root.get("asked").is_some_and(Value::is_true);
@@ -278,8 +300,50 @@ impl Log {
         self.send();
     }
 
+    /// A text stands in the place of some entries.
+    fn cut(&mut self, at: &At<'_>, root: &Value<'_>, record: Record, faults: &mut dyn Faults) {
+        let Some(text) = root.get("text").filter(|text| text.is_text()) else { return };
+        let mut gone = BTreeMap::new();
+        for id in root.list_of("of").iter().filter_map(Value::text) {
+            match self.places.get(&*id) {
+                Some(&slot) => drop(gone.insert(slot, self.slots[slot])),
+                None => {
+                    let what = format!("there is no entry {id}");
+                    faults.report(Fault { line: record.line, what });
+                }
+            }
+        }
+        let Some((&first, _)) = gone.first_key_value() else { return };
+        let blocks = vec![Block::Text(at.text(text))];
+        let id = root.word("id").map(|id| id.as_ref().into());
+        let entry = Entry { record, id, role: Role::System, blocks, ..Entry::default() };
+        let item = self.transcript.items.len();
+        self.transcript.items.push(Item::Entry(Box::new(entry)));
+        let slots = std::mem::take(&mut self.slots).into_iter().enumerate();
+        for (slot, was) in slots {
+            if slot == first {
+                self.slots.push(item);
+            } else if !gone.contains_key(&slot) {
+                self.slots.push(was);
+            }
+        }
+        let gone: Vec<(usize, usize)> = gone.into_iter().collect();
+        self.cuts.insert(item, gone.iter().map(|(_, item)| *item).collect());
+        self.undo.push(Undo::Cut(first, gone));
+        self.undone = None;
+        self.place();
+        self.send();
+    }
+
     fn take_back(&mut self) {
         match self.undo.pop() {
+            Some(Undo::Cut(at, gone)) => {
+                self.slots.remove(at);
+                for (slot, item) in gone {
+                    self.slots.insert(slot, item);
+                }
+                self.place();
+            }
             Some(Undo::Edits(held)) => {
                 for (slot, item) in held.into_iter().rev() {
                     self.slots[slot] = item;

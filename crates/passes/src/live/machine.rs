@@ -18,6 +18,8 @@ pub struct Gauge {
     pub tokens: Tokens,
     /// Bytes of words.
     pub bytes: u64,
+    /// Characters of words as they are written, with what a wire puts around them.
+    pub chars: u64,
     /// Results.
     pub results: u64,
     /// Turns of the user.
@@ -111,6 +113,15 @@ impl Machine {
         match self.live.target? {
             Target::Tokens(tokens) => Some(Tokens(tokens)),
             Target::Percent(percent) => Some(share(self.usable()?, percent)),
+            Target::Chars(_) => None,
+        }
+    }
+
+    /// The target in characters.
+    pub fn target_chars(&self) -> Option<u64> {
+        match self.live.target? {
+            Target::Chars(chars) => Some(chars),
+            Target::Tokens(_) | Target::Percent(_) => None,
         }
     }
 
@@ -160,6 +171,14 @@ impl Machine {
             self.warn(gauge);
         }
         step
+    }
+
+    /// Messages were cut out of the middle before a request: the size before and after, and how
+    /// many went.
+    pub fn snipped(&mut self, before: Tokens, after: Tokens, messages: u64) {
+        let by_tier = BTreeMap::from([("snip".to_owned(), messages)]);
+        let why = Why::Request;
+        self.events.push(Event::Finished { why, before, after, by_tier, over_target: None });
     }
 
     /// What came of the passes: the size before and after, and edits by pass.
@@ -265,6 +284,7 @@ impl Machine {
         over(level.tokens, gauge.tokens.0)
             || over(percent, gauge.tokens.0)
             || over(level.bytes, gauge.bytes)
+            || over(level.chars, gauge.chars)
             || over(level.results, gauge.results)
             || over(level.turns, gauge.turns)
             || over(level.messages, gauge.messages)
@@ -274,7 +294,9 @@ impl Machine {
         let Some(rule) = &self.live.summary else { return false };
         // Who asks for a compaction wants one, and what overflowed has to fit.
         let by_hand = matches!(why, Why::Manual | Why::Tool);
-        let over_target = self.target().is_none_or(|target| gauge.tokens > target);
+        let over_chars = self.target_chars().map(|target| gauge.chars > target);
+        let over_target =
+            over_chars.unwrap_or_else(|| self.target().is_none_or(|it| gauge.tokens > it));
         let over = match rule.over == Level::default() {
             true => over_target,
             false => self.reached(&rule.over, gauge),
@@ -313,8 +335,8 @@ impl Machine {
         self.open_at.is_some_and(|at| !has_grown(at, gauge.tokens))
     }
 
-    /// The same for who took a compaction back.
-    fn is_held(&self, gauge: &Gauge) -> bool {
+    /// Whether somebody took a compaction back, and the context has not grown since.
+    pub fn is_held(&self, gauge: &Gauge) -> bool {
         self.held_at.is_some_and(|at| !has_grown(at, gauge.counted))
     }
 }

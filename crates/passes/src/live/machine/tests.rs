@@ -42,7 +42,7 @@ fn any_part_of_a_trigger_starts_it() {
     };
     let level = Level::default;
     let (tokens, counted) = (Tokens(11), Tokens(11));
-    let all = Gauge { tokens, bytes: 12, results: 13, turns: 14, messages: 15, counted };
+    let all = Gauge { tokens, bytes: 12, chars: 16, results: 13, turns: 14, messages: 15, counted };
     for (trigger, expect) in [
         (Level { tokens: Some(10), ..level() }, true),
         (Level { tokens: Some(11), ..level() }, false),
