@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use epitome_formats::epitome::Log;
 use epitome_formats::{Summary, epitome, lines, named};
-use epitome_model::{Block, Source, Tokens, Transcript, weigh};
+use epitome_model::{Block, Role, Source, Tokens, Transcript, weigh};
 use epitome_passes::{
     Answered, Ask, NoReply, Old, Options, Recipe, Reply, Spent, Summarising, Trigger, View, Why,
     Writer, Written, compact,
@@ -134,13 +134,22 @@ impl Context {
             thinking_is_bound: format.thinking_is_bound,
             counted: self.counts.items(),
         };
-        let keep =
-            Recipe { passes: Vec::new(), trigger: Trigger::default(), ..self.recipe.clone() };
+        let keep = Recipe {
+            passes: Vec::new(),
+            trigger: Trigger::default(),
+            target: None,
+            target_chars: None,
+            ..self.recipe.clone()
+        };
         let kept = compact(transcript, source, &keep, &options).kept;
         let (old, _) = kept_end(transcript, &kept);
-        // A response that has not all its results yet stays with those that it has.
+        // A response that has not all its results yet stays with those that it has, and so do
+        // results that the model has not seen, if the recipe keeps those: nobody would know them.
         let last = LastResponse::of(transcript);
-        let most = if last.open.is_empty() { transcript.context.len() } else { last.begins };
+        let newest = transcript.context().next_back().map(|(_, entry)| entry.role);
+        let unseen = self.recipe.keep.unanswered && newest == Some(Role::Tool);
+        let stays = unseen || !last.open.is_empty();
+        let most = if stays { last.begins } else { transcript.context.len() };
         let weight = |item: usize| self.counts.item(item);
         let end = with_reasoning(transcript, source, old.len().min(most), most, weight);
         let (old, kept) = transcript.context.split_at(end);
