@@ -15,6 +15,8 @@ use crate::{Pass, View};
 pub struct Arguments {
     /// Texts of at most so many bytes stay.
     pub min_bytes: u64,
+    /// Calls whose arguments have at most so many bytes together stay.
+    pub min_call_bytes: u64,
     /// What the fields that are shortened are for.
     pub roles: Vec<FieldRole>,
     /// What is left of them.
@@ -37,6 +39,7 @@ impl Default for Arguments {
     fn default() -> Arguments {
         Arguments {
             min_bytes: 0,
+            min_call_bytes: 0,
             roles: vec![FieldRole::Content, FieldRole::Old, FieldRole::New, FieldRole::Patch],
             style: DigestStyle::Stub,
             head: 0,
@@ -73,7 +76,8 @@ impl Pass for Arguments {
         for (item, entry) in view.old() {
             for (block, said) in entry.blocks.iter().enumerate() {
                 let Block::Call(call) = said else { continue };
-                if !view.is_answered(call) || !self.takes(&call.name) {
+                let small = self.min_call_bytes > 0 && call.arguments.len() <= self.min_call_bytes;
+                if small || !view.is_answered(call) || !self.takes(&call.name) {
                     continue;
                 }
                 for (field, argument) in call.fields.iter().enumerate() {
