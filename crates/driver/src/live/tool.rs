@@ -89,11 +89,18 @@ impl fmt::Display for Outcome {
             let comma = if n > 0 { ", " } else { "" };
             write!(f, "{comma}{tier} {times}")?;
         }
-        let entries = if *last == 1 { "entry" } else { "entries" };
-        write!(f, ". Kept as they were: {kept} of {all} messages of the user, ")?;
-        write!(f, "the last {last} {entries}.")?;
-        if by_tier.contains_key("summary") {
-            write!(f, " A summary stands for what was before; it holds the user's words.")?;
+        let entries = |n: u64| if n == 1 { "entry" } else { "entries" };
+        match (by_tier.contains_key("summary"), last) {
+            (true, 0) => write!(f, ". A summary stands for all of it; it holds the user's words.")?,
+            (true, last) => {
+                write!(f, ". A summary stands for the beginning; it holds the user's words. ")?;
+                write!(f, "The last {last} {} stand as they were.", entries(*last))?;
+            }
+            (false, last) => {
+                let user = if kept == all { "All" } else { "Most" };
+                write!(f, ". {user} messages of the user and the last {last} {} ", entries(*last))?;
+                write!(f, "stand as they were.")?;
+            }
         }
         match not_done {
             Some(NotDone::Failed(why)) => write!(f, " No summary: {why}."),
@@ -217,7 +224,6 @@ impl Context {
             };
             let speaker = Speaker { role: Role::Tool, ..Speaker::default() };
             self.push(&speaker, &[Said::output(&**call, text)])?;
-            self.open.retain(|(id, _)| id != call);
         }
         self.outcome = Some(outcome);
         Ok(())
