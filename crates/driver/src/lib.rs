@@ -65,7 +65,7 @@ pub use session::{Loaded, format_of, writer};
 pub use settings::Settings;
 pub use source::{FileSource, Spliced};
 pub use spread::Spread;
-pub use store::{Replaced, Session, Store, User, users_of, write_new};
+pub use store::{Hold, Replaced, Session, Store, User, users_of, write_new};
 
 /// The examples of the page are tests.
 #[cfg(doctest)]

@@ -76,8 +76,6 @@ pub struct Context {
     seen: Seen,
     /// What each call does, in a few words.
     calls: HashMap<Box<str>, Box<str>>,
-    /// Calls that came from a wire and have no result yet, with the names of their tools.
-    open: Vec<(Box<str>, Box<str>)>,
     pending: Option<Pending>,
     /// What the next summary should look at, and what every one should.
     focus: (Option<String>, Option<String>),
@@ -126,7 +124,8 @@ impl Context {
     ///
     /// # Errors
     ///
-    /// `Unreadable` and its like if it cannot be read, `Broken` if it is no log.
+    /// `Unreadable` and its like if it cannot be read, `UnknownFormat` if it is no log,
+    /// `NewerFormat` if a newer epitome wrote it.
     pub fn open(path: &Path, setup: Setup) -> Result<Context> {
         let log = LogFile::open(path)?;
         Ok(Context::of(setup, log))
@@ -154,7 +153,6 @@ impl Context {
             factor: None,
             seen: Seen::default(),
             calls: HashMap::new(),
-            open: Vec::new(),
             pending: None,
             focus: (None, focus),
             protected,
@@ -222,9 +220,10 @@ impl Context {
                 Step::Run(why) => self.run(why)?,
                 Step::Ask(why) => match self.begin(why) {
                     Ok(pending) => self.pending = Some(pending),
+                    // Nothing failed: there is nothing to do.
+                    Err(reason) if reason == ALL_KEPT => self.machine.unanswered(why, reason),
                     Err(reason) => {
-                        let asked = self.asked.iter_mut().filter(|_| reason != ALL_KEPT);
-                        asked.for_each(|asked| asked.did_not(&reason));
+                        self.asked.iter_mut().for_each(|asked| asked.did_not(&reason));
                         self.machine.answered(why, gauge.tokens, Err(reason));
                     }
                 },

@@ -63,6 +63,12 @@ enum Held {
     Rows(Rows),
 }
 
+/// The right to be the only epitome that works on a file, until it is dropped.
+#[derive(Debug)]
+pub struct Hold {
+    _lock: File,
+}
+
 /// What replacing a session did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Replaced {
@@ -137,6 +143,17 @@ impl Store {
             }
         };
         Ok(Session { path: real, source, held, _lock: lock })
+    }
+
+    /// Says that no other epitome may work on a file: for who keeps it open and adds to it.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound`, `NoPermission`; `Locked` when another epitome works on it; `Disk` when the lock
+    /// cannot be made.
+    pub fn hold(&self, path: &Path) -> Result<Hold> {
+        let real = fs::canonicalize(path).map_err(|err| Error::reading(err, "the file", path))?;
+        Ok(Hold { _lock: self.lock(&real)? })
     }
 
     fn lock(&self, real: &Path) -> Result<File> {

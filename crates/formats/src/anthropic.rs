@@ -2,6 +2,7 @@
 //!
 //! What it holds and what the service refuses is in `docs/formats/anthropic.md`.
 
+mod hear;
 mod laws;
 mod make;
 mod messages;
@@ -10,6 +11,7 @@ mod read;
 use crate::write::{self, Gone, Shapes};
 use crate::{Format, Write, Writing};
 
+pub use hear::hear;
 pub use make::{make, make_as, offer};
 pub use messages::{messages, messages_of};
 

@@ -3,6 +3,7 @@
 //!
 //! What it holds and what the service refuses is in `docs/formats/openai-chat.md`.
 
+mod hear;
 mod laws;
 mod make;
 mod read;
@@ -10,6 +11,7 @@ mod read;
 use crate::write::{self, Gone, Shapes};
 use crate::{Format, Write, Writing};
 
+pub use hear::hear;
 pub use make::{make, make_as, offer};
 
 /// Bodies of requests to OpenAI's Chat Completions.

@@ -8,7 +8,7 @@ mod read;
 mod record;
 
 pub use append::{Batch, Undone, batch, cut, undo};
-pub use read::Log;
+pub use read::{Log, id};
 pub use record::{Said, Speaker, header, line, said};
 
 use crate::write::{self, Gone, Shapes};

@@ -2,6 +2,7 @@
 //!
 //! What it holds and what the service refuses is in `docs/formats/gemini-request.md`.
 
+mod hear;
 mod laws;
 mod make;
 mod read;
@@ -11,6 +12,7 @@ use epitome_model::encode;
 use crate::write::{self, Gone, Shapes};
 use crate::{Format, Write, Writing};
 
+pub use hear::hear;
 pub use make::{make, make_as, offer};
 
 /// Bodies of requests to Gemini's `generateContent`.

@@ -46,6 +46,7 @@ pub use fault::{Fault, Faults};
 pub use hook::{Ended, HOOKS, Hook, Setting, command, ended};
 pub use lines::{Line, lines};
 pub use port::Given;
+pub use wire::hear::{Hear, NotUnderstood};
 pub use wire::{Left as LeftBehind, Made, Offer, SummaryAs};
 pub use write::Unwritable;
 
@@ -186,6 +187,8 @@ pub struct Wire {
     pub list: &'static str,
     /// How bodies of its requests are read and checked.
     pub format: &'static Format,
+    /// Understands one element of that list, as a whole or not at all.
+    pub hear: Hear,
     /// The body of a request that says what a transcript's context says.
     pub make: fn(&Transcript, &dyn Source) -> Made,
     /// The same, with its summary as whose words it is.
@@ -200,6 +203,7 @@ pub static WIRES: &[Wire] = &[
         name: "anthropic",
         list: "messages",
         format: &anthropic::FORMAT,
+        hear: anthropic::hear,
         make: anthropic::make,
         make_as: anthropic::make_as,
         offer: anthropic::offer,
@@ -208,6 +212,7 @@ pub static WIRES: &[Wire] = &[
         name: "openai-chat",
         list: "messages",
         format: &chat::FORMAT,
+        hear: chat::hear,
         make: chat::make,
         make_as: chat::make_as,
         offer: chat::offer,
@@ -216,6 +221,7 @@ pub static WIRES: &[Wire] = &[
         name: "openai-responses",
         list: "input",
         format: &responses::FORMAT,
+        hear: responses::hear,
         make: responses::make,
         make_as: responses::make_as,
         offer: responses::offer,
@@ -224,6 +230,7 @@ pub static WIRES: &[Wire] = &[
         name: "gemini",
         list: "contents",
         format: &generate::FORMAT,
+        hear: generate::hear,
         make: generate::make,
         make_as: generate::make_as,
         offer: generate::offer,

@@ -3,6 +3,7 @@
 mod body;
 mod breach;
 mod conversation;
+pub mod hear;
 mod offer;
 mod skim;
 mod tools;

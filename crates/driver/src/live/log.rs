@@ -54,7 +54,9 @@ impl LogFile {
         }
         let is_log = epitome_formats::sniff(&bytes).is_some_and(|it| it.name == "epitome");
         if !is_log {
-            return Err(Error::new(ErrorKind::Broken, "this is no log of a context").at(path));
+            return Err(
+                Error::new(ErrorKind::UnknownFormat, "this is no log of a context").at(path)
+            );
         }
         let mut log = LogFile { bytes, log: Log::default(), lines: 0, file: None };
         let LogFile { bytes, log: into, lines: n, .. } = &mut log;
@@ -62,6 +64,12 @@ impl LogFile {
             *n += 1;
             into.line(&line, &mut ());
         });
+        // A later version may say things behind which this one cannot go on.
+        if log.log.transcript().head.version.as_deref() != Some("1") {
+            return Err(
+                Error::new(ErrorKind::NewerFormat, "a newer epitome wrote this log").at(path)
+            );
+        }
         let options = OpenOptions::new().append(true).open(path);
         let file = options.map_err(|err| Error::writing(err, "the log", path))?;
         log.file = Some((file, path.to_owned()));

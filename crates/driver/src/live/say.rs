@@ -1,6 +1,6 @@
 //! What is said: each entry goes into the log, is counted, and is shortened before it is sent.
 
-use epitome_formats::epitome::{Said, Speaker, said};
+use epitome_formats::epitome::{Said, Speaker};
 use epitome_model::{Role, Tokens, Usage};
 use tracing::trace_span;
 
@@ -68,22 +68,5 @@ impl Context {
             self.billed(Tokens(input + output));
         }
         self.bear(item)
-    }
-
-    /// Says what an entry of another transcript says.
-    pub(super) fn push_entry(
-        &mut self,
-        entry: &epitome_model::Entry,
-        prompt: bool,
-        source: &dyn epitome_model::Source,
-    ) -> Result<()> {
-        let speaker = Speaker {
-            role: entry.role,
-            prompt,
-            model: entry.model.as_deref(),
-            usage: entry.usage,
-            group: None,
-        };
-        self.push(&speaker, &said(entry, source))
     }
 }

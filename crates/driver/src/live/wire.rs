@@ -1,9 +1,12 @@
 //! What goes in from a wire, and what comes out for one.
 
-use epitome_formats::{Made, SummaryAs, WIRES, Wire, anthropic};
-use epitome_model::{Source, Transcript};
+use std::collections::HashSet;
 
-use super::Context;
+use epitome_formats::epitome::said;
+use epitome_formats::{Made, SummaryAs, WIRES, Wire, anthropic};
+use epitome_model::{Block, Entry, Role, Source, Tokens, Transcript};
+
+use super::{Context, Speaker};
 use crate::error::{Error, ErrorKind, Result};
 
 /// What is to be sent: a transcript and its bytes.
@@ -56,65 +59,217 @@ impl Context {
     ///
     /// # Errors
     ///
-    /// `NotFound` if there is no such wire, `Unreadable` if it is no message, `Disk` if the log
-    /// cannot be written.
+    /// As [`push_messages`](Context::push_messages).
     pub fn push_json(&mut self, wire: &str, message: &str) -> Result<()> {
+        self.push_messages(wire, &[message], None)
+    }
+
+    /// Says what messages of a wire say, all of them or none; and what the provider counted for
+    /// the last response among them, or for what was said before if there is none.
+    ///
+    /// ```
+    /// use epitome::live::{Context, Setup};
+    /// use epitome_passes::built_in;
+    ///
+    /// let mut context = Context::in_memory(Setup::new(built_in("epitome").expect("a recipe")));
+    /// let of_another = r#"{"role":"tool","tool_call_id":"c1","content":"ok"}"#;
+    /// let refused = context.push_messages("anthropic", &[of_another], None);
+    /// let why = "message 1 of 1 is none of anthropic: the role `\"tool\"`";
+    /// assert_eq!(refused.map_err(|err| err.to_string()), Err(why.to_owned()));
+    /// assert_eq!(context.messages(), 0);
+    /// # Ok::<(), epitome::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// `NotFound` if there is no such wire; `Unreadable` if one of them is no message of it, or is
+    /// the result of a call that nobody waits for: nothing was said then. `Disk` if the log cannot
+    /// be written.
+    pub fn push_messages(
+        &mut self,
+        wire: &str,
+        messages: &[&str],
+        billed: Option<Tokens>,
+    ) -> Result<()> {
         let wire = named(wire)?;
-        self.push_body(wire, &format!("{{\"{}\":[{message}]}}", wire.list))
+        let mut read = Vec::new();
+        for (idx, message) in messages.iter().enumerate() {
+            read.push(Heard::of(wire, message).map_err(|why| {
+                let place = format!("message {} of {}", idx + 1, messages.len());
+                let err = Error::new(
+                    ErrorKind::Unreadable,
+                    format!("{place} is none of {}: {why}", wire.name),
+                );
+                match elsewhere(message) {
+                    Some(other) => err.with_hint(format!("{other} has such messages")),
+                    None => err,
+                }
+            })?);
+        }
+        let mut ties = Ties { open: self.open_calls(), made: HashSet::new() };
+        for (idx, heard) in read.iter_mut().enumerate() {
+            self.tie(heard, &mut ties).map_err(|why| {
+                let place = format!("message {} of {}", idx + 1, messages.len());
+                Error::new(ErrorKind::Unreadable, format!("{place}: {why}"))
+            })?;
+        }
+        let last = read.iter().rposition(Heard::is_response);
+        if let (Some(billed), None) = (billed, last) {
+            self.billed(billed);
+        }
+        for (idx, heard) in read.iter().enumerate() {
+            self.push_heard(heard, Some(self.messages() + 1))?;
+            if let (Some(billed), true) = (billed, last == Some(idx)) {
+                self.billed(billed);
+            }
+        }
+        Ok(())
     }
 
     /// Says all that the body of a request says: prompt, tools and messages.
     ///
     /// # Errors
     ///
-    /// As [`push_json`](Context::push_json).
+    /// `NotFound` if there is no such wire, `Unreadable` if it is no body, `Disk` if the log cannot
+    /// be written.
     pub fn push_request(&mut self, wire: &str, body: &str) -> Result<()> {
-        self.push_body(named(wire)?, body)
+        let wire = named(wire)?;
+        let mut heard = Heard::read(wire, body).map_err(|why| {
+            Error::new(ErrorKind::Unreadable, format!("this is no body of {}: {why}", wire.name))
+        })?;
+        let mut ties = Ties { open: self.open_calls(), made: HashSet::new() };
+        self.tie(&mut heard, &mut ties)
+            .map_err(|why| Error::new(ErrorKind::Unreadable, format!("in this body: {why}")))?;
+        self.push_heard(&heard, None)
     }
 
-    fn push_body(&mut self, wire: &Wire, body: &str) -> Result<()> {
-        let source = body.as_bytes().to_vec();
-        let mut faults = Vec::new();
-        let transcript = (wire.format.read)(&source, &mut faults);
-        if let Some(fault) = faults.first() {
-            let what = format!("this is no message of {}: {}", wire.name, fault.what);
-            return Err(Error::new(ErrorKind::Unreadable, what));
+    /// How many messages of a wire were said, in this run and in those before.
+    pub fn messages(&self) -> u64 {
+        self.log.log().messages()
+    }
+
+    /// Calls that have no result yet: their ids and the names of their tools, in order.
+    pub fn open_calls(&self) -> Vec<(Box<str>, Box<str>)> {
+        let mut open: Vec<(Box<str>, Box<str>)> = Vec::new();
+        for (_, entry) in self.transcript().context() {
+            for block in &entry.blocks {
+                match block {
+                    Block::Call(call) => open.push((call.id.clone(), call.name.clone())),
+                    Block::Output(output) => {
+                        // The newest of an id is the one that is answered.
+                        let answered = open.iter().rposition(|(id, _)| *id == output.call);
+                        answered.map(|at| open.remove(at));
+                    }
+                    _ => {}
+                }
+            }
         }
-        for (item, entry) in transcript.context() {
-            let entry = self.with_ids(entry);
-            self.push_entry(&entry, transcript.head.prompt.contains(&item), &source)?;
+        open
+    }
+
+    fn push_heard(&mut self, heard: &Heard, message: Option<u64>) -> Result<()> {
+        for (idx, (prompt, entry)) in heard.entries.iter().enumerate() {
+            let message = message.filter(|_| idx + 1 == heard.entries.len());
+            let (model, usage) = (entry.model.as_deref(), entry.usage);
+            let speaker =
+                Speaker { role: entry.role, prompt: *prompt, model, usage, group: None, message };
+            self.push(&speaker, &said(entry, &heard.source))?;
         }
         Ok(())
     }
 
-    /// An entry whose calls have ids of their own: some wires have none, and each message counts
-    /// from one again.
-    fn with_ids(&mut self, entry: &epitome_model::Entry) -> epitome_model::Entry {
-        use epitome_model::Block;
-
-        let mut entry = entry.clone();
-        for block in &mut entry.blocks {
+    /// Gives each call an id of its own, as some wires have none and some services count from one
+    /// again, and each result its call; or says whose call is missing.
+    fn tie(&self, heard: &mut Heard, ties: &mut Ties) -> std::result::Result<(), String> {
+        let Ties { open, made } = ties;
+        for block in heard.entries.iter_mut().flat_map(|(_, entry)| &mut entry.blocks) {
             match block {
                 Block::Call(call) => {
-                    if self.calls.contains_key(&call.id) {
-                        call.id = format!("{} of {}", call.id, self.calls.len()).into();
+                    let said = call.id.clone();
+                    let mut n = self.calls.len() + made.len();
+                    while self.calls.contains_key(&call.id) || made.contains(&call.id) {
+                        call.id = format!("{said}{AGAIN}{n}").into();
+                        n += 1;
                     }
-                    self.open.push((call.id.clone(), call.name.clone()));
-                    self.calls.insert(call.id.clone(), call.name.clone());
+                    made.insert(call.id.clone());
+                    open.push((call.id.clone(), call.name.clone()));
                 }
                 Block::Output(output) => {
-                    let name = output.call.strip_prefix("no call of ").unwrap_or_default();
-                    let by_id = self.open.iter().position(|(id, _)| *id == output.call);
-                    let by_name = || self.open.iter().position(|(_, open)| **open == *name);
-                    if let Some(found) = by_id.or_else(by_name) {
-                        output.call = self.open.remove(found).0;
-                    }
+                    let by_id = open.iter().position(|(id, _)| *id == output.call);
+                    let again = || open.iter().position(|(id, _)| is_again(id, &output.call));
+                    let by_name = || {
+                        let name = output.call.strip_prefix("no call of ")?;
+                        open.iter().position(|(_, open)| **open == *name)
+                    };
+                    let found = by_id.or_else(again).or_else(by_name).ok_or_else(|| {
+                        let id = epitome_model::short(&output.call, 80);
+                        let known = self.calls.contains_key(&output.call);
+                        match known || made.contains(&output.call) {
+                            true => format!("the call `{id}` has its result already"),
+                            false => format!("a result of `{id}`, which nobody called"),
+                        }
+                    })?;
+                    output.call = open.remove(found).0;
                 }
                 _ => {}
             }
         }
-        entry
+        Ok(())
     }
+}
+
+/// Calls while messages are tied to each other.
+struct Ties {
+    /// Those without a result: their ids and tools.
+    open: Vec<(Box<str>, Box<str>)>,
+    /// Ids of those that these messages make.
+    made: HashSet<Box<str>>,
+}
+
+/// What stands between the id of a call and a number, when there was such an id before. Every wire
+/// takes these characters.
+const AGAIN: &str = "_again_";
+
+fn is_again(id: &str, said: &str) -> bool {
+    let number = id.strip_prefix(said).and_then(|rest| rest.strip_prefix(AGAIN));
+    number.is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
+}
+
+/// What a message says.
+struct Heard {
+    source: Vec<u8>,
+    /// Each with whether it is the prompt.
+    entries: Vec<(bool, Entry)>,
+}
+
+impl Heard {
+    /// Of a message that its wire understands.
+    fn of(wire: &Wire, message: &str) -> std::result::Result<Heard, String> {
+        let understood = (wire.hear)(message).map_err(|why| why.to_string())?;
+        Heard::read(wire, &format!("{{\"{}\":[{understood}]}}", wire.list))
+    }
+
+    fn read(wire: &Wire, body: &str) -> std::result::Result<Heard, String> {
+        let source = body.as_bytes().to_vec();
+        let mut faults = Vec::new();
+        let transcript = (wire.format.read)(&source, &mut faults);
+        if let Some(fault) = faults.first() {
+            return Err(fault.what.clone());
+        }
+        let prompt = |item| transcript.head.prompt.contains(&item);
+        let entries =
+            transcript.context().map(|(item, entry)| (prompt(item), entry.clone())).collect();
+        Ok(Heard { source, entries })
+    }
+
+    fn is_response(&self) -> bool {
+        self.entries.iter().any(|(_, entry)| entry.role == Role::Assistant)
+    }
+}
+
+/// A wire that understands a message.
+fn elsewhere(message: &str) -> Option<&'static str> {
+    WIRES.iter().find(|wire| (wire.hear)(message).is_ok()).map(|wire| wire.name)
 }
 
 pub(super) fn named(wire: &str) -> Result<&'static Wire> {

@@ -2,7 +2,7 @@
 
 use epitome_model::{Block, Source, Transcript, encode};
 
-use crate::document::Document;
+use crate::document::{Document, Value};
 use crate::wire::{Conversation, Left, Made, OPENING, Offer, Piece, SummaryAs, name};
 
 /// Characters of an id.
@@ -15,7 +15,7 @@ pub fn make(transcript: &Transcript, source: &dyn Source) -> Made {
 
 /// The same, with its summary as whose words it is.
 pub fn make_as(transcript: &Transcript, source: &dyn Source, summary: SummaryAs) -> Made {
-    let mut all = Conversation::told(transcript, source, ID, summary);
+    let mut all = Conversation::told(transcript, source, ID, summary).carrying(carries);
     let mut messages = Messages::default();
     for step in std::mem::take(&mut all.steps) {
         let reply = reply(&mut all, &step.reply);
@@ -34,10 +34,7 @@ pub fn make_as(transcript: &Transcript, source: &dyn Source, summary: SummaryAs)
             ));
         }
         for said in &step.words {
-            match all.carried(said.block, &CARRIED) {
-                Some(raw) => heard.push(raw),
-                None => heard.extend(all.words(&[*said]).iter().map(block)),
-            }
+            heard.extend(all.words(&[*said]).iter().map(block));
         }
         messages.say("user", heard);
     }
@@ -57,8 +54,13 @@ pub fn offer(tool: &Offer<'_>) -> String {
     format!(r#"{{"name":{name},"description":{about},"input_schema":{schema}}}"#)
 }
 
-/// Blocks of the user that are taken as they stand.
-const CARRIED: [&str; 2] = ["document", "search_result"];
+/// Blocks of the user and parts of results that are taken as they stand: words and pictures too,
+/// when they carry a marker.
+const CARRIED: [&str; 5] = ["document", "search_result", "tool_reference", "text", "image"];
+
+fn carries(block: &Value<'_>) -> bool {
+    block.word("type").is_some_and(|kind| CARRIED.contains(&&*kind))
+}
 
 /// Reasoning that this wire signed, texts, then calls: a text behind a call is refused.
 fn reply(all: &mut Conversation<'_>, blocks: &[&Block]) -> Vec<String> {
@@ -100,8 +102,7 @@ fn signed(raw: &str) -> Option<String> {
     let block = &document.root;
     let (words, signature) = (block.get("thinking")?, block.get("signature")?);
     let whole = block.is("type", "thinking") && words.is_text() && signature.range().len() > 2;
-    let raw =
-        |value: &crate::document::Value<'_>| String::from_utf8_lossy(value.raw()).into_owned();
+    let raw = |value: &Value<'_>| String::from_utf8_lossy(value.raw()).into_owned();
     whole.then(|| {
         format!(r#"{THINKING},"thinking":{},"signature":{}}}"#, raw(words), raw(signature))
     })
@@ -118,6 +119,7 @@ fn block(piece: &Piece<'_>) -> String {
             r#"{{"type":"image","source":{{"type":"base64","media_type":"{media}","data":{}}}}}"#,
             encode(data),
         ),
+        Piece::Carried(raw) => raw.clone(),
     }
 }
 

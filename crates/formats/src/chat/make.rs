@@ -2,6 +2,8 @@
 
 use epitome_model::{Block, Source, Transcript, encode};
 
+use super::hear::CARRIED;
+use crate::document::Value;
 use crate::wire::{Conversation, Left, Made, OPENING, Offer, Piece, Step, SummaryAs, name};
 
 /// Characters of an id.
@@ -14,7 +16,7 @@ pub fn make(transcript: &Transcript, source: &dyn Source) -> Made {
 
 /// The same, with its summary as whose words it is.
 pub fn make_as(transcript: &Transcript, source: &dyn Source, summary: SummaryAs) -> Made {
-    let mut all = Conversation::told(transcript, source, ID, summary);
+    let mut all = Conversation::told(transcript, source, ID, summary).carrying(carries);
     let mut messages: Vec<String> = Vec::new();
     if !all.prompt.is_empty() {
         let words = all.prompt.iter().map(|words| Piece::Text(words.into())).collect();
@@ -37,7 +39,7 @@ pub fn make_as(transcript: &Transcript, source: &dyn Source, summary: SummaryAs)
                 match part {
                     Piece::Text(text) => words.push(text.into_owned()),
                     // A tool says no pictures here: they follow as words of the user.
-                    picture @ Piece::Picture { .. } => heard.push(picture),
+                    picture @ (Piece::Picture { .. } | Piece::Carried(_)) => heard.push(picture),
                 }
             }
             messages.push(format!(
@@ -60,6 +62,10 @@ pub fn offer(tool: &Offer<'_>) -> String {
     let (name, about, schema) = (encode(tool.name), encode(tool.about), tool.schema());
     let function = format!(r#"{{"name":{name},"description":{about},"parameters":{schema}}}"#);
     format!(r#"{{"type":"function","function":{function}}}"#)
+}
+
+fn carries(part: &Value<'_>) -> bool {
+    part.word("type").is_some_and(|kind| CARRIED.contains(&&*kind))
 }
 
 fn say(messages: &mut Vec<String>, words: Vec<Piece<'_>>) {
@@ -105,6 +111,7 @@ fn content(pieces: Vec<Piece<'_>>) -> String {
             r#"{{"type":"image_url","image_url":{{"url":{}}}}}"#,
             encode(&format!("data:{media};base64,{data}")),
         ),
+        Piece::Carried(raw) => raw.clone(),
     });
     format!("[{}]", parts.collect::<Vec<_>>().join(","))
 }

@@ -140,6 +140,7 @@ fn words(pieces: &[Piece<'_>]) -> String {
             let source = format!(r#"{{"type":"base64","media_type":"{media}","data":{data}}}"#);
             format!(r#"{{"type":"image","source":{source}}}"#)
         }
+        Piece::Carried(raw) => raw.clone(),
     });
     format!("[{}]", blocks.collect::<Vec<_>>().join(","))
 }

@@ -65,7 +65,7 @@ impl Rollout<'_> {
                 self.message("user", &parts(pieces), Some("user.text"));
                 let texts = pieces.iter().filter_map(|piece| match piece {
                     Piece::Text(words) => Some(&**words),
-                    Piece::Picture { .. } => None,
+                    Piece::Picture { .. } | Piece::Carried(_) => None,
                 });
                 let words = encode(&texts.collect::<Vec<_>>().join("\n"));
                 let shown = format!(r#"{{"type":"text","text":{words},"text_elements":[]}}"#);
@@ -212,6 +212,7 @@ fn parts(pieces: &[Piece<'_>]) -> String {
             let url = encode(&format!("data:{media};base64,{data}"));
             format!(r#"{{"type":"input_image","image_url":{url}}}"#)
         }
+        Piece::Carried(raw) => raw.clone(),
     });
     format!("[{}]", parts.collect::<Vec<_>>().join(","))
 }

@@ -19,16 +19,23 @@ const REASONING: [&str; 3] = ["thinking", "redacted_thinking", "reasoning"];
 
 /// The first line is a header of ours.
 pub fn sniff(head: &[u8]) -> bool {
+    id(head).is_some()
+}
+
+/// The id that the first line of a log tells; nothing if it is no log.
+pub fn id(head: &[u8]) -> Option<String> {
     let mut first = None;
     lines(&head, |line| {
         if first.is_none() && !line.bytes.trim_ascii().is_empty() {
-            let document = Document::parse(line.bytes);
-            first = Some(document.is_ok_and(|document| {
+            let header = Document::parse(line.bytes).ok().filter(|document| {
                 document.root.is("type", "epitome") && document.root.get("version").is_some()
-            }));
+            });
+            let id =
+                |document: Document<'_>| document.root.word("id").unwrap_or_default().into_owned();
+            first = Some(header.map(id));
         }
     });
-    first == Some(true)
+    first.flatten()
 }
 
 /// Reads a log.
@@ -56,6 +63,8 @@ pub struct Log {
     undo: Vec<Undo>,
     /// Of the last compaction, if somebody took it back: how many entries were sent then.
     undone: Option<usize>,
+    /// Messages of a client that are in it.
+    messages: u64,
 }
 
 /// What takes a compaction back.
@@ -111,6 +120,11 @@ impl Log {
     /// Items that say what was cut out.
     pub fn cuts(&self) -> impl Iterator<Item = usize> {
         self.cuts.keys().copied()
+    }
+
+    /// How many messages of a client it holds, whole.
+    pub fn messages(&self) -> u64 {
+        self.messages
     }
 
     /// The item that says what the entry of this id says now.
@@ -178,10 +192,9 @@ impl Log {
         let role = root.word("role").unwrap_or_default();
         let id: Option<Box<str>> = root.word("id").map(|id| id.as_ref().into());
         let item = self.transcript.items.len();
-        let count = |key| {
-            let usage = root.get("usage").and_then(|usage| usage.get(key));
-            usage.and_then(|n| std::str::from_utf8(n.raw()).ok()?.parse().ok())
-        };
+        let number = |value: &Value<'_>| std::str::from_utf8(value.raw()).ok()?.parse::<u64>().ok();
+        let count = |key| root.get("usage").and_then(|usage| usage.get(key)).and_then(number);
+        self.messages = root.get("message").and_then(number).unwrap_or(self.messages);
         let cache = |read| CacheUse { read, written: count("cache_written").unwrap_or(0) };
         let usage = count("input").map(|input| Usage {
             input,

@@ -88,6 +88,8 @@ pub struct Speaker<'a> {
     pub usage: Option<Usage>,
     /// The response that it belongs to, when that has several entries.
     pub group: Option<&'a str>,
+    /// Which message of a client it is the end of, from 1: a message may be several entries.
+    pub message: Option<u64>,
 }
 
 /// The first line of a log, line feed included.
@@ -111,6 +113,9 @@ pub fn line(id: &str, speaker: &Speaker<'_>, said: &[Said<'_>]) -> String {
     }
     if let Some(group) = speaker.group {
         more += &format!(r#","group":{}"#, encode(group));
+    }
+    if let Some(message) = speaker.message {
+        more += &format!(r#","message":{message}"#);
     }
     if let Some(Usage { input, output, cache, cost }) = speaker.usage {
         more += &format!(r#","usage":{{"input":{input},"output":{output}"#);

@@ -1,8 +1,10 @@
 //! A transcript into a body.
 
-use epitome_model::{Block, Source, Transcript, encode};
+use epitome_model::{Block, Role, Source, Transcript, encode};
 
-use crate::wire::{Conversation, Left, Made, OPENING, Offer, Piece, Step, SummaryAs, name};
+use super::hear::CARRIED;
+use crate::document::Value;
+use crate::wire::{Conversation, Left, Made, OPENING, Offer, Piece, Step, SummaryAs, Word, name};
 
 /// Ids of calls are not sent: not every service that speaks this wire takes them.
 const ID: usize = 64;
@@ -18,7 +20,7 @@ pub fn make(transcript: &Transcript, source: &dyn Source) -> Made {
 
 /// The same, with its summary as whose words it is.
 pub fn make_as(transcript: &Transcript, source: &dyn Source, summary: SummaryAs) -> Made {
-    let mut all = Conversation::told(transcript, source, ID, summary);
+    let mut all = Conversation::told(transcript, source, ID, summary).carrying(carries);
     let mut contents: Vec<(&str, Vec<String>)> = Vec::new();
     for step in std::mem::take(&mut all.steps) {
         let (said, calls) = reply(&mut all, &step);
@@ -37,7 +39,7 @@ pub fn make_as(transcript: &Transcript, source: &dyn Source, summary: SummaryAs)
                 match part {
                     Piece::Text(text) => texts.push(text.into_owned()),
                     // Pictures of results follow as words of the user.
-                    Piece::Picture { .. } => words.push(self::part(&part)),
+                    Piece::Picture { .. } | Piece::Carried(_) => words.push(self::part(&part)),
                 }
             }
             let key = if answer.output.error { "error" } else { "output" };
@@ -72,6 +74,10 @@ pub fn offer(tool: &Offer<'_>) -> String {
     format!(r#"{{"functionDeclarations":[{function}]}}"#)
 }
 
+fn carries(part: &Value<'_>) -> bool {
+    CARRIED.iter().any(|keys| part.any(&keys[..]).is_some())
+}
+
 fn push<'r>(contents: &mut Vec<(&'r str, Vec<String>)>, role: &'r str, parts: Vec<String>) {
     if !parts.is_empty() {
         contents.push((role, parts));
@@ -79,7 +85,7 @@ fn push<'r>(contents: &mut Vec<(&'r str, Vec<String>)>, role: &'r str, parts: Ve
 }
 
 /// What the model says, and what it calls.
-fn reply(all: &mut Conversation<'_>, step: &Step<'_>) -> (Vec<String>, Vec<String>) {
+fn reply<'t>(all: &mut Conversation<'t>, step: &Step<'t>) -> (Vec<String>, Vec<String>) {
     let (mut said, mut calls) = (Vec::new(), Vec::new());
     for block in &step.reply {
         match block {
@@ -91,7 +97,10 @@ fn reply(all: &mut Conversation<'_>, step: &Step<'_>) -> (Vec<String>, Vec<Strin
                 if calls.is_empty() { UNSIGNED } else { "" },
             )),
             Block::Thinking(_) => all.leave(Left::Reasoning),
-            _ => all.leave(Left::Opaque),
+            block => {
+                let word = Word { block, role: Role::Assistant, item: 0 };
+                said.extend(all.words(&[word]).iter().map(part));
+            }
         }
     }
     (said, calls)
@@ -107,5 +116,6 @@ fn part(piece: &Piece<'_>) -> String {
         Piece::Picture { media, data } => {
             format!(r#"{{"inlineData":{{"mimeType":"{media}","data":{}}}}}"#, encode(data))
         }
+        Piece::Carried(raw) => raw.clone(),
     }
 }

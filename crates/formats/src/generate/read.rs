@@ -7,7 +7,7 @@ use crate::document::Value;
 use crate::wire::{self, Body};
 
 /// Where a function puts the text that it returns.
-const TEXTS: [&str; 5] = ["output", "error", "result", "content", "text"];
+pub const TEXTS: [&str; 5] = ["output", "error", "result", "content", "text"];
 
 /// An object with `contents` of `parts`.
 pub fn sniff(head: &[u8]) -> bool {

@@ -149,6 +149,7 @@ fn blocks(pieces: &[Piece<'_>]) -> String {
         Piece::Picture { media, data } => {
             format!(r#"{{"type":"image","data":{},"mimeType":"{media}"}}"#, encode(data))
         }
+        Piece::Carried(raw) => raw.clone(),
     });
     format!("[{}]", blocks.collect::<Vec<_>>().join(","))
 }

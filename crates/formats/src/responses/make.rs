@@ -2,7 +2,8 @@
 
 use epitome_model::{Block, Source, Transcript, encode};
 
-use crate::document::Document;
+use super::hear::{CARRIED, SERVICE_CALLS};
+use crate::document::{Document, Value};
 use crate::wire::{
     Answered, Arguments, Conversation, Left, Made, OPENING, Offer, Piece, Step, SummaryAs, name,
 };
@@ -17,7 +18,7 @@ pub fn make(transcript: &Transcript, source: &dyn Source) -> Made {
 
 /// The same, with its summary as whose words it is.
 pub fn make_as(transcript: &Transcript, source: &dyn Source, summary: SummaryAs) -> Made {
-    let mut all = Conversation::told(transcript, source, ID, summary);
+    let mut all = Conversation::told(transcript, source, ID, summary).carrying(carries);
     let mut items: Vec<String> = Vec::new();
     for step in std::mem::take(&mut all.steps) {
         let reply = reply(&mut all, &step);
@@ -51,6 +52,11 @@ pub fn offer(tool: &Offer<'_>) -> String {
     format!(r#"{{"type":"function",{function},"strict":false}}"#)
 }
 
+fn carries(part: &Value<'_>) -> bool {
+    let kind = part.word("type").unwrap_or_default();
+    CARRIED.contains(&&*kind) || SERVICE_CALLS.contains(&&*kind)
+}
+
 fn reply(all: &mut Conversation<'_>, step: &Step<'_>) -> Vec<String> {
     let mut items = Vec::new();
     // Reasoning stands before what it led to, or not at all.
@@ -77,6 +83,10 @@ fn reply(all: &mut Conversation<'_>, step: &Step<'_>) -> Vec<String> {
                 }
                 continue;
             }
+            Block::Opaque(span) => match all.carried(*span) {
+                Some(Piece::Carried(item)) => item,
+                Some(_) | None => continue,
+            },
             _ => {
                 all.leave(Left::Opaque);
                 continue;
@@ -97,8 +107,7 @@ fn sealed(raw: &str) -> Option<String> {
     let item = &document.root;
     let (seal, summary) = (item.get("encrypted_content")?, item.get("summary")?);
     let whole = item.is("type", "reasoning") && seal.range().len() > 2 && summary.is_list();
-    let raw =
-        |value: &crate::document::Value<'_>| String::from_utf8_lossy(value.raw()).into_owned();
+    let raw = |value: &Value<'_>| String::from_utf8_lossy(value.raw()).into_owned();
     whole.then(|| {
         let (summary, seal) = (raw(summary), raw(seal));
         format!(r#"{{"type":"reasoning","summary":{summary},"encrypted_content":{seal}}}"#)
@@ -131,6 +140,7 @@ fn parts(pieces: &[Piece<'_>]) -> String {
             r#"{{"type":"input_image","image_url":{}}}"#,
             encode(&format!("data:{media};base64,{data}")),
         ),
+        Piece::Carried(raw) => raw.clone(),
     });
     format!("[{}]", parts.collect::<Vec<_>>().join(","))
 }

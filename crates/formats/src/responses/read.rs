@@ -2,6 +2,7 @@
 
 use epitome_model::{Block, Image, Output, Part, Role, Source, Thinking, ToolKind, Transcript};
 
+use super::hear::SERVICE_CALLS;
 use crate::Faults;
 use crate::document::Value;
 use crate::wire::{self, Body};
@@ -90,6 +91,10 @@ fn item(body: &mut Body<'_>, item: &Value<'_>, prompt: bool) {
         "shell_call_output" | "apply_patch_call_output" | "computer_call_output" => {
             let whole = Output { parts: vec![Part::Opaque(item.span())], ..output(item) };
             body.say(item, Role::Tool, vec![Block::Output(whole)]);
+        }
+        // Part of the response in which the service answered them.
+        own if SERVICE_CALLS.contains(&own) => {
+            body.say(item, Role::Assistant, vec![Block::Opaque(item.span())]);
         }
         _ => {
             body.say(item, Role::System, vec![Block::Opaque(item.span())]);

@@ -5,11 +5,11 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::LazyLock;
 
 use epitome_model::{
-    Block, Call, Entry, Image, Output, Part, Role, Source, Text, Transcript, decode,
+    Block, Call, Entry, Image, Output, Part, Role, Source, Span, Text, Transcript, decode,
 };
 
 use super::is_name;
-use crate::document::Document;
+use crate::document::{Document, Value};
 
 /// What cannot be said on a wire and stays behind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -96,6 +96,8 @@ pub struct Conversation<'t> {
     pub steps: Vec<Step<'t>>,
     left: BTreeMap<Left, u64>,
     ids: Ids,
+    /// What is not understood and is taken as it stands.
+    carries: fn(&Value<'_>) -> bool,
 }
 
 /// A reply, the results of its calls, and what is said then.
@@ -153,7 +155,16 @@ impl<'t> Conversation<'t> {
         let alone = summary == SummaryAs::System && !transcript.context().any(said);
         let summary = if alone { SummaryAs::User } else { summary };
         let prompt = Vec::new();
-        let mut all = Conversation { source, summary, heard: false, prompt, steps, left, ids };
+        let mut all = Conversation {
+            source,
+            summary,
+            heard: false,
+            prompt,
+            steps,
+            left,
+            ids,
+            carries: |_| false,
+        };
         for (item, entry) in transcript.context() {
             if transcript.head.prompt.contains(&item) {
                 all.told_before(entry);
@@ -163,6 +174,12 @@ impl<'t> Conversation<'t> {
         }
         all.close();
         all
+    }
+
+    /// With what the wire takes as it stands.
+    pub fn carrying(mut self, carries: fn(&Value<'_>) -> bool) -> Self {
+        self.carries = carries;
+        self
     }
 
     fn told_before(&mut self, entry: &'t Entry) {
@@ -277,7 +294,7 @@ impl<'t> Conversation<'t> {
     }
 
     /// The bytes of something that is taken as it stands.
-    pub fn raw(&self, span: epitome_model::Span) -> String {
+    pub fn raw(&self, span: Span) -> String {
         String::from_utf8_lossy(&self.source.at(span)).into_owned()
     }
 
@@ -285,13 +302,15 @@ impl<'t> Conversation<'t> {
         text.read(self.source).trim().is_empty()
     }
 
-    /// A block that is taken as it stands: one of these kinds, which the wire spells like that.
-    pub fn carried(&self, block: &Block, kinds: &[&str]) -> Option<String> {
-        let Block::Opaque(span) = block else { return None };
-        let raw = self.raw(*span);
-        let document = Document::parse(raw.as_bytes()).ok()?;
-        let kind = document.root.word("type")?;
-        kinds.contains(&&*kind).then_some(()).map(|()| raw.clone())
+    /// What is not understood, as it stands, if the wire takes it so. It stays behind otherwise.
+    pub fn carried(&mut self, span: Span) -> Option<Piece<'t>> {
+        let raw = self.raw(span);
+        let carries = |document: Document<'_>| (self.carries)(&document.root);
+        if Document::parse(raw.as_bytes()).is_ok_and(carries) {
+            return Some(Piece::Carried(raw));
+        }
+        self.leave(Left::Opaque);
+        None
     }
 
     /// The id of a call on this wire: its own, if the wire takes it.
@@ -307,7 +326,7 @@ impl<'t> Conversation<'t> {
                 Part::Text(text) if self.is_blank(text) => {}
                 Part::Text(text) => pieces.push(Piece::Text(self.text(text))),
                 Part::Image(image) => pieces.extend(self.picture(image)),
-                Part::Opaque(_) => self.leave(Left::Opaque),
+                Part::Opaque(span) => pieces.extend(self.carried(*span)),
             }
         }
         pieces
@@ -323,6 +342,7 @@ impl<'t> Conversation<'t> {
                 }
                 Block::Image(image) => pieces.extend(self.picture(image)),
                 Block::Thinking(_) => self.leave(Left::Reasoning),
+                Block::Opaque(span) => pieces.extend(self.carried(*span)),
                 _ => self.leave(Left::Opaque),
             }
         }
@@ -396,6 +416,8 @@ pub enum Piece<'t> {
         /// Its bytes in base64.
         data: String,
     },
+    /// What the wire takes as it stands: JSON in its own words.
+    Carried(String),
 }
 
 /// The media type of a picture that every wire takes: its bytes are base64, and of a known kind.
