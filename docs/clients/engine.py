@@ -4,33 +4,35 @@ import subprocess
 
 
 class EngineError(Exception):
-    """What the engine could not do: its kind and message."""
+    """What the engine could not do."""
 
 
 class Engine:
-    def __init__(self, *options, program="epitome"):
+    """`summarise`, if given, takes {"system", "prompt", "max_tokens"}, asks a model, and returns its text."""
+
+    def __init__(self, *options, program="epitome", summarise=None):
         self.pipe = subprocess.Popen([program, "engine", *options], stdin=subprocess.PIPE,
                                      stdout=subprocess.PIPE, text=True, encoding="utf-8")
-        self.about = self.ask("hello")
+        self.summarise = summarise
+        self.about = self.ask("hello", summaries=summarise is not None)
 
     def ask(self, op, **more):
-        self.pipe.stdin.write(json.dumps({"op": op, **more}, ensure_ascii=False) + "\n")
+        self.pipe.stdin.write(json.dumps({"op": op, **more}) + "\n")
         self.pipe.stdin.flush()
         answer = json.loads(self.pipe.stdout.readline() or '{"error": {"message": "it ended"}}')
         if "error" in answer:
             raise EngineError(answer["error"]["message"])
-        return answer
+        return self.ask("answer", **self.reply(answer["ask"])) if "ask" in answer else answer
 
-    def begin(self, session, window=None):
-        return self.ask("reset", session=session, **({"window": window} if window else {}))
+    def reply(self, question):
+        try:
+            return {"text": self.summarise(question)}
+        except Exception as why:  # Without a summary the context stays as it is.
+            return {"failed": str(why)}
 
-    def say(self, *messages, usage=None):
+    def say(self, *messages, **usage):
         """Says what was said since the last time; returns the messages to send now."""
-        more = {"usage": usage} if usage else {}
-        return self.ask("call", messages=list(messages), **more)["messages"]
-
-    def recall(self, ref):
-        return self.ask("recall", ref=ref)["text"]
+        return self.ask("call", messages=messages, **usage)["messages"]
 
     def close(self):
         self.pipe.stdin.close()
@@ -40,16 +42,14 @@ class Engine:
 if __name__ == "__main__":
     import sys
 
-    engine = Engine(*sys.argv[2:], program=sys.argv[1])
-    engine.begin("example")
+    engine = Engine(*sys.argv[2:], program=sys.argv[1], summarise=lambda question: "## State\nAll is read.")
+    log = engine.ask("reset", session="example").get("log")
     engine.say({"role": "user", "content": "Read all of it."})
     for n in range(5):
         call = {"type": "tool_use", "id": f"c{n}", "name": "Read", "input": {"path": f"{n}.txt"}}
         result = {"type": "tool_result", "tool_use_id": f"c{n}", "content": "a line\n" * 99}
-        view = engine.say({"role": "assistant", "content": [call]},
-                          {"role": "user", "content": [result]})
-    engine.ask("compact")
-    view = engine.say()
-    print(view[2]["content"][0]["content"])
-    print(engine.ask("undo")["undone"], len(engine.say()[2]["content"][0]["content"]))
+        engine.say({"role": "assistant", "content": [call]}, {"role": "user", "content": [result]})
+    print(engine.ask("compact")["outcome"])
+    print(len(engine.say()), engine.ask("undo")["undone"])
+    print(engine.ask("open", log=log)["messages"])  # As after a restart: so many need not be said again.
     engine.close()

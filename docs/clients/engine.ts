@@ -5,7 +5,8 @@ import type { Readable, Writable } from "node:stream";
 
 export type Block = { type: string; content?: unknown; [key: string]: unknown };
 export type Message = { role: "user" | "assistant"; content: string | Block[] };
-type Answer = { error?: { message: string }; [key: string]: any };
+export type Question = { system: string; prompt: string; max_tokens: number };
+type Answer = { ask?: Question; error?: { message: string }; [key: string]: any };
 
 export class Engine {
   private pipe: ChildProcess & { stdin: Writable; stdout: Readable };
@@ -16,13 +17,19 @@ export class Engine {
     this.lines = createInterface({ input: this.pipe.stdout })[Symbol.asyncIterator]();
   }
 
+  /** Asks a model, and returns its text. Say `{ summaries: true }` with `hello` or `reset` when it is set. */
+  summarise = async (_: Question): Promise<string> => Promise.reject("there is no model");
+
   async ask(op: string, more: Record<string, unknown> = {}): Promise<Answer> {
     this.pipe.stdin.write(JSON.stringify({ op, ...more }) + "\n");
     const { value, done } = await this.lines.next();
     if (done) throw new Error("the engine ended");
     const answer: Answer = JSON.parse(value);
     if (answer.error) throw new Error(answer.error.message);
-    return answer;
+    if (!answer.ask) return answer;
+    // Without a summary the context stays as it is.
+    const reply = this.summarise(answer.ask).then((text) => ({ text }), (why) => ({ failed: String(why) }));
+    return this.ask("answer", await reply);
   }
 
   /** Says what was said since the last time; returns the messages to send now. */
@@ -30,27 +37,21 @@ export class Engine {
     return (await this.ask("call", { messages })).messages;
   }
 
-  async recall(ref: string): Promise<string> {
-    return (await this.ask("recall", { ref })).text;
-  }
-
-  close(): void {
-    this.pipe.stdin.end();
-  }
+  close = () => this.pipe.stdin.end();
 }
 
 if (process.argv[1] === new URL(import.meta.url).pathname) {
   const engine = new Engine(...process.argv.slice(2));
-  await engine.ask("reset", { session: "example" });
+  engine.summarise = async () => "## State\nAll is read.";
+  const { log } = await engine.ask("reset", { session: "example", summaries: true });
   await engine.say({ role: "user", content: "Read all of it." });
   for (let n = 0; n < 5; n++) {
     const call = { type: "tool_use", id: `c${n}`, name: "Read", input: { path: `${n}.txt` } };
     const result = { type: "tool_result", tool_use_id: `c${n}`, content: "a line\n".repeat(99) };
     await engine.say({ role: "assistant", content: [call] }, { role: "user", content: [result] });
   }
-  await engine.ask("compact");
-  const first = async () => String(((await engine.say())[2].content as Block[])[0].content);
-  console.log(await first());
-  console.log((await engine.ask("undo")).undone, (await first()).length);
+  console.log((await engine.ask("compact")).outcome);
+  console.log((await engine.say()).length, (await engine.ask("undo")).undone);
+  console.log((await engine.ask("open", { log })).messages); // So many need not be said again.
   engine.close();
 }

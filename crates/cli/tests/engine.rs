@@ -2,11 +2,12 @@
 
 mod world;
 
-use std::io::Write;
+use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 use insta::assert_snapshot;
+use serde_json::{Value, json};
 use world::World;
 
 #[test]
@@ -47,15 +48,21 @@ fn a_talk_over_the_pipe() {
     assert_snapshot!(world.run_with(&args, lines.join("\n").as_bytes()));
 }
 
-#[test]
-fn a_client_that_has_a_model_is_asked_for_summaries() {
-    let world = World::new();
+/// A recipe that asks for a summary of all but the last message.
+fn told(world: &World) -> String {
     let recipe = world.home.join("told.toml");
     let text = concat!(
         "name = 'told'\nabout = 'A summary of all but the last message.'\npasses = []\n",
         "keep = { messages = 1 }\n[live.summary]\nmax_tokens = 500\nsections = ['State']\n",
     );
     std::fs::write(&recipe, text).expect("a disk");
+    recipe.display().to_string()
+}
+
+#[test]
+fn a_client_that_has_a_model_is_asked_for_summaries() {
+    let world = World::new();
+    let recipe = told(&world);
     let words = "All of this is old. ".repeat(40);
     let old = format!(
         concat!(
@@ -68,14 +75,177 @@ fn a_client_that_has_a_model_is_asked_for_summaries() {
         r#"{"op":"reset","summaries":true,"writer_window":20000}"#,
         &old,
         r#"{"op":"compact","focus":"what is old"}"#,
+        // What comes between is refused, and nothing is lost.
+        r#"{"op":"call"}"#,
+        r#"{"op":"compact"}"#,
+        r#"{"op":"refused","status":413}"#,
+        r#"{"op":"undo"}"#,
+        r#"{"op":"answer"}"#,
+        r#"{"op":"answer","text":"Well.","stopped":"end_turn"}"#,
         r#"{"op":"answer","failed":"no answer in time"}"#,
         r#"{"op":"compact"}"#,
         r###"{"op":"answer","text":"## State\nIt is old.","usage":{"input":700,"output":9}}"###,
         r#"{"op":"call"}"#,
         r#"{"op":"answer","text":"Nothing was asked."}"#,
     ];
-    let recipe = recipe.display().to_string();
     let args = ["engine", "--recipe", &recipe, "--no-log", "--count", "estimate"];
+    assert_snapshot!(world.run_with(&args, lines.join("\n").as_bytes()));
+}
+
+#[test]
+fn what_makes_no_sense_is_said_and_changes_nothing() {
+    let world = World::new();
+    let lines = [
+        r#"{"op":"reset","window":0}"#,
+        r#"{"op":"reset","window":-5}"#,
+        r#"{"op":"reset","window":9000000000000}"#,
+        r#"{"op":"reset","window":1000,"overhead":1000}"#,
+        r#"{"op":"reset","writer_window":0}"#,
+        r#"{"op":"reset","sesion":"a"}"#,
+        r#"{"op":"call","mesages":[]}"#,
+        r#"{"op":"call","messages":[],"messages":[]}"#,
+        r#"{"op":"call","k":3,"focus":"what"}"#,
+        r#"{"op":"call","usage":{"input":18446744073709551615,"output":1}}"#,
+        r#"{"op":"call","messages":[{"role":"user","content":"Hi."},{"role":"tool"}]}"#,
+        r#"{"op":"force","target_ratio":1.5}"#,
+        r#"{"op":"force","target_ratio":-0.1}"#,
+        r#"{"op":"recall"}"#,
+        r#"{"op":"recall","ref":"it"}"#,
+        r#"{"op":"open"}"#,
+        r#"{"op":"open","session":"a"}"#,
+        r#"{"op":"undo","all":true}"#,
+        r#"{"op":"answer","text":"a","failed":"b"}"#,
+        r#"{"op":"answer","text":"Nobody asked."}"#,
+        r#"{"session":"a"}"#,
+        r#"{"op":5}"#,
+        r#"["op"]"#,
+        "\u{feff}{\"op\":\"usage\"}\r",
+    ];
+    let args = ["engine", "--no-log", "--count", "estimate"];
+    assert_snapshot!(world.run_with(&args, lines.join("\n").as_bytes()));
+    let args = ["engine", "--window", "10", "--overhead", "10"];
+    assert_snapshot!(world.run_with(&args, b""));
+}
+
+#[test]
+fn who_asks_for_nothing_is_told_that_there_is_nothing() {
+    let world = World::new();
+    let lines =
+        [r#"{"op":"call","messages":[{"role":"user","content":"Hi."}]}"#, r#"{"op":"compact"}"#];
+    let args = ["engine", "--recipe", "pi", "--no-log", "--count", "estimate"];
+    assert_snapshot!(world.run_with(&args, lines.join("\n").as_bytes()));
+}
+
+/// An engine that is asked line by line.
+struct Engine {
+    child: std::process::Child,
+    out: std::io::Lines<BufReader<std::process::ChildStdout>>,
+}
+
+impl Engine {
+    fn new(world: &World, args: &[&str]) -> Engine {
+        let mut command = world.command(&[&["engine", "--count", "estimate"], args].concat());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().expect("the program runs");
+        let out = BufReader::new(child.stdout.take().expect("it is piped")).lines();
+        Engine { child, out }
+    }
+
+    fn ask(&mut self, line: &str) -> Value {
+        let stdin = self.child.stdin.as_mut().expect("it is piped");
+        writeln!(stdin, "{line}").expect("it reads");
+        let answer = self.out.next().expect("an answer a line").expect("text");
+        serde_json::from_str(&answer).expect("JSON")
+    }
+
+    fn end(mut self) {
+        drop(self.child.stdin.take());
+        assert!(self.child.wait().expect("it ends").success());
+        assert!(self.out.next().is_none(), "an answer a line, and no more");
+    }
+}
+
+#[test]
+fn a_log_is_taken_up_where_it_was_left() {
+    let world = World::new();
+    let args = ["--recipe", "clear-tool-uses"];
+    let mut engine = Engine::new(&world, &args);
+    let log = engine.ask(r#"{"op":"reset","session":"a talk"}"#)["log"].clone();
+    let reset = engine.ask(r#"{"op":"reset","session":"a talk"}"#)["log"].clone();
+    assert_ne!(log, reset);
+    engine.ask(&json!({ "op": "open", "log": log }).to_string());
+    engine.ask(r#"{"op":"call","messages":[{"role":"user","content":"Read them."}]}"#);
+    for n in 0..5 {
+        let id = format!("c{n}");
+        let call =
+            json!({ "type": "tool_use", "id": id, "name": "Read", "input": { "path": "a" } });
+        let result = json!({ "type": "tool_result", "tool_use_id": id,
+            "content": format!("line of {n}\n").repeat(99) });
+        let said = [
+            json!({ "role": "assistant", "content": [call] }),
+            json!({ "role": "user", "content": [result] }),
+        ];
+        engine.ask(&json!({ "op": "call", "messages": said }).to_string());
+    }
+    engine.ask(r#"{"op":"compact"}"#);
+    let call = json!({ "type": "tool_use", "id": "c9", "name": "Read", "input": { "path": "a" } });
+    let call = json!({ "role": "assistant", "content": [call] });
+    let left = engine.ask(&json!({ "op": "call", "messages": [call] }).to_string());
+
+    // Nobody else may have it meanwhile.
+    let mut other = Engine::new(&world, &args);
+    let refused = other.ask(&json!({ "op": "open", "log": log }).to_string());
+    assert_eq!(refused["error"]["kind"], "locked", "{refused}");
+    engine.end();
+
+    // A line that was being written when the machine went down is nobody's.
+    let path = Path::new(log.as_str().expect("a path"));
+    let mut file = std::fs::OpenOptions::new().append(true).open(path).expect("a log");
+    file.write_all(br#"{"type":"entry","id":"99","role":"us"#).expect("a disk");
+    drop(file);
+    let opened = other.ask(&json!({ "op": "open", "log": log }).to_string());
+    let expect = json!({ "ok": true, "log": log, "session": "a talk", "messages": 12, "entries": 12,
+        "compactions": 1, "open_calls": ["c9"], "last": { "role": "assistant", "text": "Read" },
+        "usage": opened["usage"] });
+    assert_eq!(opened, expect);
+    assert_eq!(other.ask(r#"{"op":"call"}"#), left);
+    let reference = left["refs"]["c0"].clone();
+    let recalled = other.ask(&json!({ "op": "recall", "ref": reference }).to_string());
+    assert_eq!(recalled["text"], "line of 0\n".repeat(99));
+    assert_eq!(other.ask(r#"{"op":"undo"}"#)["undone"], true);
+    assert_eq!(other.ask(r#"{"op":"call"}"#)["refs"], json!({}));
+    other.end();
+
+    // By its name the newest: that of the second `reset`, in which nothing was said.
+    let mut third = Engine::new(&world, &args);
+    assert_eq!(third.ask(r#"{"op":"open","session":"a talk"}"#)["log"], reset);
+    third.end();
+}
+
+#[test]
+fn what_is_no_log_is_not_opened() {
+    let world = World::new();
+    world.write("notes.jsonl", "{\"type\":\"note\"}\n");
+    world.write("empty.jsonl", "");
+    world.write("newer.jsonl", "{\"type\":\"epitome\",\"version\":2,\"id\":\"a\"}\n");
+    world.write(
+        ".local/share/epitome/live/b.jsonl",
+        "{\"type\":\"epitome\",\"version\":1,\"id\":\"c\"}\n",
+    );
+    let lines = [
+        r#"{"op":"call","messages":[{"role":"user","content":"Hi."}]}"#,
+        r#"{"op":"open","log":"notes.jsonl"}"#,
+        r#"{"op":"open","log":"empty.jsonl"}"#,
+        r#"{"op":"open","log":"newer.jsonl"}"#,
+        r#"{"op":"open","log":"nowhere.jsonl"}"#,
+        r#"{"op":"open","log":"."}"#,
+        r#"{"op":"open","session":"../../../../notes"}"#,
+        r#"{"op":"open","session":"b"}"#,
+        r#"{"op":"open","log":"a","session":"b"}"#,
+        // The one that was open is still there.
+        r#"{"op":"call"}"#,
+    ];
+    let args = ["engine", "--count", "estimate"];
     assert_snapshot!(world.run_with(&args, lines.join("\n").as_bytes()));
 }
 
@@ -89,6 +259,7 @@ fn another_wire_gets_the_body_of_a_request() {
 #[test]
 fn clients_hold_a_talk() {
     let world = World::new();
+    let recipe = told(&world);
     let clients = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/clients");
     for (program, about, client) in [
         ("python3", "import sys; sys.exit(sys.version_info < (3, 9))", "engine.py"),
@@ -108,11 +279,15 @@ fn clients_hold_a_talk() {
         }
         let out = Command::new(program)
             .arg(&file)
-            .args([env!("CARGO_BIN_EXE_epitome"), "--recipe", "clear-tool-uses"])
+            .args([env!("CARGO_BIN_EXE_epitome"), "--recipe", &recipe, "--count", "estimate"])
             .env("EPITOME_HOME", world.home.join("data"))
             .output()
             .expect("the program runs");
         let said = String::from_utf8_lossy(&out.stdout).to_lowercase();
-        assert_eq!(said, "[epitome k08ab0a2]\ntrue 693\n", "{client}: {out:?}");
+        let expect = concat!(
+            "compacted: 1.7k → 224 tokens. shortened: summary 1. a summary stands for all of it; ",
+            "it holds the user's words.\n1 true\n11\n",
+        );
+        assert_eq!(said, expect, "{client}: {out:?}");
     }
 }

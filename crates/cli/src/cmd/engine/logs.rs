@@ -1,0 +1,95 @@
+//! Where logs of sessions stand, and who has them.
+
+use std::fs::File;
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use epitome::{Hold, Store};
+
+use crate::failure::{Failure, Result, Status};
+
+/// Characters of a session's name that its file has.
+const NAME: usize = 80;
+/// Bytes in which a log's first line stands.
+const HEAD: u64 = 64 << 10;
+
+/// A folder of logs, and where it is said who works on them.
+pub struct Logs {
+    folder: PathBuf,
+    store: Store,
+}
+
+impl Logs {
+    pub fn new(folder: PathBuf, store: Store) -> Logs {
+        Logs { folder, store }
+    }
+
+    /// A file for a new log of this session, behind those that are there.
+    pub fn next(&self, session: &str) -> PathBuf {
+        let name = file_name(session);
+        let number = self.numbers(&name).into_iter().max().map_or(1, |last| last.saturating_add(1));
+        self.path(&name, number)
+    }
+
+    /// The newest log of this session.
+    pub fn newest(&self, session: &str) -> Result<PathBuf> {
+        let name = file_name(session);
+        let mut numbers = self.numbers(&name);
+        numbers.sort_unstable();
+        let paths = numbers.into_iter().rev().map(|number| self.path(&name, number));
+        // Names of files hold less than those of sessions: another may have a file like it.
+        paths.into_iter().find(|path| id(path).as_deref() == Some(session)).ok_or_else(|| {
+            let session = epitome_model::short(session, NAME);
+            let what = format!("there is no log of a session {session}");
+            Failure::new(Status::Unreadable, "not-found", what)
+                .hint(format!("logs stand in {}", self.folder.display()))
+        })
+    }
+
+    /// Says that nobody else may work on a log.
+    pub fn hold(&self, path: &Path) -> Result<Hold> {
+        Ok(self.store.hold(path)?)
+    }
+
+    fn path(&self, name: &str, number: u64) -> PathBuf {
+        let number = if number > 1 { format!("-{number}") } else { String::new() };
+        self.folder.join(format!("{name}{number}.jsonl"))
+    }
+
+    /// Which numbers there are of files of this name.
+    fn numbers(&self, name: &str) -> Vec<u64> {
+        let Ok(files) = std::fs::read_dir(&self.folder) else { return Vec::new() };
+        let number = |file: std::fs::DirEntry| {
+            let file = file.file_name();
+            let rest = file.to_str()?.strip_suffix(".jsonl")?.strip_prefix(name)?;
+            match rest.strip_prefix('-') {
+                None if rest.is_empty() => Some(1),
+                // As it is written: 2 and not 02.
+                Some(digits) if !digits.starts_with(['0', '+']) => {
+                    digits.parse().ok().filter(|number| *number > 1)
+                }
+                Some(_) | None => None,
+            }
+        };
+        files.filter_map(|file| number(file.ok()?)).collect()
+    }
+}
+
+/// The id that the first line of a log tells.
+pub fn id(path: &Path) -> Option<String> {
+    // To open a pipe is to wait for its writer.
+    if !std::fs::metadata(path).ok()?.is_file() {
+        return None;
+    }
+    let mut head = Vec::new();
+    File::open(path).ok()?.take(HEAD).read_to_end(&mut head).ok()?;
+    epitome_formats::epitome::id(&head)
+}
+
+/// What a file may be called for a session of this name: it leads nowhere else.
+fn file_name(session: &str) -> String {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-');
+    let name: String = session.chars().take(NAME).map(|c| if fits(c) { c } else { '_' }).collect();
+    let name = name.trim_start_matches('.').to_owned();
+    if name.is_empty() { "session".to_owned() } else { name }
+}

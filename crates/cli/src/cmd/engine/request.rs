@@ -1,0 +1,296 @@
+//! What a line asks: an op and all that may be said with it. A key that is not known is refused, so
+//! that nobody waits for what a misspelt one would have done.
+
+use std::fmt;
+
+use epitome_model::Tokens;
+use epitome_passes::{NoReply, Reply, Stopped, Used};
+use serde::de::value::MapDeserializer;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
+
+use crate::failure::{Failure, Result};
+
+/// More tokens than anybody means.
+const MOST: u64 = 1_000_000_000_000;
+
+/// What an agent asks.
+pub enum Asked {
+    Hello(Hello),
+    Reset(Begin),
+    Open(Open),
+    Call(Call),
+    Force(Force),
+    Usage,
+    Compact(Compact),
+    Refused(Refused),
+    Answer(std::result::Result<Reply, NoReply>),
+    Recall(Recall),
+    Undo,
+}
+
+/// Their names, as errors tell them.
+const OPS: &str = "hello, reset, open, call, force, usage, compact, refused, answer, recall, undo";
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Hello {
+    /// Whether questions for summaries are answered.
+    pub summaries: Option<bool>,
+}
+
+/// A session begins.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Begin {
+    pub session: Option<String>,
+    pub window: Option<u64>,
+    pub overhead: Option<u64>,
+    pub summaries: Option<bool>,
+    /// Tokens that the model takes which writes them.
+    pub writer_window: Option<u64>,
+}
+
+/// A session goes on.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Open {
+    pub log: Option<String>,
+    pub session: Option<String>,
+    pub window: Option<u64>,
+    pub overhead: Option<u64>,
+    pub summaries: Option<bool>,
+    pub writer_window: Option<u64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Call {
+    #[serde(default)]
+    pub messages: Vec<Box<RawValue>>,
+    usage: Option<Billed>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Force {
+    #[serde(default)]
+    pub messages: Vec<Box<RawValue>>,
+    pub target_ratio: Option<f64>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Compact {
+    pub focus: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Refused {
+    pub status: Option<u16>,
+    #[serde(default)]
+    pub body: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Recall {
+    #[serde(rename = "ref")]
+    pub reference: String,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Nothing {}
+
+/// What the provider counted for the last response among the messages.
+#[derive(Clone, Copy, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Billed {
+    input: u64,
+    #[serde(default)]
+    output: u64,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Answer {
+    text: Option<String>,
+    #[serde(default)]
+    stopped: Stop,
+    usage: Option<Billed>,
+    failed: Option<String>,
+    #[serde(default)]
+    too_long: bool,
+}
+
+#[derive(Clone, Copy, Default, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Stop {
+    #[default]
+    End,
+    Length,
+    Call,
+    Refused,
+}
+
+impl Asked {
+    pub fn of(line: &[u8]) -> Result<Asked> {
+        // Some shells put a mark before what they send.
+        let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
+        let Members(mut said) = serde_json::from_slice(line)
+            .map_err(|err| Failure::usage(format!("this is no request: {err}")))?;
+        let at = said.iter().position(|(key, _)| *key == "op");
+        let op = at.map(|at| said.remove(at).1.get());
+        let op: String = op
+            .and_then(|op| serde_json::from_str(op).ok())
+            .ok_or_else(|| Failure::usage(format!("`op` says what is asked: {OPS}")))?;
+        // Whoever counts may number requests; the answer comes in their order.
+        said.retain(|(key, _)| *key != "k");
+        let asked = match op.as_str() {
+            "hello" => Asked::Hello(members(&op, said)?),
+            "reset" => Asked::Reset(members::<Begin>(&op, said)?.checked()?),
+            "open" => Asked::Open(members::<Open>(&op, said)?),
+            "call" => Asked::Call(members(&op, said)?),
+            "force" => Asked::Force(members::<Force>(&op, said)?.checked()?),
+            "usage" => members::<Nothing>(&op, said).map(|_| Asked::Usage)?,
+            "compact" => Asked::Compact(members(&op, said)?),
+            "refused" => Asked::Refused(members(&op, said)?),
+            "answer" => Asked::Answer(members::<Answer>(&op, said)?.reply()?),
+            "recall" => Asked::Recall(members(&op, said)?),
+            "undo" => members::<Nothing>(&op, said).map(|_| Asked::Undo)?,
+            other => {
+                let other = epitome_model::short(other, 40);
+                return Err(Failure::usage(format!("there is no op `{other}`: {OPS}")));
+            }
+        };
+        Ok(asked)
+    }
+}
+
+impl Begin {
+    fn checked(self) -> Result<Begin> {
+        for (what, tokens) in [("window", self.window), ("writer_window", self.writer_window)] {
+            window(what, tokens)?;
+        }
+        Ok(self)
+    }
+}
+
+impl Open {
+    /// What it says of the session, once that is known.
+    pub fn begin(self, session: String) -> Result<Begin> {
+        let Open { window, overhead, summaries, writer_window, .. } = self;
+        let session = Some(session);
+        Begin { session, window, overhead, summaries, writer_window }.checked()
+    }
+}
+
+impl Call {
+    pub fn billed(&self) -> Result<Option<Tokens>> {
+        self.usage.map(Billed::sum).transpose()
+    }
+}
+
+impl Force {
+    fn checked(self) -> Result<Force> {
+        match self.target_ratio {
+            Some(ratio) if !(0.0..=1.0).contains(&ratio) => {
+                Err(Failure::usage(format!("a `target_ratio` of {ratio}: it is from 0 to 1")))
+            }
+            Some(_) | None => Ok(self),
+        }
+    }
+}
+
+impl Billed {
+    fn sum(self) -> Result<Tokens> {
+        match self.input.checked_add(self.output) {
+            Some(sum) if sum <= MOST => Ok(Tokens(sum)),
+            Some(_) | None => Err(Failure::usage("a `usage` of more tokens than there are")),
+        }
+    }
+}
+
+impl Answer {
+    /// What a model answered, as a client tells it.
+    fn reply(self) -> Result<std::result::Result<Reply, NoReply>> {
+        let Answer { text, stopped, usage, failed, too_long } = self;
+        let text = match (text, failed, too_long) {
+            (Some(text), None, false) => text,
+            (None, Some(reason), false) => return Ok(Err(NoReply::Failed(reason))),
+            (None, None, true) => return Ok(Err(NoReply::TooLong)),
+            _ => {
+                let what = "an `answer` has either `text`, `failed` or `too_long`";
+                return Err(Failure::usage(what));
+            }
+        };
+        let stopped = match stopped {
+            Stop::End => Stopped::End,
+            Stop::Length => Stopped::Length,
+            Stop::Call => Stopped::Call,
+            Stop::Refused => Stopped::Refused,
+        };
+        let used = |Billed { input, output }: Billed| Used {
+            input: Tokens(input),
+            output: Tokens(output),
+            ..Used::default()
+        };
+        if let Some(usage) = usage {
+            usage.sum()?;
+        }
+        Ok(Ok(Reply { text, stopped, used: usage.map(used) }))
+    }
+}
+
+/// A window that something fits into.
+pub fn window(what: &str, tokens: Option<u64>) -> Result<()> {
+    match tokens {
+        Some(0) => Err(Failure::usage(format!("a `{what}` of 0 tokens holds nothing"))),
+        Some(tokens) if tokens > MOST => {
+            Err(Failure::usage(format!("a `{what}` of more tokens than there are: {tokens}")))
+        }
+        Some(_) | None => Ok(()),
+    }
+}
+
+/// The members of an object as they stand, each as often as it does.
+struct Members<'a>(Vec<(&'a str, &'a RawValue)>);
+
+impl<'de> Deserialize<'de> for Members<'de> {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> std::result::Result<Self, D::Error> {
+        struct Object;
+
+        impl<'de> Visitor<'de> for Object {
+            type Value = Members<'de>;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(
+                self,
+                mut map: A,
+            ) -> std::result::Result<Members<'de>, A::Error> {
+                let mut all = Vec::new();
+                while let Some(member) = map.next_entry()? {
+                    all.push(member);
+                }
+                Ok(Members(all))
+            }
+        }
+
+        from.deserialize_map(Object)
+    }
+}
+
+fn members<'a, T: Deserialize<'a>>(op: &str, said: Vec<(&'a str, &'a RawValue)>) -> Result<T> {
+    T::deserialize(MapDeserializer::<_, serde_json::Error>::new(said.into_iter())).map_err(|err| {
+        // The place is that within one member, and tells nobody anything.
+        let err = err.to_string();
+        let what = err.split(" at line ").next().unwrap_or_default();
+        Failure::usage(format!("`{op}`: {what}"))
+    })
+}

@@ -1,0 +1,73 @@
+//! What a line answers.
+
+use std::collections::BTreeMap;
+
+use epitome::live::{Context, Outgoing, Recovery};
+use epitome_model::{Block, Part, Stub};
+use epitome_passes::Event;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::failure::{Failure, Result, Status};
+
+/// What is to be sent, and what happened.
+#[derive(Serialize)]
+pub struct Sent {
+    /// On Anthropic's wire.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    messages: Option<Box<RawValue>>,
+    /// On another wire: the body of a request.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    body: Option<Box<RawValue>>,
+    refs: BTreeMap<String, String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    refused: Option<Recovery>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    events: Vec<Event>,
+}
+
+impl Sent {
+    pub fn of(wire: &str, context: &mut Context) -> Result<Sent> {
+        let view = context.as_it_is();
+        let raw = |text: String| {
+            RawValue::from_string(text).map_err(|err| {
+                Failure::new(Status::Bug, "bug", format!("a view is no JSON: {err}"))
+            })
+        };
+        let (mut messages, mut body) = (None, None);
+        match wire {
+            "anthropic" => messages = Some(raw(view.messages())?),
+            wire => {
+                let made = view.body(wire)?.body;
+                body = Some(raw(if made.is_empty() { "null".into() } else { made })?);
+            }
+        }
+        let refs = refs(&view);
+        Ok(Sent { messages, body, refs, refused: None, events: context.events() })
+    }
+
+    /// The same after a refusal.
+    pub fn after(self, recovery: Recovery) -> Sent {
+        Sent { refused: Some(recovery), ..self }
+    }
+
+    pub fn line(&self) -> Result<String> {
+        serde_json::to_string(self).map_err(|err| Failure::new(Status::Bug, "bug", err.to_string()))
+    }
+}
+
+/// Of each result that was left out: the text in the view under which it can be had.
+fn refs(view: &Outgoing<'_>) -> BTreeMap<String, String> {
+    let blocks = view.transcript().context().flat_map(|(_, entry)| &entry.blocks);
+    let stubs = blocks.filter_map(|block| match block {
+        Block::Output(output) => match output.parts.as_slice() {
+            [Part::Text(text)] => {
+                let stub = Stub::parse(&text.read(view.source()))?;
+                Some((output.call.to_string(), stub.reference().to_string()))
+            }
+            _ => None,
+        },
+        _ => None,
+    });
+    stubs.collect()
+}
