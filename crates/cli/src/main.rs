@@ -11,6 +11,7 @@ mod left;
 mod redaction;
 mod report;
 mod session;
+mod summarise;
 mod text;
 mod trace;
 
@@ -56,6 +57,7 @@ enum Command {
     Archive(cmd::archive::Args),
     Recipes(cmd::recipes::Args),
     Config(cmd::config::Args),
+    Key(cmd::key::Args),
     Completions(cmd::completions::Args),
     Man(cmd::man::Args),
 }
@@ -103,6 +105,7 @@ fn run(cli: Cli) -> Result<()> {
         Command::Archive(args) => cmd::archive::run(&app, args),
         Command::Recipes(args) => cmd::recipes::run(&app, args),
         Command::Config(args) => cmd::config::run(&app, args),
+        Command::Key(args) => cmd::key::run(&app, args),
         Command::Completions(args) => cmd::completions::run(&app, args),
         Command::Man(args) => cmd::man::run(&app, args),
     }

@@ -10,6 +10,7 @@ use epitome_model::{Bytes, Source, Tokens};
 use epitome_passes::{KeepRule, Kept, Trigger};
 use serde::Serialize;
 
+use crate::summarise::Models;
 use crate::text::{self, BOLD, DIM, GREEN, Side, Table, change, count, visible};
 
 /// A number before and after.
@@ -113,6 +114,9 @@ pub struct Report {
     pub dry_run: bool,
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "crate::text::lossy_option")]
     pub out: Option<PathBuf>,
+    /// What models were asked for it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub models: Option<Models>,
     /// The files of its sub-agents.
     pub files: Vec<FileReport>,
     #[serde(skip)]

@@ -154,6 +154,16 @@ fn a_variable_that_sets_nothing_is_an_error_with_the_nearest_name() {
     assert_eq!(output.status.code(), Some(0), "what reads no settings goes on");
 }
 
+#[test]
+fn a_list_may_be_one_word_in_a_variable() {
+    let world = World::new();
+    project(&world, "");
+    for (value, expect) in [("ion", "\"ion\""), ("Goal, State", "[\"Goal\", \"State\"]")] {
+        let told = run(&world, &["config"], &[("EPITOME_LIVE_SUMMARY_SECTIONS", value)]);
+        assert!(told.contains(&format!("live.summary.sections  {expect} ")), "{told}");
+    }
+}
+
 /// Every variable in our sources is a setting, or one of those that are let through.
 #[test]
 fn variables_of_our_own_tools_are_let_through() {

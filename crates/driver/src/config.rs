@@ -15,10 +15,11 @@ use crate::store::disk;
 
 /// Variables `EPITOME_…` that are no settings: what the program itself asks for, then what its
 /// tests and tools do.
-pub(crate) const OTHER_VARIABLES: [&str; 14] = [
+pub(crate) const OTHER_VARIABLES: [&str; 15] = [
     "EPITOME_API_KEY",
     "EPITOME_CONFIG",
     "EPITOME_HOME",
+    "EPITOME_KEYRING",
     "EPITOME_LOG",
     "EPITOME_NOW",
     "EPITOME_AGENTS",
@@ -77,6 +78,8 @@ pub struct Config {
     pub variables: BTreeMap<String, String>,
     /// Keys of those who run models, as the environment has them.
     pub keys: BTreeMap<Provider, Key>,
+    /// The variables that have them.
+    key_variables: BTreeMap<Provider, &'static str>,
     /// More files of rules for secrets, whatever is looked through.
     pub rules: Vec<PathBuf>,
     /// The time, when tests set it.
@@ -124,7 +127,7 @@ impl Config {
     }
 
     /// The folders below these, unless `var` names others.
-    fn of(
+    pub(crate) fn of(
         user: &Path,
         data: &Path,
         config: &Path,
@@ -140,9 +143,12 @@ impl Config {
         let opencode = shared.join("opencode");
         let database = var("OPENCODE_DB").filter(|it| it != ":memory:");
         let key = |provider: Provider| {
-            let values = Config::key_variables(provider).iter().filter_map(|name| var(name));
-            values.filter_map(|value| Key::new(value.to_str()?)).next()
+            let mut names = Config::key_variables(provider).iter();
+            let found = names.find_map(|name| Some((*name, Key::new(var(name)?.to_str()?)?)));
+            found.map(|(name, key)| (provider, name, key))
         };
+        let keys: Vec<(Provider, &'static str, Key)> =
+            Provider::ALL.into_iter().filter_map(key).collect();
         let text = |name: &str| Some(var(name)?.to_string_lossy().into_owned());
         let person = Person {
             home: Some(user.to_string_lossy().into_owned()),
@@ -176,7 +182,8 @@ impl Config {
             here: PathBuf::new(),
             variables: BTreeMap::new(),
             pi,
-            keys: Provider::ALL.into_iter().filter_map(|it| Some((it, key(it)?))).collect(),
+            key_variables: keys.iter().map(|(provider, name, _)| (*provider, *name)).collect(),
+            keys: keys.into_iter().map(|(provider, _, key)| (provider, key)).collect(),
             rules: Vec::new(),
             now: var("EPITOME_NOW").and_then(|now| now.to_str()?.parse().ok()),
         }
@@ -198,6 +205,11 @@ impl Config {
             Provider::Ollama => &[],
             Provider::Compatible => &["EPITOME_API_KEY"],
         }
+    }
+
+    /// The variable that has a provider's key.
+    pub fn key_variable(&self, provider: Provider) -> Option<&'static str> {
+        self.key_variables.get(&provider).copied()
     }
 
     /// The user's own table of models.

@@ -4,20 +4,21 @@ mod who;
 
 use std::sync::Arc;
 
-use epitome_llm::{Failure, Model, Provider, Stop};
+use epitome_llm::{Failure, Model, ModelName, Provider, Stop};
 use epitome_model::{Counter, Source, Tokens};
 use epitome_passes::{
-    Answered, NoReply, Old, Options, Recipe, Summarising, SummaryRule, Trigger, View, Writer,
-    Written,
+    Answered, NoReply, Old, Options, Recipe, Reply, Stopped, Summarising, SummaryRule, Trigger,
+    View, Writer, Written,
 };
 use epitome_tokens::O200k;
+use serde::Serialize;
 
 use crate::compact::{bound_in, kept_end, no_summaries, says_more_than_a_summary};
 use crate::error::{Error, ErrorKind, Result};
 use crate::live::{Context, Next, Outgoing, said_before};
 use crate::session::Loaded;
 
-pub use who::{Naming, catalogue, named_models};
+pub use who::{Naming, catalogue, chosen_model, named_models};
 
 /// Tokens of a window that nobody has named.
 const WINDOW: Tokens = Tokens(32_000);
@@ -42,8 +43,13 @@ impl Context {
 ///
 /// Only OpenAI's tokens can be counted; of others there are up to a third more in the same text.
 pub fn summary_writer(model: &dyn Model) -> Writer {
-    let window = model.window().unwrap_or(WINDOW);
-    let window = match model.name().provider {
+    summary_writer_of(model.name(), model.window())
+}
+
+/// The same of a model that nobody can ask yet.
+pub fn summary_writer_of(name: &ModelName, window: Option<Tokens>) -> Writer {
+    let window = window.unwrap_or(WINDOW);
+    let window = match name.provider {
         Provider::OpenAi => window,
         Provider::Anthropic
         | Provider::Google
@@ -53,6 +59,17 @@ pub fn summary_writer(model: &dyn Model) -> Writer {
         | Provider::Compatible => Tokens(window.0 / 4 * 3),
     };
     Writer { window, counter: Arc::new(O200k::new()) }
+}
+
+/// What a summary would take, at most: answers may be shorter, and then so are later questions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Forecast {
+    /// Questions.
+    pub questions: u64,
+    /// Tokens of all questions, as OpenAI's models count.
+    pub input: Tokens,
+    /// Tokens that the answers may have.
+    pub output: Tokens,
 }
 
 /// A summary of a stored session that a model is to write.
@@ -103,6 +120,27 @@ impl Asked {
         let ask = self.writing.ask();
         let counter = O200k::new();
         (counter.count(&ask.system) + counter.count(&ask.prompt), Tokens(ask.max_tokens))
+    }
+
+    /// What it would take to have it written. Nobody is asked.
+    pub fn forecast(self) -> Forecast {
+        let counter = O200k::new();
+        let mut told = Forecast::default();
+        let mut writing = self.writing;
+        loop {
+            let ask = writing.ask();
+            let longest = ask.max_tokens;
+            told.questions += 1;
+            told.input += counter.count(&ask.system) + counter.count(&ask.prompt);
+            told.output += Tokens(longest);
+            // As long as it may be. As the last answer it is none, and that is the end.
+            let text = " word".repeat(usize::try_from(longest).unwrap_or(usize::MAX / 8));
+            let reply = Reply { text, stopped: Stopped::End, used: None };
+            match writing.answer(Ok(reply)) {
+                Answered::Ask(next) => writing = *next,
+                Answered::Written(_) | Answered::Nothing { .. } => return told,
+            }
+        }
     }
 
     /// Has it written.

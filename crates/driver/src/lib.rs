@@ -19,6 +19,7 @@ mod error;
 pub mod find;
 pub mod hooks;
 mod in_place;
+mod keyring;
 mod list;
 pub mod live;
 mod place;
@@ -43,13 +44,17 @@ pub use archive::{
 pub use backup::{BackupPlace, keep_backup};
 pub use compact::{Planned, Shown, Way, apply, apply_to};
 pub use config::{Config, Folders};
-pub use drive::{Asked, Naming, catalogue, named_models, summary_writer};
+pub use drive::{
+    Asked, Forecast, Naming, catalogue, chosen_model, named_models, summary_writer,
+    summary_writer_of,
+};
 pub use error::{Error, ErrorKind, Result};
 pub use find::{Meant, SessionFile};
 pub use in_place::{
     Compacted, GivenBack, archive_way_back, compact_session, plan_session, restore_session,
     undoable,
 };
+pub use keyring::{KeyPlace, Keyring, NoKeyring, PlatformKeyring, key_of, keyring};
 pub use list::{Glance, Listed, known, list};
 pub use place::{Place, exists, open};
 pub use port::Ported;

@@ -6,11 +6,9 @@ use std::path::{Path, PathBuf};
 use clap::{Args as ClapArgs, ValueEnum};
 use epitome::settings::values as settings;
 use epitome::{
-    Asked, BackupPlace, Loaded, Naming, Place, Planned, Store, Way, apply, apply_to, catalogue,
-    find, keep_backup, named_models, summary_writer, vacuum,
+    BackupPlace, Loaded, Place, Planned, Store, Way, apply, apply_to, find, keep_backup, vacuum,
 };
-use epitome_llm::{Model, Spent, Stop};
-use epitome_model::{Source, Tokens, weigh};
+use epitome_model::Source;
 use epitome_passes::{Recipe, SummaryRule};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rayon::prelude::*;
@@ -22,6 +20,7 @@ use crate::diff;
 use crate::failure::{Failure, Result, Status};
 use crate::report::{self, FileReport, Report, UserFound};
 use crate::session::{Filter, Input, check_writable, looks_like_one, read_stdin};
+use crate::summarise::{Account, Models, Wish};
 use crate::text::{DIM, count, visible};
 
 const EXAMPLES: &str = "\
@@ -98,17 +97,22 @@ pub struct How {
     /// provider that will do
     ///
     /// What the session says goes to that model's provider. docs/models.md says which models there
-    /// are, and where their keys are looked for.
+    /// are, and where their keys are looked for. With --dry-run nobody is asked: it says who would
+    /// be, about how much, at what cost.
     #[arg(
         long, value_name = "MODEL", num_args = 0..=1, require_equals = true,
         default_missing_value = "", alias = "summarize",
-        conflicts_with_all = ["all", "native", "rewrite", "diff", "summary", "dry_run"]
+        conflicts_with_all = ["all", "native", "rewrite", "diff", "summary"]
     )]
     pub summarise: Option<String>,
 
     /// Where that model is, if not where its provider is
     #[arg(long, value_name = "URL", requires = "summarise")]
     pub base_url: Option<String>,
+
+    /// A model to ask when that one has no answer; may be given several times
+    #[arg(long, value_name = "MODEL", requires = "summarise")]
+    pub fallback: Vec<String>,
 
     /// Keep a whole copy, NAME.uncompressed.jsonl, in the archive folder or beside the session
     #[arg(
@@ -156,12 +160,21 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     let set = app.settings()?.values.compaction.backup.filter(|_| args.how.out.is_none());
     let keep_backup = args.how.keep_backup.or(set.map(Backup::from));
     let how = How { keep_backup, ..args.how.clone() };
-    let job = Job { app, recipe: &recipe, how: &how, summary, filter: filter_if_many };
+    let wish = match &how.summarise {
+        Some(model) => Some(Wish::new(app, model, how.base_url.as_deref(), &how.fallback)?),
+        None => None,
+    };
+    let account = Account::default();
+    let filter = filter_if_many;
+    let job = Job { app, recipe: &recipe, how: &how, summary, wish, account, filter };
     if *all {
-        return run_all(&job, filter);
+        return run_all(&job, &args.many.filter);
     }
     let inputs: Vec<Input> =
         args.sessions.iter().map(|name| Input::find(app, name)).collect::<Result<_>>()?;
+    if let (Some(wish), true) = (&job.wish, how.dry_run) {
+        return inputs.iter().try_for_each(|input| job.forecast(wish, input));
+    }
     if let [input] = inputs.as_slice() {
         let Some(report) = job.compact(input)? else { return Ok(()) };
         job.vacuum(&inputs)?;
@@ -179,7 +192,8 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
 /// One session, with what its sub-agents did, as `epitome compact` does it by default.
 pub fn one(app: &App, recipe: &Recipe, session: &Path, dry_run: bool) -> Result<Report> {
     let how = How { dry_run, ..How::default() };
-    let job = Job { app, recipe, how: &how, summary: None, filter: None };
+    let account = Account::default();
+    let job = Job { app, recipe, how: &how, summary: None, wish: None, account, filter: None };
     let report = job.compact(&Input::File(session.to_owned()))?;
     Ok(report.expect("without a filter every session is wanted"))
 }
@@ -197,6 +211,10 @@ struct Job<'a> {
     how: &'a How,
     /// What stands for the beginning of the history.
     summary: Option<String>,
+    /// Who is to write it.
+    wish: Option<Wish>,
+    /// What was asked of models.
+    account: Account,
     /// With `--all`: which sessions are wanted once they are read.
     filter: Option<&'a Filter>,
 }
@@ -207,6 +225,8 @@ struct Left<'a> {
     session: String,
     recipe: &'a str,
     dry_run: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    models: Option<Models>,
     error: &'a Failure,
 }
 
@@ -326,6 +346,7 @@ impl Job<'_> {
             }
         };
         Ok(Some(Report {
+            models: self.account.of(&input.name()),
             file,
             recipe: self.recipe.name.clone(),
             counter: self.app.counter().name(),
@@ -437,13 +458,17 @@ impl Job<'_> {
     }
 
     /// In the way that was asked for; else the agent's own, where it has one and can.
-    fn planned<'s, S: Source>(&'s self, session: &'s Loaded<S>) -> Result<Planned<'s, S>> {
+    fn planned<'s, S: Source>(
+        &'s self,
+        name: &str,
+        session: &'s Loaded<S>,
+    ) -> Result<Planned<'s, S>> {
         let How { native, rewrite, out, .. } = self.how;
         if let Some(summary) = &self.summary {
             return Ok(Planned::summarised(summary, session, self.recipe, self.app.counter())?);
         }
-        if let Some(model) = &self.how.summarise {
-            let text = self.written(session, model)?;
+        if let Some(wish) = &self.wish {
+            let text = wish.written(self.app, session, self.recipe, name, &self.account)?;
             return Ok(Planned::summarised(&text, session, self.recipe, self.app.counter())?);
         }
         let plan = |way| Planned::by(way, session, self.recipe, self.app.counter());
@@ -464,30 +489,21 @@ impl Job<'_> {
         }
     }
 
-    /// A summary that a model writes; nothing, if there is nothing to tell.
-    fn written<S: Source>(&self, session: &Loaded<S>, model: &str) -> Result<String> {
-        let (app, counter) = (self.app, self.app.counter());
-        let set = &app.settings()?.values.compaction;
-        let named = Some(model).filter(|it| !it.is_empty()).or(set.model.as_deref());
-        let fallback: Vec<String> = set.fallback.iter().cloned().collect();
-        let entries = session.transcript.entries();
-        let mut speakers = entries.filter_map(|(_, entry)| entry.model.as_deref());
-        let context = weigh(&session.transcript, &session.source, counter).total();
-        let naming = Naming {
-            model: named,
-            address: self.how.base_url.as_deref(),
-            fallback: &fallback,
-            session: speakers.next_back(),
-            tokens: (context, Tokens(8_000)),
+    /// Says what a model would be asked about a session.
+    fn forecast(&self, wish: &Wish, input: &Input) -> Result<()> {
+        let name = input.name();
+        let told = match input {
+            Input::Stdin => {
+                let session = Loaded::read(read_stdin()?, self.app.agent())?;
+                wish.forecast(self.app, &session, self.recipe, &name)
+            }
+            Input::File(path) => wish.forecast(self.app, &self.open(path)?, self.recipe, &name),
         };
-        let model = named_models(&app.config, &naming)?;
-        let asked = Asked::about(session, self.recipe, counter, summary_writer(&model))?;
-        let Some(asked) = asked else { return Ok(String::new()) };
-        let (tokens, _) = asked.tokens();
-        app.note(&format!("{DIM}asking {} about {tokens} tokens{DIM:#}", model.name()));
-        let written = asked.of(&model, &Stop::default());
-        app.note(&cost(&model.spent(), catalogue(&app.config)?.date()));
-        Ok(written?.text)
+        let told = told.map_err(|failure| failure.about(Path::new(&name)))?;
+        match self.app.global.json {
+            true => self.app.print_json(&told),
+            false => self.app.print(&told.render()),
+        }
     }
 
     fn plan<'s, S: Source>(
@@ -497,7 +513,8 @@ impl Job<'_> {
         diff: &mut String,
     ) -> Result<Planned<'s, S>> {
         let counter = self.app.counter();
-        let planned = self.planned(session).map_err(|failure| failure.about(path))?;
+        let name = path.display().to_string();
+        let planned = self.planned(&name, session).map_err(|failure| failure.about(path))?;
         if !planned.breaches.is_empty() {
             let what = format!("the session would break a law: {}", path.display());
             let mut failure = Failure::new(Status::Refused, "law", what);
@@ -519,8 +536,8 @@ impl Job<'_> {
     fn tell(&self, input: &Input, failure: &Failure, excused: bool) -> Result<()> {
         if self.app.global.json {
             let (recipe, dry_run) = (self.recipe.name.as_str(), self.how.dry_run);
-            let session = input.name();
-            return self.app.print_json(&Left { session, recipe, dry_run, error: failure });
+            let (session, models) = (input.name(), self.account.of(&input.name()));
+            return self.app.print_json(&Left { session, recipe, dry_run, models, error: failure });
         }
         match excused {
             true => self.app.note(&format!("{DIM}left:{DIM:#} {}", visible(&failure.told()))),
@@ -555,21 +572,6 @@ impl Job<'_> {
         ProgressBar::with_draw_target(Some(sessions as u64), target)
             .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
     }
-}
-
-/// What was spent on a model, in one line.
-fn cost(spent: &Spent, date: &str) -> String {
-    let Spent { calls, failed, unsaid, used, cost, unpriced } = spent;
-    let input = used.input + used.cached + used.cache_written;
-    let mut told = vec![count(*calls, "call"), format!("{input} tokens read")];
-    told.push(format!("{} written", used.output));
-    told.push(match unpriced {
-        0 => format!("about {cost} at list prices of {date}"),
-        _ => "of no known price".to_owned(),
-    });
-    told.extend((*failed > 0).then(|| format!("{failed} without an answer")));
-    told.extend((*unsaid > *failed).then(|| "not all said what they came to".to_owned()));
-    format!("{DIM}{}{DIM:#}", told.join(" · "))
 }
 
 /// A session of many that is in use or of a format that is only read, or a file among sessions

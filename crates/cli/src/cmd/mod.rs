@@ -10,6 +10,7 @@ pub mod hook;
 pub mod index;
 pub mod inspect;
 pub mod install;
+pub mod key;
 pub mod list;
 pub mod man;
 pub mod manifest;

@@ -96,6 +96,8 @@ impl World {
             .env_clear()
             .env("HOME", &self.home)
             .env("EPITOME_NOW", NOW)
+            // That of whoever runs the tests is nobody's business.
+            .env("EPITOME_KEYRING", "off")
             .env("COLUMNS", "100")
             .stdin(Stdio::null());
         command

@@ -1,12 +1,16 @@
 //! Whom somebody named.
 
+use std::time::Duration;
+
 use epitome_llm::{
-    Catalogue, CatalogueError, Client, ClientSetup, Failure, ModelName, NoModel, Patient, Wanted,
+    Catalogue, CatalogueError, Choice, Client, ClientSetup, Failure, ModelName, NoModel, Patience,
+    Patient, Wanted,
 };
 use epitome_model::Tokens;
 
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result};
+use crate::keyring::{KeyPlace, key_of, keyring};
 
 /// What somebody said of the models that are to be asked.
 #[derive(Clone, Copy, Debug, Default)]
@@ -21,6 +25,10 @@ pub struct Naming<'a> {
     pub session: Option<&'a str>,
     /// Tokens of the longest question, and of its answer.
     pub tokens: (Tokens, Tokens),
+    /// What a whole answer may take, if not five minutes.
+    pub timeout: Option<Duration>,
+    /// How often each model is asked, if not three times.
+    pub tries: Option<u32>,
 }
 
 /// The table of models, with the user's own before it.
@@ -52,6 +60,28 @@ pub fn catalogue(config: &Config) -> Result<Catalogue> {
 ///
 /// `Settings` if there is no such model, no key for it, or no address.
 pub fn named_models(config: &Config, naming: &Naming<'_>) -> Result<Patient> {
+    let (choice, catalogue) = chosen_model(config, naming)?;
+    let provider = choice.name.provider;
+    let first = client(config, &catalogue, choice.name, naming.address, naming)?;
+    let tries = naming.tries.unwrap_or(Patience::default().tries);
+    let mut patient = Patient::new(first, catalogue.clone())
+        .with_patience(Patience { tries, ..Patience::default() });
+    for name in naming.fallback {
+        let name = catalogue.resolve(name);
+        let name = name.map_err(|err| Error::new(ErrorKind::Settings, err.to_string()))?;
+        // Whoever runs both runs them in one place.
+        let address = naming.address.filter(|_| name.provider == provider);
+        patient = patient.or(client(config, &catalogue, name, address, naming)?);
+    }
+    Ok(patient)
+}
+
+/// The model that is asked first, with the table in which it was looked up. It needs no key yet.
+///
+/// # Errors
+///
+/// `Settings` if there is no such model.
+pub fn chosen_model(config: &Config, naming: &Naming<'_>) -> Result<(Choice, Catalogue)> {
     let catalogue = catalogue(config)?;
     let (input, output) = naming.tokens;
     let wanted =
@@ -60,14 +90,7 @@ pub fn named_models(config: &Config, naming: &Naming<'_>) -> Result<Patient> {
         let err = Error::new(ErrorKind::Settings, err.to_string());
         err.with_hint("name one: anthropic/claude-haiku-4-5, ollama/qwen3:8b, …")
     })?;
-    let first = client(config, &catalogue, choice.name, naming.address)?;
-    let mut patient = Patient::new(first, catalogue.clone());
-    for name in naming.fallback {
-        let name = catalogue.resolve(name);
-        let name = name.map_err(|err| Error::new(ErrorKind::Settings, err.to_string()))?;
-        patient = patient.or(client(config, &catalogue, name, None)?);
-    }
-    Ok(patient)
+    Ok((choice, catalogue))
 }
 
 fn client(
@@ -75,18 +98,33 @@ fn client(
     catalogue: &Catalogue,
     name: ModelName,
     address: Option<&str>,
+    naming: &Naming<'_>,
 ) -> Result<Client> {
     let provider = name.provider;
-    let key = config.keys.get(&provider).cloned();
+    let (key, place) = key_of(config, provider, keyring(config));
     let mut setup = ClientSetup::new(name, catalogue).with_key(key);
     if let Some(address) = address {
         setup = setup.at(address);
     }
+    if let Some(timeout) = naming.timeout {
+        setup = setup.within(timeout);
+    }
     Client::new(setup).map_err(|failure| {
         let err = Error::new(ErrorKind::Settings, failure.to_string());
-        match (failure, Config::key_variables(provider)) {
-            (Failure::NoKey(_), [name, ..]) => err.with_hint(format!("set {name}")),
-            _ => err,
+        if !matches!(failure, Failure::NoKey(_)) {
+            return err;
+        }
+        let variables = Config::key_variables(provider).join(" or ");
+        match place {
+            KeyPlace::Nowhere(Some(why)) => {
+                err.with_hint(format!("set {variables}; the keyring cannot be asked: {why}"))
+            }
+            KeyPlace::Variable(_)
+            | KeyPlace::Keyring
+            | KeyPlace::Nowhere(None)
+            | KeyPlace::Unneeded => {
+                err.with_hint(format!("set {variables}, or `epitome key set {provider}`"))
+            }
         }
     })
 }

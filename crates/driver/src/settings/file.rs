@@ -22,6 +22,9 @@ pub(super) fn read(path: &Path) -> Result<Vec<(&'static Key, Set)>> {
 /// A value as it is given in the environment or on the command line.
 pub(super) fn value_of(key: &Key, text: &str) -> Value {
     let plain = || Value::String(text.to_owned());
+    if key.words.iter().any(|word| word == text) {
+        return plain();
+    }
     if key.list && !text.starts_with('[') && !matches!(text, "true" | "false") {
         let words = text.split(',').map(str::trim).filter(|word| !word.is_empty());
         return Value::Array(words.map(|word| Value::String(word.to_owned())).collect());

@@ -22,6 +22,8 @@ pub struct Key {
     pub path: Option<PathKind>,
     /// Whether it takes a list.
     pub list: bool,
+    /// Single words that it takes in place of a list.
+    pub words: Vec<String>,
     /// What it takes, in words: `a whole number from 1 to 100`.
     pub takes: String,
     /// The smallest number that it takes, if it takes numbers.
@@ -129,7 +131,10 @@ fn collect(prefix: &str, schema: &Value, keys: &mut Vec<Key>) {
         let about = property["description"].as_str().unwrap_or_default().replace('\n', " ");
         let ways = property["anyOf"].as_array().map_or(&[][..], Vec::as_slice);
         let list = std::iter::once(property).chain(ways).any(|it| it["type"] == "array");
+        let words = ways.iter().filter_map(|it| it["enum"].as_array()).flatten();
+        let words = words.filter_map(Value::as_str).map(str::to_owned);
         keys.push(Key {
+            words: words.collect(),
             about,
             default: property.get("default").filter(|it| !it.is_null()).cloned(),
             yours: property["x-yours"] == true,

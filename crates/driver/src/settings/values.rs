@@ -63,6 +63,12 @@ pub struct Compaction {
     /// The model that is asked when that one fails.
     #[schemars(extend("x-yours" = true))]
     pub fallback: Option<String>,
+    /// Seconds that a whole answer of a model may take.
+    #[schemars(range(min = 1, max = 3600), extend("default" = 300))]
+    pub timeout: Option<u64>,
+    /// How often a model is asked before the next one is.
+    #[schemars(range(min = 1, max = 10), extend("default" = 3))]
+    pub tries: Option<u32>,
 }
 
 /// What is kept whole: the union of these.

@@ -1,0 +1,157 @@
+//! `epitome key`: keys of those who run models, in the platform's keyring.
+
+use std::io::{BufRead, IsTerminal};
+
+use clap::{Args as ClapArgs, Subcommand};
+use console::Term;
+use epitome::{Config, KeyPlace, NoKeyring, key_of, keyring};
+use epitome_llm::{Key, Provider};
+use serde::Serialize;
+
+use crate::app::App;
+use crate::failure::{Failure, Result, Status};
+use crate::text::{DIM, Side, Table, visible};
+
+const EXAMPLES: &str = "\
+Examples:
+  epitome key set anthropic
+  pass show anthropic | epitome key set anthropic
+  epitome key list";
+
+/// Keep keys of those who run models in the system's keyring
+///
+/// A key is looked for in the environment first, then there. No key is ever shown. docs/models.md
+/// says what models are for.
+#[derive(ClapArgs, Clone, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    #[command(subcommand)]
+    pub command: Command,
+}
+
+#[derive(Subcommand, Clone, Debug)]
+pub enum Command {
+    /// Keep a key: the line that is typed, which nobody sees, or that stands on standard input
+    Set {
+        /// Whose it is
+        #[arg(value_parser = providers())]
+        provider: String,
+    },
+    /// Say for each provider where its key is
+    List,
+    /// Forget a key
+    Remove {
+        /// Whose it is
+        #[arg(value_parser = providers())]
+        provider: String,
+    },
+}
+
+/// Where a provider's key is. See `docs/json.md`.
+#[derive(Serialize)]
+struct Told {
+    provider: &'static str,
+    /// `environment`, `keyring`, or nothing.
+    place: Option<&'static str>,
+    /// The variable that has it, or would.
+    variable: Option<&'static str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    no_keyring: Option<String>,
+}
+
+pub fn run(app: &App, args: &Args) -> Result<()> {
+    match &args.command {
+        Command::Set { provider } => set(app, named(provider)),
+        Command::List => list(app),
+        Command::Remove { provider } => remove(app, named(provider)),
+    }
+}
+
+/// Those who take keys.
+fn providers() -> clap::builder::PossibleValuesParser {
+    with_keys().map(Provider::name).collect::<Vec<_>>().into()
+}
+
+fn with_keys() -> impl Iterator<Item = Provider> {
+    Provider::ALL.into_iter().filter(|it| !Config::key_variables(*it).is_empty())
+}
+
+fn named(provider: &str) -> Provider {
+    Provider::named(provider).expect("the command line takes no other")
+}
+
+fn set(app: &App, provider: Provider) -> Result<()> {
+    let text = match std::io::stdin().is_terminal() {
+        true => {
+            let terminal = Term::stderr();
+            terminal.write_str(&format!("key of {provider}: "))?;
+            terminal.read_secure_line()?
+        }
+        false => {
+            let mut line = String::new();
+            std::io::stdin().lock().read_line(&mut line)?;
+            line
+        }
+    };
+    let key = Key::new(text).ok_or_else(|| {
+        Failure::usage("this is no key: it is one line of printable ASCII without spaces")
+    })?;
+    keyring(&app.config).set(provider, &key).map_err(|err| no_keyring(&err))?;
+    app.note(&format!("kept in the keyring: the key of {provider}"));
+    if let Some(variable) = app.config.key_variable(provider) {
+        app.note(&format!("{DIM}{variable} is set, too, and comes before it{DIM:#}"));
+    }
+    Ok(())
+}
+
+fn remove(app: &App, provider: Provider) -> Result<()> {
+    let had = keyring(&app.config).remove(provider).map_err(|err| no_keyring(&err))?;
+    app.note(&match had {
+        true => format!("forgotten: the key of {provider}"),
+        false => format!("the keyring has no key of {provider}"),
+    });
+    Ok(())
+}
+
+fn list(app: &App) -> Result<()> {
+    let ring = keyring(&app.config);
+    let mut table = Table::new(&[Side::Left, Side::Left], &["provider", "key"]);
+    let mut silent = None;
+    for provider in with_keys() {
+        let (_, place) = key_of(&app.config, provider, ring);
+        let (known, variable, why) = match place {
+            KeyPlace::Variable(name) => (Some("environment"), Some(name), None),
+            KeyPlace::Keyring => (Some("keyring"), None, None),
+            KeyPlace::Nowhere(why) => (None, None, why.map(|why| why.to_string())),
+            KeyPlace::Unneeded => continue,
+        };
+        let first = Config::key_variables(provider).first().copied();
+        if app.global.json {
+            let (place, variable, no_keyring) = (known, variable.or(first), why);
+            let provider = provider.name();
+            app.print_json(&Told { provider, place, variable, no_keyring })?;
+            continue;
+        }
+        silent = silent.or(why);
+        let told = match (known, variable) {
+            (_, Some(variable)) => format!("in {variable}"),
+            (Some(_), None) => "in the keyring".to_owned(),
+            (None, None) => "none".to_owned(),
+        };
+        table.row(vec![provider.name().to_owned(), told]);
+    }
+    if app.global.json {
+        return Ok(());
+    }
+    app.print(&table.render())?;
+    if let Some(why) = silent {
+        app.note(&format!("{DIM}the keyring cannot be asked:{DIM:#} {}", visible(&why)));
+    }
+    Ok(())
+}
+
+fn no_keyring(err: &NoKeyring) -> Failure {
+    Failure::new(Status::Disk, "keyring", "the keyring cannot be asked")
+        .because(err)
+        .hint("a variable of the environment does as well: see docs/models.md")
+}
