@@ -106,8 +106,8 @@ pub(super) fn takes(schema: &Value) -> String {
         (Some("array"), ..) if takes(&schema["items"]) == "a text" => "a list of texts".to_owned(),
         (Some("array"), ..) => format!("a list, each {}", takes(&schema["items"])),
         (Some("object"), ..) => "a table".to_owned(),
-        (..) if schema["x-path"].is_string() => "a path".to_owned(),
-        (..) => "a text".to_owned(),
+        _ if schema["x-path"].is_string() => "a path".to_owned(),
+        _ => "a text".to_owned(),
     }
 }
 
