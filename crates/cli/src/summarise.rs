@@ -229,7 +229,8 @@ mod tests {
             (spent(3, 3, 3, 0, 0), "3 calls · 0 tokens read · 0 written · 3 without an answer"),
             (
                 spent(3, 1, 1, 50_000, 1),
-                "3 calls · 900 tokens read · 100 written · about $0.05 at list prices of a day · 1 call of no known price · 1 without an answer",
+                "3 calls · 900 tokens read · 100 written · about $0.05 at list prices of a day · \
+                 1 call of no known price · 1 without an answer",
             ),
         ] {
             assert_eq!(told, expect);
