@@ -165,8 +165,14 @@ fn a_window_that_is_smaller_than_promised_is_found_out() {
     context.set_writer(summary_writer(&model));
     context.view_with(&model, &Stop::default()).expect("a log is written");
     let events = context.events();
-    assert!(events.iter().any(|it| matches!(it, Event::Summarised { .. })), "{events:?}");
+    let spent = events.iter().find_map(|event| match event {
+        Event::Summarised { spent, .. } => Some((spent.asks, spent.failed)),
+        _ => None,
+    });
+    assert_eq!(spent, Some((2, 1)), "{events:?}");
+    assert_eq!(reasons(&events), [""; 0]);
     assert_eq!(server.exchanges().len(), 2);
+    insta::assert_snapshot!("after_a_small_window", messages(&context));
 }
 
 #[test]
@@ -187,10 +193,7 @@ fn an_answer_that_speaks_as_the_user_is_data() {
                 Block::Summary(text) => {
                     summaries += 1;
                     let text = text.read(view.source());
-                    assert!(!text.contains("<user>"), "{text}");
-                    assert_eq!(text.matches("</user-message>").count(), 1, "{text}");
-                    let (ours, told) = text.split_once("# Told by a model").expect("it is said");
-                    assert!(!ours.contains("Delete every") && told.contains("Delete every"));
+                    insta::assert_snapshot!("speaks_as_the_user", text);
                 }
                 Block::Text(text) => assert!(!text.read(view.source()).contains("Delete every")),
                 _ => {}

@@ -575,6 +575,7 @@ fn a_summary_that_is_no_use_leaves_everything() {
     let ended = |text: &str, stopped| Reply { text: text.into(), stopped, used: None };
     let whole = |body: &str| reply(&rule("pi"), body);
     let call = Reply { stopped: Stopped::Call, ..whole("All is well.") };
+    let other = Reply { stopped: Stopped::Other("safety".into()), ..whole("All is well.") };
     let cut = Reply { stopped: Stopped::Length, ..whole("All is well.") };
     let lacks = "the summary lacks sections: Goal, Constraints & Preferences, Key Decisions, \
                  Next Steps, Critical Context";
@@ -584,6 +585,7 @@ fn a_summary_that_is_no_use_leaves_everything() {
         (Ok(whole(&long)), "the summary is longer than what it stands for"),
         (Ok(cut), "the summary was cut off by its length"),
         (Ok(call), "the model called a tool"),
+        (Ok(other), "the model stopped: safety"),
         (Ok(ended("## Progress\nIt went well.", Stopped::End)), lacks),
         (Err(NoReply::Failed("no answer in time".to_owned())), "no answer in time"),
     ] {

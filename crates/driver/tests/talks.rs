@@ -1,13 +1,13 @@
 //! What becomes of a live context over a talk of some length.
 
-use std::sync::Mutex;
+use std::sync::{Arc, Mutex};
 
-use epitome::live::{Context, Next, Said, Setup};
+use epitome::live::{Context, Next, Recovery, Said, Setup, Speaker};
 use epitome::{Asked, Loaded, summary_writer};
 use epitome_formats::named;
 use epitome_llm::{Failure, Model, ModelName, Stop};
-use epitome_model::{Block, Lines, Ref, Role, Stub, Tokens};
-use epitome_passes::{Ask, Event, NoReply, Recipe, Reply, Stopped, Used, Why};
+use epitome_model::{Block, Counter, Lines, Ref, Role, Stub, Tokens};
+use epitome_passes::{Ask, Event, NoReply, Recipe, Reply, Stopped, Used, Why, Writer};
 use epitome_tokens::Estimate;
 
 /// Results of all but the last message become stubs.
@@ -120,13 +120,17 @@ fn summary(context: &Context) -> String {
 
 fn told() -> Context {
     let mut context = Context::in_memory(setup(TOLD).with_window(Tokens(200_000)));
+    work(&mut context);
+    context
+}
+
+fn work(context: &mut Context) {
     context.user("Read them all.").expect("memory is written");
     for n in 0..5 {
-        read(&mut context, &format!("{n}.rs"), 100);
+        read(context, &format!("{n}.rs"), 100);
     }
     context.assistant(&[Said::text("All are read. ".repeat(200))]).expect("memory is written");
     context.user("And now?").expect("memory is written");
-    context
 }
 
 #[test]
@@ -357,4 +361,192 @@ fn a_result_that_only_looks_shortened_at_birth_is_left() {
     context.compact(None).expect("memory is written");
     assert_eq!(results(&context)[2], forged);
     assert_ne!(results(&context)[1], lines("a file", 90));
+}
+
+/// Counts a summary as it likes, and all else as others do.
+struct Biased(Tokens);
+
+impl Counter for Biased {
+    fn name(&self) -> &'static str {
+        "biased"
+    }
+
+    fn count(&self, text: &str) -> Tokens {
+        match text.starts_with("[Summary of what came before]") {
+            true => self.0,
+            false => Estimate::new().count(text),
+        }
+    }
+}
+
+fn good() -> Reply {
+    Reply { text: "## Goal\nAll are read.".into(), stopped: Stopped::End, used: None }
+}
+
+fn reasons(events: &[Event]) -> Vec<&str> {
+    let failed = events.iter().filter_map(|event| match event {
+        Event::Failed { reason, .. } => Some(&**reason),
+        _ => None,
+    });
+    failed.collect()
+}
+
+#[test]
+fn a_summary_is_shorter_by_both_counts_than_what_it_stands_for() {
+    let (short, long) = (Tokens(1), Tokens(1_000_000));
+    for (ours, writers, expect) in
+        [(short, short, 1), (short, long, 0), (long, short, 0), (long, long, 0)]
+    {
+        let recipe = Recipe::parse(TOLD).expect("a recipe");
+        let writer = Writer { window: Tokens(200_000), counter: Arc::new(Biased(writers)) };
+        let setup = Setup::new(recipe).with_counter(Biased(ours)).with_writer(writer);
+        let mut context = Context::in_memory(setup);
+        work(&mut context);
+        // What the passes do is done before it is asked.
+        context.ask_for_compaction(None, None);
+        ask(&mut context);
+        let before = (context.report().compactions, context.as_it_is().messages());
+        context.answer(Ok(good())).expect("memory is written");
+        let longer = "the summary is longer than what it stands for";
+        let told = reasons(&context.events()) == [longer];
+        assert_eq!(context.report().compactions, before.0 + expect, "{ours} {writers}");
+        assert_eq!(told, expect == 0, "{ours} {writers}");
+        assert_eq!(context.as_it_is().messages() == before.1, expect == 0);
+        assert_eq!(context.report().summaries.failed, 1 - expect);
+    }
+}
+
+#[test]
+fn an_answer_about_what_is_there_no_more_is_not_taken() {
+    let recipe =
+        TOLD.replace("passes = [{ pass = \"results\", style = \"cleared\" }]", "passes = []");
+    let mut context = Context::in_memory(setup(&recipe));
+    work(&mut context);
+    context.ask_for_compaction(None, None);
+    ask(&mut context);
+    let body = "prompt is too long: 30000 tokens > 20000 maximum";
+    let told = context.refused(Some(400), body).expect("memory is written");
+    assert!(matches!(told, Recovery::Retry { .. }), "{told:?}");
+    let before = context.as_it_is().messages();
+    let late = context.answer(Ok(good())).expect_err("it was asked about another context");
+    assert_eq!(late.to_string(), "nothing was asked");
+    assert_eq!(context.as_it_is().messages(), before);
+    let Next::Ask(next) = context.step().expect("memory is written") else { panic!("nothing") };
+    let sent = &context.as_it_is().transcript().context;
+    assert_eq!(next.why, Why::Overflow);
+    assert_eq!(next.items, sent[..next.items.len()], "the next question is about what is sent");
+}
+
+#[test]
+fn who_has_no_model_is_told_so_once_and_goes_on() {
+    let recipe = TOLD.replace("tokens = 100_000", "tokens = 3_000");
+    let mut context = Context::in_memory(setup(&recipe));
+    work(&mut context);
+    let mut events = Vec::new();
+    for n in 0..6 {
+        context.assistant(&[Said::text("More and more of it. ".repeat(600))]).expect("memory");
+        context.user(&n.to_string()).expect("memory is written");
+        context.view().expect("memory is written");
+        events.extend(context.events());
+    }
+    assert_eq!(reasons(&events), [""; 0], "it is nobody's failure");
+    let skipped = events.iter().filter_map(|event| match event {
+        Event::Skipped { reason, .. } => Some(&**reason),
+        _ => None,
+    });
+    let told = skipped.filter(|reason| *reason == "there is no model to ask").count();
+    assert_eq!(told, 1, "{events:?}");
+    assert_eq!(context.report().summaries.asks, 0);
+}
+
+#[test]
+fn a_summary_alone_is_nothing_to_summarise_and_the_prompt_is_none_of_it() {
+    let mut context = Context::in_memory(setup(TOLD));
+    let prompt = Speaker { role: Role::System, prompt: true, ..Speaker::default() };
+    context.push(&prompt, &[Said::text("You are an agent.")]).expect("memory is written");
+    work(&mut context);
+    context.ask_for_compaction(None, None);
+    let Next::Ask(question) = context.step().expect("memory is written") else { panic!("nothing") };
+    let sent = context.as_it_is().transcript().context.clone();
+    assert_eq!(question.items, sent[1..sent.len() - question.kept.len()]);
+    assert!(!question.ask.prompt.contains("You are an agent."), "{}", question.ask.prompt);
+    context.answer(Ok(good())).expect("memory is written");
+    assert_eq!(context.step().expect("memory is written"), Next::Send);
+    let tokens = context.usage().tokens;
+    let outcome = context.compact(None).expect("memory is written").to_string();
+    let nothing = format!("No compaction needed: {tokens} tokens, nothing left to shorten.");
+    assert_eq!(outcome, nothing);
+}
+
+#[test]
+fn a_history_that_takes_too_many_questions_is_left() {
+    let recipe = Recipe::parse(TOLD).expect("a recipe");
+    let writer = Writer { window: Tokens(1_500), counter: Arc::new(Estimate::new()) };
+    let setup = Setup::new(recipe).with_counter(Estimate::new()).with_writer(writer);
+    let mut context = Context::in_memory(setup);
+    for n in 0..200 {
+        context.user(&format!("Word {n} of many. ").repeat(120)).expect("memory is written");
+        context.assistant(&[Said::text("Well.")]).expect("memory is written");
+    }
+    context.ask_for_compaction(None, None);
+    assert_eq!(context.step().expect("memory is written"), Next::Send);
+    let reason = "the history is too long for a window of 1.5k tokens";
+    assert_eq!(reasons(&context.events()), [reason]);
+}
+
+#[test]
+fn a_faithful_model_hears_of_every_part_until_the_end() {
+    for messages in [44, 52, 60, 68] {
+        let recipe = TOLD.replace("max_tokens = 1_000", "max_tokens = 400");
+        let writer = Writer { window: Tokens(2_400), counter: Arc::new(Estimate::new()) };
+        let recipe = Recipe::parse(&recipe).expect("a recipe");
+        let setup = Setup::new(recipe).with_counter(Estimate::new()).with_writer(writer);
+        let mut context = Context::in_memory(setup);
+        for n in 0..messages {
+            // One of them alone is longer than the window.
+            let times = if n == 7 { 9_000 } else { 60 };
+            let words = format!("fact{n}. {}", "Some words more. ".repeat(times));
+            context.user(&words).expect("memory is written");
+            context.assistant(&[Said::text("Well.")]).expect("memory is written");
+        }
+        context.user("And now?").expect("memory is written");
+        context.ask_for_compaction(None, None);
+        let (mut asked, mut last) = (0, String::new());
+        while let Next::Ask(question) = context.step().expect("memory is written") {
+            (asked, last) = (asked + 1, question.ask.prompt);
+            let facts: Vec<&str> = last
+                .split(|c: char| !c.is_ascii_alphanumeric())
+                .filter(|word| word.starts_with("fact"))
+                .collect();
+            let text = format!("## Goal\n{} {}", facts.join(" "), "and so on ".repeat(110));
+            let reply = Reply { text, stopped: Stopped::End, used: None };
+            context.answer(Ok(reply)).expect("memory is written");
+        }
+        assert!(asked > 8, "{asked} questions");
+        for n in 0..messages {
+            let fact = format!("fact{n} ");
+            assert!(last.contains(&fact), "{messages}: {fact} is lost: {last}");
+        }
+        assert_eq!(reasons(&context.events()), [""; 0]);
+    }
+}
+
+#[test]
+fn the_words_that_a_session_began_with_are_never_left_out() {
+    let recipe = TOLD.replace("max_tokens = 1_000", "max_tokens = 1_000, user_tokens = 200");
+    let mut context = Context::in_memory(setup(&recipe));
+    context.user("It all began with a port.").expect("memory is written");
+    for n in 0..9 {
+        context.assistant(&[Said::text("Well. ".repeat(90))]).expect("memory is written");
+        context.user(&format!("Word {n} of many. ").repeat(20)).expect("memory is written");
+    }
+    context.assistant(&[Said::text("Well. ".repeat(900))]).expect("memory is written");
+    context.user("And now?").expect("memory is written");
+    context.ask_for_compaction(None, None);
+    ask(&mut context);
+    context.answer(Ok(good())).expect("memory is written");
+    let text = summary(&context);
+    let first = "<user-message n=\"1 of 10\">\nIt all began with a port.\n</user-message>";
+    assert!(text.contains(first) && !text.contains("Word 3 of many."), "{text}");
+    assert!(text.contains("Word 8 of many."), "the newest are kept: {text}");
 }

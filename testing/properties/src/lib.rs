@@ -12,6 +12,7 @@ mod packs;
 mod pages;
 mod secrets;
 mod sessions;
+mod summaries;
 mod texts;
 
 pub use packs::pack;
@@ -21,4 +22,5 @@ pub use sessions::{
     anthropic, claude, codex, copilot, cursor, epitome, gemini, gemini_request, mini_swe,
     openai_chat, openai_responses, opencode, pi, swe_agent,
 };
+pub use summaries::summary;
 pub use texts::{json, recipe, stub};

@@ -29,6 +29,7 @@ const BODIES: &[(&str, Body)] = &[
     ("recipe", properties::recipe),
     ("redact", properties::redact),
     ("stub", properties::stub),
+    ("summary", properties::summary),
     ("swe-agent", properties::swe_agent),
 ];
 
@@ -287,6 +288,28 @@ fn damaged_stubs_and_recipes_hold() {
 #[test]
 fn damaged_sessions_with_secrets_hold() {
     check(200, properties::redact, seed("redact"));
+}
+
+/// A talk, and what a model says of it.
+fn talk() -> impl Strategy<Value = Vec<u8>> {
+    let windows = prop::sample::select(vec![1, 900, 1_500, 1_800, 3_000, 9_000, 60_000]);
+    let line = prop_oneof![
+        2 => "u[ -~é]{0,80}",
+        2 => "a[ -~]{0,80}",
+        4 => "c[0-9]{1,40}[ -~]{0,40}",
+        1 => "k[ -~]{0,20}",
+        2 => "=## Goal\\|[ -~]{0,60}\\|## Next\\|[ -~]{0,60}",
+        1 => "=[ -~|#]{0,60}",
+        1 => "[ltrsfon][ -~]{0,20}",
+    ];
+    (windows, prop::collection::vec(line, 0..60))
+        .prop_map(|(window, lines)| format!("{window}\n{}", lines.join("\n")).into_bytes())
+}
+
+#[test]
+fn summaries_hold_whatever_a_model_says() {
+    check(150, properties::summary, seed("summary"));
+    check(150, properties::summary, talk());
 }
 
 #[test]

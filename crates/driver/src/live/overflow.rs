@@ -95,6 +95,8 @@ impl Context {
         if self.overflows > 1 {
             return Ok(Recovery::Final { because: self.largest() });
         }
+        // What was asked is about a context that is another one now.
+        self.leave();
         let before = self.tokens();
         let wanted = self.fitting(&told);
         let stands = self.log.log().compactions();

@@ -1,0 +1,186 @@
+//! A live context and whoever writes its summaries, as bytes say.
+
+use std::sync::Arc;
+
+use epitome::live::{Context, Next, Said, Setup};
+use epitome_formats::{WIRES, epitome::said, named};
+use epitome_model::{Block, Counter, Tokens};
+use epitome_passes::{Ask, NoReply, Recipe, Reply, Stopped, Used, Writer};
+use epitome_tokens::Estimate;
+
+const RECIPE: &str = r#"
+    name = "told"
+    about = "A summary of all but the last messages."
+    keep = { messages = 2 }
+    passes = []
+    live.when = "asked"
+
+    [live.summary]
+    max_tokens = 300
+    sections = ["Goal", "Next"]
+"#;
+
+/// Questions for one compaction, at most: parts, their notes, and the same in smaller windows.
+const MOST: u64 = 250;
+
+/// Any lines as a talk and as what a model says of it: `u` (the user), `a` (the agent), `c` (a call
+/// and its result, longer with each digit), `k` (a compaction is asked for); `=`, `l`, `t`, `r`, `s`
+/// (answers that end, are cut off, call a tool, are declined, stop for another reason), `f`, `o`
+/// and `n` (a failure, a question that is too long, nobody). It ends; each question fits; without a
+/// summary nothing has changed, and with one what is kept has not.
+///
+/// # Panics
+///
+/// When it does not hold.
+pub fn summary(bytes: &[u8]) {
+    let text = String::from_utf8_lossy(bytes);
+    // The first line is the window of who writes.
+    let (first, talk) = text.split_once('\n').unwrap_or((&text, ""));
+    let window = first.trim().parse::<u64>().unwrap_or(9_000).clamp(1, 200_000);
+    let mut replies = Replies::of(talk);
+    let recipe = Recipe::parse(RECIPE).expect("a recipe");
+    let writer = Writer { window: Tokens(window), counter: Arc::new(Estimate::new()) };
+    let setup = Setup::new(recipe).with_counter(Estimate::new()).with_writer(writer);
+    let mut context = Context::in_memory(setup);
+    for (n, line) in talk.lines().take(60).enumerate() {
+        let Some((kind, rest)) = kind(line) else { continue };
+        let done = match kind {
+            'u' => context.user(rest),
+            'a' => context.assistant(&[Said::text(rest)]),
+            'c' => call(&mut context, n, rest),
+            'k' => {
+                compact(&mut context, rest, window, &mut replies);
+                Ok(())
+            }
+            _ => Ok(()),
+        };
+        done.expect("memory is written");
+    }
+    compact(&mut context, "", window, &mut replies);
+    check_log(&context);
+}
+
+fn kind(line: &str) -> Option<(char, &str)> {
+    let kind = line.chars().next()?;
+    Some((kind, &line[kind.len_utf8()..]))
+}
+
+fn call(context: &mut Context, n: usize, rest: &str) -> epitome::Result<()> {
+    let id = n.to_string();
+    let times = rest.bytes().filter(u8::is_ascii_digit).count().min(40);
+    let text = format!("{rest} and more words\n").repeat(1 + times * 9);
+    context.assistant(&[Said::call(id.clone(), "Read", r#"{"path":"a.rs"}"#)])?;
+    context.tool(&[Said::output(id, text)])
+}
+
+/// Answers in the order of their lines, and again from the first.
+struct Replies {
+    all: Vec<Result<Reply, NoReply>>,
+    next: usize,
+}
+
+impl Replies {
+    fn of(talk: &str) -> Replies {
+        let says = |text: &str, stopped| {
+            let used = Some(Used { output: Tokens(1), ..Used::default() });
+            Ok(Reply { text: text.replace('|', "\n"), stopped, used })
+        };
+        let all = talk.lines().filter_map(|line| {
+            let (kind, rest) = kind(line)?;
+            Some(match kind {
+                '=' => says(rest, Stopped::End),
+                'l' => says(rest, Stopped::Length),
+                't' => says(rest, Stopped::Call),
+                'r' => says(rest, Stopped::Refused),
+                's' => says(rest, Stopped::Other("safety".into())),
+                'f' => Err(NoReply::Failed(rest.into())),
+                'o' => Err(NoReply::TooLong),
+                'n' => Err(NoReply::Nobody),
+                _ => return None,
+            })
+        });
+        Replies { all: all.collect(), next: 0 }
+    }
+
+    fn next(&mut self) -> Result<Reply, NoReply> {
+        if self.all.is_empty() {
+            return Err(NoReply::Nobody);
+        }
+        self.next += 1;
+        self.all[(self.next - 1) % self.all.len()].clone()
+    }
+}
+
+fn compact(context: &mut Context, focus: &str, window: u64, replies: &mut Replies) {
+    let (before, tokens) = (told(context), context.usage().tokens);
+    let spent = context.report().summaries;
+    let compactions = context.report().compactions;
+    context.ask_for_compaction(Some(focus), None);
+    let (mut asked, mut billed) = (0, 0);
+    let mut kept = 0;
+    while let Next::Ask(question) = context.step().expect("memory is written") {
+        assert!(asked <= MOST, "it ends");
+        check_fits(&question.ask, window);
+        kept = question.kept.len();
+        let reply = replies.next();
+        asked += u64::from(!matches!(reply, Err(NoReply::Nobody)));
+        billed += u64::from(reply.is_ok());
+        context.answer(reply).expect("memory is written");
+    }
+    let after = context.report();
+    assert_eq!(after.summaries.asks, spent.asks + asked, "every question is accounted");
+    assert_eq!(after.summaries.used.output, spent.used.output + Tokens(billed), "and its price");
+    let now = told(context);
+    if after.compactions == compactions {
+        assert_eq!(now, before, "without a summary nothing has changed");
+        return;
+    }
+    assert_eq!(after.compactions, compactions + 1);
+    assert!(context.usage().tokens < tokens, "it is smaller");
+    assert_eq!(now[now.len() - kept..], before[before.len() - kept..], "what is kept is as it was");
+    assert_eq!(now.len(), kept + 1, "one summary stands for the rest");
+    check_summary(&now[0]);
+}
+
+fn check_fits(ask: &Ask, window: u64) {
+    let counter = Estimate::new();
+    let tokens = counter.count(&ask.system) + counter.count(&ask.prompt) + Tokens(ask.max_tokens);
+    assert!(tokens <= Tokens(window), "{tokens} of {window}");
+}
+
+/// Nothing that somebody said can pass for the user's words in a summary.
+fn check_summary(text: &str) {
+    let (ours, told) = text.split_once("# Told by a model").expect("it has two halves");
+    let (open, close) = ("<user-message n=", "</user-message>");
+    assert_eq!(ours.matches(open).count(), ours.matches(close).count(), "{text}");
+    assert!(!told.contains(open) && !told.contains(close) && !told.contains("<user>"), "{text}");
+    for heading in ["## Goal", "## Next"] {
+        assert!(told.contains(heading), "{text}");
+    }
+}
+
+/// What is sent, entry by entry.
+fn told(context: &Context) -> Vec<String> {
+    let view = context.as_it_is();
+    let entries = view.transcript().context();
+    let words = entries.map(|(_, entry)| match entry.blocks.as_slice() {
+        [Block::Summary(text)] => text.read(view.source()).into_owned(),
+        _ => format!("{:?} {:?}", entry.role, said(entry, view.source())),
+    });
+    words.collect()
+}
+
+/// What stands on disk says the same, every wire takes it, and all of it comes back.
+fn check_log(context: &Context) {
+    let log = context.log().to_vec();
+    let read = (named("epitome").expect("a format").read)(&log, &mut ());
+    assert_eq!(read, *context.as_it_is().transcript(), "the log says what is sent");
+    for wire in WIRES {
+        let made = context.as_it_is().body(wire.name).expect("a wire");
+        if made.messages > 0 {
+            let body = made.body.into_bytes();
+            let read = (wire.format.read)(&body, &mut ());
+            assert_eq!(wire.format.laws.check(&read, &body), [], "{} takes it", wire.name);
+        }
+    }
+}
