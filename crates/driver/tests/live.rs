@@ -727,3 +727,28 @@ fn messages_that_were_cut_out_come_back_by_their_reference_and_by_undo() {
     let results = results(&context);
     assert_eq!(results, (0..8).map(|n| format!("fn number_{n}() {{}}")).collect::<Vec<_>>());
 }
+
+#[test]
+fn results_that_the_model_has_not_seen_outlive_a_summary() {
+    for name in ["s06", "s08", "jcli", "pi"] {
+        let mut recipe = built_in(name).expect("a built-in recipe");
+        // Less than one of the results has.
+        recipe.keep.tokens = recipe.keep.tokens.map(|_| 100);
+        recipe.live.summary.get_or_insert_default();
+        let rule = recipe.live.summary.clone().expect("it was just set");
+        let mut context = Context::in_memory(Setup::new(recipe).with_counter(Estimate::new()));
+        context.user("Read them all.").expect("memory is written");
+        for n in 0..9 {
+            read(&mut context, n, &format!("{n}.rs"), &lines(&format!("{n}.rs"), 100));
+        }
+        context.ask_for_compaction(None, None);
+        drive(&mut context, Model::Tells, &rule);
+        let left = results(&context);
+        let stands =
+            context.as_it_is().transcript().context().any(|(_, entry)| {
+                entry.blocks.iter().any(|block| matches!(block, Block::Summary(_)))
+            });
+        assert!(stands, "{name}: there is a summary");
+        assert_eq!(left.last(), Some(&lines("8.rs", 100)), "{name}");
+    }
+}
