@@ -132,7 +132,10 @@ impl Context {
     }
 
     fn of(setup: Setup, log: LogFile) -> Context {
-        let Setup { recipe, window, overhead, counter, writer, focus, protected, .. } = setup;
+        let Setup { mut recipe, window, overhead, counter, writer, focus, protected, .. } = setup;
+        if let Some(passes) = recipe.live.passes.take() {
+            recipe.passes = passes;
+        }
         let mut live = recipe.live.clone();
         // A recipe that says when it begins for a stored session begins then here, too.
         if live.trigger == Default::default() {

@@ -92,6 +92,8 @@ impl Recipe {
     /// The same recipe with what somebody wants otherwise.
     #[must_use]
     pub fn with(mut self, changes: &Changes) -> Recipe {
+        let live = self.live.passes.take();
+        let live = live.map(|passes| Recipe { passes, ..self.clone() }.with(changes).passes);
         self.trigger.tokens = changes.trigger.tokens.or(self.trigger.tokens);
         self.trigger.bytes = changes.trigger.bytes.or(self.trigger.bytes);
         self.target = changes.target.or(self.target);
@@ -118,6 +120,7 @@ impl Recipe {
             change_pass(pass, changes);
         }
         self.live_otherwise(changes);
+        self.live.passes = live;
         self
     }
 
@@ -264,5 +267,22 @@ mod tests {
         assert_eq!(recipe.live.when, When::Asked);
         let recipe = changed("s06", Changes { auto: Some(true), ..Changes::default() });
         assert_eq!(recipe.live.when, When::Request);
+    }
+
+    #[test]
+    fn passes_of_a_context_in_use_are_changed_as_those_of_a_stored_session() {
+        let inputs = Some(Inputs::All);
+        let changes =
+            Changes { min_result_bytes: Some(777), clear_inputs: inputs, ..Changes::default() };
+        let recipe = changed("epitome", changes);
+        let live = recipe.live.passes.expect("the default has passes of its own");
+        for passes in [&live, &recipe.passes] {
+            let results = passes.iter().find_map(|pass| match pass {
+                PassSettings::Results(pass) => Some(pass.min_bytes),
+                _ => None,
+            });
+            assert_eq!(results, Some(777));
+            assert!(passes.last().is_some_and(is_of_inputs));
+        }
     }
 }

@@ -6,6 +6,7 @@ mod machine;
 use serde::{Deserialize, Serialize};
 
 use crate::birth::Birth;
+use crate::recipe::PassSettings;
 use crate::snip::Snip;
 use crate::summary::SummaryRule;
 
@@ -26,6 +27,8 @@ pub struct Live {
     pub reserve: u64,
     /// Per cent of the window at which the user is warned.
     pub warn: u64,
+    /// The passes, where they are others than for a stored session.
+    pub passes: Option<Vec<PassSettings>>,
     /// What is done to a result before it is first sent.
     pub birth: Option<Birth>,
     /// What is cut out of the middle when there are too many messages.
@@ -58,6 +61,7 @@ impl Default for Live {
             target: None,
             reserve: 16_000,
             warn: 70,
+            passes: None,
             birth: None,
             snip: None,
             summary: None,
