@@ -46,200 +46,28 @@ fn refused(wire: &str, context: &mut Context, messages: &[Value]) -> Option<(Err
     said.err().map(|err| (err.kind(), err.to_string()))
 }
 
-/// Of each wire, what it does not understand, and how that is told.
-const FOREIGN: &[(&str, &str, &str)] = &[
-    // Calls and results of the others.
-    (
-        "anthropic",
-        r#"{"role":"assistant","content":"a","tool_calls":[{"id":"c1"}]}"#,
-        "`tool_calls`",
-    ),
-    ("anthropic", r#"{"role":"tool","tool_call_id":"c1","content":"a"}"#, "the role `\"tool\"`"),
-    ("anthropic", r#"{"role":"function","name":"f","content":"a"}"#, "the role `\"function\"`"),
-    ("anthropic", r#"{"role":"model","parts":[{"text":"a"}]}"#, "the role `\"model\"`"),
-    ("anthropic", r#"{"role":"user","parts":[{"text":"a"}]}"#, "`parts`"),
-    ("anthropic", r#"{"type":"function_call_output","call_id":"c1","output":"a"}"#, "no `role`"),
-    (
-        "anthropic",
-        r#"{"role":"user","content":[{"type":"input_text","text":"a"}]}"#,
-        "the type `\"input_text\"` in `content.0`",
-    ),
-    (
-        "anthropic",
-        r#"{"role":"user","content":[{"type":"input_audio","input_audio":{}}]}"#,
-        "the type `\"input_audio\"` in `content.0`",
-    ),
-    (
-        "anthropic",
-        r#"{"role":"user","content":[{"type":"image_url","image_url":{"url":"u"}}]}"#,
-        "the type `\"image_url\"` in `content.0`",
-    ),
-    ("anthropic", r#"{"role":"user","content":[{"text":"a"}]}"#, "no `type` in `content.0`"),
-    ("anthropic", r#"{"role":"user","content":["a"]}"#, "`\"a\"` in `content.0`"),
-    ("anthropic", r#"{"role":"user","content":5}"#, "a `content` that is `5`"),
-    ("anthropic", r#"{"role":"user","content":{"text":"a"}}"#, "a `content` that is an object"),
-    ("anthropic", r#"{"role":"user"}"#, "no `content`"),
-    ("anthropic", r#"{"role":"system","content":"a"}"#, "the role `\"system\"`"),
-    ("anthropic", r#"{"content":"a"}"#, "no `role`"),
-    ("anthropic", r#"{"contents":[{"role":"user","parts":[{"text":"a"}]}]}"#, "no `role`"),
-    ("anthropic", r#""a""#, "no object"),
-    (
-        "anthropic",
-        r#"{"role":"user","content":[{"type":"tool_use","id":"c2","name":"f","input":{}}]}"#,
-        "a `tool_use` of the role `user` in `content.0`",
-    ),
-    (
-        "anthropic",
-        r#"{"role":"assistant","content":[{"type":"tool_use","id":"c2","name":"f","input":"{}"}]}"#,
-        "a `input` that is no object in `content.0`",
-    ),
-    (
-        "anthropic",
-        r#"{"role":"assistant","content":[{"type":"tool_use","name":"f","input":{}}]}"#,
-        "no `id` in `content.0`",
-    ),
-    (
-        "anthropic",
-        r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":[{"type":"widget"}]}]}"#,
-        "the type `\"widget\"` in `content.0` in `content.0`",
-    ),
-    (
-        "anthropic",
-        r#"{"role":"user","content":[{"type":"text","text":5}]}"#,
-        "a `text` that is no text in `content.0`",
-    ),
-    (
-        "openai-chat",
-        r#"{"role":"assistant","content":[{"type":"tool_use","id":"c2","name":"f","input":{}}]}"#,
-        "the type `\"tool_use\"` in `content.0`",
-    ),
-    (
-        "openai-chat",
-        r#"{"role":"user","content":[{"type":"tool_result","tool_use_id":"c1","content":"a"}]}"#,
-        "the type `\"tool_result\"` in `content.0`",
-    ),
-    (
-        "openai-chat",
-        r#"{"role":"user","content":[{"type":"image","source":{}}]}"#,
-        "the type `\"image\"` in `content.0`",
-    ),
-    ("openai-chat", r#"{"role":"function","name":"f","content":"a"}"#, "the role `\"function\"`"),
-    (
-        "openai-chat",
-        r#"{"role":"assistant","content":null,"function_call":{"name":"f","arguments":"{}"}}"#,
-        "`function_call`",
-    ),
-    ("openai-chat", r#"{"role":"assistant","content":null,"audio":{"id":"a1"}}"#, "`audio`"),
-    ("openai-chat", r#"{"role":"model","parts":[{"text":"a"}]}"#, "the role `\"model\"`"),
-    ("openai-chat", r#"{"role":"user","parts":[{"text":"a"}]}"#, "`parts`"),
-    (
-        "openai-chat",
-        r#"{"type":"function_call","call_id":"c2","name":"f","arguments":"{}"}"#,
-        "no `role`",
-    ),
-    ("openai-chat", r#"{"type":"message","role":"user","content":"a"}"#, "the type `\"message\"`"),
-    ("openai-chat", r#"{"role":"user","content":5}"#, "a `content` that is `5`"),
-    ("openai-chat", r#"{"role":"user","content":null}"#, "a `content` that is `null`"),
-    ("openai-chat", r#"{"role":"tool","content":"a"}"#, "no `tool_call_id`"),
-    ("openai-chat", r#"{"role":"user","content":"a","tool_calls":[{"id":"c2"}]}"#, "`tool_calls`"),
-    (
-        "openai-chat",
-        r#"{"role":"assistant","tool_calls":[{"id":"c2"}]}"#,
-        "no `function` in `tool_calls.0`",
-    ),
-    (
-        "openai-chat",
-        r#"{"role":"assistant","tool_calls":{"id":"c2"}}"#,
-        "a `tool_calls` that is no list",
-    ),
-    (
-        "openai-chat",
-        r#"{"role":"user","content":"a","attachments":[{"url":"u"}]}"#,
-        "`attachments`",
-    ),
-    (
-        "openai-responses",
-        r#"{"role":"assistant","content":"a","tool_calls":[{"id":"c2"}]}"#,
-        "`tool_calls`",
-    ),
-    (
-        "openai-responses",
-        r#"{"role":"tool","tool_call_id":"c1","content":"a"}"#,
-        "the role `\"tool\"`",
-    ),
-    (
-        "openai-responses",
-        r#"{"role":"assistant","content":[{"type":"tool_use","id":"c2","name":"f","input":{}}]}"#,
-        "the type `\"tool_use\"` in `content.0`",
-    ),
-    (
-        "openai-responses",
-        r#"{"role":"user","content":[{"type":"image_url","image_url":{"url":"u"}}]}"#,
-        "the type `\"image_url\"` in `content.0`",
-    ),
-    ("openai-responses", r#"{"role":"user","parts":[{"text":"a"}]}"#, "`parts`"),
-    ("openai-responses", r#"{"type":"dance","call_id":"c1"}"#, "the type `\"dance\"`"),
-    ("openai-responses", r#"{"type":"item_reference","id":"i"}"#, "the type `\"item_reference\"`"),
-    (
-        "openai-responses",
-        r#"{"type":"function_call","id":"c2","name":"f","arguments":"{}"}"#,
-        "no `call_id`",
-    ),
-    (
-        "openai-responses",
-        r#"{"type":"function_call_output","call_id":"c1","output":5}"#,
-        "a `output` that is `5`",
-    ),
-    ("openai-responses", r#"{"role":"user","content":5}"#, "a `content` that is `5`"),
-    ("openai-responses", r#"{"type":5,"role":"user","content":"a"}"#, "the type `5`"),
-    ("gemini", r#"{"role":"user","content":"a"}"#, "`content`"),
-    ("gemini", r#"{"role":"assistant","parts":[{"text":"a"}]}"#, "the role `\"assistant\"`"),
-    ("gemini", r#"{"role":"tool","tool_call_id":"c1","content":"a"}"#, "the role `\"tool\"`"),
-    (
-        "gemini",
-        r#"{"role":"model","parts":[{"type":"tool_use","id":"c2","name":"f","input":{}}]}"#,
-        "not one of `text`, `functionCall`, `functionResponse`, `inlineData`, `fileData`, `executableCode`, `codeExecutionResult` in `parts.0`",
-    ),
-    (
-        "gemini",
-        r#"{"type":"function_call","call_id":"c2","name":"f","arguments":"{}"}"#,
-        "`arguments`",
-    ),
-    ("gemini", r#"{"role":"user","parts":"a"}"#, "a `parts` that is no list"),
-    ("gemini", r#"{"role":"user"}"#, "no `parts`"),
-    (
-        "gemini",
-        r#"{"role":"user","parts":[{"functionCall":{"name":"f"}}]}"#,
-        "a call that is not of the model in `parts.0`",
-    ),
-    (
-        "gemini",
-        r#"{"role":"model","parts":[{"functionCall":{"name":"f","args":"{}"}}]}"#,
-        "a `args` that is no object in `parts.0`",
-    ),
-    (
-        "gemini",
-        r#"{"role":"user","parts":[{"functionResponse":{"name":"Read","response":"a"}}]}"#,
-        "a `response` that is no object in `parts.0`",
-    ),
-    ("gemini", r#"{"role":"user","parts":[{"text":5}]}"#, "a `text` that is no text in `parts.0`"),
-];
+/// Of each wire, what it does not understand, and how that is told: a line each.
+const FOREIGN: &str = include_str!("heard/foreign.txt");
+/// Of each wire, what it understands with what stands beside it. All of them say "Hi".
+const BESIDE: &str = include_str!("heard/beside.txt");
+
+fn fields<const N: usize>(table: &str) -> impl Iterator<Item = [&str; N]> {
+    let fields = |line| <[&str; N]>::try_from(str::split(line, '\t').collect::<Vec<_>>());
+    table.lines().map(move |line| fields(line).expect("a line of so many fields"))
+}
 
 #[test]
 fn what_a_wire_does_not_have_is_refused_before_anything_is_said() {
-    for (wire, message, why) in FOREIGN {
+    for [wire, message, why] in fields(FOREIGN) {
         let mut context = context();
         assert_eq!(refused(wire, &mut context, &begun(wire)), None, "{wire}");
         let (log, view) = (context.log().to_vec(), context.as_it_is().messages());
         let first = begun(wire).remove(0);
-        let foreign: Value = serde_json::from_str(message).expect("JSON");
+        let first = first.to_string();
+        let said = context.push_messages(wire, &[&first, message, &first], None);
+        let err = said.expect_err("it is of another wire");
         let expect = format!("message 2 of 3 is none of {wire}: {why}");
-        let messages = [first.clone(), foreign, first];
-        assert_eq!(
-            refused(wire, &mut context, &messages),
-            Some((ErrorKind::Unreadable, expect)),
-            "{message}"
-        );
+        assert_eq!((err.kind(), err.to_string()), (ErrorKind::Unreadable, expect), "{message}");
         assert_eq!((context.log(), context.as_it_is().messages()), (&log[..], view), "{message}");
         assert_eq!(context.messages(), 2, "{message}");
     }
@@ -258,67 +86,14 @@ fn each_wire_refuses_the_calls_of_every_other() {
 
 #[test]
 fn an_error_says_whose_message_it_is() {
-    let message = r#"{"role":"assistant","tool_calls":[{"id":"c","function":{"name":"f","arguments":"{}"}}]}"#;
-    let err = context().push_messages("anthropic", &[message], None).expect_err("a refusal");
+    let message = begun("openai-chat").remove(1).to_string();
+    let err = context().push_messages("anthropic", &[&message], None).expect_err("a refusal");
     assert_eq!(err.hint(), Some("openai-chat has such messages"));
 }
 
 #[test]
 fn what_stands_beside_words_is_let_alone() {
-    for (wire, message) in [
-        (
-            "anthropic",
-            r#"{"role":"user","content":[{"type":"text","text":"Hi","cache_control":{"type":"ephemeral"},"citations":[]}]}"#,
-        ),
-        (
-            "anthropic",
-            r#"{"id":"msg_1","type":"message","role":"assistant","model":"m","content":[{"type":"text","text":"Hi"}],"stop_reason":"end_turn","stop_sequence":null,"usage":{"input_tokens":1}}"#,
-        ),
-        (
-            "anthropic",
-            r#"{"role":"assistant","content":[{"type":"server_tool_use","id":"s","name":"web_search","input":{"query":"Hi"}}]}"#,
-        ),
-        (
-            "anthropic",
-            r#"{"role":"user","content":[{"type":"document","source":{"type":"text","data":"Hi"}}],"timestamp":5}"#,
-        ),
-        ("openai-chat", r#"{"role":"user","content":"Hi","name":"Ann","metadata":{"a":1}}"#),
-        (
-            "openai-chat",
-            r#"{"role":"assistant","content":"Hi","refusal":null,"annotations":[],"audio":null,"function_call":null,"tool_calls":[]}"#,
-        ),
-        ("openai-chat", r#"{"role":"assistant","content":null,"refusal":"Hi"}"#),
-        ("openai-chat", r#"{"role":"assistant","refusal":"Hi"}"#),
-        ("openai-chat", r#"{"role":"assistant","content":[{"type":"refusal","refusal":"Hi"}]}"#),
-        (
-            "openai-chat",
-            r#"{"role":"user","content":[{"type":"input_audio","input_audio":{"data":"Hi"}}]}"#,
-        ),
-        (
-            "openai-chat",
-            r#"{"role":"user","content":[{"type":"image_url","image_url":{"url":"https://x/Hi"}}]}"#,
-        ),
-        ("openai-chat", r#"{"role":"developer","content":"Hi"}"#),
-        (
-            "openai-responses",
-            r#"{"id":"m","type":"message","role":"assistant","status":"completed","content":[{"type":"output_text","text":"Hi","annotations":[],"logprobs":[]}]}"#,
-        ),
-        (
-            "openai-responses",
-            r#"{"type":"message","role":"assistant","content":[{"type":"refusal","refusal":"Hi"}]}"#,
-        ),
-        ("openai-responses", r#"{"role":"user","content":[{"type":"input_file","file_id":"Hi"}]}"#),
-        (
-            "openai-responses",
-            r#"{"type":"web_search_call","id":"w","status":"completed","action":{"type":"search","query":"Hi"}}"#,
-        ),
-        ("gemini", r#"{"parts":[{"text":"Hi","thoughtSignature":"s"}]}"#),
-        ("gemini", r#"{"role":"user","parts":[{"fileData":{"fileUri":"Hi"}}]}"#),
-        (
-            "gemini",
-            r#"{"role":"model","parts":[{"executableCode":{"language":"PYTHON","code":"Hi"}}]}"#,
-        ),
-    ] {
+    for [wire, message] in fields(BESIDE) {
         let mut context = context();
         context.push_json(wire, message).unwrap_or_else(|err| panic!("{message}: {err}"));
         // A prompt alone is no request.
@@ -358,6 +133,14 @@ fn a_result_has_one_call_and_a_call_one_result() {
     assert_eq!(
         why(&mut context, &[result("c1"), result("c2")]),
         Some("message 2 of 2: a result of `c2`, which nobody called".to_owned())
+    );
+    let part = json!({ "functionResponse": { "name": "Read", "response": {} } });
+    assert_eq!(
+        refused("gemini", &mut self::context(), &[json!({ "parts": [part] })]),
+        Some((
+            ErrorKind::Unreadable,
+            "message 1 of 1: a result of `Read`, which nobody called".to_owned()
+        ))
     );
     assert_eq!(why(&mut context, &[result("c1")]), None);
     assert_eq!(
@@ -511,14 +294,17 @@ proptest! {
         for it in &talk {
             let (words, id) = match it {
                 Talk::User(words) | Talk::Model(words) => (vec![words], None),
-                Talk::Call { id, name, key, value, result } => (vec![name, key, value, result], Some(id)),
+                Talk::Call { id, name, key, value, result } => {
+                    (vec![name, key, value, result], Some(id))
+                }
             };
             for words in words {
                 prop_assert!(said.contains(words), "{words:?} is not in {view}");
             }
             // Of calls with one id, the later ones have another. Gemini's have none.
             if let Some(id) = id.filter(|id| wire != "gemini" && !ids.contains(id)) {
-                prop_assert_eq!(said.iter().filter(|it| *it == id).count(), 2, "{} in {}", id, view);
+                let times = said.iter().filter(|it| *it == id).count();
+                prop_assert_eq!(times, 2, "{} in {}", id, view);
                 ids.push(id);
             }
         }

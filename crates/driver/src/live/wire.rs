@@ -197,12 +197,10 @@ impl Context {
                 Block::Output(output) => {
                     let by_id = open.iter().position(|(id, _)| *id == output.call);
                     let again = || open.iter().position(|(id, _)| is_again(id, &output.call));
-                    let by_name = || {
-                        let name = output.call.strip_prefix("no call of ")?;
-                        open.iter().position(|(_, open)| **open == *name)
-                    };
+                    let name = output.call.strip_prefix("no call of ");
+                    let by_name = || open.iter().position(|(_, open)| Some(&**open) == name);
                     let found = by_id.or_else(again).or_else(by_name).ok_or_else(|| {
-                        let id = epitome_model::short(&output.call, 80);
+                        let id = epitome_model::short(name.unwrap_or(&output.call), 80);
                         let known = self.calls.contains_key(&output.call);
                         match known || made.contains(&output.call) {
                             true => format!("the call `{id}` has its result already"),

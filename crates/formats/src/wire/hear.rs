@@ -1,7 +1,8 @@
-//! A message of a wire, understood as a whole or not at all: what another wire's message says, calls
-//! or answers is not passed over because it is spelled otherwise there.
+//! A message of a wire, understood as a whole or not at all: what another wire's message says,
+//! calls or answers is not passed over because it is spelled otherwise there.
 
 use std::borrow::Cow;
+use std::collections::HashSet;
 use std::fmt;
 use std::ops::Range;
 
@@ -130,8 +131,12 @@ pub fn role(message: &Value<'_>, known: &[&'static str]) -> Result<&'static str,
     }
 }
 
-/// What a value says stands under these keys, and under no other.
+/// What a value says stands under these keys, each once, and under no other.
 pub fn own(value: &Value<'_>, own: &[&str]) -> Heard {
+    let mut seen = HashSet::new();
+    if let Some((key, _)) = value.members().iter().find(|(key, _)| !seen.insert(key)) {
+        return no(format_args!("`{}` twice", epitome_model::short(key, 40)));
+    }
     let foreign = value.members().iter().find(|(key, member)| {
         SAYING.contains(&&**key) && !own.contains(&&**key) && !is_nothing(member)
     });
