@@ -219,6 +219,9 @@ fn a_log_is_taken_up_where_it_was_left() {
     // By its name the newest: that of the second `reset`, in which nothing was said.
     let mut third = Engine::new(&world, &args);
     assert_eq!(third.ask(r#"{"op":"open","session":"a talk"}"#)["log"], reset);
+    // What was added behind the torn line counts.
+    let opened = third.ask(&json!({ "op": "open", "log": log }).to_string());
+    assert_eq!((&opened["compactions"], &opened["messages"]), (&json!(0), &json!(12)));
     third.end();
 }
 

@@ -17,12 +17,23 @@ pub struct LogFile {
     log: Log,
     lines: u64,
     file: Option<(File, PathBuf)>,
+    /// Bytes that the file has.
+    on_disk: u64,
+    /// Lines that are written together, while they are gathered.
+    gathered: Option<Vec<u8>>,
 }
 
 impl LogFile {
     /// A log without a file.
     pub fn in_memory(id: &str) -> LogFile {
-        let mut log = LogFile { bytes: Vec::new(), log: Log::default(), lines: 0, file: None };
+        let mut log = LogFile {
+            bytes: Vec::new(),
+            log: Log::default(),
+            lines: 0,
+            file: None,
+            on_disk: 0,
+            gathered: None,
+        };
         log.take(header(id, None).as_bytes());
         log
     }
@@ -40,7 +51,7 @@ impl LogFile {
         let mut file = options.open(path).map_err(failed)?;
         let mut log = LogFile::in_memory(id);
         file.write_all(&log.bytes).map_err(failed)?;
-        log.file = Some((file, path.to_owned()));
+        (log.file, log.on_disk) = (Some((file, path.to_owned())), log.bytes.len() as u64);
         Ok(log)
     }
 
@@ -58,12 +69,15 @@ impl LogFile {
                 Error::new(ErrorKind::UnknownFormat, "this is no log of a context").at(path)
             );
         }
-        let mut log = LogFile { bytes, log: Log::default(), lines: 0, file: None };
-        let LogFile { bytes, log: into, lines: n, .. } = &mut log;
-        lines(bytes, |line| {
-            *n += 1;
-            into.line(&line, &mut ());
-        });
+        let mut log = LogFile {
+            bytes,
+            log: Log::default(),
+            lines: 0,
+            file: None,
+            on_disk: 0,
+            gathered: None,
+        };
+        log.read();
         // A later version may say things behind which this one cannot go on.
         if log.log.transcript().head.version.as_deref() != Some("1") {
             return Err(
@@ -72,7 +86,7 @@ impl LogFile {
         }
         let options = OpenOptions::new().append(true).open(path);
         let file = options.map_err(|err| Error::writing(err, "the log", path))?;
-        log.file = Some((file, path.to_owned()));
+        (log.file, log.on_disk) = (Some((file, path.to_owned())), log.bytes.len() as u64);
         if log.bytes.last() != Some(&b'\n') {
             log.end_line()?;
         }
@@ -98,17 +112,42 @@ impl LogFile {
         Ok(item)
     }
 
-    /// Adds a line, line feed included: on disk first.
+    /// Adds a line, line feed included: on disk first, unless lines are gathered.
     pub fn append(&mut self, line: &[u8]) -> Result<()> {
-        if let Some((file, path)) = &mut self.file {
-            let len = self.bytes.len() as u64;
-            if let Err(err) = file.write_all(line) {
-                // Half a line is nobody's: what is added next begins on a line of its own.
-                let _ = file.set_len(len).and_then(|()| file.seek(SeekFrom::End(0)));
-                return Err(Error::writing(err, "the log", path));
-            }
+        match &mut self.gathered {
+            Some(gathered) => gathered.extend_from_slice(line),
+            None => self.write(line)?,
         }
         self.take(line);
+        Ok(())
+    }
+
+    /// Gathers what is added from now on.
+    pub fn gather(&mut self) {
+        self.gathered.get_or_insert_default();
+    }
+
+    /// Writes what was gathered at once: a program that is killed leaves all of it or nothing.
+    pub fn write_gathered(&mut self) -> Result<()> {
+        let gathered = self.gathered.take().unwrap_or_default();
+        self.write(&gathered)
+    }
+
+    /// Forgets what was added behind so many bytes, and is not on disk.
+    pub fn forget(&mut self, len: usize) {
+        self.gathered = None;
+        self.bytes.truncate(len);
+        self.read();
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Result<()> {
+        let Some((file, path)) = &mut self.file else { return Ok(()) };
+        if let Err(err) = file.write_all(bytes) {
+            // Half a line is nobody's: what is added next begins on a line of its own.
+            let _ = file.set_len(self.on_disk).and_then(|()| file.seek(SeekFrom::End(0)));
+            return Err(Error::writing(err, "the log", path));
+        }
+        self.on_disk += bytes.len() as u64;
         Ok(())
     }
 
@@ -122,11 +161,19 @@ impl LogFile {
         }
     }
 
+    /// Reads all bytes anew.
+    fn read(&mut self) {
+        let LogFile { bytes, log, lines: n, .. } = self;
+        (*log, *n) = (Log::default(), 0);
+        lines(bytes, |line| {
+            *n += 1;
+            log.line(&line, &mut ());
+        });
+    }
+
     /// A torn last line becomes one that is whole and says nothing.
     fn end_line(&mut self) -> Result<()> {
-        if let Some((file, path)) = &mut self.file {
-            file.write_all(b"\n").map_err(|err| Error::writing(err, "the log", path))?;
-        }
+        self.write(b"\n")?;
         self.bytes.push(b'\n');
         Ok(())
     }
@@ -151,4 +198,14 @@ fn private_folder(folder: &Path) -> std::io::Result<()> {
     #[cfg(unix)]
     std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
     builder.create(folder)
+}
+
+#[cfg(test)]
+impl LogFile {
+    /// A log on a disk that is full.
+    pub fn on_a_full_disk() -> LogFile {
+        let path = Path::new("/dev/full");
+        let file = OpenOptions::new().append(true).open(path).expect("a system that has it");
+        LogFile { file: Some((file, path.to_owned())), ..LogFile::in_memory("full") }
+    }
 }

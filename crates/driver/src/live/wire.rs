@@ -113,11 +113,25 @@ impl Context {
                 Error::new(ErrorKind::Unreadable, format!("{place}: {why}"))
             })?;
         }
-        let last = read.iter().rposition(Heard::is_response);
+        let (from, told) = (self.log.bytes().len(), (self.anchor, self.factor, self.overflows));
+        self.log.gather();
+        let said = self.push_all(&read, billed).and_then(|()| self.log.write_gathered());
+        if said.is_err() {
+            self.log.forget(from);
+            self.calls.clear();
+            (0..self.transcript().items.len()).for_each(|item| self.learn(item));
+            self.recount();
+            (self.anchor, self.factor, self.overflows) = told;
+        }
+        said
+    }
+
+    fn push_all(&mut self, messages: &[Heard], billed: Option<Tokens>) -> Result<()> {
+        let last = messages.iter().rposition(Heard::is_response);
         if let (Some(billed), None) = (billed, last) {
             self.billed(billed);
         }
-        for (idx, heard) in read.iter().enumerate() {
+        for (idx, heard) in messages.iter().enumerate() {
             self.push_heard(heard, Some(self.messages() + 1))?;
             if let (Some(billed), true) = (billed, last == Some(idx)) {
                 self.billed(billed);
@@ -276,4 +290,29 @@ pub(super) fn named(wire: &str) -> Result<&'static Wire> {
         Error::new(ErrorKind::NotFound, format!("there is no wire {wire}"))
             .with_hint(format!("the wires are {}", names.join(", ")))
     })
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::super::Setup;
+    use super::super::log::LogFile;
+    use super::*;
+
+    #[test]
+    fn of_messages_that_a_full_disk_does_not_take_nothing_was_said() {
+        let recipe = epitome_passes::built_in("epitome").expect("a built-in recipe");
+        let mut context = Context::of(Setup::new(recipe), LogFile::on_a_full_disk());
+        let call = r#"{"role":"assistant","content":[
+            {"type":"tool_use","id":"c1","name":"Read","input":{}}]}"#;
+        let result = r#"{"role":"user","content":[
+            {"type":"tool_result","tool_use_id":"c1","content":"a"}]}"#;
+        for _ in 0..2 {
+            let before = (context.log().to_vec(), context.usage(), context.messages());
+            let said = context.push_messages("anthropic", &[call, result], Some(Tokens(900)));
+            assert_eq!(said.map_err(|err| err.kind()), Err(ErrorKind::Disk));
+            let after = (context.log().to_vec(), context.usage(), context.messages());
+            assert_eq!(after, before);
+            assert_eq!((context.open_calls(), context.calls.len()), (Vec::new(), 0));
+        }
+    }
 }
