@@ -171,8 +171,8 @@ impl Pass for Results {
 }
 
 impl Results {
-    /// A result as it was said, if what is sent was shortened at its birth, or shows more than is to
-    /// be left of it.
+    /// A result as it was said, if what is sent was shortened at its birth, or shows more than is
+    /// to be left of it.
     fn whole<'a>(&self, view: &View<'a>, output: &Output) -> Option<&'a Output> {
         match self.style {
             Style::Cleared => view.whole_of_shown(output),
