@@ -148,6 +148,11 @@ impl Account {
         self.lock().get(session).cloned()
     }
 
+    /// Whether anything was.
+    pub fn has(&self, session: &str) -> bool {
+        self.lock().contains_key(session)
+    }
+
     fn lock(&self) -> std::sync::MutexGuard<'_, BTreeMap<String, Models>> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }

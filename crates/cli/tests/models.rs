@@ -167,6 +167,17 @@ fn another_model_is_asked_where_the_first_has_no_answer() {
 }
 
 #[test]
+fn what_was_asked_in_vain_is_accounted_in_json() {
+    let stored = Stored::new();
+    let server = server([Answer::status(500, "no")]);
+    let told = stored.world.json(&stored.args(&server.url(), &[&ONCE[..], &["--json"]].concat()));
+    world::check("compact.schema.json", &told);
+    let models = &told[0]["models"];
+    assert_eq!((&models["calls"], &models["failed"]), (&1.into(), &1.into()));
+    assert_eq!(told[0]["error"]["kind"], "refused");
+}
+
+#[test]
 fn a_service_that_wants_to_be_left_alone_for_long_is_left_alone() {
     let error = || Answer::status(429, r#"{"error":{"message":"slow down"}}"#);
     let date = "Sat, 21 Nov 2026 22:00:00 GMT";

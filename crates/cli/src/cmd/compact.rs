@@ -176,7 +176,12 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         return inputs.iter().try_for_each(|input| job.forecast(wish, input));
     }
     if let [input] = inputs.as_slice() {
-        let Some(report) = job.compact(input)? else { return Ok(()) };
+        let done = job.compact(input);
+        if let (Err(failure), true) = (&done, app.global.json && job.account.has(&input.name())) {
+            // What was asked in vain is accounted, too.
+            job.tell(input, failure, false)?;
+        }
+        let Some(report) = done? else { return Ok(()) };
         job.vacuum(&inputs)?;
         return match app.global.json {
             true => app.print_json(&report),
