@@ -750,5 +750,8 @@ fn results_that_the_model_has_not_seen_outlive_a_summary() {
             });
         assert!(stands, "{name}: there is a summary");
         assert_eq!(left.last(), Some(&lines("8.rs", 100)), "{name}");
+        let sent = context.as_it_is();
+        let laws = named("epitome").expect("a format").laws;
+        assert_eq!(laws.check(sent.transcript(), sent.source()), [], "{name}");
     }
 }

@@ -257,15 +257,18 @@ impl<'t> LastResponse<'t> {
         let mut answered: HashSet<&str> = HashSet::new();
         let mut last = LastResponse { begins: transcript.context.len(), open: Vec::new() };
         let mut group: Option<&str> = None;
+        let mut at = transcript.context.len();
         for (_, entry) in transcript.context().rev() {
+            at -= 1;
             match entry.role {
+                // Results above its first words are those of the response before.
                 Role::Tool => {}
                 Role::Assistant if group.is_none() || entry.group.as_deref() == group => {
                     group = entry.group.as_deref();
+                    last.begins = at;
                 }
                 Role::Assistant | Role::User | Role::System => break,
             }
-            last.begins -= 1;
             for block in entry.blocks.iter().rev() {
                 match block {
                     Block::Call(call) if !answered.contains(&*call.id) => last.open.push(call),
