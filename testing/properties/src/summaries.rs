@@ -25,9 +25,11 @@ const MOST: u64 = 250;
 
 /// Any lines as a talk and as what a model says of it: `u` (the user), `a` (the agent), `c` (a call
 /// and its result, longer with each digit), `k` (a compaction is asked for); `=`, `l`, `t`, `r`,
-/// `s` (answers that end, are cut off, call a tool, are declined, stop for another reason), `f`, `o`
-/// and `n` (a failure, a question that is too long, nobody). It ends; each question fits; without a
-/// summary nothing has changed, and with one what is kept has not.
+/// `s` (answers that end, are cut off, call a tool, are declined, stop for another reason), `f`,
+/// `o` and `n` (a failure, a question that is too long, nobody).
+///
+/// It ends; each question fits; without a summary nothing has changed, and with one what is kept
+/// has not.
 ///
 /// # Panics
 ///

@@ -8,6 +8,7 @@ mod talk;
 use std::io::{BufRead, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use clap::Args as ClapArgs;
 use epitome::{Naming, Store, named_models};
@@ -121,6 +122,9 @@ fn model(app: &App, args: &Args) -> Result<Option<Patient>> {
     let of_settings: Vec<String> = set.fallback.iter().cloned().collect();
     let fallback = if args.fallback.is_empty() { &of_settings } else { &args.fallback };
     let address = args.base_url.as_deref();
-    let naming = Naming { model: Some(model), address, fallback, ..Naming::default() };
+    let timeout = set.timeout.map(Duration::from_secs);
+    let tries = set.tries;
+    let naming =
+        Naming { model: Some(model), address, fallback, timeout, tries, ..Naming::default() };
     Ok(Some(named_models(&app.config, &naming)?))
 }

@@ -1,0 +1,291 @@
+//! The laws over random histories, on four wires.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use epitome::live::{Context, Setup};
+use epitome_formats::{WIRES, Wire, named};
+use epitome_model::{Block, Role, Stub, Text, Tokens, weigh};
+use epitome_passes::{
+    BUILT_IN, BatchRule, Birth, Level, PassSettings, Recipe, Snip, Target, When, Writer, built_in,
+};
+use epitome_tokens::Estimate;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+
+/// A recipe, and a window that is soon full.
+fn small() -> impl Strategy<Value = (Recipe, u64)> {
+    (0..BUILT_IN.len(), 60_u64..3_000, any::<bool>()).prop_map(|(idx, window, birth)| {
+        let mut recipe = built_in(BUILT_IN[idx].0).expect("a built-in recipe");
+        recipe.trigger = Default::default();
+        recipe.live.reserve = 0;
+        recipe.live.summary.get_or_insert_default();
+        let batch = recipe.live.birth.and_then(|birth| birth.batch);
+        let batch = batch.map(|_| BatchRule { chars: 200, over: 60, preview: 40 });
+        let cap = birth.then_some(200);
+        recipe.live.birth = Some(Birth { repeats: birth, cap, batch });
+        if recipe.live.snip.is_some() {
+            recipe.live.snip = Some(Snip { over: 6, keep: 6, head: 2 });
+            recipe.live.trigger = Level { chars: Some(5 * window), ..Level::default() };
+            recipe.live.target = Some(Target::Chars(4 * window));
+        }
+        recipe.keep.tokens = recipe.keep.tokens.map(|_| 100);
+        (recipe, window)
+    })
+}
+
+/// Says a history message by message and looks at every view on the way.
+fn check(
+    wire: &Wire,
+    messages: &[Value],
+    recipe: &Recipe,
+    (window, model): (u64, Model),
+) -> Vec<u8> {
+    let setup = Setup::new(recipe.clone()).with_counter(Estimate::new());
+    // A window in which all words of the user are kept.
+    let writer = Writer { window: Tokens(200_000), counter: Arc::new(Estimate::new()) };
+    let mut context = Context::in_memory(setup.with_window(Tokens(window)).with_writer(writer));
+    let rule = recipe.live.summary.clone().unwrap_or_default();
+    let mut before: Option<(u64, Vec<String>, Vec<Sent>)> = None;
+    let mut cached: Option<(u64, String)> = None;
+    for message in messages {
+        context.push_json(wire.name, &message.to_string()).expect("a message of the wire");
+        if is_reply(message) {
+            continue;
+        }
+        drive(&mut context, model, &rule);
+        let view = told(&context.as_it_is());
+        let compactions = context.report().compactions;
+        let now = sent(&context);
+        if let Some((then, sent, results)) = &before {
+            // A prefix that was sent is never changed outside a compaction.
+            if *then == compactions {
+                assert_eq!(view[..sent.len()], sent[..], "the view only grows");
+            }
+            if recipe.live.when == When::Request && summaries(results) == summaries(&now) {
+                check_slid(recipe, results, &now);
+            }
+        }
+        before = Some((compactions, view, now));
+        // Nobody sends a request in which results are missing.
+        if is_answered(&context) {
+            let prefix = cached.filter(|(then, _)| *then == compactions);
+            let text = list(wire, &context);
+            if let Some((_, sent)) = prefix.filter(|_| recipe.live.when != When::Request) {
+                check_cached(wire, &sent, &text);
+            }
+            cached = Some((compactions, text));
+        }
+        check_view(wire, &context);
+    }
+    let log = context.log().to_vec();
+    // What stands on disk says the same.
+    let again = (named("epitome").expect("a format").read)(&log, &mut ());
+    assert_eq!(again, *context.as_it_is().transcript(), "the log says what is sent");
+    // Twice is once.
+    context.compact(None).expect("memory is written");
+    let once = context.log().len();
+    context.compact(None).expect("memory is written");
+    assert_eq!(context.log().len(), once, "a compacted context is left alone");
+    check_view(wire, &context);
+    check_all_is_there(wire, messages, recipe, &mut context);
+    log
+}
+
+/// Everything comes back.
+fn check_all_is_there(wire: &Wire, messages: &[Value], recipe: &Recipe, context: &mut Context) {
+    while context.undo().expect("memory is written") {}
+    let said = |context: &Context| -> Vec<String> {
+        let view = context.as_it_is();
+        let entries = view.transcript().entries().filter(|(_, it)| it.role == Role::Tool);
+        let outputs = entries.flat_map(|(_, entry)| &entry.blocks);
+        let texts = outputs.filter_map(|block| match block {
+            Block::Output(output) => Some(output.text(view.source())),
+            _ => None,
+        });
+        texts.filter(|text| Stub::parse(text).is_none()).collect()
+    };
+    let mut whole = Context::in_memory(Setup::new(Recipe {
+        live: Default::default(),
+        passes: Vec::new(),
+        ..recipe.clone()
+    }));
+    for message in messages {
+        whole.push_json(wire.name, &message.to_string()).expect("a message of the wire");
+    }
+    for text in said(&whole) {
+        assert!(said(context).contains(&text), "everything is in the log: {text}");
+    }
+}
+
+/// All up to the end of the last block that was sent is sent again, byte for byte. On Chat
+/// Completions a message of one text is a string, and a list when another text joins it.
+fn check_cached(wire: &Wire, sent: &str, now: &str) {
+    if wire.name != "openai-chat" {
+        let prefix = sent.trim_end_matches([']', '}']);
+        assert!(now.starts_with(prefix), "{}: {sent}\n{now}", wire.name);
+        return;
+    }
+    let blocks = |list: &str| -> Vec<Value> {
+        if list.is_empty() {
+            return Vec::new();
+        }
+        let body = format!("{{\"messages\":[{list}");
+        let body: Value = serde_json::from_str(&body).expect("the messages end the body");
+        let list = body["messages"].as_array().expect("a list").clone();
+        let blocks = list.into_iter().flat_map(|mut message| match message["content"].take() {
+            Value::Array(parts) => {
+                parts.into_iter().map(|part| json!([message["role"], part])).collect()
+            }
+            Value::String(text) if message["role"] == "user" => {
+                vec![json!(["user", { "type": "text", "text": text }])]
+            }
+            content => vec![json!([content, message])],
+        });
+        blocks.collect()
+    };
+    let (sent, now) = (blocks(sent), blocks(now));
+    assert!(now.starts_with(&sent), "{}: {sent:?}\n{now:?}", wire.name);
+}
+
+/// The messages as they are sent, byte for byte.
+fn list(wire: &Wire, context: &Context) -> String {
+    let body = context.as_it_is().body(wire.name).expect("a wire").body;
+    let open = format!("\"{}\":[", wire.list);
+    body.split_once(&open).map_or_else(String::new, |(_, list)| list.to_owned())
+}
+
+fn is_answered(context: &Context) -> bool {
+    let view = context.as_it_is();
+    let blocks = view.transcript().context().flat_map(|(_, entry)| &entry.blocks);
+    let (mut calls, mut results) = (HashSet::new(), HashSet::new());
+    for block in blocks {
+        match block {
+            Block::Call(call) => drop(calls.insert(call.id.clone())),
+            Block::Output(output) => drop(results.insert(output.call.clone())),
+            _ => {}
+        }
+    }
+    calls.is_subset(&results)
+}
+
+/// Of what was sent, nothing has changed but results that slid out of the last ones: each of these
+/// is now the word that the recipe leaves, was sent whole before, and stays so.
+fn check_slid(recipe: &Recipe, before: &[Sent], now: &[Sent]) {
+    let [PassSettings::Results(pass)] = recipe.passes.as_slice() else {
+        panic!("a sliding recipe has one pass")
+    };
+    let results: Vec<usize> = (0..now.len()).filter(|&at| now[at].result_of.is_some()).collect();
+    let newest = &results[results.len().saturating_sub(pass.newest)..];
+    for (at, (then, now)) in before.iter().zip(now).enumerate() {
+        if then == now {
+            continue;
+        }
+        assert!(then.result_of.is_some() && then.result_of == now.result_of, "{then:?} {now:?}");
+        assert!(!newest.contains(&at), "one of the last {} has changed: {then:?}", pass.newest);
+        assert!(now.words.starts_with("[Previous: used ") && now.words.ends_with(']'), "{now:?}");
+        assert!(!then.words.starts_with("[Previous: used "), "twice: {then:?} {now:?}");
+        assert!(then.words.chars().count() > pass.min_chars, "{then:?} was short enough");
+    }
+    assert!(now.len() >= before.len(), "nothing goes");
+}
+
+fn is_reply(message: &Value) -> bool {
+    let replies = ["assistant", "model"];
+    message["role"].as_str().is_some_and(|role| replies.contains(&role))
+        || message["type"]
+            .as_str()
+            .is_some_and(|kind| kind.ends_with("_call") || kind == "reasoning")
+}
+
+/// A view is legal on its wire, its user's words are as they were, and its numbers are true.
+fn check_view(wire: &Wire, context: &Context) {
+    let view = context.as_it_is();
+    let made = view.body(wire.name).expect("a wire");
+    if made.messages > 0 {
+        let body = made.body.into_bytes();
+        let read = (wire.format.read)(&body, &mut ());
+        assert_eq!(wire.format.laws.check(&read, &body), [], "the wire takes it");
+    }
+    let counted = weigh(view.transcript(), view.source(), &Estimate::new()).total();
+    let blocks: usize = view.transcript().context().map(|(_, entry)| entry.blocks.len()).sum();
+    assert_eq!(context.report().sent, counted + Tokens(4 * blocks as u64), "numbers are true");
+    let sent: Vec<usize> = view.transcript().context.clone();
+    let users = view.transcript().entries().filter(|(_, entry)| entry.role == Role::User);
+    let blocks = view.transcript().context().flat_map(|(_, entry)| &entry.blocks);
+    let summary = blocks.filter_map(|block| match block {
+        Block::Summary(text) => Some(text.read(view.source()).into_owned()),
+        _ => None,
+    });
+    let summary: String = summary.collect();
+    for (item, entry) in users.filter(|(_, entry)| entry.blocks.iter().all(is_words)) {
+        let words = entry.blocks.iter().map(|block| match block {
+            Block::Text(text) => text.read(view.source()).trim().to_owned(),
+            _ => String::new(),
+        });
+        // What stands for a picture is not of the user.
+        let words = words.filter(|words| Stub::parse(words).is_none());
+        for words in words.filter(|_| !sent.contains(&item)) {
+            assert!(
+                summary.contains(&words),
+                "the user's words are sacred: {words:?} in {summary}"
+            );
+        }
+    }
+    for made_up in ["I never did", "no/such/file.rs", "\n<user>"] {
+        assert!(!summary.contains(made_up), "nothing is made up: {summary}");
+    }
+}
+
+fn is_words(block: &Block) -> bool {
+    matches!(block, Block::Text(Text::Source(_)))
+}
+
+/// Random histories are many: where one failed is not kept.
+fn config() -> ProptestConfig {
+    ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(24) }
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn laws_hold_live_on_four_wires(
+        anthropic in fixtures::generate::body("anthropic"),
+        chat in fixtures::generate::body("openai-chat"),
+        responses in fixtures::generate::body("openai-responses"),
+        gemini in fixtures::generate::body("gemini-request"),
+        (recipe, window) in small(),
+        model in prop::sample::select(vec![Model::None, Model::Tells, Model::Fails]),
+    ) {
+        for (wire, body) in WIRES.iter().zip([anthropic, chat, responses, gemini]) {
+            let messages = messages(wire, &body);
+            let log = check(wire, &messages, &recipe, (window, model));
+            // Same input, same bytes.
+            prop_assert_eq!(check(wire, &messages, &recipe, (window, model)), log);
+        }
+    }
+}
+
+#[test]
+fn sliding_recipes_change_nothing_but_what_slid_out() {
+    for (recipe, reads) in [("s06", 9), ("jcli", 16)] {
+        let mut context = talk(recipe, 200_000, 0);
+        let recipe = built_in(recipe).expect("a built-in recipe");
+        let mut before: Vec<Sent> = Vec::new();
+        let mut slid = 0;
+        for n in 0..reads {
+            // Every third is too short to become a word.
+            let text = if n % 3 == 2 { "short".to_owned() } else { lines("a.rs", 100) };
+            read(&mut context, n, "a.rs", &text);
+            context.view().expect("memory is written");
+            let now = sent(&context);
+            check_slid(&recipe, &before, &now);
+            slid += before.iter().zip(&now).filter(|(then, now)| then != now).count();
+            before = now;
+        }
+        assert_eq!(slid, 4, "{}", recipe.name);
+    }
+}
