@@ -215,7 +215,7 @@ impl Results {
         if output.error && self.said(view, output) <= self.whole_errors {
             return None;
         }
-        if self.min_chars > 0 && shown.chars().nth(self.min_chars).is_none() {
+        if self.min_chars > 0 && own_words(&shown).chars().nth(self.min_chars).is_none() {
             return None;
         }
         let kind = call.map_or(ToolKind::Other, |call| call.kind);
@@ -297,6 +297,14 @@ impl Results {
             At::Block { item, block } => view.tokens(item, block) <= Tokens(self.min_tokens),
             At::Field { .. } | At::Part { .. } | At::Copy { .. } => false,
         }
+    }
+}
+
+/// What a result says itself: a stub of ours above it does not make it long.
+fn own_words(text: &str) -> &str {
+    match Stub::parse(text) {
+        Some(_) => text.split_once('\n').map_or("", |(_, below)| below),
+        None => text,
     }
 }
 
