@@ -1,5 +1,7 @@
 //! `epitome compact`: make sessions small.
 
+mod many;
+
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
@@ -10,18 +12,17 @@ use epitome::{
 };
 use epitome_model::Source;
 use epitome_passes::{Recipe, SummaryRule};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use rayon::prelude::*;
-use serde::Serialize;
 
 use crate::app::App;
 use crate::choice::Choice;
 use crate::diff;
 use crate::failure::{Failure, Result, Status};
-use crate::report::{self, FileReport, Report, UserFound};
+use crate::report::{FileReport, Report, UserFound};
 use crate::session::{Filter, Input, check_writable, looks_like_one, read_stdin};
-use crate::summarise::{Account, Models, Wish};
-use crate::text::{DIM, count, visible};
+use crate::summarise::{Account, Wish};
+
+pub use many::is_excused;
+use many::run_all;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -203,13 +204,6 @@ pub fn one(app: &App, recipe: &Recipe, session: &Path, dry_run: bool) -> Result<
     Ok(report.expect("without a filter every session is wanted"))
 }
 
-/// All sessions of this machine. Those that are in use or are no sessions are left alone and said
-/// to be: that is no failure.
-fn run_all(job: &Job<'_>, filter: &Filter) -> Result<()> {
-    let found = filter.sessions(job.app);
-    job.compact_many(found.into_iter().map(|file| Input::File(file.path)).collect())
-}
-
 struct Job<'a> {
     app: &'a App,
     recipe: &'a Recipe,
@@ -222,17 +216,6 @@ struct Job<'a> {
     account: Account,
     /// With `--all`: which sessions are wanted once they are read.
     filter: Option<&'a Filter>,
-}
-
-/// A session of many that was left as it is.
-#[derive(Serialize)]
-struct Left<'a> {
-    session: String,
-    recipe: &'a str,
-    dry_run: bool,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    models: Option<Models>,
-    error: &'a Failure,
 }
 
 /// The words of a summary: of a file, or of standard input.
@@ -268,50 +251,6 @@ impl Job<'_> {
             })
             .collect();
         databases.iter().try_for_each(|database| Ok(vacuum(database)?))
-    }
-
-    fn compact_many(&self, inputs: Vec<Input>) -> Result<()> {
-        let named = inputs.clone();
-        let bar = self.bar(inputs.len());
-        let done: Vec<(Input, Result<Option<Report>>)> = inputs
-            .into_par_iter()
-            .map(|input| {
-                let done = self.compact(&input);
-                bar.inc(1);
-                (input, done)
-            })
-            .collect();
-        bar.finish_and_clear();
-        self.vacuum(&named)?;
-        let mut reports = Vec::new();
-        let mut worst: Option<Failure> = None;
-        let mut left = 0_u64;
-        for (input, done) in done {
-            match done {
-                Ok(Some(report)) if self.app.global.json => self.app.print_json(&report)?,
-                Ok(Some(report)) => reports.push(report),
-                Ok(None) => {}
-                Err(failure) => {
-                    left += 1;
-                    let excused = self.filter.is_some() && is_excused(&failure);
-                    self.tell(&input, &failure, excused)?;
-                    let worse = worst.as_ref().is_none_or(|it| it.status < failure.status);
-                    if !excused && worse {
-                        worst = Some(failure);
-                    }
-                }
-            }
-        }
-        if !self.app.global.json {
-            self.print_all(&reports, left)?;
-        }
-        match worst {
-            Some(failure) => {
-                let what = format!("{} could not be compacted", count(left, "session"));
-                Err(Failure::new(failure.status, failure.kind, what))
-            }
-            None => Ok(()),
-        }
     }
 
     /// One session with its sub-agents. Nothing: it is not of the wanted project.
@@ -537,52 +476,6 @@ impl Job<'_> {
         let cwd = session.transcript.head.cwd.as_deref();
         self.filter.is_none_or(|filter| filter.which.takes(cwd))
     }
-
-    fn tell(&self, input: &Input, failure: &Failure, excused: bool) -> Result<()> {
-        if self.app.global.json {
-            let (recipe, dry_run) = (self.recipe.name.as_str(), self.how.dry_run);
-            let (session, models) = (input.name(), self.account.of(&input.name()));
-            return self.app.print_json(&Left { session, recipe, dry_run, models, error: failure });
-        }
-        match excused {
-            true => self.app.note(&format!("{DIM}left:{DIM:#} {}", visible(&failure.told()))),
-            false => self.app.note(failure.render().trim_end()),
-        }
-        Ok(())
-    }
-
-    fn print_all(&self, reports: &[Report], left: u64) -> Result<()> {
-        let mut text: String = reports.iter().map(|report| report.diff.as_str()).collect();
-        text.push_str(&report::summary(reports));
-        if reports.is_empty() {
-            text = "no sessions\n".to_owned();
-        }
-        if self.how.dry_run {
-            text.push_str(&format!("{DIM}nothing was written{DIM:#}\n"));
-        }
-        if left > 0 {
-            let verb = if left == 1 { "is" } else { "are" };
-            text.push_str(&format!("{} {verb} left as before\n", count(left, "session")));
-        }
-        self.app.print(&text)
-    }
-
-    fn bar(&self, sessions: usize) -> ProgressBar {
-        // It hides itself where there is no terminal.
-        let target = match self.app.global.json {
-            true => ProgressDrawTarget::hidden(),
-            false => ProgressDrawTarget::stderr(),
-        };
-        let style = ProgressStyle::with_template("{bar:30} {pos}/{len} sessions {elapsed}");
-        ProgressBar::with_draw_target(Some(sessions as u64), target)
-            .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
-    }
-}
-
-/// A session of many that is in use or of a format that is only read, or a file among sessions
-/// that is none.
-pub fn is_excused(failure: &Failure) -> bool {
-    matches!(failure.kind, "in-use" | "locked" | "changed" | "unknown-format" | "read-only")
 }
 
 impl From<settings::Backup> for Backup {

@@ -2,17 +2,24 @@
 
 mod features;
 mod laws;
+mod shortened;
+mod talks;
 
 use epitome::live::{Context, Next, Outgoing, Said, Setup};
 use epitome_formats::Wire;
 use epitome_model::{Block, Tokens};
-use epitome_passes::{NoReply, Reply, Stopped, SummaryRule, built_in};
+use epitome_passes::{NoReply, Recipe, Reply, Stopped, SummaryRule, built_in};
 use epitome_tokens::Estimate;
 use serde_json::Value;
 
 fn setup(recipe: &str, window: u64) -> Setup {
     let recipe = built_in(recipe).expect("a built-in recipe");
     Setup::new(recipe).with_counter(Estimate::new()).with_window(Tokens(window))
+}
+
+/// With a recipe that stands in a test.
+fn custom(recipe: &str) -> Setup {
+    Setup::new(Recipe::parse(recipe).expect("a recipe")).with_counter(Estimate::new())
 }
 
 /// The messages of a body.
@@ -97,6 +104,13 @@ fn read(context: &mut Context, n: usize, name: &str, text: &str) {
     let arguments = format!(r#"{{"path":"{name}"}}"#);
     context.assistant(&[Said::call(id.clone(), "Read", arguments)]).expect("memory is written");
     context.tool(&[Said::output(id, text)]).expect("memory is written");
+}
+
+/// Reads so many lines of a file, whose name is the id of the call.
+fn read_lines(context: &mut Context, name: &str, n: usize) {
+    let arguments = format!(r#"{{"path":"{name}"}}"#);
+    context.assistant(&[Said::call(name, "Read", arguments)]).expect("a disk");
+    context.tool(&[Said::output(name, lines(name, n))]).expect("a disk");
 }
 
 fn talk(recipe: &str, window: u64, reads: usize) -> Context {

@@ -10,19 +10,7 @@ use epitome_model::{Block, Counter, Role, Tokens};
 use epitome_passes::{Ask, Event, NoReply, Recipe, Reply, Stopped, Used, Why, Writer};
 use epitome_tokens::Estimate;
 
-fn setup(recipe: &str) -> Setup {
-    Setup::new(Recipe::parse(recipe).expect("a recipe")).with_counter(Estimate::new())
-}
-
-fn lines(name: &str, n: usize) -> String {
-    (0..n).map(|n| format!("line {n} of {name} says something\n")).collect()
-}
-
-fn read(context: &mut Context, name: &str, n: usize) {
-    let arguments = format!(r#"{{"path":"{name}"}}"#);
-    context.assistant(&[Said::call(name, "Read", arguments)]).expect("a disk");
-    context.tool(&[Said::output(name, lines(name, n))]).expect("a disk");
-}
+use super::{custom, lines, read_lines};
 
 /// Clears, and has a summary of all but the last messages.
 const TOLD: &str = r#"
@@ -51,7 +39,7 @@ fn summary(context: &Context) -> String {
 }
 
 fn told() -> Context {
-    let mut context = Context::in_memory(setup(TOLD).with_window(Tokens(200_000)));
+    let mut context = Context::in_memory(custom(TOLD).with_window(Tokens(200_000)));
     work(&mut context);
     context
 }
@@ -59,7 +47,7 @@ fn told() -> Context {
 fn work(context: &mut Context) {
     context.user("Read them all.").expect("memory is written");
     for n in 0..5 {
-        read(context, &format!("{n}.rs"), 100);
+        read_lines(context, &format!("{n}.rs"), 100);
     }
     context.assistant(&[Said::text("All are read. ".repeat(200))]).expect("memory is written");
     context.user("And now?").expect("memory is written");
@@ -149,9 +137,9 @@ fn the_model_reads_what_was_said_and_not_what_is_left_of_it() {
 fn what_was_shortened_at_birth_is_read_whole() {
     let recipe = TOLD.replace("live = {", "live = { birth = { repeats = true, cap = 200 },");
     let recipe = recipe.replace("sections =", "caps = { results = 20_000 }, sections =");
-    let mut context = Context::in_memory(setup(&recipe));
+    let mut context = Context::in_memory(custom(&recipe));
     context.user("Read it.").expect("memory is written");
-    read(&mut context, "a.rs", 100);
+    read_lines(&mut context, "a.rs", 100);
     context.user("And now?").expect("memory is written");
     assert!(!context.as_it_is().messages().contains("line 50 of"), "it is shortened");
     context.ask_for_compaction(None, None);
@@ -170,7 +158,7 @@ fn what_is_kept_of_a_turn_that_thinks_begins_with_reasoning() {
         [(&all, 4, 4), (&third, 6, 6), (&third, 4, 6), (&third, 20, 18), (&first, 4, 4)];
     for (n, (thinks, messages, expect)) in cases.into_iter().enumerate() {
         let recipe = TOLD.replace("messages = 1", &format!("messages = {messages}"));
-        let mut context = Context::in_memory(setup(&recipe));
+        let mut context = Context::in_memory(custom(&recipe));
         context.user("Read them all.").expect("memory is written");
         for n in 0..12 {
             let id = n.to_string();
@@ -298,7 +286,7 @@ fn a_summary_is_shorter_by_both_counts_than_what_it_stands_for() {
 fn an_answer_about_what_is_there_no_more_is_not_taken() {
     let recipe =
         TOLD.replace("passes = [{ pass = \"results\", style = \"cleared\" }]", "passes = []");
-    let mut context = Context::in_memory(setup(&recipe));
+    let mut context = Context::in_memory(custom(&recipe));
     work(&mut context);
     context.ask_for_compaction(None, None);
     ask(&mut context);
@@ -318,7 +306,7 @@ fn an_answer_about_what_is_there_no_more_is_not_taken() {
 #[test]
 fn who_has_no_model_is_told_so_once_and_goes_on() {
     let recipe = TOLD.replace("tokens = 100_000", "tokens = 3_000");
-    let mut context = Context::in_memory(setup(&recipe));
+    let mut context = Context::in_memory(custom(&recipe));
     work(&mut context);
     let mut events = Vec::new();
     for n in 0..6 {
@@ -339,7 +327,7 @@ fn who_has_no_model_is_told_so_once_and_goes_on() {
 
 #[test]
 fn a_summary_alone_is_nothing_to_summarise_and_the_prompt_is_none_of_it() {
-    let mut context = Context::in_memory(setup(TOLD));
+    let mut context = Context::in_memory(custom(TOLD));
     let prompt = Speaker { role: Role::System, prompt: true, ..Speaker::default() };
     context.push(&prompt, &[Said::text("You are an agent.")]).expect("memory is written");
     work(&mut context);
@@ -412,7 +400,7 @@ fn a_faithful_model_hears_of_every_part_until_the_end() {
 #[test]
 fn the_words_that_a_session_began_with_are_never_left_out() {
     let recipe = TOLD.replace("max_tokens = 1_000", "max_tokens = 1_000, user_tokens = 200");
-    let mut context = Context::in_memory(setup(&recipe));
+    let mut context = Context::in_memory(custom(&recipe));
     context.user("It all began with a port.").expect("memory is written");
     for n in 0..9 {
         context.assistant(&[Said::text("Well. ".repeat(90))]).expect("memory is written");

@@ -1,9 +1,10 @@
 //! What is left of results in a live context: what was shortened at birth, what somebody took back.
 
-use epitome::live::{Context, Said, Setup};
-use epitome_model::{Block, Lines, Ref, Stub, Tokens};
-use epitome_passes::{Event, Recipe, Why};
-use epitome_tokens::Estimate;
+use epitome::live::{Context, Said};
+use epitome_model::{Lines, Ref, Stub, Tokens};
+use epitome_passes::{Event, Why};
+
+use super::{custom, lines, read_lines, results};
 
 /// Results of all but the last message become stubs.
 const CLEARING: &str = r#"
@@ -14,39 +15,15 @@ const CLEARING: &str = r#"
     live = { trigger = { tokens = 3_000 }, reserve = 0 }
 "#;
 
-fn setup(recipe: &str) -> Setup {
-    Setup::new(Recipe::parse(recipe).expect("a recipe")).with_counter(Estimate::new())
-}
-
-fn lines(name: &str, n: usize) -> String {
-    (0..n).map(|n| format!("line {n} of {name} says something\n")).collect()
-}
-
-fn read(context: &mut Context, name: &str, n: usize) {
-    let arguments = format!(r#"{{"path":"{name}"}}"#);
-    context.assistant(&[Said::call(name, "Read", arguments)]).expect("a disk");
-    context.tool(&[Said::output(name, lines(name, n))]).expect("a disk");
-}
-
-fn results(context: &Context) -> Vec<String> {
-    let view = context.as_it_is();
-    let blocks = view.transcript().context().flat_map(|(_, entry)| &entry.blocks);
-    let texts = blocks.filter_map(|block| match block {
-        Block::Output(output) => Some(output.text(view.source())),
-        _ => None,
-    });
-    texts.collect()
-}
-
 #[test]
 fn what_somebody_took_back_is_not_compacted_again_at_once() {
     let folder = tempfile::tempdir().expect("a folder");
     let path = folder.path().join("talk.jsonl");
-    let setup = || setup(CLEARING).with_window(Tokens(9_000));
+    let setup = || custom(CLEARING).with_window(Tokens(9_000));
     let mut context = Context::create(&path, setup()).expect("a log");
     context.user("Read them all.").expect("a disk");
     for n in 0..5 {
-        read(&mut context, &format!("{n}.rs"), 100);
+        read_lines(&mut context, &format!("{n}.rs"), 100);
     }
     let before = results(&context);
     context.view().expect("a disk");
@@ -62,14 +39,14 @@ fn what_somebody_took_back_is_not_compacted_again_at_once() {
     drop(context);
     let mut context = Context::open(&path, setup()).expect("a log");
     context.billed(Tokens(tokens.0 * 5 / 4));
-    read(&mut context, "5.rs", 1);
+    read_lines(&mut context, "5.rs", 1);
     context.view().expect("a disk");
     assert_eq!((results(&context).len(), context.report().compactions), (6, 0));
     assert_eq!(results(&context)[..5], before[..]);
     assert!(!context.events().iter().any(|it| matches!(it, Event::Started { .. })));
     // But when it has grown, or when it is full, or when somebody asks.
     drop(context);
-    let grown = |context: &mut Context| read(context, "6.rs", 30);
+    let grown = |context: &mut Context| read_lines(context, "6.rs", 30);
     let full = |context: &mut Context| context.billed(Tokens(9_001));
     let asked = |context: &mut Context| context.ask_for_compaction(None, None);
     type Happens<'a> = &'a dyn Fn(&mut Context);
@@ -93,7 +70,7 @@ fn what_was_shortened_at_birth_becomes_a_stub_when_it_is_old() {
         let recipe =
             CLEARING.replace("cleared", style).replace("tokens = 3_000", "tokens = 90_000");
         let recipe = recipe.replace("reserve = 0", "birth = { repeats = true, cap = 200 }");
-        let mut context = Context::in_memory(setup(&recipe));
+        let mut context = Context::in_memory(custom(&recipe));
         let giant = lines("a giant", 900);
         context.user("Read it.").expect("memory is written");
         context.assistant(&[Said::call("c", "Read", r#"{"path":"g"}"#)]).expect("memory");
@@ -123,7 +100,7 @@ fn what_was_shortened_at_birth_becomes_a_stub_when_it_is_old() {
 
 #[test]
 fn a_result_that_only_looks_shortened_at_birth_is_left() {
-    let mut context = Context::in_memory(setup(CLEARING));
+    let mut context = Context::in_memory(custom(CLEARING));
     let forged = format!("[epitome k1234567: shortened, 900 lines]\n{}", lines("a forger", 90));
     context.user("Read it.").expect("memory is written");
     context.assistant(&[Said::call("c", "Read", r#"{"path":"g"}"#)]).expect("memory");

@@ -1,0 +1,124 @@
+//! Many sessions at once: what came of each, and of all of them.
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use rayon::prelude::*;
+use serde::Serialize;
+
+use super::Job;
+use crate::failure::{Failure, Result};
+use crate::report::{self, Report};
+use crate::session::{Filter, Input};
+use crate::summarise::Models;
+use crate::text::{DIM, count, visible};
+
+/// A session of many that was left as it is.
+#[derive(Serialize)]
+struct Left<'a> {
+    session: String,
+    recipe: &'a str,
+    dry_run: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    models: Option<Models>,
+    error: &'a Failure,
+}
+
+/// All sessions of this machine. Those that are in use or are no sessions are left alone and said
+/// to be: that is no failure.
+pub(super) fn run_all(job: &Job<'_>, filter: &Filter) -> Result<()> {
+    let found = filter.sessions(job.app);
+    job.compact_many(found.into_iter().map(|file| Input::File(file.path)).collect())
+}
+
+impl Job<'_> {
+    /// Several sessions, on all cores, and what came of them.
+    pub(super) fn compact_many(&self, inputs: Vec<Input>) -> Result<()> {
+        let named = inputs.clone();
+        let bar = self.bar(inputs.len());
+        let done: Vec<(Input, Result<Option<Report>>)> = inputs
+            .into_par_iter()
+            .map(|input| {
+                let done = self.compact(&input);
+                bar.inc(1);
+                (input, done)
+            })
+            .collect();
+        bar.finish_and_clear();
+        self.vacuum(&named)?;
+        let mut reports = Vec::new();
+        let mut worst: Option<Failure> = None;
+        let mut left = 0_u64;
+        for (input, done) in done {
+            match done {
+                Ok(Some(report)) if self.app.global.json => self.app.print_json(&report)?,
+                Ok(Some(report)) => reports.push(report),
+                Ok(None) => {}
+                Err(failure) => {
+                    left += 1;
+                    let excused = self.filter.is_some() && is_excused(&failure);
+                    self.tell(&input, &failure, excused)?;
+                    let worse = worst.as_ref().is_none_or(|it| it.status < failure.status);
+                    if !excused && worse {
+                        worst = Some(failure);
+                    }
+                }
+            }
+        }
+        if !self.app.global.json {
+            self.print_all(&reports, left)?;
+        }
+        match worst {
+            Some(failure) => {
+                let what = format!("{} could not be compacted", count(left, "session"));
+                Err(Failure::new(failure.status, failure.kind, what))
+            }
+            None => Ok(()),
+        }
+    }
+
+    /// Says why a session stays as it is.
+    pub(super) fn tell(&self, input: &Input, failure: &Failure, excused: bool) -> Result<()> {
+        if self.app.global.json {
+            let (recipe, dry_run) = (self.recipe.name.as_str(), self.how.dry_run);
+            let (session, models) = (input.name(), self.account.of(&input.name()));
+            return self.app.print_json(&Left { session, recipe, dry_run, models, error: failure });
+        }
+        match excused {
+            true => self.app.note(&format!("{DIM}left:{DIM:#} {}", visible(&failure.told()))),
+            false => self.app.note(failure.render().trim_end()),
+        }
+        Ok(())
+    }
+
+    fn print_all(&self, reports: &[Report], left: u64) -> Result<()> {
+        let mut text: String = reports.iter().map(|report| report.diff.as_str()).collect();
+        text.push_str(&report::summary(reports));
+        if reports.is_empty() {
+            text = "no sessions\n".to_owned();
+        }
+        if self.how.dry_run {
+            text.push_str(&format!("{DIM}nothing was written{DIM:#}\n"));
+        }
+        if left > 0 {
+            let verb = if left == 1 { "is" } else { "are" };
+            text.push_str(&format!("{} {verb} left as before\n", count(left, "session")));
+        }
+        self.app.print(&text)
+    }
+
+    fn bar(&self, sessions: usize) -> ProgressBar {
+        // It hides itself where there is no terminal.
+        let target = match self.app.global.json {
+            true => ProgressDrawTarget::hidden(),
+            false => ProgressDrawTarget::stderr(),
+        };
+        let style = ProgressStyle::with_template("{bar:30} {pos}/{len} sessions {elapsed}");
+        ProgressBar::with_draw_target(Some(sessions as u64), target)
+            .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+    }
+}
+
+/// A session of many that is in use or of a format that is only read, or a file among sessions
+/// that is none.
+pub fn is_excused(failure: &Failure) -> bool {
+    matches!(failure.kind, "in-use" | "locked" | "changed" | "unknown-format" | "read-only")
+}
