@@ -88,7 +88,7 @@ impl Uninstall {
         Ok(plans)
     }
 
-    /// Carries it out. What was kept stays: see [`Purge`].
+    /// Carries it out. What was kept stays: see [`Purge`](super::Purge).
     ///
     /// # Errors
     ///
