@@ -247,3 +247,18 @@ fn clear_tool_uses() {
 fn epitome() {
     assert_snapshot!(golden("epitome", 40_000, false));
 }
+
+#[test]
+fn gitclaw() {
+    assert_snapshot!(golden("gitclaw", 40_000, false));
+}
+
+#[test]
+fn transcript() {
+    assert_snapshot!(golden("transcript", 200_000, true));
+}
+
+#[test]
+fn transcript_no_thinking() {
+    assert_snapshot!(golden("transcript-no-thinking", 200_000, true));
+}

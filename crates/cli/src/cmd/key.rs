@@ -89,7 +89,8 @@ fn set(app: &App, provider: Provider) -> Result<()> {
         }
         false => {
             let mut line = String::new();
-            std::io::stdin().lock().read_line(&mut line)?;
+            let read = std::io::stdin().lock().read_line(&mut line);
+            read.map_err(|err| Failure::usage("no key can be read").because(&err))?;
             line
         }
     };

@@ -257,6 +257,9 @@ struct Heard {
 impl Heard {
     /// Of a message that its wire understands.
     fn of(wire: &Wire, message: &str) -> std::result::Result<Heard, String> {
+        if has_half_a_character(message) {
+            return Err("a character in it is cut in half (half of a surrogate pair)".to_owned());
+        }
         let understood = (wire.hear)(message).map_err(|why| why.to_string())?;
         Heard::read(wire, &format!("{{\"{}\":[{understood}]}}", wire.list))
     }
@@ -277,6 +280,27 @@ impl Heard {
     fn is_response(&self) -> bool {
         self.entries.iter().any(|(_, entry)| entry.role == Role::Assistant)
     }
+}
+
+/// Whether an escape stands for one half of a character: no text can hold it, and none is made of
+/// what somebody said.
+fn has_half_a_character(json: &str) -> bool {
+    let (mut rest, mut begun) = (json, false);
+    while let Some(at) = rest.find('\\') {
+        let escape = &rest[at + 1..];
+        let digits = escape.strip_prefix('u').and_then(|it| it.get(..4));
+        let unit = digits.and_then(|it| u16::from_str_radix(it, 16).ok()).unwrap_or_default();
+        let ends = (0xdc00..0xe000).contains(&unit);
+        if begun != ends || begun && at > 0 {
+            return true;
+        }
+        begun = (0xd800..0xdc00).contains(&unit);
+        rest = escape.get(1..).unwrap_or_default();
+        if unit > 0 {
+            rest = &escape[5..];
+        }
+    }
+    begun
 }
 
 /// A wire that understands a message.

@@ -358,3 +358,33 @@ fn results_that_the_model_has_not_seen_outlive_a_summary() {
         assert_eq!(laws.check(sent.transcript(), sent.source()), [], "{name}");
     }
 }
+
+#[test]
+fn what_is_not_sent_as_it_was_said_can_be_had_whether_the_view_names_it_or_not() {
+    let mut context = talk("s06", 200_000, 4);
+    context.view().expect("memory is written");
+    let references = context.references();
+    assert_eq!(references.iter().map(|(call, _)| *call).collect::<Vec<_>>(), ["c0"]);
+    assert_eq!(context.recall(&references[0].1), Some(lines("0.rs", 100)));
+}
+
+#[test]
+fn a_picture_that_went_comes_back_as_an_address_that_holds_it() {
+    let mut context = Context::in_memory(setup("epitome", 200_000));
+    let data = "iVBOR".repeat(400);
+    let source = json!({ "type": "base64", "media_type": "image/png", "data": data });
+    let picture = json!({ "type": "image", "source": source });
+    let words = json!({ "type": "text", "text": "Look at it." });
+    let message = json!({ "role": "user", "content": [words, picture] }).to_string();
+    context.push_json("anthropic", &message).expect("memory is written");
+    for n in 0..8 {
+        read(&mut context, n, &format!("{n}.rs"), &lines("a file", 900));
+        context.assistant(&[Said::text("It is read.")]).expect("memory is written");
+        context.user("Go on.").expect("memory is written");
+    }
+    context.compact(None).expect("memory is written");
+    let view = context.as_it_is().messages();
+    let stub = view.split('"').find(|it| it.contains(": image/png")).expect("a stub");
+    let reference = Stub::parse(stub).expect("a stub").reference().clone();
+    assert_eq!(context.recall(&reference), Some(format!("data:image/png;base64,{data}")));
+}

@@ -7,7 +7,8 @@ use epitome::live::{Context, Setup};
 use epitome_formats::{WIRES, Wire, named};
 use epitome_model::{Block, Role, Stub, Text, Tokens, weigh};
 use epitome_passes::{
-    BUILT_IN, BatchRule, Birth, Level, PassSettings, Recipe, Snip, Target, When, Writer, built_in,
+    BUILT_IN, BatchRule, Birth, Event, Level, PassSettings, Recipe, Snip, Target, When, Writer,
+    built_in,
 };
 use epitome_tokens::Estimate;
 use proptest::prelude::*;
@@ -50,6 +51,7 @@ fn check(
     let rule = recipe.live.summary.clone().unwrap_or_default();
     let mut before: Option<(u64, Vec<String>, Vec<Sent>)> = None;
     let mut cached: Option<(u64, String)> = None;
+    let mut log: Vec<u8> = Vec::new();
     for message in messages {
         context.push_json(wire.name, &message.to_string()).expect("a message of the wire");
         if is_reply(message) {
@@ -59,7 +61,16 @@ fn check(
         let view = told(&context.as_it_is());
         let compactions = context.report().compactions;
         let now = sent(&context);
+        // What was said is only ever added to, and nothing that was shortened grows.
+        assert!(context.log().starts_with(&log), "the log is only added to");
+        context.log().clone_into(&mut log);
+        for event in context.events() {
+            if let Event::Finished { before, after, .. } = event {
+                assert!(after < before, "{after} after {before}");
+            }
+        }
         if let Some((then, sent, results)) = &before {
+            check_no_growth(results, &now);
             // A prefix that was sent is never changed outside a compaction.
             if *then == compactions {
                 assert_eq!(view[..sent.len()], sent[..], "the view only grows");
@@ -94,19 +105,10 @@ fn check(
     log
 }
 
-/// Everything comes back.
+/// Everything comes back: once all compactions are taken back, all is sent that was said, in its
+/// order, and what was shortened at birth stands behind its reference.
 fn check_all_is_there(wire: &Wire, messages: &[Value], recipe: &Recipe, context: &mut Context) {
     while context.undo().expect("memory is written") {}
-    let said = |context: &Context| -> Vec<String> {
-        let view = context.as_it_is();
-        let entries = view.transcript().entries().filter(|(_, it)| it.role == Role::Tool);
-        let outputs = entries.flat_map(|(_, entry)| &entry.blocks);
-        let texts = outputs.filter_map(|block| match block {
-            Block::Output(output) => Some(output.text(view.source())),
-            _ => None,
-        });
-        texts.filter(|text| Stub::parse(text).is_none()).collect()
-    };
     let mut whole = Context::in_memory(Setup::new(Recipe {
         live: Default::default(),
         passes: Vec::new(),
@@ -115,9 +117,32 @@ fn check_all_is_there(wire: &Wire, messages: &[Value], recipe: &Recipe, context:
     for message in messages {
         whole.push_json(wire.name, &message.to_string()).expect("a message of the wire");
     }
-    for text in said(&whole) {
-        assert!(said(context).contains(&text), "everything is in the log: {text}");
-    }
+    let said = |context: &Context| -> Vec<(Role, Vec<String>)> {
+        let view = context.as_it_is();
+        let words = |block: &Block| match block {
+            Block::Output(output) => {
+                let text = output.text(view.source());
+                let born = Stub::parse(&text).and_then(|stub| context.recall(stub.reference()));
+                format!("{} = {}", output.call, born.unwrap_or(text))
+            }
+            Block::Call(call) => {
+                let given = view.source().at(call.arguments);
+                format!("{} {} {}", call.id, call.name, String::from_utf8_lossy(&given))
+            }
+            Block::Text(text) => text.read(view.source()).into_owned(),
+            Block::Thinking(thinking) => {
+                let text = thinking.text.as_ref();
+                text.map(|text| text.read(view.source()).into_owned()).unwrap_or_default()
+            }
+            Block::Image(image) => {
+                String::from_utf8_lossy(&view.source().at(image.data)).into_owned()
+            }
+            _ => "something else".to_owned(),
+        };
+        let context = view.transcript().context();
+        context.map(|(_, entry)| (entry.role, entry.blocks.iter().map(words).collect())).collect()
+    };
+    assert_eq!(said(context), said(&whole), "{}: all is there again", wire.name);
 }
 
 /// All up to the end of the last block that was sent is sent again, byte for byte. On Chat
@@ -169,6 +194,19 @@ fn is_answered(context: &Context) -> bool {
         }
     }
     calls.is_subset(&results)
+}
+
+/// No result is sent longer than it was before.
+fn check_no_growth(before: &[Sent], now: &[Sent]) {
+    for then in before.iter().filter(|it| it.result_of.is_some()) {
+        // A call whose id comes twice has two results.
+        let same = |it: &&Sent| it.result_of == then.result_of;
+        if before.iter().filter(same).count() == 1 {
+            for now in now.iter().filter(same) {
+                assert!(now.tokens <= then.tokens, "{then:?} grew: {now:?}");
+            }
+        }
+    }
 }
 
 /// Of what was sent, nothing has changed but results that slid out of the last ones: each of these

@@ -7,7 +7,7 @@ mod talks;
 
 use epitome::live::{Context, Next, Outgoing, Said, Setup};
 use epitome_formats::Wire;
-use epitome_model::{Block, Tokens};
+use epitome_model::{Block, Tokens, block_tokens};
 use epitome_passes::{NoReply, Recipe, Reply, Stopped, SummaryRule, built_in};
 use epitome_tokens::Estimate;
 use serde_json::Value;
@@ -74,18 +74,19 @@ fn drive(context: &mut Context, model: Model, rule: &SummaryRule) {
 struct Sent {
     result_of: Option<String>,
     words: String,
+    tokens: Tokens,
 }
 
 fn sent(context: &Context) -> Vec<Sent> {
     let view = context.as_it_is();
     let source = view.source();
     let blocks = view.transcript().context().flat_map(|(_, entry)| &entry.blocks);
-    let sent = blocks.map(|block| match block {
-        Block::Output(output) => {
-            let words = output.text(source);
-            Sent { result_of: Some(output.call.to_string()), words }
-        }
-        block => Sent { result_of: None, words: format!("{block:?}") },
+    let sent = blocks.map(|block| {
+        let (result_of, words) = match block {
+            Block::Output(output) => (Some(output.call.to_string()), output.text(source)),
+            block => (None, format!("{block:?}")),
+        };
+        Sent { result_of, words, tokens: block_tokens(block, source, &Estimate::new()) }
     });
     sent.collect()
 }

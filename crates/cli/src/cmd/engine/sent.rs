@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use epitome::live::{Context, Outgoing, Recovery};
-use epitome_model::{Block, Part, Stub};
+use epitome::live::{Context, Recovery};
 use epitome_passes::Event;
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -42,7 +41,8 @@ impl Sent {
                 body = Some(raw(if made.is_empty() { "null".into() } else { made })?);
             }
         }
-        let refs = refs(&view);
+        let refs = context.references().into_iter();
+        let refs = refs.map(|(call, reference)| (call.to_owned(), reference.to_string())).collect();
         Ok(Sent { messages, body, refs, refused: None, events: context.events() })
     }
 
@@ -54,20 +54,4 @@ impl Sent {
     pub fn line(&self) -> Result<String> {
         serde_json::to_string(self).map_err(|err| Failure::new(Status::Bug, "bug", err.to_string()))
     }
-}
-
-/// Of each result that was left out: the text in the view under which it can be had.
-fn refs(view: &Outgoing<'_>) -> BTreeMap<String, String> {
-    let blocks = view.transcript().context().flat_map(|(_, entry)| &entry.blocks);
-    let stubs = blocks.filter_map(|block| match block {
-        Block::Output(output) => match output.parts.as_slice() {
-            [Part::Text(text)] => {
-                let stub = Stub::parse(&text.read(view.source()))?;
-                Some((output.call.to_string(), stub.reference().to_string()))
-            }
-            _ => None,
-        },
-        _ => None,
-    });
-    stubs.collect()
 }
