@@ -1,15 +1,14 @@
-//! What a recipe does before every request, whatever the size of the context: giants among the
-//! newest results become previews, and messages are cut out of the middle.
+//! What a recipe does before every request, whatever the size of the context: messages are cut out
+//! of the middle.
 
 use epitome_formats::anthropic::messages_of;
-use epitome_formats::epitome::{Batch, Undone, batch, cut, undo};
-use epitome_model::{At, Block, Change, Edit, Entry, Ref, Role, Stub, Tokens};
+use epitome_formats::epitome::{Undone, cut, undo};
+use epitome_model::{Block, Entry, Ref, Stub, Tokens};
 use epitome_passes::{When, Why, is_cut, messages};
 use tracing::debug_span;
 
 use super::Context;
-use super::birth::alone;
-use crate::error::{Error, ErrorKind, Result};
+use crate::error::Result;
 
 impl Context {
     /// Does what is due before every request.
@@ -22,56 +21,6 @@ impl Context {
             When::Asked => Ok(()),
             When::Trigger | When::Request => self.snip(),
         }
-    }
-
-    /// Shortens the largest results that the model has not answered, if they are too much together.
-    /// Those that were sent before stay as they were sent.
-    fn preview(&mut self) -> Result<()> {
-        let Some(rule) = self.birth.and_then(|birth| birth.batch) else { return Ok(()) };
-        let (transcript, source) = (self.log.log().transcript(), self.log.bytes());
-        let newest = transcript.context().rev().take_while(|(_, it)| it.role != Role::Assistant);
-        let mut newest: Vec<(usize, &Entry)> = newest.collect();
-        newest.reverse();
-        let results: Vec<_> = newest
-            .into_iter()
-            .flat_map(|(item, entry)| {
-                let blocks = entry.blocks.iter().enumerate();
-                blocks.filter_map(move |(block, said)| match said {
-                    Block::Output(output) => Some((At::Block { item, block }, output)),
-                    _ => None,
-                })
-            })
-            .collect();
-        let texts: Vec<String> = results.iter().map(|(_, it)| it.text(source)).collect();
-        let may = |at: usize| {
-            let (place, output) = results[at];
-            let new = place.item() >= self.sent && alone(output).is_some();
-            new && Stub::parse(&texts[at]).is_none()
-        };
-        let all: Vec<(&str, bool)> =
-            texts.iter().enumerate().map(|(at, text)| (&**text, may(at))).collect();
-        let edits: Vec<Edit> = rule
-            .too_much(&all)
-            .into_iter()
-            .map(|at| {
-                let (place, output) = results[at];
-                let whole = Ref::of(&epitome_model::Source::at(source, output.whole));
-                let change = Change::Replace(rule.preview(&texts[at], whole));
-                Edit { at: place, change, pass: "birth" }
-            })
-            .collect();
-        if edits.is_empty() {
-            return Ok(());
-        }
-        let line = batch(transcript, source, &edits, Batch::Birth).map_err(|err| {
-            Error::new(ErrorKind::Refused, "a result cannot be shortened").because(err)
-        })?;
-        self.log.append(&line)?;
-        // What the provider counted did not hold them yet.
-        let anchor = self.anchor;
-        self.recount();
-        self.anchor = anchor;
-        Ok(())
     }
 
     /// Cuts messages out of the middle, if there are too many.
