@@ -153,6 +153,23 @@ fn a_dry_run_asks_nobody_and_says_what_would_be_asked() {
 }
 
 #[test]
+fn nobody_is_asked_about_a_session_that_cannot_hold_a_summary() {
+    let world = World::new();
+    let server = server([good()]);
+    let cases = fixtures::cases().into_iter();
+    let case = cases.filter(|it| it.format == "opencode").find(|it| it.name == "export");
+    let session = case.expect("a case of the repository").session;
+    let (session, url) = (session.display().to_string(), server.url());
+    let args = ["compact", &session, "--out", "small.json", "--keep-tokens=1"];
+    let asked = ["--summarise=compatible/x", "--base-url", &url];
+    for more in [&["--dry-run"][..], &[]] {
+        let told = world.run(&[&args[..], &asked[..], more].concat());
+        assert!(told.contains("the session cannot hold a summary: it is an export"), "{told}");
+    }
+    assert_eq!(server.exchanges().len(), 0);
+}
+
+#[test]
 fn another_model_is_asked_where_the_first_has_no_answer() {
     let stored = Stored::new();
     let server = server([Answer::status(401, "no"), good()]);

@@ -1,6 +1,7 @@
 //! `epitome compact`: make sessions small.
 
 mod many;
+mod summary;
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -23,6 +24,7 @@ use crate::summarise::{Account, Wish};
 
 pub use many::is_excused;
 use many::run_all;
+use summary::words_of;
 
 const EXAMPLES: &str = "\
 Examples:
@@ -218,22 +220,6 @@ struct Job<'a> {
     filter: Option<&'a Filter>,
 }
 
-/// The words of a summary: of a file, or of standard input.
-fn words_of(path: &Path) -> Result<String> {
-    let text = match path == Path::new("-") {
-        true => std::io::read_to_string(std::io::stdin()),
-        false => std::fs::read_to_string(path),
-    };
-    let text = text.map_err(|err| {
-        let what = format!("the summary cannot be read: {}", path.display());
-        Failure::usage(what).because(&err)
-    })?;
-    match text.trim() {
-        "" => Err(Failure::usage("the summary is empty")),
-        text => Ok(text.to_owned()),
-    }
-}
-
 impl Job<'_> {
     /// Makes the databases of the sessions small, each once.
     fn vacuum(&self, inputs: &[Input]) -> Result<()> {
@@ -412,6 +398,7 @@ impl Job<'_> {
             return Ok(Planned::summarised(summary, session, self.recipe, self.app.counter())?);
         }
         if let Some(wish) = &self.wish {
+            self.check_holds_a_summary(session)?;
             let text = wish.written(self.app, session, self.recipe, name, &self.account)?;
             return Ok(Planned::summarised(&text, session, self.recipe, self.app.counter())?);
         }
@@ -430,23 +417,6 @@ impl Job<'_> {
             Some(Ok(planned)) if planned.breaches.is_empty() => Ok(planned),
             // A session with something in it that the record cannot hold.
             Some(_) | None => Ok(plan(Way::Rewrite)?),
-        }
-    }
-
-    /// Says what a model would be asked about a session.
-    fn forecast(&self, wish: &Wish, input: &Input) -> Result<()> {
-        let name = input.name();
-        let told = match input {
-            Input::Stdin => {
-                let session = Loaded::read(read_stdin()?, self.app.agent())?;
-                wish.forecast(self.app, &session, self.recipe, &name)
-            }
-            Input::File(path) => wish.forecast(self.app, &self.open(path)?, self.recipe, &name),
-        };
-        let told = told.map_err(|failure| failure.about(Path::new(&name)))?;
-        match self.app.global.json {
-            true => self.app.print_json(&told),
-            false => self.app.print(&told.render()),
         }
     }
 
