@@ -84,7 +84,6 @@ pub struct Context {
     /// A compaction that somebody asked for, and what came of the last one.
     asked: Option<Asked>,
     outcome: Option<Outcome>,
-    wanted: Option<Tokens>,
     overflows: u32,
     /// Items before this one may have been sent.
     sent: usize,
@@ -162,7 +161,6 @@ impl Context {
             spent: Spent::default(),
             asked: None,
             outcome: None,
-            wanted: None,
             overflows: 0,
             sent: 0,
             snips: true,
@@ -224,10 +222,12 @@ impl Context {
                 Step::Ask(why) => match self.begin(why) {
                     Ok(pending) => self.pending = Some(pending),
                     // Nothing failed: there is nothing to do.
-                    Err(reason) if reason == ALL_KEPT => self.machine.unanswered(why, reason),
+                    Err(reason) if reason == ALL_KEPT => {
+                        self.machine.unanswered(why, &gauge, reason);
+                    }
                     Err(reason) => {
                         self.asked.iter_mut().for_each(|asked| asked.did_not(&reason));
-                        self.machine.answered(why, gauge.tokens, Err(reason));
+                        self.machine.answered(why, gauge.tokens, &gauge, Err(reason));
                     }
                 },
             }
@@ -257,13 +257,13 @@ impl Context {
     /// The same before the next request: who has a model for the summary asks
     /// [`step`](Context::step) then.
     pub fn ask_for_compaction(&mut self, focus: Option<&str>, target: Option<Tokens>) {
-        self.wanted = target;
         self.focus.0 = focus.map(Into::into);
         self.leave();
         // A model that asked as well is told the same.
         let calls = self.asked.take().map(Asked::calls).unwrap_or_default();
         self.asked_by(Why::Manual, calls);
         self.machine.force(Why::Manual);
+        self.machine.aim_at(target);
     }
 
     /// Keeps a text as it is in every summary from now on.

@@ -248,8 +248,9 @@ fn a_window_that_is_smaller_than_promised_is_asked_less() {
             break;
         }
     }
+    let (why, over_target) = (Why::Manual, None);
     let reason = "the question is too long for the model".to_owned();
-    assert!(context.events().contains(&Event::Failed { why: Why::Manual, reason }));
+    assert!(context.events().contains(&Event::Failed { why, reason, over_target }));
 }
 
 #[test]

@@ -38,7 +38,7 @@ pub use changes::{Changes, Inputs, SummaryChanges};
 pub use compaction::{Compaction, Options, Planned, compact, for_reading};
 pub use evidence::is_error_line;
 pub use keep::{Keep, KeepRule, Kept};
-pub use live::{Event, Gauge, Level, Live, Machine, Step, Target, ToolRule, When, Why};
+pub use live::{Event, Gauge, Level, Live, Machine, Missed, Step, Target, ToolRule, When, Why};
 pub use recipe::{
     BUILT_IN, PassSettings, Recipe, RecipeError, Stop, ThinkingMode, Trigger, built_in,
 };

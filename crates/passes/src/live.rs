@@ -10,7 +10,7 @@ use crate::recipe::PassSettings;
 use crate::snip::Snip;
 use crate::summary::SummaryRule;
 
-pub use event::{Event, Why};
+pub use event::{Event, Missed, Why};
 pub use machine::{Gauge, Machine, Step};
 
 /// How a recipe runs in a context that is in use.

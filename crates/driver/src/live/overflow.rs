@@ -26,7 +26,7 @@ pub enum Recovery {
         after: Tokens,
     },
     /// Only a summary can make it fit, and there is somebody to write one: do what
-    /// [`step`](Context::step) says, then send it once more.
+    /// [`step`](Context::step) says, ask [`recovered`](Context::recovered), then send it once more.
     Summarise {
         /// What the refused request sent.
         before: Tokens,
@@ -117,8 +117,15 @@ impl Context {
             let (trigger, at_least) = (Default::default(), None);
             let exempt_tools = self.recipe.exempt_tools.clone();
             let recipe = Recipe { target, trigger, at_least, exempt_tools, ..recipe };
-            for (tier, n) in self.carry_out(&recipe)? {
-                *by_tier.entry(tier).or_default() += n;
+            match self.carry_out(&recipe) {
+                Ok(did) => did.into_iter().for_each(|(tier, n)| {
+                    *by_tier.entry(tier).or_default() += n;
+                }),
+                // It is taken back already; what others did before it stands, and the next is tried.
+                Err(err) if err.kind() == ErrorKind::Refused => {
+                    self.machine.stumbled(Why::Overflow, err.to_string());
+                }
+                Err(err) => return Err(err),
             }
             let after = self.tokens();
             if after <= wanted && after < before {
@@ -129,8 +136,7 @@ impl Context {
         }
         if self.writer.is_some() && self.machine.live().summary.is_some() {
             let (gauge, after) = (self.gauge(), self.tokens());
-            self.machine.ran(Why::Overflow, before, &gauge, by_tier);
-            self.machine.summarise(Why::Overflow);
+            self.machine.fell_short(Why::Overflow, before, &gauge, by_tier);
             return Ok(Recovery::Summarise { before, after });
         }
         let because = self.largest();
@@ -139,8 +145,24 @@ impl Context {
             self.take_back(Undone::Refused)?;
         }
         let reason = "the context cannot be made to fit".to_owned();
-        self.machine.failed(Why::Overflow, before, reason);
+        let now = self.gauge();
+        self.machine.failed(Why::Overflow, &now, reason);
         Ok(Recovery::Final { because })
+    }
+
+    /// What became of a recovery once [`step`](Context::step) says that the context can be sent:
+    /// one that waited for a summary is final if the context is no smaller than what was refused.
+    /// Any other is what it was.
+    pub fn recovered(&self, recovery: Recovery) -> Recovery {
+        match recovery {
+            Recovery::Summarise { before, .. } if self.tokens() >= before => {
+                Recovery::Final { because: self.largest() }
+            }
+            Recovery::Summarise { .. }
+            | Recovery::NotAnOverflow
+            | Recovery::Retry { .. }
+            | Recovery::Final { .. } => recovery,
+        }
     }
 
     /// Whether it can be one: a refusal without a word may mean anything, and means nothing of the

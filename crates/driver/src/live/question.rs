@@ -88,7 +88,7 @@ impl Context {
             Answered::Written(written) => {
                 self.spent += written.spent;
                 match self.put(&written, &items) {
-                    Ok(()) => Ok(self.tokens()),
+                    Ok(()) => Ok(()),
                     Err(err) if err.kind() == ErrorKind::Refused => {
                         self.spent.failed += 1;
                         Err(err.to_string())
@@ -104,13 +104,14 @@ impl Context {
         span.record("came_to", if outcome.is_ok() { "summary" } else { "nothing" });
         if let Some(asked) = &mut self.asked {
             match &outcome {
-                Ok(_) => asked.did(&BTreeMap::from([("summary".to_owned(), 1)])),
+                Ok(()) => asked.did(&BTreeMap::from([("summary".to_owned(), 1)])),
                 Err(reason) => asked.did_not(reason),
             }
         }
+        let now = self.gauge();
         match outcome {
-            Err(reason) if nobody => self.machine.unanswered(why, reason),
-            outcome => self.machine.answered(why, before, outcome),
+            Err(reason) if nobody => self.machine.unanswered(why, &now, reason),
+            outcome => self.machine.answered(why, before, &now, outcome),
         }
         Ok(())
     }

@@ -18,7 +18,7 @@ impl Context {
             Why::Trigger | Why::Hard | Why::Tool => {
                 self.machine.target().map(|it| self.in_counts(it).0)
             }
-            Why::Manual => self.wanted.take().map(|it| self.in_counts(it).0),
+            Why::Manual => self.machine.aim().map(|it| self.in_counts(it).0),
             Why::Request | Why::Overflow => None,
         };
         let target_chars = match why {
@@ -55,7 +55,8 @@ impl Context {
             Err(err) if err.kind() != ErrorKind::Refused => Err(err),
             Err(err) => {
                 self.asked.iter_mut().for_each(|asked| asked.did_not(&err.to_string()));
-                self.machine.failed(why, before, err.to_string());
+                let now = self.gauge();
+                self.machine.failed(why, &now, err.to_string());
                 Ok(())
             }
         }

@@ -199,7 +199,7 @@ fn a_summary_that_is_no_use_leaves_everything() {
         let log = context.log().len();
         context.answer(answer).expect("memory is written");
         assert_eq!(context.log().len(), log, "nothing is written");
-        let failed = Event::Failed { why: Why::Hard, reason: reason.into() };
+        let failed = Event::Failed { why: Why::Hard, reason: reason.into(), over_target: None };
         let events = context.events();
         assert!(events.contains(&failed), "{reason}: {events:?}");
     }

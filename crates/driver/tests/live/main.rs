@@ -1,5 +1,6 @@
 //! Contexts that are in use.
 
+mod breaker;
 mod features;
 mod laws;
 mod shortened;

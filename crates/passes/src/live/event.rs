@@ -25,6 +25,16 @@ pub enum Why {
     Overflow,
 }
 
+/// By how much what should have been reached was missed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Missed {
+    /// Tokens, prompt and tools included.
+    Tokens(Tokens),
+    /// Characters of words as they are written, with what a wire puts around them.
+    Chars(u64),
+}
+
 /// What happens to a context, in the order in which it happens.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "event", rename_all = "lowercase")]
@@ -54,9 +64,9 @@ pub enum Event {
         after: Tokens,
         /// Edits by pass.
         by_tier: BTreeMap<String, u64>,
-        /// Tokens by which the target was missed.
+        /// By how much the target was missed.
         #[serde(skip_serializing_if = "Option::is_none")]
-        over_target: Option<Tokens>,
+        over_target: Option<Missed>,
     },
     /// A summary is written. How it changes the context follows.
     Summarised {
@@ -75,6 +85,9 @@ pub enum Event {
         why: Why,
         /// Why it was not.
         reason: String,
+        /// By how much the target is missed.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        over_target: Option<Missed>,
     },
     /// Something went wrong. The context is as the step before left it.
     Failed {
@@ -82,9 +95,13 @@ pub enum Event {
         why: Why,
         /// What went wrong.
         reason: String,
+        /// By how much the target is missed.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        over_target: Option<Missed>,
     },
     /// Nothing is made small by itself until the context has grown by 5 per cent: it saves next to
-    /// nothing, or somebody took the last compaction back.
+    /// nothing, it failed several times, or somebody took the last compaction back. Told again only
+    /// after something was gained in between, or asked for.
     Breaker {
         /// What the next request would send.
         tokens: Tokens,

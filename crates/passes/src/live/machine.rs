@@ -3,13 +3,17 @@
 //! The machine is pure. Whoever drives it says how large the context is, carries out what a step
 //! asks for, and says what came of it.
 
+mod breaker;
+
 use std::collections::BTreeMap;
 
 use epitome_model::Tokens;
 use serde::Serialize;
 
-use super::{Event, Level, Live, Target, When, Why};
+use super::{Event, Level, Live, Missed, Target, When, Why};
 use crate::summary::Written;
+
+use breaker::{Breaker, Came, has_grown};
 
 /// How large a context is: what the next request would send.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -41,13 +45,6 @@ pub enum Step {
     Ask(Why),
 }
 
-/// Gains of less than so many per cent are poor.
-const POOR: u64 = 5;
-/// So many of them in a row open the breaker.
-const POOR_GAINS: u32 = 2;
-/// So many failures in a row open it.
-const FAILURES: u32 = 3;
-
 /// What comes next for one context.
 #[derive(Clone, Debug)]
 pub struct Machine {
@@ -58,10 +55,9 @@ pub struct Machine {
     warned: bool,
     /// Whether it was told that there is nobody to ask.
     alone: bool,
-    poor: u32,
-    failures: u32,
-    /// The size at which the breaker opened.
-    open_at: Option<Tokens>,
+    /// What the compaction that was asked for should come to, if that is not the target.
+    aim: Option<Tokens>,
+    breaker: Breaker,
     /// The size, by one count, at which somebody took a compaction back.
     held_at: Option<Tokens>,
     events: Vec<Event>,
@@ -71,12 +67,19 @@ pub struct Machine {
 enum Stage {
     /// Nothing was done since the last request.
     Idle,
-    /// The passes have run.
-    Ran(Why),
-    /// A summary is all that can help.
-    Needs(Why),
+    /// The passes have run, and a summary follows.
+    Needs(Attempt),
     /// What could be done was.
     Done,
+}
+
+/// A compaction that is under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Attempt {
+    why: Why,
+    before: Tokens,
+    /// By what was done so far.
+    saved: Tokens,
 }
 
 impl Machine {
@@ -89,9 +92,8 @@ impl Machine {
             asked_for: None,
             warned: false,
             alone: false,
-            poor: 0,
-            failures: 0,
-            open_at: None,
+            aim: None,
+            breaker: Breaker::default(),
             held_at: None,
             events: Vec::new(),
         }
@@ -129,10 +131,20 @@ impl Machine {
     pub fn force(&mut self, why: Why) {
         self.asked_for = Some(why);
         self.stage = Stage::Idle;
-        self.open_at = None;
+        self.aim = None;
+        self.breaker = Breaker::default();
         self.held_at = None;
         self.alone = false;
-        self.poor = 0;
+    }
+
+    /// What the compaction that was asked for should come to, whatever the recipe's target.
+    pub fn aim_at(&mut self, aim: Option<Tokens>) {
+        self.aim = aim;
+    }
+
+    /// The same, as it was said.
+    pub fn aim(&self) -> Option<Tokens> {
+        self.aim
     }
 
     /// Somebody took a compaction back at this size, by one count, and wants what it took: nothing
@@ -148,23 +160,17 @@ impl Machine {
         self.events.push(Event::Breaker { tokens, reason });
     }
 
-    /// Asks for a summary next: the passes have run and were not enough.
-    pub fn summarise(&mut self, why: Why) {
-        self.stage = Stage::Needs(why);
-    }
-
     /// Something was asked for that is not worth while.
     pub fn skip(&mut self, why: Why, reason: String) {
-        self.events.push(Event::Skipped { why, reason });
+        self.events.push(Event::Skipped { why, reason, over_target: None });
     }
 
     /// What is to be done next. After [`Step::Send`] the next request begins.
     pub fn step(&mut self, gauge: &Gauge) -> Step {
         let step = match self.stage {
             Stage::Idle => self.begin(gauge),
-            Stage::Ran(why) if self.wants_summary(gauge, why) => Step::Ask(why),
-            Stage::Needs(why) => Step::Ask(why),
-            Stage::Ran(_) | Stage::Done => Step::Send,
+            Stage::Needs(Attempt { why, .. }) => Step::Ask(why),
+            Stage::Done => Step::Send,
         };
         if step == Step::Send {
             self.stage = Stage::Idle;
@@ -183,44 +189,44 @@ impl Machine {
 
     /// What came of the passes: the size before and after, and edits by pass.
     pub fn ran(&mut self, why: Why, before: Tokens, after: &Gauge, by_tier: BTreeMap<String, u64>) {
-        self.stage = Stage::Ran(why);
-        let sliding = why == Why::Request;
-        if by_tier.is_empty() {
-            if !sliding {
-                let reason = "there is nothing to shorten".into();
-                self.events.push(Event::Skipped { why, reason });
-            }
+        self.tell(why, before, after, by_tier);
+        let attempt = Attempt { why, before, saved: before - after.tokens };
+        if self.wants_summary(after, why) {
+            self.stage = Stage::Needs(attempt);
         } else {
-            self.held_at = None;
-            let target = self.target().filter(|_| !sliding);
-            let over_target = target.map(|it| after.tokens - it).filter(|it| *it > Tokens(0));
-            let after = after.tokens;
-            self.events.push(Event::Finished { why, before, after, by_tier, over_target });
-        }
-        if !sliding {
-            self.gained(before, after.tokens);
+            self.end(attempt, after);
         }
     }
 
-    /// What came of a summary: the size before and after it, or why there is none.
-    pub fn answered(&mut self, why: Why, before: Tokens, after: Result<Tokens, String>) {
-        self.stage = Stage::Done;
+    /// The same of passes that were not enough, whatever the recipe says: a summary is asked for
+    /// next.
+    pub fn fell_short(
+        &mut self,
+        why: Why,
+        before: Tokens,
+        after: &Gauge,
+        by_tier: BTreeMap<String, u64>,
+    ) {
+        self.tell(why, before, after, by_tier);
+        self.stage = Stage::Needs(Attempt { why, before, saved: before - after.tokens });
+    }
+
+    /// What came of a summary: the size before it and now, and why there is none if there is none.
+    pub fn answered(&mut self, why: Why, before: Tokens, now: &Gauge, outcome: Result<(), String>) {
+        let attempt = self.under_way(why, before);
+        let over_target = self.missed(now);
         self.alone = false;
-        match after {
-            Ok(after) => {
-                self.failures = 0;
+        match outcome {
+            Ok(()) => {
                 self.held_at = None;
-                let by_tier = BTreeMap::from([("summary".to_owned(), 1)]);
-                let over_target = self.target().map(|it| after - it).filter(|it| *it > Tokens(0));
+                let (after, by_tier) = (now.tokens, BTreeMap::from([("summary".to_owned(), 1)]));
                 self.events.push(Event::Finished { why, before, after, by_tier, over_target });
-                self.gained(before, after);
+                let saved = attempt.saved + (before - after);
+                self.close(Came::Gained { of: attempt.before, saved }, now);
             }
             Err(reason) => {
-                self.failures += 1;
-                self.events.push(Event::Failed { why, reason });
-                if self.failures >= FAILURES {
-                    self.open(before, format!("{FAILURES} summaries failed"));
-                }
+                self.events.push(Event::Failed { why, reason, over_target });
+                self.close(Came::Unwritten, now);
             }
         }
     }
@@ -231,17 +237,27 @@ impl Machine {
         self.events.push(Event::Summarised { tokens, of, struck, spent });
     }
 
-    /// Nobody was there to be asked: no failure of anybody's, and asked for again next time.
-    pub fn unanswered(&mut self, why: Why, reason: String) {
-        self.stage = Stage::Done;
+    /// Nobody was there to be asked: no failure of anybody's, and asked for again next time. What
+    /// the passes gained is judged alone.
+    pub fn unanswered(&mut self, why: Why, now: &Gauge, reason: String) {
+        let attempt = self.under_way(why, now.tokens);
         if !std::mem::replace(&mut self.alone, true) {
-            self.events.push(Event::Skipped { why, reason });
+            let over_target = self.missed(now);
+            self.events.push(Event::Skipped { why, reason, over_target });
         }
+        self.end(attempt, now);
     }
 
-    /// A step that could not be carried out: the context is as it was.
-    pub fn failed(&mut self, why: Why, tokens: Tokens, reason: String) {
-        self.answered(why, tokens, Err(reason));
+    /// A part of what is being done could not be carried out; others are tried.
+    pub fn stumbled(&mut self, why: Why, reason: String) {
+        self.events.push(Event::Failed { why, reason, over_target: None });
+    }
+
+    /// Passes that could not be carried out: the context is as it was.
+    pub fn failed(&mut self, why: Why, now: &Gauge, reason: String) {
+        let over_target = self.missed(now);
+        self.events.push(Event::Failed { why, reason, over_target });
+        self.close(Came::Refused, now);
     }
 
     /// What happened since this was last asked.
@@ -264,7 +280,8 @@ impl Machine {
             When::Trigger => {}
         }
         let why = if full { Why::Hard } else { Why::Trigger };
-        if !full && !self.reached(&self.trigger(), gauge) || self.is_open(gauge) {
+        let due = full || self.reached(&self.trigger(), gauge);
+        if !due || !self.breaker.lets(gauge.tokens) {
             return Step::Send;
         }
         self.events.push(Event::Started { why, tokens: gauge.tokens });
@@ -301,7 +318,65 @@ impl Machine {
             true => over_target,
             false => self.reached(&rule.over, gauge),
         };
-        (by_hand || over) && !self.is_open(gauge)
+        // All but what is done before every request was let through when it began.
+        (by_hand || over) && (why != Why::Request || self.breaker.lets(gauge.tokens))
+    }
+
+    /// Tells what the passes did.
+    fn tell(&mut self, why: Why, before: Tokens, after: &Gauge, by_tier: BTreeMap<String, u64>) {
+        // What is done before every request has no target.
+        let sliding = why == Why::Request;
+        let over_target = self.missed(after).filter(|_| !sliding);
+        if !by_tier.is_empty() {
+            self.held_at = None;
+            let after = after.tokens;
+            self.events.push(Event::Finished { why, before, after, by_tier, over_target });
+        } else if !sliding {
+            let reason = "there is nothing to shorten".into();
+            self.events.push(Event::Skipped { why, reason, over_target });
+        }
+    }
+
+    /// By how much the target is missed.
+    fn missed(&self, gauge: &Gauge) -> Option<Missed> {
+        match (self.aim.or_else(|| self.target()), self.target_chars()) {
+            (Some(target), _) => {
+                Some(gauge.tokens - target).filter(|it| *it > Tokens(0)).map(Missed::Tokens)
+            }
+            (None, Some(target)) => {
+                gauge.chars.checked_sub(target).filter(|it| *it > 0).map(Missed::Chars)
+            }
+            (None, None) => None,
+        }
+    }
+
+    fn under_way(&self, why: Why, before: Tokens) -> Attempt {
+        match self.stage {
+            Stage::Needs(attempt) => attempt,
+            Stage::Idle | Stage::Done => Attempt { why, before, saved: Tokens(0) },
+        }
+    }
+
+    /// No summary was asked for, or nobody was there: the gain is that of the passes. Of those that
+    /// run before every request none is expected.
+    fn end(&mut self, attempt: Attempt, now: &Gauge) {
+        let Attempt { why, before, saved } = attempt;
+        match why {
+            Why::Request => self.stage = Stage::Done,
+            Why::Trigger | Why::Hard | Why::Manual | Why::Tool | Why::Overflow => {
+                self.close(Came::Gained { of: before, saved }, now);
+            }
+        }
+    }
+
+    /// Nothing more is done in this attempt: it is judged, once.
+    fn close(&mut self, came: Came, now: &Gauge) {
+        self.stage = Stage::Done;
+        self.aim = None;
+        let tokens = now.tokens;
+        if let Some(reason) = self.breaker.judge(came, tokens) {
+            self.events.push(Event::Breaker { tokens, reason });
+        }
     }
 
     fn warn(&mut self, gauge: &Gauge) {
@@ -314,36 +389,10 @@ impl Machine {
         }
     }
 
-    fn gained(&mut self, before: Tokens, after: Tokens) {
-        let poor = (before - after).0 * 100 < before.0 * POOR;
-        self.poor = if poor { self.poor + 1 } else { 0 };
-        if self.poor >= POOR_GAINS {
-            self.open(after, format!("{} gains of less than {POOR} per cent", self.poor));
-        }
-    }
-
-    fn open(&mut self, tokens: Tokens, reason: String) {
-        let again = self.open_at.replace(tokens).is_some();
-        if !again {
-            self.events.push(Event::Breaker { tokens, reason });
-        }
-    }
-
-    /// An open breaker lets one try through whenever the context has grown by as much as would
-    /// have been a gain.
-    fn is_open(&self, gauge: &Gauge) -> bool {
-        self.open_at.is_some_and(|at| !has_grown(at, gauge.tokens))
-    }
-
     /// Whether somebody took a compaction back, and the context has not grown since.
     pub fn is_held(&self, gauge: &Gauge) -> bool {
         self.held_at.is_some_and(|at| !has_grown(at, gauge.counted))
     }
-}
-
-/// By as much as would have been a gain.
-fn has_grown(from: Tokens, to: Tokens) -> bool {
-    to.0 * 100 >= from.0 * (100 + POOR)
 }
 
 fn share(tokens: Tokens, percent: u64) -> Tokens {

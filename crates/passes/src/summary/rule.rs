@@ -10,7 +10,7 @@ use crate::live::Level;
 #[serde(deny_unknown_fields, default)]
 pub struct SummaryRule {
     /// What the context has to reach, after the passes, before a summary is asked for; without it,
-    /// whatever is over the target.
+    /// whatever is over the target; with neither, every compaction asks.
     pub over: Level,
     /// Tokens that the model's part of it may have.
     pub max_tokens: u64,

@@ -182,7 +182,10 @@ impl Talk {
                 let outcome = context.outcome().map(Outcome::to_string);
                 Ok(json!({ "usage": usage, "outcome": outcome, "events": events }).to_string())
             }
-            Midst::Refused(recovery) => Sent::of(&wire, context)?.after(recovery).line(),
+            Midst::Refused(recovery) => {
+                let recovery = context.recovered(recovery);
+                Sent::of(&wire, context)?.after(recovery).line()
+            }
         }
     }
 

@@ -1,0 +1,185 @@
+//! When a live context gives up, and when it tries again: summaries that fail, passes that a law
+//! refuses, requests that stay too long.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use epitome::live::{Context, Next, Recovery, Said, Setup};
+use epitome_model::{Counter, Tokens};
+use epitome_passes::{Event, NoReply, Recipe, Writer};
+use epitome_tokens::Estimate;
+
+use super::{custom, lines, read, read_lines, reply, rule, setup, told};
+
+/// Nothing but a summary of all but the last message.
+const TELLING: &str = r#"
+    name = "telling"
+    about = "Tells of all but the last message."
+    passes = []
+    keep = { messages = 1 }
+    live = { trigger = { tokens = 3_000 }, reserve = 0, summary = { sections = "pi" } }
+"#;
+
+/// What a model says that is asked.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Is {
+    Ill,
+    Well,
+}
+
+/// Does what is due. Says how often somebody was asked, and what was told of failures.
+fn due(context: &mut Context, model: Is) -> (u32, Vec<String>) {
+    let mut asked = 0;
+    while let Next::Ask(_) = context.step().expect("memory is written") {
+        asked += 1;
+        let answer = match model {
+            Is::Ill => Err(NoReply::Failed("no answer in time".into())),
+            Is::Well => Ok(reply(&rule("pi"), "Files were read.")),
+        };
+        context.answer(answer).expect("memory is written");
+    }
+    let told = context.events().into_iter().filter_map(|event| match event {
+        Event::Failed { reason, .. } | Event::Breaker { reason, .. } => Some(reason),
+        _ => None,
+    });
+    (asked, told.collect())
+}
+
+fn says(context: &mut Context, words: usize) {
+    context.assistant(&[Said::text("word ".repeat(words))]).expect("memory is written");
+    context.user("Go on.").expect("memory is written");
+}
+
+fn talk(recipe: Recipe) -> Context {
+    let setup = Setup::new(recipe).with_counter(Estimate::new()).with_window(Tokens(9_000));
+    let mut context = Context::in_memory(setup);
+    context.user("Read them all.").expect("memory is written");
+    let mut n = 0;
+    while context.usage().tokens < Tokens(3_200) {
+        read_lines(&mut context, &format!("{n}.rs"), 40);
+        says(&mut context, 20);
+        n += 1;
+    }
+    context
+}
+
+#[test]
+fn one_failed_summary_silences_none_of_a_model_that_is_well_again() {
+    let clears =
+        TELLING.replace("passes = []", r#"passes = [{ pass = "results", style = "cleared" }]"#);
+    for recipe in [TELLING, clears.as_str()] {
+        let recipe = Recipe::parse(recipe).expect("a recipe");
+        let failed = || (1, vec!["no answer in time".to_owned()]);
+        let mut context = talk(recipe);
+        assert_eq!(due(&mut context, Is::Ill), failed());
+        let before = context.usage().tokens;
+        // What the passes did holds for a while.
+        let grown = (before.0 * 105 / 100).max(3_000);
+        while context.usage().tokens <= Tokens(grown) {
+            says(&mut context, 200);
+        }
+        let before = context.usage().tokens;
+        assert_eq!(due(&mut context, Is::Well), (1, Vec::new()));
+        assert!(context.usage().tokens.0 < before.0 / 2, "{}", context.usage().tokens);
+        // And so it goes on.
+        while context.usage().tokens <= Tokens(3_000) {
+            assert_eq!(due(&mut context, Is::Well), (0, Vec::new()));
+            says(&mut context, 200);
+        }
+        assert_eq!(due(&mut context, Is::Well), (1, Vec::new()));
+    }
+}
+
+#[test]
+fn three_failed_summaries_are_told_and_the_next_is_asked_when_the_context_has_grown() {
+    let mut context = talk(Recipe::parse(TELLING).expect("a recipe"));
+    let failed = "no answer in time".to_owned();
+    assert_eq!(due(&mut context, Is::Ill), (1, vec![failed.clone()]));
+    assert_eq!(due(&mut context, Is::Ill), (1, vec![failed.clone()]));
+    let told = vec![failed.clone(), "3 summaries failed".to_owned()];
+    assert_eq!(due(&mut context, Is::Ill), (1, told));
+    assert_eq!(due(&mut context, Is::Well), (0, Vec::new()));
+    let before = context.usage().tokens;
+    says(&mut context, 200);
+    assert!(context.usage().tokens.0 * 100 >= before.0 * 105, "it has grown");
+    // Ill again, it waits again.
+    assert_eq!(due(&mut context, Is::Ill), (1, vec![failed]));
+    assert_eq!(due(&mut context, Is::Well), (0, Vec::new()));
+    says(&mut context, 250);
+    assert_eq!(due(&mut context, Is::Well), (1, Vec::new()));
+    assert!(context.usage().tokens < Tokens(1_500), "{}", context.usage().tokens);
+}
+
+/// Counts what stands for a result as more than any result, but for the first time: then a pass asks.
+struct Growing(AtomicU64);
+
+impl Counter for Growing {
+    fn name(&self) -> &'static str {
+        "growing"
+    }
+
+    fn count(&self, text: &str) -> Tokens {
+        let more = text.contains("[epitome k");
+        let times = self.0.fetch_add(u64::from(more), Ordering::Relaxed);
+        Estimate::new().count(text) + Tokens(1_000_000 * u64::from(times > 0 && more))
+    }
+}
+
+#[test]
+fn an_overflow_whose_passes_are_refused_is_told_and_loses_nothing() {
+    let recipe = Recipe::parse(
+        r#"
+            name = "clearing"
+            about = "Clears all results but those of the last message."
+            keep = { messages = 1 }
+            passes = [{ pass = "results", style = "cleared" }]
+        "#,
+    );
+    let setup = Setup::new(recipe.expect("a recipe")).with_counter(Growing(AtomicU64::new(0)));
+    let mut context = Context::in_memory(setup);
+    context.user("Read it.").expect("memory is written");
+    read(&mut context, 0, "a.rs", &lines("a.rs", 200));
+    says(&mut context, 20);
+    let before = told(&context.as_it_is());
+    let recovery = context.refused(Some(413), "").expect("a refusal by a law is no error");
+    let Recovery::Final { because } = recovery else { panic!("{recovery:?}") };
+    assert!(because[0].starts_with("the result of Read a.rs"), "{because:?}");
+    assert_eq!(told(&context.as_it_is()), before);
+    let events = context.events();
+    let failed = events.iter().filter_map(|event| match event {
+        Event::Failed { reason, .. } => Some(&**reason),
+        _ => None,
+    });
+    let failed: Vec<&str> = failed.collect();
+    assert!(failed.contains(&"it would grow"), "{events:?}");
+    assert_eq!(failed.last(), Some(&"the context cannot be made to fit"));
+    assert_eq!(context.report().compactions, 0);
+}
+
+#[test]
+fn a_recovery_is_final_if_the_summary_that_it_waited_for_makes_nothing_smaller() {
+    for (model, fits) in [(Is::Ill, false), (Is::Well, true)] {
+        let writer = Writer { window: Tokens(50_000), counter: Arc::new(Estimate::new()) };
+        let mut context = Context::in_memory(custom(TELLING).with_writer(writer));
+        context.user(&lines("what is to be done", 100)).expect("memory is written");
+        context.assistant(&[Said::text("word ".repeat(4_000))]).expect("memory is written");
+        context.user("Go on.").expect("memory is written");
+        let told = context.refused(Some(413), "").expect("memory is written");
+        assert!(matches!(told, Recovery::Summarise { .. }), "{told:?}");
+        due(&mut context, model);
+        let expect = match fits {
+            true => told.clone(),
+            false => {
+                let Recovery::Final { because } = context.recovered(told.clone()) else {
+                    panic!("nothing was made smaller")
+                };
+                assert!(because[0].starts_with("words of the assistant: "), "{because:?}");
+                Recovery::Final { because }
+            }
+        };
+        assert_eq!(context.recovered(told), expect);
+    }
+    let context = Context::in_memory(setup("pi", 9_000));
+    let retry = Recovery::Retry { before: Tokens(2), after: Tokens(1) };
+    assert_eq!(context.recovered(retry.clone()), retry);
+}
