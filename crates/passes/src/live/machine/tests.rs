@@ -232,7 +232,7 @@ fn what_comes_of_each_attempt_opens_the_breaker_or_closes_it() {
         // The gain is that of passes and summary together.
         (
             with_summary(),
-            &[(900, Summary(895, 850)), (900, Summary(895, 850)), (900, Summary(900, 850))],
+            &[(900, Summary(870, 850)), (900, Summary(870, 850)), (900, Summary(900, 850))],
             &["run, ask", "run, ask", "run, ask"],
         ),
         (
