@@ -121,7 +121,7 @@ impl Context {
                 Ok(did) => did.into_iter().for_each(|(tier, n)| {
                     *by_tier.entry(tier).or_default() += n;
                 }),
-                // It is taken back already; what others did before it stands, and the next is tried.
+                // It is taken back already; what others did stands, and the next is tried.
                 Err(err) if err.kind() == ErrorKind::Refused => {
                     self.machine.stumbled(Why::Overflow, err.to_string());
                 }

@@ -110,7 +110,8 @@ fn three_failed_summaries_are_told_and_the_next_is_asked_when_the_context_has_gr
     assert!(context.usage().tokens < Tokens(1_500), "{}", context.usage().tokens);
 }
 
-/// Counts what stands for a result as more than any result, but for the first time: then a pass asks.
+/// Counts what stands for a result as more than any result, but for the first time: then a pass
+/// asks.
 struct Growing(AtomicU64);
 
 impl Counter for Growing {
