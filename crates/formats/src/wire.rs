@@ -10,6 +10,7 @@ mod tools;
 
 pub use body::{Body, read};
 pub use breach::{Breaches, check, is_name};
+pub(crate) use conversation::UNDERSTOOD;
 pub use conversation::{
     Answered, Arguments, Conversation, Left, Made, OPENING, Piece, Step, SummaryAs, Word, name,
 };

@@ -47,9 +47,10 @@ impl<'a> Outgoing<'a> {
     }
 
     /// The messages as Anthropic's wire spells them, each as it was said: nothing is moved, and
-    /// reasoning without a signature is there, too. A summary stands among the user's words.
+    /// reasoning without a signature is there, too. A summary that belongs to the prompt stands
+    /// among the user's words.
     pub fn messages(&self) -> String {
-        anthropic::messages(self.transcript, self.source)
+        anthropic::messages(self.transcript, self.source, self.summary)
     }
 }
 

@@ -3,19 +3,38 @@
 
 use epitome_model::{Block, Entry, Output, Part, Role, Source, Text, Transcript, encode};
 
-/// The list of messages, as JSON.
-pub fn messages(transcript: &Transcript, source: &dyn Source) -> String {
+use crate::wire::{SummaryAs, UNDERSTOOD};
+
+/// The list of messages, as JSON. There is no prompt in it: a summary that belongs there stands
+/// among the user's words.
+pub fn messages(transcript: &Transcript, source: &dyn Source, summary: SummaryAs) -> String {
     let prompt = &transcript.head.prompt;
     let said = transcript.context().filter(|(item, _)| !prompt.contains(item));
-    messages_of(said.map(|(_, entry)| entry), source)
+    list(said.map(|(_, entry)| entry), source, summary)
 }
 
 /// These entries as a list of messages, as JSON.
 pub fn messages_of<'e>(entries: impl Iterator<Item = &'e Entry>, source: &dyn Source) -> String {
+    list(entries, source, SummaryAs::User)
+}
+
+fn list<'e>(
+    entries: impl Iterator<Item = &'e Entry>,
+    source: &dyn Source,
+    summary: SummaryAs,
+) -> String {
     let mut all: Vec<(&str, String)> = Vec::new();
+    let mut heard = false;
     for entry in entries {
         let role = if entry.role == Role::Assistant { "assistant" } else { "user" };
         for block in &entry.blocks {
+            let is_summary = matches!(block, Block::Summary(_));
+            // Results belong to the reply before: nothing may come between.
+            let is_result = matches!(block, Block::Output(_));
+            if heard && role == "user" && !is_summary && !is_result {
+                all.push(("assistant", said(&UNDERSTOOD, source)));
+            }
+            heard = is_summary && summary == SummaryAs::Acknowledged;
             let block = said(block, source);
             match all.last_mut() {
                 Some((last, content)) if *last == role => {

@@ -81,7 +81,7 @@ pub enum SummaryAs {
 }
 
 /// What a model says to a summary.
-static UNDERSTOOD: LazyLock<Block> =
+pub(crate) static UNDERSTOOD: LazyLock<Block> =
     LazyLock::new(|| Block::Text(Text::Made("Understood. I go on from the summary.".into())));
 
 /// A transcript's context, in the order that wires want.
