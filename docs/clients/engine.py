@@ -49,7 +49,7 @@ if __name__ == "__main__":
         call = {"type": "tool_use", "id": f"c{n}", "name": "Read", "input": {"path": f"{n}.txt"}}
         result = {"type": "tool_result", "tool_use_id": f"c{n}", "content": "a line\n" * 99}
         engine.say({"role": "assistant", "content": [call]}, {"role": "user", "content": [result]})
-    print(engine.ask("compact")["outcome"])
+    print(engine.ask("compact", target=0)["outcome"])
     print(len(engine.say()), engine.ask("undo")["undone"])
     print(engine.ask("open", log=log)["messages"])  # As after a restart: so many need not be said again.
     engine.close()

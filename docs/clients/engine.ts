@@ -50,7 +50,7 @@ if (process.argv[1] === new URL(import.meta.url).pathname) {
     const result = { type: "tool_result", tool_use_id: `c${n}`, content: "a line\n".repeat(99) };
     await engine.say({ role: "assistant", content: [call] }, { role: "user", content: [result] });
   }
-  console.log((await engine.ask("compact")).outcome);
+  console.log((await engine.ask("compact", { target: 0 })).outcome);
   console.log((await engine.say()).length, (await engine.ask("undo")).undone);
   console.log((await engine.ask("open", { log })).messages); // So many need not be said again.
   engine.close();

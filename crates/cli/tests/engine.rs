@@ -35,7 +35,7 @@ fn a_talk_over_the_pipe() {
         r#"{"op":"usage"}"#,
         r#"{"op":"call","usage":{"input":900,"output":10}}"#,
         r#"{"op":"usage"}"#,
-        r#"{"op":"compact"}"#,
+        r#"{"op":"compact","target":0}"#,
         r#"{"op":"call"}"#,
         r#"{"op":"recall","ref":"k0000000"}"#,
         r#"{"op":"refused","status":400,"body":"prompt is too long: 900 tokens > 90 maximum"}"#,
@@ -74,16 +74,16 @@ fn a_client_that_has_a_model_is_asked_for_summaries() {
     let lines = [
         r#"{"op":"reset","summaries":true,"writer_window":20000}"#,
         &old,
-        r#"{"op":"compact","focus":"what is old"}"#,
+        r#"{"op":"compact","focus":"what is old","target":0}"#,
         // What comes between is refused, and nothing is lost.
         r#"{"op":"call"}"#,
-        r#"{"op":"compact"}"#,
+        r#"{"op":"compact","target":0}"#,
         r#"{"op":"refused","status":413}"#,
         r#"{"op":"undo"}"#,
         r#"{"op":"answer"}"#,
         r#"{"op":"answer","text":"Well.","stopped":"end_turn"}"#,
         r#"{"op":"answer","failed":"no answer in time"}"#,
-        r#"{"op":"compact"}"#,
+        r#"{"op":"compact","target":0}"#,
         r###"{"op":"answer","text":"## State\nIt is old.","usage":{"input":700,"output":9}}"###,
         r#"{"op":"call"}"#,
         r#"{"op":"answer","text":"Nothing was asked."}"#,
@@ -130,8 +130,10 @@ fn what_makes_no_sense_is_said_and_changes_nothing() {
 #[test]
 fn who_asks_for_nothing_is_told_that_there_is_nothing() {
     let world = World::new();
-    let lines =
-        [r#"{"op":"call","messages":[{"role":"user","content":"Hi."}]}"#, r#"{"op":"compact"}"#];
+    let lines = [
+        r#"{"op":"call","messages":[{"role":"user","content":"Hi."}]}"#,
+        r#"{"op":"compact","target":0}"#,
+    ];
     let args = ["engine", "--recipe", "pi", "--no-log", "--count", "estimate"];
     assert_snapshot!(world.run_with(&args, lines.join("\n").as_bytes()));
 }
@@ -187,7 +189,7 @@ fn a_log_is_taken_up_where_it_was_left() {
         ];
         engine.ask(&json!({ "op": "call", "messages": said }).to_string());
     }
-    engine.ask(r#"{"op":"compact"}"#);
+    engine.ask(r#"{"op":"compact","target":0}"#);
     let call = json!({ "type": "tool_use", "id": "c9", "name": "Read", "input": { "path": "a" } });
     let call = json!({ "role": "assistant", "content": [call] });
     let left = engine.ask(&json!({ "op": "call", "messages": [call] }).to_string());

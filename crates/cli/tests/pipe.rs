@@ -36,7 +36,7 @@ const NAMES: [&str; 2] = ["a", "../b c"];
 
 const OTHERS: [&str; 23] = [
     r#"{"op":"compact"}"#,
-    r#"{"op":"compact","focus":"all"}"#,
+    r#"{"op":"compact","focus":"all","target":0}"#,
     r#"{"op":"undo"}"#,
     r#"{"op":"usage"}"#,
     r#"{"op":"call"}"#,

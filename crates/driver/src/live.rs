@@ -234,7 +234,8 @@ impl Context {
         }
     }
 
-    /// Makes the context small now, whatever its size; `focus` is what a summary should look at.
+    /// Makes the context small now; `focus` is what a summary should look at. One that is small
+    /// already (`live.tool.min_tokens`) stays as it is, as with the tool.
     ///
     /// # Errors
     ///
@@ -243,7 +244,8 @@ impl Context {
         self.compact_to(focus, None)
     }
 
-    /// The same, but no smaller than it takes to come down to the target.
+    /// The same, but no smaller than it takes to come down to the target. Who names one means it,
+    /// whatever the size: 0 is as small as can be.
     ///
     /// # Errors
     ///
@@ -257,6 +259,14 @@ impl Context {
     /// The same before the next request: who has a model for the summary asks
     /// [`step`](Context::step) then.
     pub fn ask_for_compaction(&mut self, focus: Option<&str>, target: Option<Tokens>) {
+        // What is under way already was worth while.
+        let is_new = self.asked.as_ref().is_none_or(Asked::is_needless);
+        if let (None, true, Some(small)) = (target, is_new, self.small()) {
+            let calls = self.asked.take().map(Asked::calls).unwrap_or_default();
+            self.asked_by(Why::Manual, calls);
+            self.needless(Why::Manual, small);
+            return;
+        }
         self.focus.0 = focus.map(Into::into);
         self.leave();
         // A model that asked as well is told the same.

@@ -60,7 +60,7 @@ fn work(context: &mut Context) -> epitome::Result<()> {
     }
     context.assistant(&[Said::text("It passes now: `days` gave 30 for every month.")])?;
     context.user("Good. Now February.")?;
-    context.ask_for_compaction(None, None);
+    context.ask_for_compaction(None, Some(Tokens(0)));
     Ok(())
 }
 

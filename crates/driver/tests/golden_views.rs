@@ -137,7 +137,7 @@ fn golden(name: &str, window: u64, asked: bool) -> String {
     let mut context = history(setup.with_window(Tokens(window)));
     let before = context.usage();
     if asked {
-        context.compact(None).expect("memory is written");
+        context.compact_to(None, Some(Tokens(0))).expect("memory is written");
     }
     while let Next::Ask(question) = context.step().expect("memory is written") {
         let rule = recipe.live.summary.as_ref().expect("who asks has a rule");

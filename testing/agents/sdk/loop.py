@@ -106,7 +106,7 @@ def main(client, program, url, wire, recipe):
         view = engine.ask("call", messages=new)
         # What is sent then is not what was sent before.
         if model.requests in (4, 8):
-            engine.ask("compact")
+            engine.ask("compact", target=0)
             view = engine.ask("call")
         said, calls = model.ask(view)
         if not calls:

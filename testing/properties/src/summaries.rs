@@ -117,7 +117,7 @@ fn compact(context: &mut Context, focus: &str, window: u64, replies: &mut Replie
     let (before, tokens) = (told(context), context.usage().tokens);
     let spent = context.report().summaries;
     let compactions = context.report().compactions;
-    context.ask_for_compaction(Some(focus), None);
+    context.ask_for_compaction(Some(focus), Some(Tokens(0)));
     let (mut asked, mut billed) = (0, 0);
     let mut kept = 0;
     while let Next::Ask(question) = context.step().expect("memory is written") {

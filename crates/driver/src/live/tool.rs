@@ -59,8 +59,13 @@ pub struct Outcome {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NotDone {
-    /// The context has less than so many tokens.
-    Small(Tokens),
+    /// The context is small.
+    Small {
+        /// Tokens of its messages: prompt and tools, which nobody can shorten, do not count.
+        messages: Tokens,
+        /// From so many on it is made small.
+        least: Tokens,
+    },
     /// A step came to nothing: there is no summary.
     Failed(String),
 }
@@ -69,9 +74,9 @@ impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Outcome { before, after, by_tier, user: (kept, all), last, not_done, .. } = self;
         match (by_tier.is_empty(), not_done) {
-            (true, Some(NotDone::Small(least))) => {
-                let what = "a context is made small from";
-                return write!(f, "No compaction needed: {before} tokens; {what} {least} on.");
+            (true, Some(NotDone::Small { messages, least })) => {
+                let what = "tokens of messages; they are made small from";
+                return write!(f, "No compaction needed: {messages} {what} {least} on.");
             }
             (true, Some(NotDone::Failed(why))) => {
                 return write!(f, "Nothing was made smaller ({before} tokens): {why}.");
@@ -104,7 +109,7 @@ impl fmt::Display for Outcome {
         }
         match not_done {
             Some(NotDone::Failed(why)) => write!(f, " No summary: {why}."),
-            Some(NotDone::Small(_)) | None => Ok(()),
+            Some(NotDone::Small { .. }) | None => Ok(()),
         }
     }
 }
@@ -133,6 +138,11 @@ impl Asked {
     /// The calls that wait for it.
     pub(super) fn calls(self) -> Vec<Box<str>> {
         self.calls
+    }
+
+    /// Whether nothing needs to be done.
+    pub(super) fn is_needless(&self) -> bool {
+        matches!(self.not_done, Some(NotDone::Small { .. }))
     }
 
     /// Why a step has done nothing.
@@ -191,16 +201,27 @@ impl Context {
             return Ok(());
         }
         self.asked_by(Why::Tool, calls);
-        let (tokens, least) = (self.tokens() - self.overhead, self.machine.live().tool.min_tokens);
-        if tokens.0 < least {
-            let reason = format!("a context is made small from {} tokens on", Tokens(least));
-            self.machine.skip(Why::Tool, reason);
-            self.asked.iter_mut().for_each(|it| it.not_done = Some(NotDone::Small(Tokens(least))));
+        if let Some(small) = self.small() {
+            self.needless(Why::Tool, small);
             return self.tell();
         }
         self.focus.0 = focus;
         self.machine.force(Why::Tool);
         Ok(())
+    }
+
+    /// Why there is nothing to be done for who asks without a target.
+    pub(super) fn small(&self) -> Option<NotDone> {
+        let messages = self.tokens() - self.overhead;
+        let least = Tokens(self.machine.live().tool.min_tokens);
+        (messages < least).then_some(NotDone::Small { messages, least })
+    }
+
+    /// Remembers that nothing needs to be done for who asked.
+    pub(super) fn needless(&mut self, why: Why, small: NotDone) {
+        let least = Tokens(self.machine.live().tool.min_tokens);
+        self.machine.skip(why, format!("messages are made small from {least} tokens on"));
+        self.asked.iter_mut().for_each(|asked| asked.not_done = Some(small.clone()));
     }
 
     /// Says what came of it to who asked.

@@ -45,12 +45,12 @@ fn the_reasoning_that_an_open_turn_began_with_stays_until_the_turn_is_over() {
             "content": lines("a.rs", 40) });
         say(&mut context, json!({ "role": "user", "content": [result] }));
     }
-    context.compact(None).expect("memory is written");
+    context.compact_to(None, Some(Tokens(0))).expect("memory is written");
     let open = kinds(&context);
     assert_eq!(open[..3], ["thinking", "tool_use", "tool_use"], "{open:?}");
     say(&mut context, json!({ "role": "assistant", "content": "All are read." }));
     say(&mut context, json!({ "role": "user", "content": "Thank you." }));
-    context.compact(None).expect("memory is written");
+    context.compact_to(None, Some(Tokens(0))).expect("memory is written");
     assert_eq!(kinds(&context)[..3], ["tool_use", "tool_use", "tool_use"]);
 }
 
@@ -93,7 +93,7 @@ fn what_somebody_wants_otherwise_holds_live() {
     }
     // Who asks for it takes what there is.
     let mut context = talk(&Changes { at_least: Some(50_000), ..nothing });
-    context.compact(None).expect("memory is written");
+    context.compact_to(None, Some(Tokens(0))).expect("memory is written");
     assert_eq!(cleared(&context), (2, false));
 }
 
@@ -140,7 +140,7 @@ fn lines_that_stand_above_are_not_sent_again_and_can_be_had() {
 fn a_compaction_is_taken_back() {
     let mut context = talk("clear-tool-uses", 200_000, 5);
     let before = results(&context);
-    context.compact(None).expect("memory is written");
+    context.compact_to(None, Some(Tokens(0))).expect("memory is written");
     let stub = Stub::parse(&results(&context)[0]).expect("a stub");
     assert_eq!(context.recall(stub.reference()).as_deref(), Some(&*before[0]));
     assert!(context.undo().expect("memory is written"));
@@ -257,7 +257,7 @@ fn what_a_provider_counted_is_the_anchor_until_something_changes_before_it() {
     assert_eq!(billed.error, Some(-500));
     context.user("Go on.").expect("memory is written");
     assert!(context.usage().tokens > billed.tokens && context.usage().billed);
-    context.compact(None).expect("memory is written");
+    context.compact_to(None, Some(Tokens(0))).expect("memory is written");
     let after = context.usage();
     assert!(!after.billed, "an edit before it ends it");
     assert!(after.tokens > context.report().sent, "but the count is scaled as it was billed");
@@ -344,7 +344,7 @@ fn results_that_the_model_has_not_seen_outlive_a_summary() {
         for n in 0..9 {
             read(&mut context, n, &format!("{n}.rs"), &lines(&format!("{n}.rs"), 100));
         }
-        context.ask_for_compaction(None, None);
+        context.ask_for_compaction(None, Some(Tokens(0)));
         drive(&mut context, Model::Tells, &rule);
         let left = results(&context);
         let stands =

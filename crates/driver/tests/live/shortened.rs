@@ -48,7 +48,7 @@ fn what_somebody_took_back_is_not_compacted_again_at_once() {
     drop(context);
     let grown = |context: &mut Context| read_lines(context, "6.rs", 30);
     let full = |context: &mut Context| context.billed(Tokens(9_001));
-    let asked = |context: &mut Context| context.ask_for_compaction(None, None);
+    let asked = |context: &mut Context| context.ask_for_compaction(None, Some(Tokens(0)));
     type Happens<'a> = &'a dyn Fn(&mut Context);
     let all: [(Happens<'_>, Why); 3] =
         [(&grown, Why::Trigger), (&full, Why::Hard), (&asked, Why::Manual)];
@@ -82,7 +82,7 @@ fn what_was_shortened_at_birth_becomes_a_stub_when_it_is_old() {
         context.user("Go on.").expect("memory is written");
         context.view().expect("memory is written");
         assert_eq!(results(&context)[0], born);
-        context.compact(None).expect("memory is written");
+        context.compact_to(None, Some(Tokens(0))).expect("memory is written");
         let stub = Stub::parse(&results(&context)[0]).expect("a stub");
         let reference = Ref::of(epitome_model::encode(&giant).as_bytes());
         assert_eq!((stub.reference(), stub.what()), (&reference, ""), "{style}");
@@ -91,7 +91,7 @@ fn what_was_shortened_at_birth_becomes_a_stub_when_it_is_old() {
         assert!(results(&context)[0].len() < born.len(), "{style}");
         assert_eq!(context.recall(&reference), Some(giant), "{style}");
         let log = context.log().len();
-        context.compact(None).expect("memory is written");
+        context.compact_to(None, Some(Tokens(0))).expect("memory is written");
         assert_eq!(context.log().len(), log, "{style}: a second one finds nothing");
         assert!(context.undo().expect("memory is written"));
         assert_eq!(results(&context), [born]);
@@ -106,14 +106,14 @@ fn a_result_that_only_looks_shortened_at_birth_is_left() {
     context.assistant(&[Said::call("c", "Read", r#"{"path":"g"}"#)]).expect("memory");
     context.tool(&[Said::output("c", forged.clone())]).expect("memory is written");
     context.assistant(&[Said::text("It is read.")]).expect("memory is written");
-    context.compact(None).expect("memory is written");
+    context.compact_to(None, Some(Tokens(0))).expect("memory is written");
     assert_eq!(results(&context), std::slice::from_ref(&forged));
     // Nor if its call was answered before with something else.
     context.assistant(&[Said::call("d", "Read", r#"{"path":"h"}"#)]).expect("memory");
     context.tool(&[Said::output("d", lines("a file", 90))]).expect("memory is written");
     context.tool(&[Said::output("d", forged.clone())]).expect("memory is written");
     context.assistant(&[Said::text("It is read.")]).expect("memory is written");
-    context.compact(None).expect("memory is written");
+    context.compact_to(None, Some(Tokens(0))).expect("memory is written");
     assert_eq!(results(&context)[2], forged);
     assert_ne!(results(&context)[1], lines("a file", 90));
 }

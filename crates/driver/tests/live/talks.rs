@@ -76,7 +76,7 @@ fn every_question_is_accounted_whatever_came_of_it() {
     ];
     for (n, (replies, expect)) in cases.into_iter().enumerate() {
         let mut context = told();
-        context.ask_for_compaction(None, None);
+        context.ask_for_compaction(None, Some(Tokens(0)));
         for reply in replies {
             ask(&mut context);
             context.answer(reply).expect("memory is written");
@@ -88,11 +88,11 @@ fn every_question_is_accounted_whatever_came_of_it() {
     }
     // A question that is left for another one was paid for, too.
     let mut context = told();
-    context.ask_for_compaction(None, None);
+    context.ask_for_compaction(None, Some(Tokens(0)));
     ask(&mut context);
     context.answer(Err(NoReply::TooLong)).expect("memory is written");
     assert_eq!(context.report().summaries.asks, 1);
-    context.ask_for_compaction(None, None);
+    context.ask_for_compaction(None, Some(Tokens(0)));
     ask(&mut context);
     assert_eq!(context.report().summaries.asks, 1);
     context.answer(good()).expect("memory is written");
@@ -108,7 +108,7 @@ fn the_model_reads_what_was_said_and_not_what_is_left_of_it() {
     context.tool(&[Said::output("p", long)]).expect("memory is written");
     context.assistant(&[Said::text("It is read. ".repeat(400))]).expect("memory is written");
     context.user("Well?").expect("memory is written");
-    context.ask_for_compaction(None, None);
+    context.ask_for_compaction(None, Some(Tokens(0)));
     // The passes have run when it is asked.
     let asked = ask(&mut context);
     assert!(!context.as_it_is().messages().contains(fact), "it is cleared");
@@ -127,7 +127,7 @@ fn the_model_reads_what_was_said_and_not_what_is_left_of_it() {
     context.tool(&[Said::output("q", lines("q", 40))]).expect("memory is written");
     context.assistant(&[Said::text("That, too.")]).expect("memory is written");
     context.user("Go on.").expect("memory is written");
-    context.ask_for_compaction(None, None);
+    context.ask_for_compaction(None, Some(Tokens(0)));
     let prompt = ask(&mut context).prompt;
     assert_eq!(prompt.matches(fact).count(), 1, "in <earlier> alone: {prompt}");
     assert!(prompt.contains("line 39 of q") && !prompt.contains("of ports"), "{prompt}");
@@ -142,7 +142,7 @@ fn what_was_shortened_at_birth_is_read_whole() {
     read_lines(&mut context, "a.rs", 100);
     context.user("And now?").expect("memory is written");
     assert!(!context.as_it_is().messages().contains("line 50 of"), "it is shortened");
-    context.ask_for_compaction(None, None);
+    context.ask_for_compaction(None, Some(Tokens(0)));
     let prompt = ask(&mut context).prompt;
     assert!(prompt.contains(lines("a.rs", 100).trim()), "{prompt}");
 }
@@ -171,7 +171,7 @@ fn what_is_kept_of_a_turn_that_thinks_begins_with_reasoning() {
             context.assistant(&said).expect("memory is written");
             context.tool(&[Said::output(id, lines("a.rs", 40))]).expect("memory is written");
         }
-        context.ask_for_compaction(None, None);
+        context.ask_for_compaction(None, Some(Tokens(0)));
         ask(&mut context);
         let text = "## Goal\nAll are read.".into();
         let reply = Reply { text, stopped: Stopped::End, used: None };
@@ -214,7 +214,7 @@ impl Model for Hears {
 #[test]
 fn a_stored_log_is_read_as_it_was_said_too() {
     let mut context = told();
-    context.compact(None).expect("memory is written");
+    context.compact_to(None, Some(Tokens(0))).expect("memory is written");
     assert!(!context.as_it_is().messages().contains("line 50 of"), "it is cleared");
     let source = context.log().to_vec();
     let format = named("epitome").expect("a format");
@@ -269,7 +269,7 @@ fn a_summary_is_shorter_by_both_counts_than_what_it_stands_for() {
         let mut context = Context::in_memory(setup);
         work(&mut context);
         // What the passes do is done before it is asked.
-        context.ask_for_compaction(None, None);
+        context.ask_for_compaction(None, Some(Tokens(0)));
         ask(&mut context);
         let before = (context.report().compactions, context.as_it_is().messages());
         context.answer(Ok(good())).expect("memory is written");
@@ -288,7 +288,7 @@ fn an_answer_about_what_is_there_no_more_is_not_taken() {
         TOLD.replace("passes = [{ pass = \"results\", style = \"cleared\" }]", "passes = []");
     let mut context = Context::in_memory(custom(&recipe));
     work(&mut context);
-    context.ask_for_compaction(None, None);
+    context.ask_for_compaction(None, Some(Tokens(0)));
     ask(&mut context);
     let body = "prompt is too long: 30000 tokens > 20000 maximum";
     let told = context.refused(Some(400), body).expect("memory is written");
@@ -331,7 +331,7 @@ fn a_summary_alone_is_nothing_to_summarise_and_the_prompt_is_none_of_it() {
     let prompt = Speaker { role: Role::System, prompt: true, ..Speaker::default() };
     context.push(&prompt, &[Said::text("You are an agent.")]).expect("memory is written");
     work(&mut context);
-    context.ask_for_compaction(None, None);
+    context.ask_for_compaction(None, Some(Tokens(0)));
     let Next::Ask(question) = context.step().expect("memory is written") else { panic!("nothing") };
     let sent = context.as_it_is().transcript().context.clone();
     assert_eq!(question.items, sent[1..sent.len() - question.kept.len()]);
@@ -339,7 +339,7 @@ fn a_summary_alone_is_nothing_to_summarise_and_the_prompt_is_none_of_it() {
     context.answer(Ok(good())).expect("memory is written");
     assert_eq!(context.step().expect("memory is written"), Next::Send);
     let tokens = context.usage().tokens;
-    let outcome = context.compact(None).expect("memory is written").to_string();
+    let outcome = context.compact_to(None, Some(Tokens(0))).expect("memory is written").to_string();
     let nothing = format!("No compaction needed: {tokens} tokens, nothing left to shorten.");
     assert_eq!(outcome, nothing);
 }
@@ -354,7 +354,7 @@ fn a_history_that_takes_too_many_questions_is_left() {
         context.user(&format!("Word {n} of many. ").repeat(120)).expect("memory is written");
         context.assistant(&[Said::text("Well.")]).expect("memory is written");
     }
-    context.ask_for_compaction(None, None);
+    context.ask_for_compaction(None, Some(Tokens(0)));
     assert_eq!(context.step().expect("memory is written"), Next::Send);
     let reason = "the history is too long for a window of 1.5k tokens";
     assert_eq!(reasons(&context.events()), [reason]);
@@ -376,7 +376,7 @@ fn a_faithful_model_hears_of_every_part_until_the_end() {
             context.assistant(&[Said::text("Well.")]).expect("memory is written");
         }
         context.user("And now?").expect("memory is written");
-        context.ask_for_compaction(None, None);
+        context.ask_for_compaction(None, Some(Tokens(0)));
         let (mut asked, mut last) = (0, String::new());
         while let Next::Ask(question) = context.step().expect("memory is written") {
             (asked, last) = (asked + 1, question.ask.prompt);
@@ -408,7 +408,7 @@ fn the_words_that_a_session_began_with_are_never_left_out() {
     }
     context.assistant(&[Said::text("Well. ".repeat(900))]).expect("memory is written");
     context.user("And now?").expect("memory is written");
-    context.ask_for_compaction(None, None);
+    context.ask_for_compaction(None, Some(Tokens(0)));
     ask(&mut context);
     context.answer(Ok(good())).expect("memory is written");
     let text = summary(&context);

@@ -84,6 +84,8 @@ pub struct Force {
 #[serde(deny_unknown_fields)]
 pub struct Compact {
     pub focus: Option<String>,
+    /// Tokens: the context is made small whatever its size.
+    pub target: Option<u64>,
 }
 
 #[derive(Deserialize)]
@@ -156,7 +158,7 @@ impl Asked {
             "call" => Asked::Call(members(&op, said)?),
             "force" => Asked::Force(members::<Force>(&op, said)?.checked()?),
             "usage" => members::<Nothing>(&op, said).map(|_| Asked::Usage)?,
-            "compact" => Asked::Compact(members(&op, said)?),
+            "compact" => Asked::Compact(members::<Compact>(&op, said)?.checked()?),
             "refused" => Asked::Refused(members(&op, said)?),
             "answer" => Asked::Answer(members::<Answer>(&op, said)?.reply()?),
             "recall" => Asked::Recall(members(&op, said)?),
@@ -191,6 +193,17 @@ impl Open {
 impl Call {
     pub fn billed(&self) -> Result<Option<Tokens>> {
         self.usage.map(Billed::sum).transpose()
+    }
+}
+
+impl Compact {
+    fn checked(self) -> Result<Compact> {
+        match self.target {
+            Some(tokens) if tokens > MOST => {
+                Err(Failure::usage(format!("a `target` of more tokens than there are: {tokens}")))
+            }
+            Some(_) | None => Ok(self),
+        }
     }
 }
 

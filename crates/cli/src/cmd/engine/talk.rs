@@ -123,7 +123,7 @@ impl Talk {
             Asked::Usage => self.usage(),
             Asked::Compact(compact) => {
                 let focus = compact.focus.as_deref().filter(|focus| !focus.trim().is_empty());
-                self.session()?.context.ask_for_compaction(focus, None);
+                self.session()?.context.ask_for_compaction(focus, compact.target.map(Tokens));
                 self.go_on(Midst::Compact)
             }
             Asked::Refused(refused) => {
@@ -195,8 +195,9 @@ impl Talk {
         let mut context = Context::in_memory(self.setup(self.size, "forced"));
         say(&mut context, wire, &asked.messages, None)?;
         let tokens = context.usage().tokens.0 as f64;
-        let target = asked.target_ratio.map(|ratio| Tokens((tokens * ratio) as u64));
-        context.ask_for_compaction(None, target);
+        let target = asked.target_ratio.map_or(0, |ratio| (tokens * ratio) as u64);
+        // Who forces it means it, whatever the size.
+        context.ask_for_compaction(None, Some(Tokens(target)));
         match &self.ways.model {
             Some(model) => drop(context.view_with(&**model, &Stop::default())?),
             None => drop(context.view()?),
