@@ -1,24 +1,27 @@
 //! A summary of a stored session that a model writes: who is asked, about what, and at what cost.
 
 use std::collections::BTreeMap;
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use epitome::{
     Asked, Forecast, Loaded, Naming, catalogue, chosen_model, named_models, summary_writer,
     summary_writer_of,
 };
-use epitome_llm::{Because, Model, Spent, Stop};
-use epitome_model::{MicroDollars, Source, Tokens, weigh};
-use epitome_passes::{Recipe, Used};
+use epitome_llm::{Because, Model, Provider, Spent, Stop};
+use epitome_model::{MicroDollars, Source, Tokens};
+use epitome_passes::{Recipe, Used, Writer};
+use epitome_tokens::O200k;
 use serde::Serialize;
 
 use crate::app::App;
 use crate::failure::Result;
 use crate::text::{BOLD, DIM, count};
 
-/// Tokens of the longest answer that is asked for.
-const ANSWER: Tokens = Tokens(8_000);
+/// The model that stands for one of whoever runs the session's.
+pub const AUTO: &str = "auto";
+/// A window that takes any question whole.
+const ANY: Tokens = Tokens(1 << 40);
 
 /// What somebody said of the model that is to write.
 #[derive(Clone, Debug)]
@@ -69,8 +72,9 @@ impl Wish {
     pub fn new(app: &App, model: &str, address: Option<&str>, fallback: &[String]) -> Result<Wish> {
         let set = &app.settings()?.values.compaction;
         let of_settings: Vec<String> = set.fallback.iter().cloned().collect();
+        let model = Some(model).filter(|it| !it.is_empty()).or(set.model.as_deref());
         Ok(Wish {
-            model: Some(model).filter(|it| !it.is_empty()).or(set.model.as_deref()).map(Into::into),
+            model: model.filter(|it| *it != AUTO).map(Into::into),
             address: address.map(Into::into),
             fallback: if fallback.is_empty() { of_settings } else { fallback.to_vec() },
             timeout: set.timeout.map(Duration::from_secs),
@@ -78,19 +82,32 @@ impl Wish {
         })
     }
 
-    fn naming<'n, S: Source>(&'n self, app: &App, session: &'n Loaded<S>) -> Naming<'n> {
+    fn naming<'n, S: Source>(
+        &'n self,
+        app: &App,
+        session: &'n Loaded<S>,
+        recipe: &Recipe,
+    ) -> Result<Naming<'n>> {
         let entries = session.transcript.entries();
         let mut speakers = entries.filter_map(|(_, entry)| entry.model.as_deref());
-        let context = weigh(&session.transcript, &session.source, app.counter()).total();
-        Naming {
-            model: self.model.as_deref(),
+        // Whoever is named is asked, whatever it takes.
+        let model = self.model.as_deref();
+        let asked = if model.is_none_or(|model| Provider::named(model).is_some()) {
+            // As one question, which is the longest that there can be.
+            let whole = Writer { window: ANY, counter: Arc::new(O200k::new()) };
+            Asked::about(session, recipe, app.counter(), whole)?
+        } else {
+            None
+        };
+        Ok(Naming {
+            model,
             address: self.address.as_deref(),
             fallback: &self.fallback,
             session: speakers.next_back(),
-            tokens: (context, ANSWER),
+            tokens: asked.map_or_else(Default::default, |asked| asked.tokens()),
             timeout: self.timeout,
             tries: self.tries,
-        }
+        })
     }
 
     /// A summary; nothing, if there is nothing to tell.
@@ -102,7 +119,7 @@ impl Wish {
         name: &str,
         account: &Account,
     ) -> Result<String> {
-        let model = named_models(&app.config, &self.naming(app, session))?;
+        let model = named_models(&app.config, &self.naming(app, session, recipe)?)?;
         let asked = Asked::about(session, recipe, app.counter(), summary_writer(&model))?;
         let Some(asked) = asked else { return Ok(String::new()) };
         let (tokens, _) = asked.tokens();
@@ -123,7 +140,7 @@ impl Wish {
         recipe: &Recipe,
         name: &str,
     ) -> Result<WouldAsk> {
-        let (choice, table) = chosen_model(&app.config, &self.naming(app, session))?;
+        let (choice, table) = chosen_model(&app.config, &self.naming(app, session, recipe)?)?;
         let known = table.known(&choice.name);
         let writer = summary_writer_of(&choice.name, known.map(epitome_llm::Known::room));
         let asked = Asked::about(session, recipe, app.counter(), writer)?;
@@ -169,7 +186,7 @@ impl WouldAsk {
         }
         let why = match because {
             Because::Configured => "it is named",
-            Because::Cheapest => "the cheapest of the session's provider that will do",
+            Because::Cheapest => "the cheapest of its provider that will do",
             Because::Session => "the session's own",
         };
         let price = match cost {

@@ -326,3 +326,94 @@ fn a_machine_without_a_bus_has_no_keyring() {
     assert!(first["no_keyring"].is_string(), "{first}");
     assert_eq!(output.status.code(), Some(0));
 }
+
+const TABLE: &str = r#"
+    [[model]]
+    provider = "compatible"
+    name = "narrow"
+    window = 2_000
+    output = 60_000
+    summaries = true
+    price = { input = 0, output = 0 }
+
+    [[model]]
+    provider = "compatible"
+    name = "short"
+    window = 900_000
+    output = 10_000
+    summaries = true
+    price = { input = 1, output = 1 }
+
+    [[model]]
+    provider = "compatible"
+    name = "dear"
+    window = 900_000
+    output = 60_000
+    summaries = true
+    price = { input = 9, output = 9 }
+"#;
+
+#[test]
+fn a_provider_alone_stands_for_its_cheapest_model_that_takes_question_and_answer() {
+    let stored = Stored::new();
+    stored.world.write(".config/epitome/models.toml", TABLE);
+    let asked = |model: &str, answer: u64| {
+        let (model, answer) =
+            (format!("--summarise={model}"), format!("live.summary.max_tokens={answer}"));
+        let args =
+            ["compact", &stored.session, "--recipe=s06", "--dry-run", "--json", &model, "--set"];
+        let told = stored.world.json(&[&args[..], &[&answer]].concat());
+        let asked = &told[0]["would_ask"];
+        format!("{} {}", asked["model"], asked["because"]).replace('"', "")
+    };
+    for (model, answer, expect) in [
+        // What it is asked, and not only what is in the session, is more than `narrow` takes.
+        ("compatible", 100, "compatible/short cheapest"),
+        ("compatible", 10_000, "compatible/short cheapest"),
+        ("compatible", 20_000, "compatible/dear cheapest"),
+        ("auto", 100, "anthropic/claude-haiku-5-5 cheapest"),
+        ("anthropic", 20_000, "anthropic/claude-haiku-5-5 cheapest"),
+        ("compatible/narrow", 20_000, "compatible/narrow configured"),
+    ] {
+        assert_eq!(asked(model, answer), expect, "{model} {answer}");
+    }
+    let args = ["compact", &stored.session, "--recipe=s06", "--dry-run", "--summarise=ollama"];
+    let told = stored.world.run(&args);
+    assert!(told.contains("no model of ollama that is in the table would do"), "{told}");
+}
+
+#[test]
+fn the_engine_asks_the_cheapest_model_of_a_provider_or_else_the_sessions() {
+    let words = "All that was said. ".repeat(9_000);
+    let say = format!(r#"{{"op":"call","messages":[{{"role":"user","content":"{words}"}}]}}"#);
+    let reply = r#"{"op":"call","messages":[{"role":"assistant","content":"Well."}]}"#;
+    let lines = [&say, reply, r#"{"op":"compact"}"#].join("\n");
+    for (table, args, expect) in [
+        (TABLE, &["--recipe", "s06"][..], "short"),
+        (TABLE, &["--recipe", "jcli"], "dear"),
+        (TABLE, &["--recipe", "s06", "--session-model", "own"], "short"),
+        ("", &["--recipe", "s06", "--session-model", "own"], "own"),
+    ] {
+        let world = World::new();
+        world.write(".config/epitome/models.toml", table);
+        let server = server([Answer::Says(Step::text(ANSWER))]);
+        let url = server.url();
+        let model = ["engine", "--no-log", "--model", "compatible", "--base-url", &url];
+        let told = world.run_with(&[&model, args].concat(), lines.as_bytes());
+        let asked: Vec<_> =
+            server.exchanges().iter().map(|asked| asked.body["model"].clone()).collect();
+        assert_eq!(asked, [expect], "{args:?}: {told}");
+    }
+    let world = World::new();
+    for (args, expect) in [
+        (&["--model", "auto"][..], "there is no key for anthropic"),
+        (&["--model", "auto", "--wire", "openai-responses"], "there is no key for openai"),
+        (&["--model", "auto", "--wire", "gemini"], "there is no key for google"),
+        (&["--model", "auto", "--wire", "openai-chat"], "many providers speak openai-chat"),
+        (&["--model", "ollama"], "no model of ollama that is in the table would do"),
+        (&["--model", "groq", "--session-model", "claude-opus-5", "--window", "9m"], "no model of"),
+    ] {
+        let told = world.run_with(&[&["engine"], args].concat(), b"{\"op\":\"hello\"}");
+        assert!(told.contains(expect), "{args:?}: {told}");
+    }
+}

@@ -12,7 +12,7 @@ use crate::name::{ModelName, NameError, Provider};
 pub struct Wanted<'a> {
     /// What the user set: `provider/model`, or the name of a model that is in the table.
     pub configured: Option<&'a str>,
-    /// Whoever runs the session's model.
+    /// Whoever is to be asked, if that is not whoever runs the session's model.
     pub provider: Option<Provider>,
     /// The session's model, as the session calls it.
     pub session: Option<&'a str>,
@@ -52,6 +52,9 @@ pub enum NoModel {
     /// Nothing is set, and the session says nothing that helps.
     #[error("no model is set, and the session does not say which one would do")]
     Unsaid,
+    /// A provider is set, and nothing is known of it that would do.
+    #[error("no model of {0} that is in the table would do")]
+    NoneOf(Provider),
 }
 
 impl Catalogue {
@@ -85,7 +88,7 @@ impl Catalogue {
         cheapest
             .map(|known| choice(known.name.clone(), Because::Cheapest))
             .or_else(|| session.map(|name| choice(name, Because::Session)))
-            .ok_or(NoModel::Unsaid)
+            .ok_or(wanted.provider.map_or(NoModel::Unsaid, NoModel::NoneOf))
     }
 
     /// A model by what a user calls it.
@@ -98,7 +101,10 @@ impl Catalogue {
     }
 
     fn session(&self, model: &str, provider: Option<Provider>) -> Option<ModelName> {
+        let other = self.named(model).map(|known| known.name.provider);
         match provider {
+            // What somebody else runs is not to be had there.
+            Some(provider) if other.is_some_and(|other| other != provider) => None,
             Some(provider) => format!("{provider}/{model}").parse().ok(),
             None => self.resolve(model).ok(),
         }
@@ -110,7 +116,7 @@ impl Catalogue {
         let fits = |known: &&Known| {
             known.name.provider == provider
                 && known.summaries
-                && known.window >= wanted.input + wanted.output
+                && known.room() >= wanted.input + wanted.output
                 && known.output >= wanted.output
         };
         let of_provider = self.models().filter(fits);

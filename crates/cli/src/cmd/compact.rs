@@ -99,8 +99,9 @@ pub struct How {
     /// Have a model write the summary: MODEL, the one that is set, or the cheapest of the session's
     /// provider that will do
     ///
-    /// What the session says goes to that model's provider. docs/models.md says which models there
-    /// are, and where their keys are looked for. With --dry-run nobody is asked: it says who would
+    /// A PROVIDER alone stands for its cheapest model that will do. What the session says goes to
+    /// that model's provider. docs/models.md says which models there are, and where their keys are
+    /// looked for. With --dry-run nobody is asked: it says who would
     /// be, about how much, at what cost.
     #[arg(
         long, value_name = "MODEL", num_args = 0..=1, require_equals = true,

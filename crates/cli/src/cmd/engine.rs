@@ -13,13 +13,16 @@ use std::time::Duration;
 use clap::Args as ClapArgs;
 use epitome::{Naming, Store, named_models};
 use epitome_formats::WIRES;
-use epitome_llm::Patient;
+use epitome_llm::{Patient, Provider};
+use epitome_model::Tokens;
+use epitome_passes::{Recipe, SummaryRule};
 use serde_json::json;
 
 use crate::app::{App, Count};
 use crate::choice;
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::session::parse_tokens;
+use crate::summarise::AUTO;
 use logs::Logs;
 use talk::{Size, Talk, Ways};
 
@@ -62,10 +65,15 @@ pub struct Args {
     #[arg(long)]
     pub no_log: bool,
 
-    /// The model that writes summaries, as PROVIDER/MODEL; without one there are none.
+    /// The model that writes summaries, as PROVIDER/MODEL; without one there are none. A PROVIDER
+    /// alone stands for its cheapest model that will do, `auto` for whose wire it is.
     /// docs/models.md says which there are, and where their keys are looked for
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
+
+    /// The model of the agent, which writes them if the provider has none that is cheaper
+    #[arg(long, value_name = "MODEL", requires = "model")]
+    pub session_model: Option<String>,
 
     /// Where that model is, if not where its provider is
     #[arg(long, value_name = "URL", requires = "model")]
@@ -93,12 +101,13 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     size.check()?;
     let folder = args.log.clone().unwrap_or_else(|| app.config.logs());
     let logs = Logs::new(folder, Store::new(&app.config.home));
+    let model = model(app, args, &recipe, size.window)?.map(Arc::new);
     let ways = Ways {
         wire: args.wire.clone(),
         recipe,
         logs: (!args.no_log).then_some(logs),
         estimate: app.global.count == Count::Estimate,
-        model: model(app, args)?.map(Arc::new),
+        model,
     };
     let mut talk = Talk::new(ways, size);
     let (stdin, mut out) = (std::io::stdin().lock(), std::io::stdout().lock());
@@ -116,15 +125,36 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
 }
 
 /// The model that somebody named, here or in the settings.
-fn model(app: &App, args: &Args) -> Result<Option<Patient>> {
+fn model(app: &App, args: &Args, recipe: &Recipe, window: u64) -> Result<Option<Patient>> {
     let set = &app.settings()?.values.compaction;
     let Some(model) = args.model.as_deref().or(set.model.as_deref()) else { return Ok(None) };
     let of_settings: Vec<String> = set.fallback.iter().cloned().collect();
     let fallback = if args.fallback.is_empty() { &of_settings } else { &args.fallback };
+    let model = if model == AUTO { of_wire(&args.wire)?.name() } else { model };
     let address = args.base_url.as_deref();
+    // What a model takes that is to hear all that this one heard, its answer included.
+    let answer = recipe
+        .live
+        .summary
+        .as_ref()
+        .map_or(SummaryRule::default().max_tokens, |rule| rule.max_tokens);
+    let tokens = (Tokens(window.saturating_sub(answer)), Tokens(answer));
     let timeout = set.timeout.map(Duration::from_secs);
     let tries = set.tries;
-    let naming =
-        Naming { model: Some(model), address, fallback, timeout, tries, ..Naming::default() };
+    let (model, session) = (Some(model), args.session_model.as_deref());
+    let naming = Naming { model, address, fallback, session, tokens, timeout, tries };
     Ok(Some(named_models(&app.config, &naming)?))
+}
+
+/// Who runs the models of a wire, if that is one alone.
+fn of_wire(wire: &str) -> Result<Provider> {
+    match wire {
+        "anthropic" => Ok(Provider::Anthropic),
+        "openai-responses" => Ok(Provider::OpenAi),
+        "gemini" => Ok(Provider::Google),
+        _ => {
+            let what = format!("`--model {AUTO}`: many providers speak {wire}");
+            Err(Failure::usage(what).hint("name one: --model openai, groq, openrouter, …"))
+        }
+    }
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use epitome_llm::{
     Catalogue, CatalogueError, Choice, Client, ClientSetup, Failure, ModelName, NoModel, Patience,
-    Patient, Wanted,
+    Patient, Provider, Wanted,
 };
 use epitome_model::Tokens;
 
@@ -15,7 +15,8 @@ use crate::keyring::{KeyPlace, key_of, keyring};
 /// What somebody said of the models that are to be asked.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Naming<'a> {
-    /// The model: `provider/model`, or a name in the table. Without it one that fits the session.
+    /// The model: `provider/model`, or a name in the table. A provider alone stands for its
+    /// cheapest that will do, or else the session's. Without it one that fits the session.
     pub model: Option<&'a str>,
     /// Where it is, if not where its provider is.
     pub address: Option<&'a str>,
@@ -84,8 +85,9 @@ pub fn named_models(config: &Config, naming: &Naming<'_>) -> Result<Patient> {
 pub fn chosen_model(config: &Config, naming: &Naming<'_>) -> Result<(Choice, Catalogue)> {
     let catalogue = catalogue(config)?;
     let (input, output) = naming.tokens;
-    let wanted =
-        Wanted { configured: naming.model, session: naming.session, input, output, provider: None };
+    let provider = naming.model.and_then(Provider::named);
+    let configured = naming.model.filter(|_| provider.is_none());
+    let wanted = Wanted { configured, session: naming.session, input, output, provider };
     let choice = catalogue.choose(&wanted).map_err(|err: NoModel| {
         let err = Error::new(ErrorKind::Settings, err.to_string());
         err.with_hint("name one: anthropic/claude-haiku-4-5, ollama/qwen3:8b, …")
