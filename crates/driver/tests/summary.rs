@@ -399,19 +399,16 @@ fn the_tool_waits_for_the_whole_batch_and_says_what_was_kept() {
 
 #[test]
 fn a_small_context_is_made_smaller_for_nobody_who_names_no_target() {
-    let by_tool = |context: &mut Context| {
-        context.assistant(&[Said::call("t", "compact", "{}")]).expect("memory is written");
-    };
-    let by_line = |context: &mut Context| assert!(context.slash("/compact the parser"));
-    let by_call = |context: &mut Context| context.ask_for_compaction(None, None);
-    let cases: [(&str, &dyn Fn(&mut Context), Why, u64); 3] = [
-        ("the tool", &by_tool, Why::Tool, 210),
-        ("a line", &by_line, Why::Manual, 204),
-        ("a call", &by_call, Why::Manual, 204),
-    ];
-    for (who, ask, why, tokens) in cases {
+    let tool = [Said::call("t", "compact", "{}")];
+    for (who, why, tokens) in
+        [("tool", Why::Tool, 210), ("line", Why::Manual, 204), ("call", Why::Manual, 204)]
+    {
         let mut context = talk(setup().with_overhead(Tokens(12_000)), &[20]);
-        ask(&mut context);
+        match who {
+            "tool" => context.assistant(&tool).expect("memory is written"),
+            "line" => assert!(context.slash("/compact the parser")),
+            _ => context.ask_for_compaction(None, None),
+        }
         let entries = context.report().entries;
         assert_eq!(context.step().expect("memory is written"), Next::Send, "{who} asks nobody");
         let outcome = context.outcome().expect("it was asked for").to_string();
@@ -497,37 +494,5 @@ fn a_summary_is_sent_as_whose_words_the_recipe_says() {
         });
         let bodies: Vec<String> = bodies.collect();
         insta::assert_snapshot!(format!("role-{name}"), bodies.join("\n\n"));
-    }
-}
-
-#[test]
-fn messages_say_that_a_summary_was_understood_where_the_user_speaks_behind_it() {
-    let roles = |context: &Context| {
-        let body = format!(r#"{{"messages":{}}}"#, context.as_it_is().messages()).into_bytes();
-        let wire = WIRES.iter().find(|wire| wire.name == "anthropic").expect("a wire");
-        let read = (wire.format.read)(&body, &mut ());
-        assert_eq!(wire.format.laws.check(&read, &body), []);
-        let said = String::from_utf8(body).expect("text");
-        let roles = said.split(r#"{"role":""#).skip(1);
-        let roles = roles.map(|role| if role.starts_with("user") { 'u' } else { 'a' });
-        (roles.collect::<String>(), said.matches("Understood. I go on").count())
-    };
-    for (role, keep, before, after) in [
-        (SummaryRole::User, true, ("u", 0), ("ua", 0)),
-        (SummaryRole::System, true, ("u", 0), ("ua", 0)),
-        (SummaryRole::Acknowledged, true, ("uau", 1), ("uaua", 1)),
-        // A reply follows: it is answer enough.
-        (SummaryRole::Acknowledged, false, ("u", 0), ("ua", 0)),
-    ] {
-        let recipe = if keep { RECIPE.to_owned() } else { RECIPE.replace("messages = 1", "") };
-        let mut recipe = Recipe::parse(&recipe).expect("a recipe");
-        recipe.live.summary.iter_mut().for_each(|rule| rule.role = role);
-        let mut context = talk(Setup::new(recipe).with_counter(Estimate::new()), &[300]);
-        context.ask_for_compaction(None, Some(Tokens(0)));
-        drive(&mut context, ANSWER);
-        let told = |(roles, said): (&str, usize)| (roles.to_owned(), said);
-        assert_eq!(roles(&context), told(before), "{role:?} {keep}");
-        context.assistant(&[Said::text("The first.")]).expect("memory is written");
-        assert_eq!(roles(&context), told(after), "{role:?} {keep}");
     }
 }

@@ -4,10 +4,10 @@ use std::sync::{Arc, Mutex};
 
 use epitome::live::{Context, Next, Recovery, Said, Setup, Speaker};
 use epitome::{Asked, Loaded, summary_writer};
-use epitome_formats::named;
+use epitome_formats::{WIRES, named};
 use epitome_llm::{Failure, Model, ModelName, Stop};
 use epitome_model::{Block, Counter, Role, Tokens};
-use epitome_passes::{Ask, Event, NoReply, Recipe, Reply, Stopped, Used, Why, Writer};
+use epitome_passes::{Ask, Event, NoReply, Recipe, Reply, Stopped, SummaryRole, Used, Why, Writer};
 use epitome_tokens::Estimate;
 
 use super::{custom, lines, read_lines};
@@ -415,4 +415,39 @@ fn the_words_that_a_session_began_with_are_never_left_out() {
     let first = "<user-message n=\"1 of 10\">\nIt all began with a port.\n</user-message>";
     assert!(text.contains(first) && !text.contains("Word 3 of many."), "{text}");
     assert!(text.contains("Word 8 of many."), "the newest are kept: {text}");
+}
+
+#[test]
+fn messages_say_that_a_summary_was_understood_where_the_user_speaks_behind_it() {
+    let roles = |context: &Context| {
+        let body = format!(r#"{{"messages":{}}}"#, context.as_it_is().messages()).into_bytes();
+        let wire = WIRES.iter().find(|wire| wire.name == "anthropic").expect("a wire");
+        let read = (wire.format.read)(&body, &mut ());
+        assert_eq!(wire.format.laws.check(&read, &body), []);
+        let said = String::from_utf8(body).expect("text");
+        let roles = said.split(r#"{"role":""#).skip(1);
+        let roles = roles.map(|role| if role.starts_with("user") { 'u' } else { 'a' });
+        (roles.collect::<String>(), said.matches("Understood. I go on").count())
+    };
+    for (role, keep, before, after) in [
+        (SummaryRole::User, true, ("u", 0), ("ua", 0)),
+        (SummaryRole::System, true, ("u", 0), ("ua", 0)),
+        (SummaryRole::Acknowledged, true, ("uau", 1), ("uaua", 1)),
+        // A reply follows: it is answer enough.
+        (SummaryRole::Acknowledged, false, ("u", 0), ("ua", 0)),
+    ] {
+        let recipe = if keep { TOLD.to_owned() } else { TOLD.replace("messages = 1", "") };
+        let mut recipe = Recipe::parse(&recipe).expect("a recipe");
+        recipe.live.summary.iter_mut().for_each(|rule| rule.role = role);
+        let mut context = Context::in_memory(Setup::new(recipe).with_counter(Estimate::new()));
+        work(&mut context);
+        context.ask_for_compaction(None, Some(Tokens(0)));
+        ask(&mut context);
+        context.answer(Ok(good())).expect("memory is written");
+        context.view().expect("memory is written");
+        let told = |(roles, said): (&str, usize)| (roles.to_owned(), said);
+        assert_eq!(roles(&context), told(before), "{role:?} {keep}");
+        context.assistant(&[Said::text("The first.")]).expect("memory is written");
+        assert_eq!(roles(&context), told(after), "{role:?} {keep}");
+    }
 }
