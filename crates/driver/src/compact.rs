@@ -1,6 +1,7 @@
 //! One compaction of one file: plan, check, archive, prove, replace. In this order, and nothing is
 //! written before everything before it has succeeded.
 
+mod begin;
 mod native;
 mod shown;
 mod summary;
@@ -18,8 +19,9 @@ use epitome_passes::{
 };
 use jiff::Timestamp;
 
+pub(crate) use begin::{Begin, Begun, WINDOW};
 pub use shown::Shown;
-pub(crate) use summary::{kept_end, no_summaries, says_more_than_a_summary};
+pub(crate) use summary::no_summaries;
 
 use tracing::field::Empty;
 use tracing::{debug_span, info_span};

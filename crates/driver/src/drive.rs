@@ -7,21 +7,17 @@ use std::sync::Arc;
 use epitome_llm::{Failure, Model, ModelName, Provider, Stop};
 use epitome_model::{Counter, Source, Tokens};
 use epitome_passes::{
-    Answered, NoReply, Old, Options, Recipe, Reply, Stopped, Summarising, SummaryRule, Trigger,
-    View, Writer, Written,
+    Answered, NoReply, Options, Recipe, Reply, Stopped, Summarising, Writer, Written,
 };
 use epitome_tokens::O200k;
 use serde::Serialize;
 
-use crate::compact::{bound_in, kept_end, no_summaries, says_more_than_a_summary};
+use crate::compact::{Begin, Begun, WINDOW, bound_in, no_summaries};
 use crate::error::{Error, ErrorKind, Result};
 use crate::live::{Context, Next, Outgoing, said_before};
 use crate::session::Loaded;
 
 pub use who::{Naming, catalogue, chosen_model, named_models};
-
-/// Tokens of a window that nobody has named.
-const WINDOW: Tokens = Tokens(32_000);
 
 impl Context {
     /// What to send now: whatever is due is done first, with a model that writes the summary. If
@@ -96,23 +92,21 @@ impl Asked {
         if format.summarise.is_none() {
             return Err(no_summaries(format));
         }
-        let options = Options { counter, thinking_is_bound: bound_in(format), counted: &[] };
-        let keep = Recipe { passes: Vec::new(), trigger: Trigger::default(), ..recipe.clone() };
-        let kept = epitome_passes::compact(transcript, source, &keep, &options).kept;
-        let (old, kept) = kept_end(transcript, &kept);
-        if !says_more_than_a_summary(transcript, old) {
-            return Ok(None);
-        }
-        let told = |item: &&usize| !transcript.head.prompt.contains(item);
-        let items: Vec<usize> = old.iter().filter(told).copied().collect();
-        let rule: SummaryRule = recipe.live.summary.clone().unwrap_or_default();
-        let view = View::new(transcript, source, counter);
-        // Our own logs hold what was said beside what is left of it.
-        let before = (format.name == "epitome").then(|| said_before(source, kept));
-        let (read, said) = before.unwrap_or_else(|| (items.clone(), items.clone()));
-        let old = Old { items: &items, read: &read, said: &said, kept };
-        let writing = Summarising::begin(&view, &old, &rule, writer).map_err(refused)?;
-        Ok(Some(Asked { writing }))
+        let begin = Begin {
+            transcript,
+            source,
+            recipe,
+            options: Options { counter, thinking_is_bound: bound_in(format), counted: &[] },
+            rule: recipe.live.summary.clone().unwrap_or_default(),
+            writer,
+        };
+        let said = |items: &[usize], kept: &[usize]| match format.name {
+            // Our own logs hold what was said beside what is left of it.
+            "epitome" => said_before(source, kept),
+            _ => (items.to_vec(), items.to_vec()),
+        };
+        let begun = begin.ask(|end| end, said).map_err(refused)?;
+        Ok(begun.map(|Begun { writing, .. }| Asked { writing }))
     }
 
     /// Tokens of the first question and of what it may be answered with, as its writer counts.

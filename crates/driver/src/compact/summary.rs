@@ -8,6 +8,7 @@ use epitome_model::{
 };
 use epitome_passes::{Kept, Options, Recipe, Side, verify_summarised};
 
+use super::begin::keeping;
 use super::{Planned, Way, bound_in};
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::Loaded;
@@ -34,7 +35,7 @@ impl<'a, S: Source> Planned<'a, S> {
         session.writer()?;
         let summarise = format.summarise.ok_or_else(|| no_summaries(format))?;
         let options = Options { counter, thinking_is_bound: bound_in(format), counted: &[] };
-        let keep = Recipe { passes: Vec::new(), ..recipe.clone() };
+        let keep = keeping(recipe);
         let compaction = epitome_passes::compact(transcript, source, &keep, &options);
         let (old, kept) = kept_end(transcript, &compaction.kept);
         let mut splices = Vec::new();

@@ -6,8 +6,7 @@ use epitome_formats::epitome::Log;
 use epitome_formats::{Summary, epitome, lines, named};
 use epitome_model::{Block, Role, Source, Tokens, Transcript, weigh};
 use epitome_passes::{
-    Answered, Ask, NoReply, Old, Options, Recipe, Reply, Spent, Summarising, Trigger, View, Why,
-    Writer, Written, compact,
+    Answered, Ask, NoReply, Options, Reply, Spent, Summarising, Why, Writer, Written,
 };
 
 use tracing::debug_span;
@@ -16,7 +15,7 @@ use tracing::field::Empty;
 use super::Context;
 use super::cut::with_reasoning;
 use super::tool::LastResponse;
-use crate::compact::{kept_end, says_more_than_a_summary};
+use crate::compact::{Begin, Begun, WINDOW};
 use crate::error::{Error, ErrorKind, Result};
 
 /// What a model is asked for a summary.
@@ -55,9 +54,6 @@ impl Pending {
 
 /// Why there is nothing to ask.
 pub(super) const ALL_KEPT: &str = "everything is kept: there is nothing to summarise";
-
-/// Tokens of a window that nobody has named.
-const WINDOW: Tokens = Tokens(32_000);
 
 impl Context {
     /// The answer to the last question, or why there is none. A long history takes several: ask
@@ -128,22 +124,14 @@ impl Context {
         let mut rule = self.machine.live().summary.clone().unwrap_or_default();
         rule.focus = self.focus.0.take().or_else(|| self.focus.1.clone()).or(rule.focus);
         rule.protected.extend(self.protected.iter().cloned());
-        let (transcript, source) = (self.log.log().transcript(), self.log.bytes());
+        let log = self.log.log();
+        let (transcript, source) = (log.transcript(), self.log.bytes());
         let format = named("epitome").expect("our own format is one of them");
         let options = Options {
             counter: &*self.counter,
             thinking_is_bound: format.thinking_is_bound,
             counted: self.counts.items(),
         };
-        let keep = Recipe {
-            passes: Vec::new(),
-            trigger: Trigger::default(),
-            target: None,
-            target_chars: None,
-            ..self.recipe.clone()
-        };
-        let kept = compact(transcript, source, &keep, &options).kept;
-        let (old, _) = kept_end(transcript, &kept);
         // A response that has not all its results yet stays with those that it has, and so do
         // results that the model has not seen, if the recipe keeps those: nobody would know them.
         let last = LastResponse::of(transcript);
@@ -152,23 +140,17 @@ impl Context {
         let stays = unseen || !last.open.is_empty();
         let most = if stays { last.begins } else { transcript.context.len() };
         let weight = |item: usize| self.counts.item(item);
-        let end = with_reasoning(transcript, source, old.len().min(most), most, weight);
-        let (old, kept) = transcript.context.split_at(end);
-        if !says_more_than_a_summary(transcript, old) {
-            return Err(ALL_KEPT.into());
-        }
-        let told = |item: &&usize| !transcript.head.prompt.contains(item);
-        let items: Vec<usize> = old.iter().filter(told).copied().collect();
-        let read = first_said(self.log.log(), kept);
-        let said = as_said(transcript, kept);
+        let end = |end: usize| with_reasoning(transcript, source, end.min(most), most, weight);
+        let said = |_: &[usize], kept: &[usize]| (first_said(log, kept), as_said(transcript, kept));
         let writer = self.writer.clone().unwrap_or_else(|| Writer {
             window: self.window.unwrap_or(WINDOW),
             counter: self.counter.clone(),
         });
-        let view = View::new(transcript, source, &*self.counter);
-        let old = Old { items: &items, read: &read, said: &said, kept };
-        let writing = Summarising::begin(&view, &old, &rule, writer)?;
-        Ok(Pending { why, kept: kept.to_vec(), items, writing })
+        let recipe = &self.recipe;
+        let begin = Begin { transcript, source, recipe, options, rule, writer };
+        let begun = begin.ask(end, said)?.ok_or(ALL_KEPT)?;
+        let Begun { items, kept, writing } = begun;
+        Ok(Pending { why, items, kept, writing })
     }
 
     /// Puts a summary in the place of these items.
