@@ -273,7 +273,7 @@ impl Context {
         let calls = self.asked.take().map(Asked::calls).unwrap_or_default();
         self.asked_by(Why::Manual, calls);
         self.machine.force(Why::Manual);
-        self.machine.aim_at(target);
+        self.machine.aim_at(target.filter(|target| *target > Tokens(0)));
     }
 
     /// Keeps a text as it is in every summary from now on.

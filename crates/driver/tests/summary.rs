@@ -417,7 +417,7 @@ fn a_small_context_is_made_smaller_for_nobody_who_names_no_target() {
         );
         assert_eq!(outcome, expect, "{who}");
         let reason = "messages are made small from 10.0k tokens on".to_owned();
-        assert_eq!(context.events(), [Event::Skipped { why, reason }], "{who}");
+        assert_eq!(context.events(), [Event::Skipped { why, reason, over_target: None }], "{who}");
         let results = context.report().entries - entries;
         assert_eq!(results, u64::from(why == Why::Tool), "the call has its result");
         // Who names a target means it, and is not told of what another one was asked to look at.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use epitome_formats::epitome::{Batch, Undone, batch, undo};
 use epitome_formats::named;
-use epitome_model::{At, Edit, Law};
+use epitome_model::{At, Edit, Law, Tokens};
 use epitome_passes::{Options, Recipe, Trigger, Why, compact};
 use tracing::debug_span;
 use tracing::field::Empty;
@@ -73,17 +73,16 @@ impl Context {
         };
         let plan = compact(transcript, source, recipe, &options);
         let sent: Vec<bool> = self.counts.sent(transcript);
-        let edits: Vec<Edit> = plan
-            .edits()
-            .into_iter()
-            .filter(|edit| sent[edit.at.item()] && !matches!(edit.at, At::Copy { .. }))
-            .collect();
+        let is_sent = |edit: &Edit| sent[edit.at.item()] && !matches!(edit.at, At::Copy { .. });
+        let planned: Vec<_> = plan.edits.into_iter().filter(|it| is_sent(&it.edit)).collect();
+        // What saves nothing would only spoil the prompt cache.
+        if planned.iter().all(|it| it.tokens == Tokens(0)) {
+            return Ok(BTreeMap::new());
+        }
+        let edits: Vec<Edit> = planned.into_iter().map(|it| it.edit).collect();
         let mut by_tier = BTreeMap::new();
         for edit in &edits {
             *by_tier.entry(edit.pass.to_owned()).or_default() += 1;
-        }
-        if edits.is_empty() {
-            return Ok(by_tier);
         }
         let what = Batch::Compaction(Some(&recipe.name));
         let line = batch(transcript, source, &edits, what).map_err(|err| {
