@@ -94,17 +94,21 @@ impl fmt::Display for Outcome {
             let comma = if n > 0 { ", " } else { "" };
             write!(f, "{comma}{tier} {times}")?;
         }
-        let entries = |n: u64| if n == 1 { "entry" } else { "entries" };
+        let last_stand = match last {
+            1 => "the last entry".to_owned(),
+            last => format!("the last {last} entries"),
+        };
         match (by_tier.contains_key("summary"), last) {
             (true, 0) => write!(f, ". A summary stands for all of it; it holds the user's words.")?,
-            (true, last) => {
-                write!(f, ". A summary stands for the beginning; it holds the user's words. ")?;
-                write!(f, "The last {last} {} stand as they were.", entries(*last))?;
+            (true, _) => {
+                write!(
+                    f,
+                    ". A summary stands for all but {last_stand}; it holds the user's words."
+                )?;
             }
-            (false, last) => {
+            (false, _) => {
                 let user = if kept == all { "All" } else { "Most" };
-                write!(f, ". {user} messages of the user and the last {last} {} ", entries(*last))?;
-                write!(f, "stand as they were.")?;
+                write!(f, ". {user} messages of the user and {last_stand} stand as they were.")?;
             }
         }
         match not_done {
