@@ -173,7 +173,9 @@ fn without_repeats<'t>(lines: &[&'t str], seen: &Seen) -> (Vec<std::borrow::Cow<
         kept.extend(short.into_iter().map(Into::into));
     };
     for line in lines {
-        if seen.has(line) || !run.is_empty() && key(line).is_none() {
+        // What stands above may be shortened one day, and an error has to stand where it happened.
+        let may_go = seen.has(line) && !is_error_line(line);
+        if may_go || !run.is_empty() && key(line).is_none() {
             run.push(*line);
         } else {
             close(&mut run, &mut kept);
@@ -263,6 +265,20 @@ mod tests {
         let stub = Stub::new(Ref::of(b"x")).with_what(SHORTENED).with_lines(Lines(42));
         let body = "first of all\n[40 lines as above: Read a.rs]\nlast of all";
         assert_eq!(shown, Some(stub.with_body(body.into()).to_string()));
+    }
+
+    #[test]
+    fn an_error_is_said_again() {
+        let mut seen = Seen::default();
+        let text = format!("{}error: no such file\n{}", lines(0..30), lines(30..60));
+        seen.add(&text, "Bash make");
+        let birth = Birth { repeats: true, cap: None, batch: None };
+        let short = birth.shorten(&text, Ref::of(b"x"), &seen, &Words).expect("most stands above");
+        let below = short.split_once('\n').map_or("", |(_, below)| below);
+        assert_eq!(
+            below,
+            "[30 lines as above: Bash make]\nerror: no such file\n[30 lines as above: Bash make]\n"
+        );
     }
 
     #[test]

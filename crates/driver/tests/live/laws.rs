@@ -5,10 +5,10 @@ use std::sync::Arc;
 
 use epitome::live::{Context, Setup};
 use epitome_formats::{WIRES, Wire, named};
-use epitome_model::{Block, Role, Stub, Text, Tokens, weigh};
+use epitome_model::{Block, Entry, Role, Stub, Text, Tokens, weigh};
 use epitome_passes::{
     BUILT_IN, BatchRule, Birth, Event, Level, PassSettings, Recipe, Snip, Target, When, Writer,
-    built_in,
+    built_in, is_error_line,
 };
 use epitome_tokens::Estimate;
 use proptest::prelude::*;
@@ -101,8 +101,34 @@ fn check(
     context.compact_to(None, Some(Tokens(0))).expect("memory is written");
     assert_eq!(context.log().len(), once, "a compacted context is left alone");
     check_view(wire, &context);
+    if let ("epitome", Model::None) = (&*recipe.name, model) {
+        check_errors(&context);
+    }
     check_all_is_there(wire, messages, recipe, &mut context);
     log
+}
+
+/// Every line that carries an error, of a result that failed, still stands in a result. A line that
+/// is a giant itself may have been cut at birth.
+fn check_errors(context: &Context) {
+    let view = context.as_it_is();
+    let results = |entry: &Entry| -> Vec<(bool, String)> {
+        let outputs = entry.blocks.iter().filter_map(|block| match block {
+            Block::Output(output) => Some((output.error, output.text(view.source()))),
+            _ => None,
+        });
+        outputs.collect()
+    };
+    let sent = view.transcript().context().flat_map(|(_, entry)| results(entry));
+    let sent: Vec<String> = sent.map(|(_, text)| text).collect();
+    // What was said stands in the log before what is left of it.
+    let said = view.transcript().entries().flat_map(|(_, entry)| results(entry));
+    for (_, said) in said.filter(|(failed, _)| *failed) {
+        for line in said.lines().filter(|line| line.len() < 150 && is_error_line(line)) {
+            let stands = sent.iter().any(|text| text.contains(line.trim()));
+            assert!(stands, "the line `{line}` is lost");
+        }
+    }
 }
 
 /// Everything comes back: once all compactions are taken back, all is sent that was said, in its
