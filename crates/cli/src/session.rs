@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use clap::Args;
-use epitome::find::{self, Meant, SessionFile};
+use epitome::find::{self, Found, Meant, SessionFile};
 use epitome::{FileSource, format_of, writer};
 use epitome_formats::named;
 
@@ -51,10 +51,27 @@ pub fn file(app: &App, name: &str) -> Result<PathBuf> {
         Meant::AnyOf(found) => Err(ambiguous(name, &found)),
         Meant::Nothing => {
             let what = format!("no session is called `{name}`");
-            Err(Failure::new(Status::Unreadable, "not-found", what)
-                .hint("`epitome list` shows the sessions of this machine; a path works too"))
+            let failure = Failure::new(Status::Unreadable, "not-found", what)
+                .hint("`epitome list` shows the sessions of this machine; a path works too");
+            let unread = find::all(&app.config, app.agent()).unread;
+            Err(unread.into_iter().fold(failure, |failure, err| failure.hint(not_read(err))))
         }
     }
+}
+
+/// The sessions of this machine, or of the agent that was asked for. A line on standard error says
+/// what could not be read.
+pub fn all(app: &App) -> Found {
+    let found = find::all(&app.config, app.agent());
+    for err in &found.unread {
+        app.note(&format!("{DIM}{}{DIM:#}", text::visible(&not_read(err.clone()))));
+    }
+    found
+}
+
+/// What could not be read, and why, on one line.
+fn not_read(err: epitome::Error) -> String {
+    format!("not read: {}", Failure::from(err).told())
 }
 
 /// Whether a file begins as a session does. Asked before anything is made on disk: what is no
@@ -119,7 +136,7 @@ impl Filter {
     /// thousands.
     pub fn sessions(&self, app: &App) -> Vec<SessionFile> {
         let now = SystemTime::from(app.config.now());
-        let mut found = find::sessions(&app.config, app.agent());
+        let mut found = all(app).sessions;
         let mut left: BTreeMap<&str, (u64, Failure)> = BTreeMap::new();
         found.retain(|file| match written(file.agent) {
             Ok(()) => true,

@@ -11,6 +11,7 @@ use jiff::Timestamp;
 
 use crate::archive::{Archive, SessionKey};
 use crate::error::{Error, ErrorKind, Result};
+use crate::regular;
 use crate::store::disk;
 
 /// Variables `EPITOME_…` that are no settings: what the program itself asks for, then what its
@@ -111,7 +112,7 @@ impl Config {
         let mut config = Config::of(base.home_dir(), &base.data_dir(), &base.config_dir(), var);
         config.person.names.extend(full_name(&base.home_dir().join(".gitconfig")));
         if config.person.host.is_none() {
-            let host = std::fs::read_to_string("/etc/hostname").unwrap_or_default();
+            let host = regular::read_to_string(Path::new("/etc/hostname")).unwrap_or_default();
             config.person.host = Some(host.trim().to_owned()).filter(|host| !host.is_empty());
         }
         config.here = std::env::current_dir().unwrap_or_default();
@@ -279,7 +280,7 @@ impl Config {
 /// The name that the user signs changes with, if it is a first name and another: one word alone is
 /// found everywhere.
 fn full_name(settings: &Path) -> Option<String> {
-    let text = std::fs::read_to_string(settings).ok()?;
+    let text = regular::read_to_string(settings).ok()?;
     let of_user = text.lines().skip_while(|line| line.trim() != "[user]").skip(1);
     let mut lines = of_user.take_while(|line| !line.trim_start().starts_with('['));
     let name = lines.find_map(|line| line.trim().strip_prefix("name")?.trim().strip_prefix('='))?;

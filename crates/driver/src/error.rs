@@ -73,6 +73,10 @@ impl Error {
 
     /// An error met while reading `path`.
     pub(crate) fn reading(err: io::Error, what: &str, path: &Path) -> Error {
+        let err = match Error::inside(err) {
+            Ok(ours) => return ours,
+            Err(err) => err,
+        };
         let kind = kind_of(&err).unwrap_or(ErrorKind::Unreadable);
         Error::new(kind, format!("cannot read {what}")).at(path).because(err)
     }

@@ -10,6 +10,7 @@ mod cursor;
 mod gemini;
 mod opencode;
 mod target;
+mod unread;
 
 use std::collections::HashSet;
 use std::fs;
@@ -22,12 +23,15 @@ use memchr::memmem;
 use serde::Deserialize;
 
 use crate::config::Config;
+use crate::error::Error;
 use crate::place::{self, Place, is_database};
+use crate::regular;
 use crate::rows::{self, Told};
 use crate::session::writer;
 use crate::store::{User, users_of};
 
 pub use codex::Held;
+use unread::Unread;
 
 /// A session of an agent. It has not been read.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,8 +67,18 @@ struct Home {
     agent: &'static str,
     /// The folder that is looked into.
     folder: fn(&Config) -> PathBuf,
-    /// All sessions there. What cannot be listed is left out.
-    sessions: fn(&Config) -> Vec<SessionFile>,
+    /// All sessions there, and what could not be looked into.
+    sessions: fn(&Config, &mut Unread) -> Vec<SessionFile>,
+}
+
+/// The sessions that were found.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// By path.
+    pub sessions: Vec<SessionFile>,
+    /// Folders, files and databases of agents that could not be looked into, each as an error with
+    /// its path. They may hold more sessions.
+    pub unread: Vec<Error>,
 }
 
 /// Every agent of which a machine may have sessions.
@@ -72,32 +86,38 @@ const HOMES: &[Home] = &[
     Home {
         agent: "pi",
         folder: |config| config.pi_sessions.clone(),
-        sessions: |config| {
+        sessions: |config, unread| {
             let id = |stem: &str| stem.rsplit('_').next().unwrap_or(stem).to_owned();
-            session_files(pi_files(&config.pi_sessions), "pi", id)
+            let found = pi_files(&config.pi_sessions, unread);
+            session_files(found, "pi", id, unread)
         },
     },
     Home {
         agent: "claude",
         folder: |config| config.claude.join("projects"),
-        sessions: |config| session_files(claude_files(&config.claude), "claude", str::to_owned),
+        sessions: |config, unread| {
+            let found = claude_files(&config.claude, unread);
+            session_files(found, "claude", str::to_owned, unread)
+        },
     },
     Home {
         agent: "codex",
         folder: |config| config.codex.clone(),
-        sessions: |config| {
+        sessions: |config, unread| {
             let id = |stem: &str| codex::id(stem).to_owned();
-            session_files(codex::sessions(&config.codex), "codex", id)
+            let found = codex::sessions(&config.codex, unread);
+            session_files(found, "codex", id, unread)
         },
     },
     Home {
         agent: "opencode",
         folder: |config| config.opencode.clone(),
-        sessions: |config| {
-            let databases = opencode::databases(config);
-            let mut found: Vec<SessionFile> = databases.iter().flat_map(|it| roots(it)).collect();
+        sessions: |config, unread| {
+            let databases = opencode::databases(config, unread);
+            let mut found: Vec<SessionFile> =
+                databases.iter().flat_map(|it| roots(it, unread)).collect();
             let moved: HashSet<String> = found.iter().map(|it| it.id.clone()).collect();
-            let files = opencode::files(config).into_iter();
+            let files = opencode::files(config, unread).into_iter();
             found.extend(files.filter(|it| !moved.contains(&it.id)));
             found
         },
@@ -105,38 +125,47 @@ const HOMES: &[Home] = &[
     Home {
         agent: "gemini",
         folder: |config| config.gemini.join("tmp"),
-        sessions: |config| {
+        sessions: |config, unread| {
             let id = |stem: &str| gemini::short_id(stem).to_owned();
-            session_files(gemini::files(&config.gemini), "gemini", id)
+            let found = gemini::files(&config.gemini, unread);
+            session_files(found, "gemini", id, unread)
         },
     },
     Home { agent: "cursor", folder: |config| config.cursor.clone(), sessions: cursor::sessions },
     Home {
         agent: "epitome",
         folder: Config::logs,
-        sessions: |config| {
-            let mut logs = files_in(&config.logs());
+        sessions: |config, unread| {
+            let mut logs = unread.files_in(&config.logs());
             logs.retain(|path| is_jsonl(path));
-            session_files(logs, "epitome", str::to_owned)
+            session_files(logs, "epitome", str::to_owned, unread)
         },
     },
     Home {
         agent: "copilot",
         folder: |config| config.copilot.join("session-state"),
-        sessions: |config| {
-            let found = copilot_files(&config.copilot).into_iter();
-            found.filter_map(|(path, id)| file_of(path, "copilot", id)).collect()
+        sessions: |config, unread| {
+            let found = copilot_files(&config.copilot, unread).into_iter();
+            found.filter_map(|(path, id)| file_of(path, "copilot", id, unread)).collect()
         },
     },
 ];
 
 /// All session files of the agents on this machine, or of one agent, by path. What cannot be
-/// listed is left out.
+/// looked into is left out: [`all`] tells it.
 pub fn sessions(config: &Config, agent: Option<&str>) -> Vec<SessionFile> {
+    all(config, agent).sessions
+}
+
+/// All session files of the agents on this machine, or of one agent, and what could not be looked
+/// into.
+pub fn all(config: &Config, agent: Option<&str>) -> Found {
+    let mut unread = Unread::default();
     let homes = HOMES.iter().filter(|home| agent.is_none_or(|agent| agent == home.agent));
-    let mut found: Vec<SessionFile> = homes.flat_map(|home| (home.sessions)(config)).collect();
-    found.sort_by(|one, other| one.path.cmp(&other.path));
-    found
+    let mut sessions: Vec<SessionFile> =
+        homes.flat_map(|home| (home.sessions)(config, &mut unread)).collect();
+    sessions.sort_by(|one, other| one.path.cmp(&other.path));
+    Found { sessions, unread: unread.into_errors() }
 }
 
 /// All sessions in a folder and below it, whosever they are, by path: files that end as sessions do
@@ -185,7 +214,9 @@ pub fn meant(config: &Config, text: &str, agent: Option<&str>) -> Meant {
     if found.is_empty() && agent.is_none_or(|agent| agent == "codex") {
         // Sub-agents are meant when they are named.
         let id = |stem: &str| codex::id(stem).to_owned();
-        let all = session_files(codex::files(&config.codex), "codex", id);
+        let mut unread = Unread::default();
+        let files = codex::files(&config.codex, &mut unread);
+        let all = session_files(files, "codex", id, &mut unread);
         found.extend(all.into_iter().filter(is_meant));
     }
     if let Some(exact) = found.iter().position(|file| file.id == text || file.stem() == text) {
@@ -216,7 +247,7 @@ pub fn stubs(config: &Config) -> HashSet<Ref> {
     let sessions = sessions(config, None).into_iter().filter(is_written);
     let mut files: Vec<PathBuf> = sessions.flat_map(parts).collect();
     // Whoever's sub-agents wrote them, nothing of them may go.
-    files.extend(codex::files(&config.codex));
+    files.extend(codex::files(&config.codex, &mut Unread::default()));
     files.sort();
     files.dedup();
     for source in files.into_iter().filter_map(|path| place::open(&path).ok()) {
@@ -332,10 +363,10 @@ pub fn hold(config: &Config, session: &Path) -> Result<Option<Held>, Vec<User>> 
 }
 
 /// `--<folder>--/<time>_<id>.jsonl`; with a folder of the user's own, files stand in it directly.
-fn pi_files(root: &Path) -> Vec<PathBuf> {
-    let mut found = files_in(root);
+fn pi_files(root: &Path, unread: &mut Unread) -> Vec<PathBuf> {
+    let mut found = unread.files_in(root);
     let folders: Vec<PathBuf> = found.iter().filter(|path| path.is_dir()).cloned().collect();
-    found.extend(folders.iter().flat_map(|folder| files_in(folder)));
+    found.extend(folders.iter().flat_map(|folder| unread.files_in(folder)));
     found.retain(|path| is_jsonl(path));
     found
 }
@@ -348,8 +379,17 @@ impl SessionFile {
 }
 
 /// The sessions of a database, each with the id of the session that it is a part of.
-fn in_database(database: &Path) -> Vec<(Option<String>, SessionFile)> {
-    let Ok((kind, sessions)) = rows::sessions(database) else { return Vec::new() };
+fn in_database(database: &Path, unread: &mut Unread) -> Vec<(Option<String>, SessionFile)> {
+    if !unread.is_there(database) {
+        return Vec::new();
+    }
+    let (kind, sessions) = match rows::sessions(database) {
+        Ok(found) => found,
+        Err(err) => {
+            unread.database(err);
+            return Vec::new();
+        }
+    };
     let found = sessions.into_iter().map(|it| {
         let path = rows::address(database, &it.id, "");
         let rows::Stored { id, parent, modified, size, told } = it;
@@ -360,14 +400,14 @@ fn in_database(database: &Path) -> Vec<(Option<String>, SessionFile)> {
 
 /// The sessions of a database that are no part of another: what sub-agents did belongs to the
 /// session that sent them.
-fn roots(database: &Path) -> Vec<SessionFile> {
-    let found = in_database(database).into_iter();
+fn roots(database: &Path, unread: &mut Unread) -> Vec<SessionFile> {
+    let found = in_database(database, unread).into_iter();
     found.filter_map(|(parent, session)| parent.is_none().then_some(session)).collect()
 }
 
 /// Which session of a database a person means, by the beginning of its id.
 fn in_named_database(database: &Path, text: &str) -> Meant {
-    let mut found = in_database(database);
+    let mut found = in_database(database, &mut Unread::default());
     // Sub-agents are meant when they are named.
     found.retain(|(parent, it)| match text.is_empty() {
         true => parent.is_none(),
@@ -384,16 +424,17 @@ fn in_named_database(database: &Path, text: &str) -> Meant {
 }
 
 /// `projects/<folder>/<id>.jsonl`. Older versions put what sub-agents did beside them.
-fn claude_files(root: &Path) -> Vec<PathBuf> {
-    let folders = files_in(&root.join("projects"));
-    let mut found: Vec<PathBuf> = folders.iter().flat_map(|folder| files_in(folder)).collect();
+fn claude_files(root: &Path, unread: &mut Unread) -> Vec<PathBuf> {
+    let folders = unread.files_in(&root.join("projects"));
+    let mut found: Vec<PathBuf> =
+        folders.iter().flat_map(|folder| unread.files_in(folder)).collect();
     found.retain(|path| is_jsonl(path) && !stem(path).starts_with("agent-"));
     found
 }
 
 /// `session-state/<id>/events.jsonl`, with the ids; older versions: `session-state/<id>.jsonl`.
-fn copilot_files(root: &Path) -> Vec<(PathBuf, String)> {
-    let found = files_in(&root.join("session-state")).into_iter().map(|path| {
+fn copilot_files(root: &Path, unread: &mut Unread) -> Vec<(PathBuf, String)> {
+    let found = unread.files_in(&root.join("session-state")).into_iter().map(|path| {
         let id = stem(&path).into_owned();
         if is_jsonl(&path) { (path, id) } else { (path.join("events.jsonl"), id) }
     });
@@ -404,16 +445,22 @@ fn session_files(
     paths: Vec<PathBuf>,
     agent: &'static str,
     id: impl Fn(&str) -> String,
+    unread: &mut Unread,
 ) -> Vec<SessionFile> {
     let found = paths.into_iter().filter_map(|path| {
         let id = id(&stem(&path));
-        file_of(path, agent, id)
+        file_of(path, agent, id, unread)
     });
     found.collect()
 }
 
-fn file_of(path: PathBuf, agent: &'static str, id: String) -> Option<SessionFile> {
-    let meta = fs::metadata(&path).ok().filter(fs::Metadata::is_file)?;
+fn file_of(
+    path: PathBuf,
+    agent: &'static str,
+    id: String,
+    unread: &mut Unread,
+) -> Option<SessionFile> {
+    let meta = unread.file(&path)?;
     let modified = meta.modified().unwrap_or(SystemTime::UNIX_EPOCH);
     Some(SessionFile { path, agent, id, modified, size: Bytes(meta.len()), told: None })
 }
@@ -441,7 +488,7 @@ fn claude_users(config: &Config, session: &Path) -> Vec<User> {
     };
     files_in(&config.claude.join("sessions"))
         .iter()
-        .filter_map(|path| serde_json::from_slice::<Guard>(&fs::read(path).ok()?).ok())
+        .filter_map(|path| serde_json::from_slice::<Guard>(&regular::read(path).ok()?).ok())
         .filter(|guard| is_part(&guard.session) && guard.pid != std::process::id())
         .filter_map(|guard| Some(User { pid: guard.pid, name: name_of(guard.pid)? }))
         .collect()
@@ -455,7 +502,7 @@ pub fn is_running(process: u32) -> bool {
 /// The name of a process; nothing when there is none of that number.
 #[cfg(target_os = "linux")]
 fn name_of(pid: u32) -> Option<String> {
-    let name = fs::read_to_string(format!("/proc/{pid}/comm")).ok()?;
+    let name = regular::read_to_string(Path::new(&format!("/proc/{pid}/comm"))).ok()?;
     Some(name.trim_end().to_owned())
 }
 

@@ -27,6 +27,7 @@ pub use uninstall::{Change, Uninstall};
 
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result};
+use crate::regular;
 use crate::render::Rendered;
 use crate::store::{disk, write_over};
 use record::{Installed, Record, difference, hash, lock, missing};
@@ -332,7 +333,7 @@ fn real(path: &Path) -> PathBuf {
 }
 
 fn read(file: &Path) -> Result<Option<String>> {
-    match fs::read_to_string(file) {
+    match regular::read_to_string(file) {
         Ok(text) => Ok(Some(text)),
         Err(err) if err.kind() == std::io::ErrorKind::NotFound => Ok(None),
         Err(err) => Err(Error::reading(err, "the settings", file)),

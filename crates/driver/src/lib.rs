@@ -9,6 +9,8 @@
 //! No network but for a model that somebody named. No agent's JSON and no policy: those are the
 //! rooms below. Nothing is printed and nobody is asked: that is for the programs above.
 
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
+
 mod archive;
 mod backup;
 mod compact;
@@ -26,6 +28,7 @@ mod place;
 mod port;
 mod redact;
 mod reference;
+pub mod regular;
 mod render;
 mod restore;
 mod rows;

@@ -17,6 +17,7 @@ use crate::config::Config;
 use crate::error::Result;
 use crate::find::SessionFile;
 use crate::place::Place;
+use crate::regular;
 use crate::rows::{self, Told};
 use crate::session::Loaded;
 use crate::source::FileSource;
@@ -220,7 +221,7 @@ impl Cache {
         let (epitome, recipe) = (env!("CARGO_PKG_VERSION").to_owned(), Hash::of(&settings));
         let empty = Cache { epitome, recipe: recipe.to_string(), seen: HashMap::new() };
         let stored: Option<Cache> =
-            fs::read(path).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
+            regular::read(path).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
         let of_ours = |it: &Cache| it.epitome == empty.epitome && it.recipe == empty.recipe;
         stored.filter(of_ours).unwrap_or(empty)
     }

@@ -3,12 +3,12 @@
 //! Either is named by an address, which is a path: `FILE`, or `DATABASE#SESSION`, or a database
 //! that holds one session alone.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use crate::compressed;
 use crate::error::{Error, ErrorKind, Result};
+use crate::regular;
 use crate::rows::{self, Rows};
 use crate::source::FileSource;
 use crate::spread::Spread;
@@ -141,8 +141,5 @@ fn named_or_not(address: &Path) -> Option<Error> {
 /// Whether a file is an SQLite database.
 pub(crate) fn is_database(path: &Path) -> bool {
     let mut head = [0; MAGIC.len()];
-    // To open a pipe is to wait for its writer.
-    path.is_file()
-        && File::open(path).and_then(|mut file| file.read_exact(&mut head)).is_ok()
-        && head == *MAGIC
+    regular::open(path).and_then(|mut file| file.read_exact(&mut head)).is_ok() && head == *MAGIC
 }

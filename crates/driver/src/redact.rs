@@ -2,13 +2,14 @@
 //! made of it has none either.
 
 use std::fs;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use epitome_model::{Block, Image, Output, Part, Source, Span, Transcript};
 use epitome_redact::{Found, Redactor, Rules};
 
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result};
+use crate::regular;
 use crate::session::Loaded;
 use crate::source::Spliced;
 
@@ -32,7 +33,7 @@ pub fn rules(config: &Config, files: &[PathBuf]) -> Result<Rules> {
     let files = config.rules.iter().chain(files);
     let mut rules = Rules::built_in().and(config.person.rules());
     for path in own.iter().chain(files) {
-        let text = fs::read_to_string(path)
+        let text = text_of(path, own.as_ref() == Some(path))
             .map_err(|err| Error::reading(err, "the file of rules", path))?;
         let more = Rules::parse(&text).and_then(Rules::checked).map_err(|err| {
             Error::new(ErrorKind::Refused, "the rules cannot be used").because(err).at(path)
@@ -40,6 +41,15 @@ pub fn rules(config: &Config, files: &[PathBuf]) -> Result<Rules> {
         rules = rules.and(more);
     }
     Ok(rules)
+}
+
+/// The user's own rules are a regular file; one that is named on the command line may be a pipe.
+#[cfg_attr(
+    not(test),
+    expect(clippy::disallowed_methods, reason = "a person names it: it may be a pipe")
+)]
+fn text_of(path: &Path, is_own: bool) -> std::io::Result<String> {
+    if is_own { regular::read_to_string(path) } else { fs::read_to_string(path) }
 }
 
 /// A session with placeholders in the place of what a redactor finds in its strings.

@@ -1,6 +1,5 @@
 //! Files that hold the same text as a piece of a session: who wants it back may have it already.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use epitome_model::Source;
@@ -8,6 +7,7 @@ use memchr::{memchr_iter, memmem};
 use serde::{Deserialize, Serialize};
 
 use crate::archive::Hash;
+use crate::regular;
 use crate::source::{FileSource, exactly};
 
 /// Longest file that is looked into, in bytes.
@@ -101,7 +101,7 @@ impl GitObjects {
     pub fn around(path: &Path) -> Option<GitObjects> {
         let folder = path.ancestors().skip(1).map(|it| it.join(".git")).find_map(|it| git(&it))?;
         // A worktree shares the objects of the repository that it belongs to.
-        let shared = match fs::read_to_string(folder.join("commondir")) {
+        let shared = match regular::read_to_string(&folder.join("commondir")) {
             Ok(common) => folder.join(common.trim_end()),
             Err(_) => folder,
         };
@@ -121,7 +121,7 @@ fn git(dot_git: &Path) -> Option<PathBuf> {
     if dot_git.is_dir() {
         return Some(dot_git.to_owned());
     }
-    let text = fs::read_to_string(dot_git).ok()?;
+    let text = regular::read_to_string(dot_git).ok()?;
     let folder = text.strip_prefix("gitdir:")?.trim();
     Some(dot_git.parent()?.join(folder)).filter(|folder| folder.is_dir())
 }
@@ -157,6 +157,8 @@ fn read(path: &Path) -> Option<Vec<u8>> {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

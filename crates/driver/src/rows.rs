@@ -21,7 +21,8 @@ use rusqlite::{Connection, Statement};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::source::FileSource;
-use connection::{cannot_read, cannot_write, open_to_write, reading};
+pub(crate) use connection::open_to_write;
+use connection::{cannot_read, cannot_write, reading};
 
 /// The rows of one session.
 #[derive(Clone, Debug)]

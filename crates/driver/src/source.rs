@@ -15,6 +15,7 @@ use std::sync::{Mutex, PoisonError};
 use epitome_model::{Source, Span, Splice};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::regular;
 
 /// Bytes read at once when a source is read from one end to the other.
 pub(crate) const CHUNK: u64 = 1 << 20;
@@ -36,10 +37,7 @@ impl FileSource {
     ///
     /// `NotFound`, `NotAFile`, `NoPermission`, `Unreadable`.
     pub fn open(path: &Path) -> Result<FileSource> {
-        // Asked before opening: to open a pipe is to wait for its writer.
-        let meta = fs::metadata(path).map_err(|err| Error::reading(err, "the file", path))?;
-        only_files(&meta, path)?;
-        let file = File::open(path).map_err(|err| Error::reading(err, "the file", path))?;
+        let file = regular::open(path).map_err(|err| Error::reading(err, "the file", path))?;
         FileSource::new(file, path)
     }
 
@@ -50,7 +48,7 @@ impl FileSource {
     /// `NotAFile`, or `Unreadable` when the system does not tell its length.
     pub fn new(file: File, path: &Path) -> Result<FileSource> {
         let meta = file.metadata().map_err(|err| Error::reading(err, "the file", path))?;
-        only_files(&meta, path)?;
+        regular::check(&meta, path)?;
         let (len, path) = (meta.len(), path.to_owned());
         Ok(FileSource { file: Handle::new(file), len, path, failure: Mutex::new(None) })
     }
@@ -114,14 +112,6 @@ impl Source for FileSource {
         }
         Cow::Owned(bytes)
     }
-}
-
-fn only_files(meta: &fs::Metadata, path: &Path) -> Result<()> {
-    if meta.is_file() {
-        return Ok(());
-    }
-    let what = if meta.is_dir() { "this is a folder" } else { "this is no regular file" };
-    Err(Error::new(ErrorKind::NotAFile, what).at(path))
 }
 
 fn shorter(path: &Path) -> Error {

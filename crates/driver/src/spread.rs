@@ -8,6 +8,7 @@ use epitome_formats::files::{Files, STORES, value};
 use epitome_model::Bytes;
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::regular;
 use crate::source::FileSource;
 
 /// The files of one session. It is named by the file that says what the session is.
@@ -82,7 +83,7 @@ impl Spread {
     pub(crate) fn open(&self) -> Result<FileSource> {
         let failed = |err| Error::writing(err, "the files as one", &self.session);
         let read = |path: &Path| {
-            fs::read(path).map_err(|err| Error::reading(err, "a file of the session", path))
+            regular::read(path).map_err(|err| Error::reading(err, "a file of the session", path))
         };
         let frame = &self.kind.frame;
         let mut out = BufWriter::new(tempfile::tempfile().map_err(failed)?);
@@ -115,7 +116,7 @@ impl Spread {
     }
 
     fn parent(&self) -> Option<String> {
-        (self.kind.parent)(&fs::read(&self.session).ok()?)
+        (self.kind.parent)(&regular::read(&self.session).ok()?)
     }
 
     fn messages(&self) -> Vec<PathBuf> {

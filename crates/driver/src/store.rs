@@ -17,6 +17,7 @@ use crate::archive::{GcMode, Hash};
 use crate::compressed::{self, Frames};
 use crate::error::{Error, ErrorKind, Result};
 use crate::place::Place;
+use crate::regular;
 use crate::rows::Rows;
 use crate::source::{FileSource, copy};
 use carry::Carry;
@@ -434,7 +435,7 @@ fn open_private(path: &Path) -> std::io::Result<File> {
     options.write(true).create(true).truncate(false);
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-    options.open(path)
+    regular::open_with(&mut options, path)
 }
 
 #[cfg(test)]

@@ -12,8 +12,8 @@ use serde::Serialize;
 
 use crate::app::App;
 use crate::choice;
-use crate::failure::Result;
-use crate::session::Which;
+use crate::failure::{Failure, Result, Status};
+use crate::session::{self, Which};
 use crate::text::{self, BOLD, DIM, Side, Table, count, one_line, share};
 
 const EXAMPLES: &str = "\
@@ -55,8 +55,8 @@ struct Row<'a> {
 pub fn run(app: &App, args: &Args) -> Result<()> {
     let settings = app.settings()?;
     let recipe = choice::set(app, settings.recipe())?.with(&settings.changes());
-    let files = find::sessions(&app.config, app.agent());
-    let mut listed = list(&app.config, files, &recipe);
+    let found = session::all(app);
+    let mut listed = list(&app.config, found.sessions, &recipe);
     listed.retain(|listed| match &listed.seen {
         Ok(seen) => args.which.takes(seen.cwd.as_deref()),
         Err(_) => args.which.project.is_none(),
@@ -65,6 +65,11 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     listed.sort_by_key(|listed| {
         std::cmp::Reverse((listed.seen.as_ref().ok().map(|seen| seen.saving), listed.file.modified))
     });
+    if listed.is_empty() && !found.unread.is_empty() {
+        let what = "no session could be read";
+        return Err(Failure::new(Status::Unreadable, "unreadable", what)
+            .hint("what could not be read is named above"));
+    }
     if app.global.json {
         return listed.iter().try_for_each(|listed| app.print_json(&Row::of(listed)));
     }

@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 use clap::builder::PossibleValue;
 use clap::{Args as ClapArgs, ValueEnum};
 use epitome::settings::values as settings;
-use epitome::{ListPrices, Loaded, Reading, Rendered, Telling, find, render_into, update_index};
+use epitome::{ListPrices, Loaded, Reading, Rendered, Telling, render_into, update_index};
 use epitome_passes::{Recipe, built_in};
 use epitome_render::{Detail, Html, Listing, Story, json, markdown, terminal};
 use serde::Serialize;
@@ -16,7 +16,7 @@ use serde::Serialize;
 use crate::app::App;
 use crate::failure::{Failure, Result, Status};
 use crate::redaction::{Redaction, Taken};
-use crate::session::{Input, Which, read_stdin};
+use crate::session::{self, Input, Which, read_stdin};
 use crate::text::{self, BOLD, DIM, count};
 
 const EXAMPLES: &str = "\
@@ -279,8 +279,7 @@ fn inputs(app: &App, args: &Args) -> Result<Vec<Input>> {
         inputs.push(Input::find(app, name)?);
     }
     if args.all || args.project.is_some() {
-        let files = find::sessions(&app.config, app.agent());
-        let all = files.into_iter().map(|file| file.path);
+        let all = session::all(app).sessions.into_iter().map(|file| file.path);
         inputs.extend(all.filter(|path| of_project(args, path)).map(Input::File));
         if inputs.is_empty() {
             let what = "there are no such sessions";

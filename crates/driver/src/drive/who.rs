@@ -11,6 +11,7 @@ use epitome_model::Tokens;
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result};
 use crate::keyring::{KeyPlace, key_of, keyring};
+use crate::regular;
 
 /// What somebody said of the models that are to be asked.
 #[derive(Clone, Copy, Debug, Default)]
@@ -39,7 +40,7 @@ pub struct Naming<'a> {
 /// `Settings` if the user's own is none.
 pub fn catalogue(config: &Config) -> Result<Catalogue> {
     let path = config.models();
-    let text = match std::fs::read_to_string(&path) {
+    let text = match regular::read_to_string(&path) {
         Ok(text) => text,
         Err(err) if err.kind() == std::io::ErrorKind::NotFound => return Ok(Catalogue::built_in()),
         Err(err) => {

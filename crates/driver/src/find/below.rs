@@ -3,6 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::unread::Unread;
 use super::{SessionFile, file_of, stem};
 use crate::place;
 use crate::session::format_of;
@@ -21,7 +22,7 @@ pub(super) fn sessions(folder: &Path) -> Vec<SessionFile> {
         let id = stem(&path).into_owned();
         // What sub-agents did belongs to their session.
         let is_part = id.starts_with("agent-") && format.name == "claude";
-        (!is_part).then(|| file_of(path, format.name, id)).flatten()
+        (!is_part).then(|| file_of(path, format.name, id, &mut Unread::default())).flatten()
     });
     found.collect()
 }

@@ -11,10 +11,13 @@ use std::time::{Duration, SystemTime};
 
 use epitome_formats::codex::{Origin, origin};
 use rayon::prelude::*;
-use rusqlite::{Connection, OpenFlags, TransactionBehavior};
+use rusqlite::{Connection, TransactionBehavior};
 
+use super::unread::Unread;
 use super::{files_in, is_jsonl, stem};
 use crate::error::{Error, ErrorKind, Result};
+use crate::regular;
+use crate::rows::open_to_write;
 use crate::store::{User, users_of};
 
 /// Another program may be writing to the database for so long.
@@ -22,13 +25,13 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// `sessions/<year>/<month>/<day>/rollout-<time>-<id>.jsonl`, and `archived_sessions/` with none of
 /// the folders.
-pub(super) fn files(home: &Path) -> Vec<PathBuf> {
-    let mut found = files_in(&home.join("archived_sessions"));
+pub(super) fn files(home: &Path, unread: &mut Unread) -> Vec<PathBuf> {
+    let mut found = unread.files_in(&home.join("archived_sessions"));
     let mut folders = vec![home.join("sessions")];
     for _ in 0..3 {
-        folders = folders.iter().flat_map(|folder| files_in(folder)).collect();
+        folders = folders.iter().flat_map(|folder| unread.files_in(folder)).collect();
     }
-    found.extend(folders.iter().flat_map(|folder| files_in(folder)));
+    found.extend(folders.iter().flat_map(|folder| unread.files_in(folder)));
     found.retain(|path| stem(path).starts_with("rollout-") && is_rollout(path));
     found
 }
@@ -49,8 +52,8 @@ pub(super) fn id(stem: &str) -> &str {
 }
 
 /// All rollouts but those that sub-agents of others wrote: they are a part of their session.
-pub(super) fn sessions(home: &Path) -> Vec<PathBuf> {
-    let mut found = files(home);
+pub(super) fn sessions(home: &Path, unread: &mut Unread) -> Vec<PathBuf> {
+    let mut found = files(home, unread);
     let ids: HashSet<String> = found.iter().map(|path| id(&stem(path)).to_owned()).collect();
     let origins: Vec<Option<Origin>> = found.par_iter().map(|path| origin_of(path)).collect();
     let mut origins = origins.into_iter();
@@ -129,7 +132,7 @@ fn around(session: &Path) -> Vec<PathBuf> {
         path.file_name().is_some_and(|name| name == "sessions" || name == "archived_sessions")
     };
     match real.ancestors().find(is_root).and_then(Path::parent) {
-        Some(home) => files(home),
+        Some(home) => files(home, &mut Unread::default()),
         None => {
             let mut beside = real.parent().map(files_in).unwrap_or_default();
             beside.retain(|path| stem(path).starts_with("rollout-") && is_rollout(path));
@@ -140,7 +143,7 @@ fn around(session: &Path) -> Vec<PathBuf> {
 
 /// What the first line of a rollout says of others.
 fn origin_of(path: &Path) -> Option<Origin> {
-    let file = fs::metadata(path).ok().filter(fs::Metadata::is_file).and(File::open(path).ok())?;
+    let file = regular::open(path).ok()?;
     let line = if is_jsonl(path) {
         first_line(file)
     } else {
@@ -191,7 +194,9 @@ impl Drop for Held {
 /// Who has it.
 pub(super) fn hold(home: &Path, session: &Path) -> std::result::Result<Option<Held>, Vec<User>> {
     let Some(path) = lock_of(home, session) else { return Ok(None) };
-    let Ok(lock) = File::options().create(true).truncate(false).write(true).open(&path) else {
+    let mut options = File::options();
+    options.create(true).truncate(false).write(true);
+    let Ok(lock) = regular::open_with(&mut options, &path) else {
         return Ok(None);
     };
     match lock.try_lock() {
@@ -208,7 +213,7 @@ pub(super) fn hold(home: &Path, session: &Path) -> std::result::Result<Option<He
 /// Who writes a rollout at this moment.
 pub(super) fn users(home: &Path, session: &Path) -> Vec<User> {
     let Some(path) = lock_of(home, session) else { return Vec::new() };
-    let Ok(lock) = File::open(&path) else { return Vec::new() };
+    let Ok(lock) = regular::open(&path) else { return Vec::new() };
     match lock.try_lock() {
         Err(TryLockError::WouldBlock) => {
             drop(lock);
@@ -238,19 +243,16 @@ pub(super) fn forget(home: &Path, session: &Path) -> Result<()> {
     if !database.is_file() {
         return Ok(());
     }
-    delete(&database, id(&stem(&real))).map_err(|err| {
+    let failed = || {
         Error::new(ErrorKind::Disk, "cannot change what Codex shows of the session")
             .at(&database)
-            .because(err)
             .with_hint("nothing was changed")
-    })
+    };
+    let mut connection = open_to_write(&database).map_err(|err| failed().because(err))?;
+    delete(&mut connection, id(&stem(&real))).map_err(|err| failed().because(err))
 }
 
-fn delete(database: &Path, thread: &str) -> rusqlite::Result<()> {
-    let mut connection = Connection::open_with_flags(
-        database,
-        OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX,
-    )?;
+fn delete(connection: &mut Connection, thread: &str) -> rusqlite::Result<()> {
     connection.busy_timeout(PATIENCE)?;
     let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
     for table in TABLES {

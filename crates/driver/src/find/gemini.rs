@@ -4,6 +4,7 @@ use std::collections::HashMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use super::unread::Unread;
 use super::{files_in, is_jsonl, stem};
 
 /// Characters of a session's id that the name of its file tells.
@@ -13,14 +14,14 @@ const SHORT: usize = 8;
 ///
 /// A resume leaves a file of the same id with nothing in it, and goes on with a `.json` in a
 /// `.jsonl` beside it: of files of one id the one that holds the session counts.
-pub(super) fn files(root: &Path) -> Vec<PathBuf> {
-    let projects = files_in(&root.join("tmp"));
-    projects.iter().flat_map(|project| of_chats(&project.join("chats"))).collect()
+pub(super) fn files(root: &Path, unread: &mut Unread) -> Vec<PathBuf> {
+    let projects = unread.files_in(&root.join("tmp"));
+    projects.iter().flat_map(|project| of_chats(&project.join("chats"), unread)).collect()
 }
 
-fn of_chats(chats: &Path) -> Vec<PathBuf> {
+fn of_chats(chats: &Path, unread: &mut Unread) -> Vec<PathBuf> {
     let mut newest: HashMap<String, (bool, u64, PathBuf)> = HashMap::new();
-    for path in files_in(chats) {
+    for path in unread.files_in(chats) {
         let name = stem(&path).into_owned();
         let known = is_jsonl(&path) || path.extension().is_some_and(|it| it == "json");
         if !known || !name.starts_with("session-") {
@@ -86,7 +87,7 @@ mod tests {
         let newer = write(root.path(), "session-2026-11-20T10-00-00000001.jsonl", 10);
         let old = write(root.path(), "session-2026-11-20T10-00-00000002.json", 10);
         write(root.path(), "logs.json", 10);
-        let mut found = files(root.path());
+        let mut found = files(root.path(), &mut Unread::default());
         found.sort();
         assert_eq!(found, [newer, old, real]);
     }

@@ -9,6 +9,7 @@ use super::branch::Branch;
 use crate::archive::Hash;
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result};
+use crate::regular;
 use crate::render::Rendered;
 use crate::store::{disk, write_over};
 
@@ -113,7 +114,7 @@ impl Record {
     /// `Unreadable`; `NewerFormat`.
     pub fn load(config: &Config) -> Result<Record> {
         let path = path(config);
-        let text = match fs::read(&path) {
+        let text = match regular::read(&path) {
             Ok(text) => text,
             Err(err) if err.kind() == std::io::ErrorKind::NotFound => {
                 return Ok(Record { epitome_hooks: 1, ..Record::default() });

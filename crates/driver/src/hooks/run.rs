@@ -18,6 +18,7 @@ use crate::archive::Hash;
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result};
 use crate::find::{self, Meant};
+use crate::regular;
 use crate::render::{ListPrices, Reading, Telling, render_into, update_index};
 use crate::store::{disk, write_over};
 
@@ -148,7 +149,7 @@ pub fn deferred(config: &Config) -> Vec<Deferred> {
     let mut found: Vec<(PathBuf, Deferred)> = entries
         .filter_map(|entry| {
             let path = entry.path();
-            let later: Deferred = serde_json::from_slice(&fs::read(&path).ok()?).ok()?;
+            let later: Deferred = serde_json::from_slice(&regular::read(&path).ok()?).ok()?;
             Some((path, later))
         })
         .filter(|(_, later)| is_free(config, &later.session, later.process))
@@ -171,7 +172,7 @@ pub fn log(config: &Config, line: &str) {
     #[cfg(unix)]
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
     let line = line.replace(['\n', '\r'], " ");
-    if let Ok(mut file) = options.open(path) {
+    if let Ok(mut file) = regular::open_with(&mut options, &path) {
         writeln!(file, "{} {line}", config.now().strftime("%Y-%m-%dT%H:%M:%SZ")).ok();
     }
 }

@@ -9,6 +9,7 @@ use epitome_formats::{Line, lines};
 use epitome_model::{Record, Span};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::regular;
 use crate::source::FileSource;
 
 /// A log that is only ever added to.
@@ -48,7 +49,7 @@ impl LogFile {
         options.append(true).create_new(true);
         #[cfg(unix)]
         std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let mut file = options.open(path).map_err(failed)?;
+        let mut file = regular::open_with(&mut options, path).map_err(failed)?;
         let mut log = LogFile::in_memory(id);
         file.write_all(&log.bytes).map_err(failed)?;
         (log.file, log.on_disk) = (Some((file, path.to_owned())), log.bytes.len() as u64);
@@ -84,8 +85,8 @@ impl LogFile {
                 Error::new(ErrorKind::NewerFormat, "a newer epitome wrote this log").at(path)
             );
         }
-        let options = OpenOptions::new().append(true).open(path);
-        let file = options.map_err(|err| Error::writing(err, "the log", path))?;
+        let file = regular::open_with(OpenOptions::new().append(true), path);
+        let file = file.map_err(|err| Error::writing(err, "the log", path))?;
         (log.file, log.on_disk) = (Some((file, path.to_owned())), log.bytes.len() as u64);
         if log.bytes.last() != Some(&b'\n') {
             log.end_line()?;

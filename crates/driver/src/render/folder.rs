@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Reading, Telling};
 use crate::error::{Error, ErrorKind, Result};
+use crate::regular;
 use crate::store::write_over;
 
 /// What a folder's manifest is called.
@@ -297,6 +298,7 @@ fn with_parts(found: BTreeMap<String, Listing>) -> Vec<Listing> {
 /// Keeps others from changing a folder's manifest meanwhile: of two at once, neither entry is lost.
 /// The folder itself is what is locked, so that nothing more stands in it.
 #[cfg(unix)]
+#[cfg_attr(not(test), expect(clippy::disallowed_methods, reason = "a folder is opened"))]
 fn lock(folder: &Path) -> Result<fs::File> {
     let failed = |err| Error::writing(err, "the manifest", folder);
     let file = fs::File::open(folder).map_err(failed)?;
@@ -361,12 +363,12 @@ pub(crate) fn ours(folder: &Path) -> Result<Vec<Listing>> {
             .with_hint("choose another folder")
     };
     let index = folder.join(INDEX);
-    let page = fs::read(&index).ok();
+    let page = regular::read(&index).ok();
     if page.is_some_and(|page| !is_index_page(&String::from_utf8_lossy(&page))) {
         return Err(foreign(&index));
     }
     let path = folder.join(MANIFEST);
-    let text = match fs::read(&path) {
+    let text = match regular::read(&path) {
         Ok(text) => text,
         Err(err) if err.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
         Err(err) => return Err(Error::reading(err, "the manifest", &path)),
@@ -427,13 +429,13 @@ fn is_ending(rest: &str) -> bool {
 
 /// What a folder's manifest says.
 pub(crate) fn manifest(folder: &Path) -> Option<Index> {
-    serde_json::from_slice(&fs::read(folder.join(MANIFEST)).ok()?).ok()
+    serde_json::from_slice(&regular::read(&folder.join(MANIFEST)).ok()?).ok()
 }
 
 fn facts_in(page: &Path) -> Option<epitome_render::Facts> {
     use std::io::Read as _;
 
     let mut head = Vec::new();
-    fs::File::open(page).ok()?.take(HEAD as u64).read_to_end(&mut head).ok()?;
+    regular::open(page).ok()?.take(HEAD as u64).read_to_end(&mut head).ok()?;
     facts_of_page(&String::from_utf8_lossy(&head))
 }

@@ -1,13 +1,15 @@
 //! Connections to databases that belong to others.
 
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::io;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::regular;
 
 /// How long we wait for a program that is writing.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -16,17 +18,29 @@ const PATIENCE: Duration = Duration::from_secs(10);
 /// what is not in the database yet.
 const LOG: &str = "-wal";
 
-/// What stands there while somebody uses it: the index of the log, and what a transaction may have
-/// to put back.
-const USED: [&str; 2] = ["-shm", "-journal"];
+/// What is there while a program uses it: the index of the log.
+const INDEX: &str = "-shm";
+
+/// What is there while a program writes, or after one was killed: what a transaction may have to
+/// put back.
+const JOURNAL: &str = "-journal";
+
+/// How often a database that changes meanwhile is copied.
+const COPIES: usize = 5;
 
 /// Reads a database.
 ///
-/// Nothing is left beside one that nobody uses: SQLite would leave two files there to read one
+/// Nothing is left next to one that no program uses: SQLite would leave two files there to read one
 /// with a write-ahead log. So it is read as a file that does not change, and one that was left with
-/// its log as a copy; and once more, as any other program would, if it did change. `work` may run
-/// twice.
+/// its log as a copy; and once more, as any other program would, if it did change. A database that
+/// a killed program left in the middle of a commit is recovered in a copy. `work` may run twice.
+///
+/// # Errors
+///
+/// `NotAFile`, also when what is next to the database is no file; `Locked`, `NoPermission`,
+/// `Unreadable`; `Changed` when other programs do not let it rest; what `work` returns.
 pub(super) fn reading<T>(database: &Path, work: impl Fn(&Connection) -> Result<T>) -> Result<T> {
+    only_files(database)?;
     let failed = |err| cannot_read(err, database);
     if let Some(before) = Still::of(database) {
         let done = match before.log {
@@ -34,28 +48,95 @@ pub(super) fn reading<T>(database: &Path, work: impl Fn(&Connection) -> Result<T
                 let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
                     | OpenFlags::SQLITE_OPEN_URI
                     | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-                work(&Connection::open_with_flags(uri, flags).map_err(failed)?)
+                work(&connect(uri.as_ref(), flags).map_err(failed)?)
             }),
-            Some(_) => Some(reading_copy(database, &work)),
+            Some(_) => Some(reading_copy(database, &[LOG], &work)),
         };
         if let (Some(done), true) = (done, Still::of(database) == Some(before)) {
             return done;
         }
     }
-    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
-    let connection = Connection::open_with_flags(database, flags).map_err(failed)?;
-    connection.busy_timeout(PATIENCE).map_err(failed)?;
-    work(&connection)
+    match connected(database) {
+        Ok(connection) => work(&connection),
+        Err(err) if wants_recovery(&err) => recovered(database, &work),
+        Err(err) => Err(failed(err)),
+    }
 }
 
-/// Reads a database and its log elsewhere: the index of the log is made anew, which is a file.
-fn reading_copy<T>(database: &Path, work: impl Fn(&Connection) -> Result<T>) -> Result<T> {
+/// A connection that has read something.
+fn connected(database: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let connection = connect(database, flags)?;
+    connection.busy_timeout(PATIENCE)?;
+    connection.query_row("SELECT count(*) FROM sqlite_master", [], |_| Ok(()))?;
+    Ok(connection)
+}
+
+/// Whether SQLite would have to write to the database before it can be read: a program was killed
+/// while it wrote to it.
+fn wants_recovery(err: &rusqlite::Error) -> bool {
+    const CODES: [i32; 3] = [
+        rusqlite::ffi::SQLITE_READONLY_ROLLBACK,
+        rusqlite::ffi::SQLITE_READONLY_RECOVERY,
+        rusqlite::ffi::SQLITE_READONLY_CANTINIT,
+    ];
+    err.sqlite_error().is_some_and(|err| CODES.contains(&err.extended_code))
+}
+
+/// Reads a copy of a database that SQLite recovers there. The database itself stays as it is.
+fn recovered<T>(database: &Path, work: impl Fn(&Connection) -> Result<T>) -> Result<T> {
+    for _ in 0..COPIES {
+        let before = files(database);
+        let done = reading_copy(database, &[LOG, JOURNAL], &work);
+        // A copy made while a program wrote is of no state that the database ever had.
+        if files(database) == before {
+            return done;
+        }
+    }
+    Err(Error::new(ErrorKind::Changed, "the database changed while it was copied").at(database))
+}
+
+/// Reads a copy of a database and of those files next to it that are there.
+fn reading_copy<T>(
+    database: &Path,
+    ends: &[&str],
+    work: impl Fn(&Connection) -> Result<T>,
+) -> Result<T> {
     let copying = |err| Error::writing(err, "a copy of the database", database);
     let folder = tempfile::tempdir().map_err(copying)?;
     let copy = folder.path().join("copy");
-    fs::copy(database, &copy).map_err(copying)?;
-    fs::copy(beside(database, LOG), beside(&copy, LOG)).map_err(copying)?;
-    work(&Connection::open(&copy).map_err(|err| cannot_read(err, database))?)
+    copied(database, &copy).map_err(copying)?;
+    for end in ends {
+        match copied(&beside(database, end), &beside(&copy, end)) {
+            Err(err) if err.kind() == io::ErrorKind::NotFound => {}
+            done => done.map_err(copying)?,
+        }
+    }
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    work(&connect(&copy, flags).map_err(|err| cannot_read(err, database))?)
+}
+
+fn copied(from: &Path, to: &Path) -> io::Result<()> {
+    let mut from = regular::open(from)?;
+    let mut to = regular::open_with(OpenOptions::new().write(true).create_new(true), to)?;
+    io::copy(&mut from, &mut to).map(drop)
+}
+
+/// Refuses a database that is no file, or next to which SQLite would open what is none.
+fn only_files(database: &Path) -> Result<()> {
+    let paths = [LOG, INDEX, JOURNAL].map(|end| beside(database, end));
+    for path in std::iter::once(database).chain(paths.iter().map(PathBuf::as_path)) {
+        if let Ok(meta) = fs::metadata(path) {
+            regular::check(&meta, path)?;
+        }
+    }
+    Ok(())
+}
+
+/// The one place where a connection is made; [`only_files`] has looked at what it opens.
+#[cfg_attr(not(test), expect(clippy::disallowed_methods, reason = "only files are opened"))]
+fn connect(database: &Path, flags: OpenFlags) -> rusqlite::Result<Connection> {
+    Connection::open_with_flags(database, flags)
 }
 
 /// When a database was last written: it, or the log beside it.
@@ -66,11 +147,13 @@ pub(super) fn written(database: &Path) -> SystemTime {
     times.max().unwrap_or(SystemTime::UNIX_EPOCH)
 }
 
-/// Opens a database to change it; one that is not there is not made.
-pub(super) fn open_to_write(database: &Path) -> Result<Connection> {
+/// Opens a database to change it; one that is not there is not made. SQLite recovers one that a
+/// killed program left in the middle of a commit.
+pub(crate) fn open_to_write(database: &Path) -> Result<Connection> {
+    only_files(database)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let failed = |err| cannot_write(err, database);
-    let connection = Connection::open_with_flags(database, flags).map_err(failed)?;
+    let connection = connect(database, flags).map_err(failed)?;
     connection.busy_timeout(PATIENCE).map_err(failed)?;
     Ok(connection)
 }
@@ -92,12 +175,17 @@ struct Stamp {
 
 impl Still {
     fn of(database: &Path) -> Option<Still> {
-        if USED.iter().any(|end| beside(database, end).exists()) {
+        if [INDEX, JOURNAL].iter().any(|end| beside(database, end).exists()) {
             return None;
         }
         let log = Stamp::of(&beside(database, LOG)).filter(|log| log.len > 0);
         Some(Still { database: Stamp::of(database)?, log })
     }
+}
+
+/// What tells that a database and the files next to it are what they were.
+fn files(database: &Path) -> [Option<Stamp>; 3] {
+    ["", LOG, JOURNAL].map(|end| Stamp::of(&beside(database, end)))
 }
 
 impl Stamp {

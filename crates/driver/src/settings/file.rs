@@ -9,10 +9,12 @@ use toml::{Spanned, Table, Value};
 use super::foreign::{FOREIGN, Foreign};
 use super::{KEYS, Key, Place, Set, keys, known, unknown, wrong};
 use crate::error::{Error, ErrorKind, Result};
+use crate::regular;
 
 /// What a file sets, in its order, names of other programs as what they are here.
 pub(super) fn read(path: &Path) -> Result<Vec<(&'static Key, Set)>> {
-    let text = fs::read_to_string(path).map_err(|err| Error::reading(err, "the settings", path))?;
+    let text =
+        regular::read_to_string(path).map_err(|err| Error::reading(err, "the settings", path))?;
     let (spans, values) = parse(&text, path)?;
     let mut reader = Reader { text: &text, path, found: Vec::new() };
     reader.table("", &spans, &values)?;
@@ -46,6 +48,10 @@ pub(super) fn value_of(key: &Key, text: &str) -> Value {
 /// # Errors
 ///
 /// `Settings` if it is neither TOML nor JSON, or holds nothing that is known.
+#[cfg_attr(
+    not(test),
+    expect(clippy::disallowed_methods, reason = "a person names it: it may be a pipe")
+)]
 pub fn import(path: &Path) -> Result<(String, Vec<String>)> {
     let text = fs::read_to_string(path).map_err(|err| Error::reading(err, "the settings", path))?;
     let value: Value = match serde_json::from_str::<Value>(&text) {

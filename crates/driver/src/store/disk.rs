@@ -9,6 +9,7 @@ use tempfile::NamedTempFile;
 
 use crate::archive::GcMode;
 use crate::error::{Error, Result};
+use crate::regular;
 
 const PREFIX: &str = ".epitome-";
 const SUFFIX: &str = ".tmp";
@@ -130,7 +131,9 @@ pub(crate) fn sweep(folder: &Path, mode: GcMode) -> Vec<Leftover> {
         }
         let path = entry.path();
         // The lock is held while it is removed: its writer looks for the file after locking it.
-        let Ok(file) = File::options().read(true).write(true).open(&path) else { continue };
+        let Ok(file) = regular::open_with(File::options().read(true).write(true), &path) else {
+            continue;
+        };
         if file.try_lock().is_err() {
             continue;
         }
@@ -178,6 +181,7 @@ fn make_private(path: &Path) -> io::Result<()> {
 
 /// Puts the names in a folder on the disk itself.
 #[cfg(unix)]
+#[cfg_attr(not(test), expect(clippy::disallowed_methods, reason = "a folder is opened"))]
 pub(crate) fn flush_folder(path: &Path) -> io::Result<()> {
     step(Step::FlushFolder)?;
     match File::open(path)?.sync_all() {

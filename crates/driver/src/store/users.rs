@@ -2,6 +2,9 @@
 
 use std::path::Path;
 
+#[cfg(target_os = "linux")]
+use crate::regular;
+
 /// A process that has a file open.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct User {
@@ -70,7 +73,7 @@ fn find_file(real: &Path, wanted: &std::fs::Metadata) -> Vec<User> {
         .flatten()
         .filter_map(|process| {
             let pid = process.file_name().to_str()?.parse().ok()?;
-            let name = || fs::read_to_string(process.path().join("comm")).unwrap_or_default();
+            let name = || regular::read_to_string(&process.path().join("comm")).unwrap_or_default();
             has_open(&process.path()).then(|| User { pid, name: name().trim_end().to_owned() })
         })
         .collect()

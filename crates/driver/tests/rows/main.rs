@@ -1,5 +1,6 @@
 //! Sessions that are rows of a database: read as lines, replaced in one transaction.
 
+mod recovered;
 mod summaries;
 
 use std::fs;
