@@ -69,7 +69,12 @@ fn a_folder_has_a_page_a_session_and_an_index_that_can_be_made_anew() {
     let args = [&["render", "--all"][..], &all].concat();
     assert_snapshot!(world.run(&args));
     let pages = world.home.join("pages");
-    let read = |name: &str| fs::read_to_string(pages.join(name)).expect("a file");
+    // Where the sessions of this test are is another place in each run.
+    let origin = regex::Regex::new(",\\n *\"origin\": \"[0-9a-f]{8}\"").expect("a pattern");
+    let read = |name: &str| {
+        let text = fs::read_to_string(pages.join(name)).expect("a file");
+        origin.replace_all(&text, "").into_owned()
+    };
     let (manifest, index) = (read("manifest.json"), read("index.html"));
     assert_snapshot!("manifest", manifest);
     for name in ["manifest.json", "index.html"] {
@@ -224,4 +229,73 @@ fn secrets_are_in_no_form_of_a_session() {
         assert!(!text.contains(&secret), "{}", path.display());
     }
     assert!(world.run(&["render", "0f3c", "--no-redact"]).contains(&secret));
+}
+
+/// Files of a folder with the id that the page in it names.
+fn pages(world: &World, folder: &str) -> Vec<String> {
+    let entries = fs::read_dir(world.home.join(folder)).expect("a folder");
+    let names = entries.map(|it| it.expect("one").file_name().into_string().expect("text"));
+    let mut pages: Vec<String> =
+        names.filter(|name| name.ends_with(".html") && name != "index.html").collect();
+    pages.sort();
+    pages
+}
+
+fn pi_session(id: &str) -> String {
+    let head = format!(
+        r#"{{"type":"session","version":3,"id":"{id}","timestamp":"2026-11-20T23:11:46.249Z","cwd":"/p"}}"#
+    );
+    let said = format!(
+        r#"{{"type":"message","id":"aaaaaaaa","parentId":null,"timestamp":"2026-11-20T23:11:46.249Z","message":{{"role":"user","content":"I am {id}","timestamp":1}}}}"#
+    );
+    format!("{head}\n{said}\n")
+}
+
+#[test]
+fn pages_of_different_sessions_never_overwrite_each_other() {
+    let world = World::new();
+    let ids = ["x/1", "x-1", "x 1", "X-1", "x.1", "y", "y-2", "Y", &"z".repeat(200)];
+    for (n, id) in ids.iter().enumerate() {
+        world.write(&format!("{n}.jsonl"), pi_session(id));
+    }
+    let long = format!("{}y", "z".repeat(199));
+    world.write("9.jsonl", pi_session(&long));
+    let names: Vec<String> = (0..10).map(|n| format!("{n}.jsonl")).collect();
+    let mut args = vec!["render", "--format", "html", "--out", "pages"];
+    args.extend(names.iter().map(String::as_str));
+    assert_eq!(world.status(&args), 0);
+    let first = pages(&world, "pages");
+    assert_eq!(first.len(), 10, "{first:?}");
+    assert!(first.contains(&"pi-y.html".to_owned()), "an ordinary id is a name: {first:?}");
+    for id in ids.iter().copied().chain([&*long]) {
+        let tells = |name: &&String| {
+            let page = fs::read_to_string(world.home.join("pages").join(name)).expect("a page");
+            page.contains(&format!("I am {id}<"))
+        };
+        assert_eq!(first.iter().filter(tells).count(), 1, "{id}");
+    }
+    // Each alone finds its page again, whatever the order.
+    for name in names.iter().rev() {
+        assert_eq!(world.status(&["render", "--format", "html", "--out", "pages", name]), 0);
+    }
+    assert_eq!(pages(&world, "pages"), first);
+}
+
+#[test]
+fn a_copy_of_a_session_has_a_page_of_its_own() {
+    let world = World::new();
+    world.write(".claude/projects/-a/one.jsonl", sessions::claude(CLAUDE));
+    world.write(".claude/projects/-b/one.jsonl", sessions::claude(CLAUDE));
+    let all = ["render", "--all", "--format", "html", "--format", "json", "--out", "pages"];
+    for _ in 0..2 {
+        assert_eq!(world.status(&all), 0);
+        let pages = pages(&world, "pages");
+        assert_eq!(pages.len(), 2, "{pages:?}");
+        assert!(pages.contains(&format!("claude-{CLAUDE}.html")), "{pages:?}");
+    }
+    let manifest = fs::read(world.home.join("pages/manifest.json")).expect("a manifest");
+    let manifest: serde_json::Value = serde_json::from_slice(&manifest).expect("JSON");
+    world::check("manifest.schema.json", &[manifest.clone()]);
+    assert_eq!(manifest["sessions"].as_array().map(Vec::len), Some(2));
+    assert_ne!(manifest["sessions"][0]["origin"], manifest["sessions"][1]["origin"]);
 }

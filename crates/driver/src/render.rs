@@ -5,6 +5,7 @@
 //! Nothing of a session is changed, and nothing of it reaches the archive.
 
 mod folder;
+mod names;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -255,21 +256,20 @@ impl Member {
         Ok(Member { path: Some(path.to_owned()), loaded })
     }
 
-    /// A name for files, that no other session of the agent has.
-    pub fn file_name(&self) -> String {
+    /// The agent, and the id of the session, or the name of its file when it has none.
+    fn agent_and_id(&self) -> (&'static str, String) {
         let stem = || {
             let stem = self.path.as_ref().and_then(|path| path.file_stem());
             stem.map(|stem| stem.to_string_lossy().into_owned())
         };
         let id = self.loaded.transcript.head.id.as_deref().map(str::to_owned);
-        let name = id.or_else(stem).unwrap_or_else(|| "session".to_owned());
-        format!("{}-{}", self.loaded.format.name, name.replace('.', "-"))
+        let id = id.or_else(stem).unwrap_or_else(|| "session".to_owned());
+        (self.loaded.format.name, id)
     }
 
     /// The name of a sub-agent's file, within those of its session.
-    pub fn part_name(&self) -> String {
-        let names = self.names();
-        names.first().map_or_else(|| "sub-agent".to_owned(), |name| name.replace('.', "-"))
+    fn part_name(&self) -> String {
+        self.names().into_iter().next().unwrap_or_else(|| "sub-agent".to_owned())
     }
 
     /// What a result may call it.

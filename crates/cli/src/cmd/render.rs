@@ -394,7 +394,8 @@ fn write<'a>(
     let mut left_out = 0;
     for input in inputs {
         let written = open(app, input).and_then(|reading| {
-            let written = render_into(out, &reading, &how, &files).map_err(Failure::writing)?;
+            let written = render_into(out, &reading, &how, &files, &listings);
+            let written = written.map_err(Failure::writing)?;
             failed(&reading)?;
             Ok(written)
         });

@@ -99,7 +99,7 @@ pub fn keep(config: &Config, rule: &Rule, session: &Path, redact: &Finder) -> Re
         branch.commit(&rule.out, "Keep what was there")?;
     }
     let reading = Reading::open(session, Some(&rule.agent))?;
-    let (listing, _) = render_into(&rule.out, &reading, &how, &rule.formats)?;
+    let (listing, _) = render_into(&rule.out, &reading, &how, &rule.formats, &[])?;
     reading.failure().map_or(Ok(()), Err)?;
     update_index(&rule.out, vec![listing.clone()])?;
     if let Some(branch) = &rule.branch {

@@ -12,6 +12,7 @@ use epitome_render::{
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
+use super::names::{Names, names};
 use super::{Reading, Telling};
 use crate::error::{Error, ErrorKind, Result};
 use crate::regular;
@@ -57,7 +58,8 @@ impl Rendered {
 }
 
 /// Writes a session and its sub-agents into a folder, a page or more each. What was written there
-/// of the same session before is replaced. Returned with what was taken out.
+/// of the same session before is replaced; no file of another session is, neither of one in the
+/// manifest nor of the `earlier` ones, which are not in it yet. Returned with what was taken out.
 ///
 /// # Errors
 ///
@@ -67,15 +69,12 @@ pub fn render_into(
     reading: &Reading,
     how: &Telling<'_>,
     formats: &[Rendered],
+    earlier: &[Listing],
 ) -> Result<(Listing, Vec<Found>)> {
-    ours(folder)?;
+    let mut known = ours(folder)?;
+    known.extend_from_slice(earlier);
     fs::create_dir_all(folder).map_err(|err| Error::writing(err, "the folder", folder))?;
-    let main = PageName::new(&reading.session.file_name());
-    let parts: Vec<PageName> = reading
-        .sub_agents
-        .iter()
-        .map(|member| PageName::new(&format!("{}.{}", main.stem(), member.part_name())))
-        .collect();
+    let Names { main, parts, origin } = names(reading, &known);
     let (mut listings, mut found) = (Vec::new(), Vec::new());
     for &format in formats {
         let file = |name: &PageName| format!("{}.{}", name.stem(), format.extension());
@@ -102,6 +101,7 @@ pub fn render_into(
     let mut listings = listings.into_iter();
     let mut listing = listings.next().unwrap_or_default();
     listing.sub_agents = listings.collect();
+    listing.origin = origin;
     Ok((listing, found))
 }
 
@@ -166,6 +166,8 @@ pub fn upsert(folder: &Path, reading: &Reading, how: &Telling<'_>, href: &str) -
     let mut listing = facts_of(reading, how)?;
     let _lock = lock(folder)?;
     let mut sessions = ours(folder)?;
+    let Names { main, origin, .. } = names(reading, &sessions);
+    (listing.name, listing.origin) = (main.stem().to_owned(), origin);
     listing.files = vec![href.to_owned()];
     if let Some(known) = sessions.iter().find(|it| it.name == listing.name) {
         let others = known.files.iter().filter(|file| *file != href);
@@ -183,10 +185,11 @@ pub fn upsert(folder: &Path, reading: &Reading, how: &Telling<'_>, href: &str) -
 ///
 /// As [`Reading::tell`].
 pub fn facts_of(reading: &Reading, how: &Telling<'_>) -> Result<Listing> {
-    let name = PageName::new(&reading.session.file_name()).stem().to_owned();
+    let Names { main, origin, .. } = names(reading, &[]);
+    let name = main.stem().to_owned();
     let facts = |stories: &[Story<'_>]| stories.first().map(epitome_render::Facts::of);
     let (facts, _) = reading.tell(how, |_| String::new(), facts)?;
-    Ok(Listing { name, facts: facts.unwrap_or_default(), ..Listing::default() })
+    Ok(Listing { name, facts: facts.unwrap_or_default(), origin, ..Listing::default() })
 }
 
 /// Makes a folder's manifest and its index anew, from the pages that are there and from what an

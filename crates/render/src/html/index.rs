@@ -25,6 +25,10 @@ pub struct Listing {
     /// What is known of it.
     #[serde(flatten)]
     pub facts: Facts,
+    /// Tells the place of the session from others, so that copies of one have pages of their own:
+    /// a few digits of a hash.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub origin: Option<String>,
     /// Its sub-agents.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sub_agents: Vec<Listing>,

@@ -4,13 +4,30 @@
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PageName(String);
 
+/// Characters of a name.
+const LONGEST: usize = 100;
+
+/// Digits of the highest number of a page.
+const PAGE_DIGITS: usize = 4;
+
 impl PageName {
-    /// A name. What has no place in a file's name becomes `-`.
+    /// A name. What has no place in a file's name becomes `-`, so two texts can have one name:
+    /// [`exact`](PageName::exact) and [`tagged`](PageName::tagged) tell them apart.
     pub fn new(name: &str) -> PageName {
-        let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
-        let name: String = name.chars().map(|c| if fits(c) { c } else { '-' }).take(100).collect();
-        let name = name.trim_matches(['.', '-']);
-        PageName(if name.is_empty() { "session".to_owned() } else { name.to_owned() })
+        PageName(cleaned(name, LONGEST).unwrap_or_else(|| "session".to_owned()))
+    }
+
+    /// The name, if no other text is cleaned to it and no page of another session is called so.
+    pub fn exact(name: &str) -> Option<PageName> {
+        let is_exact = cleaned(name, LONGEST).as_deref() == Some(name) && !is_page(name);
+        is_exact.then(|| PageName(name.to_owned()))
+    }
+
+    /// A name that ends in `-` and a tag, which is made of letters and digits and begins with a
+    /// letter.
+    pub fn tagged(name: &str, tag: &str) -> PageName {
+        let kept = cleaned(name, LONGEST.saturating_sub(tag.len() + 1));
+        PageName(format!("{}-{tag}", kept.as_deref().unwrap_or("session")))
     }
 
     /// The file of a page, from 0.
@@ -24,5 +41,38 @@ impl PageName {
     /// The name without an extension.
     pub fn stem(&self) -> &str {
         &self.0
+    }
+}
+
+/// At most so many characters of a name, with `-` in place of those that have no place in one.
+fn cleaned(name: &str, longest: usize) -> Option<String> {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
+    let name: String = name.chars().map(|c| if fits(c) { c } else { '-' }).take(longest).collect();
+    let name = name.trim_matches(['.', '-']);
+    (!name.is_empty()).then(|| name.to_owned())
+}
+
+/// Whether a name ends as that of a page of another session does: `x-2` is the second page of `x`.
+fn is_page(name: &str) -> bool {
+    let number = name.rsplit_once('-').map_or("", |(_, number)| number);
+    (1..=PAGE_DIGITS).contains(&number.len()) && number.bytes().all(|byte| byte.is_ascii_digit())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_exact_if_no_other_is_cleaned_to_it() {
+        for name in ["claude-0f3c9a52", "codex-x_y", "a.b", "x-12345"] {
+            assert_eq!(PageName::exact(name), Some(PageName::new(name)), "{name}");
+        }
+        let long = "x".repeat(101);
+        for name in ["", "x/1", "x 1", "x-", "x-2", "x-0042", "ä", ".", &*long] {
+            assert_eq!(PageName::exact(name), None, "{name}");
+        }
+        assert_eq!(PageName::tagged("x/1", "h0").stem(), "x-1-h0");
+        assert_eq!(PageName::tagged(&long, "h0").stem().len(), 100);
+        assert_eq!(PageName::tagged("/", "h0").stem(), "session-h0");
     }
 }
