@@ -19,7 +19,9 @@ pub(crate) async fn compact(
     Path((_, key)): Path<(String, String)>,
     Form(asked): Form<Asked>,
 ) -> Response {
+    let writes = Arc::clone(&viewer.writes).read_owned().await;
     let told = beside(viewer, move |viewer| {
+        let _writes = writes;
         let session = viewer.session(&key)?;
         let recipe = asked.recipe()?;
         let options = &viewer.options;
@@ -36,7 +38,9 @@ pub(crate) async fn give_back(
     State(viewer): State<Arc<Viewer>>,
     Path((_, key)): Path<(String, String)>,
 ) -> Response {
+    let writes = Arc::clone(&viewer.writes).read_owned().await;
     let told = beside(viewer, move |viewer| {
+        let _writes = writes;
         let session = viewer.session(&key)?;
         Ok(match restore_session(&viewer.options.config, &session.path) {
             Ok(done) => given_back(&done),

@@ -8,10 +8,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use axum::extract::{ConnectInfo, Request, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, header};
+use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use subtle::ConstantTimeEq as _;
+
+use crate::connection::Connection;
 
 /// Bytes of randomness in a token.
 const TOKEN: usize = 32;
@@ -44,7 +46,8 @@ pub(crate) struct Guard {
 enum Refusal {
     /// It comes from another machine.
     Peer,
-    /// It was meant for a name that is none of this machine: a name that was made to lead here.
+    /// It was meant for a name that is none of this machine: a name that was made to lead here, or
+    /// that of another server, for which this one is no proxy.
     Host,
     /// It does not know the token.
     Token,
@@ -77,7 +80,7 @@ impl Guard {
         &self,
         peer: SocketAddr,
         method: &Method,
-        path: &str,
+        uri: &Uri,
         headers: &HeaderMap,
     ) -> Result<(), Refusal> {
         if !peer.ip().is_loopback() {
@@ -88,7 +91,13 @@ impl Guard {
         if !here.iter().any(|it| it == host) {
             return Err(Refusal::Host);
         }
-        let said = path.strip_prefix('/').and_then(|path| path.split('/').next());
+        // An address may be whole in the first line of a request as well.
+        let is_here = uri.scheme_str().is_none_or(|scheme| scheme == "http")
+            && uri.authority().is_none_or(|authority| authority == host);
+        if !is_here {
+            return Err(Refusal::Host);
+        }
+        let said = uri.path().strip_prefix('/').and_then(|path| path.split('/').next());
         if !bool::from(said.unwrap_or_default().as_bytes().ct_eq(self.token.as_bytes())) {
             return Err(Refusal::Token);
         }
@@ -121,9 +130,14 @@ pub(crate) async fn guard(
     request: Request,
     next: Next,
 ) -> Response {
-    let allowed = guard.check(peer, request.method(), request.uri().path(), request.headers());
+    let allowed = guard.check(peer, request.method(), request.uri(), request.headers());
     let mut response = match allowed {
-        Ok(()) => next.run(request).await,
+        Ok(()) => {
+            if let Some(connection) = request.extensions().get::<Arc<Connection>>() {
+                connection.know();
+            }
+            next.run(request).await
+        }
         Err(refusal) => refusal.into_response(),
     };
     for (name, value) in HEADERS {
@@ -181,7 +195,8 @@ mod tests {
         for (name, value) in said {
             headers.append(*name, HeaderValue::from_str(value).unwrap());
         }
-        let done = guard.check(peer.parse().unwrap(), &method, path, &headers);
+        let uri = path.parse().unwrap();
+        let done = guard.check(peer.parse().unwrap(), &method, &uri, &headers);
         done.map_or_else(|refusal| format!("{refusal:?}"), |()| "answered".to_owned())
     }
 
@@ -195,6 +210,16 @@ mod tests {
             ("127.0.0.1:9", Method::GET, "/00ff/", &[("host", "evil.example:4000")], "Host"),
             ("127.0.0.1:9", Method::GET, "/00ff/", &[("host", "127.0.0.1:4001")], "Host"),
             ("127.0.0.1:9", Method::GET, "/00ff/", &[("host", HERE), ("host", HERE)], "Host"),
+            (
+                "127.0.0.1:9",
+                Method::GET,
+                "http://127.0.0.1:4000/00ff/",
+                &[("host", HERE)],
+                "answered",
+            ),
+            ("127.0.0.1:9", Method::GET, "http://localhost:4000/00ff/", &[("host", HERE)], "Host"),
+            ("127.0.0.1:9", Method::GET, "http://evil.example/00ff/", &[("host", HERE)], "Host"),
+            ("127.0.0.1:9", Method::GET, "https://127.0.0.1:4000/00ff/", &[("host", HERE)], "Host"),
             ("127.0.0.1:9", Method::GET, "/", &[("host", HERE)], "Token"),
             ("127.0.0.1:9", Method::GET, "/00fe/", &[("host", HERE)], "Token"),
             ("127.0.0.1:9", Method::GET, "/00f/", &[("host", HERE)], "Token"),

@@ -10,6 +10,7 @@
 
 mod asset;
 mod change;
+mod connection;
 mod guard;
 mod hits;
 mod list;
@@ -22,5 +23,6 @@ mod shelf;
 mod tail;
 mod viewer;
 
+pub use connection::Limits;
 pub use server::Server;
 pub use viewer::{Options, Which};

@@ -12,6 +12,7 @@ use axum::middleware::from_fn_with_state;
 use axum::routing::{get, post};
 use tokio::sync::watch;
 
+use crate::connection::{self, Limits};
 use crate::guard::{Guard, guard};
 use crate::list::encoded;
 use crate::viewer::{Options, Viewer};
@@ -25,6 +26,7 @@ pub struct Server {
     listener: TcpListener,
     guard: Arc<Guard>,
     options: Options,
+    limits: Limits,
 }
 
 impl Server {
@@ -36,7 +38,13 @@ impl Server {
     pub fn bind(options: Options, port: u16) -> io::Result<Server> {
         let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))?;
         let guard = Arc::new(Guard::new(listener.local_addr()?.port())?);
-        Ok(Server { listener, guard, options })
+        Ok(Server { listener, guard, options, limits: Limits::default() })
+    }
+
+    /// With other limits for connections.
+    #[must_use]
+    pub fn with_limits(self, limits: Limits) -> Server {
+        Server { limits, ..self }
     }
 
     /// The address to open, with the token.
@@ -71,7 +79,8 @@ impl Server {
         })
     }
 
-    /// Answers until `end`. What is being written then is written to its end.
+    /// Answers until `end`. A compaction or restoration that runs then is waited for; other answers
+    /// have as long as the limits say.
     ///
     /// # Errors
     ///
@@ -83,15 +92,12 @@ impl Server {
             let viewer = Arc::new(Viewer::new(self.options, stopped));
             self.listener.set_nonblocking(true)?;
             let listener = tokio::net::TcpListener::from_std(self.listener)?;
+            let writes = Arc::clone(&viewer.writes);
             let router = routes(viewer, self.guard);
-            let service = router.into_make_service_with_connect_info::<SocketAddr>();
-            axum::serve(listener, service)
-                .with_graceful_shutdown(async move {
-                    end.await;
-                    // Who follows a session would be answered for ever.
-                    stop.send(true).ok();
-                })
-                .await
+            connection::serve(listener, router, self.limits, &stop, end).await;
+            // No client has to be connected for a write to go on to its end.
+            drop(writes.write().await);
+            Ok(())
         });
         // What only reads need not be waited for.
         runtime.shutdown_background();

@@ -10,7 +10,7 @@ use epitome::{Config, ListPrices, Reading, Telling};
 use epitome_model::Counter;
 use epitome_redact::{Finder, Redactor};
 use epitome_render::{Detail, Html, PageName};
-use tokio::sync::watch;
+use tokio::sync::{RwLock, watch};
 
 use crate::hits::Seeker;
 use crate::page::{Problem, problem};
@@ -46,6 +46,8 @@ pub(crate) struct Viewer {
     pub(crate) seeker: Arc<Seeker>,
     /// Whether the server is to end.
     pub(crate) stopped: watch::Receiver<bool>,
+    /// Read-locked while a session is written: the server waits for it.
+    pub(crate) writes: Arc<RwLock<()>>,
 }
 
 impl Viewer {
@@ -54,7 +56,7 @@ impl Viewer {
         let seeker = Arc::new(Seeker::new(options.config.clone(), options.which.clone(), files));
         // What is new since the last time is indexed while the list is looked at.
         seeker.refresh();
-        Viewer { options, shelf, seeker, stopped }
+        Viewer { options, shelf, seeker, stopped, writes: Arc::default() }
     }
 
     /// The sessions that are there now.

@@ -8,12 +8,12 @@ use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc;
 use std::thread::JoinHandle;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use epitome::Config;
 use epitome_redact::{Finder, Person};
 use epitome_tokens::Estimate;
-use epitome_web::{Options, Server, Which};
+use epitome_web::{Limits, Options, Server, Which};
 
 /// How long a test waits for what must come.
 const PATIENCE: Duration = Duration::from_mins(1);
@@ -62,6 +62,10 @@ impl World {
     }
 
     pub fn serve(&self, which: Which) -> Viewer {
+        self.serve_within(which, Limits::default())
+    }
+
+    pub fn serve_within(&self, which: Which, limits: Limits) -> Viewer {
         let rules = epitome::rules(&self.config, &[]).expect("rules");
         let options = Options {
             config: self.config.clone(),
@@ -69,7 +73,7 @@ impl World {
             finder: Some(Finder::new(rules).expect("rules that can be compiled")),
             counter: &const { Estimate::new() },
         };
-        let server = Server::bind(options, 0).expect("a free port");
+        let server = Server::bind(options, 0).expect("a free port").with_limits(limits);
         let address = server.address();
         let (end, ended) = tokio::sync::oneshot::channel();
         let thread = std::thread::spawn(move || {
@@ -178,12 +182,21 @@ impl Viewer {
     }
 }
 
-impl Drop for Viewer {
-    fn drop(&mut self) {
+impl Viewer {
+    /// Ends it. How long that took.
+    pub fn end(&mut self) -> Duration {
+        let began = Instant::now();
         drop(self.end.take());
         let ended = self.thread.take().map(|thread| thread.join().expect("no panic"));
+        assert!(matches!(ended, None | Some(Ok(()))), "it ends cleanly");
+        began.elapsed()
+    }
+}
+
+impl Drop for Viewer {
+    fn drop(&mut self) {
         if !std::thread::panicking() {
-            assert!(matches!(ended, Some(Ok(()))), "it ends cleanly");
+            self.end();
         }
     }
 }
@@ -192,6 +205,11 @@ impl Drop for Viewer {
 pub struct Events(mpsc::Receiver<String>);
 
 impl Events {
+    /// Whether more may come.
+    pub fn is_open(&self) -> bool {
+        !matches!(self.0.try_recv(), Err(mpsc::TryRecvError::Disconnected))
+    }
+
     /// The next event of this name: its data. Other lines are passed over.
     pub fn next(&self, name: &str) -> String {
         let mut is_ours = false;

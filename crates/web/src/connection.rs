@@ -1,0 +1,169 @@
+//! Connections: how many there are at once, and how long each may take.
+//!
+//! Every program on this machine can connect. One that does not know the token must not be able to
+//! keep the viewer from answering or from ending.
+
+use std::future::Future;
+use std::net::SocketAddr;
+use std::pin::pin;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use axum::Router;
+use axum::extract::ConnectInfo;
+use hyper::server::conn::http1;
+use hyper::service::{Service as _, service_fn};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Notify, mpsc, watch};
+
+/// What connections may take.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// How many may be open at once.
+    pub connections: usize,
+    /// How long the head of a request may take, and how long a connection may wait for the next.
+    pub head: Duration,
+    /// How long answers may still take when the server ends.
+    pub end: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Limits {
+        let head = Duration::from_secs(10);
+        Limits { connections: 64, head, end: Duration::from_millis(500) }
+    }
+}
+
+/// After the system refused a connection, for it lacks descriptors.
+const PAUSE: Duration = Duration::from_millis(50);
+
+/// Answers until `end`; then says so through `stop` and waits for a short time.
+pub(crate) async fn serve(
+    listener: TcpListener,
+    router: Router,
+    limits: Limits,
+    stop: &watch::Sender<bool>,
+    end: impl Future<Output = ()>,
+) {
+    let open = Arc::new(Open::default());
+    // Closed when the last connection is.
+    let (alive, mut all_closed) = mpsc::channel::<()>(1);
+    let mut end = pin!(end);
+    loop {
+        let (stream, peer) = tokio::select! {
+            () = &mut end => break,
+            accepted = listener.accept() => match accepted {
+                Ok(accepted) => accepted,
+                Err(_) => {
+                    open.close_one();
+                    tokio::time::sleep(PAUSE).await;
+                    continue;
+                }
+            },
+        };
+        let Some(connection) = open.add(limits.connections) else { continue };
+        let (alive, stopped) = (alive.clone(), stop.subscribe());
+        let answered =
+            answer(stream, peer, router.clone(), Arc::clone(&connection), stopped, limits);
+        let open = Arc::clone(&open);
+        tokio::spawn(async move {
+            // What goes wrong with a connection is the client's business.
+            answered.await.ok();
+            open.remove(&connection);
+            drop(alive);
+        });
+    }
+    drop(listener);
+    stop.send(true).ok();
+    drop(alive);
+    tokio::time::timeout(limits.end, all_closed.recv()).await.ok();
+}
+
+/// Answers the requests of a connection.
+async fn answer(
+    stream: TcpStream,
+    peer: SocketAddr,
+    router: Router,
+    connection: Arc<Connection>,
+    mut stopped: watch::Receiver<bool>,
+    limits: Limits,
+) -> hyper::Result<()> {
+    let router = TowerToHyperService::new(router);
+    let known = Arc::clone(&connection);
+    let service = service_fn(move |mut request: hyper::Request<hyper::body::Incoming>| {
+        request.extensions_mut().insert(ConnectInfo(peer));
+        request.extensions_mut().insert(Arc::clone(&known));
+        router.call(request)
+    });
+    let served = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(limits.head)
+        .serve_connection(TokioIo::new(stream), service);
+    let mut served = pin!(served);
+    let mut is_ending = false;
+    loop {
+        tokio::select! {
+            done = served.as_mut() => return done,
+            () = connection.closed.notified() => return Ok(()),
+            _ = stopped.changed(), if !is_ending => {
+                is_ending = true;
+                served.as_mut().graceful_shutdown();
+            }
+        }
+    }
+}
+
+/// A connection that is open.
+#[derive(Debug, Default)]
+pub(crate) struct Connection {
+    /// Whether a request that it sent knew the token.
+    is_known: AtomicBool,
+    closed: Notify,
+}
+
+impl Connection {
+    /// Says that a request that it sent was answered: it is not closed for others.
+    pub(crate) fn know(&self) {
+        self.is_known.store(true, Ordering::Relaxed);
+    }
+}
+
+/// The connections that are open, the oldest first.
+#[derive(Debug, Default)]
+struct Open(Mutex<Vec<Arc<Connection>>>);
+
+impl Open {
+    /// A new one, if there is room: where there is none, the oldest that has not shown that it
+    /// knows the token makes it.
+    fn add(&self, most: usize) -> Option<Arc<Connection>> {
+        let mut all = self.all();
+        if all.len() >= most {
+            close_oldest(&mut all)?;
+        }
+        let connection = Arc::new(Connection::default());
+        all.push(Arc::clone(&connection));
+        Some(connection)
+    }
+
+    fn close_one(&self) {
+        close_oldest(&mut self.all());
+    }
+
+    fn remove(&self, connection: &Arc<Connection>) {
+        self.all().retain(|it| !Arc::ptr_eq(it, connection));
+    }
+
+    fn all(&self) -> MutexGuard<'_, Vec<Arc<Connection>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Closes the oldest that has not shown that it knows the token.
+fn close_oldest(all: &mut Vec<Arc<Connection>>) -> Option<()> {
+    let at = all.iter().position(|it| !it.is_known.load(Ordering::Relaxed))?;
+    all.remove(at).closed.notify_one();
+    Some(())
+}
