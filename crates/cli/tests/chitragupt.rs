@@ -91,7 +91,9 @@ fn transcripts_of_every_agent_are_kept_as_chitragupt_says() {
         let world = World::new();
         let project = world.home.join("project");
         fs::create_dir(&project).expect("a folder");
-        let git = Command::new("git").arg("-C").arg(&project).args(["init", "-q"]).status();
+        let mut git = Command::new("git");
+        git.env("GIT_CONFIG_GLOBAL", "/dev/null").env_remove("GIT_DIR");
+        let git = git.arg("-C").arg(&project).args(["init", "-q"]).status();
         assert!(git.expect("git runs").success());
         for line in KEEP {
             run(&world, &line.replace("AGENT", agent));

@@ -345,6 +345,7 @@ fn git(folder: &Path, args: &[&str]) -> String {
         .args(["-c", "user.name=a", "-c", "user.email=a@b"])
         .args(args)
         .env("GIT_CONFIG_GLOBAL", "/dev/null")
+        .env_remove("GIT_DIR")
         .env("GIT_OPTIONAL_LOCKS", "0")
         .output()
         .expect("git runs");

@@ -16,7 +16,6 @@ use world::sessions::{CLAUDE, Claude};
 
 /// Runs a shell script with a disk of 1 MiB at `$DISK`, which only it can see. Nothing: this
 /// machine does not let us.
-#[expect(clippy::print_stderr, reason = "a skipped test says so")]
 fn with_small_disk(world: &World, disk: &str, script: &str) -> Option<Output> {
     let disk = world.home.join(disk);
     fs::create_dir_all(&disk).expect("a folder");
@@ -30,7 +29,8 @@ fn with_small_disk(world: &World, disk: &str, script: &str) -> Option<Output> {
         command.current_dir(&world.home).stdin(Stdio::null()).output()
     };
     if !run("true").is_ok_and(|out| out.status.success()) {
-        eprintln!("skipped: no disk can be mounted here (it takes Linux, unshare and root)");
+        let why = "no disk can be mounted here: that takes Linux, `unshare` and root";
+        fixtures::skipped("tests of a full disk in crates/cli/tests/robust_disk.rs", why);
         return None;
     }
     Some(run(script).expect("a shell"))

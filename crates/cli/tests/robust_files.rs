@@ -26,7 +26,6 @@ struct Plain {
 }
 
 impl Plain {
-    #[expect(clippy::print_stderr, reason = "a skipped test says so")]
     fn new() -> Option<Plain> {
         let world = World::new();
         let is_root = fs::metadata(&world.home).expect("a folder").uid() == 0;
@@ -34,7 +33,8 @@ impl Plain {
         plain.give(&plain.world.home);
         let works = plain.command(&["--version"]).output().is_ok_and(|out| out.status.success());
         if !works {
-            eprintln!("skipped: the administrator may do all, and nobody cannot run epitome here");
+            let why = "the administrator may do all, and `nobody` cannot run epitome here";
+            fixtures::skipped("tests of permissions in crates/cli/tests/robust_files.rs", why);
         }
         works.then_some(plain)
     }

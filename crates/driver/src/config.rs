@@ -127,6 +127,20 @@ impl Config {
         Ok(config)
     }
 
+    /// The folders below `home`, as on a machine where no variable is set and no name is known,
+    /// with `home` as the current folder. The environment is not asked: for programs, and tests,
+    /// that read one given home only.
+    ///
+    /// ```
+    /// let config = epitome::Config::of_home("/home/ada".as_ref());
+    /// assert!(config.claude.ends_with("ada/.claude"));
+    /// assert!(config.home.ends_with("ada/.local/share/epitome"));
+    /// ```
+    pub fn of_home(home: &Path) -> Config {
+        let (data, settings) = (home.join(".local/share"), home.join(".config"));
+        Config { here: home.to_owned(), ..Config::of(home, &data, &settings, |_| None) }
+    }
+
     /// The folders below these, unless `var` names others.
     pub(crate) fn of(
         user: &Path,

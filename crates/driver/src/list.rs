@@ -247,7 +247,7 @@ mod tests {
     #[test]
     fn what_is_known_is_told_without_reading() {
         let dir = tempfile::tempdir().expect("a folder");
-        let mut config = Config::from_env().expect("a home");
+        let mut config = Config::of_home(dir.path());
         config.home = dir.path().join("epitome");
         fs::create_dir(dir.path().join("s")).expect("a folder");
         let path = dir.path().join("s/a.jsonl");

@@ -212,6 +212,8 @@ mod tests {
         let project = dir.path().join("project");
         let git = |args: &[&str]| {
             let done = std::process::Command::new("git")
+                .env("GIT_CONFIG_GLOBAL", "/dev/null")
+                .env_remove("GIT_DIR")
                 .args(["-c", "user.name=n", "-c", "user.email=e", "-C"])
                 .arg(&project)
                 .args(args)

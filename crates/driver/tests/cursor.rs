@@ -22,7 +22,7 @@ struct World {
 impl World {
     fn new() -> World {
         let dir = tempfile::tempdir().expect("a folder");
-        let mut config = Config::from_env().expect("a home");
+        let mut config = Config::of_home(dir.path());
         config.cursor = dir.path().join(".cursor");
         config.cursor_editor = dir.path().join("Cursor");
         World { dir, config }

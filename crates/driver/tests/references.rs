@@ -86,7 +86,9 @@ fn bodies_that_equal_a_file_name_it() {
 fn bodies_that_git_keeps_name_their_blob() {
     let (project, home) = (tempfile::tempdir().expect("a"), tempfile::tempdir().expect("b"));
     let git = |args: &[&str]| {
-        let done = Command::new("git").args(args).current_dir(project.path()).output();
+        let mut git = Command::new("git");
+        git.env("GIT_CONFIG_GLOBAL", "/dev/null").env_remove("GIT_DIR");
+        let done = git.args(args).current_dir(project.path()).output();
         assert!(done.expect("git is installed").status.success(), "{args:?}");
     };
     git(&["init", "--quiet"]);

@@ -133,7 +133,7 @@ fn sessions_in_files_are_found_with_those_of_their_sub_agents() {
     let world = World::new();
     let below = world.session("ses_b", json!({"parentID": "ses_a"}));
     let further = world.session("ses_c", json!({"parentID": "ses_b"}));
-    let mut config = Config::from_env().expect("a home");
+    let mut config = Config::of_home(world.dir.path());
     config.opencode = world.dir.path().join("opencode");
     config.opencode_database = None;
     let found = find::sessions(&config, Some("opencode"));

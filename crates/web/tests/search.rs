@@ -15,7 +15,7 @@ struct Machine {
 impl Machine {
     fn new() -> Machine {
         let dir = tempfile::tempdir().expect("a folder");
-        let mut config = Config::from_env().expect("a home");
+        let mut config = Config::of_home(dir.path());
         let home = dir.path();
         config.home = home.join("data");
         config.settings = home.join("settings");

@@ -25,7 +25,8 @@ fn laws_hold_for_recorded_sessions() {
 #[test]
 fn laws_hold_for_a_folder_of_sessions() {
     let Some(folder) = std::env::var_os("EPITOME_SESSIONS") else {
-        eprintln!("skipped: EPITOME_SESSIONS names no folder");
+        let what = "laws_hold_for_a_folder_of_sessions";
+        fixtures::skipped(what, "EPITOME_SESSIONS names no folder of more sessions");
         return;
     };
     let mut open = vec![PathBuf::from(folder)];

@@ -333,7 +333,7 @@ fn a_database_of_others_is_no_session() {
 #[test]
 fn all_sessions_of_a_database_are_found_by_id() {
     let world = World::new().with_session("ses_b", None).with_session("ses_c", Some("ses_a"));
-    let mut config = Config::from_env().expect("a home");
+    let mut config = Config::of_home(world.dir.path());
     config.pi_sessions = world.dir.path().join("none");
     config.claude = world.dir.path().join("none");
     config.opencode = world.dir.path().to_owned();

@@ -28,7 +28,7 @@ impl World {
     pub fn new() -> World {
         let dir = tempfile::tempdir().expect("a folder");
         let home = dir.path().canonicalize().expect("a folder");
-        let mut config = Config::from_env().expect("a home");
+        let mut config = Config::of_home(&home);
         config.home = home.join("epitome");
         config.settings = home.join("settings");
         config.pi_sessions = home.join("pi");
