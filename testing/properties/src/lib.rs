@@ -24,3 +24,30 @@ pub use sessions::{
 };
 pub use summaries::summary;
 pub use texts::{json, recipe, stub};
+
+/// What is asked of any bytes.
+pub type Body = fn(&[u8]);
+
+/// Each of these functions, by the name of its fuzz target.
+pub const BODIES: &[(&str, Body)] = &[
+    ("anthropic", anthropic),
+    ("claude", claude),
+    ("codex", codex),
+    ("copilot", copilot),
+    ("cursor", cursor),
+    ("epitome", epitome),
+    ("gemini", gemini),
+    ("gemini-request", gemini_request),
+    ("json", json),
+    ("mini-swe", mini_swe),
+    ("openai-chat", openai_chat),
+    ("openai-responses", openai_responses),
+    ("opencode", opencode),
+    ("pack", pack),
+    ("pi", pi),
+    ("recipe", recipe),
+    ("redact", redact),
+    ("stub", stub),
+    ("summary", summary),
+    ("swe-agent", swe_agent),
+];

@@ -4,136 +4,19 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
+use fixtures::damage::{self, part_of};
+use properties::{BODIES, Body};
 use proptest::prelude::*;
-use proptest::sample::Index;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
-
-type Body = fn(&[u8]);
-
-const BODIES: &[(&str, Body)] = &[
-    ("anthropic", properties::anthropic),
-    ("claude", properties::claude),
-    ("codex", properties::codex),
-    ("copilot", properties::copilot),
-    ("cursor", properties::cursor),
-    ("epitome", properties::epitome),
-    ("gemini", properties::gemini),
-    ("gemini-request", properties::gemini_request),
-    ("json", properties::json),
-    ("mini-swe", properties::mini_swe),
-    ("openai-chat", properties::openai_chat),
-    ("openai-responses", properties::openai_responses),
-    ("opencode", properties::opencode),
-    ("pack", properties::pack),
-    ("pi", properties::pi),
-    ("recipe", properties::recipe),
-    ("redact", properties::redact),
-    ("stub", properties::stub),
-    ("summary", properties::summary),
-    ("swe-agent", properties::swe_agent),
-];
-
-/// What may happen to bytes.
-#[derive(Clone, Debug)]
-enum Damage {
-    Cut(Index),
-    Flip(Index, u8),
-    Insert(Index, Vec<u8>),
-    Remove(Index, usize),
-    RepeatLine(Index, Index),
-    SwapLines(Index, Index),
-}
-
-fn damage() -> impl Strategy<Value = Damage> {
-    let at = any::<Index>;
-    // What means something in JSON, and what means something to an agent.
-    let words = prop::sample::select(vec![
-        "\"",
-        "{",
-        "}",
-        "[",
-        "]",
-        ",",
-        ":",
-        "\\",
-        "\n",
-        "\r\n",
-        "\u{feff}",
-        "null",
-        "\\ud800",
-        "1e9",
-        "\"type\":\"user\",",
-        "\"parentUuid\":null,",
-        "\"parentId\":null,",
-        "\"content\":\"\",",
-        "\"replacement_history\":[],",
-        "\\\"",
-        "'",
-        "\"$rewindTo\":\"1\",",
-        "\"$set\":{\"messages\":[]},",
-        "\"thought\":true,",
-        "\"data\":",
-        "\"state\":{},",
-        "\"type\":2,",
-        "\"conversation\":[{}],",
-        "\"result\":\"{\\\"output\\\":\\\"x\\\"}\",",
-        "\nA:\n",
-        "\n[Tool call] Read\n",
-    ]);
-    prop_oneof![
-        1 => at().prop_map(Damage::Cut),
-        4 => (at(), any::<u8>()).prop_map(|(at, byte)| Damage::Flip(at, byte)),
-        4 => (at(), words).prop_map(|(at, word)| Damage::Insert(at, word.into())),
-        1 => (at(), any::<[u8; 3]>()).prop_map(|(at, bytes)| Damage::Insert(at, bytes.into())),
-        2 => (at(), 1_usize..40).prop_map(|(at, n)| Damage::Remove(at, n)),
-        2 => (at(), at()).prop_map(|(from, to)| Damage::RepeatLine(from, to)),
-        2 => (at(), at()).prop_map(|(one, other)| Damage::SwapLines(one, other)),
-    ]
-}
-
-impl Damage {
-    fn of(&self, mut bytes: Vec<u8>) -> Vec<u8> {
-        if bytes.is_empty() {
-            return bytes;
-        }
-        let len = bytes.len();
-        match self {
-            Damage::Cut(at) => bytes.truncate(at.index(len)),
-            Damage::Flip(at, byte) => bytes[at.index(len)] ^= byte,
-            Damage::Insert(at, more) => {
-                let at = at.index(len);
-                bytes.splice(at..at, more.iter().copied());
-            }
-            Damage::Remove(at, n) => {
-                let at = at.index(len);
-                bytes.drain(at..len.min(at + n));
-            }
-            Damage::RepeatLine(from, to) => {
-                let mut lines: Vec<&[u8]> = bytes.split_inclusive(|&byte| byte == b'\n').collect();
-                let line = lines[from.index(lines.len())];
-                lines.insert(to.index(lines.len()), line);
-                return lines.concat();
-            }
-            Damage::SwapLines(one, other) => {
-                let mut lines: Vec<&[u8]> = bytes.split_inclusive(|&byte| byte == b'\n').collect();
-                let (one, other) = (one.index(lines.len()), other.index(lines.len()));
-                lines.swap(one, other);
-                return lines.concat();
-            }
-        }
-        bytes
-    }
-}
 
 /// Runs `body` over what damage leaves of `whole`, `n` times; `EPITOME_FUZZ=50` asks for fifty
 /// times as many, which is what fuzzing is without a nightly compiler.
-fn check(n: u32, body: Body, whole: impl Strategy<Value = Vec<u8>>) {
+fn check(n: u32, body: Body, whole: impl Strategy<Value = Vec<u8>> + 'static) {
     let times = std::env::var("EPITOME_FUZZ").ok().and_then(|times| times.parse().ok());
     let config =
         Config { cases: n * times.unwrap_or(1), failure_persistence: None, ..Config::default() };
     let rng = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
-    let damaged = (whole, prop::collection::vec(damage(), 0..4))
-        .prop_map(|(whole, damage)| damage.iter().fold(whole, |bytes, damage| damage.of(bytes)));
+    let damaged = damage::damaged(whole);
     let outcome = TestRunner::new_with_rng(config, rng).run(&damaged, |bytes| {
         body(&bytes);
         Ok(())
@@ -141,21 +24,6 @@ fn check(n: u32, body: Body, whole: impl Strategy<Value = Vec<u8>>) {
     if let Err(err) = outcome {
         panic!("{err}");
     }
-}
-
-/// Some records of a recorded session, one after the other: whole sessions take too long.
-fn part_of(agent: &'static str) -> impl Strategy<Value = Vec<u8>> {
-    let sessions: Vec<Vec<u8>> = (fixtures::all().iter())
-        .filter(|fixture| fixture.agent.starts_with(agent))
-        .map(fixtures::Fixture::bytes)
-        .collect();
-    (prop::sample::select(sessions), any::<Index>(), 1_usize..24).prop_map(|(session, from, n)| {
-        let lines: Vec<&[u8]> = session.split_inclusive(|&byte| byte == b'\n').collect();
-        let from = from.index(lines.len());
-        // Records of many kilobytes are few, and take most of the time.
-        let short = lines[from..].iter().filter(|line| line.len() < 6_000);
-        [&lines[..1], &short.take(n).copied().collect::<Vec<_>>()].concat().concat()
-    })
 }
 
 fn seeds(name: &str) -> Vec<PathBuf> {

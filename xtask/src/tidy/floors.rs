@@ -38,6 +38,7 @@ const ROOMS: &[Room] = &[
     Room { name: "agents", floor: BESIDE, on: &["model-server"], tests: &["fixtures"] },
     Room { name: "browser", floor: BESIDE, on: &["agents"], tests: &["fixtures"] },
     Room { name: "properties", floor: BESIDE, on: WHOLE_HOUSE, tests: &[] },
+    Room { name: "chaos", floor: BESIDE, on: &["fixtures", "properties"], tests: &[] },
     Room { name: "xtask", floor: BESIDE, on: XTASK, tests: &[] },
 ];
 
@@ -91,6 +92,7 @@ const XTASK: &[&str] = &[
     "fixtures",
     "agents",
     "browser",
+    "chaos",
 ];
 
 /// The highest floor that does no input or output.

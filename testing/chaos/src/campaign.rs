@@ -1,0 +1,264 @@
+//! A campaign: cases of all parts, until the time is over.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+use std::time::{Duration, Instant};
+
+use crate::case::Case;
+use crate::damage::Archived;
+use crate::subject::subjects;
+use crate::task::Task;
+use crate::violation::Kind;
+use crate::{call, damage, disk, hostile, kill, mutant, writer};
+
+/// What is to be done.
+#[derive(Clone, Debug)]
+pub struct Campaign {
+    /// The program that is tried.
+    pub program: PathBuf,
+    /// How long, without what is prepared.
+    pub time: Duration,
+    /// The number of the first case of each part.
+    pub seed: u64,
+    /// One part alone.
+    pub only: Option<Part>,
+    /// At most so many cases of each part.
+    pub cases: Option<u64>,
+}
+
+/// A part of a campaign.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Part {
+    /// Kills at random moments.
+    Kill,
+    /// Kills and errors at each system call.
+    Call,
+    /// Full disks.
+    Disk,
+    /// Damaged archives.
+    Archive,
+    /// Damaged sessions, in the library.
+    Mutant,
+    /// Damaged sessions, with the program.
+    Session,
+    /// Agents that write meanwhile.
+    Writer,
+    /// Hostile homes.
+    Home,
+}
+
+impl Part {
+    /// All parts, and how much of the time each gets.
+    const ALL: [(Part, u32); 8] = [
+        (Part::Kill, 22),
+        (Part::Call, 34),
+        (Part::Disk, 8),
+        (Part::Archive, 8),
+        (Part::Mutant, 12),
+        (Part::Session, 7),
+        (Part::Writer, 4),
+        (Part::Home, 5),
+    ];
+
+    /// The word for it on the command line.
+    pub fn name(self) -> &'static str {
+        match self {
+            Part::Kill => "kill",
+            Part::Call => "call",
+            Part::Disk => "disk",
+            Part::Archive => "archive",
+            Part::Mutant => "mutant",
+            Part::Session => "session",
+            Part::Writer => "writer",
+            Part::Home => "home",
+        }
+    }
+}
+
+impl fmt::Display for Part {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let what = match self {
+            Part::Kill => "killed at a random moment",
+            Part::Call => "killed, or an error, at each system call",
+            Part::Disk => "full disks",
+            Part::Archive => "damaged archives",
+            Part::Mutant => "damaged sessions, in the library",
+            Part::Session => "damaged sessions, with the program",
+            Part::Writer => "agents that write meanwhile",
+            Part::Home => "hostile homes",
+        };
+        f.write_str(what)
+    }
+}
+
+impl FromStr for Part {
+    type Err = anyhow::Error;
+
+    fn from_str(text: &str) -> anyhow::Result<Part> {
+        let mut parts = Part::ALL.iter().map(|(part, _)| *part);
+        parts.find(|part| part.name() == text).ok_or_else(|| anyhow::anyhow!("no part `{text}`"))
+    }
+}
+
+/// What became of a part.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Figures {
+    /// The part.
+    pub part: Part,
+    /// Cases that were run.
+    pub cases: u64,
+    /// Cases in which the fault happened before the command was over.
+    pub hits: u64,
+    /// Cases with a violation of each kind: lost, wrong, crashed, left behind.
+    pub violations: [u64; 4],
+}
+
+/// What became of a campaign.
+#[derive(Clone, Debug)]
+pub struct Report {
+    /// Each part.
+    pub figures: Vec<Figures>,
+    /// What could not be tried here, and why.
+    pub left_out: Vec<(String, String)>,
+    /// How many points `call` has: after so many cases each was hit once.
+    pub points: usize,
+}
+
+/// A part that runs: what it makes of a number.
+struct Running<'a> {
+    figures: Figures,
+    share: u32,
+    spent: Duration,
+    case: Box<dyn Fn(u64) -> anyhow::Result<Case> + 'a>,
+}
+
+/// Runs a campaign. `say` is told of each violation, with the command that does the case again.
+///
+/// # Errors
+///
+/// When the program does not do its work undisturbed, or the machine has no room.
+pub fn run(campaign: &Campaign, say: &mut dyn FnMut(&str)) -> anyhow::Result<Report> {
+    let program = &campaign.program;
+    say("preparing: each command runs once without a fault");
+    let (tasks, undone) = Task::all(program)?;
+    let mut left_out: Vec<(String, String)> =
+        undone.into_iter().map(|why| ("a part of chaos".to_owned(), why)).collect();
+    let is_chosen = |part: Part| campaign.only.is_none_or(|only| only == part);
+    let mut timed = Vec::new();
+    if is_chosen(Part::Kill) {
+        for task in &tasks {
+            timed.push((task, task.time()?.min(task.time()?)));
+        }
+    }
+    let can_mount = disk::can_mount();
+    if !can_mount && is_chosen(Part::Disk) {
+        left_out.push(("small disks".to_owned(), "none can be mounted here".to_owned()));
+    }
+    let mut calls = None;
+    if is_chosen(Part::Call) && call::can_trace() {
+        calls = Some(call::Calls::new(&tasks)?);
+    } else if is_chosen(Part::Call) {
+        let why = "strace is not installed, or may not look at processes here".to_owned();
+        left_out.push(("faults at each system call".to_owned(), why));
+    }
+    let points = calls.as_ref().map_or(0, call::Calls::len);
+    let mut archives = Vec::new();
+    for subject in subjects()?.iter().filter(|_| is_chosen(Part::Archive)) {
+        archives.push(Archived::new(program, subject, 1)?);
+    }
+    let library = is_chosen(Part::Mutant).then(mutant::Library::new);
+    let sessions = mutant::Program::new(program)?;
+    let writers = writer::Writers::new(program)?;
+    let homes = hostile::Homes::new(program)?;
+    let mut running = Vec::new();
+    for (part, share) in Part::ALL.into_iter().filter(|(part, _)| is_chosen(*part)) {
+        let case: Box<dyn Fn(u64) -> anyhow::Result<Case> + '_> = match part {
+            Part::Kill => Box::new(|seed| kill::case(&timed, seed)),
+            Part::Call => match &calls {
+                Some(calls) => Box::new(|seed| calls.case(seed)),
+                None => continue,
+            },
+            Part::Disk => Box::new(|seed| disk::case(&tasks, can_mount, seed)),
+            Part::Archive => Box::new(|seed| damage::case(&archives, seed)),
+            Part::Mutant => match &library {
+                Some(library) => Box::new(|seed| library.case(seed)),
+                None => continue,
+            },
+            Part::Session => Box::new(|seed| sessions.case(seed)),
+            Part::Writer => Box::new(|seed| writers.case(seed)),
+            Part::Home => Box::new(|seed| homes.case(seed)),
+        };
+        let figures = Figures { part, cases: 0, hits: 0, violations: [0; 4] };
+        running.push(Running { figures, share, spent: Duration::ZERO, case });
+    }
+    all(campaign, &mut running, say)?;
+    Ok(Report { figures: running.iter().map(|it| it.figures).collect(), left_out, points })
+}
+
+/// Runs cases until the time is over, always of the part that had least of its share.
+fn all(
+    campaign: &Campaign,
+    running: &mut [Running<'_>],
+    say: &mut dyn FnMut(&str),
+) -> anyhow::Result<()> {
+    let begin = Instant::now();
+    let mut told = begin;
+    while begin.elapsed() < campaign.time {
+        let most = campaign.cases.unwrap_or(u64::MAX);
+        let open = running.iter_mut().filter(|it| it.figures.cases < most);
+        let Some(next) = open.min_by_key(|it| it.spent / it.share) else { break };
+        let number = campaign.seed + next.figures.cases;
+        let start = Instant::now();
+        let case = (next.case)(number)?;
+        next.spent += start.elapsed();
+        next.figures.count(&case);
+        if !case.violations.is_empty() {
+            let name = next.figures.part.name();
+            say(&format!("violation: {}", case.what));
+            for violation in &case.violations {
+                say(&format!("  {:?}: {}", violation.kind, violation.what));
+            }
+            say(&format!("  again: cargo xtask chaos --only {name} --seed {number} --cases 1"));
+        }
+        if told.elapsed() > Duration::from_secs(30) {
+            told = Instant::now();
+            let cases: u64 = running.iter().map(|it| it.figures.cases).sum();
+            say(&format!("{cases} cases after {} s", begin.elapsed().as_secs()));
+        }
+    }
+    Ok(())
+}
+
+impl Figures {
+    fn count(&mut self, case: &Case) {
+        self.cases += 1;
+        self.hits += u64::from(case.hit);
+        let kinds = [Kind::Lost, Kind::Wrong, Kind::Crash, Kind::Left];
+        for (n, kind) in self.violations.iter_mut().zip(kinds) {
+            *n += u64::from(case.violations.iter().any(|it| it.kind == kind));
+        }
+    }
+}
+
+impl Report {
+    /// Whether every promise held.
+    pub fn is_clean(&self) -> bool {
+        self.figures.iter().all(|it| it.violations == [0; 4])
+    }
+
+    /// The figures as a table in Markdown.
+    pub fn table(&self) -> String {
+        let mut text = String::from(
+            "| what | cases | the fault came in time | lost | wrong | crashed or hung | left behind |\n\
+             |---|---:|---:|---:|---:|---:|---:|\n",
+        );
+        for Figures { part, cases, hits, violations } in &self.figures {
+            let [lost, wrong, crashed, left] = violations;
+            text.push_str(&format!(
+                "| {part} | {cases} | {hits} | {lost} | {wrong} | {crashed} | {left} |\n"
+            ));
+        }
+        text
+    }
+}

@@ -1,0 +1,133 @@
+//! Damaged archives: what is given back is right, or nothing is changed and that is said.
+
+use std::fs;
+
+use anyhow::{Context as _, ensure};
+
+use crate::case::Case;
+use crate::machine::Machine;
+use crate::numbers::Numbers;
+use crate::subject::{State, Subject, gone};
+use crate::violation::{Kind, Violation};
+
+/// A machine with a session that was compacted, once or several times, and another session.
+pub(crate) struct Archived {
+    subject: Subject,
+    machine: Machine,
+    original: State,
+    compacted: State,
+}
+
+impl Archived {
+    /// Compacts a subject `rounds` times, with more of it each time.
+    ///
+    /// # Errors
+    ///
+    /// When that does not work.
+    pub(crate) fn new(
+        program: &std::path::Path,
+        subject: &Subject,
+        rounds: usize,
+    ) -> anyhow::Result<Archived> {
+        let machine = Machine::new(program)?;
+        subject.put(&machine)?;
+        let original = subject.state(&machine)?;
+        let other = gone();
+        other.put(&machine)?;
+        let done = machine.run(&other.compact())?;
+        ensure!(done.code() == Some(0), "{}", done.said());
+        for round in 0..rounds {
+            // Gentle first, so that something is left for the second time.
+            let mut args = subject.compact();
+            if round + 1 < rounds {
+                args.push("--keep-results=4");
+            }
+            let done = machine.run(&args)?;
+            ensure!(done.code() == Some(0), "{}", done.said());
+        }
+        let compacted = subject.state(&machine)?;
+        ensure!(compacted != original, "{} is not compacted", subject.name);
+        Ok(Archived { subject: subject.clone(), machine, original, compacted })
+    }
+}
+
+/// Damages a part of an archive and restores.
+///
+/// # Errors
+///
+/// When the program cannot be started.
+pub(crate) fn case(several: &[Archived], seed: u64) -> anyhow::Result<Case> {
+    let mut numbers = Numbers::new(seed);
+    let archived = numbers.of(several);
+    let machine = archived.machine.like()?;
+    let packs = machine.files(".pack");
+    let done = damage(&packs, &mut numbers)?;
+    let mut violations = Vec::new();
+    let mut say = |kind, what| violations.push(Violation { kind, what });
+    let verify = machine.run(&["archive", "verify"])?;
+    if let Some(what) = verify.misbehaved() {
+        say(Kind::Crash, format!("archive verify: {what}"));
+    } else if !done.is_whole && verify.code() != Some(5) {
+        say(Kind::Wrong, format!("archive verify sees nothing: {}", verify.said()));
+    }
+    let ended = machine.run(&archived.subject.restore())?;
+    if let Some(what) = ended.misbehaved() {
+        say(Kind::Crash, what);
+    }
+    let now = archived.subject.state(&machine)?;
+    match ended.code() {
+        Some(0) if now != archived.original => {
+            say(Kind::Wrong, format!("status 0, and it is not the original: {}", ended.said()));
+        }
+        Some(0) => {}
+        _ if now != archived.compacted => {
+            say(Kind::Lost, format!("refused, and something was changed: {}", ended.said()));
+        }
+        _ => {}
+    }
+    let what = format!("{} of the archive, {}", done.what, archived.subject.name);
+    Ok(Case { what, hit: true, violations })
+}
+
+/// What was done to an archive.
+struct Done {
+    what: String,
+    /// Whether each pack that is left is a pack.
+    is_whole: bool,
+}
+
+fn damage(packs: &[std::path::PathBuf], numbers: &mut Numbers) -> anyhow::Result<Done> {
+    let path = numbers.of(packs);
+    let name = path.file_name().context("a name")?.to_string_lossy().into_owned();
+    let before = fs::read(path)?;
+    let mut bytes = before.clone();
+    let at = numbers.below(bytes.len());
+    let what = match numbers.below(7) {
+        0..3 => {
+            bytes[at] ^= 1 << numbers.below(8);
+            format!("a bit flipped at {at} in {name}")
+        }
+        3 => {
+            bytes.truncate(at);
+            format!("{name} cut at {at}")
+        }
+        4 => {
+            fs::remove_file(path)?;
+            return Ok(Done { what: format!("{name} removed"), is_whole: true });
+        }
+        5 => {
+            let end = (at + 1 + numbers.below(400)).min(bytes.len());
+            bytes[at..end].fill(0);
+            format!("zeros from {at} to {end} in {name}")
+        }
+        _ => {
+            let other = numbers.of(packs);
+            bytes = fs::read(other)?;
+            let other = other.file_name().context("a name")?.to_string_lossy();
+            // A pack says to which session it belongs, so that this is seen.
+            format!("{other} copied over {name}")
+        }
+    };
+    fs::write(path, &bytes)?;
+    Ok(Done { what, is_whole: bytes == before })
+}

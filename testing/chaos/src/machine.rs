@@ -1,0 +1,180 @@
+//! A home folder of its own for each case, and the program run in it with a deadline.
+
+use std::ffi::OsStr;
+use std::fs::{self, File};
+use std::io::{self, Read as _, Seek as _};
+use std::os::unix::process::ExitStatusExt as _;
+use std::path::{Path, PathBuf};
+use std::process::{Command, ExitStatus, Stdio};
+use std::time::{Duration, Instant};
+
+use anyhow::Context as _;
+
+/// A command that runs longer hangs.
+pub(crate) const DEADLINE: Duration = Duration::from_secs(20);
+
+/// A home folder that goes away when it is dropped.
+pub(crate) struct Machine {
+    _folder: tempfile::TempDir,
+    pub(crate) home: PathBuf,
+    program: PathBuf,
+}
+
+/// How a command ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    /// `None` after the deadline.
+    status: Option<ExitStatus>,
+    pub(crate) out: String,
+    pub(crate) error: String,
+    pub(crate) took: Duration,
+}
+
+impl Machine {
+    /// An empty home.
+    pub(crate) fn new(program: &Path) -> anyhow::Result<Machine> {
+        let folder = tempfile::Builder::new().prefix("chaos-").tempdir()?;
+        let home = folder.path().canonicalize()?.join("home");
+        fs::create_dir(&home)?;
+        Ok(Machine { _folder: folder, home, program: program.to_owned() })
+    }
+
+    /// A home like another one.
+    pub(crate) fn like(&self) -> anyhow::Result<Machine> {
+        let machine = Machine::new(&self.program)?;
+        copy_folder(&self.home, &machine.home)?;
+        Ok(machine)
+    }
+
+    /// Where the program to be tried lies.
+    pub(crate) fn program(&self) -> &Path {
+        &self.program
+    }
+
+    pub(crate) fn write(&self, name: &str, bytes: &[u8]) -> anyhow::Result<PathBuf> {
+        let path = self.home.join(name);
+        fs::create_dir_all(path.parent().context("a file has a folder")?)?;
+        fs::write(&path, bytes)?;
+        Ok(path)
+    }
+
+    /// `program` in this home and no other environment.
+    pub(crate) fn command(&self, program: impl AsRef<OsStr>) -> Command {
+        let mut command = Command::new(program);
+        let path = std::env::var_os("PATH").unwrap_or_default();
+        command
+            .current_dir(&self.home)
+            .env_clear()
+            .env("PATH", path)
+            .env("HOME", &self.home)
+            .env("EPITOME_NOW", "2026-11-21T12:00:00Z")
+            .env("EPITOME_KEYRING", "off")
+            .env("RAYON_NUM_THREADS", "1")
+            .stdin(Stdio::null());
+        command
+    }
+
+    /// Runs epitome and waits until it ends or the deadline is over.
+    pub(crate) fn run(&self, args: &[&str]) -> anyhow::Result<Ended> {
+        let mut command = self.command(&self.program);
+        command.args(args);
+        ended(command, None)
+    }
+
+    /// Every file below the home with one of these endings.
+    pub(crate) fn files(&self, ending: &str) -> Vec<PathBuf> {
+        let mut found = Vec::new();
+        walk(&self.home, &mut found);
+        found.retain(|path| path.to_string_lossy().ends_with(ending));
+        found.sort();
+        found
+    }
+}
+
+/// Runs a command to its end, or kills it after `life` or the deadline.
+pub(crate) fn ended(mut command: Command, life: Option<Duration>) -> anyhow::Result<Ended> {
+    let (mut out, mut error) = (tempfile::tempfile()?, tempfile::tempfile()?);
+    command.stdout(out.try_clone()?).stderr(error.try_clone()?);
+    let begin = Instant::now();
+    let mut child = command.spawn().with_context(|| format!("{command:?}"))?;
+    let end = life.unwrap_or(DEADLINE);
+    let status = loop {
+        if let Some(status) = child.try_wait()? {
+            break Some(status);
+        }
+        let left = end.saturating_sub(begin.elapsed());
+        if left.is_zero() {
+            child.kill()?;
+            let status = child.wait()?;
+            break life.map(|_| status);
+        }
+        let nap =
+            (begin.elapsed() / 20).clamp(Duration::from_micros(200), Duration::from_millis(20));
+        std::thread::sleep(nap.min(left));
+    };
+    let took = begin.elapsed();
+    Ok(Ended { status, out: text(&mut out)?, error: text(&mut error)?, took })
+}
+
+fn text(file: &mut File) -> anyhow::Result<String> {
+    file.rewind()?;
+    let mut bytes = Vec::new();
+    file.take(1 << 20).read_to_end(&mut bytes)?;
+    Ok(String::from_utf8_lossy(&bytes).into_owned())
+}
+
+impl Ended {
+    /// The status that the program gave itself.
+    pub(crate) fn code(&self) -> Option<i32> {
+        self.status.and_then(|status| status.code())
+    }
+
+    pub(crate) fn was_killed(&self) -> bool {
+        self.status.is_some_and(|status| status.signal().is_some())
+    }
+
+    /// What no command may do, whatever happened to it: hang, panic, crash.
+    pub(crate) fn misbehaved(&self) -> Option<String> {
+        let signal = self.status.and_then(|status| status.signal());
+        let crash = signal.filter(|it| ![9, 25].contains(it));
+        if self.status.is_none() {
+            Some(format!("hangs: not over after {} s", DEADLINE.as_secs()))
+        } else if self.error.contains("panicked at") || self.code() == Some(101) {
+            Some(format!("panics: {}", self.said()))
+        } else {
+            crash.map(|signal| format!("crashes: signal {signal}"))
+        }
+    }
+
+    /// The beginning of what it printed for people, in one line.
+    pub(crate) fn said(&self) -> String {
+        let lines: Vec<&str> = self.error.lines().chain(self.out.lines()).take(4).collect();
+        let code = self.code().map_or("no status".to_owned(), |code| format!("status {code}"));
+        format!("{code}: {}", lines.join(" / ").chars().take(400).collect::<String>())
+    }
+}
+
+/// Copies regular files and folders.
+pub(crate) fn copy_folder(from: &Path, to: &Path) -> io::Result<()> {
+    fs::create_dir_all(to)?;
+    for entry in fs::read_dir(from)? {
+        let entry = entry?;
+        let (kind, to) = (entry.file_type()?, to.join(entry.file_name()));
+        if kind.is_dir() {
+            copy_folder(&entry.path(), &to)?;
+        } else if kind.is_file() {
+            fs::copy(entry.path(), to)?;
+        }
+    }
+    Ok(())
+}
+
+fn walk(folder: &Path, found: &mut Vec<PathBuf>) {
+    for entry in fs::read_dir(folder).into_iter().flatten().flatten() {
+        match entry.file_type() {
+            Ok(kind) if kind.is_dir() => walk(&entry.path(), found),
+            Ok(_) => found.push(entry.path()),
+            Err(_) => {}
+        }
+    }
+}

@@ -1,0 +1,182 @@
+//! Damaged sessions: many through the library, some through the program.
+
+use std::cell::RefCell;
+use std::panic::{self, AssertUnwindSafe};
+use std::path::Path;
+use std::time::Instant;
+
+use fixtures::damage;
+use fixtures::generate;
+use proptest::strategy::{BoxedStrategy, Strategy as _, ValueTree as _};
+use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
+
+use crate::case::Case;
+use crate::machine::{DEADLINE, Machine};
+use crate::numbers::Numbers;
+use crate::subject::{Subject, subjects};
+use crate::violation::{Kind, Violation};
+
+/// What the library is asked: a name of [`properties::BODIES`], and sessions before the damage.
+pub(crate) struct Library {
+    kinds: Vec<(&'static str, fn(&[u8]), BoxedStrategy<Vec<u8>>)>,
+}
+
+thread_local! {
+    /// Where the last panic was, and what it said.
+    static PANIC: RefCell<String> = const { RefCell::new(String::new()) };
+}
+
+impl Library {
+    /// Recorded and generated sessions of every agent that has them.
+    pub(crate) fn new() -> Library {
+        let mut kinds = Vec::new();
+        for (name, body) in properties::BODIES.iter().copied() {
+            if let Some(agent) = generate::AGENTS.iter().find(|agent| **agent == name) {
+                kinds.push((name, body, damage::damaged(generate::session(agent))));
+            }
+            if fixtures::all().iter().any(|fixture| fixture.agent == name) {
+                kinds.push((name, body, damage::damaged(damage::part_of(name))));
+            }
+            if let Some(wire) = generate::WIRES.iter().find(|wire| **wire == name) {
+                kinds.push((name, body, damage::damaged(generate::body(wire))));
+            }
+        }
+        let before = panic::take_hook();
+        panic::set_hook(Box::new(move |info| match std::thread::current().name() {
+            Some("mutants") => PANIC.with_borrow_mut(|said| *said = info.to_string()),
+            Some(_) | None => before(info),
+        }));
+        Library { kinds }
+    }
+
+    /// A mutant is read, compacted by every recipe, and put together again.
+    pub(crate) fn case(&self, seed: u64) -> anyhow::Result<Case> {
+        let (name, body, strategy) = Numbers::new(seed).of(&self.kinds);
+        let mutant = value(strategy, seed)?;
+        let begin = Instant::now();
+        let body = *body;
+        // A thread of its own, so that the panics of others are still told.
+        let worker = std::thread::Builder::new().name("mutants".to_owned()).spawn(move || {
+            let held = panic::catch_unwind(AssertUnwindSafe(|| body(&mutant)));
+            held.map_err(|_| PANIC.with_borrow(String::clone))
+        })?;
+        let held = worker.join().unwrap_or_else(|_| Err("the thread died".to_owned()));
+        let mut violations = Vec::new();
+        if let Err(what) = held {
+            violations.push(Violation { kind: Kind::Wrong, what });
+        }
+        if begin.elapsed() > DEADLINE {
+            let what = format!("takes {} s", begin.elapsed().as_secs());
+            violations.push(Violation { kind: Kind::Crash, what });
+        }
+        let what = format!("a damaged session of {name}, in the library");
+        Ok(Case { what, hit: true, violations })
+    }
+}
+
+/// The value of a strategy for this seed.
+fn value<T: std::fmt::Debug>(strategy: &BoxedStrategy<T>, seed: u64) -> anyhow::Result<T> {
+    let mut numbers = Numbers::new(seed);
+    let bytes: Vec<u8> = (0..4).flat_map(|_| numbers.next().to_le_bytes()).collect();
+    let rng = TestRng::from_seed(RngAlgorithm::ChaCha, &bytes);
+    let mut runner = TestRunner::new_with_rng(Config::default(), rng);
+    let tree = strategy.new_tree(&mut runner);
+    Ok(tree.map_err(|err| anyhow::anyhow!("no value: {err}"))?.current())
+}
+
+/// What a mutant is asked after it was compacted and restored: `{}` is the session.
+const QUESTIONS: &[&str] = &[
+    "inspect {}",
+    "inspect {} --json",
+    "list",
+    "list --json",
+    "render {}",
+    "render {} --format html",
+    "render {} --format markdown --compact",
+    "render {} --format json",
+    "redact {}",
+    "scan {}",
+    "export {} --to transcript",
+    "port {} --to claude",
+    "port {} --to codex",
+    "compact {} --dry-run --recipe=epitome",
+    "compact {} --diff --dry-run",
+    "archive ls",
+    "archive verify",
+];
+
+/// Sessions that are damaged, compacted, appended to and restored by the program.
+pub(crate) struct Program {
+    start: Machine,
+    subjects: Vec<Subject>,
+}
+
+impl Program {
+    pub(crate) fn new(program: &Path) -> anyhow::Result<Program> {
+        Ok(Program { start: Machine::new(program)?, subjects: subjects()? })
+    }
+
+    /// Damages one file of a subject, then goes the whole way.
+    pub(crate) fn case(&self, seed: u64) -> anyhow::Result<Case> {
+        let mut numbers = Numbers::new(seed);
+        let mut subject = numbers.of(&self.subjects).clone();
+        let is_text = subject.files[0].0.ends_with(".jsonl");
+        let which = numbers.below(subject.files.len());
+        let (name, bytes) = subject.files[which].clone();
+        let mutant = value(&damage::damaged(proptest::strategy::Just(bytes).boxed()), seed)?;
+        subject.files[which].1 = mutant;
+        let machine = self.start.like()?;
+        subject.put(&machine)?;
+        let mut violations = Vec::new();
+        let mut say = |kind, what| violations.push(Violation { kind, what });
+        // A damaged database may have no rows that can be read; its bytes are compared then.
+        let original = subject.state(&machine);
+        let bytes = std::fs::read(machine.home.join(&subject.files[0].0))?;
+        let compact = machine.run(&subject.compact())?;
+        let more: &[u8] = if is_text && numbers.once_in(2) { b"{\"type\":\"x\"}\n" } else { b"" };
+        if !more.is_empty() && compact.code() == Some(0) {
+            append(&machine.home.join(&subject.files[0].0), more)?;
+        }
+        let restore = machine.run(&subject.restore())?;
+        for ended in [&compact, &restore] {
+            if let Some(what) = ended.misbehaved() {
+                say(Kind::Crash, what);
+            } else if ended.code() == Some(1) {
+                say(Kind::Wrong, format!("reports a bug of its own: {}", ended.said()));
+            }
+        }
+        match original {
+            Ok(mut original) => {
+                let first = original.get_mut(&subject.files[0].0).and_then(Option::as_mut);
+                if compact.code() == Some(0) {
+                    first.into_iter().for_each(|it| it.extend_from_slice(more));
+                }
+                if subject.state(&machine).ok() != Some(original) {
+                    let what = format!("not as before: {} / {}", compact.said(), restore.said());
+                    say(Kind::Lost, what);
+                }
+            }
+            Err(_) => {
+                if std::fs::read(machine.home.join(&subject.files[0].0))? != bytes {
+                    say(Kind::Wrong, "a file that cannot be read was changed".to_owned());
+                }
+            }
+        }
+        let question = numbers.of(QUESTIONS).replace("{}", &subject.target);
+        let ended = machine.run(&question.split(' ').collect::<Vec<_>>())?;
+        if let Some(what) = ended.misbehaved() {
+            say(Kind::Crash, format!("{question}: {what}"));
+        } else if ended.code() == Some(1) {
+            say(Kind::Wrong, format!("{question}: reports a bug: {}", ended.said()));
+        }
+        let what = format!("{}: {name} damaged; {question}", subject.name);
+        Ok(Case { what, hit: true, violations })
+    }
+}
+
+/// Appends as agents do: opened, written whole, closed.
+pub(crate) fn append(path: &Path, bytes: &[u8]) -> anyhow::Result<()> {
+    use std::io::Write as _;
+    let mut file = std::fs::File::options().append(true).open(path)?;
+    Ok(file.write_all(bytes)?)
+}

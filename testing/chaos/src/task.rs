@@ -1,0 +1,302 @@
+//! What is disturbed: one command on one machine, and what must hold afterwards.
+
+use std::path::Path;
+
+use anyhow::ensure;
+
+use crate::machine::{Ended, Machine, ended};
+use crate::subject::{State, Subject, content, subjects};
+use crate::violation::{Kind, Violation};
+
+/// A command, the machine that it starts on, and what may be on it afterwards.
+pub(crate) struct Task {
+    pub(crate) name: String,
+    pub(crate) verb: Verb,
+    pub(crate) subject: Subject,
+    /// Copied for each case.
+    start: Machine,
+    /// What is run on each copy first: what is written then names its paths.
+    first: Option<Vec<String>>,
+    pub(crate) args: Vec<String>,
+    /// What the files hold before, after, and before anything was compacted or installed.
+    before: State,
+    after: State,
+    original: State,
+}
+
+/// What is done.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Verb {
+    Compact,
+    Restore,
+    Collect,
+    Import,
+    Install,
+    Uninstall,
+    Render,
+    Undo,
+}
+
+/// The tar that `import` is given.
+const TAR: &str = "carried.tar";
+/// Where pages go.
+const PAGES: &str = "pages";
+/// The user's settings of Claude Code.
+const SETTINGS: (&str, &[u8]) =
+    (".claude/settings.json", b"{\n  \"model\": \"opus\", \"hooks\": {}\n}\n");
+
+impl Task {
+    /// Every command that is disturbed, on every subject where that makes a difference.
+    pub(crate) fn all(program: &Path) -> anyhow::Result<(Vec<Task>, Vec<String>)> {
+        let mut tasks = Vec::new();
+        let mut left_out = Vec::new();
+        let has_undo = Machine::new(program)?.run(&["undo", "--help"])?.code() == Some(0);
+        if !has_undo {
+            left_out.push("undo: this program has no such command".to_owned());
+        }
+        for (idx, subject) in subjects()?.into_iter().enumerate() {
+            tasks.push(Task::compact(program, &subject)?);
+            let compacted = &tasks[tasks.len() - 1];
+            let mut more = vec![compacted.restore()?, compacted.collect()?];
+            if has_undo {
+                more.push(compacted.undo()?);
+            }
+            if subject.files.len() == 1 && idx < 4 {
+                more.push(compacted.import()?);
+            }
+            if idx == 0 || idx == 2 {
+                more.push(Task::render(program, &subject)?);
+            }
+            tasks.extend(more);
+        }
+        let claude = subjects()?.remove(2);
+        tasks.push(Task::install(program, &claude)?);
+        tasks.push(tasks[tasks.len() - 1].uninstall()?);
+        Ok((tasks, left_out))
+    }
+
+    fn compact(program: &Path, subject: &Subject) -> anyhow::Result<Task> {
+        let start = Machine::new(program)?;
+        subject.put(&start)?;
+        let args = subject.compact();
+        Task::new(Verb::Compact, subject, start, &args, None)
+    }
+
+    /// The machine as this task leaves it when it is not disturbed.
+    fn done(&self) -> anyhow::Result<Machine> {
+        let machine = self.machine()?;
+        let ended = machine.run(&self.args())?;
+        ensure!(ended.code() == Some(0), "{} does not work: {}", self.name, ended.said());
+        Ok(machine)
+    }
+
+    fn restore(&self) -> anyhow::Result<Task> {
+        let args = self.subject.restore();
+        Task::new(Verb::Restore, &self.subject, self.done()?, &args, Some(&self.original))
+    }
+
+    fn undo(&self) -> anyhow::Result<Task> {
+        let args = ["undo", "--yes"];
+        Task::new(Verb::Undo, &self.subject, self.done()?, &args, Some(&self.original))
+    }
+
+    /// Another session of the archive is gone from its agent's folders, this one is not.
+    fn collect(&self) -> anyhow::Result<Task> {
+        let machine = self.done()?;
+        let mut gone = crate::subject::gone();
+        gone.put(&machine)?;
+        let ended = machine.run(&gone.compact())?;
+        ensure!(ended.code() == Some(0), "a second session: {}", ended.said());
+        for (name, _) in gone.files.drain(..) {
+            std::fs::remove_file(machine.home.join(name))?;
+        }
+        let args = ["archive", "gc", "--yes"];
+        Task::new(Verb::Collect, &self.subject, machine, &args, Some(&self.original))
+    }
+
+    /// The session is here, its part of the archive is in a tar.
+    fn import(&self) -> anyhow::Result<Task> {
+        let machine = self.done()?;
+        let id = &self.subject.target;
+        let ended = machine.run(&["archive", "export", id, "--out", TAR])?;
+        ensure!(ended.code() == Some(0), "archive export: {}", ended.said());
+        std::fs::remove_dir_all(machine.home.join(".local/share/epitome"))?;
+        let args = ["archive", "import", TAR];
+        Task::new(Verb::Import, &self.subject, machine, &args, Some(&self.original))
+    }
+
+    fn render(program: &Path, subject: &Subject) -> anyhow::Result<Task> {
+        let start = Machine::new(program)?;
+        subject.put(&start)?;
+        let args = ["render", &*subject.target, "--format", "html,markdown", "--out", PAGES];
+        Task::new(Verb::Render, subject, start, &args, None)
+    }
+
+    fn install(program: &Path, subject: &Subject) -> anyhow::Result<Task> {
+        let mut subject = subject.clone();
+        subject.files = vec![(SETTINGS.0.to_owned(), SETTINGS.1.to_vec())];
+        let start = Machine::new(program)?;
+        subject.put(&start)?;
+        let args = ["install", "--agent", "claude", "--all", "--shrink", "--yes"];
+        Task::new(Verb::Install, &subject, start, &args, None)
+    }
+
+    fn uninstall(&self) -> anyhow::Result<Task> {
+        let mut task = Task {
+            name: "uninstall, claude".to_owned(),
+            verb: Verb::Uninstall,
+            subject: self.subject.clone(),
+            start: self.start.like()?,
+            first: Some(self.args.clone()),
+            args: ["uninstall", "--yes"].map(str::to_owned).to_vec(),
+            before: self.after.clone(),
+            after: self.before.clone(),
+            original: self.original.clone(),
+        };
+        task.before = task.subject.state(&task.machine()?)?;
+        task.after = task.subject.state(&task.done()?)?;
+        ensure!(task.after == self.before, "uninstall does not do its work");
+        Ok(task)
+    }
+
+    /// A machine on which the command can be run.
+    pub(crate) fn machine(&self) -> anyhow::Result<Machine> {
+        let machine = self.start.like()?;
+        if let Some(first) = &self.first {
+            let args: Vec<&str> = first.iter().map(String::as_str).collect();
+            let ended = machine.run(&args)?;
+            ensure!(ended.code() == Some(0), "{}: {}", args.join(" "), ended.said());
+        }
+        Ok(machine)
+    }
+
+    fn new(
+        verb: Verb,
+        subject: &Subject,
+        start: Machine,
+        args: &[&str],
+        original: Option<&State>,
+    ) -> anyhow::Result<Task> {
+        let before = subject.state(&start)?;
+        let mut task = Task {
+            name: format!("{verb:?}, {}", subject.name).to_lowercase(),
+            verb,
+            subject: subject.clone(),
+            start,
+            first: None,
+            args: args.iter().map(|&arg| arg.to_owned()).collect(),
+            original: original.unwrap_or(&before).clone(),
+            after: before.clone(),
+            before,
+        };
+        let done = task.done()?;
+        task.after = task.subject.state(&done)?;
+        let changes = !matches!(verb, Verb::Collect | Verb::Import | Verb::Render);
+        ensure!(changes == (task.after != task.before), "{} does not do its work", task.name);
+        Ok(task)
+    }
+
+    pub(crate) fn args(&self) -> Vec<&str> {
+        self.args.iter().map(String::as_str).collect()
+    }
+
+    /// How long it takes on this machine.
+    pub(crate) fn time(&self) -> anyhow::Result<std::time::Duration> {
+        let machine = self.machine()?;
+        let mut command = machine.command(machine.program());
+        command.args(&self.args);
+        Ok(ended(command, None)?.took)
+    }
+
+    /// What does not hold on a machine where this was disturbed.
+    pub(crate) fn check(&self, machine: &Machine, ended: &Ended) -> anyhow::Result<Vec<Violation>> {
+        let mut found = Vec::new();
+        let mut say = |kind: Kind, what: String| found.push(Violation { kind, what });
+        if let Some(what) = ended.misbehaved() {
+            say(Kind::Crash, what);
+        }
+        let now = self.subject.state(machine)?;
+        for (name, bytes) in &now {
+            if bytes != &self.before[name] && bytes != &self.after[name] {
+                let len =
+                    bytes.as_ref().map_or("gone".to_owned(), |it| format!("{} bytes", it.len()));
+                say(Kind::Lost, format!("{name} is neither as before nor as after: {len}"));
+            }
+        }
+        let succeeded = ended.code() == Some(0);
+        if succeeded && now != self.after {
+            say(Kind::Wrong, format!("status 0, and the work is not done: {}", ended.said()));
+        }
+        if ended.error.contains("nothing was changed") && now != self.before {
+            say(Kind::Wrong, format!("says that nothing was changed: {}", ended.said()));
+        }
+        if ended.code() == Some(1) {
+            say(Kind::Wrong, format!("reports a bug of its own: {}", ended.said()));
+        }
+        self.way_back(machine, &now, &mut say)?;
+        let verify = machine.run(&["archive", "verify"])?;
+        if verify.code() != Some(0) {
+            say(Kind::Wrong, format!("archive verify: {}", verify.said()));
+        }
+        if !machine.files(".tmp").is_empty() {
+            machine.run(&["archive", "gc", "--yes"])?;
+            for path in machine.files(".tmp") {
+                say(Kind::Left, format!("{} stays after gc", path.display()));
+            }
+        }
+        Ok(found)
+    }
+
+    /// Everything goes back, or is done the second time.
+    fn way_back(
+        &self,
+        machine: &Machine,
+        now: &State,
+        say: &mut impl FnMut(Kind, String),
+    ) -> anyhow::Result<()> {
+        let again = match self.verb {
+            Verb::Import | Verb::Render => Some(machine.run(&self.args())?),
+            Verb::Compact
+            | Verb::Restore
+            | Verb::Collect
+            | Verb::Undo
+            | Verb::Install
+            | Verb::Uninstall => None,
+        };
+        if let Some(again) = again.filter(|it| it.code() != Some(0)) {
+            say(Kind::Wrong, format!("a second time it fails: {}", again.said()));
+        }
+        let back = match self.verb {
+            Verb::Render => return self.pages(machine, say),
+            Verb::Install | Verb::Uninstall => vec!["uninstall", "--yes"],
+            Verb::Compact | Verb::Restore | Verb::Collect | Verb::Undo | Verb::Import => {
+                self.subject.restore()
+            }
+        };
+        if *now == self.original && self.verb != Verb::Install {
+            return Ok(());
+        }
+        let ended = machine.run(&back)?;
+        let state = self.subject.state(machine)?;
+        if state != self.original {
+            let what = format!("`{}` gives not all back: {}", back.join(" "), ended.said());
+            say(Kind::Lost, what);
+        } else if ended.code() != Some(0) {
+            say(Kind::Wrong, format!("`{}` fails: {}", back.join(" "), ended.said()));
+        }
+        Ok(())
+    }
+
+    /// The pages are those of a run that was not disturbed.
+    fn pages(&self, machine: &Machine, say: &mut impl FnMut(Kind, String)) -> anyhow::Result<()> {
+        let done = self.done()?;
+        for path in done.files("") {
+            let name = path.strip_prefix(&done.home)?;
+            let hidden = name.components().any(|it| it.as_os_str().as_encoded_bytes()[0] == b'.');
+            if !hidden && content(&machine.home.join(name))? != content(&path)? {
+                say(Kind::Wrong, format!("{} is not what it was to become", name.display()));
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,58 @@
+//! A home that was used: sessions of all agents, an archive, a log, settings.
+
+use std::fs;
+use std::path::Path;
+
+use anyhow::ensure;
+
+use crate::machine::{Machine, copy_folder};
+use crate::subject::subjects;
+
+/// Settings and other files of a user, each of which would change what a test sees.
+const FILES: &[(&str, &[u8])] = &[
+    (".config/epitome/epitome.toml", b"[compaction]\nrecipe = \"s06\"\n"),
+    (".config/epitome/recipes/epitome.toml", b"name = \"epitome\"\n"),
+    (".gitconfig", b"[user]\nname = Ada Lovelace\nemail = ada@example.org\n[core]\nhooksPath = nowhere\n[commit]\ngpgsign = true\n[init]\ndefaultBranch = used\n"),
+    (".claude/settings.json", b"{\"model\": \"opus\", \"hooks\": {}}\n"),
+    (".codex/config.toml", b"model = \"gpt-5\"\n"),
+    (".gemini/settings.json", b"{\"theme\": \"dark\"}\n"),
+];
+
+/// Fills `home` as a machine that has been used: sessions of all agents where they keep them, some
+/// of them compacted, the log of a live context, settings of the user.
+///
+/// # Errors
+///
+/// When the disk has no room, or the program does not compact.
+pub fn fill(home: &Path, program: &Path) -> anyhow::Result<()> {
+    let machine = Machine::new(program)?;
+    let mut seen = Vec::new();
+    for subject in subjects()? {
+        // Two subjects of one path are one session.
+        if seen.contains(&subject.files[0].0) {
+            continue;
+        }
+        seen.push(subject.files[0].0.clone());
+        subject.put(&machine)?;
+        let done = machine.run(&subject.compact())?;
+        ensure!(done.code() == Some(0), "{}: {}", subject.name, done.said());
+    }
+    // One that is not compacted.
+    crate::subject::gone().put(&machine)?;
+    let editor = ".config/Cursor/User/globalStorage/state.vscdb";
+    let editor = machine.write(editor, b"")?;
+    fixtures::stores::cursor_editor(&editor, &[fixtures::made("cursor", "composer.jsonl")]);
+    let chat = ".cursor/chats/0f0f/5ce2be00-0000-4000-8000-000000000001/store.db";
+    let chat = machine.write(chat, b"")?;
+    fixtures::stores::cursor_chat(&chat, &fixtures::made("cursor", "chat.jsonl"));
+    let copilot = ".copilot/session-state/5f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4/events.jsonl";
+    machine.write(copilot, &fixtures::made("copilot", "sundays.jsonl"))?;
+    for case in fixtures::cases().iter().filter(|case| case.format == "epitome") {
+        let log = format!(".local/share/epitome/live/{}.jsonl", case.name);
+        machine.write(&log, &fs::read(&case.session)?)?;
+    }
+    for (name, bytes) in FILES {
+        machine.write(name, bytes)?;
+    }
+    Ok(copy_folder(&machine.home, home)?)
+}
