@@ -3,7 +3,14 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use std::sync::Mutex;
+
 use anyhow::{Context, ensure};
+
+use crate::skips;
+
+/// The profiles in which the program is built already, by a step before.
+static BUILT: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
 /// The repository's folder.
 pub(crate) fn root() -> PathBuf {
@@ -28,6 +35,9 @@ pub(crate) fn command(program: &str) -> Command {
         other => Command::new(other),
     };
     command.current_dir(root());
+    if let Some(file) = skips::file() {
+        command.env(fixtures::skips::VARIABLE, file);
+    }
     command
 }
 
@@ -59,13 +69,42 @@ pub(crate) fn output(line: &[&str]) -> anyhow::Result<String> {
     Ok(String::from_utf8(output.stdout)?)
 }
 
-/// Builds the program and says where it lies.
+/// Remembers that the program was built together with its tests: on its own it would be built with
+/// other features of dependencies, and they once more.
+///
+/// # Errors
+///
+/// When there is no program.
+pub(crate) fn is_built(profile: &str) -> anyhow::Result<()> {
+    let path = program(profile)?;
+    ensure!(path.is_file(), "{}: there is no program", path.display());
+    if let Ok(mut built) = BUILT.lock() {
+        built.push(profile.to_owned());
+    }
+    Ok(())
+}
+
+/// Builds the program, unless that was done before, and says where it lies.
 ///
 /// # Errors
 ///
 /// When it does not build.
 pub(crate) fn epitome(profile: &str) -> anyhow::Result<PathBuf> {
-    run(&["cargo", "build", "--quiet", "-p", "epitome-cli", "--profile", profile], &[])?;
+    let is_built = BUILT.lock().is_ok_and(|built| built.iter().any(|it| it == profile));
+    if !is_built {
+        // With a test, dependencies have the features that tests give them, and are not built once
+        // more for the program alone.
+        let what: &[&str] = match profile {
+            "dev" => &["--workspace", "--bin", "epitome", "--test", "list"],
+            _ => &["-p", "epitome-cli"],
+        };
+        run(&[&["cargo", "build", "--profile", profile], what].concat(), &[])?;
+    }
+    program(profile)
+}
+
+/// Where cargo puts the program.
+fn program(profile: &str) -> anyhow::Result<PathBuf> {
     let folder = if profile == "dev" { "debug" } else { profile };
     let name = format!("epitome{}", std::env::consts::EXE_SUFFIX);
     Ok(target()?.join(folder).join(name))

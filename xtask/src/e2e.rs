@@ -7,7 +7,7 @@ use agents::e2e::{Report, Way};
 use agents::{Agent, carry, keep, sdk};
 use anyhow::{Context, ensure};
 
-use crate::{cargo, print, say};
+use crate::{cargo, print, say, skips};
 
 /// The page that holds the table, and what stands around it there.
 const PAGE: &str = "docs/agents.md";
@@ -55,8 +55,8 @@ pub(crate) fn run(names: &[&str]) -> anyhow::Result<()> {
         carried(&epitome)?;
         kept(&epitome)?;
         clients(&epitome)?;
-        let test = ["--features", "real-agents", "--test", "real_agents"];
-        cargo::run(&[&["cargo", "test", "--quiet", "-p", "agents"], &test[..]].concat(), &[])?;
+        let test = ["--features", "agents/real-agents", "--test", "real_agents"];
+        cargo::run(&[&["cargo", "test", "--workspace"], &test[..]].concat(), &[])?;
     }
     Ok(())
 }
@@ -85,16 +85,15 @@ fn viewer(epitome: &Path) -> anyhow::Result<()> {
         Ok(chromium) => say(&format!("the viewer is looked at in {}", chromium.program.display())),
         Err(err) if is_required => return Err(err.context("there is no Chromium")),
         Err(err) => {
-            say(&format!(
-                "!!! THE VIEWER IS NOT TESTED: there is no Chromium, and none can be installed: \
-                 {err:#}"
-            ));
+            let why = format!("there is no Chromium, and none can be installed: {err:#}");
+            skips::skipped("the viewer in a real browser", &why);
             return Ok(());
         }
     }
     let epitome = epitome.to_string_lossy();
-    let test = ["--features", "real-browser", "--test", "viewer"];
-    let line = [&["cargo", "test", "--quiet", "-p", "browser"], &test[..]].concat();
+    // Of the whole workspace: for one package its dependencies would be built with other features.
+    let test = ["--features", "browser/real-browser", "--test", "viewer"];
+    let line = [&["cargo", "test", "--workspace"], &test[..]].concat();
     cargo::run(&line, &[("EPITOME_PROGRAM", &epitome)])
 }
 
@@ -191,7 +190,7 @@ fn clients(epitome: &Path) -> anyhow::Result<()> {
     let said = sdk::typescript(epitome)?;
     print(&format!("the client in TypeScript: {}", said.trim().replace('\n', " ")));
     if !sdk::has_python() {
-        say("skipped: there is no python3 with venv, so that no SDK was tried");
+        skips::skipped("the SDKs of providers", "there is no python3 with venv");
         return Ok(());
     }
     let mut failed = Vec::new();

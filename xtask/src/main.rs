@@ -2,11 +2,13 @@
 
 mod bench;
 mod cargo;
+mod chaos;
 mod ci;
 mod demo;
 mod e2e;
 mod recipes;
 mod redact;
+mod skips;
 mod tidy;
 
 use std::process::ExitCode;
@@ -16,12 +18,16 @@ usage: cargo xtask COMMAND
 
   demo                  the main job, on a session that ships with the repository
   ci [STEP…]            everything that CI runs, in its order, up to the first failure
+  ci --quick            the inner loop: fmt, tidy, clippy, and the tests of what was changed
+  used-home COMMAND…    runs a command, say a test, with a home full of sessions, as `ci` does
   tidy                  what the house promises and no compiler checks
   e2e [AGENT…|port]     real agents resume what epitome compacted, restored and carried over
   e2e keep              real agents call it when a session ends
   e2e viewer            a real Chromium looks at the viewer
   e2e sdk               the providers' SDKs send what `epitome engine` says
   e2e --write           the same with all agents; the table goes into docs/agents.md
+  chaos [--minutes N]   kills, full disks, damage, busy writers, hostile homes: nothing is lost
+        [--seed S]      (--only PART --cases N runs some cases of one part again)
   recipes [FOLDER…]     a table: what each recipe saves, by default over the recorded sessions
   redact                a table: what is found of planted credentials, by epitome and others
   bench [FOLDER]        a table: how fast and how large, by default over the recorded sessions";
@@ -32,9 +38,11 @@ fn main() -> ExitCode {
     let done = match args.as_slice() {
         ["demo"] => demo::run(),
         ["ci", steps @ ..] => ci::run(steps),
+        ["used-home", command @ ..] if !command.is_empty() => ci::with_used_home(command),
         ["tidy"] => tidy::run(),
         ["e2e", "--write"] => e2e::write(),
         ["e2e", agents @ ..] => e2e::run(agents),
+        ["chaos", options @ ..] => chaos::run(options),
         ["recipes", folders @ ..] => recipes::run(folders),
         ["redact"] => redact::run(),
         ["bench"] => bench::run(None),
