@@ -1,11 +1,12 @@
 //! A session as Markdown, for GitHub and for whoever else reads it.
 
 use std::fmt::Write as _;
+use std::ops::Range;
 
 use epitome_model::{
     Bytes, Call, FieldRole, Output, Part, Role, Source, Text, ToolKind, is_left_by_recipe, short,
 };
-use pulldown_cmark::{Event, Options, Parser, Tag};
+use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
 use crate::call::{self, Change, Line, Outcome};
 use crate::cut::{Limit, cut};
@@ -351,8 +352,12 @@ fn longest_run(text: &str) -> usize {
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for c in text.chars() {
-        if matches!(c, '\\' | '`' | '*' | '_' | '[' | ']' | '<' | '>' | '#' | '|' | '~' | '&' | '!')
-        {
+        if c == '<' {
+            // Not all readers know `\<`.
+            escaped.push_str("&lt;");
+            continue;
+        }
+        if matches!(c, '\\' | '`' | '*' | '_' | '[' | ']' | '>' | '#' | '|' | '~' | '&' | '!') {
             escaped.push('\\');
         }
         escaped.push(c);
@@ -412,6 +417,9 @@ fn prose(text: &str) -> String {
 
 /// Markdown without HTML, without pictures from elsewhere and without links that run something,
 /// every character visible. What cannot be made so is shown as it stands.
+///
+/// A `<` that could begin a tag becomes `&lt;`: some readers take more for a tag than CommonMark
+/// does (`<svg/onload=…>`), and not all of them know `\<`.
 fn neutral(text: &str) -> String {
     let mut text = visible(text);
     for _ in 0..ROUNDS {
@@ -419,12 +427,21 @@ fn neutral(text: &str) -> String {
         if escapes.is_empty() {
             return text;
         }
-        let mut fixed = String::with_capacity(text.len() + escapes.len());
+        let mut fixed = String::with_capacity(text.len() + escapes.len() * 3);
         let mut from = 0;
         for at in escapes {
             fixed.push_str(&text[from..at]);
-            fixed.push('\\');
             from = at;
+            if text[at..].starts_with('<') {
+                let slashes = text[..at].bytes().rev().take_while(|&byte| byte == b'\\').count();
+                if slashes % 2 == 1 {
+                    fixed.pop();
+                }
+                fixed.push_str("&lt;");
+                from += 1;
+            } else {
+                fixed.push('\\');
+            }
         }
         fixed.push_str(&text[from..]);
         text = fixed;
@@ -433,12 +450,13 @@ fn neutral(text: &str) -> String {
     format!("{fence}\n{text}\n{fence}")
 }
 
-/// Where a backslash has to stand.
+/// Where a character has to be escaped.
 fn escapes(text: &str) -> Vec<usize> {
     let parser = Parser::new_ext(text, options());
     // What a text defines would hold for all of the document.
     let definitions = parser.reference_definitions().iter();
     let mut escapes: Vec<usize> = definitions.map(|(_, it)| it.span.start).collect();
+    let mut in_code = false;
     for (event, range) in parser.into_offset_iter() {
         match event {
             Event::Html(_) | Event::InlineHtml(_) => {
@@ -449,6 +467,9 @@ fn escapes(text: &str) -> Vec<usize> {
             Event::Start(Tag::Link { dest_url, .. }) if !is_safe(&dest_url) => {
                 escapes.push(range.start);
             }
+            Event::Start(Tag::CodeBlock(_)) => in_code = true,
+            Event::End(TagEnd::CodeBlock) => in_code = false,
+            Event::Text(_) if !in_code => escapes.extend(openings(text, range)),
             _ => {}
         }
     }
@@ -457,6 +478,40 @@ fn escapes(text: &str) -> Vec<usize> {
     escapes
 }
 
+/// Each `<` in a range that a reader of Markdown could take for the beginning of a tag.
+fn openings(text: &str, range: Range<usize>) -> impl Iterator<Item = usize> {
+    let places = text[range.clone()].match_indices('<');
+    places.map(move |(at, _)| range.start + at).filter(|at| {
+        let next = text.as_bytes().get(at + 1);
+        next.is_some_and(|byte| byte.is_ascii_alphabetic() || b"/!?".contains(byte))
+    })
+}
+
 fn options() -> Options {
     Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn nothing_outside_code_can_begin_a_tag() {
+        let cases = [
+            ("<svg/onload=alert(1)>", "&lt;svg/onload=alert(1)>"),
+            ("a <b>bold</b> <!-- x --> <?php", "a &lt;b>bold&lt;/b> &lt;!-- x --> &lt;?php"),
+            ("<img src=x\nonerror=alert(1)", "&lt;img src=x\nonerror=alert(1)"),
+            ("1 < 2, a <- b, <3", "1 < 2, a <- b, <3"),
+            (
+                "`<svg/x>` stays, <https://a.example> too",
+                "`<svg/x>` stays, <https://a.example> too",
+            ),
+            ("```\n<svg/x>\n```", "```\n<svg/x>\n```"),
+            ("\\<svg/x> \\\\<svg/x>", "&lt;svg/x> \\\\&lt;svg/x>"),
+        ];
+        for (text, expect) in cases {
+            assert_eq!(neutral(text), expect);
+        }
+        assert_eq!(escaped("<b> & [x]"), "&lt;b\\> \\& \\[x\\]");
+    }
 }
