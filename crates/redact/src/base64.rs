@@ -1,4 +1,5 @@
-//! Base64 of text: RFC 4648, both alphabets, with and without padding, in one line or in many.
+//! Base64 of text: RFC 4648, both alphabets, with and without padding, in one line or in many; the
+//! text in UTF-8 or UTF-16. And text in hexadecimal digits.
 
 use std::ops::Range;
 
@@ -15,6 +16,83 @@ const LENIENT: GeneralPurposeConfig = GeneralPurposeConfig::new()
 const PADDED: GeneralPurpose = GeneralPurpose::new(&STANDARD, LENIENT);
 const BARE: GeneralPurpose = GeneralPurpose::new(&STANDARD, LENIENT.with_encode_padding(false));
 const URL: GeneralPurpose = GeneralPurpose::new(&URL_SAFE, LENIENT.with_encode_padding(false));
+
+/// How a text is written in a run of characters.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Coding {
+    Base64,
+    /// Base64 of UTF-16, as `powershell -EncodedCommand` takes it: the lower byte first.
+    Base64Utf16Le,
+    /// The same with the higher byte first.
+    Base64Utf16Be,
+    Hex,
+}
+
+/// The text that a run stands for in any coding, and which coding that is.
+pub(crate) fn decode_any(run: &[u8]) -> Option<(String, Coding)> {
+    if let Some(text) = decode_hex(run) {
+        return Some((text, Coding::Hex));
+    }
+    if let Some(text) = decode(run) {
+        return Some((text, Coding::Base64));
+    }
+    decode_utf16(run)
+}
+
+/// A text in the coding of `like`, with its lines.
+pub(crate) fn encode_as(text: &str, coding: Coding, like: &[u8]) -> String {
+    match coding {
+        Coding::Base64 => encode(text.as_bytes(), like),
+        Coding::Base64Utf16Le => {
+            let bytes: Vec<u8> = text.encode_utf16().flat_map(u16::to_le_bytes).collect();
+            encode(&bytes, like)
+        }
+        Coding::Base64Utf16Be => {
+            let bytes: Vec<u8> = text.encode_utf16().flat_map(u16::to_be_bytes).collect();
+            encode(&bytes, like)
+        }
+        Coding::Hex => {
+            let is_upper = like.iter().any(u8::is_ascii_uppercase);
+            let digits =
+                |byte: u8| if is_upper { format!("{byte:02X}") } else { format!("{byte:02x}") };
+            in_lines(text.bytes().map(digits).collect(), like)
+        }
+    }
+}
+
+fn decode_hex(run: &[u8]) -> Option<String> {
+    if !run.len().is_multiple_of(2) || !run.iter().all(u8::is_ascii_hexdigit) {
+        return None;
+    }
+    let digit = |byte: u8| char::from(byte).to_digit(16).map_or(0, |digit| digit as u8);
+    let bytes: Vec<u8> = run.chunks(2).map(|pair| digit(pair[0]) << 4 | digit(pair[1])).collect();
+    let is_shown = |byte: &u8| *byte >= b' ' || byte.is_ascii_whitespace();
+    if !bytes.iter().all(is_shown) {
+        return None;
+    }
+    String::from_utf8(bytes).ok()
+}
+
+fn decode_utf16(run: &[u8]) -> Option<(String, Coding)> {
+    let engine = if run.iter().any(|byte| matches!(byte, b'-' | b'_')) { URL } else { PADDED };
+    // Every other byte of most texts is 0.
+    let head = engine.decode(run.get(..24)?).ok()?;
+    let zeros = |odd: usize| head.iter().skip(odd).step_by(2).filter(|&&byte| byte == 0).count();
+    let coding = match (zeros(0), zeros(1)) {
+        (..3, 6..) => Coding::Base64Utf16Le,
+        (6.., ..3) => Coding::Base64Utf16Be,
+        _ => return None,
+    };
+    let bytes = engine.decode(run).ok()?;
+    let units = bytes.chunks_exact(2).map(|pair| match coding {
+        Coding::Base64Utf16Be => u16::from_be_bytes([pair[0], pair[1]]),
+        Coding::Base64Utf16Le | Coding::Base64 | Coding::Hex => {
+            u16::from_le_bytes([pair[0], pair[1]])
+        }
+    });
+    let text: String = char::decode_utf16(units).collect::<Result<_, _>>().ok()?;
+    bytes.len().is_multiple_of(2).then_some((text, coding))
+}
 
 /// The text that these characters stand for, if it is one.
 pub(crate) fn decode(run: &[u8]) -> Option<String> {
@@ -37,8 +115,8 @@ pub(crate) fn decode(run: &[u8]) -> Option<String> {
     String::from_utf8(engine.decode(run).ok()?).ok().filter(|text| is_text(text.as_bytes()))
 }
 
-/// A text as it stood in `like`: with its alphabet, its padding, its lines.
-pub(crate) fn encode(text: &str, like: &[u8]) -> String {
+/// Bytes in base64 as it is in `like`: with its alphabet, its padding, its lines.
+fn encode(bytes: &[u8], like: &[u8]) -> String {
     let flat: Vec<u8> = like.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect();
     let engine = if flat.iter().any(|byte| matches!(byte, b'-' | b'_')) {
         URL
@@ -47,7 +125,11 @@ pub(crate) fn encode(text: &str, like: &[u8]) -> String {
     } else {
         BARE
     };
-    let encoded = engine.encode(text);
+    in_lines(engine.encode(bytes), like)
+}
+
+/// A run in lines as long as those of `like`.
+fn in_lines(encoded: String, like: &[u8]) -> String {
     let Some(width) = like.iter().position(u8::is_ascii_whitespace) else { return encoded };
     let feed = if like[width] == b'\r' { "\r\n" } else { "\n" };
     let lines = encoded.as_bytes().chunks(width).map(String::from_utf8_lossy);
@@ -121,7 +203,8 @@ mod tests {
         let text = format!("x {encoded} y short");
         assert_eq!(runs(text.as_bytes()).first(), Some(&(2..2 + encoded.len())));
         let long = PADDED.encode("word ".repeat(40));
-        let wrapped = encode(&"word ".repeat(40), format!("{}\n", "A".repeat(76)).as_bytes());
+        let like = format!("{}\n", "A".repeat(76));
+        let wrapped = encode("word ".repeat(40).as_bytes(), like.as_bytes());
         assert_eq!(wrapped.lines().next().map(str::len), Some(76));
         let text = format!("{wrapped}\nend");
         assert_eq!(runs(text.as_bytes()).first(), Some(&(0..wrapped.len())));
@@ -139,8 +222,17 @@ mod tests {
         #[test]
         fn encoding_and_decoding_are_inverse(text in "[ -~\n]{1,200}", like in 0_usize..4) {
             let like: &[u8] = [&b"QQ=="[..], b"-_x", b"abc", b"abcd\nef"][like];
-            let encoded = encode(&text, like);
+            let encoded = encode(text.as_bytes(), like);
             prop_assert_eq!(decode(&flat(encoded.as_bytes())), Some(text));
+        }
+
+        /// The same of the other codings.
+        #[test]
+        fn codings_are_kept(text in "[ -~]{16,100}", upper: bool, which in 0_usize..3) {
+            let coding = [Coding::Hex, Coding::Base64Utf16Le, Coding::Base64Utf16Be][which];
+            let like: &[u8] = if upper { b"AB" } else { b"ab" };
+            let encoded = encode_as(&text, coding, like);
+            prop_assert_eq!(decode_any(encoded.as_bytes()), Some((text, coding)));
         }
     }
 }

@@ -4,6 +4,8 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 
 use serde::Deserialize;
 
+use crate::national;
+
 /// What else has to hold of a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -26,6 +28,26 @@ pub enum Check {
     Password,
     /// Such a password that is no word either: with a digit or a sign in it.
     Strong,
+    /// An international bank account number (ISO 13616).
+    Iban,
+    /// A social security number of the United States.
+    UsSsn,
+    /// A national insurance number of the United Kingdom.
+    UkNino,
+    /// A German tax number.
+    GermanTaxId,
+    /// A number of the French register of people.
+    FrenchNir,
+    /// A Spanish DNI or NIE.
+    SpanishId,
+    /// An Italian tax code.
+    ItalianTaxCode,
+    /// A Dutch BSN.
+    DutchBsn,
+    /// A Polish PESEL.
+    PolishPesel,
+    /// A Brazilian CPF.
+    BrazilianCpf,
 }
 
 impl Check {
@@ -41,6 +63,16 @@ impl Check {
             Check::Basic => is_basic(secret),
             Check::Password => is_password(secret),
             Check::Strong => is_password(secret) && is_no_word(secret),
+            Check::Iban => national::is_iban(secret),
+            Check::UsSsn => national::is_us_ssn(secret),
+            Check::UkNino => national::is_uk_nino(secret),
+            Check::GermanTaxId => national::is_german_tax_id(secret),
+            Check::FrenchNir => national::is_french_nir(secret),
+            Check::SpanishId => national::is_spanish_id(secret),
+            Check::ItalianTaxCode => national::is_italian_tax_code(secret),
+            Check::DutchBsn => national::is_dutch_bsn(secret),
+            Check::PolishPesel => national::is_polish_pesel(secret),
+            Check::BrazilianCpf => national::is_brazilian_cpf(secret),
         }
     }
 }
@@ -96,10 +128,12 @@ fn is_public_v4(secret: &str, text: &str, at: usize) -> bool {
         [.., letter, b'/'] => letter.is_ascii_alphanumeric(),
         [.., b'v' | b'V' | b'-' | b'@' | b'^' | b'~' | b'<' | b'_'] => !before.ends_with(b"<"),
         _ => {
-            let word = before.trim_ascii_end();
+            let is_sign = |byte: &u8| b" \t\n`'\":=(".contains(byte);
+            let signs = before.iter().rev().take_while(|byte| is_sign(byte)).count();
+            let word = &before[..before.len() - signs];
             let word = &word[word.len().saturating_sub(8)..];
             let word = word.to_ascii_lowercase();
-            word.ends_with(b"version") || word.ends_with(b"release") || word.ends_with(b"==")
+            word.ends_with(b"version") || word.ends_with(b"release") || before.ends_with(b"==")
         }
     };
     let [a, b, c, _] = address.octets();
@@ -240,6 +274,9 @@ mod tests {
         assert!(!Check::PublicIpv4.holds("120.10.6099.10", "", 0));
         assert!(!Check::PublicIpv4.holds("93.184.216.34", "Chrome/93.184.216.34", 7));
         assert!(Check::PublicIpv4.holds("93.184.216.34", "http://93.184.216.34", 7));
+        assert!(Check::PublicIpv4.holds("93.184.216.34", "address: \"93.184.216.34", 10));
+        assert!(!Check::PublicIpv4.holds("91.58.3.0", "version `91.58.3.0`", 9));
+        assert!(!Check::PublicIpv4.holds("91.58.3.0", "\"version\": \"91.58.3.0\"", 12));
     }
 
     #[test]

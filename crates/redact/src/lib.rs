@@ -16,8 +16,10 @@
 mod base64;
 mod batch;
 mod check;
+mod code;
 mod draft;
 mod finder;
+mod national;
 mod numeric;
 mod person;
 mod placeholder;
@@ -25,6 +27,7 @@ mod reach;
 mod redactor;
 mod rule;
 mod strings;
+mod view;
 
 pub use check::Check;
 pub use finder::{Finder, Hit};

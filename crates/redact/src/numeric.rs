@@ -4,14 +4,19 @@ use std::ops::Range;
 
 use crate::check::Check;
 
-/// The shortest of them: `1.1.1.1`.
-const LEAST: usize = 7;
+/// The shortest of them: the digits of `AA312246C`.
+const LEAST: usize = 6;
 
 /// Whether a rule with this check looks for numbers.
 pub(crate) fn is_numeric(check: Check) -> bool {
     match check {
         Check::Card | Check::PublicIpv4 | Check::PublicIpv6 | Check::Phone => true,
+        Check::Iban | Check::UsSsn | Check::UkNino | Check::FrenchNir => true,
+        Check::BrazilianCpf => true,
         Check::Email | Check::Mixed | Check::Basic | Check::Password | Check::Strong => false,
+        // Such numbers stand everywhere: these are known by the word before them.
+        Check::GermanTaxId | Check::SpanishId | Check::ItalianTaxCode => false,
+        Check::DutchBsn | Check::PolishPesel => false,
     }
 }
 
@@ -29,8 +34,10 @@ pub(crate) fn runs(text: &[u8], mut each: impl FnMut(Check, Range<usize>)) {
         let start = (at..probe).rev().find(is_end).map_or(at, |idx| idx + 1);
         let end = (probe..text.len()).find(is_end).unwrap_or(text.len());
         for check in kinds(&text[start..end]) {
-            each(check, start..end);
+            // Rules look at the byte before a number, too: `"93.184.216.34"`.
+            each(check, start.saturating_sub(1)..end);
         }
+        lettered(text, start..end, &mut each);
         at = end.max(at + 1);
     }
     for colon in memchr::memchr_iter(b':', text) {
@@ -53,8 +60,27 @@ fn kinds(run: &[u8]) -> impl Iterator<Item = Check> {
         (digits >= 13).then_some(Check::Card),
         (digits >= 4 && dots >= 3).then_some(Check::PublicIpv4),
         (digits >= 9 && (dashes >= 2 || dialled > 0)).then_some(Check::Phone),
+        (digits >= 9 && dashes >= 2).then_some(Check::UsSsn),
+        (digits >= 11 && dots >= 2 && dashes > 0).then_some(Check::BrazilianCpf),
+        (digits >= 12).then_some(Check::FrenchNir),
     ];
     kinds.into_iter().flatten()
+}
+
+/// Numbers that begin with letters: the letters are before the run of digits.
+fn lettered(text: &[u8], run: Range<usize>, each: &mut impl FnMut(Check, Range<usize>)) {
+    let from = run.start.saturating_sub(9);
+    let near = &text[from..text.len().min(run.start + 6)];
+    let capitals = |at: usize| near[at].is_ascii_uppercase() && near[at + 1].is_ascii_uppercase();
+    for at in (0..near.len().saturating_sub(3)).filter(|&at| capitals(at)) {
+        let start = (from + at).saturating_sub(1);
+        if near[at + 2].is_ascii_digit() && near[at + 3].is_ascii_digit() {
+            each(Check::Iban, start..text.len().min(start + 48));
+        }
+        if near[at + 2].is_ascii_digit() || near[at + 2] == b' ' {
+            each(Check::UkNino, start..text.len().min(start + 16));
+        }
+    }
 }
 
 const NUMBER: [bool; 256] = {
@@ -79,10 +105,12 @@ mod tests {
             runs(text.as_bytes(), |check, run| found.push((check, text[run].to_owned())));
             found
         };
-        let call = (Check::Phone, " +1 (212) 736-5000 ".to_owned());
+        let call = (Check::Phone, "l +1 (212) 736-5000 ".to_owned());
         assert_eq!(found("call +1 (212) 736-5000 now"), [call]);
-        let address = (Check::PublicIpv4, " 93.184.216.34".to_owned());
+        let address = (Check::PublicIpv4, "t 93.184.216.34".to_owned());
         assert_eq!(found("at 93.184.216.34, or"), [address]);
+        let quoted = (Check::PublicIpv4, "\"93.184.216.34".to_owned());
+        assert_eq!(found("ip=\"93.184.216.34\""), [quoted]);
         let card = (Check::Card, "4111-1111-1111-1111".to_owned());
         assert_eq!(found("4111-1111-1111-1111")[0], card);
         let six = (Check::PublicIpv6, "2606:4700::1111".to_owned());

@@ -14,12 +14,15 @@ use crate::draft::{Draft, Replacement, applied};
 use crate::finder::Finder;
 use crate::rule::Kind;
 use crate::strings::{Literal, Literals, as_text, is_json};
+use crate::view::{self, Unseen, View};
 use crate::{base64, placeholder};
 
 /// JSON in strings of JSON in base64, and so on: beyond this depth it is text.
 const DEPTH: usize = 8;
 /// A text is looked at again until nothing is found. More often than this was never seen.
 const ROUNDS: usize = 64;
+/// Codes in codes, as in a shell's command in JSON in a log: `\\\\u003d`.
+const CODED: usize = 4;
 /// The longest value that is looked at together with its key.
 const VALUE: usize = 512;
 
@@ -82,6 +85,8 @@ struct Place<'a> {
     /// Whether it is sealed: then only text in base64 is looked for.
     sealed: bool,
     depth: usize,
+    /// How many times codes in it were decoded.
+    decoded: usize,
 }
 
 impl<'f> Redactor<'f> {
@@ -245,7 +250,7 @@ impl<'f> Redactor<'f> {
         for Literal { range, is_key } in literals.by_ref() {
             let literal = &bytes[range.clone()];
             let of = key.as_deref().filter(|_| !is_key);
-            let mut place = Place { key: of, is_key, sealed: false, depth };
+            let mut place = Place { key: of, is_key, depth, ..Place::default() };
             if let Some((start, sealed)) = top {
                 self.at = start + range.start as u64;
                 let seal = seal_of(self.at, range.len() as u64, sealed);
@@ -310,7 +315,11 @@ impl<'f> Redactor<'f> {
         if place.depth < DEPTH && is_json(text) {
             return self.strings(text.as_bytes(), None, place.depth + 1).0;
         }
-        let mut all = Vec::new();
+        let mut all = self.in_views(text, place);
+        if !all.is_empty() {
+            // The next round looks at the rest.
+            return all;
+        }
         if !place.sealed {
             for (range, rule) in self.hits(text, place.key) {
                 let secret = &text[range.clone()];
@@ -320,6 +329,30 @@ impl<'f> Redactor<'f> {
         }
         if place.depth < DEPTH {
             self.in_base64(text, place, &mut all);
+        }
+        all
+    }
+
+    /// What is found in a text once codes in it are decoded: a token behind a colour, `%3D` or
+    /// `\n` is no word of its own for the rules, and one in HTML entities is none at all.
+    fn in_views(&mut self, text: &str, place: Place<'_>) -> Vec<Replacement> {
+        if place.sealed || place.decoded >= CODED {
+            return Vec::new();
+        }
+        let mut all = Vec::new();
+        for part in view::parts(text) {
+            for unseen in [Unseen::Joins, Unseen::Parts] {
+                let view = View::new(text, part.clone(), unseen);
+                let key = place.key.filter(|_| view.is_whole);
+                let inside = Place { key, decoded: place.decoded + 1, ..place };
+                let found = self.round(&view.text, inside);
+                let is_found = !found.is_empty();
+                let moved = found.into_iter().map(|(range, with)| (view.origin(&range), with));
+                all.extend(moved);
+                if is_found || !view.has_unseen {
+                    break;
+                }
+            }
         }
         all
     }
@@ -364,7 +397,7 @@ impl<'f> Redactor<'f> {
         apart
     }
 
-    /// Text in base64 that holds something is written in base64 without it.
+    /// Text in base64 or hexadecimal digits that holds something is written so without it.
     fn in_base64(&mut self, text: &str, place: Place<'_>, all: &mut Vec<Replacement>) {
         let inside = Place { depth: place.depth + 1, ..Place::default() };
         let mut more = Vec::new();
@@ -372,11 +405,14 @@ impl<'f> Redactor<'f> {
             if all.iter().any(|(range, _)| range.start < run.end && run.start < range.end) {
                 continue;
             }
+            let hex = if text[run.clone()].starts_with("0x") { 2 } else { 0 };
+            let run = run.start + hex..run.end;
             let raw = &text.as_bytes()[run.clone()];
-            let Some(decoded) = base64::decode(&base64::flat(raw)) else { continue };
+            let Some((decoded, coding)) = base64::decode_any(&base64::flat(raw)) else { continue };
             let replaced = self.replaced(&decoded, inside);
             if !replaced.is_empty() {
-                more.push((run, base64::encode(&applied(&decoded, &replaced), raw)));
+                let without = applied(&decoded, &replaced);
+                more.push((run, base64::encode_as(&without, coding, raw)));
             }
         }
         if !more.is_empty() {

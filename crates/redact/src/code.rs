@@ -1,0 +1,267 @@
+//! Characters that are written as something else: escapes of C and JSON, percent codes, HTML
+//! entities, full-width letters; and what is not seen: commands to a terminal, characters of no
+//! width.
+
+/// Something that stands for a character, or for none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Code {
+    /// How many bytes it takes. At least 1.
+    pub(crate) len: usize,
+    /// The character; `None`: nothing is shown.
+    pub(crate) to: Option<char>,
+    /// Whether it is a reason to look at the text in its decoded form.
+    pub(crate) reason: Reason,
+}
+
+/// Whether a code can hide a token from the rules.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reason {
+    /// It can.
+    Always,
+    /// Only if a word follows: its last byte is then taken for the first letter of that word.
+    BeforeWord,
+    /// It cannot: the rules see a sign, not a letter.
+    Never,
+}
+
+/// Bytes that a code can begin with.
+const FIRST: [bool; 256] = {
+    let mut table = [false; 256];
+    let mut byte = 0;
+    while byte < 0x20 {
+        table[byte] = !matches!(byte as u8, b'\t' | b'\n' | b'\r');
+        byte += 1;
+    }
+    let set = b"\x7f%\\&\xc2\xcd\xe1\xe2\xef\xf3";
+    let mut idx = 0;
+    while idx < set.len() {
+        table[set[idx] as usize] = true;
+        idx += 1;
+    }
+    table
+};
+
+/// The first place at or behind `from` where a code can begin.
+pub(crate) fn next(text: &str, from: usize) -> Option<usize> {
+    let rest = &text.as_bytes()[from..];
+    rest.iter().position(|&byte| FIRST[usize::from(byte)]).map(|at| from + at)
+}
+
+/// The code that begins at `at`, if one does.
+pub(crate) fn at(text: &str, at: usize) -> Option<Code> {
+    let bytes = &text.as_bytes()[at..];
+    let always = |(len, to)| Code { len, to: Some(to), reason: Reason::Always };
+    match *bytes.first()? {
+        b'%' => many(bytes, percent).map(always),
+        b'&' => entity(bytes).map(always),
+        b'\\' => escape(bytes),
+        0x1b => Some(hidden(command(&bytes[1..]) + 1)),
+        _ => {
+            let c = text[at..].chars().next()?;
+            match c {
+                '\u{9b}' => Some(hidden(2 + control_sequence(&bytes[2..]).unwrap_or(0))),
+                c if is_unseen(c) => Some(hidden(c.len_utf8())),
+                // Full-width forms of ASCII.
+                '\u{ff01}'..='\u{ff5e}' => {
+                    char::from_u32(u32::from(c) - 0xfee0).map(|to| always((3, to)))
+                }
+                _ => None,
+            }
+        }
+    }
+}
+
+fn hidden(len: usize) -> Code {
+    Code { len, to: None, reason: Reason::Always }
+}
+
+/// Characters that take no place on a screen.
+fn is_unseen(c: char) -> bool {
+    match c {
+        '\t' | '\n' | '\r' => false,
+        '\u{ad}' | '\u{34f}' | '\u{61c}' | '\u{180e}' => true,
+        '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' => true,
+        '\u{feff}' | '\u{e0000}'..='\u{e007f}' => true,
+        c => c.is_control(),
+    }
+}
+
+/// How long the command behind an escape character is: ECMA-48, 5.
+fn command(rest: &[u8]) -> usize {
+    /// Titles and addresses are shorter.
+    const MOST: usize = 4096;
+    match rest.first() {
+        Some(b'[') => control_sequence(&rest[1..]).map_or(0, |len| len + 1),
+        Some(b']' | b'P' | b'X' | b'^' | b'_') => {
+            let rest = &rest[..rest.len().min(MOST)];
+            let end = rest.iter().position(|&byte| matches!(byte, 7 | 0x1b));
+            end.map_or(0, |end| if rest[end..].starts_with(b"\x1b\\") { end + 2 } else { end + 1 })
+        }
+        Some(b' '..=b'/') => {
+            let end = rest.iter().position(|byte| !(b' '..=b'/').contains(byte));
+            end.filter(|&end| (b'0'..=b'~').contains(&rest[end])).map_or(0, |end| end + 1)
+        }
+        Some(b'0'..=b'~') => 1,
+        Some(_) | None => 0,
+    }
+}
+
+/// Parameters, intermediate bytes and the final byte.
+fn control_sequence(rest: &[u8]) -> Option<usize> {
+    let last = rest.iter().position(|byte| !(b' '..=b'?').contains(byte))?;
+    (b'@'..=b'~').contains(&rest[last]).then_some(last + 1)
+}
+
+/// A character whose bytes are each written as a code: how long, and which.
+fn many(bytes: &[u8], one: impl Fn(&[u8]) -> Option<(usize, u8)>) -> Option<(usize, char)> {
+    let (mut len, first) = one(bytes)?;
+    if first < 0x80 {
+        let c = char::from(first);
+        return Some((len, c));
+    }
+    let count = match first {
+        0xc2..=0xdf => 2,
+        0xe0..=0xef => 3,
+        0xf0..=0xf4 => 4,
+        _ => return None,
+    };
+    let mut whole = vec![first];
+    while whole.len() < count {
+        let (more, byte) = one(&bytes[len..])?;
+        len += more;
+        whole.push(byte);
+    }
+    let c = std::str::from_utf8(&whole).ok()?.chars().next()?;
+    Some((len, c))
+}
+
+/// `%2F`.
+fn percent(bytes: &[u8]) -> Option<(usize, u8)> {
+    let digits = bytes.strip_prefix(b"%")?.get(..2)?;
+    Some((3, number(digits, 16)? as u8))
+}
+
+/// `\x2f`.
+fn hex_escape(bytes: &[u8]) -> Option<(usize, u8)> {
+    let digits = bytes.strip_prefix(b"\\x")?.get(..2)?;
+    Some((4, number(digits, 16)? as u8))
+}
+
+fn number(digits: &[u8], radix: u32) -> Option<u32> {
+    let plain = !digits.is_empty() && digits.iter().all(|&byte| char::from(byte).is_digit(radix));
+    plain.then(|| u32::from_str_radix(std::str::from_utf8(digits).ok()?, radix).ok())?
+}
+
+/// What a backslash begins in C, JSON, Rust, Python and shells.
+fn escape(bytes: &[u8]) -> Option<Code> {
+    let code = |len, to, reason| Some(Code { len, to: Some(to), reason });
+    match bytes.get(1)? {
+        b'n' => code(2, '\n', Reason::BeforeWord),
+        b't' => code(2, '\t', Reason::BeforeWord),
+        b'r' => code(2, '\r', Reason::BeforeWord),
+        b'a' | b'b' | b'f' | b'v' => code(2, ' ', Reason::BeforeWord),
+        b'e' | b'E' => code(2, '\u{1b}', Reason::Always),
+        sign @ (b'"' | b'\'' | b'\\' | b'/') => code(2, char::from(*sign), Reason::Never),
+        b'x' => many(bytes, hex_escape).and_then(|(len, to)| code(len, to, Reason::Always)),
+        b'u' | b'U' => unicode(bytes).and_then(|(len, to)| code(len, to, Reason::Always)),
+        b'0'..=b'3' => {
+            let octal = number(bytes.get(1..4)?, 8).and_then(char::from_u32)?;
+            code(4, octal, Reason::Always)
+        }
+        _ => None,
+    }
+}
+
+/// `\u002f`, `\u{2f}`, `\U0000002f`, and two surrogates.
+fn unicode(bytes: &[u8]) -> Option<(usize, char)> {
+    let unit = |bytes: &[u8]| number(bytes.strip_prefix(b"\\u")?.get(..4)?, 16);
+    if let Some(inner) = bytes.strip_prefix(b"\\u{") {
+        let end = inner.iter().take(7).position(|&byte| byte == b'}')?;
+        return Some((end + 4, char::from_u32(number(&inner[..end], 16)?)?));
+    }
+    if let Some(inner) = bytes.strip_prefix(b"\\U") {
+        return Some((10, char::from_u32(number(inner.get(..8)?, 16)?)?));
+    }
+    let high = unit(bytes)?;
+    if !(0xd800..0xdc00).contains(&high) {
+        return Some((6, char::from_u32(high)?));
+    }
+    let low = unit(&bytes[6..]).filter(|low| (0xdc00..0xe000).contains(low))?;
+    Some((12, char::from_u32(0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00))?))
+}
+
+/// `&amp;`, `&#47;`, `&#x2f;`: the names are those of what stands around secrets.
+fn entity(bytes: &[u8]) -> Option<(usize, char)> {
+    const NAMES: [(&[u8], char); 16] = [
+        (b"amp", '&'),
+        (b"lt", '<'),
+        (b"gt", '>'),
+        (b"quot", '"'),
+        (b"apos", '\''),
+        (b"nbsp", ' '),
+        (b"equals", '='),
+        (b"colon", ':'),
+        (b"sol", '/'),
+        (b"lowbar", '_'),
+        (b"hyphen", '-'),
+        (b"dash", '-'),
+        (b"period", '.'),
+        (b"commat", '@'),
+        (b"Tab", '\t'),
+        (b"NewLine", '\n'),
+    ];
+    let inner = &bytes[1..];
+    let end = inner.iter().take(10).position(|&byte| byte == b';')?;
+    let name = &inner[..end];
+    let c = match name {
+        [b'#', b'x' | b'X', digits @ ..] => char::from_u32(number(digits, 16)?)?,
+        [b'#', digits @ ..] => char::from_u32(number(digits, 10)?)?,
+        _ => NAMES.iter().find(|(known, _)| *known == name)?.1,
+    };
+    Some((end + 2, c))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn codes_are_read() {
+        let cases: &[(&str, Option<(usize, Option<char>)>)] = &[
+            ("%3Dx", Some((3, Some('=')))),
+            ("%C3%A4", Some((6, Some('ä')))),
+            ("%C3x", None),
+            ("%zz", None),
+            ("&quot;x", Some((6, Some('"')))),
+            ("&#103;", Some((6, Some('g')))),
+            ("&#x67;", Some((6, Some('g')))),
+            ("&x", None),
+            ("\\nx", Some((2, Some('\n')))),
+            ("\\u003d", Some((6, Some('=')))),
+            ("\\ud83d\\ude00", Some((12, Some('😀')))),
+            ("\\ud83dx", None),
+            ("\\u{1b}", Some((6, Some('\u{1b}')))),
+            ("\\U0000001b", Some((10, Some('\u{1b}')))),
+            ("\\x1b[", Some((4, Some('\u{1b}')))),
+            ("\\033[", Some((4, Some('\u{1b}')))),
+            ("\\d", None),
+            ("\u{1b}[01;31m\u{1b}[K", Some((8, None))),
+            ("\u{1b}]0;title\u{7}x", Some((10, None))),
+            ("\u{1b}]8;;http://x\u{1b}\\x", Some((15, None))),
+            ("\u{1b}]open", Some((1, None))),
+            ("\u{1b}(Bx", Some((3, None))),
+            ("\u{9b}1mx", Some((4, None))),
+            ("\u{200b}x", Some((3, None))),
+            ("\u{ad}x", Some((2, None))),
+            ("\0x", Some((1, None))),
+            ("ｇ", Some((3, Some('g')))),
+            ("ä", None),
+            ("–", None),
+        ];
+        for (text, expect) in cases {
+            let found = at(text, 0).map(|code| (code.len, code.to));
+            assert_eq!(found, *expect, "{text:?}");
+            assert!(found.is_none() || next(text, 0) == Some(0), "{text:?}");
+        }
+    }
+}
