@@ -113,8 +113,7 @@ impl ListPrices {
 
 impl Prices for ListPrices {
     fn cost(&self, model: &str, usage: &Usage) -> Option<MicroDollars> {
-        // What an answer came to that says nothing of it nobody knows.
-        let cache = usage.cache.filter(|_| usage.output > 0)?;
+        let cache = usage.cache?;
         let fresh = usage.input.saturating_sub(cache.read).saturating_sub(cache.written);
         let used = Used {
             input: Tokens(fresh),

@@ -21,6 +21,7 @@ mod source;
 mod stub;
 mod tool;
 mod transcript;
+mod turn;
 mod unit;
 
 pub use amount::{Bytes, Lines, MicroDollars, Tokens, Turns};
@@ -40,4 +41,5 @@ pub use transcript::{
     Again, Block, CacheUse, Call, Copy, Entry, Head, Image, Item, Kept, Left, Output, Part, Record,
     Role, Thinking, Transcript, Usage,
 };
+pub use turn::{context_turns, turns};
 pub use unit::{Unit, units};

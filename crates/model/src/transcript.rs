@@ -133,6 +133,9 @@ pub struct Entry {
     pub role: Role,
     /// Entries of one response of a model share a group, and those of one message of the user.
     pub group: Option<Box<str>>,
+    /// Whether it is a copy of earlier entries, in an agent's record of a compaction that lists the
+    /// history to send again. Copies begin no turns, and their calls were not made twice.
+    pub repeated: bool,
     /// When, as it is written there.
     pub time: Option<Box<str>>,
     /// The model that wrote it.

@@ -1,7 +1,8 @@
 //! What a call says, sorted for showing.
 
 use epitome_model::{
-    Call, Field, FieldRole, Lines, Output, Part, Source, decode, is_left_by_recipe, line_count,
+    Call, Field, FieldRole, Lines, Output, Part, Source, ToolKind, decode, is_left_by_recipe,
+    line_count,
 };
 use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
@@ -96,20 +97,40 @@ pub(crate) fn unknown(
     is_unknown.then(|| decode(&source.at(call.arguments)).into_owned())
 }
 
-/// Lines that a call puts in and takes away; what a recipe took is not counted.
+/// Lines that a call adds to files and removes: those of the difference that is shown of it. Text
+/// that a recipe left is not counted.
 pub(crate) fn counts(call: &Call, source: &dyn Source) -> (u64, u64) {
+    if !call.kind.changes_file() {
+        return (0, 0);
+    }
+    let lines = |text: &str| if is_left_by_recipe(text) { 0 } else { line_count(text).0 };
     let (mut added, mut removed) = (0, 0);
-    if call.kind.changes_file() {
-        for field in &call.fields {
-            let lines = || match field.text.read(source) {
-                text if is_left_by_recipe(&text) => 0,
-                text => line_count(&text).0,
-            };
-            match field.role {
-                FieldRole::Content | FieldRole::New => added += lines(),
-                FieldRole::Old => removed += lines(),
-                _ => {}
-            }
+    for change in changes(&call.fields, source) {
+        let (more, less) = match change {
+            Change::Lines(lines) => (
+                lines.iter().filter(|line| matches!(line, Line::Added(_))).count() as u64,
+                lines.iter().filter(|line| matches!(line, Line::Removed(_))).count() as u64,
+            ),
+            Change::Becomes(old, new) => (lines(&new), lines(&old)),
+            Change::Content(text) => (lines(&text), 0),
+            Change::Patch(patch) if call.kind == ToolKind::Patch => patched(&patch),
+            Change::Patch(_) | Change::Named(..) => (0, 0),
+        };
+        added += more;
+        removed += less;
+    }
+    (added, removed)
+}
+
+/// Lines that a patch adds and removes.
+fn patched(patch: &str) -> (u64, u64) {
+    let (mut added, mut removed) = (0, 0);
+    for line in patch.lines() {
+        match line.as_bytes() {
+            [b'+', b'+', b'+', b' ', ..] | [b'-', b'-', b'-', b' ', ..] => {}
+            [b'+', ..] => added += 1,
+            [b'-', ..] => removed += 1,
+            _ => {}
         }
     }
     (added, removed)
@@ -160,14 +181,16 @@ fn difference(old: String, new: String) -> Change {
     if left || old.len() + new.len() > COMPARED {
         return Change::Becomes(old, new);
     }
-    let diff = TextDiff::from_lines(&old, &new);
+    // A last line is the same line with and without its line feed.
+    let (old, new): (Vec<&str>, Vec<&str>) = (old.lines().collect(), new.lines().collect());
+    let diff = TextDiff::from_slices(&old, &new);
     let mut lines = Vec::new();
     for (idx, group) in diff.grouped_ops(3).iter().enumerate() {
         if idx > 0 {
             lines.push(Line::Gap);
         }
         for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
-            let line = change.value().trim_end_matches(['\n', '\r']).to_owned();
+            let line = change.value().to_owned();
             lines.push(match change.tag() {
                 ChangeTag::Equal => Line::Same(line),
                 ChangeTag::Insert => Line::Added(line),
@@ -226,4 +249,37 @@ pub(crate) fn without_numbers(text: &str) -> (Option<u64>, String) {
         bare.push('\n');
     }
     (first, bare)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_lines_that_differ_are_counted() {
+        let counted = |old: &str, new: &str| {
+            let Change::Lines(lines) = difference(old.to_owned(), new.to_owned()) else {
+                panic!("short texts are compared");
+            };
+            let added = lines.iter().filter(|line| matches!(line, Line::Added(_))).count();
+            let removed = lines.iter().filter(|line| matches!(line, Line::Removed(_))).count();
+            (added, removed)
+        };
+        for (old, new, expect) in [
+            ("a\nb\nc\n", "a\nx\nc\n", (1, 1)),
+            ("", "a\nb", (2, 0)),
+            ("a\nb", "", (0, 2)),
+            // The line feed at the end of a text is no line.
+            ("a", "a\nb", (1, 0)),
+            ("a\n", "a", (0, 0)),
+        ] {
+            assert_eq!(counted(old, new), expect, "{old:?} {new:?}");
+        }
+    }
+
+    #[test]
+    fn the_signs_of_a_patch_are_counted_and_its_heads_are_not() {
+        let patch = "--- a/x\n+++ b/x\n@@\n-old\n+new\n+more\n same\n";
+        assert_eq!(patched(patch), (2, 1));
+    }
 }

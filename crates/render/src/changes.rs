@@ -2,12 +2,15 @@
 
 use std::collections::BTreeSet;
 
-use epitome_model::{Block, Call, FieldRole, Source, ToolKind, Transcript, line_count};
+use epitome_model::{Block, Source, Transcript};
 use serde::{Deserialize, Serialize};
+
+use crate::call;
 
 /// Lines that a session's calls added to files and took away, and how many files they name.
 ///
-/// It is counted from the calls: what a command changed is not in it, and what failed is.
+/// It is counted from the calls, by the difference of their old and new texts: what a command
+/// changed is not in it, and what failed is. A file that is written whole counts as added.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Changes {
     /// Lines put in.
@@ -24,11 +27,13 @@ impl Changes {
     pub fn of(transcript: &Transcript, source: &dyn Source) -> Changes {
         let mut changes = Changes::default();
         let mut files = BTreeSet::new();
-        for (_, entry) in transcript.entries() {
+        for (_, entry) in transcript.entries().filter(|(_, entry)| !entry.repeated) {
             for block in &entry.blocks {
                 let Block::Call(call) = block else { continue };
                 if call.kind.changes_file() {
-                    changes.count(call, source);
+                    let (added, removed) = call::counts(call, source);
+                    changes.added += added;
+                    changes.removed += removed;
                     files.extend(call.target.as_ref().map(|it| it.read(source).into_owned()));
                 }
             }
@@ -40,28 +45,5 @@ impl Changes {
     /// Whether nothing changed.
     pub fn is_empty(&self) -> bool {
         *self == Changes::default()
-    }
-
-    fn count(&mut self, call: &Call, source: &dyn Source) {
-        for field in &call.fields {
-            let text = || field.text.read(source);
-            match field.role {
-                FieldRole::Content | FieldRole::New => self.added += line_count(&text()).0,
-                FieldRole::Old => self.removed += line_count(&text()).0,
-                FieldRole::Patch if call.kind == ToolKind::Patch => self.patch(&text()),
-                _ => {}
-            }
-        }
-    }
-
-    fn patch(&mut self, patch: &str) {
-        for line in patch.lines() {
-            match line.as_bytes() {
-                [b'+', b'+', b'+', b' ', ..] | [b'-', b'-', b'-', b' ', ..] => {}
-                [b'+', ..] => self.added += 1,
-                [b'-', ..] => self.removed += 1,
-                _ => {}
-            }
-        }
     }
 }

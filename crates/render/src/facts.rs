@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 use std::fmt;
 
-use epitome_model::{Block, CacheUse, MicroDollars, Role, Tokens, Usage};
+use epitome_model::{Block, CacheUse, MicroDollars, Role, Tokens, Usage, turns};
 use serde::{Deserialize, Serialize};
 
 use crate::{Changes, Session, Story, time};
@@ -25,7 +25,7 @@ pub struct Facts {
     pub ended: Option<String>,
     /// The models that wrote it, in order.
     pub models: Vec<String>,
-    /// Turns.
+    /// Turns: see [`turns`].
     pub turns: u64,
     /// Calls of tools.
     pub calls: u64,
@@ -36,6 +36,9 @@ pub struct Facts {
     /// What all requests cost together, if that is known of each.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
+    /// What they cost at least, if it is known of some.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost_floor: Option<CostFloor>,
     /// What it did to files.
     pub changes: Changes,
 }
@@ -55,8 +58,9 @@ pub struct Spent {
 
 /// What requests cost at list prices.
 pub trait Prices: Sync {
-    /// What one request to a model cost; nothing if its price, or what of its tokens had to do with
-    /// a cache, is not known.
+    /// What the recorded tokens of one request to a model cost; nothing if its price, or what of
+    /// its tokens had to do with a cache, is not known. Output that is not recorded (0) costs
+    /// nothing here.
     fn cost(&self, model: &str, usage: &Usage) -> Option<MicroDollars>;
 
     /// The day of the prices: `2026-11-20`.
@@ -72,8 +76,23 @@ pub struct Cost {
     pub prices_of: Option<String>,
 }
 
+/// What requests cost at least: a sum that leaves out what is not known.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CostFloor {
+    /// Millionths of a dollar.
+    pub micro_dollars: MicroDollars,
+    /// The day of the list prices; nothing when all that is in the sum is what the session says.
+    pub prices_of: Option<String>,
+    /// All requests.
+    pub requests: u64,
+    /// Requests of which the output tokens are not recorded: only their input is in the sum.
+    pub unrecorded_output: u64,
+    /// Requests of which no price is known: nothing of them is in the sum.
+    pub unpriced: u64,
+}
+
 impl Cost {
-    /// What is said beside the sum.
+    /// The label of the sum.
     pub(crate) fn name(&self) -> String {
         match &self.prices_of {
             Some(date) => format!("about, at list prices of {date}"),
@@ -91,25 +110,86 @@ impl fmt::Display for Cost {
     }
 }
 
-/// The sum so far, and whether a price of the list is in it; nothing once a request's is not known.
-struct Sum<'p> {
-    prices: Option<&'p dyn Prices>,
-    cost: Option<MicroDollars>,
-    is_listed: bool,
-}
-
-impl Sum<'_> {
-    fn add(&mut self, model: Option<&str>, usage: &Usage) {
-        let listed = || self.prices?.cost(model?, usage);
-        let cost = usage.cost.or_else(listed);
-        self.is_listed |= usage.cost.is_none();
-        self.cost = self.cost.zip(cost).map(|(sum, cost)| sum + cost);
+impl CostFloor {
+    /// The label of the sum.
+    pub(crate) fn name(&self) -> String {
+        match &self.prices_of {
+            Some(date) => format!("at least, at list prices of {date}: {}", self.missing()),
+            None => format!("at least: {}", self.missing()),
+        }
     }
 
-    fn told(self, requests: u64) -> Option<Cost> {
-        let micro_dollars = self.cost.filter(|_| requests > 0)?;
+    /// What is missing in the sum.
+    fn missing(&self) -> String {
+        let of = |n: u64| format!("{n} of {}", counted(self.requests, "request"));
+        let mut missing = Vec::new();
+        if self.unrecorded_output > 0 {
+            missing
+                .push(format!("output tokens of {} are not recorded", of(self.unrecorded_output)));
+        }
+        if self.unpriced > 0 {
+            missing.push(format!("no price is known for {}", of(self.unpriced)));
+        }
+        missing.join("; ")
+    }
+}
+
+impl fmt::Display for CostFloor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "at least {}", self.micro_dollars)?;
+        if let Some(date) = &self.prices_of {
+            write!(f, " at list prices of {date}")?;
+        }
+        write!(f, " ({})", self.missing())
+    }
+}
+
+/// The sum so far, and what is missing in it.
+struct Sum<'p> {
+    prices: Option<&'p dyn Prices>,
+    cost: MicroDollars,
+    /// Whether a price of the list is in it.
+    is_listed: bool,
+    requests: u64,
+    unrecorded_output: u64,
+    unpriced: u64,
+}
+
+impl<'p> Sum<'p> {
+    fn new(prices: Option<&'p dyn Prices>) -> Sum<'p> {
+        let cost = MicroDollars(0);
+        Sum { prices, cost, is_listed: false, requests: 0, unrecorded_output: 0, unpriced: 0 }
+    }
+
+    fn add(&mut self, model: Option<&str>, usage: &Usage) {
+        self.requests += 1;
+        if let Some(cost) = usage.cost {
+            self.cost += cost;
+            return;
+        }
+        match self.prices.zip(model).and_then(|(prices, model)| prices.cost(model, usage)) {
+            Some(cost) => {
+                self.cost += cost;
+                self.is_listed = true;
+                self.unrecorded_output += u64::from(usage.output == 0);
+            }
+            None => self.unpriced += 1,
+        }
+    }
+
+    /// What all requests cost, or at least cost. Neither, if nothing is known of any.
+    fn finish(self) -> (Option<Cost>, Option<CostFloor>) {
+        if self.requests == self.unpriced {
+            return (None, None);
+        }
         let date = self.prices.filter(|_| self.is_listed).map(|prices| prices.date().to_owned());
-        Some(Cost { micro_dollars, prices_of: date })
+        let (micro_dollars, prices_of) = (self.cost, date);
+        if self.unpriced + self.unrecorded_output == 0 {
+            return (Some(Cost { micro_dollars, prices_of }), None);
+        }
+        let Sum { requests, unrecorded_output, unpriced, .. } = self;
+        let floor = CostFloor { micro_dollars, prices_of, requests, unrecorded_output, unpriced };
+        (None, Some(floor))
     }
 }
 
@@ -126,18 +206,18 @@ impl Spent {
 impl Facts {
     /// The facts of a session.
     pub fn of(story: &Story<'_>) -> Facts {
-        let Session { agent, transcript, changes, prices, .. } = story.session;
+        let Session { agent, transcript, source, changes, prices, .. } = story.session;
         let mut facts = Facts {
             agent: agent.to_owned(),
             id: transcript.head.id.as_deref().map(str::to_owned),
             title: story.title(),
             cwd: transcript.head.cwd.as_deref().map(str::to_owned),
-            turns: story.turns.len() as u64,
+            turns: turns(transcript, source).len() as u64,
             changes,
             ..Facts::default()
         };
         let mut groups: HashMap<&str, (Option<&str>, Usage)> = HashMap::new();
-        let mut sum = Sum { prices, cost: Some(MicroDollars(0)), is_listed: false };
+        let mut sum = Sum::new(prices);
         let mut times = Vec::new();
         for (_, entry) in transcript.entries() {
             times.extend(entry.time.as_deref().and_then(time::parse));
@@ -157,13 +237,13 @@ impl Facts {
                     known.cache = most(known.cache, usage.cache);
                     known.cost = known.cost.max(usage.cost);
                 }
-                (Some(usage), None) => {
+                (Some(usage), None) if is_billed(&usage) => {
                     facts.spent.add(usage);
                     sum.add(entry.model.as_deref(), &usage);
                 }
-                (None, _) => {}
+                (Some(_), None) | (None, _) => {}
             }
-            for block in &entry.blocks {
+            for block in entry.blocks.iter().filter(|_| !entry.repeated) {
                 match block {
                     Block::Call(_) => facts.calls += 1,
                     Block::Output(output) => facts.failed += u64::from(output.error),
@@ -171,15 +251,26 @@ impl Facts {
                 }
             }
         }
-        for (model, usage) in groups.into_values() {
+        for (model, usage) in groups.into_values().filter(|(_, usage)| is_billed(usage)) {
             facts.spent.add(usage);
             sum.add(model, &usage);
         }
-        facts.cost = sum.told(facts.spent.requests);
+        (facts.cost, facts.cost_floor) = sum.finish();
         facts.started = times.iter().min().map(ToString::to_string);
         facts.ended = times.iter().max().map(ToString::to_string);
         facts
     }
+
+    /// What it cost, or at least cost, in words.
+    pub(crate) fn cost_in_words(&self) -> Option<String> {
+        let floor = self.cost_floor.as_ref().map(ToString::to_string);
+        self.cost.as_ref().map(ToString::to_string).or(floor)
+    }
+}
+
+/// Whether a request came to anything. One that was aborted or failed at once has no tokens.
+fn is_billed(usage: &Usage) -> bool {
+    usage.input > 0 || usage.output > 0 || usage.cost.is_some()
 }
 
 /// So many of them.
@@ -209,22 +300,41 @@ mod tests {
     }
 
     #[test]
-    fn a_cost_is_told_when_that_of_every_request_is_known() {
-        let said = |cost| Usage { input: 7, cost: Some(MicroDollars(cost)), ..Usage::default() };
-        let listed = Usage { input: 10, ..Usage::default() };
+    fn a_cost_is_whole_or_a_floor_that_says_what_is_missing() {
+        let stored = |cost| Usage { input: 7, cost: Some(MicroDollars(cost)), ..Usage::default() };
+        let listed = Usage { input: 10, output: 1, ..Usage::default() };
+        let unfinished = Usage { input: 10, ..Usage::default() };
         let told = |requests: &[(&str, Usage)], prices: Option<&dyn Prices>| {
-            let mut sum = Sum { prices, cost: Some(MicroDollars(0)), is_listed: false };
+            let mut sum = Sum::new(prices);
             requests.iter().for_each(|(model, usage)| sum.add(Some(model), usage));
-            sum.told(requests.len() as u64).map(|cost| cost.to_string())
+            let (cost, floor) = sum.finish();
+            cost.map(|it| it.to_string()).or(floor.map(|it| it.to_string()))
         };
         let list: Option<&dyn Prices> = Some(&List);
-        let about = |dollars: &str| Some(format!("about {dollars} at list prices of 2026-11-21"));
+        let some = |text: &str| Some(text.to_owned());
         for (requests, prices, expect) in [
-            (vec![("x", said(400_000)), ("x", said(20_000))], list, Some("$0.42".to_owned())),
-            (vec![("x", said(400_000)), ("known", listed)], list, about("$0.40")),
-            (vec![("known", listed)], list, about("$0.0000")),
-            (vec![("x", said(400_000)), ("x", listed)], list, None),
+            (vec![("x", stored(400_000)), ("x", stored(20_000))], list, some("$0.42")),
+            (
+                vec![("x", stored(400_000)), ("known", listed)],
+                list,
+                some("about $0.40 at list prices of 2026-11-21"),
+            ),
+            (vec![("known", listed)], list, some("about $0.0000 at list prices of 2026-11-21")),
+            (
+                vec![("x", stored(400_000)), ("x", listed)],
+                list,
+                some("at least $0.40 (no price is known for 1 of 2 requests)"),
+            ),
+            (
+                vec![("x", stored(400_000)), ("known", unfinished), ("x", listed)],
+                list,
+                some(
+                    "at least $0.40 at list prices of 2026-11-21 (output tokens of 1 of 3 requests \
+                     are not recorded; no price is known for 1 of 3 requests)",
+                ),
+            ),
             (vec![("known", listed)], None, None),
+            (vec![("x", unfinished)], list, None),
             (vec![], list, None),
         ] {
             assert_eq!(told(&requests, prices), expect, "{requests:?}");

@@ -100,6 +100,8 @@ struct WrittenEntry {
     parent: Option<Box<str>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     group: Option<Box<str>>,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    repeated: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     time: Option<Box<str>>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -235,6 +237,7 @@ fn entry(entry: &Entry, source: &dyn Source) -> WrittenEntry {
         id: entry.id.clone(),
         parent: entry.parent.clone(),
         group: entry.group.clone(),
+        repeated: entry.repeated,
         time: entry.time.clone(),
         model: entry.model.clone(),
         usage: entry.usage.map(|Usage { input, output, cache, cost }| Tokens {
@@ -346,6 +349,7 @@ impl Document {
                 Speaker::System => Role::System,
             },
             group: written.group,
+            repeated: written.repeated,
             time: written.time,
             model: written.model,
             usage: written.usage.map(|told| Usage {

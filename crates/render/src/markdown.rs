@@ -60,7 +60,7 @@ impl<'a> Page<'_, 'a> {
             parts.extend(spent.output.map(|output| format!("{output} tokens written")));
             parts.push(format!("{} tokens read", spent.input));
         }
-        parts.extend(facts.cost.as_ref().map(ToString::to_string));
+        parts.extend(facts.cost_in_words());
         if !facts.changes.is_empty() {
             let changes = facts.changes;
             let (added, removed, files) = (changes.added, changes.removed, changes.files);

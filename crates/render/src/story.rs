@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use epitome_model::{
     Block, Call, Entry, Image, Output, Part, Role, Source, Span, Text, Thinking, Transcript, short,
+    turns,
 };
 
 use crate::visible::visible;
@@ -117,19 +118,12 @@ impl<'a> Story<'a> {
         let pieces = pieces(&session);
         let mut story = Story { session, turns: Vec::new(), pieces };
         let mut starts: Vec<usize> = vec![0];
-        let mut answered = false;
-        for (idx, piece) in story.pieces.iter().enumerate() {
-            match piece.entry.role {
-                Role::User if is_words(&piece.what) => {
-                    if answered && idx > 0 {
-                        starts.push(idx);
-                    }
-                    answered = false;
-                }
-                Role::Assistant | Role::Tool => answered = true,
-                // What stands before the first words of a user is a turn of its own.
-                Role::System => answered |= idx == 0,
-                Role::User => {}
+        let begins: HashSet<usize> =
+            turns(session.transcript, session.source).into_iter().collect();
+        for (idx, pair) in story.pieces.windows(2).enumerate() {
+            // What is before the first message of the user is shown as a turn of its own.
+            if pair[1].item != pair[0].item && begins.contains(&pair[1].item) {
+                starts.push(idx + 1);
             }
         }
         let ends = starts.iter().skip(1).copied().chain([story.pieces.len()]);

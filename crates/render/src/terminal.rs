@@ -67,7 +67,7 @@ impl<'a> Screen<'_, 'a> {
             parts.extend(spent.output.map(|output| format!("{output} tokens written")));
             parts.push(format!("{} tokens read", spent.input));
         }
-        parts.extend(facts.cost.as_ref().map(ToString::to_string));
+        parts.extend(facts.cost_in_words());
         let changes = facts.changes;
         if !changes.is_empty() {
             let Changes { added, removed, files } = changes;

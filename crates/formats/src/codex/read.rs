@@ -215,7 +215,7 @@ impl Reader {
             Some(history) => {
                 self.transcript.context.clear();
                 for item in history {
-                    let entry = items::entry(at, item);
+                    let entry = Entry { repeated: true, ..items::entry(at, item) };
                     self.tell(items::is_prompt(at, item));
                     self.said(at, record, found, entry);
                 }

@@ -271,6 +271,7 @@ impl Log {
                 id: old.id.clone(),
                 role: old.role,
                 group: old.group.clone(),
+                repeated: true,
                 model: old.model.clone(),
                 blocks: at.blocks(edit.get("blocks")),
                 ..Entry::default()

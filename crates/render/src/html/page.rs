@@ -249,6 +249,9 @@ fn heading(facts: &Facts, up: Option<&(String, String)>) -> Markup {
                     (figure("largest context", spent.largest))
                 }
                 @if let Some(cost) = &facts.cost { (figure(&cost.name(), cost.micro_dollars)) }
+                @if let Some(floor) = &facts.cost_floor {
+                    (figure(&floor.name(), floor.micro_dollars))
+                }
                 @if !facts.changes.is_empty() {
                     div { dt { "lines" } dd {
                         span.plus { "+" (facts.changes.added) } " "

@@ -1,0 +1,83 @@
+//! Turns: a message of the user and everything until the next.
+
+use std::collections::HashSet;
+
+use crate::{Block, Entry, Role, Source, Text, Transcript};
+
+/// The items at which a turn begins, in the order of the file, over the whole session: also of
+/// what a resume does not send any more. Their number is the session's number of turns.
+///
+/// A turn begins at a message of the user that has words or a picture. Messages of the user with no
+/// answer and no result between them are one turn, and what is before the first of them is none.
+/// The agent's own prompts, reminders and summaries begin no turn, and neither do its copies of the
+/// history.
+pub fn turns(transcript: &Transcript, source: &dyn Source) -> Vec<usize> {
+    let mut found = Vec::new();
+    let mut is_open = false;
+    for (item, entry) in transcript.entries() {
+        match entry.role {
+            Role::User if !is_open && !entry.repeated && says_something(entry, source) => {
+                if !transcript.head.prompt.contains(&item) {
+                    found.push(item);
+                    is_open = true;
+                }
+            }
+            Role::Assistant | Role::Tool if !entry.blocks.is_empty() => is_open = false,
+            Role::User | Role::Assistant | Role::Tool | Role::System => {}
+        }
+    }
+    found
+}
+
+/// How many turns begin in what a resume sends: at most as many as there are [`turns`].
+pub fn context_turns(transcript: &Transcript, source: &dyn Source) -> u64 {
+    let sent: HashSet<usize> = transcript.context.iter().copied().collect();
+    turns(transcript, source).iter().filter(|item| sent.contains(item)).count() as u64
+}
+
+fn says_something(entry: &Entry, source: &dyn Source) -> bool {
+    entry.blocks.iter().any(|block| match block {
+        // Two quotes are the shortest text there is; longer ones are not looked into.
+        Block::Text(Text::Source(span)) if span.len() > 64 => true,
+        Block::Text(text) => !text.read(source).trim().is_empty(),
+        Block::Image(_) => true,
+        Block::Thinking(_)
+        | Block::Summary(_)
+        | Block::Call(_)
+        | Block::Output(_)
+        | Block::Again(_)
+        | Block::Opaque(_) => false,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Item;
+
+    #[test]
+    fn a_turn_is_a_message_of_the_user_and_everything_until_the_next() {
+        let source: &[u8] = b"";
+        let turns_of = |entries: &[(Role, &str)]| {
+            let entry = |(role, text): &(Role, &str)| {
+                let text = Text::Made((*text).into());
+                let blocks = vec![Block::Text(text)];
+                Item::Entry(Box::new(Entry { role: *role, blocks, ..Entry::default() }))
+            };
+            let items = entries.iter().map(entry).collect();
+            turns(&Transcript { items, ..Transcript::default() }, &source)
+        };
+        use Role::{Assistant, System, Tool, User};
+        for (entries, expect) in [
+            (&[][..], &[][..]),
+            (&[(System, "s"), (User, "a"), (Assistant, "b")], &[1]),
+            (&[(User, "a"), (User, "b"), (Assistant, "c"), (User, "d")], &[0, 3]),
+            (&[(User, "a"), (Tool, "b"), (User, "c")], &[0, 2]),
+            (&[(User, "a"), (System, "b"), (User, "c")], &[0]),
+            (&[(User, " \n"), (Assistant, "b"), (User, "c")], &[2]),
+            (&[(Assistant, "a")], &[]),
+        ] {
+            assert_eq!(turns_of(entries), expect, "{entries:?}");
+        }
+    }
+}
