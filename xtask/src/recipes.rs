@@ -20,7 +20,7 @@ pub fn run(folders: &[&str]) -> Result<()> {
     }
     files.sort();
     print(
-        "| recipe | sessions | refused | context before | after | saved | disk before | after | \
+        "| recipe | sessions | refused | messages before | after | saved | disk before | after | \
          saved | error lines | lost | user words kept |",
     );
     print("|---|---|---|---|---|---|---|---|---|---|---|---|");

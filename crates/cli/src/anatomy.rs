@@ -6,7 +6,6 @@ use epitome_model::{
     At, Block, Bytes, Call, Counter, Entry, Role, Source, Text, Tokens, Transcript, block_tokens,
 };
 use epitome_passes::View;
-use epitome_tokens::{Calibration, calibrate};
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -116,7 +115,6 @@ pub struct Anatomy {
     pub total: Amount,
     pub tools: Vec<Tool>,
     pub largest: Vec<Large>,
-    pub calibration: Option<Calibration>,
 }
 
 /// How many of the largest blocks are named.
@@ -181,7 +179,6 @@ pub fn anatomy(transcript: &Transcript, source: &dyn Source, counter: &dyn Count
         ))
     });
     anatomy.largest = largest(&view, &weighed);
-    anatomy.calibration = calibrate(&requests(transcript, &weighed));
     anatomy
 }
 
@@ -257,25 +254,4 @@ fn what(view: &View<'_>, it: &Weighed, block: &Block, kind: Kind) -> String {
         }
         _ => kind.name().to_owned(),
     }
-}
-
-/// For every request of the context: what we count in it, and what the provider counted.
-fn requests(transcript: &Transcript, weighed: &[Weighed]) -> Vec<(Tokens, u64)> {
-    let mut of_item: BTreeMap<usize, Tokens> = BTreeMap::new();
-    for it in weighed {
-        *of_item.entry(it.item).or_default() += it.tokens.unwrap_or_default();
-    }
-    let mut sent = Tokens(0);
-    let mut group = None;
-    let mut points = Vec::new();
-    for (item, entry) in transcript.context() {
-        // The records of one response answer one request.
-        let again = entry.group.is_some() && entry.group == group;
-        if let (Some(usage), false) = (entry.usage, again) {
-            points.push((sent, usage.input));
-        }
-        group.clone_from(&entry.group);
-        sent += of_item.get(&item).copied().unwrap_or_default();
-    }
-    points
 }

@@ -8,6 +8,7 @@ use epitome::{Generation, Place, Planned, User, Way};
 use epitome_formats::{Fault, Native};
 use epitome_model::{Bytes, Source, Tokens};
 use epitome_passes::{KeepRule, Kept, Trigger};
+use epitome_tokens::Calibration;
 use serde::Serialize;
 
 use crate::summarise::Models;
@@ -18,6 +19,29 @@ use crate::text::{self, BOLD, DIM, GREEN, Side, Table, change, count, visible};
 pub struct Change<T> {
     pub before: T,
     pub after: T,
+}
+
+/// How the tokens that a provider bills for a request follow from those of the messages:
+/// `factor × messages + fixed_tokens`.
+#[derive(Clone, Copy, Debug, Serialize)]
+pub struct Fitted {
+    pub factor: f64,
+    /// The system prompt and the tools.
+    pub fixed_tokens: Tokens,
+    pub requests: usize,
+    /// Nine of ten requests are within it.
+    pub error_percent: f64,
+}
+
+impl Fitted {
+    pub fn of(calibration: &Calibration) -> Fitted {
+        Fitted {
+            factor: f64::from(calibration.factor) / 1_000.0,
+            fixed_tokens: calibration.fixed,
+            requests: calibration.points,
+            error_percent: f64::from(calibration.error) / 10.0,
+        }
+    }
 }
 
 /// What became of a session.
@@ -84,7 +108,14 @@ pub struct FileReport {
     pub way: Option<WayTaken>,
     pub generation: Option<u64>,
     pub context_tokens: Change<Tokens>,
+    /// The whole request as the provider bills it, where the session records enough of them.
+    pub request_tokens: Option<Change<Tokens>>,
+    pub calibration: Option<Fitted>,
     pub disk_bytes: Change<Bytes>,
+    /// The pack in the archive that was written, or would be.
+    pub archive_bytes: Bytes,
+    #[serde(skip)]
+    pub billed: Option<Calibration>,
     pub edits: BTreeMap<String, u64>,
     pub kept_because: KeptBecause,
     /// What the recipe waits for.
@@ -151,7 +182,11 @@ impl FileReport {
                 before: compaction.tokens_before,
                 after: planned.tokens_after,
             },
+            request_tokens: None,
+            calibration: None,
             disk_bytes: Change { before: Bytes(session.source.len()), after: planned.bytes_after },
+            archive_bytes: Bytes(0),
+            billed: None,
             edits: edits.into_iter().map(|(pass, n)| (pass.to_owned(), n)).collect(),
             kept_because: KeptBecause::of(planned.kept()),
             not_reached: compaction.not_reached,
@@ -179,8 +214,24 @@ impl FileReport {
         }
     }
 
-    /// That it was done, and how it is undone.
-    pub fn done(&mut self, generation: &Generation) {
+    /// What the provider bills, by what the session records of it.
+    pub fn billed_by(&mut self, calibration: Option<Calibration>) {
+        let Change { before, after } = self.context_tokens;
+        self.billed = calibration;
+        self.calibration = calibration.as_ref().map(Fitted::of);
+        self.request_tokens =
+            calibration.map(|it| Change { before: it.apply(before), after: it.apply(after) });
+    }
+
+    /// What the session and the archive take together.
+    fn net(&self) -> Change<Bytes> {
+        let Change { before, after } = self.disk_bytes;
+        Change { before, after: after + self.archive_bytes }
+    }
+
+    /// That it was done, how it is undone, and the length of its pack in the archive.
+    pub fn done(&mut self, generation: &Generation, pack: Bytes) {
+        self.archive_bytes = pack;
         self.outcome = Outcome::Compacted;
         self.generation = Some(generation.number);
         self.restored_proof = Some(generation.before.blake3.to_string());
@@ -212,8 +263,8 @@ impl UserFound {
 }
 
 impl Report {
-    /// Context and disk of the session and of what belongs to it.
-    pub fn total(&self) -> (Change<Tokens>, Change<Bytes>) {
+    /// Messages and disk of the session with all that belongs to it, and disk with the archive.
+    fn total(&self) -> (Change<Tokens>, Change<Bytes>, Change<Bytes>) {
         let all = || std::iter::once(&self.file).chain(&self.files);
         (
             Change {
@@ -224,7 +275,22 @@ impl Report {
                 before: all().map(|file| file.disk_bytes.before).sum(),
                 after: all().map(|file| file.disk_bytes.after).sum(),
             },
+            Change {
+                before: all().map(|file| file.net().before).sum(),
+                after: all().map(|file| file.net().after).sum(),
+            },
         )
+    }
+
+    /// What belongs to the session, in words; none if nothing does.
+    fn with(&self) -> Option<String> {
+        if self.files.is_empty() {
+            return None;
+        }
+        Some(match self.sub_agents() {
+            0 => "with its log".to_owned(),
+            n => format!("with {}", count(n, "sub-agent")),
+        })
     }
 
     /// The whole report of one session.
@@ -284,17 +350,27 @@ impl Report {
         let unit = format!("tokens ({})", self.counter);
         let of_tokens = |it: Change<Tokens>| (it.before.to_string(), it.after.to_string());
         let of_bytes = |it: Change<Bytes>| (it.before.to_string(), it.after.to_string());
-        let (context, disk) = (self.file.context_tokens, self.file.disk_bytes);
-        row("context", of_tokens(context), (context.before.0, context.after.0), &unit);
+        let file = &self.file;
+        let (messages, disk, net) = (file.context_tokens, file.disk_bytes, file.net());
+        row("messages", of_tokens(messages), (messages.before.0, messages.after.0), &unit);
+        if let (Some(request), Some(billed)) = (file.request_tokens, &file.billed) {
+            let basis = format!("as billed ({billed})");
+            row("request", of_tokens(request), (request.before.0, request.after.0), &basis);
+        }
         row("disk", of_bytes(disk), (disk.before.0, disk.after.0), "");
-        if !self.files.is_empty() {
-            let (context, disk) = self.total();
-            let all = match self.sub_agents() {
-                0 => "tokens, with its log".to_owned(),
-                n => format!("tokens, with {}", count(n, "sub-agent")),
-            };
-            row("context", of_tokens(context), (context.before.0, context.after.0), &all);
-            row("disk", of_bytes(disk), (disk.before.0, disk.after.0), "");
+        if file.archive_bytes > Bytes(0) {
+            let archive = format!("with {} in the archive", file.archive_bytes);
+            row("net", of_bytes(net), (net.before.0, net.after.0), &archive);
+        }
+        if let Some(with) = self.with() {
+            let (messages, disk, net) = self.total();
+            let tokens = format!("tokens, {with}");
+            row("messages", of_tokens(messages), (messages.before.0, messages.after.0), &tokens);
+            row("disk", of_bytes(disk), (disk.before.0, disk.after.0), &with);
+            if net != disk {
+                let archive = format!("{with}, and the archive");
+                row("net", of_bytes(net), (net.before.0, net.after.0), &archive);
+            }
         }
         table.render()
     }
@@ -330,7 +406,7 @@ impl Lines {
 pub fn summary(reports: &[Report]) -> String {
     use Side::{Left, Right};
     let sides = [Left, Right, Left, Right, Right, Right, Left, Right, Right, Left];
-    let heads = ["session", "context", "", "after", "", "disk", "", "after", "", ""];
+    let heads = ["session", "messages", "", "after", "", "disk", "", "after", "", ""];
     let mut table = Table::new(&sides, &heads);
     let mut add = |style, name: String, (context, disk): (Change<Tokens>, Change<Bytes>), what| {
         let mut cells = vec![name, context.before.to_string(), "→".into()];
@@ -340,23 +416,43 @@ pub fn summary(reports: &[Report]) -> String {
         table.styled(style, cells);
     };
     let mut all = (Change::<Tokens>::default(), Change::<Bytes>::default());
+    let mut archive = Bytes(0);
     for report in reports {
-        let (context, disk) = report.total();
-        all.0.before += context.before;
-        all.0.after += context.after;
-        all.1.before += disk.before;
-        all.1.after += disk.after;
-        let what = match report.file.outcome {
+        let file = &report.file;
+        let what = match file.outcome {
             Outcome::Compacted | Outcome::Planned => String::new(),
             Outcome::Nothing => "nothing to do".to_owned(),
         };
-        let name = Path::new(&report.file.session).file_stem().unwrap_or_default();
-        add(text::PLAIN, visible(&name.to_string_lossy()), (context, disk), what);
+        let name = Path::new(&file.session).file_stem().unwrap_or_default();
+        let own = (file.context_tokens, file.disk_bytes);
+        add(text::PLAIN, visible(&name.to_string_lossy()), own, what);
+        let (tokens, bytes, net) = report.total();
+        if let Some(with) = report.with() {
+            add(DIM, format!("  {with}"), (tokens, bytes), String::new());
+        }
+        all.0.before += tokens.before;
+        all.0.after += tokens.after;
+        all.1.before += bytes.before;
+        all.1.after += bytes.after;
+        archive += net.after - bytes.after;
     }
     if reports.len() > 1 {
-        add(GREEN, count(reports.len() as u64, "session"), all, String::new());
+        let of_what = match reports.iter().any(|report| !report.files.is_empty()) {
+            true => "with what belongs to them".to_owned(),
+            false => String::new(),
+        };
+        add(GREEN, count(reports.len() as u64, "session"), all, of_what);
     }
-    table.render()
+    let mut text = table.render();
+    if archive > Bytes(0) {
+        let (before, after) = (all.1.before, all.1.after + archive);
+        let change = change(before.0, after.0);
+        let _ = writeln!(
+            text,
+            "{DIM}with {archive} in the archive: {before} → {after} {change}{DIM:#}"
+        );
+    }
+    text
 }
 
 fn edits(file: &FileReport) -> String {

@@ -69,32 +69,6 @@ fn a_changed_session_is_read_again() {
 }
 
 #[test]
-fn a_session_that_was_given_back_is_no_longer_called_compacted() {
-    let world = World::new();
-    let path = world.pi(PI, sessions::pi(PI));
-    let state = || {
-        let listed = world.json(&["list", "--json"]);
-        let shown = world.run(&["list"]);
-        let word = ["compacted", "restored"].into_iter().find(|word| shown.contains(word));
-        (listed[0]["compactions"].clone(), listed[0]["restored"].clone(), word)
-    };
-    assert_eq!(state(), (0.into(), false.into(), None));
-    world.run(&["compact", PI, "--recipe", "transcript", "--count", "estimate"]);
-    assert_eq!(state(), (1.into(), false.into(), Some("compacted")));
-    world.run(&["restore", PI]);
-    assert_eq!(state(), (1.into(), true.into(), Some("restored")));
-    let grown = fs::read_to_string(&path).expect("a session") + "\n";
-    fs::write(&path, grown).expect("a file");
-    assert_eq!(
-        state(),
-        (1.into(), true.into(), Some("restored")),
-        "what came since is the agent's"
-    );
-    world.run(&["compact", PI, "--recipe", "transcript", "--count", "estimate"]);
-    assert_eq!(state(), (2.into(), false.into(), Some("compacted")));
-}
-
-#[test]
 fn a_machine_without_sessions_says_where_it_looked() {
     assert_snapshot!(World::new().run(&["list"]));
 }

@@ -45,6 +45,7 @@ mod generation;
 mod hash;
 mod key;
 mod pack;
+mod size;
 mod writer;
 
 use std::collections::BTreeMap;
@@ -62,6 +63,7 @@ pub use carry::{ImportReport, Imported};
 pub use generation::{About, Draft, EditedRecord, Generation, UndoSplice};
 pub use hash::{Digest, Hash, Hex, NoHash, RecordHash};
 pub use key::SessionKey;
+pub(crate) use size::PackSize;
 pub use writer::PackWriter;
 
 use crate::error::{Error, ErrorKind, Result};

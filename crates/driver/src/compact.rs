@@ -4,6 +4,7 @@
 mod begin;
 mod native;
 mod shown;
+mod size;
 mod summary;
 
 use std::collections::HashMap;
@@ -26,7 +27,7 @@ pub(crate) use summary::no_summaries;
 use tracing::field::Empty;
 use tracing::{debug_span, info_span};
 
-use crate::archive::{About, Archive, Digest, Draft, Generation, Hash, PackWriter, WayBack};
+use crate::archive::{About, Archive, Digest, Draft, Generation, Hash, WayBack};
 use crate::error::{Error, ErrorKind, Result};
 use crate::reference::{GitObjects, Reference, blob_id};
 use crate::restore::Blobs;
@@ -269,31 +270,35 @@ fn archive_generation<S: Source>(
         debug_span!("session.archive", format, edits = planned.compaction.edits.len()).entered();
     let key = planned.session.key(path);
     let spliced = planned.spliced()?;
-    let WayBack { before, after, records } = WayBack::of(&planned.session.source, &spliced)?;
+    let way = WayBack::of(&planned.session.source, &spliced)?;
     let mut pack = archive.begin(&key)?;
-    put_all(planned, &mut pack, counter)?;
-    let by_pass = planned.compaction.by_pass();
-    let generation = pack.commit(Draft {
-        // Told from the root: `gc` asks from other folders whether it is still there.
-        path: std::path::absolute(path).unwrap_or_else(|_| path.to_owned()),
-        recipe: planned.recipe.name.clone(),
-        made,
-        before,
-        after,
-        records,
-        tokens_before: planned.compaction.tokens_before,
-        tokens_after: planned.tokens_after,
-        edits: by_pass.into_iter().map(|(pass, n)| (pass.to_owned(), n)).collect(),
-    })?;
+    put_all(planned, counter, |raw, about| pack.put(raw, about).map(drop))?;
+    let generation = pack.commit(draft(planned, path, way, made))?;
     prove(&spliced, &generation, &archive.blobs(&key))?;
     Ok(generation)
 }
 
-/// Puts the removed bytes into the pack, with what they were.
+fn draft<S>(planned: &Planned<'_, S>, path: &Path, way: WayBack, made: Timestamp) -> Draft {
+    let by_pass = planned.compaction.by_pass().into_iter();
+    Draft {
+        // Told from the root: `gc` asks from other folders whether it is still there.
+        path: std::path::absolute(path).unwrap_or_else(|_| path.to_owned()),
+        recipe: planned.recipe.name.clone(),
+        made,
+        before: way.before,
+        after: way.after,
+        records: way.records,
+        tokens_before: planned.compaction.tokens_before,
+        tokens_after: planned.tokens_after,
+        edits: by_pass.map(|(pass, n)| (pass.to_owned(), n)).collect(),
+    }
+}
+
+/// Gives `put` the removed bytes, with what they were.
 fn put_all<S: Source>(
     planned: &Planned<'_, S>,
-    pack: &mut PackWriter,
     counter: &dyn Counter,
+    mut put: impl FnMut(&[u8], About) -> Result<()>,
 ) -> Result<()> {
     let Loaded { source, transcript, .. } = planned.session;
     let view = View::new(transcript, source, counter);
@@ -304,13 +309,13 @@ fn put_all<S: Source>(
         let mut about = about(&view, *at, *span);
         about.pass = passes.get(at).copied().unwrap_or_default().to_owned();
         about.reference = references.find(&view, *at);
-        pack.put(&source.at(*span), about)?;
+        put(&source.at(*span), about)?;
     }
     // What stood where a record or a mark of the agent's stands now: nothing, or no mark.
     for (splice, _) in planned.splices.iter().filter(|_| planned.way != Way::Rewrite) {
         let at_end = splice.span.start == Source::len(source);
         let what = if at_end { "the end of the session" } else { "where a mark stands" };
-        pack.put(&source.at(splice.span), About { what: what.into(), ..About::default() })?;
+        put(&source.at(splice.span), About { what: what.into(), ..About::default() })?;
     }
     Ok(())
 }

@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 use epitome_model::{Bytes, Counter, Source, Tokens};
 use epitome_passes::Recipe;
+use epitome_tokens::Calibration;
 
 use crate::archive::{About, Draft, Generation, SessionKey, WayBack};
 use crate::compact::{Planned, Way, apply};
@@ -18,6 +19,7 @@ use crate::place::{self, Place};
 use crate::restore::{Restored, Target, restore};
 use crate::session::{Loaded, format_of, writer};
 use crate::source::{FileSource, Spliced};
+use crate::state;
 use crate::store::{self, Store, User};
 
 /// A file of a session that was compacted, or would be.
@@ -33,6 +35,11 @@ pub struct Compacted {
     pub bytes_before: Bytes,
     /// Its length afterwards.
     pub bytes_after: Bytes,
+    /// What its pack in the archive takes, or would take.
+    pub archive_bytes: Bytes,
+    /// How what the provider bills for a request follows from the tokens of the messages, if the
+    /// session records it.
+    pub calibration: Option<Calibration>,
     /// Edits by the names of the passes that planned them.
     pub edits: BTreeMap<String, u64>,
     /// The generation in the archive. None: there was nothing to do, or it was only planned.
@@ -60,6 +67,7 @@ pub struct GivenBack {
 ///
 /// `ReadOnly`, and what opening, reading and planning may say.
 pub fn plan_session(
+    config: &Config,
     path: &Path,
     recipe: &Recipe,
     counter: &dyn Counter,
@@ -75,7 +83,9 @@ pub fn plan_session(
         };
         let planned = Planned::as_usual(&session, recipe, counter)?;
         look(&path, &planned);
-        done.push(Compacted::of(&path, &planned));
+        let mut planned_so = Compacted::of(config, &path, &planned, counter);
+        planned_so.archive_bytes = planned.pack_len(&path, counter)?;
+        done.push(planned_so);
     }
     Ok(done)
 }
@@ -130,19 +140,8 @@ pub fn restore_session(config: &Config, path: &Path) -> Result<Vec<GivenBack>> {
 /// The generations that [`restore_session`] would undo, oldest first. None: the session is what its
 /// agent wrote, or cannot be restored.
 pub fn undoable(config: &Config, path: &Path) -> Vec<Generation> {
-    let look = || -> Result<Vec<Generation>> {
-        let session = Loaded::open(path, None)?;
-        let archive = config.archive();
-        let key = session.key(path);
-        let known = archive.generations(&key)?.whole;
-        let way = restore(&session.source, &known, &archive.blobs(&key), Target::Original)?;
-        let undone = |it: &Generation| match &way.outcome {
-            Restored::Exact { undone } => undone.contains(&it.number),
-            Restored::ByRecord { .. } => !way.splices.is_empty(),
-        };
-        Ok(known.into_iter().filter(undone).collect())
-    };
-    look().unwrap_or_default()
+    let Ok(session) = Loaded::open(path, None) else { return Vec::new() };
+    state::in_effect(&config.archive(), &session.key(path), &session.source)
 }
 
 /// Archives what stands in a session now, before `spliced` takes its place, as a generation of its
@@ -188,7 +187,7 @@ fn compact_one(
     let (_held, file) = take(config, path)?;
     let session = Loaded::read(file.source(), None).map_err(|err| err.at(path))?;
     let planned = Planned::as_usual(&session, recipe, counter)?;
-    let mut done = Compacted::of(path, &planned);
+    let mut done = Compacted::of(config, path, &planned, counter);
     if !planned.is_empty() {
         file.check_comes_back(planned.spliced()?.splices())?;
         if let (Way::Rewrite, Some((first, _))) = (planned.way, planned.splices.first()) {
@@ -197,6 +196,7 @@ fn compact_one(
         }
         let generation = apply(&planned, &file, &config.archive(), counter, config.now())?;
         done.generation = Some(generation.number);
+        done.archive_bytes = config.archive().pack_len(&generation.key(), generation.number)?;
     }
     Ok(done)
 }
@@ -262,7 +262,12 @@ fn is_no_part(err: &Error, is_session: bool) -> bool {
 }
 
 impl Compacted {
-    fn of<S: Source>(path: &Path, planned: &Planned<'_, S>) -> Compacted {
+    fn of<S: Source>(
+        config: &Config,
+        path: &Path,
+        planned: &Planned<'_, S>,
+        counter: &dyn Counter,
+    ) -> Compacted {
         let edits = planned.compaction.by_pass().into_iter();
         Compacted {
             path: path.to_owned(),
@@ -270,6 +275,8 @@ impl Compacted {
             tokens_after: planned.tokens_after,
             bytes_before: Bytes(planned.session.source.len()),
             bytes_after: planned.bytes_after,
+            archive_bytes: Bytes(0),
+            calibration: planned.session.calibration(config, path, counter),
             edits: edits.map(|(pass, n)| (pass.to_owned(), n)).collect(),
             generation: None,
         }

@@ -13,11 +13,13 @@
 
 mod archive;
 mod backup;
+mod billed;
 mod compact;
 mod compressed;
 mod config;
 mod drive;
 mod error;
+mod family;
 pub mod find;
 pub mod hooks;
 mod in_place;
@@ -36,6 +38,7 @@ mod session;
 pub mod settings;
 mod source;
 mod spread;
+mod state;
 mod store;
 pub mod watch;
 
@@ -52,6 +55,7 @@ pub use drive::{
     summary_writer_of,
 };
 pub use error::{Error, ErrorKind, Result};
+pub use family::Family;
 pub use find::{Meant, SessionFile};
 pub use in_place::{
     Compacted, GivenBack, archive_way_back, compact_session, plan_session, restore_session,

@@ -1,14 +1,13 @@
 //! Every session of this machine, and what compacting it would save.
 
 use std::collections::HashMap;
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::time::UNIX_EPOCH;
 
 use epitome_formats::Format;
-use epitome_model::{Tokens, weigh};
+use epitome_model::{Bytes, Source, Tokens, turns, weigh};
 use epitome_passes::{Options, Recipe, compact};
-use epitome_tokens::Estimate;
+use epitome_tokens::{Calibration, Estimate};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +20,7 @@ use crate::regular;
 use crate::rows::{self, Told};
 use crate::session::Loaded;
 use crate::source::FileSource;
+use crate::state::{self, Packs};
 use crate::store::disk;
 
 /// A session and what is known of it.
@@ -30,14 +30,26 @@ pub struct Listed {
     pub file: SessionFile,
     /// What it says, or why it cannot be read.
     pub seen: std::result::Result<Glance, String>,
-    /// How often it was compacted.
+    /// How many generations the archive holds of it.
     pub compactions: u64,
 }
 
 impl Listed {
     /// Whether it is compacted now.
     pub fn is_compacted(&self) -> bool {
-        self.compactions > 0 && !self.seen.as_ref().is_ok_and(|seen| seen.restored)
+        self.seen.as_ref().is_ok_and(|seen| seen.in_effect > 0)
+    }
+
+    /// Its length: of its file, or of its rows as lines; of a compressed file, what it holds. Of a
+    /// session that is not read, what the system or the database says.
+    pub fn size(&self) -> Bytes {
+        self.seen.as_ref().ok().and_then(|seen| seen.size).unwrap_or(self.file.size)
+    }
+
+    /// Whether the archive still holds what it held when the session was looked at. If not, the
+    /// session may have been compacted since, even where its size and time say nothing.
+    pub fn is_current(&self, config: &Config) -> bool {
+        self.seen.as_ref().map_or(true, |seen| seen.packs == packs(config, &seen.key))
     }
 }
 
@@ -55,10 +67,24 @@ pub struct Glance {
     pub context: Option<Tokens>,
     /// What compacting would save of that.
     pub saving: Tokens,
-    /// Whether it begins, to the byte, with what a compaction found: it was given back since.
+    /// The whole request that a resume sends, as the provider bills it, if the session records
+    /// enough requests to tell.
+    pub request: Option<Tokens>,
+    /// How the tokens of the request follow from those of the messages.
+    pub calibration: Option<Calibration>,
+    /// Its turns, if it was read.
+    pub turns: Option<u64>,
+    /// Its length, if it was read.
+    size: Option<Bytes>,
+    /// How many compactions are in it now: none once it was restored.
+    pub in_effect: u64,
+    /// Whether it was compacted, and begins again, to the byte, with what the first compaction
+    /// found.
     pub restored: bool,
     /// Its name in the archive.
     key: SessionKey,
+    /// What the archive held of it.
+    packs: Packs,
 }
 
 /// Looks at `files`, on all cores. What was seen before is not read again, unless the file, the
@@ -71,20 +97,18 @@ pub fn list(config: &Config, files: Vec<SessionFile>, recipe: &Recipe) -> Vec<Li
         .map(|mut file| {
             if let Some(told) = file.told.take() {
                 let seen = Ok(glance(&file, told));
-                return (Listed { file, seen, compactions: 0 }, None);
+                return (Listed::new(file, seen), None);
             }
             let stamp = Stamp::of(&file);
             let name = file.path.to_string_lossy().into_owned();
-            let known = cache.seen.get(&name).filter(|seen| seen.stamp == stamp);
-            let (seen, new) = match known {
-                Some(seen) => (seen.seen.clone(), None),
+            match cache.known(config, &file) {
+                Some(listed) => (listed, None),
                 None => {
                     let seen = look(config, &file.path, recipe);
-                    (seen.clone(), Some((name, Seen { stamp, seen })))
+                    let new = Some((name, Seen { stamp, seen: seen.clone() }));
+                    (Listed::new(file, seen), new)
                 }
-            };
-            let compactions = seen.as_ref().map_or(0, |seen| compactions(config, &seen.key));
-            (Listed { file, seen, compactions }, new)
+            }
         })
         .collect();
     let mut changed = false;
@@ -107,14 +131,7 @@ pub fn list(config: &Config, files: Vec<SessionFile>, recipe: &Recipe) -> Vec<Li
 /// change. The answer stands in the order of `files`.
 pub fn known(config: &Config, files: &[SessionFile], recipe: &Recipe) -> Vec<Option<Listed>> {
     let cache = Cache::load(&config.list_cache(), recipe);
-    let known = files.par_iter().map(|file| {
-        let name = file.path.to_string_lossy();
-        let known = cache.seen.get(&*name).filter(|seen| seen.stamp == Stamp::of(file))?;
-        let seen = known.seen.clone();
-        let compactions = seen.as_ref().map_or(0, |seen| compactions(config, &seen.key));
-        Some(Listed { file: file.clone(), seen, compactions })
-    });
-    known.collect()
+    files.par_iter().map(|file| cache.known(config, file)).collect()
 }
 
 fn look(config: &Config, path: &Path, recipe: &Recipe) -> std::result::Result<Glance, String> {
@@ -136,15 +153,29 @@ fn look(config: &Config, path: &Path, recipe: &Recipe) -> std::result::Result<Gl
         return Err(reason(&failure));
     }
     let key = session.key(path);
-    let restored = compactions(config, &key) > 0 && is_restored(config, &key, source);
+    let calibration = session.calibration(config, path, &counter);
+    // Before the session's state is asked: a compaction in between changes them.
+    let packs = packs(config, &key);
+    let in_effect = match packs.count {
+        0 => Vec::new(),
+        _ => state::in_effect(&config.archive(), &key, source),
+    };
+    let in_effect = in_effect.iter().filter(|it| !it.is_way_back()).count() as u64;
+    let restored = packs.count > 0 && in_effect == 0 && is_restored(config, &key, source);
     Ok(Glance {
         id: transcript.head.id.as_deref().unwrap_or(&key.id).to_owned(),
         cwd: transcript.head.cwd.as_deref().map(str::to_owned),
         title: transcript.head.title.as_deref().map(str::to_owned),
         context: Some(context),
         saving,
+        request: calibration.map(|it| it.apply(context)),
+        calibration,
+        turns: Some(turns(transcript, source).len() as u64),
+        size: Some(Bytes(Source::len(source))),
+        in_effect,
         restored,
         key,
+        packs,
     })
 }
 
@@ -160,7 +191,21 @@ fn is_restored(config: &Config, key: &SessionKey, source: &FileSource) -> bool {
 fn glance(file: &SessionFile, told: Told) -> Glance {
     let Told { title, cwd, context } = told;
     let key = SessionKey::new(file.agent, file.id.clone());
-    Glance { id: file.id.clone(), cwd, title, context, saving: Tokens(0), restored: false, key }
+    Glance {
+        id: file.id.clone(),
+        cwd,
+        title,
+        context,
+        saving: Tokens(0),
+        request: None,
+        calibration: None,
+        turns: None,
+        size: None,
+        in_effect: 0,
+        restored: false,
+        key,
+        packs: Packs::default(),
+    }
 }
 
 /// The deepest cause: the rest says which file, and that is known.
@@ -177,11 +222,8 @@ fn bound_in(format: &Format) -> fn(&str) -> bool {
     format.thinking_is_bound
 }
 
-/// The packs of a session, without opening them.
-fn compactions(config: &Config, key: &SessionKey) -> u64 {
-    let Ok(entries) = fs::read_dir(config.archived(key)) else { return 0 };
-    let is_pack = |path: PathBuf| path.extension().is_some_and(|extension| extension == "pack");
-    entries.flatten().filter(|entry| is_pack(entry.path())).count() as u64
+fn packs(config: &Config, key: &SessionKey) -> Packs {
+    Packs::in_folder(&config.archived(key))
 }
 
 /// What tells that a file is what it was.
@@ -215,7 +257,22 @@ struct Cache {
     seen: HashMap<String, Seen>,
 }
 
+impl Listed {
+    fn new(file: SessionFile, seen: std::result::Result<Glance, String>) -> Listed {
+        let compactions = seen.as_ref().map_or(0, |seen| seen.packs.count);
+        Listed { file, seen, compactions }
+    }
+}
+
 impl Cache {
+    /// What was seen of a file, if neither it nor what the archive holds of it changed. The file
+    /// alone does not tell: a restored one has the size and the time that it had before.
+    fn known(&self, config: &Config, file: &SessionFile) -> Option<Listed> {
+        let seen = self.seen.get(&*file.path.to_string_lossy())?;
+        let listed = Listed::new(file.clone(), seen.seen.clone());
+        (seen.stamp == Stamp::of(file) && listed.is_current(config)).then_some(listed)
+    }
+
     fn load(path: &Path, recipe: &Recipe) -> Cache {
         let settings = serde_json::to_vec(recipe).unwrap_or_default();
         let (epitome, recipe) = (env!("CARGO_PKG_VERSION").to_owned(), Hash::of(&settings));
@@ -242,6 +299,8 @@ impl Cache {
 
 #[cfg(test)]
 mod tests {
+    use std::fs;
+
     use super::*;
 
     #[test]

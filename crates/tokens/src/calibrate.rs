@@ -1,6 +1,9 @@
 //! What a provider counted, against what we count.
 
+use std::fmt;
+
 use epitome_model::Tokens;
+use serde::{Deserialize, Serialize};
 
 /// How a provider's tokens follow from ours: `recorded ≈ factor × ours + fixed`.
 ///
@@ -18,7 +21,7 @@ use epitome_model::Tokens;
 /// assert_eq!((fitted.factor, fitted.fixed), (1_300, Tokens(15_000)));
 /// assert_eq!(fitted.apply(Tokens(10_000)), Tokens(28_000));
 /// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Calibration {
     /// The provider's tokens for 1,000 of ours, from 500 to 3,000.
     pub factor: u32,
@@ -52,6 +55,17 @@ impl Calibration {
     pub fn scale(&self, ours: Tokens) -> Tokens {
         let scaled = (u128::from(ours.0) * u128::from(self.factor) + 500) / 1_000;
         Tokens(u64::try_from(scaled).unwrap_or(u64::MAX))
+    }
+}
+
+impl fmt::Display for Calibration {
+    /// What it rests on: `fitted to 65 requests, ±1.8%`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (whole, tenth) = (self.error / 10, self.error % 10);
+        match self.points {
+            0 => write!(f, "assumed of the model's family, ±{whole}.{tenth}%"),
+            points => write!(f, "fitted to {points} requests, ±{whole}.{tenth}%"),
+        }
     }
 }
 

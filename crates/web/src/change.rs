@@ -64,8 +64,8 @@ fn compacted(viewer: &Viewer, session: &SessionFile, done: &[Compacted]) -> Resp
             (figures(viewer, done))
             @if let Some(generation) = proof {
                 p.soft {
-                    "Generation " (generation.number) ". "
-                    "The archive was proved to give it back: blake3 "
+                    "Archived as generation " (generation.number) ". "
+                    "The archive was verified to restore the session: blake3 "
                     code { (generation.before.blake3) }
                 }
             }

@@ -162,11 +162,11 @@ impl Asked {
             context += seen.context.unwrap_or(Tokens(0));
             saving += seen.saving;
         }
-        let disk = shown.iter().map(|kept| kept.file.size).sum();
+        let disk = shown.iter().map(size).sum();
         match self.sort {
             // They come so.
             Sort::Time => {}
-            Sort::Size => shown.sort_by_key(|it| std::cmp::Reverse(it.file.size)),
+            Sort::Size => shown.sort_by_key(|it| std::cmp::Reverse(size(it))),
             Sort::Context => {
                 shown.sort_by_key(|it| std::cmp::Reverse(glance(it).and_then(|it| it.context)));
             }
@@ -256,7 +256,7 @@ fn list(viewer: &Viewer, asked: &Asked, found: &Found) -> Markup {
             @if found.matching != found.all { " of " (found.all) }
             span { (found.disk) " on disk" }
             @if found.context.0 > 0 {
-                span { "~" (found.context) " tokens of context" }
+                span title="estimated" { "~" (found.context) " tokens of messages" }
                 span { "compacting saves ~" (found.saving) }
             }
             @if found.unread > 0 {
@@ -316,16 +316,29 @@ fn row(viewer: &Viewer, kept: &Kept) -> Markup {
                 }
             }
             p.numbers {
-                span { (kept.file.size) }
+                span { (size(kept)) }
                 @if let Some(context) = seen.and_then(|seen| seen.context) {
-                    span title="tokens that a resume would send, estimated" {
-                        "~" (context) " tokens"
-                    }
+                    span title=(context_title(seen)) { "~" (context) " tokens" }
                 }
                 @if let Some(seen) = seen { (saving(seen)) }
                 @if listed.is_none() { span.soft { "…" } }
             }
         }
+    }
+}
+
+fn size(kept: &Kept) -> Bytes {
+    kept.seen.as_ref().map_or(kept.file.size, |listed| listed.size())
+}
+
+/// What the tokens of a session are, and what its provider bills.
+fn context_title(seen: Option<&Glance>) -> String {
+    let messages = "tokens of the messages that a resume sends, estimated";
+    match seen.and_then(|seen| seen.request.zip(seen.calibration)) {
+        Some((request, billed)) => {
+            format!("{messages}; the request as billed: ~{request} ({billed})")
+        }
+        None => messages.to_owned(),
     }
 }
 

@@ -10,6 +10,7 @@ use epitome::{Compacted, Generation, Planned, plan_session};
 use epitome_model::{Bytes, Counter, Source, Tokens};
 use epitome_passes::{BUILT_IN, Recipe, built_in};
 use epitome_redact::Redactor;
+use epitome_tokens::Calibration;
 use maud::{Markup, html};
 use serde::Deserialize;
 use similar::{ChangeTag, TextDiff};
@@ -82,7 +83,8 @@ pub(crate) async fn page(
         let recipe = asked.recipe()?;
         let counter = viewer.options.counter;
         let mut parts = Vec::new();
-        let planned = plan_session(&session.path, &recipe, counter, |_, planned| {
+        let config = &viewer.options.config;
+        let planned = plan_session(config, &session.path, &recipe, counter, |_, planned| {
             let title = match parts.len() {
                 0 => "The session".to_owned(),
                 n => format!("Sub-agent {n}"),
@@ -250,13 +252,17 @@ pub(crate) fn figures(viewer: &Viewer, files: &[Compacted]) -> Markup {
             (heading_of(n, files.len()))
             dl.figures {
                 div {
-                    dt { "context, tokens (" (viewer.options.counter.name()) ")" }
+                    dt { "messages, tokens (" (viewer.options.counter.name()) ")" }
                     dd {
                         (file.tokens_before) " → " (file.tokens_after) " "
                         (change(file.tokens_before.0, file.tokens_after.0))
                     }
                 }
+                @if let Some(billed) = &file.calibration {
+                    (request(billed, file.tokens_before, file.tokens_after))
+                }
                 (disk(file.bytes_before, file.bytes_after))
+                @if file.archive_bytes > Bytes(0) { (net(file)) }
                 div {
                     dt { "edits" }
                     dd.words {
@@ -276,6 +282,28 @@ pub(crate) fn heading_of(n: usize, of: usize) -> Markup {
             (_, 1) => {},
             (0, _) => h2.file { "The session" },
             (n, _) => h2.file { "Sub-agent " (n) },
+        }
+    }
+}
+
+/// The whole request, as the provider bills it.
+fn request(billed: &Calibration, before: Tokens, after: Tokens) -> Markup {
+    let (before, after) = (billed.apply(before), billed.apply(after));
+    html! {
+        div {
+            dt { "request, tokens as billed (" (billed.to_string()) ")" }
+            dd { (before) " → " (after) " " (change(before.0, after.0)) }
+        }
+    }
+}
+
+/// The session and its archive together.
+fn net(file: &Compacted) -> Markup {
+    let after = file.bytes_after + file.archive_bytes;
+    html! {
+        div {
+            dt { "net, with " (file.archive_bytes) " in the archive" }
+            dd { (file.bytes_before) " → " (after) " " (change(file.bytes_before.0, after.0)) }
         }
     }
 }

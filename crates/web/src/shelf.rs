@@ -58,7 +58,12 @@ impl Shelf {
         let mut kept: Vec<Kept> = files
             .into_iter()
             .map(|file| match before.remove(&file.path) {
-                Some(known) if is_as_it_was(&known.file, &file) => known,
+                Some(known)
+                    if is_as_it_was(&known.file, &file)
+                        && known.seen.as_ref().is_none_or(|it| it.is_current(&self.config)) =>
+                {
+                    known
+                }
                 Some(known) => Kept { file, seen: None, ..known },
                 None => Kept { key: key(&file.path), file, seen: None },
             })

@@ -344,6 +344,7 @@ impl Job<'_> {
             .map_err(|err| Failure::from(err).about(path))?;
         let planned = self.plan(path, &session, diff)?;
         let mut report = FileReport::of(path.display().to_string(), &planned);
+        report.billed_by(session.calibration(config, path, self.app.counter()));
         if !planned.is_empty() {
             if let Some(place) = self.how.keep_backup {
                 let key = session.key(file.path());
@@ -358,7 +359,8 @@ impl Job<'_> {
             let generation =
                 apply(&planned, &file, &config.archive(), self.app.counter(), config.now())
                     .map_err(Failure::writing)?;
-            report.done(&generation);
+            let pack = config.archive().pack_len(&generation.key(), generation.number);
+            report.done(&generation, pack?);
         }
         Ok(report)
     }
@@ -372,8 +374,10 @@ impl Job<'_> {
     ) -> Result<FileReport> {
         let config = &self.app.config;
         let name = input.name();
-        let planned = self.plan(Path::new(&name), session, diff)?;
-        let mut report = FileReport::of(name, &planned);
+        let path = Path::new(&name);
+        let planned = self.plan(path, session, diff)?;
+        let mut report = FileReport::of(name.clone(), &planned);
+        report.billed_by(session.calibration(config, path, self.app.counter()));
         if let (Some(out), false) = (&self.how.out, self.how.dry_run) {
             if out.symlink_metadata().is_ok() {
                 let what = format!("there is something of that name already: {}", out.display());
@@ -383,7 +387,10 @@ impl Job<'_> {
             let generation =
                 apply_to(&planned, out, &config.archive(), self.app.counter(), config.now())
                     .map_err(Failure::writing)?;
-            report.done(&generation);
+            let pack = config.archive().pack_len(&generation.key(), generation.number);
+            report.done(&generation, pack?);
+        } else {
+            report.archive_bytes = planned.pack_len(path, self.app.counter())?;
         }
         Ok(report)
     }

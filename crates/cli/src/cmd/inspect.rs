@@ -5,14 +5,15 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use clap::Args as ClapArgs;
-use epitome::{Loaded, Place, find};
-use epitome_model::{Breach, Bytes, Source, Tokens, units};
+use epitome::{Family, Loaded, find};
+use epitome_model::{Breach, Bytes, Source, Tokens, context_turns, turns};
+use epitome_tokens::Calibration;
 use serde::Serialize;
 
 use crate::anatomy::{Amount, Anatomy, Kind, Large, Tool, anatomy};
 use crate::app::App;
 use crate::failure::Result;
-use crate::report::{FaultFound, Lines, faults};
+use crate::report::{FaultFound, Fitted, Lines, faults};
 use crate::session::{Input, read_stdin};
 use crate::text::{self, BOLD, DIM, RED, Side, Table, count, one_line, share, visible};
 
@@ -64,46 +65,51 @@ struct Inspected {
     version: Option<String>,
     counter: &'static str,
     context_tokens: Tokens,
+    request_tokens: Option<Tokens>,
     disk_bytes: Bytes,
     lines: u64,
     entries: u64,
     sent_entries: u64,
     turns: u64,
+    context_turns: u64,
     sub_agents: u64,
+    family: Family,
     compactions: u64,
+    compactions_in_effect: u64,
     kinds: BTreeMap<Kind, Amount>,
     tools: Vec<Tool>,
     largest: Vec<Large>,
-    calibration: Option<Fitted>,
+    calibration: Option<InspectedFit>,
+    #[serde(skip)]
+    billed: Option<Calibration>,
     faults: Vec<FaultFound>,
     breaches: Vec<Breach>,
 }
 
-/// How the provider's tokens follow from ours: `factor × ours + fixed`.
+/// How the provider's tokens follow from ours, and what it would count for the next request.
 #[derive(Serialize)]
-struct Fitted {
-    factor: f64,
-    fixed_tokens: Tokens,
-    requests: usize,
-    /// Nine of ten requests are within it.
-    error_percent: f64,
-    /// What the provider would count for the next request.
+struct InspectedFit {
+    #[serde(flatten)]
+    fit: Fitted,
     context_tokens: Tokens,
 }
 
 fn inspect<S: Source>(app: &App, input: &Input, session: &Loaded<S>) -> Result<Inspected> {
     let Loaded { format, source, transcript, .. } = session;
     let counter = app.counter();
-    let Anatomy { kinds, total, tools, largest, calibration } =
-        anatomy(transcript, source, counter);
+    let Anatomy { kinds, total, tools, largest } = anatomy(transcript, source, counter);
     let path = match input {
         Input::File(path) => path.as_path(),
         Input::Stdin => Path::new("-"),
     };
     let generations = app.config.archive().generations(&session.key(path))?;
     let compactions = (generations.whole.len() + generations.damaged.len()) as u64;
-    // What the provider counted was of the session as it was then.
-    let calibration = calibration.filter(|_| compactions == 0);
+    let compactions_in_effect = match input {
+        Input::File(path) => session.compactions(&app.config, path).len() as u64,
+        Input::Stdin => 0,
+    };
+    let billed = session.calibration(&app.config, path, counter);
+    let request_tokens = billed.map(|it| it.apply(total.context_tokens));
     let own = |text: &Option<Box<str>>| text.as_deref().map(str::to_owned);
     Ok(Inspected {
         session: input.name(),
@@ -114,26 +120,24 @@ fn inspect<S: Source>(app: &App, input: &Input, session: &Loaded<S>) -> Result<I
         version: own(&transcript.head.version),
         counter: counter.name(),
         context_tokens: total.context_tokens,
+        request_tokens,
         disk_bytes: total.disk_bytes,
         lines: transcript.items.last().map_or(0, |item| item.record().line),
         entries: transcript.entries().count() as u64,
         sent_entries: transcript.context().count() as u64,
-        turns: units(transcript).iter().filter(|unit| unit.starts_turn).count() as u64,
-        sub_agents: find::companions(path)
-            .iter()
-            .filter(|path| Place::of(path).is_conversation())
-            .count() as u64,
+        turns: turns(transcript, source).len() as u64,
+        context_turns: context_turns(transcript, source),
+        sub_agents: find::sub_agents(path) as u64,
+        family: Family::of(path, total.disk_bytes),
         compactions,
+        compactions_in_effect,
         kinds,
         tools,
         largest,
-        calibration: calibration.map(|it| Fitted {
-            factor: f64::from(it.factor) / 1_000.0,
-            fixed_tokens: it.fixed,
-            requests: it.points,
-            error_percent: f64::from(it.error) / 10.0,
-            context_tokens: it.apply(total.context_tokens),
+        calibration: billed.as_ref().zip(request_tokens).map(|(billed, context_tokens)| {
+            InspectedFit { fit: Fitted::of(billed), context_tokens }
         }),
+        billed,
         faults: session.faults.iter().map(FaultFound::of).collect(),
         breaches: format.laws.check(transcript, source),
     })
@@ -161,7 +165,7 @@ impl Inspected {
 
     fn kinds(&self) -> String {
         use Side::{Left, Right};
-        let heads = ["", "blocks", "context", "", "disk", ""];
+        let heads = ["", "blocks", "messages", "", "disk", ""];
         let mut table = Table::new(&[Left, Right, Right, Right, Right, Right], &heads);
         let (context, disk) = (self.context_tokens, self.disk_bytes);
         for kind in Kind::ALL {
@@ -209,7 +213,7 @@ impl Inspected {
 
     fn largest(&self) -> String {
         use Side::{Left, Right};
-        let heads = ["line", "context", "", "disk", "largest blocks", ""];
+        let heads = ["line", "messages", "", "disk", "largest blocks", ""];
         let mut table = Table::new(&[Right, Right, Right, Right, Left, Left], &heads);
         for large in &self.largest {
             table.row(vec![
@@ -231,28 +235,41 @@ impl Inspected {
         let mut what = vec![
             count(self.lines, "line"),
             format!("{} of {} entries are sent", self.sent_entries, self.entries),
-            count(self.turns, "turn"),
+            match self.context_turns == self.turns {
+                true => count(self.turns, "turn"),
+                false => format!("{} ({} sent)", count(self.turns, "turn"), self.context_turns),
+            },
         ];
         if self.sub_agents > 0 {
             what.push(count(self.sub_agents, "sub-agent"));
         }
         lines.add("session", what.join(" · "));
-        lines.add("counted", format!("with {}", self.counter));
-        if let Some(fitted) = &self.calibration {
+        let messages = format!("{} tokens, counted with {}", self.context_tokens, self.counter);
+        lines.add("messages", messages);
+        if let (Some(request), Some(billed)) = (self.request_tokens, &self.billed) {
             lines.add(
-                "",
+                "request",
                 format!(
-                    "the provider counts about {}: {:.2} × and {} of its own, ±{:.1}%, by {}",
-                    fitted.context_tokens,
-                    fitted.factor,
-                    fitted.fixed_tokens,
-                    fitted.error_percent,
-                    count(fitted.requests as u64, "request"),
+                    "{request} tokens as billed: {:.2} × messages and {} of system prompt and tools \
+                     ({billed})",
+                    f64::from(billed.factor) / 1_000.0,
+                    billed.fixed,
                 ),
             );
         }
-        if self.compactions > 0 {
-            lines.add("before", format!("compacted {}", count(self.compactions, "time")));
+        let Family { files, disk_bytes } = self.family;
+        let mut disk = self.disk_bytes.to_string();
+        if files > 1 {
+            let with = match self.sub_agents {
+                0 => "its log".to_owned(),
+                n => count(n, "sub-agent"),
+            };
+            let _ = write!(disk, " · {disk_bytes} with {with}");
+        }
+        lines.add("disk", disk);
+        if self.compactions_in_effect > 0 {
+            let times = count(self.compactions_in_effect, "time");
+            lines.add("state", format!("compacted {times}"));
         }
         match self.faults.is_empty() {
             true => lines.add("faults", "none"),

@@ -13,6 +13,7 @@ use serde::Serialize;
 use crate::app::App;
 use crate::choice;
 use crate::failure::{Failure, Result, Status};
+use crate::report::Fitted;
 use crate::session::{self, Which};
 use crate::text::{self, BOLD, DIM, Side, Table, count, one_line, share};
 
@@ -43,9 +44,13 @@ struct Row<'a> {
     title: Option<&'a str>,
     modified: Option<Timestamp>,
     disk_bytes: Bytes,
+    turns: Option<u64>,
     context_tokens: Option<Tokens>,
+    request_tokens: Option<Tokens>,
+    calibration: Option<Fitted>,
     saving_tokens: Option<Tokens>,
     compactions: u64,
+    compactions_in_effect: u64,
     restored: bool,
     counter: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -89,10 +94,14 @@ impl<'a> Row<'a> {
             project: seen.and_then(|seen| seen.cwd.as_deref()),
             title: seen.and_then(|seen| seen.title.as_deref()),
             modified: Timestamp::try_from(listed.file.modified).ok(),
-            disk_bytes: listed.file.size,
+            disk_bytes: listed.size(),
+            turns: seen.and_then(|seen| seen.turns),
             context_tokens: seen.and_then(|seen| seen.context),
+            request_tokens: seen.and_then(|seen| seen.request),
+            calibration: seen.and_then(|seen| seen.calibration).as_ref().map(Fitted::of),
             saving_tokens: seen.map(|seen| seen.saving),
             compactions: listed.compactions,
+            compactions_in_effect: seen.map_or(0, |seen| seen.in_effect),
             restored: seen.is_some_and(|seen| seen.restored),
             counter: "estimate",
             error: listed.seen.as_ref().err().map(String::as_str),
@@ -112,7 +121,8 @@ fn nothing(app: &App, args: &Args) -> Result<()> {
 
 fn render(app: &App, listed: &[Listed]) -> String {
     use Side::{Left, Right};
-    let heads = ["agent", "session", "age", "disk", "context", "saves", "", "", "project", "title"];
+    let heads =
+        ["agent", "session", "age", "disk", "messages", "saves", "", "", "project", "title"];
     let sides = [Left, Left, Right, Right, Right, Right, Right, Left, Left, Left];
     let mut table = Table::new(&sides, &heads);
     let now = app.config.now();
@@ -120,7 +130,7 @@ fn render(app: &App, listed: &[Listed]) -> String {
     for (it, id) in listed.iter().zip(text::short_ids(&ids)) {
         let modified = Timestamp::try_from(it.file.modified).unwrap_or(now);
         let mut cells = vec![it.file.agent.to_owned(), id];
-        cells.extend([text::age(now, modified), it.file.size.to_string()]);
+        cells.extend([text::age(now, modified), it.size().to_string()]);
         match &it.seen {
             Ok(seen) => {
                 cells.push(seen.context.map_or("-".to_owned(), |context| format!("~{context}")));
@@ -139,29 +149,27 @@ fn render(app: &App, listed: &[Listed]) -> String {
     let mut text = table.render();
     let all: Tokens = listed.iter().filter_map(|it| it.seen.as_ref().ok()?.context).sum();
     let saving: Tokens = listed.iter().filter_map(|it| Some(it.seen.as_ref().ok()?.saving)).sum();
-    let disk: Bytes = listed.iter().map(|it| it.file.size).sum();
+    let disk: Bytes = listed.iter().map(Listed::size).sum();
     let _ = writeln!(
         text,
-        "\n{BOLD}{}{BOLD:#}, {disk} on disk, ~{all} tokens of context, of which compacting saves \
-         ~{saving} ({})",
+        "\n{BOLD}{}{BOLD:#}, {disk} on disk, ~{all} tokens of messages, of which compacting saves \
+         ~{saving} ({})\n{DIM}~ is an estimate: `epitome inspect` counts a session exactly, and says \
+         what the provider bills for it{DIM:#}",
         count(listed.len() as u64, "session"),
         share(saving.0, all.0),
     );
     text
 }
 
-/// What compacting saves, which part of the context that is, and whether it was done, or never is.
+/// What compacting saves, which part of the context that is, and whether the session is compacted
+/// now, or is only read.
 fn saves(it: &Listed, seen: &Glance) -> [String; 3] {
     if named(it.file.agent).is_some_and(|format| writer(format).is_err()) {
         return ["-", "-", "only read"].map(str::to_owned);
     }
     let part = share(seen.saving.0, seen.context.map_or(0, |context| context.0));
-    let done = match (it.compactions, it.is_compacted()) {
-        (0, _) => "",
-        (_, true) => "compacted",
-        (_, false) => "restored",
-    };
-    [format!("~{}", seen.saving), part, done.to_owned()]
+    let state = if it.is_compacted() { "compacted" } else { "" };
+    [format!("~{}", seen.saving), part, state.to_owned()]
 }
 
 /// The last two folders of a project's path: enough to know it by.

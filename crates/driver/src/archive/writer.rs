@@ -10,7 +10,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::store::disk::{self, NotPlaced, Temp};
 
 /// How hard zstd tries.
-const LEVEL: i32 = 3;
+pub(super) const LEVEL: i32 = 3;
 
 /// A pack that is being written. Nothing of it is to be seen until
 /// [`commit`](PackWriter::commit); dropped without that, it is gone.

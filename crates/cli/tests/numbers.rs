@@ -1,0 +1,202 @@
+//! States and numbers of a session are the same in every command.
+
+mod world;
+
+use std::fs;
+
+use serde_json::Value;
+use world::World;
+use world::sessions::{self, CLAUDE, CODEX, PI};
+
+/// What `list` says of the state of a session: `compactions_in_effect`, `restored`, and the word.
+fn state(world: &World, id: &str) -> (Value, Value, Option<&'static str>) {
+    let listed = world.json(&["list", "--json"]);
+    let row = listed.iter().find(|row| row["id"] == id).expect("it is listed");
+    let shown = world.run(&["list"]);
+    let line = shown.lines().find(|line| line.contains(&id[..8])).expect("it is listed");
+    let word = ["compacted", "restored"].into_iter().find(|word| line.contains(word));
+    (row["compactions_in_effect"].clone(), row["restored"].clone(), word)
+}
+
+const COMPACT: [&str; 4] = ["--keep-turns=1", "--recipe", "transcript", "--count=estimate"];
+
+fn compact(world: &World, id: &str) {
+    let args: Vec<&str> = ["compact", id].into_iter().chain(COMPACT).collect();
+    assert_eq!(world.status(&args), 0);
+}
+
+fn restore(world: &World, id: &str) {
+    assert_eq!(world.status(&["restore", id]), 0);
+}
+
+#[test]
+fn a_session_is_compacted_until_it_is_restored() {
+    let world = World::new();
+    let paths = [
+        (CLAUDE, world.claude(CLAUDE, sessions::claude(CLAUDE))),
+        (PI, world.pi(PI, sessions::pi(PI))),
+        // A record that is appended: the file still begins with what it was.
+        (CODEX, world.codex(CODEX, sessions::codex(CODEX))),
+    ];
+    for (id, path) in paths {
+        let compacted = (1.into(), false.into(), Some("compacted"));
+        let plain = |restored: bool| (0.into(), restored.into(), None);
+        assert_eq!(state(&world, id), plain(false), "{id}");
+        compact(&world, id);
+        assert_eq!(state(&world, id), compacted, "{id}");
+        restore(&world, id);
+        assert_eq!(state(&world, id), plain(true), "{id}");
+        let grown = fs::read_to_string(&path).expect("a session") + "\n";
+        fs::write(&path, grown).expect("a file");
+        assert_eq!(state(&world, id), plain(true), "{id}: what came since is the agent's");
+        compact(&world, id);
+        assert_eq!(state(&world, id), compacted, "{id}");
+        // Its size and time are those of the list before last.
+        restore(&world, id);
+        compact(&world, id);
+        restore(&world, id);
+        assert_eq!(state(&world, id), plain(true), "{id}");
+    }
+}
+
+#[test]
+fn a_restored_session_is_not_remembered_as_compacted() {
+    let world = World::new();
+    world.claude(CLAUDE, sessions::claude(CLAUDE));
+    assert_eq!(state(&world, CLAUDE).2, None);
+    compact(&world, CLAUDE);
+    restore(&world, CLAUDE);
+    // Nothing was listed in between, and the file has the size and the time that it had.
+    assert_eq!(state(&world, CLAUDE).2, None);
+    compact(&world, CLAUDE);
+    let out = world.home.join("copy.jsonl").display().to_string();
+    restore(&world, CLAUDE);
+    let aside = ["compact", CLAUDE, "--out", &out];
+    assert_eq!(world.status(&[&aside[..], &COMPACT].concat()), 0);
+    assert_eq!(state(&world, CLAUDE).2, None, "only a copy of it is compacted");
+}
+
+#[test]
+fn inspect_counts_the_compactions_that_are_in_the_session() {
+    let world = World::new();
+    let path = world.claude(CLAUDE, sessions::claude(CLAUDE));
+    let said = || {
+        let shown = world.run(&["inspect", CLAUDE, "--count=estimate"]);
+        shown.lines().find_map(|line| Some(line.strip_prefix("state ")?.trim().to_owned()))
+    };
+    assert_eq!(said(), None);
+    for _ in 0..3 {
+        compact(&world, CLAUDE);
+        assert_eq!(said().as_deref(), Some("compacted 1 time"));
+        restore(&world, CLAUDE);
+        assert_eq!(said(), None);
+    }
+    let twice = ["compact", CLAUDE, "--keep-turns=2", "--recipe", "transcript"];
+    assert_eq!(world.status(&twice), 0);
+    compact(&world, CLAUDE);
+    assert_eq!(said().as_deref(), Some("compacted 2 times"));
+    // Changed by another program: what the archive can still undo is in it.
+    let by_hand = fs::read_to_string(&path).expect("a session");
+    fs::write(&path, by_hand.replacen("Thanks.", "Thank you.", 1).replacen("}\n", " }\n", 1))
+        .expect("a file");
+    assert!(said().is_some_and(|said| said.starts_with("compacted")), "{:?}", said());
+}
+
+/// Puts a recorded session where its agent keeps sessions, with those of its sub-agents. Nothing
+/// if the fixture is of no agent that keeps its sessions on this machine.
+fn place(world: &World, fixture: &fixtures::Fixture) -> bool {
+    let bytes = fixture.bytes();
+    let id = "0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4";
+    let path = match fixture.agent.as_str() {
+        "claude" => world.claude(id, bytes),
+        "codex" | "codex-scripts" => world.codex(id, bytes),
+        "pi" | "pi-chat" => world.pi(id, bytes),
+        "gemini" => {
+            world.write(".gemini/tmp/project/chats/session-2026-11-20T23-12-123ae7f3.jsonl", bytes)
+        }
+        "opencode" => {
+            let path = world.write(".local/share/opencode/opencode.db", "");
+            fs::remove_file(&path).expect("it was there");
+            fixtures::stores::opencode(&path, &bytes);
+            path
+        }
+        _ => return false,
+    };
+    for agent in fixture.sub_agents() {
+        let name = agent.file_name().expect("a name");
+        let folder = path.with_extension("").join("subagents");
+        fs::create_dir_all(&folder).expect("a folder");
+        fs::copy(&agent, folder.join(name)).expect("a copy");
+    }
+    true
+}
+
+#[test]
+fn every_command_says_the_same_numbers_of_a_session() {
+    let mut agents = std::collections::BTreeSet::new();
+    for fixture in fixtures::all() {
+        let world = World::new();
+        if !place(&world, &fixture) {
+            continue;
+        }
+        let what = format!("{} {}", fixture.agent, fixture.name);
+        agents.insert(fixture.agent.clone());
+        let one = |args: &[&str]| -> Value {
+            let mut found = world.json(args);
+            assert_eq!(found.len(), 1, "{what}: {args:?}");
+            found.swap_remove(0)
+        };
+        let listed = one(&["list", "--json"]);
+        let session = listed["session"].as_str().expect("a path");
+        // `list` always estimates.
+        let estimate = "--count=estimate";
+        let inspected = one(&["inspect", session, estimate, "--json"]);
+        let planned = one(&["compact", session, estimate, "--dry-run", "--json"]);
+        let rendered = one(&["render", session, "--format=html", "--out=pages", "--json"]);
+        for name in ["turns", "disk_bytes", "context_tokens", "request_tokens", "calibration"] {
+            let of_inspect = match &inspected[name] {
+                Value::Object(fit) => {
+                    let fit = fit.iter().filter(|(name, _)| *name != "context_tokens");
+                    fit.map(|(name, value)| (name.clone(), value.clone())).collect()
+                }
+                other => other.clone(),
+            };
+            assert_eq!(listed[name], of_inspect, "{what}: {name} of list");
+        }
+        assert_eq!(rendered["turns"], inspected["turns"], "{what}: turns of render");
+        for (name, path) in [
+            ("context_tokens", "/context_tokens/before"),
+            ("request_tokens", "/request_tokens/before"),
+            ("disk_bytes", "/disk_bytes/before"),
+            ("request_tokens", "/calibration/context_tokens"),
+        ] {
+            let of_plan = match path.starts_with("/calibration") {
+                true => inspected.pointer(path),
+                false => planned.pointer(path),
+            };
+            let of_plan = of_plan.cloned().unwrap_or(Value::Null);
+            assert_eq!(of_plan, inspected[name], "{what}: {path}");
+        }
+        let family: u64 = planned["files"]
+            .as_array()
+            .expect("a list")
+            .iter()
+            .chain([&planned])
+            .map(|file| file["disk_bytes"]["before"].as_u64().expect("a number"))
+            .sum();
+        assert_eq!(inspected["family"]["disk_bytes"], family, "{what}: its family");
+        // What a dry run measures is what is written.
+        let written = one(&["compact", session, estimate, "--json"]);
+        let lens = [&planned, &written].map(|it| it["archive_bytes"].as_u64().expect("a number"));
+        assert!(lens[0].abs_diff(lens[1]) <= 64, "{what}: {lens:?}");
+        let after = one(&["inspect", session, estimate, "--json"]);
+        for name in ["context_tokens", "disk_bytes"] {
+            assert_eq!(after[name], written[name]["after"], "{what}: {name} afterwards");
+        }
+        let request = written.pointer("/request_tokens/after").cloned().unwrap_or(Value::Null);
+        assert_eq!(after["request_tokens"], request, "{what}: the request afterwards");
+        assert_eq!(after["turns"], inspected["turns"], "{what}: turns afterwards");
+    }
+    let all = ["claude", "codex", "codex-scripts", "gemini", "opencode", "pi", "pi-chat"];
+    assert_eq!(agents.iter().map(String::as_str).collect::<Vec<_>>(), all);
+}

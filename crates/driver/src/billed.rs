@@ -1,0 +1,144 @@
+//! What a provider bills for a request of a session: its messages, the system prompt and the tools.
+//!
+//! A session file holds the messages alone. Where it records what the provider counted for its
+//! requests, the rest follows from that (see [`calibrate`]).
+
+use epitome_formats::Format;
+use epitome_model::{Counter, Source, Tokens, Transcript, block_tokens};
+use epitome_tokens::{Calibration, calibrate};
+use rayon::prelude::*;
+
+use std::path::Path;
+
+use crate::config::Config;
+use crate::restore::{Restored, Target, restore};
+use crate::session::Loaded;
+use crate::source::Spliced;
+
+impl<S: Source> Loaded<S> {
+    /// How the provider's tokens of a request follow from those that `counter` counts in the
+    /// messages of this session at `path`; none if the session does not record enough requests.
+    ///
+    /// What was recorded before a compaction is of the session as it was then: of a compacted
+    /// session, the requests before the first compaction are compared with what the archive holds.
+    pub fn calibration(
+        &self,
+        config: &Config,
+        path: &Path,
+        counter: &dyn Counter,
+    ) -> Option<Calibration> {
+        let Loaded { format, source, transcript, .. } = self;
+        if transcript.entries().all(|(_, entry)| entry.usage.is_none()) {
+            return None;
+        }
+        let compactions = self.compactions(config, path);
+        match compactions.first() {
+            None => calibrate(&requests(transcript, source, counter, u64::MAX)),
+            Some(first) => self.calibration_before(first.before.len, config, path, format, counter),
+        }
+    }
+
+    /// The same from the first `len` bytes of the session as it was before it was compacted.
+    fn calibration_before(
+        &self,
+        len: u64,
+        config: &Config,
+        path: &Path,
+        format: &Format,
+        counter: &dyn Counter,
+    ) -> Option<Calibration> {
+        let (archive, key) = (config.archive(), self.key(path));
+        let known = archive.generations(&key).ok()?.whole;
+        let way = restore(&self.source, &known, &archive.blobs(&key), Target::Original).ok()?;
+        if !matches!(way.outcome, Restored::Exact { .. }) {
+            return None;
+        }
+        let before = Spliced::new(&self.source, way.splices).ok()?;
+        let transcript = (format.read)(&before, &mut ());
+        calibrate(&requests(&transcript, &before, counter, len))
+    }
+}
+
+/// For every request of the context that is recorded in the first `len` bytes: the tokens that we
+/// count in its messages, and the input tokens that the provider counted.
+fn requests(
+    transcript: &Transcript,
+    source: &dyn Source,
+    counter: &dyn Counter,
+    len: u64,
+) -> Vec<(Tokens, u64)> {
+    let entries: Vec<_> = transcript
+        .context()
+        .map(|(_, entry)| entry)
+        .filter(|entry| entry.record.span.end <= len)
+        .collect();
+    let tokens: Vec<Tokens> = entries
+        .par_iter()
+        .map(|entry| entry.blocks.iter().map(|it| block_tokens(it, source, counter)).sum())
+        .collect();
+    // What was sent before the response that is being read, and before the next entry.
+    let (mut before, mut sent) = (Tokens(0), Tokens(0));
+    let mut response = None;
+    let mut is_counted = false;
+    let mut points = Vec::new();
+    for (entry, tokens) in entries.iter().zip(tokens) {
+        // The records of one response answer one request. Any of them may have its usage.
+        if entry.group.is_none() || entry.group != response {
+            (before, is_counted) = (sent, false);
+        }
+        if let (Some(usage), false) = (entry.usage, is_counted) {
+            points.push((before, usage.input));
+            is_counted = true;
+        }
+        response.clone_from(&entry.group);
+        sent += tokens;
+    }
+    points
+}
+
+#[cfg(test)]
+mod tests {
+    use epitome_model::{Block, Entry, Item, Role, Text, Usage};
+    use epitome_tokens::Estimate;
+
+    use super::*;
+
+    #[test]
+    fn a_response_is_one_request_whichever_of_its_records_has_the_usage() {
+        let source: &[u8] = b"";
+        let counter = Estimate::new();
+        let usage = |input| Some(Usage { input, ..Usage::default() });
+        let said = |group: Option<&str>, usage| Entry {
+            role: if group.is_some() { Role::Assistant } else { Role::User },
+            group: group.map(Into::into),
+            blocks: vec![Block::Text(Text::Made("word".into()))],
+            usage,
+            ..Entry::default()
+        };
+        let word = counter.count("word");
+        let times = |n: u64| Tokens(word.0 * n);
+        for (entries, expect) in [
+            // Each record says it, as in Claude Code's sessions.
+            (
+                vec![said(None, None), said(Some("a"), usage(5)), said(Some("a"), usage(5))],
+                vec![(times(1), 5)],
+            ),
+            // The last says it, as in Codex's.
+            (
+                vec![
+                    said(None, None),
+                    said(Some("a"), None),
+                    said(Some("a"), usage(5)),
+                    said(None, None),
+                    said(Some("b"), usage(9)),
+                ],
+                vec![(times(1), 5), (times(4), 9)],
+            ),
+        ] {
+            let context = (0..entries.len()).collect();
+            let items = entries.into_iter().map(|entry| Item::Entry(Box::new(entry))).collect();
+            let transcript = Transcript { items, context, ..Transcript::default() };
+            assert_eq!(requests(&transcript, &source, &counter, u64::MAX), expect);
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! Which compactions of a session are in it now.
+
+use std::collections::HashSet;
+use std::fs;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::path::Path;
+use std::time::UNIX_EPOCH;
+
+use epitome_model::Source;
+use serde::{Deserialize, Serialize};
+
+use crate::archive::{Archive, Digest, Generation, SessionKey, lines};
+use crate::config::Config;
+use crate::restore::{Restored, Target, restore};
+use crate::session::Loaded;
+
+impl<S: Source> Loaded<S> {
+    /// The compactions that are in the session as it is now, oldest first; `path` is where it is.
+    /// None for a session that was never compacted, or was restored since.
+    pub fn compactions(&self, config: &Config, path: &Path) -> Vec<Generation> {
+        let mut found = in_effect(&config.archive(), &self.key(path), &self.source);
+        found.retain(|generation| !generation.is_way_back());
+        found
+    }
+}
+
+/// The generations that are in a session as it is now, oldest first: those that a restore to the
+/// original would undo. None for a session that was never compacted or was restored since.
+///
+/// A compacted session whose archive is damaged still is compacted: its state is then taken from
+/// the hash of the file.
+pub(crate) fn in_effect(
+    archive: &Archive,
+    key: &SessionKey,
+    source: &dyn Source,
+) -> Vec<Generation> {
+    let mut known = archive.generations(key).map(|found| found.whole).unwrap_or_default();
+    if known.is_empty() {
+        return known;
+    }
+    let numbers = match restore(source, &known, &archive.blobs(key), Target::Original) {
+        Ok(way) => match way.outcome {
+            Restored::Exact { undone } => undone.into_iter().collect(),
+            Restored::ByRecord { .. } if way.splices.is_empty() => HashSet::new(),
+            Restored::ByRecord { undone, .. } => with_records_in(source, &known, undone),
+        },
+        Err(_) => left_by(source, &known),
+    };
+    known.retain(|it| numbers.contains(&it.number));
+    known
+}
+
+/// The generations `undone`, and those of which edited records are in the session. Records that
+/// two generations left alike are those of the newer one.
+fn with_records_in(source: &dyn Source, known: &[Generation], undone: Vec<u64>) -> HashSet<u64> {
+    let mut numbers: HashSet<u64> = undone.into_iter().collect();
+    let present: HashSet<_> =
+        lines(source).unwrap_or_default().iter().map(|line| line.hash).collect();
+    let mut taken = HashSet::new();
+    for generation in known.iter().rev() {
+        let records =
+            generation.records.iter().filter(|it| it.len > 0 && present.contains(&it.hash));
+        // Every record is looked at: each belongs to one generation.
+        let new = records.filter(|it| taken.insert(it.hash)).count();
+        if new > 0 {
+            numbers.insert(generation.number);
+        }
+    }
+    numbers
+}
+
+/// The newest generation whose result the session begins with.
+fn left_by(source: &dyn Source, known: &[Generation]) -> HashSet<u64> {
+    let lens: Vec<u64> = known.iter().map(|it| it.after.len).collect();
+    let digests = Digest::of_prefixes(source, &lens).unwrap_or_default();
+    let newest = known.iter().rev().find(|it| digests.contains(&it.after));
+    newest.map(|it| it.number).into_iter().collect()
+}
+
+/// What the archive holds of a session, told by the names, sizes and times of its packs: whatever
+/// was compacted since has changed it. Nothing is opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Packs {
+    /// How many.
+    pub(crate) count: u64,
+    hash: u64,
+}
+
+impl Packs {
+    /// The packs in the archive folder of a session.
+    pub(crate) fn in_folder(folder: &Path) -> Packs {
+        let Ok(entries) = fs::read_dir(folder) else { return Packs::default() };
+        let mut packs: Vec<_> = entries
+            .flatten()
+            .filter(|it| Path::new(&it.file_name()).extension().is_some_and(|it| it == "pack"))
+            .map(|entry| {
+                let meta = entry.metadata().ok();
+                let modified = meta.as_ref().and_then(|meta| meta.modified().ok());
+                let since = modified.and_then(|it| it.duration_since(UNIX_EPOCH).ok());
+                let since = since.unwrap_or_default().as_nanos();
+                (entry.file_name(), meta.map_or(0, |meta| meta.len()), since)
+            })
+            .collect();
+        packs.sort();
+        let mut hasher = DefaultHasher::new();
+        packs.hash(&mut hasher);
+        Packs { count: packs.len() as u64, hash: hasher.finish() }
+    }
+}
