@@ -40,20 +40,105 @@ fn it_says_whether_every_byte_is_there() {
 #[test]
 fn it_removes_only_what_no_session_refers_to_and_says_so_first() {
     let world = compacted();
-    assert_snapshot!("nothing", world.run(&["archive", "gc"]));
+    assert_snapshot!("nothing", world.run(&["archive", "gc", "--grace=0d"]));
     let session = world.home.join(format!(".claude/projects/-p/{CLAUDE}.jsonl"));
     // A session that was moved is still one.
     let moved = world.home.join(".claude/projects/-q");
     fs::create_dir_all(&moved).expect("a folder");
     fs::rename(&session, moved.join(format!("{CLAUDE}.jsonl"))).expect("a move");
-    assert!(world.run(&["archive", "gc"]).contains("nothing to remove"));
+    assert!(world.run(&["archive", "gc", "--grace=0d"]).contains("nothing to remove"));
     fs::remove_dir_all(&moved).expect("a folder");
-    let said = world.run(&["archive", "gc"]);
-    assert!(said.contains("would remove 1 session,"), "{said}");
+    assert_snapshot!("young", world.run(&["archive", "gc", "--yes"]));
+    let said = world.run(&["archive", "gc", "--grace=0d"]);
+    assert!(said.contains("would move to the trash 1 generation of 1 session,"), "{said}");
     assert_eq!(world.json(&["archive", "ls", "--json"]).len(), 2);
-    let done = world.run(&["archive", "gc", "--yes"]);
-    assert!(done.contains("removed 1 session,"), "{done}");
+    let done = world.run(&["archive", "gc", "--grace=0d", "--yes"]);
+    assert!(done.contains("moved to the trash 1 generation of 1 session,"), "{done}");
     assert_eq!(world.json(&["archive", "ls", "--json"]).len(), 1);
+    let trash = world.home.join(".local/share/epitome/archive/.trash");
+    assert_eq!(fs::read_dir(&trash).expect("a folder").count(), 1);
+    let emptied = world.run(&["archive", "gc", "--grace=0d", "--yes"]);
+    assert!(emptied.contains("deleted 1 generation from the trash,"), "{emptied}");
+    assert_eq!(fs::read_dir(&trash).expect("a folder").count(), 0);
+}
+
+/// What cannot be read may need what would go.
+#[test]
+fn it_keeps_what_it_cannot_prove_to_be_unneeded() {
+    let world = compacted();
+    let gc = ["archive", "gc", "--grace=0d", "--yes"];
+    let claude = world.home.join(".claude/projects/-p").join(format!("{CLAUDE}.jsonl"));
+    let away = world.home.join("away.jsonl");
+    fs::rename(&claude, &away).expect("a move");
+    // A database that cannot be read.
+    let database = world.write(".local/share/opencode/opencode.db", b"SQLite format 3\0 torn");
+    assert_snapshot!("unreadable", world.run(&gc));
+    fs::remove_file(&database).expect("a file");
+    // A whole home of an agent that is not there, as that of a disk that is not mounted.
+    fs::remove_dir_all(world.home.join(".claude")).expect("a folder");
+    assert_snapshot!("not_mounted", world.run(&gc));
+    assert_eq!(world.json(&["archive", "ls", "--json"]).len(), 2);
+    let back = world.claude(CLAUDE, fs::read(&away).expect("a session"));
+    assert_eq!(world.status(&["restore", CLAUDE]), 0);
+    assert_eq!(fs::read_to_string(back).expect("a session"), sessions::claude(CLAUDE));
+}
+
+#[test]
+fn what_sub_agents_did_is_kept_as_long_as_their_session() {
+    let world = World::new();
+    let recorded = fixtures::get("claude", "pricing");
+    let old = world.home.join(".claude/projects/-old");
+    world.write(&format!(".claude/projects/-old/{CLAUDE}.jsonl"), recorded.bytes());
+    for agent in recorded.sub_agents() {
+        let name = agent.file_name().and_then(|it| it.to_str()).expect("a name");
+        let name = format!(".claude/projects/-old/{CLAUDE}/subagents/{name}");
+        world.write(&name, fs::read(&agent).expect("recorded"));
+    }
+    let compact = ["compact", CLAUDE, "--keep-turns=0", "--count=estimate", "--recipe=transcript"];
+    assert_eq!(world.status(&compact), 0);
+    let packs = world.json(&["archive", "ls", "--json"]).len();
+    assert!(packs > 1, "a sub-agent is compacted, too");
+    fs::rename(&old, world.home.join(".claude/projects/-new")).expect("a move");
+    let said = world.run(&["archive", "gc", "--grace=0d", "--yes"]);
+    assert!(said.contains("nothing to remove"), "{said}");
+    assert_eq!(world.json(&["archive", "ls", "--json"]).len(), packs);
+}
+
+#[test]
+fn what_is_restored_leaves_the_archive() {
+    let world = World::new();
+    let path = world.claude(CLAUDE, sessions::claude(CLAUDE));
+    for _ in 0..3 {
+        for args in
+            [&["compact", CLAUDE, "--keep-turns=1", "--count=estimate"][..], &["restore", CLAUDE]]
+        {
+            assert_eq!(world.status(args), 0);
+        }
+    }
+    assert_eq!(fs::read_to_string(&path).expect("a session"), sessions::claude(CLAUDE));
+    assert_eq!(world.json(&["archive", "ls", "--json"]).len(), 3);
+    let said = world.run(&["archive", "gc", "--grace=0d", "--yes"]);
+    assert!(said.contains("moved to the trash 3 generations of 1 session"), "{said}");
+    assert_eq!(world.json(&["archive", "ls", "--json"]).len(), 0);
+    assert_eq!(world.run(&["archive", "verify"]).matches("--- status 0").count(), 1);
+    // One that is compacted again needs one of two.
+    for args in [&["compact", CLAUDE][..], &["restore", CLAUDE], &["compact", CLAUDE]] {
+        assert_eq!(world.status(args), 0);
+    }
+    assert_eq!(world.status(&["archive", "gc", "--grace=0d", "--yes"]), 0);
+    assert_eq!(world.json(&["archive", "ls", "--json"]).len(), 1);
+    assert_eq!(world.status(&["restore", CLAUDE]), 0);
+    assert_eq!(fs::read_to_string(&path).expect("a session"), sessions::claude(CLAUDE));
+}
+
+#[test]
+fn a_sessions_part_is_removed_only_after_a_question() {
+    let world = compacted();
+    assert_snapshot!("rm_unasked", world.run(&["archive", "rm", "0f3c"]));
+    assert_eq!(world.json(&["archive", "ls", "--json"]).len(), 2);
+    assert_snapshot!("rm", world.run(&["archive", "rm", "0f3c", "--yes"]));
+    assert_eq!(world.json(&["archive", "ls", "--json"]).len(), 1);
+    assert_eq!(world.status(&["restore", CLAUDE]), 5);
 }
 
 #[test]
@@ -68,8 +153,17 @@ fn a_session_is_carried_to_another_machine() {
     let tar = fs::read(world.home.join("part.tar")).expect("a file");
     let imported = other.run_with(&["archive", "import", "-"], &tar);
     assert!(imported.contains("imported 1 generation, 0 were here already"), "{imported}");
-    assert_eq!(other.status(&["restore", CLAUDE]), 0);
+    assert!(other.run_with(&["archive", "import", "-"], &tar).contains("0 generations, 1 were"));
+    let small = fs::read(&path).expect("a session");
+    assert_snapshot!("imported_unasked", other.run(&["restore", CLAUDE]));
+    assert_eq!(fs::read(&path).expect("a session"), small);
+    assert_eq!(other.status(&["restore", CLAUDE, "--yes"]), 0);
     assert_eq!(fs::read_to_string(path).expect("a session"), original);
+    // Neither the session nor anything of it is there.
+    let third = World::new();
+    let there = world.home.join(format!(".claude/projects/-p/{CLAUDE}.jsonl"));
+    fs::remove_file(there).expect("a session");
+    assert_snapshot!("joins_nothing", third.run_with(&["archive", "import", "-"], &tar));
     other.write("no.tar", "this is no tar file");
     assert_snapshot!("no_tar", other.run(&["archive", "import", "no.tar"]));
     assert_snapshot!("nothing_to_export", other.run(&["archive", "export", "nobody"]));

@@ -124,6 +124,8 @@ fn generation(way: WayBack) -> Generation {
         tokens_before: Tokens(0),
         tokens_after: Tokens(0),
         edits: Default::default(),
+        shared: Some(way.shared),
+        imported: None,
     }
 }
 

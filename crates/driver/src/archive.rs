@@ -5,7 +5,9 @@
 //! ```text
 //! <home>/archive/<agent>/<session>/000001.pack     one compaction of one session: a generation
 //!                                  000002.pack     the next one
+//!                                  000003.removed  says that a pack was removed on purpose
 //!                                  .epitome-….tmp  being written, or left by a killed process
+//! <home>/archive/.trash/<agent>/<session>/000003.pack.<seconds>   removed, since that time
 //! ```
 //!
 //! A pack never changes. It is written under a name of its own, flushed, and then given the next
@@ -41,10 +43,12 @@
 mod back;
 mod care;
 mod carry;
+mod collect;
 mod generation;
 mod hash;
 mod key;
 mod pack;
+mod proof;
 mod size;
 mod writer;
 
@@ -58,16 +62,18 @@ use epitome_model::{Bytes, Ref};
 
 pub use back::WayBack;
 pub(crate) use back::{Line, lines};
-pub use care::{Collected, GcMode, GcReport, VerifyReport};
-pub use carry::{ImportReport, Imported};
+pub use care::VerifyReport;
+pub use carry::{ImportReport, Imported, Unjoined};
+pub use collect::{Collected, GRACE, GcMode, GcReport, Grace, Need, Reason};
 pub use generation::{About, Draft, EditedRecord, Generation, UndoSplice};
 pub use hash::{Digest, Hash, Hex, NoHash, RecordHash};
 pub use key::SessionKey;
+pub use proof::collect_garbage;
 pub(crate) use size::PackSize;
 pub use writer::PackWriter;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::restore::Blobs;
+use crate::restore::{Blobs, Restoration, Restored};
 use pack::Pack;
 
 /// All bytes that ever left a session. Nothing is touched on disk before the first is written.
@@ -83,6 +89,8 @@ pub struct Generations {
     pub whole: Vec<Generation>,
     /// One error a pack that cannot be read, or that is not there although a later one is.
     pub damaged: Vec<Error>,
+    /// The numbers of those that were removed because they are not needed.
+    pub removed: Vec<u64>,
 }
 
 /// Removed bytes that a reference may mean.
@@ -98,6 +106,18 @@ pub struct Found {
     pub about: About,
     /// How many they are.
     pub raw_len: Bytes,
+}
+
+impl Generations {
+    /// The numbers of the imported generations that a way back uses, or may use.
+    pub fn imported_in(&self, restoration: &Restoration) -> Vec<u64> {
+        let is_used = |it: &&Generation| match &restoration.outcome {
+            Restored::Exact { undone } => undone.contains(&it.number),
+            Restored::ByRecord { .. } => !restoration.splices.is_empty(),
+        };
+        let imported = self.whole.iter().filter(|it| it.imported.is_some());
+        imported.filter(is_used).map(|it| it.number).collect()
+    }
 }
 
 impl Archive {
@@ -128,14 +148,13 @@ impl Archive {
     /// is no error: it is reported beside the others.
     pub fn generations(&self, key: &SessionKey) -> Result<Generations> {
         let folder = self.folder(key);
-        let mut found = Generations::default();
-        let mut last = 0;
+        let removed = removed_numbers(&folder)?;
+        let mut found = Generations { removed, ..Generations::default() };
+        for number in missing(&folder)? {
+            found.damaged.push(lost(&pack_path(&folder, number), number));
+        }
         for number in numbers(&folder)? {
             let path = pack_path(&folder, number);
-            if number > last + 1 {
-                found.damaged.push(lost(&pack_path(&folder, last + 1), last + 1));
-            }
-            last = number;
             match read_generation(&path, number) {
                 Ok(generation) if generation.key() == *key => found.whole.push(generation),
                 Ok(_) => found.damaged.push(foreign(&path)),
@@ -226,6 +245,9 @@ impl Archive {
     fn session_folders(&self) -> Result<Vec<PathBuf>> {
         let mut folders = Vec::new();
         for agent in folders_in(&self.root)? {
+            if agent.ends_with(collect::TRASH) {
+                continue;
+            }
             folders.extend(folders_in(&agent)?);
         }
         Ok(folders)
@@ -271,9 +293,35 @@ fn find_in(path: &Path, number: u64, reference: &Ref) -> Result<Vec<Found>> {
     Ok(found)
 }
 
+/// Reads the generation of a pack, and sees that it is the one of that number.
 fn read_generation(path: &Path, number: u64) -> Result<Generation> {
     let generation = Pack::open(path)?.generation()?;
+    check_number(&generation, path, number)?;
     Ok(Generation { number, ..generation })
+}
+
+/// Refuses a pack that was copied over another one.
+fn check_number(generation: &Generation, path: &Path, number: u64) -> Result<()> {
+    // Packs of older versions do not say which they are.
+    if [0, number].contains(&generation.number) {
+        return Ok(());
+    }
+    let what = format!("generation {} is in the place of generation {number}", generation.number);
+    Err(Error::new(ErrorKind::Archive, what).at(path))
+}
+
+/// The numbers of packs that are not there although a later one is, and were not removed by
+/// [`Archive::gc`].
+fn missing(folder: &Path) -> Result<Vec<u64>> {
+    let (here, removed) = (numbers(folder)?, removed_numbers(folder)?);
+    let mut missing = Vec::new();
+    let mut last = 0;
+    for number in here {
+        // One error a gap is enough: what is between two packs was removed together.
+        missing.extend((last + 1..number).find(|it| !removed.contains(it)));
+        last = number;
+    }
+    Ok(missing)
 }
 
 /// Numbers count on without gaps: a pack that is not there was taken away.
@@ -286,14 +334,28 @@ fn foreign(path: &Path) -> Error {
     Error::new(ErrorKind::Archive, "this part of the archive is of another session").at(path)
 }
 
+/// How the name of a pack ends.
+const PACK: &str = ".pack";
+/// How the name ends that takes its place once the pack was removed as not needed.
+const REMOVED: &str = ".removed";
+
 /// The name of the pack of a generation. Padded, so that a listing is in order.
 fn pack_path(folder: &Path, number: u64) -> PathBuf {
-    folder.join(format!("{number:06}.pack"))
+    folder.join(format!("{number:06}{PACK}"))
+}
+
+/// The name of the empty file that says that a pack was removed on purpose.
+fn removed_path(folder: &Path, number: u64) -> PathBuf {
+    folder.join(format!("{number:06}{REMOVED}"))
 }
 
 /// The number that the name of a pack says.
 fn number_of(name: &str) -> Option<u64> {
-    let digits = name.strip_suffix(".pack")?;
+    number_before(name, PACK)
+}
+
+fn number_before(name: &str, end: &str) -> Option<u64> {
+    let digits = name.strip_suffix(end)?;
     let number: u64 = digits.parse().ok()?;
     // Another spelling of the number would be another file, and one without bounds no counter.
     let plain = number > 0 && number < u64::MAX / 2 && format!("{number:06}") == digits;
@@ -302,8 +364,18 @@ fn number_of(name: &str) -> Option<u64> {
 
 /// The numbers of the packs in a folder, sorted; none when there is no such folder.
 fn numbers(folder: &Path) -> Result<Vec<u64>> {
+    numbers_that_end(folder, PACK)
+}
+
+/// The numbers of the packs that were removed as not needed, sorted.
+fn removed_numbers(folder: &Path) -> Result<Vec<u64>> {
+    numbers_that_end(folder, REMOVED)
+}
+
+fn numbers_that_end(folder: &Path, end: &str) -> Result<Vec<u64>> {
     let names = names_in(folder)?;
-    let mut numbers: Vec<u64> = names.iter().filter_map(|name| number_of(name.to_str()?)).collect();
+    let number = |name: &std::ffi::OsString| number_before(name.to_str()?, end);
+    let mut numbers: Vec<u64> = names.iter().filter_map(number).collect();
     numbers.sort_unstable();
     Ok(numbers)
 }

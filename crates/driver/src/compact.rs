@@ -231,7 +231,10 @@ pub fn apply(
     let generation = archive_generation(planned, file.path(), archive, counter, made)?;
     let spliced = planned.spliced()?;
     let _span = info_span!("session.replace", bytes = planned.bytes_after.0).entered();
-    file.replace(|out| spliced.copy_to(out))?;
+    if let Err(err) = file.replace(|out| spliced.copy_to(out)) {
+        archive.withdraw_if_unused(&generation, file.path());
+        return Err(err);
+    }
     Ok(generation)
 }
 
@@ -249,7 +252,10 @@ pub fn apply_to(
 ) -> Result<Generation> {
     let generation = archive_generation(planned, to, archive, counter, made)?;
     let spliced = planned.spliced()?;
-    write_new(to, |out| spliced.copy_to(out))?;
+    write_new(to, |out| spliced.copy_to(out)).inspect_err(|_| {
+        // A new file is written whole or not at all.
+        archive.withdraw(&generation);
+    })?;
     Ok(generation)
 }
 
@@ -274,7 +280,10 @@ fn archive_generation<S: Source>(
     let mut pack = archive.begin(&key)?;
     put_all(planned, counter, |raw, about| pack.put(raw, about).map(drop))?;
     let generation = pack.commit(draft(planned, path, way, made))?;
-    prove(&spliced, &generation, &archive.blobs(&key))?;
+    if let Err(err) = prove(&spliced, &generation, &archive.blobs(&key)) {
+        archive.withdraw(&generation);
+        return Err(err);
+    }
     Ok(generation)
 }
 
@@ -291,6 +300,7 @@ fn draft<S>(planned: &Planned<'_, S>, path: &Path, way: WayBack, made: Timestamp
         tokens_before: planned.compaction.tokens_before,
         tokens_after: planned.tokens_after,
         edits: by_pass.map(|(pass, n)| (pass.to_owned(), n)).collect(),
+        shared: Some(way.shared),
     }
 }
 

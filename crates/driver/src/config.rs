@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use epitome_llm::{Key, Provider};
 use epitome_redact::Person;
@@ -204,9 +205,10 @@ impl Config {
         }
     }
 
-    /// What is the time.
+    /// What is the time. A clock before the year -9999 or after 9999 is read as the first or the
+    /// last moment that can be written.
     pub fn now(&self) -> Timestamp {
-        self.now.unwrap_or_else(Timestamp::now)
+        self.now.unwrap_or_else(|| timestamp_of(SystemTime::now()))
     }
 
     /// The variables in which a provider's key is looked for, the first one first.
@@ -307,6 +309,15 @@ fn below_home(path: PathBuf, user: &Path) -> PathBuf {
     match path.strip_prefix("~") {
         Ok(rest) => user.join(rest),
         Err(_) => path,
+    }
+}
+
+/// A time of the system as a timestamp, which has no years before -9999 or after 9999.
+fn timestamp_of(time: SystemTime) -> Timestamp {
+    match Timestamp::try_from(time) {
+        Ok(time) => time,
+        Err(_) if time < UNIX_EPOCH => Timestamp::MIN,
+        Err(_) => Timestamp::MAX,
     }
 }
 

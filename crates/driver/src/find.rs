@@ -1,10 +1,11 @@
 //! Where agents keep sessions, which of them a person means, and who is using one.
 //!
 //! Nothing is read here but names of files, what databases say of their sessions, and the small
-//! files and locks by which agents say which sessions they have open; [`stubs`] alone looks into
+//! files and locks by which agents say which sessions they have open; the census alone looks into
 //! sessions.
 
 mod below;
+mod census;
 mod codex;
 mod cursor;
 mod gemini;
@@ -17,19 +18,18 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
-use epitome_formats::named;
-use epitome_model::{Bytes, Ref, Source};
-use memchr::memmem;
+use epitome_model::Bytes;
 use serde::Deserialize;
 
+use crate::archive::Generation;
 use crate::config::Config;
 use crate::error::Error;
 use crate::place::{self, Place, is_database};
 use crate::regular;
 use crate::rows::{self, Told};
-use crate::session::writer;
 use crate::store::{User, users_of};
 
+pub(crate) use census::{Census, Presence};
 pub use codex::Held;
 use unread::Unread;
 
@@ -233,31 +233,20 @@ pub fn meant(config: &Config, text: &str, agent: Option<&str>) -> Meant {
     }
 }
 
-/// What the stubs in all sessions on this machine stand for. A file that cannot be read says
-/// nothing.
-pub fn stubs(config: &Config) -> HashSet<Ref> {
-    const BEGINNING: &[u8] = b"[epitome k";
-    let mut found = HashSet::new();
-    let parts = |session: SessionFile| {
-        let companions = companions(&session.path);
-        std::iter::once(session.path).chain(companions)
-    };
-    // Nothing was ever removed from what is only read.
-    let is_written = |it: &SessionFile| named(it.agent).is_none_or(|format| writer(format).is_ok());
-    let sessions = sessions(config, None).into_iter().filter(is_written);
-    let mut files: Vec<PathBuf> = sessions.flat_map(parts).collect();
-    // Whoever's sub-agents wrote them, nothing of them may go.
-    files.extend(codex::files(&config.codex, &mut Unread::default()));
-    files.sort();
-    files.dedup();
-    for source in files.into_iter().filter_map(|path| place::open(&path).ok()) {
-        let bytes = source.read(0..source.len());
-        for at in memmem::find_iter(&bytes, BEGINNING) {
-            let digits = &bytes[at + BEGINNING.len()..];
-            let digits = &digits[..digits.len().min(Ref::DIGITS)];
-            found.extend(std::str::from_utf8(digits).ok().and_then(|it| it.parse().ok()));
+/// The files that the session of a generation may be in: the one it was made for, and those that
+/// agents keep under its id.
+pub fn files_of(config: &Config, generation: &Generation) -> Vec<PathBuf> {
+    let mut found = vec![generation.path.clone()];
+    let (id, part) = generation.session.split_once('.').unwrap_or((&generation.session, ""));
+    for session in sessions(config, Some(&generation.agent)) {
+        if session.id == generation.session {
+            found.push(session.path);
+        } else if session.id == id {
+            let companions = companions(&session.path).into_iter();
+            found.extend(companions.filter(|path| path.to_string_lossy().contains(part)));
         }
     }
+    found.retain(|path| place::exists(path));
     found
 }
 

@@ -16,7 +16,7 @@ use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result};
 use crate::find::{self, Held};
 use crate::place::{self, Place};
-use crate::restore::{Restored, Target, restore};
+use crate::restore::{Damage, Restored, Target, restore_from};
 use crate::session::{Loaded, format_of, writer};
 use crate::source::{FileSource, Spliced};
 use crate::state;
@@ -175,6 +175,7 @@ pub fn archive_way_back(
         tokens_before: Tokens(0),
         tokens_after: Tokens(0),
         edits: [("restore".to_owned(), records)].into(),
+        shared: Some(way.shared),
     })
 }
 
@@ -206,9 +207,16 @@ fn restore_one(config: &Config, path: &Path) -> Result<GivenBack> {
     let (_held, file) = take(config, path)?;
     let source = file.source();
     let key = Loaded::read(source, None).map_err(|err| err.at(path))?.key(path);
-    let generations = archive.generations(&key)?.whole;
-    let found = restore(source, &generations, &archive.blobs(&key), Target::Original);
-    let restoration = found.map_err(|err| err.at(path))?;
+    let found = archive.generations(&key)?;
+    let restoration =
+        restore_from(&archive, &key, &found, source, Target::Original, Damage::Refuse)
+            .map_err(|err| err.at(path))?;
+    if !found.imported_in(&restoration).is_empty() {
+        let what = "a part of this session's archive was imported, and may put in what was never \
+                    there";
+        let hint = "`epitome restore SESSION` asks before it uses that";
+        return Err(Error::new(ErrorKind::Refused, what).at(path).with_hint(hint));
+    }
     let bytes_before = Bytes(Source::len(source));
     let outcome = restoration.outcome;
     let mut done =

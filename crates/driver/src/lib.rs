@@ -43,9 +43,10 @@ mod store;
 pub mod watch;
 
 pub use archive::{
-    About, Archive, Collected, Digest, Draft, EditedRecord, Found, GcMode, GcReport, Generation,
-    Generations, Hash, Hex, ImportReport, Imported, NoHash, PackWriter, RecordHash, SessionBlobs,
-    SessionKey, UndoSplice, VerifyReport, WayBack,
+    About, Archive, Collected, Digest, Draft, EditedRecord, Found, GRACE, GcMode, GcReport,
+    Generation, Generations, Grace, Hash, Hex, ImportReport, Imported, Need, NoHash, PackWriter,
+    Reason, RecordHash, SessionBlobs, SessionKey, UndoSplice, Unjoined, VerifyReport, WayBack,
+    collect_garbage,
 };
 pub use backup::{BackupPlace, keep_backup};
 pub use compact::{Planned, Shown, Way, apply, apply_to};
@@ -71,7 +72,9 @@ pub use render::{
     ListPrices, Member, Reading, Rendered, ShownSource, Telling, facts_of, rebuild_index,
     render_into, repair, update_index, upsert,
 };
-pub use restore::{Blobs, Restoration, Restored, Target, restore, restore_block};
+pub use restore::{
+    Blobs, Damage, Restoration, Restored, Target, check_stubs, restore, restore_block, restore_from,
+};
 pub use rows::{Rows, Told, vacuum};
 pub use session::{Loaded, format_of, writer};
 pub use settings::Settings;

@@ -3,15 +3,20 @@
 //! Nothing is written here. The answer is a list of splices over the current file, to be read
 //! through [`Spliced`] and written by [`Session::replace`](crate::Session::replace) or elsewhere.
 
-use std::collections::{HashMap, HashSet};
+mod by_record;
+mod whole;
+
+use std::collections::BTreeSet;
 
 use epitome_model::{Ref, Source, Span, Splice};
 
 use tracing::info_span;
 
-use crate::archive::{Digest, EditedRecord, Generation, Hash, Line, RecordHash, lines};
+use crate::archive::{Digest, EditedRecord, Generation, Hash};
 use crate::error::{Error, ErrorKind, Result};
-use crate::source::{Spliced, exactly};
+use crate::source::Spliced;
+use by_record::{Walk, check_sound};
+pub use whole::{Damage, check_stubs, restore_from};
 
 /// Where removed bytes are read from.
 pub trait Blobs {
@@ -78,6 +83,17 @@ pub fn restore(
     blobs: &dyn Blobs,
     target: Target,
 ) -> Result<Restoration> {
+    restore_without(current, generations, &[], blobs, target)
+}
+
+/// As [`restore`]; the generations of the numbers `removed` were proved not to be needed.
+fn restore_without(
+    current: &dyn Source,
+    generations: &[Generation],
+    removed: &[u64],
+    blobs: &dyn Blobs,
+    target: Target,
+) -> Result<Restoration> {
     let (bytes, n) = (Source::len(current), generations.len());
     let _span = info_span!("session.restore", bytes, generations = n).entered();
     if generations.is_empty() {
@@ -100,12 +116,13 @@ pub fn restore(
         None => newest_first(later.iter().copied()),
     };
     let Some((done, began)) = exact(current, &known, blobs, wanted, above == 0)? else {
-        return by_record(current, &newest_first(later), blobs);
+        return by_record(current, &newest_first(later), blobs, Damage::Refuse);
     };
     if wanted.is_some() {
         return Ok(done);
     }
-    if let Some(number) = (above + 1..began).find(|&it| known.iter().all(|one| one.number != it)) {
+    let is_missing = |it: &u64| known.iter().all(|one| one.number != *it) && !removed.contains(it);
+    if let Some(number) = (above + 1..began).find(is_missing) {
         return Err(unknown_before(number));
     }
     // Where a way back ends, an older one may begin, if someone changed the file in between.
@@ -135,7 +152,7 @@ pub fn restore_block(
     for generation in newest_first(generations) {
         let holds = |record: &EditedRecord| record.splices.iter().any(|it| it.blob == hash);
         let mut expected = generation.records.iter().filter(|record| holds(record)).count();
-        for (idx, record) in walk.matches(generation) {
+        for (idx, record) in walk.matches(generation)? {
             let bytes = walk.bytes(idx)?;
             let view = Spliced::new(&bytes, walk.edits(idx))?;
             for splice in record.splices.iter().filter(|splice| splice.blob == hash) {
@@ -143,7 +160,7 @@ pub fn restore_block(
                 // What a later generation took away or put back does not stand here.
                 if let Some(span) = view.in_base(span) {
                     let with = blobs.blob(generation.number, &hash)?.into();
-                    splices.push(Splice { span: moved(span, walk.lines[idx].span.start), with });
+                    splices.push(Splice { span: moved(span, walk.start(idx)), with });
                 }
             }
             expected = expected.saturating_sub(usize::from(holds(record)));
@@ -248,16 +265,19 @@ fn by_record(
     current: &dyn Source,
     generations: &[&Generation],
     blobs: &dyn Blobs,
+    damage: Damage,
 ) -> Result<Restoration> {
-    let (mut walk, missing) = walked(current, generations, blobs)?;
+    let (mut walk, missing) = walked(current, generations, blobs, damage)?;
     let restored = walk.drop_what_is_as_before()?;
     let splices = walk.into_splices();
+    let spliced = Spliced::new(current, splices)?;
+    check_sound(current, &spliced, agent_of(generations))?;
     let outcome = Restored::ByRecord { undone: Vec::new(), restored, missing };
-    Ok(Restoration { splices, outcome })
+    Ok(Restoration { splices: spliced.into_splices(), outcome })
 }
 
-/// Goes on record by record where an exact way back ended. It stays exact if nothing that an
-/// older generation left stands there.
+/// Goes on record by record where an exact way back ended, if something is there that an older
+/// generation left; else it is exact.
 fn further(
     current: &dyn Source,
     done: Restoration,
@@ -269,12 +289,18 @@ fn further(
         return Ok(done);
     }
     let view = Spliced::new(current, done.splices.clone())?;
-    let (mut walk, missing) = walked(&view, older, blobs)?;
-    let restored = walk.drop_what_is_as_before()?;
-    if restored == 0 && !(missing > 0 && walk.shows_traces_of(older)?) {
+    if !Walk::over(&view)?.shows_traces_of(older)? {
         return Ok(done);
     }
+    let (mut walk, missing) = walked(&view, older, blobs, Damage::Refuse)?;
+    let restored = walk.drop_what_is_as_before()?;
     let more = walk.into_splices();
+    if check_sound(&view, &Spliced::new(&view, more.clone())?, agent_of(older)).is_err() {
+        // What was proved is still the way back.
+        let missing = missing + restored;
+        let outcome = Restored::ByRecord { undone: undone.clone(), restored: 0, missing };
+        return Ok(Restoration { outcome, ..done });
+    }
     let mut splices = view.then(more)?.into_splices();
     // A way back that went by record before leads there and back again.
     splices.retain(|it| *current.read(it.span.start..it.span.end) != it.with[..]);
@@ -290,135 +316,81 @@ fn walked<'a>(
     current: &'a dyn Source,
     generations: &[&Generation],
     blobs: &dyn Blobs,
+    damage: Damage,
 ) -> Result<(Walk<'a>, u64)> {
     let mut walk = Walk::over(current)?;
     let mut missing = 0;
     for generation in generations {
-        let matches = walk.matches(generation);
+        let matches = walk.matches(generation)?;
         if !generation.is_way_back() {
             missing += (generation.records.len() as u64).saturating_sub(matches.len() as u64);
         }
         for (idx, record) in matches {
-            walk.undo(idx, generation.number, record, blobs)?;
+            match walk.undo(idx, generation.number, record, blobs) {
+                Err(err) if damage == Damage::LeaveOut && err.kind() == ErrorKind::Archive => {
+                    missing += 1;
+                }
+                undone => undone?,
+            }
         }
     }
     Ok((walk, missing))
 }
 
-/// The lines of a file, on their way back through the generations.
-struct Walk<'a> {
-    current: &'a dyn Source,
-    /// Where each line stands in the current file, and what it hashes to so far.
-    lines: Vec<Line>,
-    /// What was undone in a line, counted from its beginning.
-    edits: HashMap<usize, Vec<Splice>>,
-    /// How many edits of a line were undone.
-    undone: HashMap<usize, u64>,
+fn agent_of<'g>(generations: &[&'g Generation]) -> &'g str {
+    generations.first().map_or("", |generation| &generation.agent)
 }
 
-impl<'a> Walk<'a> {
-    fn over(current: &'a dyn Source) -> Result<Walk<'a>> {
-        let lines = lines(current)?;
-        Ok(Walk { current, lines, edits: HashMap::new(), undone: HashMap::new() })
-    }
+/// How far hashes lead back from a file.
+pub(crate) struct Walked {
+    /// What is laid over the file to get there.
+    pub(crate) splices: Vec<Splice>,
+    /// The numbers of the generations that were undone.
+    pub(crate) undone: BTreeSet<u64>,
+    /// Those that left one of the states on the way.
+    pub(crate) left: BTreeSet<u64>,
+    /// Those that began with the last state.
+    pub(crate) begun: BTreeSet<u64>,
+    /// Those that left one of the states on the way or began with it.
+    pub(crate) met: BTreeSet<u64>,
+}
 
-    /// Which line is which record of a generation, in the order of the file.
-    ///
-    /// Records that are alike to the byte are told apart by their order, if none is missing; if
-    /// one is and their removed bytes differ, nobody knows whose line is left, and all stay.
-    fn matches<'g>(&self, generation: &'g Generation) -> Vec<(usize, &'g EditedRecord)> {
-        let mut records: HashMap<RecordHash, Vec<&EditedRecord>> = HashMap::new();
-        // An empty line may be anyone's.
-        for record in generation.records.iter().filter(|record| record.len > 0) {
-            records.entry(record.hash).or_default().push(record);
-        }
-        let mut standing: HashMap<RecordHash, Vec<usize>> = HashMap::new();
-        for (idx, line) in self.lines.iter().enumerate() {
-            if records.contains_key(&line.hash) {
-                standing.entry(line.hash).or_default().push(idx);
-            }
-        }
-        let mut matches = Vec::new();
-        for (hash, lines) in standing {
-            let records = &records[&hash];
-            if lines.len() == records.len() {
-                matches.extend(lines.into_iter().zip(records.iter().copied()));
-            } else if records.iter().all(|record| record.splices == records[0].splices) {
-                matches.extend(lines.into_iter().map(|line| (line, records[0])));
-            }
-        }
-        matches.sort_by_key(|(idx, _)| *idx);
-        matches
-    }
-
-    /// The bytes of a line in the current file.
-    fn bytes(&self, idx: usize) -> Result<Vec<u8>> {
-        let Span { start, end } = self.lines[idx].span;
-        Ok(exactly(self.current, start..end)?.into_owned())
-    }
-
-    fn edits(&self, idx: usize) -> Vec<Splice> {
-        self.edits.get(&idx).cloned().unwrap_or_default()
-    }
-
-    fn undo(
-        &mut self,
-        idx: usize,
-        generation: u64,
-        record: &EditedRecord,
-        blobs: &dyn Blobs,
-    ) -> Result<()> {
-        let bytes = self.bytes(idx)?;
-        let view = Spliced::new(&bytes, self.edits(idx))?;
-        let view = view.then(undo_record(generation, record, 0, blobs)?)?;
-        self.lines[idx].hash = RecordHash::of(&view.read(0..view.len()));
-        self.edits.insert(idx, view.into_splices());
-        *self.undone.entry(idx).or_default() += 1;
-        Ok(())
-    }
-
-    /// Forgets lines that went all the way there and back. Returns how many edits of the others
-    /// were undone.
-    fn drop_what_is_as_before(&mut self) -> Result<u64> {
-        for idx in self.undone.keys().copied().collect::<Vec<usize>>() {
-            if RecordHash::of(&self.bytes(idx)?) == self.lines[idx].hash {
-                self.edits.remove(&idx);
-                self.undone.remove(&idx);
-            }
-        }
-        Ok(self.undone.values().sum())
-    }
-
-    /// Whether a line is still as one of the generations left it, or names what one removed.
-    fn shows_traces_of(&self, generations: &[&Generation]) -> Result<bool> {
-        let compactions = || generations.iter().filter(|generation| !generation.is_way_back());
-        let records = compactions().flat_map(|generation| &generation.records);
-        let left: HashSet<RecordHash> =
-            records.filter(|record| record.len > 0).map(|record| record.hash).collect();
-        let names: HashSet<Vec<u8>> = compactions()
-            .flat_map(|generation| generation.blobs())
-            .map(|hash| hash.reference().to_string().into_bytes())
-            .collect();
-        for (idx, line) in self.lines.iter().enumerate() {
-            let bytes = self.bytes(idx)?;
-            let bytes = Spliced::new(&bytes, self.edits(idx))?;
-            let bytes = bytes.read(0..bytes.len());
-            let mut words = bytes.windows(1 + Ref::DIGITS).filter(|word| word[0] == b'k');
-            if left.contains(&line.hash) || words.any(|word| names.contains(word)) {
-                return Ok(true);
-            }
-        }
-        Ok(false)
-    }
-
-    fn into_splices(self) -> Vec<Splice> {
-        let mut edits: Vec<(usize, Vec<Splice>)> = self.edits.into_iter().collect();
-        edits.sort_by_key(|(idx, _)| *idx);
-        let in_file = |(idx, edits): (usize, Vec<Splice>)| {
-            let start = self.lines[idx].span.start;
-            edits.into_iter().map(move |it| Splice { span: moved(it.span, start), ..it })
+/// Undoes generations by the hash of the whole file, newest first, as long as one fits.
+pub(crate) fn walk(
+    current: &dyn Source,
+    generations: &[Generation],
+    blobs: &dyn Blobs,
+) -> Result<Walked> {
+    let (mut undone, mut left, mut met) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+    let mut open = newest_first(generations);
+    let mut splices = Vec::new();
+    loop {
+        let view = Spliced::new(current, splices)?;
+        let known = generations.iter().flat_map(|it| [it.before.len, it.after.len]);
+        let digests = Digest::of_prefixes(&view, &known.collect::<Vec<u64>>())?;
+        let numbers = |is: fn(&Generation, &[Digest]) -> bool| -> BTreeSet<u64> {
+            generations.iter().filter(|it| is(it, &digests)).map(|it| it.number).collect()
         };
-        edits.into_iter().flat_map(in_file).collect()
+        let begun = numbers(|it, digests| digests.contains(&it.before));
+        left.extend(numbers(|it, digests| digests.contains(&it.after)));
+        met.extend(begun.union(&left));
+        let mut next = None;
+        while let Some(idx) = open.iter().position(|it| digests.contains(&it.after)) {
+            let generation = open.remove(idx);
+            // Of two that left the same file, one may be damaged and the other whole.
+            let Ok(undo) = undo_all(generation, blobs) else { continue };
+            let before = Spliced::new(current, view.splices().to_vec())?.then(undo)?;
+            if Digest::of_prefixes(&before, &[generation.before.len])? == [generation.before] {
+                next = Some((generation.number, before.into_splices()));
+                break;
+            }
+        }
+        let Some((number, more)) = next else {
+            let splices = view.into_splices();
+            return Ok(Walked { splices, undone, left, begun, met });
+        };
+        undone.insert(number);
+        splices = more;
     }
 }
 

@@ -7,11 +7,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use epitome::{
-    About, Archive, Draft, ErrorKind, Found, GcMode, Generation, Hash, Imported, SessionKey,
-    Spliced, WayBack,
+    About, Archive, Draft, ErrorKind, Found, GcMode, Generation, Grace, Hash, Imported, Need,
+    Reason, SessionKey, Spliced, WayBack,
 };
 use epitome_model::{Bytes, Ref, Span, Splice, Tokens};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 
 /// A compaction of `{<raw>}` that leaves `{-}`.
 fn draft(raw: &[u8]) -> Draft {
@@ -19,7 +19,7 @@ fn draft(raw: &[u8]) -> Draft {
     let span = Span { start: 1, end: 1 + raw.len() as u64 };
     let splice = Splice { span, with: b"-".as_slice().into() };
     let after = Spliced::new(&file, vec![splice]).expect("in the file");
-    let WayBack { before, after, records } = WayBack::of(&file, &after).expect("in memory");
+    let WayBack { before, after, records, shared } = WayBack::of(&file, &after).expect("in memory");
     Draft {
         path: "/sessions/s.jsonl".into(),
         recipe: "epitome".into(),
@@ -30,6 +30,7 @@ fn draft(raw: &[u8]) -> Draft {
         tokens_before: Tokens(100),
         tokens_after: Tokens(20),
         edits: BTreeMap::from([("age".into(), 1)]),
+        shared: Some(shared),
     }
 }
 
@@ -41,6 +42,21 @@ fn add(archive: &Archive, key: &SessionKey, raw: &[u8]) -> Generation {
     let mut pack = archive.begin(key).expect("a pack");
     pack.put(raw, about("Read a.rs")).expect("put");
     pack.commit(draft(raw)).expect("a generation")
+}
+
+const NOW: Timestamp = Timestamp::UNIX_EPOCH;
+
+/// Twenty days after all that is made here.
+const LATER: Grace = Grace {
+    now: Timestamp::constant(20 * 24 * 60 * 60, 0),
+    period: SignedDuration::from_hours(14 * 24),
+};
+
+/// Imports what is of a session whose file is as `draft` leaves it.
+fn import(archive: &Archive, tar: &[u8]) -> epitome::Result<epitome::ImportReport> {
+    let file = tempfile::NamedTempFile::new().expect("a file");
+    fs::write(file.path(), "{-}\n").expect("written");
+    archive.import(&mut &tar[..], NOW, &|_| vec![file.path().to_owned()])
 }
 
 fn home() -> (tempfile::TempDir, Archive) {
@@ -98,6 +114,8 @@ fn what_is_put_in_is_read_back() {
         tokens_before: draft.tokens_before,
         tokens_after: draft.tokens_after,
         edits: draft.edits,
+        shared: draft.shared,
+        imported: None,
     };
     assert_eq!(made, expect);
     assert_eq!(archive.generations(&key).expect("a listing").whole, [expect]);
@@ -224,7 +242,7 @@ fn a_killed_writer_leaves_whole_packs_only() {
         let hash = Hash::of(raw.as_bytes());
         assert_eq!(archive.read(&key, *number, &hash).expect("promised"), raw.as_bytes());
     }
-    archive.gc(|_| true, GcMode::Remove).expect("collected");
+    archive.gc(|_| vec![], LATER, GcMode::Remove).expect("collected");
     let others =
         files(home.path()).into_keys().filter(|it| it.extension().is_none_or(|e| e != "pack"));
     assert_eq!(others.collect::<Vec<_>>(), Vec::<PathBuf>::new());
@@ -242,11 +260,20 @@ fn only_what_nobody_refers_to_is_collected() {
     fs::write(&left, "torn").expect("a leftover");
     let live = archive.begin(&keep).expect("a pack that is being written");
     let before = files(home.path());
-    let referred = |generation: &Generation| generation.session == "keep";
+    let judge = |generations: &[Generation]| {
+        let need = |it: &Generation| match it.session == "keep" {
+            true => Need::Needed,
+            false => Need::Unneeded(Reason::Gone),
+        };
+        generations.iter().map(need).collect()
+    };
+    let young = Grace { now: NOW, ..LATER };
+    let report = archive.gc(judge, young, GcMode::Show).expect("a report");
+    assert_eq!((report.sessions.len(), report.young), (0, 2));
 
-    let shown = archive.gc(referred, GcMode::Show).expect("a report");
+    let shown = archive.gc(judge, LATER, GcMode::Show).expect("a report");
     assert_eq!(files(home.path()), before, "showing removes nothing");
-    let done = archive.gc(referred, GcMode::Remove).expect("a report");
+    let done = archive.gc(judge, LATER, GcMode::Remove).expect("a report");
     let size = |name: &&PathBuf| name.starts_with("archive/pi");
     let stored: usize = before.keys().filter(size).map(|name| before[name].len()).sum();
     for report in [shown, done] {
@@ -260,8 +287,17 @@ fn only_what_nobody_refers_to_is_collected() {
     live.commit(Draft { records: Vec::new(), ..draft(b"") }).expect("it was left alone");
     let names: Vec<_> = files(home.path()).into_keys().collect();
     let pack = |n| PathBuf::from(format!("archive/claude/keep/00000{n}.pack"));
-    assert_eq!(names, [pack(1), pack(2)]);
+    let trashed = |n| PathBuf::from(format!("archive/.trash/pi/drop/00000{n}.pack.1728000"));
+    assert_eq!(names, [trashed(1), trashed(2), pack(1), pack(2)]);
     assert!(!home.path().join("archive/pi").exists());
+    assert_eq!(archive.sessions().expect("a listing"), [keep]);
+    // They leave the trash after as long again.
+    let report = archive.gc(judge, LATER, GcMode::Remove).expect("a report");
+    assert_eq!((report.emptied, report.trash_bytes), (0, Bytes(stored as u64)));
+    let much_later = Grace { now: LATER.now + LATER.period, ..LATER };
+    let report = archive.gc(judge, much_later, GcMode::Remove).expect("a report");
+    assert_eq!((report.emptied, report.emptied_bytes), (2, Bytes(stored as u64)));
+    assert_eq!(files(home.path()).into_keys().collect::<Vec<_>>(), [pack(1), pack(2)]);
 }
 
 #[test]
@@ -271,7 +307,8 @@ fn a_session_with_a_damaged_pack_is_never_collected() {
     add(&archive, &SessionKey::new("claude", "s"), b"two");
     fs::write(home.path().join("archive/claude/s/000001.pack"), "nonsense").expect("damage");
     let before = files(home.path());
-    let report = archive.gc(|_| false, GcMode::Remove).expect("a report");
+    let judge = |all: &[Generation]| vec![Need::Unneeded(Reason::Gone); all.len()];
+    let report = archive.gc(judge, LATER, GcMode::Remove).expect("a report");
     assert_eq!((report.sessions, report.kept, report.unread.len()), (vec![], 1, 1));
     assert_eq!(files(home.path()), before);
 }
@@ -289,17 +326,26 @@ fn what_is_exported_is_imported_to_the_byte() {
     assert_eq!(tar, again);
 
     let (there, theirs) = self::home();
-    let report = theirs.import(&mut &tar[..]).expect("imported");
+    let report = import(&theirs, &tar).expect("imported");
     let sizes: Vec<Bytes> = report.added.iter().map(|it| it.stored).collect();
     let added =
         |idx: usize| Imported { key: key.clone(), number: idx as u64 + 1, stored: sizes[idx] };
     assert_eq!((report.added.clone(), report.known), (vec![added(0), added(1)], 0));
-    let mut expect = files(home.path());
-    expect.retain(|name, _| !name.starts_with("archive/claude/other"));
-    assert_eq!(files(there.path()), expect);
-    let again = theirs.import(&mut &tar[..]).expect("imported again");
+    // The same generations, marked.
+    let there_before = files(there.path());
+    let mut whole = theirs.generations(&key).expect("a listing").whole;
+    for generation in &mut whole {
+        assert_eq!(generation.imported.take(), Some(NOW));
+    }
+    assert_eq!(whole, archive.generations(&key).expect("a listing").whole);
+    for (number, raw) in [(1, b"one"), (2, b"two")] {
+        assert_eq!(theirs.read(&key, number, &Hash::of(raw)).expect("bytes"), raw);
+    }
+    assert_eq!(theirs.verify().expect("a report").faults.len(), 0);
+    let again = import(&theirs, &tar).expect("imported again");
     assert_eq!((again.added, again.known), (vec![], 2));
-    assert_eq!(files(there.path()), expect);
+    assert_eq!(files(there.path()), there_before);
+    drop(home);
 }
 
 #[test]
@@ -308,10 +354,13 @@ fn an_imported_pack_takes_the_place_of_none() {
     let (_there, theirs) = home();
     let key = SessionKey::new("claude", "s");
     add(&archive, &key, b"from here");
-    add(&theirs, &key, b"from there");
+    let mut pack = theirs.begin(&key).expect("a pack");
+    pack.put(b"from there", about("Read a.rs")).expect("put");
+    let after = epitome::Digest::of(b"another past");
+    pack.commit(Draft { after, ..draft(b"from there") }).expect("a generation");
     let mut tar = Vec::new();
     archive.export(&key, &mut tar).expect("exported");
-    let report = theirs.import(&mut &tar[..]).expect("imported");
+    let report = import(&theirs, &tar).expect("imported");
     assert_eq!(report.added[0].number, 2);
     for (number, raw) in [(1, "from there"), (2, "from here")] {
         let hash = Hash::of(raw.as_bytes());
@@ -345,7 +394,6 @@ fn a_hostile_import_puts_nothing_in_place() {
         ("no pack", entry("claude/s/000002.pack", file, b"nonsense")),
         ("empty", entry("claude/s/000002.pack", file, b"")),
         ("another name", entry("../../.bashrc", file, &pack)),
-        ("a high number", entry("claude/s/999999999.pack", file, &pack)),
         ("a link", entry("claude/s/000002.pack", tar::EntryType::Symlink, b"")),
         ("a folder", entry("claude/s/000002.pack", tar::EntryType::Directory, b"")),
     ];
@@ -356,24 +404,104 @@ fn a_hostile_import_puts_nothing_in_place() {
             tar.append(head, &bytes[..]).expect("appended");
         }
         let tar = tar.into_inner().expect("a tar");
-        let err = theirs.import(&mut &tar[..]).expect_err(name);
+        let err = import(&theirs, &tar).expect_err(name);
         assert_eq!(err.kind(), ErrorKind::Refused, "{name}: {err:?}");
         assert_eq!(files(there.path()), BTreeMap::new(), "{name}");
     }
-    // A name that leads elsewhere says nothing but the number.
-    let (there, theirs) = self::home();
-    let mut tar = tar::Builder::new(Vec::new());
-    let (head, bytes) = entry("../../../tmp/000003.pack", file, &pack);
-    tar.append(&head, &bytes[..]).expect("appended");
-    let tar = tar.into_inner().expect("a tar");
-    theirs.import(&mut &tar[..]).expect("imported");
-    let names: Vec<_> = files(there.path()).into_keys().collect();
-    assert_eq!(names, [PathBuf::from("archive/claude/s/000003.pack")]);
-    for nonsense in [b"".as_slice(), b"nonsense", &[0; 1024], &tar[..700]] {
+    // A name that leads elsewhere says nothing but the number, and one that would leave a gap
+    // is another here.
+    for name in ["../../../tmp/000003.pack", "claude/s/900000.pack"] {
         let (there, theirs) = self::home();
-        assert!(theirs.import(&mut &nonsense[..]).is_err());
+        let mut tar = tar::Builder::new(Vec::new());
+        let (head, bytes) = entry(name, file, &pack);
+        tar.append(&head, &bytes[..]).expect("appended");
+        let tar = tar.into_inner().expect("a tar");
+        import(&theirs, &tar).expect("imported");
+        let names: Vec<_> = files(there.path()).into_keys().collect();
+        assert_eq!(names, [PathBuf::from("archive/claude/s/000001.pack")]);
+        assert_eq!(theirs.generations(&key).expect("a listing").damaged.len(), 0);
+    }
+    for nonsense in [b"".as_slice(), b"nonsense", &[0; 1024], &pack[..700.min(pack.len())]] {
+        let (there, theirs) = self::home();
+        assert!(import(&theirs, nonsense).is_err());
         assert_eq!(files(there.path()), BTreeMap::new());
     }
+}
+
+#[test]
+fn what_joins_nothing_here_is_not_imported() {
+    let (_home, archive) = home();
+    let key = SessionKey::new("claude", "s");
+    add(&archive, &key, b"from here");
+    let mut tar = Vec::new();
+    archive.export(&key, &mut tar).expect("exported");
+    let (there, theirs) = home();
+    let other = tempfile::NamedTempFile::new().expect("a file");
+    fs::write(other.path(), "another session\n").expect("written");
+    for files in [vec![], vec![other.path().to_owned()]] {
+        let report = theirs.import(&mut &tar[..], NOW, &|_| files.clone()).expect("read");
+        assert_eq!((report.added.len(), report.refused.len()), (0, 1));
+    }
+    assert_eq!(files(there.path()), BTreeMap::new());
+}
+
+/// As an attacker makes it: what is put in front of a session, as if it had been there.
+fn planted(archive: &Archive, key: &SessionKey, left: &[u8]) -> Vec<u8> {
+    let file = [b"{\"EVIL\":1}\n", left].concat();
+    let span = Span { start: 0, end: 11 };
+    let gone = Splice { span, with: b"".as_slice().into() };
+    let after = Spliced::new(&file, vec![gone]).expect("in the file");
+    let WayBack { before, after, records, shared } = WayBack::of(&file, &after).expect("in memory");
+    let mut pack = archive.begin(key).expect("a pack");
+    pack.put(&file[..11], about("nothing")).expect("put");
+    let shared = Some(shared);
+    pack.commit(Draft { before, after, records, shared, ..draft(b"") }).expect("a generation");
+    let mut tar = Vec::new();
+    archive.export(key, &mut tar).expect("exported");
+    tar
+}
+
+#[test]
+fn records_cannot_be_planted_by_an_import() {
+    let key = SessionKey::new("claude", "s");
+    let (_home, archive) = home();
+    let tar = planted(&archive, &key, b"");
+    let (there, theirs) = home();
+    assert_eq!(import(&theirs, &tar).expect_err("empty").kind(), ErrorKind::Refused);
+    assert_eq!(files(there.path()), BTreeMap::new());
+    // What fits the first line of a session that was compacted here.
+    let (_home, archive) = home();
+    let tar = planted(&archive, &key, b"{-}\n");
+    let (there, theirs) = home();
+    let file = b"{-}\n{AAAA}\n".to_vec();
+    let splice = Splice { span: Span { start: 5, end: 9 }, with: b"-".as_slice().into() };
+    let after = Spliced::new(&file, vec![splice]).expect("in the file");
+    let WayBack { before, after, records, shared } = WayBack::of(&file, &after).expect("in memory");
+    let mut pack = theirs.begin(&key).expect("a pack");
+    pack.put(b"AAAA", about("a")).expect("put");
+    let shared = Some(shared);
+    pack.commit(Draft { before, after, records, shared, ..draft(b"") }).expect("a generation");
+    let before = files(there.path());
+    let session = tempfile::NamedTempFile::new().expect("a file");
+    fs::write(session.path(), "{-}\n{-}\n").expect("written");
+    let done = theirs.import(&mut &tar[..], NOW, &|_| vec![session.path().to_owned()]);
+    assert_eq!(done.expect_err("planted").kind(), ErrorKind::Refused);
+    assert_eq!(files(there.path()), before);
+}
+
+#[test]
+fn a_pack_copied_over_another_is_noticed() {
+    let (home, archive) = home();
+    let key = SessionKey::new("claude", "s");
+    add(&archive, &key, b"one");
+    add(&archive, &key, b"two");
+    let pack = |n| home.path().join(format!("archive/claude/s/00000{n}.pack"));
+    fs::copy(pack(2), pack(1)).expect("copied");
+    let found = archive.generations(&key).expect("a listing");
+    assert_eq!((found.whole.len(), found.damaged.len()), (1, 1));
+    let what = "generation 2 is in the place of generation 1";
+    assert!(found.damaged[0].to_string().starts_with(what), "{}", found.damaged[0]);
+    assert_eq!(archive.verify().expect("a report").faults.len(), 1);
 }
 
 /// A pack that an earlier epitome wrote is read by this one, always.
@@ -384,7 +512,7 @@ fn packs_of_every_format_are_read() {
     let made = add(&archive, &key, b"removed bytes");
     let stored = include_bytes!("packs/format-1.pack");
     fs::write(home.path().join("archive/claude/s/000001.pack"), stored).expect("written");
-    let expect = Generation { epitome: "0.1.0".into(), ..made };
+    let expect = Generation { epitome: "0.1.0".into(), shared: None, ..made };
     assert_eq!(archive.generations(&key).expect("a listing").whole, [expect]);
     let hash = Hash::of(b"removed bytes");
     assert_eq!(archive.read(&key, 1, &hash).expect("bytes"), b"removed bytes");

@@ -76,7 +76,7 @@ impl Memory {
         }
         self.generations.push(Generation {
             number,
-            agent: "claude".into(),
+            agent: "text".into(),
             session: "s".into(),
             path: draft.path,
             recipe: draft.recipe,
@@ -88,6 +88,8 @@ impl Memory {
             tokens_before: draft.tokens_before,
             tokens_after: draft.tokens_after,
             edits: draft.edits,
+            shared: draft.shared,
+            imported: None,
         });
         after.read(0..after.len()).into_owned()
     }
@@ -108,7 +110,7 @@ fn laid(file: &[u8], done: Restoration) -> (Vec<u8>, Restored) {
 }
 
 fn draft(file: &dyn Source, after: &Spliced<'_>) -> Draft {
-    let WayBack { before, after, records } = WayBack::of(file, after).expect("in memory");
+    let WayBack { before, after, records, shared } = WayBack::of(file, after).expect("in memory");
     Draft {
         path: "/s.jsonl".into(),
         recipe: "epitome".into(),
@@ -119,6 +121,7 @@ fn draft(file: &dyn Source, after: &Spliced<'_>) -> Draft {
         tokens_before: Tokens(0),
         tokens_after: Tokens(0),
         edits: BTreeMap::new(),
+        shared: Some(shared),
     }
 }
 

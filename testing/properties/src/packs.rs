@@ -30,5 +30,5 @@ pub fn pack(bytes: &[u8]) {
         }
     }
     let _ = archive.export(&key, &mut Vec::new());
-    let _ = archive.import(&mut &*bytes);
+    let _ = archive.import(&mut &*bytes, Default::default(), &|_| Vec::new());
 }

@@ -1,17 +1,22 @@
 //! `epitome archive`: look after the removed bytes.
 
-use std::collections::HashSet;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::BufReader;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::{Args as ClapArgs, Subcommand};
-use epitome::{GcMode, GcReport, Generation, Loaded, SessionKey, VerifyReport, find, write_new};
+use epitome::{
+    GcMode, GcReport, Generation, Loaded, Reason, SessionKey, VerifyReport, collect_garbage, find,
+    write_new,
+};
 use epitome_model::{Bytes, Source};
-use jiff::Timestamp;
+use jiff::{SignedDuration, Timestamp};
 use serde::Serialize;
 
 use crate::app::App;
+use crate::cmd::install::agreed;
 use crate::failure::{Failure, Result, Status};
 use crate::report::Change;
 use crate::session::file;
@@ -21,8 +26,9 @@ const EXAMPLES: &str = "\
 Examples:
   epitome archive ls
   epitome archive verify
-  epitome archive gc                     say what no session refers to any more
-  epitome archive gc --yes               and remove it
+  epitome archive gc                     show what no session needs any more
+  epitome archive gc --yes               and move it to the trash
+  epitome archive rm 0f3c9a52            move all that is kept of one session to the trash
   epitome archive export 0f3c9a52 --out session.tar
   epitome archive import session.tar";
 
@@ -40,9 +46,25 @@ pub enum Verb {
     Ls,
     /// Read everything, and say what is missing or damaged
     Verify,
-    /// Say what no session refers to any more, and with --yes remove it
+    /// Show what no session needs any more, and with --yes move it to the trash
+    ///
+    /// What cannot be read, or is not proved to be unneeded, stays. The trash is a folder in the
+    /// archive; a later gc empties it of what is older than the grace period.
     Gc {
-        /// Remove it
+        /// Move it to the trash, and empty the trash of what is old enough
+        #[arg(long)]
+        yes: bool,
+        /// How long what is not needed stays, and again in the trash
+        #[arg(long, value_name = "TIME", default_value = "14d",
+              value_parser = crate::session::parse_age)]
+        grace: Duration,
+    },
+    /// Move a session's part of the archive to the trash, needed or not, after a question
+    Rm {
+        /// A file, an id, or the beginning of an id
+        #[arg(value_name = "SESSION")]
+        session: String,
+        /// Do not ask
         #[arg(long)]
         yes: bool,
     },
@@ -55,11 +77,17 @@ pub enum Verb {
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
     },
-    /// Take an exported part in
+    /// Take an exported part in, if it joins what is here
+    ///
+    /// The session has to be on this machine. What is imported is marked: restore asks before it
+    /// uses it.
     Import {
         /// The tar file, or `-` for standard input
         #[arg(value_name = "FILE")]
         file: PathBuf,
+        /// The session's file, if it is not where its agent keeps sessions
+        #[arg(long, value_name = "FILE")]
+        session: Option<PathBuf>,
     },
 }
 
@@ -67,9 +95,12 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     match &args.verb {
         Verb::Ls => ls(app),
         Verb::Verify => verify(app),
-        Verb::Gc { yes } => gc(app, if *yes { GcMode::Remove } else { GcMode::Show }),
+        Verb::Gc { yes, grace } => {
+            gc(app, if *yes { GcMode::Remove } else { GcMode::Show }, *grace)
+        }
+        Verb::Rm { session, yes } => rm(app, session, *yes),
         Verb::Export { session, out } => export(app, session, out.as_deref()),
-        Verb::Import { file } => import(app, file),
+        Verb::Import { file, session } => import(app, file, session.as_deref()),
     }
 }
 
@@ -86,10 +117,15 @@ struct Row<'a> {
     disk_bytes: Change<u64>,
     context_tokens: Change<u64>,
     blake3: Change<String>,
+    /// What the generation takes on disk, all of its session, and the whole archive.
+    stored_bytes: Bytes,
+    session_stored_bytes: Bytes,
+    archive_stored_bytes: Bytes,
+    imported: Option<Timestamp>,
 }
 
 impl<'a> Row<'a> {
-    fn of(it: &'a Generation) -> Row<'a> {
+    fn of(it: &'a Generation, stored: Bytes, session: Bytes, archive: Bytes) -> Row<'a> {
         Row {
             agent: &it.agent,
             id: &it.session,
@@ -103,29 +139,61 @@ impl<'a> Row<'a> {
                 before: it.before.blake3.to_string(),
                 after: it.after.blake3.to_string(),
             },
+            stored_bytes: stored,
+            session_stored_bytes: session,
+            archive_stored_bytes: archive,
+            imported: it.imported,
         }
     }
 }
 
+/// The generations of a session with the bytes of each pack.
+struct Kept {
+    generations: Vec<Generation>,
+    sizes: BTreeMap<u64, Bytes>,
+}
+
 fn ls(app: &App) -> Result<()> {
-    use Side::{Left, Right};
     let archive = app.config.archive();
-    let heads = ["agent", "session", "", "age", "recipe", "disk", "", "after", "", "file"];
-    let sides = [Left, Left, Right, Right, Left, Right, Left, Right, Right, Left];
-    let mut table = Table::new(&sides, &heads);
-    let mut rows = 0_u64;
     let mut damaged = 0_u64;
+    let mut kept = Vec::new();
     for key in archive.sessions().map_err(Failure::writing)? {
         let found = archive.generations(&key).map_err(Failure::writing)?;
         damaged += found.damaged.len() as u64;
-        for it in &found.whole {
-            rows += 1;
-            if app.global.json {
-                app.print_json(&Row::of(it))?;
-                continue;
-            }
+        let sizes = archive.sizes(&key).map_err(Failure::writing)?.into_iter().collect();
+        kept.push(Kept { generations: found.whole, sizes });
+    }
+    if damaged > 0 {
+        let what = count(damaged, "damaged part");
+        app.note(&format!("{RED}{what}{RED:#}: `epitome archive verify` names them"));
+    }
+    let total: Bytes = kept.iter().flat_map(|it| it.sizes.values().copied()).sum();
+    if !app.global.json {
+        return app.print(&listed(app, &kept, total));
+    }
+    for session in &kept {
+        let of_session: Bytes = session.sizes.values().copied().sum();
+        for it in &session.generations {
+            let stored = session.sizes.get(&it.number).copied().unwrap_or_default();
+            app.print_json(&Row::of(it, stored, of_session, total))?;
+        }
+    }
+    Ok(())
+}
+
+fn listed(app: &App, kept: &[Kept], total: Bytes) -> String {
+    use Side::{Left, Right};
+    let heads =
+        ["agent", "session", "", "age", "recipe", "disk", "", "after", "", "archive", "file"];
+    let sides = [Left, Left, Right, Right, Left, Right, Left, Right, Right, Right, Left];
+    let mut table = Table::new(&sides, &heads);
+    let mut packs = 0;
+    for session in kept {
+        for it in &session.generations {
+            packs += 1;
             let (before, after) = (it.before.len, it.after.len);
             let gone = if epitome::exists(&it.path) { "" } else { " (gone)" };
+            let imported = if it.imported.is_some() { " (imported)" } else { "" };
             table.row(vec![
                 it.agent.clone(),
                 one_line(&it.session, 40),
@@ -136,19 +204,22 @@ fn ls(app: &App) -> Result<()> {
                 "→".to_owned(),
                 Bytes(after).to_string(),
                 change(before, after),
-                format!("{}{gone}", text::path(&it.path)),
+                session.sizes.get(&it.number).copied().unwrap_or_default().to_string(),
+                format!("{}{gone}{imported}", text::path(&it.path)),
             ]);
         }
+        if session.generations.len() > 1 {
+            let of_session: Bytes = session.sizes.values().copied().sum();
+            let mut row = vec![String::new(); sides.len()];
+            row[9] = format!("= {of_session}");
+            table.row(row);
+        }
     }
-    if damaged > 0 {
-        let what = count(damaged, "damaged part");
-        app.note(&format!("{RED}{what}{RED:#}: `epitome archive verify` names them"));
+    if packs == 0 {
+        return "the archive is empty\n".to_owned();
     }
-    match (app.global.json, rows) {
-        (true, _) => Ok(()),
-        (false, 0) => app.print("the archive is empty\n"),
-        (false, _) => app.print(&table.render()),
-    }
+    let (packs, sessions) = (count(packs, "generation"), count(kept.len() as u64, "session"));
+    format!("{}{DIM}{packs} of {sessions}, {total} on disk{DIM:#}\n", table.render())
 }
 
 #[derive(Serialize)]
@@ -208,20 +279,12 @@ struct Gone<'a> {
     generations: u64,
     stored_bytes: Bytes,
     removed: bool,
+    reason: &'static str,
 }
 
-fn gc(app: &App, mode: GcMode) -> Result<()> {
-    // A session that was moved is still one.
-    let known: HashSet<SessionKey> = find::sessions(&app.config, None)
-        .into_iter()
-        .map(|file| SessionKey::new(file.agent, file.id))
-        .collect();
-    // One that was forked bears another id, and the stubs of the first.
-    let stubs = find::stubs(&app.config);
-    let named = |it: &Generation| it.blobs().any(|blob| stubs.contains(&blob.reference()));
-    let referred =
-        |it: &Generation| epitome::exists(&it.path) || known.contains(&it.key()) || named(it);
-    let report = app.config.archive().gc(referred, mode).map_err(Failure::writing)?;
+fn gc(app: &App, mode: GcMode, grace: Duration) -> Result<()> {
+    let grace = SignedDuration::try_from(grace).unwrap_or(SignedDuration::MAX);
+    let report = collect_garbage(&app.config, grace, mode).map_err(Failure::writing)?;
     if app.global.json {
         return report.sessions.iter().try_for_each(|it| {
             app.print_json(&Gone {
@@ -231,6 +294,10 @@ fn gc(app: &App, mode: GcMode) -> Result<()> {
                 generations: it.packs,
                 stored_bytes: it.stored,
                 removed: mode == GcMode::Remove,
+                reason: match it.reason {
+                    Reason::Restored => "restored",
+                    Reason::Gone => "gone",
+                },
             })
         });
     }
@@ -239,41 +306,96 @@ fn gc(app: &App, mode: GcMode) -> Result<()> {
 
 fn collected(report: &GcReport, mode: GcMode) -> String {
     use Side::{Left, Right};
-    let mut table = Table::new(&[Left, Left, Right, Right, Left], &[]);
+    let mut table = Table::new(&[Left, Left, Right, Right, Left, Left], &[]);
     for it in &report.sessions {
         table.row(vec![
             it.key.agent.clone(),
             one_line(&it.key.id, 40),
             count(it.packs, "generation"),
             it.stored.to_string(),
+            match it.reason {
+                Reason::Restored => "restored".to_owned(),
+                Reason::Gone => "gone".to_owned(),
+            },
             text::path(&it.path),
         ]);
     }
-    let stored: Bytes =
-        report.sessions.iter().map(|it| it.stored).sum::<Bytes>() + report.leftover_bytes;
-    let mut what = vec![count(report.sessions.len() as u64, "session")];
-    if report.leftovers > 0 {
-        what.push(format!("{} of killed processes", count(report.leftovers, "file")));
-    }
+    let stored: Bytes = report.sessions.iter().map(|it| it.stored).sum();
+    let (trash, delete) = match mode {
+        GcMode::Show => ("would move to the trash", "would delete"),
+        GcMode::Remove => ("moved to the trash", "deleted"),
+    };
     let mut text = table.render();
-    let nothing = report.sessions.is_empty() && report.leftovers == 0;
-    text.push_str(&match (nothing, mode) {
-        (true, _) => "nothing to remove\n".to_owned(),
-        (false, GcMode::Show) => format!(
-            "{BOLD}would remove{BOLD:#} {}, {stored}; `epitome archive gc --yes` removes them for \
-             good\n",
-            what.join(" and ")
-        ),
-        (false, GcMode::Remove) => {
-            format!("{BOLD}removed{BOLD:#} {}, {stored}\n", what.join(" and "))
-        }
-    });
-    text.push_str(&format!("{DIM}{} kept{DIM:#}\n", count(report.kept, "session")));
+    if !report.sessions.is_empty() {
+        let what = count(report.sessions.iter().map(|it| it.packs).sum(), "generation");
+        let sessions = count(report.sessions.len() as u64, "session");
+        text.push_str(&format!("{BOLD}{trash}{BOLD:#} {what} of {sessions}, {stored}\n"));
+    }
+    if report.emptied > 0 {
+        let (what, bytes) = (count(report.emptied, "generation"), report.emptied_bytes);
+        text.push_str(&format!("{BOLD}{delete}{BOLD:#} {what} from the trash, {bytes}\n"));
+    }
+    if report.leftovers > 0 {
+        let (what, bytes) = (count(report.leftovers, "file"), report.leftover_bytes);
+        text.push_str(&format!("{BOLD}{delete}{BOLD:#} {what} of killed processes, {bytes}\n"));
+    }
+    let nothing = report.sessions.is_empty() && report.emptied + report.leftovers == 0;
+    match (nothing, mode) {
+        (true, _) => text.push_str("nothing to remove\n"),
+        (false, GcMode::Show) => text.push_str("`epitome archive gc --yes` does it\n"),
+        (false, GcMode::Remove) => {}
+    }
+    let mut kept = format!("{} kept", count(report.kept, "session"));
+    if report.young > 0 {
+        let what = count(report.young, "generation");
+        kept.push_str(&format!(", {what} not needed but younger than the grace period"));
+    }
+    if report.trash_bytes > Bytes(0) {
+        kept.push_str(&format!(", {} in the trash", report.trash_bytes));
+    }
+    text.push_str(&format!("{DIM}{kept}{DIM:#}\n"));
     for unread in &report.unread {
-        let line = visible(&unread.to_string());
-        text.push_str(&format!("{RED}cannot be read{RED:#}, and stays: {line}\n"));
+        let line = Failure::from(unread.clone()).told();
+        text.push_str(&format!("{RED}not proved{RED:#}  {}\n", visible(&line)));
     }
     text
+}
+
+#[derive(Serialize)]
+struct Removed<'a> {
+    agent: &'a str,
+    id: &'a str,
+    generations: u64,
+    stored_bytes: Bytes,
+    removed: bool,
+}
+
+fn rm(app: &App, session: &str, yes: bool) -> Result<()> {
+    let archive = app.config.archive();
+    let key = key_of(app, session)?;
+    let sizes = archive.sizes(&key).map_err(Failure::writing)?;
+    let (packs, stored) = (sizes.len() as u64, sizes.iter().map(|(_, it)| *it).sum::<Bytes>());
+    let (what, id) = (count(packs, "generation"), visible(&key.id));
+    if packs > 0 {
+        let question = format!(
+            "{what} of {id}, {stored}: if the session is compacted, it cannot be restored after \
+             that. Move to the trash?"
+        );
+        agreed(app, yes, &question)?;
+    }
+    let missing = |err| {
+        let failure = Failure::writing(err);
+        failure.hint("`epitome archive ls` shows what it holds")
+    };
+    let (generations, stored_bytes) = archive.remove(&key, app.config.now()).map_err(missing)?;
+    if app.global.json {
+        let (agent, id) = (key.agent.as_str(), key.id.as_str());
+        return app.print_json(&Removed { agent, id, generations, stored_bytes, removed: true });
+    }
+    app.print(&format!(
+        "{BOLD}moved to the trash{BOLD:#} {what} of {id}, {stored}; a later `epitome archive gc \
+         --yes` empties it\n"
+    ))
 }
 
 fn export(app: &App, session: &str, out: Option<&Path>) -> Result<()> {
@@ -348,10 +470,16 @@ struct Taken {
     stored_bytes: Bytes,
 }
 
-fn import(app: &App, path: &Path) -> Result<()> {
+fn import(app: &App, path: &Path, session: Option<&Path>) -> Result<()> {
     let archive = app.config.archive();
+    let files = |generation: &Generation| {
+        let mut files = find::files_of(&app.config, generation);
+        files.extend(session.map(Path::to_owned));
+        files
+    };
+    let now = app.config.now();
     let report = match path.to_str() {
-        Some("-") => archive.import(&mut std::io::stdin().lock()),
+        Some("-") => archive.import(&mut std::io::stdin().lock(), now, &files),
         _ => {
             let source = epitome::FileSource::open(path)?;
             debug_assert!(source.len() < u64::MAX, "a file has a length");
@@ -359,10 +487,20 @@ fn import(app: &App, path: &Path) -> Result<()> {
                 let what = format!("cannot read the file: {}", path.display());
                 Failure::new(Status::Unreadable, "unreadable", what).because(&err)
             })?;
-            archive.import(&mut BufReader::new(file))
+            archive.import(&mut BufReader::new(file), now, &files)
         }
     };
     let report = report.map_err(Failure::writing)?;
+    for it in &report.refused {
+        let (agent, id) = (&it.key.agent, visible(&it.key.id));
+        let what = "joins neither what is here nor the session's file, and was left out";
+        app.note(&format!("{RED}refused{RED:#}  {agent} {id} #{} {what}", it.number));
+    }
+    if report.added.is_empty() && report.known == 0 {
+        let what = "nothing in it joins what is on this machine; nothing was imported";
+        return Err(Failure::new(Status::Refused, "refused", what)
+            .hint("copy the session to this machine first, or name its file with --session FILE"));
+    }
     if app.global.json {
         return report.added.into_iter().try_for_each(|it| {
             app.print_json(&Taken {

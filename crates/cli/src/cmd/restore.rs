@@ -4,13 +4,15 @@ use std::path::{Path, PathBuf};
 
 use clap::Args as ClapArgs;
 use epitome::{
-    Archive, Digest, FileSource, Generation, Loaded, Place, Restoration, Restored, SessionKey,
-    Spliced, Store, Target, archive_way_back, find, restore, restore_block, write_new,
+    Archive, Damage, Digest, FileSource, Generations, Loaded, Place, Restoration, Restored,
+    SessionKey, Spliced, Store, Target, archive_way_back, check_stubs, find, restore_block,
+    restore_from, write_new,
 };
 use epitome_model::{Bytes, Ref, Source};
 use serde::Serialize;
 
 use crate::app::App;
+use crate::cmd::install::agreed;
 use crate::failure::{Failure, Result, Status};
 use crate::report::{Change, Lines};
 use crate::session::{check_writable, file, looks_like_one};
@@ -53,6 +55,14 @@ pub struct Args {
     /// Go on although another program has the session open
     #[arg(long)]
     pub force: bool,
+
+    /// Restore what can be although a part of the archive is damaged or missing
+    #[arg(long)]
+    pub partial: bool,
+
+    /// Use imported parts of the archive without asking
+    #[arg(long)]
+    pub yes: bool,
 }
 
 /// How a file was given back.
@@ -102,6 +112,7 @@ struct Report {
 pub fn run(app: &App, args: &Args) -> Result<()> {
     let path = file(app, &args.session)?;
     let job = Job { app, args, archive: app.config.archive() };
+    job.check(&path)?;
     let file = job.restore(&path)?;
     let mut files = Vec::new();
     // Sub-agents have generations of their own, which the numbers do not mean.
@@ -133,11 +144,50 @@ struct Job<'a> {
 /// What the archive knows of a file.
 struct Known {
     key: SessionKey,
-    generations: Vec<Generation>,
+    found: Generations,
     damaged: Vec<String>,
 }
 
 impl Job<'_> {
+    /// Plans what is restored with a session before anything of it is written: a damaged part of
+    /// the archive, of whichever file, changes nothing.
+    fn check(&self, path: &Path) -> Result<()> {
+        let is_alone = self.args.generation.is_some() || self.args.block.is_some();
+        if is_alone || self.args.out.is_some() || self.args.partial {
+            return Ok(());
+        }
+        for companion in find::companions(path) {
+            if self.is_nothing(&companion)? {
+                continue;
+            }
+            let source = epitome::open(&companion)?;
+            let known = match self.known(&companion, &source) {
+                Ok(known) => known,
+                Err(failure) if failure.kind == "not-archived" => continue,
+                // What is no session was never compacted.
+                Err(failure) if failure.status == Status::Unreadable => continue,
+                Err(failure) => return Err(failure.about(&companion)),
+            };
+            self.plan(&companion, &source, &known).map_err(|failure| failure.about(&companion))?;
+        }
+        Ok(())
+    }
+
+    /// Asks whether imported generations may be used.
+    fn ask(&self, known: &Known, restoration: &Restoration) -> Result<()> {
+        let imported = known.found.imported_in(restoration);
+        if imported.is_empty() {
+            return Ok(());
+        }
+        let numbers: Vec<String> = imported.iter().map(ToString::to_string).collect();
+        let question = format!(
+            "{} of {} came from an import, and may put in what was never there. Use them?",
+            numbers.join(", "),
+            text::visible(&known.key.id),
+        );
+        agreed(self.app, self.args.yes, &format!("Generation {question}"))
+    }
+
     fn restore(&self, path: &Path) -> Result<FileReport> {
         let in_place = self.args.out.is_none() && !self.args.dry_run;
         let source = epitome::open(path)?;
@@ -146,6 +196,7 @@ impl Job<'_> {
             let known = self.known(path, &source)?;
             let (report, restoration) = self.plan(path, &source, &known)?;
             if let (Some(out), false) = (&self.args.out, self.args.dry_run) {
+                self.ask(&known, &restoration)?;
                 let spliced = Spliced::new(&source, restoration.splices)?;
                 write_new(out, |to| spliced.copy_to(to)).map_err(Failure::writing)?;
             }
@@ -164,6 +215,7 @@ impl Job<'_> {
         let known = self.known(session.path(), session.source())?;
         let (mut report, restoration) = self.plan(path, session.source(), &known)?;
         let Some(first) = restoration.splices.first() else { return Ok(report) };
+        self.ask(&known, &restoration)?;
         find::check_places(path, first.span.start).map_err(Failure::writing)?;
         let spliced = Spliced::new(session.source(), restoration.splices)?;
         if report.outcome == How::ByRecord {
@@ -182,25 +234,29 @@ impl Job<'_> {
         Ok(source.is_empty() && self.of_path(companion)?.is_none())
     }
 
-    /// By the key of the session; if it cannot be read any more, by the path of its file.
+    /// By the key of the session; if its id cannot be read any more, by the path of its file.
     fn known(&self, path: &Path, source: &FileSource) -> Result<Known> {
-        let key = Loaded::read(source, self.app.agent()).map(|session| session.key(path));
-        let missing = || {
-            let what = format!("the archive holds nothing of this session: {}", path.display());
-            Failure::new(Status::Disk, "not-archived", what)
-                .hint("`epitome archive ls` shows the sessions that were compacted on this machine")
-                .hint("EPITOME_HOME says where the archive is, if it is not the usual place")
+        let session = Loaded::read(source, self.app.agent());
+        let has_id = session.as_ref().is_ok_and(|it| it.transcript.head.id.is_some());
+        let known = match &session {
+            Ok(session) => Some(self.of_key(session.key(path))?),
+            Err(_) => None,
         };
-        let known = match key {
-            Ok(key) => self.of_key(key)?,
-            Err(err) => match self.of_path(path)? {
-                Some(known) => known,
-                None => return Err(Failure::from(err).about(path)),
+        let known = match known {
+            Some(known) if has_id || !known.is_empty() => known,
+            by_name => match (self.of_path(path)?.or(by_name), session) {
+                (Some(known), _) => known,
+                (None, Err(err)) => return Err(Failure::from(err).about(path)),
+                (None, Ok(session)) => self.of_key(session.key(path))?,
             },
         };
-        if known.generations.is_empty() {
+        if known.found.whole.is_empty() {
             return Err(match known.damaged.is_empty() {
-                true => missing(),
+                true => {
+                    check_stubs(&self.archive, &known.key.agent, source)
+                        .map_err(|err| Failure::from(err).about(path))?;
+                    nothing_archived(path)
+                }
                 false => {
                     let what = format!("no generation can be read of: {}", path.display());
                     let mut failure = Failure::new(Status::Disk, "archive", what);
@@ -215,14 +271,14 @@ impl Job<'_> {
     fn of_key(&self, key: SessionKey) -> Result<Known> {
         let found = self.archive.generations(&key).map_err(Failure::writing)?;
         let damaged = found.damaged.iter().map(ToString::to_string).collect();
-        Ok(Known { key, generations: found.whole, damaged })
+        Ok(Known { key, found, damaged })
     }
 
     fn of_path(&self, path: &Path) -> Result<Option<Known>> {
         let path = &Place::of(path).real().unwrap_or_else(|_| path.to_owned());
         for key in self.archive.sessions().map_err(Failure::writing)? {
             let known = self.of_key(key)?;
-            if known.generations.iter().any(|generation| same_file(&generation.path, path)) {
+            if known.found.whole.iter().any(|generation| same_file(&generation.path, path)) {
                 return Ok(Some(known));
             }
         }
@@ -238,8 +294,11 @@ impl Job<'_> {
         let blobs = self.archive.blobs(&known.key);
         let target = self.args.generation.map_or(Target::Original, Target::Generation);
         let restoration = match &self.args.block {
-            Some(reference) => restore_block(source, &known.generations, &blobs, reference),
-            None => restore(source, &known.generations, &blobs, target),
+            Some(reference) => restore_block(source, &known.found.whole, &blobs, reference),
+            None => {
+                let damage = if self.args.partial { Damage::LeaveOut } else { Damage::Refuse };
+                restore_from(&self.archive, &known.key, &known.found, source, target, damage)
+            }
         };
         let restoration = restoration.map_err(|err| not_there(err, known))?;
         let spliced = Spliced::new(source, restoration.splices.clone())?;
@@ -275,9 +334,22 @@ impl Job<'_> {
     }
 }
 
+impl Known {
+    fn is_empty(&self) -> bool {
+        self.found.whole.is_empty() && self.damaged.is_empty()
+    }
+}
+
+fn nothing_archived(path: &Path) -> Failure {
+    let what = format!("the archive holds nothing of this session: {}", path.display());
+    Failure::new(Status::Disk, "not-archived", what)
+        .hint("`epitome archive ls` shows the sessions that were compacted on this machine")
+        .hint("EPITOME_HOME says where the archive is, if it is not the usual place")
+}
+
 /// Edits of the generations that were undone.
 fn edits(known: &Known, undone: &[u64]) -> u64 {
-    let of = known.generations.iter().filter(|generation| undone.contains(&generation.number));
+    let of = known.found.whole.iter().filter(|generation| undone.contains(&generation.number));
     of.map(|generation| generation.records.len() as u64).sum()
 }
 
@@ -287,7 +359,7 @@ fn not_there(err: epitome::Error, known: &Known) -> Failure {
     let mut failure = Failure::from(err);
     if is_missing {
         failure.status = Status::Disk;
-        let numbers = known.generations.iter().map(|it| it.number.to_string());
+        let numbers = known.found.whole.iter().map(|it| it.number.to_string());
         let numbers: Vec<String> = numbers.collect();
         failure.hints.push(format!("this session has the generations {}", numbers.join(", ")));
     }

@@ -1,5 +1,7 @@
 //! The way back from a changed file, worked out while the changes are still at hand.
 
+use std::collections::BTreeSet;
+
 use epitome_model::{Source, Span};
 
 use super::{Digest, EditedRecord, Hash, RecordHash, UndoSplice};
@@ -16,6 +18,8 @@ pub struct WayBack {
     pub after: Digest,
     /// The edited records, in the order of the file after.
     pub records: Vec<EditedRecord>,
+    /// Hashes of edited records that are also lines of the file before, sorted.
+    pub shared: Vec<RecordHash>,
 }
 
 impl WayBack {
@@ -61,9 +65,18 @@ impl WayBack {
         for record in &mut records {
             record.splices.iter_mut().for_each(|splice| splice.at -= record.at);
         }
+        let shared = shared(before, &records)?;
         let (before, after) = (Digest::of_source(before)?, Digest::of_source(after)?);
-        Ok(WayBack { before, after, records })
+        Ok(WayBack { before, after, records, shared })
     }
+}
+
+/// Which records look like a line that no edit made.
+fn shared(before: &dyn Source, records: &[EditedRecord]) -> Result<Vec<RecordHash>> {
+    let edited: BTreeSet<RecordHash> = records.iter().map(|record| record.hash).collect();
+    let lines = lines(before)?.into_iter().map(|line| line.hash);
+    let shared: BTreeSet<RecordHash> = lines.filter(|hash| edited.contains(hash)).collect();
+    Ok(shared.into_iter().collect())
 }
 
 fn blob(before: &dyn Source, span: Span) -> Result<Hash> {

@@ -1,24 +1,13 @@
-//! Looking after the archive: is every byte there, and what is no longer needed.
+//! Looking after the archive: is every byte there.
 
-use std::collections::{BTreeSet, HashSet};
-use std::fs;
-use std::path::{Path, PathBuf};
+use std::collections::HashSet;
+use std::path::Path;
 
 use epitome_model::Bytes;
 
 use super::pack::{Contents, Kind, Pack};
-use super::{Archive, Generation, Hash, SessionKey, numbers, pack_path, read_generation};
+use super::{Archive, Generation, Hash, numbers, pack_path};
 use crate::error::{Error, ErrorKind, Result};
-use crate::store::disk;
-
-/// Whether garbage is only named or taken away.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum GcMode {
-    /// Say what would go.
-    Show,
-    /// Remove it.
-    Remove,
-}
 
 /// What [`Archive::verify`] saw.
 #[derive(Clone, Debug, Default)]
@@ -37,34 +26,6 @@ pub struct VerifyReport {
     pub faults: Vec<Error>,
 }
 
-/// A session that no file refers to any more.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Collected {
-    /// Which.
-    pub key: SessionKey,
-    /// Where its file was.
-    pub path: PathBuf,
-    /// Its packs.
-    pub packs: u64,
-    /// Their bytes on disk.
-    pub stored: Bytes,
-}
-
-/// What [`Archive::gc`] removed, or would remove.
-#[derive(Clone, Debug, Default)]
-pub struct GcReport {
-    /// Sessions whose packs go.
-    pub sessions: Vec<Collected>,
-    /// Files that killed processes left.
-    pub leftovers: u64,
-    /// Their bytes.
-    pub leftover_bytes: Bytes,
-    /// Sessions that stay because a session file refers to them.
-    pub kept: u64,
-    /// Packs that cannot be read: their sessions stay, whether something refers to them or not.
-    pub unread: Vec<Error>,
-}
-
 impl Archive {
     /// Reads everything and says what is not as it was written.
     ///
@@ -77,105 +38,29 @@ impl Archive {
         for folder in self.session_folders()? {
             let numbers = numbers(&folder)?;
             report.sessions += u64::from(!numbers.is_empty());
-            let mut last = 0;
+            for number in super::missing(&folder)? {
+                report.faults.push(super::lost(&pack_path(&folder, number), number));
+            }
             for number in numbers {
-                if number > last + 1 {
-                    let path = pack_path(&folder, last + 1);
-                    report.faults.push(super::lost(&path, last + 1));
-                }
-                last = number;
                 report.packs += 1;
                 let path = pack_path(&folder, number);
                 let home = path.strip_prefix(&self.root).ok().and_then(Path::parent);
-                match verify_pack(&path, &mut report) {
-                    Ok(key) if Some(key.folder().as_path()) != home => {
-                        report.faults.push(super::foreign(&path));
+                let checked = verify_pack(&path, &mut report).and_then(|generation| {
+                    let is_home = Some(generation.key().folder().as_path()) == home;
+                    if !is_home {
+                        return Err(super::foreign(&path));
                     }
-                    Ok(_) => {}
-                    Err(err) => report.faults.push(err),
-                }
-            }
-        }
-        Ok(report)
-    }
-
-    /// Removes the packs of sessions of which no generation is `referred` to any more, and what
-    /// killed processes left, in the archive, among the caches beside it and beside the sessions
-    /// that it knows; or says what it would remove.
-    ///
-    /// Sessions with a pack that cannot be read stay: nobody knows what they are of.
-    ///
-    /// # Errors
-    ///
-    /// `NoPermission`, `Unreadable`, `Disk` when a folder cannot be listed or a pack not removed.
-    pub fn gc(&self, referred: impl Fn(&Generation) -> bool, mode: GcMode) -> Result<GcReport> {
-        let mut report = GcReport::default();
-        let mut swept = BTreeSet::from([self.root.clone(), self.root.with_file_name("cache")]);
-        for folder in self.session_folders()? {
-            swept.insert(folder.clone());
-            let generations = collect_session(&folder, &referred, mode, &mut report)?;
-            let files = generations.iter().map(|it| &it.path).filter(|path| path.is_absolute());
-            swept.extend(files.filter_map(|path| path.parent()).map(Path::to_owned));
-        }
-        for folder in swept {
-            for left in disk::sweep(&folder, mode) {
-                report.leftovers += 1;
-                report.leftover_bytes += Bytes(left.len);
-            }
-        }
-        for folder in self.session_folders()? {
-            if mode == GcMode::Remove {
-                // Goes only if it is empty.
-                fs::remove_dir(&folder).ok();
-                folder.parent().map(fs::remove_dir);
+                    super::check_number(&generation, &path, number)
+                });
+                report.faults.extend(checked.err());
             }
         }
         Ok(report)
     }
 }
 
-/// Collects one session, if it is to go. Returns its generations that can be read.
-fn collect_session(
-    folder: &Path,
-    referred: &impl Fn(&Generation) -> bool,
-    mode: GcMode,
-    report: &mut GcReport,
-) -> Result<Vec<Generation>> {
-    let mut generations = Vec::new();
-    let mut stored = 0;
-    let numbers = numbers(folder)?;
-    let unread = report.unread.len();
-    for &number in &numbers {
-        let path = pack_path(folder, number);
-        stored += fs::metadata(&path).map_or(0, |meta| meta.len());
-        match read_generation(&path, number) {
-            Ok(generation) => generations.push(generation),
-            Err(err) => report.unread.push(err),
-        }
-    }
-    let Some(newest) = generations.last() else { return Ok(generations) };
-    if report.unread.len() > unread || generations.iter().any(referred) {
-        report.kept += 1;
-        return Ok(generations);
-    }
-    if mode == GcMode::Remove {
-        // Newest first: what is left after an interruption is a beginning without gaps.
-        for &number in numbers.iter().rev() {
-            let path = pack_path(folder, number);
-            fs::remove_file(&path).map_err(|err| Error::writing(err, "the archive", &path))?;
-        }
-    }
-    report.sessions.push(Collected {
-        key: newest.key(),
-        path: newest.path.clone(),
-        packs: numbers.len() as u64,
-        stored: Bytes(stored),
-    });
-    Ok(generations)
-}
-
-/// Reads all of a pack. Returns whose it is.
-pub(super) fn verify_pack(path: &Path, report: &mut VerifyReport) -> Result<SessionKey> {
+/// Reads all of a pack. Returns its generation.
+pub(super) fn verify_pack(path: &Path, report: &mut VerifyReport) -> Result<Generation> {
     let pack = Pack::open(path)?;
     report.stored += Bytes(pack.len());
     let fault = |what: &str| Error::new(ErrorKind::Archive, what).at(path);
@@ -204,9 +89,8 @@ pub(super) fn verify_pack(path: &Path, report: &mut VerifyReport) -> Result<Sess
     if let Err(err) = generation.check(&held) {
         report.faults.push(fault("this generation cannot be undone").because(err));
     }
-    let key = pack.key()?;
-    if key != generation.key() {
+    if pack.key()? != generation.key() {
         report.faults.push(fault("a pack names two sessions"));
     }
-    Ok(key)
+    Ok(generation)
 }

@@ -1,14 +1,21 @@
 //! Carrying a session's part of the archive to another machine.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io::{self, Read, Write};
+use std::path::{Path, PathBuf};
 
 use epitome_model::Bytes;
+use jiff::Timestamp;
 
 use super::care::{VerifyReport, verify_pack};
-use super::writer::{create_in, place};
-use super::{Archive, SessionKey, number_of, numbers, pack_path};
+use super::pack::{Kind, Pack};
+use super::writer::{create_in, next_number};
+use super::{
+    Archive, Generation, Hash, PackWriter, SessionBlobs, SessionKey, number_of, numbers, pack_path,
+};
 use crate::error::{Error, ErrorKind, Result};
+use crate::restore::{Blobs, walk};
 use crate::source::FileSource;
 use crate::store::disk::Temp;
 
@@ -16,18 +23,26 @@ use crate::store::disk::Temp;
 const LONGEST_PACK: u64 = 8 << 30;
 /// Most packs that are taken in at once.
 const MOST_PACKS: usize = 100_000;
-/// Highest number that a pack brings along.
-const HIGHEST: u64 = 1_000_000;
 
 /// A pack that was taken in.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Imported {
     /// The session that it is of.
     pub key: SessionKey,
-    /// The number that it has here. Another than there, when that one was taken.
+    /// The number that it has here. Another than there, when that one was taken or would leave a
+    /// gap.
     pub number: u64,
     /// Its bytes.
     pub stored: Bytes,
+}
+
+/// A pack that was not taken in: it joins neither what is here nor the session.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Unjoined {
+    /// The session that it says it is of.
+    pub key: SessionKey,
+    /// The number that it had.
+    pub number: u64,
 }
 
 /// What [`Archive::import`] did.
@@ -37,6 +52,8 @@ pub struct ImportReport {
     pub added: Vec<Imported>,
     /// Packs that were here already.
     pub known: u64,
+    /// Packs that were not taken in.
+    pub refused: Vec<Unjoined>,
 }
 
 impl Archive {
@@ -73,30 +90,43 @@ impl Archive {
     /// verified before the first pack is put in place; names in it say nothing but the number,
     /// and no pack takes the place of another.
     ///
+    /// A generation is taken in only if it joins, by hash, what the archive has of its session or
+    /// one of the files that `files` returns for it; the others are named in the report. Each is
+    /// marked as imported at `when`.
+    ///
     /// # Errors
     ///
-    /// `Refused` when it holds anything but whole packs, `NewerFormat`, `Disk`.
-    pub fn import(&self, from: &mut dyn Read) -> Result<ImportReport> {
+    /// `Refused` when it holds anything but whole packs, or generations of empty files;
+    /// `NewerFormat`, `Disk`.
+    pub fn import(
+        &self,
+        from: &mut dyn Read,
+        when: Timestamp,
+        files: &dyn Fn(&Generation) -> Vec<PathBuf>,
+    ) -> Result<ImportReport> {
         let unreadable = |err: io::Error| {
             Error::new(ErrorKind::Unreadable, "this is no export of an archive").because(err)
         };
         let mut tar = tar::Archive::new(from);
-        let mut staged = Vec::new();
+        let mut staged: BTreeMap<SessionKey, Vec<Staged>> = BTreeMap::new();
+        let mut packs = 0;
         for entry in tar.entries().map_err(unreadable)? {
             let mut entry = entry.map_err(unreadable)?;
-            if staged.len() == MOST_PACKS {
+            if packs == MOST_PACKS {
                 return Err(Error::new(ErrorKind::Refused, "it holds too many packs"));
             }
-            staged.push(self.stage(&mut entry)?);
+            packs += 1;
+            let pack = self.stage(&mut entry)?;
+            staged.entry(pack.generation.key()).or_default().push(pack);
         }
-        if staged.is_empty() {
+        if packs == 0 {
             let what = "this is no export of an archive: it is empty";
             return Err(Error::new(ErrorKind::Refused, what));
         }
-        staged.sort_by(|one, other| (&one.key, one.number).cmp(&(&other.key, other.number)));
         let mut report = ImportReport::default();
-        for pack in staged {
-            self.take_in(pack, &mut report)?;
+        for (key, mut staged) in staged {
+            staged.sort_by_key(|pack| pack.number);
+            self.take_in(&key, staged, when, files, &mut report)?;
         }
         Ok(report)
     }
@@ -106,7 +136,7 @@ impl Archive {
         let refused = |what: &str| Error::new(ErrorKind::Refused, what);
         let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
         let number = name.rsplit('/').next().and_then(number_of);
-        let number = number.filter(|&it| it <= HIGHEST && entry.header().entry_type().is_file());
+        let number = number.filter(|_| entry.header().entry_type().is_file());
         let number = number.ok_or_else(|| refused("it holds something that is no pack"))?;
         if entry.size() > LONGEST_PACK {
             return Err(refused("it holds a pack that is too long"));
@@ -118,46 +148,174 @@ impl Archive {
             return Err(refused("the export is cut off"));
         }
         let mut report = VerifyReport::default();
-        let key = match verify_pack(temp.path(), &mut report) {
-            Ok(key) => key,
+        let generation = match verify_pack(temp.path(), &mut report) {
+            Ok(generation) => generation,
             Err(err) if err.kind() == ErrorKind::NewerFormat => return Err(err),
             Err(err) => return Err(refused("it holds a damaged pack").because(err)),
         };
-        match report.faults.pop() {
-            Some(fault) => Err(refused("it holds a damaged pack").because(fault)),
-            None => Ok(Staged { temp, key, number, len: copied }),
+        if let Some(fault) = report.faults.pop() {
+            return Err(refused("it holds a damaged pack").because(fault));
         }
+        if generation.after.len == 0 {
+            // It would fit the beginning of every file.
+            return Err(refused("it holds a generation that left an empty file"));
+        }
+        let pack = Pack::open(temp.path())?;
+        Ok(Staged { temp, pack, generation, number })
     }
 
-    fn take_in(&self, pack: Staged, report: &mut ImportReport) -> Result<()> {
-        let folder = self.folder(&pack.key);
-        for number in numbers(&folder)? {
-            if same_bytes(&pack, &pack_path(&folder, number))? {
-                report.known += 1;
-                return Ok(());
+    /// Takes in what is new here and joins what is here.
+    fn take_in(
+        &self,
+        key: &SessionKey,
+        mut staged: Vec<Staged>,
+        when: Timestamp,
+        files: &dyn Fn(&Generation) -> Vec<PathBuf>,
+        report: &mut ImportReport,
+    ) -> Result<()> {
+        let folder = self.folder(key);
+        let here = self.generations(key)?.whole;
+        let mut new: Vec<Staged> = Vec::new();
+        for pack in staged.drain(..) {
+            let is_here = here.iter().any(|it| self.is_same(it, &pack));
+            match is_here || new.iter().any(|it| same(&it.generation, &pack.generation)) {
+                true => report.known += 1,
+                false => new.push(pack),
             }
         }
-        crate::store::disk::private_folder(&folder)?;
-        let number = place(pack.temp, &folder, Some(pack.number))?;
-        report.added.push(Imported { key: pack.key, number, stored: Bytes(pack.len) });
+        give_numbers(&mut new, &folder)?;
+        let joined = self.joined(key, &here, &new, files)?;
+        for pack in new {
+            let there = pack.number;
+            if !joined.contains(&pack.generation.number) {
+                report.refused.push(Unjoined { key: key.clone(), number: there });
+                continue;
+            }
+            crate::store::disk::private_folder(&folder)?;
+            let generation = pack.put_in_place(&folder, when)?;
+            let path = pack_path(&folder, generation.number);
+            let stored = Bytes(fs::metadata(&path).map_or(0, |meta| meta.len()));
+            report.added.push(Imported { key: key.clone(), number: generation.number, stored });
+        }
         Ok(())
     }
+
+    /// Whether a generation that is here is the same as one of an export, and whole.
+    fn is_same(&self, here: &Generation, pack: &Staged) -> bool {
+        let path = pack_path(&self.folder(&here.key()), here.number);
+        let mut report = VerifyReport::default();
+        same(here, &pack.generation)
+            && verify_pack(&path, &mut report).is_ok()
+            && report.faults.is_empty()
+    }
+
+    /// The numbers of new generations that join what is here, by hash.
+    fn joined(
+        &self,
+        key: &SessionKey,
+        here: &[Generation],
+        new: &[Staged],
+        files: &dyn Fn(&Generation) -> Vec<PathBuf>,
+    ) -> Result<BTreeSet<u64>> {
+        let blobs = StagedBlobs { here: self.blobs(key), new };
+        let all: Vec<Generation> =
+            here.iter().chain(new.iter().map(|pack| &pack.generation)).cloned().collect();
+        let mut found: BTreeSet<PathBuf> = BTreeSet::new();
+        all.iter().for_each(|generation| found.extend(files(generation)));
+        let mut joined: BTreeSet<u64> = here.iter().map(|it| it.number).collect();
+        for file in found {
+            let Ok(source) = crate::place::open(&file) else { continue };
+            let (before, after) = (walk(&source, here, &blobs)?, walk(&source, &all, &blobs)?);
+            if !before.undone.is_subset(&after.undone) {
+                let what = "it would break the way back of a session that is here";
+                return Err(Error::new(ErrorKind::Refused, what).at(&file));
+            }
+            joined.extend(after.met);
+        }
+        // What one left is what the next began with, whether there is a file or not.
+        loop {
+            let known: Vec<&Generation> =
+                all.iter().filter(|it| joined.contains(&it.number)).collect();
+            let touches = |new: &&Generation| {
+                let is_next = |it: &&Generation| {
+                    let is_same = it.before == new.before && it.after == new.after;
+                    is_same || it.before == new.after || it.after == new.before
+                };
+                !joined.contains(&new.number) && known.iter().copied().any(|it| is_next(&it))
+            };
+            let more: Vec<u64> = all.iter().filter(touches).map(|it| it.number).collect();
+            if more.is_empty() {
+                return Ok(joined);
+            }
+            joined.extend(more);
+        }
+    }
 }
 
-/// A whole pack that has no number yet.
+/// A whole pack that is not in the archive yet. Its generation has the number it would get.
 struct Staged {
     temp: Temp,
-    key: SessionKey,
+    pack: Pack,
+    generation: Generation,
+    /// The number that it had.
     number: u64,
-    len: u64,
 }
 
-fn same_bytes(pack: &Staged, path: &std::path::Path) -> Result<bool> {
-    if fs::metadata(path).map_or(0, |meta| meta.len()) != pack.len {
-        return Ok(false);
+impl Staged {
+    /// Puts the pack in place, with a manifest that says where it came from.
+    fn put_in_place(self, folder: &Path, when: Timestamp) -> Result<Generation> {
+        let Staged { temp, pack, generation, .. } = self;
+        let mut entries = pack.entries().to_vec();
+        let manifest = entries.iter().find(|entry| entry.kind == Kind::Manifest).copied();
+        let end = manifest.map(|entry| entry.at).filter(|&end| {
+            entries.iter().all(|entry| entry.kind == Kind::Manifest || entry.end() <= Some(end))
+        });
+        let end = end.ok_or_else(|| {
+            Error::new(ErrorKind::Refused, "it holds a pack that epitome did not write")
+        })?;
+        entries.retain(|entry| entry.kind != Kind::Manifest);
+        drop(pack);
+        let key = generation.key();
+        let wanted = Some(generation.number);
+        let generation = Generation { imported: Some(when), ..generation };
+        PackWriter::resume(temp, folder.to_owned(), &key, entries, end)?.finish(generation, wanted)
     }
-    let (one, other) = (FileSource::open(pack.temp.path())?, FileSource::open(path)?);
-    Ok(super::Digest::of_source(&one)? == super::Digest::of_source(&other)?)
+}
+
+/// Whether two generations are the same but for their numbers and how they came here.
+fn same(one: &Generation, other: &Generation) -> bool {
+    let plain = |it: &Generation| Generation { number: 0, imported: None, ..it.clone() };
+    plain(one) == plain(other)
+}
+
+/// Gives packs the numbers that they had, if these are free and leave no gap behind the highest;
+/// else the next ones.
+fn give_numbers(new: &mut [Staged], folder: &Path) -> Result<()> {
+    let mut taken: BTreeSet<u64> = numbers(folder)?.into_iter().collect();
+    let mut next = next_number(folder)?;
+    for pack in new {
+        let is_free = pack.number <= next && !taken.contains(&pack.number);
+        let number = if is_free { pack.number } else { next };
+        pack.generation.number = number;
+        taken.insert(number);
+        next = next.max(number + 1);
+    }
+    Ok(())
+}
+
+/// Removed bytes of packs that are here, and of such that are not in the archive yet.
+struct StagedBlobs<'a> {
+    here: SessionBlobs,
+    new: &'a [Staged],
+}
+
+impl Blobs for StagedBlobs<'_> {
+    fn blob(&self, generation: u64, hash: &Hash) -> Result<Vec<u8>> {
+        match self.new.iter().find(|pack| pack.generation.number == generation) {
+            Some(pack) => pack.pack.read(hash),
+            None => self.here.blob(generation, hash),
+        }
+    }
 }
 
 /// Reads a file from its beginning to the length that it had when it was opened.

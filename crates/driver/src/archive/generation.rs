@@ -68,13 +68,17 @@ pub struct Draft {
     pub tokens_after: Tokens,
     /// How many edits each pass made.
     pub edits: BTreeMap<String, u64>,
+    /// Hashes of edited records that are also lines of the file before: such a line in a file is no
+    /// proof of the edit. None: not known, as in packs of older versions.
+    pub shared: Option<Vec<RecordHash>>,
 }
 
 /// One compaction of a session: what it was, and how it is undone.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Generation {
-    /// Counts from 1 within a session. It is the name of the pack and not in it.
-    #[serde(skip)]
+    /// Counts from 1 within a session. It is the name of the pack, and in the pack, so that one
+    /// copied over another is noticed; packs of older versions do not hold it.
+    #[serde(default, skip_serializing_if = "is_unknown")]
     pub number: u64,
     /// The name of the agent.
     pub agent: String,
@@ -101,6 +105,19 @@ pub struct Generation {
     pub tokens_after: Tokens,
     /// How many edits each pass made.
     pub edits: BTreeMap<String, u64>,
+    /// Hashes of edited records that are also lines of the file before: such a line in a file is no
+    /// proof of the edit. None: not known, as in packs of older versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shared: Option<Vec<RecordHash>>,
+    /// When it was imported, if it was: the pack may have been made by anyone.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub imported: Option<Timestamp>,
+}
+
+/// The number of a pack that does not hold it.
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
+fn is_unknown(number: &u64) -> bool {
+    *number == 0
 }
 
 /// A record of the compacted file that was edited: one line, or some that were edited as one.
@@ -144,6 +161,8 @@ impl Draft {
             tokens_before: self.tokens_before,
             tokens_after: self.tokens_after,
             edits: self.edits,
+            shared: self.shared,
+            imported: None,
         }
     }
 }

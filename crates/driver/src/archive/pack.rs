@@ -72,6 +72,11 @@ impl Entry {
         Some(from..from.checked_add(self.stored_len)?)
     }
 
+    /// Where its payload ends; nothing when no number says it.
+    pub(crate) fn end(&self) -> Option<u64> {
+        self.payload().map(|payload| payload.end)
+    }
+
     #[cfg(test)]
     pub(crate) fn payload_contains(&self, at: u64) -> bool {
         self.payload().is_some_and(|payload| payload.contains(&at))
@@ -267,7 +272,7 @@ impl Pack {
         }
     }
 
-    /// The generation that it holds. Its number is 0: the pack does not know it.
+    /// The generation that it holds. Its number is 0 in packs of older versions.
     ///
     /// # Errors
     ///

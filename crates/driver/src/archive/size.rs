@@ -6,7 +6,7 @@ use epitome_model::Bytes;
 
 use super::pack::{self, Entry, Kind};
 use super::writer::LEVEL;
-use super::{About, Archive, Draft, Hash, SessionKey, pack_path};
+use super::{About, Archive, Draft, Generation, Hash, SessionKey, pack_path};
 use crate::error::{Error, ErrorKind, Result};
 
 impl Archive {
@@ -54,7 +54,8 @@ impl PackSize {
 
     /// The length of the whole pack.
     pub(crate) fn finish(mut self, draft: Draft) -> Result<Bytes> {
-        let generation = draft.into_generation(&self.key);
+        // Its number takes a digit, more or less.
+        let generation = Generation { number: 1, ..draft.into_generation(&self.key) };
         let manifest = serde_json::to_vec(&generation)
             .map_err(|err| Error::new(ErrorKind::Broken, "no manifest").because(err))?;
         self.piece(Kind::Manifest, &manifest, &[])?;

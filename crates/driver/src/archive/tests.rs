@@ -17,7 +17,7 @@ fn draft(raw: &[u8]) -> Draft {
     let span = epitome_model::Span { start: 1, end: 1 + raw.len() as u64 };
     let splice = epitome_model::Splice { span, with: b"-".as_slice().into() };
     let after = Spliced::new(&file, vec![splice]).expect("in the file");
-    let WayBack { before, after, records } = WayBack::of(&file, &after).expect("in memory");
+    let WayBack { before, after, records, shared } = WayBack::of(&file, &after).expect("in memory");
     Draft {
         path: "/s.jsonl".into(),
         recipe: "epitome".into(),
@@ -28,6 +28,7 @@ fn draft(raw: &[u8]) -> Draft {
         tokens_before: Tokens(10),
         tokens_after: Tokens(2),
         edits: BTreeMap::from([("age".into(), 1)]),
+        shared: Some(shared),
     }
 }
 

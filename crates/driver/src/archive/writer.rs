@@ -5,7 +5,7 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 use super::pack::{self, Entry, Kind};
-use super::{About, Draft, Generation, Hash, SessionKey, numbers, pack_path};
+use super::{About, Draft, Generation, Hash, SessionKey, numbers, pack_path, removed_numbers};
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::disk::{self, NotPlaced, Temp};
 
@@ -69,19 +69,58 @@ impl PackWriter {
     /// `Broken` when `draft` is no way back: it names bytes that were not put in, or places that
     /// overlap. `Disk` and `NoPermission` when it cannot be written. Nothing is left of the pack
     /// then.
-    pub fn commit(mut self, draft: Draft) -> Result<Generation> {
-        let mut generation = draft.into_generation(&self.key);
+    pub fn commit(self, draft: Draft) -> Result<Generation> {
+        let generation = draft.into_generation(&self.key);
+        self.finish(generation, None)
+    }
+
+    /// Ends the pack with a generation, under the number `wanted` if it is free.
+    pub(super) fn finish(
+        mut self,
+        mut generation: Generation,
+        wanted: Option<u64>,
+    ) -> Result<Generation> {
         generation.check(&self.held)?;
-        let manifest = serde_json::to_vec(&generation)
-            .map_err(|err| Error::new(ErrorKind::Broken, "no manifest").because(err))?;
-        self.piece(Kind::Manifest, &manifest, &[])?;
-        let ending = pack::ending(&mut self.entries, self.at);
-        self.write(&ending)?;
-        let folder = self.folder;
+        let (end, mut wanted) = (self.at, wanted);
+        loop {
+            generation.number = match wanted.take() {
+                Some(number) => number,
+                None => next_number(&self.folder)?,
+            };
+            let manifest = serde_json::to_vec(&generation)
+                .map_err(|err| Error::new(ErrorKind::Broken, "no manifest").because(err))?;
+            self.piece(Kind::Manifest, &manifest, &[])?;
+            let ending = pack::ending(&mut self.entries, self.at);
+            self.write(&ending)?;
+            let writing = |err| Error::writing(err, "the archive", &self.folder);
+            let temp = self.out.into_inner().map_err(|err| writing(err.into_error()))?;
+            let Some(temp) = place(temp, &self.folder, generation.number)? else {
+                return Ok(generation);
+            };
+            // The number is in the manifest: it is written again.
+            temp.truncate(end).map_err(writing)?;
+            self.out = BufWriter::new(temp);
+            self.at = end;
+            self.entries.retain(|entry| entry.kind != Kind::Manifest);
+        }
+    }
+
+    /// Goes on with a whole pack from behind its pieces of removed bytes, which must be the first
+    /// in it: a manifest can then be written in the place of its own.
+    pub(super) fn resume(
+        temp: Temp,
+        folder: PathBuf,
+        key: &SessionKey,
+        entries: Vec<Entry>,
+        end: u64,
+    ) -> Result<PackWriter> {
         let writing = |err| Error::writing(err, "the archive", &folder);
-        let temp = self.out.into_inner().map_err(|err| writing(err.into_error()))?;
-        generation.number = place(temp, &folder, None)?;
-        Ok(generation)
+        temp.truncate(end).map_err(writing)?;
+        let zstd = zstd::bulk::Compressor::new(LEVEL).map_err(writing)?;
+        let of_blob = |entry: &Entry| (entry.kind == Kind::Blob).then_some(entry.hash);
+        let held = entries.iter().filter_map(of_blob).collect();
+        let out = BufWriter::new(temp);
+        Ok(PackWriter { folder, key: key.clone(), out, at: end, entries, held, zstd })
     }
 
     fn piece(&mut self, kind: Kind, raw: &[u8], about: &[u8]) -> Result<()> {
@@ -127,38 +166,29 @@ pub(super) fn create_in(folder: &Path) -> Result<Temp> {
     }
 }
 
-/// Flushes a whole pack and gives it the number `wanted` in `folder`, or else the next free one.
-pub(super) fn place(temp: Temp, folder: &Path, wanted: Option<u64>) -> Result<u64> {
+/// Flushes a whole pack and gives it a number in `folder`. Returns it if another pack has that.
+fn place(temp: Temp, folder: &Path, number: u64) -> Result<Option<Temp>> {
     let writing = |err| Error::writing(err, "the archive", folder);
     temp.flush_to_disk().map_err(writing)?;
-    let mut number = match wanted {
-        Some(number) => number,
-        None => next_number(folder)?,
-    };
-    let mut temp = temp;
-    loop {
-        let path = pack_path(folder, number);
-        match temp.place_new(&path) {
-            Ok(()) => {
-                return match disk::flush_folder(folder) {
-                    Ok(()) => Ok(number),
-                    Err(err) => {
-                        // A name that may be gone after a cut of the power is no promise.
-                        std::fs::remove_file(&path).ok();
-                        Err(writing(err))
-                    }
-                };
+    let path = pack_path(folder, number);
+    match temp.place_new(&path) {
+        Ok(()) => match disk::flush_folder(folder) {
+            Ok(()) => Ok(None),
+            Err(err) => {
+                // A name that may be gone after a cut of the power is no promise.
+                std::fs::remove_file(&path).ok();
+                Err(writing(err))
             }
-            Err(NotPlaced::Taken(back)) => {
-                temp = back;
-                number = next_number(folder)?.max(number + 1);
-            }
-            Err(NotPlaced::Failed(err)) => return Err(writing(err)),
-        }
+        },
+        Err(NotPlaced::Taken(temp)) => Ok(Some(temp)),
+        Err(NotPlaced::Failed(err)) => Err(writing(err)),
     }
 }
 
-/// Numbers count on from the highest, so that a higher number is a later generation.
-fn next_number(folder: &Path) -> Result<u64> {
-    Ok(numbers(folder)?.last().copied().unwrap_or(0) + 1)
+/// Numbers count on from the highest that was ever given, so that a higher number is a later
+/// generation.
+pub(super) fn next_number(folder: &Path) -> Result<u64> {
+    let last = numbers(folder)?.last().copied().unwrap_or(0);
+    let removed = removed_numbers(folder)?.last().copied().unwrap_or(0);
+    Ok(last.max(removed) + 1)
 }

@@ -2,7 +2,7 @@
 //! name when they are whole, flushed folders.
 
 use std::fs::{self, File, TryLockError};
-use std::io::{self, Write};
+use std::io::{self, Seek, Write};
 use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
@@ -73,6 +73,12 @@ impl Temp {
 
     pub(crate) fn path(&self) -> &Path {
         self.0.path()
+    }
+
+    /// Cuts it off after `len` bytes; what is written next follows these.
+    pub(crate) fn truncate(&self, len: u64) -> io::Result<()> {
+        self.file().set_len(len)?;
+        self.file().seek(io::SeekFrom::Start(len)).map(drop)
     }
 
     /// Puts what was written on the disk itself.

@@ -1,0 +1,168 @@
+//! All sessions on this machine, for a question whose answer decides about originals: what could
+//! not be read is part of the answer.
+
+use std::collections::{BTreeMap, HashSet};
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use epitome_formats::named;
+use epitome_model::{Ref, Source};
+use memchr::memmem;
+
+use super::{Unread, all, codex, companions, folders};
+use crate::archive::SessionKey;
+use crate::config::Config;
+use crate::error::{Error, ErrorKind, Result};
+use crate::place::{self, is_database};
+use crate::rows;
+use crate::session::writer;
+
+/// Where a session says its id.
+const HEAD: u64 = 64 << 10;
+/// Shorter ids may be found in a session by chance.
+const SHORTEST_ID: usize = 8;
+
+/// What is known of the sessions on this machine.
+#[derive(Debug, Default)]
+pub(crate) struct Census {
+    /// Files by the agent and the id that their names say.
+    by_name: BTreeMap<SessionKey, Vec<PathBuf>>,
+    /// Ids that were asked for and are in the first bytes of some file.
+    named: HashSet<String>,
+    /// What the stubs in all files stand for.
+    pub(crate) stubs: HashSet<Ref>,
+    /// Folders, files and databases that are there and cannot be read.
+    pub(crate) unread: Vec<Error>,
+    /// The folders of agents that are there and hold something.
+    homes: Vec<PathBuf>,
+}
+
+/// Whether a session is at a path.
+#[derive(Debug)]
+pub(crate) enum Presence {
+    /// It is.
+    There,
+    /// It is not, and that can be seen.
+    Gone,
+    /// It cannot be told.
+    Unknown(Error),
+}
+
+impl Census {
+    /// Looks at all sessions of all agents that are ever written.
+    pub(crate) fn take(config: &Config, wanted: &[SessionKey]) -> Census {
+        let mut census = Census::default();
+        let has_some = |folder: &PathBuf| {
+            fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some())
+        };
+        census.homes = folders(config).into_iter().filter(has_some).collect();
+        let found = all(config, None);
+        census.unread.extend(found.unread.into_iter().filter(is_there));
+        let mut files = Vec::new();
+        for session in found.sessions {
+            // Nothing was ever removed from what is only read.
+            if named(session.agent).is_some_and(|format| writer(format).is_err()) {
+                continue;
+            }
+            let key = SessionKey::new(session.agent, session.id);
+            files.extend(companions(&session.path));
+            files.push(session.path.clone());
+            census.by_name.entry(key).or_default().push(session.path);
+        }
+        // Sub-agents of any session.
+        files.extend(codex::files(&config.codex, &mut Unread::default()));
+        files.sort();
+        files.dedup();
+        let ids: Vec<&str> = wanted
+            .iter()
+            .filter(|key| !census.by_name.contains_key(*key))
+            .map(|key| root_of(&key.id))
+            .filter(|id| id.len() >= SHORTEST_ID)
+            .collect();
+        for file in files {
+            let read = read(&file, &ids, &mut census.stubs, &mut census.named);
+            census.unread.extend(read.err().filter(is_there));
+        }
+        census
+    }
+
+    /// The files of a session that agents keep under its id.
+    pub(crate) fn files_of(&self, key: &SessionKey) -> &[PathBuf] {
+        self.by_name.get(key).map_or(&[], Vec::as_slice)
+    }
+
+    /// Whether a file is known of the session, or of the one that it is a part of.
+    pub(crate) fn knows(&self, key: &SessionKey) -> bool {
+        let root = SessionKey::new(key.agent.clone(), root_of(&key.id));
+        self.by_name.contains_key(key)
+            || self.by_name.contains_key(&root)
+            || self.named.contains(root_of(&key.id))
+    }
+
+    /// Whether a session is at an address.
+    pub(crate) fn presence(&self, address: &Path) -> Presence {
+        if let Some((database, id)) = rows::split(address)
+            && is_database(&database)
+        {
+            return in_database(&database, id);
+        }
+        let unknown = |err, what, path: &Path| Presence::Unknown(Error::reading(err, what, path));
+        match fs::metadata(address) {
+            Ok(_) => return Presence::There,
+            Err(err) if err.kind() != io::ErrorKind::NotFound => {
+                return unknown(err, "the file", address);
+            }
+            Err(_) => {}
+        }
+        if self.homes.iter().any(|home| address.starts_with(home)) {
+            return Presence::Gone;
+        }
+        // A folder that is not there, or empty, may be of a disk that is not there.
+        let folder = address.parent().unwrap_or(Path::new(""));
+        match fs::read_dir(folder).map(|mut entries| entries.next().is_some()) {
+            Ok(true) => Presence::Gone,
+            Ok(false) => unknown(io::Error::other("the folder is empty"), "the folder", folder),
+            Err(err) => unknown(err, "the folder", folder),
+        }
+    }
+}
+
+/// The id of the session that a part belongs to: `ID.agent-…`, `ID.events`.
+fn root_of(id: &str) -> &str {
+    id.split_once('.').map_or(id, |(root, _)| root)
+}
+
+fn in_database(database: &Path, id: &str) -> Presence {
+    match rows::sessions(database) {
+        Ok((_, sessions)) if sessions.iter().any(|it| it.id == root_of(id)) => Presence::There,
+        Ok(_) => Presence::Gone,
+        Err(err) => Presence::Unknown(err),
+    }
+}
+
+/// Whether an error is of something that is there and should have been read.
+fn is_there(err: &Error) -> bool {
+    !matches!(err.kind(), ErrorKind::NotFound | ErrorKind::NotAFile | ErrorKind::UnknownFormat)
+}
+
+/// Looks for stubs in a file, and for ids at its beginning.
+fn read(
+    file: &Path,
+    ids: &[&str],
+    stubs: &mut HashSet<Ref>,
+    named: &mut HashSet<String>,
+) -> Result<()> {
+    const BEGINNING: &[u8] = b"[epitome k";
+    let source = place::open(file)?;
+    let bytes = source.read(0..source.len());
+    for at in memmem::find_iter(&bytes, BEGINNING) {
+        let digits = &bytes[at + BEGINNING.len()..];
+        let digits = &digits[..digits.len().min(Ref::DIGITS)];
+        stubs.extend(std::str::from_utf8(digits).ok().and_then(|it| it.parse().ok()));
+    }
+    let head = &bytes[..bytes.len().min(HEAD as usize)];
+    let is_here = |id: &&&str| memmem::find(head, id.as_bytes()).is_some();
+    named.extend(ids.iter().filter(is_here).map(|id| (*id).to_owned()));
+    source.failure().map_or(Ok(()), Err)
+}

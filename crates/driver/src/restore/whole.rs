@@ -1,0 +1,95 @@
+//! Restoring from an archive of which a part may be damaged or missing.
+
+use epitome_model::{Block, Ref, Source, Stub};
+
+use super::{Restoration, Restored, Target, by_record, newest_first, restore_without};
+use crate::archive::{Archive, Generations, SessionKey};
+use crate::error::{Error, ErrorKind, Result};
+use crate::source::Spliced;
+
+/// What becomes of a restore that would need a damaged or missing part of the archive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Damage {
+    /// It is refused: nothing changes.
+    #[default]
+    Refuse,
+    /// What that part removed stays out, and is counted as missing.
+    LeaveOut,
+}
+
+/// Works out how `current` becomes what it was, as [`restore`](super::restore), from all that the
+/// archive has of its session: `found`, with what of it is damaged.
+///
+/// # Errors
+///
+/// As [`restore`](super::restore); `Archive`, too, when a damaged or missing part may be needed and
+/// `damage` says to refuse.
+pub fn restore_from(
+    archive: &Archive,
+    key: &SessionKey,
+    found: &Generations,
+    current: &dyn Source,
+    target: Target,
+    damage: Damage,
+) -> Result<Restoration> {
+    let blobs = archive.blobs(key);
+    let done = restore_without(current, &found.whole, &found.removed, &blobs, target);
+    if damage == Damage::LeaveOut {
+        return match done {
+            Err(err) if err.kind() == ErrorKind::Archive => {
+                let above = match target {
+                    Target::Original => 0,
+                    Target::Generation(number) => number,
+                };
+                let later = found.whole.iter().filter(|it| it.number > above);
+                by_record(current, &newest_first(later), &blobs, damage)
+            }
+            done => done,
+        };
+    }
+    let done = done.map_err(|err| match err.kind() {
+        ErrorKind::Archive => err.with_hint(PARTIAL),
+        _ => err,
+    })?;
+    if let (Restored::ByRecord { .. }, Some(damaged)) = (&done.outcome, found.damaged.first()) {
+        let what = "a damaged or missing part of the archive may be needed; nothing was changed";
+        let err = Error::new(ErrorKind::Archive, what).because(damaged.clone());
+        return Err(err.with_hint(PARTIAL));
+    }
+    if let (Restored::ByRecord { .. }, Target::Original) = (&done.outcome, target) {
+        let restored = Spliced::new(current, done.splices.clone())?;
+        check_stubs(archive, &key.agent, &restored)?;
+    }
+    Ok(done)
+}
+
+const PARTIAL: &str =
+    "`--partial` restores what can be; `epitome archive verify` says what is damaged";
+
+/// Refuses a file with a stub of which the archive does not have the bytes.
+///
+/// # Errors
+///
+/// `Archive` names the first such stub; what searching the archive says.
+pub fn check_stubs(archive: &Archive, agent: &str, source: &dyn Source) -> Result<()> {
+    let Some(format) = epitome_formats::named(agent) else { return Ok(()) };
+    let transcript = (format.read)(source, &mut ());
+    let entries = transcript.items.iter().filter_map(|item| item.entry());
+    let mut names: Vec<Ref> = entries
+        .flat_map(|entry| &entry.blocks)
+        .filter_map(|block| {
+            let Block::Output(output) = block else { return None };
+            Stub::parse(&output.text(source))
+        })
+        .map(|stub| stub.reference().clone())
+        .collect();
+    names.sort();
+    names.dedup();
+    for name in names {
+        if archive.find(&name)?.is_empty() {
+            let what = format!("{name} was removed from this session and is not in the archive");
+            return Err(Error::new(ErrorKind::Archive, what).with_hint(PARTIAL));
+        }
+    }
+    Ok(())
+}
