@@ -250,7 +250,7 @@ impl Report {
     /// The figures as a table in Markdown.
     pub fn table(&self) -> String {
         let mut text = String::from(
-            "| what | cases | the fault came in time | lost | wrong | crashed or hung | left behind |\n\
+            "| what | cases | fault in time | lost | wrong | crashed or hung | left behind |\n\
              |---|---:|---:|---:|---:|---:|---:|\n",
         );
         for Figures { part, cases, hits, violations } in &self.figures {

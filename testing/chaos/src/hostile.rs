@@ -22,9 +22,18 @@ const PLACES: &[&str] = &[
     ".claude/projects/-other",
     ".claude/settings.json",
     ".claude/history.jsonl",
-    ".codex/sessions/2026/11/20/rollout-2026-11-20T23-12-03-01a1fb3b-31f2-7601-bb99-ffffffffffff.jsonl",
-    ".codex/sessions/2026/11/20/rollout-2026-11-20T23-12-03-01a1fb3b-31f2-7601-bb99-eeeeeeeeeeee.jsonl.zst",
-    ".codex/archived_sessions/rollout-2026-11-20T23-12-03-01a1fb3b-31f2-7601-bb99-dddddddddddd.jsonl",
+    concat!(
+        ".codex/sessions/2026/11/20/",
+        "rollout-2026-11-20T23-12-03-01a1fb3b-31f2-7601-bb99-ffffffffffff.jsonl"
+    ),
+    concat!(
+        ".codex/sessions/2026/11/20/",
+        "rollout-2026-11-20T23-12-03-01a1fb3b-31f2-7601-bb99-eeeeeeeeeeee.jsonl.zst"
+    ),
+    concat!(
+        ".codex/archived_sessions/",
+        "rollout-2026-11-20T23-12-03-01a1fb3b-31f2-7601-bb99-dddddddddddd.jsonl"
+    ),
     ".codex/config.toml",
     ".codex/hooks.json",
     ".pi/agent/sessions/--p--/2026-11-18T12-00-00-000Z_01a1fb3a-c450-731a-9250-9fa9d78b0d99.jsonl",

@@ -1,10 +1,10 @@
-//! Faults against the program, by seed: kills, errors of system calls, full disks, damaged archives,
-//! damaged sessions, busy writers and hostile homes.
+//! Faults against the program, by seed: kills, errors of system calls, full disks, damaged
+//! archives, damaged sessions, busy writers and hostile homes.
 //!
-//! Each case starts on a machine of its own, disturbs one command, and then asks what
-//! [docs/laws.md](../../../docs/laws.md) promises: every file is what it was or what it was to become,
-//! the original comes back to the byte, the archive is sound, nothing is left behind, nothing panics
-//! or hangs. A case is determined by its part and its number, but for the moment of a kill.
+//! Each case starts on a machine of its own, disturbs one command, and then checks what
+//! `docs/laws.md` promises: every file is what it was or what it was to become, the original comes
+//! back to the byte, the archive is sound, nothing is left behind, nothing panics or hangs. A case
+//! is determined by its part and its number, but for the moment of a kill.
 //!
 //! # Absent
 //!

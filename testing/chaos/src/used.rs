@@ -12,7 +12,11 @@ use crate::subject::subjects;
 const FILES: &[(&str, &[u8])] = &[
     (".config/epitome/epitome.toml", b"[compaction]\nrecipe = \"s06\"\n"),
     (".config/epitome/recipes/epitome.toml", b"name = \"epitome\"\n"),
-    (".gitconfig", b"[user]\nname = Ada Lovelace\nemail = ada@example.org\n[core]\nhooksPath = nowhere\n[commit]\ngpgsign = true\n[init]\ndefaultBranch = used\n"),
+    (
+        ".gitconfig",
+        b"[user]\nname = Ada Lovelace\nemail = ada@example.org\n\
+          [core]\nhooksPath = nowhere\n[commit]\ngpgsign = true\n[init]\ndefaultBranch = used\n",
+    ),
     (".claude/settings.json", b"{\"model\": \"opus\", \"hooks\": {}}\n"),
     (".codex/config.toml", b"model = \"gpt-5\"\n"),
     (".gemini/settings.json", b"{\"theme\": \"dark\"}\n"),

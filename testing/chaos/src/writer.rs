@@ -71,10 +71,8 @@ impl Writers {
         let mut expect = subject.files[0].1.clone();
         expect.extend(written.concat().into_bytes());
         if std::fs::read(&path)? != expect {
-            let what = format!(
-                "{} lines were appended, and they are not all behind the original",
-                written.len()
-            );
+            let n = written.len();
+            let what = format!("{n} lines were appended, and are not all behind the original");
             violations.push(Violation { kind: Kind::Lost, what });
         }
         let what = format!("{}: a writer every {pause} ms, {runs} commands", subject.name);

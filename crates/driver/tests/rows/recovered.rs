@@ -38,7 +38,7 @@ fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
 }
 
 fn config(world: &World) -> Config {
-    let mut config = Config::from_env().expect("a home");
+    let mut config = Config::of_home(world.dir.path());
     config.opencode = world.dir.path().to_owned();
     config.opencode_database = None;
     config
