@@ -19,7 +19,7 @@ pub(crate) struct Archived {
 }
 
 impl Archived {
-    /// Compacts a subject `rounds` times, with more of it each time.
+    /// Compacts a subject `rounds` times, the last time with nothing kept whole.
     ///
     /// # Errors
     ///
@@ -37,10 +37,12 @@ impl Archived {
         let done = machine.run(&other.compact())?;
         ensure!(done.code() == Some(0), "{}", done.said());
         for round in 0..rounds {
-            // Gentle first, so that something is left for the second time.
             let mut args = subject.compact();
             if round + 1 < rounds {
-                args.push("--keep-results=4");
+                // Gentle first, so that something is left for the second time.
+                args.iter_mut().filter(|arg| **arg == "--keep-turns=0").for_each(|arg| {
+                    *arg = "--keep-turns=1";
+                });
             }
             let done = machine.run(&args)?;
             ensure!(done.code() == Some(0), "{}", done.said());

@@ -18,7 +18,14 @@ pub(crate) struct Machine {
     _folder: tempfile::TempDir,
     pub(crate) home: PathBuf,
     program: PathBuf,
+    /// What the program takes for the time.
+    pub(crate) now: &'static str,
 }
+
+/// When sessions were compacted.
+const NOW: &str = "2026-11-21T12:00:00Z";
+/// When nothing that was kept for some weeks has to be kept any more.
+pub(crate) const LATER: &str = "2027-11-21T12:00:00Z";
 
 /// How a command ended.
 #[derive(Debug)]
@@ -36,12 +43,12 @@ impl Machine {
         let folder = tempfile::Builder::new().prefix("chaos-").tempdir()?;
         let home = folder.path().canonicalize()?.join("home");
         fs::create_dir(&home)?;
-        Ok(Machine { _folder: folder, home, program: program.to_owned() })
+        Ok(Machine { _folder: folder, home, program: program.to_owned(), now: NOW })
     }
 
     /// A home like another one.
     pub(crate) fn like(&self) -> anyhow::Result<Machine> {
-        let machine = Machine::new(&self.program)?;
+        let machine = Machine { now: self.now, ..Machine::new(&self.program)? };
         copy_folder(&self.home, &machine.home)?;
         Ok(machine)
     }
@@ -67,7 +74,7 @@ impl Machine {
             .env_clear()
             .env("PATH", path)
             .env("HOME", &self.home)
-            .env("EPITOME_NOW", "2026-11-21T12:00:00Z")
+            .env("EPITOME_NOW", self.now)
             .env("EPITOME_KEYRING", "off")
             .env("RAYON_NUM_THREADS", "1")
             .stdin(Stdio::null());

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use anyhow::ensure;
 
-use crate::machine::{Ended, Machine, ended};
+use crate::machine::{Ended, LATER, Machine, ended};
 use crate::subject::{State, Subject, content, subjects};
 use crate::violation::{Kind, Violation};
 
@@ -102,7 +102,7 @@ impl Task {
 
     /// Another session of the archive is gone from its agent's folders, this one is not.
     fn collect(&self) -> anyhow::Result<Task> {
-        let machine = self.done()?;
+        let mut machine = self.done()?;
         let mut gone = crate::subject::gone();
         gone.put(&machine)?;
         let ended = machine.run(&gone.compact())?;
@@ -110,6 +110,8 @@ impl Task {
         for (name, _) in gone.files.drain(..) {
             std::fs::remove_file(machine.home.join(name))?;
         }
+        // No longer kept for a while.
+        machine.now = LATER;
         let args = ["archive", "gc", "--yes"];
         Task::new(Verb::Collect, &self.subject, machine, &args, Some(&self.original))
     }
@@ -298,5 +300,53 @@ impl Task {
             }
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What is found when a compaction by a program that does nothing left `now`.
+    fn check(now: &[u8], said: &str, expect: &[Kind]) {
+        let program = Path::new("true");
+        let files = vec![("s.jsonl".to_owned(), b"whole".to_vec())];
+        let target = "s.jsonl".to_owned();
+        let subject = Subject { name: "one", files, target, more: &[] };
+        let state = |bytes: &[u8]| State::from([("s.jsonl".to_owned(), Some(bytes.to_vec()))]);
+        let task = Task {
+            name: "compact, one".to_owned(),
+            verb: Verb::Compact,
+            subject,
+            start: Machine::new(program).unwrap(),
+            first: None,
+            args: vec!["compact".to_owned()],
+            before: state(b"whole"),
+            after: state(b"small"),
+            original: state(b"whole"),
+        };
+        let machine = Machine::new(program).unwrap();
+        machine.write("s.jsonl", now).unwrap();
+        let mut command = machine.command("sh");
+        command.args(["-c", &format!("echo '{said}' >&2; exit 5")]);
+        let ended = ended(command, None).unwrap();
+        let found = task.check(&machine, &ended).unwrap();
+        assert_eq!(found.iter().map(|it| it.kind).collect::<Vec<_>>(), expect, "{found:?}");
+    }
+
+    #[test]
+    fn what_does_not_hold_is_found() {
+        check(b"whole", "error: nothing was changed", &[]);
+        check(b"small", "", &[Kind::Lost]);
+        check(b"small", "nothing was changed", &[Kind::Wrong, Kind::Lost]);
+        check(b"torn", "", &[Kind::Lost, Kind::Lost]);
+        check(b"whole", "panicked at x", &[Kind::Crash]);
+    }
+
+    #[test]
+    fn a_temporary_file_that_stays_is_found() {
+        let machine = Machine::new(Path::new("true")).unwrap();
+        machine.write("a/.x.tmp", b"").unwrap();
+        assert_eq!(machine.files(".tmp").len(), 1);
     }
 }

@@ -86,18 +86,25 @@ impl Writers {
         numbers: &mut Numbers,
         violations: &mut Vec<Violation>,
     ) -> anyhow::Result<()> {
-        let mut args = if numbers.once_in(2) { subject.compact() } else { subject.restore() };
-        if numbers.once_in(3) {
-            args.push("--force");
+        let commands = if numbers.once_in(4) { 2 } else { 1 };
+        let mut started = Vec::new();
+        for _ in 0..commands {
+            let mut args = if numbers.once_in(2) { subject.compact() } else { subject.restore() };
+            if numbers.once_in(3) {
+                args.push("--force");
+            }
+            let mut command = machine.command(machine.program());
+            command.args(&args);
+            let life = numbers.once_in(6).then(|| Duration::from_millis(numbers.below(60) as u64));
+            started.push(std::thread::spawn(move || ended(command, life)));
         }
-        let mut command = machine.command(machine.program());
-        command.args(&args);
-        let life = numbers.once_in(6).then(|| Duration::from_millis(numbers.below(60) as u64));
-        let ended = ended(command, life)?;
-        if let Some(what) = ended.misbehaved() {
-            violations.push(Violation { kind: Kind::Crash, what });
-        } else if ended.code() == Some(1) {
-            violations.push(Violation { kind: Kind::Wrong, what: ended.said() });
+        for command in started {
+            let ended = command.join().unwrap_or_else(|_| Err(anyhow::anyhow!("a panic")))?;
+            if let Some(what) = ended.misbehaved() {
+                violations.push(Violation { kind: Kind::Crash, what });
+            } else if ended.code() == Some(1) {
+                violations.push(Violation { kind: Kind::Wrong, what: ended.said() });
+            }
         }
         Ok(())
     }
