@@ -200,3 +200,17 @@ fn every_command_says_the_same_numbers_of_a_session() {
     let all = ["claude", "codex", "codex-scripts", "gemini", "opencode", "pi", "pi-chat"];
     assert_eq!(agents.iter().map(String::as_str).collect::<Vec<_>>(), all);
 }
+
+#[test]
+fn a_compacted_session_without_its_archive_has_no_request() {
+    let world = World::new();
+    let path = world.claude(CLAUDE, fixtures::get("claude", "pricing").bytes());
+    let request = || world.json(&["inspect", path.to_str().expect("text"), "--json"])[0].clone();
+    let before = request()["request_tokens"].as_u64().expect("it records enough requests");
+    assert!(before > request()["context_tokens"].as_u64().expect("a number") / 2);
+    compact(&world, CLAUDE);
+    let after = request()["request_tokens"].as_u64().expect("the archive has what it was");
+    assert!(after < before, "{after} {before}");
+    fs::remove_dir_all(world.home.join(".local/share/epitome/archive")).expect("an archive");
+    assert_eq!(request()["request_tokens"], Value::Null);
+}

@@ -3,12 +3,14 @@
 //! A session file holds the messages alone. Where it records what the provider counted for its
 //! requests, the rest follows from that (see [`calibrate`]).
 
+use std::path::Path;
+
 use epitome_formats::Format;
-use epitome_model::{Counter, Source, Tokens, Transcript, block_tokens};
+use epitome_model::{
+    Block, CLEARED, Counter, Source, Tokens, Transcript, block_tokens, is_left_by_recipe,
+};
 use epitome_tokens::{Calibration, calibrate};
 use rayon::prelude::*;
-
-use std::path::Path;
 
 use crate::config::Config;
 use crate::restore::{Restored, Target, restore};
@@ -33,6 +35,8 @@ impl<S: Source> Loaded<S> {
         }
         let compactions = self.compactions(config, path);
         match compactions.first() {
+            // It was compacted elsewhere, or its archive is damaged: what was sent is not known.
+            None if has_stubs(transcript, source) => None,
             None => calibrate(&requests(transcript, source, counter, u64::MAX)),
             Some(first) => self.calibration_before(first.before.len, config, path, format, counter),
         }
@@ -57,6 +61,19 @@ impl<S: Source> Loaded<S> {
         let transcript = (format.read)(&before, &mut ());
         calibrate(&requests(&transcript, &before, counter, len))
     }
+}
+
+/// Whether a result that a resume sends was left by a recipe. What an agent itself clears is none:
+/// it does so in many sessions, and a fit says how far it is off.
+fn has_stubs(transcript: &Transcript, source: &dyn Source) -> bool {
+    /// A stub is short; longer texts are not read.
+    const LONGEST: u64 = 400;
+    let blocks = transcript.context().flat_map(|(_, entry)| &entry.blocks);
+    let outputs = blocks.filter_map(|block| match block {
+        Block::Output(output) if output.size() <= LONGEST => Some(output.text(source)),
+        _ => None,
+    });
+    outputs.into_iter().any(|text| text != CLEARED && is_left_by_recipe(&text))
 }
 
 /// For every request of the context that is recorded in the first `len` bytes: the tokens that we

@@ -104,10 +104,7 @@ fn inspect<S: Source>(app: &App, input: &Input, session: &Loaded<S>) -> Result<I
     };
     let generations = app.config.archive().generations(&session.key(path))?;
     let compactions = (generations.whole.len() + generations.damaged.len()) as u64;
-    let compactions_in_effect = match input {
-        Input::File(path) => session.compactions(&app.config, path).len() as u64,
-        Input::Stdin => 0,
-    };
+    let compactions_in_effect = session.compactions(&app.config, path).len() as u64;
     let billed = session.calibration(&app.config, path, counter);
     let request_tokens = billed.map(|it| it.apply(total.context_tokens));
     let own = |text: &Option<Box<str>>| text.as_deref().map(str::to_owned);

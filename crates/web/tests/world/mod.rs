@@ -175,7 +175,9 @@ impl Viewer {
 
     /// The addresses of the sessions in the list, in its order.
     pub fn sessions(&self, query: &str) -> Vec<String> {
-        let list = self.get(query);
+        // Sessions are read in the background, and a list waits for them for a moment only.
+        let mut lists = std::iter::repeat_with(|| self.get(query));
+        let list = lists.find(|it| !it.body.contains("id=\"unread\"")).expect("a list");
         assert_eq!(list.status, 200, "{}", list.body);
         let links = list.body.split("href=\"s/").skip(1);
         links.filter_map(|it| Some(format!("s/{}", it.split_once('"')?.0))).collect()
