@@ -299,3 +299,14 @@ fn a_copy_of_a_session_has_a_page_of_its_own() {
     assert_eq!(manifest["sessions"].as_array().map(Vec::len), Some(2));
     assert_ne!(manifest["sessions"][0]["origin"], manifest["sessions"][1]["origin"]);
 }
+
+#[test]
+fn what_a_killed_run_left_among_the_pages_is_removed_by_the_next() {
+    let world = World::new();
+    world.claude(CLAUDE, sessions::claude(CLAUDE));
+    let left = world.write("pages/.epitome-Ab12Cd.tmp", "half a page");
+    let page = world.write("pages/notes.tmp", "the user's own");
+    let args = ["render", CLAUDE, "--format", "html", "--out", "pages"];
+    assert_eq!(world.status(&args), 0);
+    assert_eq!((left.exists(), page.exists()), (false, true));
+}

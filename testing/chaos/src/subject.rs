@@ -179,21 +179,30 @@ fn rows(path: &Path) -> anyhow::Result<Vec<u8>> {
         }
     }
     let connection = Connection::open_with_flags(&copy, OpenFlags::SQLITE_OPEN_READ_WRITE)?;
-    let tables: Vec<String> = connection
-        .prepare("SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name")?
-        .query_map([], |row| row.get(0))?
-        .collect::<Result<_, _>>()?;
     let mut text = String::new();
-    for table in tables {
-        let mut asked = connection.prepare(&format!("SELECT * FROM \"{table}\" ORDER BY 1"))?;
-        let columns = asked.column_count();
-        let mut found = asked.query([])?;
-        while let Some(row) = found.next()? {
-            let values = (0..columns).map(|column| row.get::<_, Value>(column));
-            text.push_str(&format!("{table} {:?}\n", values.collect::<Result<Vec<_>, _>>()?));
+    for table in tables(&connection).unwrap_or_default() {
+        // Of a damaged database, what can be read.
+        if let Err(err) = table_rows(&connection, &table, &mut text) {
+            text.push_str(&format!("{table}: {err}\n"));
         }
     }
     Ok(text.into_bytes())
+}
+
+fn tables(connection: &Connection) -> rusqlite::Result<Vec<String>> {
+    let names = "SELECT name FROM sqlite_master WHERE type = 'table' ORDER BY name";
+    connection.prepare(names)?.query_map([], |row| row.get(0))?.collect()
+}
+
+fn table_rows(connection: &Connection, table: &str, text: &mut String) -> rusqlite::Result<()> {
+    let mut asked = connection.prepare(&format!("SELECT * FROM \"{table}\" ORDER BY 1"))?;
+    let columns = asked.column_count();
+    let mut found = asked.query([])?;
+    while let Some(row) = found.next()? {
+        let values = (0..columns).map(|column| row.get::<_, Value>(column));
+        text.push_str(&format!("{table} {:?}\n", values.collect::<Result<Vec<_>, _>>()?));
+    }
+    Ok(())
 }
 
 /// A session that nothing else has to do with: it is compacted and then gone.

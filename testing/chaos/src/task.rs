@@ -289,13 +289,15 @@ impl Task {
         Ok(())
     }
 
-    /// The pages are those of a run that was not disturbed.
+    /// The pages are those of a run that was not disturbed, in the same home: pages name paths.
     fn pages(&self, machine: &Machine, say: &mut impl FnMut(Kind, String)) -> anyhow::Result<()> {
-        let done = self.done()?;
-        for path in done.files("") {
-            let name = path.strip_prefix(&done.home)?;
-            let hidden = name.components().any(|it| it.as_os_str().as_encoded_bytes()[0] == b'.');
-            if !hidden && content(&machine.home.join(name))? != content(&path)? {
+        let folder = machine.home.join(PAGES);
+        let found = machine.like()?;
+        std::fs::remove_dir_all(&folder)?;
+        machine.run(&self.args())?;
+        for path in machine.files("").iter().filter(|path| path.starts_with(&folder)) {
+            let name = path.strip_prefix(&machine.home)?;
+            if content(&found.home.join(name))? != content(path)? {
                 say(Kind::Wrong, format!("{} is not what it was to become", name.display()));
             }
         }

@@ -14,9 +14,10 @@ use serde::{Deserialize, Serialize};
 
 use super::names::{Names, names};
 use super::{Reading, Telling};
+use crate::archive::GcMode;
 use crate::error::{Error, ErrorKind, Result};
 use crate::regular;
-use crate::store::write_over;
+use crate::store::{disk, write_over};
 
 /// What a folder's manifest is called.
 const MANIFEST: &str = "manifest.json";
@@ -74,6 +75,8 @@ pub fn render_into(
     let mut known = ours(folder)?;
     known.extend_from_slice(earlier);
     fs::create_dir_all(folder).map_err(|err| Error::writing(err, "the folder", folder))?;
+    // Only the archive and folders of agents are collected: what a killed run left here is ours.
+    disk::sweep(folder, GcMode::Remove);
     let Names { main, parts, origin } = names(reading, &known);
     let (mut listings, mut found) = (Vec::new(), Vec::new());
     for &format in formats {

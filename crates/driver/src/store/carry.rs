@@ -19,6 +19,10 @@ const PATIENCE: Duration = Duration::from_secs(2);
 /// How often bytes are tried to be put where they belong while an agent goes on writing.
 const TRIES: usize = 4;
 
+/// The session has its new bytes by then: the hint of a full disk would say that it has not.
+const WRITTEN: &str = "the session itself is written, and `epitome restore` takes that back; see \
+                       whether what the agent wrote in these seconds is at its end";
+
 /// Between two looks.
 const PAUSE: Duration = Duration::from_millis(1);
 
@@ -70,7 +74,8 @@ impl<'a> Carry<'a> {
     /// When the disk fails.
     pub(super) fn now(&mut self) -> Result<()> {
         let failed = |err| {
-            Error::writing(err, "what the agent appended meanwhile to the session", self.path)
+            let what = "what the agent appended meanwhile to the session";
+            Error::writing(err, what, self.path).with_hint(WRITTEN)
         };
         for idx in 0..self.olds.len() {
             let Old { file, seen, at } = &self.olds[idx];
