@@ -28,8 +28,8 @@ impl Writers {
     }
 
     /// Appends lines at random moments while the program compacts and restores, sometimes with
-    /// `--force`, sometimes killed, sometimes two at once. Each line is there once, in order, behind
-    /// the original.
+    /// `--force`, sometimes killed, sometimes two at once. Each line is there once, in order,
+    /// behind the original.
     pub(crate) fn case(&self, seed: u64) -> anyhow::Result<Case> {
         let mut numbers = Numbers::new(seed);
         let subject = numbers.of(&self.subjects);
