@@ -125,7 +125,9 @@ impl<'a, S: Source> Planned<'a, S> {
         let unwritten =
             |err| Error::new(ErrorKind::Broken, "an edit cannot be written").because(err);
         let replaced = write(transcript, source, &edits).map_err(unwritten)?;
-        let removed = replaced.iter().map(|(splice, at)| (splice.span, *at)).collect();
+        // A record that is added behind the end takes no bytes away.
+        let taken = replaced.iter().filter(|(splice, _)| splice.span.start < Source::len(source));
+        let removed = taken.map(|(splice, at)| (splice.span, *at)).collect();
         let splices = match &native {
             None => replaced,
             Some(native) => {
@@ -322,8 +324,10 @@ fn put_all<S: Source>(
         put(&source.at(*span), about)?;
     }
     // What stood where a record or a mark of the agent's stands now: nothing, or no mark.
-    for (splice, _) in planned.splices.iter().filter(|_| planned.way != Way::Rewrite) {
-        let at_end = splice.span.start == Source::len(source);
+    let end = Source::len(source);
+    let added = |splice: &Splice| planned.way != Way::Rewrite || splice.span.start == end;
+    for (splice, _) in planned.splices.iter().filter(|(splice, _)| added(splice)) {
+        let at_end = splice.span.start == end;
         let what = if at_end { "the end of the session" } else { "where a mark stands" };
         put(&source.at(splice.span), About { what: what.into(), ..About::default() })?;
     }

@@ -11,18 +11,20 @@ fn claude() -> String {
     let input = r#"{"file_path":"a","content":"some words"}"#;
     let call = format!(r#"{{"type":"tool_use","id":"c1","name":"Write","input":{input}}}"#);
     let result = r#"{"type":"tool_result","tool_use_id":"c1","content":"a result of some words"}"#;
+    let usage = r#""usage":{"output_tokens":15,"service_tier":"standard"}"#;
     let answer = r#"{"type":"text","text":"the answer"}"#;
     let messages = [
         ("user", r#""role":"user","content":"the user's words""#.to_owned()),
         ("assistant", format!(r#""id":"m","role":"assistant","content":[{thinking}]"#)),
         ("assistant", format!(r#""id":"m","role":"assistant","content":[{call}]"#)),
         ("user", format!(r#""role":"user","content":[{result}]"#)),
-        ("assistant", format!(r#""id":"n","role":"assistant","content":[{answer}]"#)),
+        ("assistant", format!(r#""id":"n","role":"assistant",{usage},"content":[{answer}]"#)),
     ];
     let mut session = String::new();
     let mut parent = "null".to_owned();
     for (n, (kind, message)) in (1..).zip(messages) {
-        let place = format!(r#""uuid":"{n}","parentUuid":{parent},"timestamp":"t{n}""#);
+        let place =
+            format!(r#""uuid":"{n}","parentUuid":{parent},"timestamp":"t{n}","gitBranch":"main""#);
         session +=
             &format!(r#"{{"type":"{kind}",{place},"sessionId":"s","message":{{{message}}}}}"#);
         session.push('\n');
@@ -79,8 +81,16 @@ fn what_may_not_be_done_breaks_a_law() {
         ("the answer", "answer", 4, &[Law::Shape]),
         (r#""content":"some words""#, r#""content":"some w"#, 2, &[Law::Tree]),
         (r#""uuid":"3","#, "", 2, &[Law::Tree]),
-        (r#""parentUuid":"2""#, r#""parentUuid":"1""#, 2, &[Law::Tree, Law::Growth]),
-        (r#""timestamp":"t3""#, r#""timestamp":"""#, 2, &[Law::Tree]),
+        (
+            r#""parentUuid":"2""#,
+            r#""parentUuid":"1""#,
+            2,
+            &[Law::Tree, Law::Growth, Law::Accounting],
+        ),
+        (r#""timestamp":"t3""#, r#""timestamp":"""#, 2, &[Law::Tree, Law::Accounting]),
+        (r#""output_tokens":15"#, r#""output_tokens":5"#, 4, &[Law::Tree, Law::Accounting]),
+        (r#""service_tier":"standard""#, r#""service_tier":"""#, 4, &[Law::Accounting]),
+        (r#","gitBranch":"main""#, "", 0, &[Law::Accounting]),
         // A record that no edit speaks of.
         ("the answer", "an answer", 3, &[Law::Tree, Law::Growth]),
     ];

@@ -10,6 +10,7 @@ mod make;
 mod origin;
 mod raw;
 mod read;
+mod rewrite;
 mod script;
 mod summarise;
 mod tools;
@@ -20,7 +21,7 @@ pub use origin::{Base, Origin, origin};
 
 use epitome_model::encode;
 
-use crate::write::{self, Gone, Shapes};
+use crate::write::{Gone, Shapes, literal};
 use crate::{Append, CopiesBehind, Format, Native, Write, Writing};
 
 /// Codex's rollouts, with and without ordinals.
@@ -42,11 +43,10 @@ pub const FORMAT: Format = Format {
     thinking_is_bound: |_| false,
 };
 
-const SPLICES: Write =
-    |transcript, source, edits| write::splices(transcript, source, edits, &SHAPES);
+const SPLICES: Write = rewrite::rewrite;
 
 const SHAPES: Shapes = Shapes {
-    output: write::literal,
+    output: literal,
     block: text_part,
     // An item of a kind that Codex does not know is not sent.
     thinking: Gone::Instead(r#"{"type":"other"}"#),

@@ -12,6 +12,7 @@
 // Floors 1 and 2 do no IO: `clippy.toml` names what they do without.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
+mod accounting;
 pub mod anthropic;
 mod arguments;
 pub mod chat;

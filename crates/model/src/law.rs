@@ -1,6 +1,7 @@
 //! What must hold of a transcript, and what is said when it does not.
 
 use std::fmt;
+use std::ops::Range;
 
 use serde::Serialize;
 
@@ -37,6 +38,9 @@ pub enum Law {
     Keys,
     /// It is as small as a provider wants it.
     Limits,
+    /// What other programs read from a record (what a request cost, when and where it was made) is
+    /// as it was.
+    Accounting,
 }
 
 impl fmt::Display for Law {
@@ -55,6 +59,7 @@ impl fmt::Display for Law {
             Law::Cache => "cache markers",
             Law::Keys => "unknown keys",
             Law::Limits => "limits",
+            Law::Accounting => "accounting",
         })
     }
 }
@@ -80,4 +85,14 @@ impl fmt::Display for Breach {
 pub trait Laws: Sync {
     /// Every law that does not hold in what a resume would send.
     fn check(&self, transcript: &Transcript, source: &dyn Source) -> Vec<Breach>;
+
+    /// The values of a record that no edit may touch, because other programs read them: tokens and
+    /// costs, ids, times, models, and where the session was run. Each is a range of `record`, in
+    /// the order of the record.
+    ///
+    /// A format that is never written has none.
+    fn accounting(&self, record: &[u8]) -> Vec<Range<usize>> {
+        let _ = record;
+        Vec::new()
+    }
 }

@@ -216,9 +216,7 @@ fn in_place(
 ) -> Vec<Breach> {
     let mut breaches = Vec::new();
     let sides = Sides { before, after, tokens: &compaction.counted, counter };
-    if before.transcript.items.len() != after.transcript.items.len()
-        || before.transcript.context != after.transcript.context
-    {
+    if !are_those_that_were(before.transcript, after.transcript) {
         let what = "the records are not those that were there".into();
         return vec![Breach { law: Law::Tree, line: 0, what }];
     }
@@ -246,11 +244,46 @@ fn in_place(
         }
     }
     breaches.extend(unedited(before.transcript, after.transcript, &edited));
+    breaches.extend(accounting(before, after, &edited, laws));
     let known: HashSet<Breach> = laws.check(before.transcript, before.source).into_iter().collect();
     let now = laws.check(after.transcript, after.source);
     breaches.extend(now.into_iter().filter(|breach| !known.contains(breach)));
     breaches.sort();
     breaches
+}
+
+/// Whether the items are those that were there. Behind them an agent's own records may follow which
+/// say nothing to a model.
+fn are_those_that_were(before: &Transcript, after: &Transcript) -> bool {
+    let more = after.items.iter().skip(before.items.len());
+    before.items.len() <= after.items.len()
+        && before.context == after.context
+        && more.into_iter().all(|item| item.entry().is_none())
+}
+
+/// Every edited record in which a value changed that other programs read.
+fn accounting(
+    before: Side<'_>,
+    after: Side<'_>,
+    edited: &HashSet<usize>,
+    laws: &dyn Laws,
+) -> Vec<Breach> {
+    let values = |side: Side<'_>, item: usize| -> Vec<Vec<u8>> {
+        let record = side.source.at(side.transcript.items[item].record().span);
+        laws.accounting(&record).into_iter().map(|place| record[place].to_vec()).collect()
+    };
+    // Items may share a record.
+    let mut seen = HashSet::new();
+    let span = |item: usize| before.transcript.items[item].record().span;
+    let records = edited.iter().filter(|&&item| seen.insert(span(item)));
+    records
+        .filter(|&&item| values(before, item) != values(after, item))
+        .map(|&item| Breach {
+            law: Law::Accounting,
+            line: before.transcript.items[item].record().line,
+            what: "a value that other programs read is not what it was".into(),
+        })
+        .collect()
 }
 
 /// Whether an entry says nothing any more: all it said was reasoning, and that went.
@@ -335,8 +368,7 @@ fn entry(
         && old.role == new.role
         && old.group == new.group
         && old.time == new.time
-        // What a response cost may stand in another of its records.
-        && (new.usage.is_none() || old.usage == new.usage);
+        && old.usage == new.usage;
     if !same_place {
         breach(Law::Tree, "the entry is not the one that was there");
     }

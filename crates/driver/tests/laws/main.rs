@@ -1,5 +1,6 @@
 //! The laws of the product, over generated and recorded sessions, for all formats and recipes.
 
+mod accounting;
 mod generated;
 mod recorded;
 
@@ -88,6 +89,11 @@ fn check(
     }
     let restored = bytes_of(&Spliced::new(&now, back.splices).expect("the splices lie apart"));
     assert_eq!(restored, [before, appended].concat(), "everything comes back");
+
+    // What other programs read stays; an agent's own record may follow.
+    let (was, is) = (accounting::values(before), accounting::values(&after));
+    let changed = was.iter().enumerate().find(|(idx, value)| is.get(*idx) != Some(value));
+    assert_eq!(changed, None, "accounting stays");
 
     // 6: Nothing grows.
     assert!(after.len() <= before.len(), "the file does not grow");

@@ -40,7 +40,6 @@ pub struct Message {
     pub id: Found,
     pub model: Found,
     pub usage: Option<Usage>,
-    pub usage_place: Found,
     /// Whether it says that it was still being written: then its usage is that of its beginning.
     pub unfinished: bool,
     pub content: Found,
@@ -146,11 +145,7 @@ fn message(value: &mut Cursor<'_>, line: &[u8]) -> Result<Message, Malformed> {
         match key {
             b"id" => message.id = value.string()?,
             b"model" => message.model = value.string()?,
-            b"usage" => {
-                let (place, counted) = usage(value, line)?;
-                message.usage = Some(counted);
-                message.usage_place = Some(place);
-            }
+            b"usage" => message.usage = Some(usage(value, line)?),
             b"stop_reason" => {
                 let place = value.skip()?;
                 message.unfinished = line[place] == *b"null";
@@ -168,9 +163,9 @@ fn message(value: &mut Cursor<'_>, line: &[u8]) -> Result<Message, Malformed> {
     Ok(message)
 }
 
-fn usage(value: &mut Cursor<'_>, line: &[u8]) -> Result<(Range<usize>, Usage), Malformed> {
+fn usage(value: &mut Cursor<'_>, line: &[u8]) -> Result<Usage, Malformed> {
     let (mut usage, mut cache) = (Usage::default(), CacheUse::default());
-    let place = value.object(|value, key| {
+    value.object(|value, key| {
         let place = value.skip()?;
         let amount = || crate::json::integer(line, &place).unwrap_or(0);
         match key {
@@ -184,7 +179,7 @@ fn usage(value: &mut Cursor<'_>, line: &[u8]) -> Result<(Range<usize>, Usage), M
     })?;
     usage.input = usage.input.saturating_add(cache.read).saturating_add(cache.written);
     usage.cache = Some(cache);
-    Ok((place, usage))
+    Ok(usage)
 }
 
 fn blocks(

@@ -10,7 +10,9 @@ use epitome_model::{
 
 use memchr::memmem;
 
+use super::laws::ACCOUNTING;
 use super::{kinds, raw, tools};
+use crate::accounting;
 use crate::lines::record;
 use crate::place::Place;
 use crate::tree::{self, Node, Orphan};
@@ -82,8 +84,6 @@ struct Reader {
     is_reminder: Vec<bool>,
     leaves: Vec<(Box<str>, usize)>,
     named: bool,
-    /// Where items say what a response cost.
-    usages: HashMap<usize, Span>,
     preserved: Option<Preserved>,
     unknown: Unknown,
 }
@@ -117,9 +117,6 @@ impl Reader {
             Some(b"\"attachment\"") => Some(attachment(&at, raw)),
             Some(_) | None => None,
         };
-        if let Some(place) = raw.message.as_ref().and_then(|message| message.usage_place.as_ref()) {
-            self.usages.insert(self.transcript.items.len(), at.span(place));
-        }
         let node = self.node(&at, raw, kind, entry.is_some());
         if kind == Some(b"\"system\"") && !raw.preserved.is_empty() {
             let ids = raw.preserved.iter().map(|id| at.text(id)).collect();
@@ -199,7 +196,6 @@ impl Reader {
                 .map(|node| (Box::default(), node))
                 .collect();
         }
-        self.repeated_usage();
         let leaf = self.leaves.iter().max_by(|a, b| a.cmp(b)).map(|(_, node)| *node);
         let leaf = leaf.map(|leaf| self.last_reminder(leaf));
         let context = leaf.map(|leaf| self.context(leaf)).unwrap_or_default();
@@ -225,20 +221,6 @@ impl Reader {
             }
         }
         last
-    }
-
-    /// The records of one response each repeat what it cost: all but the last are copies.
-    fn repeated_usage(&mut self) {
-        let mut seen: HashSet<Box<str>> = HashSet::new();
-        for (idx, item) in self.transcript.items.iter_mut().enumerate().rev() {
-            let Item::Entry(entry) = item else { continue };
-            let (Some(group), Some(&value)) = (&entry.group, self.usages.get(&idx)) else {
-                continue;
-            };
-            if !seen.insert(group.clone()) {
-                entry.copies.push(Copy { name: "usage", value, left: Left::Nothing });
-            }
-        }
     }
 
     /// The path to the leaf, with what hangs beside it: the other chunks of its responses, and the
@@ -426,25 +408,15 @@ fn image(at: &Place<'_>, raw: &raw::Block) -> Option<Image> {
 
 /// Parts of a record that the agent never sends.
 fn copies(at: &Place<'_>, raw: &raw::Record, kind: Option<&[u8]>) -> Vec<Copy> {
-    let mut copies = Vec::new();
-    let mut copy = |name, place: &Option<Range<usize>>, left| {
-        if let Some(place) = place {
-            copies.push(Copy { name, value: at.span(place), left });
-        }
+    let (name, place, left) = match kind {
+        Some(b"\"user\"") => ("toolUseResult", &raw.tool_use_result, Left::Nothing),
+        // What a tool showed while it ran. The record itself must stay: it is a link of the chain.
+        Some(b"\"progress\"") => ("data", &raw.data, Left::EmptyObject),
+        Some(b"\"api-request-blob\"") => ("message", &raw.api_copy, Left::EmptyObject),
+        Some(b"\"api-request-shape\"") => ("shape", &raw.api_copy, Left::EmptyObject),
+        Some(_) | None => return Vec::new(),
     };
-    match kind {
-        Some(b"\"user\"") => copy("toolUseResult", &raw.tool_use_result, Left::Nothing),
-        Some(b"\"progress\"") => {
-            // What a tool showed while it ran. The record itself must stay: it is a link of the
-            // chain.
-            copy("data", &raw.data, Left::EmptyObject);
-            for (name, place) in &raw.circumstances {
-                copy(name, &Some(place.clone()), Left::Nothing);
-            }
-        }
-        Some(b"\"api-request-blob\"") => copy("message", &raw.api_copy, Left::EmptyObject),
-        Some(b"\"api-request-shape\"") => copy("shape", &raw.api_copy, Left::EmptyObject),
-        Some(_) | None => {}
-    }
-    copies
+    let inside = accounting::inside(ACCOUNTING, &[name]);
+    let copies = |place| accounting::copies(at, (name, place, left), &inside);
+    place.as_ref().map(copies).unwrap_or_default()
 }

@@ -13,6 +13,7 @@ use epitome_model::{
 };
 
 use super::{SHAPES, raw};
+use crate::accounting;
 use crate::json::Cursor;
 use crate::lines;
 use crate::place::Place;
@@ -85,10 +86,25 @@ pub fn behind(source: &dyn Source, message: &str, history: &str) -> Result<Vec<u
         lines.push("turn_context", turn);
     }
     // Four bytes a token: what Codex reckons with, too.
-    if let Some(count) = last.count.and_then(|count| count.with(history.len() / 4)) {
+    if let Some(count) = last.count.and_then(|count| count.with(history.len() as u64 / 4)) {
         lines.push("event_msg", &count);
     }
     Ok(lines.bytes)
+}
+
+/// The line that says that the context comes to at most so many tokens, if the rollout says what it
+/// came to. What was billed before is an upper bound, too.
+pub fn count(source: &dyn Source, tokens: u64) -> Option<Vec<u8>> {
+    let last = Last::of(source);
+    let count = last.count?;
+    let tokens = count.total()?.min(tokens);
+    let timestamp = last.timestamp.as_deref()?;
+    let mut lines = Lines { bytes: Vec::new(), timestamp, ordinal: last.ordinal };
+    if !last.ended {
+        lines.bytes.push(b'\n');
+    }
+    lines.push("event_msg", &count.with(tokens)?);
+    Some(lines.bytes)
 }
 
 /// Why an item cannot be told again.
@@ -243,8 +259,15 @@ struct Count {
 }
 
 impl Count {
+    /// What the last request came to.
+    fn total(&self) -> Option<u64> {
+        let usage = self.text.get(self.usage.clone())?.as_bytes();
+        let place = accounting::values(usage, &[&["total_tokens"]]).pop()?;
+        crate::json::integer(usage, &place)
+    }
+
     /// The same for a context of so many tokens.
-    fn with(mut self, tokens: usize) -> Option<String> {
+    fn with(mut self, tokens: u64) -> Option<String> {
         let mut members = Vec::new();
         Cursor::new(self.text.get(self.usage.clone())?.as_bytes())
             .object(|value, key| {

@@ -1,8 +1,32 @@
 //! What Codex and OpenAI's Responses refuse.
 
+use std::ops::Range;
+
 use epitome_model::{Block, Breach, Law, Laws, Role, Source, Transcript};
 
+use crate::accounting::{self, Path};
 use crate::pairing;
+
+/// What other programs read from a rollout. Reasoning that goes takes the id of its item along.
+const ACCOUNTING: &[Path] = &[
+    &["type"],
+    &["timestamp"],
+    &["ordinal"],
+    &["metadata"],
+    &["payload", "info"],
+    &["payload", "rate_limits"],
+    &["payload", "usage"],
+    &["payload", "turn_token_usage"],
+    &["payload", "thread_token_usage"],
+    &["payload", "session_id"],
+    &["payload", "call_id"],
+    &["payload", "turn_id"],
+    &["payload", "cwd"],
+    &["payload", "git"],
+    &["payload", "model"],
+    &["payload", "model_provider"],
+    &["payload", "cli_version"],
+];
 
 /// Codex answers a call without a result by itself ("aborted") and leaves out a result without its
 /// call, but a session that relies on it loses what it leaves out.
@@ -14,6 +38,10 @@ impl Laws for CodexLaws {
         breaches.extend(lonely_reasoning(transcript));
         breaches.sort();
         breaches
+    }
+
+    fn accounting(&self, record: &[u8]) -> Vec<Range<usize>> {
+        accounting::values(record, ACCOUNTING)
     }
 }
 

@@ -76,8 +76,6 @@ pub struct Event {
     pub printed: Vec<(&'static str, Range<usize>)>,
     pub changes: Found,
     pub structured: Found,
-    pub info: Found,
-    pub limits: Found,
     pub usage: Option<Usage>,
     pub last_usage: Found,
 }
@@ -371,7 +369,6 @@ pub fn event(line: &[u8], payload: &Range<usize>) -> Result<Event, Malformed> {
                 event.rolled_back = crate::json::integer(line, &place);
             }
             b"info" => info(value, line, &mut event)?,
-            b"rate_limits" => event.limits = Some(value.skip()?),
             _ => told(value, key, &mut event)?,
         }
         Ok(())
@@ -424,11 +421,12 @@ fn result(value: &mut Cursor<'_>, key: &[u8], event: &mut Event) -> Result<(), M
 }
 
 fn info(value: &mut Cursor<'_>, line: &[u8], event: &mut Event) -> Result<(), Malformed> {
-    let place = value.object(|value, key| {
+    value.object(|value, key| {
         match key {
             b"last_token_usage" => {
                 let place = value.clone().skip()?;
-                event.usage = tokens(value, line)?;
+                // Without either it says what the context comes to after a compaction.
+                event.usage = tokens(value, line)?.filter(|it| it.input > 0 || it.output > 0);
                 event.last_usage = Some(place);
             }
             _ => {
@@ -437,7 +435,6 @@ fn info(value: &mut Cursor<'_>, line: &[u8], event: &mut Event) -> Result<(), Ma
         }
         Ok(())
     })?;
-    event.info = Some(place);
     Ok(())
 }
 

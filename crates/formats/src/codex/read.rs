@@ -326,9 +326,5 @@ fn copies(at: &Place<'_>, event: &raw::Event) -> Vec<Copy> {
         copy("changes", &event.changes, Left::EmptyObject);
     }
     copy("structuredContent", &event.structured, Left::Nothing);
-    // By the last of these Codex decides on a resume whether the context is full, and then
-    // summarises it: it must not be told what the context was before.
-    copy("info", &event.info, Left::Nothing);
-    copy("rate_limits", &event.limits, Left::Nothing);
     copies
 }

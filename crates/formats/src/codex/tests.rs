@@ -1,4 +1,4 @@
-use epitome_model::{Block, Entry, Role, Source, Transcript};
+use epitome_model::{At, Block, Change, Edit, Entry, Role, Source, Transcript};
 use serde_json::{Value, json};
 
 use super::FORMAT;
@@ -341,6 +341,47 @@ fn the_state_of_the_world_is_told_again_behind_a_record() {
 }
 
 /// What Codex would send after a summary was written for all but the last `kept` entries.
+/// A call, its result and what it cost, rewritten with another result.
+fn rewritten(result: &str, left: &str) -> Vec<Value> {
+    let usage = json!({"input_tokens": 900, "output_tokens": 100, "total_tokens": 1000});
+    let info = json!({"total_token_usage": usage, "last_token_usage": usage});
+    let output = json!({"type": "function_call_output", "call_id": "1", "output": result});
+    let call = json!({"type": "function_call", "call_id": "1", "name": "exec_command",
+        "arguments": "{\"cmd\":\"ls\"}"});
+    let count = json!({"type": "token_count", "info": info, "rate_limits": {"primary": null}});
+    let records = [user("list"), item(call), item(output), ("event_msg", count)];
+    let (bytes, transcript, _) = read(&records);
+    let crate::Writing::Splices(write) = FORMAT.writing else { panic!("it is written") };
+    let at = At::Block { item: 2, block: 0 };
+    let edit = Edit { at, change: Change::Replace(left.into()), pass: "results" };
+    let splices = write(&transcript, &bytes, &[edit]).expect("it can be written");
+    let mut after = bytes.clone();
+    for (splice, _) in splices.iter().rev() {
+        after.splice(splice.span.start as usize..splice.span.end as usize, splice.with.to_vec());
+    }
+    assert!(after.len() < bytes.len(), "it is smaller");
+    let lines = after.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    lines.map(|line| serde_json::from_slice(line).expect("JSON")).collect()
+}
+
+#[test]
+fn what_was_billed_stays_and_the_smaller_context_is_told_behind_it() {
+    let records = rewritten(&"a".repeat(3000), "gone");
+    assert_eq!(records.len(), 5);
+    let info = |n: usize| &records[n]["payload"]["info"];
+    assert_eq!(info(3)["last_token_usage"]["total_tokens"], 1000);
+    assert_eq!(info(4)["total_token_usage"], info(3)["total_token_usage"]);
+    let told = &info(4)["last_token_usage"];
+    assert_eq!((&told["input_tokens"], &told["output_tokens"]), (&json!(0), &json!(0)));
+    let total = told["total_tokens"].as_u64().expect("a number");
+    assert!((50..400).contains(&total), "{total}");
+}
+
+#[test]
+fn a_count_that_takes_more_than_was_saved_is_not_written() {
+    assert_eq!(rewritten(&"a".repeat(200), "gone").len(), 4);
+}
+
 fn summarised(records: &[(&str, Value)], kept: usize) -> (Vec<Value>, Vec<(Role, String)>) {
     let (mut bytes, transcript, _) = read(records);
     let kept = &transcript.context[transcript.context.len() - kept..];

@@ -4,7 +4,29 @@
 //! answers: the turn after a turn of calls holds a result for each, and nothing answers what was
 //! not called.
 
+use std::ops::Range;
+
 use epitome_model::{Again, Block, Breach, Law, Laws, Role, Source, Transcript};
+
+use crate::accounting::{self, EACH, Path};
+
+/// What other programs read from messages, wherever these stand.
+const ACCOUNTING: &[Path] = &[
+    &["id"],
+    &["type"],
+    &["timestamp"],
+    &["model"],
+    &["tokens"],
+    &["sessionId"],
+    &["projectHash"],
+    &["startTime"],
+    &["lastUpdated"],
+    &["$set", "messages", EACH, "id"],
+    &["$set", "messages", EACH, "type"],
+    &["$set", "messages", EACH, "timestamp"],
+    &["$set", "messages", EACH, "model"],
+    &["$set", "messages", EACH, "tokens"],
+];
 
 /// Gemini CLI sends neighbouring messages of one side as one turn, and repairs nothing when it goes
 /// on with a session.
@@ -29,6 +51,10 @@ impl Laws for GeminiLaws {
         breaches.sort();
         breaches.dedup();
         breaches
+    }
+
+    fn accounting(&self, record: &[u8]) -> Vec<Range<usize>> {
+        accounting::values(record, ACCOUNTING)
     }
 }
 

@@ -42,7 +42,6 @@ pub struct Set {
 /// A list of messages.
 #[derive(Debug)]
 pub struct Messages {
-    pub whole: Range<usize>,
     pub list: Vec<Message>,
 }
 
@@ -172,13 +171,13 @@ fn messages(value: &mut Cursor<'_>, line: &[u8]) -> Result<Option<Messages>, Mal
         return Ok(None);
     }
     let mut list = Vec::new();
-    let whole = value.array(|element| {
+    value.array(|element| {
         let mut message = Message::default();
         message.whole = element.object(|value, key| member(&mut message, value, key, line))?;
         list.push(message);
         Ok(())
     })?;
-    Ok(Some(Messages { whole, list }))
+    Ok(Some(Messages { list }))
 }
 
 fn member(

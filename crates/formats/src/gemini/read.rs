@@ -4,8 +4,8 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use epitome_model::{
-    Again, Block, Copy, Entry, Head, Item, Kept, Left, Output, Part, Record, Role, Source, Span,
-    Stub, Transcript, is_left_by_recipe, short,
+    Again, Block, Entry, Head, Item, Kept, Output, Part, Record, Role, Source, Span, Stub,
+    Transcript, is_left_by_recipe, short,
 };
 use memchr::memmem;
 
@@ -91,7 +91,7 @@ enum Slot {
     /// Messages, by number.
     Messages(Range<usize>),
     /// A list of messages that replaces the history.
-    List { record: Record, list: Span, messages: Range<usize> },
+    List { record: Record, messages: Range<usize> },
 }
 
 #[derive(Default)]
@@ -174,7 +174,7 @@ impl Reader {
         if messages.is_empty() {
             return Slot::Kept(kept(line));
         }
-        Slot::List { record: line.record, list: at.span(&raw.whole), messages }
+        Slot::List { record: line.record, messages }
     }
 
     fn message(
@@ -228,9 +228,10 @@ impl Reader {
         for slot in slots {
             match slot {
                 Slot::Kept(kept) => transcript.items.push(Item::Kept(kept)),
-                Slot::List { record, list, messages } if is_repeated(&log, &said, &messages) => {
-                    let copy = Copy { name: "messages", value: list, left: Left::EmptyArray };
-                    transcript.items.push(Item::Kept(Kept { record, copies: vec![copy] }));
+                Slot::List { record, messages } if is_repeated(&log, &said, &messages) => {
+                    let outdated = said[messages].iter_mut().map(|it| &mut it.outdated);
+                    let copies = outdated.flat_map(std::mem::take).collect();
+                    transcript.items.push(Item::Kept(Kept { record, copies }));
                 }
                 Slot::Messages(messages) | Slot::List { messages, .. } => {
                     for message in messages {

@@ -1,10 +1,50 @@
 //! What OpenCode and the wires behind it refuse.
 
+use std::ops::Range;
+
 use epitome_model::{Block, Breach, Law, Laws, Source, Transcript};
 
 use super::raw;
+use crate::accounting::{self, Path};
 use crate::json::Cursor;
 use crate::pairing;
+
+/// Where messages and parts stand in a record: it is one (in an export), a row with one, or an
+/// event with one.
+const HELD: [&[Path]; 3] = [&[&["data"]], &[&["data", "info"]], &[&["data", "part"]]];
+
+/// What other programs read from rows, messages and parts. The type of a part may change: a picture
+/// becomes words.
+const ACCOUNTING: &[Path] = &[
+    &["table"],
+    &["id"],
+    &["message_id"],
+    &["parent_id"],
+    &["directory"],
+    &["version"],
+    &["time_created"],
+    &["sessionID"],
+    &["messageID"],
+    &["parentID"],
+    &["callID"],
+    &["role"],
+    &["agent"],
+    &["mode"],
+    &["modelID"],
+    &["providerID"],
+    &["model"],
+    &["path"],
+    &["cost"],
+    &["tokens"],
+    &["finish"],
+    &["time"],
+    &["tool"],
+    &["state", "status"],
+    &["state", "time", "start"],
+    &["state", "time", "end"],
+    &["state", "metadata", "sessionId"],
+    &["state", "metadata", "model"],
+];
 
 /// OpenCode answers a call without a result by itself, and keeps both in one part. A part of which
 /// a required member is missing ends the session: nothing of it can be read any more.
@@ -24,6 +64,15 @@ impl Laws for OpencodeLaws {
             }
         }
         breaches
+    }
+
+    fn accounting(&self, record: &[u8]) -> Vec<Range<usize>> {
+        let mut found = accounting::values(record, ACCOUNTING);
+        for place in HELD.iter().flat_map(|held| accounting::values(record, held)) {
+            let inner = accounting::values(&record[place.clone()], ACCOUNTING).into_iter();
+            found.extend(inner.map(|it| place.start + it.start..place.start + it.end));
+        }
+        found
     }
 }
 

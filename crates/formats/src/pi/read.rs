@@ -4,11 +4,13 @@ use std::collections::HashMap;
 use std::ops::Range;
 
 use epitome_model::{
-    Block, Call, Copy, Entry, Image, Item, Kept, Left, Output, Part, Role, Source, Span, Thinking,
+    Block, Call, Entry, Image, Item, Kept, Left, Output, Part, Role, Source, Span, Thinking,
     ToolKind, Transcript, short,
 };
 
+use super::laws::ACCOUNTING;
 use super::{append, raw, tools};
+use crate::accounting;
 use crate::lines::record;
 use crate::place::Place;
 use crate::tree::{self, Node, Orphan};
@@ -324,11 +326,10 @@ fn said(at: &Place<'_>, raw: &raw::Message, number: u64) -> Entry {
         "toolResult" => {
             entry.role = Role::Tool;
             entry.blocks = vec![Block::Output(output(at, raw))];
-            entry.copies = raw
-                .details
-                .iter()
-                .filter(|place| &at.line[(*place).clone()] != b"null")
-                .map(|place| Copy { name: "details", value: at.span(place), left: Left::Nothing })
+            let inside = accounting::inside(ACCOUNTING, &["message", "details"]);
+            let details = raw.details.iter().filter(|place| &at.line[(*place).clone()] != b"null");
+            entry.copies = details
+                .flat_map(|it| accounting::copies(at, ("details", it, Left::Nothing), &inside))
                 .collect();
         }
         "bashExecution" => {

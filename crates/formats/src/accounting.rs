@@ -1,0 +1,168 @@
+//! What other programs read from a session: tokens, costs, ids, times, models and places.
+//!
+//! A format lists the values of its records that no edit touches, as paths of keys. The list is
+//! enforced in two places: readers take only the rest of a value for a copy ([`copies`]), and a
+//! compaction that changes one of the values all the same is refused (`Law::Accounting`).
+
+use std::ops::Range;
+
+use epitome_model::{Copy, Left};
+
+use crate::json::{Cursor, Kind, Malformed};
+use crate::place::Place;
+
+/// Keys from the record down to a value; [`EACH`] stands for every element of an array.
+pub type Path = &'static [&'static str];
+
+/// Every element of an array.
+pub const EACH: &str = "*";
+
+/// Values of at most so many bytes stay where they are next to accounting: emptying them would
+/// save next to nothing, and they say what the rest is about.
+const SHORT: usize = 64;
+
+/// The values at `paths`, in the order of the record. What is malformed ends the search.
+pub fn values(record: &[u8], paths: &[Path]) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    // A record that is no JSON has no values behind the place where it goes wrong.
+    let _ = find(&mut Cursor::new(record), paths, &mut found);
+    found
+}
+
+fn find(
+    value: &mut Cursor<'_>,
+    paths: &[Path],
+    found: &mut Vec<Range<usize>>,
+) -> Result<(), Malformed> {
+    if paths.iter().any(|path| path.is_empty()) {
+        found.push(value.skip()?);
+        return Ok(());
+    }
+    match value.kind() {
+        Kind::Object => value.object(|member, key| match below(paths, key) {
+            inner if inner.is_empty() => member.skip().map(drop),
+            inner => find(member, &inner, found),
+        })?,
+        Kind::Array => match below(paths, EACH.as_bytes()) {
+            inner if inner.is_empty() => value.skip()?,
+            inner => value.array(|element| find(element, &inner, found))?,
+        },
+        Kind::String | Kind::Other => value.skip()?,
+    };
+    Ok(())
+}
+
+/// The paths that begin with these keys, from there on.
+pub fn inside(paths: &[Path], keys: &[&str]) -> Vec<Path> {
+    keys.iter().fold(paths.to_vec(), |paths, key| below(&paths, key.as_bytes()))
+}
+
+/// What is left of the paths that begin with a key.
+fn below(paths: &[Path], key: &[u8]) -> Vec<Path> {
+    let split = paths.iter().filter_map(|path| path.split_first());
+    split.filter(|(first, _)| first.as_bytes() == key).map(|(_, rest)| rest).collect()
+}
+
+/// What of a value no model sees and may go: all of it, leaving `left`, or, if something at `paths`
+/// (from the value down) stands in it, the bulk of everything else. Then every key stays with a
+/// value of its kind, so that programs that read the value still find what they expect.
+pub fn copies(
+    at: &Place<'_>,
+    (name, place, left): (&'static str, &Range<usize>, Left),
+    paths: &[Path],
+) -> Vec<Copy> {
+    let whole = || vec![Copy { name, value: at.span(place), left }];
+    if values(&at.line[place.clone()], paths).is_empty() {
+        return whole();
+    }
+    let mut bulk = Vec::new();
+    match around(&mut Cursor::at(at.line, place), paths, &mut bulk) {
+        Ok(()) => bulk
+            .into_iter()
+            .map(|(value, left)| Copy { name, value: at.span(&value), left })
+            .collect(),
+        Err(_) => whole(),
+    }
+}
+
+fn around(
+    value: &mut Cursor<'_>,
+    paths: &[Path],
+    bulk: &mut Vec<(Range<usize>, Left)>,
+) -> Result<(), Malformed> {
+    let left = match value.kind() {
+        Kind::String => Left::EmptyText,
+        Kind::Array => Left::EmptyArray,
+        Kind::Object => Left::EmptyObject,
+        Kind::Other => return value.skip().map(drop),
+    };
+    if paths.iter().any(|path| path.is_empty()) {
+        return value.skip().map(drop);
+    }
+    let holds = value.clone().skip().map(|place| place.len());
+    match left {
+        Left::EmptyObject if !paths.is_empty() => {
+            value.object(|member, key| around(member, &below(paths, key), bulk))?;
+        }
+        Left::EmptyArray if !below(paths, EACH.as_bytes()).is_empty() => {
+            let inner = below(paths, EACH.as_bytes());
+            value.array(|element| around(element, &inner, bulk))?;
+        }
+        _ => {
+            let place = value.skip()?;
+            if holds? > SHORT {
+                bulk.push((place, left));
+            }
+        }
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use epitome_model::Source;
+
+    use super::*;
+
+    const PATHS: &[Path] = &[&["usage"], &["results", EACH, "usage"]];
+
+    fn check(value: &str, expected: &[(&str, Left)]) {
+        let at = Place { line: value.as_bytes(), base: 0 };
+        let whole = 0..value.len();
+        let copies = copies(&at, ("details", &whole, Left::Nothing), PATHS);
+        let found: Vec<(String, Left)> = copies
+            .iter()
+            .map(|copy| {
+                let bytes = Source::at(&value.as_bytes(), copy.value).into_owned();
+                (String::from_utf8(bytes).expect("text"), copy.left)
+            })
+            .collect();
+        let found: Vec<(&str, Left)> = found.iter().map(|(it, left)| (&**it, *left)).collect();
+        assert_eq!(found, expected);
+    }
+
+    #[test]
+    fn a_value_without_accounting_goes_whole() {
+        let value = r#"{"diff":"short","usage_note":1}"#;
+        check(value, &[(value, Left::Nothing)]);
+    }
+
+    #[test]
+    fn what_is_next_to_accounting_is_emptied() {
+        let long = format!("\"{}\"", "a".repeat(100));
+        let list = format!("[{long}]");
+        let value =
+            format!(r#"{{"status":"done","usage":{{"text":{long}}},"out":{long},"all":{list}}}"#);
+        check(&value, &[(&long, Left::EmptyText), (&list, Left::EmptyArray)]);
+    }
+
+    #[test]
+    fn accounting_within_lists_is_found() {
+        let long = format!("\"{}\"", "a".repeat(100));
+        let value = format!(r#"{{"results":[{{"usage":{{"input":1}},"said":{long}}},7]}}"#);
+        check(&value, &[(&long, Left::EmptyText)]);
+        let places = values(value.as_bytes(), PATHS);
+        let found: Vec<&str> = places.into_iter().map(|place| &value[place]).collect();
+        assert_eq!(found, [r#"{"input":1}"#]);
+    }
+}
