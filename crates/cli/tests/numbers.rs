@@ -202,6 +202,18 @@ fn every_command_says_the_same_numbers_of_a_session() {
 }
 
 #[test]
+fn a_compacted_session_with_a_damaged_archive_is_compacted() {
+    let world = World::new();
+    world.claude(CLAUDE, sessions::claude(CLAUDE));
+    let twice = ["compact", CLAUDE, "--keep-turns=2", "--recipe", "transcript"];
+    assert_eq!(world.status(&twice), 0);
+    compact(&world, CLAUDE);
+    let folder = world.home.join(format!(".local/share/epitome/archive/claude/{CLAUDE}"));
+    fs::write(folder.join("000001.pack"), "damaged").expect("a pack");
+    assert_eq!(state(&world, CLAUDE), (1.into(), false.into(), Some("compacted")));
+}
+
+#[test]
 fn a_compacted_session_without_its_archive_has_no_request() {
     let world = World::new();
     let path = world.claude(CLAUDE, fixtures::get("claude", "pricing").bytes());

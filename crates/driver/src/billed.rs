@@ -13,7 +13,7 @@ use epitome_tokens::{Calibration, calibrate};
 use rayon::prelude::*;
 
 use crate::config::Config;
-use crate::restore::{Restored, Target, restore};
+use crate::restore::{Damage, Restored, Target, restore_from};
 use crate::session::Loaded;
 use crate::source::Spliced;
 
@@ -52,8 +52,10 @@ impl<S: Source> Loaded<S> {
         counter: &dyn Counter,
     ) -> Option<Calibration> {
         let (archive, key) = (config.archive(), self.key(path));
-        let known = archive.generations(&key).ok()?.whole;
-        let way = restore(&self.source, &known, &archive.blobs(&key), Target::Original).ok()?;
+        let known = archive.generations(&key).ok()?;
+        let way =
+            restore_from(&archive, &key, &known, &self.source, Target::Original, Damage::Refuse)
+                .ok()?;
         if !matches!(way.outcome, Restored::Exact { .. }) {
             return None;
         }

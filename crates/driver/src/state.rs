@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::archive::{Archive, Digest, Generation, SessionKey, lines};
 use crate::config::Config;
-use crate::restore::{Restored, Target, restore};
+use crate::restore::{Damage, Restored, Target, restore_from};
 use crate::session::Loaded;
 
 impl<S: Source> Loaded<S> {
@@ -28,23 +28,28 @@ impl<S: Source> Loaded<S> {
 /// original would undo. None for a session that was never compacted or was restored since.
 ///
 /// A compacted session whose archive is damaged still is compacted: its state is then taken from
-/// the hash of the file.
+/// the hashes of the file and of its records.
 pub(crate) fn in_effect(
     archive: &Archive,
     key: &SessionKey,
     source: &dyn Source,
 ) -> Vec<Generation> {
-    let mut known = archive.generations(key).map(|found| found.whole).unwrap_or_default();
-    if known.is_empty() {
-        return known;
+    let Ok(found) = archive.generations(key) else { return Vec::new() };
+    if found.whole.is_empty() {
+        return Vec::new();
     }
-    let numbers = match restore(source, &known, &archive.blobs(key), Target::Original) {
+    let way = restore_from(archive, key, &found, source, Target::Original, Damage::Refuse);
+    let mut known = found.whole;
+    let numbers = match way {
         Ok(way) => match way.outcome {
             Restored::Exact { undone } => undone.into_iter().collect(),
             Restored::ByRecord { .. } if way.splices.is_empty() => HashSet::new(),
             Restored::ByRecord { undone, .. } => with_records_in(source, &known, undone),
         },
-        Err(_) => left_by(source, &known),
+        Err(_) => match left_by(source, &known) {
+            Some(newest) => [newest].into(),
+            None => with_records_in(source, &known, Vec::new()),
+        },
     };
     known.retain(|it| numbers.contains(&it.number));
     known
@@ -70,11 +75,11 @@ fn with_records_in(source: &dyn Source, known: &[Generation], undone: Vec<u64>) 
 }
 
 /// The newest generation whose result the session begins with.
-fn left_by(source: &dyn Source, known: &[Generation]) -> HashSet<u64> {
+fn left_by(source: &dyn Source, known: &[Generation]) -> Option<u64> {
     let lens: Vec<u64> = known.iter().map(|it| it.after.len).collect();
     let digests = Digest::of_prefixes(source, &lens).unwrap_or_default();
     let newest = known.iter().rev().find(|it| digests.contains(&it.after));
-    newest.map(|it| it.number).into_iter().collect()
+    newest.map(|it| it.number)
 }
 
 /// What the archive holds of a session, told by the names, sizes and times of its packs: whatever

@@ -173,6 +173,10 @@ fn without_packs(text: &str) -> String {
             format!("net {before}→  (with the archive)\n")
         }
         (_, Some(_)) => "with (a pack) in the archive\n".to_owned(),
+        (_, None) if line.contains(" generation") && line.ends_with(" on disk") => {
+            let known = line.rsplit_once(", ").map_or(line, |(known, _)| known);
+            format!("{known}, (packs) on disk\n")
+        }
         (_, None) => format!("{line}\n"),
     };
     text.lines().map(line).collect()
