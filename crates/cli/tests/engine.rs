@@ -300,3 +300,57 @@ fn clients_hold_a_talk() {
         assert_eq!(said, expect, "{client}: {out:?}");
     }
 }
+
+/// The most memory that a process had, in bytes.
+#[cfg(target_os = "linux")]
+fn most_memory(process: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).expect("a process");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a figure");
+    line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") * 1024
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_large_message_takes_no_more_than_four_times_its_size() {
+    const SIZE: usize = 48 << 20;
+    let world = World::new();
+    let mut command = world.command(&["engine", "--count", "estimate"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it runs");
+    let mut to = child.stdin.take().expect("piped");
+    let mut from = BufReader::new(child.stdout.take().expect("piped"));
+    let mut ask = |line: &str| {
+        writeln!(to, "{line}").expect("it is read");
+        let mut answer = String::new();
+        from.read_line(&mut answer).expect("an answer");
+        assert!(!answer.contains("\"error\""), "{}", &answer[..answer.len().min(400)]);
+    };
+    let call = |n: usize, result: &str| {
+        let call = format!(
+            r#"{{"role":"assistant","content":[{{"type":"tool_use","id":"c{n}","name":"Read","input":{{}}}}]}}"#
+        );
+        let result = format!(
+            r#"{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"c{n}","content":"{result}"}}]}}"#
+        );
+        format!(r#"{{"op":"call","messages":[{call},{result}]}}"#)
+    };
+    ask(r#"{"op":"hello"}"#);
+    ask(&call(1, "a short one"));
+    let before = most_memory(child.id());
+    let line = "a line of a log of a build that goes on and on and on\\n";
+    let message = call(2, &line.repeat(SIZE / line.len()));
+    ask(&message);
+    let took = most_memory(child.id()) - before;
+    child.kill().expect("it is killed");
+    child.wait().expect("it ends");
+    let times = took as f64 / message.len() as f64;
+    assert!(times <= 4.0, "a message of {} bytes took {times:.1} times as much", message.len());
+}
+
+#[test]
+fn half_of_a_character_is_refused_with_a_hint_that_helps() {
+    let world = World::new();
+    let line = r#"{"op":"call","messages":[{"role":"user","content":"a \ud800 b"}]}"#;
+    let told = world.run_with(&["engine"], line.as_bytes());
+    assert!(told.contains("cut in half") && told.contains("U+FFFD"), "{told}");
+    assert!(!told.contains("has such messages"), "{told}");
+}

@@ -9,7 +9,7 @@ mod record;
 
 pub use append::{Batch, Undone, batch, cut, undo};
 pub use read::{Log, id};
-pub use record::{Said, Speaker, header, line, said};
+pub use record::{Said, Speaker, add_line, header, line, said};
 
 use crate::write::{self, Gone, Shapes};
 use crate::{Append, CopiesBehind, Format, Native, Write, Writing};

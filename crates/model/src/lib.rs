@@ -31,7 +31,7 @@ pub use edit::{At, Change, Edit, Splice};
 pub use inner::Inner;
 pub use law::{Breach, Law, Laws};
 pub use nested::{as_seen, encode_as};
-pub use source::{Source, Span, Text, decode, encode};
+pub use source::{Source, Span, Text, decode, encode, encode_to};
 pub use stub::{
     CLEARED, Note, Ref, Stub, counted, excerpt, is_left_by_recipe, is_truncated, line_count,
     previous, removed, short, truncated,

@@ -148,6 +148,12 @@ pub fn encode(text: &str) -> String {
     serde_json::to_string(text).expect("a string always serialises")
 }
 
+/// Adds the JSON string literal of a text to `to`, without a copy of its own.
+pub fn encode_to(to: &mut Vec<u8>, text: &str) {
+    to.reserve(text.len() + 2);
+    serde_json::to_writer(to, text).expect("a string always serialises");
+}
+
 /// Puts the escape of U+FFFD in the place of each escaped surrogate that has no partner.
 fn without_lone_surrogates(literal: &str) -> String {
     let bytes = literal.as_bytes();

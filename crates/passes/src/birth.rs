@@ -1,6 +1,7 @@
 //! A result is shortened once, before it is first sent, and never again for that: what a provider
 //! has cached of the request stays as it is.
 
+use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -133,32 +134,37 @@ impl Birth {
         if before <= WORTH {
             return None;
         }
-        let lines: Vec<&str> = text.split('\n').collect();
-        let (kept, mut left) = match self.repeats {
-            true => without_repeats(&lines, seen),
-            false => (lines.iter().map(|line| (*line).into()).collect(), 0),
+        let (once, mut left) = match self.repeats {
+            true => without_repeats(text, seen),
+            false => (None, 0),
         };
-        let mut shown = kept.join("\n");
+        // A text of hundreds of megabytes is not copied where nothing repeats.
+        let mut shown = once.map_or(Cow::Borrowed(text), Cow::Owned);
         if let Some(cap) = self.cap.map(Tokens)
             && counter.count(&shown) > cap
         {
-            let kept: Vec<&str> = kept.iter().map(|line| &**line).collect();
-            let (short, n) = capped(&kept, cap, counter);
-            (shown, left) = (short, left + kept.len() - n);
+            let lines: Vec<&str> = shown.split('\n').collect();
+            let (short, n) = capped(&lines, cap, counter);
+            left += lines.len() - n;
+            shown = Cow::Owned(short);
         }
         if left == 0 {
             return None;
         }
+        let shown = shown.into_owned();
         let stub = Stub::new(reference).with_what(SHORTENED).with_lines(line_count(text));
         let shown = stub.with_body(shown).to_string();
         (shown.len() < text.len() && counter.count(&shown) < before).then_some(shown)
     }
 }
 
-/// The lines without those that stand above, and how many went.
-fn without_repeats<'t>(lines: &[&'t str], seen: &Seen) -> (Vec<std::borrow::Cow<'t, str>>, usize) {
+/// A text without the lines that stand above, and how many went; no text if none did.
+fn without_repeats<'t>(text: &'t str, seen: &Seen) -> (Option<String>, usize) {
+    if !text.split('\n').any(|line| may_go(line, seen)) {
+        return (None, 0);
+    }
     let (mut kept, mut run, mut left) = (Vec::new(), Vec::new(), 0);
-    let mut close = |run: &mut Vec<&'t str>, kept: &mut Vec<std::borrow::Cow<'t, str>>| {
+    let mut close = |run: &mut Vec<&'t str>, kept: &mut Vec<Cow<'t, str>>| {
         // Short lines go with those around them, and not with what comes then.
         let long = run.iter().rposition(|line| key(line).is_some()).map_or(0, |at| at + 1);
         let short = run.split_off(long);
@@ -167,23 +173,27 @@ fn without_repeats<'t>(lines: &[&'t str], seen: &Seen) -> (Vec<std::borrow::Cow<
             let n = Lines(run.len() as u64);
             kept.push(format!("[{n} as above: {}]", seen.said(run)).into());
         } else {
-            kept.extend(run.iter().map(|line| (*line).into()));
+            kept.extend(run.iter().map(|line| Cow::Borrowed(*line)));
         }
         run.clear();
-        kept.extend(short.into_iter().map(Into::into));
+        kept.extend(short.into_iter().map(Cow::Borrowed));
     };
-    for line in lines {
-        // What stands above may be shortened one day, and an error has to stand where it happened.
-        let may_go = seen.has(line) && !is_error_line(line);
-        if may_go || !run.is_empty() && key(line).is_none() {
-            run.push(*line);
+    for line in text.split('\n') {
+        if may_go(line, seen) || !run.is_empty() && key(line).is_none() {
+            run.push(line);
         } else {
             close(&mut run, &mut kept);
-            kept.push((*line).into());
+            kept.push(line.into());
         }
     }
     close(&mut run, &mut kept);
-    (kept, left)
+    ((left > 0).then(|| kept.join("\n")), left)
+}
+
+/// Whether a line stands above. What stands above may be shortened one day, and an error has to
+/// stand where it happened.
+fn may_go(line: &str, seen: &Seen) -> bool {
+    seen.has(line) && !is_error_line(line)
 }
 
 /// The lines that say most, in their order, and how many they are.

@@ -116,7 +116,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         if line.iter().all(u8::is_ascii_whitespace) {
             continue;
         }
-        let answer = talk.answer(&line);
+        let answer = talk.answer(line);
         let answer = answer.unwrap_or_else(|failure| json!({ "error": failure }).to_string());
         writeln!(out, "{answer}")?;
         out.flush()?;

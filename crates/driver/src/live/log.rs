@@ -4,7 +4,7 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-use epitome_formats::epitome::{Log, Said, Speaker, header, line};
+use epitome_formats::epitome::{Log, Said, Speaker, add_line, header};
 use epitome_formats::{Line, lines};
 use epitome_model::{Record, Span};
 
@@ -20,8 +20,8 @@ pub struct LogFile {
     file: Option<(File, PathBuf)>,
     /// Bytes that the file has.
     on_disk: u64,
-    /// Lines that are written together, while they are gathered.
-    gathered: Option<Vec<u8>>,
+    /// Where the lines begin that are written together, while they are gathered.
+    gathered: Option<usize>,
 }
 
 impl LogFile {
@@ -35,7 +35,8 @@ impl LogFile {
             on_disk: 0,
             gathered: None,
         };
-        log.take(header(id, None).as_bytes());
+        log.bytes.extend_from_slice(header(id, None).as_bytes());
+        log.take(0);
         log
     }
 
@@ -108,30 +109,40 @@ impl LogFile {
     pub fn push(&mut self, speaker: &Speaker<'_>, said: &[Said<'_>]) -> Result<usize> {
         // Items only become more, so that no number is given twice.
         let item = self.log.transcript().items.len();
-        let line = line(&item.to_string(), speaker, said);
-        self.append(line.as_bytes())?;
+        // What is said may be hundreds of megabytes: it is copied once.
+        let start = self.bytes.len();
+        add_line(&mut self.bytes, &item.to_string(), speaker, said);
+        self.added(start)?;
         Ok(item)
     }
 
     /// Adds a line, line feed included: on disk first, unless lines are gathered.
     pub fn append(&mut self, line: &[u8]) -> Result<()> {
-        match &mut self.gathered {
-            Some(gathered) => gathered.extend_from_slice(line),
-            None => self.write(line)?,
+        let start = self.bytes.len();
+        self.bytes.extend_from_slice(line);
+        self.added(start)
+    }
+
+    /// Takes the line that begins at `start`, when it is on disk or others are gathered.
+    fn added(&mut self, start: usize) -> Result<()> {
+        if self.gathered.is_none()
+            && let Err(err) = self.write_from(start)
+        {
+            self.bytes.truncate(start);
+            return Err(err);
         }
-        self.take(line);
+        self.take(start);
         Ok(())
     }
 
     /// Gathers what is added from now on.
     pub fn gather(&mut self) {
-        self.gathered.get_or_insert_default();
+        self.gathered.get_or_insert(self.bytes.len());
     }
 
     /// Writes what was gathered at once: a program that is killed leaves all of it or nothing.
     pub fn write_gathered(&mut self) -> Result<()> {
-        let gathered = self.gathered.take().unwrap_or_default();
-        self.write(&gathered)
+        self.gathered.take().map_or(Ok(()), |from| self.write_from(from))
     }
 
     /// Forgets what was added behind so many bytes, and is not on disk.
@@ -141,7 +152,9 @@ impl LogFile {
         self.read();
     }
 
-    fn write(&mut self, bytes: &[u8]) -> Result<()> {
+    /// Writes what stands in memory from `start` on.
+    fn write_from(&mut self, start: usize) -> Result<()> {
+        let bytes = &self.bytes[start..];
         let Some((file, path)) = &mut self.file else { return Ok(()) };
         if let Err(err) = file.write_all(bytes) {
             // Half a line is nobody's: what is added next begins on a line of its own.
@@ -174,16 +187,15 @@ impl LogFile {
 
     /// A torn last line becomes one that is whole and says nothing.
     fn end_line(&mut self) -> Result<()> {
-        self.write(b"\n")?;
         self.bytes.push(b'\n');
-        Ok(())
+        self.write_from(self.bytes.len() - 1)
     }
 
-    fn take(&mut self, line: &[u8]) {
-        let start = self.bytes.len() as u64;
-        self.bytes.extend_from_slice(line);
+    fn take(&mut self, start: usize) {
         self.lines += 1;
+        let line = &self.bytes[start..];
         let text = line.strip_suffix(b"\n").unwrap_or(line);
+        let start = start as u64;
         let span = Span { start, end: start + text.len() as u64 };
         let record = Record { line: self.lines, span };
         self.log.line(&Line { record, bytes: text, ended: true }, &mut ());

@@ -52,6 +52,12 @@ impl Context {
     ///
     /// As [`user`](Context::user).
     pub fn push(&mut self, speaker: &Speaker<'_>, said: &[Said<'_>]) -> Result<()> {
+        let item = self.log_entry(speaker, said)?;
+        self.take_entry(item, speaker)
+    }
+
+    /// Puts an entry into the log. Returns its item, which is then to be taken.
+    pub(super) fn log_entry(&mut self, speaker: &Speaker<'_>, said: &[Said<'_>]) -> Result<usize> {
         // What a model says in one go is one response, in however many entries.
         let last = self.transcript().context().next_back().map(|(_, entry)| entry);
         let before =
@@ -59,7 +65,11 @@ impl Context {
         let group = speaker.group.or(before.as_deref()).filter(|_| speaker.role == Role::Assistant);
         let role = speaker.role;
         let _span = trace_span!("live.push", ?role, blocks = said.len()).entered();
-        let item = self.log.push(&Speaker { group, ..*speaker }, said)?;
+        self.log.push(&Speaker { group, ..*speaker }, said)
+    }
+
+    /// Takes an entry that is in the log: it is counted, and shortened before it is sent.
+    pub(super) fn take_entry(&mut self, item: usize, speaker: &Speaker<'_>) -> Result<()> {
         self.count(item);
         if speaker.role == Role::Assistant {
             self.overflows = 0;

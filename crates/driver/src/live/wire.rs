@@ -1,6 +1,8 @@
 //! What goes in from a wire, and what comes out for one.
 
+use std::borrow::Cow;
 use std::collections::HashSet;
+use std::ops::Range;
 
 use epitome_formats::epitome::said;
 use epitome_formats::{Made, SummaryAs, WIRES, Wire, anthropic};
@@ -103,6 +105,9 @@ impl Context {
                 );
                 match elsewhere(message) {
                     Some(other) => err.with_hint(format!("{other} has such messages")),
+                    None if has_half_a_character(message) => {
+                        err.with_hint("send U+FFFD (\\ufffd) in its place: no text can hold it")
+                    }
                     None => err,
                 }
             })?);
@@ -127,7 +132,7 @@ impl Context {
         said
     }
 
-    fn push_all(&mut self, messages: &[Heard], billed: Option<Tokens>) -> Result<()> {
+    fn push_all(&mut self, messages: &[Heard<'_>], billed: Option<Tokens>) -> Result<()> {
         let last = messages.iter().rposition(Heard::is_response);
         if let (Some(billed), None) = (billed, last) {
             self.billed(billed);
@@ -149,6 +154,7 @@ impl Context {
     /// be written.
     pub fn push_request(&mut self, wire: &str, body: &str) -> Result<()> {
         let wire = named(wire)?;
+        let body = Framed { before: String::new(), message: body.into(), after: "" };
         let mut heard = Heard::read(wire, body).map_err(|why| {
             Error::new(ErrorKind::Unreadable, format!("this is no body of {}: {why}", wire.name))
         })?;
@@ -182,20 +188,22 @@ impl Context {
         open
     }
 
-    fn push_heard(&mut self, heard: &Heard, message: Option<u64>) -> Result<()> {
+    fn push_heard(&mut self, heard: &Heard<'_>, message: Option<u64>) -> Result<()> {
         for (idx, (prompt, entry)) in heard.entries.iter().enumerate() {
             let message = message.filter(|_| idx + 1 == heard.entries.len());
             let (model, usage) = (entry.model.as_deref(), entry.usage);
             let speaker =
                 Speaker { role: entry.role, prompt: *prompt, model, usage, group: None, message };
-            self.push(&speaker, &said(entry, &heard.source))?;
+            // What is said is copied to be put into the log, and not kept any longer.
+            let item = self.log_entry(&speaker, &said(entry, &heard.source))?;
+            self.take_entry(item, &speaker)?;
         }
         Ok(())
     }
 
     /// Gives each call an id of its own, as some wires have none and some services count from one
     /// again, and each result its call; or says whose call is missing.
-    fn tie(&self, heard: &mut Heard, ties: &mut Ties) -> std::result::Result<(), String> {
+    fn tie(&self, heard: &mut Heard<'_>, ties: &mut Ties) -> std::result::Result<(), String> {
         let Ties { open, made } = ties;
         for block in heard.entries.iter_mut().flat_map(|(_, entry)| &mut entry.blocks) {
             match block {
@@ -248,25 +256,55 @@ fn is_again(id: &str, said: &str) -> bool {
     number.is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
 }
 
+/// The bytes of a message with what makes a body of it. The message may be hundreds of megabytes:
+/// it is not copied.
+struct Framed<'m> {
+    before: String,
+    message: Cow<'m, str>,
+    after: &'static str,
+}
+
+impl Source for Framed<'_> {
+    fn len(&self) -> u64 {
+        (self.before.len() + self.message.len() + self.after.len()) as u64
+    }
+
+    fn read(&self, range: Range<u64>) -> Cow<'_, [u8]> {
+        let mut from = 0;
+        let mut parts = Vec::new();
+        for part in [self.before.as_bytes(), self.message.as_bytes(), self.after.as_bytes()] {
+            let len = part.len() as u64;
+            let within = |at: u64| at.saturating_sub(from).min(len) as usize;
+            let (start, end) = (within(range.start), within(range.end));
+            parts.extend((start < end).then(|| &part[start..end]));
+            from += len;
+        }
+        match parts.as_slice() {
+            [] => Cow::Borrowed(&[]),
+            [part] => Cow::Borrowed(part),
+            parts => Cow::Owned(parts.concat()),
+        }
+    }
+}
+
 /// What a message says.
-struct Heard {
-    source: Vec<u8>,
+struct Heard<'m> {
+    source: Framed<'m>,
     /// Each with whether it is the prompt.
     entries: Vec<(bool, Entry)>,
 }
 
-impl Heard {
+impl<'m> Heard<'m> {
     /// Of a message that its wire understands.
-    fn of(wire: &Wire, message: &str) -> std::result::Result<Heard, String> {
+    fn of(wire: &Wire, message: &'m str) -> std::result::Result<Heard<'m>, String> {
         if has_half_a_character(message) {
             return Err("a character in it is cut in half (half of a surrogate pair)".to_owned());
         }
-        let understood = (wire.hear)(message).map_err(|why| why.to_string())?;
-        Heard::read(wire, &format!("{{\"{}\":[{understood}]}}", wire.list))
+        let message = (wire.hear)(message).map_err(|why| why.to_string())?;
+        Heard::read(wire, Framed { before: format!("{{\"{}\":[", wire.list), message, after: "]}" })
     }
 
-    fn read(wire: &Wire, body: &str) -> std::result::Result<Heard, String> {
-        let source = body.as_bytes().to_vec();
+    fn read(wire: &Wire, source: Framed<'m>) -> std::result::Result<Heard<'m>, String> {
         let mut faults = Vec::new();
         let transcript = (wire.format.read)(&source, &mut faults);
         if let Some(fault) = faults.first() {
@@ -306,6 +344,9 @@ fn has_half_a_character(json: &str) -> bool {
 
 /// A wire that understands a message.
 fn elsewhere(message: &str) -> Option<&'static str> {
+    if has_half_a_character(message) {
+        return None;
+    }
     WIRES.iter().find(|wire| (wire.hear)(message).is_ok()).map(|wire| wire.name)
 }
 

@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use epitome_model::{
     Block, CacheUse, Entry, MicroDollars, Output, Part, Role, Source, ToolKind, Usage, encode,
+    encode_to,
 };
 
 use crate::json;
@@ -100,6 +101,13 @@ pub fn header(id: &str, cwd: Option<&str>) -> String {
 
 /// The line of an entry, line feed included.
 pub fn line(id: &str, speaker: &Speaker<'_>, said: &[Said<'_>]) -> String {
+    let mut line = Vec::new();
+    add_line(&mut line, id, speaker, said);
+    String::from_utf8(line).expect("JSON of texts is text")
+}
+
+/// Adds the line of an entry to a log.
+pub fn add_line(line: &mut Vec<u8>, id: &str, speaker: &Speaker<'_>, said: &[Said<'_>]) {
     let role = match speaker.role {
         _ if speaker.prompt => "prompt",
         Role::User => "user",
@@ -127,9 +135,21 @@ pub fn line(id: &str, speaker: &Speaker<'_>, said: &[Said<'_>]) -> String {
         }
         more.push('}');
     }
-    let blocks: Vec<String> = said.iter().map(block).collect();
-    let (id, blocks) = (encode(id), blocks.join(","));
-    format!("{{\"type\":\"entry\",\"id\":{id},\"role\":\"{role}\"{more},\"blocks\":[{blocks}]}}\n")
+    let id = encode(id);
+    let head = format!(r#"{{"type":"entry","id":{id},"role":"{role}"{more},"blocks":"#);
+    line.extend_from_slice(head.as_bytes());
+    list(line, said);
+    line.extend_from_slice(b"}\n");
+}
+
+/// Adds a list of blocks. What is said may be hundreds of megabytes: it is copied once.
+fn list(line: &mut Vec<u8>, said: &[Said<'_>]) {
+    line.push(b'[');
+    for (idx, said) in said.iter().enumerate() {
+        line.extend_from_slice(if idx > 0 { b"," } else { b"" });
+        block(line, said);
+    }
+    line.push(b']');
 }
 
 /// A text as a block.
@@ -137,42 +157,60 @@ pub fn text_block(text: &str) -> String {
     format!(r#"{{"text":{}}}"#, encode(text))
 }
 
-fn block(said: &Said<'_>) -> String {
+fn block(line: &mut Vec<u8>, said: &Said<'_>) {
     match said {
-        Said::Text(words) => text_block(words),
-        Said::Thinking(words) => format!(r#"{{"thinking":{}}}"#, encode(words)),
+        Said::Text(words) => {
+            line.extend_from_slice(b"{\"text\":");
+            encode_to(line, words);
+        }
+        Said::Thinking(words) => {
+            line.extend_from_slice(b"{\"thinking\":");
+            encode_to(line, words);
+        }
         Said::Call { id, name, kind, arguments } => {
             let kind = kind.map(|kind| format!(r#""kind":{},"#, word(kind))).unwrap_or_default();
-            let (id, name, arguments) = (encode(id), encode(name), value(arguments));
-            format!(r#"{{"call":{id},"name":{name},{kind}"arguments":{arguments}}}"#)
+            let (id, name) = (encode(id), encode(name));
+            let head = format!(r#"{{"call":{id},"name":{name},{kind}"arguments":"#);
+            line.extend_from_slice(head.as_bytes());
+            value(line, arguments);
         }
         Said::Output { call, error, parts } => {
             let failed = if *error { r#""error":true,"# } else { "" };
-            let content = match parts.as_slice() {
-                [Said::Text(words)] => encode(words),
-                parts => format!("[{}]", parts.iter().map(block).collect::<Vec<_>>().join(",")),
-            };
-            format!(r#"{{"output":{},{failed}"content":{content}}}"#, encode(call))
+            let head = format!(r#"{{"output":{},{failed}"content":"#, encode(call));
+            line.extend_from_slice(head.as_bytes());
+            match parts.as_slice() {
+                [Said::Text(words)] => encode_to(line, words),
+                parts => list(line, parts),
+            }
         }
         Said::Image { media, data } => {
-            format!(r#"{{"image":{},"media":{}}}"#, encode(data), encode(media))
+            line.extend_from_slice(b"{\"image\":");
+            encode_to(line, data);
+            line.extend_from_slice(format!(",\"media\":{}", encode(media)).as_bytes());
         }
-        Said::Wire(raw) => one_line(raw),
+        Said::Wire(raw) => return one_line(line, raw),
     }
+    line.push(b'}');
 }
 
 fn word(kind: ToolKind) -> String {
     serde_json::to_string(&kind).unwrap_or_else(|_| "\"other\"".to_owned())
 }
 
-/// A JSON value as it stands, or else a text.
-fn value(text: &str) -> String {
-    if json::check(text.as_bytes()).is_ok() { one_line(text) } else { encode(text) }
+/// Adds a JSON value as it stands, or else a text.
+fn value(line: &mut Vec<u8>, text: &str) {
+    if json::check(text.as_bytes()).is_ok() { one_line(line, text) } else { encode_to(line, text) }
 }
 
-/// JSON on one line: a line feed in it is white space.
-fn one_line(json: &str) -> String {
-    json.trim().replace(['\n', '\r'], " ")
+/// Adds JSON on one line: a line feed in it is white space.
+fn one_line(line: &mut Vec<u8>, json: &str) {
+    let from = line.len();
+    line.extend_from_slice(json.trim().as_bytes());
+    for byte in &mut line[from..] {
+        if matches!(byte, b'\n' | b'\r') {
+            *byte = b' ';
+        }
+    }
 }
 
 /// What an entry of any transcript says, in the words of a log.

@@ -16,12 +16,12 @@ use crate::failure::{Failure, Result};
 const MOST: u64 = 1_000_000_000_000;
 
 /// What an agent asks.
-pub enum Asked {
+pub enum Asked<'l> {
     Hello(Hello),
     Reset(Begin),
     Open(Open),
-    Call(Call),
-    Force(Force),
+    Call(Call<'l>),
+    Force(Force<'l>),
     Usage,
     Compact(Compact),
     Refused(Refused),
@@ -66,17 +66,17 @@ pub struct Open {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Call {
-    #[serde(default)]
-    pub messages: Vec<Box<RawValue>>,
+pub struct Call<'l> {
+    #[serde(default, borrow)]
+    pub messages: Vec<&'l RawValue>,
     usage: Option<Billed>,
 }
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Force {
-    #[serde(default)]
-    pub messages: Vec<Box<RawValue>>,
+pub struct Force<'l> {
+    #[serde(default, borrow)]
+    pub messages: Vec<&'l RawValue>,
     pub target_ratio: Option<f64>,
 }
 
@@ -138,8 +138,8 @@ enum Stop {
     Refused,
 }
 
-impl Asked {
-    pub fn of(line: &[u8]) -> Result<Asked> {
+impl<'l> Asked<'l> {
+    pub fn of(line: &'l [u8]) -> Result<Asked<'l>> {
         // Some shells put a mark before what they send.
         let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
         let Members(mut said) = serde_json::from_slice(line)
@@ -190,7 +190,7 @@ impl Open {
     }
 }
 
-impl Call {
+impl Call<'_> {
     pub fn billed(&self) -> Result<Option<Tokens>> {
         self.usage.map(Billed::sum).transpose()
     }
@@ -207,8 +207,8 @@ impl Compact {
     }
 }
 
-impl Force {
-    fn checked(self) -> Result<Force> {
+impl Force<'_> {
+    fn checked(self) -> Result<Self> {
         match self.target_ratio {
             Some(ratio) if !(0.0..=1.0).contains(&ratio) => {
                 Err(Failure::usage(format!("a `target_ratio` of {ratio}: it is from 0 to 1")))

@@ -106,8 +106,8 @@ impl Talk {
     }
 
     /// The answer to a line.
-    pub fn answer(&mut self, line: &[u8]) -> Result<String> {
-        let asked = Asked::of(line)?;
+    pub fn answer(&mut self, line: Vec<u8>) -> Result<String> {
+        let asked = Asked::of(&line)?;
         if let Some(midst) = self.session.as_ref().and_then(|it| it.midst.as_ref()) {
             answered_first(midst, &asked)?;
         }
@@ -118,7 +118,13 @@ impl Talk {
             }
             Asked::Reset(begin) => Ok(self.reset(&begin)?.to_string()),
             Asked::Open(open) => Ok(self.open(open)?.to_string()),
-            Asked::Call(call) => self.call(&call),
+            Asked::Call(call) => {
+                self.call(&call)?;
+                // It may be hundreds of megabytes, and the log has it now.
+                drop(call);
+                drop(line);
+                self.go_on(Midst::Call)
+            }
             Asked::Force(force) => self.force(&force),
             Asked::Usage => self.usage(),
             Asked::Compact(compact) => {
@@ -141,10 +147,9 @@ impl Talk {
         }
     }
 
-    fn call(&mut self, call: &Call) -> Result<String> {
+    fn call(&mut self, call: &Call<'_>) -> Result<()> {
         let (wire, billed) = (self.ways.wire.clone(), call.billed()?);
-        say(&mut self.session()?.context, &wire, &call.messages, billed)?;
-        self.go_on(Midst::Call)
+        say(&mut self.session()?.context, &wire, &call.messages, billed)
     }
 
     fn answered(&mut self, reply: std::result::Result<Reply, NoReply>) -> Result<String> {
@@ -190,7 +195,7 @@ impl Talk {
     }
 
     /// Compacts these messages alone: the session is not asked and not changed.
-    fn force(&mut self, asked: &Force) -> Result<String> {
+    fn force(&mut self, asked: &Force<'_>) -> Result<String> {
         let wire = &self.ways.wire;
         let mut context = Context::in_memory(self.setup(self.size, "forced"));
         say(&mut context, wire, &asked.messages, None)?;
@@ -336,7 +341,7 @@ impl Session {
 
 /// While a question for a summary is open, nobody may begin what would take its place: what came of
 /// it would be lost.
-fn answered_first(midst: &Midst, asked: &Asked) -> Result<()> {
+fn answered_first(midst: &Midst, asked: &Asked<'_>) -> Result<()> {
     match asked {
         Asked::Hello(_)
         | Asked::Reset(_)
@@ -355,7 +360,7 @@ fn answered_first(midst: &Midst, asked: &Asked) -> Result<()> {
 fn say(
     context: &mut Context,
     wire: &str,
-    messages: &[Box<RawValue>],
+    messages: &[&RawValue],
     billed: Option<Tokens>,
 ) -> Result<()> {
     let messages: Vec<&str> = messages.iter().map(|message| message.get()).collect();
