@@ -11,7 +11,7 @@ use epitome_tokens::{Estimate, O200k};
 use serde::Serialize;
 
 use crate::failure::{Failure, Result};
-use crate::text::{DIM, visible};
+use crate::text::{DIM, YELLOW, visible};
 
 /// Options of every command.
 #[derive(Args, Clone, Debug)]
@@ -129,6 +129,13 @@ impl App {
     /// Tells something beside the output. That nobody reads it is no failure.
     pub fn note(&self, text: &str) {
         print_error(&format!("{text}\n"), self.global.color);
+    }
+
+    /// Tells what may go wrong, if anything.
+    pub fn warn(&self, text: Option<&str>) {
+        if let Some(text) = text {
+            self.note(&format!("{YELLOW}warning:{YELLOW:#} {}", visible(text)));
+        }
     }
 
     /// Whether a person reads the output.

@@ -65,6 +65,19 @@ impl Failure {
             .hint("--force goes on nevertheless; a running agent may then write to the old file")
     }
 
+    /// What `--force` says before it goes on although agents write to the session; nothing if none
+    /// does.
+    pub fn forced(users: &[User]) -> Option<String> {
+        let writing: Vec<String> = users.iter().filter(|it| it.writes).map(who).collect();
+        (!writing.is_empty()).then(|| {
+            format!(
+                "{} can write to the session: what is written to the file that is open there is \
+                 lost from now on; end the agent, or let it open the session anew",
+                writing.join(", ")
+            )
+        })
+    }
+
     /// The agent has its own lock on the session: nothing overrides that.
     pub fn held(path: &Path, users: &[User]) -> Failure {
         let mut failure = Failure::in_use(path, users);

@@ -1,6 +1,7 @@
 //! Which sessions a command works on.
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::io::Read;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
@@ -25,7 +26,7 @@ pub enum Input {
 
 impl Input {
     /// Finds what a person means.
-    pub fn find(app: &App, name: &str) -> Result<Input> {
+    pub fn find(app: &App, name: &OsStr) -> Result<Input> {
         if name == "-" {
             return Ok(Input::Stdin);
         }
@@ -42,7 +43,9 @@ impl Input {
 }
 
 /// The session file that a person means.
-pub fn file(app: &App, name: &str) -> Result<PathBuf> {
+pub fn file(app: &App, name: &OsStr) -> Result<PathBuf> {
+    // An id is text; what is none is a path.
+    let Some(name) = name.to_str() else { return Ok(PathBuf::from(name)) };
     if name.is_empty() {
         return Err(Failure::usage("a session needs a name"));
     }

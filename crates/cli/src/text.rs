@@ -12,6 +12,7 @@ use unicode_width::UnicodeWidthStr;
 pub const BOLD: Style = Style::new().bold();
 pub const DIM: Style = Style::new().dimmed();
 pub const RED: Style = AnsiColor::Red.on_default().bold();
+pub const YELLOW: Style = AnsiColor::Yellow.on_default().bold();
 pub const GREEN: Style = AnsiColor::Green.on_default();
 pub const PLAIN: Style = Style::new();
 

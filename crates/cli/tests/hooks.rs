@@ -307,6 +307,38 @@ fn a_link_that_leads_out_of_the_project_is_not_followed() {
     assert!(refused.contains("a link that leads out of the project"), "{refused}");
 }
 
+#[cfg(unix)]
+#[test]
+fn settings_that_are_read_only_or_have_two_names_are_refused() {
+    use std::os::unix::fs::PermissionsExt as _;
+
+    for (agent, file) in LISTED {
+        let world = World::new();
+        let path = world.write(file, "{}");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o444)).expect("a mode");
+        let refused = shown(&world, &["install", "--agent", agent, "--yes"]);
+        assert!(refused.contains("the settings are marked read-only"), "{refused}");
+        fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).expect("a mode");
+        let other = world.home.join("dotfiles.json");
+        fs::hard_link(&path, &other).expect("a second name");
+        let refused = shown(&world, &["install", "--agent", agent, "--yes"]);
+        assert!(refused.contains("the settings have more than one name on disk"), "{refused}");
+        assert_eq!(fs::read(&other).expect("settings"), b"{}");
+        fs::remove_file(&other).expect("a name");
+        // What a killed epitome left goes, and nothing else.
+        let left = path.with_file_name(".epitome-abc123.tmp");
+        let theirs = path.with_file_name(".agent-abc123.tmp");
+        fs::write(&left, "half").expect("a file");
+        fs::write(&theirs, "half").expect("a file");
+        done(&world, &["install", "--agent", agent, "--yes"]);
+        assert_eq!((left.exists(), theirs.exists()), (false, true));
+        fs::write(&left, "half").expect("a file");
+        done(&world, &["uninstall", "--agent", agent, "--yes"]);
+        assert_eq!((left.exists(), theirs.exists()), (false, true));
+        assert_eq!(fs::read(&path).expect("settings"), b"{}");
+    }
+}
+
 /// What a manifest tells of a session.
 fn facts() -> serde_json::Value {
     let spent = json!({ "requests": 0, "input": 0, "largest": 0, "output": null });

@@ -110,3 +110,73 @@ fn a_list_says_what_could_not_be_read() {
     let told = String::from_utf8(output.stderr).expect("text");
     assert_eq!(told.lines().count(), 2, "{told}");
 }
+
+#[test]
+fn a_home_that_is_relative_is_refused() {
+    let world = World::new();
+    world.claude(CLAUDE, sessions::claude(CLAUDE));
+    for args in [&["compact", CLAUDE][..], &["list"], &["archive", "ls"]] {
+        let output = world.command(args).env("EPITOME_HOME", "archive").output().expect("it runs");
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(2), "{told}");
+        assert!(told.contains("EPITOME_HOME is relative to a folder: archive"), "{told}");
+        assert!(told.contains(&world.home.join("archive").display().to_string()), "{told}");
+    }
+    assert!(!world.home.join("archive").exists());
+}
+
+#[test]
+fn a_path_that_is_no_text_can_be_named() {
+    use std::os::unix::ffi::OsStrExt as _;
+
+    let world = World::new();
+    let path = world.claude(CLAUDE, sessions::claude(CLAUDE));
+    let original = fs::read(&path).expect("a session");
+    let strange = path.with_file_name(std::ffi::OsStr::from_bytes(b"a\xffb.jsonl"));
+    fs::rename(&path, &strange).expect("a move");
+    let run = |args: &[&str]| {
+        let output = world.command(args).arg(&strange).output().expect("it runs");
+        let told = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert_eq!(output.status.code(), Some(0), "{args:?}: {told}");
+        String::from_utf8(output.stdout).expect("text")
+    };
+    for args in [
+        &["inspect"][..],
+        &["inspect", "--json"],
+        &["compact", "--dry-run", "--json"],
+        &["export", "--format", "jsonl"],
+        &["redact"],
+        &["render", "--format", "markdown"],
+        &["scan", "--json"],
+        &["compact", "--count=estimate", "--recipe=transcript", "--json"],
+        &["restore", "--json"],
+    ] {
+        if args.first() != Some(&"export") {
+            run(args);
+        }
+    }
+    assert_eq!(fs::read(&strange).expect("a session"), original);
+}
+
+#[test]
+fn force_says_who_writes_to_the_session() {
+    let world = World::new();
+    let path = world.claude(CLAUDE, sessions::claude(CLAUDE));
+    let agent = fs::File::options().append(true).open(&path).expect("a session");
+    let held = |args: &[&str]| {
+        // This process has it open.
+        let output = world.output(args);
+        (output.status.code(), String::from_utf8_lossy(&output.stderr).into_owned())
+    };
+    let compact = ["compact", CLAUDE, "--count=estimate", "--recipe=transcript"];
+    assert_eq!(held(&compact).0, Some(4));
+    let (status, told) = held(&[&compact[..], &["--force"]].concat());
+    assert_eq!(status, Some(0), "{told}");
+    let warning = format!("(process {}) can write to the session", std::process::id());
+    assert_eq!(told.matches(&warning).count(), 1, "{told}");
+    drop(agent);
+    let reader = fs::File::open(&path).expect("a session");
+    let (status, told) = held(&["restore", CLAUDE, "--force"]);
+    assert_eq!((status, told.contains("can write")), (Some(0), false), "{told}");
+    drop(reader);
+}

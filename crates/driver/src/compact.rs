@@ -131,7 +131,8 @@ impl<'a, S: Source> Planned<'a, S> {
         let splices = match &native {
             None => replaced,
             Some(native) => {
-                native::splices(native, transcript, source, &edits).map_err(unwritten)?
+                let splices = native::splices(native, transcript, source, &edits);
+                splices.map_err(|err| native::passed_over(format, err.why))?
             }
         };
         let spliced = Spliced::new(source, splices.iter().map(|(s, _)| s.clone()).collect())?;

@@ -102,7 +102,8 @@ impl Config {
     ///
     /// # Errors
     ///
-    /// `NotFound` when the system does not say where the user's home is.
+    /// `NotFound` when the system does not say where the user's home is; `Settings` when
+    /// `EPITOME_HOME` is relative: from each folder the archive would be another.
     pub fn from_env() -> Result<Config> {
         let base = etcetera::choose_base_strategy().map_err(|err| {
             Error::new(ErrorKind::NotFound, "there is no home folder")
@@ -117,6 +118,7 @@ impl Config {
             config.person.host = Some(host.trim().to_owned()).filter(|host| !host.is_empty());
         }
         config.here = std::env::current_dir().unwrap_or_default();
+        config.check_home()?;
         let ours = std::env::vars_os().filter_map(|(name, value)| {
             let name = name
                 .into_string()
@@ -140,6 +142,16 @@ impl Config {
     pub fn of_home(home: &Path) -> Config {
         let (data, settings) = (home.join(".local/share"), home.join(".config"));
         Config { here: home.to_owned(), ..Config::of(home, &data, &settings, |_| None) }
+    }
+
+    fn check_home(&self) -> Result<()> {
+        if !self.home_is_given || self.home.is_absolute() {
+            return Ok(());
+        }
+        let what = format!("EPITOME_HOME is relative to a folder: {}", self.home.display());
+        let whole = self.here.join(&self.home);
+        Err(Error::new(ErrorKind::Settings, what)
+            .with_hint(format!("give the whole path, for example {}", whole.display())))
     }
 
     /// The folders below these, unless `var` names others.

@@ -479,7 +479,7 @@ fn claude_users(config: &Config, session: &Path) -> Vec<User> {
         .iter()
         .filter_map(|path| serde_json::from_slice::<Guard>(&regular::read(path).ok()?).ok())
         .filter(|guard| is_part(&guard.session) && guard.pid != std::process::id())
-        .filter_map(|guard| Some(User { pid: guard.pid, name: name_of(guard.pid)? }))
+        .filter_map(|guard| Some(User { pid: guard.pid, name: name_of(guard.pid)?, writes: true }))
         .collect()
 }
 

@@ -25,11 +25,12 @@ pub use run::{
 };
 pub use uninstall::{Change, Uninstall};
 
+use crate::archive::GcMode;
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result};
 use crate::regular;
 use crate::render::Rendered;
-use crate::store::{disk, write_over};
+use crate::store::{disk, one_name, write_over};
 use record::{Installed, Record, difference, hash, lock, missing};
 use settings::put;
 use uninstall::back;
@@ -340,6 +341,15 @@ fn read(file: &Path) -> Result<Option<String>> {
     }
 }
 
+/// Refuses a file that is marked read-only, or that has several names.
+fn check_replaceable(meta: &fs::Metadata, file: &Path) -> Result<()> {
+    if meta.permissions().readonly() {
+        let what = "the settings are marked read-only";
+        return Err(Error::new(ErrorKind::NoPermission, what).at(file));
+    }
+    one_name(meta, file, "the settings have more than one name on disk")
+}
+
 fn unchanged(file: &Path, before: &str) -> Result<()> {
     match read(file)?.as_deref() == Some(before) {
         true => Ok(()),
@@ -349,12 +359,22 @@ fn unchanged(file: &Path, before: &str) -> Result<()> {
     }
 }
 
-/// Puts a text in the place of a file, whose mode stays.
+/// Puts a text in the place of a file, whose mode stays. What a killed epitome left next to it goes.
+///
+/// # Errors
+///
+/// `NoPermission`, also for a file that is marked read-only; `HardLinked` for one with several
+/// names, of which the others would keep the old text; `Disk`.
 fn replace(file: &Path, text: &str) -> Result<()> {
     if let Some(folder) = file.parent() {
         disk::private_folder(folder)?;
+        disk::sweep(folder, GcMode::Remove);
     }
-    let mode = fs::metadata(file).map(|meta| meta.permissions());
+    let meta = fs::metadata(file);
+    if let Ok(meta) = &meta {
+        check_replaceable(meta, file)?;
+    }
+    let mode = meta.map(|meta| meta.permissions());
     write_over(file, |out| Ok(out.write_all(text.as_bytes())?))?;
     if let Ok(mode) = mode {
         fs::set_permissions(file, mode).map_err(|err| Error::writing(err, "the settings", file))?;

@@ -133,7 +133,7 @@ impl Store {
             let what = "the session is marked read-only";
             return Err(Error::new(ErrorKind::NoPermission, what).at(&real));
         }
-        one_name(&meta, &real)?;
+        one_name(&meta, &real, SEVERAL_NAMES)?;
         // What was appended since it was opened is not among the bytes that we have.
         let stamp = Stamp { len: file.len(), ..stamp_of_open(&file)? };
         let (source, held) = match compressed::is_compressed(&file) {
@@ -300,7 +300,7 @@ impl Session {
             return Err(err);
         }
         let meta = old.metadata().map_err(failed)?;
-        one_name(&meta, &self.path)?;
+        one_name(&meta, &self.path, SEVERAL_NAMES)?;
         take_after(&meta, temp.file()).map_err(failed)?;
         temp.flush_to_disk().map_err(failed)?;
         self.check_unchanged()?;
@@ -398,14 +398,16 @@ fn take_after(meta: &fs::Metadata, file: &File) -> std::io::Result<()> {
     file.set_times(times)
 }
 
-fn one_name(meta: &fs::Metadata, path: &Path) -> Result<()> {
+const SEVERAL_NAMES: &str = "the session has more than one name on disk";
+
+/// Refuses a file that has other names, which a replacement would cut off.
+pub(crate) fn one_name(meta: &fs::Metadata, path: &Path, what: &str) -> Result<()> {
     #[cfg(unix)]
     if std::os::unix::fs::MetadataExt::nlink(meta) > 1 {
-        let what = "the session has more than one name on disk";
         return Err(Error::new(ErrorKind::HardLinked, what).at(path));
     }
     #[cfg(not(unix))]
-    let _ = (meta, path);
+    let _ = (meta, path, what);
     Ok(())
 }
 

@@ -5,7 +5,7 @@ use std::fs::{self, File, FileTimes};
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::time::{Duration, SystemTime};
 
 use epitome::{Error, ErrorKind, Replaced, Session, Store, User, users_of};
@@ -228,7 +228,7 @@ fn who_has_a_session_open_is_named() {
     let mut out = BufReader::new(agent.stdout.take().expect("piped"));
     out.read_line(&mut ready).expect("it says so");
     assert_eq!(ready, "ready\n");
-    let user = User { pid: agent.id(), name: "sh".into() };
+    let user = User { pid: agent.id(), name: "sh".into(), writes: true };
     assert_eq!(session.users(), std::slice::from_ref(&user));
     let link = case.folder.join("link.jsonl");
     symlink(&path, &link).expect("a link");
@@ -236,6 +236,49 @@ fn who_has_a_session_open_is_named() {
     drop(agent.stdin.take());
     agent.wait().expect("it ends");
     assert_eq!(session.users(), []);
+}
+
+/// A program of this name that has a file open as its shell's redirection says, until it is killed.
+#[cfg(target_os = "linux")]
+fn holding(case: &Case, program: &str, path: &Path, redirection: &str) -> Child {
+    let shell = fs::canonicalize("/bin/sh").expect("a shell");
+    let program = case.folder.with_file_name(program);
+    fs::copy(shell, &program).expect("a copy of it");
+    let script = format!("exec 3{redirection}\"$0\"; echo ready; read line");
+    let mut child = Command::new(&program)
+        .args(["-c", &script])
+        .arg(path)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .expect("a shell");
+    let mut ready = String::new();
+    let mut out = BufReader::new(child.stdout.take().expect("piped"));
+    out.read_line(&mut ready).expect("it says so");
+    assert_eq!(ready, "ready\n");
+    child
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn another_epitome_that_only_reads_does_not_use_a_session() {
+    let case = Case::new();
+    let path = case.file("old");
+    for (program, redirection, expect) in [
+        ("epitome", "<", None),
+        ("epitome", ">>", Some(true)),
+        ("agent", "<", Some(false)),
+        ("agent", "<>", Some(true)),
+    ] {
+        let mut child = holding(&case, program, &path, redirection);
+        let found: Vec<(u32, bool)> =
+            users_of(&path).iter().map(|user| (user.pid, user.writes)).collect();
+        let expect: Vec<(u32, bool)> =
+            expect.map(|writes| (child.id(), writes)).into_iter().collect();
+        assert_eq!(found, expect, "{program} {redirection}");
+        child.kill().expect("it is killed");
+        child.wait().expect("it ends");
+    }
 }
 
 fn append(path: &Path, text: &str) {

@@ -457,7 +457,7 @@ fn key_of(app: &App, name: &str) -> Result<SessionKey> {
     if let [key] = by_id.as_slice() {
         return Ok((*key).clone());
     }
-    let path = file(app, name)?;
+    let path = file(app, name.as_ref())?;
     let session = Loaded::open(&path, app.agent())?;
     Ok(session.key(&path))
 }

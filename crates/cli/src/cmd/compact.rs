@@ -4,12 +4,14 @@ mod many;
 mod summary;
 
 use std::collections::BTreeSet;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::{Args as ClapArgs, ValueEnum};
 use epitome::settings::values as settings;
 use epitome::{
-    BackupPlace, Loaded, Place, Planned, Store, Way, apply, apply_to, find, keep_backup, vacuum,
+    BackupPlace, Loaded, Place, Planned, Store, User, Way, apply, apply_to, find, keep_backup,
+    vacuum,
 };
 use epitome_model::Source;
 use epitome_passes::{Recipe, SummaryRule};
@@ -43,7 +45,7 @@ Examples:
 pub struct Args {
     /// A file, an id, the beginning of an id, or `-` for standard input
     #[arg(value_name = "SESSION", required_unless_present = "all", conflicts_with = "all")]
-    pub sessions: Vec<String>,
+    pub sessions: Vec<OsString>,
 
     #[command(flatten)]
     pub choice: Choice,
@@ -316,7 +318,8 @@ impl Job<'_> {
     }
 
     /// Refuses what can be seen to be no session or in use, before anything is made on disk.
-    fn check_free(&self, path: &Path) -> Result<()> {
+    /// Returns who has it open nevertheless, with --force.
+    fn check_free(&self, path: &Path) -> Result<Vec<User>> {
         Place::of(path).check_writable()?;
         // Closed again at once: another epitome looks who has the file open.
         if !looks_like_one(self.app, &epitome::open(path)?) {
@@ -325,7 +328,7 @@ impl Job<'_> {
         check_writable(self.app, &epitome::open(path)?).map_err(|it| it.about(path))?;
         let users = find::users(&self.app.config, path);
         match users.is_empty() || self.how.force {
-            true => Ok(()),
+            true => Ok(users),
             false => Err(Failure::in_use(path, &users)),
         }
     }
@@ -336,7 +339,8 @@ impl Job<'_> {
 
     /// Archive, prove, replace.
     fn in_place(&self, path: &Path, diff: &mut String) -> Result<FileReport> {
-        self.check_free(path)?;
+        let users = self.check_free(path)?;
+        self.app.warn(Failure::forced(&users).as_deref());
         let config = &self.app.config;
         let _held = find::hold(config, path).map_err(|users| Failure::held(path, &users))?;
         let file = Store::new(&config.home).open_for_edit(path)?;

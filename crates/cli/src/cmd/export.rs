@@ -1,6 +1,7 @@
 //! `epitome export`: a session as a request to a model, or as text.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::Args as ClapArgs;
@@ -38,7 +39,7 @@ const TRANSCRIPT: &str = "transcript";
 pub struct Args {
     /// A file, an id, the beginning of an id, or `-` for standard input
     #[arg(value_name = "SESSION")]
-    pub session: String,
+    pub session: OsString,
 
     /// The wire that the request is for, or `transcript` for readable text
     #[arg(long, value_name = "WIRE", value_parser = wires())]

@@ -1,6 +1,7 @@
 //! `epitome inspect`: where the bytes and tokens of a session go.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::fmt::Write as _;
 use std::path::Path;
 
@@ -29,7 +30,7 @@ Examples:
 pub struct Args {
     /// A file, an id, the beginning of an id, or `-` for standard input
     #[arg(value_name = "SESSION")]
-    pub session: String,
+    pub session: OsString,
 }
 
 pub fn run(app: &App, args: &Args) -> Result<()> {

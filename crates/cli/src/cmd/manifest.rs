@@ -1,5 +1,6 @@
 //! `epitome manifest`: what a folder of transcripts says of itself.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::{Args as ClapArgs, Subcommand};
@@ -45,7 +46,7 @@ enum Verb {
 struct Upsert {
     /// The session: a file, an id or its beginning, or `-`
     #[arg(long, short, visible_alias = "session", short_alias = 's', value_name = "SESSION")]
-    file: String,
+    file: OsString,
 
     /// The manifest; its folder gets the page that leads to its sessions
     #[arg(long, short, value_name = "FILE")]

@@ -1,6 +1,7 @@
 //! `epitome port`: a session as one of another agent.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
@@ -33,7 +34,7 @@ Examples:
 pub struct Args {
     /// A file, an id, the beginning of an id, or `-` for standard input
     #[arg(value_name = "SESSION")]
-    pub session: String,
+    pub session: OsString,
 
     /// The agent that goes on with it
     #[arg(long, value_name = "AGENT", value_parser = targets())]

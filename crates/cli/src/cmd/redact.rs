@@ -1,6 +1,7 @@
 //! `epitome redact`: a session without its secrets.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
@@ -31,7 +32,7 @@ Examples:
 pub struct Args {
     /// A file, an id, the beginning of an id, or `-` for standard input
     #[arg(value_name = "SESSION")]
-    pub session: String,
+    pub session: OsString,
 
     /// Write it to a new file (with --json: needed)
     #[arg(long, value_name = "FILE")]

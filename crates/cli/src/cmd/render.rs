@@ -1,6 +1,7 @@
 //! `epitome render`: sessions as pages and texts.
 
 use std::collections::BTreeMap;
+use std::ffi::OsString;
 use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -36,7 +37,7 @@ Examples:
 pub struct Args {
     /// Files, ids, beginnings of ids, or `-` for standard input
     #[arg(value_name = "SESSION")]
-    pub sessions: Vec<String>,
+    pub sessions: Vec<OsString>,
 
     /// A session's file
     #[arg(long, short, value_name = "FILE")]
@@ -44,7 +45,7 @@ pub struct Args {
 
     /// A session's id, or its beginning
     #[arg(long, short, value_name = "ID")]
-    pub session: Vec<String>,
+    pub session: Vec<OsString>,
 
     /// Every session of a project: its folder, or its folder's name
     #[arg(long, short, value_name = "PROJECT",

@@ -1,5 +1,6 @@
 //! `epitome restore`: give a session back.
 
+use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::Args as ClapArgs;
@@ -34,7 +35,7 @@ Examples:
 pub struct Args {
     /// A file, an id, or the beginning of an id
     #[arg(value_name = "SESSION")]
-    pub session: String,
+    pub session: OsString,
 
     /// Go back to what this compaction left, and not to the original
     #[arg(long, value_name = "N", conflicts_with = "block")]
@@ -210,6 +211,7 @@ impl Job<'_> {
         if !users.is_empty() && !self.args.force {
             return Err(Failure::in_use(path, &users));
         }
+        self.app.warn(Failure::forced(&users).as_deref());
         let _held = find::hold(config, path).map_err(|users| Failure::held(path, &users))?;
         let session = Store::new(&config.home).open_for_edit(path)?;
         let known = self.known(session.path(), session.source())?;

@@ -1,5 +1,6 @@
 //! `epitome scan`: whether sessions hold secrets, and where.
 
+use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
 
 use clap::Args as ClapArgs;
@@ -29,7 +30,7 @@ Examples:
 pub struct Args {
     /// Files, ids, beginnings of ids, or `-` for standard input
     #[arg(value_name = "SESSION", required = true)]
-    pub sessions: Vec<String>,
+    pub sessions: Vec<OsString>,
 
     /// Look for these: `secrets`, `pii` (personal data), or rules by name
     #[arg(long = "for", value_name = "WHAT", value_delimiter = ',', default_value = "secrets")]
@@ -87,7 +88,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
 }
 
 /// How many places there are in a session.
-fn session(app: &App, finder: &Finder, name: &str) -> Result<u64> {
+fn session(app: &App, finder: &Finder, name: &OsStr) -> Result<u64> {
     let input = Input::find(app, name)?;
     match &input {
         Input::Stdin => scan(app, finder, &input, &Loaded::read(read_stdin()?, app.agent())?),

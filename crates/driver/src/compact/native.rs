@@ -118,7 +118,8 @@ fn outlived<'s, S>(session: &'s Loaded<S>, compaction: &Compaction) -> Option<&'
         .find(|model| (session.format.thinking_is_bound)(model))
 }
 
-fn passed_over(format: &Format, why: &str) -> Error {
+/// That the agent has no records of its own way for this session.
+pub(super) fn passed_over(format: &Format, why: &str) -> Error {
     let what = format!("this session takes no records of {}'s own way: {why}", format.name);
     Error::new(ErrorKind::Refused, what).with_hint("--rewrite shortens it in the records it has")
 }

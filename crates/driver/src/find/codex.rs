@@ -269,7 +269,7 @@ fn holders(path: &Path) -> Vec<User> {
     let mut users = users_of(path);
     if users.is_empty() {
         // It may run as someone else, whose files are hidden from us.
-        users.push(User { pid: 0, name: "codex".to_owned() });
+        users.push(User { pid: 0, name: "codex".to_owned(), writes: true });
     }
     users
 }

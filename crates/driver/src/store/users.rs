@@ -12,10 +12,13 @@ pub struct User {
     pub pid: u32,
     /// Its name, as the system shows it; empty when it does not.
     pub name: String,
+    /// Whether it can write to the file. Where the system does not say, it can.
+    pub writes: bool,
 }
 
 /// The other processes that have the file at `path` open, by number, as far as we may see them:
-/// those of other users are hidden from all but the administrator.
+/// those of other users are hidden from all but the administrator. Another epitome that only reads
+/// is not among them: it writes nothing that could be lost.
 ///
 /// On Linux it looks into `/proc`, on other unixes it asks `lsof`, elsewhere it finds nobody.
 pub fn users_of(path: &Path) -> Vec<User> {
@@ -37,7 +40,7 @@ pub(super) fn users_of_replaced(_: &Path, _: &std::fs::Metadata) -> Vec<User> {
 }
 
 fn others(mut users: Vec<User>) -> Vec<User> {
-    users.retain(|user| user.pid != std::process::id());
+    users.retain(|user| user.pid != std::process::id() && (user.writes || !is_epitome(user)));
     users.sort();
     users.dedup_by_key(|user| user.pid);
     users
@@ -57,24 +60,28 @@ fn find_file(real: &Path, wanted: &std::fs::Metadata) -> Vec<User> {
     use std::os::unix::fs::MetadataExt;
 
     let name = real.file_name().unwrap_or_default().as_bytes();
+    // Whether a process can write to the file, if it has it open.
     let has_open = |process: &Path| {
-        let Ok(fds) = fs::read_dir(process.join("fd")) else { return false };
-        fds.flatten().any(|fd| {
+        let fds = fs::read_dir(process.join("fd")).ok()?.flatten();
+        let ours = fds.filter(|fd| {
             // The name is asked first: it is cheap, and the same inside a container. Words stand
             // behind that of a file that has lost it.
             let named = |to: &Path| to.file_name().unwrap_or_default().as_bytes().starts_with(name);
             fs::read_link(fd.path()).is_ok_and(|to| named(&to))
                 && fs::metadata(fd.path())
                     .is_ok_and(|it| (it.dev(), it.ino()) == (wanted.dev(), wanted.ino()))
-        })
+        });
+        ours.map(|fd| can_write(&process.join("fdinfo").join(fd.file_name())))
+            .reduce(|one, other| one || other)
     };
     let Ok(processes) = fs::read_dir("/proc") else { return Vec::new() };
     processes
         .flatten()
         .filter_map(|process| {
             let pid = process.file_name().to_str()?.parse().ok()?;
-            let name = || regular::read_to_string(&process.path().join("comm")).unwrap_or_default();
-            has_open(&process.path()).then(|| User { pid, name: name().trim_end().to_owned() })
+            let writes = has_open(&process.path())?;
+            let name = regular::read_to_string(&process.path().join("comm")).unwrap_or_default();
+            Some(User { pid, name: name.trim_end().to_owned(), writes })
         })
         .collect()
 }
@@ -82,7 +89,7 @@ fn find_file(real: &Path, wanted: &std::fs::Metadata) -> Vec<User> {
 #[cfg(all(unix, not(target_os = "linux")))]
 fn find(path: &Path) -> Vec<User> {
     let asked =
-        std::process::Command::new("lsof").args(["-w", "-F", "pc", "--"]).arg(path).output();
+        std::process::Command::new("lsof").args(["-w", "-F", "pca", "--"]).arg(path).output();
     asked.map_or_else(|_| Vec::new(), |answer| said(&String::from_utf8_lossy(&answer.stdout)))
 }
 
@@ -91,15 +98,41 @@ fn find(_: &Path) -> Vec<User> {
     Vec::new()
 }
 
-/// What `lsof -F pc` says: a line `p<number>` a process, its fields on the lines that follow.
+/// Whether an open file can be written to, by what Linux says of it:
+/// <https://man7.org/linux/man-pages/man5/proc_pid_fdinfo.5.html>.
+#[cfg(target_os = "linux")]
+fn can_write(info: &Path) -> bool {
+    const ACCESS: u32 = 0o3;
+    let text = regular::read_to_string(info).unwrap_or_default();
+    let flags = text.lines().find_map(|line| line.strip_prefix("flags:"));
+    let flags = flags.and_then(|flags| u32::from_str_radix(flags.trim(), 8).ok());
+    flags.is_none_or(|flags| flags & ACCESS != 0)
+}
+
+/// Whether a process is an epitome, by the name of its program.
+#[cfg(target_os = "linux")]
+fn is_epitome(user: &User) -> bool {
+    let program = std::fs::read_link(format!("/proc/{}/exe", user.pid)).unwrap_or_default();
+    program.file_name().is_some_and(|name| name == "epitome")
+}
+
+#[cfg(not(target_os = "linux"))]
+fn is_epitome(user: &User) -> bool {
+    user.name == "epitome"
+}
+
+/// What `lsof -F pca` says: a line `p<number>` a process, its fields on the lines that follow, and
+/// those of its open files, each with how it may be accessed (`r`, `w`, `u`).
 #[cfg(any(test, all(unix, not(target_os = "linux"))))]
 fn said(answer: &str) -> Vec<User> {
     let mut users: Vec<User> = Vec::new();
     for line in answer.lines() {
         if let Some(pid) = line.strip_prefix('p').and_then(|pid| pid.parse().ok()) {
-            users.push(User { pid, name: String::new() });
+            users.push(User { pid, name: String::new(), writes: false });
         } else if let (Some(name), Some(user)) = (line.strip_prefix('c'), users.last_mut()) {
             name.clone_into(&mut user.name);
+        } else if let (Some(access), Some(user)) = (line.strip_prefix('a'), users.last_mut()) {
+            user.writes |= access != "r";
         }
     }
     users
@@ -111,9 +144,11 @@ mod tests {
 
     #[test]
     fn the_answer_of_lsof_is_read() {
-        let users = said("p12\ncnode\nf23\np7\ncclaude code\nfcwd\nf4\n");
-        let expect = [(12, "node"), (7, "claude code")];
-        assert_eq!(users, expect.map(|(pid, name)| User { pid, name: name.to_owned() }));
+        let users = said("p12\ncnode\nf23\nar\np7\ncclaude code\nf3\nar\nf4\nau\n");
+        let expect = [(12, "node", false), (7, "claude code", true)];
+        let user =
+            |(pid, name, writes): (u32, &str, bool)| User { pid, name: name.to_owned(), writes };
+        assert_eq!(users, expect.map(user));
         assert_eq!(said(""), []);
     }
 }
