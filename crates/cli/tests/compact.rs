@@ -357,3 +357,15 @@ fn a_summary_stands_for_what_is_not_kept() {
     let args = ["compact", CLAUDE, "--summary", empty.to_str().expect("text")];
     assert_eq!(world.status(&args), 2);
 }
+
+#[test]
+fn a_session_that_the_agents_own_records_do_not_fit_is_refused() {
+    let world = World::new();
+    // A record that says what is sent from now on has a time, and no record here tells one.
+    let session = sessions::codex(CODEX).replace("\"timestamp\"", "\"moment\"");
+    let path = world.codex(CODEX, &session);
+    let said = world.run(&compact(&[CODEX, "--native"]));
+    assert!(said.contains("takes no records of codex's own way"), "{said}");
+    assert!(said.contains("hint: --rewrite") && said.contains("--- status 4"), "{said}");
+    assert_eq!(fs::read_to_string(path).expect("a session"), session);
+}

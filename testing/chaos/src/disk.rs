@@ -26,8 +26,9 @@ pub(crate) fn can_mount() -> bool {
 pub(crate) fn case(tasks: &[Task], can_mount: bool, seed: u64) -> anyhow::Result<Case> {
     let mut numbers = Numbers::new(seed);
     let task = numbers.of(tasks);
-    // What installs writes down its paths, and the disk is at another one.
-    let can_mount = can_mount && !matches!(task.verb, Verb::Install | Verb::Uninstall);
+    // What these write holds paths of the home, and the disk is at another one.
+    let names_paths = matches!(task.verb, Verb::Install | Verb::Uninstall | Verb::Render);
+    let can_mount = can_mount && !names_paths;
     match numbers.below(if can_mount { 10 } else { 6 }) {
         0..5 => limit(task, &mut numbers),
         5 => nothing_is_read(task),

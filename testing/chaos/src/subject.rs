@@ -143,7 +143,8 @@ impl Subject {
 
     /// The command that restores it.
     pub(crate) fn restore(&self) -> Vec<&str> {
-        vec!["restore", &*self.target]
+        // What was imported is restored after a question.
+        vec!["restore", &*self.target, "--yes"]
     }
 
     /// What its files hold now.
