@@ -173,6 +173,11 @@ fn without_packs(text: &str) -> String {
             format!("net {before}→  (with the archive)\n")
         }
         (_, Some(_)) => "with (a pack) in the archive\n".to_owned(),
+        (_, None) if line.contains("  #") && line.contains("  ~/") => {
+            let (numbers, path) = line.rsplit_once("  ~/").unwrap_or((line, ""));
+            let known = numbers.rsplit_once('%').map_or(numbers, |(known, _)| known);
+            format!("{known}%  (pack)  ~/{path}\n")
+        }
         (_, None) if line.contains(" generation") && line.ends_with(" on disk") => {
             let known = line.rsplit_once(", ").map_or(line, |(known, _)| known);
             format!("{known}, (packs) on disk\n")
