@@ -155,9 +155,95 @@ fn a_damaged_archive_changes_nothing() {
     assert!(terminal.ends_with("--- status 5\n"), "{terminal}");
     assert_eq!(read(&path), small);
     assert!(world.run(&["archive", "verify"]).ends_with("--- status 5\n"));
+    let said = world.run(&["restore", "0f3c", "--partial", "--dry-run"]);
+    assert!(said.contains("record by record") && said.ends_with("--- status 0\n"), "{said}");
     fs::remove_file(&pack).expect("a pack");
     assert_eq!(world.status(&["restore", "0f3c"]), 5);
     assert_eq!(read(&path), small);
+}
+
+/// Two compactions, of which the archive of the second one is damaged or gone.
+#[test]
+fn what_may_need_a_damaged_part_changes_nothing() {
+    let world = World::new();
+    let original = sessions::claude(CLAUDE);
+    let path = world.claude(CLAUDE, &original);
+    for turns in ["--keep-turns=2", "--keep-turns=0"] {
+        assert_eq!(world.status(&["compact", CLAUDE, turns, "--count=estimate"]), 0);
+    }
+    let small = read(&path);
+    let pack = world.home.join(format!(".local/share/epitome/archive/claude/{CLAUDE}/000002.pack"));
+    let whole = fs::read(&pack).expect("a pack");
+    fs::write(&pack, &whole[..whole.len() / 2]).expect("a pack");
+    assert_snapshot!("damaged_part", world.run(&["restore", "0f3c"]));
+    assert_eq!(read(&path), small);
+    fs::remove_file(&pack).expect("a pack");
+    let terminal = world.run(&["restore", "0f3c"]);
+    assert!(terminal.contains("is not in the archive"), "{terminal}");
+    assert!(terminal.ends_with("--- status 5\n"), "{terminal}");
+    assert_eq!(read(&path), small);
+    let terminal = world.run(&["restore", "0f3c", "--partial"]);
+    assert!(terminal.ends_with("--- status 0\n"), "{terminal}");
+    assert!(read(&path).len() > small.len() && read(&path).len() < original.len());
+    // What was written is a generation of its own: with the lost part back, all comes back.
+    fs::write(&pack, &whole).expect("a pack");
+    world.run(&["restore", "0f3c"]);
+    assert_eq!(read(&path).len(), original.len());
+}
+
+#[test]
+fn a_lost_part_of_a_sub_agent_changes_nothing() {
+    let world = World::new();
+    let recorded = fixtures::get("claude", "pricing");
+    let path = world.claude(CLAUDE, recorded.bytes());
+    let mut agents = Vec::new();
+    for agent in recorded.sub_agents() {
+        let name = agent.file_name().and_then(|it| it.to_str()).expect("a name");
+        let name = format!(".claude/projects/-p/{CLAUDE}/subagents/{name}");
+        agents.push(world.write(&name, fs::read(&agent).expect("recorded")));
+    }
+    assert_eq!(world.status(&["compact", CLAUDE, "--keep-turns=0", "--count=estimate"]), 0);
+    let small = (read(&path), read(&agents[0]));
+    assert!(small.1.contains("[epitome k"), "a result of it went");
+    let archive = world.home.join(".local/share/epitome/archive/claude");
+    let of_agent = fs::read_dir(&archive).expect("a folder").find_map(|it| {
+        let path = it.expect("an entry").path();
+        path.to_string_lossy().contains(".agent-").then_some(path)
+    });
+    fs::remove_dir_all(of_agent.expect("a folder")).expect("removed");
+    let terminal = world.run(&["restore", CLAUDE]);
+    assert!(terminal.ends_with("--- status 5\n"), "{terminal}");
+    assert_eq!((read(&path), read(&agents[0])), small);
+}
+
+/// Even when nobody can tell its id any more.
+#[test]
+fn a_restored_file_without_an_id_is_found_by_its_path() {
+    let world = World::new();
+    let call = |n: usize| {
+        let output = format!("line {n}\\n").repeat(200);
+        format!(
+            r#"{{"info":{{"id":"m{n}","role":"assistant","sessionID":"ses_a","time":{{"created":{n}}}}},
+"parts":[{{"id":"p{n}","type":"tool","tool":"bash","callID":"c{n}","state":{{"status":"completed",
+"input":{{"command":"make"}},"output":"{output}","time":{{"start":1,"end":2}}}}}}]}}"#
+        )
+    };
+    let calls: Vec<String> = (0..8).map(call).collect();
+    let session = format!(
+        "{{\"info\":\n{{\"id\":\"ses_abcdefgh\",\"directory\":\"/p\",\"title\":\"t\",\
+         \"version\":\"1\"}},\n\"messages\":[{}]}}\n",
+        calls.join(",\n"),
+    );
+    let path = world.write("s.json", &session);
+    assert_eq!(world.status(&["compact", "s.json", "--keep-turns=0", "--count=estimate"]), 0);
+    let broken = read(&path).replace("\"id\":\"ses_abcdefgh\",", "");
+    fs::write(&path, &broken).expect("a session");
+    let terminal = world.run(&["restore", "s.json"]);
+    assert!(terminal.contains("record by record"), "{terminal}");
+    assert_eq!(read(&path), session.replace("\"id\":\"ses_abcdefgh\",", ""));
+    // And that can be undone, too.
+    assert_eq!(world.status(&["restore", "s.json", "--generation", "1"]), 0);
+    assert_eq!(read(&path), broken);
 }
 
 #[test]

@@ -255,7 +255,7 @@ impl Job<'_> {
         if known.found.whole.is_empty() {
             return Err(match known.damaged.is_empty() {
                 true => {
-                    check_stubs(&self.archive, &known.key.agent, source)
+                    check_stubs(&self.archive, &known.key, &known.found, source)
                         .map_err(|err| Failure::from(err).about(path))?;
                     nothing_archived(path)
                 }

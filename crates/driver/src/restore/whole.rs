@@ -1,5 +1,7 @@
 //! Restoring from an archive of which a part may be damaged or missing.
 
+use std::collections::HashSet;
+
 use epitome_model::{Block, Ref, Source, Stub};
 
 use super::{Restoration, Restored, Target, by_record, newest_first, restore_without};
@@ -58,7 +60,7 @@ pub fn restore_from(
     }
     if let (Restored::ByRecord { .. }, Target::Original) = (&done.outcome, target) {
         let restored = Spliced::new(current, done.splices.clone())?;
-        check_stubs(archive, &key.agent, &restored)?;
+        check_stubs(archive, key, found, &restored)?;
     }
     Ok(done)
 }
@@ -71,8 +73,19 @@ const PARTIAL: &str =
 /// # Errors
 ///
 /// `Archive` names the first such stub; what searching the archive says.
-pub fn check_stubs(archive: &Archive, agent: &str, source: &dyn Source) -> Result<()> {
-    let Some(format) = epitome_formats::named(agent) else { return Ok(()) };
+pub fn check_stubs(
+    archive: &Archive,
+    key: &SessionKey,
+    found: &Generations,
+    source: &dyn Source,
+) -> Result<()> {
+    let Some(format) = epitome_formats::named(&key.agent) else { return Ok(()) };
+    let known: HashSet<Ref> = found
+        .whole
+        .iter()
+        .flat_map(|generation| generation.blobs())
+        .map(|hash| hash.reference())
+        .collect();
     let transcript = (format.read)(source, &mut ());
     let entries = transcript.items.iter().filter_map(|item| item.entry());
     let mut names: Vec<Ref> = entries
@@ -85,7 +98,8 @@ pub fn check_stubs(archive: &Archive, agent: &str, source: &dyn Source) -> Resul
         .collect();
     names.sort();
     names.dedup();
-    for name in names {
+    for name in names.into_iter().filter(|name| !known.contains(name)) {
+        // A forked session has those of another.
         if archive.find(&name)?.is_empty() {
             let what = format!("{name} was removed from this session and is not in the archive");
             return Err(Error::new(ErrorKind::Archive, what).with_hint(PARTIAL));
