@@ -177,6 +177,9 @@ fn every_command_says_the_same_numbers_of_a_session() {
             let of_plan = of_plan.cloned().unwrap_or(Value::Null);
             assert_eq!(of_plan, inspected[name], "{what}: {path}");
         }
+        let tokens = |when: &str| planned["context_tokens"][when].as_i64().expect("a number");
+        let (saves, plans) = (listed["saving_tokens"].as_i64(), tokens("before") - tokens("after"));
+        assert_eq!(saves, Some(plans), "{what}: what compacting saves");
         let family: u64 = planned["files"]
             .as_array()
             .expect("a list")

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::UNIX_EPOCH;
 
 use epitome_formats::Format;
-use epitome_model::{Bytes, Source, Tokens, turns, weigh};
+use epitome_model::{Applied, Bytes, Source, Tokens, turns, weigh};
 use epitome_passes::{Options, Recipe, compact};
 use epitome_tokens::{Calibration, Estimate};
 use rayon::prelude::*;
@@ -144,7 +144,10 @@ fn look(config: &Config, path: &Path, recipe: &Recipe) -> std::result::Result<Gl
             let options =
                 Options { counter: &counter, thinking_is_bound: bound_in(format), counted: &[] };
             let planned = compact(transcript, source, recipe, &options);
-            (planned.tokens_before, planned.edits.iter().map(|edit| edit.tokens).sum())
+            // Counted again in the result: what edits claim is not the whole of it.
+            let after = Applied::new(transcript, source, &planned.edits());
+            let after = weigh(&after.transcript, &after.source, &counter).total();
+            (planned.tokens_before, planned.tokens_before - after)
         }
         // What is only read saves nothing.
         Err(_) => (weigh(transcript, source, &counter).total(), Tokens(0)),
