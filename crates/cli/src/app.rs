@@ -5,8 +5,9 @@ use std::sync::OnceLock;
 
 use anstream::{AutoStream, ColorChoice};
 use clap::{Args, ValueEnum};
-use epitome::{Config, Settings};
+use epitome::{Config, Screen, Settings};
 use epitome_model::Counter;
+use epitome_render::{inert_json, styled};
 use epitome_tokens::{Estimate, O200k};
 use serde::Serialize;
 
@@ -79,6 +80,18 @@ impl App {
         Ok(self.settings.get_or_init(|| settings))
     }
 
+    /// The folders and facts of this machine, with the rules for secrets that the settings name.
+    pub fn with_rules(&self) -> Result<Config> {
+        let mut config = self.config.clone();
+        config.rules.extend(self.settings()?.values.redaction.rules.iter().flatten().cloned());
+        Ok(config)
+    }
+
+    /// What takes secrets out of titles and of what else is shown of a session.
+    pub fn screen(&self) -> Result<Screen> {
+        Ok(Screen::new(&self.with_rules()?))
+    }
+
     pub fn agent(&self) -> Option<&str> {
         self.global.agent.as_deref()
     }
@@ -94,7 +107,7 @@ impl App {
     pub fn print(&self, text: &str) -> Result<()> {
         let stdout = std::io::stdout().lock();
         let mut out = AutoStream::new(stdout, self.global.color.choice());
-        out.write_all(text.as_bytes())?;
+        out.write_all(styled(text).as_bytes())?;
         Ok(out.flush()?)
     }
 
@@ -105,7 +118,7 @@ impl App {
             asked => asked,
         };
         let mut out = AutoStream::new(Vec::new(), choice);
-        out.write_all(text.as_bytes()).expect("memory takes all");
+        out.write_all(styled(text).as_bytes()).expect("memory takes all");
         out.into_inner()
     }
 
@@ -114,9 +127,19 @@ impl App {
         let mut line = serde_json::to_string(value)
             .map_err(|err| Failure::new(crate::failure::Status::Bug, "bug", err.to_string()))?;
         line.push('\n');
+        let line = inert_json(line);
         let mut out = std::io::stdout().lock();
         out.write_all(line.as_bytes())?;
         Ok(out.flush()?)
+    }
+
+    /// Prints what a session holds: exactly for a program, and with every character visible for a
+    /// person at a terminal.
+    pub fn print_content(&self, content: &[u8]) -> Result<()> {
+        match self.is_terminal() {
+            true => self.print(&visible(&String::from_utf8_lossy(content))),
+            false => self.print_bytes(content),
+        }
     }
 
     /// Prints bytes as they are.
@@ -148,7 +171,7 @@ impl App {
 pub fn print_error(text: &str, color: Color) {
     let stderr = std::io::stderr().lock();
     let mut out = AutoStream::new(stderr, color.choice());
-    out.write_all(text.as_bytes()).and_then(|()| out.flush()).ok();
+    out.write_all(styled(text).as_bytes()).and_then(|()| out.flush()).ok();
 }
 
 impl Color {

@@ -4,11 +4,11 @@ use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
-use epitome::{Planned, Shown};
+use epitome::{Planned, Screen, Shown};
 use epitome_model::{Counter, Source};
 use similar::{ChangeTag, TextDiff};
 
-use crate::text::{BOLD, DIM, visible};
+use crate::text::{BOLD, DIM, field, visible};
 
 const GONE: Style = AnsiColor::Red.on_default();
 const NEW: Style = AnsiColor::Green.on_default();
@@ -19,10 +19,18 @@ const RUN: usize = 8;
 const WIDTH: usize = 160;
 
 /// Every edit of a plan: the words that go, and those that take their place.
-pub fn render<S: Source>(planned: &Planned<'_, S>, counter: &dyn Counter) -> String {
+///
+/// Secrets are taken out.
+pub fn render<S: Source>(
+    planned: &Planned<'_, S>,
+    counter: &dyn Counter,
+    screen: &Screen,
+) -> String {
     let mut text = String::new();
+    let mut screen = screen.of_session(&planned.session.source);
     for Shown { line, what, pass, saved, before, after } in planned.shown(counter) {
-        let what = visible(&what);
+        let what = field(&screen.text(&what));
+        let (before, after) = (screen.text(&before), screen.text(&after));
         let saved = match saved.0 {
             0 => String::new(),
             _ => format!(", -{saved} tokens"),

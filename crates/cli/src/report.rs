@@ -12,7 +12,7 @@ use epitome_tokens::Calibration;
 use serde::Serialize;
 
 use crate::summarise::Models;
-use crate::text::{self, BOLD, DIM, GREEN, Side, Table, change, count, visible};
+use crate::text::{self, BOLD, DIM, GREEN, Side, Table, change, count, field};
 
 /// A number before and after.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -304,7 +304,7 @@ impl Report {
         };
         let name = text::path(Path::new(&file.session));
         let _ = writeln!(text, "{BOLD}{verb}{BOLD:#}  {name}");
-        let mut facts = vec![format!("{} · recipe {}", file.agent, visible(&self.recipe))];
+        let mut facts = vec![format!("{} · recipe {}", file.agent, field(&self.recipe))];
         let appended = matches!(file.way, Some(WayTaken::Native | WayTaken::Summary))
             && file.outcome != Outcome::Nothing;
         facts.extend(appended.then(|| file.own_way()));
@@ -425,7 +425,7 @@ pub fn summary(reports: &[Report]) -> String {
         };
         let name = Path::new(&file.session).file_stem().unwrap_or_default();
         let own = (file.context_tokens, file.disk_bytes);
-        add(text::PLAIN, visible(&name.to_string_lossy()), own, what);
+        add(text::PLAIN, field(&name.to_string_lossy()), own, what);
         let (tokens, bytes, net) = report.total();
         if let Some(with) = report.with() {
             add(DIM, format!("  {with}"), (tokens, bytes), String::new());
@@ -515,7 +515,7 @@ pub fn faults(faults: &[FaultFound]) -> Vec<String> {
     let mut lines: Vec<String> = faults
         .iter()
         .take(5)
-        .map(|fault| format!("line {}: {}", fault.line, visible(&fault.what)))
+        .map(|fault| format!("line {}: {}", fault.line, field(&fault.what)))
         .collect();
     if faults.len() > 5 {
         lines.push(format!("and {} more", faults.len() - 5));
@@ -525,7 +525,7 @@ pub fn faults(faults: &[FaultFound]) -> Vec<String> {
 
 fn in_use(file: &FileReport) -> Vec<String> {
     let users = file.in_use.iter();
-    users.map(|user| format!("{} (process {})", visible(&user.name), user.pid)).collect()
+    users.map(|user| format!("{} (process {})", field(&user.name), user.pid)).collect()
 }
 
 /// A word as a shell takes it.

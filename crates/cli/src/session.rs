@@ -67,7 +67,7 @@ pub fn file(app: &App, name: &OsStr) -> Result<PathBuf> {
 pub fn all(app: &App) -> Found {
     let found = find::all(&app.config, app.agent());
     for err in &found.unread {
-        app.note(&format!("{DIM}{}{DIM:#}", text::visible(&not_read(err.clone()))));
+        app.note(&format!("{DIM}{}{DIM:#}", text::field(&not_read(err.clone()))));
     }
     found
 }
@@ -150,7 +150,7 @@ impl Filter {
         });
         for (n, why) in left.values() {
             let sessions = text::count(*n, "session");
-            app.note(&format!("{DIM}left:{DIM:#} {sessions}: {}", text::visible(&why.told())));
+            app.note(&format!("{DIM}left:{DIM:#} {sessions}: {}", text::field(&why.told())));
         }
         found.retain(|file| {
             let age = now.duration_since(file.modified).unwrap_or_default();

@@ -5,6 +5,7 @@ use std::path::Path;
 
 use anstyle::{AnsiColor, Style};
 use epitome_model::Bytes;
+pub use epitome_render::visible;
 use jiff::Timestamp;
 use serde::Serializer;
 use unicode_width::UnicodeWidthStr;
@@ -16,27 +17,10 @@ pub const YELLOW: Style = AnsiColor::Yellow.on_default().bold();
 pub const GREEN: Style = AnsiColor::Green.on_default();
 pub const PLAIN: Style = Style::new();
 
-/// `text` with every character visible that a terminal would obey: control characters and those
-/// that turn the direction of writing. Line feeds and tabs stay.
-pub fn visible(text: &str) -> String {
-    let mut shown = String::with_capacity(text.len());
-    for c in text.chars() {
-        match c {
-            '\n' | '\t' => shown.push(c),
-            // The pictures of control characters stand in their order.
-            '\0'..='\u{1f}' => shown.push(char::from_u32(0x2400 + c as u32).unwrap_or('␀')),
-            '\u{7f}' => shown.push('␡'),
-            '\u{80}'..='\u{9f}'
-            | '\u{200e}'
-            | '\u{200f}'
-            | '\u{202a}'..='\u{202e}'
-            | '\u{2066}'..='\u{2069}' => {
-                let _ = write!(shown, "\\u{{{:x}}}", c as u32);
-            }
-            _ => shown.push(c),
-        }
-    }
-    shown
+/// A text of a session that is one line of ours: an id, a name, a path. Line feeds and tabs are
+/// shown, too.
+pub fn field(text: &str) -> String {
+    visible(text).replace('\n', "␊").replace('\t', "␉")
 }
 
 /// `text` on one line of at most `max` characters, every character visible.
@@ -55,7 +39,7 @@ pub fn path(path: &Path) -> String {
         },
         Some(_) | None => path.display().to_string(),
     };
-    visible(&shown)
+    field(&shown)
 }
 
 /// A path in JSON, which knows no other text than Unicode.
@@ -171,7 +155,7 @@ impl Table {
     }
 
     pub fn styled(&mut self, style: Style, cells: Vec<String>) {
-        self.rows.push((style, cells));
+        self.rows.push((style, cells.iter().map(|cell| field(cell)).collect()));
     }
 
     pub fn render(&self) -> String {
@@ -210,6 +194,7 @@ mod tests {
             visible("a\x1b[31mred\u{7}\n\tb\u{9b}2J\u{202e}"),
             concat!("a␛[31mred␇\n\tb", r"\u{9b}2J\u{202e}",)
         );
+        assert_eq!(field("a\nb\tc\u{200b}"), r"a␊b␉c\u{200b}");
     }
 
     #[test]

@@ -66,7 +66,7 @@ pub use keyring::{KeyPlace, Keyring, NoKeyring, PlatformKeyring, key_of, keyring
 pub use list::{Glance, Listed, known, list};
 pub use place::{Place, exists, open};
 pub use port::Ported;
-pub use redact::{Redacted, redacted, rules};
+pub use redact::{Redacted, Screen, SessionScreen, redacted, rules};
 pub use reference::{GitObjects, Reference, Standing, blob_id};
 pub use render::{
     ListPrices, Member, Reading, Rendered, ShownSource, Telling, facts_of, rebuild_index,

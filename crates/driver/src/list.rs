@@ -16,6 +16,7 @@ use crate::config::Config;
 use crate::error::Result;
 use crate::find::SessionFile;
 use crate::place::Place;
+use crate::redact::Screen;
 use crate::regular;
 use crate::rows::{self, Told};
 use crate::session::Loaded;
@@ -91,12 +92,13 @@ pub struct Glance {
 /// recipe or epitome changed. The answer stands in the order of `files`.
 pub fn list(config: &Config, files: Vec<SessionFile>, recipe: &Recipe) -> Vec<Listed> {
     let path = config.list_cache();
-    let mut cache = Cache::load(&path, recipe);
+    let screen = Screen::new(config);
+    let mut cache = Cache::load(&path, recipe, &screen);
     let listed: Vec<(Listed, Option<(String, Seen)>)> = files
         .into_par_iter()
         .map(|mut file| {
             if let Some(told) = file.told.take() {
-                let seen = Ok(glance(&file, told));
+                let seen = Ok(glance(&file, told, &screen));
                 return (Listed::new(file, seen), None);
             }
             let stamp = Stamp::of(&file);
@@ -104,7 +106,7 @@ pub fn list(config: &Config, files: Vec<SessionFile>, recipe: &Recipe) -> Vec<Li
             match cache.known(config, &file) {
                 Some(listed) => (listed, None),
                 None => {
-                    let seen = look(config, &file.path, recipe);
+                    let seen = look(config, &file.path, recipe, &screen);
                     let new = Some((name, Seen { stamp, seen: seen.clone() }));
                     (Listed::new(file, seen), new)
                 }
@@ -130,11 +132,16 @@ pub fn list(config: &Config, files: Vec<SessionFile>, recipe: &Recipe) -> Vec<Li
 /// What is known of `files` without reading any of them: what was seen before of those that did not
 /// change. The answer stands in the order of `files`.
 pub fn known(config: &Config, files: &[SessionFile], recipe: &Recipe) -> Vec<Option<Listed>> {
-    let cache = Cache::load(&config.list_cache(), recipe);
+    let cache = Cache::load(&config.list_cache(), recipe, &Screen::new(config));
     files.par_iter().map(|file| cache.known(config, file)).collect()
 }
 
-fn look(config: &Config, path: &Path, recipe: &Recipe) -> std::result::Result<Glance, String> {
+fn look(
+    config: &Config,
+    path: &Path,
+    recipe: &Recipe,
+    screen: &Screen,
+) -> std::result::Result<Glance, String> {
     let session = Loaded::open(path, None).map_err(|err| reason(&err))?;
     let Loaded { format, source, transcript, .. } = &session;
     let counter = Estimate::new();
@@ -167,8 +174,8 @@ fn look(config: &Config, path: &Path, recipe: &Recipe) -> std::result::Result<Gl
     let restored = packs.count > 0 && in_effect == 0 && is_restored(config, &key, source);
     Ok(Glance {
         id: transcript.head.id.as_deref().unwrap_or(&key.id).to_owned(),
-        cwd: transcript.head.cwd.as_deref().map(str::to_owned),
-        title: transcript.head.title.as_deref().map(str::to_owned),
+        cwd: transcript.head.cwd.as_deref().map(|cwd| screen.text(cwd).into_owned()),
+        title: transcript.head.title.as_deref().map(|title| screen.text(title).into_owned()),
         context: Some(context),
         saving,
         request: calibration.map(|it| it.apply(context)),
@@ -191,8 +198,10 @@ fn is_restored(config: &Config, key: &SessionKey, source: &FileSource) -> bool {
 }
 
 /// What a database says of a session that is only read.
-fn glance(file: &SessionFile, told: Told) -> Glance {
+fn glance(file: &SessionFile, told: Told, screen: &Screen) -> Glance {
     let Told { title, cwd, context } = told;
+    let shown = |text: Option<String>| text.map(|text| screen.text(&text).into_owned());
+    let (title, cwd) = (shown(title), shown(cwd));
     let key = SessionKey::new(file.agent, file.id.clone());
     Glance {
         id: file.id.clone(),
@@ -257,6 +266,9 @@ struct Seen {
 struct Cache {
     epitome: String,
     recipe: String,
+    /// The rules for secrets that titles were looked through with; older epitomes had none.
+    #[serde(default)]
+    rules: String,
     seen: HashMap<String, Seen>,
 }
 
@@ -276,13 +288,16 @@ impl Cache {
         (seen.stamp == Stamp::of(file) && listed.is_current(config)).then_some(listed)
     }
 
-    fn load(path: &Path, recipe: &Recipe) -> Cache {
+    fn load(path: &Path, recipe: &Recipe, screen: &Screen) -> Cache {
         let settings = serde_json::to_vec(recipe).unwrap_or_default();
         let (epitome, recipe) = (env!("CARGO_PKG_VERSION").to_owned(), Hash::of(&settings));
-        let empty = Cache { epitome, recipe: recipe.to_string(), seen: HashMap::new() };
+        let (recipe, rules) = (recipe.to_string(), screen.stamp());
+        let empty = Cache { epitome, recipe, rules, seen: HashMap::new() };
         let stored: Option<Cache> =
             regular::read(path).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
-        let of_ours = |it: &Cache| it.epitome == empty.epitome && it.recipe == empty.recipe;
+        let of_ours = |it: &Cache| {
+            it.epitome == empty.epitome && it.recipe == empty.recipe && it.rules == empty.rules
+        };
         stored.filter(of_ours).unwrap_or(empty)
     }
 
@@ -333,15 +348,54 @@ mod tests {
         let session = dir.path().join("s.jsonl");
         fs::write(&session, "x").expect("a file");
         let recipe = epitome_passes::built_in("epitome").expect("a recipe");
-        let mut cache = Cache::load(&path, &recipe);
+        let screen = Screen::new(&Config::of_home(dir.path()));
+        let mut cache = Cache::load(&path, &recipe, &screen);
         let stamp = Stamp { size: 1, modified: u64::MAX };
         let unreadable = Err("this is no session".to_owned());
         let name = session.to_string_lossy().into_owned();
         cache.seen.insert(name.clone(), Seen { stamp, seen: unreadable.clone() });
         cache.store(&path).expect("it can be written");
-        let seen = &Cache::load(&path, &recipe).seen[&name];
+        let seen = &Cache::load(&path, &recipe, &screen).seen[&name];
         assert_eq!((seen.stamp, &seen.seen), (stamp, &unreadable));
         let other = epitome_passes::built_in("gitclaw").expect("a recipe");
-        assert!(Cache::load(&path, &other).seen.is_empty());
+        assert!(Cache::load(&path, &other, &screen).seen.is_empty());
+    }
+
+    #[test]
+    fn titles_are_shown_and_stored_without_secrets() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let config = Config::of_home(dir.path());
+        let token = fixtures::planted::like("ghp_[A-Za-z0-9]{36}", 5);
+        fs::create_dir(dir.path().join("s")).expect("a folder");
+        let path = dir.path().join("s/a.jsonl");
+        let session = serde_json::json!({
+            "type": "session", "version": 3, "id": "x", "timestamp": "2026-11-20T23:11:46.249Z",
+            "cwd": format!("/srv/{token}"),
+        });
+        let named = serde_json::json!({
+            "type": "session_info", "id": "aaaaaaaa", "parentId": null,
+            "timestamp": "2026-11-20T23:11:46.249Z", "name": format!("use {token} here"),
+        });
+        fs::write(&path, format!("{session}\n{named}\n")).expect("a file");
+        let recipe = epitome_passes::built_in("epitome").expect("a recipe");
+        let files = || crate::find::below(&dir.path().join("s"));
+        let listed = list(&config, files(), &recipe);
+        let seen = listed[0].seen.as_ref().expect("it is a session");
+        assert_eq!(seen.title.as_deref(), Some("use [REDACTED:github-pat-1] here"));
+        assert_eq!(seen.cwd.as_deref(), Some("/srv/[REDACTED:github-pat-1]"));
+        let stored = fs::read_to_string(config.list_cache()).expect("a cache");
+        assert!(!stored.contains(&token), "{stored}");
+        // Other rules look again.
+        fs::create_dir_all(&config.settings).expect("a folder");
+        let rule = "[[rules]]\nid = 'here'\nregex = 'here'\nkeywords = ['here']\n";
+        fs::write(config.redaction_rules(), rule).expect("a file");
+        let listed = list(&config, files(), &recipe);
+        let seen = listed[0].seen.as_ref().expect("it is a session");
+        let title = "use [REDACTED:github-pat-1] [REDACTED:here-1]";
+        assert_eq!(seen.title.as_deref(), Some(title));
+        fs::write(config.redaction_rules(), "no rules").expect("a file");
+        let listed = list(&config, files(), &recipe);
+        let seen = listed[0].seen.as_ref().expect("it is a session");
+        assert!(seen.title.as_deref().is_some_and(|title| title.starts_with("(hidden")));
     }
 }

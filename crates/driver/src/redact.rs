@@ -1,12 +1,15 @@
 //! A session without its secrets: read anew from bytes that do not have them, so that whatever is
 //! made of it has none either.
 
+use std::borrow::Cow;
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use epitome_model::{Block, Image, Output, Part, Source, Span, Transcript};
-use epitome_redact::{Found, Redactor, Rules};
+use epitome_redact::{Finder, Found, Kind, Redactor, Rules};
 
+use crate::archive::Hash;
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result};
 use crate::regular;
@@ -50,6 +53,87 @@ pub fn rules(config: &Config, files: &[PathBuf]) -> Result<Rules> {
 )]
 fn text_of(path: &Path, is_own: bool) -> std::io::Result<String> {
     if is_own { regular::read_to_string(path) } else { fs::read_to_string(path) }
+}
+
+/// Takes secrets out of what is shown of sessions on this machine where their content was not asked
+/// for: titles, folders, what an edit is about. Personal data stay: the reader is their owner.
+pub struct Screen {
+    /// None if the user's rules cannot be used.
+    rules: Option<Rules>,
+    finder: OnceLock<Option<Arc<Finder>>>,
+}
+
+/// The last finder that was made, and the stamp of its rules: making one takes longer than finding.
+static MADE: Mutex<Option<(String, Arc<Finder>)>> = Mutex::new(None);
+
+/// What is shown where a text may hold a secret and there are no rules to find it.
+const HIDDEN: &str = "(hidden: the rules for secrets cannot be used)";
+
+impl Screen {
+    /// One with the rules for secrets of epitome, of the settings folder and of `config`.
+    pub fn new(config: &Config) -> Screen {
+        let rules = rules(config, &[]).and_then(|rules| {
+            let refused = |err| Error::new(ErrorKind::Refused, "no such rules").because(err);
+            rules.only(&[Kind::Secrets.name()]).map_err(refused)
+        });
+        Screen { rules: rules.ok(), finder: OnceLock::new() }
+    }
+
+    /// A text as it is shown.
+    pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
+        match self.redactor() {
+            Some(mut redactor) => redactor.text(text),
+            None => HIDDEN.into(),
+        }
+    }
+
+    /// What shows texts of one session: a secret that was found once is known wherever it is.
+    pub fn of_session(&self, source: &dyn Source) -> SessionScreen<'_> {
+        let mut redactor = self.redactor();
+        if let Some(redactor) = &mut redactor {
+            redactor.learn(source);
+        }
+        SessionScreen { redactor }
+    }
+
+    /// Makes ready what otherwise is made when the first text is shown.
+    pub fn prepare(&self) {
+        self.redactor();
+    }
+
+    fn redactor(&self) -> Option<Redactor<'_>> {
+        let finder = || {
+            let stamp = self.stamp();
+            let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+            if let Some((_, finder)) = made.as_ref().filter(|(of, _)| *of == stamp) {
+                return Some(Arc::clone(finder));
+            }
+            let finder = Arc::new(Finder::new(self.rules.clone()?).ok()?);
+            *made = Some((stamp, Arc::clone(&finder)));
+            Some(finder)
+        };
+        self.finder.get_or_init(finder).as_deref().map(Redactor::new)
+    }
+
+    /// Tells these rules from others: what was shown with others is not shown with these.
+    pub(crate) fn stamp(&self) -> String {
+        Hash::of(format!("{:?}", self.rules).as_bytes()).to_string()
+    }
+}
+
+/// A [`Screen`] that knows the secrets of one session.
+pub struct SessionScreen<'s> {
+    redactor: Option<Redactor<'s>>,
+}
+
+impl SessionScreen<'_> {
+    /// A text of the session as it is shown.
+    pub fn text(&mut self, text: &str) -> String {
+        match &mut self.redactor {
+            Some(redactor) => redactor.text(text).into_owned(),
+            None => HIDDEN.to_owned(),
+        }
+    }
 }
 
 /// A session with placeholders in the place of what a redactor finds in its strings.

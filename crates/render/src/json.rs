@@ -44,7 +44,8 @@ pub enum JsonError {
 /// the detail; [`from_json`] reads it back.
 pub fn json(story: &Story<'_>, sub_agents: &[Story<'_>]) -> String {
     let written = document(story, sub_agents);
-    let mut text = serde_json::to_string(&written).expect("texts and numbers always serialise");
+    let text = serde_json::to_string(&written).expect("texts and numbers always serialise");
+    let mut text = crate::inert_json(text);
     text.push('\n');
     text
 }

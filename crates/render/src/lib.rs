@@ -40,4 +40,4 @@ pub use markdown::markdown;
 pub use said::{Said, SaidKind, said};
 pub use story::{Detail, Session, Story, Turn};
 pub use terminal::terminal;
-pub use visible::visible;
+pub use visible::{inert_json, styled, visible};

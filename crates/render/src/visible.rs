@@ -22,6 +22,60 @@ pub fn visible(text: &str) -> String {
     shown
 }
 
+/// JSON in which every character outside ASCII that [`visible`] would show is an escape: what is
+/// read from it is the same, and a terminal that prints it obeys nothing.
+///
+/// ```
+/// use epitome_render::inert_json;
+///
+/// assert_eq!(inert_json("\"a\u{9b}b\u{202e}ä\"".to_owned()), "\"a\\u009bb\\u202eä\"");
+/// ```
+pub fn inert_json(json: String) -> String {
+    let is_escaped = |c: char| c >= '\u{7f}' && !is_harmless(c);
+    if json.is_ascii() && !json.contains('\u{7f}') || !json.contains(is_escaped) {
+        return json;
+    }
+    let mut inert = String::with_capacity(json.len() + 16);
+    for c in json.chars() {
+        if is_escaped(c) {
+            for unit in c.encode_utf16(&mut [0; 2]) {
+                let _ = write!(inert, "\\u{unit:04x}");
+            }
+        } else {
+            inert.push(c);
+        }
+    }
+    inert
+}
+
+/// A text with styles of its own, in which nothing else reaches a terminal that it would obey:
+/// colours (`ESC [ 1 m`), line feeds and tabs stay.
+pub fn styled(text: &str) -> String {
+    let mut shown = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(at) = rest.find(|c: char| !is_harmless(c)) {
+        shown.push_str(&rest[..at]);
+        rest = &rest[at..];
+        let len = style(rest.as_bytes());
+        if len > 0 {
+            shown.push_str(&rest[..len]);
+            rest = &rest[len..];
+        } else if let Some(c) = rest.chars().next() {
+            shown.extend(picture(c));
+            rest = &rest[c.len_utf8()..];
+        }
+    }
+    shown.push_str(rest);
+    shown
+}
+
+/// How long a style is that begins here; 0 if none does.
+fn style(bytes: &[u8]) -> usize {
+    let Some(inner) = bytes.strip_prefix(b"\x1b[") else { return 0 };
+    let codes = inner.iter().take_while(|byte| matches!(byte, b'0'..=b'9' | b';' | b':')).count();
+    if inner.get(codes) == Some(&b'm') { codes + 3 } else { 0 }
+}
+
 /// How a character is shown that cannot stay as it is.
 pub(crate) fn picture(c: char) -> Option<String> {
     if is_harmless(c) {
@@ -78,6 +132,18 @@ mod tests {
         ];
         for (text, expect) in cases {
             assert_eq!(visible(text), expect, "{text:?}");
+        }
+    }
+
+    #[test]
+    fn styles_are_all_that_a_terminal_obeys() {
+        let cases = [
+            ("\u{1b}[1mbold\u{1b}[0m\n", "\u{1b}[1mbold\u{1b}[0m\n"),
+            ("\u{1b}]0;title\u{7}", "␛]0;title␇"),
+            ("\u{1b}[2J\u{9b}2J\u{200b}", "␛[2J\\u{9b}2J\\u{200b}"),
+        ];
+        for (text, expect) in cases {
+            assert_eq!(styled(text), expect, "{text:?}");
         }
     }
 }

@@ -46,6 +46,7 @@ struct Inside {
 
 impl Shelf {
     pub(crate) fn new(config: Config) -> Shelf {
+        epitome::Screen::new(&config).prepare();
         Shelf { config, inside: Mutex::default(), read: Condvar::new() }
     }
 

@@ -20,7 +20,7 @@ use crate::cmd::install::agreed;
 use crate::failure::{Failure, Result, Status};
 use crate::report::Change;
 use crate::session::file;
-use crate::text::{self, BOLD, DIM, RED, Side, Table, age, change, count, one_line, visible};
+use crate::text::{self, BOLD, DIM, RED, Side, Table, age, change, count, field, one_line};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -254,7 +254,7 @@ fn verify(app: &App) -> Result<()> {
             count(sessions, "session"),
         );
         for fault in &shown {
-            text.push_str(&format!("{RED}damaged{RED:#}  {}\n", visible(fault)));
+            text.push_str(&format!("{RED}damaged{RED:#}  {}\n", field(fault)));
         }
         if shown.is_empty() {
             text.push_str("every byte is what its hash says\n");
@@ -356,7 +356,7 @@ fn collected(report: &GcReport, mode: GcMode) -> String {
     text.push_str(&format!("{DIM}{kept}{DIM:#}\n"));
     for unread in &report.unread {
         let line = Failure::from(unread.clone()).told();
-        text.push_str(&format!("{RED}not proved{RED:#}  {}\n", visible(&line)));
+        text.push_str(&format!("{RED}not proved{RED:#}  {}\n", field(&line)));
     }
     text
 }
@@ -375,7 +375,7 @@ fn rm(app: &App, session: &str, yes: bool) -> Result<()> {
     let key = key_of(app, session)?;
     let sizes = archive.sizes(&key).map_err(Failure::writing)?;
     let (packs, stored) = (sizes.len() as u64, sizes.iter().map(|(_, it)| *it).sum::<Bytes>());
-    let (what, id) = (count(packs, "generation"), visible(&key.id));
+    let (what, id) = (count(packs, "generation"), field(&key.id));
     if packs > 0 {
         let question = format!(
             "{what} of {id}, {stored}: if the session is compacted, it cannot be restored after \
@@ -492,7 +492,7 @@ fn import(app: &App, path: &Path, session: Option<&Path>) -> Result<()> {
     };
     let report = report.map_err(Failure::writing)?;
     for it in &report.refused {
-        let (agent, id) = (&it.key.agent, visible(&it.key.id));
+        let (agent, id) = (&it.key.agent, field(&it.key.id));
         let what = "joins neither what is here nor the session's file, and was left out";
         app.note(&format!("{RED}refused{RED:#}  {agent} {id} #{} {what}", it.number));
     }
@@ -513,7 +513,7 @@ fn import(app: &App, path: &Path, session: Option<&Path>) -> Result<()> {
     }
     let mut text = String::new();
     for it in &report.added {
-        let (agent, id) = (&it.key.agent, visible(&it.key.id));
+        let (agent, id) = (&it.key.agent, field(&it.key.id));
         text.push_str(&format!("{agent} {id} #{}, {}\n", it.number, it.stored));
     }
     let (added, known) = (count(report.added.len() as u64, "generation"), report.known);

@@ -449,7 +449,7 @@ impl Job<'_> {
                 .hint("nothing was written; `epitome inspect` says whether it is sound as it is"));
         }
         if self.how.diff {
-            diff.push_str(&diff::render(&planned, counter));
+            diff.push_str(&diff::render(&planned, counter, &self.app.screen()?));
         }
         Ok(planned)
     }

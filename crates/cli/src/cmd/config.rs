@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use crate::app::App;
 use crate::failure::Result;
-use crate::text::{self, BOLD, DIM, Side, Table, one_line, visible};
+use crate::text::{self, BOLD, DIM, Side, Table, field, one_line};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -92,7 +92,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
             let (table, left) = import(file)?;
             app.print_bytes(table.as_bytes())?;
             for name in left {
-                let name = visible(&name);
+                let name = field(&name);
                 app.note(&format!("{DIM}left behind:{DIM:#} {name}, which means nothing here"));
             }
             Ok(())
@@ -161,7 +161,7 @@ fn short(set: &Set) -> String {
 }
 
 fn place(set: &Set) -> String {
-    let place = visible(&set.place.to_string());
+    let place = field(&set.place.to_string());
     match &set.by {
         Some(by) => format!("{place} ({})", one_line(by, 60)),
         None => place,

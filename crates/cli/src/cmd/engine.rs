@@ -118,7 +118,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         }
         let answer = talk.answer(line);
         let answer = answer.unwrap_or_else(|failure| json!({ "error": failure }).to_string());
-        writeln!(out, "{answer}")?;
+        writeln!(out, "{}", epitome_render::inert_json(answer))?;
         out.flush()?;
     }
     Ok(())

@@ -142,8 +142,7 @@ fn write<S>(
             write_new(out, |to| Spliced::new(&body, Vec::new())?.copy_to(to))
                 .map_err(Failure::writing)?;
         }
-        None if app.is_terminal() => app.print(&text::visible(&made.body))?,
-        None => app.print_bytes(body)?,
+        None => app.print_content(body)?,
     }
     if app.global.json {
         return app.print_json(&exported(args, input, session, made, taken));

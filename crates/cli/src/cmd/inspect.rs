@@ -16,7 +16,7 @@ use crate::app::App;
 use crate::failure::Result;
 use crate::report::{FaultFound, Fitted, Lines, faults};
 use crate::session::{Input, read_stdin};
-use crate::text::{self, BOLD, DIM, RED, Side, Table, count, one_line, share, visible};
+use crate::text::{self, BOLD, DIM, RED, Side, Table, count, field, one_line, share};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -108,14 +108,23 @@ fn inspect<S: Source>(app: &App, input: &Input, session: &Loaded<S>) -> Result<I
     let compactions_in_effect = session.compactions(&app.config, path).len() as u64;
     let billed = session.calibration(&app.config, path, counter);
     let request_tokens = billed.map(|it| it.apply(total.context_tokens));
-    let own = |text: &Option<Box<str>>| text.as_deref().map(str::to_owned);
+    let screen = app.screen()?;
+    let mut screen = screen.of_session(source);
+    let mut own = |text: &Option<Box<str>>| text.as_deref().map(|text| screen.text(text));
+    let (title, cwd) = (own(&transcript.head.title), own(&transcript.head.cwd));
+    let (id, version) = (own(&transcript.head.id), own(&transcript.head.version));
+    let tools = tools.into_iter().map(|it| Tool { name: screen.text(&it.name), ..it }).collect();
+    let largest = largest.into_iter().map(|it| Large { what: screen.text(&it.what), ..it });
+    let largest = largest.collect();
+    let mut faults: Vec<FaultFound> = session.faults.iter().map(FaultFound::of).collect();
+    faults.iter_mut().for_each(|fault| fault.what = screen.text(&fault.what));
     Ok(Inspected {
         session: input.name(),
         agent: format.name,
-        id: own(&transcript.head.id),
-        title: own(&transcript.head.title),
-        cwd: own(&transcript.head.cwd),
-        version: own(&transcript.head.version),
+        id,
+        title,
+        cwd,
+        version,
         counter: counter.name(),
         context_tokens: total.context_tokens,
         request_tokens,
@@ -136,7 +145,7 @@ fn inspect<S: Source>(app: &App, input: &Input, session: &Loaded<S>) -> Result<I
             InspectedFit { fit: Fitted::of(billed), context_tokens }
         }),
         billed,
-        faults: session.faults.iter().map(FaultFound::of).collect(),
+        faults,
         breaches: format.laws.check(transcript, source),
     })
 }
@@ -146,9 +155,8 @@ impl Inspected {
         let mut text = String::new();
         let _ = writeln!(text, "{BOLD}{}{BOLD:#}", text::path(Path::new(&self.session)));
         let mut facts = vec![self.agent.to_owned()];
-        facts.extend(self.id.as_deref().map(visible));
-        facts
-            .extend(self.version.as_deref().map(|version| format!("version {}", visible(version))));
+        facts.extend(self.id.as_deref().map(field));
+        facts.extend(self.version.as_deref().map(|version| format!("version {}", field(version))));
         facts.extend(self.cwd.as_deref().map(|cwd| text::path(Path::new(cwd))));
         let _ = writeln!(text, "{DIM}{}{DIM:#}", facts.join(" · "));
         if let Some(title) = &self.title {
@@ -277,7 +285,7 @@ impl Inspected {
             0 => lines.add("laws", "all hold"),
             n => {
                 let shown =
-                    self.breaches.iter().take(SHOWN).map(|breach| visible(&breach.to_string()));
+                    self.breaches.iter().take(SHOWN).map(|breach| field(&breach.to_string()));
                 let mut shown: Vec<String> = shown.map(|it| format!("{RED}{it}{RED:#}")).collect();
                 if n > SHOWN {
                     shown.push(format!("and {} more", n - SHOWN));

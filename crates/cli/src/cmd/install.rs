@@ -113,7 +113,7 @@ pub fn told(rule: &Rule) -> String {
         rule.formats.iter().map(|it| format!("{it:?}").to_lowercase()).collect();
     let mut told = format!("{of} → {} in {}", formats.join(", "), text::path(&rule.out));
     if let Some(branch) = &rule.branch {
-        let _ = write!(told, ", on the branch {}", text::visible(&branch.name));
+        let _ = write!(told, ", on the branch {}", text::field(&branch.name));
     }
     if rule.compact.is_some() {
         told.push_str(", compacted");
@@ -166,13 +166,13 @@ fn shown(plan: &Install) -> String {
     let _ = writeln!(shown, "{BOLD}kept:{BOLD:#} {}", told(rule));
     if let Some(branch) = rule.branch.as_ref().filter(|branch| branch.made) {
         let top = text::path(&branch.repository);
-        let name = text::visible(&branch.name);
+        let name = text::field(&branch.name);
         let _ =
             writeln!(shown, "{DIM}the branch {name} is made in {top}, without a history{DIM:#}");
     }
     if let Some(left_out) = &rule.left_out {
         let (line, file) = (left_out.text.trim(), text::path(&left_out.file));
-        let _ = writeln!(shown, "{DIM}{file} gets the line {}{DIM:#}", text::visible(line));
+        let _ = writeln!(shown, "{DIM}{file} gets the line {}{DIM:#}", text::field(line));
     }
     shown
 }

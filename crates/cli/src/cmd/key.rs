@@ -10,7 +10,7 @@ use serde::Serialize;
 
 use crate::app::App;
 use crate::failure::{Failure, Result, Status};
-use crate::text::{DIM, Side, Table, visible};
+use crate::text::{DIM, Side, Table, field};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -146,7 +146,7 @@ fn list(app: &App) -> Result<()> {
     }
     app.print(&table.render())?;
     if let Some(why) = silent {
-        app.note(&format!("{DIM}the keyring cannot be asked:{DIM:#} {}", visible(&why)));
+        app.note(&format!("{DIM}the keyring cannot be asked:{DIM:#} {}", field(&why)));
     }
     Ok(())
 }

@@ -61,7 +61,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     let settings = app.settings()?;
     let recipe = choice::set(app, settings.recipe())?.with(&settings.changes());
     let found = session::all(app);
-    let mut listed = list(&app.config, found.sessions, &recipe);
+    let mut listed = list(&app.with_rules()?, found.sessions, &recipe);
     listed.retain(|listed| match &listed.seen {
         Ok(seen) => args.which.takes(seen.cwd.as_deref()),
         Err(_) => args.which.project.is_none(),

@@ -93,7 +93,7 @@ fn run_upsert(app: &App, args: &Upsert) -> Result<()> {
     .map_err(Failure::writing)?;
     match app.global.json {
         true => app.print_json(&listing),
-        false => app.print(&format!("{}  {}\n", args.href, text::visible(&listing.facts.title))),
+        false => app.print(&format!("{}  {}\n", args.href, text::field(&listing.facts.title))),
     }
 }
 
@@ -101,14 +101,14 @@ fn run_repair(app: &App, args: &Repair) -> Result<()> {
     let finder = args.redaction.finder(app)?;
     let mut session = |name: &str| -> Option<Listing> {
         let Meant::File(path) = find::meant(&app.config, name, app.agent()) else {
-            app.note(&format!("{DIM}left out:{DIM:#} {}: no such session", text::visible(name)));
+            app.note(&format!("{DIM}left out:{DIM:#} {}: no such session", text::field(name)));
             return None;
         };
         let told = Reading::open(&path, app.agent())
             .and_then(|reading| with(app, finder.as_ref(), |how| facts_of(&reading, how)));
         told.map_err(|err| {
             let why = Failure::from(err).told();
-            app.note(&format!("{DIM}left out:{DIM:#} {}", text::visible(&why)));
+            app.note(&format!("{DIM}left out:{DIM:#} {}", text::field(&why)));
         })
         .ok()
     };

@@ -129,7 +129,8 @@ fn write<S>(
     match resume(args, ported) {
         Some(command) => {
             let cwd = quoted(&ported.cwd.to_string_lossy());
-            app.print(&format!("cd {cwd} && {}\n", command.join(" ")))
+            let words: Vec<String> = command.iter().map(|word| quoted(word)).collect();
+            app.print_content(format!("cd {cwd} && {}\n", words.join(" ")).as_bytes())
         }
         None => Ok(()),
     }

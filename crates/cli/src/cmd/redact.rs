@@ -89,7 +89,7 @@ fn write<S: Source>(
     let source = &copy.session.source;
     match &args.out {
         Some(out) => write_new(out, |to| source.copy_to(to)).map_err(Failure::writing)?,
-        None => app.print_bytes(&source.read(0..Source::len(source)))?,
+        None => app.print_content(&source.read(0..Source::len(source)))?,
     }
     let taken = Taken::of(&copy.found);
     let bytes = Bytes(Source::len(source));

@@ -347,7 +347,7 @@ fn print(app: &App, format: Format, text: &str) -> Result<()> {
     match format {
         Format::Terminal if app.is_terminal() => page(app, text),
         Format::Terminal => app.print(text),
-        Format::File(_) => app.print_bytes(text.as_bytes()),
+        Format::File(_) => app.print_content(text.as_bytes()),
     }
 }
 
@@ -417,7 +417,7 @@ fn write<'a>(
             // One of many that cannot be read is told, and the others are rendered.
             Err(failure) if inputs.len() > 1 && failure.status == Status::Unreadable => {
                 left_out += 1;
-                app.note(&format!("{DIM}left out:{DIM:#} {}", text::visible(&failure.told())));
+                app.note(&format!("{DIM}left out:{DIM:#} {}", text::field(&failure.told())));
             }
             Err(failure) => return Err(failure),
         }

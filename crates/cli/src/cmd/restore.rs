@@ -184,7 +184,7 @@ impl Job<'_> {
         let question = format!(
             "{} of {} came from an import, and may put in what was never there. Use them?",
             numbers.join(", "),
-            text::visible(&known.key.id),
+            text::field(&known.key.id),
         );
         agreed(self.app, self.args.yes, &format!("Generation {question}"))
     }
@@ -408,12 +408,12 @@ impl Report {
             lines.add("", how);
         }
         for damaged in &file.damaged {
-            lines.add("damaged", text::visible(damaged));
+            lines.add("damaged", text::field(damaged));
         }
         for companion in self.files.iter().filter(|it| it.outcome != How::Nothing) {
             let Change { before, after } = companion.disk_bytes;
             let name = companion.session.file_stem().unwrap_or_default().to_string_lossy();
-            let name = text::visible(&name);
+            let name = text::field(&name);
             lines.add("with", format!("{name}  {}", bytes_change(before, after)));
             lines.extend("", companion.how());
         }

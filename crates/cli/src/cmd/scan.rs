@@ -13,7 +13,7 @@ use crate::app::App;
 use crate::failure::{Failure, Result, Status};
 use crate::redaction::{MoreRules, Taken};
 use crate::session::{Input, read_stdin};
-use crate::text::{BOLD, DIM, count, visible};
+use crate::text::{BOLD, DIM, count, field};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -134,7 +134,7 @@ fn scan<S: Source>(app: &App, finder: &Finder, input: &Input, session: &Loaded<S
 
 fn render(scanned: &Scanned, taken: &Taken) -> String {
     let mut text = String::new();
-    let name = visible(&scanned.session);
+    let name = field(&scanned.session);
     if scanned.found.is_empty() {
         let _ = writeln!(text, "{BOLD}{name}{BOLD:#}: nothing found");
         return text;
@@ -144,7 +144,7 @@ fn render(scanned: &Scanned, taken: &Taken) -> String {
     for place in &scanned.found {
         let rule = format!("{}-{}", place.rule, place.number);
         let long = count(place.chars as u64, "character");
-        let entry = place.entry.as_deref().map(|id| format!(", entry {}", visible(id)));
+        let entry = place.entry.as_deref().map(|id| format!(", entry {}", field(id)));
         let entry = entry.unwrap_or_default();
         let line = place.line;
         let _ = writeln!(text, "  {rule}  {DIM}line {line}{entry}, {long}{DIM:#}");

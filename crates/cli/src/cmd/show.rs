@@ -3,14 +3,14 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clap::Args as ClapArgs;
-use epitome::{Archive, Found, Reference, Standing};
+use epitome::{Archive, Found, Reference, Screen, Standing};
 use epitome_model::Ref;
 use regex::Regex;
 
 use crate::app::App;
 use crate::cmd::restore::parse_ref;
 use crate::failure::{Failure, Result, Status};
-use crate::text::{DIM, visible};
+use crate::text::{DIM, field, visible};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -50,7 +50,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     let archive = app.config.archive();
     let found = archive.find(&args.reference).map_err(Failure::writing)?;
     let (found, raw) = read(&archive, one(args, found)?)?;
-    app.note(&about(&found));
+    app.note(&about(&found, &app.screen()?));
     let shown = found.about.shown(&raw);
     if let Some(media) = &found.about.media {
         return picture(app, media, &shown);
@@ -59,7 +59,11 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     if args.lines.is_none() && args.grep.is_none() && !app.is_terminal() {
         return app.print_bytes(&shown);
     }
-    app.print(&select(&text, args, app.is_terminal()))
+    let selected = select(&text, args, app.is_terminal());
+    match app.is_terminal() {
+        true => app.print(&selected),
+        false => app.print_bytes(selected.as_bytes()),
+    }
 }
 
 /// The bytes, from the newest place where they are whole, best where it is known what they are.
@@ -104,14 +108,14 @@ fn one(args: &Args, mut found: Vec<Found>) -> Result<Vec<Found>> {
 }
 
 /// `Read src/main.rs, 15.2 KB, line 12 of claude 0f3c…; the file has changed since`.
-fn about(found: &Found) -> String {
+fn about(found: &Found, screen: &Screen) -> String {
     let about = &found.about;
-    let of = format!("{} {}", found.key.agent, visible(&found.key.id));
+    let of = format!("{} {}", found.key.agent, field(&found.key.id));
     if about.what.is_empty() {
         let damaged = "what is known of it is damaged, so this is how it stood in the file";
         return format!("{DIM}a removed piece, {}, of {of}: {damaged}{DIM:#}", found.raw_len);
     }
-    let (what, line) = (visible(&about.what), about.line);
+    let (what, line) = (field(&screen.text(&about.what)), about.line);
     let mut text = format!("{what}, {}, line {line} of {of}", found.raw_len);
     if let Some(reference) = &about.reference {
         text.push_str(&standing(reference));
@@ -124,7 +128,7 @@ fn standing(reference: &Reference) -> String {
         (Some(first), Some(lines)) if lines > 0 => format!(" lines {first}..{}", first + lines - 1),
         _ => String::new(),
     };
-    let path = visible(&reference.path);
+    let path = field(&reference.path);
     match reference.standing() {
         Standing::Same => format!("\n{path}{lines} on disk is still the same"),
         Standing::Changed => format!("\n{path} on disk has changed since"),

@@ -107,7 +107,7 @@ fn shown(plans: &[Uninstall], purges: &[Purge]) -> String {
         let out = text::path(&rule.out);
         match &rule.branch {
             Some(branch) => {
-                let name = text::visible(&branch.name);
+                let name = text::field(&branch.name);
                 let goes = if branch.made { "removed" } else { "left: it was there before" };
                 let _ = writeln!(
                     shown,

@@ -163,7 +163,7 @@ impl Watch<'_> {
             }
             Err(failure) => {
                 let failure = failure.about(path);
-                let why = text::visible(&failure.told());
+                let why = text::field(&failure.told());
                 self.app.note(&format!("{DIM}left:{DIM:#} {why}"));
                 let worse = worst.as_ref().is_none_or(|it| it.status < failure.status);
                 if !compact::is_excused(&failure) && worse {
@@ -185,7 +185,7 @@ fn told(report: &Report) -> String {
     format!(
         "{verb} {BOLD}{} {}{BOLD:#}  context {} → {} tokens ({})  disk {}\n",
         file.agent,
-        text::visible(file.id.as_deref().unwrap_or(&file.session)),
+        text::field(file.id.as_deref().unwrap_or(&file.session)),
         tokens.before,
         tokens.after,
         change(tokens.before.0, tokens.after.0),

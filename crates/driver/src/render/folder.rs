@@ -345,7 +345,8 @@ fn is_of(file: &str, name: &str) -> bool {
 
 fn write_index(folder: &Path, index: Index) -> Result<Index> {
     let broken = |err| Error::new(ErrorKind::Broken, "the manifest cannot be written").because(err);
-    let mut text = serde_json::to_string_pretty(&index).map_err(broken)?;
+    let text = serde_json::to_string_pretty(&index).map_err(broken)?;
+    let mut text = epitome_render::inert_json(text);
     text.push('\n');
     for (name, text) in [(MANIFEST, text), (INDEX, index.page())] {
         let path = folder.join(name);

@@ -31,7 +31,8 @@ pub(super) const FACTS: &str = "epitome-session";
 
 /// A whole page.
 pub(super) fn frame(title: &str, facts: Option<&Facts>, body: &Markup) -> String {
-    let facts = facts.map(|facts| serde_json::to_string(facts).unwrap_or_default());
+    let facts =
+        facts.map(|facts| crate::inert_json(serde_json::to_string(facts).unwrap_or_default()));
     let page = html! {
         (DOCTYPE)
         html lang="en" {
