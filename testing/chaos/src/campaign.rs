@@ -165,9 +165,9 @@ pub fn run(campaign: &Campaign, say: &mut dyn FnMut(&str)) -> anyhow::Result<Rep
     let points = calls.as_ref().map_or(0, call::Calls::len);
     let mut archives = Vec::new();
     for subject in subjects()?.iter().filter(|_| is_chosen(Part::Archive)) {
-        archives.push(Archived::new(program, subject, 1)?);
+        archives.extend(Archived::new(program, subject, 1)?);
         if subject.more != ["--keep-backup"] {
-            archives.push(Archived::new(program, subject, 2)?);
+            archives.extend(Archived::new(program, subject, 2)?);
         }
     }
     let library = is_chosen(Part::Mutant).then(mutant::Library::new);
