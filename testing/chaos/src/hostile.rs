@@ -113,7 +113,7 @@ impl Homes {
         for _ in 0..1 + numbers.below(5) {
             let place = *numbers.of(PLACES);
             // In the place of the good session's own folder nothing can be compacted.
-            if !machine.home.join(place).exists() {
+            if machine.home.join(place).symlink_metadata().is_err() {
                 told.push(hostile(&machine.home.join(place), &mut numbers, &mut sockets)?);
             }
         }
