@@ -209,7 +209,8 @@ fn glance(file: &SessionFile, told: Told, screen: &Screen) -> Glance {
         title,
         context,
         saving: Tokens(0),
-        request: None,
+        // The agent counts all that it sends.
+        request: context,
         calibration: None,
         turns: None,
         size: None,
