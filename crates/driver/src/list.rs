@@ -338,7 +338,7 @@ mod tests {
         let found = files();
         fs::remove_file(&path).expect("it was there");
         assert_eq!(known(&config, &found, &recipe), [Some(listed[0].clone())]);
-        let grown = SessionFile { size: epitome_model::Bytes(1), ..found[0].clone() };
+        let grown = SessionFile { size: Bytes(1), ..found[0].clone() };
         assert_eq!(known(&config, &[grown], &recipe), [None]);
     }
 

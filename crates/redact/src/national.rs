@@ -82,7 +82,7 @@ pub(crate) fn is_french_nir(text: &str) -> bool {
 pub(crate) fn is_spanish_id(text: &str) -> bool {
     let plain: String = text.chars().filter(char::is_ascii_alphanumeric).collect();
     let plain = plain.to_ascii_uppercase();
-    let (Some(number), Some(letter)) = (plain.get(..8), plain.bytes().nth(8)) else {
+    let (Some(number), Some(letter)) = (plain.get(..8), plain.as_bytes().get(8).copied()) else {
         return false;
     };
     let number = number.replace('X', "0").replace('Y', "1").replace('Z', "2");

@@ -177,7 +177,7 @@ fn hostile(
         }
         7 => {
             fs::create_dir(path)?;
-            fs::set_permissions(path, Permissions::from_mode(0))?;
+            fs::set_permissions(path, Permissions::from_mode(0o000))?;
             "an unreadable folder"
         }
         8 => {
@@ -189,7 +189,7 @@ fn hostile(
         }
         _ => {
             fs::write(path, [0xff, 0xfe, 0, 0, b'{'].repeat(200))?;
-            fs::set_permissions(path, Permissions::from_mode(0))?;
+            fs::set_permissions(path, Permissions::from_mode(0o000))?;
             "an unreadable file of garbage"
         }
     };

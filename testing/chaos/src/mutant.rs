@@ -16,9 +16,12 @@ use crate::numbers::Numbers;
 use crate::subject::{Subject, subjects};
 use crate::violation::{Kind, Violation};
 
-/// What the library is asked: a name of [`properties::BODIES`], and sessions before the damage.
+/// What the library is asked: a name of [`properties::BODIES`], its body, and damaged sessions.
+type Kind = (&'static str, fn(&[u8]), BoxedStrategy<Vec<u8>>);
+
+/// What the library is asked about damaged sessions.
 pub(crate) struct Library {
-    kinds: Vec<(&'static str, fn(&[u8]), BoxedStrategy<Vec<u8>>)>,
+    kinds: Vec<Kind>,
 }
 
 thread_local! {
