@@ -163,7 +163,8 @@ pub(super) fn lock(config: &Config, name: &str) -> Result<File> {
     disk::private_folder(&folder)?;
     let path = folder.join(name);
     let failed = |err| Error::writing(err, "the lock", &path);
-    let file = File::options().create(true).append(true).open(&path).map_err(failed)?;
+    let options = &mut File::options();
+    let file = regular::open_with(options.create(true).append(true), &path).map_err(failed)?;
     match file.lock() {
         // A disk without locks.
         Err(err) if err.kind() == std::io::ErrorKind::Unsupported => Ok(file),

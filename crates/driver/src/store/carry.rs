@@ -10,6 +10,7 @@ use epitome_model::{Bytes, Source};
 use super::disk::{self, Temp};
 use super::{stamp_of, stamp_of_open, take_after, users};
 use crate::error::{Error, Result};
+use crate::regular;
 use crate::source::{CHUNK, FileSource};
 
 /// How long we wait for who has a replaced file open to write and close it. Who keeps it open
@@ -86,7 +87,8 @@ impl<'a> Carry<'a> {
             }
             let late = file.source().read_now(seen..len).map_err(failed)?;
             let many = late.len() as u64;
-            let mut new = File::options().append(true).open(self.path).map_err(failed)?;
+            let options = &mut File::options();
+            let mut new = regular::open_with(options.append(true), self.path).map_err(failed)?;
             let grown = new.metadata().map_err(failed)?.len() > at;
             let between = || (0..TRIES).find_map(|_| self.insert(at, &late).ok().flatten());
             match grown.then(between).flatten() {
