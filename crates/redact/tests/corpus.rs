@@ -18,7 +18,7 @@ const SECRETS: [(&str, &str); 12] = [
     ("github-pat", "ghp_[A-Za-z0-9]{36}"),
     ("gitlab-pat", "glpat-[A-Za-z0-9_-]{19}[A-Za-z0-9]"),
     ("anthropic-api-key", "sk-ant-api03-[A-Za-z0-9_-]{93}AA"),
-    ("openai-api-key", "sk-proj-[A-Za-z0-9_-]{74}T3BlbkFJ[A-Za-z0-9_-]{72}[A-Za-z0-9]"),
+    ("openai-api-key", "sk-proj-[A-Za-z0-9_-]{74}T3BlbkFJ[A-Za-z0-9_-]{73}[A-Za-z0-9]"),
     ("slack-token", "xoxb-[0-9]{12}-[0-9]{12}-[A-Za-z0-9]{24}"),
     ("jwt", r"eyJhbGciOiJIUzI1NiJ9\.eyJ[A-Za-z0-9_-]{40}\.[A-Za-z0-9_-]{42}[A-Za-z0-9]"),
     ("stripe-key", "sk_live_[A-Za-z0-9]{24}"),
