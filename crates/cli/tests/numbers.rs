@@ -199,6 +199,17 @@ fn every_command_says_the_same_numbers_of_a_session() {
         let request = written.pointer("/request_tokens/after").cloned().unwrap_or(Value::Null);
         assert_eq!(after["request_tokens"], request, "{what}: the request afterwards");
         assert_eq!(after["turns"], inspected["turns"], "{what}: turns afterwards");
+        let times = u64::from(written["outcome"] == "compacted");
+        assert_eq!(after["compactions_in_effect"], times, "{what}: inspect");
+        assert_eq!(one(&["list", "--json"])["compactions_in_effect"], times, "{what}: list");
+        if times > 0 {
+            assert_eq!(world.status(&["restore", session]), 0, "{what}");
+            let again = one(&["list", "--json"]);
+            assert_eq!(again["compactions_in_effect"], 0, "{what}: restored");
+            for name in ["turns", "disk_bytes", "context_tokens", "request_tokens"] {
+                assert_eq!(again[name], listed[name], "{what}: {name} once it is restored");
+            }
+        }
     }
     let all = ["claude", "codex", "codex-scripts", "gemini", "opencode", "pi", "pi-chat"];
     assert_eq!(agents.iter().map(String::as_str).collect::<Vec<_>>(), all);
