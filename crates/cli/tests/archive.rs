@@ -92,13 +92,14 @@ fn what_sub_agents_did_is_kept_as_long_as_their_session() {
     let world = World::new();
     let recorded = fixtures::get("claude", "pricing");
     let old = world.home.join(".claude/projects/-old");
-    world.write(&format!(".claude/projects/-old/{CLAUDE}.jsonl"), recorded.bytes());
+    let id = "01194376-708b-4dbc-a469-b0821ec784c3";
+    world.write(&format!(".claude/projects/-old/{id}.jsonl"), recorded.bytes());
     for agent in recorded.sub_agents() {
         let name = agent.file_name().and_then(|it| it.to_str()).expect("a name");
-        let name = format!(".claude/projects/-old/{CLAUDE}/subagents/{name}");
+        let name = format!(".claude/projects/-old/{id}/subagents/{name}");
         world.write(&name, fs::read(&agent).expect("recorded"));
     }
-    let compact = ["compact", CLAUDE, "--keep-turns=0", "--count=estimate", "--recipe=transcript"];
+    let compact = ["compact", id, "--keep-turns=0", "--count=estimate", "--recipe=transcript"];
     assert_eq!(world.status(&compact), 0);
     let packs = world.json(&["archive", "ls", "--json"]).len();
     assert!(packs > 1, "a sub-agent is compacted, too");
@@ -106,6 +107,10 @@ fn what_sub_agents_did_is_kept_as_long_as_their_session() {
     let said = world.run(&["archive", "gc", "--grace=0d", "--yes"]);
     assert!(said.contains("nothing to remove"), "{said}");
     assert_eq!(world.json(&["archive", "ls", "--json"]).len(), packs);
+    // It is found where it is now, and once it is restored its part goes with that of the session.
+    assert_eq!(world.status(&["restore", id]), 0);
+    assert_eq!(world.status(&["archive", "gc", "--grace=0d", "--yes"]), 0);
+    assert_eq!(world.json(&["archive", "ls", "--json"]).len(), 0);
 }
 
 #[test]

@@ -244,6 +244,12 @@ fn a_restored_file_without_an_id_is_found_by_its_path() {
     // And that can be undone, too.
     assert_eq!(world.status(&["restore", "s.json", "--generation", "1"]), 0);
     assert_eq!(read(&path), broken);
+    // What was there before is there again: nothing needs the generation that kept it.
+    assert_eq!(world.status(&["archive", "gc", "--grace=0d", "--yes"]), 0);
+    let kept = world.json(&["archive", "ls", "--json"]);
+    assert_eq!((kept.len(), &kept[0]["generation"]), (1, &serde_json::json!(1)));
+    assert_eq!(world.status(&["restore", "s.json"]), 0);
+    assert_eq!(read(&path), session.replace("\"id\":\"ses_abcdefgh\",", ""));
 }
 
 #[test]

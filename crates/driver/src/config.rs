@@ -335,7 +335,17 @@ fn timestamp_of(time: SystemTime) -> Timestamp {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
+
+    #[test]
+    fn a_clock_outside_of_all_years_gives_the_first_or_the_last_moment() {
+        let far = Duration::from_secs(400_000_000_000);
+        assert_eq!(timestamp_of(UNIX_EPOCH), Timestamp::UNIX_EPOCH);
+        assert_eq!(timestamp_of(UNIX_EPOCH + far), Timestamp::MAX);
+        assert_eq!(timestamp_of(UNIX_EPOCH - far), Timestamp::MIN);
+    }
 
     #[test]
     fn variables_override_folders() {

@@ -8,7 +8,7 @@ use jiff::SignedDuration;
 use memchr::memmem;
 
 use super::collect::{Grace, Need, Reason};
-use super::{Archive, GcMode, GcReport, Generation, RecordHash, lines};
+use super::{Archive, Digest, GcMode, GcReport, Generation, RecordHash, lines};
 use crate::config::Config;
 use crate::error::Result;
 use crate::find::{Census, Presence};
@@ -136,7 +136,15 @@ pub(crate) fn unneeded(
             }
         }
     }
-    // What was there before bytes were restored matters as long as others are missing.
+    // What was there before bytes were restored is there again, or still.
+    let backs = || generations.iter().filter(|it| it.is_way_back());
+    let lens: Vec<u64> = backs().flat_map(|it| [it.before.len, it.after.len]).collect();
+    let digests = Digest::of_prefixes(current, &lens)?;
+    let is_before = |it: &&Generation| {
+        it.before.len > 0 && digests.contains(&it.before) && !digests.contains(&it.after)
+    };
+    unneeded.extend(backs().filter(is_before).map(|it| it.number));
+    // It matters only as long as bytes are missing.
     if compactions().all(|it| unneeded.contains(&it.number)) {
         unneeded.extend(generations.iter().map(|it| it.number));
     }

@@ -10,7 +10,7 @@ use epitome_formats::named;
 use epitome_model::{Ref, Source};
 use memchr::memmem;
 
-use super::{Unread, all, codex, companions, folders};
+use super::{Unread, all, codex, companions, folders, stem};
 use crate::archive::SessionKey;
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result};
@@ -65,8 +65,12 @@ impl Census {
             if named(session.agent).is_some_and(|format| writer(format).is_err()) {
                 continue;
             }
+            for companion in companions(&session.path) {
+                let key = SessionKey::new(session.agent, id_of_part(&session.id, &companion));
+                census.by_name.entry(key).or_default().push(companion.clone());
+                files.push(companion);
+            }
             let key = SessionKey::new(session.agent, session.id);
-            files.extend(companions(&session.path));
             files.push(session.path.clone());
             census.by_name.entry(key).or_default().push(session.path);
         }
@@ -131,6 +135,16 @@ impl Census {
 /// The id of the session that a part belongs to: `ID.agent-…`, `ID.events`.
 fn root_of(id: &str) -> &str {
     id.split_once('.').map_or(id, |(root, _)| root)
+}
+
+/// The id by which the archive knows a part of a session.
+fn id_of_part(session: &str, part: &Path) -> String {
+    let stem = stem(part);
+    match rows::split(part) {
+        Some((_, id)) => id.to_owned(),
+        None if stem.starts_with("agent-") => format!("{session}.{stem}"),
+        None => codex::id(&stem).to_owned(),
+    }
 }
 
 fn in_database(database: &Path, id: &str) -> Presence {

@@ -1,8 +1,8 @@
 //! The way back where no hash of the whole file leads: line by line, newest generation first.
 //!
-//! A line is undone only where it is certain that the edit made it. That its text is the same is not
-//! enough: in a pretty-printed document an edit can leave a line like `},`, which is found in many
-//! other places.
+//! A line is undone only where it is certain that the edit made it. That its text is the same is
+//! not enough: in a pretty-printed document an edit can leave a line like `},`, which is found in
+//! many other places.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
