@@ -227,7 +227,8 @@ mod tests {
 
     #[test]
     fn codes_are_read() {
-        let cases: &[(&str, Option<(usize, Option<char>)>)] = &[
+        type Code = Option<(usize, Option<char>)>;
+        let cases: &[(&str, Code)] = &[
             ("%3Dx", Some((3, Some('=')))),
             ("%C3%A4", Some((6, Some('ä')))),
             ("%C3x", None),

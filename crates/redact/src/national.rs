@@ -153,7 +153,8 @@ mod tests {
     #[test]
     fn check_digits_are_checked() {
         type Check = fn(&str) -> bool;
-        let cases: [(Check, &[&[&str]], &[&[&str]]); 10] = [
+        type Parts = &'static [&'static [&'static str]];
+        let cases: [(Check, Parts, Parts); 10] = [
             (
                 is_iban,
                 &[&["DE89 3704 0044", " 0532 0130 00"], &["GB29NWBK", "60161331926819"]],

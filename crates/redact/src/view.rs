@@ -210,7 +210,11 @@ mod tests {
             "a\u{200b}b",
             "\\x41",
         ];
-        assert!(reasons.iter().all(|text| parts(text) == [0..text.len()]));
+        assert!(
+            reasons
+                .iter()
+                .all(|text| parts(text) == std::iter::once(0..text.len()).collect::<Vec<_>>())
+        );
         let plain =
             ["plain text", "\\n", "print(\"a\\n\")", "100%", "a & b", "ä – ü", "C:\\dir", "\\\\"];
         for text in plain {

@@ -17,11 +17,11 @@ use crate::subject::{Subject, subjects};
 use crate::violation::{Kind, Violation};
 
 /// What the library is asked: a name of [`properties::BODIES`], its body, and damaged sessions.
-type Kind = (&'static str, fn(&[u8]), BoxedStrategy<Vec<u8>>);
+type Body = (&'static str, fn(&[u8]), BoxedStrategy<Vec<u8>>);
 
 /// What the library is asked about damaged sessions.
 pub(crate) struct Library {
-    kinds: Vec<Kind>,
+    kinds: Vec<Body>,
 }
 
 thread_local! {
