@@ -105,7 +105,7 @@ impl Text {
             Text::Made(text) => Cow::Borrowed(text),
             Text::Source(span) => match source.at(*span) {
                 Cow::Borrowed(literal) => decode(literal),
-                Cow::Owned(literal) => Cow::Owned(decode(&literal).into_owned()),
+                Cow::Owned(literal) => Cow::Owned(decode_owned(literal)),
             },
         }
     }
@@ -133,6 +133,9 @@ pub fn decode(literal: &[u8]) -> Cow<'_, str> {
     if !inner.contains(&b'\\') {
         return String::from_utf8_lossy(inner);
     }
+    if let Some(text) = std::str::from_utf8(inner).ok().and_then(unescaped) {
+        return Cow::Owned(text);
+    }
     let literal = String::from_utf8_lossy(literal);
     match serde_json::from_str::<String>(&literal) {
         Ok(text) => Cow::Owned(text),
@@ -141,6 +144,78 @@ pub fn decode(literal: &[u8]) -> Cow<'_, str> {
                 .unwrap_or_else(|_| literal.into_owned()),
         ),
     }
+}
+
+/// The same of a literal that is not needed any more: one without escapes is not copied.
+fn decode_owned(mut literal: Vec<u8>) -> String {
+    let is_plain =
+        matches!(literal.as_slice(), [b'"', inner @ .., b'"'] if !inner.contains(&b'\\'));
+    if !is_plain {
+        return decode(&literal).into_owned();
+    }
+    literal.pop();
+    literal.remove(0);
+    String::from_utf8(literal)
+        .unwrap_or_else(|err| String::from_utf8_lossy(err.as_bytes()).into_owned())
+}
+
+/// What stands between the quotes of a string literal, without its escapes; nothing if one of them
+/// is none of JSON or is half of a surrogate pair, or if a control character stands there.
+fn unescaped(inner: &str) -> Option<String> {
+    if has_bare(inner) {
+        return None;
+    }
+    let mut text = String::with_capacity(inner.len());
+    let mut rest = inner;
+    while let Some(at) = rest.find('\\') {
+        text.push_str(&rest[..at]);
+        let escape = rest.as_bytes().get(at + 1)?;
+        let (c, len) = match escape {
+            b'"' | b'\\' | b'/' => (char::from(*escape), 2),
+            b'b' => ('\u{8}', 2),
+            b'f' => ('\u{c}', 2),
+            b'n' => ('\n', 2),
+            b'r' => ('\r', 2),
+            b't' => ('\t', 2),
+            b'u' => {
+                let unit = unit(rest, at)?;
+                match char::from_u32(unit.into()) {
+                    Some(c) => (c, 6),
+                    None => {
+                        let pair = [unit, unit_behind(rest, at + 6)?];
+                        (char::decode_utf16(pair).next()?.ok()?, 12)
+                    }
+                }
+            }
+            _ => return None,
+        };
+        text.push(c);
+        rest = &rest[at + len..];
+    }
+    text.push_str(rest);
+    Some(text)
+}
+
+/// Whether a control character or a quote stands in a literal without an escape.
+fn has_bare(inner: &str) -> bool {
+    let mut escaped = false;
+    inner.bytes().any(|byte| {
+        let is_bare = byte < b' ' || byte == b'"' && !escaped;
+        escaped = byte == b'\\' && !escaped;
+        is_bare
+    })
+}
+
+/// The four hexadecimal digits behind `\\u` at `at`.
+fn unit(text: &str, at: usize) -> Option<u16> {
+    let digits = text.get(at + 2..at + 6)?;
+    let is_hex = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+    is_hex.then(|| u16::from_str_radix(digits, 16).ok()).flatten()
+}
+
+/// The same, if there is such an escape at `at`.
+fn unit_behind(text: &str, at: usize) -> Option<u16> {
+    text.get(at..)?.starts_with("\\u").then(|| unit(text, at)).flatten()
 }
 
 /// A text as a JSON string literal, quotes included.
@@ -216,6 +291,13 @@ mod tests {
     }
 
     proptest! {
+        /// Escapes are taken out as serde_json does it, and refused where it refuses them.
+        #[test]
+        fn escapes_are_taken_out_as_by_serde_json(inner in r#"([aé" \x01]|\\["\\/bfnrtux]|\\u[dD][8c][0-9a-f]{2}|\\u00[0-9]{2}){0,8}"#) {
+            let expect = serde_json::from_str::<String>(&format!("\"{inner}\"")).ok();
+            prop_assert_eq!(unescaped(&inner), expect);
+        }
+
         /// A text that we write is the text that is read.
         #[test]
         fn encoding_and_decoding_are_inverse(text: String) {

@@ -268,6 +268,10 @@ pub struct Output {
 impl Output {
     /// The text of the result: its text parts, joined by line feeds.
     pub fn text(&self, source: &dyn Source) -> String {
+        // A text of hundreds of megabytes is not copied once more.
+        if let [Part::Text(text)] = self.parts.as_slice() {
+            return text.read(source).into_owned();
+        }
         let mut text = String::new();
         for part in &self.parts {
             if let Part::Text(piece) = part {

@@ -1,5 +1,6 @@
 //! Old results become stubs with the lines that carry evidence.
 
+use std::borrow::Cow;
 use std::cmp::Reverse;
 use std::collections::HashSet;
 
@@ -210,8 +211,13 @@ impl Results {
         later: &mut SaidLater,
     ) -> Option<Edit> {
         // What was shortened at birth goes as what it was.
-        let (sent, output) = (output, self.whole(view, output).unwrap_or(output));
-        let (shown, text) = (sent.text(view.source), output.text(view.source));
+        let whole = self.whole(view, output);
+        let (sent, output) = (output, whole.unwrap_or(output));
+        let shown = sent.text(view.source);
+        let text = match whole {
+            Some(whole) => Cow::Owned(whole.text(view.source)),
+            None => Cow::Borrowed(shown.as_str()),
+        };
         if output.error && self.said(view, output) <= self.whole_errors {
             return None;
         }
@@ -325,7 +331,7 @@ fn without_stubs(mut text: &str) -> &str {
 
 /// Pictures among the words of a result go with them: they are in the archive, and the words that
 /// take their place may not be longer than the words alone.
-fn text_with_images<'t>(text: &'t str, output: &Output) -> std::borrow::Cow<'t, str> {
+fn text_with_images<'t>(text: &'t str, output: &Output) -> Cow<'t, str> {
     let images = output.parts.iter().filter(|part| matches!(part, Part::Image(_))).count();
     if images == 0 { text.into() } else { format!("{text}{}", "\u{fffc}".repeat(400)).into() }
 }

@@ -438,8 +438,20 @@ impl<'a> View<'a> {
         let written = encode(&new).len();
         let shorter = || written < old.len() + 2 || written < encode(old).len();
         let smaller = self.reading.is_some()
-            || fits && new.len() < old.len() && shorter() && left <= self.counter.count(old);
+            || fits && new.len() < old.len() && shorter() && self.is_at_least(old, left);
         smaller.then_some(Edit { at, change: Change::Replace(new), pass })
+    }
+
+    /// Whether a text has at least so many tokens. Of a long text that is told by its beginning,
+    /// wherever that has clearly more.
+    fn is_at_least(&self, text: &str, least: Tokens) -> bool {
+        const BEGINNING: usize = 64 << 10;
+        /// Tokens that may end otherwise where a text is cut off.
+        const MARGIN: Tokens = Tokens(64);
+        let clearly = least + MARGIN;
+        text.len() > BEGINNING
+            && self.counter.count(&text[..text.floor_char_boundary(BEGINNING)]) >= clearly
+            || self.counter.count(text) >= least
     }
 
     /// The text of a block or field, decoded.

@@ -31,6 +31,18 @@ fn counts_stay_what_they_are() {
 }
 
 #[test]
+fn a_large_text_has_the_count_of_its_parts_each_time() {
+    let line = "a line of a file, number 1234567\n";
+    let text = line.repeat(LARGE / line.len() + 1);
+    let parts = windows(&text, WINDOW).map(|part| O200k::new().count(part)).sum::<Tokens>();
+    for _ in 0..2 {
+        assert_eq!(O200k::new().count(&text), parts);
+    }
+    let longer = format!("{text}{line}");
+    assert_eq!(O200k::new().count(&longer), parts + O200k::new().count(line));
+}
+
+#[test]
 fn two_implementations_agree() {
     let texts = [
         "a",
