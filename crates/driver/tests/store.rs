@@ -217,17 +217,7 @@ fn who_has_a_session_open_is_named() {
     let path = case.file("old");
     let session = case.store.open_for_edit(&path).expect("a session");
     assert_eq!(session.users(), [], "we do not count ourselves");
-    let mut agent = Command::new("sh")
-        .args(["-c", "exec 3>>\"$0\"; echo ready; read line"])
-        .arg(&path)
-        .stdin(Stdio::piped())
-        .stdout(Stdio::piped())
-        .spawn()
-        .expect("a shell");
-    let mut ready = String::new();
-    let mut out = BufReader::new(agent.stdout.take().expect("piped"));
-    out.read_line(&mut ready).expect("it says so");
-    assert_eq!(ready, "ready\n");
+    let mut agent = holding("sh".as_ref(), &path, ">>");
     let user = User { pid: agent.id(), name: "sh".into(), writes: true };
     assert_eq!(session.users(), std::slice::from_ref(&user));
     let link = case.folder.join("link.jsonl");
@@ -238,14 +228,10 @@ fn who_has_a_session_open_is_named() {
     assert_eq!(session.users(), []);
 }
 
-/// A program of this name that has a file open as its shell's redirection says, until it is killed.
-#[cfg(target_os = "linux")]
-fn holding(case: &Case, program: &str, path: &Path, redirection: &str) -> Child {
-    let shell = fs::canonicalize("/bin/sh").expect("a shell");
-    let program = case.folder.with_file_name(program);
-    fs::copy(shell, &program).expect("a copy of it");
+/// A shell that has a file open as a redirection says, until it is killed or its input ends.
+fn holding(shell: &Path, path: &Path, redirection: &str) -> Child {
     let script = format!("exec 3{redirection}\"$0\"; echo ready; read line");
-    let mut child = Command::new(&program)
+    let mut child = Command::new(shell)
         .args(["-c", &script])
         .arg(path)
         .stdin(Stdio::piped())
@@ -270,12 +256,14 @@ fn another_epitome_that_only_reads_does_not_use_a_session() {
         ("agent", "<", Some(false)),
         ("agent", "<>", Some(true)),
     ] {
-        let mut child = holding(&case, program, &path, redirection);
+        let program = case.folder.with_file_name(program);
+        fs::copy(fs::canonicalize("/bin/sh").expect("a shell"), &program).expect("a copy of it");
+        let mut child = holding(&program, &path, redirection);
         let found: Vec<(u32, bool)> =
             users_of(&path).iter().map(|user| (user.pid, user.writes)).collect();
         let expect: Vec<(u32, bool)> =
             expect.map(|writes| (child.id(), writes)).into_iter().collect();
-        assert_eq!(found, expect, "{program} {redirection}");
+        assert_eq!(found, expect, "{} {redirection}", program.display());
         child.kill().expect("it is killed");
         child.wait().expect("it ends");
     }
