@@ -36,7 +36,8 @@ fn session() -> String {
     for n in 0..6 {
         let call = format!("call{n}{hostile}");
         let name = if n % 2 == 0 { "bash".to_owned() } else { format!("tool{hostile}") };
-        let words = format!("findme {hostile} {token}");
+        // Descriptions are cut in the middle of the token.
+        let words = format!("findme {hostile} {} {token}", "x".repeat(n + 4));
         add(format!("b000000{n}"), json!({"role": "user", "content": words, "timestamp": 1}));
         let arguments = json!({"command": format!("curl -H 'X: {token}' {hostile}")});
         add(
@@ -84,7 +85,8 @@ fn check(args: &[&str], output: &Output, wants_content: bool) {
         let text = without_styles(&String::from_utf8_lossy(bytes));
         let raw: Vec<char> = text.chars().filter(|c| is_raw(*c)).collect();
         assert!(raw.is_empty(), "{args:?}, {name}: {raw:?}\n{text}");
-        assert!(!text.contains(&token()), "{args:?}, {name} shows a secret:\n{text}");
+        let half = &token()[..12];
+        assert!(!text.contains(half), "{args:?}, {name} shows a secret:\n{text}");
     }
 }
 

@@ -82,7 +82,10 @@ impl Screen {
     /// A text as it is shown.
     pub fn text<'t>(&self, text: &'t str) -> Cow<'t, str> {
         match self.redactor() {
-            Some(mut redactor) => redactor.text(text),
+            Some(mut redactor) => match redactor.text(text) {
+                Cow::Borrowed(text) => without_cut_token(text),
+                Cow::Owned(text) => without_cut_token(&text).into_owned().into(),
+            },
             None => HIDDEN.into(),
         }
     }
@@ -130,10 +133,26 @@ impl SessionScreen<'_> {
     /// A text of the session as it is shown.
     pub fn text(&mut self, text: &str) -> String {
         match &mut self.redactor {
-            Some(redactor) => redactor.text(text).into_owned(),
+            Some(redactor) => without_cut_token(&redactor.text(text)).into_owned(),
             None => HIDDEN.to_owned(),
         }
     }
+}
+
+/// A text without its last word if that was cut and may be the beginning of a token: titles and
+/// descriptions are shortened before secrets are looked for, and no rule knows half a token.
+fn without_cut_token(text: &str) -> Cow<'_, str> {
+    /// Shorter beginnings are of no use, and words.
+    const LEAST: usize = 6;
+    /// Longer words are no words of a language.
+    const WORD: usize = 24;
+    let Some(body) = text.strip_suffix('…') else { return text.into() };
+    let start = body.trim_end_matches(|c: char| !c.is_whitespace()).len();
+    let word = &body[start..];
+    let is_mixed = word.contains(|c: char| c.is_ascii_digit());
+    let is_token = word.len() > WORD || (word.len() >= LEAST && is_mixed);
+    let is_shown = !is_token || word.contains("[REDACTED:");
+    if is_shown { text.into() } else { format!("{}…", &body[..start]).into() }
 }
 
 /// A session with placeholders in the place of what a redactor finds in its strings.
@@ -177,4 +196,24 @@ fn pictures(output: &Output) -> impl Iterator<Item = Span> {
         Part::Image(Image { data, .. }) => Some(*data),
         Part::Text(_) | Part::Opaque(_) => None,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn half_a_token_is_not_shown() {
+        let cases = [
+            ("use ghp_Zk3vQ8…", "use …"),
+            ("use ghp_Zk3vQ8 now…", "use ghp_Zk3vQ8 now…"),
+            ("list the functio…", "list the functio…"),
+            ("ghp_Zk3vQ8", "ghp_Zk3vQ8"),
+            ("is [REDACTED:github-pat-1]…", "is [REDACTED:github-pat-1]…"),
+            ("…", "…"),
+        ];
+        for (text, expect) in cases {
+            assert_eq!(without_cut_token(text), expect);
+        }
+    }
 }
