@@ -1,11 +1,12 @@
 //! What every command needs: the options that all take, the folders, and a way to print.
 
 use std::io::{IsTerminal, Write};
+use std::path::Path;
 use std::sync::OnceLock;
 
 use anstream::{AutoStream, ColorChoice};
 use clap::{Args, ValueEnum};
-use epitome::{Config, Screen, Settings};
+use epitome::{Config, Screen, Settings, find};
 use epitome_model::Counter;
 use epitome_render::{inert_json, styled};
 use epitome_tokens::{Estimate, O200k};
@@ -147,6 +148,35 @@ impl App {
         let mut out = std::io::stdout().lock();
         out.write_all(bytes)?;
         Ok(out.flush()?)
+    }
+
+    /// Warns before a session is replaced that other programs can write to.
+    pub fn warn_of_writers(&self, session: &Path) {
+        let companions = find::companions(session);
+        for path in std::iter::once(session.to_owned()).chain(companions) {
+            self.warn(Failure::forced(&find::users(&self.config, &path)).as_deref());
+        }
+    }
+
+    /// Fails if the output is a pipe that is no longer read. Asked before something is written: a
+    /// command whose reader is gone stops.
+    #[cfg(unix)]
+    pub fn check_is_read(&self) -> Result<()> {
+        use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
+        let out = std::io::stdout();
+        let mut asked = [PollFd::new(&out, PollFlags::empty())];
+        // Output that cannot be asked is taken to be read.
+        poll(&mut asked, Some(&Timespec::default())).ok();
+        match asked[0].revents().contains(PollFlags::ERR) {
+            true => Err(std::io::Error::from(std::io::ErrorKind::BrokenPipe).into()),
+            false => Ok(()),
+        }
+    }
+
+    #[cfg(not(unix))]
+    pub fn check_is_read(&self) -> Result<()> {
+        Ok(())
     }
 
     /// Tells something beside the output. That nobody reads it is no failure.

@@ -57,14 +57,6 @@ impl Failure {
         Failure::new(Status::Usage, "usage", message)
     }
 
-    pub fn in_use(path: &Path, users: &[User]) -> Failure {
-        let who: Vec<String> = users.iter().map(who).collect();
-        let what = format!("the session is in use by {}: {}", who.join(", "), path.display());
-        Failure::new(Status::Refused, "in-use", what)
-            .hint("close the agent that has the session open, then try again")
-            .hint("--force goes on nevertheless; a running agent may then write to the old file")
-    }
-
     /// What `--force` says before it goes on although agents write to the session; nothing if none
     /// does.
     pub fn forced(users: &[User]) -> Option<String> {
@@ -76,13 +68,6 @@ impl Failure {
                 writing.join(", ")
             )
         })
-    }
-
-    /// The agent has its own lock on the session: nothing overrides that.
-    pub fn held(path: &Path, users: &[User]) -> Failure {
-        let mut failure = Failure::in_use(path, users);
-        failure.hints.truncate(1);
-        failure
     }
 
     /// An error met while something was written, or the archive was read: then it is the disk that
@@ -151,6 +136,11 @@ impl From<Error> for Failure {
         let mut failure = Failure::new(status, kind, err.to_string());
         failure.causes = chain(err.source());
         failure.hints.extend(err.hint().map(str::to_owned));
+        if err.kind() == ErrorKind::InUse {
+            let force =
+                "--force goes on nevertheless; a running agent may then write to the old file";
+            failure.hints.push(force.to_owned());
+        }
         failure
     }
 }
@@ -191,7 +181,7 @@ fn status(kind: ErrorKind) -> (Status, &'static str) {
         ErrorKind::NoPermission => (Status::Unreadable, "no-permission"),
         ErrorKind::Unreadable => (Status::Unreadable, "unreadable"),
         ErrorKind::UnknownFormat => (Status::Unreadable, "unknown-format"),
-        ErrorKind::InUse => (Status::Refused, "in-use"),
+        ErrorKind::InUse | ErrorKind::HeldByAgent => (Status::Refused, "in-use"),
         ErrorKind::Changed => (Status::Refused, "changed"),
         ErrorKind::Locked => (Status::Refused, "locked"),
         ErrorKind::HardLinked => (Status::Refused, "hard-linked"),
@@ -200,6 +190,7 @@ fn status(kind: ErrorKind) -> (Status, &'static str) {
         ErrorKind::ReadOnly => (Status::Refused, "read-only"),
         ErrorKind::Disk => (Status::Disk, "disk"),
         ErrorKind::Archive => (Status::Disk, "archive"),
+        ErrorKind::NotArchived => (Status::Disk, "not-archived"),
         ErrorKind::NewerFormat => (Status::Disk, "newer-format"),
         ErrorKind::Settings => (Status::Usage, "settings"),
         ErrorKind::Broken => (Status::Bug, "bug"),

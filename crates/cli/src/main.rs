@@ -4,9 +4,11 @@ mod anatomy;
 mod app;
 mod choice;
 mod cmd;
+mod confirm;
 mod conversation;
 mod diff;
 mod failure;
+mod interrupt;
 mod left;
 mod redaction;
 mod report;
@@ -40,6 +42,8 @@ enum Command {
     Inspect(cmd::inspect::Args),
     Compact(cmd::compact::Args),
     Restore(cmd::restore::Args),
+    Undo(cmd::undo::Args),
+    Log(cmd::log::Args),
     Show(cmd::show::Args),
     Export(cmd::export::Args),
     Port(cmd::port::Args),
@@ -88,6 +92,8 @@ fn run(cli: Cli) -> Result<()> {
         Command::Inspect(args) => cmd::inspect::run(&app, args),
         Command::Compact(args) => cmd::compact::run(&app, args),
         Command::Restore(args) => cmd::restore::run(&app, args),
+        Command::Undo(args) => cmd::undo::run(&app, args),
+        Command::Log(args) => cmd::log::run(&app, args),
         Command::Show(args) => cmd::show::run(&app, args),
         Command::Export(args) => cmd::export::run(&app, args),
         Command::Port(args) => cmd::port::run(&app, args),

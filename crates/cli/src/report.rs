@@ -145,6 +145,12 @@ pub struct Report {
     pub dry_run: bool,
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "crate::text::lossy_option")]
     pub out: Option<PathBuf>,
+    /// The run that wrote it: see `epitome log`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run: Option<String>,
+    /// Whether it was left because too little of its context would go.
+    #[serde(skip)]
+    pub too_little: bool,
     /// What models were asked for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub models: Option<Models>,
@@ -264,7 +270,7 @@ impl UserFound {
 
 impl Report {
     /// Messages and disk of the session with all that belongs to it, and disk with the archive.
-    fn total(&self) -> (Change<Tokens>, Change<Bytes>, Change<Bytes>) {
+    pub fn total(&self) -> (Change<Tokens>, Change<Bytes>, Change<Bytes>) {
         let all = || std::iter::once(&self.file).chain(&self.files);
         (
             Change {
@@ -297,10 +303,11 @@ impl Report {
     pub fn render(&self) -> String {
         let file = &self.file;
         let mut text = self.diff.clone();
-        let verb = match file.outcome {
-            Outcome::Compacted => "compacted",
-            Outcome::Planned => "would compact",
-            Outcome::Nothing => "nothing to do",
+        let all = || std::iter::once(file).chain(&self.files).map(|it| it.outcome);
+        let verb = match all().find(|it| *it != Outcome::Nothing) {
+            Some(Outcome::Compacted) => "compacted",
+            Some(Outcome::Planned) => "would compact",
+            Some(Outcome::Nothing) | None => "nothing to do",
         };
         let name = text::path(Path::new(&file.session));
         let _ = writeln!(text, "{BOLD}{verb}{BOLD:#}  {name}");
@@ -324,11 +331,19 @@ impl Report {
         if let Some(backup) = &file.backup {
             lines.add("backup", text::path(backup));
         }
+        for file in self.files.iter().filter(|it| it.outcome != Outcome::Nothing) {
+            let stem = Path::new(&file.session).file_stem().unwrap_or_default();
+            let Change { before, after } = file.disk_bytes;
+            let number = file.generation.map(|number| format!("  generation {number}"));
+            let name = field(&stem.to_string_lossy());
+            let change = text::bytes_change(before, after);
+            lines.add("with", format!("{name}  {change}{}", number.unwrap_or_default()));
+        }
         if let Some(hash) = &file.restored_proof {
             lines.add("proved", format!("the archive gives it back: blake3 {hash}"));
-            if self.out.is_none() {
-                lines.add("undo", format!("epitome restore {}", shell_word(&name)));
-            }
+        }
+        if all().any(|it| it == Outcome::Compacted) && self.out.is_none() {
+            lines.add("undo", format!("epitome restore {}", shell_word(&name)));
         }
         text.push_str(&lines.render());
         text
@@ -535,4 +550,48 @@ fn shell_word(text: &str) -> String {
         return text.to_owned();
     }
     format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+/// What several compactions come to, for a person.
+#[derive(Debug, Default)]
+pub struct Sum {
+    /// Sessions that are written.
+    pub sessions: u64,
+    tokens: Change<Tokens>,
+    bytes: Change<Bytes>,
+    /// Sessions of which too little of the context would go.
+    pub too_little: u64,
+}
+
+impl Sum {
+    pub fn add(&mut self, report: &Report) {
+        let (tokens, bytes, _) = report.total();
+        self.sessions += 1;
+        self.tokens.before += tokens.before;
+        self.tokens.after += tokens.after;
+        self.bytes.before += bytes.before;
+        self.bytes.after += bytes.after;
+    }
+
+    /// `verb` says what becomes of them: `compacted`, `would be compacted`.
+    pub fn told(&self, verb: &str) -> String {
+        let Sum { sessions, tokens, bytes, too_little } = self;
+        let mut text = String::new();
+        if *too_little > 0 {
+            let left = count(*too_little, "session");
+            text.push_str(&format!("{left} left: too little of the context would go\n"));
+        }
+        text.push_str(&match sessions {
+            0 => "nothing to compact\n".to_owned(),
+            n => format!(
+                "{} {verb}: context {} → {} tokens ({}), disk {}\n",
+                count(*n, "session"),
+                tokens.before,
+                tokens.after,
+                change(tokens.before.0, tokens.after.0),
+                text::bytes_change(bytes.before, bytes.after),
+            ),
+        });
+        text
+    }
 }

@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 
 use clap::Args;
 use epitome::find::{self, Found, Meant, SessionFile};
-use epitome::{FileSource, format_of, writer};
+use epitome::writer;
 use epitome_formats::named;
 
 use crate::app::App;
@@ -75,21 +75,6 @@ pub fn all(app: &App) -> Found {
 /// What could not be read, and why, on one line.
 fn not_read(err: epitome::Error) -> String {
     format!("not read: {}", Failure::from(err).told())
-}
-
-/// Whether a file begins as a session does. Asked before anything is made on disk: what is no
-/// session leaves no trace.
-pub fn looks_like_one(app: &App, source: &FileSource) -> bool {
-    app.agent().is_some() || format_of(source).is_some()
-}
-
-/// Refuses a session of a format that is only read, before anything is made on disk.
-pub fn check_writable(app: &App, source: &FileSource) -> Result<()> {
-    let format = match app.agent() {
-        Some(name) => named(name),
-        None => format_of(source),
-    };
-    format.map_or(Ok(()), |format| Ok(writer(format).map(|_| ())?))
 }
 
 /// Whether sessions of an agent are ever written.

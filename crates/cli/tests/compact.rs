@@ -72,6 +72,57 @@ fn a_dry_run_touches_nothing() {
 }
 
 #[test]
+fn a_difference_is_a_preview() {
+    let world = World::new();
+    world.claude(CLAUDE, sessions::claude(CLAUDE));
+    world.pi(PI, sessions::pi(PI));
+    let before = world.tree();
+    let said = world.run(&compact(&["0f3c", "--diff"]));
+    assert!(
+        said.contains("line 3: Read src/a.rs") && said.contains("nothing was written"),
+        "{said}"
+    );
+    assert!(said.ends_with("--- status 0\n"), "{said}");
+    for args in [&["0f3c", PI, "--diff"][..], &["--all", "--diff"], &["0f3c", "--diff", "--force"]]
+    {
+        assert_eq!(world.status(&compact(args)), 0, "{args:?}");
+    }
+    for with in [&["--vacuum"][..], &["--out", "small.jsonl"]] {
+        let args = [&["0f3c", "--diff"], with].concat();
+        assert_eq!(world.status(&compact(&args)), 2, "{with:?}");
+    }
+    assert_eq!(world.tree(), before);
+}
+
+#[test]
+#[cfg(unix)]
+fn a_reader_that_is_gone_stops_the_write() {
+    let world = World::new();
+    world.claude(CLAUDE, sessions::claude(CLAUDE));
+    world.pi(PI, sessions::pi(PI));
+    let unread = |args: &[&str]| {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let done = world.command(args).stdout(writer).output().expect("the program runs");
+        assert_eq!(done.status.code(), Some(0), "{args:?}: {done:?}");
+    };
+    let sessions = || -> Vec<_> {
+        let all = world.tree().into_iter();
+        all.filter(|(path, ..)| path.extension().is_some_and(|it| it == "jsonl")).collect()
+    };
+    let before = sessions();
+    unread(&compact(&["0f3c"]));
+    unread(&compact(&["0f3c", PI]));
+    unread(&compact(&["--all"]));
+    assert_eq!(sessions(), before);
+    assert_eq!(world.status(&compact(&["0f3c"])), 0);
+    let small = sessions();
+    assert_ne!(small, before);
+    unread(&["restore", "0f3c"]);
+    assert_eq!(sessions(), small);
+}
+
+#[test]
 fn rules_that_keep_everything_are_named() {
     let world = World::new();
     world.claude(CLAUDE, sessions::claude(CLAUDE));
@@ -198,13 +249,17 @@ fn a_rollout_that_codex_has_open_is_refused_whatever_is_said() {
     held.lock().unwrap();
     assert_eq!(world.status(&compact(&[CODEX])), 4);
     assert_eq!(world.status(&compact(&[CODEX, "--force"])), 4);
-    assert_eq!(world.status(&["restore", CODEX]), 4);
     assert_eq!(fs::read(&path).unwrap(), before);
     drop(held);
     // What a killed Codex leaves is no lock.
     assert_eq!(world.status(&compact(&[CODEX, "--rewrite"])), 0);
     assert!(fs::read(&path).unwrap().len() < before.len());
     assert!(!lock.exists());
+    world.write(&format!(".codex/thread-writer-locks/{CODEX}.lock"), "");
+    let held = File::open(&lock).unwrap();
+    held.lock().unwrap();
+    assert_eq!(world.status(&["restore", CODEX]), 4);
+    drop(held);
     assert_eq!(world.status(&["restore", CODEX]), 0);
     assert_eq!(fs::read(&path).unwrap(), before);
     assert!(!lock.exists());
@@ -307,6 +362,8 @@ fn json_is_what_the_schema_says() {
     assert_eq!(done[0]["archive_bytes"], fs::metadata(pack).expect("a pack").len());
     done[0]["archive_bytes"] = "its length".into();
     let pretty = serde_json::to_string_pretty(&done).expect("JSON");
+    let run = done[0]["run"].as_str().expect("an id");
+    let pretty = pretty.replace(run, "[run]");
     assert_snapshot!(pretty.replace(world.home.to_str().expect("text"), "[home]"));
 }
 

@@ -3,10 +3,12 @@
 mod world;
 
 use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::process::{Command, Stdio};
 
 use insta::assert_snapshot;
 use world::World;
-use world::sessions::{self, CLAUDE, PI};
+use world::sessions::{self, CLAUDE, CODEX, OTHER, PI};
 
 #[test]
 fn a_session_is_compacted_when_all_of_the_trigger_holds() {
@@ -27,7 +29,8 @@ fn a_session_is_compacted_when_all_of_the_trigger_holds() {
     let args = ["watch", "--once", "--above", "20KB", "--older-than", "2d", "--after-turns", "2"];
     let dry = [&args[..], &["--dry-run"]].concat();
     let said = [world.run(&dry), world.run(&args), world.run(&args)];
-    assert_snapshot!(said.join("\n"));
+    let run = world.json(&["log", "--json"])[0]["run"].as_str().expect("an id").to_owned();
+    assert_snapshot!(said.join("\n").replace(&run, "[run]"));
     assert!(fs::read(&session).expect("a session").len() < whole.len());
     assert_eq!(world.status(&["restore", CLAUDE]), 0);
     assert_eq!(fs::read(&session).expect("a session"), whole);
@@ -47,6 +50,75 @@ fn a_session_in_use_is_left() {
     drop(open);
     let said = world.run(&["watch", "--once", "--older-than", "0s"]);
     assert!(said.contains("compacted claude"), "{said}");
+}
+
+#[test]
+fn watch_wants_to_be_told_which_sessions() {
+    let world = World::new();
+    world.claude(CLAUDE, sessions::claude(CLAUDE));
+    let before = world.tree();
+    assert_snapshot!("watch_without_a_filter", world.run(&["watch"]));
+    for args in [&["watch", "--once"][..], &["watch", "--existing", "--dry-run"]] {
+        assert_eq!(world.status(args), 2, "{args:?}");
+    }
+    // Nobody can be asked here whether to begin with what is there.
+    let said = world.run(&["watch", "--all", "--existing"]);
+    assert!(said.contains("--yes") && said.ends_with("--- status 2\n"), "{said}");
+    assert_eq!(world.tree(), before);
+    assert_snapshot!("watch_all", world.run(&["watch", "--all", "--once", "--dry-run"]));
+    assert_eq!(world.tree(), before);
+}
+
+#[test]
+fn what_gains_little_is_left() {
+    let world = World::new();
+    world.claude(CLAUDE, sessions::claude(CLAUDE));
+    world.codex(CODEX, sessions::codex(CODEX));
+    let sessions = || -> Vec<_> {
+        let all = world.tree().into_iter();
+        all.filter(|(path, ..)| path.extension().is_some_and(|it| it == "jsonl")).collect()
+    };
+    let before = sessions();
+    let args = ["watch", "--all", "--once", "--min-saving", "99%"];
+    assert_snapshot!("watch_gains_little", world.run(&args));
+    assert_eq!(sessions(), before);
+    for wrong in ["-1%", "101%", "ten"] {
+        let min = format!("--min-saving={wrong}");
+        assert_eq!(world.status(&["watch", "--all", "--once", &min]), 2, "{wrong}");
+    }
+}
+
+#[test]
+#[cfg(unix)]
+fn watch_begins_with_what_ends_after_it_began() {
+    let world = World::new();
+    let old = world.claude(CLAUDE, sessions::claude(CLAUDE));
+    let args = ["watch", "--above", "1KB", "--older-than", "2d", "--every", "1s"];
+    let mut command = world.command(&args);
+    let mut child =
+        command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the program runs");
+    let mut errors = BufReader::new(child.stderr.take().expect("it is piped"));
+    let mut out = BufReader::new(child.stdout.take().expect("it is piped"));
+    let mut line = String::new();
+    errors.read_line(&mut line).expect("text");
+    assert_eq!(line, "watching 1 session every 1s (Ctrl-C to stop)\n");
+    // At once and as a whole: it looks every second.
+    let new = world.write("elsewhere.jsonl", sessions::claude(OTHER));
+    let place = world.home.join(format!(".claude/projects/-p/{OTHER}.jsonl"));
+    fs::rename(new, &place).expect("a session");
+    let mut said = String::new();
+    out.read_line(&mut said).expect("text");
+    assert!(said.starts_with(&format!("compacted claude {OTHER}")), "{said}");
+    let interrupt = ["-INT", &child.id().to_string()].map(str::to_owned);
+    assert!(Command::new("kill").args(interrupt).status().expect("kill is there").success());
+    let mut rest = String::new();
+    out.read_to_string(&mut rest).expect("text");
+    assert!(rest.starts_with("1 session compacted: context 3.7k → "), "{rest}");
+    assert!(rest.contains("epitome undo "), "{rest}");
+    assert_eq!(child.wait().expect("it ends").code(), Some(0));
+    assert_eq!(fs::read_to_string(old).expect("a session"), sessions::claude(CLAUDE));
+    assert_eq!(world.status(&["undo"]), 0);
+    assert_eq!(fs::read_to_string(place).expect("a session"), sessions::claude(OTHER));
 }
 
 #[test]

@@ -85,6 +85,23 @@ fn a_session_changed_between_two_compactions_comes_back_whole() {
     assert_eq!(read(&path), by_hand(&original));
 }
 
+/// Without a kill and without an error: the session had nothing to do, its sub-agent had.
+#[test]
+fn sub_agents_come_back_although_their_session_never_was_compacted() {
+    let world = World::new();
+    let session = world::beginning(sessions::claude(CLAUDE).as_bytes(), 1);
+    world.claude(CLAUDE, &session);
+    let name = format!(".claude/projects/-p/{CLAUDE}/subagents/agent-abc.jsonl");
+    let agent = sessions::claude(CLAUDE).replace("\"isSidechain\":false", "\"isSidechain\":true");
+    let path = world.write(&name, &agent);
+    assert_snapshot!("sub_agent_alone_compacted", world.run(&COMPACT));
+    assert!(read(&path).len() < agent.len());
+    assert_snapshot!("sub_agent_alone_dry", world.run(&["restore", CLAUDE, "--dry-run"]));
+    world::check("restore.schema.json", &world.json(&["restore", "0f3c", "--dry-run", "--json"]));
+    assert_snapshot!("sub_agent_alone_restored", world.run(&["restore", CLAUDE]));
+    assert_eq!(read(&path), agent);
+}
+
 #[test]
 fn a_session_of_rows_without_a_log_comes_back() {
     let world = World::new();

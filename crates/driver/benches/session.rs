@@ -117,6 +117,8 @@ fn generation(way: WayBack) -> Generation {
         path: "s.jsonl".into(),
         recipe: "epitome".into(),
         made: jiff::Timestamp::UNIX_EPOCH,
+        run: None,
+        part_of: None,
         epitome: "0".into(),
         before: way.before,
         after: way.after,

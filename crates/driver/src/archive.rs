@@ -49,6 +49,7 @@ mod hash;
 mod key;
 mod pack;
 mod proof;
+mod run;
 mod size;
 mod writer;
 
@@ -68,7 +69,9 @@ pub use collect::{Collected, GRACE, GcMode, GcReport, Grace, Need, Reason};
 pub use generation::{About, Draft, EditedRecord, Generation, UndoSplice};
 pub use hash::{Digest, Hash, Hex, NoHash, RecordHash};
 pub use key::SessionKey;
+pub(crate) use key::safe_name;
 pub use proof::collect_garbage;
+pub use run::{Made, Run};
 pub(crate) use size::PackSize;
 pub use writer::PackWriter;
 

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::archive::SessionKey;
+use crate::archive::{SessionKey, safe_name};
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result};
 use crate::source::{FileSource, copy};
@@ -37,10 +37,10 @@ pub fn keep_backup(
         }
         BackupPlace::Beside => session.path().parent().unwrap_or(Path::new(".")).to_owned(),
     };
-    // Rows have no file of their own.
+    // Rows have no file of their own. Their id is any text, and may be the path of another folder.
     let stem = match session.path().is_file() {
         true => session.path().file_stem().unwrap_or_default().to_string_lossy(),
-        false => (&*key.id).into(),
+        false => safe_name(&key.id).into(),
     };
     let len = epitome_model::Source::len(session);
     let mut number = 1_u64;
@@ -52,5 +52,38 @@ pub fn keep_backup(
             Err(err) if err.kind() == ErrorKind::Exists && number < 1_000 => number += 1,
             Err(err) => return Err(Error::new(err.kind(), "cannot keep a backup").because(err)),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::source::FileSource;
+
+    #[test]
+    fn an_id_leads_to_no_other_folder() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let elsewhere = dir.path().join("elsewhere");
+        std::fs::create_dir(&elsewhere).expect("a folder");
+        let here = dir.path().join("here");
+        std::fs::create_dir(&here).expect("a folder");
+        let home = dir.path().join("home");
+        let config = Config::of(dir.path(), &home, &home, |_| None);
+        let evil = [elsewhere.join("evil").to_string_lossy().into_owned(), "../up".to_owned()];
+        for id in evil {
+            let key = SessionKey::new("opencode", id);
+            for place in [BackupPlace::Archive, BackupPlace::Beside] {
+                // As rows are named: the database is the file, and there is none of this name.
+                let file = tempfile::tempfile().expect("a file");
+                let rows = FileSource::new(file, &here.join("opencode.db#x")).expect("a source");
+                let path = keep_backup(&config, &rows, &key, place).expect("a backup");
+                let folder = match place {
+                    BackupPlace::Archive => config.archived(&key),
+                    BackupPlace::Beside => here.clone(),
+                };
+                assert_eq!(path.parent(), Some(&*folder), "{}", path.display());
+            }
+        }
+        assert_eq!(std::fs::read_dir(&elsewhere).expect("a folder").count(), 0);
     }
 }

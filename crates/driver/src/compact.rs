@@ -18,7 +18,6 @@ use epitome_model::{
 use epitome_passes::{
     Compaction, Kept, Options, Recipe, Side, View, recount, verify, verify_appended, verify_marked,
 };
-use jiff::Timestamp;
 
 pub(crate) use begin::{Begin, Begun, WINDOW};
 pub use shown::Shown;
@@ -27,7 +26,7 @@ pub(crate) use summary::no_summaries;
 use tracing::field::Empty;
 use tracing::{debug_span, info_span};
 
-use crate::archive::{About, Archive, Digest, Draft, Generation, Hash, WayBack};
+use crate::archive::{About, Archive, Digest, Draft, Generation, Hash, Made, WayBack};
 use crate::error::{Error, ErrorKind, Result};
 use crate::reference::{GitObjects, Reference, blob_id};
 use crate::restore::Blobs;
@@ -197,6 +196,17 @@ impl<'a, S: Source> Planned<'a, S> {
         Spliced::new(&self.session.source, splices)
     }
 
+    /// Refuses a compaction that would break a law; `path` names the session.
+    ///
+    /// # Errors
+    ///
+    /// `Refused`, with the first law.
+    pub(crate) fn check_laws(&self, path: &Path) -> Result<()> {
+        let Some(breach) = self.breaches.first() else { return Ok(()) };
+        let what = format!("the compacted session would break a law: {breach}");
+        Err(Error::new(ErrorKind::Refused, what).at(path))
+    }
+
     /// Whether there is nothing to do.
     pub fn is_empty(&self) -> bool {
         self.splices.is_empty()
@@ -228,10 +238,10 @@ pub fn apply(
     file: &store::Session,
     archive: &Archive,
     counter: &dyn Counter,
-    made: Timestamp,
+    made: impl Into<Made>,
 ) -> Result<Generation> {
     file.check_comes_back(planned.spliced()?.splices())?;
-    let generation = archive_generation(planned, file.path(), archive, counter, made)?;
+    let generation = archive_generation(planned, file.path(), archive, counter, made.into())?;
     let spliced = planned.spliced()?;
     let _span = info_span!("session.replace", bytes = planned.bytes_after.0).entered();
     if let Err(err) = file.replace(|out| spliced.copy_to(out)) {
@@ -251,9 +261,9 @@ pub fn apply_to(
     to: &Path,
     archive: &Archive,
     counter: &dyn Counter,
-    made: Timestamp,
+    made: impl Into<Made>,
 ) -> Result<Generation> {
-    let generation = archive_generation(planned, to, archive, counter, made)?;
+    let generation = archive_generation(planned, to, archive, counter, made.into())?;
     let spliced = planned.spliced()?;
     write_new(to, |out| spliced.copy_to(out)).inspect_err(|_| {
         // A new file is written whole or not at all.
@@ -263,17 +273,14 @@ pub fn apply_to(
 }
 
 /// Puts what goes into the archive and proves that it comes back.
-fn archive_generation<S: Source>(
+pub(crate) fn archive_generation<S: Source>(
     planned: &Planned<'_, S>,
     path: &Path,
     archive: &Archive,
     counter: &dyn Counter,
-    made: Timestamp,
+    made: Made,
 ) -> Result<Generation> {
-    if let Some(breach) = planned.breaches.first() {
-        let what = format!("the compacted session would break a law: {breach}");
-        return Err(Error::new(ErrorKind::Refused, what).at(path));
-    }
+    planned.check_laws(path)?;
     let format = planned.session.format.name;
     let _span =
         debug_span!("session.archive", format, edits = planned.compaction.edits.len()).entered();
@@ -290,13 +297,15 @@ fn archive_generation<S: Source>(
     Ok(generation)
 }
 
-fn draft<S>(planned: &Planned<'_, S>, path: &Path, way: WayBack, made: Timestamp) -> Draft {
+fn draft<S>(planned: &Planned<'_, S>, path: &Path, way: WayBack, made: Made) -> Draft {
     let by_pass = planned.compaction.by_pass().into_iter();
     Draft {
         // Told from the root: `gc` asks from other folders whether it is still there.
         path: std::path::absolute(path).unwrap_or_else(|_| path.to_owned()),
         recipe: planned.recipe.name.clone(),
-        made,
+        made: made.at,
+        run: made.run,
+        part_of: made.part_of,
         before: way.before,
         after: way.after,
         records: way.records,

@@ -223,6 +223,11 @@ impl Config {
         self.now.unwrap_or_else(|| timestamp_of(SystemTime::now()))
     }
 
+    /// Whether the time is given, as tests do, and stands still.
+    pub(crate) fn is_time_given(&self) -> bool {
+        self.now.is_some()
+    }
+
     /// The variables in which a provider's key is looked for, the first one first.
     pub fn key_variables(provider: Provider) -> &'static [&'static str] {
         match provider {

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 /// A result of the driver.
-pub type Result<T> = std::result::Result<T, Error>;
+pub type Result<T, E = Error> = std::result::Result<T, E>;
 
 /// What kind of thing went wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -23,6 +23,8 @@ pub enum ErrorKind {
     Unreadable,
     /// Another program has it open.
     InUse,
+    /// The agent has its own lock on it.
+    HeldByAgent,
     /// It is no session that any format knows.
     UnknownFormat,
     /// It changed while it was worked on.
@@ -37,6 +39,8 @@ pub enum ErrorKind {
     Disk,
     /// Something of the archive is missing or damaged.
     Archive,
+    /// The archive holds nothing of this session, or not what was asked for.
+    NotArchived,
     /// A newer epitome wrote it.
     NewerFormat,
     /// It was asked for something that would break a law.
@@ -115,6 +119,11 @@ impl Error {
         self
     }
 
+    pub(crate) fn with_kind(mut self, kind: ErrorKind) -> Error {
+        self.0.kind = kind;
+        self
+    }
+
     /// What kind of thing went wrong.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
@@ -128,7 +137,9 @@ impl Error {
     /// What a person can do about it.
     pub fn hint(&self) -> Option<&str> {
         self.0.hint.as_deref().or(match self.0.kind {
-            ErrorKind::InUse => Some("close the agent that has the session open, then try again"),
+            ErrorKind::InUse | ErrorKind::HeldByAgent => {
+                Some("close the agent that has the session open, then try again")
+            }
             ErrorKind::Changed => Some("the agent may be running; try again when it is idle"),
             ErrorKind::Locked => Some("wait until the other epitome is done"),
             ErrorKind::HardLinked => Some("copy the file, so that it has one name, and try again"),
@@ -136,6 +147,10 @@ impl Error {
             ErrorKind::Archive => Some("`epitome archive verify` says what is damaged"),
             ErrorKind::NewerFormat => Some("update epitome"),
             ErrorKind::Exists => Some("choose another name, or remove what is there"),
+            ErrorKind::NotArchived => Some(
+                "`epitome archive ls` shows the sessions that were compacted on this machine; \
+                 EPITOME_HOME says where the archive is, if it is not the usual place",
+            ),
             ErrorKind::NotFound
             | ErrorKind::Settings
             | ErrorKind::UnknownFormat

@@ -34,6 +34,7 @@ pub mod regular;
 mod render;
 mod restore;
 mod rows;
+mod runs;
 mod session;
 pub mod settings;
 mod source;
@@ -44,9 +45,9 @@ pub mod watch;
 
 pub use archive::{
     About, Archive, Collected, Digest, Draft, EditedRecord, Found, GRACE, GcMode, GcReport,
-    Generation, Generations, Grace, Hash, Hex, ImportReport, Imported, Need, NoHash, PackWriter,
-    Reason, RecordHash, SessionBlobs, SessionKey, UndoSplice, Unjoined, VerifyReport, WayBack,
-    collect_garbage,
+    Generation, Generations, Grace, Hash, Hex, ImportReport, Imported, Made, Need, NoHash,
+    PackWriter, Reason, RecordHash, Run, SessionBlobs, SessionKey, UndoSplice, Unjoined,
+    VerifyReport, WayBack, collect_garbage,
 };
 pub use backup::{BackupPlace, keep_backup};
 pub use compact::{Planned, Shown, Way, apply, apply_to};
@@ -59,8 +60,8 @@ pub use error::{Error, ErrorKind, Result};
 pub use family::Family;
 pub use find::{Meant, SessionFile};
 pub use in_place::{
-    Compacted, GivenBack, archive_way_back, compact_session, plan_session, restore_session,
-    undoable,
+    Compacted, CompactedFamily, CompactedFile, Compacting, GivenBack, GivingBack, Planner, What,
+    archive_way_back, compact_family, compact_session, plan_session, restore_session, undoable,
 };
 pub use keyring::{KeyPlace, Keyring, NoKeyring, PlatformKeyring, key_of, keyring};
 pub use list::{Glance, Listed, known, list};
@@ -76,6 +77,7 @@ pub use restore::{
     Blobs, Damage, Restoration, Restored, Target, check_stubs, restore, restore_block, restore_from,
 };
 pub use rows::{Rows, Told, vacuum};
+pub use runs::{LoggedRun, RunLog, RunSession, RunState, archived_sessions, runs};
 pub use session::{Loaded, format_of, writer};
 pub use settings::Settings;
 pub use source::{FileSource, Spliced};

@@ -69,6 +69,15 @@ pub enum Restored {
     },
 }
 
+impl Restored {
+    /// The numbers of the generations that were undone to the byte, newest first.
+    pub fn undone(&self) -> &[u64] {
+        match self {
+            Restored::Exact { undone } | Restored::ByRecord { undone, .. } => undone,
+        }
+    }
+}
+
 /// Works out how `current` becomes what it was, from the whole `generations` of its session.
 ///
 /// # Errors

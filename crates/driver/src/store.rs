@@ -9,11 +9,11 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-use epitome_model::{Bytes, Source as _, Splice};
+use epitome_model::{Bytes, Source, Splice};
 
 pub use users::{User, users_of};
 
-use crate::archive::{GcMode, Hash};
+use crate::archive::{Digest, GcMode, Hash};
 use crate::compressed::{self, Frames};
 use crate::error::{Error, ErrorKind, Result};
 use crate::place::Place;
@@ -50,7 +50,7 @@ pub struct Session {
     source: FileSource,
     held: Held,
     /// Holds the lock until it is dropped.
-    _lock: File,
+    lock: File,
 }
 
 /// What stands behind the bytes of a session.
@@ -80,7 +80,7 @@ pub struct Replaced {
 
 /// What tells that a file is still the one that was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Stamp {
+pub(crate) struct Stamp {
     len: u64,
     modified: Option<SystemTime>,
     /// Device and number of the file, where the system has them.
@@ -128,22 +128,7 @@ impl Store {
         // Another epitome may have replaced it before we had the lock.
         let same = stamp_of(&real)? == stamp_of_open(&file)?;
         let file = if same { file } else { FileSource::open(&real)? };
-        let meta = file.metadata().map_err(|err| Error::reading(err, "the session", &real))?;
-        if meta.permissions().readonly() {
-            let what = "the session is marked read-only";
-            return Err(Error::new(ErrorKind::NoPermission, what).at(&real));
-        }
-        one_name(&meta, &real, SEVERAL_NAMES)?;
-        // What was appended since it was opened is not among the bytes that we have.
-        let stamp = Stamp { len: file.len(), ..stamp_of_open(&file)? };
-        let (source, held) = match compressed::is_compressed(&file) {
-            false => (file, Held::File(stamp)),
-            true => {
-                let (plain, frames) = compressed::open(&file, compressed::LIMIT)?;
-                (plain, Held::Compressed(stamp, file, frames))
-            }
-        };
-        Ok(Session { path: real, source, held, _lock: lock })
+        Session::of_file(real, file, lock)
     }
 
     /// Says that no other epitome may work on a file: for who keeps it open and adds to it.
@@ -186,11 +171,30 @@ impl Store {
 }
 
 impl Session {
+    fn of_file(real: PathBuf, file: FileSource, lock: File) -> Result<Session> {
+        let meta = file.metadata().map_err(|err| Error::reading(err, "the session", &real))?;
+        if meta.permissions().readonly() {
+            let what = "the session is marked read-only";
+            return Err(Error::new(ErrorKind::NoPermission, what).at(&real));
+        }
+        one_name(&meta, &real, SEVERAL_NAMES)?;
+        // What was appended since it was opened is not among the bytes that we have.
+        let stamp = Stamp { len: file.len(), ..stamp_of_open(&file)? };
+        let (source, held) = match compressed::is_compressed(&file) {
+            false => (file, Held::File(stamp)),
+            true => {
+                let (plain, frames) = compressed::open(&file, compressed::LIMIT)?;
+                (plain, Held::Compressed(stamp, file, frames))
+            }
+        };
+        Ok(Session { path: real, source, held, lock })
+    }
+
     fn of_rows(path: PathBuf, lock: File) -> Result<Session> {
         match Place::of(&path) {
             Place::Rows(rows) => {
                 let source = rows.open()?;
-                Ok(Session { path, source, held: Held::Rows(rows), _lock: lock })
+                Ok(Session { path, source, held: Held::Rows(rows), lock })
             }
             // It was one a moment ago.
             Place::File(_) | Place::Spread(_) => {
@@ -250,19 +254,64 @@ impl Session {
     /// else is left in its folder. The exception is bytes to be carried over on a disk that
     /// fails in that moment: then the error says so.
     pub fn replace(&self, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<Replaced> {
+        self.prepare(write)?.place()
+    }
+
+    /// Does the first half of a replacement: writes and flushes what `write` writes, next to the
+    /// session. What may fail for want of space fails here.
+    ///
+    /// # Errors
+    ///
+    /// As [`replace`](Session::replace).
+    pub(crate) fn prepare(
+        &self,
+        write: impl FnOnce(&mut dyn Write) -> Result<()>,
+    ) -> Result<Prepared<'_>> {
         match &self.held {
-            Held::File(stamp) => self.replace_file(*stamp, &self.source, write),
-            Held::Compressed(stamp, file, frames) => {
+            Held::File(stamp) => {
+                let (old, temp) = (&self.source, self.next_to_it(&self.source, write)?);
+                Ok(Prepared::File { session: self, stamp: *stamp, old, temp })
+            }
+            Held::Compressed(stamp, old, frames) => {
                 let after = compressed::plain(&self.source, write)?;
                 let (kept, added) = compressed::compress(frames, &self.source, &after)?;
                 after.failure().map_or(Ok(()), Err)?;
-                self.replace_file(*stamp, file, |out| {
-                    copy(file, 0..kept, out)?;
+                let temp = self.next_to_it(old, |out| {
+                    copy(old, 0..kept, out)?;
                     out.write_all(&added).map_err(Error::from)
-                })
+                })?;
+                Ok(Prepared::File { session: self, stamp: *stamp, old, temp })
             }
-            Held::Rows(rows) => rows.replace(&self.source, write),
+            Held::Rows(rows) => {
+                Ok(Prepared::Rows { rows, before: &self.source, after: rows.written(write)? })
+            }
         }
+    }
+
+    /// Makes the session again what it was when it was opened, after it was replaced by `put`.
+    /// What was appended since stays behind it.
+    ///
+    /// # Errors
+    ///
+    /// `Changed` when it is no longer what was put there; else as [`replace`](Session::replace).
+    pub(crate) fn take_back(&self, put: &dyn Source) -> Result<Replaced> {
+        let failed = |err| Error::writing(err, "the lock", &self.path);
+        // The same lock: it is let go when the last who has it is gone.
+        let lock = self.lock.try_clone().map_err(failed)?;
+        let now = match &self.held {
+            Held::Rows(_) => Session::of_rows(self.path.clone(), lock)?,
+            Held::File(_) | Held::Compressed(..) => {
+                Session::of_file(self.path.clone(), FileSource::open(&self.path)?, lock)?
+            }
+        };
+        let (put_len, len) = (put.len(), now.source.len());
+        if !Digest::of_prefixes(&now.source, &[put_len])?.contains(&Digest::of_source(put)?) {
+            return Err(Error::new(ErrorKind::Changed, "the session changed").at(&self.path));
+        }
+        now.replace(|out| {
+            copy(&self.source, 0..self.source.len(), out)?;
+            copy(&now.source, put_len..len, out)
+        })
     }
 
     /// Whether a replacement comes back to the byte. A compressed file can only be appended to:
@@ -286,12 +335,12 @@ impl Session {
         }
     }
 
-    fn replace_file(
+    /// A flushed file in the folder of the session, with the owner, mode and times of the old one.
+    fn next_to_it(
         &self,
-        stamp: Stamp,
         old: &FileSource,
         write: impl FnOnce(&mut dyn Write) -> Result<()>,
-    ) -> Result<Replaced> {
+    ) -> Result<Temp> {
         let folder = self.path.parent().unwrap_or(Path::new("/"));
         let failed = |err| Error::writing(err, "the session", &self.path);
         disk::sweep(folder, GcMode::Remove);
@@ -299,18 +348,42 @@ impl Session {
         if let Some(err) = [old, &self.source].into_iter().find_map(FileSource::failure) {
             return Err(err);
         }
-        let meta = old.metadata().map_err(failed)?;
-        one_name(&meta, &self.path, SEVERAL_NAMES)?;
-        take_after(&meta, temp.file()).map_err(failed)?;
+        take_after(&old.metadata().map_err(failed)?, temp.file()).map_err(failed)?;
         temp.flush_to_disk().map_err(failed)?;
-        self.check_unchanged()?;
+        Ok(temp)
+    }
+}
+
+/// What is to stand in the place of a session, written and flushed. Dropped, it is gone.
+pub(crate) enum Prepared<'a> {
+    /// A file next to the old one.
+    File { session: &'a Session, stamp: Stamp, old: &'a FileSource, temp: Temp },
+    /// Rows as lines.
+    Rows { rows: &'a Rows, before: &'a FileSource, after: File },
+}
+
+impl Prepared<'_> {
+    /// Puts it in the place of the session.
+    ///
+    /// # Errors
+    ///
+    /// As [`Session::replace`].
+    pub(crate) fn place(self) -> Result<Replaced> {
+        let (session, stamp, old, temp) = match self {
+            Prepared::Rows { rows, before, after } => return rows.replace(before, &after),
+            Prepared::File { session, stamp, old, temp } => (session, stamp, old, temp),
+        };
+        let path = &session.path;
+        let failed = |err| Error::writing(err, "the session", path);
+        one_name(&old.metadata().map_err(failed)?, path, SEVERAL_NAMES)?;
+        session.check_unchanged()?;
         let len = temp.file().metadata().map_err(failed)?.len();
-        temp.place_over(&self.path).map_err(failed)?;
-        let mut carry = Carry::new(&self.path, old, stamp.len, len);
+        temp.place_over(path).map_err(failed)?;
+        let mut carry = Carry::new(path, old, stamp.len, len);
         // At once, before the agent writes its next record to the new file.
         carry.now()?;
         // Unflushed, a cut of the power may bring the old file back: it is whole, too.
-        disk::flush_folder(folder).ok();
+        disk::flush_folder(path.parent().unwrap_or(Path::new("/"))).ok();
         Ok(Replaced { carried: carry.until_closed(stamp.grace())? })
     }
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use epitome_model::{Bytes, Turns};
+use epitome_model::{Bytes, Tokens, Turns};
 
 /// What has to hold of a session before it is compacted: all of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,6 +13,29 @@ pub struct Trigger {
     pub above: Bytes,
     /// It was last written to at least so long ago.
     pub older_than: Duration,
+}
+
+/// A share of something, in thousandths.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Share(pub u16);
+
+impl Share {
+    /// Whether at least this share of `before` is gone when `after` is left.
+    ///
+    /// # Examples
+    ///
+    /// ```
+    /// use epitome::watch::Share;
+    /// use epitome_model::Tokens;
+    ///
+    /// let tenth = Share(100);
+    /// assert!(tenth.is_saved(Tokens(1_000), Tokens(900)));
+    /// assert!(!tenth.is_saved(Tokens(1_000), Tokens(901)));
+    /// ```
+    pub fn is_saved(self, before: Tokens, after: Tokens) -> bool {
+        let saved = u128::from(before.0.saturating_sub(after.0));
+        saved * 1_000 >= u128::from(self.0) * u128::from(before.0)
+    }
 }
 
 /// What is known of a session at a moment.

@@ -6,7 +6,7 @@ use axum::extract::{Form, Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use epitome::find::SessionFile;
-use epitome::{Compacted, GivenBack, Restored, compact_session, restore_session};
+use epitome::{Compacted, GivenBack, Restored, Run, compact_session, restore_session};
 use maud::{Markup, html};
 
 use crate::page::{Problem, UP, bar, page as frame};
@@ -25,7 +25,9 @@ pub(crate) async fn compact(
         let session = viewer.session(&key)?;
         let recipe = asked.recipe()?;
         let options = &viewer.options;
-        Ok(match compact_session(&options.config, &session.path, &recipe, options.counter) {
+        let run = Run::begin(&options.config, "serve");
+        let (config, path) = (&options.config, &session.path);
+        Ok(match compact_session(config, path, &recipe, options.counter, &run) {
             Ok(done) => compacted(viewer, &session, &done),
             Err(err) => refused(viewer, "It was not compacted", &err.into()),
         })
@@ -75,9 +77,7 @@ fn compacted(viewer: &Viewer, session: &SessionFile, done: &[Compacted]) -> Resp
 }
 
 fn given_back(done: &[GivenBack]) -> Response {
-    let is_nothing =
-        |file: &GivenBack| matches!(&file.outcome, Restored::Exact { undone } if undone.is_empty());
-    let title = match done.iter().all(is_nothing) {
+    let title = match done.iter().all(GivenBack::is_nothing) {
         true => "It is what it was",
         false => "Restored",
     };
@@ -87,7 +87,7 @@ fn given_back(done: &[GivenBack]) -> Response {
             @for (n, file) in done.iter().enumerate() {
                 (heading_of(n, done.len()))
                 dl.figures {
-                    (disk(file.bytes_before, file.bytes_after))
+                    (disk(file.bytes_before, file.bytes_after()))
                     div { dt { "how" } dd.words { (how(&file.outcome)) } }
                 }
             }

@@ -127,12 +127,13 @@ pub(crate) fn problem(viewer: &Viewer, problem: &Problem) -> Response {
 
 fn status(kind: ErrorKind) -> StatusCode {
     match kind {
-        ErrorKind::NotFound => StatusCode::NOT_FOUND,
+        ErrorKind::NotFound | ErrorKind::NotArchived => StatusCode::NOT_FOUND,
         ErrorKind::NoPermission => StatusCode::FORBIDDEN,
         ErrorKind::NotAFile | ErrorKind::Unreadable | ErrorKind::UnknownFormat => {
             StatusCode::UNPROCESSABLE_ENTITY
         }
         ErrorKind::InUse
+        | ErrorKind::HeldByAgent
         | ErrorKind::Changed
         | ErrorKind::Locked
         | ErrorKind::HardLinked

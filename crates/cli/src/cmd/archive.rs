@@ -17,7 +17,7 @@ use jiff::SignedDuration;
 use serde::Serialize;
 
 use crate::app::App;
-use crate::cmd::install::agreed;
+use crate::confirm::agreed;
 use crate::failure::{Failure, Result, Status};
 use crate::session::file;
 use crate::text::{self, BOLD, DIM, RED, Side, Table, count, field, one_line};

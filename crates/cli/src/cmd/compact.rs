@@ -9,9 +9,10 @@ use std::path::{Path, PathBuf};
 
 use clap::{Args as ClapArgs, ValueEnum};
 use epitome::settings::values as settings;
+use epitome::watch::Share;
 use epitome::{
-    BackupPlace, Loaded, Place, Planned, Store, User, Way, apply, apply_to, find, keep_backup,
-    vacuum,
+    BackupPlace, CompactedFamily, CompactedFile, Compacting, FileSource, Loaded, Made, Place,
+    Planned, Planner, Run, Way, apply_to, compact_family, find, vacuum,
 };
 use epitome_model::Source;
 use epitome_passes::{Recipe, SummaryRule};
@@ -21,7 +22,7 @@ use crate::choice::Choice;
 use crate::diff;
 use crate::failure::{Failure, Result, Status};
 use crate::report::{FileReport, Report, UserFound};
-use crate::session::{Filter, Input, check_writable, looks_like_one, read_stdin};
+use crate::session::{Filter, Input, read_stdin};
 use crate::summarise::{Account, Wish};
 
 pub use many::is_excused;
@@ -31,7 +32,7 @@ use summary::words_of;
 const EXAMPLES: &str = "\
 Examples:
   epitome compact 0f3c9a52                        the session whose id begins so
-  epitome compact --dry-run --diff 0f3c9a52       what would become what
+  epitome compact --diff 0f3c9a52                 what would become what; nothing is written
   epitome compact --keep-turns 1 session.jsonl    keep only the last turn whole
   epitome compact --all --older-than 7d --larger-than 1MB
   epitome compact - --out small.jsonl < session.jsonl";
@@ -68,8 +69,8 @@ pub struct How {
     #[arg(long)]
     pub dry_run: bool,
 
-    /// Show what becomes what, block by block
-    #[arg(long, conflicts_with = "json")]
+    /// Show what would become what, block by block, and change nothing: implies --dry-run
+    #[arg(long, conflicts_with_all = ["json", "out"])]
     pub diff: bool,
 
     /// Go on although another program has the session open
@@ -78,7 +79,7 @@ pub struct How {
 
     /// Afterwards make the database of the session as small as what is in it: SQLite keeps what
     /// becomes free for later. It takes a while, and nobody can write to it meanwhile
-    #[arg(long, conflicts_with_all = ["out", "dry_run"])]
+    #[arg(long, conflicts_with_all = ["out", "dry_run", "diff"])]
     pub vacuum: bool,
 
     /// Shorten as the agent itself does: by a record of its own behind the end, and nothing that
@@ -137,6 +138,10 @@ pub struct Many {
 
     #[command(flatten)]
     pub filter: Filter,
+
+    /// Do not ask before all are compacted. Without a terminal nothing is asked
+    #[arg(long, short, requires = "all")]
+    pub yes: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -148,7 +153,7 @@ pub enum Backup {
 }
 
 pub fn run(app: &App, args: &Args) -> Result<()> {
-    let Many { all, filter } = &args.many;
+    let Many { all, filter, .. } = &args.many;
     if filter.is_set() && !all {
         return Err(Failure::usage("--project, --older-than and --larger-than need --all"));
     }
@@ -165,16 +170,20 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     let filter_if_many = all.then_some(filter);
     let set = app.settings()?.values.compaction.backup.filter(|_| args.how.out.is_none());
     let keep_backup = args.how.keep_backup.or(set.map(Backup::from));
-    let how = How { keep_backup, ..args.how.clone() };
+    // A difference is a preview.
+    let dry_run = args.how.dry_run || args.how.diff;
+    let how = How { keep_backup, dry_run, ..args.how.clone() };
     let wish = match &how.summarise {
         Some(model) => Some(Wish::new(app, model, how.base_url.as_deref(), &how.fallback)?),
         None => None,
     };
     let account = Account::default();
     let filter = filter_if_many;
-    let job = Job { app, recipe: &recipe, how: &how, summary, wish, account, filter };
+    let run = &Run::begin(&app.config, "compact");
+    let (recipe, how, least) = (&recipe, &how, None);
+    let job = Job { app, run, recipe, how, least, summary, wish, account, filter };
     if *all {
-        return run_all(&job, &args.many.filter);
+        return run_all(&job, &args.many.filter, args.many.yes);
     }
     let inputs: Vec<Input> =
         args.sessions.iter().map(|name| Input::find(app, name)).collect::<Result<_>>()?;
@@ -200,19 +209,30 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     job.compact_many(inputs)
 }
 
-/// One session, with what its sub-agents did, as `epitome compact` does it by default.
-pub fn one(app: &App, recipe: &Recipe, session: &Path, dry_run: bool) -> Result<Report> {
-    let how = How { dry_run, ..How::default() };
-    let account = Account::default();
-    let job = Job { app, recipe, how: &how, summary: None, wish: None, account, filter: None };
+/// One session, with what its sub-agents did, as `epitome compact` does it by default. With
+/// `least`, it is left if less of its context would go.
+pub fn one(
+    app: &App,
+    run: &Run,
+    recipe: &Recipe,
+    session: &Path,
+    least: Option<Share>,
+    dry_run: bool,
+) -> Result<Report> {
+    let how = &How { dry_run, ..How::default() };
+    let (summary, wish, account, filter) = (None, None, Account::default(), None);
+    let job = Job { app, run, recipe, how, least, summary, wish, account, filter };
     let report = job.compact(&Input::File(session.to_owned()))?;
     Ok(report.expect("without a filter every session is wanted"))
 }
 
 struct Job<'a> {
     app: &'a App,
+    run: &'a Run,
     recipe: &'a Recipe,
     how: &'a How,
+    /// The share of its context that has to go, or the session is left.
+    least: Option<Share>,
     /// What stands for the beginning of the history.
     summary: Option<String>,
     /// Who is to write it.
@@ -245,7 +265,7 @@ impl Job<'_> {
     /// One session with its sub-agents. Nothing: it is not of the wanted project.
     fn compact(&self, input: &Input) -> Result<Option<Report>> {
         let mut diff = String::new();
-        let mut files = Vec::new();
+        let (mut files, mut too_little) = (Vec::new(), false);
         let file = match (input, self.how.out.is_some()) {
             (Input::Stdin, false) if !self.how.dry_run => {
                 return Err(Failure::usage("a session from standard input needs --out"));
@@ -268,46 +288,44 @@ impl Job<'_> {
                 report
             }
             (Input::File(path), false) => {
-                self.check_free(path)?;
                 let by_project = self.filter.is_some_and(|it| it.which.project.is_some());
                 if by_project && !self.wants(&self.open(path)?) {
                     return Ok(None);
                 }
-                // First, so that the session is what it was when one of them is refused.
-                files = self.companions(path, &mut diff)?;
-                self.in_place(path, &mut diff)?
+                let mut done = self.in_place(path)?;
+                too_little = done.too_little;
+                files = done.files.split_off(1).into_iter().map(reported).collect();
+                reported(done.files.swap_remove(0))
             }
         };
-        Ok(Some(Report {
+        let is_written = std::iter::once(&file).chain(&files).any(|it| it.generation.is_some());
+        let mut report = Report {
             models: self.account.of(&input.name()),
             file,
             recipe: self.recipe.name.clone(),
             counter: self.app.counter().name(),
             dry_run: self.how.dry_run,
             out: self.how.out.clone(),
+            run: is_written.then(|| self.run.id.clone()),
+            too_little,
             files,
             diff,
-        }))
+        };
+        if self.how.dry_run {
+            let (tokens, ..) = report.total();
+            let is_saved = |least: Share| least.is_saved(tokens.before, tokens.after);
+            report.too_little = !self.least.is_none_or(is_saved);
+        }
+        Ok(Some(report))
     }
 
-    /// What the sub-agents of a session did stands in files of their own.
+    /// Plans what belongs to a session, such as the files of its sub-agents.
     fn companions(&self, session: &Path, diff: &mut String) -> Result<Vec<FileReport>> {
         let mut reports = Vec::new();
-        // What sums up a session says nothing of what its sub-agents did.
-        let wanted = if self.summary.is_some() || self.how.summarise.is_some() {
-            Vec::new()
-        } else {
-            find::companions(session)
-        };
+        let wanted = if self.with_companions() { find::companions(session) } else { Vec::new() };
         for path in wanted {
-            let done = match self.how.dry_run {
-                true => self.open(&path).and_then(|loaded| {
-                    let name = Input::File(path.clone());
-                    self.aside(&name, &loaded, diff)
-                }),
-                false => self.in_place(&path, diff),
-            };
-            match done {
+            let name = Input::File(path.clone());
+            match self.open(&path).and_then(|loaded| self.aside(&name, &loaded, diff)) {
                 Ok(report) => reports.push(report),
                 // A file that is no session stays as it is, as in any other folder.
                 Err(failure) if failure.kind == "unknown-format" => {}
@@ -317,20 +335,9 @@ impl Job<'_> {
         Ok(reports)
     }
 
-    /// Refuses what can be seen to be no session or in use, before anything is made on disk.
-    /// Returns who has it open nevertheless, with --force.
-    fn check_free(&self, path: &Path) -> Result<Vec<User>> {
-        Place::of(path).check_writable()?;
-        // Closed again at once: another epitome looks who has the file open.
-        if !looks_like_one(self.app, &epitome::open(path)?) {
-            self.open(path)?;
-        }
-        check_writable(self.app, &epitome::open(path)?).map_err(|it| it.about(path))?;
-        let users = find::users(&self.app.config, path);
-        match users.is_empty() || self.how.force {
-            true => Ok(users),
-            false => Err(Failure::in_use(path, &users)),
-        }
+    /// What sums up a session says nothing of what its sub-agents did.
+    fn with_companions(&self) -> bool {
+        self.summary.is_none() && self.how.summarise.is_none()
     }
 
     fn open(&self, path: &Path) -> Result<Loaded> {
@@ -338,35 +345,21 @@ impl Job<'_> {
     }
 
     /// Archive, prove, replace.
-    fn in_place(&self, path: &Path, diff: &mut String) -> Result<FileReport> {
-        let users = self.check_free(path)?;
-        self.app.warn(Failure::forced(&users).as_deref());
-        let config = &self.app.config;
-        let _held = find::hold(config, path).map_err(|users| Failure::held(path, &users))?;
-        let file = Store::new(&config.home).open_for_edit(path)?;
-        let session = Loaded::read(file.source(), self.app.agent())
-            .map_err(|err| Failure::from(err).about(path))?;
-        let planned = self.plan(path, &session, diff)?;
-        let mut report = FileReport::of(path.display().to_string(), &planned);
-        report.billed_by(session.calibration(config, path, self.app.counter()));
-        if !planned.is_empty() {
-            if let Some(place) = self.how.keep_backup {
-                let key = session.key(file.path());
-                let kept = keep_backup(config, file.source(), &key, place.into());
-                report.backup = Some(kept.map_err(Failure::writing)?);
-            }
-            file.check_comes_back(planned.spliced()?.splices())?;
-            if let (Way::Rewrite, Some((first, _))) = (planned.way, planned.splices.first()) {
-                find::check_places(path, first.span.start).map_err(Failure::writing)?;
-                find::forget(config, path).map_err(Failure::writing)?;
-            }
-            let generation =
-                apply(&planned, &file, &config.archive(), self.app.counter(), config.now())
-                    .map_err(Failure::writing)?;
-            let pack = config.archive().pack_len(&generation.key(), generation.number);
-            report.done(&generation, pack?);
+    fn in_place(&self, path: &Path) -> Result<CompactedFamily<FileReport>> {
+        let how = Compacting {
+            config: &self.app.config,
+            run: self.run,
+            counter: self.app.counter(),
+            agent: self.app.agent(),
+            force: self.how.force,
+            companions: self.with_companions(),
+            backup: self.how.keep_backup.map(BackupPlace::from),
+            least: self.least,
+        };
+        if how.force {
+            self.app.warn_of_writers(path);
         }
-        Ok(report)
+        compact_family(&how, path, self).map_err(|failure| failure.about(path))
     }
 
     /// A plan, or a small copy of the session; the session stays.
@@ -379,7 +372,10 @@ impl Job<'_> {
         let config = &self.app.config;
         let name = input.name();
         let path = Path::new(&name);
-        let planned = self.plan(path, session, diff)?;
+        let planned = self.sound(path, session)?;
+        if self.how.diff {
+            diff.push_str(&diff::render(&planned, self.app.counter(), &self.app.screen()?));
+        }
         let mut report = FileReport::of(name.clone(), &planned);
         report.billed_by(session.calibration(config, path, self.app.counter()));
         if let (Some(out), false) = (&self.how.out, self.how.dry_run) {
@@ -389,7 +385,7 @@ impl Job<'_> {
                     .hint("choose another name, or remove what is there"));
             }
             let generation =
-                apply_to(&planned, out, &config.archive(), self.app.counter(), config.now())
+                apply_to(&planned, out, &config.archive(), self.app.counter(), self.made())
                     .map_err(Failure::writing)?;
             let pack = config.archive().pack_len(&generation.key(), generation.number);
             report.done(&generation, pack?);
@@ -432,13 +428,12 @@ impl Job<'_> {
         }
     }
 
-    fn plan<'s, S: Source>(
+    /// A plan that breaks no law.
+    fn sound<'s, S: Source>(
         &'s self,
         path: &Path,
         session: &'s Loaded<S>,
-        diff: &mut String,
     ) -> Result<Planned<'s, S>> {
-        let counter = self.app.counter();
         let name = path.display().to_string();
         let planned = self.planned(&name, session).map_err(|failure| failure.about(path))?;
         if !planned.breaches.is_empty() {
@@ -448,16 +443,55 @@ impl Job<'_> {
             return Err(failure
                 .hint("nothing was written; `epitome inspect` says whether it is sound as it is"));
         }
-        if self.how.diff {
-            diff.push_str(&diff::render(&planned, counter, &self.app.screen()?));
-        }
         Ok(planned)
+    }
+
+    fn made(&self) -> Made {
+        Made { run: Some(self.run.clone()), ..Made::from(self.app.config.now()) }
     }
 
     fn wants<S>(&self, session: &Loaded<S>) -> bool {
         let cwd = session.transcript.head.cwd.as_deref();
         self.filter.is_none_or(|filter| filter.which.takes(cwd))
     }
+}
+
+impl Planner for Job<'_> {
+    type Error = Failure;
+    type Report = FileReport;
+
+    fn plan<'s>(
+        &'s self,
+        path: &Path,
+        session: &'s Loaded<&'s FileSource>,
+    ) -> Result<Planned<'s, &'s FileSource>> {
+        self.sound(path, session)
+    }
+
+    fn report(&self, path: &Path, planned: &Planned<'_, &FileSource>) -> FileReport {
+        let mut report = FileReport::of(path.display().to_string(), planned);
+        let (config, counter) = (&self.app.config, self.app.counter());
+        report.billed_by(planned.session.calibration(config, path, counter));
+        report
+    }
+
+    fn before_writing(&self) -> Result<()> {
+        self.app.check_is_read()
+    }
+
+    fn writing(err: epitome::Error) -> Failure {
+        Failure::writing(err)
+    }
+}
+
+/// The report of a file, with what was written.
+fn reported(file: CompactedFile<FileReport>) -> FileReport {
+    let mut report = file.report;
+    report.backup = file.backup;
+    if let Some(generation) = &file.generation {
+        report.done(generation, file.pack);
+    }
+    report
 }
 
 impl From<settings::Backup> for Backup {

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use clap::Args as ClapArgs;
 use epitome::hooks::{self, Deferred, Rule};
-use epitome::{Config, Place};
+use epitome::{Config, Place, Run};
 
 use super::compact;
 use crate::app::App;
@@ -129,8 +129,10 @@ fn render(app: &App, rules: &[Rule], session: &Path) -> Result<()> {
 /// Compacts a session that is over; one that is in use after all is left for later.
 fn shrink(app: &App, later: &Deferred) {
     let Deferred { session, .. } = later;
-    let done =
-        Choice::default().recipe(app).and_then(|recipe| compact::one(app, &recipe, session, false));
+    let done = Choice::default().recipe(app).and_then(|recipe| {
+        let run = Run::begin(&app.config, "hook");
+        compact::one(app, &run, &recipe, session, None, false)
+    });
     match done {
         Ok(report) => {
             let bytes = report.file.disk_bytes;

@@ -8,8 +8,9 @@ use epitome::hooks::{self, Install, Rule, Wish};
 
 use super::render::{Compact, Format, compact_value};
 use crate::app::App;
+use crate::confirm::agreed;
 use crate::diff;
-use crate::failure::{Failure, Result, Status};
+use crate::failure::{Failure, Result};
 use crate::text::{self, BOLD, DIM};
 
 const EXAMPLES: &str = "\
@@ -81,26 +82,6 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         let _ = writeln!(done, "{BOLD}still to do:{BOLD:#} {afterwards}");
     }
     app.print(&done)
-}
-
-/// Asks a person whether to go on.
-pub fn agreed(app: &App, yes: bool, question: &str) -> Result<()> {
-    use std::io::IsTerminal;
-
-    if yes {
-        return Ok(());
-    }
-    if !std::io::stdin().is_terminal() {
-        return Err(Failure::usage("nobody is there who could be asked")
-            .hint("--yes goes on without asking; nothing was changed"));
-    }
-    app.note(&format!("{BOLD}{question}{BOLD:#} [y/N]"));
-    let mut answer = String::new();
-    std::io::stdin().read_line(&mut answer)?;
-    match matches!(answer.trim(), "y" | "Y" | "yes") {
-        true => Ok(()),
-        false => Err(Failure::new(Status::Refused, "not-wanted", "nothing was changed")),
-    }
 }
 
 /// What a rule keeps, in words.

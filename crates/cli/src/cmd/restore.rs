@@ -1,22 +1,26 @@
-//! `epitome restore`: give a session back.
+//! `epitome restore`: give sessions back.
 
-use std::ffi::OsString;
+pub mod many;
+
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::Args as ClapArgs;
 use epitome::{
-    Archive, Damage, Digest, FileSource, Generations, Loaded, Place, Restoration, Restored,
-    SessionKey, Spliced, Store, Target, archive_way_back, check_stubs, find, restore_block,
-    restore_from, write_new,
+    Damage, Digest, Generation, GivenBack, GivingBack, Loaded, LoggedRun, Restored, Target, What,
+    archived_sessions, runs,
 };
-use epitome_model::{Bytes, Ref, Source};
+use epitome_model::{Bytes, Ref};
 use serde::Serialize;
 
+use many::Wanted;
+
 use crate::app::App;
-use crate::cmd::install::agreed;
-use crate::failure::{Failure, Result, Status};
+use crate::confirm::agreed;
+use crate::failure::{Failure, Result};
 use crate::report::{Change, Lines};
-use crate::session::{check_writable, file, looks_like_one};
+use crate::session::{file, parse_age};
 use crate::text::{self, BOLD, DIM, bytes_change, count};
 
 const EXAMPLES: &str = "\
@@ -24,18 +28,20 @@ Examples:
   epitome restore 0f3c9a52                      to what the agent wrote
   epitome restore 0f3c9a52 --generation 1       to what the first compaction left
   epitome restore 0f3c9a52 --block k7f3a9c2     one removed piece, all else stays
-  epitome restore 0f3c9a52 --out whole.jsonl    the session stays small";
+  epitome restore 0f3c9a52 --out whole.jsonl    the session stays small
+  epitome restore --since 1h                    all that was compacted in the last hour";
 
-/// Give a session back, byte for byte, with what its agent appended since
+/// Give sessions back, byte for byte, with what their agents appended since
 ///
-/// If the file was changed by others since, each record that is still as it was left is given
-/// back, and the others are counted.
+/// A session comes back with its sub-agents, as one. If a file was changed by another program
+/// since, each record that is still as it was left is given back, and the others are counted.
+/// `epitome undo` takes back one run only.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     /// A file, an id, or the beginning of an id
-    #[arg(value_name = "SESSION")]
-    pub session: OsString,
+    #[arg(value_name = "SESSION", required_unless_present = "many")]
+    pub session: Option<OsString>,
 
     /// Go back to what this compaction left, and not to the original
     #[arg(long, value_name = "N", conflicts_with = "block")]
@@ -61,9 +67,34 @@ pub struct Args {
     #[arg(long)]
     pub partial: bool,
 
-    /// Use imported parts of the archive without asking
-    #[arg(long)]
+    /// Do not ask: neither before more than one session is written (without a terminal there is no
+    /// other way), nor whether imported parts of the archive are used
+    #[arg(long, short)]
     pub yes: bool,
+
+    #[command(flatten)]
+    pub many: Which,
+}
+
+#[derive(ClapArgs, Clone, Debug)]
+#[command(next_help_heading = "Which of many")]
+#[group(id = "many", multiple = true, conflicts_with_all = ["session", "generation", "block", "out"])]
+pub struct Which {
+    /// All sessions that were compacted (with --agent: of that agent)
+    #[arg(long)]
+    pub all: bool,
+
+    /// Sessions that were compacted in the last 1h, 2d, 1w
+    #[arg(long, value_name = "AGE", value_parser = parse_age, conflicts_with = "all")]
+    pub since: Option<Duration>,
+
+    /// Sessions that a run compacted: an id of `epitome log`
+    #[arg(long, value_name = "RUN", conflicts_with_all = ["all", "since"])]
+    pub run: Option<String>,
+
+    /// Only sessions that were run in this folder or below it
+    #[arg(long, value_name = "DIR")]
+    pub project: Option<PathBuf>,
 }
 
 /// How a file was given back.
@@ -111,269 +142,101 @@ struct Report {
 }
 
 pub fn run(app: &App, args: &Args) -> Result<()> {
-    let path = file(app, &args.session)?;
-    let job = Job { app, args, archive: app.config.archive() };
-    job.check(&path)?;
-    let file = job.restore(&path)?;
-    let mut files = Vec::new();
-    // Sub-agents have generations of their own, which the numbers do not mean.
-    if args.out.is_none() && args.generation.is_none() && args.block.is_none() {
-        for companion in find::companions(&path) {
-            if job.is_nothing(&companion)? {
-                continue;
-            }
-            match job.restore(&companion) {
-                Ok(report) => files.push(report),
-                Err(failure) if failure.kind == "not-archived" => {}
-                Err(failure) => return Err(failure),
-            }
-        }
+    match &args.session {
+        Some(session) => one(app, args, session),
+        None => several(app, args),
     }
-    let report = Report { file, dry_run: args.dry_run, out: args.out.clone(), files };
+}
+
+fn several(app: &App, args: &Args) -> Result<()> {
+    let Which { all, since, run, project } = &args.many;
+    let run = run.as_deref().map(|id| find_run(app, id)).transpose()?;
+    let since = since.map(|age| app.config.now().saturating_sub(age)).transpose();
+    let since = since.map_err(|err| Failure::usage("--since is too long").because(&err))?;
+    if !all && since.is_none() && run.is_none() {
+        return Err(Failure::usage("--project needs --all, --since or --run"));
+    }
+    let is_meant = |generation: &Generation| {
+        since.is_none_or(|since| generation.made >= since)
+            && run.as_ref().is_none_or(|run| generation.is_of(&run.run.id))
+    };
+    let mut paths = archived_sessions(&app.config, app.agent(), is_meant)?;
+    let project = crate::session::Which { project: project.clone() };
+    if project.project.is_some() {
+        paths.retain(|path| {
+            let session = Loaded::open(path, app.agent());
+            session.is_ok_and(|it| project.takes(it.transcript.head.cwd.as_deref()))
+        });
+    }
+    let what = What::Session(Target::Original);
+    let wanted: Vec<Wanted<'_>> = paths.into_iter().map(|path| Wanted { path, what }).collect();
+    let (done, verb) = ("restored", "restore");
+    let Args { dry_run, force, yes, partial, .. } = *args;
+    many::give_back(app, &many::How { done, verb, dry_run, force, yes, partial }, &wanted)
+}
+
+/// The run whose id begins so.
+pub fn find_run(app: &App, id: &str) -> Result<LoggedRun> {
+    let log = runs(&app.config)?;
+    let mut found = log.runs.into_iter().filter(|it| it.run.id.starts_with(id));
+    match (found.next(), found.next()) {
+        (Some(run), None) if !id.is_empty() => Ok(run),
+        (None, _) => {
+            Err(Failure::usage(format!("no run is called `{id}`"))
+                .hint("`epitome log` lists the runs"))
+        }
+        (Some(_), _) => Err(Failure::usage(format!("`{id}` may be any of several runs"))
+            .hint("give more of the id")),
+    }
+}
+
+fn one(app: &App, args: &Args, session: &OsStr) -> Result<()> {
+    let path = file(app, session)?;
+    let what = match (&args.block, args.generation) {
+        (Some(reference), _) => What::Block(reference),
+        (None, Some(number)) => What::Session(Target::Generation(number)),
+        (None, None) => What::Session(Target::Original),
+    };
+    let damage = if args.partial { Damage::LeaveOut } else { Damage::Refuse };
+    let (config, agent, force) = (&app.config, app.agent(), args.force);
+    let how = GivingBack { config, what, agent, force, damage };
+    let asked = |done: &[GivenBack]| {
+        app.check_is_read()?;
+        imported(app, done, args.yes)
+    };
+    let done = match &args.out {
+        Some(out) if !args.dry_run => {
+            how.write_copy(&path, out, asked, Failure::writing).map(|one| vec![one])?
+        }
+        Some(_) | None if args.dry_run => how.plan(&path)?,
+        Some(_) | None => {
+            if force {
+                app.warn_of_writers(&path);
+            }
+            how.give_back(&path, asked, Failure::writing)?
+        }
+    };
+    let mut report = Report::of(app, &done, &path, args.dry_run)?;
+    report.out.clone_from(&args.out);
     match app.global.json {
         true => app.print_json(&report),
         false => app.print(&report.render()),
     }
 }
 
-struct Job<'a> {
-    app: &'a App,
-    args: &'a Args,
-    archive: Archive,
-}
-
-/// What the archive knows of a file.
-struct Known {
-    key: SessionKey,
-    found: Generations,
-    damaged: Vec<String>,
-}
-
-impl Job<'_> {
-    /// Plans what is restored with a session before anything of it is written: a damaged part of
-    /// the archive, of whichever file, changes nothing.
-    fn check(&self, path: &Path) -> Result<()> {
-        let is_alone = self.args.generation.is_some() || self.args.block.is_some();
-        if is_alone || self.args.out.is_some() || self.args.partial {
-            return Ok(());
-        }
-        for companion in find::companions(path) {
-            if self.is_nothing(&companion)? {
-                continue;
-            }
-            let source = epitome::open(&companion)?;
-            let known = match self.known(&companion, &source) {
-                Ok(known) => known,
-                Err(failure) if failure.kind == "not-archived" => continue,
-                // What is no session was never compacted.
-                Err(failure) if failure.status == Status::Unreadable => continue,
-                Err(failure) => return Err(failure.about(&companion)),
-            };
-            self.plan(&companion, &source, &known).map_err(|failure| failure.about(&companion))?;
-        }
-        Ok(())
-    }
-
-    /// Asks whether imported generations may be used.
-    fn ask(&self, known: &Known, restoration: &Restoration) -> Result<()> {
-        let imported = known.found.imported_in(restoration);
-        if imported.is_empty() {
-            return Ok(());
-        }
-        let numbers: Vec<String> = imported.iter().map(ToString::to_string).collect();
+/// Asks whether imported generations may be used.
+fn imported(app: &App, done: &[GivenBack], yes: bool) -> Result<()> {
+    for back in done.iter().filter(|it| !it.imported.is_empty()) {
+        let numbers: Vec<String> = back.imported.iter().map(ToString::to_string).collect();
         let question = format!(
-            "{} of {} came from an import, and may put in what was never there. Use them?",
+            "Generation {} of {} came from an import, and may put in what was never there. Use \
+             them?",
             numbers.join(", "),
-            text::field(&known.key.id),
+            text::field(&back.key.id),
         );
-        agreed(self.app, self.args.yes, &format!("Generation {question}"))
+        agreed(app, yes, &question)?;
     }
-
-    fn restore(&self, path: &Path) -> Result<FileReport> {
-        let in_place = self.args.out.is_none() && !self.args.dry_run;
-        let source = epitome::open(path)?;
-        check_writable(self.app, &source).map_err(|failure| failure.about(path))?;
-        if !in_place {
-            let known = self.known(path, &source)?;
-            let (report, restoration) = self.plan(path, &source, &known)?;
-            if let (Some(out), false) = (&self.args.out, self.args.dry_run) {
-                self.ask(&known, &restoration)?;
-                let spliced = Spliced::new(&source, restoration.splices)?;
-                write_new(out, |to| spliced.copy_to(to)).map_err(Failure::writing)?;
-            }
-            return Ok(report);
-        }
-        let config = &self.app.config;
-        if !looks_like_one(self.app, &source) {
-            self.known(path, &source)?;
-        }
-        let users = find::users(config, path);
-        if !users.is_empty() && !self.args.force {
-            return Err(Failure::in_use(path, &users));
-        }
-        self.app.warn(Failure::forced(&users).as_deref());
-        let _held = find::hold(config, path).map_err(|users| Failure::held(path, &users))?;
-        let session = Store::new(&config.home).open_for_edit(path)?;
-        let known = self.known(session.path(), session.source())?;
-        let (mut report, restoration) = self.plan(path, session.source(), &known)?;
-        let Some(first) = restoration.splices.first() else { return Ok(report) };
-        self.ask(&known, &restoration)?;
-        find::check_places(path, first.span.start).map_err(Failure::writing)?;
-        let spliced = Spliced::new(session.source(), restoration.splices)?;
-        if report.outcome == How::ByRecord {
-            let (path, source) = (session.path(), session.source());
-            let generation = archive_way_back(config, &known.key, path, source, &spliced);
-            report.generation = Some(generation.map_err(Failure::writing)?.number);
-        }
-        find::forget(config, path).map_err(Failure::writing)?;
-        session.replace(|to| spliced.copy_to(to)).map_err(Failure::writing)?;
-        Ok(report)
-    }
-
-    /// Whether nothing stands there, and never did: not every session has all its companions.
-    fn is_nothing(&self, companion: &Path) -> Result<bool> {
-        let source = epitome::open(companion)?;
-        Ok(source.is_empty() && self.of_path(companion)?.is_none())
-    }
-
-    /// By the key of the session; if its id cannot be read any more, by the path of its file.
-    fn known(&self, path: &Path, source: &FileSource) -> Result<Known> {
-        let session = Loaded::read(source, self.app.agent());
-        let has_id = session.as_ref().is_ok_and(|it| it.transcript.head.id.is_some());
-        let known = match &session {
-            Ok(session) => Some(self.of_key(session.key(path))?),
-            Err(_) => None,
-        };
-        let known = match known {
-            Some(known) if has_id || !known.is_empty() => known,
-            by_name => match (self.of_path(path)?.or(by_name), session) {
-                (Some(known), _) => known,
-                (None, Err(err)) => return Err(Failure::from(err).about(path)),
-                (None, Ok(session)) => self.of_key(session.key(path))?,
-            },
-        };
-        if known.found.whole.is_empty() {
-            return Err(match known.damaged.is_empty() {
-                true => {
-                    check_stubs(&self.archive, &known.key, &known.found, source)
-                        .map_err(|err| Failure::from(err).about(path))?;
-                    nothing_archived(path)
-                }
-                false => {
-                    let what = format!("no generation can be read of: {}", path.display());
-                    let mut failure = Failure::new(Status::Disk, "archive", what);
-                    failure.causes = known.damaged;
-                    failure.hint("`epitome archive verify` says what is damaged")
-                }
-            });
-        }
-        Ok(known)
-    }
-
-    fn of_key(&self, key: SessionKey) -> Result<Known> {
-        let found = self.archive.generations(&key).map_err(Failure::writing)?;
-        let damaged = found.damaged.iter().map(ToString::to_string).collect();
-        Ok(Known { key, found, damaged })
-    }
-
-    fn of_path(&self, path: &Path) -> Result<Option<Known>> {
-        let path = &Place::of(path).real().unwrap_or_else(|_| path.to_owned());
-        for key in self.archive.sessions().map_err(Failure::writing)? {
-            let known = self.of_key(key)?;
-            if known.found.whole.iter().any(|generation| same_file(&generation.path, path)) {
-                return Ok(Some(known));
-            }
-        }
-        Ok(None)
-    }
-
-    fn plan(
-        &self,
-        path: &Path,
-        source: &FileSource,
-        known: &Known,
-    ) -> Result<(FileReport, Restoration)> {
-        let blobs = self.archive.blobs(&known.key);
-        let target = self.args.generation.map_or(Target::Original, Target::Generation);
-        let restoration = match &self.args.block {
-            Some(reference) => restore_block(source, &known.found.whole, &blobs, reference),
-            None => {
-                let damage = if self.args.partial { Damage::LeaveOut } else { Damage::Refuse };
-                restore_from(&self.archive, &known.key, &known.found, source, target, damage)
-            }
-        };
-        let restoration = restoration.map_err(|err| not_there(err, known))?;
-        let spliced = Spliced::new(source, restoration.splices.clone())?;
-        let digest = Digest::of_source(&spliced)?;
-        let before = Bytes(source.len());
-        let (outcome, undone, restored, missing) = match &restoration.outcome {
-            Restored::Exact { undone } if undone.is_empty() => (How::Nothing, vec![], 0, 0),
-            Restored::Exact { undone } => (How::Exact, undone.clone(), edits(known, undone), 0),
-            Restored::ByRecord { undone, restored, missing } => {
-                (How::ByRecord, undone.clone(), edits(known, undone) + restored, *missing)
-            }
-        };
-        let by_record = match &restoration.outcome {
-            Restored::Exact { .. } => 0,
-            Restored::ByRecord { restored, .. } => *restored,
-        };
-        let blake3 = digest.blake3.to_string();
-        let report = FileReport {
-            session: path.to_owned(),
-            agent: known.key.agent.clone(),
-            outcome,
-            undone,
-            restored,
-            by_record,
-            missing,
-            disk_bytes: Change { before, after: Bytes(digest.len) },
-            restored_proof: (outcome != How::ByRecord).then(|| blake3.clone()),
-            blake3,
-            generation: None,
-            damaged: known.damaged.clone(),
-        };
-        Ok((report, restoration))
-    }
-}
-
-impl Known {
-    fn is_empty(&self) -> bool {
-        self.found.whole.is_empty() && self.damaged.is_empty()
-    }
-}
-
-fn nothing_archived(path: &Path) -> Failure {
-    let what = format!("the archive holds nothing of this session: {}", path.display());
-    Failure::new(Status::Disk, "not-archived", what)
-        .hint("`epitome archive ls` shows the sessions that were compacted on this machine")
-        .hint("EPITOME_HOME says where the archive is, if it is not the usual place")
-}
-
-/// Edits of the generations that were undone.
-fn edits(known: &Known, undone: &[u64]) -> u64 {
-    let of = known.found.whole.iter().filter(|generation| undone.contains(&generation.number));
-    of.map(|generation| generation.records.len() as u64).sum()
-}
-
-/// Nothing of that name in the archive is a matter of the archive, not of the session.
-fn not_there(err: epitome::Error, known: &Known) -> Failure {
-    let is_missing = err.kind() == epitome::ErrorKind::NotFound;
-    let mut failure = Failure::from(err);
-    if is_missing {
-        failure.status = Status::Disk;
-        let numbers = known.found.whole.iter().map(|it| it.number.to_string());
-        let numbers: Vec<String> = numbers.collect();
-        failure.hints.push(format!("this session has the generations {}", numbers.join(", ")));
-    }
-    failure
-}
-
-fn same_file(one: &Path, other: &Path) -> bool {
-    one == other
-        || match (one.canonicalize(), other.canonicalize()) {
-            (Ok(one), Ok(other)) => one == other,
-            (Err(_), _) | (_, Err(_)) => false,
-        }
+    Ok(())
 }
 
 pub fn parse_ref(text: &str) -> std::result::Result<Ref, String> {
@@ -383,10 +246,22 @@ pub fn parse_ref(text: &str) -> std::result::Result<Ref, String> {
 }
 
 impl Report {
+    /// What was given back, the session first, also when it never was compacted itself.
+    fn of(app: &App, done: &[GivenBack], path: &Path, dry_run: bool) -> Result<Report> {
+        let is_session = |back: &&GivenBack| back.path == path;
+        let file = match done.iter().find(is_session) {
+            Some(back) => FileReport::of(back),
+            None => FileReport::untouched(app, path)?,
+        };
+        let files = done.iter().filter(|back| !is_session(back)).map(FileReport::of).collect();
+        Ok(Report { file, dry_run, out: None, files })
+    }
+
     fn render(&self) -> String {
         let file = &self.file;
+        let restored = file.restored + self.files.iter().map(|it| it.restored).sum::<u64>();
         let verb = match self.dry_run {
-            _ if file.restored == 0 => "nothing to do",
+            _ if restored == 0 => "nothing to do",
             true => "would restore",
             false => "restored",
         };
@@ -423,6 +298,49 @@ impl Report {
 }
 
 impl FileReport {
+    fn of(back: &GivenBack) -> FileReport {
+        let (outcome, by_record, missing) = match &back.outcome {
+            Restored::Exact { .. } if back.is_nothing() => (How::Nothing, 0, 0),
+            Restored::Exact { .. } => (How::Exact, 0, 0),
+            Restored::ByRecord { restored, missing, .. } => (How::ByRecord, *restored, *missing),
+        };
+        let blake3 = back.after.blake3.to_string();
+        FileReport {
+            session: back.path.clone(),
+            agent: back.key.agent.clone(),
+            outcome,
+            undone: back.outcome.undone().to_vec(),
+            restored: back.edits + by_record,
+            by_record,
+            missing,
+            disk_bytes: Change { before: back.bytes_before, after: back.bytes_after() },
+            restored_proof: (outcome != How::ByRecord).then(|| blake3.clone()),
+            blake3,
+            generation: back.generation,
+            damaged: back.damaged.iter().map(ToString::to_string).collect(),
+        }
+    }
+
+    /// A session that was never compacted; what belongs to it was.
+    fn untouched(app: &App, path: &Path) -> Result<FileReport> {
+        let session = Loaded::open(path, app.agent())?;
+        let Digest { len, blake3 } = Digest::of_source(&session.source)?;
+        Ok(FileReport {
+            session: path.to_owned(),
+            agent: session.format.name.to_owned(),
+            outcome: How::Nothing,
+            undone: Vec::new(),
+            restored: 0,
+            by_record: 0,
+            missing: 0,
+            disk_bytes: Change { before: Bytes(len), after: Bytes(len) },
+            blake3: blake3.to_string(),
+            restored_proof: None,
+            generation: None,
+            damaged: Vec::new(),
+        })
+    }
+
     fn how(&self) -> Vec<String> {
         let numbers: Vec<String> = self.undone.iter().map(ToString::to_string).collect();
         let word = if numbers.len() == 1 { "generation" } else { "generations" };

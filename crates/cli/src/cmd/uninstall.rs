@@ -7,8 +7,9 @@ use clap::Args as ClapArgs;
 use epitome::hooks::{Change, Purge, Rule, Uninstall};
 use serde::Serialize;
 
-use super::install::{agreed, told};
+use super::install::told;
 use crate::app::App;
+use crate::confirm::agreed;
 use crate::diff;
 use crate::failure::{Failure, Result};
 use crate::text::{self, BOLD, DIM, count};

@@ -6,8 +6,8 @@ use std::time::{Duration, SystemTime};
 
 use clap::Args as ClapArgs;
 use epitome::find::{self, SessionFile};
-use epitome::watch::{Facts, Trigger, Verdict};
-use epitome::{Loaded, hooks, writer};
+use epitome::watch::{Facts, Share, Trigger, Verdict};
+use epitome::{Loaded, Run, hooks, writer};
 use epitome_formats::named;
 use epitome_model::{Bytes, Turns, units};
 use epitome_passes::Recipe;
@@ -15,21 +15,29 @@ use epitome_passes::Recipe;
 use super::compact;
 use crate::app::App;
 use crate::choice::Choice;
-use crate::failure::{Failure, Result};
-use crate::report::{Outcome, Report};
+use crate::confirm::{agreed, can_ask};
+use crate::failure::{Failure, Result, Status};
+use crate::interrupt::Interrupt;
+use crate::report::{Report, Sum};
 use crate::session::{Which, parse_age, parse_size};
-use crate::text::{self, BOLD, DIM, change};
+use crate::text::{self, BOLD, DIM, change, count};
+
+/// How long a session has to rest to count as over, if nothing else is said.
+const OVER: Duration = Duration::from_mins(10);
 
 const EXAMPLES: &str = "\
 Examples:
-  epitome watch --above 1MB
+  epitome watch --above 1MB                                   sessions of 1 MB that end from now on
+  epitome watch --all --existing --dry-run --once             what it would do to those that are over
   epitome watch --once --agent pi --above 100KB --after-turns 5 --older-than 0s
-  epitome watch --once --dry-run --older-than 7d";
+  epitome watch --once --older-than 7d                        for a timer: cron, systemd";
 
 /// Compact sessions when they are over, between the runs of their agent
 ///
-/// Looks again and again, until it is stopped. All that is given has to hold of a session. One
-/// that is in use is never touched.
+/// Looks again and again until it is stopped, and begins with the sessions that end after it began.
+/// It takes a filter (--agent, --project, --above, --after-turns, --older-than) or --all; all that is
+/// given has to hold of a session. One that is in use is never touched. On a terminal it says what
+/// it is about to do, and asks.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -41,14 +49,27 @@ pub struct Args {
     #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "0")]
     pub above: u64,
 
-    /// Sessions last written to at least so long ago: 10m, 2h, 7d
-    #[arg(long, value_name = "AGE", value_parser = parse_age, default_value = "10m")]
-    pub older_than: Duration,
+    /// Sessions last written to at least so long ago: 10m, 2h, 7d [default: 10m]
+    #[arg(long, value_name = "AGE", value_parser = parse_age)]
+    pub older_than: Option<Duration>,
 
     #[command(flatten)]
     pub which: Which,
 
-    /// Look once, and end
+    /// All sessions of this machine: without a filter it has to be said
+    #[arg(long)]
+    pub all: bool,
+
+    /// Begin with the sessions that are over already; --once always does. Without a terminal this
+    /// takes --yes or --dry-run
+    #[arg(long)]
+    pub existing: bool,
+
+    /// Leave sessions of which the context would shrink by less than this share
+    #[arg(long, value_name = "SHARE", value_parser = parse_share, default_value = "10%")]
+    pub min_saving: Share,
+
+    /// Look once at the sessions that are over, and end
     #[arg(long)]
     pub once: bool,
 
@@ -61,61 +82,140 @@ pub struct Args {
     #[arg(long)]
     pub dry_run: bool,
 
+    /// Do not ask
+    #[arg(long, short)]
+    pub yes: bool,
+
     #[command(flatten)]
     pub choice: Choice,
 }
 
+/// `10%`: a part of a hundred, with a decimal if need be.
+fn parse_share(text: &str) -> std::result::Result<Share, String> {
+    let wrong = || format!("`{text}` is no share; write it like 10% or 2.5%");
+    let percent: f64 = text.strip_suffix('%').unwrap_or(text).parse().map_err(|_| wrong())?;
+    #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 1000")]
+    match (0.0..=100.0).contains(&percent) {
+        true => Ok(Share((percent * 10.0).round() as u16)),
+        false => Err(wrong()),
+    }
+}
+
 pub fn run(app: &App, args: &Args) -> Result<()> {
+    let is_filtered = app.agent().is_some()
+        || args.which.project.is_some()
+        || args.after_turns > 0
+        || args.above > 0
+        || args.older_than.is_some();
+    if !is_filtered && !args.all {
+        return Err(Failure::usage("which sessions? watch takes a filter or --all")
+            .hint("`epitome watch --above 1MB` compacts those of at least 1 MB when they end")
+            .hint("`epitome watch --all --once --dry-run` says what it would do to all"));
+    }
     let recipe = args.choice.recipe(app)?;
     let trigger = Trigger {
         after_turns: Turns(args.after_turns),
         above: Bytes(args.above),
-        older_than: args.older_than,
+        older_than: args.older_than.unwrap_or(OVER),
     };
-    let mut watch = Watch { app, args, recipe: &recipe, trigger, seen: HashMap::new() };
+    let run = Run::begin(&app.config, "watch");
+    let (seen, sum) = (HashMap::new(), Sum::default());
+    let mut watch = Watch { app, run, args, recipe: &recipe, trigger, seen, sum };
+    if args.once {
+        watch.ask()?;
+        let worst = watch.look(args.dry_run)?;
+        watch.tell_end()?;
+        return worst.map_or(Ok(()), Err);
+    }
+    if !args.existing {
+        watch.leave_what_is_over();
+    }
+    watch.ask()?;
+    let interrupt = Interrupt::new();
+    let sessions = count(watch.sessions().len() as u64, "session");
+    app.note(&format!("watching {sessions} every {} (Ctrl-C to stop)", seconds(args.every)));
     loop {
-        let worst = watch.look()?;
-        if args.once {
-            return worst.map_or(Ok(()), Err);
+        watch.look(args.dry_run)?;
+        if interrupt.wait(args.every.max(Duration::from_secs(1))) {
+            return watch.tell_end();
         }
-        std::thread::sleep(args.every.max(Duration::from_secs(1)));
+    }
+}
+
+fn seconds(time: Duration) -> String {
+    match time.as_secs() {
+        seconds if seconds >= 60 && seconds % 60 == 0 => format!("{}m", seconds / 60),
+        seconds => format!("{}s", seconds.max(1)),
     }
 }
 
 struct Watch<'a> {
     app: &'a App,
+    run: Run,
     args: &'a Args,
     recipe: &'a Recipe,
     trigger: Trigger,
     /// How sessions were when they were last dealt with: until they change, they are left.
     seen: HashMap<PathBuf, (u64, SystemTime)>,
+    sum: Sum,
 }
 
 impl Watch<'_> {
-    /// Looks at every session once. The worst failure, which the others do not wait for.
-    fn look(&mut self) -> Result<Option<Failure>> {
-        let (mut worst, mut done): (Option<Failure>, u64) = (None, 0);
+    fn sessions(&self) -> Vec<SessionFile> {
         let mut found = find::sessions(&self.app.config, self.app.agent());
         found.retain(|file| named(file.agent).is_some_and(|format| writer(format).is_ok()));
-        if !self.args.dry_run {
-            // What a hook could not compact because it was in use.
-            for later in hooks::deferred(&self.app.config) {
-                done += u64::from(self.compact(&later.session, &mut worst)?);
+        found
+    }
+
+    /// Leaves the sessions that are over now, until they change.
+    fn leave_what_is_over(&mut self) {
+        for file in self.sessions() {
+            if self.is_due(&file) {
+                self.seen.insert(file.path, (file.size.0, file.modified));
             }
         }
-        for file in found {
+    }
+
+    /// Says what is about to happen, and asks a person whether it should.
+    fn ask(&mut self) -> Result<()> {
+        let Args { once, existing, dry_run, yes, .. } = self.args;
+        let begins_at_once = *once || *existing;
+        // A script that asks for one look, as a timer does, gets it.
+        if *dry_run || *yes || (!can_ask() && (*once || !begins_at_once)) {
+            return Ok(());
+        }
+        if !begins_at_once {
+            let over = "sessions that end from now on are compacted when they have rested for";
+            self.app.note(&format!("{over} {}", seconds(self.trigger.older_than)));
+        } else if can_ask() {
+            let (seen, sum) = (self.seen.clone(), std::mem::take(&mut self.sum));
+            self.look(true)?;
+            self.seen = seen;
+            let sum = std::mem::replace(&mut self.sum, sum);
+            self.app.note(sum.told("would be compacted").trim_end());
+        }
+        agreed(self.app, false, "Go on?")
+    }
+
+    /// Looks at every session once. The worst failure, which the others do not wait for.
+    fn look(&mut self, dry_run: bool) -> Result<Option<Failure>> {
+        let mut worst: Option<Failure> = None;
+        if !dry_run {
+            // What a hook could not compact because it was in use: it was asked for by name.
+            for later in hooks::deferred(&self.app.config) {
+                self.compact(&later.session, None, dry_run, &mut worst)?;
+            }
+        }
+        for file in self.sessions() {
             let stamp = (file.size.0, file.modified);
             if self.seen.get(&file.path) == Some(&stamp) || !self.is_due(&file) {
                 continue;
             }
-            done += u64::from(self.compact(&file.path, &mut worst)?);
+            self.compact(&file.path, Some(self.args.min_saving), dry_run, &mut worst)?;
             let now = std::fs::metadata(&file.path);
             let stamp =
                 now.ok().and_then(|it| Some((it.len(), it.modified().ok()?))).unwrap_or(stamp);
             self.seen.insert(file.path, stamp);
-        }
-        if done == 0 && self.args.once && !self.app.global.json {
-            self.app.print("nothing to compact\n")?;
         }
         Ok(worst)
     }
@@ -149,18 +249,29 @@ impl Watch<'_> {
         self.trigger.judge(&Facts { turns, in_use, ..facts }) == Verdict::Due
     }
 
-    /// Compacts a session and says so. Whether there was something to do.
-    fn compact(&self, path: &Path, worst: &mut Option<Failure>) -> Result<bool> {
-        match compact::one(self.app, self.recipe, path, self.args.dry_run) {
-            Ok(report) if report.is_nothing() => Ok(false),
-            Ok(report) if self.app.global.json => {
-                self.app.print_json(&report)?;
-                Ok(true)
-            }
+    /// Compacts a session and says so.
+    fn compact(
+        &mut self,
+        path: &Path,
+        least: Option<Share>,
+        dry_run: bool,
+        worst: &mut Option<Failure>,
+    ) -> Result<()> {
+        match compact::one(self.app, &self.run, self.recipe, path, least, dry_run) {
+            Ok(report) if report.is_nothing() => {}
+            Ok(report) if report.too_little => self.sum.too_little += 1,
             Ok(report) => {
-                self.app.print(&told(&report))?;
-                Ok(true)
+                self.sum.add(&report);
+                // What is only asked is not listed.
+                if dry_run == self.args.dry_run {
+                    match self.app.global.json {
+                        true => self.app.print_json(&report)?,
+                        false => self.app.print(&told(&report))?,
+                    }
+                }
             }
+            // The reader of the reports is gone: no more is written.
+            Err(failure) if failure.status == Status::Quiet => return Err(failure),
             Err(failure) => {
                 let failure = failure.about(path);
                 let why = text::field(&failure.told());
@@ -169,26 +280,36 @@ impl Watch<'_> {
                 if !compact::is_excused(&failure) && worse {
                     *worst = Some(failure);
                 }
-                Ok(false)
             }
         }
+        Ok(())
+    }
+
+    /// Says what came of it all.
+    fn tell_end(&self) -> Result<()> {
+        if self.app.global.json {
+            return Ok(());
+        }
+        let verb = if self.args.dry_run { "would be compacted" } else { "compacted" };
+        self.app.print(&self.sum.told(verb))?;
+        if self.sum.sessions > 0 && !self.args.dry_run {
+            let undo = format!("{DIM}undo{DIM:#}  epitome undo {}\n", self.run.id);
+            self.app.print(&undo)?;
+        }
+        Ok(())
     }
 }
 
 fn told(report: &Report) -> String {
-    let verb = match report.file.outcome {
-        Outcome::Compacted | Outcome::Nothing => "compacted",
-        Outcome::Planned => "would compact",
-    };
-    let file = &report.file;
-    let tokens = file.context_tokens;
+    let verb = if report.dry_run { "would compact" } else { "compacted" };
+    let (tokens, bytes, _) = report.total();
     format!(
         "{verb} {BOLD}{} {}{BOLD:#}  context {} → {} tokens ({})  disk {}\n",
-        file.agent,
-        text::field(file.id.as_deref().unwrap_or(&file.session)),
+        report.file.agent,
+        text::field(report.file.id.as_deref().unwrap_or(&report.file.session)),
         tokens.before,
         tokens.after,
         change(tokens.before.0, tokens.after.0),
-        text::bytes_change(file.disk_bytes.before, file.disk_bytes.after),
+        text::bytes_change(bytes.before, bytes.after),
     )
 }

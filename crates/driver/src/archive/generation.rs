@@ -7,7 +7,7 @@ use epitome_model::Tokens;
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Digest, Hash, RecordHash, SessionKey};
+use super::{Digest, Hash, RecordHash, Run, SessionKey};
 use crate::error::{Error, ErrorKind, Result};
 use crate::reference::Reference;
 
@@ -56,6 +56,10 @@ pub struct Draft {
     pub recipe: String,
     /// When it was made.
     pub made: Timestamp,
+    /// The run of the program that made it.
+    pub run: Option<Run>,
+    /// The session that this one belongs to.
+    pub part_of: Option<SessionKey>,
     /// The file before.
     pub before: Digest,
     /// The file after.
@@ -91,6 +95,14 @@ pub struct Generation {
     pub recipe: String,
     /// When it was made.
     pub made: Timestamp,
+    /// The run of the program that made it. Older versions stored none, and giving bytes back is
+    /// none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub run: Option<Run>,
+    /// The session that this one belongs to, for a sub-agent's or a log. Older versions stored
+    /// none.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub part_of: Option<SessionKey>,
     /// The version of epitome that made it.
     pub epitome: String,
     /// The file before.
@@ -154,6 +166,8 @@ impl Draft {
             path: self.path,
             recipe: self.recipe,
             made: self.made,
+            run: self.run,
+            part_of: self.part_of,
             epitome: env!("CARGO_PKG_VERSION").to_owned(),
             before: self.before,
             after: self.after,
@@ -177,6 +191,11 @@ impl Generation {
     pub fn is_way_back(&self) -> bool {
         // A user's recipe may have that name, but no pass has.
         self.recipe == "restore" && self.edits.contains_key("restore")
+    }
+
+    /// Whether the run of this id made it.
+    pub fn is_of(&self, run: &str) -> bool {
+        self.run.as_ref().is_some_and(|it| it.id == run)
     }
 
     /// The names of all removed bytes.

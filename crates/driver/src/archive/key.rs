@@ -41,7 +41,7 @@ impl SessionKey {
 /// Plain names (lower case letters, digits, `-`, `_`, `.` inside) stay; others lose what is not
 /// plain and get `~` and half of their hash, which no plain name has. Capitals count as not plain:
 /// some disks take `A` and `a` for one.
-fn safe_name(text: &str) -> String {
+pub(crate) fn safe_name(text: &str) -> String {
     let plain = |c: char| matches!(c, 'a'..='z' | '0'..='9' | '-' | '_' | '.');
     if !text.is_empty()
         && text.len() <= LONGEST

@@ -22,6 +22,8 @@ fn draft(raw: &[u8]) -> Draft {
         path: "/s.jsonl".into(),
         recipe: "epitome".into(),
         made: Timestamp::UNIX_EPOCH,
+        run: None,
+        part_of: None,
         before,
         after,
         records,

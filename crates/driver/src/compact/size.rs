@@ -6,7 +6,7 @@ use epitome_model::{Bytes, Counter, Source};
 use jiff::Timestamp;
 
 use super::{Planned, draft, put_all};
-use crate::archive::{PackSize, WayBack};
+use crate::archive::{Made, PackSize, Run, WayBack};
 use crate::error::Result;
 
 impl<S: Source> Planned<'_, S> {
@@ -24,6 +24,9 @@ impl<S: Source> Planned<'_, S> {
         let way = WayBack::of(&self.session.source, &self.spliced()?)?;
         let mut size = PackSize::new(&self.session.key(path))?;
         put_all(self, counter, |raw, about| size.put(raw, &about))?;
-        size.finish(draft(self, path, way, Timestamp::UNIX_EPOCH))
+        // As long as that of any run.
+        let run = Run { id: "0".repeat(8), command: "compact".to_owned() };
+        let made = Made { run: Some(run), ..Made::from(Timestamp::UNIX_EPOCH) };
+        size.finish(draft(self, path, way, made))
     }
 }

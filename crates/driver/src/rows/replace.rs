@@ -15,24 +15,28 @@ use crate::source::FileSource;
 use crate::store::Replaced;
 
 impl Rows {
-    /// Puts what `write` writes in the place of the lines `before`: at once, and only where they
+    /// What `write` writes, in a file without a name, to be put in the place of the rows.
+    ///
+    /// # Errors
+    ///
+    /// What `write` says; `Disk`.
+    pub(crate) fn written(&self, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<File> {
+        let failed = |err| Error::writing(err, "the session", &self.address());
+        let mut out = BufWriter::new(tempfile::tempfile().map_err(failed)?);
+        write(&mut out)?;
+        out.into_inner().map_err(|err| failed(err.into_error()))
+    }
+
+    /// Puts the lines `after` in the place of the lines `before`: at once, and only where they
     /// differ. Lines of rows that epitome makes may be new or gone; their rows come or go. Rows
     /// that were added since stay behind them.
     ///
     /// # Errors
     ///
-    /// What `write` says; `Changed` when a row is no longer what was read; `Locked` when another
+    /// `Changed` when a row is no longer what was read; `Locked` when another
     /// program writes for longer than we wait; `NoPermission`, `Disk`; `Broken` when a line is of
     /// no row. Nothing is changed then.
-    pub(crate) fn replace(
-        &self,
-        before: &FileSource,
-        write: impl FnOnce(&mut dyn Write) -> Result<()>,
-    ) -> Result<Replaced> {
-        let failed = |err| Error::writing(err, "the session", &self.address());
-        let mut out = BufWriter::new(tempfile::tempfile().map_err(failed)?);
-        write(&mut out)?;
-        let after = out.into_inner().map_err(|err| failed(err.into_error()))?;
+    pub(crate) fn replace(&self, before: &FileSource, after: &File) -> Result<Replaced> {
         let mut connection = open_to_write(&self.database)?;
         let writing = |err| cannot_write(err, &self.database);
         let transaction = connection
@@ -41,10 +45,10 @@ impl Rows {
         let carried = {
             let tables = self.tables(&transaction)?;
             let mut work = Work { of: self, within: &transaction, tables };
-            let mut changes = work.update(before, &after)?;
+            let mut changes = work.update(before, after)?;
             if changes.are_of_rows() {
                 work.carry_out(&mut changes)?;
-                work.compare(&after, changes.carried)?;
+                work.compare(after, changes.carried)?;
             }
             Bytes(changes.carried)
         };

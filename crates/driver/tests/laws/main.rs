@@ -235,6 +235,8 @@ fn generation(way: WayBack) -> Generation {
         path: "p".into(),
         recipe: "r".into(),
         made: jiff::Timestamp::UNIX_EPOCH,
+        run: None,
+        part_of: None,
         epitome: "0".into(),
         before: way.before,
         after: way.after,

@@ -4,11 +4,12 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rayon::prelude::*;
 use serde::Serialize;
 
-use super::Job;
+use super::{How, Job};
+use crate::confirm::{agreed, can_ask};
 use crate::failure::{Failure, Result};
-use crate::report::{self, Report};
+use crate::report::{self, Report, Sum};
 use crate::session::{Filter, Input};
-use crate::summarise::Models;
+use crate::summarise::{Account, Models};
 use crate::text::{DIM, count, visible};
 
 /// A session of many that was left as it is.
@@ -24,12 +25,37 @@ struct Left<'a> {
 
 /// All sessions of this machine. Those that are in use or are no sessions are left alone and said
 /// to be: that is no failure.
-pub(super) fn run_all(job: &Job<'_>, filter: &Filter) -> Result<()> {
+///
+/// On a terminal a person is asked first. Without one nothing is asked: timers run this.
+pub(super) fn run_all(job: &Job<'_>, filter: &Filter, yes: bool) -> Result<()> {
     let found = filter.sessions(job.app);
-    job.compact_many(found.into_iter().map(|file| Input::File(file.path)).collect())
+    let inputs: Vec<Input> = found.into_iter().map(|file| Input::File(file.path)).collect();
+    if inputs.len() > 1 && !yes && !job.how.dry_run && can_ask() {
+        job.ask(&inputs)?;
+    }
+    job.compact_many(inputs)
 }
 
 impl Job<'_> {
+    /// Says what compacting all of them comes to, and asks whether it is to be done.
+    fn ask(&self, inputs: &[Input]) -> Result<()> {
+        let how = &How { dry_run: true, ..self.how.clone() };
+        let Job { app, run, recipe, least, filter, .. } = *self;
+        let (summary, wish, account) = (None, None, Account::default());
+        let preview = Job { app, run, recipe, how, least, summary, wish, account, filter };
+        let bar = self.bar(inputs.len());
+        let reports = inputs.par_iter().filter_map(|input| {
+            bar.inc(1);
+            preview.compact(input).ok().flatten().filter(|report| !report.is_nothing())
+        });
+        let reports: Vec<Report> = reports.collect();
+        bar.finish_and_clear();
+        let mut sum = Sum::default();
+        reports.iter().for_each(|report| sum.add(report));
+        app.note(sum.told("would be compacted").trim_end());
+        agreed(app, sum.sessions < 2, "Go on?")
+    }
+
     /// Several sessions, on all cores, and what came of them.
     pub(super) fn compact_many(&self, inputs: Vec<Input>) -> Result<()> {
         let named = inputs.clone();

@@ -1,0 +1,70 @@
+//! `epitome undo`: take the last run back.
+
+use clap::Args as ClapArgs;
+use epitome::{RunState, What, runs};
+
+use super::restore::find_run;
+use super::restore::many::{How, Wanted, give_back};
+use crate::app::App;
+use crate::failure::Result;
+use crate::text::{DIM, age, count};
+
+const EXAMPLES: &str = "\
+Examples:
+  epitome undo                 what the last compact or watch did
+  epitome undo --dry-run       what that would give back
+  epitome undo 3f9a01c4        what that run did: `epitome log` lists them";
+
+/// Take back what one run of compact, watch, the viewer or a hook did
+///
+/// Without an id it is the last run of which something is left to undo. All its sessions are checked
+/// first. A session that another program changed, or that was compacted again since, is left and
+/// named: `epitome restore` gives back what can be told apart of it.
+#[derive(ClapArgs, Clone, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// The id of a run, or its beginning
+    #[arg(value_name = "RUN")]
+    pub run: Option<String>,
+
+    /// Change nothing, and print the same report
+    #[arg(long)]
+    pub dry_run: bool,
+
+    /// Go on although another program has a session open
+    #[arg(long)]
+    pub force: bool,
+
+    /// Do not ask before more than one session is written. Without a terminal there is no other way
+    #[arg(long, short)]
+    pub yes: bool,
+}
+
+pub fn run(app: &App, args: &Args) -> Result<()> {
+    let run = match &args.run {
+        Some(id) => Some(find_run(app, id)?),
+        None => {
+            let is_left = |state| matches!(state, RunState::InEffect | RunState::Partly);
+            runs(&app.config)?.runs.into_iter().find(|run| is_left(run.state))
+        }
+    };
+    if let Some(run) = &run {
+        let (id, command) = (&run.run.id, &run.run.command);
+        let (when, sessions) =
+            (age(app.config.now(), run.at), count(run.sessions.len() as u64, "session"));
+        app.note(&format!("{DIM}run {id}: {command}, {when}, {sessions}{DIM:#}"));
+    }
+    let sessions = run.as_ref().map(|run| run.sessions.as_slice()).unwrap_or_default();
+    let id = run.as_ref().map(|run| run.run.id.as_str()).unwrap_or_default();
+    let wanted = sessions.iter().map(|session| Wanted {
+        path: session.path.clone(),
+        what: What::Run { id, files: &session.files },
+    });
+    let wanted: Vec<Wanted<'_>> = wanted.collect();
+    let &Args { dry_run, force, yes, .. } = args;
+    give_back(
+        app,
+        &How { done: "undone", verb: "undo", dry_run, force, yes, partial: false },
+        &wanted,
+    )
+}

@@ -1,0 +1,30 @@
+//! Questions before something is written.
+
+use std::io::IsTerminal;
+
+use crate::app::App;
+use crate::failure::{Failure, Result, Status};
+use crate::text::BOLD;
+
+/// Whether a person can be asked.
+pub fn can_ask() -> bool {
+    std::io::stdin().is_terminal()
+}
+
+/// Asks a person whether to go on.
+pub fn agreed(app: &App, yes: bool, question: &str) -> Result<()> {
+    if yes {
+        return Ok(());
+    }
+    if !can_ask() {
+        return Err(Failure::usage("nobody is there who could be asked")
+            .hint("--yes goes on without asking; nothing was changed"));
+    }
+    app.note(&format!("{BOLD}{question}{BOLD:#} [y/N]"));
+    let mut answer = String::new();
+    std::io::stdin().read_line(&mut answer)?;
+    match matches!(answer.trim(), "y" | "Y" | "yes") {
+        true => Ok(()),
+        false => Err(Failure::new(Status::Refused, "not-wanted", "nothing was changed")),
+    }
+}

@@ -1,0 +1,65 @@
+//! Ctrl-C, as a wish to end and not as an end.
+
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::time::Duration;
+
+/// Says when someone wants the program to end: by Ctrl-C, or as a service manager does.
+pub struct Interrupt(Receiver<()>);
+
+impl Interrupt {
+    /// From now on the first Ctrl-C is only a wish; the second one ends the program at once.
+    pub fn new() -> Interrupt {
+        let (tell, told) = channel();
+        let (begin, begun) = channel();
+        std::thread::spawn(move || listen(&tell, &begin));
+        // Where no signal can be listened to, Ctrl-C does what it always did.
+        begun.recv().ok();
+        Interrupt(told)
+    }
+
+    /// Waits so long, or until the program is to end. Whether it is.
+    pub fn wait(&self, at_most: Duration) -> bool {
+        match self.0.recv_timeout(at_most) {
+            Ok(()) => true,
+            Err(RecvTimeoutError::Timeout) => false,
+            Err(RecvTimeoutError::Disconnected) => {
+                std::thread::sleep(at_most);
+                false
+            }
+        }
+    }
+}
+
+fn listen(tell: &Sender<()>, begin: &Sender<()>) {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let Ok(runtime) = runtime else { return };
+    runtime.block_on(async {
+        #[cfg(unix)]
+        {
+            use tokio::signal::unix::{SignalKind, signal};
+
+            let signals = (signal(SignalKind::interrupt()), signal(SignalKind::terminate()));
+            let (Ok(mut interrupt), Ok(mut terminate)) = signals else { return };
+            begin.send(()).ok();
+            for _ in 0..2 {
+                tokio::select! {
+                    _ = interrupt.recv() => {}
+                    _ = terminate.recv() => {}
+                }
+                if tell.send(()).is_err() {
+                    break;
+                }
+            }
+        }
+        #[cfg(not(unix))]
+        {
+            begin.send(()).ok();
+            for _ in 0..2 {
+                if tokio::signal::ctrl_c().await.is_err() || tell.send(()).is_err() {
+                    return;
+                }
+            }
+        }
+        std::process::exit(130);
+    });
+}
