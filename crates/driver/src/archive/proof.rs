@@ -1,5 +1,6 @@
 //! Which generations are needed: proved from the sessions themselves.
 
+use std::cell::RefCell;
 use std::collections::{BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 
@@ -15,6 +16,7 @@ use crate::find::{Census, Presence};
 use crate::place;
 use crate::restore::{Blobs, walk};
 use crate::source::Spliced;
+use crate::store::{self, Store};
 
 /// Bytes that are looked through for removed ones before a proof is given up.
 const MOST_WORK: u64 = 1 << 36;
@@ -33,15 +35,33 @@ const MOST_WORK: u64 = 1 << 36;
 pub fn collect_garbage(config: &Config, grace: SignedDuration, mode: GcMode) -> Result<GcReport> {
     let archive = config.archive();
     let census = Census::take(config, &archive.sessions()?);
-    let judge = |generations: &[Generation]| judge(&archive, &census, generations);
+    // No other epitome compacts a session between the proof and the removal.
+    let held: RefCell<Vec<store::Session>> = RefCell::default();
+    let hold = |file: &Path| match mode {
+        GcMode::Show => Ok(()),
+        GcMode::Remove => {
+            let session = Store::new(&config.home).open_for_edit(file)?;
+            held.borrow_mut().push(session);
+            Ok(())
+        }
+    };
+    let judge = |generations: &[Generation]| {
+        held.borrow_mut().clear();
+        judge(&archive, &census, &hold, generations)
+    };
     let grace = Grace { now: config.now(), period: grace };
     let mut report = archive.gc(judge, grace, mode)?;
     report.unread.extend(census.unread.iter().cloned());
     Ok(report)
 }
 
-/// What is known of each generation of a session.
-fn judge(archive: &Archive, census: &Census, generations: &[Generation]) -> Vec<Need> {
+/// What is known of each generation of a session. `hold` keeps others from changing a file.
+fn judge(
+    archive: &Archive,
+    census: &Census,
+    hold: &dyn Fn(&Path) -> Result<()>,
+    generations: &[Generation],
+) -> Vec<Need> {
     let all = |need: Need| vec![need; generations.len()];
     let Some(first) = generations.first() else { return Vec::new() };
     let key = first.key();
@@ -67,7 +87,13 @@ fn judge(archive: &Archive, census: &Census, generations: &[Generation]) -> Vec<
     }
     let mut unneeded: BTreeSet<u64> = generations.iter().map(|it| it.number).collect();
     for file in files {
-        match of_file(archive, &file, generations) {
+        // Most sessions need what was removed from them: that is seen without a lock.
+        let proved =
+            of_file(archive, &file, generations).and_then(|proved| match proved.is_empty() {
+                true => Ok(proved),
+                false => hold(&file).and_then(|()| of_file(archive, &file, generations)),
+            });
+        match proved {
             Ok(proved) => unneeded.retain(|number| proved.contains(number)),
             Err(err) => return all(Need::Unknown(err)),
         }
