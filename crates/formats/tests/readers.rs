@@ -98,6 +98,8 @@ fn bodies_of_requests_are_read() {
 fn trajectories_are_read() {
     assert_snapshot!("miniswe", check("mini-swe", "run.traj.json"));
     assert_snapshot!("miniswe_old", check("mini-swe", "old.traj.json"));
+    assert_snapshot!("miniswe_by_position", check("mini-swe", "by-position.traj.json"));
+    assert_snapshot!("sweagent_classic", check("swe-agent", "classic.traj"));
     assert_snapshot!("sweagent", check("swe-agent", "run.traj"));
     assert_snapshot!("sweagent_stripped", check("swe-agent", "stripped.traj"));
 }

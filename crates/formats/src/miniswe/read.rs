@@ -1,5 +1,7 @@
 //! A trajectory into a transcript.
 
+use std::collections::VecDeque;
+
 use epitome_model::{
     Block, Call, Copy, Left, Output, Part, Role, Source, Span, Text, ToolKind, Transcript, Usage,
 };
@@ -29,15 +31,18 @@ fn trajectory(body: &mut Body<'_>, root: &Value<'_>) {
     body.head().version = word(&["info", "mini_version"]);
     body.head().cwd = word(&["info", "config", "environment", "cwd"]);
     body.model(at(&["info", "config", "model", "model_name"]));
-    let mut reader = Reader { asked: None, n: 0 };
+    let mut reader = Reader::default();
     for message in root.list_of("messages") {
         reader.message(body, message);
     }
 }
 
+#[derive(Default)]
 struct Reader {
-    /// The call that stands in the words of the last reply.
-    asked: Option<Box<str>>,
+    /// The calls of the last reply that have no result yet, in order: what is printed next is
+    /// paired with them by position unless it names one.
+    asked: VecDeque<Box<str>>,
+    /// Replies that were read.
     n: usize,
 }
 
@@ -62,10 +67,11 @@ impl Reader {
             }
             Some("tool") => {
                 let id = message.word("tool_call_id").unwrap_or_default();
+                self.asked.retain(|asked| **asked != *id);
                 body.say(message, Role::Tool, vec![result(message, &id)])
             }
             // Before version 2 what a command printed came as words of the user.
-            Some("user") => match self.asked.take() {
+            Some("user") => match self.asked.pop_front() {
                 Some(id) => body.say(message, Role::Tool, vec![result(message, &id)]),
                 None if self.n > 0 => body.say(message, Role::System, words()),
                 None => body.say(message, Role::User, words()),
@@ -83,20 +89,22 @@ impl Reader {
     fn reply(&mut self, body: &Body<'_>, message: &Value<'_>, words: Vec<Block>) -> Vec<Block> {
         self.n += 1;
         let mut blocks = words;
+        self.asked.clear();
         for call in message.list_of("tool_calls") {
             let made = call.word("id").zip(call.get("function")).and_then(|(id, function)| {
                 let (name, arguments) = (function.word("name")?, function.get("arguments")?);
                 Some(wire::call(body.bytes(), &id, &name, arguments))
             });
+            self.asked.extend(made.iter().map(|call| call.id.clone()));
             blocks.push(made.map_or(Block::Opaque(call.span()), Block::Call));
         }
-        let said = message.word("content").unwrap_or_default();
+        let said = message.get("content").map(text).unwrap_or_default();
         if message.list_of("tool_calls").is_empty()
             && let Some(command) = fenced(&said)
         {
             let id: Box<str> = format!("step {}", self.n).into();
             blocks.push(Block::Call(in_words(&id, command, message)));
-            self.asked = Some(id);
+            self.asked.push_back(id);
         }
         blocks
     }
@@ -116,12 +124,22 @@ fn in_words(id: &str, command: &str, message: &Value<'_>) -> Call {
     }
 }
 
-/// The command between fences.
+/// The command between fences: what a run takes for one is set in its configuration, so that fences
+/// of another kind are looked at when there are none of the usual ones.
 fn fenced(words: &str) -> Option<&str> {
-    let (_, rest) =
-        words.split_once("```bash\n").or_else(|| words.split_once("```mswea_bash_command\n"))?;
+    let usual = ["```bash\n", "```mswea_bash_command\n"];
+    let known = usual.iter().find_map(|fence| words.split_once(fence));
+    let other =
+        || words.split_once("```").and_then(|(before, it)| Some((before, it.split_once('\n')?.1)));
+    let (_, rest) = known.or_else(other)?;
     let (command, _) = rest.split_once("\n```")?;
-    Some(command.trim())
+    Some(command.trim()).filter(|command| !command.is_empty())
+}
+
+/// What a content says: a text, or a list of parts with texts.
+fn text(content: &Value<'_>) -> String {
+    let parts = || content.list().iter().filter_map(|part| part.word("text"));
+    content.text().map_or_else(|| parts().collect(), Into::into)
 }
 
 fn content(content: &Value<'_>) -> Vec<Block> {

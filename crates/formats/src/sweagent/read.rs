@@ -1,5 +1,7 @@
 //! A trajectory into a transcript.
 
+use std::collections::VecDeque;
+
 use epitome_model::{
     Block, Call, Copy, Left, Output, Part, Role, Source, Span, Text, ToolKind, Transcript,
 };
@@ -24,7 +26,7 @@ fn trajectory(body: &mut Body<'_>, root: &Value<'_>) {
     let version = root.get("info").and_then(|info| info.word("swe_agent_version"));
     body.head().version = version.map(|version| version.as_ref().into());
     let (steps, history) = (root.list_of("trajectory"), root.list_of("history"));
-    let mut reader = Reader { asked: None, n: 0 };
+    let mut reader = Reader::default();
     for message in history {
         reader.message(body, message);
     }
@@ -47,10 +49,15 @@ fn copy(name: &'static str, value: &Value<'_>) -> Copy {
     Copy { name, value: value.span(), left: Left::Nothing }
 }
 
+#[derive(Default)]
 struct Reader {
-    /// The call of the last reply, if it bears no id.
-    asked: Option<Box<str>>,
+    /// The calls of the last reply that have no result yet, in order: what is observed next is
+    /// paired with them by position unless it names one.
+    asked: VecDeque<Box<str>>,
+    /// Replies that were read, but for those of demonstrations.
     n: usize,
+    /// Calls without an id of their own that were read.
+    calls: usize,
 }
 
 impl Reader {
@@ -68,19 +75,24 @@ impl Reader {
             Some("tool") => {
                 let ids = message.list_of("tool_call_ids");
                 let id = ids.first().and_then(Value::text).unwrap_or_default();
+                self.asked.retain(|asked| **asked != *id);
                 body.say(message, Role::Tool, vec![result(message.get("content"), &id)])
             }
-            _ if message.is("message_type", "observation") => match self.asked.take() {
+            // Versions before 1.0 have no type of a message: what follows an action is what was
+            // observed, and nobody else speaks once the run has begun.
+            _ => match self.asked.pop_front() {
                 Some(id) => {
                     body.say(message, Role::Tool, vec![result(message.get("content"), &id)])
                 }
-                None => body.say(message, Role::System, words()),
+                None if message.is("message_type", "observation") => {
+                    body.say(message, Role::System, words())
+                }
+                // A demonstration is told by the agent, and so is what was wrong with a reply.
+                None if self.n > 0 || message.get("is_demo").is_some_and(Value::is_true) => {
+                    body.say(message, Role::System, words())
+                }
+                None => body.say(message, Role::User, words()),
             },
-            // A demonstration is told by the agent.
-            _ if message.get("is_demo").is_some_and(Value::is_true) => {
-                body.say(message, Role::System, words())
-            }
-            _ => body.say(message, Role::User, words()),
         };
         let said_again = ["thought", "action"].iter().filter_map(|key| {
             let value = message.get(key).filter(|value| value.range().len() > 2)?;
@@ -91,14 +103,21 @@ impl Reader {
 
     fn reply(&mut self, body: &Body<'_>, message: &Value<'_>, words: Vec<Block>) -> Vec<Block> {
         let mut blocks = words;
+        self.asked.clear();
+        if !message.get("is_demo").is_some_and(Value::is_true) {
+            self.n += 1;
+        }
         for call in message.list_of("tool_calls") {
             let made = call.word("id").zip(call.get("function")).and_then(|(id, function)| {
                 let (name, arguments) = (function.word("name")?, function.get("arguments")?);
                 Some(wire::call(body.bytes(), &id, &name, arguments))
             });
+            self.asked.extend(made.iter().map(|call| call.id.clone()));
             blocks.push(made.map_or(Block::Opaque(call.span()), Block::Call));
         }
+        let said = message.get("content").and_then(Value::text).unwrap_or_default();
         let action = message.word("action").filter(|action| !action.trim().is_empty());
+        let action = action.or_else(|| fenced(&said).map(Into::into));
         if message.list_of("tool_calls").is_empty()
             && let Some(action) = action
         {
@@ -109,9 +128,9 @@ impl Reader {
 
     /// A call that stands in the words of a reply, or by itself.
     fn in_words(&mut self, action: &str, arguments: Span) -> Block {
-        self.n += 1;
-        let id: Box<str> = format!("step {}", self.n).into();
-        self.asked = Some(id.clone());
+        self.calls += 1;
+        let id: Box<str> = format!("step {}", self.calls).into();
+        self.asked.push_back(id.clone());
         Block::Call(Call {
             id,
             name: "bash".into(),
@@ -137,10 +156,18 @@ impl Reader {
         if let Some(record) = record {
             body.say(record, Role::Assistant, blocks);
         }
-        if let (Some(id), Some(observed)) = (self.asked.take(), step.get("observation")) {
+        if let (Some(id), Some(observed)) = (self.asked.pop_front(), step.get("observation")) {
             body.say(observed, Role::Tool, vec![result(Some(observed), &id)]);
         }
     }
+}
+
+/// The command in a reply that does not name it: the last one between fences.
+fn fenced(words: &str) -> Option<&str> {
+    let (before, _) = words.trim_end().rsplit_once("\n```")?;
+    let (_, block) = before.rsplit_once("```")?;
+    let (_, command) = block.split_once('\n')?;
+    Some(command.trim()).filter(|command| !command.is_empty())
 }
 
 fn content(content: &Value<'_>) -> Vec<Block> {
