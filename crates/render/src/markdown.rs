@@ -366,11 +366,16 @@ fn escaped(text: &str) -> String {
 }
 
 /// A text within HTML, in which no character means anything to Markdown either: HTML within a line
-/// is looked at by both.
+/// is looked at by both. Brackets that Markdown reads as text, such as those of `[output: 16 lines]`,
+/// are left as they are, so that they can be found in the file.
 fn html(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
+    // An address, a reference, a definition, a footnote. A reference without any of these needs a
+    // definition elsewhere, and no text can make one.
+    let is_link = ["](", "][", "]:", "[^", "[["].iter().any(|link| text.contains(link));
     for c in text.chars() {
         match c {
+            '[' | ']' if !is_link => escaped.push(c),
             '&' => escaped.push_str("&amp;"),
             '<' => escaped.push_str("&lt;"),
             '>' => escaped.push_str("&gt;"),
@@ -513,5 +518,19 @@ mod tests {
             assert_eq!(neutral(text), expect);
         }
         assert_eq!(escaped("<b> & [x]"), "&lt;b\\> \\& \\[x\\]");
+    }
+
+    #[test]
+    fn brackets_are_escaped_only_where_markdown_reads_a_link() {
+        let plain = ["[output: 16 lines]", "a[0] = b[1]", "grep [a-z] (x)"];
+        for text in plain {
+            assert_eq!(html(text), text);
+        }
+        for text in ["[a](b)", "![a](b)", "[a][b]", "[a]: b", "[^1]", "[[a]]"] {
+            assert!(!html(text).contains(['[', ']']), "{}", html(text));
+            let page = html(text);
+            let is_text = |event: Event<'_>| !matches!(event, Event::Start(Tag::Link { .. }));
+            assert!(Parser::new_ext(&page, options()).all(is_text), "{page}");
+        }
     }
 }
