@@ -333,6 +333,71 @@ proptest! {
     }
 }
 
+/// What a command printed: few lines of few kinds, so that results repeat lines of each other.
+fn printed() -> impl Strategy<Value = String> {
+    let line = prop::sample::select(vec![
+        "<returncode>0</returncode>",
+        "<returncode>1</returncode>",
+        "error: cannot find value `x` in this scope",
+        "Traceback (most recent call last):",
+        "ValueError: no such price",
+        "FAILED tests/test_price.py::test_sunday",
+        "    return price * 2",
+        "total 24",
+        "ok",
+        "the quick brown fox jumps over the lazy dog and goes on for quite a while after that",
+        "",
+    ]);
+    let lines = prop::collection::vec((line, 1_usize..12), 0..8);
+    lines.prop_map(|lines| {
+        lines.into_iter().flat_map(|(line, n)| vec![line; n]).collect::<Vec<_>>().join("\n")
+    })
+}
+
+/// A command that reads, writes or runs something; some come again.
+fn command() -> impl Strategy<Value = (&'static str, String)> {
+    let file = prop::sample::select(vec!["a.py", "b.py", "tests/test_price.py"]);
+    prop_oneof![
+        file.clone().prop_map(|file| ("bash", json!({"command": format!("cat {file}")}))),
+        (file.clone(), printed()).prop_map(|(file, text)| {
+            ("bash", json!({"command": format!("cat <<'EOF' > {file}\n{text}\nEOF")}))
+        }),
+        file.clone().prop_map(|file| ("Read", json!({"path": file}))),
+        (file, printed())
+            .prop_map(|(file, text)| ("Write", json!({"path": file, "content": text}))),
+    ]
+    .prop_map(|(name, arguments)| (name, arguments.to_string()))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(200) })]
+
+    /// A short session, asked to be compacted twice with the settings that its recipe has.
+    #[test]
+    fn a_forced_compaction_of_a_short_session_leaves_nothing_to_do(
+        steps in prop::collection::vec((command(), printed(), any::<bool>()), 1..20),
+        recipe in 0..BUILT_IN.len(),
+    ) {
+        let mut context = Context::in_memory(setup(BUILT_IN[recipe].0, 200_000));
+        context.user("Mend the prices of Sundays.").expect("memory is written");
+        for (n, ((name, arguments), text, failed)) in steps.iter().enumerate() {
+            let id = format!("c{n}");
+            let call = Said::call(id.clone(), *name, arguments.clone());
+            context.assistant(&[Said::text("Next."), call]).expect("memory is written");
+            let result = match failed {
+                true => Said::failure(id, text.clone()),
+                false => Said::output(id, text.clone()),
+            };
+            context.tool(&[result]).expect("memory is written");
+        }
+        context.compact_to(None, Some(Tokens(0))).expect("memory is written");
+        let once = context.log().len();
+        context.compact_to(None, Some(Tokens(0))).expect("memory is written");
+        let log = context.log()[once..].to_vec();
+        prop_assert!(log.is_empty(), "{}: {}", BUILT_IN[recipe].0, String::from_utf8_lossy(&log));
+    }
+}
+
 #[test]
 fn sliding_recipes_change_nothing_but_what_slid_out() {
     for (recipe, reads) in [("s06", 9), ("jcli", 16)] {
