@@ -28,7 +28,7 @@ const KEPT: &str = "\nAfter `epitome install --branch kept --shrink` a session o
 /// agent to agent and kept when they end, the providers' SDKs send views of `epitome engine`, and
 /// what the recorded sessions and the model server promise is tried with the real agents. `port`
 /// carries sessions alone, `keep` keeps them alone, `sdk` tries the SDKs and the clients of the
-/// engine. `viewer` looks at the viewer in a real Chromium alone, which is also done with all
+/// engine, `tools` lets other programs read sessions. `viewer` looks at the viewer in a real Chromium alone, which is also done with all
 /// agents.
 ///
 /// # Errors
@@ -41,6 +41,7 @@ pub(crate) fn run(names: &[&str]) -> anyhow::Result<()> {
         ["keep"] => return kept(&epitome).map(drop),
         ["sdk"] => return clients(&epitome),
         ["viewer"] => return viewer(&epitome),
+        ["tools"] => return tools(&epitome),
         _ => {}
     }
     let chosen = match names {
@@ -55,6 +56,7 @@ pub(crate) fn run(names: &[&str]) -> anyhow::Result<()> {
         carried(&epitome)?;
         kept(&epitome)?;
         clients(&epitome)?;
+        tools(&epitome)?;
         let test = ["--features", "agents/real-agents", "--test", "real_agents"];
         cargo::run(&[&["cargo", "test", "--workspace"], &test[..]].concat(), &[])?;
     }
@@ -182,6 +184,14 @@ fn without_ids(line: &str) -> String {
         Some((_, sizes)) if verb == "compacted" => format!("{verb} {sizes}"),
         Some(_) | None => verb.to_owned(),
     }
+}
+
+/// Other programs show the same figures of the recorded sessions before and after a compaction.
+fn tools(epitome: &Path) -> anyhow::Result<()> {
+    let epitome = epitome.to_string_lossy();
+    let test = ["--features", "agents/real-agents", "--test", "other_programs"];
+    let line = [&["cargo", "test", "--workspace"], &test[..]].concat();
+    cargo::run(&line, &[("EPITOME_PROGRAM", &epitome)])
 }
 
 /// The SDKs of the providers send what each recipe makes of a talk, on each wire; the client in

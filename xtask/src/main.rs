@@ -24,6 +24,7 @@ usage: cargo xtask COMMAND
   e2e [AGENT…|port]     real agents resume what epitome compacted, restored and carried over
   e2e keep              real agents call it when a session ends
   e2e viewer            a real Chromium looks at the viewer
+  e2e tools             other programs read compacted sessions and show the same figures
   e2e sdk               the providers' SDKs send what `epitome engine` says
   e2e --write           the same with all agents; the table goes into docs/agents.md
   chaos [--minutes N]   kills, full disks, damage, busy writers, hostile homes: nothing is lost

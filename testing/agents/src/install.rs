@@ -25,6 +25,12 @@ const OPENCODE: &str = "opencode-ai@1.18.33";
 const TYPESCRIPT: &str = "typescript@7.0.2";
 const NODE_TYPES: &str = "@types/node@26.6.6";
 
+/// Programs that read sessions. Its program is in a package of its own for each system.
+pub(crate) const CCUSAGE: &str = "ccusage@20.0.24";
+/// The last one that is no name for the program above.
+pub(crate) const CCUSAGE_CODEX: &str = "@ccusage/codex@18.0.11";
+pub(crate) const CLAUDE_CODE_LOG: &str = "claude-code-log@1.7.0";
+
 const MARK: &str = ".ok";
 
 /// The version of an agent that is installed.
@@ -171,6 +177,45 @@ pub fn typescript() -> anyhow::Result<(PathBuf, PathBuf)> {
     let line = ["install", "--no-audit", "--no-fund", TYPESCRIPT, NODE_TYPES];
     let folder = once("typescript", &|folder| npm(folder, Some(&node), &line))?;
     Ok((node, folder.join("node_modules/typescript/bin/tsc")))
+}
+
+/// A node 22 and the script that starts `ccusage`.
+///
+/// # Errors
+///
+/// When `npm` is missing, or the registry is out of reach and it is not installed yet.
+pub fn ccusage() -> anyhow::Result<(PathBuf, PathBuf)> {
+    let node = node()?;
+    let line = ["install", "--no-audit", "--no-fund", CCUSAGE];
+    let folder = once("ccusage", &|folder| npm(folder, Some(&node), &line))?;
+    Ok((node, folder.join("node_modules/ccusage/src/cli.js")))
+}
+
+/// A node 22 and the script of `@ccusage/codex`.
+///
+/// # Errors
+///
+/// When `npm` is missing, or the registry is out of reach and it is not installed yet.
+pub fn ccusage_codex() -> anyhow::Result<(PathBuf, PathBuf)> {
+    let node = node()?;
+    let line = ["install", "--no-audit", "--no-fund", CCUSAGE_CODEX];
+    let folder = once("ccusage-codex", &|folder| npm(folder, Some(&node), &line))?;
+    Ok((node, folder.join("node_modules/@ccusage/codex/dist/index.js")))
+}
+
+/// The program `claude-code-log`.
+///
+/// # Errors
+///
+/// When there is no `python3`, or the registry is out of reach and it is not installed yet.
+pub fn claude_code_log() -> anyhow::Result<PathBuf> {
+    let install = |folder: &Path| {
+        checked(Command::new("python3").args(["-m", "venv", "venv"]).current_dir(folder))?;
+        let mut pip = Command::new(folder.join("venv/bin/python"));
+        let package = CLAUDE_CODE_LOG.replace('@', "==");
+        checked(pip.args(["-m", "pip", "install", "--quiet", &package]))
+    };
+    Ok(once("claude-code-log", &install)?.join("venv/bin/claude-code-log"))
 }
 
 fn node() -> anyhow::Result<PathBuf> {

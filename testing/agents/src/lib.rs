@@ -18,6 +18,7 @@ mod opencode;
 mod pi;
 mod process;
 pub mod project;
+pub mod readers;
 pub mod record;
 pub mod resume;
 mod sandbox;

@@ -1,0 +1,138 @@
+//! Other programs that read agents' sessions: what they show is the same before and after a
+//! compaction.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+use anyhow::{Context, ensure};
+use serde_json::Value;
+
+use crate::{Finished, install, process};
+
+/// Longer than any of them takes.
+const TIMEOUT: Duration = Duration::from_secs(300);
+
+/// The agents whose sessions `ccusage` reads.
+const AGENTS: [&str; 5] = ["claude", "codex", "pi", "gemini", "opencode"];
+
+/// A program that reads sessions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reader {
+    /// Usage and costs of sessions of five agents.
+    Ccusage,
+    /// The same of Codex, in an implementation of its own.
+    CcusageCodex,
+    /// Pages of sessions of Claude Code.
+    ClaudeCodeLog,
+}
+
+impl Reader {
+    /// All of them.
+    pub const ALL: [Reader; 3] = [Reader::Ccusage, Reader::CcusageCodex, Reader::ClaudeCodeLog];
+
+    /// Its package and version.
+    pub fn name(self) -> &'static str {
+        match self {
+            Reader::Ccusage => install::CCUSAGE,
+            Reader::CcusageCodex => install::CCUSAGE_CODEX,
+            Reader::ClaudeCodeLog => install::CLAUDE_CODE_LOG,
+        }
+    }
+
+    /// Whether the program that installs it is there.
+    pub fn has_installer(self) -> bool {
+        match self {
+            Reader::Ccusage | Reader::CcusageCodex => {
+                let mut npm = Command::new("npm");
+                let asked = npm.arg("--version").stdout(Stdio::null()).stderr(Stdio::null());
+                asked.status().is_ok_and(|status| status.success())
+            }
+            Reader::ClaudeCodeLog => crate::sdk::has_python(),
+        }
+    }
+
+    /// What it shows of the sessions in a home: tokens, costs, times and ids.
+    ///
+    /// # Errors
+    ///
+    /// When it cannot be installed, ends with an error, or shows nothing.
+    pub fn figures(self, home: &Path) -> anyhow::Result<Vec<String>> {
+        let usage = |command: &mut Command| -> anyhow::Result<String> {
+            command.args(["session", "--json", "--offline", "--timezone", "UTC"]);
+            let shown = run(command, home)?.stdout;
+            ensure!(shown.contains("inputTokens"), "it shows no tokens: {shown}");
+            Ok(shown)
+        };
+        match self {
+            Reader::Ccusage => {
+                let (node, script) = install::ccusage()?;
+                let of = |agent: &&str| usage(Command::new(&node).arg(&script).arg(agent));
+                AGENTS.iter().map(of).collect()
+            }
+            Reader::CcusageCodex => {
+                let (node, script) = install::ccusage_codex()?;
+                Ok(vec![usage(Command::new(node).arg(script))?])
+            }
+            Reader::ClaudeCodeLog => {
+                let program = install::claude_code_log()?;
+                let sessions = fs::read_dir(home.join(".claude/projects/-home-dev-project"))?;
+                let mut paths: Vec<PathBuf> =
+                    sessions.map(|it| Ok(it?.path())).collect::<anyhow::Result<_>>()?;
+                paths.retain(|path| path.is_file());
+                paths.sort();
+                paths.iter().map(|path| page(&program, path, home)).collect()
+            }
+        }
+    }
+}
+
+/// What `claude-code-log` says of a session as a whole, and of lines that it could not read. The
+/// number of messages is left out: reasoning that is gone is one less.
+fn page(program: &Path, session: &Path, home: &Path) -> anyhow::Result<String> {
+    let out = home.join("page.json");
+    let mut command = Command::new(program);
+    command.arg(session).args(["--no-cache", "--format", "json", "--output"]).arg(&out);
+    let said = run(&mut command, home)?.stdout;
+    let mut page: Value = serde_json::from_slice(&fs::read(&out)?)?;
+    for session in page["sessions"].as_array_mut().context("a page has sessions")? {
+        session.as_object_mut().context("a session is an object")?.remove("message_count");
+    }
+    Ok(format!("{}\n{said}", page["sessions"]))
+}
+
+fn run(command: &mut Command, home: &Path) -> anyhow::Result<Finished> {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    command.env_clear().env("PATH", path).env("HOME", home).env("TZ", "UTC").env("NO_COLOR", "1");
+    let finished = process::run(command.current_dir(home), TIMEOUT)?;
+    ensure!(finished.success(), "{}{}", finished.stdout, finished.stderr);
+    Ok(finished)
+}
+
+/// Compacts all sessions in a home.
+///
+/// # Errors
+///
+/// When one of them cannot be compacted.
+pub fn compact(epitome: &Path, home: &Path, options: &[&str]) -> anyhow::Result<()> {
+    let mut command = Command::new(epitome);
+    command.args(["compact", "--all", "--keep-turns", "1"]).args(options);
+    run(&mut command, home).map(drop)
+}
+
+/// Where an agent keeps a session with this text, below the home.
+pub fn place(agent: &str, name: &str, text: &str) -> Option<PathBuf> {
+    let head: Value = serde_json::from_str(text.lines().next()?).ok()?;
+    let place = match agent {
+        "claude" => format!(".claude/projects/-home-dev-project/{name}.jsonl"),
+        "codex" | "codex-scripts" => {
+            let id = head["payload"]["id"].as_str()?;
+            format!(".codex/sessions/2026/11/21/rollout-2026-11-21T05-37-06-{id}.jsonl")
+        }
+        "pi" | "pi-chat" => format!(".pi/agent/sessions/--home-dev-project--/{agent}-{name}.jsonl"),
+        "gemini" => format!(".gemini/tmp/project/chats/session-{name}.jsonl"),
+        _ => return None,
+    };
+    Some(place.into())
+}
