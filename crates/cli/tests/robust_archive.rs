@@ -268,3 +268,23 @@ fn two_homes_share_a_session_by_export_and_import() {
         assert_eq!(elsewhere.status(&["archive", "verify"]), 0, "round {round}");
     }
 }
+
+/// What Codex's own way appends looks like what Codex appends: a damaged newest part may be it.
+#[test]
+fn a_damaged_part_that_only_appended_is_missed() {
+    let world = World::new();
+    let id = "01a1fc9b-bb93-70a1-b7c3-6fcf53d36849";
+    let path = world.codex(id, fixtures::get("codex", "pricing").bytes());
+    for keep in ["--keep-results=4", "--keep-results=0"] {
+        assert_eq!(world.status(&["compact", id, "--native", "--count=estimate", keep]), 0);
+    }
+    let compacted = fs::read(&path).expect("a session");
+    let pack = world.home.join(format!(".local/share/epitome/archive/codex/{id}/000002.pack"));
+    let bytes = fs::read(&pack).expect("a second generation");
+    fs::write(&pack, &bytes[..bytes.len() / 2]).expect("damage");
+    let said = world.run(&["restore", id]);
+    assert!(said.contains("may be needed; nothing was changed"), "{said}");
+    assert!(said.ends_with("--- status 5\n"), "{said}");
+    same(&fs::read(&path).expect("a session"), &compacted, "a damaged part");
+    assert_eq!(world.status(&["restore", id, "--partial"]), 0);
+}

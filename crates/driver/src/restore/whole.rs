@@ -53,7 +53,11 @@ pub fn restore_from(
         ErrorKind::Archive => err.with_hint(PARTIAL),
         _ => err,
     })?;
-    if let (Restored::ByRecord { .. }, Some(damaged)) = (&done.outcome, found.damaged.first()) {
+    let may_need_more = match &done.outcome {
+        Restored::ByRecord { .. } => true,
+        Restored::Exact { undone } => goes_on_behind(found, undone, current),
+    };
+    if let (true, Some(damaged)) = (may_need_more, found.damaged.first()) {
         let what = "a damaged or missing part of the archive may be needed; nothing was changed";
         let err = Error::new(ErrorKind::Archive, what).because(damaged.clone());
         return Err(err.with_hint(PARTIAL));
@@ -63,6 +67,13 @@ pub fn restore_from(
         check_stubs(archive, key, found, &restored)?;
     }
     Ok(done)
+}
+
+/// Whether `current` goes on behind what the first undone generation left. Agents append, and so do
+/// compactions in an agent's own way, of which the damaged part may be one.
+fn goes_on_behind(found: &Generations, undone: &[u64], current: &dyn Source) -> bool {
+    let first = found.whole.iter().find(|it| undone.first() == Some(&it.number));
+    first.is_some_and(|first| current.len() > first.after.len)
 }
 
 const PARTIAL: &str =
