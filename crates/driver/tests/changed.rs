@@ -81,6 +81,8 @@ impl Memory {
             edits: BTreeMap::new(),
             shared: Some(way.shared),
             imported: None,
+            run: None,
+            part_of: None,
         });
         Some(Compacted { bytes, edits })
     }
