@@ -27,7 +27,8 @@ pub(crate) fn case(tasks: &[Task], can_mount: bool, seed: u64) -> anyhow::Result
     let mut numbers = Numbers::new(seed);
     let task = numbers.of(tasks);
     // What these write holds paths of the home, and the disk is at another one.
-    let names_paths = matches!(task.verb, Verb::Install | Verb::Uninstall | Verb::Render);
+    let names_paths =
+        matches!(task.verb, Verb::Install | Verb::Uninstall | Verb::Render | Verb::Undo);
     let can_mount = can_mount && !names_paths;
     match numbers.below(if can_mount { 10 } else { 6 }) {
         0..5 => limit(task, &mut numbers),

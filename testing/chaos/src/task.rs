@@ -96,8 +96,7 @@ impl Task {
     }
 
     fn undo(&self) -> anyhow::Result<Task> {
-        let args = ["undo", "--yes"];
-        Task::new(Verb::Undo, &self.subject, self.done()?, &args, Some(&self.original))
+        self.followed_by(Verb::Undo, &["undo", "--yes"])
     }
 
     /// Another session of the archive is gone from its agent's folders, this one is not.
@@ -144,20 +143,26 @@ impl Task {
     }
 
     fn uninstall(&self) -> anyhow::Result<Task> {
+        self.followed_by(Verb::Uninstall, &["uninstall", "--yes"])
+    }
+
+    /// A command that takes back what this one did, on the same machine: what this one wrote down
+    /// holds paths.
+    fn followed_by(&self, verb: Verb, args: &[&str]) -> anyhow::Result<Task> {
         let mut task = Task {
-            name: "uninstall, claude".to_owned(),
-            verb: Verb::Uninstall,
+            name: format!("{verb:?}, {}", self.subject.name).to_lowercase(),
+            verb,
             subject: self.subject.clone(),
             start: self.start.like()?,
             first: Some(self.args.clone()),
-            args: ["uninstall", "--yes"].map(str::to_owned).to_vec(),
+            args: args.iter().map(|&arg| arg.to_owned()).collect(),
             before: self.after.clone(),
             after: self.before.clone(),
             original: self.original.clone(),
         };
         task.before = task.subject.state(&task.machine()?)?;
         task.after = task.subject.state(&task.done()?)?;
-        ensure!(task.after == self.before, "uninstall does not do its work");
+        ensure!(task.after == self.before, "{} does not do its work", task.name);
         Ok(task)
     }
 
