@@ -295,7 +295,7 @@ fn a_copy_of_a_session_has_a_page_of_its_own() {
     }
     let manifest = fs::read(world.home.join("pages/manifest.json")).expect("a manifest");
     let manifest: serde_json::Value = serde_json::from_slice(&manifest).expect("JSON");
-    world::check("manifest.schema.json", &[manifest.clone()]);
+    world::check("manifest.schema.json", std::slice::from_ref(&manifest));
     assert_eq!(manifest["sessions"].as_array().map(Vec::len), Some(2));
     assert_ne!(manifest["sessions"][0]["origin"], manifest["sessions"][1]["origin"]);
 }

@@ -50,17 +50,18 @@ fn text(lines: &[String]) -> String {
     lines.iter().map(|line| format!("{line}\n")).collect()
 }
 
-/// What a restore has to give, and how many records it undoes and misses.
+/// What a restore has to give, and how many records it undoes and misses. Of a record that is there
+/// twice, it is not certain which one the compaction left: both stay.
 fn expected(original: &str, small: &str, by_hand: &[String]) -> (String, u64, u64) {
     let pairs = small.lines().zip(original.lines());
-    let edited: HashMap<&str, &str> = pairs.filter(|(small, whole)| small != whole).collect();
+    let mut edited: HashMap<&str, &str> = pairs.filter(|(small, whole)| small != whole).collect();
+    let all = edited.len();
+    edited.retain(|small, _| by_hand.iter().filter(|line| line == small).count() == 1);
     let given: Vec<String> = by_hand
         .iter()
         .map(|line| (*edited.get(line.as_str()).unwrap_or(&line.as_str())).to_owned())
         .collect();
-    let restored = by_hand.iter().filter(|line| edited.contains_key(line.as_str())).count();
-    let missing = edited.keys().filter(|it| !by_hand.iter().any(|line| line == *it)).count();
-    (text(&given), restored as u64, missing as u64)
+    (text(&given), edited.len() as u64, (all - edited.len()) as u64)
 }
 
 /// The report but for what a dry run cannot know.

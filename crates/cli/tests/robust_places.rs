@@ -74,7 +74,7 @@ fn a_fifo_in_a_folder_of_an_agent_hangs_no_command() {
         (&["inspect", "--agent", "codex", CODEX], 0),
         (&["compact", "--dry-run", CLAUDE], 0),
         (&["compact", "--all", "--dry-run", "--count", "estimate"], 0),
-        (&["watch", "--once", "--dry-run"], 0),
+        (&["watch", "--all", "--once", "--dry-run"], 0),
         (&["restore", CODEX], 5),
         (&["install", "--agent", "claude", "--yes"], 3),
         (&["index", "--dir", "pages"], 3),

@@ -147,7 +147,7 @@ impl Archive {
     ///
     /// # Errors
     ///
-    /// `NoPermission`, `Unreadable` when its folder cannot be listed. A pack that cannot be read
+    /// `Archive` when its folder cannot be listed. A pack that cannot be read
     /// is no error: it is reported beside the others.
     pub fn generations(&self, key: &SessionKey) -> Result<Generations> {
         let folder = self.folder(key);
@@ -212,7 +212,7 @@ impl Archive {
     ///
     /// # Errors
     ///
-    /// `NoPermission`, `Unreadable` when a folder cannot be listed.
+    /// `Archive` when a folder cannot be listed.
     pub fn sessions(&self) -> Result<Vec<SessionKey>> {
         let mut keys = Vec::new();
         for folder in self.session_folders()? {
@@ -399,7 +399,10 @@ fn names_in(folder: &Path) -> Result<Vec<std::ffi::OsString>> {
             Ok(names)
         }
         Err(err) if err.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        Err(err) => Err(Error::reading(err, "the archive", folder)),
+        Err(err) => {
+            let unread = Error::new(ErrorKind::Archive, "cannot read the archive");
+            Err(unread.at(folder).because(err))
+        }
     }
 }
 

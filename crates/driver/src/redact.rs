@@ -147,12 +147,12 @@ fn without_cut_token(text: &str) -> Cow<'_, str> {
     /// Longer words are no words of a language.
     const WORD: usize = 24;
     let Some(body) = text.strip_suffix('…') else { return text.into() };
-    let start = body.trim_end_matches(|c: char| !c.is_whitespace()).len();
+    let is_of_token = |c: char| c.is_ascii_alphanumeric() || "_-+/=.~%".contains(c);
+    let start = body.trim_end_matches(is_of_token).len();
     let word = &body[start..];
     let is_mixed = word.contains(|c: char| c.is_ascii_digit());
     let is_token = word.len() > WORD || (word.len() >= LEAST && is_mixed);
-    let is_shown = !is_token || word.contains("[REDACTED:");
-    if is_shown { text.into() } else { format!("{}…", &body[..start]).into() }
+    if is_token { format!("{}…", &body[..start]).into() } else { text.into() }
 }
 
 /// A session with placeholders in the place of what a redactor finds in its strings.
@@ -208,6 +208,8 @@ mod tests {
             ("use ghp_Zk3vQ8…", "use …"),
             ("use ghp_Zk3vQ8 now…", "use ghp_Zk3vQ8 now…"),
             ("list the functio…", "list the functio…"),
+            ("<now>2026-11-22</no…", "<now>2026-11-22</no…"),
+            ("key=\"Zk3vQ8…", "key=\"…"),
             ("ghp_Zk3vQ8", "ghp_Zk3vQ8"),
             ("is [REDACTED:github-pat-1]…", "is [REDACTED:github-pat-1]…"),
             ("…", "…"),

@@ -15,7 +15,7 @@ use crate::error::{Error, ErrorKind};
 /// # Errors
 ///
 /// What the system says; for a folder, a FIFO, a socket or a device an error that carries an
-/// [`Error`](crate::Error) of the kind `NotAFile`.
+/// [`Error`] of the kind `NotAFile`.
 pub fn open(path: &Path) -> io::Result<File> {
     open_with(OpenOptions::new().read(true), path)
 }

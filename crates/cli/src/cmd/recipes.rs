@@ -7,7 +7,7 @@ use serde::Serialize;
 use crate::app::App;
 use crate::choice::{self, Known, known};
 use crate::failure::Result;
-use crate::text::{self, DIM, RED, Side, Table, one_line};
+use crate::text::{self, DIM, Side, Table, one_line};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -71,9 +71,9 @@ fn list(app: &App, known: &[Known]) -> Result<()> {
         }
         let about = match &recipe {
             Ok(recipe) => one_line(&recipe.about, 100),
-            Err(_) => format!("{RED}not a recipe{RED:#}"),
+            Err(_) => "not a recipe".to_owned(),
         };
-        let file = it.file.as_deref().map(|file| format!("  {DIM}{}{DIM:#}", text::path(file)));
+        let file = it.file.as_deref().map(|file| format!("  {}", text::path(file)));
         table.row(vec![one_line(&it.name, 30), about + &file.unwrap_or_default()]);
     }
     if app.global.json {

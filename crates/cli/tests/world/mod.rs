@@ -172,17 +172,19 @@ fn without_packs(text: &str) -> String {
             let before = rest.split_once('→').map_or(rest, |(before, _)| before);
             format!("net {before}→  (with the archive)\n")
         }
-        (_, Some(_)) => "with (a pack) in the archive\n".to_owned(),
-        (_, None) if line.contains("  #") && line.contains("  ~/") => {
+        (_, Some((before, _))) if before.starts_with("with ") => {
+            "with (a pack) in the archive\n".to_owned()
+        }
+        (_, _) if line.contains("  #") && line.contains("  ~/") => {
             let (numbers, path) = line.rsplit_once("  ~/").unwrap_or((line, ""));
             let known = numbers.rsplit_once('%').map_or(numbers, |(known, _)| known);
             format!("{known}%  (pack)  ~/{path}\n")
         }
-        (_, None) if line.contains(" generation") && line.ends_with(" on disk") => {
+        (_, _) if line.contains(" generation") && line.ends_with(" on disk") => {
             let known = line.rsplit_once(", ").map_or(line, |(known, _)| known);
             format!("{known}, (packs) on disk\n")
         }
-        (_, None) => format!("{line}\n"),
+        _ => format!("{line}\n"),
     };
     text.lines().map(line).collect()
 }

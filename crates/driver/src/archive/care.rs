@@ -31,7 +31,7 @@ impl Archive {
     ///
     /// # Errors
     ///
-    /// `NoPermission`, `Unreadable` when a folder cannot be listed. Damage is no error but a fault
+    /// `Archive` when a folder cannot be listed. Damage is no error but a fault
     /// in the report.
     pub fn verify(&self) -> Result<VerifyReport> {
         let mut report = VerifyReport::default();

@@ -117,7 +117,7 @@ impl Archive {
     ///
     /// # Errors
     ///
-    /// `NoPermission`, `Unreadable`, `Disk` when a folder cannot be listed or a pack not moved.
+    /// `Archive`, `NoPermission`, `Disk` when a folder cannot be listed or a pack not moved.
     pub fn gc(
         &self,
         judge: impl Fn(&[Generation]) -> Vec<Need>,
@@ -170,7 +170,7 @@ impl Archive {
     ///
     /// # Errors
     ///
-    /// `NoPermission`, `Unreadable` when its folder cannot be listed.
+    /// `Archive` when its folder cannot be listed.
     pub fn sizes(&self, key: &SessionKey) -> Result<Vec<(u64, Bytes)>> {
         let folder = self.folder(key);
         let sized = |number| (number, Bytes(size(&pack_path(&folder, number))));

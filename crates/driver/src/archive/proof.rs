@@ -31,7 +31,7 @@ const MOST_WORK: u64 = 1 << 36;
 ///
 /// # Errors
 ///
-/// `NoPermission`, `Unreadable`, `Disk` when the archive cannot be listed or a pack not moved.
+/// `Archive`, `NoPermission`, `Disk` when the archive cannot be listed or a pack not moved.
 pub fn collect_garbage(config: &Config, grace: SignedDuration, mode: GcMode) -> Result<GcReport> {
     let archive = config.archive();
     let census = Census::take(config, &archive.sessions()?);

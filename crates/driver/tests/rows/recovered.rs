@@ -34,7 +34,10 @@ fn killed() -> World {
 }
 
 fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
-    names(folder).into_iter().map(|it| (it.clone(), fs::read(folder.join(it)).unwrap())).collect()
+    names(folder)
+        .into_iter()
+        .map(|it| (it.clone(), fs::read(folder.join(it)).expect("a file")))
+        .collect()
 }
 
 fn config(world: &World) -> Config {

@@ -312,9 +312,9 @@ fn the_state_of_the_world_is_told_again_behind_a_record() {
     let output = json!({"type": "function_call_output", "call_id": "a", "output": "long"});
     let (bytes, transcript, _) =
         read(&[state(true, 1), state(true, 2), item(call), state(false, 3), item(output)]);
-    let edit = epitome_model::Edit {
-        at: epitome_model::At::Block { item: 4, block: 0 },
-        change: epitome_model::Change::Replace("x".into()),
+    let edit = Edit {
+        at: At::Block { item: 4, block: 0 },
+        change: Change::Replace("x".into()),
         pass: "test",
     };
     let Some(Native::Append(append)) = FORMAT.native else { panic!("Codex has such a record") };
