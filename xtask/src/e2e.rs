@@ -28,8 +28,8 @@ const KEPT: &str = "\nAfter `epitome install --branch kept --shrink` a session o
 /// agent to agent and kept when they end, the providers' SDKs send views of `epitome engine`, and
 /// what the recorded sessions and the model server promise is tried with the real agents. `port`
 /// carries sessions alone, `keep` keeps them alone, `sdk` tries the SDKs and the clients of the
-/// engine, `tools` lets other programs read sessions. `viewer` looks at the viewer in a real Chromium alone, which is also done with all
-/// agents.
+/// engine, `tools` lets other programs read sessions. `viewer` looks at the
+/// viewer in a real Chromium alone, which is also done with all agents.
 ///
 /// # Errors
 ///

@@ -326,10 +326,19 @@ fn a_large_message_takes_no_more_than_four_times_its_size() {
     };
     let call = |n: usize, result: &str| {
         let call = format!(
-            r#"{{"role":"assistant","content":[{{"type":"tool_use","id":"c{n}","name":"Read","input":{{}}}}]}}"#
+            concat!(
+                r#"{{"role":"assistant","content":[{{"type":"tool_use","id":"c{n}","#,
+                r#""name":"Read","input":{{}}}}]}}"#,
+            ),
+            n = n,
         );
         let result = format!(
-            r#"{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"c{n}","content":"{result}"}}]}}"#
+            concat!(
+                r#"{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"c{n}","#,
+                r#""content":"{result}"}}]}}"#,
+            ),
+            n = n,
+            result = result,
         );
         format!(r#"{{"op":"call","messages":[{call},{result}]}}"#)
     };

@@ -23,9 +23,10 @@ fn session() -> String {
     let (hostile, token) = (HOSTILE, token());
     let mut lines = vec![
         json!({"type": "session", "version": 3, "id": format!("id{hostile}"),
-               "timestamp": "2026-11-18T10:00:00.000Z", "cwd": format!("/tmp/{hostile}")}),
+               "timestamp": "2026-11-18T10:00:00.000Z", "cwd": format!("/p/{hostile}")}),
         json!({"type": "session_info", "id": "a0000000", "parentId": null,
-               "timestamp": "2026-11-18T10:00:00.000Z", "name": format!("title {token} {hostile}")}),
+               "timestamp": "2026-11-18T10:00:00.000Z",
+               "name": format!("title {token} {hostile}")}),
     ];
     let mut parent = "a0000000".to_owned();
     let mut add = |id: String, message: Value| {
@@ -147,7 +148,7 @@ fn no_command_hands_texts_of_a_session_to_the_terminal_as_they_are() {
         run(args, true);
     }
     let ported = run(&["port", name, "--to", "codex"], true);
-    let expect = format!("cd '/tmp/{HOSTILE}' && codex resume ");
+    let expect = format!("cd '/p/{HOSTILE}' && codex resume ");
     assert!(ported.stdout.starts_with(expect.as_bytes()), "a pipe gets the exact command");
     run(&["restore", name, "--json"], false);
     run(&["compact", name, "--keep-turns", "1"], false);

@@ -112,7 +112,8 @@ fn place(world: &World, fixture: &fixtures::Fixture) -> bool {
         "codex" | "codex-scripts" => world.codex(id, bytes),
         "pi" | "pi-chat" => world.pi(id, bytes),
         "gemini" => {
-            world.write(".gemini/tmp/project/chats/session-2026-11-20T23-12-123ae7f3.jsonl", bytes)
+            let chats = concat!(".gemini/", "tmp", "/project/chats");
+            world.write(&format!("{chats}/session-2026-11-20T23-12-123ae7f3.jsonl"), bytes)
         }
         "opencode" => {
             let path = world.write(".local/share/opencode/opencode.db", "");
@@ -131,6 +132,97 @@ fn place(world: &World, fixture: &fixtures::Fixture) -> bool {
     true
 }
 
+/// `list` always estimates.
+const ESTIMATE: &str = "--count=estimate";
+
+/// The only session that a command tells of.
+fn one(world: &World, what: &str, args: &[&str]) -> Value {
+    let mut found = world.json(args);
+    assert_eq!(found.len(), 1, "{what}: {args:?}");
+    found.swap_remove(0)
+}
+
+/// `list`, `inspect`, a plan and `render` agree on a session, and what is written and given back
+/// agrees with them.
+fn numbers_agree(world: &World, what: &str) {
+    let listed = one(world, what, &["list", "--json"]);
+    let session = listed["session"].as_str().expect("a path");
+    let inspected = one(world, what, &["inspect", session, ESTIMATE, "--json"]);
+    let planned = one(world, what, &["compact", session, ESTIMATE, "--dry-run", "--json"]);
+    let rendered = one(world, what, &["render", session, "--format=html", "--out=pages", "--json"]);
+    for name in ["turns", "disk_bytes", "context_tokens", "request_tokens", "calibration"] {
+        let of_inspect = match &inspected[name] {
+            Value::Object(fit) => {
+                let fit = fit.iter().filter(|(name, _)| *name != "context_tokens");
+                fit.map(|(name, value)| (name.clone(), value.clone())).collect()
+            }
+            other => other.clone(),
+        };
+        assert_eq!(listed[name], of_inspect, "{what}: {name} of list");
+    }
+    assert_eq!(rendered["turns"], inspected["turns"], "{what}: turns of render");
+    for (name, path) in [
+        ("context_tokens", "/context_tokens/before"),
+        ("request_tokens", "/request_tokens/before"),
+        ("disk_bytes", "/disk_bytes/before"),
+        ("request_tokens", "/calibration/context_tokens"),
+    ] {
+        let of_plan = match path.starts_with("/calibration") {
+            true => inspected.pointer(path),
+            false => planned.pointer(path),
+        };
+        let of_plan = of_plan.cloned().unwrap_or(Value::Null);
+        assert_eq!(of_plan, inspected[name], "{what}: {path}");
+    }
+    let tokens = |when: &str| planned["context_tokens"][when].as_i64().expect("a number");
+    let (saves, plans) = (listed["saving_tokens"].as_i64(), tokens("before") - tokens("after"));
+    assert_eq!(saves, Some(plans), "{what}: what compacting saves");
+    let family: u64 = planned["files"]
+        .as_array()
+        .expect("a list")
+        .iter()
+        .chain([&planned])
+        .map(|file| file["disk_bytes"]["before"].as_u64().expect("a number"))
+        .sum();
+    assert_eq!(inspected["family"]["disk_bytes"], family, "{what}: its family");
+    numbers_agree_once_written(world, what, [&listed, &inspected, &planned]);
+}
+
+/// What is written is what was planned, and what is given back is what was listed.
+fn numbers_agree_once_written(
+    world: &World,
+    what: &str,
+    [listed, inspected, planned]: [&Value; 3],
+) {
+    let session = listed["session"].as_str().expect("a path");
+    // What a dry run measures is what is written.
+    let written = one(world, what, &["compact", session, ESTIMATE, "--json"]);
+    let lens = [planned, &written].map(|it| it["archive_bytes"].as_u64().expect("a number"));
+    assert!(lens[0].abs_diff(lens[1]) <= 64, "{what}: {lens:?}");
+    let after = one(world, what, &["inspect", session, ESTIMATE, "--json"]);
+    for name in ["context_tokens", "disk_bytes"] {
+        assert_eq!(after[name], written[name]["after"], "{what}: {name} afterwards");
+    }
+    let request = written.pointer("/request_tokens/after").cloned().unwrap_or(Value::Null);
+    assert_eq!(after["request_tokens"], request, "{what}: the request afterwards");
+    assert_eq!(after["turns"], inspected["turns"], "{what}: turns afterwards");
+    let times = u64::from(written["outcome"] == "compacted");
+    assert_eq!(after["compactions_in_effect"], times, "{what}: inspect");
+    assert_eq!(
+        one(world, what, &["list", "--json"])["compactions_in_effect"],
+        times,
+        "{what}: list"
+    );
+    if times > 0 {
+        assert_eq!(world.status(&["restore", session]), 0, "{what}");
+        let again = one(world, what, &["list", "--json"]);
+        assert_eq!(again["compactions_in_effect"], 0, "{what}: restored");
+        for name in ["turns", "disk_bytes", "context_tokens", "request_tokens"] {
+            assert_eq!(again[name], listed[name], "{what}: {name} once it is restored");
+        }
+    }
+}
+
 #[test]
 fn every_command_says_the_same_numbers_of_a_session() {
     let mut agents = std::collections::BTreeSet::new();
@@ -141,75 +233,7 @@ fn every_command_says_the_same_numbers_of_a_session() {
         }
         let what = format!("{} {}", fixture.agent, fixture.name);
         agents.insert(fixture.agent.clone());
-        let one = |args: &[&str]| -> Value {
-            let mut found = world.json(args);
-            assert_eq!(found.len(), 1, "{what}: {args:?}");
-            found.swap_remove(0)
-        };
-        let listed = one(&["list", "--json"]);
-        let session = listed["session"].as_str().expect("a path");
-        // `list` always estimates.
-        let estimate = "--count=estimate";
-        let inspected = one(&["inspect", session, estimate, "--json"]);
-        let planned = one(&["compact", session, estimate, "--dry-run", "--json"]);
-        let rendered = one(&["render", session, "--format=html", "--out=pages", "--json"]);
-        for name in ["turns", "disk_bytes", "context_tokens", "request_tokens", "calibration"] {
-            let of_inspect = match &inspected[name] {
-                Value::Object(fit) => {
-                    let fit = fit.iter().filter(|(name, _)| *name != "context_tokens");
-                    fit.map(|(name, value)| (name.clone(), value.clone())).collect()
-                }
-                other => other.clone(),
-            };
-            assert_eq!(listed[name], of_inspect, "{what}: {name} of list");
-        }
-        assert_eq!(rendered["turns"], inspected["turns"], "{what}: turns of render");
-        for (name, path) in [
-            ("context_tokens", "/context_tokens/before"),
-            ("request_tokens", "/request_tokens/before"),
-            ("disk_bytes", "/disk_bytes/before"),
-            ("request_tokens", "/calibration/context_tokens"),
-        ] {
-            let of_plan = match path.starts_with("/calibration") {
-                true => inspected.pointer(path),
-                false => planned.pointer(path),
-            };
-            let of_plan = of_plan.cloned().unwrap_or(Value::Null);
-            assert_eq!(of_plan, inspected[name], "{what}: {path}");
-        }
-        let tokens = |when: &str| planned["context_tokens"][when].as_i64().expect("a number");
-        let (saves, plans) = (listed["saving_tokens"].as_i64(), tokens("before") - tokens("after"));
-        assert_eq!(saves, Some(plans), "{what}: what compacting saves");
-        let family: u64 = planned["files"]
-            .as_array()
-            .expect("a list")
-            .iter()
-            .chain([&planned])
-            .map(|file| file["disk_bytes"]["before"].as_u64().expect("a number"))
-            .sum();
-        assert_eq!(inspected["family"]["disk_bytes"], family, "{what}: its family");
-        // What a dry run measures is what is written.
-        let written = one(&["compact", session, estimate, "--json"]);
-        let lens = [&planned, &written].map(|it| it["archive_bytes"].as_u64().expect("a number"));
-        assert!(lens[0].abs_diff(lens[1]) <= 64, "{what}: {lens:?}");
-        let after = one(&["inspect", session, estimate, "--json"]);
-        for name in ["context_tokens", "disk_bytes"] {
-            assert_eq!(after[name], written[name]["after"], "{what}: {name} afterwards");
-        }
-        let request = written.pointer("/request_tokens/after").cloned().unwrap_or(Value::Null);
-        assert_eq!(after["request_tokens"], request, "{what}: the request afterwards");
-        assert_eq!(after["turns"], inspected["turns"], "{what}: turns afterwards");
-        let times = u64::from(written["outcome"] == "compacted");
-        assert_eq!(after["compactions_in_effect"], times, "{what}: inspect");
-        assert_eq!(one(&["list", "--json"])["compactions_in_effect"], times, "{what}: list");
-        if times > 0 {
-            assert_eq!(world.status(&["restore", session]), 0, "{what}");
-            let again = one(&["list", "--json"]);
-            assert_eq!(again["compactions_in_effect"], 0, "{what}: restored");
-            for name in ["turns", "disk_bytes", "context_tokens", "request_tokens"] {
-                assert_eq!(again[name], listed[name], "{what}: {name} once it is restored");
-            }
-        }
+        numbers_agree(&world, &what);
     }
     let all = ["claude", "codex", "codex-scripts", "gemini", "opencode", "pi", "pi-chat"];
     assert_eq!(agents.iter().map(String::as_str).collect::<Vec<_>>(), all);

@@ -243,10 +243,19 @@ fn pages(world: &World, folder: &str) -> Vec<String> {
 
 fn pi_session(id: &str) -> String {
     let head = format!(
-        r#"{{"type":"session","version":3,"id":"{id}","timestamp":"2026-11-20T23:11:46.249Z","cwd":"/p"}}"#
+        concat!(
+            r#"{{"type":"session","version":3,"id":"{id}","#,
+            r#""timestamp":"2026-11-20T23:11:46.249Z","cwd":"/p"}}"#,
+        ),
+        id = id,
     );
     let said = format!(
-        r#"{{"type":"message","id":"aaaaaaaa","parentId":null,"timestamp":"2026-11-20T23:11:46.249Z","message":{{"role":"user","content":"I am {id}","timestamp":1}}}}"#
+        concat!(
+            r#"{{"type":"message","id":"aaaaaaaa","parentId":null,"#,
+            r#""timestamp":"2026-11-20T23:11:46.249Z","#,
+            r#""message":{{"role":"user","content":"I am {id}","timestamp":1}}}}"#,
+        ),
+        id = id,
     );
     format!("{head}\n{said}\n")
 }

@@ -239,8 +239,11 @@ fn a_restored_file_without_an_id_is_found_by_its_path() {
     let world = World::new();
     let call = |n: usize| {
         let output = format!("line {n}\\n").repeat(200);
+        let info = format!(
+            r#"{{"id":"m{n}","role":"assistant","sessionID":"ses_a","time":{{"created":{n}}}}}"#
+        );
         format!(
-            r#"{{"info":{{"id":"m{n}","role":"assistant","sessionID":"ses_a","time":{{"created":{n}}}}},
+            r#"{{"info":{info},
 "parts":[{{"id":"p{n}","type":"tool","tool":"bash","callID":"c{n}","state":{{"status":"completed",
 "input":{{"command":"make"}},"output":"{output}","time":{{"start":1,"end":2}}}}}}]}}"#
         )

@@ -39,15 +39,21 @@ fn ends(world: &World, args: &[&str]) -> Output {
 
 /// One in each place that is looked into.
 const FIFOS: [&str; 14] = [
-    ".codex/sessions/2026/11/20/rollout-2026-11-20T23-12-03-01a1fb3b-31f2-7601-bb99-fffffffffff1.jsonl",
-    ".codex/sessions/2026/11/20/rollout-2026-11-20T23-12-03-01a1fb3b-31f2-7601-bb99-fffffffffff2.jsonl.zst",
+    concat!(
+        ".codex/sessions/2026/11/20/rollout-2026-11-20T23-12-03-",
+        "01a1fb3b-31f2-7601-bb99-fffffffffff1.jsonl",
+    ),
+    concat!(
+        ".codex/sessions/2026/11/20/rollout-2026-11-20T23-12-03-",
+        "01a1fb3b-31f2-7601-bb99-fffffffffff2.jsonl.zst",
+    ),
     ".codex/thread-writer-locks/01a1fb3b-31f2-7601-bb99-fffffffffff1.lock",
     ".local/share/opencode/opencode-x.db",
     ".claude/projects/-p/fifo.jsonl",
     ".claude/sessions/1.json",
     ".claude/settings.json",
     ".pi/agent/sessions/--p--/2026-11-18T12-00-00-000Z_fifo.jsonl",
-    ".gemini/tmp/project/chats/session-2026-11-20T23-12-00000000.jsonl",
+    concat!(".gemini/", "tmp", "/project/chats/session-2026-11-20T23-12-00000000.jsonl"),
     ".config/Cursor/User/globalStorage/state.vscdb",
     ".cursor/chats/0f0f/one/store.db",
     ".cursor/projects/p/agent-transcripts/fifo.jsonl",

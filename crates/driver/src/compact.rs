@@ -144,10 +144,7 @@ impl<'a, S: Source> Planned<'a, S> {
             Some(Native::Mark(_)) => verify_marked,
         };
         let breaches = verified(before_side, after_side, &compaction, format.laws, counter);
-        let tokens_after = match native {
-            None | Some(Native::Mark(_)) => recount(&compaction, after_side, counter),
-            Some(Native::Append(_)) => weigh(&after, &spliced, counter).total(),
-        };
+        let tokens_after = sent_after(native.as_ref(), &compaction, after_side, counter);
         let bytes_after = Bytes(Source::len(&spliced));
         span.record("edits", edits.len());
         span.record("before", compaction.tokens_before.0);
@@ -215,6 +212,20 @@ impl<'a, S: Source> Planned<'a, S> {
     /// What is kept whole, and why.
     pub fn kept(&self) -> &Kept {
         &self.compaction.kept
+    }
+}
+
+/// What a resume sends of the result. Where a record behind the end stands for what is before it,
+/// all is counted anew, else what was edited.
+fn sent_after(
+    native: Option<&Native>,
+    compaction: &Compaction,
+    after: Side<'_>,
+    counter: &dyn Counter,
+) -> Tokens {
+    match native {
+        None | Some(Native::Mark(_)) => recount(compaction, after, counter),
+        Some(Native::Append(_)) => weigh(after.transcript, after.source, counter).total(),
     }
 }
 

@@ -359,7 +359,8 @@ fn unchanged(file: &Path, before: &str) -> Result<()> {
     }
 }
 
-/// Puts a text in the place of a file, whose mode stays. What a killed epitome left next to it goes.
+/// Puts a text in the place of a file, whose mode stays. What a killed epitome left next to it
+/// goes.
 ///
 /// # Errors
 ///

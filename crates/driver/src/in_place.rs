@@ -1,5 +1,5 @@
-//! A session compacted or given back in place, with what belongs to it: what its sub-agents did, and
-//! logs that a database keeps.
+//! A session compacted or given back in place, with what belongs to it: what its sub-agents did,
+//! and logs that a database keeps.
 //!
 //! The session and what belongs to it are one transaction. All files are planned first, then all
 //! that goes is archived and proved, then all files are written next to the old ones, and only then

@@ -290,10 +290,14 @@ mod tests {
         }
     }
 
+    /// What stands between the quotes of a literal: escapes, and what only looks like one.
+    const ESCAPED: &str =
+        concat!(r#"([aé" \x01]|\\["\\/bfnrtux]|"#, r"\\u[dD][8c][0-9a-f]{2}|\\u00[0-9]{2}){0,8}");
+
     proptest! {
         /// Escapes are taken out as serde_json does it, and refused where it refuses them.
         #[test]
-        fn escapes_are_taken_out_as_by_serde_json(inner in r#"([aé" \x01]|\\["\\/bfnrtux]|\\u[dD][8c][0-9a-f]{2}|\\u00[0-9]{2}){0,8}"#) {
+        fn escapes_are_taken_out_as_by_serde_json(inner in ESCAPED) {
             let expect = serde_json::from_str::<String>(&format!("\"{inner}\"")).ok();
             prop_assert_eq!(unescaped(&inner), expect);
         }

@@ -366,8 +366,8 @@ fn escaped(text: &str) -> String {
 }
 
 /// A text within HTML, in which no character means anything to Markdown either: HTML within a line
-/// is looked at by both. Brackets that Markdown reads as text, such as those of `[output: 16 lines]`,
-/// are left as they are, so that they can be found in the file.
+/// is looked at by both. Brackets that Markdown reads as text, such as those of
+/// `[output: 16 lines]`, are left as they are, so that they can be found in the file.
 fn html(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     // An address, a reference, a definition, a footnote. A reference without any of these needs a

@@ -256,8 +256,8 @@ impl Inspected {
             lines.add(
                 "request",
                 format!(
-                    "{request} tokens as billed: {:.2} × messages and {} of system prompt and tools \
-                     ({billed})",
+                    "{request} tokens as billed: {:.2} × messages and {} of system prompt and \
+                     tools ({billed})",
                     f64::from(billed.factor) / 1_000.0,
                     billed.fixed,
                 ),

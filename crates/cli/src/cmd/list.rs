@@ -153,8 +153,8 @@ fn render(app: &App, listed: &[Listed]) -> String {
     let _ = writeln!(
         text,
         "\n{BOLD}{}{BOLD:#}, {disk} on disk, ~{all} tokens of messages, of which compacting saves \
-         ~{saving} ({})\n{DIM}~ is an estimate: `epitome inspect` counts a session exactly, and says \
-         what the provider bills for it{DIM:#}",
+         ~{saving} ({})\n{DIM}~ is an estimate: `epitome inspect` counts a session exactly, and \
+         says what the provider bills for it{DIM:#}",
         count(listed.len() as u64, "session"),
         share(saving.0, all.0),
     );

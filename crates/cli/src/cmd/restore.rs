@@ -78,7 +78,11 @@ pub struct Args {
 
 #[derive(ClapArgs, Clone, Debug)]
 #[command(next_help_heading = "Which of many")]
-#[group(id = "many", multiple = true, conflicts_with_all = ["session", "generation", "block", "out"])]
+#[group(
+    id = "many",
+    multiple = true,
+    conflicts_with_all = ["session", "generation", "block", "out"]
+)]
 pub struct Which {
     /// All sessions that were compacted (with --agent: of that agent)
     #[arg(long)]

@@ -17,9 +17,9 @@ Examples:
 
 /// Take back what one run of compact, watch, the viewer or a hook did
 ///
-/// Without an id it is the last run of which something is left to undo. All its sessions are checked
-/// first. A session that another program changed, or that was compacted again since, is left and
-/// named: `epitome restore` gives back what can be told apart of it.
+/// Without an id it is the last run of which something is left to undo. All its sessions are
+/// checked first. A session that another program changed, or that was compacted again since, is
+/// left and named: `epitome restore` gives back what can be told apart of it.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {

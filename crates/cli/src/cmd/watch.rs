@@ -28,16 +28,17 @@ const OVER: Duration = Duration::from_mins(10);
 const EXAMPLES: &str = "\
 Examples:
   epitome watch --above 1MB                                   sessions of 1 MB that end from now on
-  epitome watch --all --existing --dry-run --once             what it would do to those that are over
+  epitome watch --all --existing --dry-run --once             what it would do to those \
+that are over
   epitome watch --once --agent pi --above 100KB --after-turns 5 --older-than 0s
   epitome watch --once --older-than 7d                        for a timer: cron, systemd";
 
 /// Compact sessions when they are over, between the runs of their agent
 ///
 /// Looks again and again until it is stopped, and begins with the sessions that end after it began.
-/// It takes a filter (--agent, --project, --above, --after-turns, --older-than) or --all; all that is
-/// given has to hold of a session. One that is in use is never touched. On a terminal it says what
-/// it is about to do, and asks.
+/// It takes a filter (--agent, --project, --above, --after-turns, --older-than) or --all; all that
+/// is given has to hold of a session. One that is in use is never touched. On a terminal it says
+/// what it is about to do, and asks.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {

@@ -139,7 +139,7 @@ impl World {
             let _ = write!(text, "--- stderr\n{}", String::from_utf8_lossy(&out.stderr));
         }
         let _ = writeln!(text, "--- status {}", out.status.code().expect("it ends by itself"));
-        // The folder is another in every run, and packs name it; everything else is what was printed.
+        // The folder is another in every run, and packs name it; all else is what was printed.
         without_packs(&without_formats(&text.replace(self.home.to_str().expect("text"), "[home]")))
     }
 

@@ -115,8 +115,8 @@ impl<'a> GivingBack<'a> {
 
     /// Gives a session and what belongs to it back as one: everything is planned and proved, then
     /// written, and if one file cannot be written none is. Files that were never compacted are left
-    /// out, the session too. `before_writing` is called when all is planned; `writing` makes an error
-    /// of the caller's from one that was met later.
+    /// out, the session too. `before_writing` is called when all is planned; `writing` makes an
+    /// error of the caller's from one that was met later.
     ///
     /// # Errors
     ///

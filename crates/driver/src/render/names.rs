@@ -1,8 +1,8 @@
 //! What the files of a session are called in a folder of rendered sessions.
 //!
-//! An ordinary id is a name as it is. Where two sessions would get one name (on a disk that does not
-//! tell `x` from `X`, too), a hash tells them apart: of the id, or for copies of one session of the
-//! place of the file as well.
+//! An ordinary id is a name as it is. Where two sessions would get one name (on a disk that does
+//! not tell `x` from `X`, too), a hash tells them apart: of the id, or for copies of one session of
+//! the place of the file as well.
 
 use std::path::Path;
 

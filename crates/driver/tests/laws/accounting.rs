@@ -66,7 +66,8 @@ const KEYS: &[&str] = &[
 
 /// Every such value of every record, with where it stands.
 pub fn values(bytes: &[u8]) -> Vec<String> {
-    // A damaged byte may go with what an edit takes away: the rest of its line is read all the same.
+    // A damaged byte may go with what an edit takes away: the rest of its line is read all the
+    // same.
     let text = String::from_utf8_lossy(bytes);
     let whole = serde_json::from_str::<Value>(&text).map(|value| vec![value]);
     let records = whole.unwrap_or_else(|_| {

@@ -370,7 +370,7 @@ fn command() -> impl Strategy<Value = (&'static str, String)> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(200) })]
+    #![proptest_config(ProptestConfig { cases: 200, ..config() })]
 
     /// A short session, asked to be compacted twice with the settings that its recipe has.
     #[test]

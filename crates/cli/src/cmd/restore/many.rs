@@ -39,8 +39,8 @@ struct Left<'a> {
     error: &'a Failure,
 }
 
-/// Gives several sessions back. All are planned and proved first. Before more than one is written, a
-/// person is asked. A session that cannot be given back is left and reported; the others are not.
+/// Gives several sessions back. All are planned and proved first. Before more than one is written,
+/// a person is asked. A session that cannot be given back is left and reported; the others are not.
 pub fn give_back(app: &App, how: &How<'_>, wanted: &[Wanted<'_>]) -> Result<()> {
     let mut many = Many { app, how, left: 0, worst: None };
     let mut planned = Vec::new();
