@@ -17,8 +17,10 @@ pub fn agreed(app: &App, yes: bool, question: &str) -> Result<()> {
         return Ok(());
     }
     if !can_ask() {
-        return Err(Failure::usage("nobody is there who could be asked")
-            .hint("--yes goes on without asking; nothing was changed"));
+        return Err(Failure::usage(
+            "standard input is not a terminal: the question cannot be asked",
+        )
+        .hint("--yes goes on without asking; nothing was changed"));
     }
     app.note(&format!("{BOLD}{question}{BOLD:#} [y/N]"));
     let mut answer = String::new();

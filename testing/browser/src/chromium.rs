@@ -2,6 +2,9 @@
 
 use std::env;
 use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use anyhow::ensure;
 
 /// What a system's package may call it.
 const NAMES: [&str; 5] =
@@ -31,7 +34,27 @@ pub fn chromium() -> anyhow::Result<Chromium> {
     let below = |name: &str| folder.join(name).to_string_lossy().into_owned();
     let variables = [("LD_LIBRARY_PATH", "al2023/lib"), ("FONTCONFIG_PATH", "fonts")];
     let variables = variables.map(|(name, folder)| (name.to_owned(), below(folder)));
-    Ok(Chromium { program: folder.join("chromium"), variables: variables.into() })
+    let chromium = Chromium { program: folder.join("chromium"), variables: variables.into() };
+    check_renders(&chromium)?;
+    Ok(chromium)
+}
+
+/// Fails if a Chromium shows no page. The one from the npm registry is built for one system, and
+/// on some others it starts and then crashes with each page.
+fn check_renders(chromium: &Chromium) -> anyhow::Result<()> {
+    let profile = tempfile::tempdir()?;
+    let profile = format!("--user-data-dir={}", profile.path().display());
+    // It may hang as well. `timeout` is on every system that this Chromium is for.
+    let shown = Command::new("timeout")
+        .args(["--signal=KILL", "30"])
+        .arg(&chromium.program)
+        .args(["--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"])
+        .args(["--disable-dev-shm-usage", &profile, "--dump-dom", "data:text/html,<p>shown</p>"])
+        .envs(chromium.variables.iter().map(|(name, value)| (name, value)))
+        .output()?;
+    let is_shown = String::from_utf8_lossy(&shown.stdout).contains("<p>shown</p>");
+    ensure!(is_shown, "the Chromium from the npm registry shows no page on this system");
+    Ok(())
 }
 
 fn of_the_system() -> Option<PathBuf> {

@@ -141,7 +141,9 @@ pub(crate) fn unneeded(
         let blobs: HashSet<_> = it.blobs().collect();
         !walked.undone.contains(&it.number)
             && undone.any(|other| {
-                other.before == it.before
+                // Its path is how a file outside the homes of agents is found again.
+                other.path == it.path
+                    && other.before == it.before
                     && other.after == it.after
                     && other.blobs().collect::<HashSet<_>>().is_superset(&blobs)
             })
