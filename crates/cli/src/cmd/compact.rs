@@ -139,8 +139,8 @@ pub struct Many {
     #[command(flatten)]
     pub filter: Filter,
 
-    /// Do not ask before all are compacted. Without a terminal nothing is asked
-    #[arg(long, short, requires = "all")]
+    /// Do not ask before more than one session is compacted. Without a terminal nothing is asked
+    #[arg(long, short)]
     pub yes: bool,
 }
 
@@ -206,7 +206,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     if inputs.contains(&Input::Stdin) {
         return Err(Failure::usage("standard input is a session alone"));
     }
-    job.compact_many(inputs)
+    job.compact_several(inputs, args.many.yes)
 }
 
 /// One session, with what its sub-agents did, as `epitome compact` does it by default. With

@@ -26,17 +26,22 @@ struct Left<'a> {
 /// All sessions of this machine. Those that are in use or are no sessions are left alone and said
 /// to be: that is no failure.
 ///
-/// On a terminal a person is asked first. Without one nothing is asked: timers run this.
+/// Without a terminal nothing is asked: timers run this.
 pub(super) fn run_all(job: &Job<'_>, filter: &Filter, yes: bool) -> Result<()> {
     let found = filter.sessions(job.app);
     let inputs: Vec<Input> = found.into_iter().map(|file| Input::File(file.path)).collect();
-    if inputs.len() > 1 && !yes && !job.how.dry_run && can_ask() {
-        job.ask(&inputs)?;
-    }
-    job.compact_many(inputs)
+    job.compact_several(inputs, yes)
 }
 
 impl Job<'_> {
+    /// Several sessions. On a terminal a person is asked before more than one is written.
+    pub(super) fn compact_several(&self, inputs: Vec<Input>, yes: bool) -> Result<()> {
+        if inputs.len() > 1 && !yes && !self.how.dry_run && can_ask() {
+            self.ask(&inputs)?;
+        }
+        self.compact_many(inputs)
+    }
+
     /// Says what compacting all of them comes to, and asks whether it is to be done.
     fn ask(&self, inputs: &[Input]) -> Result<()> {
         let how = &How { dry_run: true, ..self.how.clone() };
@@ -57,7 +62,7 @@ impl Job<'_> {
     }
 
     /// Several sessions, on all cores, and what came of them.
-    pub(super) fn compact_many(&self, inputs: Vec<Input>) -> Result<()> {
+    fn compact_many(&self, inputs: Vec<Input>) -> Result<()> {
         let named = inputs.clone();
         let bar = self.bar(inputs.len());
         let done: Vec<(Input, Result<Option<Report>>)> = inputs
