@@ -158,6 +158,14 @@ impl App {
         }
     }
 
+    /// Names what stands among the parts of a session and is none.
+    pub fn warn_of_no_parts(&self, session: &Path) {
+        for path in epitome::no_parts(session) {
+            let what = "no file, and so no part of the session; it is left as it is";
+            self.warn(Some(&format!("{}: {what}", path.display())));
+        }
+    }
+
     /// Fails if the output is a pipe that is no longer read. Asked before something is written: a
     /// command whose reader is gone stops.
     #[cfg(unix)]

@@ -119,6 +119,7 @@ fn generation(way: WayBack) -> Generation {
         made: jiff::Timestamp::UNIX_EPOCH,
         run: None,
         part_of: None,
+        parts: Vec::new(),
         epitome: "0".into(),
         before: way.before,
         after: way.after,

@@ -66,7 +66,7 @@ pub(crate) use back::{Line, lines};
 pub use care::VerifyReport;
 pub use carry::{ImportReport, Imported, Unjoined};
 pub use collect::{Collected, GRACE, GcMode, GcReport, Grace, Need, Reason};
-pub use generation::{About, Draft, EditedRecord, Generation, UndoSplice};
+pub use generation::{About, Draft, EditedRecord, Generation, Part, UndoSplice};
 pub use hash::{Digest, Hash, Hex, NoHash, RecordHash};
 pub use key::SessionKey;
 pub(crate) use key::safe_name;

@@ -317,6 +317,7 @@ fn draft<S>(planned: &Planned<'_, S>, path: &Path, way: WayBack, made: Made) -> 
         made: made.at,
         run: made.run,
         part_of: made.part_of,
+        parts: made.parts,
         before: way.before,
         after: way.after,
         records: way.records,

@@ -21,7 +21,8 @@ use epitome_tokens::Calibration;
 use crate::compact::Planned;
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result};
-use crate::place::Place;
+use crate::find;
+use crate::place::{self, Place};
 use crate::session::Loaded;
 use crate::source::FileSource;
 
@@ -88,7 +89,18 @@ pub fn plan_session(
 
 /// A file beside a session that is no session stays as it is, as in any other folder.
 fn is_no_part(err: &Error, is_session: bool) -> bool {
-    !is_session && err.kind() == ErrorKind::UnknownFormat
+    !is_session && (err.kind() == ErrorKind::UnknownFormat || is_no_file(err))
+}
+
+/// Whether something is no file: a folder, a pipe, a link to what is gone, or not there any more.
+fn is_no_file(err: &Error) -> bool {
+    matches!(err.kind(), ErrorKind::NotFound | ErrorKind::NotAFile)
+}
+
+/// What stands where parts of a session do and is no file, or is gone: it is no part of it.
+pub fn no_parts(session: &Path) -> Vec<PathBuf> {
+    let is_none = |path: &PathBuf| place::open(path).is_err_and(|err| is_no_file(&err));
+    find::companions(session).into_iter().filter(is_none).collect()
 }
 
 impl Compacted {

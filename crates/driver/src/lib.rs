@@ -46,7 +46,7 @@ pub mod watch;
 pub use archive::{
     About, Archive, Collected, Digest, Draft, EditedRecord, Found, GRACE, GcMode, GcReport,
     Generation, Generations, Grace, Hash, Hex, ImportReport, Imported, Made, Need, NoHash,
-    PackWriter, Reason, RecordHash, Run, SessionBlobs, SessionKey, UndoSplice, Unjoined,
+    PackWriter, Part, Reason, RecordHash, Run, SessionBlobs, SessionKey, UndoSplice, Unjoined,
     VerifyReport, WayBack, collect_garbage,
 };
 pub use backup::{BackupPlace, keep_backup};
@@ -61,7 +61,8 @@ pub use family::Family;
 pub use find::{Meant, SessionFile};
 pub use in_place::{
     Compacted, CompactedFamily, CompactedFile, Compacting, GivenBack, GivingBack, Planner, What,
-    archive_way_back, compact_family, compact_session, plan_session, restore_session, undoable,
+    archive_way_back, compact_family, compact_session, no_parts, plan_session, restore_session,
+    undoable,
 };
 pub use keyring::{KeyPlace, Keyring, NoKeyring, PlatformKeyring, key_of, keyring};
 pub use list::{Glance, Listed, known, list};

@@ -83,6 +83,7 @@ impl Memory {
             imported: None,
             run: None,
             part_of: None,
+            parts: Vec::new(),
         });
         Some(Compacted { bytes, edits })
     }

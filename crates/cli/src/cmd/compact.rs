@@ -359,6 +359,7 @@ impl Job<'_> {
         if how.force {
             self.app.warn_of_writers(path);
         }
+        self.app.warn_of_no_parts(path);
         compact_family(&how, path, self).map_err(|failure| failure.about(path))
     }
 

@@ -208,6 +208,7 @@ fn one(app: &App, args: &Args, session: &OsStr) -> Result<()> {
         app.check_is_read()?;
         imported(app, done, args.yes)
     };
+    app.warn_of_no_parts(&path);
     let done = match &args.out {
         Some(out) if !args.dry_run => {
             how.write_copy(&path, out, asked, Failure::writing).map(|one| vec![one])?
@@ -295,6 +296,9 @@ impl Report {
             let name = text::field(&name);
             lines.add("with", format!("{name}  {}", bytes_change(before, after)));
             lines.extend("", companion.how());
+            for damaged in &companion.damaged {
+                lines.add("damaged", text::field(damaged));
+            }
         }
         text.push_str(&lines.render());
         text

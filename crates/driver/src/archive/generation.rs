@@ -60,6 +60,8 @@ pub struct Draft {
     pub run: Option<Run>,
     /// The session that this one belongs to.
     pub part_of: Option<SessionKey>,
+    /// What belongs to the session and was compacted with it.
+    pub parts: Vec<Part>,
     /// The file before.
     pub before: Digest,
     /// The file after.
@@ -103,6 +105,10 @@ pub struct Generation {
     /// none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub part_of: Option<SessionKey>,
+    /// What belongs to the session and was compacted with it: a sub-agent's, a log. Older versions
+    /// stored none.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub parts: Vec<Part>,
     /// The version of epitome that made it.
     pub epitome: String,
     /// The file before.
@@ -124,6 +130,17 @@ pub struct Generation {
     /// When it was imported, if it was: the pack may have been made by anyone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imported: Option<Timestamp>,
+}
+
+/// A generation of what belongs to a session, made with one of the session.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Part {
+    /// The session that belongs to the other one.
+    pub key: SessionKey,
+    /// The number of its generation.
+    pub generation: u64,
+    /// Its file before.
+    pub before: Digest,
 }
 
 /// The number of a pack that does not hold it.
@@ -168,6 +185,7 @@ impl Draft {
             made: self.made,
             run: self.run,
             part_of: self.part_of,
+            parts: self.parts,
             epitome: env!("CARGO_PKG_VERSION").to_owned(),
             before: self.before,
             after: self.after,

@@ -3,7 +3,7 @@
 use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 
-use super::{Hash, SessionKey};
+use super::{Hash, Part, SessionKey};
 use crate::config::Config;
 
 /// One invocation of a command that compacts sessions. All that it compacts has the same run, so
@@ -36,10 +36,12 @@ pub struct Made {
     pub run: Option<Run>,
     /// The session that this one belongs to, for a sub-agent's or a log.
     pub part_of: Option<SessionKey>,
+    /// What belongs to it and was archived before it.
+    pub parts: Vec<Part>,
 }
 
 impl From<Timestamp> for Made {
     fn from(at: Timestamp) -> Made {
-        Made { at, run: None, part_of: None }
+        Made { at, run: None, part_of: None, parts: Vec::new() }
     }
 }

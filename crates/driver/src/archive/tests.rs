@@ -24,6 +24,7 @@ fn draft(raw: &[u8]) -> Draft {
         made: Timestamp::UNIX_EPOCH,
         run: None,
         part_of: None,
+        parts: Vec::new(),
         before,
         after,
         records,

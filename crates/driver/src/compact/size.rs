@@ -12,7 +12,8 @@ use crate::error::Result;
 impl<S: Source> Planned<'_, S> {
     /// The length of the pack that applying this plan to the session at `path` would write to the
     /// archive, measured by compressing what would go: 0 when there is nothing to do. The pack that
-    /// is written later differs by the few bytes of its time. Nothing is written.
+    /// is written later differs by the few bytes of its time, and of the names of what is compacted
+    /// with it. Nothing is written.
     ///
     /// # Errors
     ///

@@ -7,7 +7,7 @@ use epitome_passes::Recipe;
 
 use super::family::{Taken, check_writable, members, replace_all};
 use super::{Compacted, is_no_part};
-use crate::archive::{Generation, Made, Run};
+use crate::archive::{Generation, Made, Part, Run};
 use crate::backup::{BackupPlace, keep_backup};
 use crate::compact::{Planned, Way, archive_generation};
 use crate::config::Config;
@@ -184,32 +184,61 @@ fn write<P: Planner>(
     let written = archive_all(how, planned).map_err(P::writing)?;
     // The session last: it is what an agent reads first.
     changes.reverse();
-    replace_all(how.config, &changes).map_err(P::writing)?;
+    if let Err(err) = replace_all(how.config, &changes) {
+        for ((one, _), made) in planned.iter().zip(&written) {
+            if let Some(generation) = &made.generation {
+                how.config.archive().withdraw_if_unused(generation, one.file.path());
+            }
+        }
+        return Err(P::writing(err));
+    }
     Ok(written)
 }
 
+/// Archives all that goes, or leaves the archive as it was.
 fn archive_all(how: &Compacting<'_>, planned: &[Plan<'_>]) -> Result<Vec<Written>> {
     let whose = planned.first().map(|(one, it)| it.session.key(one.file.path()));
-    let mut written = Vec::new();
-    for (n, (one, planned)) in planned.iter().enumerate() {
+    let mut written: Vec<Written> = planned.iter().map(|_| Written::default()).collect();
+    let mut parts = Vec::new();
+    // What belongs to the session first: the session's generation names it.
+    for (n, (one, planned)) in planned.iter().enumerate().rev() {
         if planned.is_empty() {
-            written.push(Written::default());
             continue;
         }
-        let key = planned.session.key(one.file.path());
-        let keep = |place| keep_backup(how.config, one.source(), &key, place);
-        let backup = how.backup.map(keep).transpose()?;
         let made = Made {
             at: how.config.now(),
             run: Some(how.run.clone()),
             part_of: whose.clone().filter(|_| n > 0),
+            parts: if n == 0 { std::mem::take(&mut parts) } else { Vec::new() },
         };
-        let archive = how.config.archive();
-        let generation = archive_generation(planned, one.file.path(), &archive, how.counter, made)?;
-        let pack = archive.pack_len(&key, generation.number)?;
-        written.push(Written { generation: Some(generation), pack, backup });
+        written[n] = match archive_one(how, one, planned, made) {
+            Ok(done) => done,
+            Err(err) => {
+                let made = written.iter().filter_map(|it| it.generation.as_ref());
+                made.for_each(|generation| how.config.archive().withdraw(generation));
+                return Err(err);
+            }
+        };
+        if let (true, Some(made)) = (n > 0, &written[n].generation) {
+            parts.push(Part { key: made.key(), generation: made.number, before: made.before });
+        }
     }
     Ok(written)
+}
+
+fn archive_one(
+    how: &Compacting<'_>,
+    one: &Taken,
+    planned: &Planned<'_, &FileSource>,
+    made: Made,
+) -> Result<Written> {
+    let key = planned.session.key(one.file.path());
+    let keep = |place| keep_backup(how.config, one.source(), &key, place);
+    let backup = how.backup.map(keep).transpose()?;
+    let archive = how.config.archive();
+    let generation = archive_generation(planned, one.file.path(), &archive, how.counter, made)?;
+    let pack = archive.pack_len(&key, generation.number)?;
+    Ok(Written { generation: Some(generation), pack, backup })
 }
 
 /// Plans each file in the way that its agent's sessions get by default.

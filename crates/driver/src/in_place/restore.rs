@@ -5,9 +5,11 @@ use std::path::{Path, PathBuf};
 use epitome_model::{Bytes, Ref, Source, Splice, Tokens};
 
 use super::family::{Change, Taken, check_writable, members, replace_all};
-use crate::archive::{About, Digest, Draft, Generation, Generations, SessionKey, WayBack};
+use super::is_no_file;
+use crate::archive::{About, Digest, Draft, Generation, Generations, Part, SessionKey, WayBack};
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result};
+use crate::find;
 use crate::place::{self, Place};
 use crate::restore::{
     Damage, Restoration, Restored, Target, check_stubs, restore_block, restore_from,
@@ -184,9 +186,14 @@ impl<'a> GivingBack<'a> {
     /// The files of a session of which the archive knows something.
     fn known(&self, session: &Path) -> Result<Vec<(PathBuf, Known)>> {
         let mut found = Vec::new();
+        let mut lost = Vec::new();
         for path in self.files(session) {
             let is_session = path == session;
-            let source = place::open(&path)?;
+            let source = match place::open(&path) {
+                Ok(source) => source,
+                Err(err) if self.may_be_gone(&err, is_session) => continue,
+                Err(err) => return Err(err),
+            };
             let known = self.known_of(&path, &source);
             if is_session && !matches!(known, Ok(Some(_))) {
                 check_writable(&source, &path, self.agent)?;
@@ -195,16 +202,94 @@ impl<'a> GivingBack<'a> {
                 Ok(Some(known)) => found.push((path, known)),
                 Ok(None) => {}
                 Err(err) if !is_session && err.kind() == ErrorKind::UnknownFormat => {}
+                // What is left of the others is given back.
+                Err(err) if self.leaves_out(&err) => lost.push(err),
                 Err(err) => return Err(err),
             }
+        }
+        if let Some((_, known)) = found.iter().find(|(path, _)| path == session) {
+            lost.extend(self.lost_parts(session, &known.found.whole)?);
         }
         if let What::Run { id, .. } = self.what {
             found.retain(|(_, known)| known.found.whole.iter().any(|it| it.is_of(id)));
         }
-        match found.is_empty() {
-            true => Err(not_archived(session)),
-            false => Ok(found),
+        match (found.first_mut(), lost.first()) {
+            (Some((_, known)), Some(_)) if self.damage == Damage::LeaveOut => {
+                known.found.damaged.append(&mut lost);
+                Ok(found)
+            }
+            (_, Some(first)) if self.damage == Damage::LeaveOut => Err(first.clone()),
+            (_, Some(first)) => Err(first.clone().with_hint(HALF)),
+            (Some(_), None) => Ok(found),
+            (None, None) => Err(not_archived(session)),
         }
+    }
+
+    fn leaves_out(&self, err: &Error) -> bool {
+        self.damage == Damage::LeaveOut && err.kind() == ErrorKind::Archive
+    }
+
+    /// Whether a file that cannot be opened is left out: what is no file is no part of a session,
+    /// and of what a run compacted, that is given back which is still there.
+    fn may_be_gone(&self, err: &Error, is_session: bool) -> bool {
+        match self.what {
+            What::Run { files, .. } if is_session && files.len() < 2 => false,
+            What::Run { .. } => is_no_file(err),
+            What::Session(_) | What::Block(_) => !is_session && is_no_file(err),
+        }
+    }
+
+    /// What was compacted with the session, is not as it was before, and is not in the archive.
+    fn lost_parts(&self, session: &Path, generations: &[Generation]) -> Result<Vec<Error>> {
+        let parts: Vec<&Part> = match self.what {
+            What::Session(Target::Original) => {
+                generations.iter().flat_map(|it| &it.parts).collect()
+            }
+            What::Run { id, .. } => {
+                generations.iter().filter(|it| it.is_of(id)).flat_map(|it| &it.parts).collect()
+            }
+            What::Session(Target::Generation(_)) | What::Block(_) => return Ok(Vec::new()),
+        };
+        let mut lost = Vec::new();
+        for part in &parts {
+            let found = self.config.archive().generations(&part.key)?;
+            let is_here = found.whole.iter().any(|it| it.number == part.generation);
+            if is_here || found.removed.contains(&part.generation) {
+                continue;
+            }
+            let older = generations.iter().flat_map(|it| &it.parts);
+            let older = older.filter(|it| it.key == part.key && it.generation <= part.generation);
+            let before: Vec<Digest> = older.map(|it| it.before).collect();
+            if let Some(path) = self.file_that_needs(session, part, &before)? {
+                let what = format!(
+                    "generation {} of what belongs to the session is damaged or missing in the \
+                     archive",
+                    part.generation
+                );
+                lost.push(Error::new(ErrorKind::Archive, what).at(&path));
+            }
+        }
+        Ok(lost)
+    }
+
+    /// The file of a part, if it is not what it was `before`.
+    fn file_that_needs(
+        &self,
+        session: &Path,
+        part: &Part,
+        before: &[Digest],
+    ) -> Result<Option<PathBuf>> {
+        let lens: Vec<u64> = before.iter().map(|it| it.len).collect();
+        for path in find::companions(session) {
+            let Ok(source) = place::open(&path) else { continue };
+            let is_it = Loaded::read(&source, self.agent).is_ok_and(|it| it.key(&path) == part.key);
+            if is_it {
+                let digests = Digest::of_prefixes(&source, &lens)?;
+                let is_whole = before.iter().any(|it| digests.contains(it));
+                return Ok((!is_whole).then_some(path));
+            }
+        }
+        Ok(None)
     }
 
     /// What the archive knows of a file, by the key of the session; if it cannot be read any more,
@@ -288,6 +373,10 @@ impl<'a> GivingBack<'a> {
         ))
     }
 }
+
+/// What to do about a session of which a part cannot be given back.
+const HALF: &str = "nothing was changed; `epitome restore SESSION --partial` restores what can be, \
+                    `epitome archive verify` says what is damaged";
 
 /// Undoes what a run did to a session, which nothing else compacted since. `restored_to` gives what
 /// restores it to a target.
@@ -425,6 +514,7 @@ pub fn archive_way_back(
         made: config.now(),
         run: None,
         part_of: None,
+        parts: Vec::new(),
         before: way.before,
         after: way.after,
         records: way.records,

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use epitome_model::{Block, Ref, Source, Stub};
+use epitome_model::{Again, Block, Output, Part, Ref, Source, Stub};
 
 use super::{Restoration, Restored, Target, by_record, newest_first, restore_without};
 use crate::archive::{Archive, Generations, SessionKey};
@@ -79,6 +79,25 @@ fn goes_on_behind(found: &Generations, undone: &[u64], current: &dyn Source) -> 
 const PARTIAL: &str =
     "`--partial` restores what can be; `epitome archive verify` says what is damaged";
 
+/// The texts of a block in whose place a stub may stand.
+fn texts_of(block: &Block, source: &dyn Source) -> Vec<String> {
+    let output = |output: &Output| {
+        let parts = output.parts.iter().filter_map(|part| match part {
+            Part::Text(text) => Some(text.read(source).into_owned()),
+            Part::Image(_) | Part::Opaque(_) => None,
+        });
+        std::iter::once(output.text(source)).chain(parts).collect()
+    };
+    match Some(block) {
+        Some(Block::Output(it) | Block::Again(Again { output: it, .. })) => output(it),
+        Some(Block::Text(text)) => vec![text.read(source).into_owned()],
+        Some(Block::Call(call)) => {
+            call.fields.iter().map(|field| field.text.read(source).into_owned()).collect()
+        }
+        Some(_) | None => Vec::new(),
+    }
+}
+
 /// Refuses a file with a stub of which the archive does not have the bytes.
 ///
 /// # Errors
@@ -101,10 +120,8 @@ pub fn check_stubs(
     let entries = transcript.items.iter().filter_map(|item| item.entry());
     let mut names: Vec<Ref> = entries
         .flat_map(|entry| &entry.blocks)
-        .filter_map(|block| {
-            let Block::Output(output) = block else { return None };
-            Stub::parse(&output.text(source))
-        })
+        .flat_map(|block| texts_of(block, source))
+        .filter_map(|text| Stub::parse(&text))
         .map(|stub| stub.reference().clone())
         .collect();
     names.sort();

@@ -45,6 +45,7 @@ pub fn give_back(app: &App, how: &How<'_>, wanted: &[Wanted<'_>]) -> Result<()> 
     let mut many = Many { app, how, left: 0, worst: None };
     let mut planned = Vec::new();
     for wanted in wanted {
+        many.name_what_is_gone(wanted);
         match many.giving(wanted).plan(&wanted.path).map_err(Failure::from) {
             Ok(plan) if plan.iter().all(GivenBack::is_nothing) => {}
             Ok(plan) => planned.push((wanted, plan)),
@@ -101,6 +102,15 @@ impl<'a> Many<'a> {
         let (what, force) = (wanted.what, self.how.force);
         let damage = if self.how.partial { Damage::LeaveOut } else { Damage::Refuse };
         GivingBack { config: &self.app.config, what, agent: self.app.agent(), force, damage }
+    }
+
+    /// Names what is no part of the session, or is not there any more.
+    fn name_what_is_gone(&self, wanted: &Wanted<'_>) {
+        self.app.warn_of_no_parts(&wanted.path);
+        let What::Run { files, .. } = wanted.what else { return };
+        for path in files.iter().filter(|path| files.len() > 1 && !epitome::exists(path)) {
+            self.app.warn(Some(&format!("{}: it is gone; the rest is undone", path.display())));
+        }
     }
 
     fn report(&self, path: &Path, done: &[GivenBack]) -> Result<()> {
