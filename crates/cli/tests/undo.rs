@@ -139,3 +139,28 @@ fn many_are_restored_by_what_is_said_of_them() {
     );
     assert_eq!(whole(&files), [true; 4]);
 }
+
+/// A reader that leaves after the first line is no reason to leave the others as they are.
+#[cfg(unix)]
+#[test]
+fn all_sessions_are_undone_whoever_reads_of_it() {
+    use std::io::{BufRead as _, BufReader};
+    use std::process::Stdio;
+
+    let world = World::new();
+    let files = three(&world);
+    let small = [&["compact", "--all"][..], &SMALL].concat();
+    for verb in [&["undo", "--yes"][..], &["restore", "--all", "--yes"]] {
+        assert_eq!(world.status(&small), 0);
+        assert_eq!(whole(&files), [false; 4]);
+        let mut command = world.command(verb);
+        let mut child =
+            command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("it runs");
+        let mut line = String::new();
+        let mut lines = BufReader::new(child.stdout.take().expect("it is piped"));
+        lines.read_line(&mut line).expect("a line");
+        drop(lines);
+        child.wait().expect("it ends");
+        assert_eq!(whole(&files), [true; 4]);
+    }
+}

@@ -9,7 +9,7 @@ use serde::Serialize;
 use super::{Report, imported};
 use crate::app::App;
 use crate::confirm::agreed;
-use crate::failure::{Failure, Result, Status};
+use crate::failure::{Failure, Result};
 use crate::text::{self, BOLD, DIM, bytes_change, count, field};
 
 /// A session that is to be given back.
@@ -65,28 +65,28 @@ pub fn give_back(app: &App, how: &How<'_>, wanted: &[Wanted<'_>]) -> Result<()> 
         app.note(&format!("{sessions} would be {}: disk {disk}", how.done));
         agreed(app, how.yes, "Go on?")?;
     }
-    let (mut written, mut all) = (0, Vec::new());
+    // Once the first is written all are, whoever reads of it.
+    app.check_is_read()?;
+    let (mut written, mut all, mut unread) = (0, Vec::new(), None);
     for (wanted, _) in planned {
         let giving = many.giving(wanted);
         if how.force {
             app.warn_of_writers(&wanted.path);
         }
-        let asked = |done: &[GivenBack]| {
-            app.check_is_read()?;
-            imported(app, done, how.yes)
-        };
+        let asked = |done: &[GivenBack]| imported(app, done, how.yes);
         match giving.give_back(&wanted.path, asked, Failure::writing) {
             Ok(done) => {
-                many.report(&wanted.path, &done)?;
+                unread = unread.or(many.report(&wanted.path, &done).err());
                 written += 1;
                 all.extend(done);
             }
-            // The reader of the reports is gone: no more is written.
-            Err(failure) if failure.status == Status::Quiet => return Err(failure),
-            Err(failure) => many.leave(&wanted.path, failure)?,
+            Err(failure) => unread = unread.or(many.leave(&wanted.path, failure).err()),
         }
     }
-    many.end(written, sum_of(&all))
+    match unread {
+        Some(failure) => Err(failure),
+        None => many.end(written, sum_of(&all)),
+    }
 }
 
 /// What came of those so far.
@@ -115,6 +115,11 @@ impl<'a> Many<'a> {
 
     fn report(&self, path: &Path, done: &[GivenBack]) -> Result<()> {
         if self.app.global.json {
+            // The session itself may be gone.
+            let path = match done.first() {
+                Some(first) if !epitome::exists(path) => &first.path,
+                Some(_) | None => path,
+            };
             return self.app.print_json(&Report::of(self.app, done, path, self.how.dry_run)?);
         }
         let would = if self.how.dry_run { "would be " } else { "" };
