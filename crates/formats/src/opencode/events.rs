@@ -4,14 +4,16 @@ use std::ops::Range;
 
 use epitome_model::{Copy, Left};
 
+use super::laws::IN_METADATA;
 use super::raw;
+use crate::accounting;
 use crate::json::{Cursor, Kind, Malformed};
 use crate::place::Place;
 
 /// The bulky values of a logged version. What is left is a version of the same shape: OpenCode
 /// reads the log anew when another machine asks for it, and refuses what it does not know.
 pub fn copies(at: &Place<'_>, data: &Range<usize>) -> Result<Vec<Copy>, Malformed> {
-    let mut copies = Vec::new();
+    let (mut copies, mut noted) = (Vec::new(), Vec::new());
     let mut copy = |name, place: &Option<Range<usize>>, left| {
         if let Some(place) = place {
             copies.push(Copy { name, value: at.span(place), left });
@@ -28,8 +30,11 @@ pub fn copies(at: &Place<'_>, data: &Range<usize>) -> Result<Vec<Copy>, Malforme
                     copy("input", &state.input, Left::EmptyObject);
                     copy("output", &state.output, Left::EmptyText);
                     copy("error", &state.error, Left::EmptyText);
-                    copy("metadata", &state.metadata, Left::EmptyObject);
                     copy("attachments", &state.attachments, Left::Nothing);
+                    if let Some(place) = &state.metadata {
+                        let metadata = ("metadata", place, Left::EmptyObject);
+                        noted.extend(accounting::copies(at, metadata, IN_METADATA));
+                    }
                 }
             }
             b"info" if value.kind() == Kind::Object => {
@@ -43,5 +48,30 @@ pub fn copies(at: &Place<'_>, data: &Range<usize>) -> Result<Vec<Copy>, Malforme
         }
         Ok(())
     })?;
+    copies.extend(noted);
     Ok(copies)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_sub_agent_ran_in_stays_in_the_log() {
+        let output = "o".repeat(80);
+        let noted =
+            format!(r#"{{"sessionId":"ses_1","model":{{"modelID":"m"}},"preview":"{output}"}}"#);
+        let state = format!(
+            r#"{{"status":"completed","input":{{}},"output":"{output}","metadata":{noted}}}"#
+        );
+        let record = format!(r#"{{"part":{{"type":"tool","state":{state}}}}}"#);
+        let at = Place { line: record.as_bytes(), base: 0 };
+        let copies = copies(&at, &(0..record.len())).expect("a version");
+        let gone: Vec<&str> = copies
+            .iter()
+            .map(|copy| &record[copy.value.start as usize..copy.value.end as usize])
+            .collect();
+        let output = format!("\"{output}\"");
+        assert_eq!(gone, ["{}", &output, &output]);
+    }
 }

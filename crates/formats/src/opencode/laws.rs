@@ -46,6 +46,9 @@ const ACCOUNTING: &[Path] = &[
     &["state", "metadata", "model"],
 ];
 
+/// Those of them in the metadata of a call: what a sub-agent ran in.
+pub(super) const IN_METADATA: &[Path] = &[&["sessionId"], &["model"]];
+
 /// OpenCode answers a call without a result by itself, and keeps both in one part. A part of which
 /// a required member is missing ends the session: nothing of it can be read any more.
 pub struct OpencodeLaws;
