@@ -94,6 +94,8 @@ pub struct Generations {
     pub damaged: Vec<Error>,
     /// The numbers of those that were removed because they are not needed.
     pub removed: Vec<u64>,
+    /// What those left that were removed: no original.
+    pub removed_left: Vec<(u64, Digest)>,
 }
 
 /// Removed bytes that a reference may mean.
@@ -152,7 +154,9 @@ impl Archive {
     pub fn generations(&self, key: &SessionKey) -> Result<Generations> {
         let folder = self.folder(key);
         let removed = removed_numbers(&folder)?;
-        let mut found = Generations { removed, ..Generations::default() };
+        let left = |number: &u64| Some((*number, collect::left_by_removed(&folder, *number)?));
+        let removed_left = removed.iter().filter_map(left).collect();
+        let mut found = Generations { removed, removed_left, ..Generations::default() };
         for number in missing(&folder)? {
             found.damaged.push(lost(&pack_path(&folder, number), number));
         }

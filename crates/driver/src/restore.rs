@@ -16,6 +16,7 @@ use crate::archive::{Digest, EditedRecord, Generation, Hash};
 use crate::error::{Error, ErrorKind, Result};
 use crate::source::Spliced;
 use by_record::{Walk, check_sound};
+pub(crate) use whole::check_original;
 pub use whole::{Damage, check_stubs, restore_from};
 
 /// Where removed bytes are read from.

@@ -294,8 +294,8 @@ fn only_what_nobody_refers_to_is_collected() {
     let names: Vec<_> = files(home.path()).into_keys().collect();
     let pack = |n| PathBuf::from(format!("archive/claude/keep/00000{n}.pack"));
     let trashed = |n| PathBuf::from(format!("archive/.trash/pi/drop/00000{n}.pack.1728000"));
-    assert_eq!(names, [trashed(1), trashed(2), pack(1), pack(2)]);
-    assert!(!home.path().join("archive/pi").exists());
+    let mark = |n| PathBuf::from(format!("archive/pi/drop/00000{n}.removed"));
+    assert_eq!(names, [trashed(1), trashed(2), pack(1), pack(2), mark(1), mark(2)]);
     assert_eq!(archive.sessions().expect("a listing"), [keep]);
     // They leave the trash after as long again.
     let report = archive.gc(judge, LATER, GcMode::Remove).expect("a report");
@@ -303,7 +303,33 @@ fn only_what_nobody_refers_to_is_collected() {
     let much_later = Grace { now: LATER.now + LATER.period, ..LATER };
     let report = archive.gc(judge, much_later, GcMode::Remove).expect("a report");
     assert_eq!((report.emptied, report.emptied_bytes), (2, Bytes(stored as u64)));
-    assert_eq!(files(home.path()).into_keys().collect::<Vec<_>>(), [pack(1), pack(2)]);
+    let left = files(home.path()).into_keys().collect::<Vec<_>>();
+    assert_eq!(left, [pack(1), pack(2), mark(1), mark(2)]);
+}
+
+/// A pack that is moved back from the trash finds its name free, and goes there again beside what
+/// is there.
+#[test]
+fn the_trash_takes_the_place_of_nothing() {
+    let (home, archive) = home();
+    let key = SessionKey::new("pi", "twice");
+    let folder = home.path().join("archive/pi/twice");
+    let trash = home.path().join("archive/.trash/pi/twice");
+    let now = "2026-01-31T12:00:00Z".parse().expect("a time");
+    for (n, raw) in [(1, &b"the first"[..]), (2, b"the second")] {
+        assert_eq!(add(&archive, &key, raw).number, n);
+        archive.remove(&key, now).expect("it is there");
+    }
+    let name = |n| format!("00000{n}.pack.{}", now.as_second());
+    let copy = fs::read(trash.join(name(1))).expect("a pack");
+    fs::write(folder.join("000001.pack"), &copy).expect("moved back");
+    archive.remove(&key, now).expect("it is there");
+    for name in [name(1), format!("{}.2", name(1)), name(2)] {
+        assert!(trash.join(&name).is_file(), "{name}");
+    }
+    let much_later = Grace { now, period: SignedDuration::ZERO };
+    let report = archive.gc(|_| Vec::new(), much_later, GcMode::Remove).expect("a report");
+    assert_eq!(report.emptied, 3);
 }
 
 #[test]

@@ -109,6 +109,8 @@ enum How {
     Exact,
     /// Record by record: others changed the file since.
     ByRecord,
+    /// To the byte, but not to the original: older bytes are not in the archive.
+    Short,
     /// There was nothing to undo.
     Nothing,
 }
@@ -308,6 +310,7 @@ impl Report {
 impl FileReport {
     fn of(back: &GivenBack) -> FileReport {
         let (outcome, by_record, missing) = match &back.outcome {
+            Restored::Exact { .. } if back.short_of.is_some() => (How::Short, 0, 0),
             Restored::Exact { .. } if back.is_nothing() => (How::Nothing, 0, 0),
             Restored::Exact { .. } => (How::Exact, 0, 0),
             Restored::ByRecord { restored, missing, .. } => (How::ByRecord, *restored, *missing),
@@ -322,10 +325,10 @@ impl FileReport {
             by_record,
             missing,
             disk_bytes: Change { before: back.bytes_before, after: back.bytes_after() },
-            restored_proof: (outcome != How::ByRecord).then(|| blake3.clone()),
+            restored_proof: matches!(outcome, How::Exact | How::Nothing).then(|| blake3.clone()),
             blake3,
             generation: back.generation,
-            damaged: back.damaged.iter().map(ToString::to_string).collect(),
+            damaged: back.damaged.iter().chain(&back.short_of).map(ToString::to_string).collect(),
         }
     }
 
@@ -362,6 +365,8 @@ impl FileReport {
                     format!("proved: blake3 {}", self.blake3),
                 ]
             }
+            How::Short if numbers.is_empty() => vec!["it is not what it was".to_owned()],
+            How::Short => vec![format!("not to the original: {exactly}")],
             How::ByRecord => {
                 let restored = count(self.by_record, "edit");
                 let mut lines = vec![format!("record by record: {restored} undone")];

@@ -13,6 +13,7 @@ use super::pack::{Kind, Pack};
 use super::writer::{create_in, next_number};
 use super::{
     Archive, Generation, Hash, PackWriter, SessionBlobs, SessionKey, number_of, numbers, pack_path,
+    removed_numbers,
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::restore::{Blobs, walk};
@@ -292,6 +293,8 @@ fn same(one: &Generation, other: &Generation) -> bool {
 /// else the next ones.
 fn give_numbers(new: &mut [Staged], folder: &Path) -> Result<()> {
     let mut taken: BTreeSet<u64> = numbers(folder)?.into_iter().collect();
+    // A removed one may be moved back from the trash.
+    taken.extend(removed_numbers(folder)?);
     let mut next = next_number(folder)?;
     for pack in new {
         let is_free = pack.number <= next && !taken.contains(&pack.number);

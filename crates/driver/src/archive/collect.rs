@@ -10,10 +10,11 @@ use std::path::{Path, PathBuf};
 
 use epitome_model::Bytes;
 use jiff::{SignedDuration, Timestamp};
+use serde::{Deserialize, Serialize};
 
 use super::{
     Archive, Digest, Generation, SessionKey, folders_in, names_in, numbers, pack_path,
-    read_generation, removed_numbers, removed_path,
+    read_generation, removed_path,
 };
 use crate::error::{Error, ErrorKind, Result};
 use crate::store::disk;
@@ -255,7 +256,7 @@ impl Archive {
         Ok(generations)
     }
 
-    /// Moves packs of a session to the trash. An empty file says of each that it is not missing.
+    /// Moves packs of a session to the trash. A small file says of each that it is not missing.
     fn to_trash(&self, folder: &Path, going: &[u64], now: Timestamp) -> Result<()> {
         let failed = |err, path: &Path| Error::writing(err, "the archive", path);
         let inside = folder.strip_prefix(&self.root).unwrap_or(folder);
@@ -263,20 +264,17 @@ impl Archive {
         disk::private_folder(&trash)?;
         // Newest first: what is left after an interruption is a beginning without gaps.
         for &number in going.iter().rev() {
-            let note = removed_path(folder, number);
-            fs::write(&note, "").map_err(|err| failed(err, &note))?;
             let path = pack_path(folder, number);
-            let name = path.file_name().unwrap_or_default().to_string_lossy();
-            let to = trash.join(format!("{name}.{}", now.as_second().max(0)));
-            fs::rename(&path, &to).map_err(|err| failed(err, &path))?;
+            // What it left is never taken for an original, and its number never given again.
+            let generation = read_generation(&path, number).ok();
+            let left = generation.filter(|it| !it.is_way_back()).map(|it| it.after);
+            let text = left.map(|left| serde_json::to_vec(&Mark { left }));
+            let text = text.transpose().ok().flatten().unwrap_or_default();
+            let note = removed_path(folder, number);
+            fs::write(&note, text).map_err(|err| failed(err, &note))?;
+            move_beside(&path, &trash, now).map_err(|err| failed(err, &path))?;
         }
-        disk::flush_folder(&trash).map_err(|err| failed(err, &trash))?;
-        if numbers(folder)?.is_empty() {
-            for number in removed_numbers(folder)? {
-                fs::remove_file(removed_path(folder, number)).ok();
-            }
-        }
-        Ok(())
+        disk::flush_folder(&trash).map_err(|err| failed(err, &trash))
     }
 
     /// Deletes what has been in the trash for longer than the grace period.
@@ -312,9 +310,44 @@ fn since(generation: &Generation) -> Timestamp {
     generation.imported.unwrap_or(generation.made)
 }
 
-/// When a pack came into the trash, as its name says: `000001.pack.1767225600`.
+/// What is left of a pack that was removed on purpose. Older versions left nothing.
+#[derive(Serialize, Deserialize)]
+struct Mark {
+    /// The file as the generation left it.
+    left: Digest,
+}
+
+/// What the generation left that was removed, if that is known.
+pub(super) fn left_by_removed(folder: &Path, number: u64) -> Option<Digest> {
+    let text = fs::read(removed_path(folder, number)).ok()?;
+    serde_json::from_slice(&text).ok().map(|mark: Mark| mark.left)
+}
+
+/// Moves a pack into the trash under a name that nothing has.
+fn move_beside(path: &Path, trash: &Path, now: Timestamp) -> io::Result<()> {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    let name = format!("{name}.{}", now.as_second().max(0));
+    let mut n = 1_u64;
+    loop {
+        let to = match n {
+            1 => trash.join(&name),
+            _ => trash.join(format!("{name}.{n}")),
+        };
+        match fs::hard_link(path, &to) {
+            Ok(()) => return fs::remove_file(path),
+            Err(err) if err.kind() == io::ErrorKind::AlreadyExists => n += 1,
+            // A disk without hard links.
+            Err(_) if fs::symlink_metadata(&to).is_err() => return fs::rename(path, &to),
+            Err(_) => n += 1,
+        }
+    }
+}
+
+/// When a pack came into the trash, as its name says: `000001.pack.1767225600`, and with a number
+/// behind it where that was taken.
 fn trashed_at(name: &str) -> Option<Timestamp> {
     let (_, seconds) = name.rsplit_once(".pack.")?;
+    let seconds = seconds.split_once('.').map_or(seconds, |(seconds, _)| seconds);
     Timestamp::from_second(seconds.parse().ok()?).ok()
 }
 

@@ -12,7 +12,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::find;
 use crate::place::{self, Place};
 use crate::restore::{
-    Damage, Restoration, Restored, Target, check_stubs, restore_block, restore_from,
+    Damage, Restoration, Restored, Target, check_original, check_stubs, restore_block, restore_from,
 };
 use crate::session::Loaded;
 use crate::source::{FileSource, Spliced};
@@ -68,6 +68,8 @@ pub struct GivenBack {
     pub generation: Option<u64>,
     /// What of the archive is damaged or missing.
     pub damaged: Vec<Error>,
+    /// Why this is no original although hashes lead to it: bytes are not in the archive.
+    pub short_of: Option<Error>,
     /// The numbers of imported generations that it takes: they may put in what was never there.
     pub imported: Vec<u64>,
 }
@@ -351,7 +353,17 @@ impl<'a> GivingBack<'a> {
         })?;
         let imported = known.imported_in(&restoration).into_iter().collect();
         let Restoration { splices, outcome } = restoration;
-        let after = Digest::of_source(&Spliced::new(source, splices.clone())?)?;
+        let becomes = Spliced::new(source, splices.clone())?;
+        let after = Digest::of_source(&becomes)?;
+        let is_whole = matches!(self.what, What::Session(Target::Original))
+            && matches!(outcome, Restored::Exact { .. });
+        let short_of = match is_whole {
+            true => check_original(&archive, &key, &known, &becomes).err(),
+            false => None,
+        };
+        if let (Some(err), Damage::Refuse) = (&short_of, self.damage) {
+            return Err(err.clone().at(path));
+        }
         let undone = outcome.undone();
         let of = generations.iter().filter(|generation| undone.contains(&generation.number));
         let edits = of.map(|generation| generation.records.len() as u64).sum();
@@ -367,6 +379,7 @@ impl<'a> GivingBack<'a> {
                 after,
                 generation,
                 damaged,
+                short_of,
                 imported,
             },
             splices,

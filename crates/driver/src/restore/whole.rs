@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use epitome_model::{Again, Block, Output, Part, Ref, Source, Stub};
 
 use super::{Restoration, Restored, Target, by_record, newest_first, restore_without};
-use crate::archive::{Archive, Generations, SessionKey};
+use crate::archive::{Archive, Digest, Generations, SessionKey};
 use crate::error::{Error, ErrorKind, Result};
 use crate::source::Spliced;
 
@@ -96,6 +96,35 @@ fn texts_of(block: &Block, source: &dyn Source) -> Vec<String> {
         }
         Some(_) | None => Vec::new(),
     }
+}
+
+/// Refuses what hashes lead back to and what still is no original: it begins with what a generation
+/// left that was removed from the archive, or has stubs of which the archive does not have the
+/// bytes.
+///
+/// # Errors
+///
+/// `Archive` says which; what searching the archive says.
+pub(crate) fn check_original(
+    archive: &Archive,
+    key: &SessionKey,
+    found: &Generations,
+    restored: &dyn Source,
+) -> Result<()> {
+    let left = found.removed_left.iter().filter(|(_, left)| left.len > 0);
+    let lens: Vec<u64> = left.clone().map(|(_, left)| left.len).collect();
+    let digests = Digest::of_prefixes(restored, &lens)?;
+    let is_here = |number: u64| found.whole.iter().any(|it| it.number == number);
+    if let Some((number, _)) =
+        left.clone().find(|(number, left)| !is_here(*number) && digests.contains(left))
+    {
+        let what = format!(
+            "what generation {number} took out of this session was removed from the archive; \
+             nothing was changed"
+        );
+        return Err(Error::new(ErrorKind::Archive, what).with_hint(PARTIAL));
+    }
+    check_stubs(archive, key, found, restored)
 }
 
 /// Refuses a file with a stub of which the archive does not have the bytes.
