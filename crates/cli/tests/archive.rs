@@ -46,6 +46,7 @@ fn it_removes_only_what_no_session_refers_to_and_says_so_first() {
     let world = compacted();
     assert_snapshot!("nothing", world.run(&["archive", "gc", "--grace=0d"]));
     let session = world.home.join(format!(".claude/projects/-p/{CLAUDE}.jsonl"));
+    world.write(".claude/projects/-p/other.jsonl", "{}\n");
     // A session that was moved is still one.
     let moved = world.home.join(".claude/projects/-q");
     fs::create_dir_all(&moved).expect("a folder");
@@ -74,6 +75,7 @@ fn it_keeps_what_it_cannot_prove_to_be_unneeded() {
     let claude = world.home.join(".claude/projects/-p").join(format!("{CLAUDE}.jsonl"));
     let away = world.home.join("away.jsonl");
     fs::rename(&claude, &away).expect("a move");
+    world.claude("other", "{}\n");
     // A database that cannot be read.
     let database = world.write(".local/share/opencode/opencode.db", b"SQLite format 3\0 torn");
     assert_snapshot!("unreadable", world.run(&gc));
@@ -177,4 +179,87 @@ fn a_session_is_carried_to_another_machine() {
     other.write("no.tar", "this is no tar file");
     assert_snapshot!("no_tar", other.run(&["archive", "import", "no.tar"]));
     assert_snapshot!("nothing_to_export", other.run(&["archive", "export", "nobody"]));
+}
+
+/// An empty folder in an agent's home may be where a disk is mounted.
+#[test]
+fn what_was_in_a_folder_that_is_empty_is_kept() {
+    let world = World::new();
+    world.claude(CLAUDE, sessions::claude(CLAUDE));
+    world.write(".claude/projects/-q/other.jsonl", sessions::claude(PI).replace(CLAUDE, PI));
+    assert_eq!(world.status(&["compact", CLAUDE, "--keep-turns=1", "--count=estimate"]), 0);
+    let folder = world.home.join(".claude/projects/-p");
+    let path = folder.join(format!("{CLAUDE}.jsonl"));
+    let away = world.home.join("away.jsonl");
+    fs::rename(&path, &away).expect("a move");
+    let gc = ["archive", "gc", "--grace=0d", "--yes"];
+    for _ in 0..2 {
+        let said = world.run(&gc);
+        assert!(said.contains("nothing to remove"), "{said}");
+        assert!(said.contains("[home]/.claude/projects/-p: the folder is empty"), "{said}");
+    }
+    fs::rename(&away, &path).expect("a move");
+    assert_eq!(world.status(&["restore", CLAUDE]), 0);
+    assert_eq!(fs::read_to_string(&path).expect("a session"), sessions::claude(CLAUDE));
+    // A folder that is not there is seen to be gone beside another one.
+    assert_eq!(world.status(&["compact", CLAUDE, "--keep-turns=1", "--count=estimate"]), 0);
+    fs::remove_dir_all(&folder).expect("a folder");
+    let said = world.run(&gc);
+    assert!(said.contains("moved to the trash"), "{said}");
+}
+
+/// What is no original is never called one, whatever became of the packs.
+#[test]
+fn what_is_no_original_is_not_called_exact() {
+    for recipe in ["transcript", "epitome"] {
+        for is_elsewhere in [false, true] {
+            // That a count stands for something is known to its archive alone.
+            if is_elsewhere && recipe == "transcript" {
+                continue;
+            }
+            let world = World::new();
+            let path = world.claude(CLAUDE, sessions::claude(CLAUDE));
+            let compact = |keep: &str, home: &str| {
+                let args = [
+                    "compact",
+                    CLAUDE,
+                    keep,
+                    "--keep-results=0",
+                    "--count=estimate",
+                    "--recipe",
+                    recipe,
+                ];
+                let mut command = world.command(&args);
+                command.env("EPITOME_HOME", world.home.join(home));
+                let said = world.terminal(&args, &command.output().expect("it runs"));
+                assert!(said.contains("compacted  "), "{said}");
+            };
+            let second = if is_elsewhere { "two" } else { "one" };
+            let run = |args: &[&str]| {
+                let mut command = world.command(args);
+                command.env("EPITOME_HOME", world.home.join(second));
+                world.terminal(args, &command.output().expect("it runs"))
+            };
+            compact("--keep-turns=2", "one");
+            if !is_elsewhere {
+                assert!(run(&["archive", "rm", CLAUDE, "--yes"]).contains("moved to the trash"));
+            }
+            compact("--keep-turns=1", second);
+            let number = if is_elsewhere { 1 } else { 2 };
+            let pack =
+                world.home.join(format!("{second}/archive/claude/{CLAUDE}/{number:06}.pack"));
+            assert!(pack.is_file(), "{recipe} {is_elsewhere}: {}", run(&["archive", "ls"]));
+            let compacted = fs::read(&path).expect("a session");
+            for args in [&["restore", CLAUDE][..], &["restore", CLAUDE, "--dry-run"]] {
+                let said = run(args);
+                assert!(said.ends_with("--- status 5\n"), "{recipe} {is_elsewhere} {said}");
+                assert!(said.contains("`--partial` restores what can be"), "{said}");
+                assert_eq!(fs::read(&path).expect("a session"), compacted);
+            }
+            let said = run(&["restore", CLAUDE, "--partial"]);
+            assert!(said.contains("not to the original") && !said.contains("exact"), "{said}");
+            let said = run(&["restore", CLAUDE]);
+            assert!(said.ends_with("--- status 5\n"), "{recipe} {is_elsewhere} {said}");
+        }
+    }
 }

@@ -10,7 +10,7 @@ use epitome_formats::named;
 use epitome_model::{Ref, Source};
 use memchr::memmem;
 
-use super::{Unread, all, codex, companions, folders, stem};
+use super::{Unread, all, codex, companions, stem};
 use crate::archive::SessionKey;
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result};
@@ -20,6 +20,8 @@ use crate::session::writer;
 
 /// Where a session says its id.
 const HEAD: u64 = 64 << 10;
+/// The folder of what Claude Code's sub-agents did, in a folder named like their session.
+const PARTS: &str = "subagents";
 /// Shorter ids may be found in a session by chance.
 const SHORTEST_ID: usize = 8;
 
@@ -34,8 +36,6 @@ pub(crate) struct Census {
     pub(crate) stubs: HashSet<Ref>,
     /// Folders, files and databases that are there and cannot be read.
     pub(crate) unread: Vec<Error>,
-    /// The folders of agents that are there and hold something.
-    homes: Vec<PathBuf>,
 }
 
 /// Whether a session is at a path.
@@ -53,10 +53,6 @@ impl Census {
     /// Looks at all sessions of all agents that are ever written.
     pub(crate) fn take(config: &Config, wanted: &[SessionKey]) -> Census {
         let mut census = Census::default();
-        let has_some = |folder: &PathBuf| {
-            fs::read_dir(folder).is_ok_and(|mut entries| entries.next().is_some())
-        };
-        census.homes = folders(config).into_iter().filter(has_some).collect();
         let found = all(config, None);
         census.unread.extend(found.unread.into_iter().filter(is_there));
         let mut files = Vec::new();
@@ -119,14 +115,24 @@ impl Census {
             }
             Err(_) => {}
         }
-        if self.homes.iter().any(|home| address.starts_with(home)) {
-            return Presence::Gone;
-        }
-        // A folder that is not there, or empty, may be of a disk that is not there.
+        // A folder that is empty may be of a disk that is not there, in an agent's home as well.
         let folder = address.parent().unwrap_or(Path::new(""));
-        match fs::read_dir(folder).map(|mut entries| entries.next().is_some()) {
+        // What a sub-agent did is in a folder of its session's.
+        let of_part = folder.parent().and_then(Path::parent).filter(|_| folder.ends_with(PARTS));
+        let folder = of_part.unwrap_or(folder);
+        let is_listed =
+            |folder: &Path| fs::read_dir(folder).map(|mut entries| entries.next().is_some());
+        let is_empty = || io::Error::other("the folder is empty");
+        match is_listed(folder) {
             Ok(true) => Presence::Gone,
-            Ok(false) => unknown(io::Error::other("the folder is empty"), "the folder", folder),
+            Ok(false) => unknown(is_empty(), "the folder", folder),
+            // That the folder itself was removed is seen beside what is left.
+            Err(err) if err.kind() == io::ErrorKind::NotFound => {
+                match folder.parent().map(is_listed) {
+                    Some(Ok(true)) => Presence::Gone,
+                    Some(_) | None => unknown(err, "the folder", folder),
+                }
+            }
             Err(err) => unknown(err, "the folder", folder),
         }
     }
