@@ -282,3 +282,33 @@ fn json_is_what_the_schema_says() {
     fs::write(&path, by_hand).expect("a session");
     world::check("restore.schema.json", &world.json(&["restore", "0f3c", "--json"]));
 }
+
+/// What was appended in the agent's own way and changed since does not count as undone.
+#[test]
+fn an_appended_record_that_was_changed_is_told() {
+    let world = World::new();
+    let id = "01a1fc9b-bb93-70a1-b7c3-6fcf53d36849";
+    let path = world.codex(id, fixtures::get("codex", "pricing").bytes());
+    let before = read(&path);
+    assert_eq!(world.status(&["compact", id, "--native", "--count=estimate"]), 0);
+    let compacted = read(&path);
+    let year = before.len() + compacted[before.len()..].find("2026-").expect("a time");
+    let mut changed = compacted.clone();
+    changed.replace_range(year..year + 4, "2025");
+    fs::write(&path, &changed).expect("a session");
+    let said = world.run(&["restore", id]);
+    assert!(said.contains("what generation 1 appended to this session was changed"), "{said}");
+    assert!(said.ends_with("--- status 4\n"), "{said}");
+    assert_eq!(world.status(&["archive", "gc", "--grace=0d", "--yes"]), 0);
+    assert_eq!(world.json(&["archive", "ls", "--json"]).len(), 1);
+    let said = world.run(&["restore", id, "--partial"]);
+    assert!(said.ends_with("--- status 0\n") && !said.contains("it is what it was"), "{said}");
+    assert_eq!(read(&path), changed);
+    // What the agent appends to a restored session is nothing of ours.
+    fs::write(&path, &compacted).expect("a session");
+    assert_eq!(world.status(&["restore", id]), 0);
+    let more = before + "{\"timestamp\":\"2026-11-21T12:00:00.000Z\",\"type\":\"event_msg\"}\n";
+    fs::write(&path, more).expect("a session");
+    let said = world.run(&["restore", id]);
+    assert!(said.contains("nothing to do") && said.ends_with("--- status 0\n"), "{said}");
+}

@@ -14,7 +14,7 @@ use tracing::info_span;
 
 use crate::archive::{Digest, EditedRecord, Generation, Hash};
 use crate::error::{Error, ErrorKind, Result};
-use crate::source::Spliced;
+use crate::source::{Spliced, exactly};
 use by_record::{Walk, check_sound};
 pub(crate) use whole::check_original;
 pub use whole::{Damage, check_stubs, restore_from};
@@ -225,6 +225,12 @@ fn exact(
                 let began_so =
                     |it: &&&Generation| !it.is_way_back() && digests.contains(&it.before);
                 let first = left.iter().filter(began_so).map(|it| it.number).min();
+                let whole = left.iter().filter(|it| digests.contains(&it.before));
+                for generation in whole {
+                    if goes_on_as_appended(current, generation)? {
+                        return Err(appended_and_changed(generation));
+                    }
+                }
                 began = first.unwrap_or(0);
                 break wanted.is_none() && first.is_some();
             }
@@ -244,6 +250,43 @@ fn exact(
     let undone = undone.iter().map(|it| it.number).collect();
     let outcome = Restored::Exact { undone };
     Ok(Some((Restoration { splices: view.into_splices(), outcome }, began)))
+}
+
+/// Whether lines stand behind what a generation began with that look like those that it appended in
+/// the agent's own way, changed since: they name removed bytes, or end where those ended.
+///
+/// Only for a file that does not begin with what the generation left.
+pub(crate) fn goes_on_as_appended(current: &dyn Source, generation: &Generation) -> Result<bool> {
+    const BEGINNING: &[u8] = b"[epitome k";
+    let (from, to) = (generation.before.len, generation.after.len);
+    let has_appended = !generation.is_way_back()
+        && from < to
+        && matches!(generation.records.as_slice(), [one] if
+            matches!(one.splices.as_slice(), [it] if
+                one.at + it.at == from && it.len == to - from && it.blob == Hash::of(b"")));
+    let len = Source::len(current);
+    if !has_appended || len <= from {
+        return Ok(false);
+    }
+    // A change may have made them longer.
+    let tail = exactly(current, from..len.min(to.saturating_add(4096)))?;
+    let appended = (to - from) as usize;
+    // Whole records of JSON.
+    if !tail.starts_with(b"{\"") {
+        return Ok(false);
+    }
+    let ends_there = tail.len() >= appended && tail.get(appended - 1) == Some(&b'\n');
+    Ok(ends_there || memchr::memmem::find(&tail, BEGINNING).is_some())
+}
+
+fn appended_and_changed(generation: &Generation) -> Error {
+    let what = format!(
+        "what generation {} appended to this session was changed since: it cannot be told from what \
+         the agent wrote",
+        generation.number
+    );
+    Error::new(ErrorKind::Refused, what)
+        .with_hint("`--partial` leaves it where it is, and restores what can be")
 }
 
 /// The splices that undo a generation, over the whole file that it left.

@@ -14,7 +14,7 @@ use crate::config::Config;
 use crate::error::Result;
 use crate::find::{Census, Presence};
 use crate::place;
-use crate::restore::{Blobs, walk};
+use crate::restore::{Blobs, goes_on_as_appended, walk};
 use crate::source::Spliced;
 use crate::store::{self, Store};
 
@@ -150,6 +150,10 @@ pub(crate) fn unneeded(
     };
     unneeded.extend(compactions().filter(|it| is_twin(it)).map(|it| it.number));
     for generation in compactions().filter(|it| !walked.left.contains(&it.number)) {
+        // What it appended may still be there, changed.
+        if goes_on_as_appended(&restored, generation)? {
+            continue;
+        }
         match walked.begun.contains(&generation.number) && generation.before.len > 0 {
             true => drop(unneeded.insert(generation.number)),
             false => open.push(generation),

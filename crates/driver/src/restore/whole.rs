@@ -38,7 +38,7 @@ pub fn restore_from(
     let done = restore_without(current, &found.whole, &found.removed, &blobs, target);
     if damage == Damage::LeaveOut {
         return match done {
-            Err(err) if err.kind() == ErrorKind::Archive => {
+            Err(err) if matches!(err.kind(), ErrorKind::Archive | ErrorKind::Refused) => {
                 let above = match target {
                     Target::Original => 0,
                     Target::Generation(number) => number,
@@ -119,8 +119,7 @@ pub(crate) fn check_original(
         left.clone().find(|(number, left)| !is_here(*number) && digests.contains(left))
     {
         let what = format!(
-            "what generation {number} took out of this session was removed from the archive; \
-             nothing was changed"
+            "what generation {number} took out of this session was removed from the archive"
         );
         return Err(Error::new(ErrorKind::Archive, what).with_hint(PARTIAL));
     }
