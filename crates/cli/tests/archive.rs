@@ -263,3 +263,22 @@ fn what_is_no_original_is_not_called_exact() {
         }
     }
 }
+
+#[test]
+fn the_parts_of_a_session_are_removed_with_it() {
+    let world = World::new();
+    let recorded = fixtures::get("claude", "pricing");
+    let id = "01194376-708b-4dbc-a469-b0821ec784c3";
+    world.claude(id, recorded.bytes());
+    for agent in recorded.sub_agents() {
+        let name = agent.file_name().and_then(|it| it.to_str()).expect("a name");
+        let name = format!(".claude/projects/-p/{id}/subagents/{name}");
+        world.write(&name, fs::read(&agent).expect("recorded"));
+    }
+    let compact = ["compact", id, "--keep-turns=0", "--count=estimate", "--recipe=transcript"];
+    assert_eq!(world.status(&compact), 0);
+    assert!(world.json(&["archive", "ls", "--json"]).len() > 1, "a sub-agent is compacted, too");
+    let said = world.run(&["archive", "rm", "01194376-708b-4dbc-a469-b0821ec784c3", "--yes"]);
+    assert!(said.contains("of it, ") && said.ends_with("--- status 0\n"), "{said}");
+    assert_eq!(world.json(&["archive", "ls", "--json"]).len(), 0);
+}

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use clap::{Args as ClapArgs, Subcommand};
 use epitome::{
-    GcMode, GcReport, Generation, Loaded, Reason, SessionKey, VerifyReport, collect_garbage, find,
-    write_new,
+    ErrorKind, GcMode, GcReport, Generation, Loaded, Reason, SessionKey, Store, VerifyReport,
+    collect_garbage, find, write_new,
 };
 use epitome_model::{Bytes, Source};
 use jiff::SignedDuration;
@@ -255,12 +255,22 @@ struct Removed<'a> {
 fn rm(app: &App, session: &str, yes: bool) -> Result<()> {
     let archive = app.config.archive();
     let key = key_of(app, session)?;
-    let sizes = archive.sizes(&key).map_err(Failure::writing)?;
-    let (packs, stored) = (sizes.len() as u64, sizes.iter().map(|(_, it)| *it).sum::<Bytes>());
+    // A session comes back as one.
+    let parts = parts_of(app, &key)?;
+    let (mut packs, mut stored) = (0, Bytes(0));
+    for key in std::iter::once(&key).chain(&parts) {
+        let sizes = archive.sizes(key).map_err(Failure::writing)?;
+        packs += sizes.len() as u64;
+        stored += sizes.iter().map(|(_, it)| *it).sum::<Bytes>();
+    }
     let (what, id) = (count(packs, "generation"), field(&key.id));
+    let with = match parts.len() as u64 {
+        0 => String::new(),
+        n => format!(" and {} of it", count(n, "part")),
+    };
     if packs > 0 {
         let question = format!(
-            "{what} of {id}, {stored}: if the session is compacted, it cannot be restored after \
+            "{what} of {id}{with}, {stored}: if the session is compacted, it cannot be restored after \
              that. Move to the trash?"
         );
         agreed(app, yes, &question)?;
@@ -269,15 +279,48 @@ fn rm(app: &App, session: &str, yes: bool) -> Result<()> {
         let failure = Failure::writing(err);
         failure.hint("`epitome archive ls` shows what it holds")
     };
-    let (generations, stored_bytes) = archive.remove(&key, app.config.now()).map_err(missing)?;
+    let now = app.config.now();
+    let mut all: Vec<&SessionKey> = parts.iter().collect();
+    if parts.is_empty() || !archive.sizes(&key).map_err(Failure::writing)?.is_empty() {
+        all.push(&key);
+    }
+    // No other epitome compacts any of them meanwhile.
+    let mut held = Vec::new();
+    for key in &all {
+        if let Some(generation) = archive.generations(key).map_err(Failure::writing)?.whole.last() {
+            match Store::new(&app.config.home).open_for_edit(&generation.path) {
+                Err(err) if err.kind() == ErrorKind::Locked => return Err(Failure::writing(err)),
+                opened => held.extend(opened),
+            }
+        }
+    }
+    let (mut generations, mut stored_bytes) = (0, Bytes(0));
+    for key in all {
+        let (packs, bytes) = archive.remove(key, now).map_err(missing)?;
+        generations += packs;
+        stored_bytes += bytes;
+    }
     if app.global.json {
         let (agent, id) = (key.agent.as_str(), key.id.as_str());
         return app.print_json(&Removed { agent, id, generations, stored_bytes, removed: true });
     }
     app.print(&format!(
-        "{BOLD}moved to the trash{BOLD:#} {what} of {id}, {stored}; a later `epitome archive gc \
+        "{BOLD}moved to the trash{BOLD:#} {what} of {id}{with}, {stored}; a later `epitome archive gc \
          --yes` empties it\n"
     ))
+}
+
+/// What the archive holds of what belongs to a session.
+fn parts_of(app: &App, key: &SessionKey) -> Result<Vec<SessionKey>> {
+    let archive = app.config.archive();
+    let mut parts = Vec::new();
+    for other in archive.sessions().map_err(Failure::writing)? {
+        let known = archive.generations(&other).map_err(Failure::writing)?;
+        if other != *key && known.whole.iter().any(|it| it.part_of.as_ref() == Some(key)) {
+            parts.push(other);
+        }
+    }
+    Ok(parts)
 }
 
 fn export(app: &App, session: &str, out: Option<&Path>) -> Result<()> {
