@@ -128,3 +128,59 @@ fn a_run_is_undone_without_a_file_that_is_gone() {
         assert!(made.says(&["undo"], 0).contains("nothing to undo"));
     }
 }
+
+/// The same file in two folders, one id: each is its own session for whoever gives it back.
+#[test]
+fn copies_of_a_session_come_back_each() {
+    for at_once in [true, false] {
+        let world = World::new();
+        let text = sessions::claude(CLAUDE);
+        let path = |folder: &str| format!(".claude/projects/{folder}/{CLAUDE}.jsonl");
+        let files = [world.write(&path("-a"), &text), world.write(&path("-b"), &text)];
+        let is_whole = |it: &PathBuf| fs::read_to_string(it).expect("a session") == text;
+        let whole = || files.iter().map(is_whole).collect::<Vec<bool>>();
+        let small = ["--keep-turns=1", "--count=estimate", "--recipe=transcript"];
+        let compact = |now: &str, what: &[&str]| {
+            let args = [&["compact"][..], what, &small].concat();
+            let done = world.command(&args).env("EPITOME_NOW", now).status().expect("it runs");
+            assert!(done.success());
+        };
+        let names = files.each_ref().map(|it| it.to_str().expect("text"));
+        let again = || {
+            if at_once {
+                return compact("2026-11-21T10:00:00Z", &["--all", "--yes"]);
+            }
+            compact("2026-11-21T10:00:00Z", &[names[0]]);
+            compact("2026-11-21T11:00:00Z", &[names[1]]);
+        };
+        again();
+        assert_eq!(whole(), [false; 2]);
+        assert_eq!(world.status(&["restore", names[1]]), 0);
+        assert_eq!(whole(), [false, true]);
+        assert_eq!(world.status(&["undo", "--yes"]), 0);
+        assert_eq!(whole(), [true; 2], "{}", world.run(&["log"]));
+        assert!(world.run(&["undo"]).contains("nothing to undo"));
+        again();
+        assert_eq!(world.status(&["restore", names[1]]), 0);
+        assert_eq!(world.status(&["restore", "--all", "--yes"]), 0);
+        assert_eq!(whole(), [true; 2]);
+    }
+}
+
+#[test]
+fn a_session_in_a_renamed_folder_is_found() {
+    let args = [&["undo"][..], &["restore", "--all", "--yes"], &["restore", "--since", "1h"]];
+    for args in args {
+        let mut made = Compacted::new();
+        let projects = made.world.home.join(".claude/projects");
+        fs::rename(projects.join("-p"), projects.join("-q")).expect("renamed");
+        for (path, _) in &mut made.files {
+            let below = path.strip_prefix(projects.join("-p")).expect("it is there").to_owned();
+            *path = projects.join("-q").join(below);
+        }
+        assert!(!made.log().contains("gone"), "{}", made.log());
+        made.says(args, 0);
+        assert_eq!(made.given_back(), [true; 2], "{args:?}");
+        assert!(made.log().contains("undone"), "{}", made.log());
+    }
+}

@@ -29,7 +29,7 @@ use crate::regular;
 use crate::rows::{self, Told};
 use crate::store::{User, users_of};
 
-pub(crate) use census::{Census, Presence};
+pub(crate) use census::{Census, Presence, places};
 pub use codex::Held;
 use unread::Unread;
 

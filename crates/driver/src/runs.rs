@@ -1,6 +1,7 @@
 //! Runs of commands that compact sessions: which there were, what they saved, and which of their
 //! sessions can be undone.
 
+use std::cell::OnceCell;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::path::{Path, PathBuf};
 
@@ -101,65 +102,120 @@ pub fn runs(config: &Config) -> Result<RunLog> {
             }
         }
     }
-    let mut known = HashMap::new();
-    let logged = of_runs.into_iter().map(|(run, made)| logged(config, run, made, &mut known));
+    let mut known = Known { config, in_effect: HashMap::new(), places: OnceCell::new() };
+    let logged = of_runs.into_iter().map(|(run, made)| logged(run, made, &mut known));
     log.runs = logged.collect();
     log.runs.sort_by(|one, other| (other.at, &other.run).cmp(&(one.at, &one.run)));
     Ok(log)
 }
 
-/// The generations in effect of files that were looked at. None: the file cannot be read.
-type InEffect = HashMap<PathBuf, Option<BTreeSet<u64>>>;
+/// What is known of the files of sessions.
+struct Known<'a> {
+    config: &'a Config,
+    /// The generations in effect of files that were looked at. None: the file cannot be read.
+    in_effect: HashMap<PathBuf, Option<Vec<Generation>>>,
+    places: OnceCell<Places>,
+}
 
-fn logged(
+/// Where agents keep sessions, by their ids.
+type Places = BTreeMap<SessionKey, Vec<PathBuf>>;
+
+impl Known<'_> {
+    fn state(&mut self, path: &Path, generation: &Generation) -> RunState {
+        let config = self.config;
+        let found = self.in_effect.entry(path.to_owned());
+        match found.or_insert_with(|| compactions_in(config, path)) {
+            None => RunState::Gone,
+            Some(found) => match found
+                .iter()
+                .any(|it| it.number == generation.number || it.is_twin_of(generation))
+            {
+                true => RunState::InEffect,
+                false => RunState::Undone,
+            },
+        }
+    }
+
+    /// Where the file of a generation is now: where it was, or where its agent keeps the session.
+    fn place(&mut self, generation: &Generation) -> PathBuf {
+        let moved = moved_to(self.config, &self.places, &generation.key(), &generation.path);
+        let is_in = |path: &&PathBuf| self.state(path, generation) == RunState::InEffect;
+        let place = moved.iter().find(is_in).or(moved.first());
+        place.unwrap_or(&generation.path).clone()
+    }
+}
+
+/// The files of a session that is not at `path` any more.
+fn moved_to(
     config: &Config,
-    run: Run,
-    generations: Vec<Generation>,
-    known: &mut InEffect,
-) -> LoggedRun {
+    places: &OnceCell<Places>,
+    key: &SessionKey,
+    path: &Path,
+) -> Vec<PathBuf> {
+    if place::exists(path) {
+        return Vec::new();
+    }
+    places.get_or_init(|| find::places(config)).get(key).cloned().unwrap_or_default()
+}
+
+fn logged(run: Run, generations: Vec<Generation>, known: &mut Known<'_>) -> LoggedRun {
     let at = generations.iter().map(|it| it.made).min().unwrap_or_default();
     let recipes = generations.iter().map(|it| it.recipe.clone()).collect();
-    let mut families: BTreeMap<SessionKey, Vec<Generation>> = BTreeMap::new();
-    for generation in generations {
-        let whose = generation.part_of.clone().unwrap_or_else(|| generation.key());
-        families.entry(whose).or_default().push(generation);
-    }
-    let of_family = |(key, made): (SessionKey, Vec<Generation>)| session(config, key, &made, known);
-    let sessions: Vec<RunSession> = families.into_iter().map(of_family).collect();
+    let families = families(generations, known).into_iter();
+    let of_family = |(key, made): (SessionKey, Vec<Made>)| session(key, &made, known);
+    let sessions: Vec<RunSession> = families.map(of_family).collect();
     let state = together(sessions.iter().map(|session| session.state));
     LoggedRun { run, at, recipes, sessions, state }
 }
 
-fn session(
-    config: &Config,
-    key: SessionKey,
-    made: &[Generation],
-    known: &mut InEffect,
-) -> RunSession {
-    let own = made.iter().find(|it| it.part_of.is_none()).or(made.first());
-    let path = own.map(|it| it.path.clone()).unwrap_or_default();
-    let state = together(made.iter().map(|generation| {
-        let numbers = known.entry(generation.path.clone()).or_insert_with(|| {
-            let found = compactions_in(config, &generation.path)?;
-            Some(found.into_iter().map(|it| it.number).collect())
-        });
-        match numbers {
-            None => RunState::Gone,
-            Some(numbers) if numbers.contains(&generation.number) => RunState::InEffect,
-            Some(_) => RunState::Undone,
+/// A generation, and where its file is now.
+type Made = (Generation, PathBuf);
+
+/// What a run made, by the sessions that it belongs to. Copies of a session are several.
+fn families(made: Vec<Generation>, known: &mut Known<'_>) -> Vec<(SessionKey, Vec<Made>)> {
+    let mut made: Vec<Made> = made
+        .into_iter()
+        .map(|generation| {
+            let place = known.place(&generation);
+            (generation, place)
+        })
+        .collect();
+    made.sort_by_key(|(it, place)| (it.part_of.is_some(), it.key(), place.clone(), it.number));
+    let mut families: Vec<(SessionKey, Vec<Made>)> = Vec::new();
+    for (generation, place) in made {
+        let whose = generation.part_of.clone().unwrap_or_else(|| generation.key());
+        let of_whose: Vec<usize> =
+            (0..families.len()).filter(|&n| families[n].0 == whose).collect();
+        let is_its = |n: &usize| {
+            let path = &families[*n].1[0].1;
+            match generation.part_of {
+                None => *path == place,
+                Some(_) => of_whose.len() == 1 || find::companions(path).contains(&place),
+            }
+        };
+        match of_whose.iter().copied().find(is_its) {
+            Some(n) => families[n].1.push((generation, place)),
+            None => families.push((whose, vec![(generation, place)])),
         }
-    }));
+    }
+    families.sort_by(|one, other| one.0.cmp(&other.0));
+    families
+}
+
+fn session(key: SessionKey, made: &[Made], known: &mut Known<'_>) -> RunSession {
+    let own = made.iter().find(|(it, _)| it.part_of.is_none()).or(made.first());
+    let path = own.map(|(_, place)| place.clone()).unwrap_or_default();
+    let state = together(made.iter().map(|(it, place)| known.state(place, it)));
+    let files: BTreeSet<PathBuf> = made.iter().map(|(_, place)| place.clone()).collect();
+    let made = || made.iter().map(|(generation, _)| generation);
     RunSession {
         key,
         path,
-        files: made.iter().map(|it| it.path.clone()).collect::<BTreeSet<_>>().into_iter().collect(),
-        tokens: (
-            made.iter().map(|it| it.tokens_before).sum(),
-            made.iter().map(|it| it.tokens_after).sum(),
-        ),
+        files: files.into_iter().collect(),
+        tokens: (made().map(|it| it.tokens_before).sum(), made().map(|it| it.tokens_after).sum()),
         bytes: (
-            made.iter().map(|it| Bytes(it.before.len)).sum(),
-            made.iter().map(|it| Bytes(it.after.len)).sum(),
+            made().map(|it| Bytes(it.before.len)).sum(),
+            made().map(|it| Bytes(it.after.len)).sum(),
         ),
         state,
     }
@@ -188,24 +244,29 @@ pub fn archived_sessions(
     wanted: impl Fn(&Generation) -> bool,
 ) -> Result<Vec<PathBuf>> {
     let archive = config.archive();
-    let mut paths: BTreeMap<SessionKey, PathBuf> = BTreeMap::new();
+    let mut paths: BTreeMap<SessionKey, BTreeSet<PathBuf>> = BTreeMap::new();
     let mut chosen: BTreeSet<SessionKey> = BTreeSet::new();
     for key in archive.sessions()? {
         if agent.is_some_and(|agent| agent != key.agent) {
             continue;
         }
         let generations = archive.generations(&key)?.whole;
-        let mut made = generations.iter().filter(|it| !it.is_way_back() && wanted(it));
-        if let Some(first) = made.next() {
-            chosen.insert(first.part_of.clone().unwrap_or_else(|| key.clone()));
+        let made = generations.iter().filter(|it| !it.is_way_back() && wanted(it));
+        let made: Vec<&Generation> = made.collect();
+        for it in &made {
+            chosen.insert(it.part_of.clone().unwrap_or_else(|| key.clone()));
             chosen.insert(key.clone());
         }
-        if let Some(newest) = generations.last() {
-            paths.insert(key, newest.path.clone());
-        }
+        // Copies of a session are at several places.
+        let all = made.into_iter().chain(generations.last());
+        paths.entry(key).or_default().extend(all.map(|it| it.path.clone()));
     }
-    let of_chosen = chosen.iter().filter_map(|key| paths.get(key));
-    let found: BTreeSet<PathBuf> = of_chosen.filter(|path| place::exists(path)).cloned().collect();
+    let places = OnceCell::new();
+    let mut found: BTreeSet<PathBuf> = BTreeSet::new();
+    for (key, paths) in paths.iter().filter(|(key, _)| chosen.contains(key)) {
+        found.extend(paths.iter().filter(|path| place::exists(path)).cloned());
+        found.extend(paths.iter().flat_map(|path| moved_to(config, &places, key, path)));
+    }
     let belonging = found.iter().flat_map(|path| find::companions(path));
     let belonging: BTreeSet<PathBuf> = belonging.map(|path| real(&path)).collect();
     Ok(found.into_iter().filter(|path| !belonging.contains(&real(path))).collect())

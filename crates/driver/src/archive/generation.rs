@@ -216,6 +216,11 @@ impl Generation {
         self.run.as_ref().is_some_and(|it| it.id == run)
     }
 
+    /// Whether it did the same to a copy of the session: that copy is as well of either.
+    pub(crate) fn is_twin_of(&self, other: &Generation) -> bool {
+        (self.before, self.after) == (other.before, other.after) && self.path != other.path
+    }
+
     /// The names of all removed bytes.
     pub fn blobs(&self) -> impl Iterator<Item = Hash> + '_ {
         self.records.iter().flat_map(|record| record.splices.iter().map(|splice| splice.blob))

@@ -10,7 +10,7 @@ use epitome_formats::named;
 use epitome_model::{Ref, Source};
 use memchr::memmem;
 
-use super::{Unread, all, codex, companions, stem};
+use super::{SessionFile, Unread, all, codex, companions, stem};
 use crate::archive::SessionKey;
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result};
@@ -55,21 +55,8 @@ impl Census {
         let mut census = Census::default();
         let found = all(config, None);
         census.unread.extend(found.unread.into_iter().filter(is_there));
-        let mut files = Vec::new();
-        for session in found.sessions {
-            // Nothing was ever removed from what is only read.
-            if named(session.agent).is_some_and(|format| writer(format).is_err()) {
-                continue;
-            }
-            for companion in companions(&session.path) {
-                let key = SessionKey::new(session.agent, id_of_part(&session.id, &companion));
-                census.by_name.entry(key).or_default().push(companion.clone());
-                files.push(companion);
-            }
-            let key = SessionKey::new(session.agent, session.id);
-            files.push(session.path.clone());
-            census.by_name.entry(key).or_default().push(session.path);
-        }
+        census.by_name = by_name(found.sessions);
+        let mut files: Vec<PathBuf> = census.by_name.values().flatten().cloned().collect();
         // Sub-agents of any session.
         files.extend(codex::files(&config.codex, &mut Unread::default()));
         files.sort();
@@ -136,6 +123,28 @@ impl Census {
             Err(err) => unknown(err, "the folder", folder),
         }
     }
+}
+
+/// The files that agents keep under the ids of sessions and of what belongs to them.
+pub(crate) fn places(config: &Config) -> BTreeMap<SessionKey, Vec<PathBuf>> {
+    by_name(all(config, None).sessions)
+}
+
+fn by_name(sessions: Vec<SessionFile>) -> BTreeMap<SessionKey, Vec<PathBuf>> {
+    let mut by_name: BTreeMap<SessionKey, Vec<PathBuf>> = BTreeMap::new();
+    for session in sessions {
+        // Nothing was ever removed from what is only read.
+        if named(session.agent).is_some_and(|format| writer(format).is_err()) {
+            continue;
+        }
+        for companion in companions(&session.path) {
+            let key = SessionKey::new(session.agent, id_of_part(&session.id, &companion));
+            by_name.entry(key).or_default().push(companion);
+        }
+        let key = SessionKey::new(session.agent, session.id);
+        by_name.entry(key).or_default().push(session.path);
+    }
+    by_name
 }
 
 /// The id of the session that a part belongs to: `ID.agent-…`, `ID.events`.

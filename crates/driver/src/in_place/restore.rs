@@ -399,7 +399,11 @@ fn undo_run(
     restored_to: impl Fn(Target) -> Result<Restoration>,
 ) -> Result<Restoration> {
     let of_run = |number: u64| {
-        generations.iter().any(|generation| generation.number == number && generation.is_of(run))
+        let it = generations.iter().find(|generation| generation.number == number);
+        let is_twin = |it: &Generation| {
+            generations.iter().any(|other| other.is_of(run) && other.is_twin_of(it))
+        };
+        it.is_some_and(|it| it.is_of(run) || is_twin(it))
     };
     let refused = |what: &str| {
         Err(Error::new(ErrorKind::Changed, what)
