@@ -169,7 +169,10 @@ fn a_session_is_carried_to_another_machine() {
     let small = fs::read(&path).expect("a session");
     assert_snapshot!("imported_unasked", other.run(&["restore", CLAUDE]));
     assert_eq!(fs::read(&path).expect("a session"), small);
-    assert_eq!(other.status(&["restore", CLAUDE, "--yes"]), 0);
+    let dry = other.run(&["restore", CLAUDE, "--dry-run"]);
+    assert!(dry.contains("generation 1 would be used"), "{dry}");
+    let done = other.run(&["restore", CLAUDE, "--yes"]);
+    assert!(done.ends_with("--- status 0\n") && done.contains("1 was used"), "{done}");
     assert_eq!(fs::read_to_string(path).expect("a session"), original);
     // Neither the session nor anything of it is there.
     let third = World::new();

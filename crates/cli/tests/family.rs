@@ -184,3 +184,17 @@ fn a_session_in_a_renamed_folder_is_found() {
         assert!(made.log().contains("undone"), "{}", made.log());
     }
 }
+
+#[test]
+fn a_report_says_only_what_is_true() {
+    let made = Compacted::new();
+    let said = made.says(&["restore", CLAUDE, "--dry-run", "--out", "x.jsonl"], 0);
+    assert!(said.contains("nothing was written") && !said.contains("\nwritten"), "{said}");
+    let pack = made.archive_of("").join("000001.pack");
+    let mut bytes = fs::read(&pack).expect("a pack");
+    let middle = bytes.len() / 3;
+    bytes[middle..middle + 200].fill(0);
+    fs::write(&pack, bytes).expect("a pack");
+    let said = made.says(&["restore", CLAUDE, "--partial"], 0);
+    assert!(said.contains("not given back") && !said.contains("epitome show"), "{said}");
+}

@@ -135,6 +135,9 @@ struct FileReport {
     restored_proof: Option<String>,
     generation: Option<u64>,
     damaged: Vec<String>,
+    /// The imported generations that it takes.
+    #[serde(skip)]
+    imported: Vec<u64>,
 }
 
 #[derive(Clone, Debug, Serialize)]
@@ -145,6 +148,8 @@ struct Report {
     #[serde(skip_serializing_if = "Option::is_none", serialize_with = "crate::text::lossy_option")]
     out: Option<PathBuf>,
     files: Vec<FileReport>,
+    #[serde(skip)]
+    partial: bool,
 }
 
 pub fn run(app: &App, args: &Args) -> Result<()> {
@@ -225,6 +230,7 @@ fn one(app: &App, args: &Args, session: &OsStr) -> Result<()> {
     };
     let mut report = Report::of(app, &done, &path, args.dry_run)?;
     report.out.clone_from(&args.out);
+    report.partial = args.partial;
     match app.global.json {
         true => app.print_json(&report),
         false => app.print(&report.render()),
@@ -261,7 +267,7 @@ impl Report {
             None => FileReport::untouched(app, path)?,
         };
         let files = done.iter().filter(|back| !is_session(back)).map(FileReport::of).collect();
-        Ok(Report { file, dry_run, out: None, files })
+        Ok(Report { file, dry_run, out: None, files, partial: false })
     }
 
     fn render(&self) -> String {
@@ -280,9 +286,12 @@ impl Report {
         let mut lines = Lines::default();
         let Change { before, after } = file.disk_bytes;
         lines.add("disk", bytes_change(before, after));
-        lines.extend("how", file.how());
+        lines.extend("how", file.how(self.partial));
         if let Some(out) = &self.out {
-            lines.add("written", text::path(out));
+            lines.add(if self.dry_run { "out" } else { "written" }, text::path(out));
+        }
+        if let Some(imported) = file.of_import(self.dry_run) {
+            lines.add("imported", imported);
         }
         if let Some(number) = file.generation {
             let before = number - 1;
@@ -297,7 +306,10 @@ impl Report {
             let name = companion.session.file_stem().unwrap_or_default().to_string_lossy();
             let name = text::field(&name);
             lines.add("with", format!("{name}  {}", bytes_change(before, after)));
-            lines.extend("", companion.how());
+            lines.extend("", companion.how(self.partial));
+            if let Some(imported) = companion.of_import(self.dry_run) {
+                lines.add("imported", imported);
+            }
             for damaged in &companion.damaged {
                 lines.add("damaged", text::field(damaged));
             }
@@ -329,6 +341,7 @@ impl FileReport {
             blake3,
             generation: back.generation,
             damaged: back.damaged.iter().chain(&back.short_of).map(ToString::to_string).collect(),
+            imported: back.imported.clone(),
         }
     }
 
@@ -349,10 +362,24 @@ impl FileReport {
             restored_proof: None,
             generation: None,
             damaged: Vec::new(),
+            imported: Vec::new(),
         })
     }
 
-    fn how(&self) -> Vec<String> {
+    /// What it owes to an import.
+    fn of_import(&self, dry_run: bool) -> Option<String> {
+        let numbers: Vec<String> = self.imported.iter().map(ToString::to_string).collect();
+        let (word, verb) = match (numbers.len(), dry_run) {
+            (0, _) => return None,
+            (1, false) => ("generation", "was used"),
+            (1, true) => ("generation", "would be used"),
+            (_, false) => ("generations", "were used"),
+            (_, true) => ("generations", "would be used"),
+        };
+        Some(format!("{word} {} {verb}: it may put in what was never there", numbers.join(", ")))
+    }
+
+    fn how(&self, partial: bool) -> Vec<String> {
         let numbers: Vec<String> = self.undone.iter().map(ToString::to_string).collect();
         let word = if numbers.len() == 1 { "generation" } else { "generations" };
         let exactly = count(self.restored - self.by_record, "record");
@@ -374,7 +401,12 @@ impl FileReport {
                     let since = "the file was changed by others before that";
                     lines.insert(0, format!("to the byte: {exactly}; {since}"));
                 }
-                if self.missing > 0 {
+                if self.missing > 0 && partial {
+                    lines.push(format!(
+                        "{} not given back: changed since, or damaged in the archive",
+                        count(self.missing, "edit"),
+                    ));
+                } else if self.missing > 0 {
                     let verb = if self.missing == 1 { "is" } else { "are" };
                     lines.push(format!(
                         "{} {verb} no longer where epitome left {}: `epitome show` has the bytes",
