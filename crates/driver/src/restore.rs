@@ -281,8 +281,8 @@ pub(crate) fn goes_on_as_appended(current: &dyn Source, generation: &Generation)
 
 fn appended_and_changed(generation: &Generation) -> Error {
     let what = format!(
-        "what generation {} appended to this session was changed since: it cannot be told from what \
-         the agent wrote",
+        "what generation {} appended to this session was changed since: it cannot be told from \
+         what the agent wrote",
         generation.number
     );
     Error::new(ErrorKind::Refused, what)

@@ -270,8 +270,8 @@ fn rm(app: &App, session: &str, yes: bool) -> Result<()> {
     };
     if packs > 0 {
         let question = format!(
-            "{what} of {id}{with}, {stored}: if the session is compacted, it cannot be restored after \
-             that. Move to the trash?"
+            "{what} of {id}{with}, {stored}: if the session is compacted, it cannot be restored \
+             after that. Move to the trash?"
         );
         agreed(app, yes, &question)?;
     }
@@ -305,8 +305,8 @@ fn rm(app: &App, session: &str, yes: bool) -> Result<()> {
         return app.print_json(&Removed { agent, id, generations, stored_bytes, removed: true });
     }
     app.print(&format!(
-        "{BOLD}moved to the trash{BOLD:#} {what} of {id}{with}, {stored}; a later `epitome archive gc \
-         --yes` empties it\n"
+        "{BOLD}moved to the trash{BOLD:#} {what} of {id}{with}, {stored}; a later `epitome archive \
+         gc --yes` empties it\n"
     ))
 }
 

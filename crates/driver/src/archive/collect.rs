@@ -17,6 +17,7 @@ use super::{
     read_generation, removed_path,
 };
 use crate::error::{Error, ErrorKind, Result};
+use crate::regular;
 use crate::store::disk;
 
 /// The folder in the archive that holds what was removed.
@@ -319,7 +320,7 @@ struct Mark {
 
 /// What the generation left that was removed, if that is known.
 pub(super) fn left_by_removed(folder: &Path, number: u64) -> Option<Digest> {
-    let text = fs::read(removed_path(folder, number)).ok()?;
+    let text = regular::read(removed_path(folder, number)).ok()?;
     serde_json::from_slice(&text).ok().map(|mark: Mark| mark.left)
 }
 

@@ -84,8 +84,8 @@ impl Reader {
                 Some(id) => {
                     body.say(message, Role::Tool, vec![result(message.get("content"), &id)])
                 }
-                // A demonstration comes from the agent, and so does what was wrong with a reply. The
-                // task has the type of an observation as well, and comes before the first reply.
+                // A demonstration comes from the agent, and so does what was wrong with a reply.
+                // The task has the type of an observation as well, before the first reply.
                 None if self.n > 0 || message.get("is_demo").is_some_and(Value::is_true) => {
                     body.say(message, Role::System, words())
                 }
