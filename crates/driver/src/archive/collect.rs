@@ -320,7 +320,7 @@ struct Mark {
 
 /// What the generation left that was removed, if that is known.
 pub(super) fn left_by_removed(folder: &Path, number: u64) -> Option<Digest> {
-    let text = regular::read(removed_path(folder, number)).ok()?;
+    let text = regular::read(&removed_path(folder, number)).ok()?;
     serde_json::from_slice(&text).ok().map(|mark: Mark| mark.left)
 }
 
