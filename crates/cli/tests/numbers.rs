@@ -198,7 +198,8 @@ fn numbers_agree_once_written(
     // What a dry run measures is what is written.
     let written = one(world, what, &["compact", session, ESTIMATE, "--json"]);
     let lens = [planned, &written].map(|it| it["archive_bytes"].as_u64().expect("a number"));
-    assert!(lens[0].abs_diff(lens[1]) <= 64, "{what}: {lens:?}");
+    // A plan does not know the run and the packs of the sub-agents, which a pack names.
+    assert!(lens[0].abs_diff(lens[1]) <= 256, "{what}: {lens:?}");
     let after = one(world, what, &["inspect", session, ESTIMATE, "--json"]);
     for name in ["context_tokens", "disk_bytes"] {
         assert_eq!(after[name], written[name]["after"], "{what}: {name} afterwards");

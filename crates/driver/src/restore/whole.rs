@@ -88,13 +88,13 @@ fn texts_of(block: &Block, source: &dyn Source) -> Vec<String> {
         });
         std::iter::once(output.text(source)).chain(parts).collect()
     };
-    match Some(block) {
-        Some(Block::Output(it) | Block::Again(Again { output: it, .. })) => output(it),
-        Some(Block::Text(text)) => vec![text.read(source).into_owned()],
-        Some(Block::Call(call)) => {
-            call.fields.iter().map(|field| field.text.read(source).into_owned()).collect()
-        }
-        Some(_) | None => Vec::new(),
+    // A text of a user that is a stub was pasted: no compaction writes in the user's words.
+    if let Block::Output(it) | Block::Again(Again { output: it, .. }) = block {
+        output(it)
+    } else if let Block::Call(call) = block {
+        call.fields.iter().map(|field| field.text.read(source).into_owned()).collect()
+    } else {
+        Vec::new()
     }
 }
 
