@@ -35,10 +35,11 @@ fn sessions_of_all_agents_stand_in_one_list_that_can_be_narrowed() {
         ("?q=bbbb", 1),
         ("?q=water+loaves", 0),
     ];
+    viewer.whole_list();
     for (query, n) in narrowed {
         assert_eq!(viewer.sessions(query).len(), n, "{query}");
     }
-    let list = viewer.get("").body;
+    let list = viewer.whole_list();
     let garden = list.split("<option value=\"").find(|it| it.contains("/srv/garden (2)"));
     let garden = garden.and_then(|it| it.split('"').next()).expect("a project to choose");
     assert_eq!(viewer.sessions(&format!("?project={garden}")).len(), 2);
@@ -55,7 +56,7 @@ fn a_new_session_is_there_when_the_list_is_looked_at_again() {
     assert_eq!(viewer.sessions(""), Vec::<String>::new());
     world.claude("aaaa", said("aaaa", "/p", "Hello"));
     assert_eq!(viewer.sessions("").len(), 1);
-    assert!(viewer.get("").body.contains("Hello"));
+    assert!(viewer.whole_list().contains("Hello"));
 }
 
 #[test]
@@ -93,7 +94,7 @@ fn titles_and_projects_are_without_secrets() {
     let token = fixtures::planted::like("ghp_[0-9a-zA-Z]{36}", 7);
     world.claude("aaaa", said("aaaa", &format!("/srv/{token}"), &format!("Use {token} now")));
     let viewer = world.serve(Which::All);
-    let list = viewer.get("").body;
+    let list = viewer.whole_list();
     assert!(list.contains("[REDACTED:"), "{list}");
     assert!(!list.contains(&token), "{list}");
 }

@@ -121,6 +121,13 @@ impl Viewer {
         self.ask("GET", &self.path(path), &[], "")
     }
 
+    /// The list as soon as every session is read. That is done in the background, and the first
+    /// answers may come before.
+    pub fn whole_list(&self) -> String {
+        let mut lists = std::iter::repeat_with(|| self.get("").body);
+        lists.find(|list| !list.contains("id=\"unread\"")).expect("it never ends")
+    }
+
     /// As a page of the viewer sends a form.
     pub fn post(&self, path: &str, form: &str) -> Answer {
         self.ask("POST", &self.path(path), &[("Origin", &self.origin())], form)
