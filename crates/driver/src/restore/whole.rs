@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use epitome_model::{Again, Block, Output, Part, Ref, Source, Stub};
+use epitome_model::{Again, Block, Output, Part, Ref, Source, Stub, line_count};
 
 use super::{Restoration, Restored, Target, by_record, newest_first, restore_without};
 use crate::archive::{Archive, Digest, Generations, SessionKey};
@@ -150,6 +150,8 @@ pub fn check_stubs(
         .flat_map(|entry| &entry.blocks)
         .flat_map(|block| texts_of(block, source))
         .filter_map(|text| Stub::parse(&text))
+        // A stub keeps no more lines than it stands for: a longer one was pasted.
+        .filter(|stub| stub.lines().is_none_or(|lines| line_count(stub.body()) <= lines))
         .map(|stub| stub.reference().clone())
         .collect();
     names.sort();
