@@ -16,6 +16,7 @@ mod count;
 mod edit;
 mod inner;
 mod law;
+mod literal;
 mod nested;
 mod source;
 mod stub;
@@ -30,8 +31,9 @@ pub use count::{CHARS_AROUND, Counter, IMAGE, Weight, Weights, block_chars, bloc
 pub use edit::{At, Change, Edit, Splice};
 pub use inner::Inner;
 pub use law::{Breach, Law, Laws};
-pub use nested::{as_seen, encode_as};
-pub use source::{Source, Span, Text, decode, encode, encode_to};
+pub use literal::{encode, encode_to};
+pub use nested::{as_seen, decode, encode_as};
+pub use source::{Source, Span, Text};
 pub use stub::{
     CLEARED, Note, Ref, Stub, counted, excerpt, is_left_by_recipe, is_truncated, line_count,
     previous, removed, short, truncated,

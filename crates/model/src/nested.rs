@@ -5,7 +5,29 @@
 
 use std::borrow::Cow;
 
-use crate::source::{decode, encode};
+use crate::literal::{decode_json, encode};
+
+/// The text of a string literal (quotes included), also of one nested in another string.
+///
+/// Escapes of lone surrogates and bytes that are not UTF-8 become U+FFFD, as the agents themselves
+/// read them. Bytes that are not a string literal are
+/// returned unchanged.
+pub fn decode(literal: &[u8]) -> Cow<'_, str> {
+    if is_nested(literal) { Cow::Owned(decode_nested(literal)) } else { decode_json(literal) }
+}
+
+/// The same as [`decode`] for bytes that the caller owns: a literal without escapes is not copied.
+pub(crate) fn decode_owned(mut literal: Vec<u8>) -> String {
+    let is_plain =
+        matches!(literal.as_slice(), [b'"', inner @ .., b'"'] if !inner.contains(&b'\\'));
+    if !is_plain {
+        return decode(&literal).into_owned();
+    }
+    literal.pop();
+    literal.remove(0);
+    String::from_utf8(literal)
+        .unwrap_or_else(|err| String::from_utf8_lossy(err.as_bytes()).into_owned())
+}
 
 /// A literal as it stands in the string around it, or in the record if it is in none.
 pub fn as_seen(literal: &[u8]) -> Cow<'_, str> {
@@ -22,12 +44,12 @@ pub fn encode_as(text: &str, like: &[u8]) -> String {
     }
 }
 
-pub(crate) fn is_nested(literal: &[u8]) -> bool {
+fn is_nested(literal: &[u8]) -> bool {
     matches!(literal, [b'\\', b'"', ..] | [b'\'' | b'`', ..])
 }
 
 /// The text of a literal within a string.
-pub(crate) fn decode_nested(literal: &[u8]) -> String {
+fn decode_nested(literal: &[u8]) -> String {
     let seen = without_escapes(literal);
     let mut chars = seen.chars();
     let (Some(open), Some(close)) = (chars.next(), chars.next_back()) else {
@@ -47,7 +69,7 @@ fn without_escapes(literal: &[u8]) -> Cow<'_, str> {
         return String::from_utf8_lossy(literal);
     }
     let outer = [b"\"", literal, b"\""].concat();
-    Cow::Owned(decode(&outer).into_owned())
+    Cow::Owned(decode_json(&outer).into_owned())
 }
 
 fn with_escapes(text: &str) -> String {
