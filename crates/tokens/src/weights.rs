@@ -5,7 +5,8 @@
 //! texts say little about keep their first guess. What was fitted on what, and how well it does on
 //! other texts, stands at [`Estimate`](crate::Estimate).
 
-use crate::estimate::FEATURES;
+/// Number of features of a text, each with a weight.
+pub(crate) const FEATURES: usize = 1_004;
 
 /// By feature.
 #[rustfmt::skip]
