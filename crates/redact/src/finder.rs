@@ -351,8 +351,21 @@ fn parse(rule: &str, expression: &str) -> Result<regex_syntax::hir::Hir, RuleFau
     parse(false).or_else(|_| parse(true)).map_err(fault)
 }
 
-/// Compiles what is otherwise compiled when it is first needed.
-pub(crate) fn check(rules: &Rules) -> Result<(), RuleFault> {
+impl Rules {
+    /// Returns the rules if every expression compiles. A rule whose expression is too large would
+    /// find nothing. The built-in rules need no check: they are known to be small.
+    ///
+    /// # Errors
+    ///
+    /// [`RuleFault::Expression`] names the first one that cannot be used.
+    pub fn checked(self) -> Result<Rules, RuleFault> {
+        check(&self)?;
+        Ok(self)
+    }
+}
+
+/// Compiles every expression now instead of on first use.
+fn check(rules: &Rules) -> Result<(), RuleFault> {
     let fault = |rule: &Rule| {
         let expression = rule.regex.as_ref()?;
         let what = |err: regex::Error| short(&err.to_string());

@@ -203,17 +203,6 @@ impl Rules {
         Ok(Rules { rules, allowed, known, disabled: file.extend.disabled })
     }
 
-    /// These, once each expression was compiled: a rule whose expression is too large would find
-    /// nothing. Rules that come with epitome are known to be small.
-    ///
-    /// # Errors
-    ///
-    /// [`RuleFault::Expression`] names the first that cannot be used.
-    pub fn checked(self) -> Result<Rules, RuleFault> {
-        crate::finder::check(&self)?;
-        Ok(self)
-    }
-
     /// These rules and others. Of two with one id the later is taken; rules that the later file
     /// disables go.
     #[must_use]
