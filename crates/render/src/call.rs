@@ -7,8 +7,7 @@ use epitome_model::{
 use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
 
-use crate::Session;
-use crate::story::one_line;
+use crate::visible::one_line;
 
 /// Arguments longer than this are shown by their fields alone.
 const ARGUMENTS: u64 = 64 << 10;
@@ -38,13 +37,12 @@ pub(crate) enum Line {
     Gap,
 }
 
-/// What a call acts on, on one line: a path below the session's folder is told from there.
-pub(crate) fn target(call: &Call, session: &Session<'_>) -> Option<String> {
-    let target = call.target.as_ref()?.read(session.source);
-    let below =
-        session.transcript.head.cwd.as_deref().and_then(|cwd| {
-            target.strip_prefix(cwd).and_then(|rest| rest.strip_prefix(['/', '\\']))
-        });
+/// What a call acts on, on one line. A path below `cwd` is shown relative to it.
+pub(crate) fn target(call: &Call, cwd: Option<&str>, source: &dyn Source) -> Option<String> {
+    let target = call.target.as_ref()?.read(source);
+    let below = cwd
+        .and_then(|cwd| target.strip_prefix(cwd))
+        .and_then(|rest| rest.strip_prefix(['/', '\\']));
     Some(one_line(below.unwrap_or(&target)))
 }
 

@@ -6,6 +6,7 @@ use std::fmt;
 use epitome_model::{Block, CacheUse, MicroDollars, Role, Tokens, Usage, turns};
 use serde::{Deserialize, Serialize};
 
+use crate::prices::Prices;
 use crate::{Changes, Session, Story, time};
 
 /// What is known of a session at a glance: what stands above a page and in a manifest.
@@ -54,17 +55,6 @@ pub struct Spent {
     pub largest: Tokens,
     /// Output of all of them together, if every one says what it came to.
     pub output: Option<Tokens>,
-}
-
-/// What requests cost at list prices.
-pub trait Prices: Sync {
-    /// What the recorded tokens of one request to a model cost; nothing if its price, or what of
-    /// its tokens had to do with a cache, is not known. Output that is not recorded (0) costs
-    /// nothing here.
-    fn cost(&self, model: &str, usage: &Usage) -> Option<MicroDollars>;
-
-    /// The day of the prices: `2026-11-20`.
-    fn date(&self) -> &str;
 }
 
 /// What requests cost.

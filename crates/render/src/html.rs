@@ -1,8 +1,10 @@
 //! Pages that need nothing but themselves.
 
 mod card;
+mod code;
 mod frame;
 mod index;
+mod layout;
 mod name;
 mod page;
 mod words;

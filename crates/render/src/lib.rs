@@ -16,13 +16,13 @@
 mod ansi;
 mod call;
 mod changes;
-mod code;
 mod cut;
 mod facts;
 mod html;
 mod json;
 mod link;
 mod markdown;
+mod prices;
 mod said;
 mod story;
 mod terminal;
@@ -31,12 +31,13 @@ mod todo;
 mod visible;
 
 pub use changes::Changes;
-pub use facts::{Cost, Facts, Prices, Spent};
+pub use facts::{Cost, Facts, Spent};
 pub use html::{
     Html, Index, Listing, PageName, SCRIPT, STYLE, Sheet, facts_of_page, is_index_page,
 };
 pub use json::{Document, JsonError, from_json, json};
 pub use markdown::markdown;
+pub use prices::Prices;
 pub use said::{Said, SaidKind, said};
 pub use story::{Detail, Session, Story, Turn};
 pub use terminal::terminal;

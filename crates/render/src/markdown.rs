@@ -12,7 +12,8 @@ use crate::call::{self, Change, Line, Outcome};
 use crate::cut::{Limit, cut};
 use crate::facts::counted;
 use crate::link::is_safe;
-use crate::story::{Piece, What, one_line};
+use crate::story::{Piece, What};
+use crate::visible::one_line;
 use crate::{Detail, Facts, Story, time, todo, visible};
 
 /// How often a text is looked at again after something of it was escaped.
@@ -135,7 +136,9 @@ impl<'a> Page<'_, 'a> {
     fn line(&self, call: &Call, output: Option<&Output>) -> String {
         let source = self.source();
         let mut line = format!("<b>{}</b>", html(&visible(&short(&call.name, 60))));
-        if let Some(target) = call::target(call, &self.story.session) {
+        if let Some(target) =
+            call::target(call, self.story.session.cwd(), self.story.session.source)
+        {
             let _ = write!(line, " <code>{}</code>", html(&target));
         }
         let (added, removed) = call::counts(call, source);

@@ -4,15 +4,11 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 
 use epitome_model::{
-    Block, Call, Entry, Image, Output, Part, Role, Source, Span, Text, Thinking, Transcript, short,
-    turns,
+    Block, Call, Entry, Image, Output, Part, Role, Source, Span, Text, Thinking, Transcript, turns,
 };
 
-use crate::visible::visible;
+use crate::visible::one_line;
 use crate::{Changes, Prices};
-
-/// Characters of a turn's title.
-const TITLE: usize = 100;
 
 /// A session that is shown.
 #[derive(Clone, Copy)]
@@ -31,6 +27,13 @@ pub struct Session<'a> {
     pub detail: Detail,
     /// Knows what requests cost where the session does not say so.
     pub prices: Option<&'a dyn Prices>,
+}
+
+impl<'a> Session<'a> {
+    /// The folder the session was run in.
+    pub(crate) fn cwd(&self) -> Option<&'a str> {
+        self.transcript.head.cwd.as_deref()
+    }
 }
 
 /// How much of a session is told.
@@ -202,14 +205,6 @@ impl<'a> Story<'a> {
         self.turns.retain(|turn| !turn.pieces.is_empty());
         self.pieces = kept;
     }
-}
-
-/// `text` on one line, every character visible.
-pub(crate) fn one_line(text: &str) -> String {
-    // A title needs no more, and a text may have megabytes.
-    let begin = &text[..text.floor_char_boundary(16 * TITLE)];
-    let flat = begin.split_whitespace().collect::<Vec<_>>().join(" ");
-    visible(&short(&flat, TITLE))
 }
 
 fn pieces<'a>(session: &Session<'a>) -> Vec<Piece<'a>> {

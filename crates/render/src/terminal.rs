@@ -9,7 +9,8 @@ use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 use crate::call::{self, Change, Line, Outcome};
 use crate::cut::{Limit, cut};
 use crate::facts::counted;
-use crate::story::{Piece, What, one_line};
+use crate::story::{Piece, What};
+use crate::visible::one_line;
 use crate::{Changes, Detail, Facts, Story, time, todo, visible};
 
 const BOLD: Style = Style::new().bold();
@@ -128,7 +129,8 @@ impl<'a> Screen<'_, 'a> {
         let plain = if changed.is_empty() { 0 } else { format!("+{added} −{removed} ").width() };
         let taken = 5 + name.width() + outcome.1.width() + plain;
         let room = self.columns.saturating_sub(taken).max(8);
-        let target = call::target(call, &self.story.session).unwrap_or_default();
+        let target = call::target(call, self.story.session.cwd(), self.story.session.source)
+            .unwrap_or_default();
         let target = narrowed(&target, room);
         let gap = " ".repeat(room.saturating_sub(target.width()));
         let (style, outcome) = outcome;

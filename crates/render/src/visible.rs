@@ -2,6 +2,11 @@
 
 use std::fmt::Write as _;
 
+use epitome_model::short;
+
+/// Characters of a text that is shown on one line.
+const LINE: usize = 100;
+
 /// `text` with every character visible that a terminal would obey or that hides: control
 /// characters, those that turn the direction of writing, and those of no width that join nothing.
 /// Line feeds and tabs stay.
@@ -20,6 +25,14 @@ pub fn visible(text: &str) -> String {
         }
     }
     shown
+}
+
+/// The beginning of `text` on one line of at most 100 characters, every character visible.
+pub(crate) fn one_line(text: &str) -> String {
+    // A title needs no more, and a text may have megabytes.
+    let begin = &text[..text.floor_char_boundary(16 * LINE)];
+    let flat = begin.split_whitespace().collect::<Vec<_>>().join(" ");
+    visible(&short(&flat, LINE))
 }
 
 /// JSON in which every character outside ASCII that [`visible`] would show is an escape: what is

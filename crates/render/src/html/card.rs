@@ -4,13 +4,13 @@ use epitome_model::{Bytes, Call, FieldRole, Image, Output, Part, Source, ToolKin
 use maud::{Markup, html};
 use serde_json::Value;
 
-use super::page::Page;
+use super::code::coloured;
+use super::layout::Page;
 use super::plain;
 use super::words::words;
 use crate::call::{self, Change, Line, Outcome};
-use crate::code::coloured;
 use crate::cut::{Limit, cut};
-use crate::story::one_line;
+use crate::visible::one_line;
 use crate::{ansi, todo, visible};
 
 /// Pictures whose base64 is longer are not shown.
@@ -21,7 +21,7 @@ pub(super) fn card(page: &Page<'_, '_>, call: &Call, output: Option<&Output>) ->
     let source = page.source();
     let arguments = call::arguments(call, source);
     let failed = output.is_some_and(|output| output.error);
-    let target = call::target(call, page.session());
+    let target = call::target(call, page.session().cwd(), page.session().source);
     let (added, removed) = call::counts(call, source);
     let is_open = matches!(call.kind, ToolKind::Edit | ToolKind::Todo | ToolKind::Patch) && !failed;
     html! {

@@ -4,17 +4,17 @@ mod sheet;
 
 use std::ops::Range;
 
-use epitome_model::{Role, Source};
+use epitome_model::Role;
 use maud::{Markup, html};
 
+use super::code::Budget;
 use super::frame::frame;
+use super::layout::Page;
 use super::name::PageName;
 use super::words::words;
 use super::{card, plain};
-use crate::code::Budget;
-use crate::cut::Limit;
 use crate::story::{Piece, Told, What};
-use crate::{Detail, Facts, Session, Story, Turn, time, visible};
+use crate::{Detail, Facts, Story, Turn, time, visible};
 
 pub use sheet::Sheet;
 
@@ -282,37 +282,7 @@ enum Place {
     Turn,
 }
 
-/// A page in the making.
-pub(super) struct Page<'s, 'a> {
-    story: &'s Story<'a>,
-    pub(super) budget: Budget,
-    /// Before every anchor: sub-agents on one page have their own.
-    prefix: String,
-}
-
 impl Page<'_, '_> {
-    pub(super) fn source(&self) -> &dyn Source {
-        self.story.session.source
-    }
-
-    pub(super) fn limit(&self) -> Limit {
-        match self.story.session.detail {
-            Detail::Full => Limit { text: 1 << 20, line: 64 << 10 },
-            Detail::Steps | Detail::Calls | Detail::Conversation => {
-                Limit { text: 32 << 10, line: 4 << 10 }
-            }
-        }
-    }
-
-    pub(super) fn session(&self) -> &Session<'_> {
-        &self.story.session
-    }
-
-    /// Where the session of a sub-agent is.
-    pub(super) fn sub_agent(&self, call: &str) -> Option<&str> {
-        self.story.session.sub_agents.get(call).map(String::as_str)
-    }
-
     fn turns(&self, pieces: Range<usize>) -> Markup {
         html! {
             @for (idx, turn) in self.story.turns_on(&pieces) { (self.turn(idx, turn, &pieces)) }
@@ -445,7 +415,7 @@ impl Page<'_, '_> {
         call: &epitome_model::Call,
         output: Option<&epitome_model::Output>,
     ) -> Markup {
-        let target = crate::call::target(call, &self.story.session);
+        let target = crate::call::target(call, self.story.session.cwd(), self.story.session.source);
         html! {
             b { bdi { (visible(&epitome_model::short(&call.name, 60))) } }
             @if let Some(target) = target { " " bdi.target { (plain(&target)) } }

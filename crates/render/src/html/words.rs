@@ -3,8 +3,8 @@
 use maud::{Markup, PreEscaped, Render as _, html};
 use pulldown_cmark::{CodeBlockKind, Event, Options, Parser, Tag, TagEnd};
 
+use super::code::{Budget, coloured};
 use super::plain;
-use crate::code::{Budget, coloured};
 use crate::cut::{Limit, cut};
 use crate::link::is_safe;
 

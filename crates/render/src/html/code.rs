@@ -12,7 +12,7 @@ use syntect::highlighting::{
 use syntect::parsing::{SyntaxReference, SyntaxSet};
 use syntect::util::LinesWithEndings;
 
-use crate::html::plain;
+use super::plain;
 
 /// Bytes of one text that are coloured; the rest is plain.
 const TEXT: usize = 24 << 10;
