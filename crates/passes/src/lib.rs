@@ -21,10 +21,12 @@ mod copies;
 mod evidence;
 mod images;
 mod keep;
+mod level;
 mod live;
 mod recipe;
 mod repeats;
 mod results;
+mod settings;
 mod snip;
 mod stale;
 mod summary;
@@ -38,10 +40,10 @@ pub use changes::{Changes, Inputs, SummaryChanges};
 pub use compaction::{Compaction, Options, Planned, compact, for_reading};
 pub use evidence::is_error_line;
 pub use keep::{Keep, KeepRule, Kept};
-pub use live::{Event, Gauge, Level, Live, Machine, Missed, Step, Target, ToolRule, When, Why};
-pub use recipe::{
-    BUILT_IN, PassSettings, Recipe, RecipeError, Stop, ThinkingMode, Trigger, built_in,
-};
+pub use level::{Level, Target};
+pub use live::{Event, Gauge, Live, Machine, Missed, Step, ToolRule, When, Why};
+pub use recipe::{BUILT_IN, Recipe, RecipeError, Stop, ThinkingMode, Trigger, built_in};
+pub use settings::PassSettings;
 pub use snip::{Snip, is_cut, messages};
 pub use summary::{
     Answered, Caps, Old, Section, SectionSet, Sections, Spent, Struck, Summarising, SummaryRole,

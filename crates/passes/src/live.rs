@@ -6,7 +6,8 @@ mod machine;
 use serde::{Deserialize, Serialize};
 
 use crate::birth::Birth;
-use crate::recipe::PassSettings;
+use crate::level::{Level, Target};
+use crate::settings::PassSettings;
 use crate::snip::Snip;
 use crate::summary::SummaryRule;
 
@@ -81,36 +82,4 @@ pub enum When {
     Request,
     /// When somebody asks for it, or the provider refused the request, and not before.
     Asked,
-}
-
-/// A size of a context: any of what is set here.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Level {
-    /// Tokens, prompt and tools included.
-    pub tokens: Option<u64>,
-    /// Per cent of the window without the reserve.
-    pub percent: Option<u64>,
-    /// Bytes of words, as they are sent.
-    pub bytes: Option<u64>,
-    /// Characters of words as they are written, with what a wire puts around them.
-    pub chars: Option<u64>,
-    /// Results.
-    pub results: Option<u64>,
-    /// Turns of the user.
-    pub turns: Option<u64>,
-    /// Messages.
-    pub messages: Option<u64>,
-}
-
-/// What a compaction should come to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Target {
-    /// Tokens, prompt and tools included.
-    Tokens(u64),
-    /// Per cent of the window without the reserve.
-    Percent(u64),
-    /// Characters of words as they are written, with what a wire puts around them.
-    Chars(u64),
 }

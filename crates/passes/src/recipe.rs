@@ -2,14 +2,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::arguments::Arguments;
-use crate::copies::Copies;
-use crate::images::Images;
-use crate::repeats::Repeats;
-use crate::results::Results;
-use crate::stale::Stale;
+use crate::settings::PassSettings;
 use crate::thinking::Thinking;
-use crate::{Keep, Live, Pass};
+use crate::{Keep, Live};
 
 /// An ordered list of passes with their settings, what starts it, and what it keeps whole.
 ///
@@ -82,54 +77,6 @@ pub struct Trigger {
     pub bytes: Option<u64>,
     /// A resume would send at least so many tokens.
     pub tokens: Option<u64>,
-}
-
-/// A pass and its settings.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(tag = "pass", rename_all = "lowercase")]
-pub enum PassSettings {
-    /// Reads that a later read or change makes stale.
-    Stale(Stale),
-    /// Texts that the reply repeats.
-    Repeats(Repeats),
-    /// Results.
-    Results(Results),
-    /// Arguments.
-    Arguments(Arguments),
-    /// Pictures.
-    Images(Images),
-    /// Reasoning.
-    Thinking(Thinking),
-    /// Copies that no model sees.
-    Copies(Copies),
-}
-
-impl PassSettings {
-    /// The pass with these settings.
-    pub fn pass(&self) -> &dyn Pass {
-        match self {
-            PassSettings::Stale(pass) => pass,
-            PassSettings::Repeats(pass) => pass,
-            PassSettings::Results(pass) => pass,
-            PassSettings::Arguments(pass) => pass,
-            PassSettings::Images(pass) => pass,
-            PassSettings::Thinking(pass) => pass,
-            PassSettings::Copies(pass) => pass,
-        }
-    }
-
-    /// The characters of context that have to be there before it begins.
-    pub(crate) fn over_chars(&self) -> Option<u64> {
-        match self {
-            PassSettings::Results(pass) => pass.over_chars,
-            PassSettings::Stale(_)
-            | PassSettings::Repeats(_)
-            | PassSettings::Arguments(_)
-            | PassSettings::Images(_)
-            | PassSettings::Thinking(_)
-            | PassSettings::Copies(_) => None,
-        }
-    }
 }
 
 /// What is done with old reasoning, whatever the recipe says.

@@ -10,7 +10,8 @@ use std::collections::BTreeMap;
 use epitome_model::Tokens;
 use serde::Serialize;
 
-use super::{Event, Level, Live, Missed, Target, When, Why};
+use super::{Event, Live, Missed, When, Why};
+use crate::level::{Level, Target};
 use crate::summary::Written;
 
 use breaker::{Breaker, Came, has_grown};

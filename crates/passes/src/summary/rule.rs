@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::{Caps, Sections};
-use crate::live::Level;
+use crate::level::Level;
 
 /// A summary: when it is asked for, what it is like, and as whose words it is sent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -1,0 +1,60 @@
+//! A pass with its settings, as a recipe lists it.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Pass;
+use crate::arguments::Arguments;
+use crate::copies::Copies;
+use crate::images::Images;
+use crate::repeats::Repeats;
+use crate::results::Results;
+use crate::stale::Stale;
+use crate::thinking::Thinking;
+
+/// A pass and its settings.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "pass", rename_all = "lowercase")]
+pub enum PassSettings {
+    /// Reads that a later read or change makes stale.
+    Stale(Stale),
+    /// Texts that the reply repeats.
+    Repeats(Repeats),
+    /// Results.
+    Results(Results),
+    /// Arguments.
+    Arguments(Arguments),
+    /// Pictures.
+    Images(Images),
+    /// Reasoning.
+    Thinking(Thinking),
+    /// Copies that no model sees.
+    Copies(Copies),
+}
+
+impl PassSettings {
+    /// The pass with these settings.
+    pub fn pass(&self) -> &dyn Pass {
+        match self {
+            PassSettings::Stale(pass) => pass,
+            PassSettings::Repeats(pass) => pass,
+            PassSettings::Results(pass) => pass,
+            PassSettings::Arguments(pass) => pass,
+            PassSettings::Images(pass) => pass,
+            PassSettings::Thinking(pass) => pass,
+            PassSettings::Copies(pass) => pass,
+        }
+    }
+
+    /// The characters of context that have to be there before it begins.
+    pub(crate) fn over_chars(&self) -> Option<u64> {
+        match self {
+            PassSettings::Results(pass) => pass.over_chars,
+            PassSettings::Stale(_)
+            | PassSettings::Repeats(_)
+            | PassSettings::Arguments(_)
+            | PassSettings::Images(_)
+            | PassSettings::Thinking(_)
+            | PassSettings::Copies(_) => None,
+        }
+    }
+}
