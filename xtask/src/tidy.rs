@@ -8,6 +8,7 @@ mod floors;
 mod house;
 mod licences;
 mod lines;
+mod modules;
 mod words;
 
 use anyhow::{Context, ensure};
@@ -68,6 +69,7 @@ type Check = fn(&Repo, &mut Findings);
 const CHECKS: &[Check] = &[
     floors::arrows_go_down,
     floors::pure_floors_are_walled,
+    modules::modules_form_no_circles,
     lines::files_are_short,
     lines::lines_fit,
     lines::functions_are_short,
