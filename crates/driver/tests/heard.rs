@@ -2,7 +2,7 @@
 
 use epitome::ErrorKind;
 use epitome::live::{Context, Setup};
-use epitome_formats::WIRES;
+use epitome_formats::APIS;
 use epitome_passes::built_in;
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -75,8 +75,8 @@ fn what_a_wire_does_not_have_is_refused_before_anything_is_said() {
 
 #[test]
 fn each_wire_refuses_the_calls_of_every_other() {
-    for wire in WIRES {
-        for other in WIRES.iter().filter(|other| other.name != wire.name) {
+    for wire in APIS {
+        for other in APIS.iter().filter(|other| other.name != wire.name) {
             let call = begun(other.name).remove(1);
             let refused = refused(wire.name, &mut context(), &[call]);
             assert!(refused.is_some(), "{} takes a call of {}", wire.name, other.name);
@@ -113,11 +113,11 @@ fn what_a_function_returns_beside_one_text_comes_back_as_json() {
         (r#"{"error":{"code":5}}"#, r#"{"error":"{\"error\":{\"code\":5}}"}"#),
     ] {
         let mut context = context();
-        assert_eq!(refused("gemini", &mut context, &begun("gemini")), None);
+        assert_eq!(refused("gemini-api", &mut context, &begun("gemini-api")), None);
         let part = format!(r#"{{"functionResponse":{{"name":"Read","response":{response}}}}}"#);
         let message = format!(r#"{{"role":"user","parts":[{part}]}}"#);
-        context.push_json("gemini", &message).expect("a result");
-        let view = view("gemini", &context);
+        context.push_json("gemini-api", &message).expect("a result");
+        let view = view("gemini-api", &context);
         assert!(view.contains(&format!(r#""response":{expect}"#)), "{view}");
     }
 }
@@ -136,7 +136,7 @@ fn a_result_has_one_call_and_a_call_one_result() {
     );
     let part = json!({ "functionResponse": { "name": "Read", "response": {} } });
     assert_eq!(
-        refused("gemini", &mut self::context(), &[json!({ "parts": [part] })]),
+        refused("gemini-api", &mut self::context(), &[json!({ "parts": [part] })]),
         Some((
             ErrorKind::Unreadable,
             "message 1 of 1: a result of `Read`, which nobody called".to_owned()
@@ -218,9 +218,9 @@ fn spelt(wire: &str, talk: &Talk) -> Vec<Value> {
         ("anthropic", Talk::User(words)) => vec![json!({ "content": [
             { "text": words, "cache_control": { "type": "ephemeral" }, "type": "text" }],
             "role": "user" })],
-        ("gemini", Talk::User(words)) => vec![json!({ "parts": [{ "text": words }] })],
+        ("gemini-api", Talk::User(words)) => vec![json!({ "parts": [{ "text": words }] })],
         (_, Talk::User(words)) => vec![json!({ "role": "user", "content": words, "name": "n" })],
-        ("gemini", Talk::Model(words)) => {
+        ("gemini-api", Talk::Model(words)) => {
             vec![json!({ "role": "model", "parts": [{ "text": words, "thoughtSignature": "s" }] })]
         }
         ("openai-chat", Talk::Model(words)) => {
@@ -277,8 +277,8 @@ fn texts(value: &Value, into: &mut Vec<String>) {
 
 proptest! {
     #[test]
-    fn what_is_understood_comes_back_whole(talk in talk(), at in 0..WIRES.len(), split: bool) {
-        let wire = WIRES[at].name;
+    fn what_is_understood_comes_back_whole(talk in talk(), at in 0..APIS.len(), split: bool) {
+        let wire = APIS[at].name;
         let mut context = context();
         let messages: Vec<Value> = talk.iter().flat_map(|it| spelt(wire, it)).collect();
         let n = messages.len() as u64;
@@ -302,7 +302,7 @@ proptest! {
                 prop_assert!(said.contains(words), "{words:?} is not in {view}");
             }
             // Of calls with one id, the later ones have another. Gemini's have none.
-            if let Some(id) = id.filter(|id| wire != "gemini" && !ids.contains(id)) {
+            if let Some(id) = id.filter(|id| wire != "gemini-api" && !ids.contains(id)) {
                 let times = said.iter().filter(|it| *it == id).count();
                 prop_assert_eq!(times, 2, "{} in {}", id, view);
                 ids.push(id);

@@ -298,7 +298,7 @@ fn reasoning_that_says_a_secret_is_not_sent_on() {
     let after = String::from_utf8(after).expect("text");
     assert!(!after.contains(&token), "{after}");
     assert_eq!(after.matches(&signature).count(), 1, "{after}");
-    let wire = epitome_formats::WIRES.iter().find(|it| it.name == "anthropic").expect("a wire");
+    let wire = epitome_formats::APIS.iter().find(|it| it.name == "anthropic").expect("a wire");
     let made = (wire.make)(&transcript, &after.as_bytes());
     assert!(made.body.contains("Fine.") && !made.body.contains("REDACTED"), "{}", made.body);
 }

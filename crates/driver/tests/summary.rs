@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use epitome::live::{Context, Next, Recovery, Said, Setup, Speaker, compact_tool};
-use epitome_formats::WIRES;
+use epitome_formats::APIS;
 use epitome_model::{Block, Counter, Role, Tokens};
 use epitome_passes::{
     Ask, Event, NoReply, Recipe, Reply, Stopped, Struck, SummaryRole, Why, Writer, built_in,
@@ -387,7 +387,7 @@ fn the_tool_waits_for_the_whole_batch_and_says_what_was_kept() {
         "u: Done with the call before.".to_owned(),
     ];
     assert_eq!(told[told.len() - 3..], end);
-    for wire in WIRES {
+    for wire in APIS {
         let body = view.body(wire.name).expect("a wire").body.into_bytes();
         let read = (wire.format.read)(&body, &mut ());
         assert_eq!(wire.format.laws.check(&read, &body), [], "{} takes it", wire.name);
@@ -463,7 +463,7 @@ fn a_line_that_asks_for_a_compaction_is_known() {
 #[test]
 fn every_wire_spells_the_tool() {
     let tools: Vec<String> =
-        WIRES.iter().map(|wire| compact_tool(wire.name).expect("a wire")).collect();
+        APIS.iter().map(|wire| compact_tool(wire.name).expect("a wire")).collect();
     insta::assert_snapshot!("tools", tools.join("\n\n"));
 }
 
@@ -485,7 +485,7 @@ fn a_summary_is_sent_as_whose_words_the_recipe_says() {
         drive(&mut context, ANSWER);
         let text = summary(&context);
         let view = context.as_it_is();
-        let bodies = WIRES.iter().map(|wire| {
+        let bodies = APIS.iter().map(|wire| {
             let body = view.body(wire.name).expect("a wire").body;
             let read = (wire.format.read)(&body.as_bytes().to_vec(), &mut ());
             assert_eq!(wire.format.laws.check(&read, &body.as_bytes()), [], "{}", wire.name);

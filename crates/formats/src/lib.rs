@@ -13,9 +13,8 @@
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod accounting;
-pub mod anthropic;
+pub mod api;
 mod arguments;
-pub mod chat;
 pub mod claude;
 pub mod codex;
 pub mod copilot;
@@ -26,7 +25,6 @@ pub mod epitome;
 mod fault;
 pub mod files;
 pub mod gemini;
-pub mod generate;
 mod hook;
 pub mod json;
 mod lines;
@@ -36,19 +34,17 @@ mod pairing;
 pub mod pi;
 mod place;
 mod port;
-pub mod responses;
 pub mod sweagent;
 mod tree;
 mod unknown;
-mod wire;
 mod write;
 
+pub use api::message::{MessageParser, NotUnderstood};
+pub use api::{APIS, Api, Left as LeftBehind, Made, Offer, SummaryAs};
 pub use fault::{Fault, Faults};
 pub use hook::{Ended, HOOKS, Hook, Setting, command, ended};
 pub use lines::{Line, lines};
 pub use port::Given;
-pub use wire::hear::{Hear, NotUnderstood};
-pub use wire::{Left as LeftBehind, Made, Offer, SummaryAs};
 pub use write::Unwritable;
 
 use epitome_model::{At, Edit, Laws, Source, Splice, Tokens, Transcript};
@@ -174,68 +170,10 @@ pub static FORMATS: &[Format] = &[
     copilot::FORMAT,
     miniswe::FORMAT,
     sweagent::FORMAT,
-    anthropic::FORMAT,
-    chat::FORMAT,
-    responses::FORMAT,
-    generate::FORMAT,
-];
-
-/// A wire that a session can be exported to.
-pub struct Wire {
-    /// Its name on the command line.
-    pub name: &'static str,
-    /// The member of a body that holds its messages.
-    pub list: &'static str,
-    /// How bodies of its requests are read and checked.
-    pub format: &'static Format,
-    /// Understands one element of that list, as a whole or not at all.
-    pub hear: Hear,
-    /// The body of a request that says what a transcript's context says.
-    pub make: fn(&Transcript, &dyn Source) -> Made,
-    /// The same, with its summary as whose words it is.
-    pub make_as: fn(&Transcript, &dyn Source, SummaryAs) -> Made,
-    /// A tool as an element of the `tools` of a request.
-    pub offer: fn(&Offer<'_>) -> String,
-}
-
-/// Every wire that a session can be exported to.
-pub static WIRES: &[Wire] = &[
-    Wire {
-        name: "anthropic",
-        list: "messages",
-        format: &anthropic::FORMAT,
-        hear: anthropic::hear,
-        make: anthropic::make,
-        make_as: anthropic::make_as,
-        offer: anthropic::offer,
-    },
-    Wire {
-        name: "openai-chat",
-        list: "messages",
-        format: &chat::FORMAT,
-        hear: chat::hear,
-        make: chat::make,
-        make_as: chat::make_as,
-        offer: chat::offer,
-    },
-    Wire {
-        name: "openai-responses",
-        list: "input",
-        format: &responses::FORMAT,
-        hear: responses::hear,
-        make: responses::make,
-        make_as: responses::make_as,
-        offer: responses::offer,
-    },
-    Wire {
-        name: "gemini",
-        list: "contents",
-        format: &generate::FORMAT,
-        hear: generate::hear,
-        make: generate::make,
-        make_as: generate::make_as,
-        offer: generate::offer,
-    },
+    api::anthropic::FORMAT,
+    api::openai_chat::FORMAT,
+    api::openai_responses::FORMAT,
+    api::gemini_api::FORMAT,
 ];
 
 /// An agent that a session can be carried to.

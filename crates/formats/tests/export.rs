@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use epitome_formats::{LeftBehind, Made, WIRES, named};
+use epitome_formats::{APIS, LeftBehind, Made, named};
 use epitome_model::{Block, Role, Source, Transcript};
 use proptest::prelude::*;
 use serde_json::json;
@@ -37,7 +37,7 @@ fn check(format: &str, bytes: &[u8]) {
     let format = named(format).expect("a format");
     let transcript = (format.read)(&bytes, &mut ());
     let (words, pairs) = said(&transcript, &bytes);
-    for wire in WIRES {
+    for wire in APIS {
         let made: Made = (wire.make)(&transcript, &bytes);
         if made.messages == 0 {
             assert_eq!((words.len(), pairs), (0, 0), "{}: nothing was said", wire.name);
@@ -122,7 +122,7 @@ fn reasoning_goes_where_it_came_from() {
     for (from, mark) in [("anthropic", "c2lnbmVk"), ("openai-responses", "c2VhbGVk")] {
         let bytes = fixtures::made(from, "request.json");
         let transcript = (named(from).expect("a format").read)(&bytes, &mut ());
-        for wire in WIRES {
+        for wire in APIS {
             let made = (wire.make)(&transcript, &bytes);
             let kept = wire.format.name == from;
             assert_eq!(made.body.contains(mark), kept, "{from} to {}", wire.name);
@@ -155,7 +155,7 @@ fn what_stays_behind_is_counted() {
     }
     let bytes = session.into_bytes();
     let transcript = (named("pi").expect("a format").read)(&bytes, &mut ());
-    for wire in WIRES {
+    for wire in APIS {
         let made = (wire.make)(&transcript, &bytes);
         let left: Vec<(LeftBehind, u64)> = made.left.into_iter().collect();
         let expect = [

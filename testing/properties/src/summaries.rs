@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use epitome::live::{Context, Next, Said, Setup};
-use epitome_formats::{WIRES, epitome::said, named};
+use epitome_formats::{APIS, epitome::said, named};
 use epitome_model::{Block, Counter, Tokens};
 use epitome_passes::{Ask, NoReply, Recipe, Reply, Stopped, Used, Writer};
 use epitome_tokens::Estimate;
@@ -177,7 +177,7 @@ fn check_log(context: &Context) {
     let log = context.log().to_vec();
     let read = (named("epitome").expect("a format").read)(&log, &mut ());
     assert_eq!(read, *context.as_it_is().transcript(), "the log says what is sent");
-    for wire in WIRES {
+    for wire in APIS {
         let made = context.as_it_is().body(wire.name).expect("a wire");
         if made.messages > 0 {
             let body = made.body.into_bytes();

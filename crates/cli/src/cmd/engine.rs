@@ -11,8 +11,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use clap::Args as ClapArgs;
+use clap::builder::{PossibleValue, PossibleValuesParser};
 use epitome::{Naming, Store, named_models};
-use epitome_formats::WIRES;
+use epitome_formats::APIS;
 use epitome_llm::{Patient, Provider};
 use epitome_model::Tokens;
 use epitome_passes::{Recipe, SummaryRule};
@@ -84,8 +85,13 @@ pub struct Args {
     pub fallback: Vec<String>,
 }
 
-fn wires() -> clap::builder::PossibleValuesParser {
-    WIRES.iter().map(|wire| wire.name).collect::<Vec<_>>().into()
+fn wires() -> PossibleValuesParser {
+    apis().collect::<Vec<_>>().into()
+}
+
+/// The names of the APIs; older names are accepted and not shown.
+pub fn apis() -> impl Iterator<Item = PossibleValue> {
+    APIS.iter().map(|api| PossibleValue::new(api.name).aliases(api.aliases))
 }
 
 pub fn run(app: &App, args: &Args) -> Result<()> {
@@ -151,7 +157,7 @@ fn of_wire(wire: &str) -> Result<Provider> {
     match wire {
         "anthropic" => Ok(Provider::Anthropic),
         "openai-responses" => Ok(Provider::OpenAi),
-        "gemini" => Ok(Provider::Google),
+        "gemini-api" | "gemini" => Ok(Provider::Google),
         _ => {
             let what = format!("`--model {AUTO}`: many providers speak {wire}");
             Err(Failure::usage(what).hint("name one: --model openai, groq, openrouter, …"))

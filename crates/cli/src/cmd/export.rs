@@ -5,14 +5,15 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::Args as ClapArgs;
-use clap::builder::PossibleValuesParser;
+use clap::builder::{PossibleValue, PossibleValuesParser};
 use epitome::{Loaded, Spliced, redacted, write_new};
-use epitome_formats::{Made, WIRES};
+use epitome_formats::{Made, api};
 use epitome_model::{Bytes, Source};
 use epitome_redact::{Finder, Redactor};
 use serde::Serialize;
 
 use crate::app::App;
+use crate::cmd::engine::apis;
 use crate::conversation;
 use crate::failure::{Failure, Result, Status};
 use crate::left;
@@ -54,7 +55,7 @@ pub struct Args {
 }
 
 fn wires() -> PossibleValuesParser {
-    WIRES.iter().map(|wire| wire.name).chain([TRANSCRIPT]).collect::<Vec<_>>().into()
+    apis().chain([PossibleValue::new(TRANSCRIPT)]).collect::<Vec<_>>().into()
 }
 
 /// What was exported. See `docs/json.md`.
@@ -109,7 +110,7 @@ fn made<S: Source>(
 
 fn make<S: Source>(args: &Args, session: &Loaded<S>) -> Made {
     let Loaded { source, transcript, .. } = session;
-    match WIRES.iter().find(|wire| wire.name == args.to) {
+    match api::named(&args.to) {
         Some(wire) => {
             let mut made = (wire.make)(transcript, source);
             if made.messages > 0 {

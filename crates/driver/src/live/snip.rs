@@ -1,7 +1,7 @@
 //! What a recipe does before every request, whatever the size of the context: messages are cut out
 //! of the middle.
 
-use epitome_formats::anthropic::messages_of;
+use epitome_formats::api::anthropic::messages_of;
 use epitome_formats::epitome::{Undone, cut, undo};
 use epitome_model::{Block, Entry, Ref, Stub, Tokens};
 use epitome_passes::{When, Why, is_cut, messages};

@@ -13,7 +13,7 @@ use super::{Context, Said, Speaker};
 use crate::error::Result;
 
 /// The tool with which a model asks for a compaction: an element of `tools` of a request on this
-/// wire (`anthropic`, `openai-chat`, `openai-responses`, `gemini`).
+/// wire (`anthropic`, `openai-chat`, `openai-responses`, `gemini-api`).
 ///
 /// Whoever offers it runs nothing when it is called: [`Context::step`] and [`Context::view`] notice
 /// the call in what was pushed, and give its result once all other calls of that response have

@@ -4,8 +4,9 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::ops::Range;
 
+use epitome_formats::api::{self, anthropic};
 use epitome_formats::epitome::said;
-use epitome_formats::{Made, SummaryAs, WIRES, Wire, anthropic};
+use epitome_formats::{APIS, Api, Made, SummaryAs};
 use epitome_model::{Block, Entry, Role, Source, Tokens, Transcript};
 
 use super::{Context, Speaker};
@@ -38,8 +39,8 @@ impl<'a> Outgoing<'a> {
         self.source
     }
 
-    /// The body of a request on a wire (`anthropic`, `openai-chat`, `openai-responses`, `gemini`),
-    /// and what cannot be said there.
+    /// The body of a request to an API (`anthropic`, `openai-chat`, `openai-responses`,
+    /// `gemini-api`), and what cannot be said there.
     ///
     /// # Errors
     ///
@@ -296,15 +297,15 @@ struct Heard<'m> {
 
 impl<'m> Heard<'m> {
     /// Of a message that its wire understands.
-    fn of(wire: &Wire, message: &'m str) -> std::result::Result<Heard<'m>, String> {
+    fn of(wire: &Api, message: &'m str) -> std::result::Result<Heard<'m>, String> {
         if has_half_a_character(message) {
             return Err("a character in it is cut in half (half of a surrogate pair)".to_owned());
         }
-        let message = (wire.hear)(message).map_err(|why| why.to_string())?;
+        let message = (wire.parse_message)(message).map_err(|why| why.to_string())?;
         Heard::read(wire, Framed { before: format!("{{\"{}\":[", wire.list), message, after: "]}" })
     }
 
-    fn read(wire: &Wire, source: Framed<'m>) -> std::result::Result<Heard<'m>, String> {
+    fn read(wire: &Api, source: Framed<'m>) -> std::result::Result<Heard<'m>, String> {
         let mut faults = Vec::new();
         let transcript = (wire.format.read)(&source, &mut faults);
         if let Some(fault) = faults.first() {
@@ -347,12 +348,12 @@ fn elsewhere(message: &str) -> Option<&'static str> {
     if has_half_a_character(message) {
         return None;
     }
-    WIRES.iter().find(|wire| (wire.hear)(message).is_ok()).map(|wire| wire.name)
+    APIS.iter().find(|wire| (wire.parse_message)(message).is_ok()).map(|wire| wire.name)
 }
 
-pub(super) fn named(wire: &str) -> Result<&'static Wire> {
-    WIRES.iter().find(|it| it.name == wire).ok_or_else(|| {
-        let names: Vec<&str> = WIRES.iter().map(|wire| wire.name).collect();
+pub(super) fn named(wire: &str) -> Result<&'static Api> {
+    api::named(wire).ok_or_else(|| {
+        let names: Vec<&str> = APIS.iter().map(|wire| wire.name).collect();
         Error::new(ErrorKind::NotFound, format!("there is no wire {wire}"))
             .with_hint(format!("the wires are {}", names.join(", ")))
     })

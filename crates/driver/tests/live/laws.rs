@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::sync::Arc;
 
 use epitome::live::{Context, Setup};
-use epitome_formats::{WIRES, Wire, named};
+use epitome_formats::{APIS, Api, named};
 use epitome_model::{Block, Entry, Role, Stub, Text, Tokens, weigh};
 use epitome_passes::{
     BUILT_IN, BatchRule, Birth, Event, Level, PassSettings, Recipe, Snip, Target, When, Writer,
@@ -39,7 +39,7 @@ fn small() -> impl Strategy<Value = (Recipe, u64)> {
 
 /// Says a history message by message and looks at every view on the way.
 fn check(
-    wire: &Wire,
+    wire: &Api,
     messages: &[Value],
     recipe: &Recipe,
     (window, model): (u64, Model),
@@ -133,7 +133,7 @@ fn check_errors(context: &Context) {
 
 /// Everything comes back: once all compactions are taken back, all is sent that was said, in its
 /// order, and what was shortened at birth stands behind its reference.
-fn check_all_is_there(wire: &Wire, messages: &[Value], recipe: &Recipe, context: &mut Context) {
+fn check_all_is_there(wire: &Api, messages: &[Value], recipe: &Recipe, context: &mut Context) {
     while context.undo().expect("memory is written") {}
     let mut whole = Context::in_memory(Setup::new(Recipe {
         live: Default::default(),
@@ -173,7 +173,7 @@ fn check_all_is_there(wire: &Wire, messages: &[Value], recipe: &Recipe, context:
 
 /// All up to the end of the last block that was sent is sent again, byte for byte. On Chat
 /// Completions a message of one text is a string, and a list when another text joins it.
-fn check_cached(wire: &Wire, sent: &str, now: &str) {
+fn check_cached(wire: &Api, sent: &str, now: &str) {
     if wire.name != "openai-chat" {
         let prefix = sent.trim_end_matches([']', '}']);
         assert!(now.starts_with(prefix), "{}: {sent}\n{now}", wire.name);
@@ -202,7 +202,7 @@ fn check_cached(wire: &Wire, sent: &str, now: &str) {
 }
 
 /// The messages as they are sent, byte for byte.
-fn list(wire: &Wire, context: &Context) -> String {
+fn list(wire: &Api, context: &Context) -> String {
     let body = context.as_it_is().body(wire.name).expect("a wire").body;
     let open = format!("\"{}\":[", wire.list);
     body.split_once(&open).map_or_else(String::new, |(_, list)| list.to_owned())
@@ -265,7 +265,7 @@ fn is_reply(message: &Value) -> bool {
 }
 
 /// A view is legal on its wire, its user's words are as they were, and its numbers are true.
-fn check_view(wire: &Wire, context: &Context) {
+fn check_view(wire: &Api, context: &Context) {
     let view = context.as_it_is();
     let made = view.body(wire.name).expect("a wire");
     if made.messages > 0 {
@@ -324,7 +324,7 @@ proptest! {
         (recipe, window) in small(),
         model in prop::sample::select(vec![Model::None, Model::Tells, Model::Fails]),
     ) {
-        for (wire, body) in WIRES.iter().zip([anthropic, chat, responses, gemini]) {
+        for (wire, body) in APIS.iter().zip([anthropic, chat, responses, gemini]) {
             let messages = messages(wire, &body);
             let log = check(wire, &messages, &recipe, (window, model));
             // Same input, same bytes.

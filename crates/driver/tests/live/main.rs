@@ -7,7 +7,7 @@ mod shortened;
 mod talks;
 
 use epitome::live::{Context, Next, Outgoing, Said, Setup};
-use epitome_formats::Wire;
+use epitome_formats::Api;
 use epitome_model::{Block, Tokens, block_tokens};
 use epitome_passes::{NoReply, Recipe, Reply, Stopped, SummaryRule, built_in};
 use epitome_tokens::Estimate;
@@ -24,7 +24,7 @@ fn custom(recipe: &str) -> Setup {
 }
 
 /// The messages of a body.
-fn messages(wire: &Wire, body: &[u8]) -> Vec<Value> {
+fn messages(wire: &Api, body: &[u8]) -> Vec<Value> {
     let text = String::from_utf8_lossy(body);
     let body: Value = serde_json::from_str(text.trim_start_matches('\u{feff}')).expect("a body");
     body[wire.list].as_array().expect("messages").clone()

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use epitome::live::{Context, Next, Recovery, Said, Setup, Speaker};
 use epitome::{Asked, Loaded, summary_writer};
-use epitome_formats::{WIRES, named};
+use epitome_formats::{APIS, named};
 use epitome_llm::{Failure, Model, ModelName, Stop};
 use epitome_model::{Block, Counter, Role, Tokens};
 use epitome_passes::{Ask, Event, NoReply, Recipe, Reply, Stopped, SummaryRole, Used, Why, Writer};
@@ -421,7 +421,7 @@ fn the_words_that_a_session_began_with_are_never_left_out() {
 fn messages_say_that_a_summary_was_understood_where_the_user_speaks_behind_it() {
     let roles = |context: &Context| {
         let body = format!(r#"{{"messages":{}}}"#, context.as_it_is().messages()).into_bytes();
-        let wire = WIRES.iter().find(|wire| wire.name == "anthropic").expect("a wire");
+        let wire = APIS.iter().find(|wire| wire.name == "anthropic").expect("a wire");
         let read = (wire.format.read)(&body, &mut ());
         assert_eq!(wire.format.laws.check(&read, &body), []);
         let said = String::from_utf8(body).expect("text");

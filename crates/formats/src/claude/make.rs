@@ -3,8 +3,8 @@
 use epitome_model::{Source, Transcript, encode};
 
 use super::tools;
+use crate::api::{Conversation, Made, Piece};
 use crate::port::{Answer, Called, Given, NOTHING, Said, said, uuid};
-use crate::wire::{Conversation, Made, Piece};
 
 /// Characters of an id of a call on Anthropic's wire.
 const ID: usize = 64;
@@ -108,7 +108,7 @@ impl Records<'_> {
 fn call(all: &Conversation<'_>, called: &Called<'_>) -> String {
     let (name, input) = match called.deed.as_ref().and_then(tools::call) {
         Some((name, input)) => (name.to_owned(), input),
-        None => (crate::wire::name(called.name()), called.arguments(all).object()),
+        None => (crate::api::name(called.name()), called.arguments(all).object()),
     };
     let (id, name) = (encode(&called.id), encode(&name));
     format!(r#"{{"type":"tool_use","id":{id},"name":{name},"input":{input}}}"#)

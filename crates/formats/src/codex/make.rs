@@ -6,8 +6,8 @@
 use epitome_model::{Source, Transcript, encode};
 
 use super::tools;
+use crate::api::{Arguments, Conversation, Left, Made, Piece};
 use crate::port::{Answer, Called, Given, Said, said, uuid};
-use crate::wire::{Arguments, Conversation, Left, Made, Piece};
 
 /// Characters of an id of a call on OpenAI's Responses.
 const ID: usize = 64;
@@ -153,7 +153,7 @@ impl Rollout<'_> {
         let made = called.deed.as_ref().and_then(|deed| tools::call(deed, called.shows));
         let (name, arguments) = match made {
             Some((name, arguments)) => (name.to_owned(), arguments),
-            None => (crate::wire::name(called.name()), called.arguments(all)),
+            None => (crate::api::name(called.name()), called.arguments(all)),
         };
         let (kind, key, text) = match arguments {
             Arguments::Object(object) => ("function_call", "arguments", object),

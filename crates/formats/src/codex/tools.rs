@@ -8,10 +8,10 @@ use std::ops::Range;
 use epitome_model::{Field, FieldRole, Inner, Span, Text, ToolKind, decode, encode};
 
 use super::script::{self, Literal};
+use crate::api::Arguments;
 use crate::arguments::{self, Known, Roles, Rule};
 use crate::place::Place;
 use crate::port::{Deed, object};
-use crate::wire::Arguments;
 
 /// Tools by name, in lower case.
 pub const TOOLS: &[Rule] = &[

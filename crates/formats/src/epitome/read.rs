@@ -9,7 +9,7 @@ use epitome_model::{
 };
 
 use crate::document::{Document, Value};
-use crate::{Fault, Faults, Line, lines, wire};
+use crate::{Fault, Faults, Line, api, lines};
 
 /// Characters of a title made from the first message.
 const TITLE: usize = 80;
@@ -449,7 +449,7 @@ impl At<'_> {
     fn call(&self, value: &Value<'_>) -> Option<Call> {
         let (id, name) = (value.word("call")?, value.word("name")?);
         let arguments = value.get("arguments")?;
-        let mut call = wire::call_at(self.bytes, self.base, &id, &name, arguments);
+        let mut call = api::call_at(self.bytes, self.base, &id, &name, arguments);
         let kind = value.get("kind").and_then(|kind| serde_json::from_slice(kind.raw()).ok());
         // Of a tool that only its caller knows, the table knows no arguments either.
         if let Some(kind) = kind.filter(|_| call.kind == ToolKind::Other) {

@@ -7,13 +7,13 @@ use epitome_model::{
 };
 
 use crate::Faults;
+use crate::api::{self, Body};
 use crate::document::Value;
 use crate::json::integer;
-use crate::wire::{self, Body};
 
 /// An object with `messages` and either the name of this format or `info` of a run.
 pub fn sniff(head: &[u8]) -> bool {
-    let Some(seen) = wire::skim(head) else { return false };
+    let Some(seen) = api::skim(head) else { return false };
     let roles = seen.roles.iter().any(|role| role == "assistant" || role == "user");
     let run = seen.has("trajectory_format") || seen.has("info") && !seen.members.contains("info");
     !seen.more && seen.has("messages") && roles && run
@@ -21,7 +21,7 @@ pub fn sniff(head: &[u8]) -> bool {
 
 /// Reads a trajectory.
 pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
-    wire::read(source, faults, trajectory)
+    api::read(source, faults, trajectory)
 }
 
 fn trajectory(body: &mut Body<'_>, root: &Value<'_>) {
@@ -93,7 +93,7 @@ impl Reader {
         for call in message.list_of("tool_calls") {
             let made = call.word("id").zip(call.get("function")).and_then(|(id, function)| {
                 let (name, arguments) = (function.word("name")?, function.get("arguments")?);
-                Some(wire::call(body.bytes(), &id, &name, arguments))
+                Some(api::call(body.bytes(), &id, &name, arguments))
             });
             self.asked.extend(made.iter().map(|call| call.id.clone()));
             blocks.push(made.map_or(Block::Opaque(call.span()), Block::Call));

@@ -3,8 +3,8 @@
 use epitome_model::{Source, Transcript, encode};
 
 use super::tools;
+use crate::api::{Conversation, Made, Piece};
 use crate::port::{Answer, Called, Given, Said, said};
-use crate::wire::{Conversation, Made, Piece};
 
 /// Characters of an id of a call: what the narrowest of pi's wires takes.
 const ID: usize = 40;
@@ -92,7 +92,7 @@ impl Entries<'_> {
         let made = called.deed.as_ref().and_then(tools::call);
         let (name, arguments) = match made {
             Some((name, arguments)) => (name.to_owned(), arguments),
-            None => (crate::wire::name(called.name()), called.arguments(all).object()),
+            None => (crate::api::name(called.name()), called.arguments(all).object()),
         };
         let (id, named) = (encode(&called.id), encode(&name));
         self.names.push((called.id.clone(), name));

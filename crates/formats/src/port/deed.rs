@@ -7,8 +7,8 @@ use std::borrow::Cow;
 
 use epitome_model::{Call, FieldRole, ToolKind, encode};
 
+use crate::api::{Arguments, Conversation};
 use crate::document::{Document, Value};
-use crate::wire::{Arguments, Conversation};
 
 /// What a call does.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -5,8 +5,8 @@ use std::borrow::Cow;
 use epitome_model::{Block, Call, Part, Role, Source, Transcript};
 
 use super::Deed;
+use crate::api::{Arguments, Conversation, Left, OPENING, Piece, Word};
 use crate::document::Document;
-use crate::wire::{Arguments, Conversation, Left, OPENING, Piece, Word};
 
 /// Something that is said at once.
 pub enum Said<'t> {

@@ -7,19 +7,19 @@ use epitome_model::{
 };
 
 use crate::Faults;
+use crate::api::{self, Body};
 use crate::document::Value;
-use crate::wire::{self, Body};
 
 /// An object with a `trajectory` and what stands beside it.
 pub fn sniff(head: &[u8]) -> bool {
-    let Some(seen) = wire::skim(head) else { return false };
+    let Some(seen) = api::skim(head) else { return false };
     let beside = ["environment", "history", "info", "replay_config"];
     !seen.more && seen.has("trajectory") && seen.has_any(&beside) && !seen.has("messages")
 }
 
 /// Reads a trajectory.
 pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
-    wire::read(source, faults, trajectory)
+    api::read(source, faults, trajectory)
 }
 
 fn trajectory(body: &mut Body<'_>, root: &Value<'_>) {
@@ -108,7 +108,7 @@ impl Reader {
         for call in message.list_of("tool_calls") {
             let made = call.word("id").zip(call.get("function")).and_then(|(id, function)| {
                 let (name, arguments) = (function.word("name")?, function.get("arguments")?);
-                Some(wire::call(body.bytes(), &id, &name, arguments))
+                Some(api::call(body.bytes(), &id, &name, arguments))
             });
             self.asked.extend(made.iter().map(|call| call.id.clone()));
             blocks.push(made.map_or(Block::Opaque(call.span()), Block::Call));

@@ -1,0 +1,72 @@
+//! What a message says to whoever understands this wire.
+
+use std::borrow::Cow;
+
+use crate::api::message::{
+    self, Checked, Instead, NotUnderstood, kind, no, object, own, text, words,
+};
+use crate::document::Value;
+
+/// Understands a message.
+pub fn parse_message(message: &str) -> Result<Cow<'_, str>, NotUnderstood> {
+    message::parse(message, said)
+}
+
+fn said(message: &Value<'_>, _: &mut Instead) -> Checked {
+    // What the model is told before stands beside the messages.
+    let role = message::role(message, &["user", "assistant"])?;
+    if message.word("type").is_some_and(|it| it != "message") {
+        return kind(message);
+    }
+    own(message, &["content"])?;
+    words(message, "content", |block| self::block(block, role))
+}
+
+fn block(block: &Value<'_>, role: &str) -> Checked {
+    let kind = block.word("type").unwrap_or_default();
+    let speaker = match &*kind {
+        "tool_result" => "user",
+        "thinking" | "redacted_thinking" | "tool_use" | "server_tool_use" | "mcp_tool_use"
+        | "compaction" => "assistant",
+        "text" | "image" | "document" | "search_result" | "container_upload" | "tool_reference" => {
+            role
+        }
+        // Results of the service's own tools are many, and are sent back as they came.
+        other if other.ends_with("_tool_result") => "assistant",
+        _ => return message::kind(block),
+    };
+    if role != speaker {
+        return no(format_args!("a `{kind}` of the role `{role}`"));
+    }
+    match &*kind {
+        "text" => own(block, &["text"]).and_then(|()| text(block, "text")),
+        "thinking" => text(block, "thinking"),
+        "redacted_thinking" => text(block, "data"),
+        "image" => object(block, "source").map(|_| ()),
+        "tool_use" => {
+            own(block, &["input"])?;
+            text(block, "id")?;
+            text(block, "name")?;
+            object(block, "input").map(|_| ())
+        }
+        "tool_result" => {
+            own(block, &["tool_use_id", "content"])?;
+            text(block, "tool_use_id")?;
+            match block.get("content") {
+                Some(content) if !content.is_null() => words(block, "content", part),
+                Some(_) | None => Ok(()),
+            }
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A part of a result.
+fn part(part: &Value<'_>) -> Checked {
+    match part.word("type").as_deref() {
+        Some("text") => own(part, &["text"]).and_then(|()| text(part, "text")),
+        Some("image") => object(part, "source").map(|_| ()),
+        Some("document" | "search_result" | "tool_reference") => Ok(()),
+        Some(_) | None => kind(part),
+    }
+}

@@ -1,0 +1,87 @@
+//! What a content says to whoever understands this wire.
+
+use std::borrow::Cow;
+
+use epitome_model::encode;
+
+use super::read::TEXTS;
+use crate::api::message::{
+    self, Checked, Instead, NotUnderstood, is_nothing, list, no, object, own, text,
+};
+use crate::document::Value;
+
+/// What a part may be, under either spelling.
+const PARTS: [[&str; 2]; 7] = [
+    ["text", "text"],
+    ["functionCall", "function_call"],
+    ["functionResponse", "function_response"],
+    ["inlineData", "inline_data"],
+    ["fileData", "file_data"],
+    ["executableCode", "executable_code"],
+    ["codeExecutionResult", "code_execution_result"],
+];
+
+/// Parts that are taken as they stand, on this wire alone.
+pub const CARRIED: &[[&str; 2]] = PARTS.split_at(3).1;
+
+/// Understands a content. What a function returned beside one text is read as the JSON that it is.
+pub fn parse_message(content: &str) -> Result<Cow<'_, str>, NotUnderstood> {
+    message::parse(content, said)
+}
+
+fn said(content: &Value<'_>, instead: &mut Instead) -> Checked {
+    let role = match content.get("role") {
+        Some(_) => message::role(content, &["user", "model", "function"])?,
+        None => "user",
+    };
+    own(content, &["parts"])?;
+    match content.get("parts") {
+        Some(parts) if parts.is_list() => list(parts, "parts", |it| part(it, role, instead)),
+        Some(_) => no("a `parts` that is no list"),
+        None => no("no `parts`"),
+    }
+}
+
+fn part(part: &Value<'_>, role: &str, instead: &mut Instead) -> Checked {
+    let mut said = PARTS.iter().filter(|keys| part.any(&keys[..]).is_some());
+    let (Some(keys), None) = (said.next(), said.next()) else {
+        let known: Vec<&str> = PARTS.iter().map(|keys| keys[0]).collect();
+        return no(format_args!("not one of `{}`", known.join("`, `")));
+    };
+    own(part, &keys[..])?;
+    match (keys[0], part.any(&keys[..])) {
+        ("text", _) => text(part, "text"),
+        ("functionCall", Some(_)) if role != "model" => no("a call that is not of the model"),
+        ("functionResponse", Some(_)) if role == "model" => no("a result of the model"),
+        ("functionCall", Some(call)) => {
+            own(call, &["args"])?;
+            text(call, "name")?;
+            match call.get("args") {
+                Some(args) if !args.is_null() => object(call, "args").map(|_| ()),
+                Some(_) | None => Ok(()),
+            }
+        }
+        ("functionResponse", Some(response)) => {
+            own(response, &["response", "parts"])?;
+            text(response, "name")?;
+            returned(object(response, "response")?, instead);
+            Ok(())
+        }
+        (key, _) => object(part, if part.get(key).is_some() { key } else { keys[1] }).map(|_| ()),
+    }
+}
+
+/// What a function returned: a text under a key that is known for it, or JSON.
+fn returned(response: &Value<'_>, instead: &mut Instead) {
+    let members: Vec<_> =
+        response.members().iter().filter(|(_, value)| !is_nothing(value)).collect();
+    match members.as_slice() {
+        [] => {}
+        [(key, value)] if TEXTS.contains(&&**key) && value.is_text() => {}
+        [..] => {
+            let key = if response.any(&["error"]).is_some() { "error" } else { "output" };
+            let json = encode(&String::from_utf8_lossy(response.raw()));
+            instead.of(response, format!(r#"{{"{key}":{json}}}"#));
+        }
+    }
+}

@@ -1,0 +1,50 @@
+//! OpenAI Responses: the body of a request to `/v1/responses`.
+//!
+//! What it holds and what the service refuses is in `docs/formats/openai-responses.md`.
+
+mod invariants;
+mod make;
+mod message;
+mod read;
+
+use epitome_model::encode;
+
+use super::Api;
+use crate::write::{self, Gone, Shapes};
+use crate::{Format, Write, Writing};
+
+pub use make::{make, make_as, offer};
+pub use message::parse_message;
+
+/// OpenAI's Responses.
+pub const API: Api = Api {
+    name: "openai-responses",
+    aliases: &[],
+    list: "input",
+    format: &FORMAT,
+    parse_message,
+    make,
+    make_as,
+    offer,
+};
+
+/// Bodies of requests to OpenAI's Responses.
+pub const FORMAT: Format = Format {
+    name: "openai-responses",
+    sniff: read::sniff,
+    read: read::read,
+    writing: Writing::Splices(SPLICES),
+    native: None,
+    summarise: None,
+    laws: &invariants::ResponsesLaws,
+    thinking_is_bound: |_| false,
+};
+
+const SPLICES: Write =
+    |transcript, source, edits| write::splices(transcript, source, edits, &SHAPES);
+
+const SHAPES: Shapes = Shapes { output: write::literal, block: input_text, thinking: Gone::Whole };
+
+fn input_text(text: &str) -> String {
+    format!(r#"{{"type":"input_text","text":{}}}"#, encode(text))
+}
