@@ -142,6 +142,25 @@ fn what_is_restored_leaves_the_archive() {
     assert_eq!(fs::read_to_string(&path).expect("a session"), sessions::claude(CLAUDE));
 }
 
+/// A copy outside the homes of agents is found by the path of its generation alone.
+#[test]
+fn a_copy_that_was_written_with_out_is_restored_after_the_session_was() {
+    let world = World::new();
+    let path = world.claude(CLAUDE, sessions::claude(CLAUDE));
+    let compact = ["compact", CLAUDE, "--keep-turns=1", "--count=estimate"];
+    assert_eq!(world.status(&[&compact[..], &["--out", "x.jsonl"]].concat()), 0);
+    assert_eq!(world.status(&compact), 0);
+    assert_eq!(world.status(&["restore", CLAUDE]), 0);
+    assert_eq!(fs::read_to_string(&path).expect("a session"), sessions::claude(CLAUDE));
+    for _ in 0..3 {
+        assert_eq!(world.status(&["archive", "gc", "--grace=0s", "--yes"]), 0);
+    }
+    let copy = world.home.join("x.jsonl");
+    assert_ne!(fs::read_to_string(&copy).expect("a copy"), sessions::claude(CLAUDE));
+    let restored = world.run(&["restore", "x.jsonl"]);
+    assert_eq!(fs::read_to_string(&copy).expect("a copy"), sessions::claude(CLAUDE), "{restored}");
+}
+
 #[test]
 fn a_sessions_part_is_removed_only_after_a_question() {
     let world = compacted();
