@@ -101,6 +101,7 @@ fn trajectories_are_read() {
     assert_snapshot!("miniswe_by_position", check("mini-swe", "by-position.traj.json"));
     assert_snapshot!("sweagent_classic", check("swe-agent", "classic.traj"));
     assert_snapshot!("sweagent", check("swe-agent", "run.traj"));
+    assert_snapshot!("sweagent_task_as_observation", check("swe-agent", "observed-task.traj"));
     assert_snapshot!("sweagent_stripped", check("swe-agent", "stripped.traj"));
 }
 
