@@ -14,6 +14,8 @@ const HOLDERS: &[&str] = &[
     "data",
     "data.info",
     "data.part",
+    "data.state.metadata",
+    "data.part.state.metadata",
     "data.message",
     "data.message.message",
     "toolUseResult",
@@ -23,6 +25,7 @@ const HOLDERS: &[&str] = &[
     "messages.*",
     "messages.*.info",
     "messages.*.parts.*",
+    "messages.*.parts.*.state.metadata",
 ];
 
 /// The keys of such values.

@@ -58,9 +58,10 @@ mod tests {
 
     #[test]
     fn what_a_sub_agent_ran_in_stays_in_the_log() {
-        let output = "o".repeat(80);
+        // Longer than what stays anyway.
+        let (output, id) = ("o".repeat(80), "i".repeat(80));
         let noted =
-            format!(r#"{{"sessionId":"ses_1","model":{{"modelID":"m"}},"preview":"{output}"}}"#);
+            format!(r#"{{"sessionId":"{id}","model":{{"modelID":"{id}"}},"preview":"{output}"}}"#);
         let state = format!(
             r#"{{"status":"completed","input":{{}},"output":"{output}","metadata":{noted}}}"#
         );
