@@ -2,7 +2,7 @@
 //!
 //! This reads the result anew and knows nothing of how it was made.
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 
 use epitome_model::{
     At, Block, Breach, Change, Counter, Edit, Entry, Item, Law, Laws, Output, Part, Role, Source,
@@ -221,9 +221,7 @@ fn in_place(
         return vec![Breach { law: Law::Tree, line: 0, what }];
     }
     let edited = edited(compaction);
-    let mut items: Vec<usize> = edited.iter().copied().collect();
-    items.sort_unstable();
-    for item in items {
+    for &item in &edited {
         let (old, new) = (&before.transcript.items[item], &after.transcript.items[item]);
         let line = old.record().line;
         let mut breach = |law, what: &str| {
@@ -265,7 +263,7 @@ fn are_those_that_were(before: &Transcript, after: &Transcript) -> bool {
 fn accounting(
     before: Side<'_>,
     after: Side<'_>,
-    edited: &HashSet<usize>,
+    edited: &BTreeSet<usize>,
     laws: &dyn Laws,
 ) -> Vec<Breach> {
     let values = |side: Side<'_>, item: usize| -> Vec<Vec<u8>> {
@@ -298,7 +296,8 @@ fn is_gone(compaction: &Compaction, item: usize, old: &Entry) -> bool {
     })
 }
 
-fn edited(compaction: &Compaction) -> HashSet<usize> {
+/// The edited items, in the order of the session.
+fn edited(compaction: &Compaction) -> BTreeSet<usize> {
     compaction.edits.iter().map(|planned| planned.edit.at.item()).collect()
 }
 
@@ -321,7 +320,7 @@ pub fn recount(compaction: &Compaction, after: Side<'_>, counter: &dyn Counter) 
 }
 
 /// A record that no edit touches has the length that it had; its bytes are those of the base.
-fn unedited(before: &Transcript, after: &Transcript, edited: &HashSet<usize>) -> Vec<Breach> {
+fn unedited(before: &Transcript, after: &Transcript, edited: &BTreeSet<usize>) -> Vec<Breach> {
     // Items may share a record.
     let edited: HashSet<Span> = edited.iter().map(|&it| before.items[it].record().span).collect();
     let pairs = before.items.iter().zip(&after.items);
