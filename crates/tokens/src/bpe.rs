@@ -81,7 +81,11 @@ const LARGE: usize = 1 << 20;
 /// Large texts whose counts are remembered.
 const REMEMBERED: usize = 64;
 
-/// The counts of large texts, the newest first. A count depends on the text alone.
+/// The counts of large texts, the newest first.
+///
+/// Global, because [`O200k`] is a value without state that callers make where they need one, and a
+/// compaction counts the same text through several of them. A count depends on the text alone, so
+/// that no caller can observe what is remembered but by time.
 static COUNTED: Mutex<Vec<(blake3::Hash, Tokens)>> = Mutex::new(Vec::new());
 
 /// Bytes that are merged at once at most. Merging a run of n bytes that is not broken takes about
