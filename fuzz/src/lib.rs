@@ -1,8 +1,10 @@
-//! One target a reader. What must hold is in the crate `properties`, whose tests run it without a
-//! fuzzer, over the files in `seeds`.
+//! Fuzz targets. `session` covers every reader; the others have a target each. What must hold is in
+//! the crate `properties`, whose tests run it without a fuzzer, over the files in `seeds` and the
+//! corpus cases of `testing/fixtures`.
 //!
-//! With a nightly compiler: `cargo fuzz run claude fuzz/corpus/claude fuzz/seeds/claude`. Without
-//! one, a target replays files: `cargo run --manifest-path fuzz/Cargo.toml --bin claude -- FILE…`.
+//! With a nightly compiler: `EPITOME_FORMAT=claude cargo fuzz run session fuzz/corpus/claude
+//! fuzz/seeds/claude`. Without one, a target reads files once:
+//! `EPITOME_FORMAT=claude cargo run --manifest-path fuzz/Cargo.toml --bin session -- FILE…`.
 
 /// A target: under a fuzzer it takes what it is given, otherwise the files it is called with.
 #[macro_export]

@@ -125,7 +125,7 @@ fn world_of(agent: &str) -> (World, String, String) {
     let project = world.home.join("project");
     fs::create_dir(&project).expect("a folder");
     if agent == "cursor" {
-        let database = world.cursor(&["composer.jsonl"]);
+        let database = world.cursor(&["composer"]);
         let id = world.json(&["list", "--agent", "cursor", "--json"])[0]["id"].clone();
         let id = id.as_str().expect("an id").to_owned();
         return (world, format!("{}#{id}", database.display()), id);

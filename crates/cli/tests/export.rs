@@ -32,7 +32,7 @@ fn a_session_becomes_a_request_of_every_wire() {
 #[test]
 fn it_says_what_is_written_and_what_stays_behind() {
     let world = World::new();
-    world.write("request.json", fixtures::made("anthropic", "request.json"));
+    world.write("request.json", fixtures::case("anthropic", "request").bytes());
     let args = ["export", "--to", "openai-chat", "request.json", "--out", "chat.json"];
     assert_snapshot!(world.run(&args));
     assert_snapshot!("taken", world.run(&args));
@@ -48,7 +48,7 @@ fn it_says_what_is_written_and_what_stays_behind() {
 #[test]
 fn a_session_becomes_text() {
     let world = World::new();
-    world.write("run.traj.json", fixtures::made("mini-swe", "run.traj.json"));
+    world.write("run.traj.json", fixtures::case("mini-swe", "run").bytes());
     assert_snapshot!(world.run(&["export", "--to", "transcript", "run.traj.json"]));
 }
 
@@ -66,7 +66,7 @@ fn a_request_becomes_smaller_under_its_laws() {
     let world = World::new();
     for format in ["anthropic", "openai-chat", "openai-responses", "gemini-request"] {
         let name = format!("{format}.json");
-        let path = world.write(&name, fixtures::made(format, "request.json"));
+        let path = world.write(&name, fixtures::case(format, "request").bytes());
         let before = fs::read(&path).expect("a request");
         let small = format!("small-{name}");
         let args = ["compact", &name, "--out", &small, "--keep-turns=1", "--count=estimate"];

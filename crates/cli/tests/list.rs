@@ -36,14 +36,13 @@ fn a_machine_with_all_agents_shows_all_their_sessions() {
     let bytes = world::beginning(&fixtures::get("gemini", "pricing").bytes(), 4);
     let gemini = [".gemini", "tmp", "project", "chats", "session-2026-11-20T23-12-123ae7f3.jsonl"];
     world.write(&gemini.join("/"), bytes);
-    world.cursor(&["composer.jsonl", "sub-agent.jsonl", "composer-inline.jsonl"]);
+    world.cursor(&["composer", "sub-agent", "composer-inline"]);
     world.cursor_chat("5ce2be00-0000-4000-8000-000000000001");
     let transcripts = ".cursor/projects/home-dev-project/agent-transcripts";
-    for (name, of) in [("e1a9c0de.txt", "transcript.txt"), ("f00d/f00d.jsonl", "transcript.jsonl")]
-    {
-        world.write(&format!("{transcripts}/{name}"), fixtures::made("cursor", of));
+    for (name, of) in [("e1a9c0de.txt", "transcript-text"), ("f00d/f00d.jsonl", "transcript")] {
+        world.write(&format!("{transcripts}/{name}"), fixtures::case("cursor", of).bytes());
     }
-    let copilot = fixtures::made("copilot", "sundays.jsonl");
+    let copilot = fixtures::case("copilot", "sundays").bytes();
     world.write(".copilot/session-state/5cffe862-0001/events.jsonl", copilot);
     let cold = world.run(&["list"]);
     assert_snapshot!("all_agents", cold);

@@ -24,7 +24,7 @@ fn it_says_what_is_written_what_stays_behind_and_how_to_go_on() {
     let (world, _) = agents();
     assert_snapshot!(world.run(&["port", CLAUDE, "--to", "codex"]));
     assert_snapshot!("taken", world.run(&["port", CLAUDE, "--to", "codex"]));
-    world.write("request.json", fixtures::made("anthropic", "request.json"));
+    world.write("request.json", fixtures::case("anthropic", "request").bytes());
     let args = ["port", "request.json", "--to", "pi", "--cwd", "/it's a project"];
     assert_snapshot!("elsewhere", world.run(&args));
     let args = ["port", PI, "--to", "claude", "--out", "new.jsonl"];

@@ -8,7 +8,7 @@ use world::World;
 const ID: &str = "5cffe862-0000-4000-8000-000000000001";
 
 fn copilot(world: &World) {
-    let session = fixtures::made("copilot", "sundays.jsonl");
+    let session = fixtures::case("copilot", "sundays").bytes();
     world.write(&format!(".copilot/session-state/{ID}/events.jsonl"), session);
 }
 
@@ -49,7 +49,7 @@ const COMPOSER: &str = "d17e5a00-0000-4000-8000-000000000017";
 #[test]
 fn composers_of_cursor_are_looked_at() {
     let world = World::new();
-    world.cursor(&["composer.jsonl", "sub-agent.jsonl", "composer-summary.jsonl"]);
+    world.cursor(&["composer", "sub-agent", "composer-summary"]);
     let before = world.tree();
     let mut terminals = Vec::new();
     for args in [
@@ -68,7 +68,7 @@ fn composers_of_cursor_are_looked_at() {
 #[test]
 fn conversations_of_cursor_are_never_written() {
     let world = World::new();
-    let database = world.cursor(&["composer.jsonl"]).display().to_string();
+    let database = world.cursor(&["composer"]).display().to_string();
     let chat = world.cursor_chat("5ce2be00-0000-4000-8000-000000000001").display().to_string();
     let before = world.tree();
     for session in [COMPOSER, &database, "5ce2be00", &chat] {

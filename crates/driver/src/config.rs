@@ -17,7 +17,7 @@ use crate::store::disk;
 
 /// Variables `EPITOME_…` that are no settings: what the program itself asks for, then what its
 /// tests and tools do.
-pub(crate) const OTHER_VARIABLES: [&str; 15] = [
+pub(crate) const OTHER_VARIABLES: [&str; 16] = [
     "EPITOME_API_KEY",
     "EPITOME_CONFIG",
     "EPITOME_HOME",
@@ -28,6 +28,7 @@ pub(crate) const OTHER_VARIABLES: [&str; 15] = [
     "EPITOME_BROWSER",
     "EPITOME_CHROMIUM",
     "EPITOME_EACH",
+    "EPITOME_FORMAT",
     "EPITOME_FUZZ",
     "EPITOME_PICTURES",
     "EPITOME_PROGRAM",

@@ -44,7 +44,7 @@ impl World {
 
     fn chat(&self) -> PathBuf {
         let path = self.path(&format!(".cursor/chats/0f0f/{CHAT}/store.db"));
-        fixtures::stores::cursor_chat(&path, &made("chat.jsonl"));
+        fixtures::stores::cursor_chat(&path, &made("chat"));
         path
     }
 
@@ -66,7 +66,7 @@ impl World {
 }
 
 fn made(name: &str) -> Vec<u8> {
-    fixtures::made("cursor", name)
+    fixtures::case("cursor", name).bytes()
 }
 
 fn address(database: &Path, id: &str) -> PathBuf {
@@ -96,11 +96,11 @@ fn files(folder: &Path) -> Vec<(PathBuf, String)> {
 fn rows_of_every_version_are_read_to_the_byte() {
     let world = World::new();
     let chat = world.chat();
-    assert_eq!(bytes(&chat), String::from_utf8(made("chat.jsonl")).expect("text"));
+    assert_eq!(bytes(&chat), String::from_utf8(made("chat")).expect("text"));
     for (name, id) in [
-        ("composer.jsonl", COMPOSER),
-        ("composer-summary.jsonl", OLDER),
-        ("composer-inline.jsonl", "70b1f300-0000-4000-8000-000000000003"),
+        ("composer", COMPOSER),
+        ("composer-summary", OLDER),
+        ("composer-inline", "70b1f300-0000-4000-8000-000000000003"),
     ] {
         let world = World::new();
         let database = world.editor(&[name]);
@@ -114,8 +114,7 @@ fn rows_of_every_version_are_read_to_the_byte() {
 #[test]
 fn composers_from_before_the_table_of_headers_are_found_beside_those_in_it() {
     let world = World::new();
-    let all =
-        ["composer.jsonl", "sub-agent.jsonl", "composer-summary.jsonl", "composer-inline.jsonl"];
+    let all = ["composer", "sub-agent", "composer-summary", "composer-inline"];
     let database = world.editor(&all);
     let found = world.sessions();
     let told: Vec<(&str, Option<Told>)> =
@@ -143,17 +142,17 @@ fn composers_from_before_the_table_of_headers_are_found_beside_those_in_it() {
         let data = rows.map(|line| line.split_once(",\"data\":").expect("a row").1.len() - 1);
         data.sum::<usize>() as u64
     };
-    let expect = ["composer-inline.jsonl", "composer-summary.jsonl", "composer.jsonl"].map(size);
+    let expect = ["composer-inline", "composer-summary", "composer"].map(size);
     assert_eq!(sizes, expect, "all of it, and no more");
     let part = address(&database, "task-toolu_07");
     assert_eq!(find::companions(&address(&database, COMPOSER)), std::slice::from_ref(&part));
-    assert_eq!(bytes(&part), String::from_utf8(made("sub-agent.jsonl")).expect("text"));
+    assert_eq!(bytes(&part), String::from_utf8(made("sub-agent")).expect("text"));
 }
 
 #[test]
 fn composers_of_which_nothing_was_said_are_no_sessions() {
     let world = World::new();
-    let database = world.editor(&["composer-summary.jsonl"]);
+    let database = world.editor(&["composer-summary"]);
     let connection = Connection::open(&database).expect("a database");
     let insert = "INSERT INTO cursorDiskKV VALUES (?1, ?2)";
     for (key, value) in [
@@ -171,7 +170,7 @@ fn composers_of_which_nothing_was_said_are_no_sessions() {
 #[test]
 fn damaged_rows_hide_no_other_session() {
     let world = World::new();
-    let database = world.editor(&["composer.jsonl", "composer-summary.jsonl"]);
+    let database = world.editor(&["composer", "composer-summary"]);
     let connection = Connection::open(&database).expect("a database");
     connection
         .execute_batch(
@@ -198,13 +197,13 @@ fn damaged_rows_hide_no_other_session() {
 fn a_transcript_is_found_where_nothing_says_more() {
     let world = World::new();
     world.chat();
-    world.editor(&["composer.jsonl"]);
-    world.transcript(&format!("{CHAT}/{CHAT}.jsonl"), "transcript.jsonl");
-    world.transcript(&format!("{COMPOSER}/{COMPOSER}.jsonl"), "transcript.jsonl");
-    world.transcript("one/one.jsonl", "transcript.jsonl");
-    world.transcript("one/subagents/part.jsonl", "transcript.jsonl");
-    world.transcript("one.txt", "transcript.txt");
-    world.transcript("two.txt", "transcript.txt");
+    world.editor(&["composer"]);
+    world.transcript(&format!("{CHAT}/{CHAT}.jsonl"), "transcript");
+    world.transcript(&format!("{COMPOSER}/{COMPOSER}.jsonl"), "transcript");
+    world.transcript("one/one.jsonl", "transcript");
+    world.transcript("one/subagents/part.jsonl", "transcript");
+    world.transcript("one.txt", "transcript-text");
+    world.transcript("two.txt", "transcript-text");
     assert_eq!(world.ids(), [CHAT, COMPOSER, "one", "two"]);
     let found = world.sessions();
     let one = found.iter().find(|it| it.id == "one").expect("it is there");
@@ -230,7 +229,7 @@ fn a_chat_is_meant_by_its_id_and_its_file() {
 #[test]
 fn reading_changes_and_leaves_nothing() {
     let world = World::new();
-    let (database, chat) = (world.editor(&["composer.jsonl"]), world.chat());
+    let (database, chat) = (world.editor(&["composer"]), world.chat());
     for path in [&database, &chat] {
         let folder = path.parent().expect("it has one");
         let before = files(folder);
@@ -246,7 +245,7 @@ fn reading_changes_and_leaves_nothing() {
 #[test]
 fn what_a_running_cursor_wrote_is_read_and_its_files_stay() {
     let world = World::new();
-    let database = world.editor(&["composer.jsonl"]);
+    let database = world.editor(&["composer"]);
     let cursor = Connection::open(&database).expect("a database");
     let write =
         "UPDATE cursorDiskKV SET value = replace(CAST(value AS TEXT), 'Sundays', 'Mondays')";
@@ -273,7 +272,7 @@ fn what_a_running_cursor_wrote_is_read_and_its_files_stay() {
 #[test]
 fn what_a_killed_cursor_left_in_the_log_is_read_and_stays_there() {
     let world = World::new();
-    let database = world.editor(&["composer.jsonl"]);
+    let database = world.editor(&["composer"]);
     let cursor = Connection::open(&database).expect("a database");
     let write =
         "UPDATE cursorDiskKV SET value = replace(CAST(value AS TEXT), 'Sundays', 'Mondays')";

@@ -1,11 +1,11 @@
 //! Corpus cases: each folder `testing/fixtures/cases/<format>/<case>` holds a `session` and, as a
-//! snapshot, what its reader understands. Dropping a folder in is the test.
+//! snapshot, what its reader understands. A new folder is a new test.
 
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use epitome_formats::{Fault, named, sniff};
+use epitome_formats::{FORMATS, Fault, named};
 use epitome_model::{Block, Entry, Item, Kept, Part, Source, Text, Transcript, short};
 
 #[test]
@@ -15,7 +15,9 @@ fn every_case_is_understood_as_it_is_written_down() {
     for case in cases {
         let bytes = fs::read(&case.session).expect("a session");
         let format = named(&case.format).expect("the folder is named for a format");
-        assert_eq!(sniff(&bytes).map(|it| it.name), Some(format.name), "{}", case.name);
+        let known = FORMATS.iter().filter(|it| (it.sniff)(&bytes)).map(|it| it.name);
+        let known: Vec<&str> = known.filter(|name| !is_asked_later(format.name, name)).collect();
+        assert_eq!(known, [format.name], "{}: one format knows it, and no other", case.name);
         let mut faults = Vec::new();
         let transcript = (format.read)(&bytes, &mut faults);
         let mut shown = listing(&transcript, &bytes, &faults);
@@ -28,6 +30,11 @@ fn every_case_is_understood_as_it_is_written_down() {
             omit_expression => true,
         }, { insta::assert_snapshot!("read", shown) });
     }
+}
+
+/// Claude Code takes some records of pi for its own, but `FORMATS` has pi first.
+fn is_asked_later(format: &str, other: &str) -> bool {
+    (format, other) == ("pi", "claude")
 }
 
 fn folder(session: &Path) -> PathBuf {

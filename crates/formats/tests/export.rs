@@ -59,31 +59,15 @@ fn check(format: &str, bytes: &[u8]) {
 }
 
 fn config() -> ProptestConfig {
-    ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(96) }
+    ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(768) }
 }
 
 proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn sessions_arrive_whole(
-        pi in fixtures::generate::session("pi"), claude in fixtures::generate::session("claude"),
-    ) {
-        check("pi", &pi);
-        check("claude", &claude);
-    }
-
-    #[test]
-    fn bodies_arrive_whole(
-        anthropic in fixtures::generate::body("anthropic"),
-        chat in fixtures::generate::body("openai-chat"),
-        responses in fixtures::generate::body("openai-responses"),
-        gemini in fixtures::generate::body("gemini-request"),
-    ) {
-        check("anthropic", &anthropic);
-        check("openai-chat", &chat);
-        check("openai-responses", &responses);
-        check("gemini-request", &gemini);
+    fn generated_sessions_arrive_whole((format, bytes) in fixtures::generate::any_format()) {
+        check(format, &bytes);
     }
 }
 
@@ -96,23 +80,8 @@ fn recorded_sessions_arrive_whole() {
             check(format.name, &bytes);
         }
     }
-    for (format, file) in [
-        ("copilot", "sundays.jsonl"),
-        ("cursor", "composer.jsonl"),
-        ("cursor", "composer-summary.jsonl"),
-        ("cursor", "composer-inline.jsonl"),
-        ("cursor", "chat.jsonl"),
-        ("cursor", "transcript.jsonl"),
-        ("cursor", "transcript.txt"),
-        ("mini-swe", "run.traj.json"),
-        ("mini-swe", "old.traj.json"),
-        ("swe-agent", "run.traj"),
-        ("anthropic", "request.json"),
-        ("openai-chat", "request.json"),
-        ("openai-responses", "request.json"),
-        ("gemini-request", "request.json"),
-    ] {
-        check(format, &fixtures::made(format, file));
+    for case in fixtures::cases() {
+        check(&case.format, &case.bytes());
     }
 }
 
@@ -120,7 +89,7 @@ fn recorded_sessions_arrive_whole() {
 #[test]
 fn reasoning_goes_where_it_came_from() {
     for (from, mark) in [("anthropic", "c2lnbmVk"), ("openai-responses", "c2VhbGVk")] {
-        let bytes = fixtures::made(from, "request.json");
+        let bytes = fixtures::case(from, "request").bytes();
         let transcript = (named(from).expect("a format").read)(&bytes, &mut ());
         for wire in APIS {
             let made = (wire.make)(&transcript, &bytes);

@@ -167,45 +167,17 @@ fn check_arrived(target: &Target, made: &Made, expect: &Said, cwd: Option<&str>,
 }
 
 fn config() -> ProptestConfig {
-    ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(96) }
+    ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(960) }
 }
 
 proptest! {
     #![proptest_config(config())]
 
     #[test]
-    fn sessions_say_the_same_elsewhere(
-        pi in fixtures::generate::session("pi"),
-        claude in fixtures::generate::session("claude"),
-        codex in fixtures::generate::session("codex"),
+    fn generated_sessions_say_the_same_elsewhere(
+        (format, bytes) in fixtures::generate::any_format(),
     ) {
-        check("pi", &pi);
-        check("claude", &claude);
-        check("codex", &codex);
-    }
-
-    #[test]
-    fn sessions_of_agents_that_are_no_targets_say_the_same_elsewhere(
-        gemini in fixtures::generate::session("gemini"),
-        opencode in fixtures::generate::session("opencode"),
-        epitome in fixtures::generate::session("epitome"),
-    ) {
-        check("gemini", &gemini);
-        check("opencode", &opencode);
-        check("epitome", &epitome);
-    }
-
-    #[test]
-    fn bodies_of_requests_say_the_same_as_sessions(
-        anthropic in fixtures::generate::body("anthropic"),
-        chat in fixtures::generate::body("openai-chat"),
-        responses in fixtures::generate::body("openai-responses"),
-        gemini in fixtures::generate::body("gemini-request"),
-    ) {
-        check("anthropic", &anthropic);
-        check("openai-chat", &chat);
-        check("openai-responses", &responses);
-        check("gemini-request", &gemini);
+        check(format, &bytes);
     }
 }
 
@@ -218,23 +190,8 @@ fn recorded_sessions_say_the_same_elsewhere() {
             check(format.name, &bytes);
         }
     }
-    for (format, file) in [
-        ("copilot", "sundays.jsonl"),
-        ("cursor", "composer.jsonl"),
-        ("cursor", "composer-summary.jsonl"),
-        ("cursor", "composer-inline.jsonl"),
-        ("cursor", "chat.jsonl"),
-        ("cursor", "transcript.jsonl"),
-        ("cursor", "transcript.txt"),
-        ("mini-swe", "run.traj.json"),
-        ("mini-swe", "old.traj.json"),
-        ("swe-agent", "run.traj"),
-        ("anthropic", "request.json"),
-        ("openai-chat", "request.json"),
-        ("openai-responses", "request.json"),
-        ("gemini-request", "request.json"),
-    ] {
-        check(format, &fixtures::made(format, file));
+    for case in fixtures::cases() {
+        check(&case.format, &case.bytes());
     }
 }
 

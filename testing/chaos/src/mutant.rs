@@ -5,6 +5,7 @@ use std::panic::{self, AssertUnwindSafe};
 use std::path::Path;
 use std::time::Instant;
 
+use epitome_formats::{FORMATS, Format};
 use fixtures::damage;
 use fixtures::generate;
 use proptest::strategy::{BoxedStrategy, Strategy as _, ValueTree as _};
@@ -16,12 +17,12 @@ use crate::numbers::Numbers;
 use crate::subject::{Subject, subjects};
 use crate::violation::{Kind, Violation};
 
-/// What the library is asked: a name of [`properties::BODIES`], its body, and damaged sessions.
-type Body = (&'static str, fn(&[u8]), BoxedStrategy<Vec<u8>>);
+/// A format, and damaged sessions of it.
+type Damaged = (&'static Format, BoxedStrategy<Vec<u8>>);
 
 /// What the library is asked about damaged sessions.
 pub(crate) struct Library {
-    kinds: Vec<Body>,
+    kinds: Vec<Damaged>,
 }
 
 thread_local! {
@@ -30,18 +31,16 @@ thread_local! {
 }
 
 impl Library {
-    /// Recorded and generated sessions of every agent that has them.
+    /// Sessions of every format: recorded ones, corpus cases, and generated ones where there are.
     pub(crate) fn new() -> Library {
         let mut kinds = Vec::new();
-        for (name, body) in properties::BODIES.iter().copied() {
-            if let Some(agent) = generate::AGENTS.iter().find(|agent| **agent == name) {
-                kinds.push((name, body, damage::damaged(generate::session(agent))));
+        for format in FORMATS {
+            kinds.push((format, damage::damaged(damage::part_of(format.name))));
+            if let Some(agent) = generate::AGENTS.iter().find(|agent| **agent == format.name) {
+                kinds.push((format, damage::damaged(generate::session(agent))));
             }
-            if fixtures::all().iter().any(|fixture| fixture.agent == name) {
-                kinds.push((name, body, damage::damaged(damage::part_of(name))));
-            }
-            if let Some(wire) = generate::WIRES.iter().find(|wire| **wire == name) {
-                kinds.push((name, body, damage::damaged(generate::body(wire))));
+            if let Some(wire) = generate::WIRES.iter().find(|wire| **wire == format.name) {
+                kinds.push((format, damage::damaged(generate::body(wire))));
             }
         }
         let before = panic::take_hook();
@@ -54,13 +53,14 @@ impl Library {
 
     /// A mutant is read, compacted by every recipe, and put together again.
     pub(crate) fn case(&self, seed: u64) -> anyhow::Result<Case> {
-        let (name, body, strategy) = Numbers::new(seed).of(&self.kinds);
+        let (format, strategy) = Numbers::new(seed).of(&self.kinds);
         let mutant = value(strategy, seed)?;
         let begin = Instant::now();
-        let body = *body;
+        let format: &'static Format = format;
         // A thread of its own, so that the panics of others are still told.
         let worker = std::thread::Builder::new().name("mutants".to_owned()).spawn(move || {
-            let held = panic::catch_unwind(AssertUnwindSafe(|| body(&mutant)));
+            let held =
+                panic::catch_unwind(AssertUnwindSafe(|| properties::session(format, &mutant)));
             held.map_err(|_| PANIC.with_borrow(String::clone))
         })?;
         let held = worker.join().unwrap_or_else(|_| Err("the thread died".to_owned()));
@@ -72,7 +72,7 @@ impl Library {
             let what = format!("takes {} s", begin.elapsed().as_secs());
             violations.push(Violation { kind: Kind::Crash, what });
         }
-        let what = format!("a damaged session of {name}, in the library");
+        let what = format!("a damaged session of {}, in the library", format.name);
         Ok(Case { what, hit: true, violations })
     }
 }

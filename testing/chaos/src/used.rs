@@ -45,12 +45,12 @@ pub fn fill(home: &Path, program: &Path) -> anyhow::Result<()> {
     crate::subject::gone().put(&machine)?;
     let editor = ".config/Cursor/User/globalStorage/state.vscdb";
     let editor = machine.write(editor, b"")?;
-    fixtures::stores::cursor_editor(&editor, &[fixtures::made("cursor", "composer.jsonl")]);
+    fixtures::stores::cursor_editor(&editor, &[fixtures::case("cursor", "composer").bytes()]);
     let chat = ".cursor/chats/0f0f/5ce2be00-0000-4000-8000-000000000001/store.db";
     let chat = machine.write(chat, b"")?;
-    fixtures::stores::cursor_chat(&chat, &fixtures::made("cursor", "chat.jsonl"));
+    fixtures::stores::cursor_chat(&chat, &fixtures::case("cursor", "chat").bytes());
     let copilot = ".copilot/session-state/5f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4/events.jsonl";
-    machine.write(copilot, &fixtures::made("copilot", "sundays.jsonl"))?;
+    machine.write(copilot, &fixtures::case("copilot", "sundays").bytes())?;
     for case in fixtures::cases().iter().filter(|case| case.format == "epitome") {
         let log = format!(".local/share/epitome/live/{}.jsonl", case.name);
         machine.write(&log, &fs::read(&case.session)?)?;

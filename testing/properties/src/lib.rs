@@ -1,4 +1,6 @@
-//! What must hold of any bytes whatever: one function a reader.
+//! What must hold of any bytes: a function for each kind of text that epitome reads.
+//!
+//! [`session`] does it for every format of `epitome_formats::FORMATS`.
 //!
 //! The fuzz targets call these functions, and so do the plain tests of this crate, over recorded
 //! sessions and what is left of them after damage. Each panics when something does not hold.
@@ -18,36 +20,20 @@ mod texts;
 pub use packs::pack;
 pub use pages::{html_is_inert, page, viewer_is_inert};
 pub use secrets::redact;
-pub use sessions::{
-    anthropic, claude, codex, copilot, cursor, epitome, gemini, gemini_request, mini_swe,
-    openai_chat, openai_responses, opencode, pi, swe_agent,
-};
+pub use sessions::{any_session, session};
 pub use summaries::summary;
 pub use texts::{json, recipe, stub};
 
-/// What is asked of any bytes.
+/// What must hold of any bytes.
 pub type Body = fn(&[u8]);
 
 /// Each of these functions, by the name of its fuzz target.
 pub const BODIES: &[(&str, Body)] = &[
-    ("anthropic", anthropic),
-    ("claude", claude),
-    ("codex", codex),
-    ("copilot", copilot),
-    ("cursor", cursor),
-    ("epitome", epitome),
-    ("gemini", gemini),
-    ("gemini-request", gemini_request),
     ("json", json),
-    ("mini-swe", mini_swe),
-    ("openai-chat", openai_chat),
-    ("openai-responses", openai_responses),
-    ("opencode", opencode),
     ("pack", pack),
-    ("pi", pi),
     ("recipe", recipe),
     ("redact", redact),
+    ("session", any_session),
     ("stub", stub),
     ("summary", summary),
-    ("swe-agent", swe_agent),
 ];

@@ -1,140 +1,41 @@
 //! Sessions: any bytes, read as an agent's.
 
+use std::env;
+use std::sync::LazyLock;
+
 use epitome::{Loaded, Planned, Spliced};
-use epitome_formats::{Writing, named};
+use epitome_formats::{FORMATS, Format, Writing, named};
 use epitome_model::{Block, Item, Output, Part, Source, Span, Splice, Text, Transcript};
 use epitome_passes::{BUILT_IN, Keep, Recipe, Trigger, built_in};
 use epitome_tokens::Estimate;
 
-/// Any bytes as a session of pi.
+/// The variable that names the one format of the fuzz target `session`.
+const FORMAT: &str = "EPITOME_FORMAT";
+
+/// Any bytes as a session of the format that `EPITOME_FORMAT` names, and of every format when the
+/// variable is not set.
+///
+/// # Panics
+///
+/// When something does not hold that must, or no format has that name.
+pub fn any_session(bytes: &[u8]) {
+    static CHOSEN: LazyLock<Vec<&'static Format>> = LazyLock::new(|| match env::var(FORMAT) {
+        Ok(name) => vec![named(&name).expect("EPITOME_FORMAT names a format")],
+        Err(_) => FORMATS.iter().collect(),
+    });
+    for format in CHOSEN.iter() {
+        session(format, bytes);
+    }
+}
+
+/// Any bytes as a session of `format`.
 ///
 /// # Panics
 ///
 /// When something does not hold that must.
-pub fn pi(bytes: &[u8]) {
-    check("pi", bytes);
-}
-
-/// Any bytes as a session of Claude Code.
-///
-/// # Panics
-///
-/// When something does not hold that must.
-pub fn claude(bytes: &[u8]) {
-    check("claude", bytes);
-}
-
-/// Any bytes as a session of Codex.
-///
-/// # Panics
-///
-/// When something does not hold that must.
-pub fn codex(bytes: &[u8]) {
-    check("codex", bytes);
-}
-
-/// Any bytes as a log of Copilot CLI.
-///
-/// # Panics
-///
-/// When something does not hold that must.
-pub fn copilot(bytes: &[u8]) {
-    check("copilot", bytes);
-}
-
-/// Any bytes as a conversation of Cursor: rows as lines, or a transcript.
-///
-/// # Panics
-///
-/// When something does not hold that must.
-pub fn cursor(bytes: &[u8]) {
-    check("cursor", bytes);
-}
-
-/// Any bytes as a log of a live context.
-///
-/// # Panics
-///
-/// When something does not hold that must.
-pub fn epitome(bytes: &[u8]) {
-    check("epitome", bytes);
-}
-
-/// Any bytes as a session of Gemini CLI.
-///
-/// # Panics
-///
-/// When something does not hold that must.
-pub fn gemini(bytes: &[u8]) {
-    check("gemini", bytes);
-}
-
-/// Any bytes as a session of OpenCode: rows as lines, or an export.
-///
-/// # Panics
-///
-/// When something does not hold that must.
-pub fn opencode(bytes: &[u8]) {
-    check("opencode", bytes);
-}
-
-/// Any bytes as a request to Anthropic's Messages.
-///
-/// # Panics
-///
-/// When something does not hold that must.
-pub fn anthropic(bytes: &[u8]) {
-    check("anthropic", bytes);
-}
-
-/// Any bytes as a request to Gemini's `generateContent`.
-///
-/// # Panics
-///
-/// When something does not hold that must.
-pub fn gemini_request(bytes: &[u8]) {
-    check("gemini-request", bytes);
-}
-
-/// Any bytes as a trajectory of mini-swe-agent.
-///
-/// # Panics
-///
-/// When something does not hold that must.
-pub fn mini_swe(bytes: &[u8]) {
-    check("mini-swe", bytes);
-}
-
-/// Any bytes as a request to OpenAI's Chat Completions.
-///
-/// # Panics
-///
-/// When something does not hold that must.
-pub fn openai_chat(bytes: &[u8]) {
-    check("openai-chat", bytes);
-}
-
-/// Any bytes as a request to OpenAI's Responses.
-///
-/// # Panics
-///
-/// When something does not hold that must.
-pub fn openai_responses(bytes: &[u8]) {
-    check("openai-responses", bytes);
-}
-
-/// Any bytes as a trajectory of SWE-agent.
-///
-/// # Panics
-///
-/// When something does not hold that must.
-pub fn swe_agent(bytes: &[u8]) {
-    check("swe-agent", bytes);
-}
-
-fn check(agent: &str, bytes: &[u8]) {
-    let session = read(agent, bytes);
-    let again = read(agent, bytes);
+pub fn session(format: &'static Format, bytes: &[u8]) {
+    let session = read(format, bytes);
+    let again = read(format, bytes);
     assert_eq!(session.transcript, again.transcript, "the same bytes read the same");
     assert_eq!(session.faults, again.faults, "the same bytes have the same faults");
     (session.format.sniff)(&bytes[..bytes.len().min(64 << 10)]);
@@ -151,8 +52,7 @@ fn check(agent: &str, bytes: &[u8]) {
     }
 }
 
-fn read<'a>(agent: &str, bytes: &'a [u8]) -> Loaded<&'a [u8]> {
-    let format = named(agent).expect("an agent that epitome knows");
+fn read<'a>(format: &'static Format, bytes: &'a [u8]) -> Loaded<&'a [u8]> {
     let mut faults = Vec::new();
     let transcript = (format.read)(&bytes, &mut faults);
     Loaded { format, source: bytes, transcript, faults }

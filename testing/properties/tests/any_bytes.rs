@@ -2,16 +2,19 @@
 //! sessions, and over what damage leaves of them. The same cases every time.
 
 use std::fs;
+use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 
+use epitome_formats::{FORMATS, Format, named};
 use fixtures::damage::{self, part_of};
-use properties::{BODIES, Body};
+use fixtures::generate::{self, AGENTS, WIRES};
+use properties::BODIES;
 use proptest::prelude::*;
 use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
 /// Runs `body` over what damage leaves of `whole`, `n` times; `EPITOME_FUZZ=50` asks for fifty
 /// times as many, which is what fuzzing is without a nightly compiler.
-fn check(n: u32, body: Body, whole: impl Strategy<Value = Vec<u8>> + 'static) {
+fn check(n: u32, body: impl Fn(&[u8]), whole: impl Strategy<Value = Vec<u8>> + 'static) {
     let times = std::env::var("EPITOME_FUZZ").ok().and_then(|times| times.parse().ok());
     let config =
         Config { cases: n * times.unwrap_or(1), failure_persistence: None, ..Config::default() };
@@ -26,29 +29,49 @@ fn check(n: u32, body: Body, whole: impl Strategy<Value = Vec<u8>> + 'static) {
     }
 }
 
+/// The files in `fuzz/seeds/<name>`, if there are any.
 fn seeds(name: &str) -> Vec<PathBuf> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds").join(name);
-    let entries = fs::read_dir(&folder).expect("a target has a folder of seeds");
+    let entries = fs::read_dir(&folder).into_iter().flatten();
     let mut found: Vec<PathBuf> = entries.flatten().map(|entry| entry.path()).collect();
     found.sort();
     found
 }
 
 /// Any seed of a target.
-fn seed(name: &str) -> impl Strategy<Value = Vec<u8>> {
+fn seed(name: &str) -> BoxedStrategy<Vec<u8>> {
     let seeds: Vec<Vec<u8>> =
         seeds(name).iter().map(|path| fs::read(path).expect("a seed")).collect();
-    prop::sample::select(seeds)
+    prop::sample::select(seeds).boxed()
+}
+
+fn holds(path: &Path, body: impl Fn(&[u8])) {
+    let bytes = fs::read(path).unwrap();
+    let held = std::panic::catch_unwind(AssertUnwindSafe(|| body(&bytes)));
+    assert!(held.is_ok(), "{}", path.display());
 }
 
 #[test]
 fn every_seed_holds() {
     for (name, body) in BODIES {
         for path in seeds(name) {
-            let bytes = fs::read(&path).unwrap();
-            let held = std::panic::catch_unwind(|| body(&bytes));
-            assert!(held.is_ok(), "{}", path.display());
+            holds(&path, body);
         }
+    }
+    for format in FORMATS {
+        for path in seeds(format.name) {
+            holds(&path, |bytes| properties::session(format, bytes));
+        }
+    }
+}
+
+#[test]
+fn every_folder_of_seeds_is_of_a_target_or_a_format() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds");
+    for entry in fs::read_dir(folder).unwrap() {
+        let name = entry.unwrap().file_name().into_string().expect("text");
+        let is_target = BODIES.iter().any(|(target, _)| *target == name);
+        assert!(is_target || named(&name).is_some(), "fuzz/seeds/{name}");
     }
 }
 
@@ -63,81 +86,40 @@ fn every_target_has_a_body_that_is_tried_here() {
 }
 
 #[test]
-fn every_recorded_session_holds_for_all_readers() {
-    for fixture in fixtures::all() {
-        properties::pi(&fixture.bytes());
-        properties::claude(&fixture.bytes());
-        properties::codex(&fixture.bytes());
-        properties::gemini(&fixture.bytes());
-        properties::opencode(&fixture.bytes());
+fn every_recorded_session_and_every_case_holds_for_all_readers() {
+    for format in FORMATS {
+        for fixture in fixtures::all() {
+            holds(&fixture.path, |bytes| properties::session(format, bytes));
+        }
+        for case in fixtures::cases() {
+            holds(&case.session, |bytes| properties::session(format, bytes));
+        }
     }
 }
 
+/// Damaged sessions, cases, seeds and generated sessions of every format; and, with fewer, those
+/// of another format.
 #[test]
-fn damaged_sessions_of_pi_hold() {
-    check(400, properties::pi, part_of("pi"));
-    check(200, properties::pi, fixtures::generate::session("pi"));
-}
-
-#[test]
-fn damaged_sessions_of_claude_code_hold() {
-    check(400, properties::claude, part_of("claude"));
-    check(200, properties::claude, fixtures::generate::session("claude"));
-}
-
-#[test]
-fn damaged_sessions_of_codex_hold() {
-    check(400, properties::codex, part_of("codex"));
-    check(200, properties::codex, fixtures::generate::session("codex"));
-}
-
-#[test]
-fn damaged_sessions_that_are_only_read_hold() {
-    let bodies = [("mini-swe", properties::mini_swe as Body), ("swe-agent", properties::swe_agent)];
-    for (name, body) in bodies {
-        check(100, body, seed(name));
-    }
-    check(200, properties::copilot, seed("copilot"));
-    check(400, properties::cursor, seed("cursor"));
-}
-
-#[test]
-fn damaged_sessions_of_gemini_cli_hold() {
-    check(400, properties::gemini, part_of("gemini"));
-    check(200, properties::gemini, fixtures::generate::session("gemini"));
-}
-
-#[test]
-fn damaged_sessions_of_opencode_hold() {
-    check(200, properties::opencode, part_of("opencode"));
-    check(400, properties::opencode, fixtures::generate::session("opencode"));
-}
-
-#[test]
-fn damaged_logs_of_live_contexts_hold() {
-    check(200, properties::epitome, seed("epitome"));
-    check(400, properties::epitome, fixtures::generate::session("epitome"));
-}
-
-#[test]
-fn damaged_requests_hold() {
-    let bodies = [
-        ("anthropic", properties::anthropic as Body),
-        ("openai-chat", properties::openai_chat),
-        ("openai-responses", properties::openai_responses),
-        ("gemini-request", properties::gemini_request),
-    ];
-    for (wire, body) in bodies {
-        check(60, body, seed(wire));
-        check(100, body, fixtures::generate::body(wire));
-    }
-}
-
-#[test]
-fn a_session_of_the_other_agent_holds() {
-    check(100, properties::codex, part_of("pi"));
-    check(100, properties::pi, part_of("claude"));
-    check(100, properties::claude, part_of("pi"));
+fn damaged_sessions_of_every_format_hold() {
+    let of_format = |format: &'static Format| {
+        check(150, |bytes| properties::session(format, bytes), part_of(format.name));
+        if !seeds(format.name).is_empty() {
+            check(150, |bytes| properties::session(format, bytes), seed(format.name));
+        }
+        if let Some(agent) = AGENTS.iter().find(|agent| **agent == format.name) {
+            check(200, |bytes| properties::session(format, bytes), generate::session(agent));
+        }
+        if let Some(wire) = WIRES.iter().find(|wire| **wire == format.name) {
+            check(100, |bytes| properties::session(format, bytes), generate::body(wire));
+        }
+        let other = generate::any_format().prop_map(|(_, bytes)| bytes);
+        check(40, |bytes| properties::session(format, bytes), other);
+    };
+    std::thread::scope(|scope| {
+        for format in FORMATS {
+            scope.spawn(move || of_format(format));
+        }
+    });
 }
 
 #[test]
@@ -148,9 +130,8 @@ fn damaged_records_hold_as_json() {
 
 #[test]
 fn damaged_stubs_and_recipes_hold() {
-    for (name, body) in [("stub", properties::stub as Body), ("recipe", properties::recipe)] {
-        check(1_000, body, seed(name));
-    }
+    check(1_000, properties::stub, seed("stub"));
+    check(1_000, properties::recipe, seed("recipe"));
 }
 
 #[test]

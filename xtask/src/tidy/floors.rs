@@ -38,7 +38,12 @@ const ROOMS: &[Room] = &[
     Room { name: "agents", floor: BESIDE, on: &["model-server"], tests: &["fixtures"] },
     Room { name: "browser", floor: BESIDE, on: &["agents"], tests: &["fixtures"] },
     Room { name: "properties", floor: BESIDE, on: WHOLE_HOUSE, tests: &[] },
-    Room { name: "chaos", floor: BESIDE, on: &["fixtures", "properties"], tests: &[] },
+    Room {
+        name: "chaos",
+        floor: BESIDE,
+        on: &["epitome-formats", "fixtures", "properties"],
+        tests: &[],
+    },
     Room { name: "xtask", floor: BESIDE, on: XTASK, tests: &[] },
 ];
 

@@ -46,20 +46,20 @@ pub(super) fn papers_are_there(repo: &Repo, findings: &mut Findings) {
     }
 }
 
-/// A format has its page and its fuzz target.
-pub(super) fn formats_are_described_and_fuzzed(repo: &Repo, findings: &mut Findings) {
-    let targets = repo.file("fuzz/Cargo.toml").map_or("", |file| &file.text);
+/// Every format has a page and a session in the repository: a corpus case or a recorded session.
+/// All else about a format is derived from `FORMATS`.
+pub(super) fn formats_are_described_and_have_a_corpus(repo: &Repo, findings: &mut Findings) {
     for format in FORMATS {
         let name = format.name;
         let page = format!("docs/formats/{name}.md");
-        let target = format!("fuzz/fuzz_targets/{name}.rs");
-        for path in [&page, &target] {
-            if !repo.paths.contains(path) {
-                findings.fail(path, 0, format!("is missing: every format has one ({name})"));
-            }
+        if !repo.paths.contains(&page) {
+            findings.fail(&page, 0, format!("is missing: every format has one ({name})"));
         }
-        if !targets.contains(&format!("\"fuzz_targets/{name}.rs\"")) {
-            findings.fail("fuzz/Cargo.toml", 0, format!("has no target {name}"));
+        let cases = format!("testing/fixtures/cases/{name}/");
+        let recorded = format!("testing/fixtures/sessions/{name}/");
+        let is_session = |path: &String| path.starts_with(&cases) || path.starts_with(&recorded);
+        if !repo.paths.iter().any(is_session) {
+            findings.fail(&cases, 0, format!("is missing: every format has a session ({name})"));
         }
     }
 }
@@ -108,9 +108,17 @@ mod tests {
     }
 
     #[test]
-    fn a_format_without_a_page_or_a_target_is_found() {
-        let expect: Vec<&str> = vec![""; FORMATS.len() * 3];
-        check(formats_are_described_and_fuzzed, &[], &expect);
+    fn a_format_without_a_page_or_a_session_is_found() {
+        let expect: Vec<&str> = vec![""; FORMATS.len() * 2];
+        check(formats_are_described_and_have_a_corpus, &[], &expect);
+        let pages: Vec<(String, &str)> =
+            FORMATS.iter().map(|it| (format!("docs/formats/{}.md", it.name), "")).collect();
+        let mut files: Vec<(&str, &str)> =
+            pages.iter().map(|(path, text)| (&**path, *text)).collect();
+        check(formats_are_described_and_have_a_corpus, &files, &expect[FORMATS.len()..]);
+        files.push(("testing/fixtures/sessions/pi/one.jsonl", ""));
+        files.push(("testing/fixtures/cases/copilot/one/session.jsonl", ""));
+        check(formats_are_described_and_have_a_corpus, &files, &expect[FORMATS.len() + 2..]);
     }
 
     #[test]

@@ -64,11 +64,11 @@ impl World {
         path
     }
 
-    /// The editor's database of Cursor, of documents in `made/cursor`.
+    /// The editor's database of Cursor, of the cases of Cursor with these names.
     pub fn cursor(&self, names: &[&str]) -> PathBuf {
         let path = self.folder_of(".config/Cursor/User/globalStorage/state.vscdb");
         let composers: Vec<Vec<u8>> =
-            names.iter().map(|name| fixtures::made("cursor", name)).collect();
+            names.iter().map(|name| fixtures::case("cursor", name).bytes()).collect();
         fixtures::stores::cursor_editor(&path, &composers);
         path
     }
@@ -76,7 +76,7 @@ impl World {
     /// A chat of Cursor's CLI.
     pub fn cursor_chat(&self, id: &str) -> PathBuf {
         let path = self.folder_of(&format!(".cursor/chats/0f0f/{id}/store.db"));
-        fixtures::stores::cursor_chat(&path, &fixtures::made("cursor", "chat.jsonl"));
+        fixtures::stores::cursor_chat(&path, &fixtures::case("cursor", "chat").bytes());
         written(&path);
         path
     }
