@@ -18,7 +18,6 @@ mod client;
 mod failure;
 mod key;
 mod name;
-mod overflow;
 mod patience;
 mod stop;
 
@@ -31,7 +30,6 @@ pub use client::{Client, ClientSetup};
 pub use failure::{Failure, Whose};
 pub use key::Key;
 pub use name::{ModelName, NameError, Provider};
-pub use overflow::{KnownBy, Overflow, overflow};
 pub use patience::{Attempt, Clock, Patience, Patient, RealClock, Spent};
 pub use stop::Stop;
 

@@ -10,7 +10,7 @@ use serde_json::Value;
 
 use crate::failure::Failure;
 use crate::key::Key;
-use crate::overflow::overflow;
+use epitome_engine::overflow;
 
 use super::wire::{Said, Wire};
 

@@ -3,7 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use epitome::live::{Context, Next, Outcome, Recovery, Setup, compact_tool};
+use epitome::live::{self, Context, Next, Outcome, Recovery, Setup, compact_tool};
 use epitome::{ErrorKind, Hold, summary_writer};
 use epitome_llm::{Patient, Stop};
 use epitome_model::{Block, Ref, Role, Tokens, short};
@@ -165,7 +165,9 @@ impl Talk {
         let (summaries, model) = (self.size.summaries, self.ways.model.clone());
         let session = self.session()?;
         match model {
-            Some(model) => drop(session.context.view_with(&*model, &Stop::default())?),
+            Some(model) => {
+                session.context.view_with(live::written_by(&*model, &Stop::default()))?;
+            }
             None if summaries => {
                 if let Next::Ask(question) = session.context.step()? {
                     session.midst = Some(midst);
@@ -204,9 +206,9 @@ impl Talk {
         // Who forces it means it, whatever the size.
         context.ask_for_compaction(None, Some(Tokens(target)));
         match &self.ways.model {
-            Some(model) => drop(context.view_with(&**model, &Stop::default())?),
-            None => drop(context.view()?),
-        }
+            Some(model) => context.view_with(live::written_by(&**model, &Stop::default()))?,
+            None => context.view()?,
+        };
         Sent::of(wire, &mut context)?.line()
     }
 
@@ -258,7 +260,7 @@ impl Talk {
             return Ok(json!({ "ok": true }));
         };
         let path = logs.next(name);
-        let context = Context::create(&path, setup)?;
+        let context = live::create(&path, setup)?;
         let hold = logs.hold(&path)?;
         let told = json!({ "ok": true, "log": path.display().to_string() });
         self.begin(size, context, Some(path), Some(hold));
@@ -281,7 +283,7 @@ impl Talk {
         };
         let Some(name) = logs::id(&path) else {
             // What is no log makes no lock.
-            return Err(match Context::open(&path, self.setup(self.size, "")) {
+            return Err(match live::open(&path, self.setup(self.size, "")) {
                 Err(err) => err.into(),
                 Ok(_) => Failure::new(Status::Refused, "changed", "the log changed meanwhile"),
             });
@@ -291,7 +293,7 @@ impl Talk {
         // The one that is open is read anew; nobody else has it.
         let ours = self.session.as_ref().is_some_and(|session| session.is_at(&path));
         let hold = if ours { None } else { Some(logs.hold(&path)?) };
-        let context = Context::open(&path, self.setup(size, &name))?;
+        let context = live::open(&path, self.setup(size, &name))?;
         let held = told(&path, &name, &context);
         let hold = hold.or_else(|| self.session.take().and_then(|session| session.hold));
         self.begin(size, context, Some(path), hold);

@@ -1,0 +1,347 @@
+//! A context while an agent uses it: what was said goes in, what to send comes out.
+//!
+//! Messages are kept in a log that is only ever added to; what is sent is the log and the edits
+//! behind it. See `docs/library.md`.
+
+mod birth;
+mod count;
+mod cut;
+mod log;
+mod overflow;
+mod question;
+mod recall;
+mod run;
+mod say;
+mod setup;
+mod size;
+mod snip;
+mod tool;
+mod wire;
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use epitome_formats::SummaryAs;
+use epitome_formats::epitome::{Undone, undo};
+use epitome_model::{Counter, Tokens, Transcript};
+use epitome_passes::{
+    Birth, Event, Machine, NoReply, Recipe, Reply, Seen, Spent, Step, SummaryRole, Why, Writer,
+};
+use tracing::trace_span;
+
+use epitome_error::Result;
+
+use crate::Journal;
+
+use count::Counts;
+use log::ContextLog;
+use question::{ALL_KEPT, Pending};
+use size::Anchor;
+use tool::Asked;
+
+pub use epitome_formats::epitome::{Said, Speaker};
+pub use overflow::Recovery;
+pub use question::Question;
+pub use question::said_before;
+pub use setup::{Fill, Report, Setup};
+pub use tool::{NotDone, Outcome, compact_tool};
+pub use wire::Outgoing;
+
+/// A live context.
+///
+/// ```
+/// use epitome_engine::{Context, Said, Setup};
+/// use epitome_passes::built_in;
+///
+/// let mut context = Context::in_memory(Setup::new(built_in("s06").expect("a built-in recipe")));
+/// context.user("What is in a.rs?")?;
+/// context.assistant(&[Said::call("c1", "Read", r#"{"path":"a.rs"}"#)])?;
+/// context.tool(&[Said::output("c1", "fn main() {}")])?;
+/// assert_eq!(context.view()?.transcript().context().count(), 3);
+/// # Ok::<(), epitome_error::Error>(())
+/// ```
+pub struct Context {
+    log: ContextLog,
+    recipe: Recipe,
+    machine: Machine,
+    counter: Arc<dyn Counter + Send>,
+    writer: Option<Writer>,
+    window: Option<Tokens>,
+    counts: Counts,
+    overhead: Tokens,
+    anchor: Option<Anchor>,
+    /// What was billed for so many counted tokens, when it was last told.
+    factor: Option<(u64, u64)>,
+    birth: Option<Birth>,
+    seen: Seen,
+    /// What each call does, in a few words.
+    calls: HashMap<Box<str>, Box<str>>,
+    pending: Option<Pending>,
+    /// What the next summary should look at, and what every one should.
+    focus: (Option<String>, Option<String>),
+    protected: Vec<String>,
+    spent: Spent,
+    /// A compaction that somebody asked for, and what came of the last one.
+    asked: Option<Asked>,
+    outcome: Option<Outcome>,
+    overflows: u32,
+    /// Items before this one may have been sent.
+    sent: usize,
+    /// Whether messages are cut out of the middle, if the recipe says so: not after a cut that a
+    /// law refused.
+    snips: bool,
+}
+
+/// What to do before a request.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Next {
+    /// Send the view.
+    Send,
+    /// Ask a model, and say what it answered: [`Context::answer`]. Then ask again what is next: a
+    /// long history takes several questions.
+    Ask(Question),
+}
+
+impl Context {
+    /// A context whose log is not on disk.
+    pub fn in_memory(setup: Setup) -> Context {
+        let log = ContextLog::in_memory(&setup.id);
+        Context::of(setup, log)
+    }
+
+    /// A context whose log is kept in a journal, which is still empty.
+    ///
+    /// # Errors
+    ///
+    /// What the journal says.
+    pub fn create(journal: Box<dyn Journal>, setup: Setup) -> Result<Context> {
+        let log = ContextLog::create(journal, &setup.id)?;
+        Ok(Context::of(setup, log))
+    }
+
+    /// The context of a log that a journal holds already, as it was left. `bytes` is the whole log.
+    ///
+    /// # Errors
+    ///
+    /// `UnknownFormat` if it is no log, `NewerFormat` if a newer epitome wrote it, and what the
+    /// journal says when a torn last line is ended.
+    pub fn resume(bytes: Vec<u8>, journal: Box<dyn Journal>, setup: Setup) -> Result<Context> {
+        let log = ContextLog::resume(bytes, journal)?;
+        Ok(Context::of(setup, log))
+    }
+
+    fn of(setup: Setup, log: ContextLog) -> Context {
+        let Setup { mut recipe, window, overhead, counter, writer, focus, protected, .. } = setup;
+        if let Some(passes) = recipe.live.passes.take() {
+            recipe.passes = passes;
+        }
+        let mut live = recipe.live.clone();
+        // A recipe that says when it begins for a stored session begins then here, too.
+        if live.trigger == Default::default() {
+            live.trigger.tokens = recipe.trigger.tokens;
+            live.trigger.bytes = recipe.trigger.bytes;
+        }
+        let mut context = Context {
+            birth: live.birth,
+            machine: Machine::new(live, window),
+            log,
+            recipe,
+            counter,
+            writer,
+            window,
+            counts: Counts::default(),
+            overhead,
+            anchor: None,
+            factor: None,
+            seen: Seen::default(),
+            calls: HashMap::new(),
+            pending: None,
+            focus: (None, focus),
+            protected,
+            spent: Spent::default(),
+            asked: None,
+            outcome: None,
+            overflows: 0,
+            sent: 0,
+            snips: true,
+        };
+        context.sent = context.transcript().items.len();
+        for item in 0..context.transcript().items.len() {
+            context.learn(item);
+        }
+        context.recount();
+        context.hold();
+        context
+    }
+
+    /// What to send now: whatever is due is done first. A summary that would have to be asked for
+    /// is left out; who has a model asks [`step`](Context::step) before.
+    ///
+    /// # Errors
+    ///
+    /// `Disk` if the log cannot be written.
+    pub fn view(&mut self) -> Result<Outgoing<'_>> {
+        self.view_with(|_| Err(NoReply::Nobody))
+    }
+
+    /// What to send now, as [`view`](Context::view), but `write` writes the summaries: it is asked
+    /// once a question, and answers or says why there is no answer. Without one the context stays
+    /// as the passes have left it, and an event says why.
+    ///
+    /// # Errors
+    ///
+    /// As [`view`](Context::view). That there is no answer is no error.
+    pub fn view_with(
+        &mut self,
+        mut write: impl FnMut(&Question) -> std::result::Result<Reply, NoReply>,
+    ) -> Result<Outgoing<'_>> {
+        while let Next::Ask(question) = self.step()? {
+            self.answer(write(&question))?;
+        }
+        Ok(self.as_it_is())
+    }
+
+    /// What would be sent if nothing were due.
+    pub fn as_it_is(&self) -> Outgoing<'_> {
+        let rule = self.machine.live().summary.as_ref();
+        let summary = match rule.map_or(SummaryRole::User, |rule| rule.role) {
+            SummaryRole::User => SummaryAs::User,
+            SummaryRole::Acknowledged => SummaryAs::Acknowledged,
+            SummaryRole::System => SummaryAs::System,
+        };
+        Outgoing::new(self.transcript(), self.log.bytes(), summary)
+    }
+
+    /// What is to be done before the next request; all but questions is done at once.
+    ///
+    /// # Errors
+    ///
+    /// As [`view`](Context::view).
+    pub fn step(&mut self) -> Result<Next> {
+        let _span = trace_span!("live.step", tokens = self.tokens().0).entered();
+        self.notice()?;
+        self.before_request()?;
+        loop {
+            if let Some(pending) = &self.pending {
+                return Ok(Next::Ask(pending.question()));
+            }
+            let gauge = self.gauge();
+            match self.machine.step(&gauge) {
+                Step::Send => {
+                    self.tell()?;
+                    self.sent = self.transcript().items.len();
+                    return Ok(Next::Send);
+                }
+                Step::Run(why) => self.run(why)?,
+                Step::Ask(why) => match self.begin(why) {
+                    Ok(pending) => self.pending = Some(pending),
+                    // Nothing failed: there is nothing to do.
+                    Err(reason) if reason == ALL_KEPT => {
+                        self.machine.unanswered(why, &gauge, reason);
+                    }
+                    Err(reason) => {
+                        self.asked.iter_mut().for_each(|asked| asked.did_not(&reason));
+                        self.machine.answered(why, gauge.tokens, &gauge, Err(reason));
+                    }
+                },
+            }
+        }
+    }
+
+    /// Makes the context small now; `focus` is what a summary should look at. One that is small
+    /// already (`live.tool.min_tokens`) stays as it is, as with the tool.
+    ///
+    /// # Errors
+    ///
+    /// As [`view`](Context::view).
+    pub fn compact(&mut self, focus: Option<&str>) -> Result<Outcome> {
+        self.compact_to(focus, None)
+    }
+
+    /// The same, but no smaller than it takes to come down to the target. Who names one means it,
+    /// whatever the size: 0 is as small as can be.
+    ///
+    /// # Errors
+    ///
+    /// As [`view`](Context::view).
+    pub fn compact_to(&mut self, focus: Option<&str>, target: Option<Tokens>) -> Result<Outcome> {
+        self.ask_for_compaction(focus, target);
+        self.view()?;
+        Ok(self.outcome.clone().expect("what was asked for is done before a view"))
+    }
+
+    /// The same before the next request: who has a model for the summary asks
+    /// [`step`](Context::step) then.
+    pub fn ask_for_compaction(&mut self, focus: Option<&str>, target: Option<Tokens>) {
+        // What is under way already was worth while.
+        let is_new = self.asked.as_ref().is_none_or(Asked::is_needless);
+        if let (None, true, Some(small)) = (target, is_new, self.small()) {
+            let calls = self.asked.take().map(Asked::calls).unwrap_or_default();
+            self.asked_by(Why::Manual, calls);
+            self.needless(Why::Manual, small);
+            return;
+        }
+        self.focus.0 = focus.map(Into::into);
+        self.leave();
+        // A model that asked as well is told the same.
+        let calls = self.asked.take().map(Asked::calls).unwrap_or_default();
+        self.asked_by(Why::Manual, calls);
+        self.machine.force(Why::Manual);
+        self.machine.aim_at(target.filter(|target| *target > Tokens(0)));
+    }
+
+    /// Keeps a text as it is in every summary from now on.
+    pub fn protect(&mut self, text: impl Into<String>) {
+        self.protected.push(text.into());
+    }
+
+    /// Who is to write summaries from now on; nobody else's window counts.
+    pub fn set_writer(&mut self, writer: Writer) {
+        self.writer = Some(writer);
+    }
+
+    /// Takes the last compaction back. Says whether there was one. Until the context has grown by
+    /// 5 per cent, or somebody asks, only a full window is compacted again.
+    ///
+    /// # Errors
+    ///
+    /// `Disk` if the log cannot be written.
+    pub fn undo(&mut self) -> Result<bool> {
+        if self.log.log().compactions() == 0 {
+            return Ok(false);
+        }
+        self.take_back(Undone::Asked)?;
+        self.hold();
+        self.machine.held(self.tokens());
+        Ok(true)
+    }
+
+    fn take_back(&mut self, by: Undone) -> Result<()> {
+        self.leave();
+        self.log.append(undo(by).as_bytes())?;
+        self.recount();
+        Ok(())
+    }
+
+    /// Whoever took a compaction back wants what it took.
+    fn hold(&mut self) {
+        let Some(sent) = self.log.log().undone() else { return };
+        let items = self.transcript().context.iter().take(sent);
+        let then: Tokens = items.map(|&item| self.counts.item(item)).sum();
+        self.machine.hold(self.overhead + then);
+    }
+
+    /// What happened since this was last asked.
+    pub fn events(&mut self) -> Vec<Event> {
+        self.machine.events()
+    }
+
+    /// The log as it stands on disk.
+    pub fn log(&self) -> &[u8] {
+        self.log.bytes()
+    }
+
+    fn transcript(&self) -> &Transcript {
+        self.log.log().transcript()
+    }
+}

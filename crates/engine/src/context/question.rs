@@ -1,0 +1,209 @@
+//! A summary is a question: the context asks it, whoever drives it answers.
+
+use std::collections::{BTreeMap, HashSet};
+
+use epitome_formats::epitome::Log;
+use epitome_formats::{Summary, epitome, lines, named};
+use epitome_model::{Block, Role, Source, Tokens, Transcript, weigh};
+use epitome_passes::{
+    Answered, Ask, NoReply, Options, Reply, Spent, Summarising, Why, Writer, Written,
+};
+
+use tracing::debug_span;
+use tracing::field::Empty;
+
+use super::Context;
+use super::cut::with_reasoning;
+use super::tool::LastResponse;
+use crate::summary::{StartedSummary, SummaryRequest, WINDOW};
+use epitome_error::{Error, ErrorKind, Result};
+
+/// What a model is asked for a summary.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Question {
+    /// Why the context is made small.
+    pub why: Why,
+    /// What is asked: it fits the window of whoever writes, answer included.
+    pub ask: Ask,
+    /// What the summary will stand for: items of the transcript, in the order they are sent.
+    pub items: Vec<usize>,
+    /// What is sent behind it as it is.
+    pub kept: Vec<usize>,
+}
+
+/// A summary that is being written.
+pub(super) struct Pending {
+    why: Why,
+    items: Vec<usize>,
+    kept: Vec<usize>,
+    writing: Summarising,
+}
+
+impl Pending {
+    /// What was asked so far.
+    pub(super) fn spent(&self) -> Spent {
+        self.writing.spent()
+    }
+
+    pub(super) fn question(&self) -> Question {
+        let Pending { why, items, kept, writing } = self;
+        let (items, kept) = (items.clone(), kept.clone());
+        Question { why: *why, ask: writing.ask().clone(), items, kept }
+    }
+}
+
+/// Why there is nothing to ask.
+pub(super) const ALL_KEPT: &str = "everything is kept: there is nothing to summarise";
+
+impl Context {
+    /// The answer to the last question, or why there is none. A long history takes several: ask
+    /// [`step`](Context::step) for the next. Without a summary the context stays as the passes have
+    /// left it.
+    ///
+    /// # Errors
+    ///
+    /// `Disk` if the log cannot be written, `Refused` if nothing was asked.
+    pub fn answer(&mut self, reply: std::result::Result<Reply, NoReply>) -> Result<()> {
+        let asked = self.pending.take();
+        let pending = asked.ok_or_else(|| Error::new(ErrorKind::Refused, "nothing was asked"))?;
+        let Pending { why, items, kept, writing } = pending;
+        let nobody = matches!(reply, Err(NoReply::Nobody));
+        let span = debug_span!("live.answer", ?why, read = Empty, written = Empty, came_to = Empty);
+        let _span = span.clone().entered();
+        if let Some(used) = reply.as_ref().ok().and_then(|reply| reply.used) {
+            span.record("read", (used.input + used.cached + used.cache_written).0);
+            span.record("written", used.output.0);
+        }
+        let before = self.tokens();
+        let outcome = match writing.answer(reply) {
+            Answered::Ask(writing) => {
+                span.record("came_to", "question");
+                self.pending = Some(Pending { why, items, kept, writing: *writing });
+                return Ok(());
+            }
+            Answered::Written(written) => {
+                self.spent += written.spent;
+                match self.put(&written, &items) {
+                    Ok(()) => Ok(()),
+                    Err(err) if err.kind() == ErrorKind::Refused => {
+                        self.spent.failed += 1;
+                        Err(err.to_string())
+                    }
+                    Err(err) => return Err(err),
+                }
+            }
+            Answered::Nothing { reason, spent } => {
+                self.spent += spent;
+                Err(reason)
+            }
+        };
+        span.record("came_to", if outcome.is_ok() { "summary" } else { "nothing" });
+        if let Some(asked) = &mut self.asked {
+            match &outcome {
+                Ok(()) => asked.did(&BTreeMap::from([("summary".to_owned(), 1)])),
+                Err(reason) => asked.did_not(reason),
+            }
+        }
+        let now = self.gauge();
+        match outcome {
+            Err(reason) if nobody => self.machine.unanswered(why, &now, reason),
+            outcome => self.machine.answered(why, before, &now, outcome),
+        }
+        Ok(())
+    }
+
+    /// Leaves a question unanswered. What was answered before it was paid for.
+    pub(super) fn leave(&mut self) {
+        if let Some(pending) = self.pending.take() {
+            self.spent += pending.spent();
+        }
+    }
+
+    /// Begins a summary; or says why there is nothing to summarise.
+    pub(super) fn begin(&mut self, why: Why) -> std::result::Result<Pending, String> {
+        let mut rule = self.machine.live().summary.clone().unwrap_or_default();
+        rule.focus = self.focus.0.take().or_else(|| self.focus.1.clone()).or(rule.focus);
+        rule.protected.extend(self.protected.iter().cloned());
+        let log = self.log.log();
+        let (transcript, source) = (log.transcript(), self.log.bytes());
+        let format = named("epitome").expect("our own format is one of them");
+        let options = Options {
+            counter: &*self.counter,
+            thinking_is_bound: format.thinking_is_bound,
+            counted: self.counts.items(),
+        };
+        // A response that has not all its results yet stays with those that it has, and so do
+        // results that the model has not seen, if the recipe keeps those: nobody would know them.
+        let last = LastResponse::of(transcript);
+        let newest = transcript.context().next_back().map(|(_, entry)| entry.role);
+        let unseen = self.recipe.keep.unanswered && newest == Some(Role::Tool);
+        let stays = unseen || !last.open.is_empty();
+        let most = if stays { last.begins } else { transcript.context.len() };
+        let weight = |item: usize| self.counts.item(item);
+        let end = |end: usize| with_reasoning(transcript, source, end.min(most), most, weight);
+        let said = |_: &[usize], kept: &[usize]| (first_said(log, kept), as_said(transcript, kept));
+        let writer = self.writer.clone().unwrap_or_else(|| Writer {
+            window: self.window.unwrap_or(WINDOW),
+            counter: self.counter.clone(),
+        });
+        let recipe = &self.recipe;
+        let request = SummaryRequest { transcript, source, recipe, options, rule, writer };
+        let begun = request.begin(end, said)?.ok_or(ALL_KEPT)?;
+        let StartedSummary { items, kept, writing } = begun;
+        Ok(Pending { why, items, kept, writing })
+    }
+
+    /// Puts a summary in the place of these items.
+    fn put(&mut self, written: &Written, items: &[usize]) -> Result<()> {
+        let refuse = |what: &str| Error::new(ErrorKind::Refused, what);
+        let (transcript, source) = (self.log.log().transcript(), self.log.bytes());
+        let sent: Vec<usize> = transcript.context.clone();
+        let goes: HashSet<usize> = items.iter().copied().collect();
+        let places: Vec<usize> = (0..sent.len()).filter(|&at| goes.contains(&sent[at])).collect();
+        let (Some(last), true) = (places.last(), places.len() == goes.len()) else {
+            return Err(refuse("the context has changed since it was asked"));
+        };
+        let stands_for: Tokens = items.iter().map(|&item| self.counts.item(item)).sum();
+        if self.counter.count(&written.text) >= stands_for {
+            return Err(refuse("the summary is longer than what it stands for"));
+        }
+        let tokens = weigh(transcript, source, &*self.counter).total();
+        // What was said since it was asked is kept as well.
+        let summary = Summary { text: &written.text, kept: &sent[last + 1..], tokens };
+        let write = epitome::FORMAT.summarise.expect("our own format has summaries");
+        let line = write(transcript, source, &summary).map_err(refuse)?;
+        self.log.flush()?;
+        self.log.append(&line)?;
+        self.machine.wrote(written);
+        self.recount();
+        Ok(())
+    }
+}
+
+/// Of a stored log, what goes now as it was said, and all that went ever.
+pub fn said_before(source: &dyn Source, kept: &[usize]) -> (Vec<usize>, Vec<usize>) {
+    let mut log = Log::default();
+    lines(source, |line| log.line(&line, &mut ()));
+    (first_said(&log, kept), as_said(log.transcript(), kept))
+}
+
+/// What goes now, as it was said: also what edits left nothing of. Summaries as they stand.
+fn first_said(log: &Log, kept: &[usize]) -> Vec<usize> {
+    let (slots, prompt) = (log.slots(), &log.transcript().head.prompt);
+    let end = kept.first().and_then(|first| slots.iter().position(|item| item == first));
+    let goes = slots[..end.unwrap_or(slots.len())].iter().filter(|item| !prompt.contains(item));
+    goes.map(|&item| log.as_said(item)).collect()
+}
+
+/// All that goes, now and in earlier summaries, as it was said: the first entry of an id is what
+/// was said, others are what it says since.
+fn as_said(transcript: &Transcript, kept: &[usize]) -> Vec<usize> {
+    let id = |item: usize| transcript.items[item].entry().and_then(|entry| entry.id.as_deref());
+    let mut seen: HashSet<&str> = kept.iter().filter_map(|&item| id(item)).collect();
+    let is_summary = |block: &Block| matches!(block, Block::Summary(_));
+    let entries = transcript.entries().filter(|(item, entry)| {
+        !transcript.head.prompt.contains(item) && !entry.blocks.iter().any(is_summary)
+    });
+    let firsts = entries.filter(|(_, entry)| entry.id.as_deref().is_some_and(|id| seen.insert(id)));
+    firsts.map(|(item, _)| item).collect()
+}

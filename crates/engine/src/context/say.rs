@@ -1,0 +1,82 @@
+//! What is said: each entry goes into the log, is counted, and is shortened before it is sent.
+
+use epitome_formats::epitome::{Said, Speaker};
+use epitome_model::{Role, Tokens, Usage};
+use tracing::trace_span;
+
+use super::Context;
+use epitome_error::Result;
+
+impl Context {
+    /// Words of the user.
+    ///
+    /// # Errors
+    ///
+    /// `Disk` if the log cannot be written; nothing was said then.
+    pub fn user(&mut self, words: &str) -> Result<()> {
+        self.push(&Speaker::default(), &[Said::text(words)])
+    }
+
+    /// A response of the model.
+    ///
+    /// # Errors
+    ///
+    /// As [`user`](Context::user).
+    pub fn assistant(&mut self, said: &[Said<'_>]) -> Result<()> {
+        self.push(&Speaker { role: Role::Assistant, ..Speaker::default() }, said)
+    }
+
+    /// A response of the model, and what the provider counted for it.
+    ///
+    /// # Errors
+    ///
+    /// As [`user`](Context::user).
+    pub fn response(&mut self, said: &[Said<'_>], model: &str, usage: Usage) -> Result<()> {
+        let role = Role::Assistant;
+        let (model, usage) = (Some(model), Some(usage));
+        self.push(&Speaker { role, model, usage, ..Speaker::default() }, said)
+    }
+
+    /// Results of calls.
+    ///
+    /// # Errors
+    ///
+    /// As [`user`](Context::user).
+    pub fn tool(&mut self, said: &[Said<'_>]) -> Result<()> {
+        self.push(&Speaker { role: Role::Tool, ..Speaker::default() }, said)
+    }
+
+    /// Anything that anybody says.
+    ///
+    /// # Errors
+    ///
+    /// As [`user`](Context::user).
+    pub fn push(&mut self, speaker: &Speaker<'_>, said: &[Said<'_>]) -> Result<()> {
+        let item = self.log_entry(speaker, said)?;
+        self.take_entry(item, speaker)
+    }
+
+    /// Puts an entry into the log. Returns its item, which is then to be taken.
+    pub(super) fn log_entry(&mut self, speaker: &Speaker<'_>, said: &[Said<'_>]) -> Result<usize> {
+        // What a model says in one go is one response, in however many entries.
+        let last = self.transcript().context().next_back().map(|(_, entry)| entry);
+        let before =
+            last.filter(|entry| entry.role == Role::Assistant).and_then(|it| it.group.clone());
+        let group = speaker.group.or(before.as_deref()).filter(|_| speaker.role == Role::Assistant);
+        let role = speaker.role;
+        let _span = trace_span!("live.push", ?role, blocks = said.len()).entered();
+        self.log.push(&Speaker { group, ..*speaker }, said)
+    }
+
+    /// Takes an entry that is in the log: it is counted, and shortened before it is sent.
+    pub(super) fn take_entry(&mut self, item: usize, speaker: &Speaker<'_>) -> Result<()> {
+        self.count(item);
+        if speaker.role == Role::Assistant {
+            self.overflows = 0;
+        }
+        if let Some(Usage { input, output, .. }) = speaker.usage {
+            self.billed(Tokens(input + output));
+        }
+        self.bear(item)
+    }
+}

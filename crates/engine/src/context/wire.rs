@@ -1,0 +1,405 @@
+//! What goes in from a wire, and what comes out for one.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::ops::Range;
+
+use epitome_formats::api::{self, anthropic};
+use epitome_formats::epitome::said;
+use epitome_formats::{APIS, Api, Made, SummaryAs};
+use epitome_model::{Block, Entry, Role, Source, Tokens, Transcript};
+
+use super::{Context, Speaker};
+use epitome_error::{Error, ErrorKind, Result};
+
+/// What is to be sent: a transcript and its bytes.
+#[derive(Clone, Copy)]
+pub struct Outgoing<'a> {
+    transcript: &'a Transcript,
+    source: &'a Vec<u8>,
+    summary: SummaryAs,
+}
+
+impl<'a> Outgoing<'a> {
+    pub(super) fn new(
+        transcript: &'a Transcript,
+        source: &'a Vec<u8>,
+        summary: SummaryAs,
+    ) -> Outgoing<'a> {
+        Outgoing { transcript, source, summary }
+    }
+
+    /// The transcript; what is sent is its [`context`](Transcript::context).
+    pub fn transcript(&self) -> &'a Transcript {
+        self.transcript
+    }
+
+    /// The bytes in which its texts stand.
+    pub fn source(&self) -> &'a dyn Source {
+        self.source
+    }
+
+    /// The body of a request to an API (`anthropic`, `openai-chat`, `openai-responses`,
+    /// `gemini-api`), and what cannot be said there.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound` if there is no such wire.
+    pub fn body(&self, wire: &str) -> Result<Made> {
+        Ok((named(wire)?.make_as)(self.transcript, self.source, self.summary))
+    }
+
+    /// The messages as Anthropic's wire spells them, each as it was said: nothing is moved, and
+    /// reasoning without a signature is there, too. A summary that belongs to the prompt stands
+    /// among the user's words.
+    pub fn messages(&self) -> String {
+        anthropic::messages(self.transcript, self.source, self.summary)
+    }
+}
+
+impl Context {
+    /// Says what a message of a wire says: the text of a JSON object, as an element of `messages`,
+    /// `input` or `contents`.
+    ///
+    /// # Errors
+    ///
+    /// As [`push_messages`](Context::push_messages).
+    pub fn push_json(&mut self, wire: &str, message: &str) -> Result<()> {
+        self.push_messages(wire, &[message], None)
+    }
+
+    /// Says what messages of a wire say, all of them or none; and what the provider counted for
+    /// the last response among them, or for what was said before if there is none.
+    ///
+    /// ```
+    /// use epitome::live::{Context, Setup};
+    /// use epitome_passes::built_in;
+    ///
+    /// let mut context = Context::in_memory(Setup::new(built_in("epitome").expect("a recipe")));
+    /// let of_another = r#"{"role":"tool","tool_call_id":"c1","content":"ok"}"#;
+    /// let refused = context.push_messages("anthropic", &[of_another], None);
+    /// let why = "message 1 of 1 is none of anthropic: the role `\"tool\"`";
+    /// assert_eq!(refused.map_err(|err| err.to_string()), Err(why.to_owned()));
+    /// assert_eq!(context.messages(), 0);
+    /// # Ok::<(), epitome::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// `NotFound` if there is no such wire; `Unreadable` if one of them is no message of it, or is
+    /// the result of a call that nobody waits for: nothing was said then. `Disk` if the log cannot
+    /// be written.
+    pub fn push_messages(
+        &mut self,
+        wire: &str,
+        messages: &[&str],
+        billed: Option<Tokens>,
+    ) -> Result<()> {
+        let wire = named(wire)?;
+        let mut read = Vec::new();
+        for (idx, message) in messages.iter().enumerate() {
+            read.push(Heard::of(wire, message).map_err(|why| {
+                let place = format!("message {} of {}", idx + 1, messages.len());
+                let err = Error::new(
+                    ErrorKind::Unreadable,
+                    format!("{place} is none of {}: {why}", wire.name),
+                );
+                match elsewhere(message) {
+                    Some(other) => err.with_hint(format!("{other} has such messages")),
+                    None if has_half_a_character(message) => {
+                        err.with_hint("send U+FFFD (\\ufffd) in its place: no text can hold it")
+                    }
+                    None => err,
+                }
+            })?);
+        }
+        let mut ties = Ties { open: self.open_calls(), made: HashSet::new() };
+        for (idx, heard) in read.iter_mut().enumerate() {
+            self.tie(heard, &mut ties).map_err(|why| {
+                let place = format!("message {} of {}", idx + 1, messages.len());
+                Error::new(ErrorKind::Unreadable, format!("{place}: {why}"))
+            })?;
+        }
+        let (from, told) = (self.log.bytes().len(), (self.anchor, self.factor, self.overflows));
+        self.log.gather();
+        let said = self.push_all(&read, billed).and_then(|()| self.log.write_gathered());
+        if said.is_err() {
+            self.log.forget(from);
+            self.calls.clear();
+            (0..self.transcript().items.len()).for_each(|item| self.learn(item));
+            self.recount();
+            (self.anchor, self.factor, self.overflows) = told;
+        }
+        said
+    }
+
+    fn push_all(&mut self, messages: &[Heard<'_>], billed: Option<Tokens>) -> Result<()> {
+        let last = messages.iter().rposition(Heard::is_response);
+        if let (Some(billed), None) = (billed, last) {
+            self.billed(billed);
+        }
+        for (idx, heard) in messages.iter().enumerate() {
+            self.push_heard(heard, Some(self.messages() + 1))?;
+            if let (Some(billed), true) = (billed, last == Some(idx)) {
+                self.billed(billed);
+            }
+        }
+        Ok(())
+    }
+
+    /// Says all that the body of a request says: prompt, tools and messages.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound` if there is no such wire, `Unreadable` if it is no body, `Disk` if the log cannot
+    /// be written.
+    pub fn push_request(&mut self, wire: &str, body: &str) -> Result<()> {
+        let wire = named(wire)?;
+        let body = Framed { before: String::new(), message: body.into(), after: "" };
+        let mut heard = Heard::read(wire, body).map_err(|why| {
+            Error::new(ErrorKind::Unreadable, format!("this is no body of {}: {why}", wire.name))
+        })?;
+        let mut ties = Ties { open: self.open_calls(), made: HashSet::new() };
+        self.tie(&mut heard, &mut ties)
+            .map_err(|why| Error::new(ErrorKind::Unreadable, format!("in this body: {why}")))?;
+        self.push_heard(&heard, None)
+    }
+
+    /// How many messages of a wire were said, in this run and in those before.
+    pub fn messages(&self) -> u64 {
+        self.log.log().messages()
+    }
+
+    /// Calls that have no result yet: their ids and the names of their tools, in order.
+    pub fn open_calls(&self) -> Vec<(Box<str>, Box<str>)> {
+        let mut open: Vec<(Box<str>, Box<str>)> = Vec::new();
+        for (_, entry) in self.transcript().context() {
+            for block in &entry.blocks {
+                match block {
+                    Block::Call(call) => open.push((call.id.clone(), call.name.clone())),
+                    Block::Output(output) => {
+                        // The newest of an id is the one that is answered.
+                        let answered = open.iter().rposition(|(id, _)| *id == output.call);
+                        answered.map(|at| open.remove(at));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        open
+    }
+
+    fn push_heard(&mut self, heard: &Heard<'_>, message: Option<u64>) -> Result<()> {
+        for (idx, (prompt, entry)) in heard.entries.iter().enumerate() {
+            let message = message.filter(|_| idx + 1 == heard.entries.len());
+            let (model, usage) = (entry.model.as_deref(), entry.usage);
+            let speaker =
+                Speaker { role: entry.role, prompt: *prompt, model, usage, group: None, message };
+            // What is said is copied to be put into the log, and not kept any longer.
+            let item = self.log_entry(&speaker, &said(entry, &heard.source))?;
+            self.take_entry(item, &speaker)?;
+        }
+        Ok(())
+    }
+
+    /// Gives each call an id of its own, as some wires have none and some services count from one
+    /// again, and each result its call; or says whose call is missing.
+    fn tie(&self, heard: &mut Heard<'_>, ties: &mut Ties) -> std::result::Result<(), String> {
+        let Ties { open, made } = ties;
+        for block in heard.entries.iter_mut().flat_map(|(_, entry)| &mut entry.blocks) {
+            match block {
+                Block::Call(call) => {
+                    let said = call.id.clone();
+                    let mut n = self.calls.len() + made.len();
+                    while self.calls.contains_key(&call.id) || made.contains(&call.id) {
+                        call.id = format!("{said}{AGAIN}{n}").into();
+                        n += 1;
+                    }
+                    made.insert(call.id.clone());
+                    open.push((call.id.clone(), call.name.clone()));
+                }
+                Block::Output(output) => {
+                    let by_id = open.iter().position(|(id, _)| *id == output.call);
+                    let again = || open.iter().position(|(id, _)| is_again(id, &output.call));
+                    let name = output.call.strip_prefix("no call of ");
+                    let by_name = || open.iter().position(|(_, open)| Some(&**open) == name);
+                    let found = by_id.or_else(again).or_else(by_name).ok_or_else(|| {
+                        let id = epitome_model::short(name.unwrap_or(&output.call), 80);
+                        let known = self.calls.contains_key(&output.call);
+                        match known || made.contains(&output.call) {
+                            true => format!("the call `{id}` has its result already"),
+                            false => format!("a result of `{id}`, which nobody called"),
+                        }
+                    })?;
+                    output.call = open.remove(found).0;
+                }
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+}
+
+/// Calls while messages are tied to each other.
+struct Ties {
+    /// Those without a result: their ids and tools.
+    open: Vec<(Box<str>, Box<str>)>,
+    /// Ids of those that these messages make.
+    made: HashSet<Box<str>>,
+}
+
+/// What stands between the id of a call and a number, when there was such an id before. Every wire
+/// takes these characters.
+const AGAIN: &str = "_again_";
+
+fn is_again(id: &str, said: &str) -> bool {
+    let number = id.strip_prefix(said).and_then(|rest| rest.strip_prefix(AGAIN));
+    number.is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()))
+}
+
+/// The bytes of a message with what makes a body of it. The message may be hundreds of megabytes:
+/// it is not copied.
+struct Framed<'m> {
+    before: String,
+    message: Cow<'m, str>,
+    after: &'static str,
+}
+
+impl Source for Framed<'_> {
+    fn len(&self) -> u64 {
+        (self.before.len() + self.message.len() + self.after.len()) as u64
+    }
+
+    fn read(&self, range: Range<u64>) -> Cow<'_, [u8]> {
+        let mut from = 0;
+        let mut parts = Vec::new();
+        for part in [self.before.as_bytes(), self.message.as_bytes(), self.after.as_bytes()] {
+            let len = part.len() as u64;
+            let within = |at: u64| at.saturating_sub(from).min(len) as usize;
+            let (start, end) = (within(range.start), within(range.end));
+            parts.extend((start < end).then(|| &part[start..end]));
+            from += len;
+        }
+        match parts.as_slice() {
+            [] => Cow::Borrowed(&[]),
+            [part] => Cow::Borrowed(part),
+            parts => Cow::Owned(parts.concat()),
+        }
+    }
+}
+
+/// What a message says.
+struct Heard<'m> {
+    source: Framed<'m>,
+    /// Each with whether it is the prompt.
+    entries: Vec<(bool, Entry)>,
+}
+
+impl<'m> Heard<'m> {
+    /// Of a message that its wire understands.
+    fn of(wire: &Api, message: &'m str) -> std::result::Result<Heard<'m>, String> {
+        if has_half_a_character(message) {
+            return Err("a character in it is cut in half (half of a surrogate pair)".to_owned());
+        }
+        let message = (wire.parse_message)(message).map_err(|why| why.to_string())?;
+        Heard::read(wire, Framed { before: format!("{{\"{}\":[", wire.list), message, after: "]}" })
+    }
+
+    fn read(wire: &Api, source: Framed<'m>) -> std::result::Result<Heard<'m>, String> {
+        let mut faults = Vec::new();
+        let transcript = (wire.format.read)(&source, &mut faults);
+        if let Some(fault) = faults.first() {
+            return Err(fault.what.clone());
+        }
+        let prompt = |item| transcript.head.prompt.contains(&item);
+        let entries =
+            transcript.context().map(|(item, entry)| (prompt(item), entry.clone())).collect();
+        Ok(Heard { source, entries })
+    }
+
+    fn is_response(&self) -> bool {
+        self.entries.iter().any(|(_, entry)| entry.role == Role::Assistant)
+    }
+}
+
+/// Whether an escape stands for one half of a character: no text can hold it, and none is made of
+/// what somebody said.
+fn has_half_a_character(json: &str) -> bool {
+    let (mut rest, mut begun) = (json, false);
+    while let Some(at) = rest.find('\\') {
+        let escape = &rest[at + 1..];
+        let digits = escape.strip_prefix('u').and_then(|it| it.get(..4));
+        let unit = digits.and_then(|it| u16::from_str_radix(it, 16).ok()).unwrap_or_default();
+        let ends = (0xdc00..0xe000).contains(&unit);
+        if begun != ends || begun && at > 0 {
+            return true;
+        }
+        begun = (0xd800..0xdc00).contains(&unit);
+        rest = escape.get(1..).unwrap_or_default();
+        if unit > 0 {
+            rest = &escape[5..];
+        }
+    }
+    begun
+}
+
+/// A wire that understands a message.
+fn elsewhere(message: &str) -> Option<&'static str> {
+    if has_half_a_character(message) {
+        return None;
+    }
+    APIS.iter().find(|wire| (wire.parse_message)(message).is_ok()).map(|wire| wire.name)
+}
+
+pub(super) fn named(wire: &str) -> Result<&'static Api> {
+    api::named(wire).ok_or_else(|| {
+        let names: Vec<&str> = APIS.iter().map(|wire| wire.name).collect();
+        Error::new(ErrorKind::NotFound, format!("there is no wire {wire}"))
+            .with_hint(format!("the wires are {}", names.join(", ")))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Setup;
+    use super::super::log::ContextLog;
+    use super::*;
+    use crate::Journal;
+
+    /// A disk that takes the first line of a log and is full then.
+    struct FullDisk {
+        is_new: bool,
+    }
+
+    impl Journal for FullDisk {
+        fn append(&mut self, _: &[u8]) -> Result<()> {
+            match std::mem::take(&mut self.is_new) {
+                true => Ok(()),
+                false => Err(Error::new(ErrorKind::Disk, "no storage space")),
+            }
+        }
+
+        fn flush(&self) -> Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn of_messages_that_a_full_disk_does_not_take_nothing_was_said() {
+        let recipe = epitome_passes::built_in("epitome").expect("a built-in recipe");
+        let log = ContextLog::create(Box::new(FullDisk { is_new: true }), "full");
+        let mut context = Context::of(Setup::new(recipe), log.expect("its first line is taken"));
+        let call = r#"{"role":"assistant","content":[
+            {"type":"tool_use","id":"c1","name":"Read","input":{}}]}"#;
+        let result = r#"{"role":"user","content":[
+            {"type":"tool_result","tool_use_id":"c1","content":"a"}]}"#;
+        for _ in 0..2 {
+            let before = (context.log().to_vec(), context.usage(), context.messages());
+            let said = context.push_messages("anthropic", &[call, result], Some(Tokens(900)));
+            assert_eq!(said.map_err(|err| err.kind()), Err(ErrorKind::Disk));
+            let after = (context.log().to_vec(), context.usage(), context.messages());
+            assert_eq!(after, before);
+            assert_eq!((context.open_calls(), context.calls.len()), (Vec::new(), 0));
+        }
+    }
+}

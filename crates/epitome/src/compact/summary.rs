@@ -1,0 +1,114 @@
+//! A summary that stands for the beginning of a history.
+
+use epitome_engine::{keeping, kept_end, says_more_than_a_summary};
+use epitome_formats::{Format, Summarise, Summary};
+use epitome_model::{At, Block, Bytes, Counter, Source, Span, Splice, Tokens, Transcript, weigh};
+use epitome_passes::{Options, Recipe, Side, verify_summarised};
+
+use super::{Planned, Way, bound_in};
+use crate::error::{Error, ErrorKind, Result};
+use crate::session::Loaded;
+use crate::source::Spliced;
+
+impl<'a, S: Source> Planned<'a, S> {
+    /// Plans a summary in the place of everything but the end that the recipe keeps whole, written
+    /// as the agent writes its own. Of the recipe only the rules of what is kept count.
+    ///
+    /// There is nothing to do when everything is kept, when nothing but a summary is not, and when
+    /// what a resume sends begins with this summary, whatever was said since.
+    ///
+    /// # Errors
+    ///
+    /// `Refused` if this agent has no such record, if this session cannot hold it, and if the
+    /// summary is longer than what it stands for.
+    pub fn summarised(
+        text: &str,
+        session: &'a Loaded<S>,
+        recipe: &'a Recipe,
+        counter: &dyn Counter,
+    ) -> Result<Planned<'a, S>> {
+        let Loaded { format, source, transcript, .. } = session;
+        session.writer()?;
+        let summarise = format.summarise.ok_or_else(|| no_summaries(format))?;
+        let options = Options { counter, thinking_is_bound: bound_in(format), counted: &[] };
+        let keep = keeping(recipe);
+        let compaction = epitome_passes::compact(transcript, source, &keep, &options);
+        let (old, kept) = kept_end(transcript, &compaction.kept);
+        let mut splices = Vec::new();
+        if says_more_than_a_summary(transcript, old) && !stands_already(text, session, summarise)? {
+            let summary = Summary { text, kept, tokens: compaction.tokens_before };
+            let with = summarise(transcript, source, &summary).map_err(|why| {
+                let what = format!("the session cannot hold a summary: {why}");
+                Error::new(ErrorKind::Refused, what)
+            })?;
+            splices.push((behind(source, with), At::Block { item: old[0], block: 0 }));
+        }
+        let spliced = Spliced::new(source, splices.iter().map(|(s, _)| s.clone()).collect())?;
+        let after = (format.read)(&spliced, &mut ());
+        let tokens_after = weigh(&after, &spliced, counter).total();
+        let mut breaches = Vec::new();
+        if !splices.is_empty() {
+            let before_side = Side { transcript, source };
+            let after_side = Side { transcript: &after, source: &spliced };
+            breaches = verify_summarised(before_side, after_side, text, kept, format.laws);
+            if breaches.is_empty() && tokens_after >= compaction.tokens_before {
+                return Err(too_long());
+            }
+        }
+        let bytes_after = Bytes(Source::len(&spliced));
+        Ok(Planned {
+            session,
+            recipe,
+            way: Way::Summary,
+            compaction,
+            splices,
+            removed: Vec::new(),
+            breaches,
+            after,
+            tokens_after,
+            bytes_after,
+        })
+    }
+}
+
+/// Whether what a resume sends begins with a summary of just this text.
+///
+/// Formats wrap a summary in words of their own, so the text is compared as the format would write
+/// it and read it back.
+fn stands_already<S: Source>(
+    text: &str,
+    session: &Loaded<S>,
+    summarise: Summarise,
+) -> Result<bool> {
+    let Loaded { format, source, transcript, .. } = session;
+    let Some(stands) = first_summary(transcript, source).filter(|it| it.contains(text)) else {
+        return Ok(false);
+    };
+    let summary = Summary { text, kept: &[], tokens: Tokens(0) };
+    let Ok(with) = summarise(transcript, source, &summary) else { return Ok(false) };
+    let spliced = Spliced::new(source, vec![behind(source, with)])?;
+    let written = first_summary(&(format.read)(&spliced, &mut ()), &spliced);
+    Ok(written == Some(stands))
+}
+
+fn first_summary(transcript: &Transcript, source: &dyn Source) -> Option<String> {
+    transcript.context().flat_map(|(_, entry)| &entry.blocks).find_map(|block| match block {
+        Block::Summary(text) => Some(text.read(source).into_owned()),
+        _ => None,
+    })
+}
+
+fn behind(source: &dyn Source, with: Vec<u8>) -> Splice {
+    let end = source.len();
+    Splice { span: Span { start: end, end }, with: with.into() }
+}
+
+pub(crate) fn no_summaries(format: &Format) -> Error {
+    let what = format!("epitome does not write summaries into sessions of {}", format.name);
+    Error::new(ErrorKind::Refused, what).with_hint("without --summary its sessions are compacted")
+}
+
+fn too_long() -> Error {
+    Error::new(ErrorKind::Refused, "the summary is longer than what it stands for")
+        .with_hint("nothing was written; give a shorter summary, or keep less (--keep-turns)")
+}

@@ -1,0 +1,157 @@
+//! Answers what a compaction asks: with a model that somebody named.
+
+mod who;
+
+use std::sync::Arc;
+
+use epitome_engine::{StartedSummary, SummaryRequest, WINDOW, said_before};
+use epitome_llm::{Failure, Model, ModelName, Provider, Stop};
+use epitome_model::{Counter, Source, Tokens};
+use epitome_passes::{
+    Answered, NoReply, Options, Recipe, Reply, Stopped, Summarising, Writer, Written,
+};
+use epitome_tokens::O200k;
+use serde::Serialize;
+
+use crate::compact::{bound_in, no_summaries};
+use crate::error::{Error, ErrorKind, Result};
+use crate::session::Loaded;
+
+pub use who::{Naming, catalogue, chosen_model, named_models};
+
+/// Who writes, as the machine of a summary wants to know it.
+///
+/// Only OpenAI's tokens can be counted; of others there are up to a third more in the same text.
+pub fn summary_writer(model: &dyn Model) -> Writer {
+    summary_writer_of(model.name(), model.window())
+}
+
+/// The same of a model that nobody can ask yet.
+pub fn summary_writer_of(name: &ModelName, window: Option<Tokens>) -> Writer {
+    let window = window.unwrap_or(WINDOW);
+    let window = match name.provider {
+        Provider::OpenAi => window,
+        Provider::Anthropic
+        | Provider::Google
+        | Provider::Groq
+        | Provider::OpenRouter
+        | Provider::Ollama
+        | Provider::Compatible => Tokens(window.0 / 4 * 3),
+    };
+    Writer { window, counter: Arc::new(O200k::new()) }
+}
+
+/// What a summary would take, at most: answers may be shorter, and then so are later questions.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Forecast {
+    /// Questions.
+    pub questions: u64,
+    /// Tokens of all questions, as OpenAI's models count.
+    pub input: Tokens,
+    /// Tokens that the answers may have.
+    pub output: Tokens,
+}
+
+/// A summary of a stored session that a model is to write.
+#[derive(Debug)]
+pub struct Asked {
+    writing: Summarising,
+}
+
+impl Asked {
+    /// What is to be asked about a session: all but the end that the recipe keeps whole. Nothing,
+    /// if there is nothing to summarise. Nobody is asked yet.
+    ///
+    /// # Errors
+    ///
+    /// `Refused` if this agent's sessions hold no summary, or this one does not fit the model.
+    pub fn about<S: Source>(
+        session: &Loaded<S>,
+        recipe: &Recipe,
+        counter: &dyn Counter,
+        writer: Writer,
+    ) -> Result<Option<Asked>> {
+        let Loaded { format, source, transcript, .. } = session;
+        session.writer()?;
+        if format.summarise.is_none() {
+            return Err(no_summaries(format));
+        }
+        let request = SummaryRequest {
+            transcript,
+            source,
+            recipe,
+            options: Options { counter, thinking_is_bound: bound_in(format), counted: &[] },
+            rule: recipe.live.summary.clone().unwrap_or_default(),
+            writer,
+        };
+        let said = |items: &[usize], kept: &[usize]| match format.name {
+            // Our own logs hold what was said beside what is left of it.
+            "epitome" => said_before(source, kept),
+            _ => (items.to_vec(), items.to_vec()),
+        };
+        let begun = request.begin(|end| end, said).map_err(refused)?;
+        Ok(begun.map(|StartedSummary { writing, .. }| Asked { writing }))
+    }
+
+    /// Tokens of the first question and of what it may be answered with, as its writer counts.
+    pub fn tokens(&self) -> (Tokens, Tokens) {
+        let ask = self.writing.ask();
+        let counter = O200k::new();
+        (counter.count(&ask.system) + counter.count(&ask.prompt), Tokens(ask.max_tokens))
+    }
+
+    /// What it would take to have it written. Nobody is asked.
+    pub fn forecast(self) -> Forecast {
+        let counter = O200k::new();
+        let mut told = Forecast::default();
+        let mut writing = self.writing;
+        loop {
+            let ask = writing.ask();
+            let longest = ask.max_tokens;
+            told.questions += 1;
+            told.input += counter.count(&ask.system) + counter.count(&ask.prompt);
+            told.output += Tokens(longest);
+            // As long as it may be. As the last answer it is none, and that is the end.
+            let text = " word".repeat(usize::try_from(longest).unwrap_or(usize::MAX / 8));
+            let reply = Reply { text, stopped: Stopped::End, used: None };
+            match writing.answer(Ok(reply)) {
+                Answered::Ask(next) => writing = *next,
+                Answered::Written(_) | Answered::Nothing { .. } => return told,
+            }
+        }
+    }
+
+    /// Has it written.
+    ///
+    /// # Errors
+    ///
+    /// `Refused` if the model has none, or none that can be used.
+    pub fn of(self, model: &dyn Model, stop: &Stop) -> Result<Written> {
+        let mut writing = self.writing;
+        loop {
+            let reply = model.ask(writing.ask(), stop);
+            match writing.answer(reply.map_err(|failure| no_reply(model, failure))) {
+                Answered::Ask(next) => writing = *next,
+                Answered::Written(written) => return Ok(written),
+                Answered::Nothing { reason, .. } => {
+                    let what = format!("{} wrote no summary: {reason}", model.name());
+                    return Err(Error::new(ErrorKind::Refused, what)
+                        .with_hint("nothing was written; without a model it is made small, too"));
+                }
+            }
+        }
+    }
+}
+
+/// What the machine hears of a failure. The log hears it, too.
+pub(crate) fn no_reply(model: &dyn Model, failure: Failure) -> NoReply {
+    tracing::warn!(model = %model.name(), whose = ?failure.whose(), "no answer: {failure}");
+    match failure {
+        Failure::TooLong { .. } => NoReply::TooLong,
+        failure => NoReply::Failed(failure.to_string()),
+    }
+}
+
+fn refused(reason: String) -> Error {
+    Error::new(ErrorKind::Refused, reason)
+}
