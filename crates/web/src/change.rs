@@ -9,9 +9,10 @@ use epitome::find::SessionFile;
 use epitome::{Compacted, GivenBack, Restored, Run, compact_session, restore_session};
 use maud::{Markup, html};
 
-use crate::page::{Problem, UP, bar, page as frame};
+use crate::page::{UP, bar, message, page as frame, run_blocking};
 use crate::plan::{Asked, disk, figures, heading_of, restore};
-use crate::viewer::{Viewer, beside, name};
+use crate::problem::Problem;
+use crate::viewer::{Viewer, name};
 
 /// Compacts a session and what its sub-agents did.
 pub(crate) async fn compact(
@@ -20,7 +21,7 @@ pub(crate) async fn compact(
     Form(asked): Form<Asked>,
 ) -> Response {
     let writes = Arc::clone(&viewer.writes).read_owned().await;
-    let told = beside(viewer, move |viewer| {
+    let told = run_blocking(viewer, move |viewer| {
         let _writes = writes;
         let session = viewer.session(&key)?;
         let recipe = asked.recipe()?;
@@ -41,7 +42,7 @@ pub(crate) async fn give_back(
     Path((_, key)): Path<(String, String)>,
 ) -> Response {
     let writes = Arc::clone(&viewer.writes).read_owned().await;
-    let told = beside(viewer, move |viewer| {
+    let told = run_blocking(viewer, move |viewer| {
         let _writes = writes;
         let session = viewer.session(&key)?;
         Ok(match restore_session(&viewer.options.config, &session.path) {
@@ -129,7 +130,7 @@ fn told(title: &str, inside: &Markup) -> Response {
 
 /// Nothing was changed: why, and what may help.
 fn refused(viewer: &Viewer, title: &str, problem: &Problem) -> Response {
-    let page = told(title, &problem.told(viewer));
+    let page = told(title, &message(viewer, problem));
     let status: StatusCode = problem.status;
     (status, page).into_response()
 }

@@ -12,9 +12,9 @@ use jiff::tz::TimeZone;
 use maud::{Markup, html};
 use serde::{Deserialize, Serialize};
 
-use crate::page::{Query, bar, page as frame};
+use crate::page::{Query, bar, page as frame, run_blocking};
 use crate::shelf::Kept;
-use crate::viewer::{Viewer, beside, name};
+use crate::viewer::{Viewer, name};
 
 /// Sessions on a page of the list.
 const PAGE: usize = 100;
@@ -105,7 +105,7 @@ pub(crate) async fn page(
     State(viewer): State<Arc<Viewer>>,
     Query(asked): Query<Asked>,
 ) -> Response {
-    let told = beside(viewer, move |viewer| {
+    let told = run_blocking(viewer, move |viewer| {
         viewer.shelf.refresh(viewer.files());
         let kept = viewer.shelf.list(|kept| asked.first(kept));
         let found = asked.find(kept);

@@ -1,16 +1,15 @@
-//! What every page has around its content, and pages that say what went wrong.
+//! What every page has around its content, and the page of a problem.
 
-use std::error::Error as _;
 use std::sync::Arc;
 
 use axum::extract::FromRequestParts;
 use axum::http::StatusCode;
 use axum::http::request::Parts;
 use axum::response::{Html, IntoResponse as _, Response};
-use epitome::{Error, ErrorKind};
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 use serde::de::DeserializeOwned;
 
+use crate::problem::Problem;
 use crate::viewer::Viewer;
 
 /// The way from a session's pages to the list.
@@ -74,76 +73,42 @@ pub(crate) fn bar(root: &str, inside: &Markup) -> Markup {
     }
 }
 
-/// What went wrong, why, and what may help.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Problem {
-    pub(crate) status: StatusCode,
-    pub(crate) message: String,
-    pub(crate) causes: Vec<String>,
-    pub(crate) hints: Vec<String>,
-}
-
-impl Problem {
-    pub(crate) fn new(status: StatusCode, message: impl Into<String>) -> Problem {
-        Problem { status, message: message.into(), causes: Vec::new(), hints: Vec::new() }
-    }
-
-    pub(crate) fn hint(mut self, hint: impl Into<String>) -> Problem {
-        self.hints.push(hint.into());
-        self
-    }
-
-    /// The message, its causes and its hints, as a person reads them.
-    pub(crate) fn told(&self, viewer: &Viewer) -> Markup {
-        html! {
-            p.problem role="alert" { b { (viewer.shown(&self.message)) } }
-            @for cause in &self.causes { p.cause { "because: " (viewer.shown(cause)) } }
-            @for hint in &self.hints { p.hint { (viewer.shown(hint)) } }
-        }
-    }
-}
-
-impl From<Error> for Problem {
-    fn from(err: Error) -> Problem {
-        let mut problem = Problem::new(status(err.kind()), err.to_string());
-        let mut cause = err.source();
-        while let Some(inner) = cause {
-            problem.causes.push(inner.to_string());
-            cause = inner.source();
-        }
-        problem.hints.extend(err.hint().map(str::to_owned));
-        problem
-    }
-}
-
-/// A page that says what went wrong, seen from a session's pages.
+/// The page of a problem, seen from a session's pages.
 pub(crate) fn problem(viewer: &Viewer, problem: &Problem) -> Response {
     let body = html! {
         (bar(UP, &html! {}))
-        main #content.index { h1 { "That did not work" } (problem.told(viewer)) }
+        main #content.index { h1 { "That did not work" } (message(viewer, problem)) }
     };
     (problem.status, page("That did not work", UP, &body)).into_response()
 }
 
-fn status(kind: ErrorKind) -> StatusCode {
-    match kind {
-        ErrorKind::NotFound | ErrorKind::NotArchived => StatusCode::NOT_FOUND,
-        ErrorKind::NoPermission => StatusCode::FORBIDDEN,
-        ErrorKind::NotAFile | ErrorKind::Unreadable | ErrorKind::UnknownFormat => {
-            StatusCode::UNPROCESSABLE_ENTITY
+/// The message of a problem, its causes and its hints.
+pub(crate) fn message(viewer: &Viewer, problem: &Problem) -> Markup {
+    html! {
+        p.problem role="alert" { b { (viewer.shown(&problem.message)) } }
+        @for cause in &problem.causes { p.cause { "because: " (viewer.shown(cause)) } }
+        @for hint in &problem.hints { p.hint { (viewer.shown(hint)) } }
+    }
+}
+
+/// Does work that reads files or computes on a thread of its own: async code only waits. A
+/// problem becomes a page.
+pub(crate) async fn run_blocking<T: Send + 'static>(
+    viewer: Arc<Viewer>,
+    work: impl FnOnce(&Viewer) -> Result<T, Problem> + Send + 'static,
+) -> Result<T, Response> {
+    let done = tokio::task::spawn_blocking({
+        let viewer = Arc::clone(&viewer);
+        move || work(&viewer)
+    });
+    match done.await {
+        Ok(Ok(done)) => Ok(done),
+        Ok(Err(told)) => Err(problem(&viewer, &told)),
+        // A panic is a bug; the others are answered nevertheless.
+        Err(_) => {
+            let bug = Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "epitome made a mistake")
+                .hint("please report what it said in the terminal, and what you did");
+            Err(problem(&viewer, &bug))
         }
-        ErrorKind::InUse
-        | ErrorKind::HeldByAgent
-        | ErrorKind::Changed
-        | ErrorKind::Locked
-        | ErrorKind::HardLinked
-        | ErrorKind::Exists
-        | ErrorKind::Refused
-        | ErrorKind::ReadOnly => StatusCode::CONFLICT,
-        ErrorKind::Disk => StatusCode::INSUFFICIENT_STORAGE,
-        ErrorKind::Archive | ErrorKind::NewerFormat | ErrorKind::Broken => {
-            StatusCode::INTERNAL_SERVER_ERROR
-        }
-        _ => StatusCode::INTERNAL_SERVER_ERROR,
     }
 }

@@ -15,8 +15,9 @@ use maud::{Markup, html};
 use serde::Deserialize;
 use similar::{ChangeTag, TextDiff};
 
-use crate::page::{Problem, Query, UP, bar, page as frame};
-use crate::viewer::{Viewer, beside, name};
+use crate::page::{Query, UP, bar, page as frame, run_blocking};
+use crate::problem::Problem;
+use crate::viewer::{Viewer, name};
 
 /// Edits that are shown of each file.
 const EDITS: usize = 200;
@@ -78,7 +79,7 @@ pub(crate) async fn page(
     Path((_, key)): Path<(String, String)>,
     Query(asked): Query<Asked>,
 ) -> Response {
-    let told = beside(viewer, move |viewer| {
+    let told = run_blocking(viewer, move |viewer| {
         let session = viewer.session(&key)?;
         let recipe = asked.recipe()?;
         let counter = viewer.options.counter;

@@ -15,7 +15,8 @@ use tokio::sync::watch;
 use crate::connection::{self, Limits};
 use crate::guard::{Guard, guard};
 use crate::list::encoded;
-use crate::viewer::{Options, Viewer};
+use crate::options::Options;
+use crate::viewer::Viewer;
 use crate::{asset, change, hits, list, plan, session, tail};
 
 /// Bytes of a form.

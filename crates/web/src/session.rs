@@ -10,16 +10,17 @@ use epitome_render::Sheet;
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use crate::page::{Problem, Query, UP, made, page as frame};
-use crate::tail::Stamp;
-use crate::viewer::{Viewer, beside, name, part_and_page};
+use crate::page::{Query, UP, made, page as frame, run_blocking};
+use crate::problem::Problem;
+use crate::stamp::Stamp;
+use crate::viewer::{Viewer, name, part_and_page};
 
 /// A page of a session or of one of its sub-agents.
 pub(crate) async fn page(
     State(viewer): State<Arc<Viewer>>,
     Path((_, key, file)): Path<(String, String, String)>,
 ) -> Response {
-    let told = beside(viewer, move |viewer| {
+    let told = run_blocking(viewer, move |viewer| {
         let session = viewer.session(&key)?;
         let (part, page) = part_and_page(&file).ok_or_else(not_there)?;
         // Before it is read: what changes meanwhile is told then.
@@ -45,7 +46,7 @@ pub(crate) async fn at(
     Path((_, key)): Path<(String, String)>,
     Query(Anchor { m, part }): Query<Anchor>,
 ) -> Response {
-    let found = beside(viewer, move |viewer| {
+    let found = run_blocking(viewer, move |viewer| {
         let session = viewer.session(&key)?;
         let (item, block) = m.split_once('.').unwrap_or((&m, "0"));
         let item: usize = item.parse().map_err(|_| not_there())?;

@@ -6,62 +6,27 @@
 
 use std::collections::HashMap;
 use std::convert::Infallible;
-use std::fmt;
-use std::path::Path as FilePath;
 use std::sync::Arc;
-use std::time::{Duration, Instant, UNIX_EPOCH};
+use std::time::{Duration, Instant};
 
 use axum::extract::{Path, State};
 use axum::http::HeaderMap;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse as _, Response};
-use epitome::Place;
 use epitome::find::SessionFile;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 
-use crate::page::{Query, problem};
+use crate::page::{Query, problem, run_blocking};
 use crate::session::{not_there, sheet};
-use crate::viewer::{Viewer, beside, part_and_page};
+use crate::stamp::Stamp;
+use crate::viewer::{Viewer, part_and_page};
 
 /// How often it is asked whether a session changed.
 const EVERY: Duration = Duration::from_millis(250);
 /// A session that takes long to read is read for a quarter of the time at most.
 const REST: u32 = 3;
-
-/// What tells that a session is as it was: how long its files are, when they were written, and
-/// which they are.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Stamp(String);
-
-impl Stamp {
-    pub(crate) fn of(session: &FilePath) -> Stamp {
-        let files = match Place::of(session) {
-            Place::File(path) => vec![path],
-            Place::Spread(spread) => vec![spread.session().to_owned()],
-            Place::Rows(rows) => {
-                let database = rows.database().to_owned();
-                let mut log = database.clone().into_os_string();
-                log.push("-wal");
-                vec![database, log.into()]
-            }
-        };
-        Stamp(files.iter().map(|file| one(file)).collect::<Vec<_>>().join("."))
-    }
-}
-
-impl fmt::Display for Stamp {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.0)
-    }
-}
-
-impl maud::Render for Stamp {
-    fn render_to(&self, to: &mut String) {
-        self.0.render_to(to);
-    }
-}
 
 /// What a page says when it begins to follow.
 #[derive(Deserialize)]
@@ -93,7 +58,7 @@ pub(crate) async fn tail(
     Query(follow): Query<Follow>,
     headers: HeaderMap,
 ) -> Response {
-    let found = beside(Arc::clone(&viewer), move |viewer| viewer.session(&key));
+    let found = run_blocking(Arc::clone(&viewer), move |viewer| viewer.session(&key));
     let session = match found.await {
         Ok(session) => session,
         Err(answer) => return answer,
@@ -186,22 +151,4 @@ impl Follower {
         let json = serde_json::to_string(&changed).expect("texts and lists of them are JSON");
         Some(event.event("changed").data(json))
     }
-}
-
-/// What is not there is told apart from what is.
-fn one(file: &FilePath) -> String {
-    let Ok(meta) = std::fs::metadata(file) else { return "none".to_owned() };
-    let modified = meta.modified().ok().and_then(|it| it.duration_since(UNIX_EPOCH).ok());
-    let modified = modified.unwrap_or_default().as_nanos();
-    format!("{:x}-{modified:x}-{:x}", meta.len(), number(&meta))
-}
-
-#[cfg(unix)]
-fn number(meta: &std::fs::Metadata) -> u64 {
-    std::os::unix::fs::MetadataExt::ino(meta)
-}
-
-#[cfg(not(unix))]
-fn number(_: &std::fs::Metadata) -> u64 {
-    0
 }

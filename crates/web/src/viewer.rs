@@ -1,43 +1,18 @@
 //! What every answer is made of.
 
-use std::path::PathBuf;
 use std::sync::Arc;
 
 use axum::http::StatusCode;
-use axum::response::Response;
-use epitome::find::{self, SessionFile};
-use epitome::{Config, ListPrices, Reading, Telling};
-use epitome_model::Counter;
-use epitome_redact::{Finder, Redactor};
+use epitome::find::SessionFile;
+use epitome::{ListPrices, Reading, Telling};
+use epitome_redact::Redactor;
 use epitome_render::{Detail, Html, PageName};
 use tokio::sync::{RwLock, watch};
 
-use crate::hits::Seeker;
-use crate::page::{Problem, problem};
+use crate::options::{Options, files};
+use crate::problem::Problem;
+use crate::seeker::Seeker;
 use crate::shelf::Shelf;
-
-/// Which sessions are shown.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum Which {
-    /// Those of all agents on this machine.
-    All,
-    /// Those of one agent.
-    Of(String),
-    /// Those in a folder and below it.
-    Below(PathBuf),
-}
-
-/// How sessions are shown.
-pub struct Options {
-    /// Where everything is.
-    pub config: Config,
-    /// Which sessions.
-    pub which: Which,
-    /// Looks for what is taken out of everything that is shown.
-    pub finder: Option<Finder>,
-    /// Counts what compacting would save.
-    pub counter: &'static dyn Counter,
-}
 
 /// The state behind all answers.
 pub(crate) struct Viewer {
@@ -53,7 +28,7 @@ pub(crate) struct Viewer {
 impl Viewer {
     pub(crate) fn new(options: Options, stopped: watch::Receiver<bool>) -> Viewer {
         let shelf = Arc::new(Shelf::new(options.config.clone()));
-        let seeker = Arc::new(Seeker::new(options.config.clone(), options.which.clone(), files));
+        let seeker = Arc::new(Seeker::new(options.config.clone(), options.which.clone()));
         // What is new since the last time is indexed while the list is looked at.
         seeker.refresh();
         Viewer { options, shelf, seeker, stopped, writes: Arc::default() }
@@ -119,15 +94,6 @@ impl Viewer {
     }
 }
 
-/// The sessions that are there now.
-fn files(config: &Config, which: &Which) -> Vec<SessionFile> {
-    match which {
-        Which::All => find::sessions(config, None),
-        Which::Of(agent) => find::sessions(config, Some(agent)),
-        Which::Below(folder) => find::below(folder),
-    }
-}
-
 /// What the pages of a session are called: 0 is the session itself, the others its sub-agents.
 pub(crate) fn name(part: usize) -> PageName {
     match part {
@@ -149,27 +115,6 @@ pub(crate) fn part_and_page(file: &str) -> Option<(usize, usize)> {
         None => return None,
     };
     Some((part, page))
-}
-
-/// Does what reads files and reckons beside what only waits.
-pub(crate) async fn beside<T: Send + 'static>(
-    viewer: Arc<Viewer>,
-    work: impl FnOnce(&Viewer) -> Result<T, Problem> + Send + 'static,
-) -> Result<T, Response> {
-    let done = tokio::task::spawn_blocking({
-        let viewer = Arc::clone(&viewer);
-        move || work(&viewer)
-    });
-    match done.await {
-        Ok(Ok(done)) => Ok(done),
-        Ok(Err(told)) => Err(problem(&viewer, &told)),
-        // A panic is a bug; the others are answered nevertheless.
-        Err(_) => {
-            let bug = Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "epitome made a mistake")
-                .hint("please report what it said in the terminal, and what you did");
-            Err(problem(&viewer, &bug))
-        }
-    }
 }
 
 #[cfg(test)]
