@@ -14,7 +14,8 @@ use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
-use epitome_formats::database::{DATABASES, Database, Document, Glance, folder, line};
+use epitome_formats::DATABASES;
+use epitome_formats::database::{Database, Document, Glance, folder, line};
 use epitome_model::{Bytes, Tokens};
 use rusqlite::types::ValueRef;
 use rusqlite::{Connection, Statement};

@@ -4,7 +4,8 @@ use std::fs;
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
 
-use epitome_formats::files::{Files, STORES, value};
+use epitome_formats::STORES;
+use epitome_formats::files::{Files, value};
 use epitome_model::Bytes;
 
 use crate::error::{Error, ErrorKind, Result};

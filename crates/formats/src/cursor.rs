@@ -9,6 +9,7 @@ mod database;
 mod laws;
 mod message;
 mod read;
+mod record;
 mod state;
 mod text;
 mod tools;

@@ -4,8 +4,6 @@
 //! them out. A document has a line for each row, with the row's own JSON in it to the byte, so that
 //! readers, edits, laws and archive work as they do for files.
 
-use crate::{cursor, opencode};
-
 /// A kind of database.
 #[derive(Debug)]
 pub struct Database {
@@ -70,10 +68,6 @@ impl Table {
         Table { begins: "", select, update: None, add: None, remove: None }
     }
 }
-
-/// Every kind of database, in the order in which they are tried.
-pub static DATABASES: &[&Database] =
-    &[&opencode::DATABASE, &cursor::HEADED, &cursor::COMPOSERS, &cursor::CHAT];
 
 /// What a line says of its row beside its JSON ends so.
 const DATA: &[u8] = b",\"data\":";

@@ -4,8 +4,6 @@
 
 use std::borrow::Cow;
 
-use crate::opencode;
-
 /// A store of such sessions: `SESSIONS/<any>/<session>.json`, `MESSAGES/<session>/<message>.json`,
 /// `PARTS/<message>/<part>.json`, each in the order of their names.
 #[derive(Debug)]
@@ -42,9 +40,6 @@ pub struct Frame {
     /// Behind all messages.
     pub end: &'static str,
 }
-
-/// Every kind of such stores.
-pub static STORES: &[&Files] = &[&opencode::FILES];
 
 /// A file as a value of the document. One that holds no JSON is a text: it is kept.
 pub fn value(file: &[u8]) -> Cow<'_, [u8]> {

@@ -4,8 +4,6 @@
 
 use serde_json::{Value, json};
 
-use crate::{claude, codex, gemini, opencode, pi};
-
 /// How one agent calls a program when a session ends.
 #[derive(Debug)]
 pub struct Hook {
@@ -32,10 +30,6 @@ pub enum Setting {
     /// A file of its own that calls a program with arguments.
     Own(fn(words: &[&str]) -> String),
 }
-
-/// Every agent that can be told.
-pub static HOOKS: &[&Hook] =
-    &[&claude::HOOK, &codex::HOOK, &pi::HOOK, &opencode::HOOK, &gemini::HOOK];
 
 /// A session that ended, as its agent tells it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -104,6 +98,7 @@ pub(crate) fn script(words: &[&str], rest: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::HOOKS;
 
     #[test]
     fn what_an_agent_tells_is_read() {

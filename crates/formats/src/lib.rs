@@ -42,7 +42,7 @@ mod write;
 pub use api::message::{MessageParser, NotUnderstood};
 pub use api::{APIS, Api, Left as LeftBehind, Made, Offer, SummaryAs};
 pub use fault::{Fault, Faults};
-pub use hook::{Ended, HOOKS, Hook, Setting, command, ended};
+pub use hook::{Ended, Hook, Setting, command, ended};
 pub use lines::{Line, lines};
 pub use port::Given;
 pub use write::Unwritable;
@@ -157,6 +157,17 @@ pub struct Summary<'a> {
 /// The bytes behind the end of a session that make a summary stand for all but the kept end of its
 /// context; or why there can be none.
 pub type Summarise = fn(&Transcript, &dyn Source, &Summary<'_>) -> Result<Vec<u8>, &'static str>;
+
+/// How each agent that has hooks is told to call a program when a session ends.
+pub static HOOKS: &[&Hook] =
+    &[&claude::HOOK, &codex::HOOK, &pi::HOOK, &opencode::HOOK, &gemini::HOOK];
+
+/// Every kind of database with sessions, in the order in which they are tried.
+pub static DATABASES: &[&database::Database] =
+    &[&opencode::DATABASE, &cursor::HEADED, &cursor::COMPOSERS, &cursor::CHAT];
+
+/// Every kind of store that spreads a session over many files.
+pub static STORES: &[&files::Files] = &[&opencode::FILES];
 
 /// Every format, in the order in which they are tried.
 pub static FORMATS: &[Format] = &[

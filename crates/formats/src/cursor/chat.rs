@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use epitome_model::{Entry, Item, Record, Role, Source, Transcript};
 
 use super::message::{self, Calls};
-use super::read::{kept, line, title};
+use super::record::{kept, line, title};
 use super::state;
 use super::transcript::first_words;
 use crate::database::folder;

@@ -10,7 +10,7 @@ use epitome_model::{
 };
 
 use super::message::{self, Calls, is_blank};
-use super::read::{line, title};
+use super::record::{line, title};
 use super::transcript::first_words;
 use crate::database::folder;
 use crate::document::{Document, Value};

@@ -23,7 +23,7 @@ use epitome_model::{
 };
 
 use super::message::Calls;
-use super::read::kept;
+use super::record::kept;
 use super::tools;
 use super::transcript::first_words;
 use crate::place::Place;

@@ -3,7 +3,7 @@
 use epitome_model::{Block, Entry, Item, Role, Source, Transcript};
 
 use super::message::{self, Calls};
-use super::read::{line, title, typed};
+use super::record::{line, title, typed};
 use crate::document::{Document, Value};
 use crate::place::Place;
 use crate::{Faults, lines};

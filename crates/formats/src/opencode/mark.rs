@@ -107,7 +107,7 @@ mod tests {
         let message = r#"{"role":"assistant","time":{"created":7},"finish":"stop"}"#;
         let session = [line("message", "m", message), line("part", "p", &part)].concat();
         let source = session.clone().into_bytes();
-        let transcript = super::super::read::read(&source, &mut ());
+        let transcript = super::super::read(&source, &mut ());
         let at = At::Block { item: 1, block: 1 };
         let edit = Edit { at, change: Change::Replace(raw::CLEARED.into()), pass: "test" };
         let marked = reaches(&transcript, &source, at).then(|| {

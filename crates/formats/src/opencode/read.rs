@@ -8,16 +8,14 @@ mod said;
 use std::collections::HashMap;
 use std::ops::Range;
 
-use epitome_model::{
-    Copy, Entry, Item, Kept, Left, Record, Role, Source, Transcript, Usage, short,
-};
+use epitome_model::{Copy, Entry, Item, Kept, Left, Record, Role, Transcript, Usage, short};
 
-use super::{events, export, raw};
+use super::{events, raw};
 use crate::json::{Cursor, Malformed};
 use crate::lines::record;
 use crate::place::Place;
 use crate::unknown::Unknown;
-use crate::{Faults, Line, lines};
+use crate::{Faults, Line};
 
 /// Characters of a title.
 const TITLE: usize = 80;
@@ -41,25 +39,6 @@ const PARTS: [&str; 12] = [
 
 /// The ids of a part and of its message, where they stand beside it.
 type Ids<'r> = (Option<&'r Range<usize>>, Option<&'r Range<usize>>);
-
-/// A row as a line, or an export.
-pub fn sniff(head: &[u8]) -> bool {
-    is_rows(head) || export::sniff(head)
-}
-
-/// Reads a session.
-pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
-    if is_rows(&source.read(0..64)) {
-        let mut reader = Reader::default();
-        lines(source, |line| reader.line(&line, faults));
-        return reader.finish();
-    }
-    export::read(source, faults)
-}
-
-fn is_rows(head: &[u8]) -> bool {
-    head.starts_with(b"{\"table\":\"")
-}
 
 /// What a message is, beside what its parts say.
 #[derive(Debug, Default)]
@@ -99,7 +78,8 @@ pub struct Reader {
 }
 
 impl Reader {
-    fn line(&mut self, line: &Line<'_>, faults: &mut dyn Faults) {
+    /// Takes a row, written as a line.
+    pub fn line(&mut self, line: &Line<'_>, faults: &mut dyn Faults) {
         let kept = Item::Kept(Kept { record: line.record, copies: Vec::new() });
         let Some(row) = record(line, raw::row, faults) else {
             self.transcript.items.push(kept);
