@@ -6,6 +6,7 @@
 mod by_record;
 mod whole;
 
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 use epitome_model::{Ref, Source, Span, Splice};
@@ -184,7 +185,7 @@ pub fn restore_block(
     Ok(Restoration { splices, outcome })
 }
 
-/// Undoes generations by the hash of the whole file, newest first. Says which generation began with
+/// Undoes generations by the hash of the whole file, last applied first. Says which generation began with
 /// what is reached. `None` when the file is of none of them.
 fn exact(
     current: &dyn Source,
@@ -205,8 +206,7 @@ fn exact(
         if let Some(last) = undone.last().filter(|it| !digests.contains(&it.before)) {
             return Err(unproved(last));
         }
-        let newest = left.iter().position(|it| digests.contains(&it.after));
-        match newest {
+        match last_applied(&left, &digests) {
             // Two generations may have left the same file.
             Some(idx) if wanted.is_some_and(|it| it.after == left[idx].after) => break true,
             Some(idx) => {
@@ -406,15 +406,19 @@ pub(crate) struct Walked {
     pub(crate) begun: BTreeSet<u64>,
     /// Those that left one of the states on the way or began with it.
     pub(crate) met: BTreeSet<u64>,
+    /// Those that fitted a state of the file from which an older one with a longer result was
+    /// undone.
+    pub(crate) passed_over: BTreeSet<u64>,
 }
 
-/// Undoes generations by the hash of the whole file, newest first, as long as one fits.
+/// Undoes generations by the hash of the whole file, last applied first, as long as one fits.
 pub(crate) fn walk(
     current: &dyn Source,
     generations: &[Generation],
     blobs: &dyn Blobs,
 ) -> Result<Walked> {
     let (mut undone, mut left, mut met) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+    let mut passed_over = BTreeSet::new();
     let mut open = newest_first(generations);
     let mut splices = Vec::new();
     loop {
@@ -428,7 +432,7 @@ pub(crate) fn walk(
         left.extend(numbers(|it, digests| digests.contains(&it.after)));
         met.extend(begun.union(&left));
         let mut next = None;
-        while let Some(idx) = open.iter().position(|it| digests.contains(&it.after)) {
+        while let Some(idx) = last_applied(&open, &digests) {
             let generation = open.remove(idx);
             // Of two that left the same file, one may be damaged and the other whole.
             let Ok(undo) = undo_all(generation, blobs) else { continue };
@@ -440,8 +444,10 @@ pub(crate) fn walk(
         }
         let Some((number, more)) = next else {
             let splices = view.into_splices();
-            return Ok(Walked { splices, undone, left, begun, met });
+            return Ok(Walked { splices, undone, left, begun, met, passed_over });
         };
+        let newer = open.iter().filter(|it| it.number > number && digests.contains(&it.after));
+        passed_over.extend(newer.map(|it| it.number));
         undone.insert(number);
         splices = more;
     }
@@ -451,9 +457,20 @@ fn moved(span: Span, by: u64) -> Span {
     Span { start: span.start + by, end: span.end + by }
 }
 
+/// The position of the generation that was applied last to a file, or to a file with its bytes: of
+/// those whose result is a prefix of the file, the one with the longest result, and of several with
+/// the same result the first.
+///
+/// The newest is not always the last: a compaction of a copy of the session, made later, may have
+/// appended the same record as the first of two compactions of this file did.
+fn last_applied(newest_first: &[&Generation], prefixes: &[Digest]) -> Option<usize> {
+    let fits = (0..newest_first.len()).filter(|&idx| prefixes.contains(&newest_first[idx].after));
+    fits.max_by_key(|&idx| (newest_first[idx].after.len, Reverse(idx)))
+}
+
 fn newest_first<'g>(generations: impl IntoIterator<Item = &'g Generation>) -> Vec<&'g Generation> {
     let mut sorted: Vec<&Generation> = generations.into_iter().collect();
-    sorted.sort_by_key(|generation| std::cmp::Reverse(generation.number));
+    sorted.sort_by_key(|generation| Reverse(generation.number));
     sorted
 }
 

@@ -74,12 +74,13 @@ fn with_records_in(source: &dyn Source, known: &[Generation], undone: Vec<u64>) 
     numbers
 }
 
-/// The newest generation whose result the session begins with.
+/// The generation that was applied last to the session: the one with the longest result of those
+/// whose result the session begins with, and of several with the same result the newest.
 fn left_by(source: &dyn Source, known: &[Generation]) -> Option<u64> {
     let lens: Vec<u64> = known.iter().map(|it| it.after.len).collect();
     let digests = Digest::of_prefixes(source, &lens).unwrap_or_default();
-    let newest = known.iter().rev().find(|it| digests.contains(&it.after));
-    newest.map(|it| it.number)
+    let fits = known.iter().filter(|it| digests.contains(&it.after));
+    fits.max_by_key(|it| (it.after.len, it.number)).map(|it| it.number)
 }
 
 /// What the archive holds of a session, told by the names, sizes and times of its packs: whatever

@@ -227,7 +227,10 @@ impl Archive {
         for file in found {
             let Ok(source) = crate::place::open(&file) else { continue };
             let (before, after) = (walk(&source, here, &blobs)?, walk(&source, &all, &blobs)?);
-            if !before.undone.is_subset(&after.undone) {
+            // What is imported must not fit a state of the file that a generation here left.
+            let is_new = |number: &u64| new.iter().any(|pack| pack.generation.number == *number);
+            let is_in_the_way = after.passed_over.iter().any(is_new);
+            if is_in_the_way || !before.undone.is_subset(&after.undone) {
                 let what = "it would break the way back of a session that is here";
                 return Err(Error::new(ErrorKind::Refused, what).at(&file));
             }
