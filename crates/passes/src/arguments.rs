@@ -131,3 +131,7 @@ impl Arguments {
         evidence::of_argument(text, Amount { head, tail, outline, width, few: 0 })
     }
 }
+
+#[cfg(test)]
+#[path = "arguments_tests.rs"]
+mod tests;

@@ -362,3 +362,7 @@ fn bound_thinking(
     }
     more
 }
+
+#[cfg(test)]
+#[path = "compaction_tests.rs"]
+mod tests;

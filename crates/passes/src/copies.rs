@@ -69,3 +69,7 @@ pub fn said_again(item: usize, entry: &Entry) -> impl Iterator<Item = Edit> {
 fn drop(at: At) -> Edit {
     Edit { at, change: Change::Drop, pass: "copies" }
 }
+
+#[cfg(test)]
+#[path = "copies_tests.rs"]
+mod tests;

@@ -59,3 +59,7 @@ impl Images {
         })
     }
 }
+
+#[cfg(test)]
+#[path = "images_tests.rs"]
+mod tests;

@@ -231,3 +231,7 @@ pub(crate) fn unanswered(view: &View<'_>) -> Vec<usize> {
         .map(|(item, _)| item)
         .collect()
 }
+
+#[cfg(test)]
+#[path = "keep_tests.rs"]
+mod tests;

@@ -30,6 +30,8 @@ mod settings;
 mod snip;
 mod stale;
 mod summary;
+#[cfg(test)]
+mod testing;
 mod thinking;
 mod verify;
 mod view;

@@ -108,3 +108,7 @@ impl Repeats {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "repeats_tests.rs"]
+mod tests;

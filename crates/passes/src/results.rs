@@ -335,3 +335,7 @@ fn text_with_images<'t>(text: &'t str, output: &Output) -> Cow<'t, str> {
     let images = output.parts.iter().filter(|part| matches!(part, Part::Image(_))).count();
     if images == 0 { text.into() } else { format!("{text}{}", "\u{fffc}".repeat(400)).into() }
 }
+
+#[cfg(test)]
+#[path = "results_tests.rs"]
+mod tests;

@@ -79,3 +79,7 @@ impl Later {
         self.changes.get(path).is_some_and(|&change| change > item).then_some(Note::Changed)
     }
 }
+
+#[cfg(test)]
+#[path = "stale_tests.rs"]
+mod tests;

@@ -53,3 +53,7 @@ pub fn drops(item: usize, blocks: &[Block]) -> Vec<Edit> {
         .map(|(block, _)| drop(block))
         .collect()
 }
+
+#[cfg(test)]
+#[path = "thinking_tests.rs"]
+mod tests;

@@ -485,3 +485,7 @@ fn serde_valid(source: &dyn Source, span: Span) -> Result<(), serde_json::Error>
     let text = String::from_utf8_lossy(&bytes);
     serde_json::from_str::<&serde_json::value::RawValue>(text.as_ref()).map(|_| ())
 }
+
+#[cfg(test)]
+#[path = "verify_tests.rs"]
+mod tests;

@@ -274,6 +274,10 @@ fn most(one: Option<CacheUse>, other: Option<CacheUse>) -> Option<CacheUse> {
 }
 
 #[cfg(test)]
+#[path = "facts_tests.rs"]
+mod of_samples;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

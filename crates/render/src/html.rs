@@ -38,3 +38,7 @@ pub(crate) fn plain(text: &str) -> Markup {
     text[from..].render_to(&mut html);
     PreEscaped(html)
 }
+
+#[cfg(test)]
+#[path = "html_tests.rs"]
+mod tests;

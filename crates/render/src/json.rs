@@ -437,3 +437,7 @@ impl Document {
         Span { start, end: self.source.len() as u64 }
     }
 }
+
+#[cfg(test)]
+#[path = "json_tests.rs"]
+mod tests;

@@ -26,6 +26,8 @@ mod prices;
 mod said;
 mod story;
 mod terminal;
+#[cfg(test)]
+mod testing;
 mod time;
 mod todo;
 mod visible;

@@ -500,6 +500,10 @@ fn options() -> Options {
 }
 
 #[cfg(test)]
+#[path = "markdown_tests.rs"]
+mod of_samples;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

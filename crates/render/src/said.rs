@@ -111,7 +111,7 @@ fn called(call: &Call, output: Option<&Output>, source: &dyn Source) -> String {
     text
 }
 
-/// Every string in arguments, in their order.
+/// Appends every string in the arguments, by the alphabetical order of their names.
 fn strings(value: &Value, text: &mut String) {
     match value {
         Value::String(string) => push(text, string),
@@ -135,3 +135,7 @@ fn short(text: String) -> String {
     let shown = cut(&text, Limit { text: LONGEST, line: usize::MAX });
     [shown.head, "\n".to_owned(), shown.tail].concat()
 }
+
+#[cfg(test)]
+#[path = "said_tests.rs"]
+mod tests;

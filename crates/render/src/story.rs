@@ -318,3 +318,7 @@ fn weight(what: &What<'_>) -> u64 {
             What::Opaque(span) => span.len(),
         }
 }
+
+#[cfg(test)]
+#[path = "story_tests.rs"]
+mod tests;

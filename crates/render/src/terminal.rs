@@ -303,6 +303,10 @@ fn narrowed(text: &str, room: usize) -> String {
 }
 
 #[cfg(test)]
+#[path = "terminal_tests.rs"]
+mod of_samples;
+
+#[cfg(test)]
 mod tests {
     use super::*;
 

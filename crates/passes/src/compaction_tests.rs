@@ -1,0 +1,109 @@
+use epitome_model::ToolKind::Shell;
+use samples::{Quarters, Sample};
+
+use super::*;
+use crate::testing::{lines, shown};
+
+/// Four commands, each with a result of 20 lines.
+fn sample() -> Sample {
+    let run = |sample: Sample, command| sample.call(Shell, command).output(&lines(20));
+    ["a", "b", "c", "d"].into_iter().fold(Sample::new().user("Go."), run).reply("Done.")
+}
+
+fn recipe(text: &str) -> Recipe {
+    let passes = "[[passes]]\npass = 'results'\nstyle = 'counted'\n";
+    Recipe::parse(&format!("name = 'x'\nabout = ''\n{text}\n{passes}")).expect("a recipe")
+}
+
+fn run(sample: &Sample, recipe: &Recipe) -> Compaction {
+    let options =
+        Options { counter: &Quarters, thinking_is_bound: |model| model == "bound", counted: &[] };
+    compact(sample.transcript(), sample.source(), recipe, &options)
+}
+
+const ALL: [&str; 4] = [
+    "2 = [output: 20 lines]",
+    "4 = [output: 20 lines]",
+    "6 = [output: 20 lines]",
+    "8 = [output: 20 lines]",
+];
+
+#[test]
+fn a_recipe_makes_the_edits_of_its_passes_and_counts_what_they_save() {
+    let compaction = run(&sample(), &recipe(""));
+    assert_eq!(shown(&compaction.edits()), ALL);
+    assert_eq!(compaction.by_pass(), BTreeMap::from([("results", 4)]));
+    // 479 bytes are 120 tokens, and what is left is 20 bytes.
+    assert!(compaction.edits.iter().all(|planned| planned.tokens == Tokens(115)));
+    assert_eq!(compaction.tokens_before, weigh(&sample()));
+}
+
+fn weigh(sample: &Sample) -> Tokens {
+    epitome_model::weigh(sample.transcript(), sample.source(), &Quarters).total()
+}
+
+#[test]
+fn edits_end_once_the_target_is_reached() {
+    let before = weigh(&sample()).0;
+    for (saved, n) in [(0, 0), (1, 1), (115, 1), (116, 2), (1_000, 4)] {
+        let target = before.saturating_sub(saved);
+        let compaction = run(&sample(), &recipe(&format!("target = {target}")));
+        assert_eq!(shown(&compaction.edits()), ALL[..n], "{saved} tokens less");
+    }
+}
+
+#[test]
+fn a_pass_that_has_begun_ends_where_the_recipe_stops_after_passes() {
+    let text = format!("target = {}\nstop = 'pass'", weigh(&sample()).0 - 1);
+    assert_eq!(shown(&run(&sample(), &recipe(&text)).edits()), ALL);
+}
+
+#[test]
+fn a_trigger_that_is_not_reached_plans_nothing() {
+    let tokens = weigh(&sample()).0;
+    let compaction = run(&sample(), &recipe(&format!("trigger = {{ tokens = {} }}", tokens + 1)));
+    assert_eq!((compaction.edits.len(), compaction.not_reached.is_some()), (0, true));
+    let compaction = run(&sample(), &recipe(&format!("trigger = {{ tokens = {tokens} }}")));
+    assert_eq!((compaction.edits.len(), compaction.not_reached), (4, None));
+}
+
+#[test]
+fn edits_that_save_too_little_together_are_not_made() {
+    let compaction = run(&sample(), &recipe("at_least = 461"));
+    assert_eq!((compaction.edits.len(), compaction.too_little), (0, Some(Tokens(460))));
+    let compaction = run(&sample(), &recipe("at_least = 460"));
+    assert_eq!((compaction.edits.len(), compaction.too_little), (4, None));
+}
+
+#[test]
+fn what_is_kept_and_what_is_exempt_stays() {
+    let compaction = run(&sample(), &recipe("keep = { results = 2 }"));
+    assert_eq!(shown(&compaction.edits()), ALL[..2]);
+    let compaction = run(&sample(), &recipe("exempt_tools = ['SHELL']"));
+    assert_eq!(shown(&compaction.edits()), [""; 0]);
+}
+
+#[test]
+fn reasoning_that_is_bound_to_what_comes_before_goes_after_an_edit() {
+    let think = |sample: Sample, model: &str| {
+        sample.thinking("Hm.").with(|entry| entry.model = Some(model.into())).reply("So.")
+    };
+    let sample = |model| {
+        let sample = think(Sample::new().user("Go."), model);
+        think(sample.call(Shell, "a").output(&lines(20)), model)
+    };
+    let edits = |model| shown(&run(&sample(model), &recipe("")).edits());
+    assert_eq!(edits("free"), ["4 = [output: 20 lines]"]);
+    assert_eq!(edits("bound"), ["4 = [output: 20 lines]", "5 gone"]);
+}
+
+#[test]
+fn for_a_reader_nothing_is_kept_and_short_texts_go_too() {
+    let sample = Sample::new().call(Shell, "a").output("short");
+    let mut recipe = recipe("keep = { results = 2 }");
+    assert_eq!(shown(&run(&sample, &recipe).edits()), [""; 0]);
+    let edits = for_reading(sample.transcript(), sample.source(), &recipe, &|_| None);
+    assert_eq!(shown(&edits), ["1 = [output: 1 line]"]);
+    recipe.exempt_tools.push("Shell".into());
+    assert_eq!(for_reading(sample.transcript(), sample.source(), &recipe, &|_| None), []);
+}

@@ -1,0 +1,46 @@
+//! Helpers of the unit tests: what a pass plans for a [`Sample`], as lines that a table can hold.
+
+use std::sync::LazyLock;
+
+use epitome_model::{At, Change, Edit};
+use regex::Regex;
+use samples::{Quarters, Sample};
+
+use crate::{Pass, View};
+
+/// Asserts what a pass plans, with these items kept whole. See [`shown`].
+#[track_caller]
+pub(crate) fn check(pass: &dyn Pass, sample: &Sample, kept: &[usize], expect: &[&str]) {
+    let mut view = View::new(sample.transcript(), sample.source(), &Quarters);
+    view.keep(kept.iter().copied());
+    assert_eq!(shown(&pass.plan(&view)), expect);
+}
+
+/// Edits as lines: `ITEM = TEXT` for a block, `ITEM.fFIELD` for an argument, `ITEM.pPART` for a
+/// part of a result, `ITEM.cCOPY` for a hidden field; `gone` where something is removed. References
+/// are written as `k#`, line feeds as ` / `.
+pub(crate) fn shown(edits: &[Edit]) -> Vec<String> {
+    static REFERENCE: LazyLock<Regex> =
+        LazyLock::new(|| Regex::new(r"\bk[0-9a-f]{7}\b").expect("the pattern is fixed"));
+    let line = |edit: &Edit| {
+        let at = match edit.at {
+            At::Block { item, .. } => item.to_string(),
+            At::Field { item, field, .. } => format!("{item}.f{field}"),
+            At::Part { item, part, .. } => format!("{item}.p{part}"),
+            At::Copy { item, copy } => format!("{item}.c{copy}"),
+        };
+        match &edit.change {
+            Change::Replace(text) => {
+                format!("{at} = {}", REFERENCE.replace_all(text, "k#").replace('\n', " / "))
+            }
+            _ => format!("{at} gone"),
+        }
+    };
+    edits.iter().map(line).collect()
+}
+
+/// A text of so many numbered lines, all of one length.
+pub(crate) fn lines(n: usize) -> String {
+    let lines: Vec<String> = (1..=n).map(|n| format!("line {n:03} of a long text")).collect();
+    lines.join("\n")
+}
