@@ -59,6 +59,10 @@ pub struct Config {
     pub codex: PathBuf,
     /// Where Copilot CLI keeps what it knows.
     pub copilot: PathBuf,
+    /// Where Amp keeps what it knows.
+    pub amp: PathBuf,
+    /// Where Qwen Code keeps its sessions.
+    pub qwen: PathBuf,
     /// Where Cursor's CLI keeps what it knows, and the editor what it exports.
     pub cursor: PathBuf,
     /// Where Cursor's editor keeps what it knows.
@@ -201,6 +205,8 @@ impl Config {
             claude: folder("CLAUDE_CONFIG_DIR", user.join(".claude")),
             codex: folder("CODEX_HOME", user.join(".codex")),
             copilot: folder("COPILOT_HOME", user.join(".copilot")),
+            amp: shared.join("amp"),
+            qwen: folder("QWEN_RUNTIME_DIR", folder("QWEN_HOME", user.join(".qwen"))),
             cursor: user.join(".cursor"),
             cursor_editor: match cfg!(target_os = "macos") {
                 true => user.join("Library/Application Support/Cursor"),

@@ -142,6 +142,25 @@ const HOMES: &[Home] = &[
         },
     },
     Home {
+        agent: "qwen",
+        folder: |config| config.qwen.join("projects"),
+        sessions: |config, unread| {
+            let projects = unread.files_in(&config.qwen.join("projects"));
+            let chats = projects.iter().flat_map(|project| unread.files_in(&project.join("chats")));
+            let found = chats.filter(|path| is_jsonl(path)).collect();
+            session_files(found, "qwen", str::to_owned, unread)
+        },
+    },
+    Home {
+        agent: "amp",
+        folder: |config| config.amp.join("threads"),
+        sessions: |config, unread| {
+            let mut found = unread.files_in(&config.amp.join("threads"));
+            found.retain(|path| path.extension().is_some_and(|extension| extension == "json"));
+            session_files(found, "amp", str::to_owned, unread)
+        },
+    },
+    Home {
         agent: "copilot",
         folder: |config| config.copilot.join("session-state"),
         sessions: |config, unread| {

@@ -24,9 +24,15 @@ pub struct Document<'a> {
 impl<'a> Document<'a> {
     /// Finds what stands where. Of members with one key the last counts.
     pub fn parse(bytes: &'a [u8]) -> Result<Document<'a>, Malformed> {
+        Document::parse_at(bytes, 0)
+    }
+
+    /// [`Document::parse`] of bytes that begin at `base` in their source: a line of a file. The
+    /// spans of its values are those in the source.
+    pub fn parse_at(bytes: &'a [u8], base: u64) -> Result<Document<'a>, Malformed> {
         let start = if bytes.starts_with(b"\xef\xbb\xbf") { 3 } else { 0 };
         let mut cursor = Cursor::at(bytes, &(start..bytes.len()));
-        let root = Value::parse(&mut cursor, bytes, DEPTH)?;
+        let root = Value::parse(&mut cursor, (bytes, base), DEPTH)?;
         cursor.end()?;
         let lines = memchr::memchr_iter(b'\n', bytes).map(|feed| feed + 1).collect();
         Ok(Document { root, bytes, lines })
@@ -47,6 +53,8 @@ impl<'a> Document<'a> {
 #[derive(Clone, Debug)]
 pub struct Value<'a> {
     bytes: &'a [u8],
+    /// Where `bytes` begin in the source.
+    base: u64,
     range: Range<usize>,
     inner: Inner<'a>,
 }
@@ -59,8 +67,12 @@ enum Inner<'a> {
 }
 
 impl<'a> Value<'a> {
-    fn parse(cursor: &mut Cursor<'a>, bytes: &'a [u8], depth: usize) -> Result<Self, Malformed> {
-        let leaf = |range| Value { bytes, range, inner: Inner::Leaf };
+    fn parse(
+        cursor: &mut Cursor<'a>,
+        (bytes, base): (&'a [u8], u64),
+        depth: usize,
+    ) -> Result<Self, Malformed> {
+        let leaf = |range| Value { bytes, base, range, inner: Inner::Leaf };
         if depth == 0 {
             return Ok(leaf(cursor.skip()?));
         }
@@ -69,19 +81,19 @@ impl<'a> Value<'a> {
             Kind::Array => {
                 let mut list = Vec::new();
                 let range = cursor.array(|element| {
-                    list.push(Value::parse(element, bytes, depth - 1)?);
+                    list.push(Value::parse(element, (bytes, base), depth - 1)?);
                     Ok(())
                 })?;
-                Ok(Value { bytes, range, inner: Inner::List(list) })
+                Ok(Value { bytes, base, range, inner: Inner::List(list) })
             }
             Kind::Object => {
                 let mut members = Vec::new();
                 let range = cursor.object(|member, key| {
-                    let value = Value::parse(member, bytes, depth - 1)?;
+                    let value = Value::parse(member, (bytes, base), depth - 1)?;
                     members.push((decoded(key), value));
                     Ok(())
                 })?;
-                Ok(Value { bytes, range, inner: Inner::Object(members) })
+                Ok(Value { bytes, base, range, inner: Inner::Object(members) })
             }
         }
     }
@@ -167,9 +179,30 @@ impl<'a> Value<'a> {
         &self.range
     }
 
-    /// Where it stands, in a source that begins as the document does.
+    /// Where it is in the source.
     pub fn span(&self) -> Span {
-        Span { start: self.range.start as u64, end: self.range.end as u64 }
+        let at = |offset: usize| self.base + offset as u64;
+        Span { start: at(self.range.start), end: at(self.range.end) }
+    }
+
+    /// The bytes of the document that it is in, and where they begin in the source.
+    pub fn document(&self) -> (&'a [u8], u64) {
+        (self.bytes, self.base)
+    }
+
+    /// The number, if it is a whole one that is not negative.
+    pub fn integer(&self) -> Option<u64> {
+        crate::json::integer(self.bytes, &self.range)
+    }
+
+    /// The value below these keys, each a member of the one before.
+    pub fn at(&self, keys: &[&str]) -> Option<&Value<'a>> {
+        keys.iter().try_fold(self, |value, key| value.get(key))
+    }
+
+    /// The text of a member that is a string, to be kept.
+    pub fn boxed(&self, key: &str) -> Option<Box<str>> {
+        Some(self.word(key)?.as_ref().into())
     }
 
     /// A string as a text of the source.

@@ -13,6 +13,7 @@
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod accounting;
+pub mod amp;
 pub mod api;
 mod arguments;
 pub mod claude;
@@ -34,6 +35,8 @@ mod pairing;
 pub mod pi;
 mod place;
 mod port;
+pub mod qwen;
+mod records;
 pub mod sweagent;
 mod tree;
 mod unknown;
@@ -172,6 +175,7 @@ pub static STORES: &[&files::Files] = &[&opencode::FILES];
 /// Every format, in the order in which they are tried.
 pub static FORMATS: &[Format] = &[
     pi::FORMAT,
+    qwen::FORMAT,
     claude::FORMAT,
     codex::FORMAT,
     opencode::FORMAT,
@@ -179,6 +183,7 @@ pub static FORMATS: &[Format] = &[
     cursor::FORMAT,
     epitome::FORMAT,
     copilot::FORMAT,
+    amp::FORMAT,
     miniswe::FORMAT,
     sweagent::FORMAT,
     api::anthropic::FORMAT,

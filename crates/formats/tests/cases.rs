@@ -32,9 +32,9 @@ fn every_case_is_understood_as_it_is_written_down() {
     }
 }
 
-/// Claude Code takes some records of pi for its own, but `FORMATS` has pi first.
+/// Some readers take sessions of others for their own, but `FORMATS` has the others first.
 fn is_asked_later(format: &str, other: &str) -> bool {
-    (format, other) == ("pi", "claude")
+    matches!((format, other), ("pi" | "qwen", "claude") | ("amp", "anthropic"))
 }
 
 fn folder(session: &Path) -> PathBuf {

@@ -39,6 +39,7 @@ impl Way {
     /// The ways that sessions of `agent` can be compacted in.
     pub fn of(agent: Agent) -> &'static [Self] {
         match agent {
+            Agent::Qwen => &[Self::Rewrite],
             Agent::PiChat | Agent::Claude => &[Self::Rewrite, Self::Summary],
             Agent::Pi | Agent::Codex | Agent::CodexScripts | Agent::Gemini | Agent::Opencode => {
                 &[Self::Native, Self::Rewrite, Self::Summary]

@@ -21,6 +21,7 @@ const GEMINI: &str = "@google/gemini-cli@0.61.0";
 /// Made for services that bring nothing along: libraries and fonts come with it.
 const CHROMIUM: &str = "@sparticuz/chromium@153.0.0";
 const OPENCODE: &str = "opencode-ai@1.18.33";
+const QWEN: &str = "@qwen-code/qwen-code@0.15.10";
 
 const TYPESCRIPT: &str = "typescript@7.0.2";
 const NODE_TYPES: &str = "@types/node@26.6.6";
@@ -41,6 +42,7 @@ pub(crate) fn version(agent: Agent) -> &'static str {
         Agent::Codex | Agent::CodexScripts => CODEX,
         Agent::Gemini => GEMINI,
         Agent::Opencode => OPENCODE,
+        Agent::Qwen => QWEN,
     };
     package.rsplit_once('@').map_or(package, |(_, version)| version)
 }
@@ -120,6 +122,19 @@ pub fn opencode() -> anyhow::Result<PathBuf> {
     let install =
         |folder: &Path| npm(folder, Some(&node), &["install", "--no-audit", "--no-fund", OPENCODE]);
     Ok(once("opencode", &install)?.join("node_modules/.bin/opencode"))
+}
+
+/// A node 22 and Qwen Code's program for it.
+///
+/// # Errors
+///
+/// When `npm` is missing, or the registry is out of reach and it is not installed yet.
+pub fn qwen() -> anyhow::Result<(PathBuf, PathBuf)> {
+    let node = node()?;
+    let install =
+        |folder: &Path| npm(folder, Some(&node), &["install", "--no-audit", "--no-fund", QWEN]);
+    let folder = once("qwen", &install)?;
+    Ok((node, folder.join("node_modules/@qwen-code/qwen-code/cli.js")))
 }
 
 /// A Chromium without a screen, with what a bare machine has not: the folder with the program

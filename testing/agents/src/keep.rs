@@ -85,6 +85,7 @@ fn settings_of(agent: Agent) -> &'static str {
         Agent::Claude => ".claude/settings.json",
         Agent::Codex | Agent::CodexScripts => ".codex/hooks.json",
         Agent::Gemini => ".gemini/settings.json",
+        Agent::Qwen => ".qwen/settings.json",
         Agent::Pi | Agent::PiChat => ".pi/agent/extensions/epitome.js",
         Agent::Opencode => ".config/opencode/plugins/epitome.js",
     }

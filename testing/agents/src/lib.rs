@@ -18,6 +18,7 @@ mod opencode;
 mod pi;
 mod process;
 pub mod project;
+mod qwen;
 pub mod readers;
 pub mod record;
 pub mod resume;

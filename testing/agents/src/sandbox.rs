@@ -3,7 +3,7 @@
 use crate::home::Home;
 use crate::process::{Finished, run};
 use crate::scenario::Action;
-use crate::{claude, codex, gemini, install, opencode, pi};
+use crate::{claude, codex, gemini, install, opencode, pi, qwen};
 use anyhow::Context;
 use model_server::ToolCall;
 use serde_json::Value;
@@ -32,11 +32,13 @@ pub enum Agent {
     Gemini,
     /// OpenCode 1.18.33, talking Anthropic Messages.
     Opencode,
+    /// Qwen Code 0.15.10, talking OpenAI Chat Completions.
+    Qwen,
 }
 
 impl Agent {
     /// Every agent, in the order they are shown.
-    pub const ALL: [Self; 7] = [
+    pub const ALL: [Self; 8] = [
         Self::Pi,
         Self::PiChat,
         Self::Claude,
@@ -44,6 +46,7 @@ impl Agent {
         Self::CodexScripts,
         Self::Gemini,
         Self::Opencode,
+        Self::Qwen,
     ];
 
     /// The name used for folders and on the command line.
@@ -56,6 +59,7 @@ impl Agent {
             Self::CodexScripts => "codex-scripts",
             Self::Gemini => "gemini",
             Self::Opencode => "opencode",
+            Self::Qwen => "qwen",
         }
     }
 
@@ -73,6 +77,7 @@ impl Agent {
             Self::CodexScripts => &codex::Codex { tools: codex::Tools::Scripts },
             Self::Gemini => &gemini::Gemini,
             Self::Opencode => &opencode::Opencode,
+            Self::Qwen => &qwen::Qwen,
         }
     }
 }

@@ -111,11 +111,14 @@ impl Scenario {
             | Agent::Codex
             | Agent::CodexScripts
             | Agent::Gemini
-            | Agent::Opencode => Scale::SMALL,
+            | Agent::Opencode
+            | Agent::Qwen => Scale::SMALL,
         };
         let turns = match agent {
             // It writes the whole session again each time it goes on with one.
             Agent::Gemini => vec![fix(), import(), delegate(), recall()],
+            // Its sub-agents are not recorded yet.
+            Agent::Qwen => vec![fix(), document(scale), import(), recall()],
             Agent::Pi
             | Agent::PiChat
             | Agent::Claude

@@ -11,6 +11,7 @@ use crate::json;
 /// Tools by name, in lower case.
 const TOOLS: &[Rule] = &[
     Rule { name: "read", kind: ToolKind::Read, roles: READ },
+    Rule { name: "look_at", kind: ToolKind::Read, roles: READ },
     Rule { name: "read_file", kind: ToolKind::Read, roles: READ },
     Rule { name: "read_many_files", kind: ToolKind::Read, roles: READ },
     Rule { name: "view", kind: ToolKind::Read, roles: READ },
@@ -50,11 +51,15 @@ const TOOLS: &[Rule] = &[
     Rule { name: "web_fetch", kind: ToolKind::Fetch, roles: FETCH },
     Rule { name: "websearch", kind: ToolKind::Fetch, roles: FETCH },
     Rule { name: "web_search", kind: ToolKind::Fetch, roles: FETCH },
+    Rule { name: "read_web_page", kind: ToolKind::Fetch, roles: FETCH },
     Rule { name: "google_web_search", kind: ToolKind::Fetch, roles: FETCH },
     Rule { name: "task", kind: ToolKind::Task, roles: TASK },
     Rule { name: "agent", kind: ToolKind::Task, roles: TASK },
+    Rule { name: "oracle", kind: ToolKind::Task, roles: TASK },
     Rule { name: "todowrite", kind: ToolKind::Todo, roles: NONE },
     Rule { name: "todoread", kind: ToolKind::Todo, roles: NONE },
+    Rule { name: "todo_read", kind: ToolKind::Todo, roles: NONE },
+    Rule { name: "save_memory", kind: ToolKind::Todo, roles: NONE },
     Rule { name: "write_todos", kind: ToolKind::Todo, roles: NONE },
     Rule { name: "todo_write", kind: ToolKind::Todo, roles: NONE },
     Rule { name: "update_plan", kind: ToolKind::Todo, roles: NONE },
@@ -68,6 +73,7 @@ const TOOLS: &[Rule] = &[
     Rule { name: "activate_skill", kind: ToolKind::Skill, roles: NONE },
     Rule { name: "askuserquestion", kind: ToolKind::Ask, roles: NONE },
     Rule { name: "ask_user", kind: ToolKind::Ask, roles: NONE },
+    Rule { name: "ask_user_question", kind: ToolKind::Ask, roles: NONE },
     Rule { name: "ask", kind: ToolKind::Ask, roles: NONE },
     Rule { name: "request_user_input", kind: ToolKind::Ask, roles: NONE },
     Rule { name: "question", kind: ToolKind::Ask, roles: NONE },
@@ -138,7 +144,7 @@ const TASK: Roles =
 
 /// A call whose arguments are an object, a text that holds one, or any text.
 pub fn call(bytes: &[u8], id: &str, name: &str, arguments: &Value<'_>) -> Call {
-    call_at(bytes, 0, id, name, arguments)
+    call_at(bytes, arguments.document().1, id, name, arguments)
 }
 
 /// [`call`], of bytes that begin at `base` in their source.
@@ -147,7 +153,7 @@ pub fn call_at(bytes: &[u8], base: u64, id: &str, name: &str, arguments: &Value<
         true => in_text(name, arguments, base),
         false => arguments::known(TOOLS, name, bytes, arguments.range(), base),
     };
-    let arguments = placed(arguments.span(), base);
+    let arguments = placed(arguments, base);
     Call { id: id.into(), name: name.into(), kind, target, part, fields, arguments }
 }
 
@@ -164,7 +170,7 @@ pub fn picture(url: &Value<'_>, whole: &Value<'_>) -> Option<Image> {
 
 /// What a call is, by its name and a text: of an object as JSON, or the input of a custom tool.
 fn in_text(name: &str, literal: &Value<'_>, base: u64) -> Known {
-    let place = placed(literal.span(), base);
+    let place = placed(literal, base);
     let inner = Inner::of(literal.raw(), place.start);
     let text = &inner.text;
     if json::check(text).is_ok() {
@@ -177,6 +183,7 @@ fn in_text(name: &str, literal: &Value<'_>, base: u64) -> Known {
     (kind, None, None, vec![input])
 }
 
-fn placed(span: Span, base: u64) -> Span {
-    Span { start: base + span.start, end: base + span.end }
+fn placed(value: &Value<'_>, base: u64) -> Span {
+    let range = value.range();
+    Span { start: base + range.start as u64, end: base + range.end as u64 }
 }

@@ -10,7 +10,7 @@ use std::path::PathBuf;
 /// Plays the scenario in a real agent and writes its session to OUT.
 #[derive(Debug, Parser)]
 struct Args {
-    /// pi, pi-chat, claude, codex, codex-scripts, gemini or opencode.
+    /// pi, pi-chat, claude, codex, codex-scripts, gemini, opencode or qwen.
     agent: Agent,
     /// The session file to write; files of sub-agents go into a folder beside it.
     out: PathBuf,

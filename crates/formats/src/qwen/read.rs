@@ -1,0 +1,234 @@
+//! Records into a transcript.
+//!
+//! As `SessionService.loadSession` and `buildApiHistoryFromConversation` of Qwen Code 0.15.10 do
+//! it: the messages of the records from the first one to the last, or, after a compaction, the
+//! history in its record and the messages behind it.
+
+use epitome_model::{
+    Block, CacheUse, Copy, Entry, Image, Left, Output, Part, Role, Source, Span, Thinking,
+    Transcript, Usage,
+};
+
+use crate::Faults;
+use crate::api;
+use crate::document::Value;
+use crate::records::{self, Records, Said, Session};
+use crate::tree::Orphan;
+
+/// Kinds of records.
+const KINDS: [&str; 4] = ["user", "assistant", "tool_result", "system"];
+
+/// Subtypes of messages in the user's place that the agent wrote itself.
+const BY_AGENT: [&str; 5] =
+    ["notification", "background_task_completed", "cron", "goal_runtime", "agent_bootstrap"];
+
+/// A record with the ids of Claude Code's and the messages of Gemini's API, or a record of the
+/// agent's own.
+pub fn sniff(head: &[u8]) -> bool {
+    records::sniff(head, |record| {
+        let is_message = record.at(&["message", "parts"]).is_some_and(Value::is_list);
+        let is_own = record.is("type", "system") && record.get("systemPayload").is_some();
+        record.get("uuid").is_some() && record.get("sessionId").is_some() && (is_message || is_own)
+    })
+}
+
+/// Reads a session.
+pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
+    records::read::<Reader>(source, faults)
+}
+
+#[derive(Default)]
+struct Reader {
+    /// The items of each compaction: the entries of the history that it sends.
+    compactions: Vec<std::ops::Range<usize>>,
+    /// Where the records with messages are among the items.
+    messages: Vec<usize>,
+}
+
+impl Records for Reader {
+    fn record(&mut self, session: &mut Session<'_>, record: &Value<'_>) -> Said {
+        let kind = record.word("type").unwrap_or_default();
+        session.unknown("a record of a kind", &kind, &KINDS);
+        session.head(record.boxed("sessionId"), record.boxed("cwd"), record.boxed("version"));
+        let item = session.next();
+        if let Some(id) = record.boxed("uuid") {
+            session.id(&id);
+            session.node(id, record.boxed("parentUuid"));
+        }
+        if kind == "system" {
+            return self.system(session, record);
+        }
+        let copies = copies(record);
+        let Some(message) = record.get("message").filter(|it| it.is_object()) else {
+            return Said::nothing(copies);
+        };
+        let mut entry = said(message, false);
+        entry.role = role(record, message, &entry);
+        entry.id = record.boxed("uuid");
+        entry.parent = record.boxed("parentUuid");
+        entry.time = record.boxed("timestamp");
+        entry.model = record.boxed("model");
+        entry.usage = record.get("usageMetadata").and_then(usage);
+        self.messages.push(item);
+        Said { entries: vec![entry], copies, ..Said::default() }
+    }
+
+    fn finish(self, session: &mut Session<'_>) {
+        let path = session.path(Orphan::Ends);
+        let is_on_path = |start: &usize| path.binary_search(start).is_ok();
+        let last = self.compactions.iter().rev().find(|items| is_on_path(&items.start));
+        let from = last.map_or(0, |items| items.end);
+        let behind = path.iter().copied();
+        let behind = behind.filter(|item| *item >= from && self.messages.contains(item));
+        session.transcript.context = last.cloned().into_iter().flatten().chain(behind).collect();
+    }
+}
+
+impl Reader {
+    /// A record of the agent's own: a compaction, a title, or what only the screen shows.
+    fn system(&mut self, session: &mut Session<'_>, record: &Value<'_>) -> Said {
+        let payload = record.get("systemPayload");
+        if let Some(title) = payload.and_then(|payload| payload.word("customTitle")) {
+            session.name(&title);
+        }
+        let history = payload.map_or(&[][..], |payload| payload.list_of("compressedHistory"));
+        if !record.is("subtype", "chat_compression") || history.is_empty() {
+            return Said::nothing(copies(record));
+        }
+        let start = session.next();
+        self.compactions.push(start..start + history.len());
+        let entries = history.iter().enumerate().map(|(idx, message)| {
+            let mut entry = said(message, idx == 0);
+            entry.role = match message.word("role").as_deref() {
+                Some("model") => Role::Assistant,
+                _ if idx == 0 => Role::System,
+                _ if has_output(&entry) => Role::Tool,
+                _ => Role::User,
+            };
+            entry.repeated = true;
+            entry
+        });
+        Said { entries: entries.collect(), ..Said::default() }
+    }
+}
+
+fn has_output(entry: &Entry) -> bool {
+    entry.blocks.iter().any(|block| matches!(block, Block::Output(_)))
+}
+
+fn role(record: &Value<'_>, message: &Value<'_>, entry: &Entry) -> Role {
+    let subtype = record.word("subtype").unwrap_or_default();
+    if message.is("role", "model") {
+        Role::Assistant
+    } else if record.is("type", "tool_result") || has_output(entry) {
+        Role::Tool
+    } else if BY_AGENT.contains(&&*subtype) {
+        Role::System
+    } else {
+        Role::User
+    }
+}
+
+/// A message of Gemini's API. The first text of a compacted history is a summary.
+fn said(message: &Value<'_>, is_summary: bool) -> Entry {
+    let mut entry = Entry::default();
+    for part in message.list_of("parts") {
+        entry.blocks.push(match block(part) {
+            Block::Text(text) if is_summary => Block::Summary(text),
+            block => block,
+        });
+    }
+    entry
+}
+
+fn block(part: &Value<'_>) -> Block {
+    let opaque = Block::Opaque(part.span());
+    let text = part.get("text").filter(|text| text.is_text());
+    if part.get("thought").is_some_and(Value::is_true) {
+        let text = text.map(Value::source);
+        return Block::Thinking(Thinking { text, whole: part.span(), removable: true });
+    }
+    if let Some(text) = text {
+        return Block::Text(text.source());
+    }
+    if let Some(call) = part.get("functionCall") {
+        return function_call(call).unwrap_or(opaque);
+    }
+    if let Some(response) = part.get("functionResponse") {
+        return Block::Output(output(response));
+    }
+    match part.get("inlineData") {
+        Some(data) => image(data, part).map_or(opaque, Block::Image),
+        None => opaque,
+    }
+}
+
+fn function_call(call: &Value<'_>) -> Option<Block> {
+    let (id, name, arguments) = (call.word("id")?, call.word("name")?, call.get("args")?);
+    Some(Block::Call(api::call(arguments.document().0, &id, &name, arguments)))
+}
+
+fn image(data: &Value<'_>, whole: &Value<'_>) -> Option<Image> {
+    let media = data.boxed("mimeType").filter(|media| media.starts_with("image/"))?;
+    let data = data.get("data").filter(|data| data.is_text())?;
+    Some(Image { media, data: data.span(), whole: whole.span() })
+}
+
+fn output(response: &Value<'_>) -> Output {
+    let body = response.get("response");
+    let member = |key| body.and_then(|body| body.get(key)).filter(|text| text.is_text());
+    let (output, error) = (member("output"), member("error"));
+    let mut parts = Vec::new();
+    let mut whole = Span::default();
+    if let Some(text) = output.or(error) {
+        whole = text.span();
+        parts.push(Part::Text(text.source()));
+    } else if let Some(body) = body {
+        whole = body.span();
+        parts.push(Part::Opaque(whole));
+    }
+    let more = response.list_of("parts").iter().map(|part| Part::Opaque(part.span()));
+    parts.extend(more);
+    let name = response.word("name").unwrap_or_default();
+    Output {
+        call: response.boxed("id").unwrap_or_default(),
+        error: output.is_none() && error.is_some(),
+        parts,
+        whole,
+        numbered: false,
+        from_user: matches!(&*name, "ask_user_question" | "exit_plan_mode"),
+    }
+}
+
+fn usage(usage: &Value<'_>) -> Option<Usage> {
+    let count = |key| usage.get(key).and_then(Value::integer);
+    let cache = |read| CacheUse { read, written: 0 };
+    // Thoughts are counted within the candidates: totals of recorded sessions say so.
+    Some(Usage {
+        input: count("promptTokenCount")?,
+        output: count("candidatesTokenCount").unwrap_or(0),
+        cache: count("cachedContentTokenCount").map(cache),
+        cost: None,
+    })
+}
+
+/// Parts of a record that no request holds: what the screen shows of a result, and what telemetry
+/// repeats of calls and answers.
+fn copies(record: &Value<'_>) -> Vec<Copy> {
+    const UNSEEN: [(&str, &[&str], Left); 3] = [
+        ("resultDisplay", &["toolCallResult", "resultDisplay"], Left::Nothing),
+        ("function_args", &["systemPayload", "uiEvent", "function_args"], Left::EmptyObject),
+        ("response_text", &["systemPayload", "uiEvent", "response_text"], Left::EmptyText),
+    ];
+    let copy = |(name, path, left): (&'static str, &[&str], Left)| {
+        let value = record.at(path)?;
+        let is_as_left = match left {
+            Left::EmptyObject => value.is_object(),
+            Left::EmptyText => value.is_text(),
+            Left::EmptyArray => value.is_list(),
+            Left::Nothing => true,
+        };
+        is_as_left.then(|| Copy { name, value: value.span(), left })
+    };
+    UNSEEN.into_iter().filter_map(copy).collect()
+}

@@ -1,0 +1,246 @@
+//! Sessions that are JSON lines: what their readers share.
+//!
+//! [`read`] parses each line and keeps the transcript: places of records, faults, the title, ids
+//! that repeat, and which entries a resume sends. An agent's reader is a [`Records`]: it is given
+//! one parsed record after the other and returns what the record says.
+
+use std::collections::HashSet;
+
+use epitome_model::{Block, Copy, Entry, Item, Kept, Role, Source, Text, Transcript, short};
+
+use crate::document::{Document, Value};
+use crate::tree::{self, Node, Orphan};
+use crate::unknown::Unknown;
+use crate::{Fault, Faults, Line, lines};
+
+/// Characters of a title that is made from the first message.
+pub const TITLE: usize = 80;
+
+/// What the records of one agent mean.
+pub trait Records: Default {
+    /// Reads one record, which is an object.
+    fn record(&mut self, session: &mut Session<'_>, record: &Value<'_>) -> Said;
+
+    /// Called after the last record: an agent whose records form a tree sets the context here.
+    fn finish(self, _session: &mut Session<'_>) {}
+}
+
+/// What one record says.
+#[derive(Default)]
+pub struct Said {
+    /// In the order of the context; none for a record that says nothing to a model. Their `record`
+    /// is set by [`read`].
+    pub entries: Vec<Entry>,
+    /// Parts of the record that no model sees.
+    pub copies: Vec<Copy>,
+    /// What the record does to the context, if the agent does not set the context at the end.
+    pub sent: Sent,
+}
+
+/// What a record does to the context.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Sent {
+    /// Nothing.
+    #[default]
+    Nowhere,
+    /// It is added at the end.
+    Adds,
+    /// It replaces the system prompt, or is put in front of everything.
+    Prompt,
+    /// It replaces everything but the system prompt.
+    Compacts,
+}
+
+impl Said {
+    /// A record that says nothing to a model.
+    pub fn nothing(copies: Vec<Copy>) -> Said {
+        Said { copies, ..Said::default() }
+    }
+}
+
+/// A session while it is read.
+pub struct Session<'f> {
+    /// What was read so far.
+    pub transcript: Transcript,
+    faults: &'f mut dyn Faults,
+    /// The number of the line that is read, from 1.
+    line: u64,
+    /// Whether the title was given, and not made from the first message.
+    is_named: bool,
+    ids: HashSet<Box<str>>,
+    unknown: Unknown,
+    nodes: Vec<Node>,
+    /// The index in the context of the system prompt.
+    prompt: Option<usize>,
+}
+
+/// Reads a session. Readers never fail: a line that is no record is kept and reported to `faults`.
+pub fn read<A: Records>(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
+    let mut agent = A::default();
+    let mut session = Session {
+        transcript: Transcript::default(),
+        faults,
+        line: 0,
+        is_named: false,
+        ids: HashSet::new(),
+        unknown: Unknown::default(),
+        nodes: Vec::new(),
+        prompt: None,
+    };
+    lines(source, |line| session.line(&mut agent, &line));
+    agent.finish(&mut session);
+    session.transcript
+}
+
+/// Whether `is_of` holds for one of the records at the beginning of a file.
+pub fn sniff(head: &[u8], is_of: fn(&Value<'_>) -> bool) -> bool {
+    let mut found = false;
+    lines(&head, |line| {
+        found = found || Document::parse(line.bytes).is_ok_and(|document| is_of(&document.root));
+    });
+    found
+}
+
+impl Session<'_> {
+    /// Reports that the current record is not as it should be.
+    pub fn fault(&mut self, what: impl Into<String>) {
+        self.faults.report(Fault { line: self.line, what: what.into() });
+    }
+
+    /// Reports a kind that is not among the `known`, once; `what` it is a kind of, with its
+    /// article.
+    pub fn unknown(&mut self, what: &'static str, kind: &str, known: &[&str]) {
+        self.unknown.kind((self.line, what), kind, known, self.faults);
+    }
+
+    /// The index of the next item.
+    pub fn next(&self) -> usize {
+        self.transcript.items.len()
+    }
+
+    /// Sets the id, the folder and the version of the session where they are not known yet.
+    pub fn head(&mut self, id: Option<Box<str>>, cwd: Option<Box<str>>, version: Option<Box<str>>) {
+        let head = &mut self.transcript.head;
+        for (field, value) in
+            [(&mut head.id, id), (&mut head.cwd, cwd), (&mut head.version, version)]
+        {
+            if field.is_none() {
+                *field = value;
+            }
+        }
+    }
+
+    /// Sets the title that the user or the agent gave. The last one counts.
+    pub fn name(&mut self, title: &str) {
+        self.transcript.head.title = Some(short(title, TITLE).into());
+        self.is_named = true;
+    }
+
+    /// Reports an id that was used before.
+    pub fn id(&mut self, id: &str) {
+        if !self.ids.insert(id.into()) {
+            self.fault(format!("the id {id} repeats"));
+        }
+    }
+
+    /// Adds the current record to the tree of records, as the next item.
+    pub fn node(&mut self, id: Box<str>, parent: Option<Box<str>>) {
+        let item = self.next();
+        self.nodes.push(Node { item, id, parent });
+    }
+
+    /// The items of the records from a root to the last record of the tree, in this order.
+    pub fn path(&self, orphan: Orphan) -> Vec<usize> {
+        let Some(leaf) = self.nodes.len().checked_sub(1) else { return Vec::new() };
+        let path = tree::path(&self.nodes, leaf, orphan);
+        path.into_iter().map(|node| self.nodes[node].item).collect()
+    }
+
+    /// Removes everything but the system prompt from the context.
+    pub fn forget(&mut self) {
+        let context = &mut self.transcript.context;
+        *context = self.prompt.map(|place| context[place]).into_iter().collect();
+        self.prompt = self.prompt.map(|_| 0);
+    }
+
+    fn line<A: Records>(&mut self, agent: &mut A, line: &Line<'_>) {
+        self.line = line.record.line;
+        let said = self.parsed(line, |session, record| agent.record(session, record));
+        let Said { entries, mut copies, sent } = said;
+        if entries.is_empty() {
+            let kept = Kept { record: line.record, copies };
+            self.transcript.items.push(Item::Kept(kept));
+            return;
+        }
+        for mut entry in entries {
+            entry.record = line.record;
+            // Copies are parts of the record: its first entry has them.
+            entry.copies.append(&mut copies);
+            self.title(&entry, line);
+            self.send(sent);
+            self.transcript.items.push(Item::Entry(Box::new(entry)));
+        }
+    }
+
+    /// What a line says; nothing if it is blank or no record, which is reported.
+    fn parsed(
+        &mut self,
+        line: &Line<'_>,
+        mut each: impl FnMut(&mut Self, &Value<'_>) -> Said,
+    ) -> Said {
+        if line.bytes.iter().all(u8::is_ascii_whitespace) {
+            return Said::default();
+        }
+        match Document::parse_at(line.bytes, line.record.span.start) {
+            Ok(document) => {
+                if std::str::from_utf8(line.bytes).is_err() {
+                    self.fault("bytes that are not UTF-8");
+                }
+                each(self, &document.root)
+            }
+            Err(bad) => {
+                let torn = if line.ended { "" } else { " (the last line is torn)" };
+                self.fault(format!("no record: {} at byte {}{torn}", bad.what, bad.offset));
+                Said::default()
+            }
+        }
+    }
+
+    /// The first message of the user is the title of a session that has none.
+    fn title(&mut self, entry: &Entry, line: &Line<'_>) {
+        let head = &mut self.transcript.head;
+        if self.is_named || head.title.is_some() || entry.role != Role::User || entry.repeated {
+            return;
+        }
+        let text = entry.blocks.iter().find_map(|block| match block {
+            Block::Text(Text::Source(span)) => Some(*span),
+            _ => None,
+        });
+        if let Some(span) = text {
+            let base = line.record.span.start;
+            let literal = &line.bytes[(span.start - base) as usize..(span.end - base) as usize];
+            let text = epitome_model::decode(literal);
+            head.title = Some(short(text.trim(), TITLE).into());
+        }
+    }
+
+    /// Puts the next item into the context.
+    fn send(&mut self, sent: Sent) {
+        let item = self.next();
+        match sent {
+            Sent::Nowhere => {}
+            Sent::Adds => self.transcript.context.push(item),
+            Sent::Prompt => match self.prompt {
+                Some(place) => self.transcript.context[place] = item,
+                None => {
+                    self.transcript.context.insert(0, item);
+                    self.prompt = Some(0);
+                }
+            },
+            Sent::Compacts => {
+                self.forget();
+                self.transcript.context.push(item);
+            }
+        }
+    }
+}
