@@ -3,7 +3,6 @@
 //! What the events mean, and how that was found, is in `docs/formats/copilot.md`.
 
 mod laws;
-mod raw;
 mod read;
 mod tools;
 

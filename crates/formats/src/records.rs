@@ -136,6 +136,14 @@ impl Session<'_> {
         self.is_named = true;
     }
 
+    /// Sets the title from a message of the user, where there is none yet.
+    pub fn title(&mut self, message: &str) {
+        let head = &mut self.transcript.head;
+        if !self.is_named && head.title.is_none() {
+            head.title = Some(short(message.trim(), TITLE).into());
+        }
+    }
+
     /// Reports an id that was used before.
     pub fn id(&mut self, id: &str) {
         if !self.ids.insert(id.into()) {
@@ -176,7 +184,7 @@ impl Session<'_> {
             entry.record = line.record;
             // Copies are parts of the record: its first entry has them.
             entry.copies.append(&mut copies);
-            self.title(&entry, line);
+            self.title_from(&entry, line);
             self.send(sent);
             self.transcript.items.push(Item::Entry(Box::new(entry)));
         }
@@ -206,10 +214,9 @@ impl Session<'_> {
         }
     }
 
-    /// The first message of the user is the title of a session that has none.
-    fn title(&mut self, entry: &Entry, line: &Line<'_>) {
-        let head = &mut self.transcript.head;
-        if self.is_named || head.title.is_some() || entry.role != Role::User || entry.repeated {
+    /// The first text of the user is the title of a session that has none.
+    fn title_from(&mut self, entry: &Entry, line: &Line<'_>) {
+        if entry.role != Role::User || entry.repeated || self.transcript.head.title.is_some() {
             return;
         }
         let text = entry.blocks.iter().find_map(|block| match block {
@@ -219,8 +226,7 @@ impl Session<'_> {
         if let Some(span) = text {
             let base = line.record.span.start;
             let literal = &line.bytes[(span.start - base) as usize..(span.end - base) as usize];
-            let text = epitome_model::decode(literal);
-            head.title = Some(short(text.trim(), TITLE).into());
+            self.title(&epitome_model::decode(literal));
         }
     }
 

@@ -1,37 +1,34 @@
 //! Events into a transcript.
-
-use std::collections::HashSet;
-use std::ops::Range;
+//!
+//! Names are those of `session-events.schema.json`, from which the public repository
+//! `github/copilot-sdk` generates its types.
 
 use epitome_model::{
-    Block, Call, Copy, Entry, Item, Kept, Left, Output, Part, Role, Source, Thinking, Transcript,
-    short,
+    Block, Call, Copy, Entry, Left, Output, Part, Role, Source, Span, Thinking, Transcript,
 };
 
-use super::raw::{self, Data, Event};
 use super::tools;
-use crate::lines::record;
-use crate::place::Place;
-use crate::{Fault, Faults, Line, lines};
+use crate::document::{Document, Value};
+use crate::records::{self, Records, Said, Sent, Session};
+use crate::{Faults, lines};
 
-/// Characters of a title made from the first message.
-const TITLE: usize = 80;
-
-/// A log begins with `session.start`, and its producer is Copilot.
+/// A log begins with `session.start`.
 pub fn sniff(head: &[u8]) -> bool {
     let mut known = false;
     lines(&head, |line| {
         if line.record.line > 1 {
             return;
         }
-        let begins = |start: &[u8]| line.bytes.starts_with(start);
-        known = match raw::event(line.bytes) {
+        known = match Document::parse(line.bytes) {
             Ok(event) => {
-                let kind = event.kind.map(|place| &line.bytes[place]);
-                kind == Some(b"\"session.start\"") && event.data.is_some()
+                let has_data = event.root.get("data").is_some_and(Value::is_object);
+                event.root.is("type", "session.start") && has_data
             }
             // The head ends within a long first event.
-            Err(_) => !line.ended && begins(br#"{"type":"session.start","data":{"#),
+            Err(_) => {
+                let start = br#"{"type":"session.start","data":{"#;
+                !line.ended && line.bytes.starts_with(start)
+            }
         };
     });
     known
@@ -39,231 +36,168 @@ pub fn sniff(head: &[u8]) -> bool {
 
 /// Reads a log.
 pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
-    let mut reader = Reader::default();
-    lines(source, |line| reader.line(&line, faults));
-    reader.transcript
+    records::read::<Reader>(source, faults)
 }
 
 #[derive(Default)]
-struct Reader {
-    transcript: Transcript,
-    named: bool,
-    /// Where the system prompt stands in the context: a later one takes its place.
-    prompt: Option<usize>,
-    seen: HashSet<Box<str>>,
-}
+struct Reader;
 
-/// What an event does to the context.
-enum Sent {
-    /// It says something more.
-    Adds,
-    /// It takes the place of the system prompt before.
-    Prompt,
-    /// It stands for everything before it but the system prompt.
-    Compacts,
-    /// It is said to a sub-agent or by one.
-    Elsewhere,
-}
-
-impl Reader {
-    fn line(&mut self, line: &Line<'_>, faults: &mut dyn Faults) {
-        let Some(event) = record(line, raw::event, faults) else {
-            let kept = Kept { record: line.record, copies: Vec::new() };
-            self.transcript.items.push(Item::Kept(kept));
-            return;
-        };
-        let at = Place::of(line);
-        let none = Data::default();
-        let data = event.data.as_ref().unwrap_or(&none);
-        let kind = at.maybe(event.kind.as_ref()).unwrap_or_default();
-        self.head(&at, &kind, data);
-        self.id(&at, &event, line, faults);
-        if &*kind == "session.context_cleared" {
-            self.forget();
+impl Records for Reader {
+    fn record(&mut self, session: &mut Session<'_>, event: &Value<'_>) -> Said {
+        let kind = event.word("type").unwrap_or_default();
+        let data = event.get("data").filter(|data| data.is_object());
+        read_head(session, &kind, data);
+        if let Some(id) = event.word("id") {
+            session.id(&id);
         }
-        let copies = copies(&at, data);
-        let item = match entry(&at, &kind, data) {
-            Some((mut entry, sent)) => {
-                entry.record = line.record;
-                entry.id = at.maybe(event.id.as_ref());
-                entry.parent = at.maybe(event.parent.as_ref());
-                entry.time = at.maybe(event.timestamp.as_ref());
-                entry.copies = copies;
-                let aside = event.agent.is_some() || data.parent_call.is_some();
-                self.send(if aside { Sent::Elsewhere } else { sent });
-                self.title(&at, &kind, data);
-                Item::Entry(Box::new(entry))
-            }
-            None => Item::Kept(Kept { record: line.record, copies }),
-        };
-        self.transcript.items.push(item);
-    }
-
-    fn head(&mut self, at: &Place<'_>, kind: &str, data: &Data) {
-        let head = &mut self.transcript.head;
-        match kind {
-            "session.start" | "session.resume" | "session.context_changed" => {
-                for (field, place) in [
-                    (&mut head.id, &data.session),
-                    (&mut head.cwd, &data.cwd),
-                    (&mut head.version, &data.version),
-                ] {
-                    if field.is_none() {
-                        *field = at.maybe(place.as_ref());
-                    }
-                }
-            }
-            "session.title_changed" => {
-                if let Some(title) = &data.title {
-                    head.title = Some(short(&at.text(title), TITLE).into());
-                    self.named = true;
-                }
-            }
-            _ => {}
+        if kind == "session.context_cleared" {
+            session.forget();
         }
-    }
-
-    fn id(&mut self, at: &Place<'_>, event: &Event, line: &Line<'_>, faults: &mut dyn Faults) {
-        let Some(id) = at.maybe(event.id.as_ref()) else { return };
-        if let Some(id) = self.seen.replace(id) {
-            let what = format!("the id {id} repeats");
-            faults.report(Fault { line: line.record.line, what });
-        }
-    }
-
-    fn title(&mut self, at: &Place<'_>, kind: &str, data: &Data) {
-        let head = &mut self.transcript.head;
+        let copies = data.map(copies).unwrap_or_default();
+        let Some((entry, sent)) = entry(&kind, data) else { return Said::nothing(copies) };
+        let is_aside =
+            is_text(event, "agentId") || data.is_some_and(|data| is_text(data, "parentToolCallId"));
         if kind == "user.message"
-            && !self.named
-            && head.title.is_none()
-            && let Some(words) = &data.content
+            && let Some(typed) = data.and_then(|data| data.word("content"))
         {
-            head.title = Some(short(at.text(words).trim(), TITLE).into());
+            session.title(&typed);
         }
-    }
-
-    /// Puts the item that is about to be pushed into the context.
-    fn send(&mut self, sent: Sent) {
-        let item = self.transcript.items.len();
-        match sent {
-            Sent::Elsewhere => {}
-            Sent::Adds => self.transcript.context.push(item),
-            Sent::Prompt => match self.prompt {
-                Some(place) => self.transcript.context[place] = item,
-                None => {
-                    self.transcript.context.insert(0, item);
-                    self.prompt = Some(0);
-                }
-            },
-            Sent::Compacts => {
-                self.forget();
-                self.transcript.context.push(item);
-            }
-        }
-    }
-
-    /// Nothing but the system prompt is sent any more.
-    fn forget(&mut self) {
-        let context = &mut self.transcript.context;
-        *context = self.prompt.map(|place| context[place]).into_iter().collect();
+        let entry = Entry {
+            id: event.boxed("id"),
+            parent: event.boxed("parentId"),
+            time: event.boxed("timestamp"),
+            ..entry
+        };
+        let sent = if is_aside { Sent::Nowhere } else { sent };
+        Said { entries: vec![entry], copies, sent }
     }
 }
 
-fn entry(at: &Place<'_>, kind: &str, data: &Data) -> Option<(Entry, Sent)> {
-    let text = |place: &Range<usize>| Block::Text(at.source(place));
+fn read_head(session: &mut Session<'_>, kind: &str, data: Option<&Value<'_>>) {
+    let Some(data) = data else { return };
+    match kind {
+        "session.start" | "session.resume" | "session.context_changed" => {
+            let cwd = data.get("context").and_then(|context| context.boxed("cwd"));
+            session.head(data.boxed("sessionId"), cwd, data.boxed("copilotVersion"));
+        }
+        "session.title_changed" => {
+            if let Some(title) = data.word("title") {
+                session.name(&title);
+            }
+        }
+        _ => {}
+    }
+}
+
+fn is_text(value: &Value<'_>, key: &str) -> bool {
+    text(value, key).is_some()
+}
+
+/// A member that is a string.
+fn text<'v, 'a>(value: &'v Value<'a>, key: &str) -> Option<&'v Value<'a>> {
+    value.get(key).filter(|value| value.is_text())
+}
+
+fn entry(kind: &str, data: Option<&Value<'_>>) -> Option<(Entry, Sent)> {
+    let texts = |keys: &[&str]| -> Vec<Block> {
+        let found = data.and_then(|data| keys.iter().find_map(|key| text(data, key)));
+        found.map(|text| Block::Text(text.source())).into_iter().collect()
+    };
     let says = |role, blocks| Entry { role, blocks, ..Entry::default() };
     match kind {
-        "system.message" => {
-            let blocks = data.content.iter().map(text).collect();
-            Some((says(Role::System, blocks), Sent::Prompt))
-        }
-        "system.notification" => {
-            let blocks = data.content.iter().map(text).collect();
-            Some((says(Role::System, blocks), Sent::Adds))
-        }
+        "system.message" => Some((says(Role::System, texts(&["content"])), Sent::Prompt)),
+        "system.notification" => Some((says(Role::System, texts(&["content"])), Sent::Adds)),
         "user.message" => {
-            let words = data.transformed.as_ref().or(data.content.as_ref());
-            Some((says(Role::User, words.iter().map(|place| text(place)).collect()), Sent::Adds))
+            Some((says(Role::User, texts(&["transformedContent", "content"])), Sent::Adds))
         }
         "assistant.message" => {
-            let mut entry = says(Role::Assistant, response(at, data));
-            entry.group = at.maybe(data.message.as_ref());
-            entry.model = at.maybe(data.model.as_ref());
+            let mut entry = says(Role::Assistant, data.map(response).unwrap_or_default());
+            entry.group = data.and_then(|data| data.boxed("messageId"));
+            entry.model = data.and_then(|data| data.boxed("model"));
             Some((entry, Sent::Adds))
         }
         "tool.execution_complete" => {
-            Some((says(Role::Tool, vec![Block::Output(output(at, data))]), Sent::Adds))
+            Some((says(Role::Tool, vec![Block::Output(output(data))]), Sent::Adds))
         }
         // One that failed has no summary, and changed nothing.
         "session.compaction_complete" => {
-            let summary = data.summary.as_ref()?;
-            let blocks = vec![Block::Summary(at.source(summary))];
-            Some((says(Role::System, blocks), Sent::Compacts))
+            let summary = text(data?, "summaryContent")?;
+            Some((says(Role::System, vec![Block::Summary(summary.source())]), Sent::Compacts))
         }
         _ => None,
     }
 }
 
-fn response(at: &Place<'_>, data: &Data) -> Vec<Block> {
+fn response(data: &Value<'_>) -> Vec<Block> {
     let mut blocks = Vec::new();
     if let Some(whole) = reasoning(data) {
-        blocks.push(Block::Thinking(Thinking {
-            text: data.reasoning.as_ref().map(|place| at.source(place)),
-            whole: at.span(&whole),
-            removable: false,
-        }));
+        let text = text(data, "reasoningText").map(Value::source);
+        blocks.push(Block::Thinking(Thinking { text, whole, removable: false }));
     }
     // A response of calls alone has an empty text, which is not sent.
-    let words = data.content.iter().filter(|place| place.len() > 2);
-    blocks.extend(words.map(|place| Block::Text(at.source(place))));
-    for request in &data.requests {
-        let (Some(id), Some(name)) = (&request.id, &request.name) else { continue };
-        let name = at.text(name);
-        let nothing = name_end(request);
-        let arguments = request.arguments.as_ref().unwrap_or(&nothing);
-        let (kind, target, part, fields) = tools::known(&name, at.line, arguments, at.base);
-        let (id, arguments) = (at.text(id), at.span(arguments));
-        blocks.push(Block::Call(Call { id, name, kind, target, part, fields, arguments }));
-    }
+    let content = text(data, "content").filter(|text| text.raw().len() > 2);
+    blocks.extend(content.map(|text| Block::Text(text.source())));
+    let requests = data.list_of("toolRequests").iter();
+    blocks.extend(requests.filter_map(call).map(Block::Call));
     blocks
 }
 
-/// The words and the seal of the reasoning: both, if they stand side by side.
-fn reasoning(data: &Data) -> Option<Range<usize>> {
-    let (words, seal) = match (&data.reasoning, &data.sealed) {
-        (Some(words), Some(seal)) => (words, seal),
-        (one, other) => return one.clone().or(other.clone()),
+fn call(request: &Value<'_>) -> Option<Call> {
+    let (id, name) = (request.boxed("toolCallId")?, text(request, "name")?);
+    // A call without arguments has an empty place behind its name.
+    let end = name.range().end;
+    let arguments = request.get("arguments").map_or(end..end, |it| it.range().clone());
+    let (line, base) = request.document();
+    let name: Box<str> = name.text()?.as_ref().into();
+    let (kind, target, part, fields) = tools::known(&name, line, &arguments, base);
+    let at = |offset: usize| base + offset as u64;
+    let arguments = Span { start: at(arguments.start), end: at(arguments.end) };
+    Some(Call { id, name, kind, target, part, fields, arguments })
+}
+
+/// The text and the seal of the reasoning: both, if they are next to each other.
+fn reasoning(data: &Value<'_>) -> Option<Span> {
+    let seal = text(data, "reasoningOpaque").or_else(|| text(data, "encryptedContent"));
+    let (words, seal) = match (text(data, "reasoningText"), seal) {
+        (Some(words), Some(seal)) => (words.span(), seal.span()),
+        (one, other) => return one.or(other).map(Value::span),
     };
-    let hull = words.start.min(seal.start)..words.end.max(seal.end);
-    let side_by_side = hull.len() < words.len() + seal.len() + "\"reasoningOpaque\": , ".len();
-    Some(if side_by_side { hull } else { seal.clone() })
+    let hull = Span { start: words.start.min(seal.start), end: words.end.max(seal.end) };
+    let between = "\"reasoningOpaque\": , ".len() as u64;
+    let are_neighbours = hull.len() < words.len() + seal.len() + between;
+    Some(if are_neighbours { hull } else { seal })
 }
 
-/// An empty place, for a call that has no arguments.
-fn name_end(request: &raw::Request) -> Range<usize> {
-    let end = request.name.as_ref().map_or(0, |name| name.end);
-    end..end
-}
-
-fn output(at: &Place<'_>, data: &Data) -> Output {
-    let place = data.result.as_ref().or(data.error.as_ref());
+fn output(data: Option<&Value<'_>>) -> Output {
+    let result = data.and_then(|data| text(data.get("result")?, "content"));
+    let error = data.and_then(|data| data.get("error"));
+    let message = error.and_then(|error| text(error, "message"));
+    let place = result.or(error.filter(|error| error.is_text())).or(message);
     Output {
-        call: at.maybe(data.call.as_ref()).unwrap_or_default(),
-        error: data.failed,
-        parts: place.iter().map(|place| Part::Text(at.source(place))).collect(),
-        whole: place.map_or_else(Default::default, |place| at.span(place)),
+        call: data.and_then(|data| data.boxed("toolCallId")).unwrap_or_default(),
+        error: data.and_then(|data| data.get("success")).is_some_and(|it| it.raw() == b"false"),
+        parts: place.iter().map(|text| Part::Text(text.source())).collect(),
+        whole: place.map_or_else(Span::default, Value::span),
         numbered: false,
         from_user: false,
     }
 }
 
 /// What the log holds twice, and what only the screen showed.
-fn copies(at: &Place<'_>, data: &Data) -> Vec<Copy> {
-    let copy =
-        |name, place: &Range<usize>| Copy { name, value: at.span(place), left: Left::Nothing };
-    let mut copies: Vec<Copy> = data.copies.iter().map(|(name, it)| copy(name, it)).collect();
-    if let (true, Some(typed)) = (data.transformed.is_some(), &data.content) {
-        copies.push(copy("content", typed));
+fn copies(data: &Value<'_>) -> Vec<Copy> {
+    const UNSEEN: [(&str, &[&str]); 5] = [
+        ("arguments", &["arguments"]),
+        ("input", &["input"]),
+        ("output", &["output"]),
+        ("toolTelemetry", &["toolTelemetry"]),
+        ("detailedContent", &["result", "detailedContent"]),
+    ];
+    let copy = |name, value: &Value<'_>| Copy { name, value: value.span(), left: Left::Nothing };
+    let found = UNSEEN.iter().filter_map(|(name, path)| Some(copy(*name, data.at(path)?)));
+    let mut copies: Vec<Copy> = found.collect();
+    copies.sort_by_key(|copy| copy.value);
+    if is_text(data, "transformedContent") {
+        copies.extend(text(data, "content").map(|typed| copy("content", typed)));
     }
     copies
 }
