@@ -100,7 +100,7 @@ impl Install {
         if config.home_is_given {
             words.extend(["--home", &*home]);
         }
-        let file = real(&folder(config, agent).join(hook.file));
+        let file = real(&folder(config, agent)?.join(hook.file));
         let before = read(&file)?;
         let known = record.installed.iter().find(|it| it.agent == agent && it.file == file);
         let (base, installed) = plan_file(hook, &file, before.as_deref(), known, &words)?;
@@ -308,13 +308,17 @@ fn hook(agent: &str) -> Result<&'static Hook> {
 }
 
 /// Where an agent's settings stand.
-fn folder<'a>(config: &'a Config, agent: &str) -> &'a Path {
+fn folder<'a>(config: &'a Config, agent: &str) -> Result<&'a Path> {
     match agent {
-        "claude" => &config.claude,
-        "codex" => &config.codex,
-        "gemini" => &config.gemini,
-        "opencode" => &config.opencode_settings,
-        _ => &config.pi,
+        "claude" => Ok(&config.claude),
+        "codex" => Ok(&config.codex),
+        "gemini" => Ok(&config.gemini),
+        "opencode" => Ok(&config.opencode_settings),
+        "pi" => Ok(&config.pi),
+        _ => {
+            let what = format!("no folder of the settings of {agent} is known");
+            Err(Error::new(ErrorKind::Broken, what))
+        }
     }
 }
 
@@ -381,4 +385,19 @@ fn replace(file: &Path, text: &str) -> Result<()> {
         fs::set_permissions(file, mode).map_err(|err| Error::writing(err, "the settings", file))?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+
+    use super::*;
+
+    #[test]
+    fn every_agent_with_a_hook_has_a_folder_of_its_own() {
+        let config = Config::of_home(Path::new("/home/ada"));
+        let folders = agents().map(|agent| folder(&config, agent).expect("a folder"));
+        assert_eq!(folders.collect::<BTreeSet<_>>().len(), HOOKS.len());
+        assert!(folder(&config, "new-agent").is_err());
+    }
 }
