@@ -135,7 +135,7 @@ impl From<Error> for Failure {
         let (status, kind) = status(err.kind());
         let mut failure = Failure::new(status, kind, err.to_string());
         failure.causes = chain(err.source());
-        failure.hints.extend(err.hint().map(str::to_owned));
+        failure.hints.extend(err.hint().into_iter().flat_map(str::lines).map(str::to_owned));
         if err.kind() == ErrorKind::InUse {
             let force =
                 "--force goes on nevertheless; a running agent may then write to the old file";
@@ -193,6 +193,7 @@ fn status(kind: ErrorKind) -> (Status, &'static str) {
         ErrorKind::NotArchived => (Status::Disk, "not-archived"),
         ErrorKind::NewerFormat => (Status::Disk, "newer-format"),
         ErrorKind::Settings => (Status::Usage, "settings"),
+        ErrorKind::Recipe => (Status::Usage, "usage"),
         ErrorKind::Broken => (Status::Bug, "bug"),
         _ => (Status::Bug, "bug"),
     }

@@ -27,6 +27,7 @@ mod list;
 pub mod live;
 mod place;
 mod port;
+pub mod recipes;
 mod redact;
 mod reference;
 pub mod regular;

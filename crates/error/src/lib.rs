@@ -59,6 +59,8 @@ pub enum ErrorKind {
     ReadOnly,
     /// A setting means nothing.
     Settings,
+    /// There is no recipe of that name, or its file cannot be read or is no recipe.
+    Recipe,
     /// An internal promise does not hold: nothing was written.
     Broken,
 }
@@ -172,6 +174,7 @@ impl Error {
             ),
             ErrorKind::NotFound
             | ErrorKind::Settings
+            | ErrorKind::Recipe
             | ErrorKind::UnknownFormat
             | ErrorKind::NotAFile
             | ErrorKind::NoPermission

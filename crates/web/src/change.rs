@@ -24,7 +24,7 @@ pub(crate) async fn compact(
     let told = run_blocking(viewer, move |viewer| {
         let _writes = writes;
         let session = viewer.session(&key)?;
-        let recipe = asked.recipe()?;
+        let recipe = asked.recipe(viewer)?;
         let options = &viewer.options;
         let run = Run::begin(&options.config, "serve");
         let (config, path) = (&options.config, &session.path);

@@ -2,8 +2,8 @@
 
 use std::path::PathBuf;
 
-use epitome::Config;
 use epitome::find::{self, SessionFile};
+use epitome::{Config, Settings};
 use epitome_model::Counter;
 use epitome_redact::Finder;
 
@@ -22,6 +22,8 @@ pub enum Which {
 pub struct Options {
     /// Where everything is.
     pub config: Config,
+    /// What the user has set: recipes are changed by it as `epitome compact` changes them.
+    pub settings: Settings,
     /// Which sessions.
     pub which: Which,
     /// Looks for what is taken out of everything that is shown.

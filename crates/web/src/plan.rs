@@ -4,17 +4,20 @@ use std::borrow::Cow;
 use std::sync::Arc;
 
 use axum::extract::{Path, State};
+use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use epitome::find::{self, SessionFile};
+use epitome::recipes::{self, Overlay};
 use epitome::{Compacted, Generation, Planned, plan_session};
 use epitome_model::{Bytes, Counter, Source, Tokens};
-use epitome_passes::{BUILT_IN, Recipe, built_in};
+use epitome_passes::{BUILT_IN, Recipe};
 use epitome_redact::Redactor;
 use epitome_tokens::Calibration;
 use maud::{Markup, html};
 use serde::Deserialize;
 use similar::{ChangeTag, TextDiff};
 
+use crate::options::Options;
 use crate::page::{Query, UP, bar, page as frame, run_blocking};
 use crate::problem::Problem;
 use crate::viewer::{Viewer, name};
@@ -25,24 +28,26 @@ const EDITS: usize = 200;
 const RUN: usize = 12;
 const WIDTH: usize = 400;
 
-/// Which recipe.
+/// Which recipe: the one of the settings if none is named.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Asked {
-    #[serde(default = "by_default")]
-    pub(crate) recipe: String,
-}
-
-fn by_default() -> String {
-    "epitome".to_owned()
+    #[serde(default)]
+    recipe: String,
 }
 
 impl Asked {
-    /// A recipe of the program; others are for the command line, which reads files.
-    pub(crate) fn recipe(&self) -> Result<Recipe, Problem> {
-        built_in(&self.recipe).ok_or_else(|| {
-            let what = format!("no recipe of epitome's is called `{}`", self.recipe);
-            Problem::new(axum::http::StatusCode::UNPROCESSABLE_ENTITY, what)
-        })
+    /// The recipe as `epitome compact` would run it. A name comes from an address: it is never
+    /// taken for the path of a file.
+    pub(crate) fn recipe(&self, viewer: &Viewer) -> Result<Recipe, Problem> {
+        let Options { config, settings, .. } = &viewer.options;
+        let name = Some(self.recipe.as_str()).filter(|name| !name.is_empty());
+        if let Some(name) = name
+            && recipes::known(config).iter().all(|it| it.name != name)
+        {
+            let what = format!("no recipe is called `{name}`");
+            return Err(Problem::new(StatusCode::UNPROCESSABLE_ENTITY, what));
+        }
+        Ok(recipes::resolve(config, settings, name, &Overlay::default())?)
     }
 }
 
@@ -81,7 +86,7 @@ pub(crate) async fn page(
 ) -> Response {
     let told = run_blocking(viewer, move |viewer| {
         let session = viewer.session(&key)?;
-        let recipe = asked.recipe()?;
+        let recipe = asked.recipe(viewer)?;
         let counter = viewer.options.counter;
         let mut parts = Vec::new();
         let config = &viewer.options.config;
@@ -92,7 +97,7 @@ pub(crate) async fn page(
             };
             parts.push(Part::of(viewer, title, planned, counter));
         })?;
-        let body = body(viewer, &session, &recipe, &planned, &parts);
+        let body = body(viewer, &session, (&asked, &recipe), &planned, &parts);
         Ok(frame("What compacting would save", UP, &body).into_response())
     });
     told.await.unwrap_or_else(|problem| problem)
@@ -171,7 +176,7 @@ fn flush(lines: &mut Vec<Line>, run: &mut Vec<Line>) {
 fn body(
     viewer: &Viewer,
     session: &SessionFile,
-    recipe: &Recipe,
+    (asked, recipe): (&Asked, &Recipe),
     planned: &[Compacted],
     parts: &[Part],
 ) -> Markup {
@@ -186,7 +191,7 @@ fn body(
         main #content.index.plan {
             p.of { a href=(name(0).file(0)) { "‹ the session" } }
             h1 { "What compacting would save" }
-            (choice(recipe))
+            (choice(viewer, asked, recipe))
             (figures(viewer, planned))
             @for user in &users {
                 p.hint role="status" {
@@ -200,7 +205,7 @@ fn body(
             div.acts {
                 @if is_sound && has_edits {
                     form method="post" action="compact" {
-                        input type="hidden" name="recipe" value=(recipe.name);
+                        input type="hidden" name="recipe" value=(asked.recipe);
                         button.act.go type="submit" { "Compact it" }
                     }
                 }
@@ -231,17 +236,25 @@ pub(crate) fn restore(generations: &[Generation]) -> Markup {
     }
 }
 
-fn choice(recipe: &Recipe) -> Markup {
+fn choice(viewer: &Viewer, asked: &Asked, recipe: &Recipe) -> Markup {
+    let known = recipes::known(&viewer.options.config);
+    // What the settings name may be the path of a file: it has no name here.
+    let default = viewer.options.settings.recipe().unwrap_or(BUILT_IN[0].0);
+    let is_known = known.iter().any(|it| it.name == default);
+    let chosen = if asked.recipe.is_empty() { default } else { &asked.recipe };
     html! {
         form.choice method="get" {
             label for="recipe" { "Recipe" }
             select #recipe name="recipe" data-submit {
-                @for (known, _) in BUILT_IN {
-                    option value=(known) selected[known == recipe.name] { (known) }
+                @if !is_known {
+                    option value="" selected[asked.recipe.is_empty()] { "of the settings" }
+                }
+                @for it in &known {
+                    option value=(it.name) selected[it.name == chosen] { (it.name) }
                 }
             }
             noscript { button.act type="submit" { "Show" } }
-            span.soft { (recipe.about) }
+            span.soft { (viewer.shown(&recipe.about)) }
         }
     }
 }

@@ -42,9 +42,10 @@ fn status(kind: ErrorKind) -> StatusCode {
     match kind {
         ErrorKind::NotFound | ErrorKind::NotArchived => StatusCode::NOT_FOUND,
         ErrorKind::NoPermission => StatusCode::FORBIDDEN,
-        ErrorKind::NotAFile | ErrorKind::Unreadable | ErrorKind::UnknownFormat => {
-            StatusCode::UNPROCESSABLE_ENTITY
-        }
+        ErrorKind::NotAFile
+        | ErrorKind::Unreadable
+        | ErrorKind::UnknownFormat
+        | ErrorKind::Recipe => StatusCode::UNPROCESSABLE_ENTITY,
         ErrorKind::InUse
         | ErrorKind::HeldByAgent
         | ErrorKind::Changed

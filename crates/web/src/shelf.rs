@@ -10,7 +10,8 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use epitome::find::SessionFile;
-use epitome::{Config, Listed, known, list};
+use epitome::recipes::{self, Overlay};
+use epitome::{Config, Listed, Settings, known, list};
 use epitome_passes::built_in;
 
 /// How long a list waits for what it shows to be read.
@@ -31,6 +32,7 @@ pub(crate) struct Kept {
 
 pub(crate) struct Shelf {
     config: Config,
+    settings: Settings,
     inside: Mutex<Inside>,
     /// Some more were read.
     read: Condvar,
@@ -45,9 +47,9 @@ struct Inside {
 }
 
 impl Shelf {
-    pub(crate) fn new(config: Config) -> Shelf {
+    pub(crate) fn new(config: Config, settings: Settings) -> Shelf {
         epitome::Screen::new(&config).prepare();
-        Shelf { config, inside: Mutex::default(), read: Condvar::new() }
+        Shelf { config, settings, inside: Mutex::default(), read: Condvar::new() }
     }
 
     /// What is there now. What is known of a session that did not change stays known; who reads the
@@ -103,7 +105,11 @@ impl Shelf {
     /// Reads what nobody has read yet, the newest first. What is known from another time is there
     /// before that.
     fn read_all(&self) {
-        let recipe = built_in("epitome").expect("the recipe is part of the program");
+        // What is wrong with the recipe is reported where a session is planned.
+        let recipe = recipes::resolve(&self.config, &self.settings, None, &Overlay::default())
+            .ok()
+            .or_else(|| built_in("epitome"))
+            .expect("the recipe is part of the program");
         let wanted = self.unread(usize::MAX);
         let known = known(&self.config, &wanted, &recipe);
         self.learn(wanted.into_iter().zip(known));

@@ -27,7 +27,7 @@ pub(crate) struct Viewer {
 
 impl Viewer {
     pub(crate) fn new(options: Options, stopped: watch::Receiver<bool>) -> Viewer {
-        let shelf = Arc::new(Shelf::new(options.config.clone()));
+        let shelf = Arc::new(Shelf::new(options.config.clone(), options.settings.clone()));
         let seeker = Arc::new(Seeker::new(options.config.clone(), options.which.clone()));
         // What is new since the last time is indexed while the list is looked at.
         seeker.refresh();

@@ -60,6 +60,60 @@ fn a_session_is_compacted_by_its_button_and_comes_back_byte_for_byte() {
     assert!(again.body.contains("It is what it was"), "{}", again.body);
 }
 
+/// The plan and the button do what `epitome compact` does with the same settings.
+#[test]
+fn recipes_are_changed_by_the_settings() {
+    let world = World::new();
+    let before = fixtures::get("claude", "pricing").bytes();
+    let path = world.claude("one", &before);
+    let default = "value=\"transcript\" selected";
+    let never = "compaction = { recipe = \"transcript\", trigger = { tokens = 1000000 } }\n";
+    world.write("settings/epitome.toml", never);
+    let viewer = world.serve(Which::All);
+    let folder = folder(&viewer);
+    let plan = viewer.get(&format!("{folder}plan")).body;
+    assert!(plan.contains(default) && plan.contains("There is nothing to do."), "{plan}");
+    let done = viewer.post(&format!("{folder}compact"), "recipe=transcript");
+    assert!(done.body.contains("There was nothing to do"), "{}", done.body);
+    assert_eq!(fs::read(&path).unwrap(), before);
+    // A recipe of the user's own, by its name and as the default by its path.
+    let own = "name = \"mine\"\nabout = \"My own words.\"\n[[passes]]\npass = \"results\"\n";
+    let file = world.write("settings/recipes/mine.toml", own);
+    world.write("settings/epitome.toml", format!("compaction.recipe = {file:?}\n"));
+    let viewer = world.serve(Which::All);
+    for address in ["plan", "plan?recipe=mine"] {
+        let plan = viewer.get(&format!("{folder}{address}")).body;
+        assert!(plan.contains("My own words.") && plan.contains("Compact it"), "{plan}");
+        assert!(!plan.contains("mine.toml"), "{plan}");
+    }
+    let by_path = format!("{folder}plan?recipe={}", file.display());
+    assert_eq!(viewer.get(&by_path).status, 422);
+    let done = viewer.post(&format!("{folder}compact"), "recipe=");
+    assert!(done.body.contains("<h1 role=\"status\">Compacted</h1>"), "{}", done.body);
+}
+
+/// As `epitome restore` does it: by the path of its file.
+#[test]
+fn a_session_that_cannot_be_read_any_more_is_restored() {
+    let world = World::new();
+    let before = fixtures::get("claude", "pricing").bytes();
+    let path = world.claude("one", &before);
+    let viewer = world.serve(Which::All);
+    let folder = folder(&viewer);
+    viewer.post(&format!("{folder}compact"), "recipe=transcript");
+    let small = fs::read(&path).unwrap();
+    assert!(small.len() < before.len());
+    // No record says any more which agent wrote it.
+    let foreign = |bytes: &[u8]| {
+        String::from_utf8_lossy(bytes).replace("\"type\":", "\"kind\":").into_bytes()
+    };
+    let broken = foreign(&small);
+    fs::write(&path, &broken).unwrap();
+    assert!(epitome::Loaded::open(&path, None).is_err());
+    let back = viewer.post(&format!("{folder}restore"), "");
+    assert_eq!(back.status, 200, "{}", back.body);
+}
+
 #[test]
 fn a_get_never_writes() {
     let world = World::new();
@@ -93,7 +147,7 @@ fn what_is_refused_is_said_with_what_may_help() {
         }
     };
     refused(viewer.post(&restore, ""), 404, &["the archive holds nothing of this session"]);
-    refused(viewer.post(&compact, "recipe=none"), 422, &["no recipe of epitome"]);
+    refused(viewer.post(&compact, "recipe=none"), 422, &["no recipe is called"]);
     // Another program has it open.
     let holds = "exec 3>>\"$1\"; echo ready; read end";
     let mut holder = Command::new("sh")

@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use clap::Args as ClapArgs;
 use clap::builder::{PossibleValue, PossibleValuesParser};
-use epitome::{Naming, Store, named_models};
+use epitome::{Naming, Store, named_models, recipes};
 use epitome_formats::APIS;
 use epitome_llm::{Patient, Provider};
 use epitome_model::Tokens;
@@ -20,7 +20,6 @@ use epitome_passes::{Recipe, SummaryRule};
 use serde_json::json;
 
 use crate::app::{App, Count};
-use crate::choice;
 use crate::failure::{Failure, Result};
 use crate::session::parse_tokens;
 use crate::summarise::AUTO;
@@ -96,8 +95,7 @@ pub fn apis() -> impl Iterator<Item = PossibleValue> {
 
 pub fn run(app: &App, args: &Args) -> Result<()> {
     let settings = app.settings()?;
-    let name = args.recipe.as_deref().or(settings.live_recipe());
-    let recipe = choice::set(app, name)?.with(&settings.changes());
+    let recipe = recipes::resolve_live(&app.config, settings, args.recipe.as_deref())?;
     let size = Size {
         window: args.window.or(settings.values.live.window).unwrap_or(WINDOW),
         overhead: args.overhead.or(settings.values.live.overhead).unwrap_or(0),

@@ -4,6 +4,7 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use clap::Args as ClapArgs;
+use epitome::recipes::{self, Overlay};
 use epitome::{Glance, Listed, find, list, writer};
 use epitome_formats::named;
 use epitome_model::{Bytes, Tokens};
@@ -11,7 +12,6 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::app::App;
-use crate::choice;
 use crate::failure::{Failure, Result, Status};
 use crate::report::Fitted;
 use crate::session::{self, Which};
@@ -59,7 +59,7 @@ struct Row<'a> {
 
 pub fn run(app: &App, args: &Args) -> Result<()> {
     let settings = app.settings()?;
-    let recipe = choice::set(app, settings.recipe())?.with(&settings.changes());
+    let recipe = recipes::resolve(&app.config, settings, None, &Overlay::default())?;
     let found = session::all(app);
     let mut listed = list(&app.with_rules()?, found.sessions, &recipe);
     listed.retain(|listed| match &listed.seen {

@@ -1,11 +1,11 @@
 //! `epitome recipes`: what can be done to a session.
 
 use clap::Args as ClapArgs;
+use epitome::recipes::{KnownRecipe, known};
 use epitome_passes::Recipe;
 use serde::Serialize;
 
 use crate::app::App;
-use crate::choice::{self, Known, known};
 use crate::failure::Result;
 use crate::text::{self, DIM, Side, Table, one_line};
 
@@ -45,17 +45,17 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     }
 }
 
-fn print(app: &App, known: &[Known], name: &str) -> Result<()> {
+fn print(app: &App, known: &[KnownRecipe], name: &str) -> Result<()> {
     if let Some(known) = known.iter().find(|known| known.name == *name) {
         return app.print_bytes(known.text.as_bytes());
     }
     // Not found, or a file: then it has to be a recipe.
-    choice::find(&app.config, name)?;
+    epitome::recipes::find(&app.config, name)?;
     let text = std::fs::read(name)?;
     app.print_bytes(&text)
 }
 
-fn list(app: &App, known: &[Known]) -> Result<()> {
+fn list(app: &App, known: &[KnownRecipe]) -> Result<()> {
     let mut table = Table::new(&[Side::Left, Side::Left], &["recipe", "what it does"]);
     for (idx, it) in known.iter().enumerate() {
         let recipe = Recipe::parse(&it.text);

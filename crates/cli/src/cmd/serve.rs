@@ -67,8 +67,9 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     let mut config = app.config.clone();
     // What is searched is looked through by the same rules as what is shown.
     config.rules = args.redaction.more.files(app)?;
-    let options =
-        Options { config, which, finder: args.redaction.finder(app)?, counter: app.counter() };
+    let settings = app.settings()?.clone();
+    let (finder, counter) = (args.redaction.finder(app)?, app.counter());
+    let options = Options { config, settings, which, finder, counter };
     let server = Server::bind(options, args.port).map_err(|err| {
         Failure::new(Status::Refused, "port", format!("cannot listen on port {}", args.port))
             .because(&err)

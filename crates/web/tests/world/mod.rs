@@ -10,7 +10,7 @@ use std::sync::mpsc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use epitome::Config;
+use epitome::{Config, Settings};
 use epitome_redact::{Finder, Person};
 use epitome_tokens::Estimate;
 use epitome_web::{Limits, Options, Server, Which};
@@ -68,6 +68,7 @@ impl World {
     pub fn serve_within(&self, which: Which, limits: Limits) -> Viewer {
         let rules = epitome::rules(&self.config, &[]).expect("rules");
         let options = Options {
+            settings: Settings::load(&self.config, &[]).expect("settings"),
             config: self.config.clone(),
             which,
             finder: Some(Finder::new(rules).expect("rules that can be compiled")),
