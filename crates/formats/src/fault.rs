@@ -1,5 +1,7 @@
 //! What a reader says about records that it cannot read as they should be.
 
+use crate::json::Malformed;
+
 /// A record that is not as it should be. It is kept as it is.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Fault {
@@ -7,6 +9,20 @@ pub struct Fault {
     pub line: u64,
     /// What is wrong, in a few words.
     pub what: String,
+}
+
+impl Fault {
+    /// The record on `line` is kept, but it holds bytes that are not UTF-8.
+    pub(crate) fn not_utf8(line: u64) -> Fault {
+        Fault { line, what: "bytes that are not UTF-8".into() }
+    }
+
+    /// `line` is no JSON, from the byte on that `bad` names. A line that no line feed ends may still
+    /// be being written.
+    pub(crate) fn no_record(line: u64, bad: &Malformed, is_ended: bool) -> Fault {
+        let torn = if is_ended { "" } else { " (the last line is torn)" };
+        Fault { line, what: format!("no record: {} at byte {}{torn}", bad.what, bad.offset) }
+    }
 }
 
 /// Listens to faults. The caller chooses to ignore, count or collect them.

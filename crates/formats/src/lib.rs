@@ -38,6 +38,7 @@ mod port;
 pub mod qwen;
 mod records;
 pub mod sweagent;
+mod title;
 mod tree;
 mod unknown;
 mod write;

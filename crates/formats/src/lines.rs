@@ -66,17 +66,15 @@ pub fn record<R>(
     if line.bytes.iter().all(u8::is_ascii_whitespace) {
         return None;
     }
-    let mut fault = |what: String| faults.report(Fault { line: line.record.line, what });
     match parse(line.bytes) {
         Ok(record) => {
             if std::str::from_utf8(line.bytes).is_err() {
-                fault("bytes that are not UTF-8".into());
+                faults.report(Fault::not_utf8(line.record.line));
             }
             Some(record)
         }
         Err(bad) => {
-            let torn = if line.ended { "" } else { " (the last line is torn)" };
-            fault(format!("no record: {} at byte {}{torn}", bad.what, bad.offset));
+            faults.report(Fault::no_record(line.record.line, &bad, line.ended));
             None
         }
     }

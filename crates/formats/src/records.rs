@@ -6,15 +6,12 @@
 
 use std::collections::HashSet;
 
-use epitome_model::{Block, Copy, Entry, Item, Kept, Role, Source, Text, Transcript, short};
+use epitome_model::{Block, Copy, Entry, Item, Kept, Role, Source, Text, Transcript};
 
 use crate::document::{Document, Value};
 use crate::tree::{self, Node, Orphan};
 use crate::unknown::Unknown;
 use crate::{Fault, Faults, Line, lines};
-
-/// Characters of a title that is made from the first message.
-pub const TITLE: usize = 80;
 
 /// What the records of one agent mean.
 pub trait Records: Default {
@@ -132,7 +129,7 @@ impl Session<'_> {
 
     /// Sets the title that the user or the agent gave. The last one counts.
     pub fn name(&mut self, title: &str) {
-        self.transcript.head.title = Some(short(title, TITLE).into());
+        self.transcript.head.title = Some(crate::title::title(title));
         self.is_named = true;
     }
 
@@ -140,7 +137,7 @@ impl Session<'_> {
     pub fn title(&mut self, message: &str) {
         let head = &mut self.transcript.head;
         if !self.is_named && head.title.is_none() {
-            head.title = Some(short(message.trim(), TITLE).into());
+            head.title = Some(crate::title::title(message.trim()));
         }
     }
 
@@ -202,13 +199,12 @@ impl Session<'_> {
         match Document::parse_at(line.bytes, line.record.span.start) {
             Ok(document) => {
                 if std::str::from_utf8(line.bytes).is_err() {
-                    self.fault("bytes that are not UTF-8");
+                    self.faults.report(Fault::not_utf8(self.line));
                 }
                 each(self, &document.root)
             }
             Err(bad) => {
-                let torn = if line.ended { "" } else { " (the last line is torn)" };
-                self.fault(format!("no record: {} at byte {}{torn}", bad.what, bad.offset));
+                self.faults.report(Fault::no_record(self.line, &bad, line.ended));
                 Said::default()
             }
         }

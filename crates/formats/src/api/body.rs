@@ -1,14 +1,11 @@
 //! A body into a transcript: one item for what is said at once.
 
 use epitome_model::{
-    Block, Copy, Entry, Head, Item, Kept, Record, Role, Source, Span, Text, Transcript, short,
+    Block, Copy, Entry, Head, Item, Kept, Record, Role, Source, Span, Text, Transcript,
 };
 
 use crate::document::{Document, Value, whole};
 use crate::{Fault, Faults};
-
-/// Characters of a title made from the first message.
-const TITLE: usize = 80;
 
 /// Reads a body: `each` says what it says, in the order in which it is sent. A document that is
 /// none is kept as it is.
@@ -32,7 +29,7 @@ pub fn read(
         }
     };
     if std::str::from_utf8(&bytes).is_err() {
-        faults.report(Fault { line: 1, what: "bytes that are not UTF-8".into() });
+        faults.report(Fault::not_utf8(1));
     }
     let mut body = Body {
         document: &document,
@@ -133,10 +130,10 @@ impl Body<'_> {
 }
 
 fn title(entry: &Entry, source: &dyn Source) -> Option<Box<str>> {
-    let words = |text: &Text| short(text.read(source).trim(), TITLE);
+    let words = |text: &Text| crate::title::title(text.read(source).trim());
     match entry.role {
         Role::User => entry.blocks.iter().find_map(|block| match block {
-            Block::Text(text) => Some(words(text).into()),
+            Block::Text(text) => Some(words(text)),
             _ => None,
         }),
         Role::Assistant | Role::Tool | Role::System => None,

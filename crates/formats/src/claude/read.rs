@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use epitome_model::{
     Block, Call, Copy, Entry, Image, Item, Kept, Left, Output, Part, Role, Source, Span, Text,
-    Thinking, Transcript, Usage, decode, short,
+    Thinking, Transcript, Usage, decode,
 };
 
 use memchr::memmem;
@@ -18,9 +18,6 @@ use crate::place::Place;
 use crate::tree::{self, Node, Orphan};
 use crate::unknown::Unknown;
 use crate::{Fault, Faults, Line, lines};
-
-/// Characters of a title made from the first message.
-const TITLE: usize = 80;
 
 /// Texts in the user's place that the agent wrote itself.
 const NOT_USER: [&str; 8] = [
@@ -153,7 +150,7 @@ impl Reader {
             }
         }
         if let Some(title) = &raw.title {
-            head.title = Some(short(&at.text(title), TITLE).into());
+            head.title = Some(crate::title::title(&at.text(title)));
             self.named = true;
         }
     }
@@ -170,7 +167,7 @@ impl Reader {
             let base = line.record.span.start;
             let literal = &line.bytes[(span.start - base) as usize..(span.end - base) as usize];
             let words = decode(literal);
-            self.transcript.head.title = Some(short(words.trim(), TITLE).into());
+            self.transcript.head.title = Some(crate::title::title(words.trim()));
         }
     }
 

@@ -4,7 +4,7 @@ use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
 use epitome_model::{
-    Block, Copy, Entry, Item, Kept, Left, Record, Role, Source, ToolKind, Transcript, Usage, short,
+    Block, Copy, Entry, Item, Kept, Left, Record, Role, Source, ToolKind, Transcript, Usage,
 };
 
 use super::{items, raw};
@@ -12,9 +12,6 @@ use crate::json::Malformed;
 use crate::lines::record;
 use crate::place::Place;
 use crate::{Fault, Faults, Line, lines};
-
-/// Characters of a title made from the first message.
-const TITLE: usize = 80;
 
 /// Records that say nothing to a model, beside those that are read here.
 const KNOWN: [&[u8]; 3] =
@@ -197,7 +194,7 @@ impl Reader {
         });
         if let Some(span) = span {
             let words = at.text(&((span.start - at.base) as usize..(span.end - at.base) as usize));
-            self.transcript.head.title = Some(short(words.trim(), TITLE).into());
+            self.transcript.head.title = Some(crate::title::title(words.trim()));
         }
     }
 

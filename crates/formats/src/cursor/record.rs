@@ -1,14 +1,11 @@
 //! Records, as all of Cursor's shapes have them.
 
-use epitome_model::{Item, Kept, Record, short};
+use epitome_model::{Item, Kept, Record};
 
 use crate::document::Document;
 use crate::lines::record;
 use crate::place::Place;
 use crate::{Faults, Line, json};
-
-/// Characters of a title.
-const TITLE: usize = 80;
 
 /// What Cursor wraps around what a user typed.
 const QUERY: [&str; 2] = ["<user_query>", "</user_query>"];
@@ -40,7 +37,7 @@ pub fn kept(record: Record) -> Item {
 /// A title, from words that say something.
 pub fn title(words: &str) -> Option<Box<str>> {
     let words = words.trim();
-    (!words.is_empty()).then(|| short(words, TITLE).into())
+    (!words.is_empty()).then(|| crate::title::title(words))
 }
 
 /// What a user typed, if something was put around it.

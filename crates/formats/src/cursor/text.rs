@@ -61,8 +61,7 @@ pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
     let mut reader = Reader::default();
     lines(source, |line| {
         if std::str::from_utf8(line.bytes).is_err() {
-            let what = "bytes that are not UTF-8".into();
-            faults.report(Fault { line: line.record.line, what });
+            faults.report(Fault::not_utf8(line.record.line));
         }
         reader.line(line.bytes, line.record);
     });

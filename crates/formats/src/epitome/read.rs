@@ -5,14 +5,11 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 
 use epitome_model::{
     Block, CacheUse, Call, Entry, Image, Item, Kept, MicroDollars, Output, Part, Record, Role,
-    Source, Span, Text, Thinking, ToolKind, Transcript, Usage, decode, short,
+    Source, Span, Text, Thinking, ToolKind, Transcript, Usage, decode,
 };
 
 use crate::document::{Document, Value};
 use crate::{Fault, Faults, Line, api, lines};
-
-/// Characters of a title made from the first message.
-const TITLE: usize = 80;
 
 /// Kinds of reasoning as the wires spell them.
 const REASONING: [&str; 3] = ["thinking", "redacted_thinking", "reasoning"];
@@ -141,17 +138,14 @@ impl Log {
                     let at = At { bytes: line.bytes, base: line.record.span.start };
                     self.record(&at, &document.root, line.record, faults);
                     if std::str::from_utf8(line.bytes).is_err() {
-                        let what = "bytes that are not UTF-8".into();
-                        faults.report(Fault { line: line.record.line, what });
+                        faults.report(Fault::not_utf8(line.record.line));
                     }
                 }
                 Ok(_) => {
                     faults.report(Fault { line: line.record.line, what: "no record".into() });
                 }
                 Err(bad) => {
-                    let torn = if line.ended { "" } else { " (the last line is torn)" };
-                    let what = format!("no record: {} at byte {}{torn}", bad.what, bad.offset);
-                    faults.report(Fault { line: line.record.line, what });
+                    faults.report(Fault::no_record(line.record.line, &bad, line.ended));
                 }
             }
         }
@@ -244,7 +238,7 @@ impl Log {
         });
         if let Some(span) = words {
             let range = (span.start - at.base) as usize..(span.end - at.base) as usize;
-            self.transcript.head.title = Some(short(decode(&at.bytes[range]).trim(), TITLE).into());
+            self.transcript.head.title = Some(crate::title::title(decode(&at.bytes[range]).trim()));
         }
     }
 

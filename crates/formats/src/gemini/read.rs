@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use epitome_model::{
     Again, Block, Entry, Head, Item, Kept, Output, Part, Record, Role, Source, Span, Stub,
-    Transcript, is_left_by_recipe, short,
+    Transcript, is_left_by_recipe,
 };
 use memchr::memmem;
 
@@ -16,9 +16,6 @@ use crate::lines::record;
 use crate::place::Place;
 use crate::unknown::Unknown;
 use crate::{Fault, Faults, Line, lines};
-
-/// Characters of a title made from the first message.
-const TITLE: usize = 80;
 
 /// What stands before the folders in the text that Gemini CLI puts before a conversation.
 const FOLDERS: &str = "Workspace Directories:**\n  - ";
@@ -154,7 +151,7 @@ impl Reader {
 
     fn name(&mut self, at: &Place<'_>, summary: Option<&Range<usize>>) {
         if let Some(summary) = summary {
-            self.head.title = Some(short(&at.text(summary), TITLE).into());
+            self.head.title = Some(crate::title::title(&at.text(summary)));
             self.named = true;
         }
     }
@@ -215,7 +212,7 @@ impl Reader {
                     .map(|folder| folder.trim().into());
             }
             Role::User if sent && self.head.title.is_none() && !self.named => {
-                self.head.title = Some(short(words(span).trim(), TITLE).into());
+                self.head.title = Some(crate::title::title(words(span).trim()));
             }
             Role::User | Role::System | Role::Assistant | Role::Tool => {}
         }

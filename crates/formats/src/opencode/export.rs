@@ -25,14 +25,13 @@ pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
     let (info, messages) = match raw::export(&bytes) {
         Ok(found) => found,
         Err(bad) => {
-            let what = format!("no record: {} at byte {}", bad.what, bad.offset);
-            faults.report(Fault { line: 1, what });
+            faults.report(Fault::no_record(1, &bad, true));
             reader.keep(record(1, &whole));
             return reader.finish();
         }
     };
     if std::str::from_utf8(&bytes).is_err() {
-        faults.report(Fault { line: 1, what: "bytes that are not UTF-8".into() });
+        faults.report(Fault::not_utf8(1));
     }
     let at = Place { line: &bytes, base: 0 };
     let mut records: Vec<(Range<usize>, Kind)> = Vec::new();

@@ -8,7 +8,7 @@ mod said;
 use std::collections::HashMap;
 use std::ops::Range;
 
-use epitome_model::{Copy, Entry, Item, Kept, Left, Record, Role, Transcript, Usage, short};
+use epitome_model::{Copy, Entry, Item, Kept, Left, Record, Role, Transcript, Usage};
 
 use super::{events, raw};
 use crate::json::{Cursor, Malformed};
@@ -16,9 +16,6 @@ use crate::lines::record;
 use crate::place::Place;
 use crate::unknown::Unknown;
 use crate::{Faults, Line};
-
-/// Characters of a title.
-const TITLE: usize = 80;
 
 const ROLES: [&str; 2] = ["user", "assistant"];
 /// Types of parts.
@@ -113,7 +110,7 @@ impl Reader {
         let head = &mut self.transcript.head;
         head.id = at.maybe(row.id.as_ref());
         head.cwd = at.maybe(row.directory.as_ref());
-        head.title = row.title.as_ref().map(|title| short(&at.text(title), TITLE).into());
+        head.title = row.title.as_ref().map(|title| crate::title::title(&at.text(title)));
         head.version = at.maybe(row.version.as_ref());
         let revert = revert.and_then(|at_data| raw::revert(&mut Cursor::at(at.line, at_data)).ok());
         self.revert =

@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use epitome_model::{
     Block, Call, Entry, Image, Item, Kept, Left, Output, Part, Role, Source, Span, Thinking,
-    ToolKind, Transcript, short,
+    ToolKind, Transcript,
 };
 
 use super::laws::ACCOUNTING;
@@ -16,9 +16,6 @@ use crate::place::Place;
 use crate::tree::{self, Node, Orphan};
 use crate::unknown::Unknown;
 use crate::{Fault, Faults, Line, lines};
-
-/// Characters of a title made from the first message.
-const TITLE: usize = 80;
 
 const VERSIONS: [&str; 3] = ["1", "2", "3"];
 /// Types of entries; `session` may stand below the first line where files were put together.
@@ -130,7 +127,7 @@ impl Reader {
         if &*kind == "session_info"
             && let Some(name) = &raw.name
         {
-            self.transcript.head.title = Some(short(&at.text(name), TITLE).into());
+            self.transcript.head.title = Some(crate::title::title(&at.text(name)));
             self.named = true;
         }
         let (entry, turn) = entry(&at, raw, &kind, self.records);
@@ -201,7 +198,7 @@ impl Reader {
         });
         if let Some(span) = span {
             let words = at.text(&((span.start - at.base) as usize..(span.end - at.base) as usize));
-            self.transcript.head.title = Some(short(words.trim(), TITLE).into());
+            self.transcript.head.title = Some(crate::title::title(words.trim()));
         }
     }
 
