@@ -44,7 +44,7 @@ mod unknown;
 mod write;
 
 pub use api::message::{MessageParser, NotUnderstood};
-pub use api::{APIS, Api, Left as LeftBehind, Made, Offer, SummaryAs};
+pub use api::{APIS, Api, Left as LeftBehind, Made, SummaryAs};
 pub use fault::{Fault, Faults};
 pub use hook::{Ended, Hook, Setting, command, ended};
 pub use lines::{Line, lines};

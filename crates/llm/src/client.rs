@@ -1,24 +1,23 @@
 //! A model that a provider runs. The one place of this house that speaks with a network.
 
 mod answer;
-mod wire;
 
-use std::sync::Once;
+use std::sync::{Arc, Once};
 use std::time::Duration;
 
+use epitome_formats::api::{Api, Auth, Delta, Endpoint, HttpRequest, Options, Response, Stream};
 use epitome_model::Tokens;
-use epitome_passes::{Ask, Reply};
-use reqwest::header::HeaderValue;
+use reqwest::header::{CONTENT_TYPE, HeaderValue};
 use reqwest::redirect::Policy;
 use reqwest::{Url, tls};
-use wire::Wire;
 
-use crate::Model;
 use crate::catalogue::{Catalogue, Known, THOUGHT};
 use crate::failure::Failure;
-use crate::key::Key;
+use crate::key::{Key, KeyHeader};
 use crate::name::{ModelName, Provider};
+use crate::question::text_bytes;
 use crate::stop::Stop;
+use crate::{Model, Request, Sink};
 
 /// What a whole answer may take. Ten thousand tokens at 50 a second are 200 s.
 const TIMEOUT: Duration = Duration::from_secs(300);
@@ -28,11 +27,13 @@ const CONNECT: Duration = Duration::from_secs(15);
 const LONGEST: usize = 16 << 20;
 
 /// What a client is made of.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug)]
 pub struct ClientSetup {
     name: ModelName,
     known: Option<Known>,
     key: Option<Key>,
+    auth: Option<Arc<dyn Auth>>,
+    endpoint: Option<Endpoint>,
     address: Option<String>,
     timeout: Duration,
 }
@@ -41,7 +42,23 @@ impl ClientSetup {
     /// For a model, with what is known of it.
     pub fn new(name: ModelName, catalogue: &Catalogue) -> ClientSetup {
         let known = catalogue.known(&name).cloned();
-        ClientSetup { name, known, key: None, address: None, timeout: TIMEOUT }
+        let (key, auth, endpoint, address) = (None, None, None, None);
+        ClientSetup { name, known, key, auth, endpoint, address, timeout: TIMEOUT }
+    }
+
+    /// With another proof of who asks than a key in a header, such as a signature. A key that is
+    /// set as well is not sent, but hidden in the texts of errors.
+    #[must_use]
+    pub fn with_auth(mut self, auth: impl Auth + 'static) -> ClientSetup {
+        self.auth = Some(Arc::new(auth));
+        self
+    }
+
+    /// With other paths, headers and members than those of the API's own service.
+    #[must_use]
+    pub fn with_endpoint(mut self, endpoint: Endpoint) -> ClientSetup {
+        self.endpoint = Some(endpoint);
+        self
     }
 
     /// With a key.
@@ -58,7 +75,8 @@ impl ClientSetup {
         self
     }
 
-    /// With another time for a whole answer than five minutes.
+    /// With another timeout than five minutes: for a whole response, or for each piece of a
+    /// streamed one.
     #[must_use]
     pub fn within(mut self, timeout: Duration) -> ClientSetup {
         self.timeout = timeout;
@@ -70,8 +88,11 @@ impl ClientSetup {
 #[derive(Debug)]
 pub struct Client {
     setup: ClientSetup,
-    wire: Wire,
-    url: Url,
+    api: &'static Api,
+    endpoint: Endpoint,
+    auth: Option<Arc<dyn Auth>>,
+    /// The address that paths are joined to.
+    base: Url,
     http: reqwest::Client,
 }
 
@@ -82,75 +103,182 @@ impl Client {
     ///
     /// `NoKey` and `Setup`, when the model cannot be asked like this.
     pub fn new(setup: ClientSetup) -> Result<Client, Failure> {
-        let ClientSetup { name, key, address, .. } = &setup;
+        let ClientSetup { name, key, auth, endpoint, address, .. } = &setup;
         let provider = name.provider;
         let address = address.as_deref().or(provider.address());
         let address = address.ok_or_else(|| Failure::Setup(no_address(provider)))?;
-        let url = base(address, provider)?;
-        let is_here = matches!(url.host_str(), Some("127.0.0.1" | "localhost" | "[::1]"));
-        match key {
-            None if !provider.is_open() => return Err(Failure::NoKey(provider.to_string())),
-            Some(_) if url.scheme() == "http" && !is_here => {
-                let what = "a key is sent over https only, but to this machine";
-                return Err(Failure::Setup(what.into()));
-            }
-            Some(_) | None => {}
+        let base = base(address, provider)?;
+        let is_here = matches!(base.host_str(), Some("127.0.0.1" | "localhost" | "[::1]"));
+        let (api, proves) = (provider.api(), key.is_some() || auth.is_some());
+        if !proves && !provider.is_open() {
+            return Err(Failure::NoKey(provider.to_string()));
         }
-        let http = http(is_here, url.scheme() == "https")?;
-        let wire = Wire::of(provider);
-        let url = url.join(&wire.path(&name.model));
-        let url = url.map_err(|err| Failure::Setup(err.to_string()))?;
-        Ok(Client { setup, wire, url, http })
+        if proves && base.scheme() == "http" && !is_here {
+            let what = "a key is sent over https only, but to this machine";
+            return Err(Failure::Setup(what.into()));
+        }
+        let endpoint = endpoint.unwrap_or(api.endpoint);
+        let auth = auth.clone().or_else(|| {
+            let (name, prefix) = endpoint.key;
+            Some(Arc::new(KeyHeader { key: key.clone()?, name, prefix }) as Arc<dyn Auth>)
+        });
+        let http = http(is_here, base.scheme() == "https")?;
+        base.join(&(endpoint.path)(&name.model, false))
+            .map_err(|err| Failure::Setup(err.to_string()))?;
+        Ok(Client { setup, api, endpoint, auth, base, http })
     }
 
-    async fn exchange(&self, ask: &Ask) -> Result<Reply, Failure> {
-        let ClientSetup { name, key, timeout, .. } = &self.setup;
-        let key = key.as_ref();
-        let on_the_way = |err: reqwest::Error| answer::on_the_way(&err, *timeout, key);
-        let body = self.wire.body(name, ask, self.limit(ask)).to_string();
-        let mut request = self.http.post(self.url.clone()).body(body);
-        request = request.header("content-type", "application/json");
-        for (name, value) in self.wire.headers(key) {
-            let mut value = HeaderValue::try_from(value).expect("a key is printable ASCII");
+    async fn exchange(
+        &self,
+        request: &Request<'_>,
+        sink: &mut Option<Sink<'_>>,
+    ) -> Result<Response, Failure> {
+        let key = self.setup.key.as_ref();
+        let mut response = self.answer(self.post(request, sink.is_some())?).await?;
+        let streamed = response.headers().get(CONTENT_TYPE).is_some_and(is_stream);
+        let body = match sink {
+            Some(sink) if streamed => self.receive(&mut response, &mut **sink).await?,
+            Some(_) | None => self.whole(&mut response).await?,
+        };
+        // A service may repeat the key anywhere.
+        let body = match key {
+            Some(key) => key.hide_whole(body),
+            None => body,
+        };
+        let response = self.api.response(body.as_bytes()).map_err(|it| answer::bad(it, key))?;
+        let response = answer::checked(response, text_bytes(&request.outgoing), key)?;
+        if let (Some(sink), false) = (sink, streamed) {
+            // Not every service streams that is asked to.
+            sink(Delta::Text(&response.text()));
+        }
+        Ok(response)
+    }
+
+    /// The request as it is sent.
+    fn post(&self, request: &Request<'_>, stream: bool) -> Result<HttpRequest, Failure> {
+        let ClientSetup { name, known, .. } = &self.setup;
+        let options = Options {
+            model: &name.model,
+            max_tokens: self.limit(request.max_tokens),
+            tools: request.tools,
+            stream,
+            reasons: known.as_ref().is_some_and(|known| known.thinks),
+        };
+        let made = self.api.request(&self.endpoint, &request.outgoing, &options);
+        if made.messages == 0 {
+            return Err(Failure::Setup("there is nothing to send".into()));
+        }
+        let url = self.base.join(&(self.endpoint.path)(&name.model, stream));
+        let url = url.map_err(|err| Failure::Setup(err.to_string()))?;
+        let fixed = [("content-type", "application/json")];
+        let headers = fixed.iter().chain(self.endpoint.headers);
+        let headers = headers.map(|(name, value)| (name.to_string(), value.to_string())).collect();
+        let body = made.body.into_bytes();
+        let mut http = HttpRequest { method: "POST", url: url.into(), headers, body };
+        if let Some(auth) = &self.auth {
+            auth.authorize(&mut http).map_err(Failure::Auth)?;
+        }
+        Ok(http)
+    }
+
+    /// Sends it, and waits for the beginning of a response with a status of success.
+    async fn answer(&self, http: HttpRequest) -> Result<reqwest::Response, Failure> {
+        let HttpRequest { url, headers, body, .. } = http;
+        let mut request = self.http.post(url).body(body);
+        for (name, value) in headers {
+            let value = HeaderValue::try_from(value);
+            let mut value =
+                value.map_err(|_| Failure::Setup(format!("`{name}` cannot be sent")))?;
             value.set_sensitive(true);
             request = request.header(name, value);
         }
-        let mut response = request.send().await.map_err(on_the_way)?;
+        let mut response = self.in_time(request.send()).await?;
+        if response.status().is_success() {
+            return Ok(response);
+        }
+        let body = self.whole(&mut response).await?;
+        let (status, key) = (response.status().as_u16(), self.setup.key.as_ref());
+        Err(answer::refused(status, &body, Some(response.headers()), key))
+    }
+
+    /// Waits for the next part of an exchange. A stream as a whole may take any time.
+    async fn in_time<T>(
+        &self,
+        next: impl Future<Output = reqwest::Result<T>>,
+    ) -> Result<T, Failure> {
+        let timeout = self.setup.timeout;
+        let next = tokio::time::timeout(timeout, next).await;
+        next.map_err(|_| Failure::TimedOut(timeout))?.map_err(|err| self.on_the_way(&err))
+    }
+
+    fn on_the_way(&self, err: &reqwest::Error) -> Failure {
+        answer::on_the_way(err, self.setup.timeout, self.setup.key.as_ref())
+    }
+
+    /// The whole body of a response.
+    async fn whole(&self, response: &mut reqwest::Response) -> Result<String, Failure> {
         let mut body = Vec::new();
-        while let Some(chunk) = response.chunk().await.map_err(on_the_way)? {
+        while let Some(chunk) = response.chunk().await.map_err(|err| self.on_the_way(&err))? {
             if body.len() + chunk.len() > LONGEST {
-                return Err(Failure::BadAnswer("it has no end".into()));
+                return Err(endless());
             }
             body.extend_from_slice(&chunk);
         }
-        if !response.status().is_success() {
-            let (status, text) = (response.status().as_u16(), String::from_utf8_lossy(&body));
-            return Err(answer::refused(status, &text, Some(response.headers()), key));
-        }
-        answer::reply(self.wire, &body, ask, key)
+        Ok(String::from_utf8_lossy(&body).into_owned())
     }
 
-    /// Tokens of the whole answer: reasoning counts as part of it on every wire.
-    fn limit(&self, ask: &Ask) -> u64 {
+    /// A streamed response as the body that it would have had in one piece.
+    async fn receive(
+        &self,
+        response: &mut reqwest::Response,
+        sink: Sink<'_>,
+    ) -> Result<String, Failure> {
+        let key = self.setup.key.as_ref();
+        let mut stream = Stream::new(self.api, self.endpoint.framing);
+        let mut length = 0;
+        while let Some(chunk) = self.in_time(response.chunk()).await? {
+            length += chunk.len();
+            if length > LONGEST {
+                return Err(endless());
+            }
+            stream.push(&chunk, &mut *sink).map_err(|it| answer::bad(it, key))?;
+        }
+        stream.finish(sink).map_err(|it| answer::bad(it, key))
+    }
+
+    /// Tokens of the whole response: every API counts reasoning as part of it.
+    fn limit(&self, max_tokens: u64) -> u64 {
         match &self.setup.known {
-            Some(known) if known.thinks => (ask.max_tokens + THOUGHT).min(known.output.0),
-            Some(known) => ask.max_tokens.min(known.output.0),
-            None => ask.max_tokens,
+            Some(known) if known.thinks => (max_tokens + THOUGHT).min(known.output.0),
+            Some(known) => max_tokens.min(known.output.0),
+            None => max_tokens,
         }
     }
 
     /// Runs the exchange on a thread of its own, so that callers may themselves be tasks.
-    fn wait(&self, ask: &Ask, stop: &Stop) -> Result<Reply, Failure> {
+    fn wait(
+        &self,
+        request: &Request<'_>,
+        mut sink: Option<Sink<'_>>,
+        stop: &Stop,
+    ) -> Result<Response, Failure> {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
         let runtime = runtime.map_err(|err| Failure::Setup(err.to_string()))?;
         let timeout = self.setup.timeout;
+        let streams = sink.is_some();
         let answer = runtime.block_on(async {
+            let exchange = self.exchange(request, &mut sink);
+            let in_time = async {
+                if streams {
+                    return exchange.await;
+                }
+                let answer = tokio::time::timeout(timeout, exchange).await;
+                answer.unwrap_or(Err(Failure::TimedOut(timeout)))
+            };
             tokio::select! {
                 biased;
                 () = stop.stopped() => Err(Failure::Stopped),
-                answer = tokio::time::timeout(timeout, self.exchange(ask)) => {
-                    answer.unwrap_or(Err(Failure::TimedOut(timeout)))
-                }
+                answer = in_time => answer,
             }
         });
         // A name that is still being looked up is nobody's business any more.
@@ -168,10 +296,25 @@ impl Model for Client {
         self.setup.known.as_ref().map(Known::room)
     }
 
-    fn ask(&self, ask: &Ask, stop: &Stop) -> Result<Reply, Failure> {
-        let answer = std::thread::scope(|scope| scope.spawn(|| self.wait(ask, stop)).join());
-        answer.unwrap_or_else(|_| Err(Failure::BadAnswer("it breaks the client".into())))
+    fn send(
+        &self,
+        request: &Request<'_>,
+        sink: Option<Sink<'_>>,
+        stop: &Stop,
+    ) -> Result<Response, Failure> {
+        let response =
+            std::thread::scope(|scope| scope.spawn(|| self.wait(request, sink, stop)).join());
+        response.unwrap_or_else(|_| Err(Failure::BadAnswer("it breaks the client".into())))
     }
+}
+
+/// Whether a response is streamed, by the type of its content.
+fn is_stream(value: &HeaderValue) -> bool {
+    value.to_str().is_ok_and(|kind| kind.contains("event-stream") || kind.contains("ndjson"))
+}
+
+fn endless() -> Failure {
+    Failure::BadAnswer("it has no end".into())
 }
 
 fn no_address(provider: Provider) -> String {
@@ -278,8 +421,7 @@ mod tests {
             let name: ModelName = name.parse().expect("a name");
             let setup = ClientSetup::new(name, &catalogue).with_key(Key::new("k-0123456789"));
             let client = Client::new(setup).expect("a client");
-            let ask = Ask { system: String::new(), prompt: String::new(), max_tokens };
-            assert_eq!(client.limit(&ask), expect, "{}", client.setup.name);
+            assert_eq!(client.limit(max_tokens), expect, "{}", client.setup.name);
         }
     }
 }

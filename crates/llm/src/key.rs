@@ -3,6 +3,8 @@
 use std::collections::HashSet;
 use std::fmt;
 
+use epitome_formats::api::{Auth, HttpRequest};
+
 /// A provider's key. It shows nothing of itself, in whatever way it is printed.
 ///
 /// ```
@@ -95,6 +97,24 @@ impl Key {
     /// The key itself: for the one request that it is sent with, and for the platform's keyring.
     pub fn reveal(&self) -> &str {
         &self.0
+    }
+}
+
+/// A key as the header that an API wants it in.
+#[derive(Debug)]
+pub(crate) struct KeyHeader {
+    pub(crate) key: Key,
+    /// The name of the header.
+    pub(crate) name: &'static str,
+    /// The text before the key.
+    pub(crate) prefix: &'static str,
+}
+
+impl Auth for KeyHeader {
+    fn authorize(&self, request: &mut HttpRequest) -> Result<(), String> {
+        let value = format!("{}{}", self.prefix, self.key.reveal());
+        request.headers.push((self.name.to_owned(), value));
+        Ok(())
     }
 }
 

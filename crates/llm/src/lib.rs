@@ -1,16 +1,17 @@
-//! Models that are asked for a summary.
+//! Models that a provider runs: requests over HTTP, streamed or not, retries, fallbacks, prices.
 //!
-//! A [`Model`] answers an [`Ask`], or says in a [`Failure`] whose fault it is
-//! that there is no answer. [`Client`] is one that a provider runs; [`Patient`] asks again, asks
-//! another one, and keeps the account; [`Catalogue`] knows what models take and cost, and chooses.
+//! A [`Model`] takes a [`Request`] and returns a [`Response`], or a [`Failure`] that names whose
+//! fault it is. [`Client`] is a model that a provider runs; [`Patient`] retries, falls back to
+//! another model, and keeps the account; [`Catalogue`] knows what models take and cost, and
+//! chooses.
 //!
-//! Nothing here goes anywhere by itself: a [`Client`] is made for a model that somebody named, and
-//! speaks with its provider when it is asked.
+//! Nothing is sent by itself: a [`Client`] is made for a model that the caller named, and calls the
+//! provider when it is given a request.
 //!
 //! # Absent
 //!
-//! What is asked, and what becomes of the answer: `epitome-passes` says so. Tools, and
-//! conversations. The environment and files: keys and tables are given.
+//! The JSON of requests and responses: `epitome_formats::api` has it, one folder for each API. What
+//! is sent, and what becomes of the response. The environment and files: keys and tables are given.
 
 mod catalogue;
 mod choice;
@@ -19,33 +20,74 @@ mod failure;
 mod key;
 mod name;
 mod patience;
+mod question;
 mod stop;
 
+use epitome_formats::SummaryAs;
 use epitome_model::Tokens;
-use epitome_passes::{Ask, Reply};
+use epitome_passes::{Ask, Reply, Stopped};
 
 pub use catalogue::{Catalogue, CatalogueError, Known, Price};
 pub use choice::{Because, Choice, NoModel, Wanted};
 pub use client::{Client, ClientSetup};
+pub use epitome_formats::api::{Auth, Delta, Endpoint, HttpRequest, Outgoing, Response, Tool};
 pub use failure::{Failure, Whose};
 pub use key::Key;
 pub use name::{ModelName, NameError, Provider};
 pub use patience::{Attempt, Clock, Patience, Patient, RealClock, Spent};
 pub use stop::Stop;
 
-/// Something that answers.
+/// A request to a model.
+#[derive(Clone, Copy)]
+pub struct Request<'a> {
+    /// The messages.
+    pub outgoing: Outgoing<'a>,
+    /// Tools that the model may call.
+    pub tools: &'a [Tool<'a>],
+    /// Tokens that the response may have, without reasoning.
+    pub max_tokens: u64,
+}
+
+/// The function that is given each piece of a streamed response as it arrives.
+pub type Sink<'a> = &'a mut (dyn FnMut(Delta<'_>) + Send);
+
+/// Something that responds.
 pub trait Model: Send + Sync {
     /// Which one it is.
     fn name(&self) -> &ModelName;
 
-    /// What question and answer may have together, if it is known.
+    /// Tokens that a request and its response may have together, if that is known.
     fn window(&self) -> Option<Tokens>;
 
-    /// Asks, and waits for the whole answer or for `stop`. An answer that is cut off, empty or a
-    /// call is an answer, and says so.
+    /// Sends a request and waits for the whole response, or for `stop`. With a sink the response is
+    /// streamed, and the sink sees each piece as it arrives. A response that is cut off, empty or
+    /// declined is a response: its [`stop`](Response::stop) says so.
     ///
     /// # Errors
     ///
-    /// A [`Failure`], when there is no answer.
-    fn ask(&self, ask: &Ask, stop: &Stop) -> Result<Reply, Failure>;
+    /// A [`Failure`], when there is no complete response.
+    fn send(
+        &self,
+        request: &Request<'_>,
+        sink: Option<Sink<'_>>,
+        stop: &Stop,
+    ) -> Result<Response, Failure>;
+
+    /// Asks for a text: a [`send`](Model::send) of one message, without tools.
+    ///
+    /// # Errors
+    ///
+    /// A [`Failure`], when there is no complete response.
+    fn ask(&self, ask: &Ask, stop: &Stop) -> Result<Reply, Failure> {
+        let transcript = question::transcript(ask);
+        let source: Vec<u8> = Vec::new();
+        let summary = SummaryAs::User;
+        let outgoing = Outgoing { transcript: &transcript, source: &source, summary };
+        let request = Request { outgoing, tools: &[], max_tokens: ask.max_tokens };
+        let response = self.send(&request, None, stop)?;
+        let text = response.text();
+        let calls = response.calls().next().is_some();
+        let stopped = if calls { Stopped::Call } else { response.stop };
+        Ok(Reply { text, stopped, used: response.usage })
+    }
 }

@@ -3,6 +3,7 @@
 use std::fmt;
 use std::str::FromStr;
 
+use epitome_formats::api::{Api, anthropic, gemini_api, ollama, openai_chat, openai_responses};
 use serde::{Deserialize, Serialize};
 
 /// Who runs models.
@@ -72,6 +73,17 @@ impl Provider {
     /// Whether it answers without a key.
     pub fn is_open(self) -> bool {
         matches!(self, Provider::Ollama | Provider::Compatible)
+    }
+
+    /// The API that it offers.
+    pub fn api(self) -> &'static Api {
+        match self {
+            Provider::Anthropic => &anthropic::API,
+            Provider::OpenAi => &openai_responses::API,
+            Provider::Google => &gemini_api::API,
+            Provider::Groq | Provider::OpenRouter | Provider::Compatible => &openai_chat::API,
+            Provider::Ollama => &ollama::API,
+        }
     }
 
     /// The path below an address that names none.

@@ -4,15 +4,16 @@ use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
+use epitome_formats::api::{Delta, Response};
 use epitome_model::{MicroDollars, Tokens};
-use epitome_passes::{Ask, Reply, Used};
+use epitome_passes::Used;
 use serde::Serialize;
 
-use crate::Model;
 use crate::catalogue::Catalogue;
 use crate::failure::Failure;
 use crate::name::ModelName;
 use crate::stop::Stop;
+use crate::{Model, Request, Sink};
 
 /// How often a model is asked, and how long is waited in between.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -161,15 +162,25 @@ impl Patient {
         self.lock().clone()
     }
 
-    fn one(&self, model: &dyn Model, ask: &Ask, stop: &Stop) -> Result<Reply, Failure> {
+    /// Sends to one model, and again as long as that may help.
+    fn one(
+        &self,
+        model: &dyn Model,
+        request: &Request<'_>,
+        mut sink: Option<Sink<'_>>,
+        stop: &Stop,
+    ) -> Result<Response, Failure> {
         let mut wait = self.patience.first;
         let mut tries = 0;
         loop {
-            let answer =
-                if stop.is_stopped() { Err(Failure::Stopped) } else { model.ask(ask, stop) };
-            self.note(model, &answer);
-            let failure = match answer {
-                Ok(reply) => return Ok(reply),
+            let response = if stop.is_stopped() {
+                Err(Failure::Stopped)
+            } else {
+                watched(model, request, &mut sink, stop)
+            };
+            self.note(model, &response);
+            let failure = match response {
+                Ok(response) => return Ok(response),
                 Err(failure) => failure,
             };
             tries += 1;
@@ -185,16 +196,16 @@ impl Patient {
         }
     }
 
-    fn note(&self, model: &dyn Model, answer: &Result<Reply, Failure>) {
-        let used = match answer {
-            Ok(reply) => reply.used,
+    fn note(&self, model: &dyn Model, response: &Result<Response, Failure>) {
+        let used = match response {
+            Ok(response) => response.usage,
             Err(Failure::TooLong { used, .. }) => *used,
             Err(_) => None,
         };
         let name = model.name();
         let price = |used: &Used| Some(self.prices.known(name)?.cost(used));
         let cost = used.as_ref().and_then(price);
-        let failure = answer.as_ref().err().cloned();
+        let failure = response.as_ref().err().cloned();
         self.lock().push(Attempt { model: name.clone(), used, cost, failure });
     }
 
@@ -212,15 +223,48 @@ impl Model for Patient {
         self.first.window()
     }
 
-    fn ask(&self, ask: &Ask, stop: &Stop) -> Result<Reply, Failure> {
-        let mut answer = self.one(&*self.first, ask, stop);
+    fn send(
+        &self,
+        request: &Request<'_>,
+        mut sink: Option<Sink<'_>>,
+        stop: &Stop,
+    ) -> Result<Response, Failure> {
+        let mut response = self.one(&*self.first, request, reborrowed(&mut sink), stop);
         for other in &self.others {
-            match &answer {
+            match &response {
                 Ok(_) | Err(Failure::Stopped) => break,
-                Err(_) => answer = self.one(&**other, ask, stop),
+                Err(_) => response = self.one(&**other, request, reborrowed(&mut sink), stop),
             }
         }
-        answer
+        response
+    }
+}
+
+/// Sends once. If the response breaks off after some of it was shown, the sink is told that this is
+/// void.
+fn watched(
+    model: &dyn Model,
+    request: &Request<'_>,
+    sink: &mut Option<Sink<'_>>,
+    stop: &Stop,
+) -> Result<Response, Failure> {
+    let Some(sink) = sink else { return model.send(request, None, stop) };
+    let mut shown = false;
+    let mut watch = |delta: Delta<'_>| {
+        shown = true;
+        sink(delta);
+    };
+    let response = model.send(request, Some(&mut watch), stop);
+    if shown && response.is_err() {
+        sink(Delta::Restart);
+    }
+    response
+}
+
+fn reborrowed<'a>(sink: &'a mut Option<Sink<'_>>) -> Option<Sink<'a>> {
+    match sink {
+        Some(sink) => Some(&mut **sink),
+        None => None,
     }
 }
 

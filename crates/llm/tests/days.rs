@@ -3,12 +3,18 @@
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
+use epitome_formats::SummaryAs;
+use epitome_formats::api::anthropic;
 use epitome_llm::{
-    Catalogue, Client, ClientSetup, Clock, Failure, Key, Model, ModelName, Patience, Patient, Stop,
+    Auth, Catalogue, Client, ClientSetup, Clock, Delta, Endpoint, Failure, HttpRequest, Key, Model,
+    ModelName, Outgoing, Patience, Patient, Request, Response, Stop, Tool,
 };
-use epitome_model::{MicroDollars, Tokens};
+use epitome_model::{
+    Block, Entry, Item, MicroDollars, Output, Part, Role, Source, Span, StopReason, Text, Tokens,
+    Transcript,
+};
 use epitome_passes::{Ask, Reply, Stopped, Used};
-use model_server::{Answer, Ending, Rough, Step, ToolCall};
+use model_server::{Answer, Break, Ending, Rough, Step, ToolCall};
 
 const KEY: &str = "sk-test-0123456789abcdefghij";
 const MODELS: [&str; 7] = [
@@ -346,4 +352,194 @@ fn an_answer_that_is_cut_off_is_accounted_too() {
     assert_eq!((spent.calls, spent.failed), (1, 0));
     assert_eq!(Some(spent.used), reply.used);
     assert!(spent.cost > MicroDollars(0));
+}
+
+/// A question with a tool, streamed: the response, or why there is none, and what the sink saw.
+fn sent(model: &dyn Model, sink: bool) -> (Result<Response, Failure>, String) {
+    let body = br#"{"system":"You look things up.","messages":[
+        {"role":"user","content":"What is in a.txt?"}]}"#;
+    let body = body.to_vec();
+    let transcript = (anthropic::FORMAT.read)(&body, &mut ());
+    let summary = SummaryAs::User;
+    let outgoing = Outgoing { transcript: &transcript, source: &body, summary };
+    let parameters = r#"{"type":"object","properties":{"path":{"type":"string"}}}"#;
+    let tools = [Tool { name: "Read", description: "Reads a file.", parameters }];
+    let request = Request { outgoing, tools: &tools, max_tokens: 700 };
+    let mut seen = String::new();
+    let mut watch = |delta: Delta<'_>| match delta {
+        Delta::Text(text) => seen.push_str(text),
+        Delta::Thinking(text) => seen.push_str(&format!("({text})")),
+        Delta::Call(name) => seen.push_str(&format!("<{name}>")),
+        Delta::Restart => seen.push_str("<again>"),
+    };
+    let response = model.send(&request, sink.then_some(&mut watch), &Stop::default());
+    (response, seen)
+}
+
+fn looks() -> Step {
+    let input = serde_json::json!({ "path": "a.txt", "n": 12345678901234567890_u64 });
+    let call = |path: &str| ToolCall {
+        name: "Read".into(),
+        input: serde_json::json!({ "path": path, "deep": [{ "ä\"": input }] }),
+    };
+    Step { calls: vec![call("a.txt"), call("b.txt")], ..Step::text("I look.\nÄ \"b\" 🦀") }
+}
+
+#[test]
+fn a_streamed_response_is_the_one_that_comes_whole() {
+    for model in MODELS {
+        let server = server([Answer::Says(looks())]);
+        let client = client(model, &server, Duration::from_secs(20));
+        let (whole, unseen) = sent(&client, false);
+        let (streamed, seen) = sent(&client, true);
+        let whole = whole.unwrap_or_else(|err| panic!("{model}: {err}"));
+        let streamed = streamed.unwrap_or_else(|err| panic!("{model}: {err}"));
+        assert_eq!(unseen, "", "{model}");
+        assert_eq!(seen, "I look.\nÄ \"b\" 🦀<Read><Read>", "{model}");
+        assert_eq!(streamed.text(), "I look.\nÄ \"b\" 🦀", "{model}");
+        assert_eq!(
+            (&whole.stop, &streamed.stop),
+            (&StopReason::Call, &StopReason::Call),
+            "{model}"
+        );
+        assert_eq!(said(&streamed), said(&whole), "{model}");
+        assert_eq!(streamed.usage.map(|it| it.input), whole.usage.map(|it| it.input), "{model}");
+        let tools = server.exchanges()[1].body["tools"].to_string();
+        assert!(tools.contains("Reads a file."), "{model}: {tools}");
+    }
+}
+
+/// Each text and each call with its arguments.
+fn said(response: &Response) -> Vec<String> {
+    let blocks = response.entry.blocks.iter().map(|block| match block {
+        Block::Text(text) => text.read(&response.source).into_owned(),
+        Block::Call(call) => {
+            let raw = response.source.at(call.arguments).into_owned();
+            let text = serde_json::from_slice::<String>(&raw).map_or(raw, String::into_bytes);
+            let arguments: serde_json::Value = serde_json::from_slice(&text).expect("JSON");
+            format!("{} {arguments}", call.name)
+        }
+        other => panic!("{other:?}"),
+    });
+    blocks.collect()
+}
+
+#[test]
+fn a_response_goes_back_with_the_results_of_its_calls() {
+    for model in MODELS {
+        let server = server([Answer::Says(looks()), Answer::Says(Step::text("It is empty."))]);
+        let client = client(model, &server, Duration::from_secs(20));
+        let (response, _) = sent(&client, true);
+        let response = response.unwrap_or_else(|err| panic!("{model}: {err}"));
+        let results = response.calls().map(|call| {
+            Block::Output(Output {
+                call: call.id.clone(),
+                error: false,
+                parts: vec![Part::Text(Text::Made("nothing".into()))],
+                whole: Span::default(),
+                numbered: false,
+                from_user: false,
+            })
+        });
+        let results: Vec<Block> = results.collect();
+        let entry =
+            |role, blocks| Item::Entry(Box::new(Entry { role, blocks, ..Entry::default() }));
+        let question = vec![Block::Text(Text::Made("What is in a.txt?".into()))];
+        let items = vec![
+            entry(Role::User, question),
+            Item::Entry(Box::new(response.entry.clone())),
+            entry(Role::Tool, results),
+        ];
+        let transcript = Transcript { items, context: vec![0, 1, 2], ..Transcript::default() };
+        let summary = SummaryAs::User;
+        let outgoing = Outgoing { transcript: &transcript, source: &response.source, summary };
+        let parameters = r#"{"type":"object"}"#;
+        let tools = [Tool { name: "Read", description: "Reads a file.", parameters }];
+        let request = Request { outgoing, tools: &tools, max_tokens: 700 };
+        let next = client.send(&request, None, &Stop::default());
+        let next = next.unwrap_or_else(|err| panic!("{model}: {err}"));
+        assert_eq!((&*next.text(), next.stop), ("It is empty.", StopReason::End), "{model}");
+    }
+}
+
+#[test]
+fn a_broken_stream_is_no_response() {
+    let cases = [
+        (Break::Half, "Half"),
+        (Break::Error, "Overloaded|BadAnswer"),
+        (Break::Empty, "Half"),
+        (Break::Backwards, "BadAnswer|Half|Ok"),
+        (Break::Garbled, "BadAnswer"),
+        (Break::Pings, "Ok"),
+    ];
+    for model in MODELS {
+        for (broken, expect) in cases {
+            let server = server([Answer::Broken(looks(), broken)]);
+            let client = client(model, &server, Duration::from_secs(20));
+            let told = match sent(&client, true).0 {
+                Ok(response) => format!("Ok {response:?}"),
+                Err(failure) => format!("{failure:?}"),
+            };
+            let fits = expect.split('|').any(|expect| told.starts_with(expect));
+            assert!(fits, "{model} {broken:?}: {told}");
+            if model == MODELS[0] && broken == Break::Backwards {
+                assert!(told.starts_with("BadAnswer"), "{told}");
+            }
+        }
+        // The connection itself breaks.
+        let server = server([Answer::Half(looks())]);
+        let failure = sent(&client(model, &server, Duration::from_secs(20)), true).0;
+        assert!(matches!(failure, Err(Failure::Half(_))), "{model}: {failure:?}");
+    }
+}
+
+#[test]
+fn what_was_shown_of_a_broken_stream_is_void_before_it_is_sent_again() {
+    let broken = Answer::Broken(looks(), Break::Error);
+    let server = server([broken, Answer::Says(Step::text("All is well."))]);
+    let client = client(MODELS[0], &server, Duration::from_secs(20));
+    let patient = Patient::new(client, Catalogue::built_in()).with_clock(Noted::default());
+    let (response, seen) = sent(&patient, true);
+    assert_eq!(response.expect("a response").text(), "All is well.");
+    assert_eq!(seen, "I look.\nÄ \"b\" 🦀<Read><again>All is well.");
+    let spent = patient.spent();
+    assert_eq!((spent.calls, spent.failed), (2, 1));
+}
+
+/// Proves who asks by the request as a whole, as AWS SigV4 does.
+#[derive(Debug)]
+struct Signature;
+
+impl Auth for Signature {
+    fn authorize(&self, request: &mut HttpRequest) -> Result<(), String> {
+        let path = request.url.split_once("127.0.0.1").expect("an address").1;
+        let path = path.split_once('/').expect("a path").1;
+        let signed = format!("{} /{path} {}", request.method, request.body.len());
+        request.headers.push(("x-signature".into(), signed));
+        Ok(())
+    }
+}
+
+#[test]
+fn a_request_is_signed_with_its_body_and_sent_to_another_endpoint() {
+    let server = server([Answer::Says(Step::text("All is well."))]);
+    let name: ModelName = MODELS[0].parse().expect("a name");
+    let bedrock = Endpoint {
+        path: |_, _| "messages?on=bedrock".into(),
+        members: r#""anthropic_version":"bedrock-2023-05-31","#,
+        ..anthropic::ENDPOINT
+    };
+    let setup = ClientSetup::new(name, &Catalogue::built_in()).at(server.url());
+    let client = Client::new(setup.with_auth(Signature).with_endpoint(bedrock));
+    let reply = client.expect("a client").ask(&ask(), &Stop::default()).expect("a reply");
+    assert_eq!(reply.text, "All is well.");
+    let headers = server.headers();
+    let value = |name: &str| {
+        let line = headers.iter().find_map(|line| line.strip_prefix(name));
+        line.expect("a header").trim().to_owned()
+    };
+    let expect = format!("POST /v1/messages?on=bedrock {}", value("content-length:"));
+    assert_eq!(value("x-signature:"), expect);
+    assert!(!headers.iter().any(|line| line.starts_with("x-api-key")), "{headers:?}");
+    assert_eq!(server.exchanges()[0].body["anthropic_version"], "bedrock-2023-05-31");
 }

@@ -24,6 +24,7 @@ mod tool;
 mod transcript;
 mod turn;
 mod unit;
+mod usage;
 
 pub use amount::{Bytes, Lines, MicroDollars, Tokens, Turns};
 pub use applied::{Applied, Longer};
@@ -45,3 +46,4 @@ pub use transcript::{
 };
 pub use turn::{context_turns, turns};
 pub use unit::{Unit, units};
+pub use usage::{StopReason, TokenUsage};

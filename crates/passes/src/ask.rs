@@ -1,7 +1,8 @@
 //! What a model is asked, and what it says: the machine of a summary asks, floor 4 answers.
 
-use epitome_model::Tokens;
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
+
+pub use epitome_model::{StopReason as Stopped, TokenUsage as Used};
 
 /// One question to a model, which has no tools.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -23,48 +24,6 @@ pub struct Reply {
     pub stopped: Stopped,
     /// What was billed, where the service says so.
     pub used: Option<Used>,
-}
-
-/// Why an answer ended.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Stopped {
-    /// It was done.
-    End,
-    /// It reached the limit: the answer is cut off.
-    Length,
-    /// It called a tool, though it has none.
-    Call,
-    /// It, or the service, declined to answer.
-    Refused,
-    /// For a reason that the service names and nobody here knows.
-    Other(String),
-}
-
-/// Tokens that one call was billed for. Each stands in one field only.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Used {
-    /// Read, neither from a cache nor into one.
-    pub input: Tokens,
-    /// Read from a cache.
-    pub cached: Tokens,
-    /// Written into a cache.
-    pub cache_written: Tokens,
-    /// Written, reasoning included.
-    pub output: Tokens,
-}
-
-impl std::ops::Add for Used {
-    type Output = Used;
-
-    fn add(self, other: Used) -> Used {
-        Used {
-            input: self.input + other.input,
-            cached: self.cached + other.cached,
-            cache_written: self.cache_written + other.cache_written,
-            output: self.output + other.output,
-        }
-    }
 }
 
 /// Why there is no reply.

@@ -27,7 +27,7 @@ mod sign;
 mod sse;
 
 pub use refusal::Refusal;
-pub use rough::{Answer, Rough};
+pub use rough::{Answer, Break, Rough};
 pub use script::{Ending, Script, Step, ToolCall, Track};
 pub use server::{Exchange, Options, Outcome, Server};
 pub use sign::{Signature, sign, verify};

@@ -6,18 +6,18 @@ use crate::routes::{Reply, rough_tokens};
 use crate::script::Ending;
 use crate::server::{Outcome, Stage};
 
-/// Answers `POST /api/chat` with one object: what streams is not spoken here.
+/// Answers `POST /api/chat` with one object, or with one a line.
 pub(crate) fn reply(body: &Value, stage: &Stage) -> (Reply, Outcome) {
-    if body["stream"] != false {
-        let error = json!({ "error": "this server does not stream" });
-        return (Reply::json(400, &error), Outcome::Refused("stream".into()));
-    }
     let step = stage.canned();
     let calls = step.calls.iter();
     let calls: Vec<Value> = calls
         .map(|call| json!({ "function": { "name": call.name, "arguments": call.input } }))
         .collect();
-    let mut message = json!({ "role": "assistant", "content": step.text.unwrap_or_default() });
+    let text = step.text.unwrap_or_default();
+    let mut message = json!({ "role": "assistant", "content": text });
+    if let Some(thinking) = &step.thinking {
+        message["thinking"] = json!(thinking);
+    }
     if !calls.is_empty() {
         message["tool_calls"] = json!(calls);
     }
@@ -28,5 +28,32 @@ pub(crate) fn reply(body: &Value, stage: &Stage) -> (Reply, Outcome) {
         "prompt_eval_count": rough_tokens(&body["messages"]),
         "eval_count": rough_tokens(&message),
     });
-    (Reply::json(200, &answer), Outcome::Canned)
+    // What is not asked for streams, too.
+    let reply = if body["stream"] == false { Reply::json(200, &answer) } else { stream(&answer) };
+    (reply, Outcome::Canned)
+}
+
+/// The same in lines: reasoning, a text in two halves, the calls, the end.
+fn stream(answer: &Value) -> Reply {
+    let message = &answer["message"];
+    let text = message["content"].as_str().unwrap_or_default();
+    let middle = text.char_indices().nth(text.chars().count() / 2).map_or(0, |(at, _)| at);
+    let mut pieces =
+        vec![json!({ "content": text[..middle] }), json!({ "content": text[middle..] })];
+    if message["thinking"].is_string() {
+        pieces.insert(0, json!({ "content": "", "thinking": message["thinking"] }));
+    }
+    if message["tool_calls"].is_array() {
+        pieces.push(json!({ "content": "", "tool_calls": message["tool_calls"] }));
+    }
+    let mut body = String::new();
+    for mut message in pieces {
+        message["role"] = json!("assistant");
+        let line = json!({ "model": answer["model"], "message": message, "done": false });
+        body.push_str(&format!("{line}\n"));
+    }
+    let mut last = answer.clone();
+    last["message"] = json!({ "role": "assistant", "content": "" });
+    body.push_str(&format!("{last}\n"));
+    Reply { status: 200, content_type: "application/x-ndjson", body }
 }

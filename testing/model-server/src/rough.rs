@@ -20,8 +20,75 @@ pub enum Answer {
     Status(u16, Vec<(String, String)>, String),
     /// With the first half of what it would say; then the connection ends.
     Half(Step),
+    /// As a service that is well, but for its stream of events.
+    Broken(Step, Break),
     /// With nothing, until whoever asked goes away.
     Silence,
+}
+
+/// How a stream of events is broken.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Break {
+    /// The first half of its events, and a regular end.
+    Half,
+    /// The first half of its events, then an event that reports an overloaded service.
+    Error,
+    /// No event at all.
+    Empty,
+    /// Its events from the last to the first.
+    Backwards,
+    /// An event that is not JSON between its halves.
+    Garbled,
+    /// Not broken: comments and events that say nothing between its events, and no line feeds at
+    /// its end.
+    Pings,
+}
+
+impl Break {
+    /// The stream as it is sent.
+    fn of(self, path: &str, body: &str) -> String {
+        let end = if path == "/api/chat" { "\n" } else { "\n\n" };
+        let events: Vec<&str> = body.split_terminator(end).collect();
+        let (first, second) = events.split_at(events.len() / 2);
+        let sent: Vec<String> = match self {
+            Self::Half => first.iter().map(|it| it.to_string()).collect(),
+            Self::Error => {
+                let error = overloaded(path);
+                first.iter().map(|it| it.to_string()).chain([error]).collect()
+            }
+            Self::Empty => Vec::new(),
+            Self::Backwards => events.iter().rev().map(|it| it.to_string()).collect(),
+            Self::Garbled => {
+                let events = first.iter().chain(&["data: {\"type\":"]).chain(second);
+                events.map(|it| it.to_string()).collect()
+            }
+            Self::Pings => {
+                let pinged = match path {
+                    "/api/chat" => return body.trim_end().to_owned(),
+                    "/v1/messages" => ": ping\n\nevent: ping\ndata: {\"type\": \"ping\"}\n\n",
+                    _ => ": ping\n\n",
+                };
+                let events = events.iter().map(|it| format!("{pinged}{it}"));
+                return events.collect::<Vec<_>>().join(end);
+            }
+        };
+        sent.iter().map(|event| format!("{event}{end}")).collect()
+    }
+}
+
+/// The event that reports an overloaded service.
+fn overloaded(path: &str) -> String {
+    let error = match path {
+        "/v1/messages" => {
+            r#"{"type":"error","error":{"type":"overloaded_error","message":"Overloaded"}}"#
+        }
+        "/v1/responses" => {
+            r#"{"type":"error","code":"server_error","message":"Overloaded","param":null}"#
+        }
+        "/api/chat" => return r#"{"error":"Overloaded"}"#.to_owned(),
+        _ => r#"{"error":{"code":503,"message":"Overloaded","status":"UNAVAILABLE"}}"#,
+    };
+    format!("data: {error}")
 }
 
 impl Answer {
@@ -116,9 +183,10 @@ fn answer(mut stream: TcpStream, state: &State) -> std::io::Result<()> {
     let path = line.split(' ').nth(1).unwrap_or_default();
     let path = path.split('?').next().unwrap_or_default();
     let says = |step: Step| {
-        state.stage.play(Script { aside: Some(step), ..Script::default() });
+        state.stage.play_always(step);
         let (reply, outcome) = routes::route(path, line.starts_with("POST"), &body, &state.stage);
-        (reply.status, reply.body, outcome)
+        let headers = vec![("content-type".to_owned(), reply.content_type.to_owned())];
+        (reply.status, headers, reply.body, outcome)
     };
     let next = {
         let mut answers = state.answers.lock().unwrap_or_else(PoisonError::into_inner);
@@ -126,12 +194,16 @@ fn answer(mut stream: TcpStream, state: &State) -> std::io::Result<()> {
     };
     let (status, headers, text, outcome, half) = match next {
         Some(Answer::Says(step)) => {
-            let (status, text, outcome) = says(step);
-            (status, Vec::new(), text, outcome, false)
+            let (status, headers, text, outcome) = says(step);
+            (status, headers, text, outcome, false)
         }
         Some(Answer::Half(step)) => {
-            let (status, text, outcome) = says(step);
-            (status, Vec::new(), text, outcome, true)
+            let (status, headers, text, outcome) = says(step);
+            (status, headers, text, outcome, true)
+        }
+        Some(Answer::Broken(step, broken)) => {
+            let (status, headers, text, outcome) = says(step);
+            (status, headers, broken.of(path, &text), outcome, false)
         }
         Some(Answer::Status(status, headers, text)) => {
             (status, headers, text, Outcome::Refused(status.to_string()), false)

@@ -164,6 +164,7 @@ pub(crate) struct Stage {
 struct State {
     script: Script,
     played: HashMap<String, usize>,
+    always: Option<Step>,
     exchanges: Vec<Exchange>,
     log: Option<File>,
 }
@@ -179,15 +180,18 @@ impl Stage {
         self.state().exchanges.clone()
     }
 
-    /// Plays this from now on.
-    pub(crate) fn play(&self, script: Script) {
-        self.state().script = script;
+    /// Answers with this step from now on, whatever is asked.
+    pub(crate) fn play_always(&self, step: Step) {
+        self.state().always = Some(step);
     }
 
     /// The next step for a conversation that offers tools and opens with `first_user_text`.
     pub(crate) fn next(&self, first_user_text: &str) -> (Step, Outcome) {
         let mut state = self.state();
-        let State { script, played, .. } = &mut *state;
+        let State { script, played, always, .. } = &mut *state;
+        if let Some(step) = always {
+            return (step.clone(), Outcome::Played { track: String::new(), step: 0 });
+        }
         let track = script.tracks.iter().find(|track| first_user_text.contains(&track.mark));
         let (mark, steps) = match track {
             Some(track) => (track.mark.clone(), &track.steps),
@@ -202,7 +206,11 @@ impl Stage {
 
     /// The answer to a request without tools.
     pub(crate) fn canned(&self) -> Step {
-        let Script { aside, canned, .. } = &self.state().script;
+        let state = self.state();
+        let Script { aside, canned, .. } = &state.script;
+        if let Some(step) = &state.always {
+            return step.clone();
+        }
         let plain = || Step::text(canned.as_deref().unwrap_or("Work on the project"));
         aside.clone().unwrap_or_else(plain)
     }

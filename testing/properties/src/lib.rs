@@ -12,6 +12,7 @@
 
 mod packs;
 mod pages;
+mod responses;
 mod secrets;
 mod sessions;
 mod summaries;
@@ -19,6 +20,7 @@ mod texts;
 
 pub use packs::pack;
 pub use pages::{html_is_inert, page, viewer_is_inert};
+pub use responses::response;
 pub use secrets::redact;
 pub use sessions::{any_session, session};
 pub use summaries::summary;
@@ -33,6 +35,7 @@ pub const BODIES: &[(&str, Body)] = &[
     ("pack", pack),
     ("recipe", recipe),
     ("redact", redact),
+    ("response", response),
     ("session", any_session),
     ("stub", stub),
     ("summary", summary),

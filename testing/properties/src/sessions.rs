@@ -95,7 +95,7 @@ fn all(spliced: &Spliced<'_>) -> Vec<u8> {
 }
 
 /// Every record stands behind the one before, and everything in it inside of it.
-fn stand_inside(transcript: &Transcript, bytes: &[u8]) {
+pub(crate) fn stand_inside(transcript: &Transcript, bytes: &[u8]) {
     let mut from = 0;
     let mut last = None;
     for item in &transcript.items {

@@ -135,6 +135,11 @@ fn damaged_stubs_and_recipes_hold() {
 }
 
 #[test]
+fn damaged_responses_hold() {
+    check(300, properties::response, seed("response"));
+}
+
+#[test]
 fn damaged_sessions_with_secrets_hold() {
     check(200, properties::redact, seed("redact"));
 }

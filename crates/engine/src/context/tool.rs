@@ -4,7 +4,7 @@
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 
-use epitome_formats::Offer;
+use epitome_formats::api::{Tool, text_argument};
 use epitome_model::{Block, Call, Role, Tokens, ToolKind, Transcript};
 use epitome_passes::Why;
 use serde::Serialize;
@@ -30,9 +30,10 @@ use epitome_error::Result;
 /// `NotFound` if there is no such wire.
 pub fn compact_tool(wire: &str) -> Result<String> {
     let text = epitome_passes::compact_tool();
-    let (name, about) = (text.name, text.about);
-    let (argument, argument_about) = (text.argument, text.argument_about);
-    Ok((super::wire::named(wire)?.offer)(&Offer { name, about, argument, argument_about }))
+    let parameters = text_argument(text.argument, text.argument_about);
+    let (name, description) = (text.name, text.about);
+    let tool = Tool { name, description, parameters: &parameters };
+    Ok((super::wire::named(wire)?.tool)(&tool))
 }
 
 /// What came of a compaction that was asked for. Shown, it is what a model or a user is told.

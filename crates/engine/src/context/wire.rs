@@ -49,6 +49,12 @@ impl<'a> Outgoing<'a> {
         Ok((named(wire)?.make_as)(self.transcript, self.source, self.summary))
     }
 
+    /// The same for a request to a model: see `epitome_llm::Model::send`.
+    pub fn to_model(&self) -> api::Outgoing<'a> {
+        let Outgoing { transcript, source, summary } = *self;
+        api::Outgoing { transcript, source, summary }
+    }
+
     /// The messages as Anthropic's wire spells them, each as it was said: nothing is moved, and
     /// reasoning without a signature is there, too. A summary that belongs to the prompt stands
     /// among the user's words.

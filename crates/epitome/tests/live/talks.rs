@@ -5,8 +5,8 @@ use std::sync::{Arc, Mutex};
 use epitome::live::{Context, Next, Recovery, Said, Setup, Speaker};
 use epitome::{Asked, Loaded, summary_writer};
 use epitome_formats::{APIS, named};
-use epitome_llm::{Failure, Model, ModelName, Stop};
-use epitome_model::{Block, Counter, Role, Tokens};
+use epitome_llm::{Failure, Model, ModelName, Request, Response, Sink, Stop};
+use epitome_model::{Block, Counter, Role, Text, Tokens};
 use epitome_passes::{Ask, Event, NoReply, Recipe, Reply, Stopped, SummaryRole, Used, Why, Writer};
 use epitome_tokens::Estimate;
 
@@ -205,8 +205,15 @@ impl Model for Hears {
         Some(Tokens(200_000))
     }
 
-    fn ask(&self, ask: &Ask, _: &Stop) -> Result<Reply, Failure> {
-        self.1.lock().expect("nobody panics").push_str(&ask.prompt);
+    fn send(
+        &self,
+        request: &Request<'_>,
+        _: Option<Sink<'_>>,
+        _: &Stop,
+    ) -> Result<Response, Failure> {
+        let body = request.outgoing.transcript.context().last().expect("a question").1;
+        let Some(Block::Text(Text::Made(prompt))) = body.blocks.first() else { panic!("{body:?}") };
+        self.1.lock().expect("nobody panics").push_str(prompt);
         Err(Failure::Unreachable("it says nothing".into()))
     }
 }

@@ -1,18 +1,22 @@
-//! Anthropic Messages: the body of a request to `/v1/messages`.
+//! Anthropic Messages: requests to `/v1/messages` and their responses.
 //!
 //! What it holds and what the service refuses is in `docs/formats/anthropic.md`.
 
+mod endpoint;
 mod invariants;
 mod make;
 mod message;
 mod messages;
 mod read;
+mod response;
+mod stream;
 
 use super::Api;
 use crate::write::{self, Gone, Shapes};
 use crate::{Format, Write, Writing};
 
-pub use make::{make, make_as, offer};
+pub use endpoint::ENDPOINT;
+pub use make::{make, make_as, tool};
 pub use message::parse_message;
 pub use messages::{messages, messages_of};
 
@@ -25,7 +29,11 @@ pub const API: Api = Api {
     parse_message,
     make,
     make_as,
-    offer,
+    tool,
+    endpoint: ENDPOINT,
+    options: endpoint::options,
+    parse_response: response::parse,
+    assembler: || Box::new(stream::Events::default()),
 };
 
 /// Bodies of requests to Anthropic's Messages.

@@ -1,11 +1,14 @@
-//! Gemini: the body of a request to `generateContent`.
+//! Gemini: requests to `generateContent` and their responses.
 //!
 //! What it holds and what the service refuses is in `docs/formats/gemini-request.md`.
 
+mod endpoint;
 mod invariants;
 mod make;
 mod message;
 mod read;
+mod response;
+mod stream;
 
 use epitome_model::encode;
 
@@ -13,7 +16,8 @@ use super::Api;
 use crate::write::{self, Gone, Shapes};
 use crate::{Format, Write, Writing};
 
-pub use make::{make, make_as, offer};
+pub use endpoint::ENDPOINT;
+pub use make::{make, make_as, tool};
 pub use message::parse_message;
 
 /// Gemini's `generateContent`.
@@ -25,7 +29,11 @@ pub const API: Api = Api {
     parse_message,
     make,
     make_as,
-    offer,
+    tool,
+    endpoint: ENDPOINT,
+    options: endpoint::options,
+    parse_response: response::parse,
+    assembler: || Box::new(stream::Chunks::default()),
 };
 
 /// Bodies of requests to Gemini's `generateContent`.

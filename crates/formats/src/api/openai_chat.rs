@@ -3,16 +3,20 @@
 //!
 //! What it holds and what the service refuses is in `docs/formats/openai-chat.md`.
 
+mod endpoint;
 mod invariants;
 mod make;
 mod message;
 mod read;
+mod response;
+mod stream;
 
 use super::Api;
 use crate::write::{self, Gone, Shapes};
 use crate::{Format, Write, Writing};
 
-pub use make::{make, make_as, offer};
+pub use endpoint::ENDPOINT;
+pub use make::{make, make_as, tool};
 pub use message::parse_message;
 
 /// OpenAI's Chat Completions.
@@ -24,7 +28,11 @@ pub const API: Api = Api {
     parse_message,
     make,
     make_as,
-    offer,
+    tool,
+    endpoint: ENDPOINT,
+    options: endpoint::options,
+    parse_response: response::parse,
+    assembler: || Box::new(stream::Chunks::default()),
 };
 
 /// Bodies of requests to OpenAI's Chat Completions.

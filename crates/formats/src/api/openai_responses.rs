@@ -1,11 +1,14 @@
-//! OpenAI Responses: the body of a request to `/v1/responses`.
+//! OpenAI Responses: requests to `/v1/responses` and their responses.
 //!
 //! What it holds and what the service refuses is in `docs/formats/openai-responses.md`.
 
+mod endpoint;
 mod invariants;
 mod make;
 mod message;
 mod read;
+mod response;
+mod stream;
 
 use epitome_model::encode;
 
@@ -13,7 +16,8 @@ use super::Api;
 use crate::write::{self, Gone, Shapes};
 use crate::{Format, Write, Writing};
 
-pub use make::{make, make_as, offer};
+pub use endpoint::ENDPOINT;
+pub use make::{make, make_as, tool};
 pub use message::parse_message;
 
 /// OpenAI's Responses.
@@ -25,7 +29,11 @@ pub const API: Api = Api {
     parse_message,
     make,
     make_as,
-    offer,
+    tool,
+    endpoint: ENDPOINT,
+    options: endpoint::options,
+    parse_response: response::parse,
+    assembler: || Box::new(stream::Events::default()),
 };
 
 /// Bodies of requests to OpenAI's Responses.

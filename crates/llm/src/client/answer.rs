@@ -3,7 +3,8 @@
 use std::error::Error as _;
 use std::time::Duration;
 
-use epitome_passes::{Ask, Reply, Stopped};
+use epitome_formats::api::{BadResponse, Response};
+use epitome_model::StopReason;
 use jiff::fmt::rfc2822;
 use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
 use serde_json::Value;
@@ -12,9 +13,7 @@ use crate::failure::Failure;
 use crate::key::Key;
 use epitome_engine::overflow;
 
-use super::wire::{Said, Wire};
-
-type Answer = Result<Reply, Failure>;
+type Answer = Result<Response, Failure>;
 
 /// Characters of a service's words that are told.
 const TOLD: usize = 300;
@@ -22,44 +21,62 @@ const TOLD: usize = 300;
 /// No model has tokens of so many bytes on average: who counted fewer has read only a part.
 const BYTES_OF_A_TOKEN: u64 = 16;
 
-/// The answer of a service that is well.
-pub(super) fn reply(wire: Wire, body: &[u8], ask: &Ask, key: Option<&Key>) -> Answer {
-    let parsed: Value = serde_json::from_slice(body).map_err(|err| match err.is_eof() {
-        true => Failure::Half("its JSON has no end".into()),
-        false => Failure::BadAnswer("it is not JSON".into()),
-    })?;
-    if !parsed["error"].is_null() {
-        return Err(failed(&parsed, &String::from_utf8_lossy(body), key));
-    }
-    let Said { text, calls, stopped, used } = wire.said(&parsed);
-    let text = text.ok_or_else(|| Failure::BadAnswer("there is no answer in it".into()))?;
-    let bytes = (ask.system.len() + ask.prompt.len()) as u64;
-    let read = used.map(|used| used.input + used.cached + used.cache_written);
-    if let Some(read) = read.filter(|read| read.0 > 0 && read.0 * BYTES_OF_A_TOKEN < bytes) {
+/// What a service responded with a status of 200, once its body is known to be a response.
+///
+/// `sent` are the bytes of the texts in the request.
+pub(super) fn checked(mut response: Response, sent: u64, key: Option<&Key>) -> Answer {
+    let used = response.usage;
+    let read = used.map(|used| used.all_input());
+    if let Some(read) = read.filter(|read| read.0 > 0 && read.0 * BYTES_OF_A_TOKEN < sent) {
         let said = format!("only {read} tokens of it were read");
         return Err(Failure::TooLong { limit: Some(read), said, used });
     }
-    let stopped = match stopped {
-        _ if calls => Stopped::Call,
-        Some(Stopped::Other(reason)) => Stopped::Other(plain(&reason, key)),
-        Some(stopped) => stopped,
-        None => Stopped::Other("it does not say why it ended".into()),
-    };
-    let text = key.map_or_else(|| text.clone(), |key| key.hide_whole(text.clone()));
-    Ok(Reply { text, stopped, used })
+    if let StopReason::Other(reason) = &response.stop {
+        response.stop = StopReason::Other(plain(reason, key));
+    }
+    Ok(response)
 }
 
-/// An error behind a status of 200: OpenAI's responses that failed, and whoever stands in between.
-fn failed(parsed: &Value, words: &str, key: Option<&Key>) -> Failure {
+/// A body behind a status of 200 that is no response.
+pub(super) fn bad(bad: BadResponse, key: Option<&Key>) -> Failure {
+    match bad {
+        BadResponse::Cut(why) => Failure::Half(why),
+        BadResponse::Unreadable(why) => Failure::BadAnswer(plain(&why, key)),
+        BadResponse::Error(json) => failed(&json, key),
+    }
+}
+
+/// An error behind a status of 200: OpenAI's responses that failed, errors in the middle of a
+/// stream, and proxies.
+fn failed(json: &str, key: Option<&Key>) -> Failure {
+    let parsed: Value = serde_json::from_str(json).unwrap_or(Value::Null);
     let code = parsed["error"]["code"].as_u64().and_then(|code| u16::try_from(code).ok());
-    let code = code.filter(|code| *code >= 400);
-    if let (None, Some(told)) = (code, overflow(Some(200), words)) {
-        let (limit, said) = (told.limit, said(200, words, key));
+    let kind = parsed["error"]["type"].as_str().and_then(status_of);
+    let code = code.filter(|code| *code >= 400).or(kind);
+    if let (None | Some(400), Some(told)) = (code, overflow(Some(200), json)) {
+        let (limit, said) = (told.limit, said(200, json, key));
         return Failure::TooLong { limit, said, used: None };
     }
     match code {
-        Some(status) => refused(status, words, None, key),
-        None => Failure::BadAnswer(said(200, words, key)),
+        Some(status) => refused(status, json, None, key),
+        None => Failure::BadAnswer(said(200, json, key)),
+    }
+}
+
+/// The status that Anthropic sends with an error of this type when it does not stream:
+/// <https://docs.claude.com/en/api/errors>.
+fn status_of(kind: &str) -> Option<u16> {
+    match kind {
+        "invalid_request_error" => Some(400),
+        "authentication_error" => Some(401),
+        "permission_error" => Some(403),
+        "not_found_error" => Some(404),
+        "request_too_large" => Some(413),
+        "rate_limit_error" => Some(429),
+        "api_error" => Some(500),
+        "timeout_error" => Some(504),
+        "overloaded_error" => Some(529),
+        _ => None,
     }
 }
 
@@ -234,10 +251,11 @@ mod tests {
 
     #[test]
     fn a_response_that_failed_is_a_failure_though_its_status_is_200() {
-        let ask = Ask { system: String::new(), prompt: "Hm?".into(), max_tokens: 9 };
+        let api = epitome_formats::api::named("openai-responses").expect("an API");
         let failed = |error: &str| {
             let body = format!(r#"{{"status":"failed","output":[],"error":{error}}}"#);
-            format!("{:?}", reply(Wire::Responses, body.as_bytes(), &ask, None))
+            let failure = api.response(body.as_bytes()).map_err(|it| bad(it, None));
+            format!("{:?}", failure.map(|response| response.text()))
         };
         for (error, expect) in [
             (r#"{"code":"context_length_exceeded","message":"Too much."}"#, "Err(TooLong"),

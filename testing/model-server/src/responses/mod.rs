@@ -131,7 +131,9 @@ fn stream(body: &Value, step: &Step) -> String {
         }
         event("response.output_item.done", json!({ "output_index": index, "item": item }));
     }
-    event("response.completed", json!({ "response": response(body, &items, "completed") }));
+    let ended = ended(body, step);
+    let kind = if ended["status"] == "incomplete" { "incomplete" } else { "completed" };
+    event(&format!("response.{kind}"), json!({ "response": ended }));
     events.finish()
 }
 

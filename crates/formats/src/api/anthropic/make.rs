@@ -2,7 +2,7 @@
 
 use epitome_model::{Block, Source, Transcript, encode};
 
-use crate::api::{Conversation, Left, Made, OPENING, Offer, Piece, SummaryAs, name};
+use crate::api::{Conversation, Left, Made, OPENING, Piece, SummaryAs, Tool, name};
 use crate::document::{Document, Value};
 
 /// Characters of an id.
@@ -49,8 +49,9 @@ pub fn make_as(transcript: &Transcript, source: &dyn Source, summary: SummaryAs)
 }
 
 /// A tool as an element of `tools`.
-pub fn offer(tool: &Offer<'_>) -> String {
-    let (name, about, schema) = (encode(tool.name), encode(tool.about), tool.schema());
+pub fn tool(tool: &Tool<'_>) -> String {
+    let (name, about) = (encode(tool.name), encode(tool.description));
+    let schema = tool.parameters;
     format!(r#"{{"name":{name},"description":{about},"input_schema":{schema}}}"#)
 }
 

@@ -3,7 +3,7 @@
 use epitome_model::{Block, Role, Source, Transcript, encode};
 
 use super::message::CARRIED;
-use crate::api::{Conversation, Left, Made, OPENING, Offer, Piece, Step, SummaryAs, Word, name};
+use crate::api::{Conversation, Left, Made, OPENING, Piece, Step, SummaryAs, Tool, Word, name};
 use crate::document::Value;
 
 /// Ids of calls are not sent: not every service that speaks this wire takes them.
@@ -68,10 +68,15 @@ pub fn make_as(transcript: &Transcript, source: &dyn Source, summary: SummaryAs)
 }
 
 /// A tool as an element of `tools`.
-pub fn offer(tool: &Offer<'_>) -> String {
-    let (name, about, schema) = (encode(tool.name), encode(tool.about), tool.schema());
-    let function = format!(r#"{{"name":{name},"description":{about},"parameters":{schema}}}"#);
-    format!(r#"{{"functionDeclarations":[{function}]}}"#)
+pub fn tool(tool: &Tool<'_>) -> String {
+    format!(r#"{{"functionDeclarations":[{}]}}"#, function(tool))
+}
+
+/// A tool as an element of `functionDeclarations`.
+pub fn function(tool: &Tool<'_>) -> String {
+    let (name, about) = (encode(tool.name), encode(tool.description));
+    let schema = tool.parameters;
+    format!(r#"{{"name":{name},"description":{about},"parameters":{schema}}}"#)
 }
 
 fn carries(part: &Value<'_>) -> bool {

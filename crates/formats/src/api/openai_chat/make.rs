@@ -3,7 +3,7 @@
 use epitome_model::{Block, Source, Transcript, encode};
 
 use super::message::CARRIED;
-use crate::api::{Conversation, Left, Made, OPENING, Offer, Piece, Step, SummaryAs, name};
+use crate::api::{Conversation, Left, Made, OPENING, Piece, Step, SummaryAs, Tool, name};
 use crate::document::Value;
 
 /// Characters of an id.
@@ -58,8 +58,9 @@ pub fn make_as(transcript: &Transcript, source: &dyn Source, summary: SummaryAs)
 }
 
 /// A tool as an element of `tools`.
-pub fn offer(tool: &Offer<'_>) -> String {
-    let (name, about, schema) = (encode(tool.name), encode(tool.about), tool.schema());
+pub fn tool(tool: &Tool<'_>) -> String {
+    let (name, about) = (encode(tool.name), encode(tool.description));
+    let schema = tool.parameters;
     let function = format!(r#"{{"name":{name},"description":{about},"parameters":{schema}}}"#);
     format!(r#"{{"type":"function","function":{function}}}"#)
 }

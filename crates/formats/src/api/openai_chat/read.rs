@@ -54,7 +54,7 @@ const PARAMETERS: [&str; 35] = [
 ];
 
 /// Where vendors put reasoning that is sent back as it came.
-const REASONING: [&str; 3] = ["reasoning_content", "reasoning", "reasoning_details"];
+pub const REASONING: [&str; 3] = ["reasoning_content", "reasoning", "reasoning_details"];
 
 /// An object with `messages` of the roles of this wire, that is not of Anthropic's.
 pub fn sniff(head: &[u8]) -> bool {

@@ -4,7 +4,7 @@ use epitome_model::{Block, Source, Transcript, encode};
 
 use super::message::{CARRIED, SERVICE_CALLS};
 use crate::api::{
-    Answered, Arguments, Conversation, Left, Made, OPENING, Offer, Piece, Step, SummaryAs, name,
+    Answered, Arguments, Conversation, Left, Made, OPENING, Piece, Step, SummaryAs, Tool, name,
 };
 use crate::document::{Document, Value};
 
@@ -46,8 +46,9 @@ pub fn make_as(transcript: &Transcript, source: &dyn Source, summary: SummaryAs)
 }
 
 /// A tool as an element of `tools`.
-pub fn offer(tool: &Offer<'_>) -> String {
-    let (name, about, schema) = (encode(tool.name), encode(tool.about), tool.schema());
+pub fn tool(tool: &Tool<'_>) -> String {
+    let (name, about) = (encode(tool.name), encode(tool.description));
+    let schema = tool.parameters;
     let function = format!(r#""name":{name},"description":{about},"parameters":{schema}"#);
     format!(r#"{{"type":"function",{function},"strict":false}}"#)
 }

@@ -1,0 +1,62 @@
+//! What a model service reports with a response: the tokens it counted, and why it stopped.
+
+use std::ops::{Add, AddAssign};
+
+use serde::{Deserialize, Serialize};
+
+use crate::Tokens;
+
+/// Tokens that a service counted for one request. Each token is counted in one field only.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct TokenUsage {
+    /// Input that was neither read from a cache nor written to one.
+    pub input: Tokens,
+    /// Input that was read from a cache.
+    pub cached: Tokens,
+    /// Input that was written to a cache.
+    pub cache_written: Tokens,
+    /// Output, reasoning included.
+    pub output: Tokens,
+}
+
+impl TokenUsage {
+    /// The whole input of the request, from a cache or not.
+    pub fn all_input(&self) -> Tokens {
+        self.input + self.cached + self.cache_written
+    }
+}
+
+impl Add for TokenUsage {
+    type Output = TokenUsage;
+
+    fn add(self, other: TokenUsage) -> TokenUsage {
+        TokenUsage {
+            input: self.input + other.input,
+            cached: self.cached + other.cached,
+            cache_written: self.cache_written + other.cache_written,
+            output: self.output + other.output,
+        }
+    }
+}
+
+impl AddAssign for TokenUsage {
+    fn add_assign(&mut self, other: TokenUsage) {
+        *self = *self + other;
+    }
+}
+
+/// Why a model ended its response.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum StopReason {
+    /// It was done.
+    End,
+    /// It reached the limit of the request: the response is cut off.
+    Length,
+    /// It calls a tool and waits for the result.
+    Call,
+    /// It, or the service, declined to respond.
+    Refused,
+    /// A reason that only the service knows, in its own word.
+    Other(String),
+}

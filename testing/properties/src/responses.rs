@@ -1,0 +1,55 @@
+//! Responses of model services: any bytes, whole and as a stream.
+
+use epitome_formats::APIS;
+use epitome_formats::api::{Api, BadResponse, Delta, Response, Stream, ollama};
+use epitome_model::{Item, Transcript};
+
+use crate::sessions::stand_inside;
+
+/// Any bytes as a response of every API, in one piece and streamed.
+///
+/// # Panics
+///
+/// When something does not hold that must.
+pub fn response(bytes: &[u8]) {
+    for api in APIS.iter().chain([&ollama::API]) {
+        check(api, &api.response(bytes));
+        let whole = streamed(api, bytes, bytes.len().max(1));
+        check(api, &whole.0);
+        for length in [1, 3, 100] {
+            let pieces = streamed(api, bytes, length);
+            assert!(pieces == whole, "{api:?}: pieces of {length} bytes make no difference");
+        }
+    }
+}
+
+/// A response, or why there is none, and the text that was seen of it.
+type Received = (Result<Response, BadResponse>, String);
+
+fn streamed(api: &Api, bytes: &[u8], length: usize) -> Received {
+    let mut seen = String::new();
+    let mut on = |delta: Delta<'_>| match delta {
+        Delta::Text(text) | Delta::Thinking(text) | Delta::Call(text) => seen.push_str(text),
+        Delta::Restart => {}
+    };
+    let mut stream = Stream::new(api, api.endpoint.framing);
+    let pushed = bytes.chunks(length).try_for_each(|piece| stream.push(piece, &mut on));
+    let body = pushed.and_then(|()| stream.finish(&mut on));
+    (body.and_then(|body| api.response(body.as_bytes())), seen)
+}
+
+/// A response stands in its source, is sent back as JSON, and can be put into a request.
+fn check(api: &Api, response: &Result<Response, BadResponse>) {
+    let Ok(response) = response else { return };
+    let items = vec![Item::Entry(Box::new(response.entry.clone()))];
+    let transcript = Transcript { items, context: vec![0], ..Transcript::default() };
+    stand_inside(&transcript, &response.source);
+    for message in response.messages() {
+        let sent: Result<serde_json::Value, _> = serde_json::from_str(message);
+        assert!(sent.is_ok(), "{api:?}: what is sent back is JSON: {message}");
+    }
+    assert!(response.text().len() <= response.source.len(), "{api:?}: no text is made up");
+    let made = (api.make)(&transcript, &response.source);
+    let json: Result<serde_json::Value, _> = serde_json::from_str(&made.body);
+    assert!(json.is_ok() || made.body.is_empty(), "{api:?}: a request is JSON: {}", made.body);
+}
