@@ -5,7 +5,6 @@
 
 use std::path::Path;
 
-use epitome_formats::Format;
 use epitome_model::{
     Block, CLEARED, Counter, Source, Tokens, Transcript, block_tokens, is_left_by_recipe,
 };
@@ -17,52 +16,49 @@ use crate::restore::{Damage, Restored, Target, restore_from};
 use crate::session::Loaded;
 use crate::source::Spliced;
 
-impl<S: Source> Loaded<S> {
-    /// How the provider's tokens of a request follow from those that `counter` counts in the
-    /// messages of this session at `path`; none if the session does not record enough requests.
-    ///
-    /// What was recorded before a compaction is of the session as it was then: of a compacted
-    /// session, the requests before the first compaction are compared with what the archive holds.
-    pub fn calibration(
-        &self,
-        config: &Config,
-        path: &Path,
-        counter: &dyn Counter,
-    ) -> Option<Calibration> {
-        let Loaded { format, source, transcript, .. } = self;
-        if transcript.entries().all(|(_, entry)| entry.usage.is_none()) {
-            return None;
-        }
-        let compactions = self.compactions(config, path);
-        match compactions.first() {
-            // It was compacted elsewhere, or its archive is damaged: what was sent is not known.
-            None if has_stubs(transcript, source) => None,
-            None => calibrate(&requests(transcript, source, counter, u64::MAX)),
-            Some(first) => self.calibration_before(first.before.len, config, path, format, counter),
-        }
+/// How the provider's tokens of a request follow from those that `counter` counts in the
+/// messages of `session` at `path`; none if the session does not record enough requests.
+///
+/// What was recorded before a compaction is of the session as it was then: of a compacted
+/// session, the requests before the first compaction are compared with what the archive holds.
+pub fn calibration<S: Source>(
+    session: &Loaded<S>,
+    config: &Config,
+    path: &Path,
+    counter: &dyn Counter,
+) -> Option<Calibration> {
+    let Loaded { source, transcript, .. } = session;
+    if transcript.entries().all(|(_, entry)| entry.usage.is_none()) {
+        return None;
     }
+    let compactions = session.compactions(&config.archive(), path);
+    match compactions.first() {
+        // It was compacted elsewhere, or its archive is damaged: what was sent is not known.
+        None if has_stubs(transcript, source) => None,
+        None => calibrate(&requests(transcript, source, counter, u64::MAX)),
+        Some(first) => calibration_before(session, first.before.len, config, path, counter),
+    }
+}
 
-    /// The same from the first `len` bytes of the session as it was before it was compacted.
-    fn calibration_before(
-        &self,
-        len: u64,
-        config: &Config,
-        path: &Path,
-        format: &Format,
-        counter: &dyn Counter,
-    ) -> Option<Calibration> {
-        let (archive, key) = (config.archive(), self.key(path));
-        let known = archive.generations(&key).ok()?;
-        let way =
-            restore_from(&archive, &key, &known, &self.source, Target::Original, Damage::Refuse)
-                .ok()?;
-        if !matches!(way.outcome, Restored::Exact { .. }) {
-            return None;
-        }
-        let before = Spliced::new(&self.source, way.splices).ok()?;
-        let transcript = (format.read)(&before, &mut ());
-        calibrate(&requests(&transcript, &before, counter, len))
+/// The same from the first `len` bytes of the session as it was before it was compacted.
+fn calibration_before<S: Source>(
+    session: &Loaded<S>,
+    len: u64,
+    config: &Config,
+    path: &Path,
+    counter: &dyn Counter,
+) -> Option<Calibration> {
+    let (archive, key) = (config.archive(), session.key(path));
+    let known = archive.generations(&key).ok()?;
+    let way =
+        restore_from(&archive, &key, &known, &session.source, Target::Original, Damage::Refuse)
+            .ok()?;
+    if !matches!(way.outcome, Restored::Exact { .. }) {
+        return None;
     }
+    let before = Spliced::new(&session.source, way.splices).ok()?;
+    let transcript = (session.format.read)(&before, &mut ());
+    calibrate(&requests(&transcript, &before, counter, len))
 }
 
 /// Whether a result that a resume sends was left by a recipe. What an agent itself clears is none:

@@ -10,7 +10,7 @@ use epitome_redact::Person;
 use etcetera::BaseStrategy;
 use jiff::Timestamp;
 
-use crate::archive::{Archive, SessionKey};
+use crate::archive::{Archive, Run, SessionKey};
 use crate::error::{Error, ErrorKind, Result};
 use crate::regular;
 use crate::store::disk;
@@ -147,6 +147,13 @@ impl Config {
     pub fn of_home(home: &Path) -> Config {
         let (data, settings) = (home.join(".local/share"), home.join(".config"));
         Config { here: home.to_owned(), ..Config::of(home, &data, &settings, |_| None) }
+    }
+
+    /// Begins a run of `command` now. At a time that is given for tests its id comes from that
+    /// alone, so that the same input gives the same archive.
+    pub fn begin_run(&self, command: &str) -> Run {
+        let process = if self.is_time_given() { 0 } else { std::process::id() };
+        Run::begin(self.now(), process, command)
     }
 
     fn check_home(&self) -> Result<()> {

@@ -118,7 +118,7 @@ impl Compacted {
             bytes_before: Bytes(planned.session.source.len()),
             bytes_after: planned.bytes_after,
             archive_bytes: Bytes(0),
-            calibration: planned.session.calibration(config, path, counter),
+            calibration: crate::billed::calibration(planned.session, config, path, counter),
             edits: edits.map(|(pass, n)| (pass.to_owned(), n)).collect(),
             generation: None,
         }

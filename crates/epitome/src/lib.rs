@@ -11,45 +11,35 @@
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
-mod archive;
 mod backup;
 mod billed;
 mod compact;
-mod compressed;
 mod config;
 mod drive;
 mod family;
 pub mod find;
+mod garbage;
 pub mod hooks;
 mod in_place;
 mod keyring;
 mod list;
 pub mod live;
-mod place;
 mod port;
 pub mod recipes;
 mod redact;
-mod reference;
-pub mod regular;
 mod render;
-mod restore;
-mod rows;
 mod runs;
-mod session;
 pub mod settings;
-mod source;
-mod spread;
-mod state;
-mod store;
 pub mod watch;
 
 pub use archive::{
     About, Archive, Collected, Digest, Draft, EditedRecord, Found, GRACE, GcMode, GcReport,
     Generation, Generations, Grace, Hash, Hex, ImportReport, Imported, Made, Need, NoHash,
     PackWriter, Part, Reason, RecordHash, Run, SessionBlobs, SessionKey, UndoSplice, Unjoined,
-    VerifyReport, WayBack, collect_garbage,
+    VerifyReport, WayBack,
 };
 pub use backup::{BackupPlace, keep_backup};
+pub use billed::calibration;
 pub use compact::{Planned, Shown, Way, apply, apply_to};
 pub use config::{Config, Folders};
 pub use drive::{
@@ -58,8 +48,13 @@ pub use drive::{
 };
 use epitome_error as error;
 pub use epitome_error::{Error, ErrorKind, Result};
+pub use epitome_store::regular;
+use epitome_store::{
+    archive, place, reference, restore, rows, session, source, spread, state, store,
+};
 pub use family::Family;
 pub use find::{Meant, SessionFile};
+pub use garbage::collect_garbage;
 pub use in_place::{
     Compacted, CompactedFamily, CompactedFile, Compacting, GivenBack, GivingBack, Planner, What,
     archive_way_back, compact_family, compact_session, no_parts, plan_session, restore_session,

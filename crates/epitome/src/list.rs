@@ -163,7 +163,7 @@ fn look(
         return Err(reason(&failure));
     }
     let key = session.key(path);
-    let calibration = session.calibration(config, path, &counter);
+    let calibration = crate::billed::calibration(&session, config, path, &counter);
     // Before the session's state is asked: a compaction in between changes them.
     let packs = packs(config, &key);
     let in_effect = match packs.count {

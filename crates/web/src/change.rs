@@ -6,7 +6,7 @@ use axum::extract::{Form, Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use epitome::find::SessionFile;
-use epitome::{Compacted, GivenBack, Restored, Run, compact_session, restore_session};
+use epitome::{Compacted, GivenBack, Restored, compact_session, restore_session};
 use maud::{Markup, html};
 
 use crate::page::{UP, bar, message, page as frame, run_blocking};
@@ -26,7 +26,7 @@ pub(crate) async fn compact(
         let session = viewer.session(&key)?;
         let recipe = asked.recipe(viewer)?;
         let options = &viewer.options;
-        let run = Run::begin(&options.config, "serve");
+        let run = options.config.begin_run("serve");
         let (config, path) = (&options.config, &session.path);
         Ok(match compact_session(config, path, &recipe, options.counter, &run) {
             Ok(done) => compacted(viewer, &session, &done),

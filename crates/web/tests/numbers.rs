@@ -2,7 +2,7 @@
 
 mod world;
 
-use epitome::{Run, compact_session, find, list, plan_session, restore_session};
+use epitome::{compact_session, find, list, plan_session, restore_session};
 use epitome_passes::built_in;
 use epitome_tokens::Estimate;
 use epitome_web::Which;
@@ -71,7 +71,7 @@ fn a_session_that_another_program_restores_is_ordinary_at_once() {
     };
     assert!(!is_compacted());
     // The file has its old size and time again before the list is asked for.
-    let run = Run::begin(&world.config, "test");
+    let run = world.config.begin_run("test");
     compact_session(&world.config, &path, &recipe, &counter, &run).expect("a compaction");
     restore_session(&world.config, &path).expect("a restore");
     assert!(!is_compacted());

@@ -37,6 +37,12 @@ const ROOMS: &[Room] = &[
         on: &[MODEL, ENGINE, "epitome-formats", "epitome-passes"],
         tests: &["fixtures", "model-server"],
     },
+    Room {
+        name: "epitome-store",
+        floor: 5,
+        on: &[MODEL, ERROR, "epitome-formats"],
+        tests: &["fixtures"],
+    },
     Room { name: "epitome", floor: 6, on: BELOW_DRIVER, tests: &["fixtures", "model-server"] },
     Room { name: "epitome-web", floor: 7, on: BELOW_WEB, tests: &["fixtures"] },
     Room { name: "epitome-cli", floor: 8, on: BELOW_CLI, tests: &["fixtures", "model-server"] },
@@ -58,6 +64,7 @@ const ROOMS: &[Room] = &[
 const MODEL: &str = "epitome-model";
 const ERROR: &str = "epitome-error";
 const ENGINE: &str = "epitome-engine";
+const STORE: &str = "epitome-store";
 const REDACT: &str = "epitome-redact";
 const LLM: &str = "epitome-llm";
 const BELOW_DRIVER: &[&str] = &[
@@ -69,12 +76,14 @@ const BELOW_DRIVER: &[&str] = &[
     "epitome-render",
     REDACT,
     ENGINE,
+    STORE,
     LLM,
 ];
 const BELOW_WEB: &[&str] = &[
     MODEL,
     ERROR,
     ENGINE,
+    STORE,
     "epitome-formats",
     "epitome-passes",
     "epitome-tokens",
@@ -87,6 +96,7 @@ const BELOW_CLI: &[&str] = &[
     MODEL,
     ERROR,
     ENGINE,
+    STORE,
     "epitome-formats",
     "epitome-passes",
     "epitome-tokens",
@@ -100,6 +110,7 @@ const WHOLE_HOUSE: &[&str] = &[
     MODEL,
     ERROR,
     ENGINE,
+    STORE,
     "epitome-formats",
     "epitome-passes",
     "epitome-tokens",
@@ -114,6 +125,7 @@ const XTASK: &[&str] = &[
     MODEL,
     ERROR,
     ENGINE,
+    STORE,
     "epitome-formats",
     "epitome-passes",
     "epitome-tokens",

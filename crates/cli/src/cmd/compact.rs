@@ -179,7 +179,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     };
     let account = Account::default();
     let filter = filter_if_many;
-    let run = &Run::begin(&app.config, "compact");
+    let run = &app.config.begin_run("compact");
     let (recipe, how, least) = (&recipe, &how, None);
     let job = Job { app, run, recipe, how, least, summary, wish, account, filter };
     if *all {
@@ -378,7 +378,7 @@ impl Job<'_> {
             diff.push_str(&diff::render(&planned, self.app.counter(), &self.app.screen()?));
         }
         let mut report = FileReport::of(name.clone(), &planned);
-        report.billed_by(session.calibration(config, path, self.app.counter()));
+        report.billed_by(epitome::calibration(&session, config, path, self.app.counter()));
         if let (Some(out), false) = (&self.how.out, self.how.dry_run) {
             if out.symlink_metadata().is_ok() {
                 let what = format!("there is something of that name already: {}", out.display());
@@ -472,7 +472,7 @@ impl Planner for Job<'_> {
     fn report(&self, path: &Path, planned: &Planned<'_, &FileSource>) -> FileReport {
         let mut report = FileReport::of(path.display().to_string(), planned);
         let (config, counter) = (&self.app.config, self.app.counter());
-        report.billed_by(planned.session.calibration(config, path, counter));
+        report.billed_by(epitome::calibration(planned.session, config, path, counter));
         report
     }
 

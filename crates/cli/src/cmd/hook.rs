@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use clap::Args as ClapArgs;
 use epitome::hooks::{self, Deferred, Rule};
-use epitome::{Config, Place, Run};
+use epitome::{Config, Place};
 
 use super::compact;
 use crate::app::App;
@@ -130,7 +130,7 @@ fn render(app: &App, rules: &[Rule], session: &Path) -> Result<()> {
 fn shrink(app: &App, later: &Deferred) {
     let Deferred { session, .. } = later;
     let done = Choice::default().recipe(app).and_then(|recipe| {
-        let run = Run::begin(&app.config, "hook");
+        let run = app.config.begin_run("hook");
         compact::one(app, &run, &recipe, session, None, false)
     });
     match done {

@@ -119,7 +119,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         above: Bytes(args.above),
         older_than: args.older_than.unwrap_or(OVER),
     };
-    let run = Run::begin(&app.config, "watch");
+    let run = app.config.begin_run("watch");
     let (seen, sum) = (HashMap::new(), Sum::default());
     let mut watch = Watch { app, run, args, recipe: &recipe, trigger, seen, sum };
     if args.once {

@@ -12,7 +12,6 @@ use epitome_tokens::Estimate;
 use serde_json::{Value, json};
 
 use super::*;
-use crate::archive::Run;
 use crate::config::Config;
 use crate::store::disk::{Step, fault};
 
@@ -57,7 +56,7 @@ impl Case {
         let text = "name = \"r\"\nabout = \"Results.\"\n[[passes]]\npass = \"results\"\n\
                     style = \"cleared\"\n";
         let recipe = Recipe::parse(text).expect("a recipe");
-        let run = Run::begin(&self.config, "compact");
+        let run = self.config.begin_run("compact");
         compact_session(&self.config, self.path(), &recipe, &Estimate, &run)
     }
 

@@ -1,0 +1,123 @@
+//! The name of a session in the archive, and the folder that it gives.
+
+use std::path::PathBuf;
+
+use serde::{Deserialize, Serialize};
+
+use super::Hash;
+
+/// Names a session: which agent, and which id the agent gave it.
+///
+/// An id may be any text: it comes from a file that anyone may have written. What it gives as a
+/// folder name is safe.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct SessionKey {
+    /// The name of the agent: `claude`.
+    pub agent: String,
+    /// The id of the session.
+    #[serde(rename = "session")]
+    pub id: String,
+}
+
+/// Longest name that stays as it is.
+const LONGEST: usize = 80;
+/// What is left of a longer or strange one, before its hash.
+const CUT: usize = 60;
+
+impl SessionKey {
+    /// The session `id` of `agent`.
+    pub fn new(agent: impl Into<String>, id: impl Into<String>) -> SessionKey {
+        SessionKey { agent: agent.into(), id: id.into() }
+    }
+
+    /// Its folder below that of the archive.
+    pub fn folder(&self) -> PathBuf {
+        PathBuf::from(safe_name(&self.agent)).join(safe_name(&self.id))
+    }
+}
+
+/// A name for a file on any system, which no other text gives.
+///
+/// Plain names (lower case letters, digits, `-`, `_`, `.` inside) stay; others lose what is not
+/// plain and get `~` and half of their hash, which no plain name has. Capitals count as not plain:
+/// some disks take `A` and `a` for one.
+pub fn safe_name(text: &str) -> String {
+    let plain = |c: char| matches!(c, 'a'..='z' | '0'..='9' | '-' | '_' | '.');
+    if !text.is_empty()
+        && text.len() <= LONGEST
+        && text.chars().all(plain)
+        && !text.starts_with('.')
+        && !text.ends_with('.')
+        && !is_device(text)
+    {
+        return text.to_owned();
+    }
+    let cut: String = text
+        .chars()
+        .take(CUT)
+        .map(|c| c.to_ascii_lowercase())
+        .map(|c| if plain(c) && c != '.' { c } else { '-' })
+        .collect();
+    format!("{cut}~{}", &Hash::of(text.as_bytes()).to_string()[..32])
+}
+
+/// Names that Windows keeps for devices, whatever follows a dot.
+fn is_device(name: &str) -> bool {
+    let stem = name.split('.').next().unwrap_or(name);
+    matches!(stem, "con" | "prn" | "aux" | "nul")
+        || (stem.len() == 4
+            && (stem.starts_with("com") || stem.starts_with("lpt"))
+            && stem.ends_with(|c: char| c.is_ascii_digit()))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::Component;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn plain_ids_are_their_own_folder() {
+        let id = "0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4";
+        let key = SessionKey::new("claude", id);
+        assert_eq!(key.folder(), PathBuf::from("claude").join(id));
+    }
+
+    #[test]
+    fn hostile_ids_are_tamed() {
+        let cases: &[(&str, &str)] = &[
+            ("", "~af1349b9f5f9a1a6a0404dea36dcc949"),
+            ("..", "--~"),
+            ("../../etc", "------etc~"),
+            ("a/b\\c", "a-b-c~"),
+            ("ABC", "abc~"),
+            (".hidden", "-hidden~"),
+            ("con", "con~"),
+            ("nul.txt", "nul-txt~"),
+            ("é", "-~"),
+            ("a\0b", "a-b~"),
+        ];
+        for (id, start) in cases {
+            let name = safe_name(id);
+            assert!(name.starts_with(start), "{id:?} gave {name}");
+        }
+        assert_eq!(safe_name(&"x".repeat(5000)).len(), CUT + 1 + 32);
+    }
+
+    proptest! {
+        /// Two names are two folders, whatever they are, and none leads out of the archive.
+        #[test]
+        fn names_are_safe_and_apart(one in "[aA./~é-]{0,6}", other in "[aA./~é-]{0,6}") {
+            for text in [&one, &other] {
+                let name = PathBuf::from(safe_name(text));
+                let parts: Vec<_> = name.components().collect();
+                prop_assert_eq!(parts.len(), 1);
+                prop_assert!(matches!(parts[0], Component::Normal(_)));
+            }
+            let same = safe_name(&one).to_lowercase() == safe_name(&other).to_lowercase();
+            prop_assert_eq!(one == other, same);
+        }
+    }
+}

@@ -1,0 +1,464 @@
+//! The bytes of a pack: how they are laid out, and how they are read when some are damaged.
+
+use std::borrow::Cow;
+use std::cell::RefCell;
+use std::io::{self, Read};
+use std::path::Path;
+
+use epitome_model::{Ref, Source};
+use memchr::memmem;
+
+use super::{About, Generation, Hash, SessionKey};
+use crate::source::{CHUNK, FileSource};
+use epitome_error::{Error, ErrorKind, Result};
+
+/// The number of the layout that this epitome writes.
+pub const FORMAT: u32 = 1;
+/// Longest piece that is put in a pack, and longest that is read from one.
+pub const LONGEST: u64 = 1 << 30;
+const LONGEST_ABOUT: u64 = 1 << 24;
+
+const MAGIC: &[u8; 8] = b"EPITPACK";
+const END: &[u8; 8] = b"PACKEPIT";
+/// What all tags begin with: a byte that is no UTF-8 makes it rare in payloads.
+const TAG: &[u8; 3] = b"\x89EP";
+
+pub const HEADER: usize = 16;
+const RECORD: usize = 64;
+const ENTRY: usize = 64;
+const FOOTER: usize = 52;
+
+/// What a piece of a pack is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Whose pack it is.
+    Key,
+    /// Removed bytes.
+    Blob,
+    /// The generation.
+    Manifest,
+}
+
+impl Kind {
+    fn tag(self) -> [u8; 4] {
+        let last = match self {
+            Kind::Key => b'k',
+            Kind::Blob => b'b',
+            Kind::Manifest => b'm',
+        };
+        [TAG[0], TAG[1], TAG[2], last]
+    }
+
+    fn of(tag: &[u8]) -> Option<Kind> {
+        [Kind::Key, Kind::Blob, Kind::Manifest].into_iter().find(|kind| kind.tag() == tag)
+    }
+}
+
+/// A line of the table of contents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Entry {
+    pub kind: Kind,
+    pub hash: Hash,
+    /// Where its record begins.
+    pub at: u64,
+    pub raw_len: u64,
+    pub stored_len: u64,
+    pub about_len: u32,
+}
+
+impl Entry {
+    fn payload(&self) -> Option<std::ops::Range<u64>> {
+        let from = self.at.checked_add(RECORD as u64 + u64::from(self.about_len))?;
+        Some(from..from.checked_add(self.stored_len)?)
+    }
+
+    /// Where its payload ends; nothing when no number says it.
+    pub fn end(&self) -> Option<u64> {
+        self.payload().map(|payload| payload.end)
+    }
+
+    #[cfg(test)]
+    pub fn payload_contains(&self, at: u64) -> bool {
+        self.payload().is_some_and(|payload| payload.contains(&at))
+    }
+
+    /// Whether it can be of a pack of `len` bytes.
+    fn fits(&self, len: u64) -> bool {
+        self.raw_len <= LONGEST
+            && u64::from(self.about_len) <= LONGEST_ABOUT
+            && self.payload().is_some_and(|payload| payload.end <= len)
+    }
+}
+
+/// The first bytes of a pack.
+pub fn header() -> [u8; HEADER] {
+    let mut bytes = [0; HEADER];
+    bytes[..8].copy_from_slice(MAGIC);
+    bytes[8..12].copy_from_slice(&FORMAT.to_le_bytes());
+    let check = Hash::of(&bytes[..12]);
+    bytes[12..].copy_from_slice(&check.bytes()[..4]);
+    bytes
+}
+
+/// What stands before the payload of a piece: enough to find it without a table of contents.
+pub fn record(entry: &Entry, about: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(RECORD + about.len());
+    bytes.extend_from_slice(&entry.kind.tag());
+    bytes.extend_from_slice(entry.hash.bytes());
+    bytes.extend_from_slice(&entry.raw_len.to_le_bytes());
+    bytes.extend_from_slice(&entry.stored_len.to_le_bytes());
+    bytes.extend_from_slice(&entry.about_len.to_le_bytes());
+    let check = record_check(&bytes, about);
+    bytes.extend_from_slice(&check);
+    bytes.extend_from_slice(about);
+    bytes
+}
+
+fn record_check(head: &[u8], about: &[u8]) -> [u8; 8] {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(head).update(about);
+    eight(hasher.finalize().as_bytes())
+}
+
+/// The table of contents and the footer, which end a pack. Sorts the entries.
+pub fn ending(entries: &mut [Entry], at: u64) -> Vec<u8> {
+    entries.sort_by_key(|entry| (entry.hash, entry.at));
+    let mut bytes = Vec::with_capacity(entries.len() * ENTRY + FOOTER);
+    for entry in &*entries {
+        bytes.extend_from_slice(entry.hash.bytes());
+        bytes.extend_from_slice(&entry.at.to_le_bytes());
+        bytes.extend_from_slice(&entry.raw_len.to_le_bytes());
+        bytes.extend_from_slice(&entry.stored_len.to_le_bytes());
+        bytes.extend_from_slice(&entry.about_len.to_le_bytes());
+        bytes.extend_from_slice(&entry.kind.tag());
+    }
+    let check = Hash::of(&bytes);
+    let footer = bytes.len();
+    bytes.extend_from_slice(&at.to_le_bytes());
+    bytes.extend_from_slice(&(entries.len() as u64).to_le_bytes());
+    bytes.extend_from_slice(&check.bytes()[..16]);
+    bytes.extend_from_slice(&FORMAT.to_le_bytes());
+    let check = Hash::of(&bytes[footer..]);
+    bytes.extend_from_slice(&check.bytes()[..8]);
+    bytes.extend_from_slice(END);
+    bytes
+}
+
+/// How the table of contents was come by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Contents {
+    Stored,
+    /// It is damaged; the pieces were looked for one by one.
+    Rebuilt,
+}
+
+/// An open pack.
+#[derive(Debug)]
+pub struct Pack {
+    file: FileSource,
+    entries: Vec<Entry>,
+    pub contents: Contents,
+}
+
+impl Pack {
+    /// Opens a pack and reads its table of contents.
+    ///
+    /// # Errors
+    ///
+    /// `NewerFormat`; `Archive` when it is no pack or nothing in it can be found; what
+    /// [`FileSource::open`] says.
+    pub fn open(path: &Path) -> Result<Pack> {
+        let file = FileSource::open(path)?;
+        let head = format_of_header(&file.read(0..HEADER as u64));
+        let stored = stored_contents(&file);
+        if let Some(err) = file.failure() {
+            return Err(err);
+        }
+        // The header's own check tells damage from a number that is truly new.
+        let format = head.or(stored.as_ref().map(|(format, _)| *format));
+        if format.is_some_and(|format| format != FORMAT) {
+            let what = "this part of the archive was written by a newer epitome";
+            return Err(Error::new(ErrorKind::NewerFormat, what).at(path));
+        }
+        let pack = match stored {
+            Some((_, entries)) => Pack { file, entries, contents: Contents::Stored },
+            None => {
+                let entries = scan(&file)?;
+                Pack { file, entries, contents: Contents::Rebuilt }
+            }
+        };
+        if pack.entries.is_empty() {
+            return Err(pack.damaged("nothing of this part of the archive can be read"));
+        }
+        Ok(pack)
+    }
+
+    /// Whether the first bytes are whole.
+    pub fn has_header(&self) -> bool {
+        format_of_header(&self.file.read(0..HEADER as u64)).is_some()
+    }
+
+    pub fn path(&self) -> &Path {
+        self.file.path()
+    }
+
+    pub fn len(&self) -> u64 {
+        self.file.len()
+    }
+
+    /// All that is in it, sorted by hash.
+    pub fn entries(&self) -> &[Entry] {
+        &self.entries
+    }
+
+    /// The removed bytes in it that `reference` may mean.
+    pub fn matching(&self, reference: &Ref) -> impl Iterator<Item = &Entry> {
+        let digits = reference.digits();
+        let low: Hash = format!("{digits:0<64}").parse().unwrap_or(Hash::from_bytes([0xff; 32]));
+        let from = self.entries.partition_point(|entry| entry.hash < low);
+        self.entries[from..]
+            .iter()
+            .take_while(move |entry| entry.hash.is(reference))
+            .filter(|entry| entry.kind == Kind::Blob)
+    }
+
+    /// The removed bytes of that name.
+    ///
+    /// # Errors
+    ///
+    /// `Archive` when they are not in it or damaged.
+    pub fn read(&self, hash: &Hash) -> Result<Vec<u8>> {
+        let from = self.entries.partition_point(|entry| entry.hash < *hash);
+        let found = self.entries[from..]
+            .iter()
+            .take_while(|entry| entry.hash == *hash)
+            .find(|entry| entry.kind == Kind::Blob);
+        match found {
+            Some(entry) => self.raw(entry),
+            None => Err(self.damaged(format!("the archive misses the bytes {hash}"))),
+        }
+    }
+
+    /// The bytes of a piece, proved by their hash.
+    pub fn raw(&self, entry: &Entry) -> Result<Vec<u8>> {
+        let damaged = || self.damaged(format!("the bytes {} are damaged", entry.hash));
+        let payload = entry.payload().ok_or_else(damaged)?;
+        let stored = self.read_at(payload)?;
+        let raw = unpacked(&stored, entry.raw_len).map_err(|_| damaged())?;
+        if raw.len() as u64 != entry.raw_len || Hash::of(&raw) != entry.hash {
+            return Err(damaged());
+        }
+        Ok(raw)
+    }
+
+    /// What is said about a piece; nothing when its record is damaged.
+    pub fn about(&self, entry: &Entry) -> Option<About> {
+        serde_json::from_slice(&self.about_bytes(entry)?).ok()
+    }
+
+    /// Whose pack it is.
+    ///
+    /// # Errors
+    ///
+    /// `Archive` when neither its first piece nor its manifest says so.
+    pub fn key(&self) -> Result<SessionKey> {
+        let entry = self.entries.iter().find(|entry| entry.kind == Kind::Key);
+        let key = entry
+            .and_then(|entry| self.about_bytes(entry))
+            .and_then(|about| serde_json::from_slice(&about).ok());
+        match key {
+            Some(key) => Ok(key),
+            None => Ok(self.generation()?.key()),
+        }
+    }
+
+    /// The generation that it holds. Its number is 0 in packs of older versions.
+    ///
+    /// # Errors
+    ///
+    /// `Archive` when it is missing or damaged.
+    pub fn generation(&self) -> Result<Generation> {
+        let mut manifests = self.entries.iter().filter(|entry| entry.kind == Kind::Manifest);
+        let Some(entry) = manifests.next() else {
+            return Err(self.damaged("this part of the archive has no manifest"));
+        };
+        let raw = self.raw(entry)?;
+        serde_json::from_slice(&raw).map_err(|err| {
+            self.damaged("the manifest of this part of the archive is damaged").because(err)
+        })
+    }
+
+    /// Whether the record before a piece is whole.
+    pub fn has_record(&self, entry: &Entry) -> bool {
+        self.about_bytes(entry).is_some()
+    }
+
+    fn about_bytes(&self, entry: &Entry) -> Option<Vec<u8>> {
+        let record = read_record(&self.file, entry.at)?;
+        (record.0 == *entry).then_some(record.1)
+    }
+
+    fn read_at(&self, range: std::ops::Range<u64>) -> Result<Cow<'_, [u8]>> {
+        let want = range.end - range.start;
+        let bytes = self.file.read(range);
+        match self.file.failure() {
+            Some(err) => Err(err),
+            None if bytes.len() as u64 != want => Err(self.damaged("the archive is cut off")),
+            None => Ok(bytes),
+        }
+    }
+
+    fn damaged(&self, what: impl Into<String>) -> Error {
+        Error::new(ErrorKind::Archive, what).at(self.path())
+    }
+}
+
+/// The number of the layout, if the header is whole.
+fn format_of_header(bytes: &[u8]) -> Option<u32> {
+    let whole = bytes.len() == HEADER
+        && bytes.starts_with(MAGIC)
+        && Hash::of(&bytes[..12]).bytes()[..4] == bytes[12..];
+    whole.then(|| u32_at(bytes, 8))
+}
+
+/// The number of the layout and the table of contents, if both are whole.
+fn stored_contents(file: &FileSource) -> Option<(u32, Vec<Entry>)> {
+    let len = file.len();
+    // One read is enough for most packs.
+    let tail_at = len.saturating_sub(8 * 1024);
+    let tail = file.read(tail_at..len);
+    let footer = tail.get(tail.len().checked_sub(FOOTER)?..)?;
+    if !footer.ends_with(END) || Hash::of(&footer[..36]).bytes()[..8] != footer[36..44] {
+        return None;
+    }
+    let (at, count) = (u64_at(footer, 0), u64_at(footer, 8));
+    let table_len = count.checked_mul(ENTRY as u64)?;
+    if at.checked_add(table_len)?.checked_add(FOOTER as u64)? != len {
+        return None;
+    }
+    let table = match at.checked_sub(tail_at) {
+        Some(from) => Cow::Borrowed(&tail[usize::try_from(from).ok()?..tail.len() - FOOTER]),
+        None => file.read(at..at + table_len),
+    };
+    if table.len() as u64 != table_len || Hash::of(&table).bytes()[..16] != footer[16..32] {
+        return None;
+    }
+    let format = u32_at(footer, 32);
+    // What a newer table says is not for us to read.
+    let entries: Option<Vec<Entry>> = match format {
+        FORMAT => table.chunks_exact(ENTRY).map(|bytes| entry_of(bytes, len)).collect(),
+        _ => Some(Vec::new()),
+    };
+    let entries = entries?;
+    let sorted = entries.is_sorted_by_key(|entry| (entry.hash, entry.at));
+    sorted.then_some((format, entries))
+}
+
+fn entry_of(bytes: &[u8], len: u64) -> Option<Entry> {
+    let entry = Entry {
+        hash: Hash::from_bytes(bytes[..32].try_into().ok()?),
+        at: u64_at(bytes, 32),
+        raw_len: u64_at(bytes, 40),
+        stored_len: u64_at(bytes, 48),
+        about_len: u32_at(bytes, 56),
+        kind: Kind::of(&bytes[60..64])?,
+    };
+    entry.fits(len).then_some(entry)
+}
+
+/// The record at `at` and what it says about its piece, if it is whole.
+fn read_record(file: &FileSource, at: u64) -> Option<(Entry, Vec<u8>)> {
+    let head = file.read(at..at.checked_add(RECORD as u64)?);
+    if head.len() != RECORD {
+        return None;
+    }
+    let entry = Entry {
+        kind: Kind::of(&head[..4])?,
+        hash: Hash::from_bytes(head[4..36].try_into().ok()?),
+        at,
+        raw_len: u64_at(&head, 36),
+        stored_len: u64_at(&head, 44),
+        about_len: u32_at(&head, 52),
+    };
+    if !entry.fits(file.len()) {
+        return None;
+    }
+    let from = at + RECORD as u64;
+    let about = file.read(from..from + u64::from(entry.about_len)).into_owned();
+    let check = record_check(&head[..56], &about);
+    (check == head[56..]).then_some((entry, about))
+}
+
+/// Looks for pieces from the first byte to the last.
+fn scan(file: &FileSource) -> Result<Vec<Entry>> {
+    let mut entries = Vec::new();
+    let mut at = 0;
+    while let Some(found) = next_tag(file, at) {
+        match read_record(file, found).and_then(|(entry, _)| Some((entry, entry.payload()?.end))) {
+            Some((entry, end)) => {
+                entries.push(entry);
+                at = end;
+            }
+            None => at = found + 1,
+        }
+    }
+    if let Some(err) = file.failure() {
+        return Err(err);
+    }
+    entries.sort_by_key(|entry| (entry.hash, entry.at));
+    Ok(entries)
+}
+
+/// Where the next tag begins, from `at` on.
+fn next_tag(file: &FileSource, mut at: u64) -> Option<u64> {
+    while at + (RECORD as u64) <= file.len() {
+        let bytes = file.read(at..at + CHUNK);
+        if let Some(idx) = memmem::find(&bytes, TAG) {
+            return Some(at + idx as u64);
+        }
+        // A tag may lie across the end of what was read.
+        at += (bytes.len() as u64).checked_sub(TAG.len() as u64 - 1).filter(|&n| n > 0)?;
+    }
+    None
+}
+
+/// A piece as it was. The decoder of a thread is kept: to make one costs more than most pieces.
+fn unpacked(stored: &[u8], raw_len: u64) -> io::Result<Vec<u8>> {
+    /// Up to here the length is believed; above, a hostile one must not make us ask for that much
+    /// memory at once.
+    const BELIEVED: u64 = 16 << 20;
+    thread_local! {
+        static DECODER: RefCell<Option<zstd::bulk::Decompressor<'static>>> =
+            const { RefCell::new(None) };
+    }
+    match usize::try_from(raw_len) {
+        Ok(len) if raw_len <= BELIEVED => DECODER.with_borrow_mut(|decoder| {
+            let decoder = match decoder {
+                Some(decoder) => decoder,
+                None => decoder.insert(zstd::bulk::Decompressor::new()?),
+            };
+            decoder.decompress(stored, len)
+        }),
+        Ok(_) | Err(_) => {
+            let mut raw = Vec::new();
+            zstd::Decoder::with_buffer(stored)?.take(raw_len + 1).read_to_end(&mut raw)?;
+            Ok(raw)
+        }
+    }
+}
+
+fn eight(hash: &[u8; 32]) -> [u8; 8] {
+    let mut bytes = [0; 8];
+    bytes.copy_from_slice(&hash[..8]);
+    bytes
+}
+
+fn u32_at(bytes: &[u8], at: usize) -> u32 {
+    let four = bytes[at..at + 4].try_into().expect("four bytes");
+    u32::from_le_bytes(four)
+}
+
+fn u64_at(bytes: &[u8], at: usize) -> u64 {
+    let eight = bytes[at..at + 8].try_into().expect("eight bytes");
+    u64::from_le_bytes(eight)
+}

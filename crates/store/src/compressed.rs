@@ -1,0 +1,161 @@
+//! Session files that an agent keeps compressed: `rollout-….jsonl.zst` of Codex.
+//!
+//! What is read are the plain bytes, in a file without a name. What is written keeps the compressed
+//! bytes of everything that stays: zstd's frames stand one behind the other
+//! (<https://datatracker.ietf.org/doc/html/rfc8878#section-3>), so what is appended becomes a frame
+//! of its own, and taking it away again leaves the file as it was, to the byte.
+
+use std::fs::File;
+use std::io::{self, BufWriter, Read, Write};
+
+use epitome_model::{Bytes, Source};
+use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
+
+use crate::source::{CHUNK, FileSource, copy, each_chunk};
+use epitome_error::{Error, ErrorKind, Result};
+
+/// The first bytes of a frame.
+const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
+
+/// No session is longer than this; what says it is may be made to fill the disk.
+pub const LIMIT: Bytes = Bytes(1 << 30);
+
+/// What zstd itself takes where nothing is said.
+const LEVEL: i32 = 3;
+
+/// Where a frame ends, in the compressed bytes and in the plain ones.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Frame {
+    end: u64,
+    plain: u64,
+}
+
+/// The frames of a compressed file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Frames(Vec<Frame>);
+
+/// Whether a file begins as a compressed one does.
+pub fn is_compressed(file: &FileSource) -> bool {
+    file.len() >= MAGIC.len() as u64 && *file.read(0..MAGIC.len() as u64) == MAGIC
+}
+
+/// The plain bytes of a compressed file.
+///
+/// # Errors
+///
+/// `Unreadable` when it is damaged or torn, or longer than `limit`; `Disk` when the plain bytes
+/// cannot be put down.
+pub fn open(file: &FileSource, limit: Bytes) -> Result<(FileSource, Frames)> {
+    let unreadable = |what: &str| Error::new(ErrorKind::Unreadable, what).at(file.path());
+    let damaged = |err: io::Error| unreadable("the compressed session is damaged").because(err);
+    let failed = |err| Error::writing(err, "what is compressed", file.path());
+    let mut out = BufWriter::new(tempfile::tempfile().map_err(failed)?);
+    let mut decoder = Decoder::new().map_err(damaged)?;
+    let mut buffer = vec![0; 1 << 17];
+    let mut frames = Vec::new();
+    let (mut at, mut in_frame) = (Frame::default(), false);
+    each_chunk(file, 0..file.len(), |bytes| {
+        let mut input = InBuffer::around(bytes);
+        loop {
+            let read = input.pos();
+            let mut output = OutBuffer::around(&mut buffer[..]);
+            // What is left is written although everything was read.
+            if !in_frame && read == bytes.len() {
+                return Ok(());
+            }
+            let hint = decoder.run(&mut input, &mut output).map_err(damaged)?;
+            let plain = output.as_slice();
+            at.end += (input.pos() - read) as u64;
+            at.plain += plain.len() as u64;
+            if at.plain > limit.0 {
+                let what = format!("the compressed session holds more than {limit}");
+                return Err(unreadable(&what).with_hint("no agent writes such a session"));
+            }
+            out.write_all(plain).map_err(failed)?;
+            in_frame = hint != 0;
+            if !in_frame {
+                frames.push(at);
+                decoder.reinit().map_err(damaged)?;
+            } else if input.pos() == read && plain.is_empty() {
+                // It wants more.
+                return Ok(());
+            }
+        }
+    })?;
+    if in_frame {
+        return Err(unreadable("the compressed session is torn: its end is missing"));
+    }
+    let plain = out.into_inner().map_err(|err| failed(err.into_error()))?;
+    Ok((FileSource::new(plain, file.path())?, Frames(frames)))
+}
+
+/// The compressed bytes of `after`, which is to stand where `before` stood: how many bytes of the
+/// compressed file stay, and what comes behind them.
+///
+/// # Errors
+///
+/// `Changed` when a source gives fewer bytes than it has; `Broken` when what was compressed does
+/// not give back what it was made of.
+pub fn compress(
+    frames: &Frames,
+    before: &dyn Source,
+    after: &dyn Source,
+) -> Result<(u64, Vec<u8>)> {
+    let same = common(before, after);
+    // A frame of nothing behind what stays is a part of the file, too.
+    let kept = frames.0.iter().rfind(|frame| frame.plain <= same).copied().unwrap_or_default();
+    if kept.plain == after.len() {
+        return Ok((kept.end, Vec::new()));
+    }
+    let failed = |err: io::Error| Error::new(ErrorKind::Broken, "cannot compress").because(err);
+    let mut encoder = zstd::Encoder::new(Vec::new(), LEVEL).map_err(failed)?;
+    encoder.include_checksum(true).map_err(failed)?;
+    copy(after, kept.plain..after.len(), &mut encoder)?;
+    let added = encoder.finish().map_err(failed)?;
+    let mut decoder = zstd::Decoder::new(added.as_slice()).map_err(failed)?;
+    let mut plain = Vec::new();
+    each_chunk(after, kept.plain..after.len(), |bytes| {
+        plain.resize(bytes.len(), 0);
+        decoder.read_exact(&mut plain).map_err(failed)?;
+        match plain == bytes {
+            true => Ok(()),
+            false => Err(Error::new(ErrorKind::Broken, "what was compressed is not what it was")),
+        }
+    })?;
+    Ok((kept.end, added))
+}
+
+/// How many bytes two sources begin with alike.
+fn common(one: &dyn Source, other: &dyn Source) -> u64 {
+    let len = one.len().min(other.len());
+    let mut at = 0;
+    while at < len {
+        let end = len.min(at + CHUNK);
+        let (one, other) = (one.read(at..end), other.read(at..end));
+        let same = one.iter().zip(other.iter()).take_while(|(one, other)| one == other).count();
+        at += same as u64;
+        if at < end {
+            break;
+        }
+    }
+    at
+}
+
+/// The plain bytes that `write` writes, in a file without a name.
+///
+/// # Errors
+///
+/// What `write` says; `Disk`.
+pub fn plain(
+    named: &FileSource,
+    write: impl FnOnce(&mut dyn Write) -> Result<()>,
+) -> Result<FileSource> {
+    let failed = |err| Error::writing(err, "the session", named.path());
+    let mut out = BufWriter::with_capacity(1 << 18, tempfile::tempfile().map_err(failed)?);
+    write(&mut out)?;
+    let file: File = out.into_inner().map_err(|err| failed(err.into_error()))?;
+    FileSource::new(file, named.path())
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,140 @@
+//! Regular files: the only way in which this crate opens a file that it did not make itself.
+//!
+//! Opening a FIFO waits for its writer, and opening a device can have any effect. An agent's folder
+//! may hold either, so a path is checked before it is opened, opened without waiting, and checked
+//! again when it is open. `clippy.toml` of this crate keeps other ways of opening files out.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read as _};
+use std::path::Path;
+
+use epitome_error::{Error, ErrorKind};
+
+/// Opens a regular file for reading.
+///
+/// # Errors
+///
+/// What the system says; for a folder, a FIFO, a socket or a device an error that carries an
+/// [`Error`] of the kind `NotAFile`.
+pub fn open(path: &Path) -> io::Result<File> {
+    open_with(OpenOptions::new().read(true), path)
+}
+
+/// All bytes of a regular file.
+///
+/// # Errors
+///
+/// As [`open`].
+pub fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut file = open(path)?;
+    let mut bytes = Vec::with_capacity(file.metadata().map_or(0, |meta| room(meta.len())));
+    file.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
+
+/// The text of a regular file.
+///
+/// # Errors
+///
+/// As [`open`], and `InvalidData` when it is not UTF-8.
+pub fn read_to_string(path: &Path) -> io::Result<String> {
+    let bytes = read(path)?;
+    String::from_utf8(bytes).map_err(|err| io::Error::new(io::ErrorKind::InvalidData, err))
+}
+
+/// Opens a regular file as `options` say, which may create it.
+pub fn open_with(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    // Checked first: some devices act as soon as they are opened.
+    if let Ok(meta) = fs::metadata(path) {
+        check(&meta, path)?;
+    }
+    let file = open_at_once(options, path)?;
+    check(&file.metadata()?, path)?;
+    wait_as_usual(&file)?;
+    Ok(file)
+}
+
+/// Refuses what is not a regular file.
+///
+/// # Errors
+///
+/// `NotAFile`.
+pub fn check(meta: &fs::Metadata, path: &Path) -> Result<(), Error> {
+    if meta.is_file() {
+        return Ok(());
+    }
+    let what = if meta.is_dir() { "this is a folder" } else { "this is no regular file" };
+    Err(Error::new(ErrorKind::NotAFile, what).at(path))
+}
+
+#[cfg_attr(
+    not(test),
+    expect(clippy::disallowed_methods, reason = "this is the one place that opens files")
+)]
+fn open_at_once(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::OpenOptionsExt as _;
+        options.custom_flags(NONBLOCK.bits().cast_signed());
+    }
+    options.open(path)
+}
+
+#[cfg(unix)]
+const NONBLOCK: rustix::fs::OFlags = rustix::fs::OFlags::NONBLOCK.union(rustix::fs::OFlags::NOCTTY);
+
+/// Takes back that the open file does not wait.
+#[cfg(unix)]
+fn wait_as_usual(file: &File) -> io::Result<()> {
+    let flags = rustix::fs::fcntl_getfl(file)?;
+    rustix::fs::fcntl_setfl(file, flags - rustix::fs::OFlags::NONBLOCK)?;
+    Ok(())
+}
+
+#[cfg(not(unix))]
+#[expect(clippy::unnecessary_wraps, reason = "as elsewhere")]
+fn wait_as_usual(_: &File) -> io::Result<()> {
+    Ok(())
+}
+
+/// Bytes to reserve for a file that says that it is so long.
+fn room(len: u64) -> usize {
+    const MOST: u64 = 64 << 20;
+    usize::try_from(len.min(MOST)).unwrap_or(0)
+}
+
+#[cfg(all(test, unix))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_regular_file_is_refused_and_nothing_waits() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let fifo = dir.path().join("fifo");
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            &fifo,
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::from_raw_mode(0o600),
+            0,
+        )
+        .expect("a FIFO");
+        let socket = dir.path().join("socket");
+        let _socket = std::os::unix::net::UnixListener::bind(&socket).expect("a socket");
+        let link = dir.path().join("link");
+        std::os::unix::fs::symlink(&fifo, &link).expect("a link");
+        for path in [&*fifo, &*socket, &*link, dir.path(), Path::new("/dev/zero")] {
+            let kind = |err: io::Error| Error::reading(err, "it", path).kind();
+            assert_eq!(open(path).map_err(kind).err(), Some(ErrorKind::NotAFile), "{path:?}");
+            assert_eq!(read(path).map_err(kind).err(), Some(ErrorKind::NotAFile), "{path:?}");
+            let append = open_with(OpenOptions::new().append(true), path).map_err(kind);
+            assert_eq!(append.err(), Some(ErrorKind::NotAFile), "{path:?}");
+        }
+        let file = dir.path().join("file");
+        fs::write(&file, "text").expect("a file");
+        assert_eq!(read_to_string(&file).expect("it is read"), "text");
+        let open = open(&file).expect("a file");
+        let flags = rustix::fs::fcntl_getfl(&open).expect("its flags");
+        assert!(!flags.contains(rustix::fs::OFlags::NONBLOCK), "it waits as any file does");
+    }
+}

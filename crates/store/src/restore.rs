@@ -1,0 +1,514 @@
+//! Giving bytes back: what must be laid over a session file so that it is what it was.
+//!
+//! Nothing is written here. The answer is a list of splices over the current file, to be read
+//! through [`Spliced`] and written by [`Session::replace`](crate::Session::replace) or elsewhere.
+
+mod by_record;
+mod whole;
+
+use std::cmp::Reverse;
+use std::collections::BTreeSet;
+
+use epitome_model::{Ref, Source, Span, Splice};
+
+use tracing::info_span;
+
+use crate::archive::{Digest, EditedRecord, Generation, Hash};
+use crate::source::{Spliced, exactly};
+use by_record::{Walk, check_sound};
+use epitome_error::{Error, ErrorKind, Result};
+pub use whole::check_original;
+pub use whole::{Damage, check_stubs, restore_from};
+
+/// Where removed bytes are read from.
+pub trait Blobs {
+    /// The bytes named `hash` that `generation` removed.
+    ///
+    /// # Errors
+    ///
+    /// `Archive` when they are missing or damaged.
+    fn blob(&self, generation: u64, hash: &Hash) -> Result<Vec<u8>>;
+}
+
+/// How far to go back.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Target {
+    /// To what the agent wrote.
+    #[default]
+    Original,
+    /// To what the generation of this number left.
+    Generation(u64),
+}
+
+/// What gives a session back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Restoration {
+    /// What to lay over the current file, sorted and apart.
+    pub splices: Vec<Splice>,
+    /// How it was found.
+    pub outcome: Restored,
+}
+
+/// How a session was given back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Restored {
+    /// To the byte, proved by hash; what was appended since stays behind it.
+    Exact {
+        /// The numbers of the generations that were undone, newest first. None: there was nothing
+        /// to undo.
+        undone: Vec<u64>,
+    },
+    /// The file was changed by others since: record by record, from where no hash leads further.
+    ByRecord {
+        /// The numbers of the generations that were undone to the byte before that, newest first.
+        undone: Vec<u64>,
+        /// Edits of records that were undone. A record edited twice counts twice; one that was
+        /// given back before does not count.
+        restored: u64,
+        /// Edits of records that are no longer in the file as they were left, or of which it
+        /// cannot be told which is which.
+        missing: u64,
+    },
+}
+
+impl Restored {
+    /// The numbers of the generations that were undone to the byte, newest first.
+    pub fn undone(&self) -> &[u64] {
+        match self {
+            Restored::Exact { undone } | Restored::ByRecord { undone, .. } => undone,
+        }
+    }
+}
+
+/// Works out how `current` becomes what it was, from the whole `generations` of its session.
+///
+/// # Errors
+///
+/// `NotFound` when there are no generations, or the wanted one does not lead to this file;
+/// `Archive` when removed bytes are missing or damaged, or do not give what was there before, or
+/// when a generation is missing that may have removed more: what it left is a target of its own.
+/// `Changed` when `current` gives fewer bytes than it has.
+pub fn restore(
+    current: &dyn Source,
+    generations: &[Generation],
+    blobs: &dyn Blobs,
+    target: Target,
+) -> Result<Restoration> {
+    restore_without(current, generations, &[], blobs, target)
+}
+
+/// As [`restore`]; the generations of the numbers `removed` were proved not to be needed.
+fn restore_without(
+    current: &dyn Source,
+    generations: &[Generation],
+    removed: &[u64],
+    blobs: &dyn Blobs,
+    target: Target,
+) -> Result<Restoration> {
+    let (bytes, n) = (Source::len(current), generations.len());
+    let _span = info_span!("session.restore", bytes, generations = n).entered();
+    if generations.is_empty() {
+        let what = "the archive holds nothing of this session";
+        return Err(Error::new(ErrorKind::NotFound, what));
+    }
+    let above = match target {
+        Target::Original => 0,
+        Target::Generation(number) => number,
+    };
+    let later: Vec<&Generation> = generations.iter().filter(|it| it.number > above).collect();
+    let wanted = match generations.iter().find(|it| it.number == above) {
+        Some(wanted) => Some(wanted),
+        // A damaged one still left what the next one began with.
+        None if above > 0 && later.is_empty() => return Err(no_generation(above)),
+        None => None,
+    };
+    let known = match wanted {
+        Some(_) => newest_first(generations),
+        None => newest_first(later.iter().copied()),
+    };
+    let Some((done, began)) = exact(current, &known, blobs, wanted, above == 0)? else {
+        return by_record(current, &newest_first(later), blobs, Damage::Refuse);
+    };
+    if wanted.is_some() {
+        return Ok(done);
+    }
+    let is_missing = |it: &u64| known.iter().all(|one| one.number != *it) && !removed.contains(it);
+    if let Some(number) = (above + 1..began).find(is_missing) {
+        return Err(unknown_before(number));
+    }
+    // Where a way back ends, an older one may begin, if someone changed the file in between.
+    let older = known.iter().copied().filter(|it| it.number < began);
+    further(current, done, &newest_first(older), blobs)
+}
+
+/// Works out how one removed piece is put back, wherever the record it was taken from still
+/// stands. All other edits stay.
+///
+/// The result is no state that the archive knows: archive it as a generation of its own (see
+/// [`WayBack`](crate::WayBack)), and a later [`restore`] finds its way through it.
+///
+/// # Errors
+///
+/// `NotFound` when no generation removed such bytes, `Refused` when the reference may mean several
+/// pieces, `Archive` and `Changed` as for [`restore`].
+pub fn restore_block(
+    current: &dyn Source,
+    generations: &[Generation],
+    blobs: &dyn Blobs,
+    reference: &Ref,
+) -> Result<Restoration> {
+    let hash = one_meant(generations, reference)?;
+    let mut walk = Walk::over(current)?;
+    let (mut splices, mut missing) = (Vec::new(), 0);
+    for generation in newest_first(generations) {
+        let holds = |record: &EditedRecord| record.splices.iter().any(|it| it.blob == hash);
+        let mut expected = generation.records.iter().filter(|record| holds(record)).count();
+        for (idx, record) in walk.matches(generation)? {
+            let bytes = walk.bytes(idx)?;
+            let view = Spliced::new(&bytes, walk.edits(idx))?;
+            for splice in record.splices.iter().filter(|splice| splice.blob == hash) {
+                let span = Span { start: splice.at, end: splice.at + splice.len };
+                // What a later generation took away or put back does not stand here.
+                if let Some(span) = view.in_base(span) {
+                    let with = blobs.blob(generation.number, &hash)?.into();
+                    splices.push(Splice { span: moved(span, walk.start(idx)), with });
+                }
+            }
+            expected = expected.saturating_sub(usize::from(holds(record)));
+            walk.undo(idx, generation.number, record, blobs)?;
+        }
+        missing += expected as u64;
+    }
+    splices.sort_by_key(|splice| splice.span);
+    let restored = splices.len() as u64;
+    let outcome = Restored::ByRecord { undone: Vec::new(), restored, missing };
+    Ok(Restoration { splices, outcome })
+}
+
+/// Undoes generations by the hash of the whole file, last applied first. Says which generation began with
+/// what is reached. `None` when the file is of none of them.
+fn exact(
+    current: &dyn Source,
+    generations: &[&Generation],
+    blobs: &dyn Blobs,
+    wanted: Option<&Generation>,
+    to_the_original: bool,
+) -> Result<Option<(Restoration, u64)>> {
+    let mut began = 0;
+    let mut left = generations.to_vec();
+    let mut view = Spliced::new(current, Vec::new())?;
+    let mut undone: Vec<&Generation> = Vec::new();
+    let reached = loop {
+        let known = left.iter().flat_map(|it| [it.before, it.after]);
+        let proof = undone.last().map(|it| it.before);
+        let lens: Vec<u64> = known.chain(proof).map(|digest| digest.len).collect();
+        let digests = Digest::of_prefixes(&view, &lens)?;
+        if let Some(last) = undone.last().filter(|it| !digests.contains(&it.before)) {
+            return Err(unproved(last));
+        }
+        match last_applied(&left, &digests) {
+            // Two generations may have left the same file.
+            Some(idx) if wanted.is_some_and(|it| it.after == left[idx].after) => break true,
+            Some(idx) => {
+                let generation = left.remove(idx);
+                // Of two that left the same file, one may be damaged and the other whole.
+                let twin = left.iter().any(|it| it.after == generation.after);
+                match undo_all(generation, blobs) {
+                    Err(_) if twin => continue,
+                    splices => view = view.then(splices?)?,
+                }
+                undone.push(generation);
+                began = generation.number;
+            }
+            None if undone.is_empty() => {
+                // What was restored before is what a compaction began with.
+                let began_so =
+                    |it: &&&Generation| !it.is_way_back() && digests.contains(&it.before);
+                let first = left.iter().filter(began_so).map(|it| it.number).min();
+                let whole = left.iter().filter(|it| digests.contains(&it.before));
+                for generation in whole {
+                    if goes_on_as_appended(current, generation)? {
+                        return Err(appended_and_changed(generation));
+                    }
+                }
+                began = first.unwrap_or(0);
+                break wanted.is_none() && first.is_some();
+            }
+            None => break wanted.is_none(),
+        }
+    };
+    let dead_end = undone.last().is_some_and(|it| it.is_way_back());
+    match wanted {
+        // What it left, as it was changed before a part of it was given back.
+        Some(wanted) if dead_end && undone.iter().all(|it| it.number > wanted.number) => {}
+        Some(wanted) if !reached && !undone.is_empty() => return Err(not_on_the_way(wanted)),
+        // What was there before a part was given back is no original.
+        None if dead_end && to_the_original => return Ok(None),
+        Some(_) | None if !reached => return Ok(None),
+        Some(_) | None => {}
+    }
+    let undone = undone.iter().map(|it| it.number).collect();
+    let outcome = Restored::Exact { undone };
+    Ok(Some((Restoration { splices: view.into_splices(), outcome }, began)))
+}
+
+/// Whether lines stand behind what a generation began with that look like those that it appended in
+/// the agent's own way, changed since: they name removed bytes, or end where those ended.
+///
+/// Only for a file that does not begin with what the generation left.
+pub fn goes_on_as_appended(current: &dyn Source, generation: &Generation) -> Result<bool> {
+    const BEGINNING: &[u8] = b"[epitome k";
+    let (from, to) = (generation.before.len, generation.after.len);
+    let has_appended = !generation.is_way_back()
+        && from < to
+        && matches!(generation.records.as_slice(), [one] if
+            matches!(one.splices.as_slice(), [it] if
+                one.at + it.at == from && it.len == to - from && it.blob == Hash::of(b"")));
+    let len = Source::len(current);
+    if !has_appended || len <= from {
+        return Ok(false);
+    }
+    // A change may have made them longer.
+    let tail = exactly(current, from..len.min(to.saturating_add(4096)))?;
+    let appended = (to - from) as usize;
+    // Whole records of JSON.
+    if !tail.starts_with(b"{\"") {
+        return Ok(false);
+    }
+    let ends_there = tail.len() >= appended && tail.get(appended - 1) == Some(&b'\n');
+    Ok(ends_there || memchr::memmem::find(&tail, BEGINNING).is_some())
+}
+
+fn appended_and_changed(generation: &Generation) -> Error {
+    let what = format!(
+        "what generation {} appended to this session was changed since: it cannot be told from \
+         what the agent wrote",
+        generation.number
+    );
+    Error::new(ErrorKind::Refused, what)
+        .with_hint("`--partial` leaves it where it is, and restores what can be")
+}
+
+/// The splices that undo a generation, over the whole file that it left.
+fn undo_all(generation: &Generation, blobs: &dyn Blobs) -> Result<Vec<Splice>> {
+    let mut splices = Vec::new();
+    for record in &generation.records {
+        splices.extend(undo_record(generation.number, record, record.at, blobs)?);
+    }
+    Ok(splices)
+}
+
+/// The splices that undo the edits of a record that begins at `from`.
+fn undo_record(
+    generation: u64,
+    record: &EditedRecord,
+    from: u64,
+    blobs: &dyn Blobs,
+) -> Result<Vec<Splice>> {
+    let undo = |splice: &crate::archive::UndoSplice| {
+        let span = Span { start: splice.at, end: splice.at + splice.len };
+        let with = blobs.blob(generation, &splice.blob)?.into();
+        Ok(Splice { span: moved(span, from), with })
+    };
+    record.splices.iter().map(undo).collect()
+}
+
+/// Undoes every edit of which the record still stands, whatever became of the others.
+fn by_record(
+    current: &dyn Source,
+    generations: &[&Generation],
+    blobs: &dyn Blobs,
+    damage: Damage,
+) -> Result<Restoration> {
+    let (mut walk, missing) = walked(current, generations, blobs, damage)?;
+    let restored = walk.drop_what_is_as_before()?;
+    let splices = walk.into_splices();
+    let spliced = Spliced::new(current, splices)?;
+    check_sound(current, &spliced, agent_of(generations))?;
+    let outcome = Restored::ByRecord { undone: Vec::new(), restored, missing };
+    Ok(Restoration { splices: spliced.into_splices(), outcome })
+}
+
+/// Goes on record by record where an exact way back ended, if something is there that an older
+/// generation left; else it is exact.
+fn further(
+    current: &dyn Source,
+    done: Restoration,
+    older: &[&Generation],
+    blobs: &dyn Blobs,
+) -> Result<Restoration> {
+    let Restored::Exact { undone } = &done.outcome else { return Ok(done) };
+    if older.is_empty() {
+        return Ok(done);
+    }
+    let view = Spliced::new(current, done.splices.clone())?;
+    if !Walk::over(&view)?.shows_traces_of(older)? {
+        return Ok(done);
+    }
+    let (mut walk, missing) = walked(&view, older, blobs, Damage::Refuse)?;
+    let restored = walk.drop_what_is_as_before()?;
+    let more = walk.into_splices();
+    if check_sound(&view, &Spliced::new(&view, more.clone())?, agent_of(older)).is_err() {
+        // What was proved is still the way back.
+        let missing = missing + restored;
+        let outcome = Restored::ByRecord { undone: undone.clone(), restored: 0, missing };
+        return Ok(Restoration { outcome, ..done });
+    }
+    let mut splices = view.then(more)?.into_splices();
+    // A way back that went by record before leads there and back again.
+    splices.retain(|it| *current.read(it.span.start..it.span.end) != it.with[..]);
+    let (undone, restored) = match splices.is_empty() {
+        true => (Vec::new(), 0),
+        false => (undone.clone(), restored),
+    };
+    Ok(Restoration { splices, outcome: Restored::ByRecord { undone, restored, missing } })
+}
+
+/// A file on its way back through `generations`, and how many of their edits are not in it.
+fn walked<'a>(
+    current: &'a dyn Source,
+    generations: &[&Generation],
+    blobs: &dyn Blobs,
+    damage: Damage,
+) -> Result<(Walk<'a>, u64)> {
+    let mut walk = Walk::over(current)?;
+    let mut missing = 0;
+    for generation in generations {
+        let matches = walk.matches(generation)?;
+        if !generation.is_way_back() {
+            missing += (generation.records.len() as u64).saturating_sub(matches.len() as u64);
+        }
+        for (idx, record) in matches {
+            match walk.undo(idx, generation.number, record, blobs) {
+                Err(err) if damage == Damage::LeaveOut && err.kind() == ErrorKind::Archive => {
+                    missing += 1;
+                }
+                undone => undone?,
+            }
+        }
+    }
+    Ok((walk, missing))
+}
+
+fn agent_of<'g>(generations: &[&'g Generation]) -> &'g str {
+    generations.first().map_or("", |generation| &generation.agent)
+}
+
+/// How far hashes lead back from a file.
+pub struct Walked {
+    /// What is laid over the file to get there.
+    pub splices: Vec<Splice>,
+    /// The numbers of the generations that were undone.
+    pub undone: BTreeSet<u64>,
+    /// Those that left one of the states on the way.
+    pub left: BTreeSet<u64>,
+    /// Those that began with the last state.
+    pub begun: BTreeSet<u64>,
+    /// Those that left one of the states on the way or began with it.
+    pub met: BTreeSet<u64>,
+    /// Those that fitted a state of the file from which an older one with a longer result was
+    /// undone.
+    pub passed_over: BTreeSet<u64>,
+}
+
+/// Undoes generations by the hash of the whole file, last applied first, as long as one fits.
+pub fn walk(
+    current: &dyn Source,
+    generations: &[Generation],
+    blobs: &dyn Blobs,
+) -> Result<Walked> {
+    let (mut undone, mut left, mut met) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
+    let mut passed_over = BTreeSet::new();
+    let mut open = newest_first(generations);
+    let mut splices = Vec::new();
+    loop {
+        let view = Spliced::new(current, splices)?;
+        let known = generations.iter().flat_map(|it| [it.before.len, it.after.len]);
+        let digests = Digest::of_prefixes(&view, &known.collect::<Vec<u64>>())?;
+        let numbers = |is: fn(&Generation, &[Digest]) -> bool| -> BTreeSet<u64> {
+            generations.iter().filter(|it| is(it, &digests)).map(|it| it.number).collect()
+        };
+        let begun = numbers(|it, digests| digests.contains(&it.before));
+        left.extend(numbers(|it, digests| digests.contains(&it.after)));
+        met.extend(begun.union(&left));
+        let mut next = None;
+        while let Some(idx) = last_applied(&open, &digests) {
+            let generation = open.remove(idx);
+            // Of two that left the same file, one may be damaged and the other whole.
+            let Ok(undo) = undo_all(generation, blobs) else { continue };
+            let before = Spliced::new(current, view.splices().to_vec())?.then(undo)?;
+            if Digest::of_prefixes(&before, &[generation.before.len])? == [generation.before] {
+                next = Some((generation.number, before.into_splices()));
+                break;
+            }
+        }
+        let Some((number, more)) = next else {
+            let splices = view.into_splices();
+            return Ok(Walked { splices, undone, left, begun, met, passed_over });
+        };
+        let newer = open.iter().filter(|it| it.number > number && digests.contains(&it.after));
+        passed_over.extend(newer.map(|it| it.number));
+        undone.insert(number);
+        splices = more;
+    }
+}
+
+fn moved(span: Span, by: u64) -> Span {
+    Span { start: span.start + by, end: span.end + by }
+}
+
+/// The position of the generation that was applied last to a file, or to a file with its bytes: of
+/// those whose result is a prefix of the file, the one with the longest result, and of several with
+/// the same result the first.
+///
+/// The newest is not always the last: a compaction of a copy of the session, made later, may have
+/// appended the same record as the first of two compactions of this file did.
+fn last_applied(newest_first: &[&Generation], prefixes: &[Digest]) -> Option<usize> {
+    let fits = (0..newest_first.len()).filter(|&idx| prefixes.contains(&newest_first[idx].after));
+    fits.max_by_key(|&idx| (newest_first[idx].after.len, Reverse(idx)))
+}
+
+fn newest_first<'g>(generations: impl IntoIterator<Item = &'g Generation>) -> Vec<&'g Generation> {
+    let mut sorted: Vec<&Generation> = generations.into_iter().collect();
+    sorted.sort_by_key(|generation| Reverse(generation.number));
+    sorted
+}
+
+fn no_generation(number: u64) -> Error {
+    Error::new(ErrorKind::NotFound, format!("this session has no generation {number}"))
+}
+
+/// The one piece that `reference` means.
+fn one_meant(generations: &[Generation], reference: &Ref) -> Result<Hash> {
+    let meant = generations.iter().flat_map(Generation::blobs).filter(|hash| hash.is(reference));
+    let mut meant: Vec<Hash> = meant.collect();
+    meant.sort_unstable();
+    meant.dedup();
+    match meant[..] {
+        [hash] => Ok(hash),
+        [] => {
+            let what = format!("nothing named {reference} was removed from this session");
+            Err(Error::new(ErrorKind::NotFound, what))
+        }
+        _ => {
+            let what = format!("{reference} may mean {} removed pieces", meant.len());
+            Err(Error::new(ErrorKind::Refused, what).with_hint("give more digits"))
+        }
+    }
+}
+
+fn unproved(generation: &Generation) -> Error {
+    let what = format!("undoing generation {} does not give what was there", generation.number);
+    Error::new(ErrorKind::Archive, what)
+}
+
+fn not_on_the_way(generation: &Generation) -> Error {
+    let what = format!("generation {} does not lead to this file", generation.number);
+    Error::new(ErrorKind::NotFound, what)
+}
+
+fn unknown_before(number: u64) -> Error {
+    let what = format!("generation {number} of this session is missing or damaged");
+    let hint = format!("`--generation {number}` goes back to what it left, as far as can be known");
+    Error::new(ErrorKind::Archive, what).with_hint(hint)
+}

@@ -1,0 +1,276 @@
+//! The way back where no hash of the whole file leads: line by line, newest generation first.
+//!
+//! A line is undone only where it is certain that the edit made it. That its text is the same is
+//! not enough: in a pretty-printed document an edit can leave a line like `},`, which is found in
+//! many other places.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+
+use epitome_model::{Ref, Source, Span, Splice};
+
+use super::{Blobs, moved, undo_record};
+use crate::archive::{EditedRecord, Generation, Line, RecordHash, lines};
+use crate::source::{Spliced, exactly};
+use epitome_error::{Error, ErrorKind, Result};
+
+/// Length from which a whole line of JSON is taken to be like no other, in generations that do not
+/// say which of their records look like lines of the file before.
+const DISTINCT: usize = 40;
+
+/// The lines of a file, on their way back through the generations.
+pub(super) struct Walk<'a> {
+    current: &'a dyn Source,
+    /// Where each line is in the current file, and what it hashes to so far.
+    lines: Vec<Line>,
+    /// The length of each line so far.
+    lens: Vec<u64>,
+    /// What was undone in a line, counted from its beginning.
+    edits: HashMap<usize, Vec<Splice>>,
+    /// How many edits of a line were undone.
+    undone: HashMap<usize, u64>,
+}
+
+/// A line and the record that it is, so far as it is known.
+type Match<'g> = (usize, &'g EditedRecord);
+
+impl<'a> Walk<'a> {
+    pub(super) fn over(current: &'a dyn Source) -> Result<Walk<'a>> {
+        let lines = lines(current)?;
+        let lens = lines.iter().map(|line| line.span.len()).collect();
+        Ok(Walk { current, lines, lens, edits: HashMap::new(), undone: HashMap::new() })
+    }
+
+    /// Which line is which record of a generation, in the order of the file. Never more lines than
+    /// records of that text; a record of which no line is certain is left out.
+    ///
+    /// A record is told by its text where only the edit can have made it, and by its place where it
+    /// has the same distance as then to what is certain before and after it.
+    pub(super) fn matches<'g>(&self, generation: &'g Generation) -> Result<Vec<Match<'g>>> {
+        let mut open: BTreeMap<RecordHash, Group<'g>> = BTreeMap::new();
+        // An empty line may be any.
+        for record in generation.records.iter().filter(|record| record.len > 0) {
+            open.entry(record.hash).or_default().records.push(record);
+        }
+        for (idx, line) in self.lines.iter().enumerate() {
+            if let Some(group) = open.get_mut(&line.hash) {
+                group.lines.push(idx);
+            }
+        }
+        for group in open.values_mut() {
+            group.is_proof = match (&generation.shared, group.lines.first()) {
+                (Some(shared), _) => !shared.contains(&group.records[0].hash),
+                (None, Some(&line)) => is_distinct(&self.bytes_now(line)?, group.records[0]),
+                (None, None) => false,
+            };
+        }
+        let mut matches: Vec<Match<'g>> = open.values_mut().flat_map(Group::as_many).collect();
+        matches.extend(self.by_place(generation, &mut open, &matches));
+        matches.extend(open.values_mut().flat_map(Group::as_many));
+        matches.extend(open.values_mut().flat_map(Group::alike));
+        matches.sort_by_key(|(idx, _)| *idx);
+        Ok(matches)
+    }
+
+    /// Records that are as far from the certain ones before and after them as they were.
+    fn by_place<'g>(
+        &self,
+        generation: &Generation,
+        open: &mut BTreeMap<RecordHash, Group<'g>>,
+        certain: &[Match<'g>],
+    ) -> Vec<Match<'g>> {
+        let mut starts = Vec::with_capacity(self.lens.len());
+        let mut len = 0;
+        for line in &self.lens {
+            starts.push(len);
+            len += line + 1;
+        }
+        let end = len.saturating_sub(1);
+        // Where something was, and where it is. The ends of the file are certain as well.
+        let mut anchors = vec![(0, 0), (generation.after.len, end)];
+        anchors.extend(certain.iter().map(|(idx, record)| (record.at, starts[*idx])));
+        anchors.sort_unstable();
+        let mut found = Vec::new();
+        for group in open.values_mut() {
+            group.records.retain(|record| {
+                let next = anchors.partition_point(|(was, _)| *was <= record.at);
+                let (before, after) = match (anchors.get(next.wrapping_sub(1)), anchors.get(next)) {
+                    (Some(before), Some(after)) => (before, after),
+                    (_, None) | (None, _) => return true,
+                };
+                let is_still = after.0.checked_sub(before.0) == after.1.checked_sub(before.1);
+                let at = before.1 + (record.at - before.0);
+                let idx = starts.binary_search(&at).ok().filter(|_| is_still);
+                let line = idx.and_then(|idx| group.lines.iter().position(|&line| line == idx));
+                let Some(line) = line else { return true };
+                found.push((group.lines.remove(line), *record));
+                false
+            });
+        }
+        found
+    }
+
+    /// The bytes of a line in the current file.
+    pub(super) fn bytes(&self, idx: usize) -> Result<Vec<u8>> {
+        let Span { start, end } = self.lines[idx].span;
+        Ok(exactly(self.current, start..end)?.into_owned())
+    }
+
+    /// The bytes of a line as far as it was undone.
+    fn bytes_now(&self, idx: usize) -> Result<Vec<u8>> {
+        let bytes = self.bytes(idx)?;
+        let view = Spliced::new(&bytes, self.edits(idx))?;
+        Ok(view.read(0..view.len()).into_owned())
+    }
+
+    pub(super) fn edits(&self, idx: usize) -> Vec<Splice> {
+        self.edits.get(&idx).cloned().unwrap_or_default()
+    }
+
+    /// The first byte of a line in the current file.
+    pub(super) fn start(&self, idx: usize) -> u64 {
+        self.lines[idx].span.start
+    }
+
+    /// Undoes an edit in a line.
+    pub(super) fn undo(
+        &mut self,
+        idx: usize,
+        generation: u64,
+        record: &EditedRecord,
+        blobs: &dyn Blobs,
+    ) -> Result<()> {
+        let bytes = self.bytes(idx)?;
+        let view = Spliced::new(&bytes, self.edits(idx))?;
+        let view = view.then(undo_record(generation, record, 0, blobs)?)?;
+        self.lines[idx].hash = RecordHash::of(&view.read(0..view.len()));
+        self.lens[idx] = view.len();
+        self.edits.insert(idx, view.into_splices());
+        *self.undone.entry(idx).or_default() += 1;
+        Ok(())
+    }
+
+    /// Forgets lines that went all the way there and back. Returns how many edits of the others
+    /// were undone.
+    pub(super) fn drop_what_is_as_before(&mut self) -> Result<u64> {
+        for idx in self.undone.keys().copied().collect::<Vec<usize>>() {
+            if RecordHash::of(&self.bytes(idx)?) == self.lines[idx].hash {
+                self.edits.remove(&idx);
+                self.undone.remove(&idx);
+            }
+        }
+        Ok(self.undone.values().sum())
+    }
+
+    /// Whether a line is certain to be one that one of the generations left, or names what one
+    /// removed.
+    pub(super) fn shows_traces_of(&self, generations: &[&Generation]) -> Result<bool> {
+        let compactions = || generations.iter().filter(|generation| !generation.is_way_back());
+        for generation in compactions() {
+            let known: HashMap<RecordHash, &EditedRecord> =
+                generation.records.iter().map(|record| (record.hash, record)).collect();
+            for (idx, line) in self.lines.iter().enumerate().filter(|(_, it)| !it.span.is_empty()) {
+                let Some(record) = known.get(&line.hash) else { continue };
+                let is_proof = match &generation.shared {
+                    Some(shared) => !shared.contains(&line.hash),
+                    None => is_distinct(&self.bytes_now(idx)?, record),
+                };
+                if is_proof {
+                    return Ok(true);
+                }
+            }
+        }
+        let names: HashSet<Vec<u8>> = compactions()
+            .flat_map(|generation| generation.blobs())
+            .map(|hash| hash.reference().to_string().into_bytes())
+            .collect();
+        for idx in 0..self.lines.len() {
+            if words(&self.bytes_now(idx)?).any(|word| names.contains(word)) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    pub(super) fn into_splices(self) -> Vec<Splice> {
+        let mut edits: Vec<(usize, Vec<Splice>)> = self.edits.into_iter().collect();
+        edits.sort_by_key(|(idx, _)| *idx);
+        let in_file = |(idx, edits): (usize, Vec<Splice>)| {
+            let start = self.lines[idx].span.start;
+            edits.into_iter().map(move |it| Splice { span: moved(it.span, start), ..it })
+        };
+        edits.into_iter().flat_map(in_file).collect()
+    }
+}
+
+/// Records and lines of one text that have not found each other yet.
+#[derive(Default)]
+struct Group<'g> {
+    records: Vec<&'g EditedRecord>,
+    lines: Vec<usize>,
+    /// Whether only the edit can have made a line of that text.
+    is_proof: bool,
+}
+
+impl<'g> Group<'g> {
+    /// As many lines as records are told apart by their order.
+    fn as_many(&mut self) -> Vec<Match<'g>> {
+        if !self.is_proof || self.lines.len() != self.records.len() {
+            return Vec::new();
+        }
+        self.lines.drain(..).zip(self.records.drain(..)).collect()
+    }
+
+    /// Fewer lines than records that are undone in the same way.
+    fn alike(&mut self) -> Vec<Match<'g>> {
+        let Some(first) = self.records.first() else { return Vec::new() };
+        let are_alike = self.records.iter().all(|record| record.splices == first.splices);
+        if !self.is_proof || !are_alike || self.lines.len() > self.records.len() {
+            return Vec::new();
+        }
+        self.lines.drain(..).zip(self.records.drain(..)).collect()
+    }
+}
+
+/// Whether a line is like no other: it names what was removed from it, or is a whole record.
+fn is_distinct(bytes: &[u8], record: &EditedRecord) -> bool {
+    let is_record = bytes.len() >= DISTINCT && bytes.starts_with(b"{") && bytes.ends_with(b"}");
+    let names = || {
+        let of_blob = |it: &crate::archive::UndoSplice| it.blob.reference().to_string();
+        let names: HashSet<String> = record.splices.iter().map(of_blob).collect();
+        words(bytes).any(|word| std::str::from_utf8(word).is_ok_and(|word| names.contains(word)))
+    };
+    is_record || names()
+}
+
+/// All that may be a reference in some bytes.
+fn words(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
+    bytes.windows(1 + Ref::DIGITS).filter(|word| word[0] == b'k')
+}
+
+/// Refuses a file with more faults, or more violations of what its agent wants, than it had.
+pub(super) fn check_sound(before: &dyn Source, after: &dyn Source, agent: &str) -> Result<()> {
+    // Without a format there is nothing to hold it against.
+    let Some(format) = epitome_formats::named(agent) else { return Ok(()) };
+    let wrong = |source: &dyn Source| {
+        let mut faults = Vec::new();
+        let transcript = (format.read)(source, &mut faults);
+        (faults, format.laws.check(&transcript, source))
+    };
+    let ((faults, breaches), (new_faults, new_breaches)) = (wrong(before), wrong(after));
+    let cause = if new_faults.len() > faults.len() {
+        let fault = new_faults.iter().find(|it| faults.iter().all(|old| old.what != it.what));
+        fault.or(new_faults.first()).map(|fault| format!("line {}: {}", fault.line, fault.what))
+    } else if new_breaches.len() > breaches.len() {
+        let is_new = |it: &&epitome_model::Breach| breaches.iter().all(|old| old.what != it.what);
+        new_breaches.iter().find(is_new).or(new_breaches.first()).map(ToString::to_string)
+    } else {
+        None
+    };
+    let Some(cause) = cause else { return Ok(()) };
+    let what = "the file was changed since, and restored record by record it would be no whole \
+                session";
+    let cause = Error::new(ErrorKind::Refused, cause);
+    Err(Error::new(ErrorKind::Refused, what)
+        .because(cause)
+        .with_hint("`--block REF` restores one piece, and `epitome show REF` prints it"))
+}

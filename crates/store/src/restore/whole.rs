@@ -1,0 +1,167 @@
+//! Restoring from an archive of which a part may be damaged or missing.
+
+use std::collections::HashSet;
+
+use epitome_model::{Again, Block, Output, Part, Ref, Source, Stub, line_count};
+
+use super::{Restoration, Restored, Target, by_record, newest_first, restore_without};
+use crate::archive::{Archive, Digest, Generations, SessionKey};
+use crate::source::Spliced;
+use epitome_error::{Error, ErrorKind, Result};
+
+/// What becomes of a restore that would need a damaged or missing part of the archive.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Damage {
+    /// It is refused: nothing changes.
+    #[default]
+    Refuse,
+    /// What that part removed stays out, and is counted as missing.
+    LeaveOut,
+}
+
+/// Works out how `current` becomes what it was, as [`restore`](super::restore), from all that the
+/// archive has of its session: `found`, with what of it is damaged.
+///
+/// # Errors
+///
+/// As [`restore`](super::restore); `Archive`, too, when a damaged or missing part may be needed and
+/// `damage` says to refuse.
+pub fn restore_from(
+    archive: &Archive,
+    key: &SessionKey,
+    found: &Generations,
+    current: &dyn Source,
+    target: Target,
+    damage: Damage,
+) -> Result<Restoration> {
+    let blobs = archive.blobs(key);
+    let done = restore_without(current, &found.whole, &found.removed, &blobs, target);
+    if damage == Damage::LeaveOut {
+        return match done {
+            Err(err) if matches!(err.kind(), ErrorKind::Archive | ErrorKind::Refused) => {
+                let above = match target {
+                    Target::Original => 0,
+                    Target::Generation(number) => number,
+                };
+                let later = found.whole.iter().filter(|it| it.number > above);
+                by_record(current, &newest_first(later), &blobs, damage)
+            }
+            done => done,
+        };
+    }
+    let done = done.map_err(|err| match err.kind() {
+        ErrorKind::Archive => err.with_hint(PARTIAL),
+        _ => err,
+    })?;
+    let may_need_more = match &done.outcome {
+        Restored::ByRecord { .. } => true,
+        Restored::Exact { undone } => goes_on_behind(found, undone, current),
+    };
+    if let (true, Some(damaged)) = (may_need_more, found.damaged.first()) {
+        let what = "a damaged or missing part of the archive may be needed; nothing was changed";
+        let err = Error::new(ErrorKind::Archive, what).because(damaged.clone());
+        return Err(err.with_hint(PARTIAL));
+    }
+    if let (Restored::ByRecord { .. }, Target::Original) = (&done.outcome, target) {
+        let restored = Spliced::new(current, done.splices.clone())?;
+        check_stubs(archive, key, found, &restored)?;
+    }
+    Ok(done)
+}
+
+/// Whether `current` goes on behind what the first undone generation left. Agents append, and so do
+/// compactions in an agent's own way, of which the damaged part may be one.
+fn goes_on_behind(found: &Generations, undone: &[u64], current: &dyn Source) -> bool {
+    let first = found.whole.iter().find(|it| undone.first() == Some(&it.number));
+    first.is_some_and(|first| current.len() > first.after.len)
+}
+
+const PARTIAL: &str =
+    "`--partial` restores what can be; `epitome archive verify` says what is damaged";
+
+/// The texts of a block in whose place a stub may stand.
+fn texts_of(block: &Block, source: &dyn Source) -> Vec<String> {
+    let output = |output: &Output| {
+        let parts = output.parts.iter().filter_map(|part| match part {
+            Part::Text(text) => Some(text.read(source).into_owned()),
+            Part::Image(_) | Part::Opaque(_) => None,
+        });
+        std::iter::once(output.text(source)).chain(parts).collect()
+    };
+    // A text of a user that is a stub was pasted: no compaction writes in the user's words.
+    if let Block::Output(it) | Block::Again(Again { output: it, .. }) = block {
+        output(it)
+    } else if let Block::Call(call) = block {
+        call.fields.iter().map(|field| field.text.read(source).into_owned()).collect()
+    } else {
+        Vec::new()
+    }
+}
+
+/// Refuses what hashes lead back to and what still is no original: it begins with what a generation
+/// left that was removed from the archive, or has stubs of which the archive does not have the
+/// bytes.
+///
+/// # Errors
+///
+/// `Archive` says which; what searching the archive says.
+pub fn check_original(
+    archive: &Archive,
+    key: &SessionKey,
+    found: &Generations,
+    restored: &dyn Source,
+) -> Result<()> {
+    let left = found.removed_left.iter().filter(|(_, left)| left.len > 0);
+    let lens: Vec<u64> = left.clone().map(|(_, left)| left.len).collect();
+    let digests = Digest::of_prefixes(restored, &lens)?;
+    let is_here = |number: u64| found.whole.iter().any(|it| it.number == number);
+    if let Some((number, _)) =
+        left.clone().find(|(number, left)| !is_here(*number) && digests.contains(left))
+    {
+        let what = format!(
+            "what generation {number} took out of this session was removed from the archive"
+        );
+        return Err(Error::new(ErrorKind::Archive, what).with_hint(PARTIAL));
+    }
+    check_stubs(archive, key, found, restored)
+}
+
+/// Refuses a file with a stub of which the archive does not have the bytes.
+///
+/// # Errors
+///
+/// `Archive` names the first such stub; what searching the archive says.
+pub fn check_stubs(
+    archive: &Archive,
+    key: &SessionKey,
+    found: &Generations,
+    source: &dyn Source,
+) -> Result<()> {
+    let Some(format) = epitome_formats::named(&key.agent) else { return Ok(()) };
+    let known: HashSet<Ref> = found
+        .whole
+        .iter()
+        .flat_map(|generation| generation.blobs())
+        .map(|hash| hash.reference())
+        .collect();
+    let transcript = (format.read)(source, &mut ());
+    let entries = transcript.items.iter().filter_map(|item| item.entry());
+    let mut names: Vec<Ref> = entries
+        .flat_map(|entry| &entry.blocks)
+        .flat_map(|block| texts_of(block, source))
+        .filter_map(|text| Stub::parse(&text))
+        // A stub keeps no more lines than it stands for: a longer one was pasted.
+        .filter(|stub| stub.lines().is_none_or(|lines| line_count(stub.body()) <= lines))
+        .map(|stub| stub.reference().clone())
+        .collect();
+    names.sort();
+    names.dedup();
+    for name in names.into_iter().filter(|name| !known.contains(name)) {
+        // A forked session has those of another.
+        if archive.find(&name)?.is_empty() {
+            let what = format!("{name} was removed from this session and is not in the archive");
+            return Err(Error::new(ErrorKind::Archive, what).with_hint(PARTIAL));
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,238 @@
+//! Replacing the rows of a session: one transaction, in which every row is compared with what was
+//! read.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader, BufWriter, Read, Seek, Write};
+
+use epitome_formats::database::{Table, data, line, split};
+use epitome_model::{Bytes, Source};
+use rusqlite::{Connection, Statement, TransactionBehavior};
+
+use super::connection::{cannot_write, open_to_write};
+use super::{Row, Rows};
+use crate::source::FileSource;
+use crate::store::Replaced;
+use epitome_error::{Error, ErrorKind, Result};
+
+impl Rows {
+    /// What `write` writes, in a file without a name, to be put in the place of the rows.
+    ///
+    /// # Errors
+    ///
+    /// What `write` says; `Disk`.
+    pub fn written(&self, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<File> {
+        let failed = |err| Error::writing(err, "the session", &self.address());
+        let mut out = BufWriter::new(tempfile::tempfile().map_err(failed)?);
+        write(&mut out)?;
+        out.into_inner().map_err(|err| failed(err.into_error()))
+    }
+
+    /// Puts the lines `after` in the place of the lines `before`: at once, and only where they
+    /// differ. Lines of rows that epitome makes may be new or gone; their rows come or go. Rows
+    /// that were added since stay behind them.
+    ///
+    /// # Errors
+    ///
+    /// `Changed` when a row is no longer what was read; `Locked` when another
+    /// program writes for longer than we wait; `NoPermission`, `Disk`; `Broken` when a line is of
+    /// no row. Nothing is changed then.
+    pub fn replace(&self, before: &FileSource, after: &File) -> Result<Replaced> {
+        let mut connection = open_to_write(&self.database)?;
+        let writing = |err| cannot_write(err, &self.database);
+        let transaction = connection
+            .transaction_with_behavior(TransactionBehavior::Immediate)
+            .map_err(writing)?;
+        let carried = {
+            let tables = self.tables(&transaction)?;
+            let mut work = Work { of: self, within: &transaction, tables };
+            let mut changes = work.update(before, after)?;
+            if changes.are_of_rows() {
+                work.carry_out(&mut changes)?;
+                work.compare(after, changes.carried)?;
+            }
+            Bytes(changes.carried)
+        };
+        if let Some(failure) = before.failure() {
+            return Err(failure);
+        }
+        transaction.commit().map_err(writing)?;
+        Ok(Replaced { carried })
+    }
+
+    fn changed(&self) -> Error {
+        Error::new(ErrorKind::Changed, "the session changed meanwhile").at(&self.address())
+    }
+}
+
+/// What is to happen to whole rows.
+#[derive(Default)]
+struct Changes {
+    gone: Vec<Row>,
+    new: Vec<Vec<u8>>,
+    /// Bytes of the lines of rows that were added since.
+    carried: u64,
+}
+
+impl Changes {
+    fn are_of_rows(&self) -> bool {
+        !self.gone.is_empty() || !self.new.is_empty()
+    }
+}
+
+/// One replacement.
+struct Work<'w> {
+    of: &'w Rows,
+    within: &'w Connection,
+    tables: Vec<Statement<'w>>,
+}
+
+impl Work<'_> {
+    /// Compares every row with its line, updates those of which the line is another now, and says
+    /// which rows come and go.
+    fn update(&mut self, before: &FileSource, after: &File) -> Result<Changes> {
+        let rows = self.of;
+        let mut old = Lines::of(BufReader::with_capacity(1 << 18, Reading { before, at: 0 }), rows);
+        let mut new = Lines::of(from_the_beginning(after, rows)?, rows);
+        let mut changes = Changes::default();
+        for row in rows.rows(self.within)? {
+            let stands = rows.data(&mut self.tables, &row)?;
+            let is = line(&row.head, stands.as_deref());
+            let Some(was) = old.next()? else {
+                changes.carried += is.len() as u64 + 1;
+                continue;
+            };
+            if was != is {
+                return Err(rows.changed());
+            }
+            let becomes = new.next()?;
+            if becomes.as_ref() == Some(&is) {
+                continue;
+            }
+            let text = becomes.as_deref().and_then(|it| data(it, &row.head, stands.as_deref()));
+            match text {
+                Some(text) => self.set(&row, text)?,
+                // Only what epitome put there may go.
+                None if (rows.document.is_made)(&is) => {
+                    new.put_back(becomes);
+                    changes.gone.push(row);
+                }
+                None => return Err(rows.broken()),
+            }
+        }
+        if old.next()?.is_some() {
+            return Err(rows.changed());
+        }
+        while let Some(line) = new.next()? {
+            changes.new.push(line);
+        }
+        Ok(changes)
+    }
+
+    fn set(&self, row: &Row, data: &[u8]) -> Result<()> {
+        let update = self.of.document.tables[row.table].update;
+        let (Ok(text), Some(update)) = (std::str::from_utf8(data), update) else {
+            return Err(self.of.broken());
+        };
+        self.one(self.within.execute(update, (row.rowid, text)))
+    }
+
+    /// Takes rows away and puts new ones in.
+    fn carry_out(&self, changes: &mut Changes) -> Result<()> {
+        // The last first: a row goes before the one that it belongs to.
+        for row in changes.gone.drain(..).rev() {
+            let table = &self.of.document.tables[row.table];
+            let remove = table.remove.ok_or_else(|| self.of.broken())?;
+            self.one(self.within.execute(remove, [row.rowid]))?;
+        }
+        for line in changes.new.drain(..) {
+            let add = self.addition(&line).ok_or_else(|| self.of.broken())?;
+            let (head, data) = split(&line).ok_or_else(|| self.of.broken())?;
+            self.one(self.within.execute(add, (&self.of.session, head, data)))?;
+        }
+        Ok(())
+    }
+
+    /// How the row of a line is put in, if it is one that epitome makes.
+    fn addition(&self, line: &[u8]) -> Option<&'static str> {
+        let of_line = |table: &&Table| line.starts_with(table.begins.as_bytes());
+        let table = self.of.document.tables.iter().find(of_line)?;
+        table.add.filter(|_| (self.of.document.is_made)(line))
+    }
+
+    fn one(&self, changed: rusqlite::Result<usize>) -> Result<()> {
+        match changed.map_err(|err| cannot_write(err, &self.of.database))? {
+            1 => Ok(()),
+            _ => Err(self.of.broken()),
+        }
+    }
+
+    /// Whether the rows are now what was to be written, with what was added since behind it.
+    fn compare(&mut self, after: &File, mut carried: u64) -> Result<()> {
+        let rows = self.of;
+        let mut new = Lines::of(from_the_beginning(after, rows)?, rows);
+        for row in rows.rows(self.within)? {
+            let stands = rows.data(&mut self.tables, &row)?;
+            let is = line(&row.head, stands.as_deref());
+            match new.next()? {
+                Some(wanted) if wanted == is => {}
+                // Something was added where ours should stand.
+                Some(_) => return Err(rows.changed()),
+                None => carried = carried.saturating_sub(is.len() as u64 + 1),
+            }
+        }
+        match (new.next()?, carried) {
+            (None, 0) => Ok(()),
+            (_, _) => Err(rows.changed()),
+        }
+    }
+}
+
+fn from_the_beginning<'f>(mut file: &'f File, rows: &Rows) -> Result<BufReader<&'f File>> {
+    file.rewind().map_err(|err| Error::writing(err, "the session", &rows.address()))?;
+    Ok(BufReader::with_capacity(1 << 18, file))
+}
+
+/// Lines, without their line feeds.
+struct Lines<'r, R> {
+    from: R,
+    of: &'r Rows,
+    waiting: Option<Vec<u8>>,
+}
+
+impl<'r, R: BufRead> Lines<'r, R> {
+    fn of(from: R, of: &'r Rows) -> Lines<'r, R> {
+        Lines { from, of, waiting: None }
+    }
+
+    fn next(&mut self) -> Result<Option<Vec<u8>>> {
+        if let Some(line) = self.waiting.take() {
+            return Ok(Some(line));
+        }
+        let mut line = Vec::new();
+        let failed = |err| Error::writing(err, "the session", &self.of.address());
+        if self.from.read_until(b'\n', &mut line).map_err(failed)? == 0 {
+            return Ok(None);
+        }
+        line.pop_if(|byte| *byte == b'\n');
+        Ok(Some(line))
+    }
+
+    fn put_back(&mut self, line: Option<Vec<u8>>) {
+        self.waiting = line;
+    }
+}
+
+/// A source from its beginning to its end.
+struct Reading<'a> {
+    before: &'a FileSource,
+    at: u64,
+}
+
+impl Read for Reading<'_> {
+    fn read(&mut self, into: &mut [u8]) -> std::io::Result<usize> {
+        let bytes = Source::read(self.before, self.at..self.at + into.len() as u64);
+        into[..bytes.len()].copy_from_slice(&bytes);
+        self.at += bytes.len() as u64;
+        Ok(bytes.len())
+    }
+}

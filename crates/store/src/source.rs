@@ -1,0 +1,403 @@
+//! Sources of bytes: a file that is read where it is asked for, and a source with other bytes laid
+//! over parts of it.
+//!
+//! # Absent
+//!
+//! No memory map: a file that an agent truncates while it is mapped kills the process that reads.
+
+use std::borrow::Cow;
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use epitome_model::{Source, Span, Splice};
+
+use crate::regular;
+use epitome_error::{Error, ErrorKind, Result};
+
+/// Bytes read at once when a source is read from one end to the other.
+pub const CHUNK: u64 = 1 << 20;
+
+/// A file that is read where it is asked for. Its length is that of the moment it was opened, so
+/// that what an agent appends later does not show.
+#[derive(Debug)]
+pub struct FileSource {
+    file: Handle,
+    len: u64,
+    path: PathBuf,
+    failure: Mutex<Option<Error>>,
+}
+
+impl FileSource {
+    /// Opens `path` for reading.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound`, `NotAFile`, `NoPermission`, `Unreadable`.
+    pub fn open(path: &Path) -> Result<FileSource> {
+        let file = regular::open(path).map_err(|err| Error::reading(err, "the file", path))?;
+        FileSource::new(file, path)
+    }
+
+    /// Reads an open file; `path` is how errors name it.
+    ///
+    /// # Errors
+    ///
+    /// `NotAFile`, or `Unreadable` when the system does not tell its length.
+    pub fn new(file: File, path: &Path) -> Result<FileSource> {
+        let meta = file.metadata().map_err(|err| Error::reading(err, "the file", path))?;
+        regular::check(&meta, path)?;
+        let (len, path) = (meta.len(), path.to_owned());
+        Ok(FileSource { file: Handle::new(file), len, path, failure: Mutex::new(None) })
+    }
+
+    /// The first failure to read, if there was one: everything read since is not to be trusted.
+    pub fn failure(&self) -> Option<Error> {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// The name it was opened by.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What the system says of the open file.
+    pub fn metadata(&self) -> io::Result<fs::Metadata> {
+        self.file.metadata()
+    }
+
+    /// Bytes of the file as it is now, whatever its length was when it was opened.
+    pub fn read_now(&self, range: Range<u64>) -> io::Result<Vec<u8>> {
+        let mut bytes = vec![0; usize::try_from(range.end - range.start).unwrap_or(0)];
+        let mut got = 0;
+        while got < bytes.len() {
+            match self.file.read_at(&mut bytes[got..], range.start + got as u64) {
+                Ok(0) => break,
+                Ok(n) => got += n,
+                Err(err) if err.kind() == io::ErrorKind::Interrupted => {}
+                Err(err) => return Err(err),
+            }
+        }
+        bytes.truncate(got);
+        Ok(bytes)
+    }
+
+    fn remember(&self, err: Error) {
+        self.failure.lock().unwrap_or_else(PoisonError::into_inner).get_or_insert(err);
+    }
+}
+
+impl Source for FileSource {
+    fn len(&self) -> u64 {
+        self.len
+    }
+
+    fn read(&self, range: Range<u64>) -> Cow<'_, [u8]> {
+        let end = range.end.min(self.len);
+        let want = end.saturating_sub(range.start);
+        let Ok(want) = usize::try_from(want) else {
+            self.remember(Error::new(ErrorKind::Unreadable, "too long to read").at(&self.path));
+            return Cow::Borrowed(&[]);
+        };
+        let mut bytes = Vec::new();
+        if want > 0 {
+            match self.read_now(range.start..end) {
+                Ok(got) => bytes = got,
+                Err(err) => self.remember(Error::reading(err, "the file", &self.path)),
+            }
+            if bytes.len() < want {
+                self.remember(shorter(&self.path));
+            }
+        }
+        Cow::Owned(bytes)
+    }
+}
+
+fn shorter(path: &Path) -> Error {
+    Error::new(ErrorKind::Changed, "the file became shorter while it was read").at(path)
+}
+
+/// An open file that is read at a position, without a position of its own where the system can.
+#[cfg(unix)]
+#[derive(Debug)]
+struct Handle(File);
+
+#[cfg(unix)]
+impl Handle {
+    fn new(file: File) -> Handle {
+        Handle(file)
+    }
+
+    fn read_at(&self, into: &mut [u8], at: u64) -> io::Result<usize> {
+        std::os::unix::fs::FileExt::read_at(&self.0, into, at)
+    }
+
+    fn metadata(&self) -> io::Result<fs::Metadata> {
+        self.0.metadata()
+    }
+}
+
+#[cfg(not(unix))]
+#[derive(Debug)]
+struct Handle(Mutex<File>);
+
+#[cfg(not(unix))]
+impl Handle {
+    fn new(file: File) -> Handle {
+        Handle(Mutex::new(file))
+    }
+
+    fn read_at(&self, into: &mut [u8], at: u64) -> io::Result<usize> {
+        use std::io::{Read, Seek, SeekFrom};
+
+        let mut file = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        file.seek(SeekFrom::Start(at))?;
+        file.read(into)
+    }
+
+    fn metadata(&self) -> io::Result<fs::Metadata> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).metadata()
+    }
+}
+
+/// A source with other bytes laid over ranges of it. Nothing is copied until it is read.
+///
+/// ```
+/// use epitome::Spliced;
+/// use epitome_model::{Source, Span, Splice};
+///
+/// let base: &[u8] = b"one two three";
+/// let two = Splice { span: Span { start: 4, end: 7 }, with: b"2".as_slice().into() };
+/// let spliced = Spliced::new(&base, vec![two])?;
+/// assert_eq!(&*spliced.read(0..spliced.len()), b"one 2 three");
+/// # Ok::<(), epitome::Error>(())
+/// ```
+pub struct Spliced<'a> {
+    base: &'a dyn Source,
+    splices: Vec<Splice>,
+    /// Where the bytes of each splice begin, in the new coordinates.
+    starts: Vec<u64>,
+    len: u64,
+}
+
+impl<'a> Spliced<'a> {
+    /// Lays `splices` over `base`. They are sorted by their place; those at the same place stay in
+    /// the order given.
+    ///
+    /// # Errors
+    ///
+    /// `Refused` when two of them overlap or one reaches past the end of the base.
+    pub fn new(base: &'a dyn Source, mut splices: Vec<Splice>) -> Result<Spliced<'a>> {
+        splices.sort_by_key(|splice| (splice.span.start, splice.span.end));
+        let mut starts = Vec::with_capacity(splices.len());
+        let (mut from, mut len) = (0, 0);
+        for splice in &splices {
+            let Span { start, end } = splice.span;
+            if start < from || end < start || end > base.len() {
+                let what = "changes to a file overlap or reach past its end";
+                return Err(Error::new(ErrorKind::Refused, what));
+            }
+            len += start - from;
+            starts.push(len);
+            len += splice.with.len() as u64;
+            from = end;
+        }
+        len += base.len() - from;
+        Ok(Spliced { base, splices, starts, len })
+    }
+
+    /// The splices, sorted by their place in the base.
+    pub fn splices(&self) -> &[Splice] {
+        &self.splices
+    }
+
+    /// The splices back.
+    pub fn into_splices(self) -> Vec<Splice> {
+        self.splices
+    }
+
+    /// This with more splices laid over it, in its coordinates, as one set of splices over the
+    /// same base.
+    ///
+    /// # Errors
+    ///
+    /// `Refused` as for [`new`](Spliced::new).
+    pub fn then(self, more: Vec<Splice>) -> Result<Spliced<'a>> {
+        let over = Spliced::new(&self, more)?;
+        let mut joined = Joined { at: 0, pending: Vec::new(), splices: Vec::new() };
+        let mut from = 0;
+        for Splice { span, with } in over.splices() {
+            self.runs(from..span.start, &mut joined);
+            joined.pending.extend_from_slice(with);
+            from = span.end;
+        }
+        self.runs(from..self.len, &mut joined);
+        let (base, end) = (self.base, self.base.len());
+        joined.keep(end..end);
+        Spliced::new(base, joined.splices)
+    }
+
+    /// The range of the base that stands at `span`, if no splice has a part in it.
+    pub fn in_base(&self, span: Span) -> Option<Span> {
+        // Where nothing is, the byte before is as good a neighbour as the one after.
+        let probes = [Some(span.start), span.start.checked_sub(1).filter(|_| span.is_empty())];
+        probes.into_iter().flatten().find_map(|probe| {
+            let Run::Base { range } = (probe < self.len).then(|| self.run_at(probe))? else {
+                return None;
+            };
+            let start = range.start + (span.start - probe);
+            let end = start + span.len();
+            (end <= range.end).then_some(Span { start, end })
+        })
+    }
+
+    /// Hands the runs of a range to `joined`.
+    fn runs(&self, range: Range<u64>, joined: &mut Joined) {
+        let mut at = range.start;
+        while at < range.end {
+            match self.run_at(at) {
+                Run::Base { range: base } => {
+                    let want = (base.end - base.start).min(range.end - at);
+                    joined.keep(base.start..base.start + want);
+                    at += want;
+                }
+                Run::With { idx, from, end } => {
+                    let want = (end - at).min(range.end - at);
+                    let bytes = &self.splices[idx].with[from..from + usize_of(want)];
+                    joined.pending.extend_from_slice(bytes);
+                    at += want;
+                }
+            }
+        }
+    }
+
+    /// Where the bytes of each splice stand now: `starts[n]` belongs to `splices()[n]`.
+    pub fn starts(&self) -> &[u64] {
+        &self.starts
+    }
+
+    /// Writes all of it, a mebibyte at a time.
+    ///
+    /// # Errors
+    ///
+    /// What the writer says, or `Unreadable` and `Changed` when the base gives fewer bytes than it
+    /// has.
+    pub fn copy_to(&self, out: &mut dyn Write) -> Result<()> {
+        copy(self, 0..self.len, out)
+    }
+
+    /// The run of bytes that begins at `at`: a part of the base or of a splice. `at` must lie
+    /// before the end.
+    fn run_at(&self, at: u64) -> Run {
+        // The last splice that begins at or before `at`; empty ones before it hold no byte.
+        let idx = self.starts.partition_point(|&start| start <= at);
+        let next = self.starts.get(idx).copied().unwrap_or(self.len);
+        let Some(idx) = idx.checked_sub(1) else {
+            return Run::Base { range: at..next };
+        };
+        let (start, with) = (self.starts[idx], &self.splices[idx].with);
+        let inside = at - start;
+        if inside < with.len() as u64 {
+            return Run::With { idx, from: usize_of(inside), end: start + with.len() as u64 };
+        }
+        let from = self.splices[idx].span.end + (inside - with.len() as u64);
+        Run::Base { range: from..from + (next - at) }
+    }
+}
+
+/// Splices that are put together from what is kept of a base and what stands in between.
+struct Joined {
+    /// Where the last kept range of the base ends.
+    at: u64,
+    pending: Vec<u8>,
+    splices: Vec<Splice>,
+}
+
+impl Joined {
+    fn keep(&mut self, range: Range<u64>) {
+        if range.start > self.at || !self.pending.is_empty() {
+            let span = Span { start: self.at, end: range.start };
+            let with = std::mem::take(&mut self.pending).into();
+            self.splices.push(Splice { span, with });
+        }
+        self.at = range.end;
+    }
+}
+
+enum Run {
+    /// A range of the base.
+    Base { range: Range<u64> },
+    /// The bytes of a splice from an offset on; they end at `end` in the new coordinates.
+    With { idx: usize, from: usize, end: u64 },
+}
+
+impl Source for Spliced<'_> {
+    fn len(&self) -> u64 {
+        self.len
+    }
+
+    fn read(&self, range: Range<u64>) -> Cow<'_, [u8]> {
+        let end = range.end.min(self.len);
+        let mut at = range.start;
+        let mut joined = Vec::new();
+        while at < end {
+            let (bytes, want) = match self.run_at(at) {
+                Run::Base { range } => {
+                    let want = (range.end - range.start).min(end - at);
+                    (self.base.read(range.start..range.start + want), want)
+                }
+                Run::With { idx, from, end: stop } => {
+                    let want = (stop - at).min(end - at);
+                    let to = from + usize_of(want);
+                    (Cow::Borrowed(&self.splices[idx].with[from..to]), want)
+                }
+            };
+            let got = bytes.len() as u64;
+            if joined.is_empty() && (got < want || at + got == end) {
+                return bytes;
+            }
+            joined.extend_from_slice(&bytes);
+            if got < want {
+                break;
+            }
+            at += got;
+        }
+        Cow::Owned(joined)
+    }
+}
+
+/// Writes a range of a source, a mebibyte at a time.
+pub fn copy(source: &dyn Source, range: Range<u64>, out: &mut dyn Write) -> Result<()> {
+    each_chunk(source, range, |bytes| out.write_all(bytes).map_err(Error::from))
+}
+
+/// Hands a range of a source to `take`, a mebibyte at a time.
+pub fn each_chunk(
+    source: &dyn Source,
+    range: Range<u64>,
+    mut take: impl FnMut(&[u8]) -> Result<()>,
+) -> Result<()> {
+    let mut at = range.start;
+    while at < range.end {
+        let end = range.end.min(at + CHUNK);
+        take(&exactly(source, at..end)?)?;
+        at = end;
+    }
+    Ok(())
+}
+
+/// The bytes of `range`, all of them.
+pub fn exactly(source: &dyn Source, range: Range<u64>) -> Result<Cow<'_, [u8]>> {
+    let want = range.end.saturating_sub(range.start);
+    let bytes = source.read(range);
+    if bytes.len() as u64 == want {
+        return Ok(bytes);
+    }
+    Err(Error::new(ErrorKind::Changed, "the file became shorter while it was read"))
+}
+
+fn usize_of(len: u64) -> usize {
+    usize::try_from(len).expect("an offset into bytes in memory")
+}

@@ -1,0 +1,110 @@
+//! Which compactions of a session are in it now.
+
+use std::collections::HashSet;
+use std::fs;
+use std::hash::{DefaultHasher, Hash as _, Hasher as _};
+use std::path::Path;
+use std::time::UNIX_EPOCH;
+
+use epitome_model::Source;
+use serde::{Deserialize, Serialize};
+
+use crate::archive::{Archive, Digest, Generation, SessionKey, lines};
+use crate::restore::{Damage, Restored, Target, restore_from};
+use crate::session::Loaded;
+
+impl<S: Source> Loaded<S> {
+    /// The compactions that are in the session as it is now, oldest first; `path` is where it is.
+    /// None for a session that was never compacted, or was restored since.
+    pub fn compactions(&self, archive: &Archive, path: &Path) -> Vec<Generation> {
+        let mut found = in_effect(archive, &self.key(path), &self.source);
+        found.retain(|generation| !generation.is_way_back());
+        found
+    }
+}
+
+/// The generations that are in a session as it is now, oldest first: those that a restore to the
+/// original would undo. None for a session that was never compacted or was restored since.
+///
+/// A compacted session whose archive is damaged still is compacted: its state is then taken from
+/// the hashes of the file and of its records.
+pub fn in_effect(archive: &Archive, key: &SessionKey, source: &dyn Source) -> Vec<Generation> {
+    let Ok(found) = archive.generations(key) else { return Vec::new() };
+    if found.whole.is_empty() {
+        return Vec::new();
+    }
+    let way = restore_from(archive, key, &found, source, Target::Original, Damage::Refuse);
+    let mut known = found.whole;
+    let numbers = match way {
+        Ok(way) => match way.outcome {
+            Restored::Exact { undone } => undone.into_iter().collect(),
+            Restored::ByRecord { .. } if way.splices.is_empty() => HashSet::new(),
+            Restored::ByRecord { undone, .. } => with_records_in(source, &known, undone),
+        },
+        Err(_) => match left_by(source, &known) {
+            Some(newest) => [newest].into(),
+            None => with_records_in(source, &known, Vec::new()),
+        },
+    };
+    known.retain(|it| numbers.contains(&it.number));
+    known
+}
+
+/// The generations `undone`, and those of which edited records are in the session. Records that
+/// two generations left alike are those of the newer one.
+fn with_records_in(source: &dyn Source, known: &[Generation], undone: Vec<u64>) -> HashSet<u64> {
+    let mut numbers: HashSet<u64> = undone.into_iter().collect();
+    let present: HashSet<_> =
+        lines(source).unwrap_or_default().iter().map(|line| line.hash).collect();
+    let mut taken = HashSet::new();
+    for generation in known.iter().rev() {
+        let records =
+            generation.records.iter().filter(|it| it.len > 0 && present.contains(&it.hash));
+        // Every record is looked at: each belongs to one generation.
+        let new = records.filter(|it| taken.insert(it.hash)).count();
+        if new > 0 {
+            numbers.insert(generation.number);
+        }
+    }
+    numbers
+}
+
+/// The generation that was applied last to the session: the one with the longest result of those
+/// whose result the session begins with, and of several with the same result the newest.
+fn left_by(source: &dyn Source, known: &[Generation]) -> Option<u64> {
+    let lens: Vec<u64> = known.iter().map(|it| it.after.len).collect();
+    let digests = Digest::of_prefixes(source, &lens).unwrap_or_default();
+    let fits = known.iter().filter(|it| digests.contains(&it.after));
+    fits.max_by_key(|it| (it.after.len, it.number)).map(|it| it.number)
+}
+
+/// What the archive holds of a session, told by the names, sizes and times of its packs: whatever
+/// was compacted since has changed it. Nothing is opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Packs {
+    /// How many.
+    pub count: u64,
+    hash: u64,
+}
+
+impl Packs {
+    /// The packs in the archive folder of a session.
+    pub fn in_folder(folder: &Path) -> Packs {
+        let Ok(entries) = fs::read_dir(folder) else { return Packs::default() };
+        let mut packs: Vec<_> = entries
+            .flatten()
+            .filter(|it| Path::new(&it.file_name()).extension().is_some_and(|it| it == "pack"))
+            .map(|entry| {
+                let meta = entry.metadata().ok();
+                let modified = meta.as_ref().and_then(|meta| meta.modified().ok());
+                let since = modified.and_then(|it| it.duration_since(UNIX_EPOCH).ok());
+                let since = since.unwrap_or_default().as_nanos();
+                (entry.file_name(), meta.map_or(0, |meta| meta.len()), since)
+            })
+            .collect();
+        packs.sort();
+        let mut hasher = DefaultHasher::new();
+        packs.hash(&mut hasher);
+        Packs { count: packs.len() as u64, hash: hasher.finish() }
+    }
+}

@@ -1,0 +1,530 @@
+//! Sessions: opened by one epitome at a time, replaced as a whole or not at all.
+
+mod carry;
+pub mod disk;
+mod users;
+
+use std::fs::{self, File, FileTimes, TryLockError};
+use std::io::{BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use epitome_model::{Bytes, Source, Splice};
+
+pub use users::{User, users_of};
+
+use crate::archive::{Digest, GcMode, Hash};
+use crate::compressed::{self, Frames};
+use crate::place::Place;
+use crate::regular;
+use crate::rows::Rows;
+use crate::source::{FileSource, copy};
+use carry::Carry;
+use disk::{NotPlaced, Temp};
+use epitome_error::{Error, ErrorKind, Result};
+
+/// A session that was written to so lately may be written to at this moment.
+const LIVE: Duration = Duration::from_mins(10);
+
+/// How long a process may take from the name of such a session to having it open: until then
+/// nobody can see that it will write to a file that was replaced meanwhile.
+const GRACE: Duration = Duration::from_millis(20);
+
+/// One that was written to as lately as this is being written to.
+const BUSY: Duration = Duration::from_secs(2);
+
+/// The same for such a session, on a machine that has much else to do: a writer that was put
+/// aside for longer than 20 ms between the two has been seen.
+const BUSY_GRACE: Duration = Duration::from_millis(250);
+
+/// Opens session files for change. Its locks stand in `home`.
+#[derive(Clone, Debug)]
+pub struct Store {
+    locks: PathBuf,
+}
+
+/// A session that we work on. No other epitome does while this lives.
+#[derive(Debug)]
+pub struct Session {
+    path: PathBuf,
+    source: FileSource,
+    held: Held,
+    /// Holds the lock until it is dropped.
+    lock: File,
+}
+
+/// What stands behind the bytes of a session.
+#[derive(Debug)]
+enum Held {
+    /// A file, and what tells that it is still the one that was opened.
+    File(Stamp),
+    /// A compressed file: the same, the file itself and how it is made up.
+    Compressed(Stamp, FileSource, Frames),
+    /// Rows of a database.
+    Rows(Rows),
+}
+
+/// The right to be the only epitome that works on a file, until it is dropped.
+#[derive(Debug)]
+pub struct Hold {
+    _lock: File,
+}
+
+/// What replacing a session did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Replaced {
+    /// Bytes that an agent appended in the very moment of the replacement, and that were carried
+    /// over.
+    pub carried: Bytes,
+}
+
+/// What tells that a file is still the one that was opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Stamp {
+    len: u64,
+    modified: Option<SystemTime>,
+    /// Device and number of the file, where the system has them.
+    id: (u64, u64),
+}
+
+impl Stamp {
+    /// How long to wait for those who may be about to open it, by when someone last wrote to it.
+    fn grace(&self) -> Duration {
+        match self.modified.map(|modified| modified.elapsed()) {
+            None => BUSY_GRACE,
+            Some(Ok(age)) if age < BUSY => BUSY_GRACE,
+            Some(Ok(age)) if age < LIVE => GRACE,
+            // Long ago, or in the future: a clock that was set says nothing.
+            Some(Ok(_) | Err(_)) => Duration::ZERO,
+        }
+    }
+}
+
+impl Store {
+    /// A store that keeps its locks in `home`; nothing is touched on disk yet.
+    pub fn new(home: &Path) -> Store {
+        Store { locks: home.join("locks") }
+    }
+
+    /// Opens the session at an address to change it. A symbolic link is followed: the file is what
+    /// changes.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound`; `NotAFile` for a folder, a pipe, a device; `NoPermission`, also when the file
+    /// is marked read-only; `HardLinked` when it has other names, which a replacement would cut
+    /// off; `Locked` when another epitome works on it; `Disk` when the lock cannot be made.
+    pub fn open_for_edit(&self, path: &Path) -> Result<Session> {
+        let place = Place::of(path);
+        place.check_writable()?;
+        let real = place.real()?;
+        if let Place::Rows(_) = place {
+            let lock = self.lock(&real)?;
+            return Session::of_rows(real, lock);
+        }
+        // Before the lock: what is no session makes no lock file.
+        let file = FileSource::open(&real)?;
+        let lock = self.lock(&real)?;
+        // Another epitome may have replaced it before we had the lock.
+        let same = stamp_of(&real)? == stamp_of_open(&file)?;
+        let file = if same { file } else { FileSource::open(&real)? };
+        Session::of_file(real, file, lock)
+    }
+
+    /// Says that no other epitome may work on a file: for who keeps it open and adds to it.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound`, `NoPermission`; `Locked` when another epitome works on it; `Disk` when the lock
+    /// cannot be made.
+    pub fn hold(&self, path: &Path) -> Result<Hold> {
+        let real = fs::canonicalize(path).map_err(|err| Error::reading(err, "the file", path))?;
+        Ok(Hold { _lock: self.lock(&real)? })
+    }
+
+    fn lock(&self, real: &Path) -> Result<File> {
+        let unlocked = |err: Error| {
+            let hint = "EPITOME_HOME says where locks and archive are; nothing was changed";
+            Error::new(ErrorKind::Disk, "cannot lock the session")
+                .at(real)
+                .because(err)
+                .with_hint(hint)
+        };
+        disk::private_folder(&self.locks).map_err(unlocked)?;
+        let name = Hash::of(real.as_os_str().as_encoded_bytes()).to_string();
+        let path = self.locks.join(&name[..32]);
+        let file =
+            open_private(&path).map_err(|err| unlocked(Error::writing(err, "the lock", &path)))?;
+        match file.try_lock() {
+            Ok(()) => Ok(file),
+            Err(TryLockError::WouldBlock) => {
+                let what = "another epitome is working on this session";
+                Err(Error::new(ErrorKind::Locked, what).at(real))
+            }
+            // A disk without locks: the check before the replacement stands alone.
+            Err(TryLockError::Error(err)) if err.kind() == std::io::ErrorKind::Unsupported => {
+                Ok(file)
+            }
+            Err(TryLockError::Error(err)) => Err(unlocked(Error::writing(err, "the lock", &path))),
+        }
+    }
+}
+
+impl Session {
+    fn of_file(real: PathBuf, file: FileSource, lock: File) -> Result<Session> {
+        let meta = file.metadata().map_err(|err| Error::reading(err, "the session", &real))?;
+        if meta.permissions().readonly() {
+            let what = "the session is marked read-only";
+            return Err(Error::new(ErrorKind::NoPermission, what).at(&real));
+        }
+        one_name(&meta, &real, SEVERAL_NAMES)?;
+        // What was appended since it was opened is not among the bytes that we have.
+        let stamp = Stamp { len: file.len(), ..stamp_of_open(&file)? };
+        let (source, held) = match compressed::is_compressed(&file) {
+            false => (file, Held::File(stamp)),
+            true => {
+                let (plain, frames) = compressed::open(&file, compressed::LIMIT)?;
+                (plain, Held::Compressed(stamp, file, frames))
+            }
+        };
+        Ok(Session { path: real, source, held, lock })
+    }
+
+    fn of_rows(path: PathBuf, lock: File) -> Result<Session> {
+        match Place::of(&path) {
+            Place::Rows(rows) => {
+                let source = rows.open()?;
+                Ok(Session { path, source, held: Held::Rows(rows), lock })
+            }
+            // It was one a moment ago.
+            Place::File(_) | Place::Spread(_) => {
+                Err(Error::new(ErrorKind::Changed, "the session changed meanwhile").at(&path))
+            }
+        }
+    }
+
+    /// Its address, without symbolic links.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// The bytes that it had when it was opened.
+    pub fn source(&self) -> &FileSource {
+        &self.source
+    }
+
+    /// The other processes that have it open. Those that use a database do so one after the
+    /// other, and we with them.
+    pub fn users(&self) -> Vec<User> {
+        match self.held {
+            Held::File(_) | Held::Compressed(..) => users_of(&self.path),
+            Held::Rows(_) => Vec::new(),
+        }
+    }
+
+    /// Whether it is still the file that was opened. Rows are compared while they are replaced.
+    ///
+    /// # Errors
+    ///
+    /// `Changed` when someone wrote to it or replaced it, `NotFound` when it is gone.
+    pub fn check_unchanged(&self) -> Result<()> {
+        let (stamp, file) = match &self.held {
+            Held::File(stamp) => (*stamp, &self.source),
+            Held::Compressed(stamp, file, _) => (*stamp, file),
+            Held::Rows(_) => return Ok(()),
+        };
+        if stamp_of(&self.path)? == stamp && stamp_of_open(file)? == stamp {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::Changed, "the session changed meanwhile").at(&self.path))
+    }
+
+    /// Puts what `write` writes in the place of the session, at once and as a whole. Of rows, those
+    /// that differ are updated in one transaction. Of a file, its mode, its
+    /// owner (where we may) and its times stay: agents sort sessions by them.
+    ///
+    /// Bytes that were appended between the last check and the replacement are carried over, also
+    /// those of a process that had the file open in that moment and wrote later (up to two seconds
+    /// later on Linux, where such a process can be seen; elsewhere a few hundredths).
+    ///
+    /// # Errors
+    ///
+    /// What `write` says; `Disk`, `NoPermission`, `Unreadable`; `Changed` when the file is no
+    /// longer the one that was opened; `HardLinked`. The file is then what it was, and nothing
+    /// else is left in its folder. The exception is bytes to be carried over on a disk that
+    /// fails in that moment: then the error says so.
+    pub fn replace(&self, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<Replaced> {
+        self.prepare(write)?.place()
+    }
+
+    /// Does the first half of a replacement: writes and flushes what `write` writes, next to the
+    /// session. What may fail for want of space fails here.
+    ///
+    /// # Errors
+    ///
+    /// As [`replace`](Session::replace).
+    pub fn prepare(
+        &self,
+        write: impl FnOnce(&mut dyn Write) -> Result<()>,
+    ) -> Result<Prepared<'_>> {
+        match &self.held {
+            Held::File(stamp) => {
+                let (old, temp) = (&self.source, self.next_to_it(&self.source, write)?);
+                Ok(Prepared::File { session: self, stamp: *stamp, old, temp })
+            }
+            Held::Compressed(stamp, old, frames) => {
+                let after = compressed::plain(&self.source, write)?;
+                let (kept, added) = compressed::compress(frames, &self.source, &after)?;
+                after.failure().map_or(Ok(()), Err)?;
+                let temp = self.next_to_it(old, |out| {
+                    copy(old, 0..kept, out)?;
+                    out.write_all(&added).map_err(Error::from)
+                })?;
+                Ok(Prepared::File { session: self, stamp: *stamp, old, temp })
+            }
+            Held::Rows(rows) => {
+                Ok(Prepared::Rows { rows, before: &self.source, after: rows.written(write)? })
+            }
+        }
+    }
+
+    /// Makes the session again what it was when it was opened, after it was replaced by `put`.
+    /// What was appended since stays behind it.
+    ///
+    /// # Errors
+    ///
+    /// `Changed` when it is no longer what was put there; else as [`replace`](Session::replace).
+    pub fn take_back(&self, put: &dyn Source) -> Result<Replaced> {
+        let failed = |err| Error::writing(err, "the lock", &self.path);
+        // The same lock: it is let go when the last who has it is gone.
+        let lock = self.lock.try_clone().map_err(failed)?;
+        let now = match &self.held {
+            Held::Rows(_) => Session::of_rows(self.path.clone(), lock)?,
+            Held::File(_) | Held::Compressed(..) => {
+                Session::of_file(self.path.clone(), FileSource::open(&self.path)?, lock)?
+            }
+        };
+        let (put_len, len) = (put.len(), now.source.len());
+        if !Digest::of_prefixes(&now.source, &[put_len])?.contains(&Digest::of_source(put)?) {
+            return Err(Error::new(ErrorKind::Changed, "the session changed").at(&self.path));
+        }
+        now.replace(|out| {
+            copy(&self.source, 0..self.source.len(), out)?;
+            copy(&now.source, put_len..len, out)
+        })
+    }
+
+    /// Whether a replacement comes back to the byte. A compressed file can only be appended to:
+    /// what was compressed before stays as it is then, and what is compressed anew may come out
+    /// in other bytes.
+    ///
+    /// # Errors
+    ///
+    /// `Refused`, and why.
+    pub fn check_comes_back(&self, splices: &[Splice]) -> Result<()> {
+        let end = self.source.len();
+        match self.held {
+            Held::Compressed(..) if splices.iter().any(|splice| splice.span.start < end) => {
+                let what = "a compressed session can only be appended to";
+                Err(Error::new(ErrorKind::Refused, what).at(&self.path).with_hint(
+                    "what is compressed anew may not be what it was; `--out FILE` writes a plain \
+                     copy, and `zstd -d --rm` makes a plain session of it",
+                ))
+            }
+            Held::Compressed(..) | Held::File(_) | Held::Rows(_) => Ok(()),
+        }
+    }
+
+    /// A flushed file in the folder of the session, with the owner, mode and times of the old one.
+    fn next_to_it(
+        &self,
+        old: &FileSource,
+        write: impl FnOnce(&mut dyn Write) -> Result<()>,
+    ) -> Result<Temp> {
+        let folder = self.path.parent().unwrap_or(Path::new("/"));
+        let failed = |err| Error::writing(err, "the session", &self.path);
+        disk::sweep(folder, GcMode::Remove);
+        let temp = written(folder, &self.path, write)?;
+        if let Some(err) = [old, &self.source].into_iter().find_map(FileSource::failure) {
+            return Err(err);
+        }
+        take_after(&old.metadata().map_err(failed)?, temp.file()).map_err(failed)?;
+        temp.flush_to_disk().map_err(failed)?;
+        Ok(temp)
+    }
+}
+
+/// What is to stand in the place of a session, written and flushed. Dropped, it is gone.
+pub enum Prepared<'a> {
+    /// A file next to the old one.
+    File {
+        /// The locked session.
+        session: &'a Session,
+        /// What the system said of the old file when it was read.
+        stamp: Stamp,
+        /// The old bytes.
+        old: &'a FileSource,
+        /// The new bytes.
+        temp: Temp,
+    },
+    /// Rows as lines.
+    Rows {
+        /// Where they are.
+        rows: &'a Rows,
+        /// The old rows.
+        before: &'a FileSource,
+        /// The new rows.
+        after: File,
+    },
+}
+
+impl Prepared<'_> {
+    /// Puts it in the place of the session.
+    ///
+    /// # Errors
+    ///
+    /// As [`Session::replace`].
+    pub fn place(self) -> Result<Replaced> {
+        let (session, stamp, old, temp) = match self {
+            Prepared::Rows { rows, before, after } => return rows.replace(before, &after),
+            Prepared::File { session, stamp, old, temp } => (session, stamp, old, temp),
+        };
+        let path = &session.path;
+        let failed = |err| Error::writing(err, "the session", path);
+        one_name(&old.metadata().map_err(failed)?, path, SEVERAL_NAMES)?;
+        session.check_unchanged()?;
+        let len = temp.file().metadata().map_err(failed)?.len();
+        temp.place_over(path).map_err(failed)?;
+        let mut carry = Carry::new(path, old, stamp.len, len);
+        // At once, before the agent writes its next record to the new file.
+        carry.now()?;
+        // Unflushed, a cut of the power may bring the old file back: it is whole, too.
+        disk::flush_folder(path.parent().unwrap_or(Path::new("/"))).ok();
+        Ok(Replaced { carried: carry.until_closed(stamp.grace())? })
+    }
+}
+
+/// Writes a new file at `path`, at once and as a whole, readable by its owner only.
+///
+/// # Errors
+///
+/// `Exists` when something has that name; `NotFound` when its folder is missing; what `write`
+/// says; `Disk`, `NoPermission`. No file is left then.
+pub fn write_new(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
+    let folder = path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let failed = |err| Error::writing(err, "the file", path);
+    // Asked early, so that nothing is written in vain; the name decides.
+    if path.symlink_metadata().is_ok() {
+        return Err(taken(path));
+    }
+    let temp = written(folder, path, write)?;
+    temp.flush_to_disk().map_err(failed)?;
+    match temp.place_new(path) {
+        Ok(()) => disk::flush_folder(folder).map_err(|err| {
+            // A name that may be gone after a cut of the power is no promise.
+            fs::remove_file(path).ok();
+            failed(err)
+        }),
+        Err(NotPlaced::Taken(_)) => Err(taken(path)),
+        Err(NotPlaced::Failed(err)) => Err(failed(err)),
+    }
+}
+
+/// Writes a file of our own at `path`, at once and as a whole, whatever stood there.
+///
+/// # Errors
+///
+/// What `write` says; `Disk`, `NoPermission`. What stood there stays then.
+pub fn write_over(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
+    let folder = path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let failed = |err| Error::writing(err, "the file", path);
+    let temp = written(folder, path, write)?;
+    temp.flush_to_disk().map_err(failed)?;
+    temp.place_over(path).map_err(failed)
+}
+
+/// A temporary file in `folder` with all that `write` writes; errors name `path`.
+fn written(
+    folder: &Path,
+    path: &Path,
+    write: impl FnOnce(&mut dyn Write) -> Result<()>,
+) -> Result<Temp> {
+    let failed = |err| Error::writing(err, "the file", path);
+    let temp = Temp::create(folder).map_err(failed).map_err(|err| match err.kind() {
+        ErrorKind::NoPermission => {
+            err.with_hint("a file is written beside it first: its folder has to be writable")
+        }
+        _ => err,
+    })?;
+    let mut out = BufWriter::with_capacity(1 << 18, temp);
+    write(&mut out).map_err(|err| if err.path().is_some() { err } else { err.at(path) })?;
+    out.into_inner().map_err(|err| failed(err.into_error()))
+}
+
+fn taken(path: &Path) -> Error {
+    Error::new(ErrorKind::Exists, "there is something of that name already").at(path)
+}
+
+/// Owner, mode and times of the old file, in an order in which none undoes another.
+fn take_after(meta: &fs::Metadata, file: &File) -> std::io::Result<()> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        // Only the administrator may give files away; others keep what they write.
+        std::os::unix::fs::fchown(file, Some(meta.uid()), Some(meta.gid())).ok();
+    }
+    file.set_permissions(meta.permissions())?;
+    let mut times = FileTimes::new();
+    if let Ok(accessed) = meta.accessed() {
+        times = times.set_accessed(accessed);
+    }
+    if let Ok(modified) = meta.modified() {
+        times = times.set_modified(modified);
+    }
+    file.set_times(times)
+}
+
+const SEVERAL_NAMES: &str = "the session has more than one name on disk";
+
+/// Refuses a file that has other names, which a replacement would cut off.
+pub fn one_name(meta: &fs::Metadata, path: &Path, what: &str) -> Result<()> {
+    #[cfg(unix)]
+    if std::os::unix::fs::MetadataExt::nlink(meta) > 1 {
+        return Err(Error::new(ErrorKind::HardLinked, what).at(path));
+    }
+    #[cfg(not(unix))]
+    let _ = (meta, path, what);
+    Ok(())
+}
+
+fn stamp_of(path: &Path) -> Result<Stamp> {
+    let meta = fs::symlink_metadata(path);
+    meta.map(|meta| stamp(&meta)).map_err(|err| Error::reading(err, "the session", path))
+}
+
+fn stamp_of_open(source: &FileSource) -> Result<Stamp> {
+    let meta = source.metadata();
+    meta.map(|meta| stamp(&meta)).map_err(|err| Error::reading(err, "the session", source.path()))
+}
+
+fn stamp(meta: &fs::Metadata) -> Stamp {
+    #[cfg(unix)]
+    let id = {
+        use std::os::unix::fs::MetadataExt;
+        (meta.dev(), meta.ino())
+    };
+    #[cfg(not(unix))]
+    let id = (0, 0);
+    Stamp { len: meta.len(), modified: meta.modified().ok(), id }
+}
+
+fn open_private(path: &Path) -> std::io::Result<File> {
+    let mut options = File::options();
+    options.write(true).create(true).truncate(false);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    regular::open_with(&mut options, path)
+}
+
+#[cfg(test)]
+mod tests;

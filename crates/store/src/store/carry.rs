@@ -1,0 +1,174 @@
+//! Bytes that others still write to a file whose name was taken.
+
+use std::fs::File;
+use std::io::{self, Write};
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use epitome_model::{Bytes, Source};
+
+use super::disk::{self, Temp};
+use super::{stamp_of, stamp_of_open, take_after, users};
+use crate::regular;
+use crate::source::{CHUNK, FileSource};
+use epitome_error::{Error, Result};
+
+/// How long we wait for who has a replaced file open to write and close it. Who keeps it open
+/// longer was there before we began, and is overridden by name.
+const PATIENCE: Duration = Duration::from_secs(2);
+
+/// How often bytes are tried to be put where they belong while an agent goes on writing.
+const TRIES: usize = 4;
+
+/// The session has its new bytes by then: the hint of a full disk would say that it has not.
+const WRITTEN: &str = "the session itself is written, and `epitome restore` takes that back; see \
+                       whether what the agent wrote in these seconds is at its end";
+
+/// Between two looks.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// Carries over what is written to files that stood at a path until another took their name.
+///
+/// Agents open a session, write a record and close it. One that opened it just before its name was
+/// taken writes to the old file, and the next record perhaps to the new one: what is carried over
+/// goes between what we wrote and what the agent has written since.
+pub(super) struct Carry<'a> {
+    path: &'a Path,
+    /// In the order in which they had the name.
+    olds: Vec<Old<'a>>,
+    carried: Bytes,
+}
+
+struct Old<'a> {
+    file: Held<'a>,
+    /// How much of it stands in the new file.
+    seen: u64,
+    /// Where in the new file its next bytes belong.
+    at: u64,
+}
+
+enum Held<'a> {
+    First(&'a FileSource),
+    Later(FileSource),
+}
+
+impl Held<'_> {
+    fn source(&self) -> &FileSource {
+        match self {
+            Held::First(source) => source,
+            Held::Later(source) => source,
+        }
+    }
+}
+
+impl<'a> Carry<'a> {
+    /// The first `seen` bytes of `old` became a file of `len` bytes at `path`.
+    pub(super) fn new(path: &'a Path, old: &'a FileSource, seen: u64, len: u64) -> Carry<'a> {
+        let first = Old { file: Held::First(old), seen, at: len };
+        Carry { path, olds: vec![first], carried: Bytes(0) }
+    }
+
+    /// Carries over what has been written by now.
+    ///
+    /// # Errors
+    ///
+    /// When the disk fails.
+    pub(super) fn now(&mut self) -> Result<()> {
+        let failed = |err| {
+            let what = "what the agent appended meanwhile to the session";
+            Error::writing(err, what, self.path).with_hint(WRITTEN)
+        };
+        for idx in 0..self.olds.len() {
+            let Old { file, seen, at } = &self.olds[idx];
+            let (seen, at) = (*seen, *at);
+            let len = file.source().metadata().map_err(failed)?.len();
+            if len <= seen {
+                continue;
+            }
+            let late = file.source().read_now(seen..len).map_err(failed)?;
+            let many = late.len() as u64;
+            let options = &mut File::options();
+            let mut new = regular::open_with(options.append(true), self.path).map_err(failed)?;
+            let grown = new.metadata().map_err(failed)?.len() > at;
+            let between = || (0..TRIES).find_map(|_| self.insert(at, &late).ok().flatten());
+            match grown.then(between).flatten() {
+                Some(file) => {
+                    self.olds[idx..].iter_mut().for_each(|old| old.at += many);
+                    let seen = file.len();
+                    self.olds.push(Old { file: Held::Later(file), seen, at: seen + many });
+                }
+                // Nothing stands behind, or nothing can be put between: better there than lost.
+                None => {
+                    new.write_all(&late).and_then(|()| new.sync_all()).map_err(failed)?;
+                    let end = new.metadata().map_err(failed)?.len();
+                    self.olds[idx..].iter_mut().for_each(|old| old.at = end);
+                }
+            }
+            self.olds[idx].seen += many;
+            self.carried += Bytes(many);
+        }
+        Ok(())
+    }
+
+    /// Puts bytes into the file at the path by replacing it once more. Returns what stood there;
+    /// nothing when someone wrote to it meanwhile.
+    fn insert(&self, at: u64, late: &[u8]) -> Result<Option<FileSource>> {
+        let failed = |err| Error::writing(err, "the session", self.path);
+        let was = FileSource::open(self.path)?;
+        let stamp = stamp_of_open(&was)?;
+        let folder = self.path.parent().unwrap_or(Path::new("/"));
+        let mut temp = Temp::create(folder).map_err(failed)?;
+        copy(&was, 0, at, &mut temp).map_err(failed)?;
+        temp.write_all(late).map_err(failed)?;
+        copy(&was, at, was.len(), &mut temp).map_err(failed)?;
+        if let Some(err) = was.failure() {
+            return Err(err);
+        }
+        take_after(&was.metadata().map_err(failed)?, temp.file()).map_err(failed)?;
+        temp.flush_to_disk().map_err(failed)?;
+        if was.len() != stamp.len || stamp_of(self.path)? != stamp {
+            return Ok(None);
+        }
+        temp.place_over(self.path).map_err(failed)?;
+        Ok(Some(was))
+    }
+
+    /// Carries over until nobody has an old file open any more, but for at least `grace`: who is
+    /// about to open one does not show. Returns all that was carried over.
+    ///
+    /// # Errors
+    ///
+    /// When the disk fails.
+    pub(super) fn until_closed(mut self, grace: Duration) -> Result<Bytes> {
+        let began = Instant::now();
+        loop {
+            disk::step(disk::Step::Look).ok();
+            // Asked before the bytes are: who is gone by now has written before.
+            let waited = began.elapsed();
+            let done = waited >= PATIENCE || waited >= grace && !self.is_open();
+            let olds = self.olds.len();
+            self.now()?;
+            // A file that was replaced just now has not been asked after.
+            if done && olds == self.olds.len() {
+                return Ok(self.carried);
+            }
+            std::thread::sleep(PAUSE);
+        }
+    }
+
+    fn is_open(&self) -> bool {
+        self.olds.iter().any(|old| {
+            let meta = old.file.source().metadata();
+            meta.is_ok_and(|meta| !users::users_of_replaced(self.path, &meta).is_empty())
+        })
+    }
+}
+
+fn copy(source: &FileSource, mut from: u64, to: u64, out: &mut Temp) -> io::Result<()> {
+    while from < to {
+        let next = to.min(from + CHUNK);
+        out.write_all(&source.read(from..next))?;
+        from = next;
+    }
+    Ok(())
+}

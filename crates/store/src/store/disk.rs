@@ -1,0 +1,272 @@
+//! Steps that must survive a cut of the power: private folders, temporary files that get their
+//! name when they are whole, flushed folders.
+
+use std::fs::{self, File, TryLockError};
+use std::io::{self, Seek, Write};
+use std::path::{Path, PathBuf};
+
+use tempfile::NamedTempFile;
+
+use crate::archive::GcMode;
+use crate::regular;
+use epitome_error::{Error, Result};
+
+const PREFIX: &str = ".epitome-";
+const SUFFIX: &str = ".tmp";
+
+/// A step that may fail. Tests make each of them fail once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Step {
+    /// Making a folder.
+    Folder,
+    /// Making a temporary file.
+    Create,
+    /// Writing to it.
+    Write,
+    /// Flushing it to the disk.
+    Flush,
+    /// Renaming it.
+    Name,
+    /// Flushing the folder's names.
+    FlushFolder,
+    /// Looking for those who still write to what was replaced.
+    Look,
+}
+
+#[cfg(not(any(test, feature = "faults")))]
+/// Nothing fails by itself.
+///
+/// # Errors
+///
+/// None.
+#[inline]
+pub fn step(_: Step) -> io::Result<()> {
+    Ok(())
+}
+
+#[cfg(any(test, feature = "faults"))]
+pub use fault::step;
+
+/// A file without a name of its own yet: it is gone when this is dropped, and swept by the next
+/// epitome that comes by when the process is killed.
+///
+/// Its writer holds a lock on it, by which others know that it is still wanted.
+pub struct Temp(NamedTempFile);
+
+/// Why a name could not be given.
+pub enum NotPlaced {
+    /// Something else has it. The file is as it was.
+    Taken(Temp),
+    /// The system refuses.
+    Failed(io::Error),
+}
+
+impl Temp {
+    /// An empty file in `folder`, readable by its owner only. Its name begins with a dot and ends
+    /// in `.tmp`, so that no agent lists it.
+    pub fn create(folder: &Path) -> io::Result<Temp> {
+        loop {
+            step(Step::Create)?;
+            let file =
+                tempfile::Builder::new().prefix(PREFIX).suffix(SUFFIX).tempfile_in(folder)?;
+            match file.as_file().try_lock() {
+                // Someone may have swept it before it was locked.
+                Ok(()) if !file.path().exists() => continue,
+                Err(TryLockError::WouldBlock) => continue,
+                // A disk without locks has no sweeping either: see `sweep`.
+                Ok(()) | Err(TryLockError::Error(_)) => return Ok(Temp(file)),
+            }
+        }
+    }
+
+    /// The open file.
+    pub fn file(&self) -> &File {
+        self.0.as_file()
+    }
+
+    /// Its temporary name.
+    pub fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// Cuts it off after `len` bytes; what is written next follows these.
+    pub fn truncate(&self, len: u64) -> io::Result<()> {
+        self.file().set_len(len)?;
+        self.file().seek(io::SeekFrom::Start(len)).map(drop)
+    }
+
+    /// Puts what was written on the disk itself.
+    pub fn flush_to_disk(&self) -> io::Result<()> {
+        step(Step::Flush)?;
+        self.0.as_file().sync_all()
+    }
+
+    /// Gives it the name `path`, if nothing has that name.
+    pub fn place_new(self, path: &Path) -> std::result::Result<(), NotPlaced> {
+        step(Step::Name).map_err(NotPlaced::Failed)?;
+        match self.0.persist_noclobber(path) {
+            Ok(_) => Ok(()),
+            Err(err) if err.error.kind() == io::ErrorKind::AlreadyExists => {
+                Err(NotPlaced::Taken(Temp(err.file)))
+            }
+            Err(err) => Err(NotPlaced::Failed(err.error)),
+        }
+    }
+
+    /// Gives it the name `path`, in place of what had it.
+    pub fn place_over(self, path: &Path) -> io::Result<()> {
+        step(Step::Name)?;
+        self.0.persist(path).map(drop).map_err(|err| err.error)
+    }
+}
+
+impl Write for Temp {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        step(Step::Write)?;
+        self.0.as_file().write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        self.0.as_file().flush()
+    }
+}
+
+/// A temporary file that a killed process left.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Leftover {
+    /// Where it is.
+    pub path: PathBuf,
+    /// Its bytes.
+    pub len: u64,
+}
+
+/// Finds the temporary files of killed processes in `folder`, and removes them if asked to. What
+/// cannot be read or locked is left alone.
+pub fn sweep(folder: &Path, mode: GcMode) -> Vec<Leftover> {
+    let mut found = Vec::new();
+    let Ok(entries) = fs::read_dir(folder) else { return found };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let ours = name.to_str().is_some_and(|n| n.starts_with(PREFIX) && n.ends_with(SUFFIX));
+        if !ours || !entry.file_type().is_ok_and(|kind| kind.is_file()) {
+            continue;
+        }
+        let path = entry.path();
+        // The lock is held while it is removed: its writer looks for the file after locking it.
+        let Ok(file) = regular::open_with(File::options().read(true).write(true), &path) else {
+            continue;
+        };
+        if file.try_lock().is_err() {
+            continue;
+        }
+        let len = file.metadata().map_or(0, |meta| meta.len());
+        let gone = match mode {
+            GcMode::Show => true,
+            GcMode::Remove => fs::remove_file(&path).is_ok(),
+        };
+        if gone {
+            found.push(Leftover { path, len });
+        }
+    }
+    found.sort();
+    found
+}
+
+/// Makes a folder and those above it that are missing, for the user alone, and flushes each.
+pub fn private_folder(path: &Path) -> Result<()> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    if let Some(parent) = parent {
+        private_folder(parent)?;
+    }
+    let made = step(Step::Folder).and_then(|()| match make_private(path) {
+        // Another process was faster.
+        Err(err) if err.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
+        made => made,
+    });
+    made.and_then(|()| flush_folder(parent.unwrap_or(Path::new("."))))
+        .map_err(|err| Error::writing(err, "the folder", path))
+}
+
+#[cfg(unix)]
+fn make_private(path: &Path) -> io::Result<()> {
+    use std::os::unix::fs::DirBuilderExt;
+    fs::DirBuilder::new().mode(0o700).create(path)
+}
+
+#[cfg(not(unix))]
+fn make_private(path: &Path) -> io::Result<()> {
+    fs::create_dir(path)
+}
+
+/// Puts the names in a folder on the disk itself.
+#[cfg(unix)]
+#[cfg_attr(not(test), expect(clippy::disallowed_methods, reason = "a folder is opened"))]
+pub fn flush_folder(path: &Path) -> io::Result<()> {
+    step(Step::FlushFolder)?;
+    match File::open(path)?.sync_all() {
+        // Some network disks know no such thing for folders.
+        Err(err)
+            if matches!(err.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) =>
+        {
+            Ok(())
+        }
+        flushed => flushed,
+    }
+}
+
+/// Elsewhere the system flushes names by itself.
+#[cfg(not(unix))]
+pub fn flush_folder(_: &Path) -> io::Result<()> {
+    step(Step::FlushFolder)
+}
+
+/// Steps that fail when a test says so.
+#[cfg(any(test, feature = "faults"))]
+pub mod fault {
+    use std::cell::RefCell;
+    use std::io;
+
+    use super::Step;
+
+    type Hook = Box<dyn FnMut(Step) -> io::Result<()>>;
+
+    thread_local! {
+        static HOOK: RefCell<Option<Hook>> = const { RefCell::new(None) };
+    }
+
+    /// Asks the hook of this thread.
+    ///
+    /// # Errors
+    ///
+    /// What the hook says.
+    pub fn step(step: Step) -> io::Result<()> {
+        // Taken out while it runs, so that the hook may use the disk itself.
+        let Some(mut hook) = HOOK.with_borrow_mut(Option::take) else { return Ok(()) };
+        let done = hook(step);
+        HOOK.set(Some(hook));
+        done
+    }
+
+    /// Runs `work` with `hook` asked before every step of this thread.
+    pub fn with<T>(
+        hook: impl FnMut(Step) -> io::Result<()> + 'static,
+        work: impl FnOnce() -> T,
+    ) -> T {
+        HOOK.set(Some(Box::new(hook)));
+        let done = work();
+        HOOK.set(None);
+        done
+    }
+
+    /// Fails the step number `n`, from 0, with a full disk.
+    pub fn full_at(n: usize) -> impl FnMut(Step) -> io::Result<()> + 'static {
+        let mut seen = 0;
+        move |_| {
+            seen += 1;
+            if seen == n + 1 { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
+        }
+    }
+}
