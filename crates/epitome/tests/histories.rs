@@ -8,7 +8,7 @@ use std::{fmt, fs};
 
 use epitome::{
     CompactedFamily, Compacting, Config, Digest, Error, ErrorKind, FileSource, GcMode, Generation,
-    GivingBack, Loaded, Planned, Planner, Run, RunState, Target, Way, What, collect_garbage,
+    GivingBack, Loaded, Planned, Planner, RunState, Target, Way, What, collect_garbage,
     compact_family, restore_session, runs,
 };
 use epitome_passes::{BUILT_IN, Keep, Recipe, built_in};
@@ -129,7 +129,7 @@ impl Home {
         recipe: Recipe,
         way: Option<Way>,
     ) -> Result<CompactedFamily<()>, Error> {
-        let run = Run::begin(&self.config, "compact");
+        let run = self.config.begin_run("compact");
         let how = Compacting::new(&self.config, &run, &Estimate);
         compact_family(&how, &session[0].path, &By { recipe, way })
     }

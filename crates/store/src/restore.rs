@@ -412,11 +412,7 @@ pub struct Walked {
 }
 
 /// Undoes generations by the hash of the whole file, last applied first, as long as one fits.
-pub fn walk(
-    current: &dyn Source,
-    generations: &[Generation],
-    blobs: &dyn Blobs,
-) -> Result<Walked> {
+pub fn walk(current: &dyn Source, generations: &[Generation], blobs: &dyn Blobs) -> Result<Walked> {
     let (mut undone, mut left, mut met) = (BTreeSet::new(), BTreeSet::new(), BTreeSet::new());
     let mut passed_over = BTreeSet::new();
     let mut open = newest_first(generations);
