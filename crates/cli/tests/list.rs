@@ -44,6 +44,10 @@ fn a_machine_with_all_agents_shows_all_their_sessions() {
     }
     let copilot = fixtures::case("copilot", "sundays").bytes();
     world.write(".copilot/session-state/5cffe862-0001/events.jsonl", copilot);
+    let qwen = fixtures::case("qwen", "compressed").bytes();
+    world.write(".qwen/projects/-home-dev-project/chats/77aa0000.jsonl", qwen);
+    let amp = fixtures::case("amp", "thread").bytes();
+    world.write(".local/share/amp/threads/T-019b9d03.json", amp);
     let cold = world.run(&["list"]);
     assert_snapshot!("all_agents", cold);
     assert_eq!(world.run(&["list"]), cold, "what was seen before is the same");
