@@ -40,6 +40,9 @@ pub struct Failure {
     pub status: Status,
     /// One word for programs: `in-use`.
     pub kind: &'static str,
+    /// The kind of the error of the library that it comes from, if it comes from one.
+    #[serde(skip)]
+    pub error: Option<ErrorKind>,
     pub message: String,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub causes: Vec<String>,
@@ -50,7 +53,7 @@ pub struct Failure {
 impl Failure {
     pub fn new(status: Status, kind: &'static str, message: impl Into<String>) -> Failure {
         let message = message.into();
-        Failure { status, kind, message, causes: Vec::new(), hints: Vec::new() }
+        Failure { status, kind, error: None, message, causes: Vec::new(), hints: Vec::new() }
     }
 
     pub fn usage(message: impl Into<String>) -> Failure {
@@ -68,6 +71,11 @@ impl Failure {
                 writing.join(", ")
             )
         })
+    }
+
+    /// Whether it comes from an error of the library of one of these kinds.
+    pub fn is_of(&self, kinds: &[ErrorKind]) -> bool {
+        self.error.is_some_and(|kind| kinds.contains(&kind))
     }
 
     /// An error met while something was written, or the archive was read: then it is the disk that
@@ -134,6 +142,7 @@ impl From<Error> for Failure {
     fn from(err: Error) -> Failure {
         let (status, kind) = status(err.kind());
         let mut failure = Failure::new(status, kind, err.to_string());
+        failure.error = Some(err.kind());
         failure.causes = chain(err.source());
         failure.hints.extend(err.hint().into_iter().flat_map(str::lines).map(str::to_owned));
         if err.kind() == ErrorKind::InUse {

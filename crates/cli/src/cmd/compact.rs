@@ -11,8 +11,8 @@ use clap::{Args as ClapArgs, ValueEnum};
 use epitome::settings::values as settings;
 use epitome::watch::Share;
 use epitome::{
-    BackupPlace, CompactedFamily, CompactedFile, Compacting, FileSource, Loaded, Made, Place,
-    Planned, Planner, Run, Way, apply_to, compact_family, find, vacuum,
+    BackupPlace, CompactedFamily, CompactedFile, Compacting, ErrorKind, FileSource, Loaded, Made,
+    Place, Planned, Planner, Run, Way, apply_to, compact_family, find, vacuum,
 };
 use epitome_model::Source;
 use epitome_passes::{Recipe, SummaryRule};
@@ -328,7 +328,7 @@ impl Job<'_> {
             match self.open(&path).and_then(|loaded| self.aside(&name, &loaded, diff)) {
                 Ok(report) => reports.push(report),
                 // A file that is no session stays as it is, as in any other folder.
-                Err(failure) if failure.kind == "unknown-format" => {}
+                Err(failure) if failure.is_of(&[ErrorKind::UnknownFormat]) => {}
                 Err(failure) => return Err(failure),
             }
         }

@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use clap::Args as ClapArgs;
 use epitome::hooks::{self, Deferred, Rule};
-use epitome::{Config, Place};
+use epitome::{Config, ErrorKind, Place};
 
 use super::compact;
 use crate::app::App;
@@ -140,7 +140,9 @@ fn shrink(app: &App, later: &Deferred) {
                 format!("compacted {}: {} → {}", session.display(), bytes.before, bytes.after);
             hooks::log(&app.config, &line);
         }
-        Err(failure) if compact::is_excused(&failure) && failure.kind != "unknown-format" => {
+        Err(failure)
+            if compact::is_excused(&failure) && !failure.is_of(&[ErrorKind::UnknownFormat]) =>
+        {
             defer(&app.config, later, &failure.told());
         }
         Err(failure) => {

@@ -1,5 +1,6 @@
 //! Many sessions at once: what came of each, and of all of them.
 
+use epitome::ErrorKind;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rayon::prelude::*;
 use serde::Serialize;
@@ -151,5 +152,12 @@ impl Job<'_> {
 /// A session of many that is in use or of a format that is only read, or a file among sessions
 /// that is none.
 pub fn is_excused(failure: &Failure) -> bool {
-    matches!(failure.kind, "in-use" | "locked" | "changed" | "unknown-format" | "read-only")
+    failure.is_of(&[
+        ErrorKind::InUse,
+        ErrorKind::HeldByAgent,
+        ErrorKind::Locked,
+        ErrorKind::Changed,
+        ErrorKind::UnknownFormat,
+        ErrorKind::ReadOnly,
+    ])
 }
