@@ -45,10 +45,11 @@ impl Settings {
             repeats: compaction.repeats,
             auto: live.auto,
             live_trigger: level(&live.trigger),
-            live_target: match (target.tokens, target.percent) {
-                (Some(tokens), _) => Some(passes::Target::Tokens(tokens)),
-                (None, percent) => percent.map(passes::Target::Percent),
-            },
+            live_target: target
+                .tokens
+                .map(passes::Target::Tokens)
+                .or(target.percent.map(passes::Target::Percent))
+                .or(target.chars.map(passes::Target::Chars)),
             reserve: live.reserve,
             warn: live.warn,
             summary: passes::SummaryChanges {
@@ -65,6 +66,23 @@ impl Settings {
 }
 
 fn level(level: &Level) -> passes::Level {
-    let Level { tokens, percent, bytes, results, turns, messages } = *level;
-    passes::Level { tokens, percent, bytes, results, turns, messages, ..Default::default() }
+    let Level { tokens, percent, bytes, chars, results, turns, messages } = *level;
+    passes::Level { tokens, percent, bytes, chars, results, turns, messages }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_and_targets_may_be_in_characters() {
+        let text = "live.trigger.chars = 900\nlive.target.chars = 500\n\
+                    live.summary.over.chars = 700";
+        let values = toml::from_str(text).expect("settings");
+        let changes = Settings { values, ..Settings::default() }.changes();
+        let chars = |n| passes::Level { chars: Some(n), ..passes::Level::default() };
+        assert_eq!(changes.live_trigger, chars(900));
+        assert_eq!(changes.live_target, Some(passes::Target::Chars(500)));
+        assert_eq!(changes.summary.over, chars(700));
+    }
 }

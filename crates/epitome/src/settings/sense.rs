@@ -74,6 +74,7 @@ const BOUNDS: &[Bound] = &[
     less("live.summary.max_tokens", "live.window"),
     less("live.target.tokens", "live.trigger.tokens"),
     less("live.target.percent", "live.trigger.percent"),
+    less("live.target.chars", "live.trigger.chars"),
     Bound { less: "compaction.target", than: "compaction.trigger.tokens", or_equal: true },
 ];
 

@@ -169,6 +169,9 @@ pub struct Level {
     /// Bytes of words.
     #[schemars(range(min = 1))]
     pub bytes: Option<u64>,
+    /// Characters of text as written, with what the API's JSON adds around each text.
+    #[schemars(range(min = 1))]
+    pub chars: Option<u64>,
     /// Results.
     #[schemars(range(min = 1))]
     pub results: Option<u64>,
@@ -190,6 +193,9 @@ pub struct Target {
     /// Per cent of the window without the reserve.
     #[schemars(range(min = 1, max = 100))]
     pub percent: Option<u64>,
+    /// Characters of text as written, with what the API's JSON adds around each text.
+    #[schemars(range(min = 1))]
+    pub chars: Option<u64>,
 }
 
 /// The summary: when it is asked for, what it is like, and as whose words it is sent.
