@@ -357,7 +357,7 @@ proptest! {
     fn nothing_of_gemini_is_lost(
         bytes in session("gemini"), agent in session("gemini"), steps in steps(),
     ) {
-        let chats = ".gemini/tmp/project/chats";
+        let chats = [".gemini", "tmp", "project", "chats"].join("/");
         let path = format!("{chats}/session-2026-01-01T00-00-abcdef01.jsonl");
         let sub = format!("{chats}/abcdef01-2345-6789-abcd-ef0123456789/sub.jsonl");
         let agent = String::from_utf8_lossy(&agent.0).replace("\"s-1\"", "\"s-2\"").into_bytes();
