@@ -4,7 +4,6 @@ mod bench;
 mod cargo;
 mod chaos;
 mod ci;
-mod demo;
 mod e2e;
 mod recipes;
 mod redact;
@@ -16,7 +15,6 @@ use std::process::ExitCode;
 const USAGE: &str = "\
 usage: cargo xtask COMMAND
 
-  demo                  the main job, on a session that ships with the repository
   ci [STEP…]            everything that CI runs, in its order, up to the first failure
   ci --quick            the inner loop: fmt, tidy, clippy, and the tests of what was changed
   used-home COMMAND…    runs a command, say a test, with a home full of sessions, as `ci` does
@@ -37,7 +35,6 @@ fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let done = match args.as_slice() {
-        ["demo"] => demo::run(),
         ["ci", steps @ ..] => ci::run(steps),
         ["used-home", command @ ..] if !command.is_empty() => ci::with_used_home(command),
         ["tidy"] => tidy::run(),

@@ -62,6 +62,7 @@ enum Command {
     Recipes(cmd::recipes::Args),
     Config(cmd::config::Args),
     Key(cmd::key::Args),
+    Demo(cmd::demo::Args),
     Completions(cmd::completions::Args),
     Man(cmd::man::Args),
 }
@@ -112,6 +113,7 @@ fn run(cli: Cli) -> Result<()> {
         Command::Recipes(args) => cmd::recipes::run(&app, args),
         Command::Config(args) => cmd::config::run(&app, args),
         Command::Key(args) => cmd::key::run(&app, args),
+        Command::Demo(args) => cmd::demo::run(&app, args),
         Command::Completions(args) => cmd::completions::run(&app, args),
         Command::Man(args) => cmd::man::run(&app, args),
     }

@@ -13,6 +13,7 @@ fn help_is_complete() {
     let world = World::new();
     let commands: &[&[&str]] = &[
         &["--help"],
+        &["demo", "--help"],
         &["list", "--help"],
         &["inspect", "--help"],
         &["compact", "--help"],
@@ -31,6 +32,22 @@ fn help_is_complete() {
     ];
     let terminals: Vec<String> = commands.iter().map(|args| world.run(args)).collect();
     assert_snapshot!(terminals.join("\n"));
+}
+
+#[test]
+fn the_demo_compacts_and_restores_its_own_session_and_leaves_nothing_behind() {
+    let world = World::new();
+    let temporary = world.home.join("temporary");
+    std::fs::create_dir(&temporary).expect("a folder");
+    // Settings of the user, and their mistakes, have no part in it.
+    world.write(".config/epitome/config.toml", "this is no table\n");
+    let files = || world.tree().into_iter().map(|(path, _, hash)| (path, hash)).collect::<Vec<_>>();
+    let before = files();
+    let mut command = world.command(&["demo"]);
+    command.env("TMPDIR", &temporary).env("EPITOME_COMPACTION_RECIPE", "no such recipe");
+    let out = command.output().expect("the program runs");
+    assert_snapshot!(world.terminal(&["demo"], &out));
+    assert_eq!(files(), before, "a file was left or changed");
 }
 
 #[test]

@@ -4,6 +4,7 @@ pub mod archive;
 pub mod compact;
 pub mod completions;
 pub mod config;
+pub mod demo;
 pub mod engine;
 pub mod export;
 pub mod hook;

@@ -1,0 +1,140 @@
+//! `epitome demo`: a session that is part of the program, compacted and restored.
+
+use std::fs;
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use clap::Args as ClapArgs;
+use epitome_model::{Bytes, Ref, Stub};
+
+use crate::app::App;
+use crate::failure::{Failure, Result, Status};
+use crate::text::{BOLD, DIM, bytes_change, columns};
+
+/// A session that pi recorded while it worked on a small project.
+const SESSION: &[u8] = include_bytes!("../../../../testing/fixtures/sessions/pi/pricing.jsonl");
+/// The name of its copy.
+const NAME: &str = "session.jsonl";
+
+const EXAMPLES: &str = "\
+Examples:
+  epitome demo
+  epitome demo --color never";
+
+/// Compact and restore a sample session, to see what epitome does
+///
+/// The sample is part of the program: a recorded session of the agent pi. The demo works on a copy
+/// in a temporary folder, which it deletes at the end. It reads and changes nothing of yours.
+#[derive(ClapArgs, Clone, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {}
+
+pub fn run(app: &App, _: &Args) -> Result<()> {
+    let folder = tempfile::Builder::new().prefix("epitome-demo-").tempdir()?;
+    let session = folder.path().join(NAME);
+    fs::write(&session, SESSION)?;
+    let size = Bytes(SESSION.len() as u64);
+    app.print(&format!(
+        "This demo compacts and restores a recorded session of the coding agent pi ({size}).\n\
+         It works on a copy in a temporary folder, and deletes the folder at the end.\n"
+    ))?;
+
+    explain(app, 1, "What takes up space in the session?")?;
+    epitome(app, folder.path(), &["inspect", NAME])?;
+
+    explain(app, 2, "Compact it. What is removed is stored in an archive first.")?;
+    epitome(app, folder.path(), &["compact", NAME])?;
+    let compacted = fs::read(&session)?;
+
+    let Some(reference) = first_reference(&compacted) else {
+        return Err(broken("the compacted sample contains no stub"));
+    };
+    let next = "Each removed text left a stub, a line with a reference. Show what the first one \
+                stands for.";
+    explain(app, 3, next)?;
+    epitome(app, folder.path(), &["show", &reference.to_string(), "--lines", "1..5"])?;
+
+    explain(app, 4, "Restore the session: put everything back.")?;
+    epitome(app, folder.path(), &["restore", NAME])?;
+    if fs::read(&session)? != SESSION {
+        return Err(broken("the restored sample differs from the original"));
+    }
+    let small = bytes_change(size, Bytes(compacted.len() as u64));
+    app.print(&format!(
+        "\n{BOLD}{small} → {size}.{BOLD:#} The restored file is identical to the original, byte \
+         for byte.\n\n\
+         Next, with your own sessions; neither command changes a file:\n  \
+         epitome list\n  \
+         epitome compact SESSION --dry-run\n"
+    ))
+}
+
+/// Prints the headline of a step.
+fn explain(app: &App, step: u32, text: &str) -> Result<()> {
+    app.print(&format!("\n{BOLD}{step}. {text}{BOLD:#}\n"))
+}
+
+/// Runs this program with `args` in `folder`, with that folder as its home, and prints the command
+/// and its output.
+fn epitome(app: &App, folder: &Path, args: &[&str]) -> Result<()> {
+    app.print(&format!("{DIM}$ epitome {}{DIM:#}\n", args.join(" ")))?;
+    let mut command = Command::new(std::env::current_exe()?);
+    // Settings and keys of the user have no part in the demo.
+    for (name, _) in std::env::vars_os() {
+        if name.to_string_lossy().starts_with("EPITOME_") {
+            command.env_remove(name);
+        }
+    }
+    let output = command
+        .args(["--color", "always"])
+        .args(args)
+        .current_dir(folder)
+        .env("HOME", folder)
+        .env("EPITOME_HOME", folder.join("epitome"))
+        .env("EPITOME_CONFIG", folder.join("settings"))
+        .env("EPITOME_KEYRING", "off")
+        .env("COLUMNS", columns().to_string())
+        .stdin(Stdio::null())
+        .output()?;
+    for printed in [&output.stderr, &output.stdout] {
+        app.print(&String::from_utf8_lossy(printed))?;
+    }
+    if output.status.success() {
+        return Ok(());
+    }
+    Err(broken(&format!("`epitome {}` failed: {}", args.join(" "), output.status)))
+}
+
+/// The reference in the first stub of a compacted session.
+fn first_reference(session: &[u8]) -> Option<Ref> {
+    let text = String::from_utf8_lossy(session);
+    text.match_indices("[epitome ").find_map(|(at, _)| {
+        let rest = &text[at..];
+        let stub = Stub::parse(&rest[..=rest.find(']')?])?;
+        Some(stub.reference().clone())
+    })
+}
+
+fn broken(what: &str) -> Failure {
+    Failure::new(Status::Bug, "bug", what)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(session: &str, expect: Option<&str>) {
+        let found = first_reference(session.as_bytes()).map(|it| it.to_string());
+        assert_eq!(found.as_deref(), expect, "{session}");
+    }
+
+    #[test]
+    fn the_first_reference_is_that_of_the_first_whole_stub() {
+        check("", None);
+        check("\"[epitome is a word]\"", None);
+        check("\"[epitome k495d399", None);
+        let stubs = "{\"text\":\"[epitome x] [epitome k495d399: ls, 12 lines]\\n.:\"}\n\
+                     {\"text\":\"[epitome kaaaaaaa]\"}";
+        check(stubs, Some("k495d399"));
+    }
+}
