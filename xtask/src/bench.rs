@@ -33,7 +33,7 @@ struct Taken {
 ///
 /// When the program does not build, or a command fails.
 pub(crate) fn run(folder: Option<&Path>) -> anyhow::Result<()> {
-    let epitome = cargo::epitome("release")?;
+    let epitome = cargo::epitome("dist")?;
     let sessions = Sessions::make(folder)?;
     let bench = Bench { epitome: epitome.to_string_lossy().into_owned(), sessions };
     say(&format!(
