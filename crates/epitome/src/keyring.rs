@@ -1,12 +1,11 @@
 //! Keys of those who run models, in the platform's keyring: where one is looked for that the
 //! environment does not have.
 
+mod platform;
+
 use epitome_llm::{Key, Provider};
 
 use crate::config::Config;
-
-/// What keys are kept under, beside the name of the provider.
-const SERVICE: &str = "epitome";
 
 /// Somewhere keys are kept.
 pub trait Keyring {
@@ -44,24 +43,18 @@ pub struct PlatformKeyring;
 
 impl Keyring for PlatformKeyring {
     fn get(&self, provider: Provider) -> Result<Option<Key>, NoKeyring> {
-        match entry(provider)?.get_password() {
-            // What is no key is none.
-            Ok(text) => Ok(Key::new(text)),
-            Err(keyring::Error::NoEntry) => Ok(None),
-            Err(err) => Err(told(&err)),
+        match platform::get(provider.name())? {
+            Some(bytes) => key(bytes),
+            None => Ok(None),
         }
     }
 
     fn set(&self, provider: Provider, key: &Key) -> Result<(), NoKeyring> {
-        entry(provider)?.set_password(key.reveal()).map_err(|err| told(&err))
+        platform::set(provider.name(), key.reveal())
     }
 
     fn remove(&self, provider: Provider) -> Result<bool, NoKeyring> {
-        match entry(provider)?.delete_credential() {
-            Ok(()) => Ok(true),
-            Err(keyring::Error::NoEntry) => Ok(false),
-            Err(err) => Err(told(&err)),
-        }
+        platform::remove(provider.name())
     }
 }
 
@@ -123,24 +116,15 @@ pub fn keyring(config: &Config) -> &'static dyn Keyring {
     if is_off { &Off } else { &PlatformKeyring }
 }
 
-fn entry(provider: Provider) -> Result<keyring::Entry, NoKeyring> {
-    if let Err(err) = keyring::Entry::store_status() {
-        return Err(told(err));
-    }
-    keyring::Entry::new(SERVICE, provider.name()).map_err(|err| told(&err))
-}
+/// Why stored bytes are not a password. It does not repeat them.
+const NOT_TEXT: &str = "the stored password is not text";
 
-/// Some errors carry what was stored: they are told by their kind alone.
-fn told(err: &keyring::Error) -> NoKeyring {
-    NoKeyring(match err {
-        keyring::Error::BadEncoding(_) | keyring::Error::BadDataFormat(..) => {
-            "what it holds is no text".to_owned()
-        }
-        keyring::Error::PlatformFailure(err) | keyring::Error::NoStorageAccess(err) => {
-            err.to_string()
-        }
-        other => other.to_string(),
-    })
+/// The key in a stored password; none if it is not one.
+fn key(password: Vec<u8>) -> Result<Option<Key>, NoKeyring> {
+    match String::from_utf8(password) {
+        Ok(text) => Ok(Key::new(text)),
+        Err(_) => Err(NoKeyring(NOT_TEXT.to_owned())),
+    }
 }
 
 fn off() -> NoKeyring {
@@ -212,11 +196,12 @@ mod tests {
     }
 
     #[test]
-    fn what_the_platform_says_holds_no_key() {
-        let bytes = KEY.as_bytes().to_vec();
-        let err = keyring::Error::BadEncoding(bytes);
-        let told = told(&err);
-        assert!(!format!("{told} {told:?}").contains("115, 107"), "{told:?}");
-        assert_eq!(told.to_string(), "what it holds is no text");
+    fn a_stored_password_is_a_key_or_an_error_without_its_bytes() {
+        assert_eq!(key(KEY.into()), Ok(Key::new(KEY)));
+        assert_eq!(key(Vec::new()), Ok(None));
+        let mut bytes = KEY.as_bytes().to_vec();
+        bytes.push(0xff);
+        let err = key(bytes).expect_err("not text");
+        assert_eq!(format!("{err:?}"), "NoKeyring(\"the stored password is not text\")");
     }
 }

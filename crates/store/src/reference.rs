@@ -1,14 +1,17 @@
 //! Files that hold the same text as a piece of a session: who wants it back may have it already.
 
-use std::path::{Path, PathBuf};
+mod git;
+
+use std::path::Path;
 
 use epitome_model::Source;
 use memchr::{memchr_iter, memmem};
 use serde::{Deserialize, Serialize};
 
 use crate::archive::Hash;
-use crate::regular;
 use crate::source::{FileSource, exactly};
+
+pub use git::{GitObjects, blob_id};
 
 /// Longest file that is looked into, in bytes.
 const LONGEST: u64 = 64 << 20;
@@ -51,7 +54,7 @@ impl Reference {
     /// is no text; and for empty text, which every file holds.
     ///
     /// ```no_run
-    /// use epitome::Reference;
+    /// use epitome_store::reference::Reference;
     ///
     /// let text = "fn main() {}\n";
     /// let same = Reference::find(text, "src/main.rs".as_ref());
@@ -79,51 +82,6 @@ impl Reference {
             None => Standing::Gone,
         }
     }
-}
-
-/// The id that git gives to a file of these bytes, in hexadecimal digits (SHA-1, as `git
-/// hash-object --no-filters` prints it). Empty for bytes made to collide, which git refuses too.
-///
-/// ```
-/// assert_eq!(epitome::blob_id(b"hello\n"), "ce013625030ba8dba906f756967f9e9ca394464a");
-/// ```
-pub fn blob_id(bytes: &[u8]) -> String {
-    gix_object::compute_hash(gix_hash::Kind::Sha1, gix_object::Kind::Blob, bytes)
-        .map_or_else(|_| String::new(), |id| id.to_string())
-}
-
-/// The objects of a git repository.
-pub struct GitObjects(gix_odb::Handle);
-
-impl GitObjects {
-    /// Those of the repository that the file at `path` lies in; `None` when it lies in none or its
-    /// objects cannot be opened. Worktrees and submodules are followed to where their objects are.
-    pub fn around(path: &Path) -> Option<GitObjects> {
-        let folder = path.ancestors().skip(1).map(|it| it.join(".git")).find_map(|it| git(&it))?;
-        // A worktree shares the objects of the repository that it belongs to.
-        let shared = match regular::read_to_string(&folder.join("commondir")) {
-            Ok(common) => folder.join(common.trim_end()),
-            Err(_) => folder,
-        };
-        gix_odb::at(shared.join("objects"), gix_hash::Kind::Sha1).ok().map(GitObjects)
-    }
-
-    /// Whether the repository holds the object of this id, loose or packed, its own or an
-    /// alternate's.
-    pub fn hold(&self, id: &str) -> bool {
-        gix_hash::ObjectId::from_hex(id.as_bytes())
-            .is_ok_and(|id| gix_object::Exists::exists(&self.0, &id))
-    }
-}
-
-/// The folder of a repository, if `dot_git` is it or says where it is.
-fn git(dot_git: &Path) -> Option<PathBuf> {
-    if dot_git.is_dir() {
-        return Some(dot_git.to_owned());
-    }
-    let text = regular::read_to_string(dot_git).ok()?;
-    let folder = text.strip_prefix("gitdir:")?.trim();
-    Some(dot_git.parent()?.join(folder)).filter(|folder| folder.is_dir())
 }
 
 enum Place {
@@ -204,39 +162,5 @@ mod tests {
         assert_eq!(reference.standing(), Standing::Changed);
         fs::remove_file(&path).expect("a file");
         assert_eq!(reference.standing(), Standing::Gone);
-    }
-
-    #[test]
-    fn a_repository_says_what_it_holds() {
-        let dir = tempfile::tempdir().expect("a folder");
-        let project = dir.path().join("project");
-        let git = |args: &[&str]| {
-            let done = std::process::Command::new("git")
-                .env("GIT_CONFIG_GLOBAL", "/dev/null")
-                .env_remove("GIT_DIR")
-                .args(["-c", "user.name=n", "-c", "user.email=e", "-C"])
-                .arg(&project)
-                .args(args)
-                .output();
-            assert!(done.expect("git is there").status.success(), "git {args:?}");
-        };
-        fs::create_dir_all(project.join("src")).expect("a folder");
-        let file = project.join("src/a.rs");
-        fs::write(&file, "hello\n").expect("a file");
-        assert!(GitObjects::around(&file).is_none());
-        git(&["init", "-q"]);
-        let id = blob_id(b"hello\n");
-        assert!(!GitObjects::around(&file).expect("a repository").hold(&id));
-        git(&["add", "."]);
-        git(&["commit", "-q", "-m", "m"]);
-        assert!(GitObjects::around(&file).expect("a repository").hold(&id));
-        git(&["gc", "-q"]);
-        git(&["worktree", "add", "-q", "../tree"]);
-        for file in [file, dir.path().join("tree/src/a.rs")] {
-            let objects = GitObjects::around(&file).expect("a repository");
-            assert!(objects.hold(&id), "{}", file.display());
-            assert!(!objects.hold(&blob_id(b"other\n")));
-            assert!(!objects.hold("no id"));
-        }
     }
 }

@@ -1,0 +1,144 @@
+//! Passwords in the platform's store of secrets, by the name of an account.
+//!
+//! Linux and the BSDs: the Secret Service (GNOME's keyring, KWallet), over D-Bus in Rust, without a
+//! library of the system. macOS: the Keychain. Windows: the Credential Manager. An account is
+//! stored as the crate `keyring` stores it, on every platform.
+
+#[cfg(any(target_os = "macos", windows))]
+pub(super) use native::{get, remove, set};
+#[cfg(not(any(target_os = "macos", windows)))]
+pub(super) use service::{get, remove, set};
+
+/// The name under which this program's accounts are stored.
+const SERVICE: &str = "epitome";
+
+#[cfg(any(target_os = "macos", windows))]
+mod native {
+    use keyring::{Entry, Error};
+
+    use super::SERVICE;
+    use crate::keyring::NoKeyring;
+
+    /// The password of an account, if one is stored.
+    pub(in crate::keyring) fn get(account: &str) -> Result<Option<Vec<u8>>, NoKeyring> {
+        stored(entry(account)?.inner.get_secret())
+    }
+
+    /// Stores the password of an account, in place of any other.
+    pub(in crate::keyring) fn set(account: &str, password: &str) -> Result<(), NoKeyring> {
+        entry(account)?.set_password(password).map_err(|err| reason(&err))
+    }
+
+    /// Removes the password of an account; returns whether there was one.
+    pub(in crate::keyring) fn remove(account: &str) -> Result<bool, NoKeyring> {
+        Ok(stored(entry(account)?.delete_credential())?.is_some())
+    }
+
+    fn entry(account: &str) -> Result<Entry, NoKeyring> {
+        if let Err(err) = Entry::store_status() {
+            return Err(reason(err));
+        }
+        Entry::new(SERVICE, account).map_err(|err| reason(&err))
+    }
+
+    fn stored<T>(result: Result<T, Error>) -> Result<Option<T>, NoKeyring> {
+        match result {
+            Ok(value) => Ok(Some(value)),
+            Err(Error::NoEntry) => Ok(None),
+            Err(err) => Err(reason(&err)),
+        }
+    }
+
+    /// Some errors contain what was stored: only their kind is reported.
+    fn reason(err: &Error) -> NoKeyring {
+        NoKeyring(match err {
+            Error::BadEncoding(_) | Error::BadDataFormat(..) => super::super::NOT_TEXT.to_owned(),
+            Error::PlatformFailure(err) | Error::NoStorageAccess(err) => err.to_string(),
+            other => other.to_string(),
+        })
+    }
+}
+
+#[cfg(not(any(target_os = "macos", windows)))]
+mod service {
+    use std::collections::HashMap;
+
+    use secret_service::blocking::{Item, SecretService};
+    use secret_service::{EncryptionType, Error};
+
+    use super::SERVICE;
+    use crate::keyring::NoKeyring;
+
+    /// The password of an account, if one is stored.
+    pub(in crate::keyring) fn get(account: &str) -> Result<Option<Vec<u8>>, NoKeyring> {
+        connected(|service| match item(service, account)? {
+            Some(item) => Ok(Some(item.get_secret()?)),
+            None => Ok(None),
+        })
+    }
+
+    /// Stores the password of an account, in place of any other.
+    pub(in crate::keyring) fn set(account: &str, password: &str) -> Result<(), NoKeyring> {
+        const TYPE: &str = "application/octet-stream";
+        connected(|service| {
+            if let Some(item) = item(service, account)? {
+                return Ok(item.set_secret(password.as_bytes(), TYPE)?);
+            }
+            let collection = service.get_default_collection()?;
+            if collection.is_locked()? {
+                collection.unlock()?;
+            }
+            let label = format!("keyring:{account}@{SERVICE}");
+            let password = password.as_bytes();
+            collection.create_item(&label, attributes(account), password, true, TYPE)?;
+            Ok(())
+        })
+    }
+
+    /// Removes the password of an account; returns whether there was one.
+    pub(in crate::keyring) fn remove(account: &str) -> Result<bool, NoKeyring> {
+        connected(|service| match item(service, account)? {
+            Some(item) => Ok(item.delete().map(|()| true)?),
+            None => Ok(false),
+        })
+    }
+
+    /// Why the Secret Service did not do something.
+    #[derive(Debug, thiserror::Error)]
+    enum Failed {
+        #[error(transparent)]
+        Service(#[from] Error),
+        #[error("the keyring has several entries for {SERVICE} {0}: remove all but one")]
+        Several(String),
+    }
+
+    /// Calls the Secret Service. On a thread of its own: the connection waits on a runtime, which
+    /// must not be done on a thread of another runtime.
+    fn connected<T: Send>(
+        call: impl FnOnce(&SecretService<'_>) -> Result<T, Failed> + Send,
+    ) -> Result<T, NoKeyring> {
+        let calling = || call(&SecretService::connect(EncryptionType::Dh)?);
+        let done = std::thread::scope(|scope| scope.spawn(calling).join());
+        match done {
+            Ok(done) => done.map_err(|err| NoKeyring(err.to_string())),
+            Err(panic) => std::panic::resume_unwind(panic),
+        }
+    }
+
+    /// The one entry of an account, unlocked: the user may be asked for the keyring's password.
+    fn item<'a>(service: &'a SecretService<'_>, account: &str) -> Result<Option<Item<'a>>, Failed> {
+        let found = service.search_items(attributes(account))?;
+        if !found.locked.is_empty() {
+            service.unlock_all(&found.locked.iter().collect::<Vec<_>>())?;
+        }
+        let mut items = found.unlocked.into_iter().chain(found.locked);
+        match (items.next(), items.next()) {
+            (item, None) => Ok(item),
+            (_, Some(_)) => Err(Failed::Several(account.to_owned())),
+        }
+    }
+
+    fn attributes(account: &str) -> HashMap<&str, &str> {
+        HashMap::from([("service", SERVICE), ("username", account)])
+    }
+}
