@@ -10,7 +10,7 @@ use epitome::{
 };
 use epitome_llm::{Because, Model, Provider, Spent, Stop};
 use epitome_model::{MicroDollars, Source, Tokens};
-use epitome_passes::{Recipe, Used, Writer};
+use epitome_passes::{Recipe, TokenUsage, Writer};
 use epitome_tokens::O200k;
 use serde::Serialize;
 
@@ -146,7 +146,7 @@ impl Wish {
         let asked = Asked::about(session, recipe, app.counter(), writer)?;
         let forecast = asked.map_or_else(Forecast::default, Asked::forecast);
         let Forecast { input, output, .. } = forecast;
-        let used = Used { input, output, ..Used::default() };
+        let used = TokenUsage { input, output, ..TokenUsage::default() };
         let would_ask = Questions {
             model: choice.name.to_string(),
             because: choice.because,
@@ -225,10 +225,10 @@ mod tests {
 
     #[test]
     fn what_is_not_known_is_not_told_as_nothing() {
-        let used = Used { input: Tokens(900), output: Tokens(100), ..Used::default() };
+        let used = TokenUsage { input: Tokens(900), output: Tokens(100), ..TokenUsage::default() };
         let spent = |calls, failed, unsaid, cost, unpriced| {
             let (used, cost) =
-                (if calls == unsaid { Used::default() } else { used }, MicroDollars(cost));
+                (if calls == unsaid { TokenUsage::default() } else { used }, MicroDollars(cost));
             cost_of(&Spent { calls, failed, unsaid, used, cost, unpriced })
         };
         fn cost_of(spent: &Spent) -> String {

@@ -8,7 +8,7 @@ use epitome_engine::{StartedSummary, SummaryRequest, WINDOW, said_before};
 use epitome_llm::{Failure, Model, ModelName, Provider, Stop};
 use epitome_model::{Counter, Source, Tokens};
 use epitome_passes::{
-    Answered, NoReply, Options, Recipe, Reply, Stopped, Summarising, Writer, Written,
+    Answered, NoReply, Options, Recipe, Reply, StopReason, Summarising, Writer, Written,
 };
 use epitome_tokens::O200k;
 use serde::Serialize;
@@ -113,7 +113,7 @@ impl Asked {
             told.output += Tokens(longest);
             // As long as it may be. As the last answer it is none, and that is the end.
             let text = " word".repeat(usize::try_from(longest).unwrap_or(usize::MAX / 8));
-            let reply = Reply { text, stopped: Stopped::End, used: None };
+            let reply = Reply { text, stopped: StopReason::End, used: None };
             match writing.answer(Ok(reply)) {
                 Answered::Ask(next) => writing = *next,
                 Answered::Written(_) | Answered::Nothing { .. } => return told,

@@ -14,10 +14,9 @@ use std::path::{Path, PathBuf};
 
 use epitome_llm::Catalogue;
 use epitome_model::{
-    Applied, Block, Lines, MicroDollars, Ref, Source, Tokens, ToolKind, Transcript, Usage,
-    line_count,
+    Applied, Block, Lines, MicroDollars, Ref, Source, ToolKind, Transcript, Usage, line_count,
 };
-use epitome_passes::{Recipe, Used, for_reading};
+use epitome_passes::{Recipe, for_reading};
 use epitome_redact::{Finder, Found, Redactor};
 use epitome_render::{Changes, Detail, Prices, Session, Story};
 
@@ -113,15 +112,7 @@ impl ListPrices {
 
 impl Prices for ListPrices {
     fn cost(&self, model: &str, usage: &Usage) -> Option<MicroDollars> {
-        let cache = usage.cache?;
-        let fresh = usage.input.saturating_sub(cache.read).saturating_sub(cache.written);
-        let used = Used {
-            input: Tokens(fresh),
-            cached: Tokens(cache.read),
-            cache_written: Tokens(cache.written),
-            output: Tokens(usage.output),
-        };
-        self.0.cost(model, &used)
+        self.0.cost(model, &usage.tokens()?)
     }
 
     fn date(&self) -> &str {

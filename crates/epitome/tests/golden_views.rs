@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use epitome::live::{Context, Next, Said, Setup};
 use epitome_model::{Block, Role, Tokens};
-use epitome_passes::{Recipe, Reply, Stopped, built_in};
+use epitome_passes::{Recipe, Reply, StopReason, built_in};
 use epitome_tokens::Estimate;
 use insta::assert_snapshot;
 
@@ -144,7 +144,7 @@ fn golden(name: &str, window: u64, asked: bool) -> String {
         assert!(question.ask.max_tokens <= rule.max_tokens);
         let sections = rule.sections.all();
         let text = sections.iter().map(|it| format!("## {}\nFiles were read.\n\n", it.title));
-        let reply = Reply { text: text.collect(), stopped: Stopped::End, used: None };
+        let reply = Reply { text: text.collect(), stopped: StopReason::End, used: None };
         context.answer(Ok(reply)).expect("memory is written");
     }
     let (shown, after) = (view(&context), context.usage());

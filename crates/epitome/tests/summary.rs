@@ -6,7 +6,7 @@ use epitome::live::{Context, Next, Recovery, Said, Setup, Speaker, compact_tool}
 use epitome_formats::APIS;
 use epitome_model::{Block, Counter, Role, Tokens};
 use epitome_passes::{
-    Ask, Event, NoReply, Recipe, Reply, Stopped, Struck, SummaryRole, Why, Writer, built_in,
+    Ask, Event, NoReply, Recipe, Reply, StopReason, Struck, SummaryRole, Why, Writer, built_in,
 };
 use epitome_tokens::Estimate;
 use proptest::prelude::*;
@@ -27,7 +27,7 @@ fn setup() -> Setup {
 }
 
 fn said(text: &str) -> Reply {
-    Reply { text: text.into(), stopped: Stopped::End, used: None }
+    Reply { text: text.into(), stopped: StopReason::End, used: None }
 }
 
 /// A day's work: a failing test, its cause, a file that speaks to the model.

@@ -1,7 +1,7 @@
 //! What models take and cost: data, with a user's own file before it.
 
 use epitome_model::{MicroDollars, Tokens};
-use epitome_passes::Used;
+use epitome_passes::TokenUsage;
 use serde::Deserialize;
 
 use crate::name::{ModelName, Provider};
@@ -17,10 +17,10 @@ pub(crate) const THOUGHT: u64 = 8_000;
 /// ```
 /// use epitome_llm::Catalogue;
 /// use epitome_model::{MicroDollars, Tokens};
-/// use epitome_passes::Used;
+/// use epitome_passes::TokenUsage;
 ///
 /// let catalogue = Catalogue::built_in();
-/// let used = Used { input: Tokens(1_000_000), output: Tokens(100_000), ..Used::default() };
+/// let used = TokenUsage { input: Tokens(1_000_000), output: Tokens(100_000), ..TokenUsage::default() };
 /// let cost = catalogue.cost("claude-haiku-4-5-20251001", &used);
 /// assert_eq!(cost, Some(MicroDollars(1_500_000)));
 /// assert_eq!(catalogue.cost("a model of tomorrow", &used), None);
@@ -122,7 +122,7 @@ impl Catalogue {
     }
 
     /// What tokens of one request to a model cost at list prices.
-    pub fn cost(&self, model: &str, used: &Used) -> Option<MicroDollars> {
+    pub fn cost(&self, model: &str, used: &TokenUsage) -> Option<MicroDollars> {
         Some(self.named(model)?.cost(used))
     }
 }
@@ -135,7 +135,7 @@ impl Known {
     }
 
     /// What one request costs.
-    pub fn cost(&self, used: &Used) -> MicroDollars {
+    pub fn cost(&self, used: &TokenUsage) -> MicroDollars {
         let input = used.input + used.cached + used.cache_written;
         let price = match &self.above {
             Some((above, price)) if input > *above => price,
@@ -147,7 +147,7 @@ impl Known {
 
 impl Price {
     /// What tokens cost, to the nearest millionth of a dollar.
-    fn of(&self, used: &Used) -> MicroDollars {
+    fn of(&self, used: &TokenUsage) -> MicroDollars {
         let parts = [
             (used.input, self.input),
             (used.cached, self.cached),
@@ -254,10 +254,10 @@ impl TryFrom<Dollars> for Price {
 mod tests {
     use super::*;
 
-    fn used(input: u64, cached: u64, cache_written: u64, output: u64) -> Used {
+    fn used(input: u64, cached: u64, cache_written: u64, output: u64) -> TokenUsage {
         let [input, cached, cache_written, output] =
             [input, cached, cache_written, output].map(Tokens);
-        Used { input, cached, cache_written, output }
+        TokenUsage { input, cached, cache_written, output }
     }
 
     #[test]

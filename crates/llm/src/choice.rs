@@ -1,7 +1,7 @@
 //! Which model is asked.
 
 use epitome_model::Tokens;
-use epitome_passes::Used;
+use epitome_passes::TokenUsage;
 use serde::Serialize;
 
 use crate::catalogue::{Catalogue, Known};
@@ -112,7 +112,8 @@ impl Catalogue {
 
     /// The cheapest for this very question; of equals the one with the larger window.
     fn cheapest(&self, provider: Provider, wanted: &Wanted<'_>) -> Option<&Known> {
-        let used = Used { input: wanted.input, output: wanted.output, ..Used::default() };
+        let used =
+            TokenUsage { input: wanted.input, output: wanted.output, ..TokenUsage::default() };
         let fits = |known: &&Known| {
             known.name.provider == provider
                 && known.summaries

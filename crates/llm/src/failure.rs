@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use epitome_model::Tokens;
-use epitome_passes::Used;
+use epitome_passes::TokenUsage;
 use serde::Serialize;
 
 /// Why there is no answer. What services said is shortened, and holds no key.
@@ -35,7 +35,7 @@ pub enum Failure {
         /// What it said.
         said: String,
         /// What was billed nevertheless.
-        used: Option<Used>,
+        used: Option<TokenUsage>,
     },
     /// Too many requests, or no more money.
     #[error("too many requests{wait}: {said}", wait = waiting(*.after))]

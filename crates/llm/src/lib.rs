@@ -25,7 +25,7 @@ mod stop;
 
 use epitome_formats::SummaryAs;
 use epitome_model::Tokens;
-use epitome_passes::{Ask, Reply, Stopped};
+use epitome_passes::{Ask, Reply, StopReason};
 
 pub use catalogue::{Catalogue, CatalogueError, Known, Price};
 pub use choice::{Because, Choice, NoModel, Wanted};
@@ -87,7 +87,7 @@ pub trait Model: Send + Sync {
         let response = self.send(&request, None, stop)?;
         let text = response.text();
         let calls = response.calls().next().is_some();
-        let stopped = if calls { Stopped::Call } else { response.stop };
+        let stopped = if calls { StopReason::Call } else { response.stop };
         Ok(Reply { text, stopped, used: response.usage })
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use epitome_formats::api::{Delta, Response};
 use epitome_model::{MicroDollars, Tokens};
-use epitome_passes::Used;
+use epitome_passes::TokenUsage;
 use serde::Serialize;
 
 use crate::catalogue::Catalogue;
@@ -60,7 +60,7 @@ pub struct Attempt {
     /// Which one.
     pub model: ModelName,
     /// What was billed, if the service said so.
-    pub used: Option<Used>,
+    pub used: Option<TokenUsage>,
     /// What that costs at list prices, if they are known.
     pub cost: Option<MicroDollars>,
     /// Why there was no answer.
@@ -77,7 +77,7 @@ pub struct Spent {
     /// Of these, those of which the service did not say what they came to.
     pub unsaid: u64,
     /// Tokens of those of which it did.
-    pub used: Used,
+    pub used: TokenUsage,
     /// What these cost at list prices, as far as they are known.
     pub cost: MicroDollars,
     /// Calls with tokens that have no known price.
@@ -95,10 +95,7 @@ impl Spent {
             self.unsaid += 1;
             return;
         };
-        self.used.input += used.input;
-        self.used.cached += used.cached;
-        self.used.cache_written += used.cache_written;
-        self.used.output += used.output;
+        self.used += used;
         match attempt.cost {
             Some(cost) => self.cost += cost,
             None => self.unpriced += 1,
@@ -203,7 +200,7 @@ impl Patient {
             Err(_) => None,
         };
         let name = model.name();
-        let price = |used: &Used| Some(self.prices.known(name)?.cost(used));
+        let price = |used: &TokenUsage| Some(self.prices.known(name)?.cost(used));
         let cost = used.as_ref().and_then(price);
         let failure = response.as_ref().err().cloned();
         self.lock().push(Attempt { model: name.clone(), used, cost, failure });

@@ -10,10 +10,10 @@ use epitome_llm::{
     ModelName, Outgoing, Patience, Patient, Request, Response, Stop, Tool,
 };
 use epitome_model::{
-    Block, Entry, Item, MicroDollars, Output, Part, Role, Source, Span, StopReason, Text, Tokens,
-    Transcript,
+    Block, Entry, Item, MicroDollars, Output, Part, Role, Source, Span, StopReason, Text,
+    TokenUsage, Tokens, Transcript,
 };
-use epitome_passes::{Ask, Reply, Stopped, Used};
+use epitome_passes::{Ask, Reply};
 use model_server::{Answer, Break, Ending, Rough, Step, ToolCall};
 
 const KEY: &str = "sk-test-0123456789abcdefghij";
@@ -61,7 +61,7 @@ fn every_provider_is_asked_on_its_own_wire() {
     for (model, path) in MODELS.into_iter().zip(paths) {
         let server = server([Answer::Says(Step::text("All is well."))]);
         let reply = answer(model, &server).unwrap_or_else(|err| panic!("{model}: {err}"));
-        assert_eq!((&*reply.text, &reply.stopped), ("All is well.", &Stopped::End), "{model}");
+        assert_eq!((&*reply.text, &reply.stopped), ("All is well.", &StopReason::End), "{model}");
         let used = reply.used.expect("it is said");
         assert!(used.input > Tokens(100) && used.output > Tokens(0), "{model} {used:?}");
         let exchange = &server.exchanges()[0];
@@ -247,7 +247,7 @@ fn what_a_cache_had_to_do_with_it_is_told_apart() {
         let server = server([Answer::status(200, body)]);
         let reply = answer(model, &server).expect("an answer");
         let (input, cached) = (Tokens(100), Tokens(20));
-        let used = Used { input, cached, cache_written: Tokens(written), output: Tokens(4) };
+        let used = TokenUsage { input, cached, cache_written: Tokens(written), output: Tokens(4) };
         assert_eq!((&*reply.text, reply.used), ("A.", Some(used)), "{model}");
     }
 }

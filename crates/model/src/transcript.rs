@@ -1,6 +1,6 @@
 //! The normalised form of a session.
 
-use crate::{Field, MicroDollars, Source, Span, Text, ToolKind};
+use crate::{Field, MicroDollars, Source, Span, Text, TokenUsage, Tokens, ToolKind};
 
 /// What a session says. Items stand in the order of the file; what a resume would send is
 /// [`context`](Transcript::context).
@@ -184,7 +184,28 @@ pub struct CacheUse {
     pub written: u64,
 }
 
+/// Of a response that the service has just given: what had to do with a cache is known.
+impl From<TokenUsage> for Usage {
+    fn from(usage: TokenUsage) -> Usage {
+        let cache = CacheUse { read: usage.cached.0, written: usage.cache_written.0 };
+        let (input, output) = (usage.all_input().0, usage.output.0);
+        Usage { input, output, cache: Some(cache), cost: None }
+    }
+}
+
 impl Usage {
+    /// The tokens, each in one field. Nothing, where the session does not say what came from a
+    /// cache or went into one.
+    pub fn tokens(&self) -> Option<TokenUsage> {
+        let CacheUse { read, written } = self.cache?;
+        Some(TokenUsage {
+            input: Tokens(self.input.saturating_sub(read).saturating_sub(written)),
+            cached: Tokens(read),
+            cache_written: Tokens(written),
+            output: Tokens(self.output),
+        })
+    }
+
     /// What a request cost, as a session says it in dollars. Nothing where it says that tokens
     /// were free: so does a session whose agent knows no price.
     #[must_use]

@@ -60,3 +60,24 @@ pub enum StopReason {
     /// A reason that only the service knows, in its own word.
     Other(String),
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::Usage;
+
+    #[test]
+    fn a_counted_response_is_the_same_in_a_session_and_back() {
+        let counted = TokenUsage {
+            input: Tokens(5),
+            cached: Tokens(40),
+            cache_written: Tokens(300),
+            output: Tokens(2_000),
+        };
+        let recorded = Usage::from(counted);
+        assert_eq!((recorded.input, recorded.output), (345, 2_000));
+        assert_eq!(recorded.tokens(), Some(counted));
+        assert_eq!(Usage { cache: None, ..recorded }.tokens(), None);
+        assert_eq!((counted + counted).all_input(), Tokens(690));
+    }
+}

@@ -2,7 +2,7 @@
 
 use serde::Serialize;
 
-pub use epitome_model::{StopReason as Stopped, TokenUsage as Used};
+pub use epitome_model::{StopReason, TokenUsage};
 
 /// One question to a model, which has no tools.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
@@ -21,9 +21,9 @@ pub struct Reply {
     /// Its words.
     pub text: String,
     /// Why it ended.
-    pub stopped: Stopped,
+    pub stopped: StopReason,
     /// What was billed, where the service says so.
-    pub used: Option<Used>,
+    pub used: Option<TokenUsage>,
 }
 
 /// Why there is no reply.

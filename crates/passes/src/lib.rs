@@ -36,7 +36,7 @@ mod thinking;
 mod verify;
 mod view;
 
-pub use ask::{Ask, NoReply, Reply, Stopped, Used};
+pub use ask::{Ask, NoReply, Reply, StopReason, TokenUsage};
 pub use birth::{BatchRule, Birth, Seen};
 pub use changes::{Changes, Inputs, SummaryChanges};
 pub use compaction::{Compaction, Options, Planned, compact, for_reading};

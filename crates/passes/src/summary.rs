@@ -22,7 +22,7 @@ use std::sync::Arc;
 use epitome_model::{Counter, Tokens, block_tokens};
 use serde::Serialize;
 
-use crate::ask::{Ask, NoReply, Reply, Stopped, Used};
+use crate::ask::{Ask, NoReply, Reply, StopReason, TokenUsage};
 use crate::view::View;
 
 use check::Haystack;
@@ -102,14 +102,14 @@ pub struct Spent {
     /// Of these, those that came to nothing: there was no answer, or none that is of use.
     pub failed: u64,
     /// What was billed for them, where it was told.
-    pub used: Used,
+    pub used: TokenUsage,
 }
 
 impl std::ops::AddAssign for Spent {
     fn add_assign(&mut self, other: Spent) {
         self.asks += other.asks;
         self.failed += other.failed;
-        self.used = self.used + other.used;
+        self.used += other.used;
     }
 }
 
@@ -297,12 +297,12 @@ impl Summarising {
 /// The words of an answer that is one.
 fn told(reply: Reply) -> Result<String, String> {
     let reason = match reply.stopped {
-        Stopped::End if reply.text.trim().is_empty() => "the summary is empty".into(),
-        Stopped::End => return Ok(reply.text),
-        Stopped::Length => "the summary was cut off by its length".into(),
-        Stopped::Call => "the model called a tool".into(),
-        Stopped::Refused => "the model declined to answer".into(),
-        Stopped::Other(why) => format!("the model stopped: {why}"),
+        StopReason::End if reply.text.trim().is_empty() => "the summary is empty".into(),
+        StopReason::End => return Ok(reply.text),
+        StopReason::Length => "the summary was cut off by its length".into(),
+        StopReason::Call => "the model called a tool".into(),
+        StopReason::Refused => "the model declined to answer".into(),
+        StopReason::Other(why) => format!("the model stopped: {why}"),
     };
     Err(reason)
 }

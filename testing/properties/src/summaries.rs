@@ -5,7 +5,7 @@ use std::sync::Arc;
 use epitome::live::{Context, Next, Said, Setup};
 use epitome_formats::{APIS, epitome::said, named};
 use epitome_model::{Block, Counter, Tokens};
-use epitome_passes::{Ask, NoReply, Recipe, Reply, Stopped, Used, Writer};
+use epitome_passes::{Ask, NoReply, Recipe, Reply, StopReason, TokenUsage, Writer};
 use epitome_tokens::Estimate;
 
 const RECIPE: &str = r#"
@@ -84,17 +84,17 @@ struct Replies {
 impl Replies {
     fn of(talk: &str) -> Replies {
         let says = |text: &str, stopped| {
-            let used = Some(Used { output: Tokens(1), ..Used::default() });
+            let used = Some(TokenUsage { output: Tokens(1), ..TokenUsage::default() });
             Ok(Reply { text: text.replace('|', "\n"), stopped, used })
         };
         let all = talk.lines().filter_map(|line| {
             let (kind, rest) = kind(line)?;
             Some(match kind {
-                '=' => says(rest, Stopped::End),
-                'l' => says(rest, Stopped::Length),
-                't' => says(rest, Stopped::Call),
-                'r' => says(rest, Stopped::Refused),
-                's' => says(rest, Stopped::Other("safety".into())),
+                '=' => says(rest, StopReason::End),
+                'l' => says(rest, StopReason::Length),
+                't' => says(rest, StopReason::Call),
+                'r' => says(rest, StopReason::Refused),
+                's' => says(rest, StopReason::Other("safety".into())),
                 'f' => Err(NoReply::Failed(rest.into())),
                 'o' => Err(NoReply::TooLong),
                 'n' => Err(NoReply::Nobody),

@@ -4,7 +4,7 @@ use epitome::live::{self, Context, Next, Recovery, Said, Setup};
 use epitome_formats::named;
 use epitome_model::{Block, Ref, Role, Stub, Tokens};
 use epitome_passes::{
-    Changes, Event, Inputs, Level, NoReply, Reply, Snip, Stopped, When, Why, built_in,
+    Changes, Event, Inputs, Level, NoReply, Reply, Snip, StopReason, When, Why, built_in,
 };
 use epitome_tokens::Estimate;
 use serde_json::{Value, json};
@@ -177,19 +177,19 @@ fn a_summary_that_is_no_use_leaves_everything() {
     let long = lines("a summary", 20_000);
     let ended = |text: &str, stopped| Reply { text: text.into(), stopped, used: None };
     let whole = |body: &str| reply(&rule("pi"), body);
-    let call = Reply { stopped: Stopped::Call, ..whole("All is well.") };
-    let other = Reply { stopped: Stopped::Other("safety".into()), ..whole("All is well.") };
-    let cut = Reply { stopped: Stopped::Length, ..whole("All is well.") };
+    let call = Reply { stopped: StopReason::Call, ..whole("All is well.") };
+    let other = Reply { stopped: StopReason::Other("safety".into()), ..whole("All is well.") };
+    let cut = Reply { stopped: StopReason::Length, ..whole("All is well.") };
     let lacks = "the summary lacks sections: Goal, Constraints & Preferences, Key Decisions, \
                  Next Steps, Critical Context";
     for (answer, reason) in [
-        (Ok(ended("  \n", Stopped::End)), "the summary is empty"),
+        (Ok(ended("  \n", StopReason::End)), "the summary is empty"),
         (Ok(whole("None.")), "the summary is empty"),
         (Ok(whole(&long)), "the summary is longer than what it stands for"),
         (Ok(cut), "the summary was cut off by its length"),
         (Ok(call), "the model called a tool"),
         (Ok(other), "the model stopped: safety"),
-        (Ok(ended("## Progress\nIt went well.", Stopped::End)), lacks),
+        (Ok(ended("## Progress\nIt went well.", StopReason::End)), lacks),
         (Err(NoReply::Failed("no answer in time".to_owned())), "no answer in time"),
     ] {
         let mut context = talk("pi", 50_000, 40);

@@ -7,7 +7,9 @@ use epitome::{Asked, Loaded, summary_writer};
 use epitome_formats::{APIS, named};
 use epitome_llm::{Failure, Model, ModelName, Request, Response, Sink, Stop};
 use epitome_model::{Block, Counter, Role, Text, Tokens};
-use epitome_passes::{Ask, Event, NoReply, Recipe, Reply, Stopped, SummaryRole, Used, Why, Writer};
+use epitome_passes::{
+    Ask, Event, NoReply, Recipe, Reply, StopReason, SummaryRole, TokenUsage, Why, Writer,
+};
 use epitome_tokens::Estimate;
 
 use super::{custom, lines, read_lines};
@@ -55,10 +57,10 @@ fn work(context: &mut Context) {
 
 #[test]
 fn every_question_is_accounted_whatever_came_of_it() {
-    let used = Used { input: Tokens(900), output: Tokens(70), ..Used::default() };
+    let used = TokenUsage { input: Tokens(900), output: Tokens(70), ..TokenUsage::default() };
     let says = |text: &str, stopped| Ok(Reply { text: text.into(), stopped, used: Some(used) });
     let failed = || Err(NoReply::Failed("no answer in time".into()));
-    let good = || says("## Goal\nAll five are read.", Stopped::End);
+    let good = || says("## Goal\nAll five are read.", StopReason::End);
     let long = "## Goal\nAll five are read.".repeat(9_000);
     let cases = [
         (vec![good()], (1, 0, 1)),
@@ -66,13 +68,13 @@ fn every_question_is_accounted_whatever_came_of_it() {
         (vec![Err(NoReply::Nobody)], (0, 0, 0)),
         (vec![Err(NoReply::TooLong), good()], (2, 1, 1)),
         (vec![Err(NoReply::TooLong), failed()], (2, 2, 0)),
-        (vec![says(" ", Stopped::End)], (1, 1, 1)),
-        (vec![says("## Goal\nAll f", Stopped::Length)], (1, 1, 1)),
-        (vec![says("", Stopped::Call)], (1, 1, 1)),
-        (vec![says("I cannot.", Stopped::Refused)], (1, 1, 1)),
-        (vec![says("", Stopped::Other("safety".into()))], (1, 1, 1)),
-        (vec![says("All is well.", Stopped::End)], (1, 1, 1)),
-        (vec![says(&long, Stopped::End)], (1, 1, 1)),
+        (vec![says(" ", StopReason::End)], (1, 1, 1)),
+        (vec![says("## Goal\nAll f", StopReason::Length)], (1, 1, 1)),
+        (vec![says("", StopReason::Call)], (1, 1, 1)),
+        (vec![says("I cannot.", StopReason::Refused)], (1, 1, 1)),
+        (vec![says("", StopReason::Other("safety".into()))], (1, 1, 1)),
+        (vec![says("All is well.", StopReason::End)], (1, 1, 1)),
+        (vec![says(&long, StopReason::End)], (1, 1, 1)),
     ];
     for (n, (replies, expect)) in cases.into_iter().enumerate() {
         let mut context = told();
@@ -118,7 +120,7 @@ fn the_model_reads_what_was_said_and_not_what_is_left_of_it() {
         asked.prompt
     );
     let text = format!("## Goal\nHe found \"{fact}\" in ports, and \"no such thing\".");
-    let reply = Reply { text, stopped: Stopped::End, used: None };
+    let reply = Reply { text, stopped: StopReason::End, used: None };
     context.answer(Ok(reply)).expect("memory is written");
     let text = summary(&context);
     assert!(text.ends_with(&format!("He found \"{fact}\" in ports, and [struck].")), "{text}");
@@ -174,7 +176,7 @@ fn what_is_kept_of_a_turn_that_thinks_begins_with_reasoning() {
         context.ask_for_compaction(None, Some(Tokens(0)));
         ask(&mut context);
         let text = "## Goal\nAll are read.".into();
-        let reply = Reply { text, stopped: Stopped::End, used: None };
+        let reply = Reply { text, stopped: StopReason::End, used: None };
         context.answer(Ok(reply)).expect("memory is written");
         let view = context.as_it_is();
         let kept = view.transcript().context().filter(|(_, entry)| entry.role != Role::System);
@@ -253,7 +255,7 @@ impl Counter for Biased {
 }
 
 fn good() -> Reply {
-    Reply { text: "## Goal\nAll are read.".into(), stopped: Stopped::End, used: None }
+    Reply { text: "## Goal\nAll are read.".into(), stopped: StopReason::End, used: None }
 }
 
 fn reasons(events: &[Event]) -> Vec<&str> {
@@ -392,7 +394,7 @@ fn a_faithful_model_hears_of_every_part_until_the_end() {
                 .filter(|word| word.starts_with("fact"))
                 .collect();
             let text = format!("## Goal\n{} {}", facts.join(" "), "and so on ".repeat(110));
-            let reply = Reply { text, stopped: Stopped::End, used: None };
+            let reply = Reply { text, stopped: StopReason::End, used: None };
             context.answer(Ok(reply)).expect("memory is written");
         }
         assert!(asked > 8, "{asked} questions");

@@ -122,6 +122,7 @@ impl Api {
         let record = Record { line: 1, span };
         let mut entry = Entry { record, role: Role::Assistant, ..Entry::default() };
         entry.model = model.map(Into::into);
+        entry.usage = usage.map(Into::into);
         for (_, part) in transcript.context() {
             entry.blocks.extend(part.blocks.iter().cloned());
         }

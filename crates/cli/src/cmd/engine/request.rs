@@ -4,7 +4,7 @@
 use std::fmt;
 
 use epitome_model::Tokens;
-use epitome_passes::{NoReply, Reply, Stopped, Used};
+use epitome_passes::{NoReply, Reply, StopReason, TokenUsage};
 use serde::de::value::MapDeserializer;
 use serde::de::{MapAccess, Visitor};
 use serde::{Deserialize, Deserializer};
@@ -241,15 +241,15 @@ impl Answer {
             }
         };
         let stopped = match stopped {
-            Stop::End => Stopped::End,
-            Stop::Length => Stopped::Length,
-            Stop::Call => Stopped::Call,
-            Stop::Refused => Stopped::Refused,
+            Stop::End => StopReason::End,
+            Stop::Length => StopReason::Length,
+            Stop::Call => StopReason::Call,
+            Stop::Refused => StopReason::Refused,
         };
-        let used = |Billed { input, output }: Billed| Used {
+        let used = |Billed { input, output }: Billed| TokenUsage {
             input: Tokens(input),
             output: Tokens(output),
-            ..Used::default()
+            ..TokenUsage::default()
         };
         if let Some(usage) = usage {
             usage.sum()?;
