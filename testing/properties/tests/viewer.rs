@@ -6,7 +6,7 @@ use std::fs;
 use std::io::{Read as _, Write as _};
 use std::net::TcpStream;
 
-use epitome::Config;
+use epitome::{Config, Settings};
 use epitome_tokens::Estimate;
 use epitome_web::{Options, Server, Which};
 use hostile::{HOSTILE, everywhere};
@@ -35,6 +35,7 @@ fn nothing_of_a_hostile_session_is_carried_out_by_the_viewer() {
     }
     fs::write(sessions.join("<b>&'all.jsonl"), everywhere(HOSTILE)).expect("a file");
     let options = Options {
+        settings: Settings::load(&config, &[]).expect("settings"),
         config,
         which: Which::Below(sessions),
         finder: None,
