@@ -304,6 +304,29 @@ fn a_compaction_of_a_copy_is_not_undone_in_place_of_a_later_one_of_the_session()
     home.take(&Step::Restore { session: 1 });
 }
 
+/// An export of OpenCode is one document: with a line behind it, its id cannot be read any more.
+#[test]
+fn a_run_on_a_session_that_lost_its_id_is_still_in_effect() {
+    let info = r#"{"id":"ses_a","directory":"/p","title":"t","version":"1.18.33"}"#;
+    let text = "a line of a file\\n".repeat(60);
+    let call = format!(
+        r#"{{"id":"prt_2","type":"tool","tool":"bash","callID":"c","state":{{"status":"completed",
+        "input":{{}},"output":"{text}","title":"t","metadata":{{}},"time":{{"start":1,"end":2}}}}}}"#
+    );
+    let message = format!(r#"{{"info":{{"id":"msg_1","role":"assistant"}},"parts":[{call}]}}"#);
+    let export = format!(r#"{{"info":{info},"messages":[{message}]}}"#);
+    let mut home = Home::new(&[("s.json", export.into_bytes())], &[]);
+    let before = home.bytes();
+    home.take(&Step::Compact { session: 0, recipe: 2, keep: Keep::default(), way: None });
+    assert_ne!(home.bytes(), before, "there was something to compact");
+    home.take(&Step::Append { file: 0, bytes: b"a\n".to_vec() });
+    let log = runs(&home.config).expect("the archive can be read");
+    assert_eq!(log.runs[0].state, RunState::InEffect);
+    home.take(&Step::Undo { newest: 0 });
+    let log = runs(&home.config).expect("the archive can be read");
+    assert_eq!(log.runs[0].state, RunState::Undone);
+}
+
 fn config() -> ProptestConfig {
     let times = std::env::var("EPITOME_FUZZ").ok().and_then(|it| it.parse().ok()).unwrap_or(1);
     ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(8 * times) }

@@ -501,7 +501,15 @@ pub fn undoable(config: &Config, path: &Path) -> Vec<Generation> {
 /// The generations that are in a file as it is now, oldest first. None: it cannot be read.
 pub(crate) fn compactions_in(config: &Config, path: &Path) -> Option<Vec<Generation>> {
     let session = Loaded::open(path, None).ok()?;
-    Some(state::in_effect(&config.archive(), &session.key(path), &session.source))
+    let mut key = session.key(path);
+    // As a restore finds it: a session that lost its id is known by the path of its file.
+    if session.transcript.head.id.is_none()
+        && Known::of_key(config, key.clone()).ok()?.is_empty()
+        && let Some(known) = Known::of_path(config, path).ok()?
+    {
+        key = known.key;
+    }
+    Some(state::in_effect(&config.archive(), &key, &session.source))
 }
 
 /// Archives the present bytes of a session before `spliced` takes their place, as a generation: a
