@@ -34,9 +34,8 @@ pub mod watch;
 
 pub use archive::{
     About, Archive, Collected, Digest, Draft, EditedRecord, Found, GRACE, GcMode, GcReport,
-    Generation, Generations, Grace, Hash, Hex, ImportReport, Imported, Made, Need, NoHash,
-    PackWriter, Part, Reason, RecordHash, Run, SessionBlobs, SessionKey, UndoSplice, Unjoined,
-    VerifyReport, WayBack,
+    Generation, Generations, Grace, Hash, Hex, Made, Need, NoHash, PackWriter, Part, Reason,
+    RecordHash, Run, SessionBlobs, SessionKey, UndoSplice, VerifyReport, WayBack,
 };
 pub use backup::{BackupPlace, keep_backup};
 pub use billed::calibration;
@@ -48,6 +47,7 @@ pub use drive::{
 };
 use epitome_error as error;
 pub use epitome_error::{Error, ErrorKind, Result};
+pub use epitome_store::carry::{ImportReport, Imported, Unjoined};
 pub use epitome_store::regular;
 use epitome_store::{
     archive, place, reference, restore, rows, session, source, spread, state, store,

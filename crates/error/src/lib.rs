@@ -1,5 +1,5 @@
-//! The error that the crates above the pure ones return: what kind it is, which file it is about, and
-//! what a person can do about it.
+//! The error that the crates above the pure ones return: what kind it is, which file it is about,
+//! and what a person can do about it.
 //!
 //! Programs decide by [`ErrorKind`], never by the text. The constructors are for the crates of
 //! epitome.

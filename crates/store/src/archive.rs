@@ -41,16 +41,15 @@
 //! new format number, which older ones refuse.
 
 mod back;
-mod care;
-mod carry;
+pub(crate) mod care;
 mod collect;
 mod generation;
 mod hash;
 mod key;
-mod pack;
+pub(crate) mod pack;
 mod run;
 mod size;
-mod writer;
+pub(crate) mod writer;
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -63,17 +62,16 @@ use epitome_model::{Bytes, Ref};
 pub use back::WayBack;
 pub use back::{Line, lines};
 pub use care::VerifyReport;
-pub use carry::{ImportReport, Imported, Unjoined};
-pub use collect::{Collected, GRACE, GcMode, GcReport, Grace, Need, Reason};
-pub use generation::{About, Draft, EditedRecord, Generation, Part, UndoSplice};
+pub use collect::{Collected, GRACE, GcReport, Grace, Need, Reason};
+pub use generation::{About, Draft, EditedRecord, Generation, Made, Part, UndoSplice};
 pub use hash::{Digest, Hash, Hex, NoHash, RecordHash};
 pub use key::SessionKey;
 pub use key::safe_name;
-pub use run::{Made, Run};
+pub use run::Run;
 pub use size::PackSize;
 pub use writer::PackWriter;
 
-use crate::restore::{Blobs, Restoration, Restored};
+pub use crate::store::disk::GcMode;
 use epitome_error::{Error, ErrorKind, Result};
 use pack::Pack;
 
@@ -109,18 +107,6 @@ pub struct Found {
     pub about: About,
     /// How many they are.
     pub raw_len: Bytes,
-}
-
-impl Generations {
-    /// The numbers of the imported generations that a way back uses, or may use.
-    pub fn imported_in(&self, restoration: &Restoration) -> Vec<u64> {
-        let is_used = |it: &&Generation| match &restoration.outcome {
-            Restored::Exact { undone } => undone.contains(&it.number),
-            Restored::ByRecord { .. } => !restoration.splices.is_empty(),
-        };
-        let imported = self.whole.iter().filter(|it| it.imported.is_some());
-        imported.filter(is_used).map(|it| it.number).collect()
-    }
 }
 
 impl Archive {
@@ -228,7 +214,7 @@ impl Archive {
         Ok(keys)
     }
 
-    fn folder(&self, key: &SessionKey) -> PathBuf {
+    pub(crate) fn folder(&self, key: &SessionKey) -> PathBuf {
         self.root.join(key.folder())
     }
 
@@ -257,6 +243,16 @@ impl Archive {
         }
         Ok(folders)
     }
+}
+
+/// Where removed bytes are read from.
+pub trait Blobs {
+    /// The bytes named `hash` that `generation` removed.
+    ///
+    /// # Errors
+    ///
+    /// `Archive` when they are missing or damaged.
+    fn blob(&self, generation: u64, hash: &Hash) -> Result<Vec<u8>>;
 }
 
 /// Reads removed bytes of one session, and keeps its packs open.
@@ -345,7 +341,7 @@ const PACK: &str = ".pack";
 const REMOVED: &str = ".removed";
 
 /// The name of the pack of a generation. Padded, so that a listing is in order.
-fn pack_path(folder: &Path, number: u64) -> PathBuf {
+pub(crate) fn pack_path(folder: &Path, number: u64) -> PathBuf {
     folder.join(format!("{number:06}{PACK}"))
 }
 
@@ -355,7 +351,7 @@ fn removed_path(folder: &Path, number: u64) -> PathBuf {
 }
 
 /// The number that the name of a pack says.
-fn number_of(name: &str) -> Option<u64> {
+pub(crate) fn number_of(name: &str) -> Option<u64> {
     number_before(name, PACK)
 }
 
@@ -368,12 +364,12 @@ fn number_before(name: &str, end: &str) -> Option<u64> {
 }
 
 /// The numbers of the packs in a folder, sorted; none when there is no such folder.
-fn numbers(folder: &Path) -> Result<Vec<u64>> {
+pub(crate) fn numbers(folder: &Path) -> Result<Vec<u64>> {
     numbers_that_end(folder, PACK)
 }
 
 /// The numbers of the packs that were removed as not needed, sorted.
-fn removed_numbers(folder: &Path) -> Result<Vec<u64>> {
+pub(crate) fn removed_numbers(folder: &Path) -> Result<Vec<u64>> {
     numbers_that_end(folder, REMOVED)
 }
 

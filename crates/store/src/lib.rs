@@ -1,9 +1,9 @@
 //! Where bytes lie and how they come back: sessions on disk, the archive, restoring, replacing.
 //!
-//! [`Place`] tells what a path of a session means (a file, rows of a database, many files) and
+//! [`Place`] tells what a path of a session means (a file, rows of a database, many files), and
 //! [`Loaded`] opens and reads one. The [`Archive`] keeps removed bytes as one [`Generation`] a
-//! compaction. [`Store`] locks a session and replaces it in one step, and [`restore`] says what must
-//! be laid over a session so that it is what it was.
+//! compaction. [`Store`] locks a session and replaces it in one step, and [`restore`] says what
+//! must be laid over a session so that it is what it was.
 //!
 //! # Absent
 //!
@@ -12,6 +12,7 @@
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
 pub mod archive;
+pub mod carry;
 pub mod compressed;
 pub mod place;
 pub mod reference;

@@ -13,21 +13,24 @@ use epitome_model::{Ref, Source, Span, Splice};
 
 use tracing::info_span;
 
-use crate::archive::{Digest, EditedRecord, Generation, Hash};
+pub use crate::archive::Blobs;
+use crate::archive::{Digest, EditedRecord, Generation, Generations, Hash};
 use crate::source::{Spliced, exactly};
 use by_record::{Walk, check_sound};
 use epitome_error::{Error, ErrorKind, Result};
 pub use whole::check_original;
 pub use whole::{Damage, check_stubs, restore_from};
 
-/// Where removed bytes are read from.
-pub trait Blobs {
-    /// The bytes named `hash` that `generation` removed.
-    ///
-    /// # Errors
-    ///
-    /// `Archive` when they are missing or damaged.
-    fn blob(&self, generation: u64, hash: &Hash) -> Result<Vec<u8>>;
+impl Generations {
+    /// The numbers of the imported generations that a way back uses, or may use.
+    pub fn imported_in(&self, restoration: &Restoration) -> Vec<u64> {
+        let is_used = |it: &&Generation| match &restoration.outcome {
+            Restored::Exact { undone } => undone.contains(&it.number),
+            Restored::ByRecord { .. } => !restoration.splices.is_empty(),
+        };
+        let imported = self.whole.iter().filter(|it| it.imported.is_some());
+        imported.filter(is_used).map(|it| it.number).collect()
+    }
 }
 
 /// How far to go back.

@@ -60,7 +60,7 @@ impl Archive {
 }
 
 /// Reads all of a pack. Returns its generation.
-pub(super) fn verify_pack(path: &Path, report: &mut VerifyReport) -> Result<Generation> {
+pub(crate) fn verify_pack(path: &Path, report: &mut VerifyReport) -> Result<Generation> {
     let pack = Pack::open(path)?;
     report.stored += Bytes(pack.len());
     let fault = |what: &str| Error::new(ErrorKind::Archive, what).at(path);

@@ -17,7 +17,7 @@ use super::{
     read_generation, removed_path,
 };
 use crate::regular;
-use crate::store::disk;
+use crate::store::disk::{self, GcMode};
 use epitome_error::{Error, ErrorKind, Result};
 
 /// The folder in the archive that holds what was removed.
@@ -25,15 +25,6 @@ pub(super) const TRASH: &str = ".trash";
 
 /// How long a removable generation stays, and again in the trash: 14 days.
 pub const GRACE: SignedDuration = SignedDuration::from_hours(14 * 24);
-
-/// Whether garbage is only named or taken away.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum GcMode {
-    /// Say what would go.
-    Show,
-    /// Remove it.
-    Remove,
-}
 
 /// What is known of a generation when the archive is cleaned up.
 #[derive(Clone, Debug)]

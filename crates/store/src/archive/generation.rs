@@ -293,3 +293,22 @@ mod path_text {
         PathBuf::from(String::from_utf8_lossy(&bytes).into_owned())
     }
 }
+
+/// When and by what a compaction is made.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Made {
+    /// When.
+    pub at: Timestamp,
+    /// By which run. None: by a program that does not group its compactions.
+    pub run: Option<Run>,
+    /// The session that this one belongs to, for a sub-agent's or a log.
+    pub part_of: Option<SessionKey>,
+    /// What belongs to it and was archived before it.
+    pub parts: Vec<Part>,
+}
+
+impl From<Timestamp> for Made {
+    fn from(at: Timestamp) -> Made {
+        Made { at, run: None, part_of: None, parts: Vec::new() }
+    }
+}

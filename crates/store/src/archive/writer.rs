@@ -10,7 +10,7 @@ use crate::store::disk::{self, NotPlaced, Temp};
 use epitome_error::{Error, ErrorKind, Result};
 
 /// How hard zstd tries.
-pub(super) const LEVEL: i32 = 3;
+pub(crate) const LEVEL: i32 = 3;
 
 /// A pack that is being written. Nothing of it is to be seen until
 /// [`commit`](PackWriter::commit); dropped without that, it is gone.
@@ -25,7 +25,7 @@ pub struct PackWriter {
 }
 
 impl PackWriter {
-    pub(super) fn begin(folder: PathBuf, key: &SessionKey) -> Result<PackWriter> {
+    pub(crate) fn begin(folder: PathBuf, key: &SessionKey) -> Result<PackWriter> {
         let writing = |err| Error::writing(err, "the archive", &folder);
         let temp = create_in(&folder)?;
         let zstd = zstd::bulk::Compressor::new(LEVEL).map_err(writing)?;
@@ -75,7 +75,7 @@ impl PackWriter {
     }
 
     /// Ends the pack with a generation, under the number `wanted` if it is free.
-    pub(super) fn finish(
+    pub(crate) fn finish(
         mut self,
         mut generation: Generation,
         wanted: Option<u64>,
@@ -107,7 +107,7 @@ impl PackWriter {
 
     /// Goes on with a whole pack from behind its pieces of removed bytes, which must be the first
     /// in it: a manifest can then be written in the place of its own.
-    pub(super) fn resume(
+    pub(crate) fn resume(
         temp: Temp,
         folder: PathBuf,
         key: &SessionKey,
@@ -153,7 +153,7 @@ impl PackWriter {
 }
 
 /// A temporary file in a folder that is made if need be.
-pub(super) fn create_in(folder: &Path) -> Result<Temp> {
+pub(crate) fn create_in(folder: &Path) -> Result<Temp> {
     let mut left = 10;
     loop {
         disk::private_folder(folder)?;
@@ -187,7 +187,7 @@ fn place(temp: Temp, folder: &Path, number: u64) -> Result<Option<Temp>> {
 
 /// Numbers count on from the highest that was ever given, so that a higher number is a later
 /// generation.
-pub(super) fn next_number(folder: &Path) -> Result<u64> {
+pub(crate) fn next_number(folder: &Path) -> Result<u64> {
     let last = numbers(folder)?.last().copied().unwrap_or(0);
     let removed = removed_numbers(folder)?.last().copied().unwrap_or(0);
     Ok(last.max(removed) + 1)

@@ -7,12 +7,20 @@ use std::path::{Path, PathBuf};
 
 use tempfile::NamedTempFile;
 
-use crate::archive::GcMode;
 use crate::regular;
 use epitome_error::{Error, Result};
 
 const PREFIX: &str = ".epitome-";
 const SUFFIX: &str = ".tmp";
+
+/// Whether garbage is only named or taken away.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum GcMode {
+    /// Say what would go.
+    Show,
+    /// Remove it.
+    Remove,
+}
 
 /// A step that may fail. Tests make each of them fail once.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -8,14 +8,14 @@ use std::path::{Path, PathBuf};
 use epitome_model::Bytes;
 use jiff::Timestamp;
 
-use super::care::{VerifyReport, verify_pack};
-use super::pack::{Kind, Pack};
-use super::writer::{create_in, next_number};
-use super::{
-    Archive, Generation, Hash, PackWriter, SessionBlobs, SessionKey, number_of, numbers, pack_path,
-    removed_numbers,
+use crate::archive::care::{VerifyReport, verify_pack};
+use crate::archive::pack::{Kind, Pack};
+use crate::archive::writer::{create_in, next_number};
+use crate::archive::{
+    Archive, Blobs, Generation, Hash, PackWriter, SessionBlobs, SessionKey, number_of, numbers,
+    pack_path, removed_numbers,
 };
-use crate::restore::{Blobs, walk};
+use crate::restore::walk;
 use crate::source::FileSource;
 use crate::store::disk::Temp;
 use epitome_error::{Error, ErrorKind, Result};
@@ -142,9 +142,9 @@ impl Archive {
         if entry.size() > LONGEST_PACK {
             return Err(refused("it holds a pack that is too long"));
         }
-        let mut temp = create_in(&self.root)?;
+        let mut temp = create_in(self.root())?;
         let copied = io::copy(&mut entry.take(LONGEST_PACK), &mut temp)
-            .map_err(|err| Error::writing(err, "the archive", &self.root))?;
+            .map_err(|err| Error::writing(err, "the archive", self.root()))?;
         if copied != entry.size() {
             return Err(refused("the export is cut off"));
         }
