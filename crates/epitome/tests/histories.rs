@@ -311,7 +311,8 @@ fn a_run_on_a_session_that_lost_its_id_is_still_in_effect() {
     let text = "a line of a file\\n".repeat(60);
     let call = format!(
         r#"{{"id":"prt_2","type":"tool","tool":"bash","callID":"c","state":{{"status":"completed",
-        "input":{{}},"output":"{text}","title":"t","metadata":{{}},"time":{{"start":1,"end":2}}}}}}"#
+        "input":{{}},"output":"{text}","title":"t","metadata":{{}},
+        "time":{{"start":1,"end":2}}}}}}"#
     );
     let message = format!(r#"{{"info":{{"id":"msg_1","role":"assistant"}},"parts":[{call}]}}"#);
     let export = format!(r#"{{"info":{info},"messages":[{message}]}}"#);

@@ -17,8 +17,8 @@ impl Fault {
         Fault { line, what: "bytes that are not UTF-8".into() }
     }
 
-    /// `line` is no JSON, from the byte on that `bad` names. A line that no line feed ends may still
-    /// be being written.
+    /// The record in `line` is not JSON from the byte that `bad` names. A line without a line feed
+    /// may still be being written.
     pub(crate) fn no_record(line: u64, bad: &Malformed, is_ended: bool) -> Fault {
         let torn = if is_ended { "" } else { " (the last line is torn)" };
         Fault { line, what: format!("no record: {} at byte {}{torn}", bad.what, bad.offset) }

@@ -20,7 +20,8 @@ pub(crate) const THOUGHT: u64 = 8_000;
 /// use epitome_passes::TokenUsage;
 ///
 /// let catalogue = Catalogue::built_in();
-/// let used = TokenUsage { input: Tokens(1_000_000), output: Tokens(100_000), ..TokenUsage::default() };
+/// let (input, output) = (Tokens(1_000_000), Tokens(100_000));
+/// let used = TokenUsage { input, output, ..TokenUsage::default() };
 /// let cost = catalogue.cost("claude-haiku-4-5-20251001", &used);
 /// assert_eq!(cost, Some(MicroDollars(1_500_000)));
 /// assert_eq!(catalogue.cost("a model of tomorrow", &used), None);

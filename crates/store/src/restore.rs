@@ -188,8 +188,8 @@ pub fn restore_block(
     Ok(Restoration { splices, outcome })
 }
 
-/// Undoes generations by the hash of the whole file, last applied first. Returns which generation
-/// began with what is reached, too. `None` when the file is of none of them.
+/// Undoes generations by the hash of the whole file, last applied first. Says which generation
+/// began with what is reached. `None` when the file is of none of them.
 fn exact(
     current: &dyn Source,
     generations: &[&Generation],

@@ -37,7 +37,6 @@ fn nothing_of_a_hostile_session_is_carried_out_by_the_viewer() {
     let options = Options {
         settings: Settings::load(&config, &[]).expect("settings"),
         config,
-        settings: Settings::default(),
         which: Which::Below(sessions),
         finder: None,
         counter: &const { Estimate::new() },
