@@ -2,7 +2,7 @@
 //!
 //! This crate is the engine as programs use it: [`Loaded`] opens and reads a session, [`Planned`]
 //! is a compaction that is carried out in memory and held against the laws, [`apply`] archives,
-//! proves and replaces, [`restore`] gives back.
+//! proves and replaces, [`restore()`] gives back.
 //!
 //! # Absent
 //!

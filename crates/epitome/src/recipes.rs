@@ -8,6 +8,7 @@ use epitome_passes::{BUILT_IN, Keep, Recipe, ThinkingMode, built_in};
 
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result};
+use crate::regular;
 use crate::settings::Settings;
 
 /// A recipe that can be named, and its text.
@@ -49,7 +50,7 @@ pub fn known(config: &Config) -> Vec<KnownRecipe> {
         let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
         // A name of the program's own means that one.
         if built_in(&name).is_none() {
-            let text = fs::read_to_string(&path).unwrap_or_default();
+            let text = regular::read_to_string(&path).unwrap_or_default();
             known.push(KnownRecipe { name, file: Some(path), text });
         }
     }
@@ -80,6 +81,10 @@ pub fn find(config: &Config, name: &str) -> Result<Recipe> {
         let what = format!("no recipe is called `{name}`");
         return Err(Error::new(ErrorKind::Recipe, what).with_hint(hint));
     }
+    #[cfg_attr(
+        not(test),
+        expect(clippy::disallowed_methods, reason = "a pipe that the user names may be a recipe")
+    )]
     let text = fs::read_to_string(&path).map_err(|err| {
         let what = format!("cannot read the recipe: {}", path.display());
         Error::new(ErrorKind::Recipe, what).because(err)

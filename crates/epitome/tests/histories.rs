@@ -99,7 +99,7 @@ impl Home {
         let before = self.bytes();
         match step {
             Step::Compact { session, recipe, keep, way } => {
-                let keep = keep.clone();
+                let keep = *keep;
                 let recipe = built_in(BUILT_IN[*recipe].0).expect("a built-in recipe");
                 let recipe = Recipe { keep, trigger: Default::default(), ..recipe };
                 if self.compact(self.session(*session), recipe, *way).is_err() {

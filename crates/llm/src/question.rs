@@ -12,7 +12,7 @@ pub(crate) fn transcript(ask: &Ask) -> Transcript {
     };
     let items = vec![entry(Role::System, &ask.system), entry(Role::User, &ask.prompt)];
     let head = Head { prompt: vec![0], ..Head::default() };
-    Transcript { head, items, context: vec![0, 1], ..Transcript::default() }
+    Transcript { head, items, context: vec![0, 1] }
 }
 
 /// Bytes of all texts and results that are sent.

@@ -232,7 +232,7 @@ impl Summarising {
         };
         self.spent.asks += 1;
         if let Some(used) = reply.used {
-            self.spent.used = self.spent.used + used;
+            self.spent.used += used;
         }
         let text = match told(reply) {
             Ok(text) => text,

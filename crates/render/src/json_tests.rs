@@ -42,7 +42,7 @@ fn texts_of_another_kind_and_of_newer_versions_are_refused() {
         (r#"{"epitome_transcript":1}"#, false),
         (r#"{"epitome_transcript":999}"#, true),
     ] {
-        let err = from_json(text.as_bytes()).err().expect("it is refused");
+        let err = from_json(text.as_bytes()).expect_err("it is refused");
         assert_eq!(matches!(err, JsonError::Newer(999)), newer, "{text}");
     }
 }

@@ -148,7 +148,7 @@ fn restore_without(
 /// stands. All other edits stay.
 ///
 /// The result is no state that the archive knows: archive it as a generation of its own (see
-/// [`WayBack`](crate::WayBack)), and a later [`restore`] finds its way through it.
+/// [`WayBack`](crate::archive::WayBack)), and a later [`restore`] finds its way through it.
 ///
 /// # Errors
 ///

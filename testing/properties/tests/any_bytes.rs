@@ -46,7 +46,7 @@ fn seed(name: &str) -> BoxedStrategy<Vec<u8>> {
 }
 
 fn holds(path: &Path, body: impl Fn(&[u8])) {
-    let bytes = fs::read(path).unwrap();
+    let bytes = fs::read(path).expect("a seed that is listed");
     let held = std::panic::catch_unwind(AssertUnwindSafe(|| body(&bytes)));
     assert!(held.is_ok(), "{}", path.display());
 }

@@ -378,7 +378,7 @@ impl Job<'_> {
             diff.push_str(&diff::render(&planned, self.app.counter(), &self.app.screen()?));
         }
         let mut report = FileReport::of(name.clone(), &planned);
-        report.billed_by(epitome::calibration(&session, config, path, self.app.counter()));
+        report.billed_by(epitome::calibration(session, config, path, self.app.counter()));
         if let (Some(out), false) = (&self.how.out, self.how.dry_run) {
             if out.symlink_metadata().is_ok() {
                 let what = format!("there is something of that name already: {}", out.display());

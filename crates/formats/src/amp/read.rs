@@ -27,8 +27,8 @@ fn thread(body: &mut Body<'_>, root: &Value<'_>) {
     body.head().id = root.boxed("id");
     body.head().cwd = folder(root).map(|folder| folder.as_str().into());
     let messages = root.list_of("messages");
-    let models = messages.iter().filter_map(|message| message.at(&["usage", "model"]));
-    body.model(models.last());
+    let mut models = messages.iter().filter_map(|message| message.at(&["usage", "model"]));
+    body.model(models.next_back());
     for message in messages {
         read_message(body, message);
     }

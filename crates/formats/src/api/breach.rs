@@ -55,8 +55,8 @@ impl Breaches<'_> {
         }
     }
 
-    /// The length of the body.
-    pub fn len(&self) -> usize {
+    /// Bytes of the body.
+    pub fn body_len(&self) -> usize {
         self.document.bytes().len()
     }
 }

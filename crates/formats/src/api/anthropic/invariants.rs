@@ -30,8 +30,8 @@ impl Laws for AnthropicLaws {
 }
 
 fn laws(found: &mut Breaches<'_>, root: &Value<'_>) {
-    if found.len() > LARGEST {
-        let what = format!("{} bytes, more than {LARGEST}", found.len());
+    if found.body_len() > LARGEST {
+        let what = format!("{} bytes, more than {LARGEST}", found.body_len());
         found.add(Law::Limits, root, "body", what);
     }
     let messages = root.list_of("messages");

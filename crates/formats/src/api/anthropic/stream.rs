@@ -117,7 +117,7 @@ impl Events {
         let is_call = block.word("type").is_some_and(|kind| kind.ends_with("tool_use"));
         let pieces = |key: &str| TEXTS.contains(&key) || key == "citations";
         let members = block.members().iter();
-        let members = members.filter(|(key, _)| !pieces(key) && !(is_call && key == "input"));
+        let members = members.filter(|(key, _)| !(pieces(key) || is_call && key == "input"));
         let members =
             members.map(|(key, value)| format!("{}:{}", encode(key), raw(value))).collect();
         let text = |key| Some((key, block.word(key)?.into_owned()));

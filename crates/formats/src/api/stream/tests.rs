@@ -221,7 +221,7 @@ fn a_completion_that_has_no_end_or_no_beginning_is_none() {
         chunk(json!({ "tool_calls": [{ "index": 0, "function": { "arguments": "{" } }] }), None);
     let why = "unreadable: a piece of a call comes before its beginning";
     let error = json!({ "error": { "message": "Overloaded" } });
-    assert_eq!(refused(api, &events(&[text.clone()])), TOO_SHORT);
+    assert_eq!(refused(api, &events(std::slice::from_ref(&text))), TOO_SHORT);
     assert_eq!(refused(api, "data: [DONE]\n\n"), TOO_SHORT);
     assert_eq!(refused(api, &events(&[call])), why);
     assert_eq!(
