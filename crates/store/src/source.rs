@@ -165,14 +165,14 @@ impl Handle {
 /// A source with other bytes laid over ranges of it. Nothing is copied until it is read.
 ///
 /// ```
-/// use epitome::Spliced;
+/// use epitome_store::source::Spliced;
 /// use epitome_model::{Source, Span, Splice};
 ///
 /// let base: &[u8] = b"one two three";
 /// let two = Splice { span: Span { start: 4, end: 7 }, with: b"2".as_slice().into() };
 /// let spliced = Spliced::new(&base, vec![two])?;
 /// assert_eq!(&*spliced.read(0..spliced.len()), b"one 2 three");
-/// # Ok::<(), epitome::Error>(())
+/// # Ok::<(), epitome_error::Error>(())
 /// ```
 pub struct Spliced<'a> {
     base: &'a dyn Source,

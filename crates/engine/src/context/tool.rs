@@ -20,9 +20,9 @@ use epitome_error::Result;
 /// theirs.
 ///
 /// ```
-/// let tool = epitome::live::compact_tool("openai-chat")?;
+/// let tool = epitome_engine::compact_tool("openai-chat")?;
 /// assert!(tool.starts_with(r#"{"type":"function","function":{"name":"compact","#));
-/// # Ok::<(), epitome::Error>(())
+/// # Ok::<(), epitome_error::Error>(())
 /// ```
 ///
 /// # Errors
@@ -161,7 +161,7 @@ impl Context {
     /// other line is left to the caller. What was asked for is done before the next request.
     ///
     /// ```
-    /// use epitome::live::{Context, Setup};
+    /// use epitome_engine::{Context, Setup};
     /// use epitome_passes::built_in;
     ///
     /// let recipe = built_in("ion").expect("a built-in recipe");
@@ -171,7 +171,7 @@ impl Context {
     /// context.view()?;
     /// let outcome = context.outcome().expect("it was asked for");
     /// assert!(outcome.to_string().starts_with("No compaction needed"));
-    /// # Ok::<(), epitome::Error>(())
+    /// # Ok::<(), epitome_error::Error>(())
     /// ```
     pub fn slash(&mut self, line: &str) -> bool {
         let Some(rest) = line.trim().strip_prefix("/compact") else { return false };

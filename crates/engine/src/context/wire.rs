@@ -49,7 +49,7 @@ impl<'a> Outgoing<'a> {
         Ok((named(wire)?.make_as)(self.transcript, self.source, self.summary))
     }
 
-    /// The same for a request to a model: see `epitome_llm::Model::send`.
+    /// The same for a request to a model: see `Model::send` of `epitome-llm`.
     pub fn to_model(&self) -> api::Outgoing<'a> {
         let Outgoing { transcript, source, summary } = *self;
         api::Outgoing { transcript, source, summary }
@@ -78,7 +78,7 @@ impl Context {
     /// the last response among them, or for what was said before if there is none.
     ///
     /// ```
-    /// use epitome::live::{Context, Setup};
+    /// use epitome_engine::{Context, Setup};
     /// use epitome_passes::built_in;
     ///
     /// let mut context = Context::in_memory(Setup::new(built_in("epitome").expect("a recipe")));
@@ -87,7 +87,7 @@ impl Context {
     /// let why = "message 1 of 1 is none of anthropic: the role `\"tool\"`";
     /// assert_eq!(refused.map_err(|err| err.to_string()), Err(why.to_owned()));
     /// assert_eq!(context.messages(), 0);
-    /// # Ok::<(), epitome::Error>(())
+    /// # Ok::<(), epitome_error::Error>(())
     /// ```
     ///
     /// # Errors
