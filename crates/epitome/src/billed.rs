@@ -31,7 +31,7 @@ pub fn calibration<S: Source>(
     if transcript.entries().all(|(_, entry)| entry.usage.is_none()) {
         return None;
     }
-    let compactions = session.compactions(&config.archive(), path);
+    let compactions = session.compactions(&config.archive(), path).ok()?;
     match compactions.first() {
         // It was compacted elsewhere, or its archive is damaged: what was sent is not known.
         None if has_stubs(transcript, source) => None,

@@ -168,7 +168,7 @@ fn look(
     let packs = packs(config, &key);
     let in_effect = match packs.count {
         0 => Vec::new(),
-        _ => state::in_effect(&config.archive(), &key, source),
+        _ => state::in_effect(&config.archive(), &key, source).map_err(|err| reason(&err))?,
     };
     let in_effect = in_effect.iter().filter(|it| !it.is_way_back()).count() as u64;
     let restored = packs.count > 0 && in_effect == 0 && is_restored(config, &key, source);

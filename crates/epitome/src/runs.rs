@@ -10,7 +10,7 @@ use jiff::Timestamp;
 
 use crate::archive::{Generation, Run, SessionKey};
 use crate::config::Config;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::find;
 use crate::in_place::compactions_in;
 use crate::place;
@@ -102,9 +102,13 @@ pub fn runs(config: &Config) -> Result<RunLog> {
             }
         }
     }
-    let mut known = Known { config, in_effect: HashMap::new(), places: OnceCell::new() };
+    let mut known =
+        Known { config, in_effect: HashMap::new(), places: OnceCell::new(), failure: None };
     let logged = of_runs.into_iter().map(|(run, made)| logged(run, made, &mut known));
     log.runs = logged.collect();
+    if let Some(err) = known.failure {
+        return Err(err);
+    }
     log.runs.sort_by(|one, other| (other.at, &other.run).cmp(&(one.at, &one.run)));
     Ok(log)
 }
@@ -115,6 +119,8 @@ struct Known<'a> {
     /// The generations in effect of files that were looked at. None: the file cannot be read.
     in_effect: HashMap<PathBuf, Option<Vec<Generation>>>,
     places: OnceCell<Places>,
+    /// Why the archive could not be read: then no state is true.
+    failure: Option<Error>,
 }
 
 /// Where agents keep sessions, by their ids.
@@ -124,7 +130,14 @@ impl Known<'_> {
     fn state(&mut self, path: &Path, generation: &Generation) -> RunState {
         let config = self.config;
         let found = self.in_effect.entry(path.to_owned());
-        match found.or_insert_with(|| compactions_in(config, path)) {
+        let failure = &mut self.failure;
+        let read = || {
+            compactions_in(config, path).unwrap_or_else(|err| {
+                *failure = Some(err);
+                None
+            })
+        };
+        match found.or_insert_with(read) {
             None => RunState::Gone,
             Some(found) => match found
                 .iter()

@@ -6,6 +6,7 @@ use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
+use epitome_error::Result;
 use epitome_model::Source;
 use serde::{Deserialize, Serialize};
 
@@ -16,10 +17,14 @@ use crate::session::Loaded;
 impl<S: Source> Loaded<S> {
     /// The compactions that are in the session as it is now, oldest first; `path` is where it is.
     /// None for a session that was never compacted, or was restored since.
-    pub fn compactions(&self, archive: &Archive, path: &Path) -> Vec<Generation> {
-        let mut found = in_effect(archive, &self.key(path), &self.source);
+    ///
+    /// # Errors
+    ///
+    /// As [`in_effect`].
+    pub fn compactions(&self, archive: &Archive, path: &Path) -> Result<Vec<Generation>> {
+        let mut found = in_effect(archive, &self.key(path), &self.source)?;
         found.retain(|generation| !generation.is_way_back());
-        found
+        Ok(found)
     }
 }
 
@@ -28,10 +33,18 @@ impl<S: Source> Loaded<S> {
 ///
 /// A compacted session whose archive is damaged still is compacted: its state is then taken from
 /// the hashes of the file and of its records.
-pub fn in_effect(archive: &Archive, key: &SessionKey, source: &dyn Source) -> Vec<Generation> {
-    let Ok(found) = archive.generations(key) else { return Vec::new() };
+///
+/// # Errors
+///
+/// `NoPermission`, `Unreadable` when the archive cannot be listed: then nothing is known.
+pub fn in_effect(
+    archive: &Archive,
+    key: &SessionKey,
+    source: &dyn Source,
+) -> Result<Vec<Generation>> {
+    let found = archive.generations(key)?;
     if found.whole.is_empty() {
-        return Vec::new();
+        return Ok(Vec::new());
     }
     let way = restore_from(archive, key, &found, source, Target::Original, Damage::Refuse);
     let mut known = found.whole;
@@ -47,7 +60,7 @@ pub fn in_effect(archive: &Archive, key: &SessionKey, source: &dyn Source) -> Ve
         },
     };
     known.retain(|it| numbers.contains(&it.number));
-    known
+    Ok(known)
 }
 
 /// The generations `undone`, and those of which edited records are in the session. Records that

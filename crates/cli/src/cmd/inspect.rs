@@ -105,7 +105,7 @@ fn inspect<S: Source>(app: &App, input: &Input, session: &Loaded<S>) -> Result<I
     };
     let generations = app.config.archive().generations(&session.key(path))?;
     let compactions = (generations.whole.len() + generations.damaged.len()) as u64;
-    let compactions_in_effect = session.compactions(&app.config.archive(), path).len() as u64;
+    let compactions_in_effect = session.compactions(&app.config.archive(), path)?.len() as u64;
     let billed = epitome::calibration(session, &app.config, path, counter);
     let request_tokens = billed.map(|it| it.apply(total.context_tokens));
     let screen = app.screen()?;

@@ -495,21 +495,25 @@ pub fn restore_session(config: &Config, path: &Path) -> Result<Vec<GivenBack>> {
 /// restored.
 pub fn undoable(config: &Config, path: &Path) -> Vec<Generation> {
     let files = members(path).into_iter().map(|path| compactions_in(config, &path));
-    files.flatten().find(|found| !found.is_empty()).unwrap_or_default()
+    files.flatten().flatten().find(|found| !found.is_empty()).unwrap_or_default()
 }
 
 /// The generations that are in a file as it is now, oldest first. None: it cannot be read.
-pub(crate) fn compactions_in(config: &Config, path: &Path) -> Option<Vec<Generation>> {
-    let session = Loaded::open(path, None).ok()?;
+///
+/// # Errors
+///
+/// `NoPermission`, `Unreadable` when the archive cannot be listed: then nothing is known.
+pub(crate) fn compactions_in(config: &Config, path: &Path) -> Result<Option<Vec<Generation>>> {
+    let Ok(session) = Loaded::open(path, None) else { return Ok(None) };
     let mut key = session.key(path);
     // As a restore finds it: a session that lost its id is known by the path of its file.
     if session.transcript.head.id.is_none()
-        && Known::of_key(config, key.clone()).ok()?.is_empty()
-        && let Some(known) = Known::of_path(config, path).ok()?
+        && Known::of_key(config, key.clone())?.is_empty()
+        && let Some(known) = Known::of_path(config, path)?
     {
         key = known.key;
     }
-    Some(state::in_effect(&config.archive(), &key, &session.source))
+    state::in_effect(&config.archive(), &key, &session.source).map(Some)
 }
 
 /// Archives the present bytes of a session before `spliced` takes their place, as a generation: a
