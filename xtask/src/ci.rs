@@ -23,6 +23,7 @@ const STEPS: &[Step] = &[
     Step { name: "tidy", run: tidy::run },
     Step { name: "clippy", run: clippy },
     Step { name: "doc", run: doc },
+    Step { name: "features", run: features },
     Step { name: "build", run: build },
     Step { name: "test", run: test },
     Step { name: "doctest", run: doctest },
@@ -111,14 +112,26 @@ fn doc() -> anyhow::Result<()> {
     cargo::run(&line, &[("RUSTDOCFLAGS", "-D warnings")])
 }
 
+/// The library with a part of its features: what is left out is not needed, and its absence is an
+/// error that says so.
+fn features() -> anyhow::Result<()> {
+    const SETS: [&str; 5] =
+        ["engine", "sessions", "sessions,sqlite", "sessions,models", "sessions,render"];
+    for set in SETS {
+        let library = ["-p", "epitome", "--no-default-features", "--features", set, "--locked"];
+        cargo::run(&[&["cargo", "check"], &library[..]].concat(), &[])?;
+    }
+    let store = ["-p", "epitome-store", "--no-default-features", "--lib", "--locked", "absent"];
+    cargo::run(&[&["cargo", "test"], &store[..]].concat(), &[])
+}
+
 /// Compiles all tests, and with them the program that later steps run.
 fn build() -> anyhow::Result<()> {
     let line = ["cargo", "test", "--no-run", "--workspace", "--all-targets", "--locked"];
-    match has_nextest() {
-        true => {
-            cargo::run(&["cargo", "nextest", "run", "--no-run", "--workspace", "--locked"], &[])
-        }
-        false => cargo::run(&line, &[]),
+    if has_nextest() {
+        cargo::run(&["cargo", "nextest", "run", "--no-run", "--workspace", "--locked"], &[])
+    } else {
+        cargo::run(&line, &[])
     }?;
     cargo::is_built("dev")
 }

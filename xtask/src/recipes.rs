@@ -4,7 +4,8 @@ use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, Result};
-use epitome::{Loaded, Planned};
+use epitome::Loaded;
+use epitome::compaction::CompactionPlan;
 use epitome_model::{Block, Counter, Part, Source, ToolKind, Transcript};
 use epitome_passes::{BUILT_IN, Keep, Recipe, built_in};
 use epitome_tokens::O200k;
@@ -92,13 +93,13 @@ fn one(
     counter: &dyn Counter,
     sum: &mut Sum,
 ) -> Result<()> {
-    let planned =
-        Planned::new(session, recipe, counter).with_context(|| format!("{}", file.display()))?;
+    let planned = CompactionPlan::new(session, recipe, counter)
+        .with_context(|| format!("{}", file.display()))?;
     sum.sessions += 1;
-    for breach in &planned.breaches {
-        say(&format!("{}: {breach}", file.display()));
+    for violation in &planned.violations {
+        say(&format!("{}: {violation}", file.display()));
     }
-    sum.refused += u64::from(!planned.breaches.is_empty());
+    sum.refused += u64::from(!planned.violations.is_empty());
     sum.tokens.0 += planned.compaction.tokens_before.0;
     sum.tokens.1 += planned.tokens_after.0;
     sum.bytes.0 += Source::len(&session.source);

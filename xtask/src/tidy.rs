@@ -4,8 +4,8 @@
 //! tables. What is wrong is a [`Finding`]; nothing stops at the first.
 
 mod docs;
-mod floors;
 mod house;
+mod layers;
 mod licences;
 mod lines;
 mod modules;
@@ -67,8 +67,8 @@ impl Findings {
 type Check = fn(&Repo, &mut Findings);
 
 const CHECKS: &[Check] = &[
-    floors::arrows_go_down,
-    floors::pure_floors_are_walled,
+    layers::dependencies_go_down,
+    layers::pure_layers_deny_io,
     modules::modules_form_no_circles,
     lines::files_are_short,
     lines::lines_fit,

@@ -9,13 +9,13 @@ use epitome_passes::View;
 use rayon::prelude::*;
 use serde::Serialize;
 
-/// What a part of a session is.
+/// The kinds of parts of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Kind {
-    /// Words of the user.
+    /// Messages of the user.
     User,
-    /// Words of the model.
+    /// Text of the model.
     Assistant,
     /// Reasoning.
     Thinking,
@@ -23,11 +23,11 @@ pub enum Kind {
     CallArguments,
     /// Results.
     Results,
-    /// What no model sees and the file has elsewhere too.
+    /// Copies that no model sees.
     Copies,
-    /// Prompts, reminders, summaries, what we do not understand.
+    /// Prompts, reminders, summaries, content that epitome does not understand.
     Other,
-    /// Ids, times, keys, and records that say nothing to a model.
+    /// Ids, times, keys, and records that no model sees.
     Framing,
 }
 
@@ -60,7 +60,7 @@ impl Kind {
         match (block, entry.role) {
             (Block::Thinking(_), _) => Kind::Thinking,
             (Block::Call(_), _) => Kind::CallArguments,
-            (Block::Output(_) | Block::Again(_), _) | (Block::Image(_), Role::Tool) => {
+            (Block::Output(_) | Block::Repeated(_), _) | (Block::Image(_), Role::Tool) => {
                 Kind::Results
             }
             (Block::Text(_) | Block::Image(_), Role::User) => Kind::User,
@@ -70,14 +70,14 @@ impl Kind {
     }
 }
 
-/// How much of something there is.
+/// The size of one kind.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Amount {
-    /// How many, sent or not.
+    /// The number of blocks, sent or not.
     pub blocks: u64,
-    /// What a resume sends of it.
+    /// Tokens that a resume sends.
     pub context_tokens: Tokens,
-    /// What stands in the file of it.
+    /// Bytes in the file.
     pub disk_bytes: Bytes,
 }
 
@@ -103,12 +103,12 @@ pub struct Large {
     pub line: u64,
     pub kind: Kind,
     pub what: String,
-    /// Nothing: a resume does not send it.
+    /// `None` if a resume does not send it.
     pub context_tokens: Option<Tokens>,
     pub disk_bytes: Bytes,
 }
 
-/// Where it all goes.
+/// Tokens and bytes by kind and by tool.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Anatomy {
     pub kinds: BTreeMap<Kind, Amount>,
@@ -117,7 +117,7 @@ pub struct Anatomy {
     pub largest: Vec<Large>,
 }
 
-/// How many of the largest blocks are named.
+/// The number of largest blocks that are listed.
 const LARGEST: usize = 10;
 
 struct Weighed {
@@ -127,7 +127,7 @@ struct Weighed {
     bytes: Bytes,
 }
 
-/// Weighs every block once; those that a resume sends are counted, on all cores.
+/// Measures every block once; blocks that a resume sends are counted on all cores.
 pub fn anatomy(transcript: &Transcript, source: &dyn Source, counter: &dyn Counter) -> Anatomy {
     let weighed = weigh(transcript, source, counter);
     let mut anatomy = Anatomy::default();
@@ -142,7 +142,7 @@ pub fn anatomy(transcript: &Transcript, source: &dyn Source, counter: &dyn Count
         let call: Option<&Call> = match block {
             Block::Call(call) => Some(call),
             Block::Output(output) => view.call_of(output),
-            Block::Again(again) => view.call_of(&again.output),
+            Block::Repeated(again) => view.call_of(&again.output),
             Block::Text(_)
             | Block::Thinking(_)
             | Block::Image(_)
@@ -206,7 +206,7 @@ fn at<'t>(transcript: &'t Transcript, it: &Weighed) -> Option<(&'t Entry, &'t Bl
     Some((entry, entry.blocks.get(it.block)?))
 }
 
-/// What stands in the file for a block.
+/// The bytes of a block in the file.
 fn bytes(block: &Block) -> Bytes {
     let text = |text: &Text| text.span().map_or(0, |span| span.len());
     Bytes(match block {
@@ -214,7 +214,7 @@ fn bytes(block: &Block) -> Bytes {
         Block::Thinking(thinking) => thinking.whole.len(),
         Block::Call(call) => call.arguments.len(),
         Block::Output(output) => output.size(),
-        Block::Again(again) => again.whole.len(),
+        Block::Repeated(again) => again.whole.len(),
         Block::Image(image) => image.whole.len(),
         Block::Opaque(span) => span.len(),
         _ => 0,
@@ -249,7 +249,7 @@ fn what(view: &View<'_>, it: &Weighed, block: &Block, kind: Kind) -> String {
             epitome_model::short(words.trim_start(), 48)
         }
         Block::Thinking(_) | Block::Opaque(_) => kind.name().to_owned(),
-        Block::Output(_) | Block::Again(_) | Block::Image(_) => {
+        Block::Output(_) | Block::Repeated(_) | Block::Image(_) => {
             view.describe(At::Block { item: it.item, block: it.block })
         }
         _ => kind.name().to_owned(),

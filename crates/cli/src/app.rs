@@ -1,12 +1,13 @@
-//! What every command needs: the options that all take, the folders, and a way to print.
+//! What every command needs: the global options, the folders, and printing.
 
 use std::io::{IsTerminal, Write};
-use std::path::Path;
 use std::sync::OnceLock;
 
 use anstream::{AutoStream, ColorChoice};
 use clap::{Args, ValueEnum};
-use epitome::{Config, Screen, Settings, find};
+use epitome::ops::OpenSession;
+use epitome::redact::Screen;
+use epitome::{Config, Settings};
 use epitome_model::Counter;
 use epitome_render::{inert_json, styled};
 use epitome_tokens::{Estimate, O200k};
@@ -17,9 +18,9 @@ use crate::text::{DIM, YELLOW, visible};
 
 /// Options of every command.
 #[derive(Args, Clone, Debug)]
-#[command(next_help_heading = "Options of every command")]
+#[command(next_help_heading = "Global options")]
 pub struct Global {
-    /// Take sessions for those of this agent, whatever they look like
+    /// Treat sessions as those of this agent, whatever their format looks like
     #[arg(long, short, global = true, value_name = "AGENT", value_parser = agents())]
     pub agent: Option<String>,
 
@@ -27,12 +28,12 @@ pub struct Global {
     #[arg(long, global = true, value_name = "COUNTER", default_value = "o200k")]
     pub count: Count,
 
-    /// Print JSON, one object a session (see docs/json.md)
+    /// Print JSON, one object per session (see docs/json.md)
     #[arg(long, global = true)]
     pub json: bool,
 
-    /// Set something for this run, whatever the settings say: compaction.recipe=s06. `epitome
-    /// config --explain` lists what can be set
+    /// Override a setting for this run: compaction.recipe=s06. `epitome config --explain` lists all
+    /// settings
     #[arg(long = "set", global = true, value_name = "KEY=VALUE")]
     pub set: Vec<String>,
 
@@ -45,7 +46,7 @@ pub struct Global {
 pub enum Count {
     /// Exact for models of OpenAI since GPT-4o
     O200k,
-    /// Within some per cent of o200k, faster, with less memory
+    /// Within a few per cent of o200k, faster, with less memory
     Estimate,
 }
 
@@ -56,7 +57,7 @@ pub enum Color {
     Never,
 }
 
-/// What a command works with.
+/// The global options and the configuration of a command.
 pub struct App {
     pub global: Global,
     pub config: Config,
@@ -68,15 +69,15 @@ impl App {
         Ok(App { global, config: Config::from_env()?, settings: OnceLock::new() })
     }
 
-    /// What is set. Read when it is first asked for: no command fails for settings that do not
-    /// concern it.
+    /// The settings, read on first use, so that commands that do not need them do not fail for
+    /// invalid ones.
     pub fn settings(&self) -> Result<&Settings> {
         if let Some(settings) = self.settings.get() {
             return Ok(settings);
         }
         let settings = Settings::load(&self.config, &self.global.set)?;
         for note in &settings.notes {
-            self.note(&format!("{DIM}left out:{DIM:#} {}", visible(note)));
+            self.note(&format!("{DIM}ignored:{DIM:#} {}", visible(note)));
         }
         Ok(self.settings.get_or_init(|| settings))
     }
@@ -88,7 +89,7 @@ impl App {
         Ok(config)
     }
 
-    /// What takes secrets out of titles and of what else is shown of a session.
+    /// Redacts titles and other texts of a session before they are shown.
     pub fn screen(&self) -> Result<Screen> {
         Ok(Screen::new(&self.with_rules()?))
     }
@@ -104,7 +105,7 @@ impl App {
         }
     }
 
-    /// Prints on standard output; styles go where there is no terminal.
+    /// Prints on standard output; styles are removed if it is not a terminal.
     pub fn print(&self, text: &str) -> Result<()> {
         let stdout = std::io::stdout().lock();
         let mut out = AutoStream::new(stdout, self.global.color.choice());
@@ -112,7 +113,7 @@ impl App {
         Ok(out.flush()?)
     }
 
-    /// A text as it would be printed: without its styles where a person wants none.
+    /// A text as it would be printed, without styles if colours are off.
     pub fn styled(&self, text: &str) -> Vec<u8> {
         let choice = match self.global.color.choice() {
             ColorChoice::Auto => AutoStream::choice(&std::io::stdout()),
@@ -134,51 +135,52 @@ impl App {
         Ok(out.flush()?)
     }
 
-    /// Prints what a session holds: exactly for a program, and with every character visible for a
-    /// person at a terminal.
+    /// Prints text of a session: unchanged to a pipe or file, with control characters made visible
+    /// on a terminal.
     pub fn print_content(&self, content: &[u8]) -> Result<()> {
-        match self.is_terminal() {
-            true => self.print(&visible(&String::from_utf8_lossy(content))),
-            false => self.print_bytes(content),
+        if self.is_terminal() {
+            self.print(&visible(&String::from_utf8_lossy(content)))
+        } else {
+            self.print_bytes(content)
         }
     }
 
-    /// Prints bytes as they are.
+    /// Prints bytes unchanged.
     pub fn print_bytes(&self, bytes: &[u8]) -> Result<()> {
         let mut out = std::io::stdout().lock();
         out.write_all(bytes)?;
         Ok(out.flush()?)
     }
 
-    /// Warns before a session is replaced that other programs can write to.
-    pub fn warn_of_writers(&self, session: &Path) {
-        let companions = find::companions(session);
-        for path in std::iter::once(session.to_owned()).chain(companions) {
-            self.warn(Failure::forced(&find::users(&self.config, &path)).as_deref());
+    /// Warns, before a session is replaced, that other programs can write to it.
+    pub fn warn_of_writers(&self, session: &OpenSession<'_>) {
+        for users in session.users_by_file() {
+            self.warn(Failure::forced(&users).as_deref());
         }
     }
 
-    /// Names what stands among the parts of a session and is none.
-    pub fn warn_of_no_parts(&self, session: &Path) {
-        for path in epitome::no_parts(session) {
-            let what = "no file, and so no part of the session; it is left as it is";
+    /// Warns about paths that are listed as parts of a session and are not files.
+    pub fn warn_of_no_parts(&self, session: &OpenSession<'_>) {
+        for path in session.no_parts() {
+            let what = "not a file, so not part of the session; left unchanged";
             self.warn(Some(&format!("{}: {what}", path.display())));
         }
     }
 
-    /// Fails if the output is a pipe that is no longer read. Asked before something is written: a
-    /// command whose reader is gone stops.
+    /// Fails if the output is a pipe whose reader has gone. Called before something is written, so
+    /// that the command stops.
     #[cfg(unix)]
     pub fn check_is_read(&self) -> Result<()> {
         use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
         let out = std::io::stdout();
         let mut asked = [PollFd::new(&out, PollFlags::empty())];
-        // Output that cannot be asked is taken to be read.
+        // Output that cannot be polled counts as read.
         poll(&mut asked, Some(&Timespec::default())).ok();
-        match asked[0].revents().contains(PollFlags::ERR) {
-            true => Err(std::io::Error::from(std::io::ErrorKind::BrokenPipe).into()),
-            false => Ok(()),
+        if asked[0].revents().contains(PollFlags::ERR) {
+            Err(std::io::Error::from(std::io::ErrorKind::BrokenPipe).into())
+        } else {
+            Ok(())
         }
     }
 
@@ -187,19 +189,19 @@ impl App {
         Ok(())
     }
 
-    /// Tells something beside the output. That nobody reads it is no failure.
+    /// Prints a note on standard error. An error in doing so is ignored.
     pub fn note(&self, text: &str) {
         print_error(&format!("{text}\n"), self.global.color);
     }
 
-    /// Tells what may go wrong, if anything.
+    /// Prints a warning, if there is one.
     pub fn warn(&self, text: Option<&str>) {
         if let Some(text) = text {
             self.note(&format!("{YELLOW}warning:{YELLOW:#} {}", visible(text)));
         }
     }
 
-    /// Whether a person reads the output.
+    /// Whether standard output is a terminal.
     pub fn is_terminal(&self) -> bool {
         std::io::stdout().is_terminal()
     }

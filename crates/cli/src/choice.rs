@@ -1,8 +1,9 @@
-//! Which recipe, and what of it the command line changes.
+//! The recipe of a command, with the changes from the command line.
 
 use clap::{Args, ValueEnum};
-use epitome::recipes::{self, Overlay};
-use epitome_passes::{Keep, Recipe, ThinkingMode};
+use epitome::recipes;
+use epitome_model::Tokens;
+use epitome_passes::{Keep, Overlay, PerKind, Recipe, Target, ThinkingMode};
 
 use crate::app::App;
 use crate::failure::Result;
@@ -16,11 +17,11 @@ pub struct Choice {
     #[arg(long, value_name = "RECIPE")]
     pub recipe: Option<String>,
 
-    /// Stop when the context has come down to so many tokens (20000, 50k)
+    /// Stop when the context has shrunk to this many tokens (20000, 50k)
     #[arg(long, value_name = "TOKENS", value_parser = parse_tokens)]
     pub target: Option<u64>,
 
-    /// Keep the last N turns whole. Any --keep option replaces all keep rules of the recipe but
+    /// Keep the last N turns whole. Any --keep option replaces all keep rules of the recipe, except
     /// the one for results that the model has not answered
     #[arg(long, value_name = "N")]
     pub keep_turns: Option<u64>,
@@ -33,11 +34,11 @@ pub struct Choice {
     #[arg(long, value_name = "N", value_parser = parse_tokens)]
     pub keep_tokens: Option<u64>,
 
-    /// Keep old reasoning, or drop it, whatever the recipe says
+    /// Keep or drop old reasoning, whatever the recipe says
     #[arg(long, value_name = "MODE")]
     pub thinking: Option<Thinking>,
 
-    /// Leave everything of at most so many bytes (300, 2KB)
+    /// Leave texts of at most this many bytes unchanged (300, 2KB)
     #[arg(long, value_name = "BYTES", value_parser = parse_size)]
     pub min_size: Option<u64>,
 }
@@ -49,8 +50,8 @@ pub enum Thinking {
 }
 
 impl Choice {
-    /// The recipe as it is to be run.
-    pub fn recipe(&self, app: &App) -> Result<Recipe> {
+    /// The recipe with the changes of settings and options applied.
+    pub fn recipe(&self, app: &App, summary: bool) -> Result<Recipe> {
         let keep = Keep {
             turns: self.keep_turns,
             results: self.keep_results,
@@ -61,7 +62,15 @@ impl Choice {
             Thinking::Keep => ThinkingMode::Keep,
             Thinking::Drop => ThinkingMode::Drop,
         });
-        let overlay = Overlay { keep, target: self.target, thinking, min_bytes: self.min_size };
+        let target = self.target.map(Tokens).map(Target::of_tokens);
+        let overlay = Overlay {
+            keep,
+            target: PerKind { stored: target, live: None },
+            thinking,
+            min_bytes: self.min_size,
+            summarise: summary,
+            ..Overlay::default()
+        };
         Ok(recipes::resolve(&app.config, app.settings()?, self.recipe.as_deref(), &overlay)?)
     }
 }

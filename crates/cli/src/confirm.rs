@@ -1,4 +1,4 @@
-//! Questions before something is written.
+//! Confirmation before something is written.
 
 use std::io::IsTerminal;
 
@@ -6,7 +6,7 @@ use crate::app::App;
 use crate::failure::{Failure, Result, Status};
 use crate::text::BOLD;
 
-/// Whether a person can be asked.
+/// Whether standard input and standard error are a terminal.
 pub fn can_ask() -> bool {
     std::io::stdin().is_terminal()
 }
@@ -18,15 +18,16 @@ pub fn agreed(app: &App, yes: bool, question: &str) -> Result<()> {
     }
     if !can_ask() {
         return Err(Failure::usage(
-            "standard input is not a terminal: the question cannot be asked",
+            "standard input is not a terminal: cannot ask for confirmation",
         )
         .hint("--yes goes on without asking; nothing was changed"));
     }
     app.note(&format!("{BOLD}{question}{BOLD:#} [y/N]"));
     let mut answer = String::new();
     std::io::stdin().read_line(&mut answer)?;
-    match matches!(answer.trim(), "y" | "Y" | "yes") {
-        true => Ok(()),
-        false => Err(Failure::new(Status::Refused, "not-wanted", "nothing was changed")),
+    if matches!(answer.trim(), "y" | "Y" | "yes") {
+        Ok(())
+    } else {
+        Err(Failure::new(Status::Refused, "not-wanted", "nothing was changed"))
     }
 }

@@ -1,10 +1,11 @@
-//! What becomes what, block by block.
+//! The difference that a plan makes, block by block.
 
 use std::borrow::Cow;
 use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
-use epitome::{Planned, Screen, Shown};
+use epitome::compaction::{CompactionPlan, Shown};
+use epitome::redact::Screen;
 use epitome_model::{Counter, Source};
 use similar::{ChangeTag, TextDiff};
 
@@ -13,16 +14,14 @@ use crate::text::{BOLD, DIM, field, visible};
 const GONE: Style = AnsiColor::Red.on_default();
 const NEW: Style = AnsiColor::Green.on_default();
 
-/// Lines of a run that are shown.
+/// Maximum lines of a run that are shown.
 const RUN: usize = 8;
-/// Characters of a line that are shown.
+/// Maximum characters of a line that are shown.
 const WIDTH: usize = 160;
 
-/// Every edit of a plan: the words that go, and those that take their place.
-///
-/// Secrets are taken out.
+/// Every edit of a plan: the removed text and its replacement, with secrets redacted.
 pub fn render<S: Source>(
-    planned: &Planned<'_, S>,
+    planned: &CompactionPlan<'_, S>,
     counter: &dyn Counter,
     screen: &Screen,
 ) -> String {
@@ -42,7 +41,7 @@ pub fn render<S: Source>(
     text
 }
 
-/// Every line that goes or comes between two texts, with two around that stay.
+/// Every line removed or added between two texts, with two lines of context.
 pub fn lines(out: &mut String, before: &str, after: &str) {
     let (before, after) = (ended(before), ended(after));
     let diff = TextDiff::from_lines(&*before, &*after);
@@ -57,9 +56,9 @@ pub fn lines(out: &mut String, before: &str, after: &str) {
     }
 }
 
-/// Lines that go, stay and come; the middle of a long run is counted.
+/// Removed, kept and added lines; the middle of a long run is only counted.
 fn hunk(out: &mut String, before: &str, after: &str) {
-    // A last line is the same line with and without its line feed.
+    // A last line is equal with and without its line feed.
     let (before, after) = (ended(before), ended(after));
     let diff = TextDiff::from_lines(&*before, &*after);
     let mut run: Vec<String> = Vec::new();
@@ -75,9 +74,10 @@ fn hunk(out: &mut String, before: &str, after: &str) {
 }
 
 fn ended(text: &str) -> Cow<'_, str> {
-    match text.is_empty() || text.ends_with('\n') {
-        true => Cow::Borrowed(text),
-        false => Cow::Owned(format!("{text}\n")),
+    if text.is_empty() || text.ends_with('\n') {
+        Cow::Borrowed(text)
+    } else {
+        Cow::Owned(format!("{text}\n"))
     }
 }
 

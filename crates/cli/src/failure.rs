@@ -1,4 +1,4 @@
-//! What a person is told when something does not work, and what the program returns then.
+//! Errors as people see them, and the exit status of the program.
 
 use std::error::Error as StdError;
 use std::fmt::Write as _;
@@ -6,7 +6,8 @@ use std::io;
 use std::path::Path;
 use std::process::ExitCode;
 
-use epitome::{Error, ErrorKind, User};
+use epitome::storage::User;
+use epitome::{Error, ErrorKind};
 use serde::Serialize;
 
 use crate::text::{BOLD, RED, visible};
@@ -14,33 +15,33 @@ use crate::text::{BOLD, RED, visible};
 /// The result of a command.
 pub type Result<T> = std::result::Result<T, Failure>;
 
-/// What the program returns: see `docs/exit-codes.md`.
+/// The exit status: see `docs/exit-codes.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Status {
-    /// Nobody listens any more: no failure at all.
+    /// The reader of the output has gone: not an error.
     Quiet = 0,
-    /// A bug of ours.
+    /// A bug of epitome.
     Bug = 1,
-    /// It was asked for something that makes no sense.
+    /// An invalid command line or setting.
     Usage = 2,
-    /// It cannot be read as a session.
+    /// A session cannot be read.
     Unreadable = 3,
-    /// The session is in use, or a law would break.
+    /// The session is in use, or an invariant would be violated.
     Refused = 4,
-    /// The disk or the archive.
+    /// An error of the disk or the archive.
     Disk = 5,
     /// A scan found something.
     Found = 6,
 }
 
-/// What went wrong, why, and what may help.
+/// An error with its causes and hints.
 #[derive(Clone, Debug, Serialize)]
 pub struct Failure {
     #[serde(skip)]
     pub status: Status,
-    /// One word for programs: `in-use`.
+    /// The kind, for programs: `in-use`.
     pub kind: &'static str,
-    /// The kind of the error of the library that it comes from, if it comes from one.
+    /// The kind of the library error that it was made from, if any.
     #[serde(skip)]
     pub error: Option<ErrorKind>,
     pub message: String,
@@ -60,35 +61,31 @@ impl Failure {
         Failure::new(Status::Usage, "usage", message)
     }
 
-    /// What `--force` says before it goes on although agents write to the session; nothing if none
-    /// does.
+    /// The warning that `--force` prints before it replaces a session that agents can write to;
+    /// `None` if no such agent runs.
     pub fn forced(users: &[User]) -> Option<String> {
         let writing: Vec<String> = users.iter().filter(|it| it.writes).map(who).collect();
         (!writing.is_empty()).then(|| {
             format!(
-                "{} can write to the session: what is written to the file that is open there is \
-                 lost from now on; end the agent, or let it open the session anew",
+                "{} can write to the session: from now on, anything it writes to its open file is \
+                 lost; end the agent, or let it open the session again",
                 writing.join(", ")
             )
         })
     }
 
-    /// Whether it comes from an error of the library of one of these kinds.
+    /// Whether it was made from a library error of one of these kinds.
     pub fn is_of(&self, kinds: &[ErrorKind]) -> bool {
         self.error.is_some_and(|kind| kinds.contains(&kind))
     }
 
-    /// An error met while something was written, or the archive was read: then it is the disk that
-    /// refuses, and not a session that cannot be read.
+    /// An error while something was written or the archive was read: the disk fails, not the
+    /// session.
     pub fn writing(err: Error) -> Failure {
-        let mut failure = Failure::from(err);
-        if failure.status == Status::Unreadable {
-            failure.status = Status::Disk;
-        }
-        failure
+        Failure::from(err.while_writing())
     }
 
-    /// With the file that it is about, where the error does not name it.
+    /// Adds the path of the file, if the message does not contain it.
     #[must_use]
     pub fn about(mut self, path: &Path) -> Failure {
         let name = path.display().to_string();
@@ -110,7 +107,7 @@ impl Failure {
         self
     }
 
-    /// The message with its causes, on one line.
+    /// The message and its causes on one line.
     pub fn told(&self) -> String {
         let parts = std::iter::once(&self.message).chain(&self.causes);
         parts.map(String::as_str).collect::<Vec<_>>().join(": ")
@@ -120,7 +117,7 @@ impl Failure {
         ExitCode::from(self.status as u8)
     }
 
-    /// `error: …`, then a line a cause and a line a hint.
+    /// `error: …`, then a line for each cause and each hint.
     pub fn render(&self) -> String {
         let mut text = String::new();
         if self.status == Status::Quiet {
@@ -140,14 +137,18 @@ impl Failure {
 
 impl From<Error> for Failure {
     fn from(err: Error) -> Failure {
-        let (status, kind) = status(err.kind());
+        let (status, kind) = match status(err.kind()) {
+            // It is the disk that refuses, and not a session that cannot be read.
+            (Status::Unreadable, kind) if err.is_while_writing() => (Status::Disk, kind),
+            other => other,
+        };
         let mut failure = Failure::new(status, kind, err.to_string());
         failure.error = Some(err.kind());
         failure.causes = chain(err.source());
         failure.hints.extend(err.hint().into_iter().flat_map(str::lines).map(str::to_owned));
         if err.kind() == ErrorKind::InUse {
             let force =
-                "--force goes on nevertheless; a running agent may then write to the old file";
+                "--force replaces it nevertheless; a running agent may then write to the old file";
             failure.hints.push(force.to_owned());
         }
         failure
@@ -158,7 +159,7 @@ impl From<Error> for Failure {
 impl From<io::Error> for Failure {
     fn from(err: io::Error) -> Failure {
         if err.kind() == io::ErrorKind::BrokenPipe {
-            return Failure::new(Status::Quiet, "quiet", "nobody reads the output");
+            return Failure::new(Status::Quiet, "quiet", "the output is closed");
         }
         Failure::new(Status::Disk, "disk", "cannot write the output").because(&err)
     }
@@ -167,7 +168,7 @@ impl From<io::Error> for Failure {
 fn who(user: &User) -> String {
     match (user.name.as_str(), user.pid) {
         ("", pid) => format!("process {pid}"),
-        // One that we may not see.
+        // A process of another user: its id is hidden.
         (name, 0) => name.to_owned(),
         (name, pid) => format!("{name} (process {pid})"),
     }
@@ -196,6 +197,8 @@ fn status(kind: ErrorKind) -> (Status, &'static str) {
         ErrorKind::HardLinked => (Status::Refused, "hard-linked"),
         ErrorKind::Exists => (Status::Refused, "exists"),
         ErrorKind::Refused => (Status::Refused, "refused"),
+        ErrorKind::Invariant => (Status::Refused, "law"),
+        ErrorKind::Unsupported => (Status::Usage, "usage"),
         ErrorKind::ReadOnly => (Status::Refused, "read-only"),
         ErrorKind::Disk => (Status::Disk, "disk"),
         ErrorKind::Archive => (Status::Disk, "archive"),

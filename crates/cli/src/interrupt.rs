@@ -1,23 +1,23 @@
-//! Ctrl-C, as a wish to end and not as an end.
+//! Ctrl-C as a request to stop after the work in progress.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::time::Duration;
 
-/// Says when someone wants the program to end: by Ctrl-C, or as a service manager does.
+/// Notices a request to stop: Ctrl-C, or the signal of a service manager.
 pub struct Interrupt(Receiver<()>);
 
 impl Interrupt {
-    /// From now on the first Ctrl-C is only a wish; the second one ends the program at once.
+    /// From now on the first Ctrl-C only requests a stop; the second one ends the program at once.
     pub fn new() -> Interrupt {
         let (tell, told) = channel();
         let (begin, begun) = channel();
         std::thread::spawn(move || listen(&tell, &begin));
-        // Where no signal can be listened to, Ctrl-C does what it always did.
+        // If no handler can be installed, Ctrl-C keeps its default effect.
         begun.recv().ok();
         Interrupt(told)
     }
 
-    /// Waits so long, or until the program is to end. Whether it is.
+    /// Waits this long, or until a stop is requested. Returns whether one was.
     pub fn wait(&self, at_most: Duration) -> bool {
         match self.0.recv_timeout(at_most) {
             Ok(()) => true,

@@ -1,6 +1,6 @@
 //! What stayed behind of a session, in words.
 
-use epitome_formats::LeftBehind;
+use epitome_api::LeftBehind;
 
 use crate::text::count;
 
@@ -8,11 +8,11 @@ use crate::text::count;
 pub fn told(what: LeftBehind, n: u64) -> String {
     match what {
         LeftBehind::Reasoning => {
-            format!("{} of reasoning, signed for another wire", count(n, "block"))
+            format!("{} of reasoning, signed for another API", count(n, "block"))
         }
         LeftBehind::OpenCalls => format!("{} without a result", count(n, "call")),
         LeftBehind::OrphanResults => format!("{} without a call", count(n, "result")),
-        LeftBehind::Pictures => format!("{} of a kind that it does not take", count(n, "picture")),
+        LeftBehind::Pictures => format!("{} of an unsupported kind", count(n, "picture")),
         LeftBehind::Tools => "the definitions of tools".to_owned(),
         LeftBehind::Prompts => {
             format!("{} of the agent itself", count(n, "prompt or reminder"))
@@ -24,7 +24,7 @@ pub fn told(what: LeftBehind, n: u64) -> String {
             )
         }
         LeftBehind::Failures => {
-            format!("that {} failed; what the tools said arrives", count(n, "call"))
+            format!("the failure of {}; the output of the tools is kept", count(n, "call"))
         }
         LeftBehind::SubAgents => format!("{} of sub-agents", count(n, "session")),
         LeftBehind::Opaque => format!("{} that epitome does not understand", count(n, "thing")),

@@ -1,4 +1,4 @@
-//! The program `epitome`: what it can do, one line a command.
+//! The program `epitome`: the list of its commands.
 
 mod anatomy;
 mod app;
@@ -24,7 +24,7 @@ use clap::{Parser, Subcommand};
 use app::{App, Global, print_error};
 use failure::{Failure, Result, Status};
 
-/// Makes the stored sessions of AI coding agents small, keeps them valid, and gives every byte back
+/// Shrinks the stored sessions of AI coding agents, keeps them valid, and can restore every byte
 #[derive(Parser, Clone, Debug)]
 #[command(name = "epitome", version, max_term_width = 100)]
 struct Cli {
@@ -72,8 +72,8 @@ fn main() -> ExitCode {
     let color = cli.global.color;
     // A panic is a bug, and bugs have a status of their own.
     let done = std::panic::catch_unwind(|| run(cli)).unwrap_or_else(|_| {
-        Err(Failure::new(Status::Bug, "bug", "epitome made a mistake")
-            .hint("please report what it said above, and the command"))
+        Err(Failure::new(Status::Bug, "bug", "internal error")
+            .hint("please report the message above, and the command"))
     });
     match done {
         Ok(()) => ExitCode::SUCCESS,

@@ -1,10 +1,10 @@
-//! What is taken out of what leaves this machine.
+//! Redaction of everything that is written for others.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 use clap::Args;
-use epitome::rules;
+use epitome::redact::rules;
 use epitome_redact::{Finder, Found, Kind, RuleFault};
 
 use crate::app::App;
@@ -13,14 +13,14 @@ use crate::text::{DIM, count};
 
 /// Options of commands that write for others.
 #[derive(Args, Clone, Debug, Default)]
-#[command(next_help_heading = "What is taken out")]
+#[command(next_help_heading = "Redaction")]
 pub struct Redaction {
-    /// Take out what these find: `secrets`, `pii` (personal data), or rules by name [default:
+    /// Redact what these rules find: `secrets`, `pii` (personal data), or rules by name [default:
     /// secrets,pii]
     #[arg(long, short, value_name = "WHAT", value_delimiter = ',')]
     pub redact: Vec<String>,
 
-    /// Take nothing out
+    /// Redact nothing
     #[arg(long, conflicts_with = "redact")]
     pub no_redact: bool,
 
@@ -28,47 +28,48 @@ pub struct Redaction {
     pub more: MoreRules,
 }
 
-/// Rules beside those of the program.
+/// Rules in addition to those of the program.
 #[derive(Args, Clone, Debug, Default)]
 pub struct MoreRules {
-    /// Rules of your own beside epitome's, in the form of gitleaks' (docs/redact.md)
+    /// A file of additional rules, in the form of gitleaks' (docs/redact.md)
     #[arg(long, value_name = "FILE")]
     pub rules: Vec<PathBuf>,
 }
 
 impl Redaction {
-    /// What looks for it, if anything is to be taken out.
+    /// The finder, if anything is to be redacted.
     pub fn finder(&self, app: &App) -> Result<Option<Finder>> {
         let off = app.settings()?.values.redaction.enabled == Some(false);
         if self.no_redact {
             return Ok(None);
         }
         if off && self.redact.is_empty() {
-            app.note(&format!("{DIM}note:{DIM:#} nothing is taken out: redaction.enabled is off"));
+            app.note(&format!("{DIM}note:{DIM:#} nothing is redacted: redaction.enabled is off"));
             return Ok(None);
         }
         self.always(app).map(Some)
     }
 
-    /// What looks for it, whether or not the settings want it of others.
+    /// The finder, whether or not redaction is enabled in the settings.
     pub fn always(&self, app: &App) -> Result<Finder> {
         let set = &app.settings()?.values.redaction.find;
         let default = || vec!["secrets".to_owned(), "pii".to_owned()];
-        match self.redact.is_empty() {
-            false => self.more.finder(app, &self.redact),
-            true => self.more.finder(app, &set.clone().unwrap_or_else(default)),
+        if self.redact.is_empty() {
+            self.more.finder(app, &set.clone().unwrap_or_else(default))
+        } else {
+            self.more.finder(app, &self.redact)
         }
     }
 }
 
 impl MoreRules {
-    /// The files of rules that were named, and those of the settings.
+    /// The rule files given on the command line and in the settings.
     pub fn files(&self, app: &App) -> Result<Vec<PathBuf>> {
         let set = app.settings()?.values.redaction.rules.iter().flatten();
         Ok(set.chain(&self.rules).cloned().collect())
     }
 
-    /// What looks for kinds and rules of these names.
+    /// The finder for these kinds and rules.
     pub fn finder(&self, app: &App, names: &[String]) -> Result<Finder> {
         let files = self.files(app)?;
         let rules = rules(&app.config, &files).map_err(|err| {
@@ -82,13 +83,13 @@ impl MoreRules {
 
 fn wrong(fault: RuleFault) -> Failure {
     let hint = match &fault {
-        RuleFault::Unknown(_) => "there are `secrets`, `pii`, and the rules in docs/redact.md",
+        RuleFault::Unknown(_) => "known are `secrets`, `pii`, and the rules in docs/redact.md",
         RuleFault::NoRules(_) | RuleFault::Expression { .. } => "docs/redact.md says what they are",
     };
     Failure::usage(fault.to_string()).hint(hint)
 }
 
-/// What was taken out.
+/// Counts of what was redacted.
 #[derive(Clone, Debug, Default)]
 pub struct Taken {
     /// Different secrets and personal data, by rule.
@@ -112,7 +113,7 @@ impl Taken {
         taken
     }
 
-    /// How many secrets and personal data.
+    /// The counts in words.
     pub fn told(&self) -> String {
         let secrets = count(self.secrets, "secret");
         let personal = count(self.personal, "piece of personal data");
@@ -125,10 +126,10 @@ impl Taken {
         }
     }
 
-    /// Tells a person, if there was anything.
+    /// Prints the counts to standard error, if anything was redacted.
     pub fn tell(&self, app: &App) {
         if !self.by_rule.is_empty() {
-            app.note(&format!("{DIM}taken out:{DIM:#} {}", self.told()));
+            app.note(&format!("{DIM}redacted:{DIM:#} {}", self.told()));
         }
     }
 }

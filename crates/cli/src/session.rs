@@ -7,15 +7,16 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use clap::Args;
-use epitome::find::{self, Found, Meant, SessionFile};
-use epitome::writer;
+use epitome::agents::{self, Found, SessionFile, SessionMatch};
+use epitome::ops::is_run_in;
+use epitome::storage::writer;
 use epitome_formats::named;
 
 use crate::app::App;
 use crate::failure::{Failure, Result, Status};
 use crate::text::{self, DIM};
 
-/// A session as a person names it.
+/// A session as named on the command line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Input {
     /// A file.
@@ -25,7 +26,7 @@ pub enum Input {
 }
 
 impl Input {
-    /// Finds what a person means.
+    /// Resolves a name: a path, an id, the beginning of an id, or `-`.
     pub fn find(app: &App, name: &OsStr) -> Result<Input> {
         if name == "-" {
             return Ok(Input::Stdin);
@@ -33,7 +34,7 @@ impl Input {
         file(app, name).map(Input::File)
     }
 
-    /// What reports call it.
+    /// Its name in reports.
     pub fn name(&self) -> String {
         match self {
             Input::File(path) => path.display().to_string(),
@@ -42,30 +43,30 @@ impl Input {
     }
 }
 
-/// The session file that a person means.
+/// Finds the session file for a name.
 pub fn file(app: &App, name: &OsStr) -> Result<PathBuf> {
-    // An id is text; what is none is a path.
+    // An id is Unicode; other names are paths.
     let Some(name) = name.to_str() else { return Ok(PathBuf::from(name)) };
     if name.is_empty() {
-        return Err(Failure::usage("a session needs a name"));
+        return Err(Failure::usage("the name of the session is empty"));
     }
-    match find::meant(&app.config, name, app.agent()) {
-        Meant::File(path) => Ok(path),
-        Meant::AnyOf(found) => Err(ambiguous(name, &found)),
-        Meant::Nothing => {
+    match agents::meant(&app.config.agents, name, app.agent()) {
+        SessionMatch::File(path) => Ok(path),
+        SessionMatch::AnyOf(found) => Err(ambiguous(name, &found)),
+        SessionMatch::Nothing => {
             let what = format!("no session is called `{name}`");
             let failure = Failure::new(Status::Unreadable, "not-found", what)
                 .hint("`epitome list` shows the sessions of this machine; a path works too");
-            let unread = find::all(&app.config, app.agent()).unread;
+            let unread = agents::all(&app.config.agents, app.agent()).unread;
             Err(unread.into_iter().fold(failure, |failure, err| failure.hint(not_read(err))))
         }
     }
 }
 
-/// The sessions of this machine, or of the agent that was asked for. A line on standard error says
-/// what could not be read.
+/// The sessions of this machine, or of the agent given with `--agent`. Sources that could not be
+/// read are reported on standard error.
 pub fn all(app: &App) -> Found {
-    let found = find::all(&app.config, app.agent());
+    let found = agents::all(&app.config.agents, app.agent());
     for err in &found.unread {
         app.note(&format!("{DIM}{}{DIM:#}", text::field(&not_read(err.clone()))));
     }
@@ -77,7 +78,7 @@ fn not_read(err: epitome::Error) -> String {
     format!("not read: {}", Failure::from(err).told())
 }
 
-/// Whether sessions of an agent are ever written.
+/// Whether epitome can write sessions of an agent.
 fn written(agent: &str) -> Result<()> {
     named(agent).map_or(Ok(()), |format| Ok(writer(format).map(|_| ())?))
 }
@@ -91,7 +92,7 @@ pub fn read_stdin() -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Which of the sessions on this machine.
+/// A filter over the sessions of this machine.
 #[derive(Args, Clone, Debug)]
 pub struct Which {
     /// Only sessions that were run in this folder or below it
@@ -99,13 +100,13 @@ pub struct Which {
     pub project: Option<PathBuf>,
 }
 
-/// Which of many sessions, without reading them.
+/// A filter over many sessions that does not read them.
 #[derive(Args, Clone, Debug)]
 pub struct Filter {
     #[command(flatten)]
     pub which: Which,
 
-    /// Only sessions last written at least so long ago: 7d, 12h, 2w
+    /// Only sessions last written at least this long ago: 7d, 12h, 2w
     #[arg(long, value_name = "AGE", value_parser = parse_age)]
     pub older_than: Option<Duration>,
 
@@ -119,8 +120,8 @@ impl Filter {
         self.which.project.is_some() || self.older_than.is_some() || self.larger_than.is_some()
     }
 
-    /// The session files that it lets through. Their project is not known before they are read.
-    /// Of agents whose sessions are only read there are none, and it is said why: they may be
+    /// The session files that pass the filter. Their project is known only after reading them.
+    /// Sessions of agents that are read-only are left out with one note per agent: there may be
     /// thousands.
     pub fn sessions(&self, app: &App) -> Vec<SessionFile> {
         let now = SystemTime::from(app.config.now());
@@ -135,7 +136,7 @@ impl Filter {
         });
         for (n, why) in left.values() {
             let sessions = text::count(*n, "session");
-            app.note(&format!("{DIM}left:{DIM:#} {sessions}: {}", text::field(&why.told())));
+            app.note(&format!("{DIM}skipped:{DIM:#} {sessions}: {}", text::field(&why.told())));
         }
         found.retain(|file| {
             let age = now.duration_since(file.modified).unwrap_or_default();
@@ -147,19 +148,15 @@ impl Filter {
 }
 
 impl Which {
-    /// Whether a session that was run in `cwd` is one of them.
+    /// Whether a session that was run in `cwd` passes the project filter.
     pub fn takes(&self, cwd: Option<&str>) -> bool {
-        let Some(project) = &self.project else { return true };
-        let Some(cwd) = cwd else { return false };
-        let given = std::path::absolute(project).unwrap_or_else(|_| project.clone());
-        let real = project.canonicalize().unwrap_or_else(|_| given.clone());
-        std::path::Path::new(cwd).starts_with(given) || std::path::Path::new(cwd).starts_with(real)
+        self.project.as_deref().is_none_or(|project| is_run_in(project, cwd))
     }
 }
 
 /// `7d`, `2w`, `12h`, `30m`.
 pub fn parse_age(text: &str) -> std::result::Result<Duration, String> {
-    let wrong = || format!("`{text}` is no length of time; write it like 7d, 12h or 2w");
+    let wrong = || format!("`{text}` is not a duration; write it like 7d, 12h or 2w");
     let span: jiff::Span = text.parse().map_err(|_| wrong())?;
     let length =
         span.to_duration(jiff::SpanRelativeTo::days_are_24_hours()).map_err(|_| wrong())?;
@@ -170,12 +167,12 @@ pub fn parse_age(text: &str) -> std::result::Result<Duration, String> {
 pub fn parse_size(text: &str) -> std::result::Result<u64, String> {
     let size: std::result::Result<bytesize::ByteSize, _> = text.parse();
     size.map(|size| size.as_u64())
-        .map_err(|_| format!("`{text}` is no size; write it like 300, 500KB or 1MB"))
+        .map_err(|_| format!("`{text}` is not a size; write it like 300, 500KB or 1MB"))
 }
 
 /// `50k` is 50,000 tokens.
 pub fn parse_tokens(text: &str) -> std::result::Result<u64, String> {
-    let wrong = || format!("`{text}` is no number of tokens; write it like 20000 or 20k");
+    let wrong = || format!("`{text}` is not a number of tokens; write it like 20000 or 20k");
     let (digits, unit) = match text.strip_suffix(['k', 'K']) {
         Some(digits) => (digits, 1_000),
         None => match text.strip_suffix(['m', 'M']) {
@@ -188,7 +185,7 @@ pub fn parse_tokens(text: &str) -> std::result::Result<u64, String> {
 }
 
 fn ambiguous(name: &str, found: &[SessionFile]) -> Failure {
-    let mut what = format!("`{name}` may be any of {} sessions", found.len());
+    let mut what = format!("`{name}` is the beginning of {} session ids", found.len());
     for file in found.iter().take(10) {
         what.push_str(&format!("\n{} {}  {}", file.agent, file.id, text::path(&file.path)));
     }

@@ -1,4 +1,4 @@
-//! Words and columns for people. What comes from a session is never sent to a terminal as it is.
+//! Text and tables for people. Text of a session never reaches a terminal without escaping.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -17,19 +17,18 @@ pub const YELLOW: Style = AnsiColor::Yellow.on_default().bold();
 pub const GREEN: Style = AnsiColor::Green.on_default();
 pub const PLAIN: Style = Style::new();
 
-/// A text of a session that is one line of ours: an id, a name, a path. Line feeds and tabs are
-/// shown, too.
+/// A text of a session (an id, a name, a path) on one line; line feeds and tabs become symbols.
 pub fn field(text: &str) -> String {
     visible(text).replace('\n', "␊").replace('\t', "␉")
 }
 
-/// `text` on one line of at most `max` characters, every character visible.
+/// `text` on one line of at most `max` characters, with control characters made visible.
 pub fn one_line(text: &str, max: usize) -> String {
     let flat: String = text.split_whitespace().collect::<Vec<_>>().join(" ");
     epitome_model::short(&visible(&flat), max)
 }
 
-/// A path, the user's home folder as `~`.
+/// A path, with the user's home folder as `~`.
 pub fn path(path: &Path) -> String {
     let shown = match std::env::home_dir() {
         Some(home) if home != Path::new("/") => match path.strip_prefix(&home) {
@@ -42,12 +41,12 @@ pub fn path(path: &Path) -> String {
     field(&shown)
 }
 
-/// A path in JSON, which knows no other text than Unicode.
+/// A path in JSON; bytes that are not Unicode become U+FFFD.
 pub fn lossy<S: Serializer>(path: impl AsRef<Path>, to: S) -> Result<S::Ok, S::Error> {
     to.collect_str(&path.as_ref().display())
 }
 
-/// The same of a path that may be missing.
+/// The same for a path that may be missing.
 pub fn lossy_option<S: Serializer, P: AsRef<Path>>(
     path: &Option<P>,
     to: S,
@@ -58,7 +57,7 @@ pub fn lossy_option<S: Serializer, P: AsRef<Path>>(
     }
 }
 
-/// How much less `after` is than `before`: `-77.7%`.
+/// The change from `before` to `after` in per cent: `-77.7%`.
 pub fn change(before: u64, after: u64) -> String {
     if before == 0 || before == after {
         return "0%".to_owned();
@@ -68,7 +67,7 @@ pub fn change(before: u64, after: u64) -> String {
     format!("{percent:+.1}%")
 }
 
-/// What part of `whole` it is: `12.3%`.
+/// `part` as a percentage of `whole`: `12.3%`.
 pub fn share(part: u64, whole: u64) -> String {
     if whole == 0 {
         return "-".to_owned();
@@ -100,17 +99,17 @@ pub fn bytes_change(before: Bytes, after: Bytes) -> String {
     format!("{before} → {after}")
 }
 
-/// How many columns there are to print in.
+/// The width of the output in columns: `COLUMNS`, the terminal's width, or 100.
 pub fn columns() -> usize {
     let given = std::env::var("COLUMNS").ok().and_then(|columns| columns.parse().ok());
     given.or_else(|| terminal_size::terminal_size().map(|(width, _)| width.0.into())).unwrap_or(100)
 }
 
-/// Of each id the shortest beginning that means this session alone, of at least eight characters.
-/// Ids of pi begin with the time, so eight are often not enough.
+/// For each id its shortest unique beginning of at least eight characters. Ids of pi begin with the
+/// time, so eight are often not enough.
 pub fn short_ids(ids: &[&str]) -> Vec<String> {
     let mut order: Vec<usize> = (0..ids.len()).collect();
-    // What begins as an id does stands beside it.
+    // Sorted, the ids with the longest common beginning are adjacent.
     order.sort_by_key(|&at| ids[at]);
     let mut short = vec![String::new(); ids.len()];
     for (place, &at) in order.iter().enumerate() {
@@ -123,12 +122,12 @@ pub fn short_ids(ids: &[&str]) -> Vec<String> {
     short
 }
 
-/// How many characters at the beginning are the same.
+/// The number of leading characters that are equal.
 fn alike(one: &str, other: &str) -> usize {
     one.chars().zip(other.chars()).take_while(|(one, other)| one == other).count()
 }
 
-/// On which side of its column a cell stands.
+/// The alignment of a column.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
     Left,

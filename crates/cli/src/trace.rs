@@ -1,4 +1,4 @@
-//! What the engine does, told on standard error: for whoever looks into it.
+//! Tracing spans of the engine on standard error, for debugging.
 
 use epitome::Config;
 use tracing_subscriber::EnvFilter;
@@ -7,11 +7,13 @@ use tracing_subscriber::fmt::time::uptime;
 
 use crate::failure::{Failure, Result};
 
-/// Tells each span that `EPITOME_LOG` lets through when it ends, and how long it took.
+/// Prints each span that `EPITOME_LOG` selects when it ends, with its duration.
 pub fn begin(config: &Config) -> Result<()> {
     let Some(filter) = config.log_filter() else { return Ok(()) };
     let filter = EnvFilter::try_new(filter).map_err(|err| {
-        Failure::usage("EPITOME_LOG is no filter").because(&err).hint("write it like epitome=debug")
+        Failure::usage("EPITOME_LOG is not a valid filter")
+            .because(&err)
+            .hint("write it like epitome=debug")
     })?;
     let told = tracing_subscriber::fmt()
         .with_env_filter(filter)
@@ -20,6 +22,6 @@ pub fn begin(config: &Config) -> Result<()> {
         .with_timer(uptime())
         .with_ansi(false)
         .try_init();
-    // That somebody else listens already is no failure.
+    // An existing subscriber is not an error.
     told.or(Ok(()))
 }

@@ -35,7 +35,7 @@ fn it_lists_what_was_compacted() {
 #[test]
 fn it_says_whether_every_byte_is_there() {
     let world = compacted();
-    assert!(world.run(&["archive", "verify"]).ends_with("says\n--- status 0\n"));
+    assert!(world.run(&["archive", "verify"]).ends_with("hashes\n--- status 0\n"));
     let pack = world.home.join(format!(".local/share/epitome/archive/claude/{CLAUDE}/000001.pack"));
     fs::write(&pack, "damaged").expect("a pack");
     assert_snapshot!(world.run(&["archive", "verify"]));

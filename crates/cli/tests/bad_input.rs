@@ -101,7 +101,7 @@ fn odd_sessions_are_read_and_lose_nothing() {
         let found = inspected["faults"].as_array().expect("a list").iter();
         let found: Vec<String> =
             found.map(|fault| format!("line {} {}", fault["line"], fault["what"])).collect();
-        let laws = if sound { "laws hold" } else { "laws do not hold" };
+        let invariants = if sound { "invariants hold" } else { "invariants do not hold" };
         let compacted = world.status(&["compact", CLAUDE, "--keep-turns=1", "--count=estimate"]);
         let small = fs::read(&path).expect("a session");
         let less = if small.len() < bytes.len() { "smaller" } else { "as before" };
@@ -110,7 +110,7 @@ fn odd_sessions_are_read_and_lose_nothing() {
             assert_eq!(world.status(&["restore", CLAUDE]), 0, "{name}");
         }
         assert!(fs::read(&path).expect("a session") == bytes, "{name}: it lost something");
-        faults.push(format!("{name}: {laws}, {less}, {compacted}: {}", found.join("; ")));
+        faults.push(format!("{name}: {invariants}, {less}, {compacted}: {}", found.join("; ")));
     }
     assert_snapshot!(faults.join("\n"));
 }

@@ -448,5 +448,9 @@ fn spans_are_told_where_somebody_wants_them_and_hold_no_words() {
     assert!(spans.contains("session.plan{format=\"claude\" recipe=\"epitome\" way="), "{spans}");
     assert!(!spans.contains(name) && !spans.contains("fn "), "{spans}");
     assert_eq!(told("epitome=warn"), "");
-    assert!(told("epitome=[").contains("EPITOME_LOG is no filter"), "{}", told("epitome=["));
+    assert!(
+        told("epitome=[").contains("EPITOME_LOG is not a valid filter"),
+        "{}",
+        told("epitome=[")
+    );
 }

@@ -62,7 +62,7 @@ fn a_session_may_come_from_standard_input_and_one_that_says_nothing_is_refused()
 }
 
 #[test]
-fn a_request_becomes_smaller_under_its_laws() {
+fn a_request_becomes_smaller_and_stays_valid() {
     let world = World::new();
     for format in ["anthropic", "openai-chat", "openai-responses", "gemini-request"] {
         let name = format!("{format}.json");

@@ -196,5 +196,5 @@ fn a_report_says_only_what_is_true() {
     bytes[middle..middle + 200].fill(0);
     fs::write(&pack, bytes).expect("a pack");
     let said = made.says(&["restore", CLAUDE, "--partial"], 0);
-    assert!(said.contains("not given back") && !said.contains("epitome show"), "{said}");
+    assert!(said.contains("not restored") && !said.contains("epitome show"), "{said}");
 }

@@ -198,7 +198,7 @@ fn nothing_that_goes_wrong_reaches_the_agent() {
     let broken = world.write("broken.jsonl", "no session\n");
     let told = json!({ "session_id": "x", "transcript_path": broken }).to_string();
     world.run_with(&["hook", "claude", "--now"], told.as_bytes());
-    assert!(log(&world).contains("broken.jsonl is not kept: "), "{}", log(&world));
+    assert!(log(&world).contains("broken.jsonl was not kept: "), "{}", log(&world));
 }
 
 #[test]

@@ -41,7 +41,7 @@ fn a_session_may_come_from_standard_input() {
 }
 
 #[test]
-fn broken_laws_are_named_and_no_failure() {
+fn violations_are_named_and_are_no_failure() {
     let world = World::new();
     let session = sessions::claude(CLAUDE);
     // The result of the first call is of another.

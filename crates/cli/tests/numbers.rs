@@ -167,9 +167,10 @@ fn numbers_agree(world: &World, what: &str) {
         ("disk_bytes", "/disk_bytes/before"),
         ("request_tokens", "/calibration/context_tokens"),
     ] {
-        let of_plan = match path.starts_with("/calibration") {
-            true => inspected.pointer(path),
-            false => planned.pointer(path),
+        let of_plan = if path.starts_with("/calibration") {
+            inspected.pointer(path)
+        } else {
+            planned.pointer(path)
         };
         let of_plan = of_plan.cloned().unwrap_or(Value::Null);
         assert_eq!(of_plan, inspected[name], "{what}: {path}");

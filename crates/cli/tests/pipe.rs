@@ -6,7 +6,8 @@ use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdout, Stdio};
 
-use epitome_formats::{Fault, named};
+use epitome_formats::named;
+use epitome_model::Fault;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use world::World;

@@ -222,7 +222,7 @@ fn secrets_are_in_no_form_of_a_session() {
     }
     let args = ["render", "0f3c", "--format", "html,json,md", "--out", "pages"];
     let shown = world.run(&args);
-    assert!(shown.contains("taken out:") && !shown.contains(&secret), "{shown}");
+    assert!(shown.contains("redacted:") && !shown.contains(&secret), "{shown}");
     for entry in fs::read_dir(world.home.join("pages")).expect("a folder") {
         let path = entry.expect("an entry").path();
         let text = fs::read_to_string(&path).expect("text");

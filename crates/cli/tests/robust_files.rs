@@ -87,7 +87,7 @@ fn a_folder_that_may_not_be_written_is_said_to_be_one() {
     plain.says(
         &small("folder/session.jsonl", &[]),
         5,
-        &["cannot write", "hint: a file is written beside it first"],
+        &["cannot write", "hint: a temporary file is written next to it first"],
     );
     same(&fs::read(&path).expect("a session"), &original, "refused");
     assert_eq!(fs::read_dir(&folder).expect("a folder").count(), 1);
@@ -100,7 +100,7 @@ fn a_folder_that_may_not_be_written_is_said_to_be_one() {
     plain.says(
         &["restore", "folder/session.jsonl"],
         5,
-        &["cannot write", "hint: a file is written beside it first"],
+        &["cannot write", "hint: a temporary file is written next to it first"],
     );
     same(&fs::read(&path).expect("a session"), &small_bytes, "refused");
     mode(&folder, 0o700);

@@ -94,7 +94,7 @@ fn a_fifo_in_a_folder_of_an_agent_hangs_no_command() {
     for name in [0, 1, 3, 4, 7, 8, 9, 10, 11, 12].map(|idx| FIFOS[idx]) {
         let path = world.home.join(name);
         assert!(
-            told.contains(&format!("not read: this is no regular file: {}", path.display())),
+            told.contains(&format!("not read: not a regular file: {}", path.display())),
             "{name}: {told}"
         );
     }

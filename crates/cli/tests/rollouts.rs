@@ -162,12 +162,12 @@ fn a_rollout_that_goes_on_from_another_says_so_and_gets_no_record() {
     world.codex(CODEX, sessions::codex(CODEX));
     fork(&world, sessions::codex(CODEX).len());
     let shown = world.run(&["inspect", CHILD]);
-    assert!(shown.contains("it goes on from another rollout"), "{shown}");
+    assert!(shown.contains("it continues another rollout"), "{shown}");
     let summary = world.write("summary.txt", "What was said.");
     let summary = ["--summary", summary.to_str().expect("text")];
     for way in [&["--native"][..], &summary] {
         let shown = world.run(&compact(&[&[CHILD], way].concat()));
-        assert!(shown.contains("a record would leave that out"), "{shown}");
+        assert!(shown.contains("which a record would leave out"), "{shown}");
     }
     // What it holds itself can be shortened in place.
     assert_eq!(world.json(&compact(&[CHILD]))[0]["way"], "rewrite");

@@ -3,9 +3,10 @@
 //! Messages are kept in a log that is only ever added to; what is sent is the log and the edits
 //! behind it. See `docs/library.md`.
 
-mod birth;
+mod apply;
 mod count;
 mod cut;
+mod ingest;
 mod log;
 mod overflow;
 mod question;
@@ -14,22 +15,21 @@ mod run;
 mod say;
 mod setup;
 mod size;
-mod snip;
 mod tool;
+mod trim;
 mod wire;
 
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use epitome_formats::SummaryAs;
+use epitome_api::SummaryAs;
+use epitome_error::Result;
 use epitome_formats::epitome::{Undone, undo};
 use epitome_model::{Counter, Tokens, Transcript};
 use epitome_passes::{
-    Birth, Event, Machine, NoReply, Recipe, Reply, Seen, Spent, Step, SummaryRole, Why, Writer,
+    AskTotals, Event, Machine, NoReply, Recipe, Reply, Seen, Step, SummaryRole, Why, Writer,
 };
 use tracing::trace_span;
-
-use epitome_error::Result;
 
 use crate::Journal;
 
@@ -37,13 +37,13 @@ use count::Counts;
 use log::ContextLog;
 use question::{ALL_KEPT, Pending};
 use size::Anchor;
-use tool::Asked;
+use tool::CompactionRequest;
 
 pub use epitome_formats::epitome::{Said, Speaker};
 pub use overflow::Recovery;
 pub use question::Question;
 pub use question::said_before;
-pub use setup::{Fill, Report, Setup};
+pub use setup::{Report, Setup, WindowUse};
 pub use tool::{NotDone, Outcome, compact_tool};
 pub use wire::Outgoing;
 
@@ -72,7 +72,6 @@ pub struct Context {
     anchor: Option<Anchor>,
     /// What was billed for so many counted tokens, when it was last told.
     factor: Option<(u64, u64)>,
-    birth: Option<Birth>,
     seen: Seen,
     /// What each call does, in a few words.
     calls: HashMap<Box<str>, Box<str>>,
@@ -80,15 +79,15 @@ pub struct Context {
     /// What the next summary should look at, and what every one should.
     focus: (Option<String>, Option<String>),
     protected: Vec<String>,
-    spent: Spent,
+    spent: AskTotals,
     /// A compaction that somebody asked for, and what came of the last one.
-    asked: Option<Asked>,
+    asked: Option<CompactionRequest>,
     outcome: Option<Outcome>,
     overflows: u32,
     /// Items before this one may have been sent.
     sent: usize,
-    /// Whether messages are cut out of the middle, if the recipe says so: not after a cut that a
-    /// law refused.
+    /// Whether messages are cut out of the middle, if the recipe says so: not after a cut that an
+    /// invariant refused.
     snips: bool,
 }
 
@@ -131,19 +130,9 @@ impl Context {
     }
 
     fn of(setup: Setup, log: ContextLog) -> Context {
-        let Setup { mut recipe, window, overhead, counter, writer, focus, protected, .. } = setup;
-        if let Some(passes) = recipe.live.passes.take() {
-            recipe.passes = passes;
-        }
-        let mut live = recipe.live.clone();
-        // A recipe that says when it begins for a stored session begins then here, too.
-        if live.trigger == Default::default() {
-            live.trigger.tokens = recipe.trigger.tokens;
-            live.trigger.bytes = recipe.trigger.bytes;
-        }
+        let Setup { recipe, window, overhead, counter, writer, focus, protected, .. } = setup;
         let mut context = Context {
-            birth: live.birth,
-            machine: Machine::new(live, window),
+            machine: Machine::new(&recipe, window),
             log,
             recipe,
             counter,
@@ -158,7 +147,7 @@ impl Context {
             pending: None,
             focus: (None, focus),
             protected,
-            spent: Spent::default(),
+            spent: AskTotals::default(),
             asked: None,
             outcome: None,
             overflows: 0,
@@ -203,7 +192,7 @@ impl Context {
 
     /// What would be sent if nothing were due.
     pub fn as_it_is(&self) -> Outgoing<'_> {
-        let rule = self.machine.live().summary.as_ref();
+        let rule = self.recipe.stages.live.summary.as_ref();
         let summary = match rule.map_or(SummaryRole::User, |rule| rule.role) {
             SummaryRole::User => SummaryAs::User,
             SummaryRole::Acknowledged => SummaryAs::Acknowledged,
@@ -274,9 +263,9 @@ impl Context {
     /// [`step`](Context::step) then.
     pub fn ask_for_compaction(&mut self, focus: Option<&str>, target: Option<Tokens>) {
         // What is under way already was worth while.
-        let is_new = self.asked.as_ref().is_none_or(Asked::is_needless);
+        let is_new = self.asked.as_ref().is_none_or(CompactionRequest::is_needless);
         if let (None, true, Some(small)) = (target, is_new, self.small()) {
-            let calls = self.asked.take().map(Asked::calls).unwrap_or_default();
+            let calls = self.asked.take().map(CompactionRequest::calls).unwrap_or_default();
             self.asked_by(Why::Manual, calls);
             self.needless(Why::Manual, small);
             return;
@@ -284,7 +273,7 @@ impl Context {
         self.focus.0 = focus.map(Into::into);
         self.leave();
         // A model that asked as well is told the same.
-        let calls = self.asked.take().map(Asked::calls).unwrap_or_default();
+        let calls = self.asked.take().map(CompactionRequest::calls).unwrap_or_default();
         self.asked_by(Why::Manual, calls);
         self.machine.force(Why::Manual);
         self.machine.aim_at(target.filter(|target| *target > Tokens(0)));

@@ -25,14 +25,16 @@
 
 mod context;
 mod journal;
+mod middle;
 mod overflow;
 mod summary;
 
 pub use context::{
-    Context, Fill, Next, NotDone, Outcome, Outgoing, Question, Recovery, Report, Said, Setup,
-    Speaker, compact_tool, said_before,
+    Context, Next, NotDone, Outcome, Outgoing, Question, Recovery, Report, Said, Setup, Speaker,
+    WindowUse, compact_tool, said_before,
 };
 pub use journal::Journal;
+pub use middle::stored_middle_cut;
 pub use overflow::{KnownBy, Overflow, overflow};
 pub use summary::{
     StartedSummary, SummaryRequest, WINDOW, keeping, kept_end, says_more_than_a_summary,

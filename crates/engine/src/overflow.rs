@@ -63,10 +63,11 @@ pub fn overflow(status: Option<u16>, body: &str) -> Option<Overflow> {
     {
         return None;
     }
-    let refusal = match is_refused {
-        true => Refusal::read(body),
-        // An answer may hold any words: only an error in it counts.
-        false => Refusal::within(body)?,
+    let refusal = if is_refused {
+        Refusal::read(body)
+    } else {
+        // The text of an answer may contain anything: only an error in it counts.
+        Refusal::within(body)?
     };
     if PASSING.iter().any(|words| refusal.says(words)) {
         return None;

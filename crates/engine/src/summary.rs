@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use epitome_model::{Block, Role, Source, Tokens, Transcript, units};
-use epitome_passes::{Kept, Old, Options, Recipe, Summarising, SummaryRule, Trigger, View, Writer};
+use epitome_passes::{Kept, Old, Options, Recipe, Summarising, SummaryRule, View, Writer};
 
 /// Tokens of a window that nobody has named.
 pub const WINDOW: Tokens = Tokens(32_000);
@@ -63,13 +63,7 @@ impl SummaryRequest<'_> {
 
 /// A recipe that keeps what this one keeps and does nothing else.
 pub fn keeping(recipe: &Recipe) -> Recipe {
-    Recipe {
-        passes: Vec::new(),
-        trigger: Trigger::default(),
-        target: None,
-        target_chars: None,
-        ..recipe.clone()
-    }
+    Recipe { keep: recipe.keep, ..Recipe::default() }
 }
 
 /// The context up to the end that is kept, and that end.

@@ -59,7 +59,7 @@ fn compaction_at_200k_tokens(bencher: Bencher<'_, '_>, recipe: &str) {
         .with_inputs(|| {
             let mut recipe = recipe.clone();
             recipe.trigger = Default::default();
-            recipe.live.birth = None;
+            recipe.stages.live.ingest = None;
             let context = talk(recipe, 200, 142);
             let tokens = context.usage().tokens;
             assert!((190_000..215_000).contains(&tokens.0), "{tokens}");

@@ -7,7 +7,10 @@ use std::sync::OnceLock;
 
 use divan::counter::BytesCount;
 use divan::{Bencher, black_box};
-use epitome::{Blobs, Error, Generation, Hash, Loaded, Planned, Spliced, Target, WayBack, restore};
+use epitome::archive::{Generation, Hash, WayBack};
+use epitome::compaction::CompactionPlan;
+use epitome::storage::{Blobs, Spliced, Target, restore};
+use epitome::{Error, Loaded};
 use epitome_model::{Counter, Source, Tokens};
 use epitome_passes::{Recipe, built_in};
 use epitome_tokens::{Estimate, O200k};
@@ -57,14 +60,15 @@ fn plan_estimate(bencher: Bencher<'_, '_>) {
     plan(bencher, &Estimate::new());
 }
 
-/// Planning, reading the result anew and asking the laws: all but reading the first time.
+/// Planning, reading the result anew and asking the invariants: all but reading the first time.
 fn plan(bencher: Bencher<'_, '_>, counter: &dyn Counter) {
     let (session, recipe) = (session(), recipe());
     // Loading the vocabulary is not planning.
     counter.count("x");
     let bencher = bencher.counter(BytesCount::of_slice(bytes()));
     bencher.bench(|| {
-        let planned = Planned::new(&session, &recipe, counter).expect("the edits can be written");
+        let planned =
+            CompactionPlan::new(&session, &recipe, counter).expect("the edits can be written");
         planned.splices.len()
     });
 }
@@ -72,7 +76,8 @@ fn plan(bencher: Bencher<'_, '_>, counter: &dyn Counter) {
 #[divan::bench(sample_count = 10)]
 fn write(bencher: Bencher<'_, '_>) {
     let (session, recipe) = (session(), recipe());
-    let planned = Planned::new(&session, &recipe, &Estimate::new()).expect("it can be planned");
+    let planned =
+        CompactionPlan::new(&session, &recipe, &Estimate::new()).expect("it can be planned");
     let spliced = planned.spliced().expect("the splices lie apart");
     bencher.counter(BytesCount::of_slice(bytes())).bench(|| {
         let mut hasher = Hasher(blake3::Hasher::new());
@@ -84,7 +89,8 @@ fn write(bencher: Bencher<'_, '_>) {
 #[divan::bench(sample_count = 10)]
 fn back(bencher: Bencher<'_, '_>) {
     let (session, recipe) = (session(), recipe());
-    let planned = Planned::new(&session, &recipe, &Estimate::new()).expect("it can be planned");
+    let planned =
+        CompactionPlan::new(&session, &recipe, &Estimate::new()).expect("it can be planned");
     let spliced = planned.spliced().expect("the splices lie apart");
     let removed = planned.splices.iter().map(|(splice, _)| {
         let raw = session.source.at(splice.span).into_owned();

@@ -38,9 +38,10 @@ pub fn keep_backup(
         BackupPlace::Beside => session.path().parent().unwrap_or(Path::new(".")).to_owned(),
     };
     // Rows have no file of their own. Their id is any text, and may be the path of another folder.
-    let stem = match session.path().is_file() {
-        true => session.path().file_stem().unwrap_or_default().to_string_lossy(),
-        false => safe_name(&key.id).into(),
+    let stem = if session.path().is_file() {
+        session.path().file_stem().unwrap_or_default().to_string_lossy()
+    } else {
+        safe_name(&key.id).into()
     };
     let len = epitome_model::Source::len(session);
     let mut number = 1_u64;

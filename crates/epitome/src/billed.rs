@@ -3,6 +3,7 @@
 //! A session file holds the messages alone. Where it records what the provider counted for its
 //! requests, the rest follows from that (see [`calibrate`]).
 
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use epitome_model::{
@@ -11,6 +12,7 @@ use epitome_model::{
 use epitome_tokens::{Calibration, calibrate};
 use rayon::prelude::*;
 
+use crate::compact::CompactionPlan;
 use crate::config::Config;
 use crate::restore::{Damage, Restored, Target, restore_from};
 use crate::session::Loaded;
@@ -27,6 +29,30 @@ pub fn calibration<S: Source>(
     path: &Path,
     counter: &dyn Counter,
 ) -> Option<Calibration> {
+    calibration_knowing(session, &BTreeMap::new(), config, path, counter)
+}
+
+impl<S: Source> CompactionPlan<'_, S> {
+    /// As [`calibration`], for the session before the compaction. What was counted for the plan is
+    /// not counted again: `counter` must be that of the plan.
+    pub fn calibration(
+        &self,
+        config: &Config,
+        path: &Path,
+        counter: &dyn Counter,
+    ) -> Option<Calibration> {
+        calibration_knowing(self.session, &self.compaction.counted, config, path, counter)
+    }
+}
+
+/// As [`calibration`], with the tokens that were counted before, by item and block.
+fn calibration_knowing<S: Source>(
+    session: &Loaded<S>,
+    counted: &BTreeMap<(usize, usize), Tokens>,
+    config: &Config,
+    path: &Path,
+    counter: &dyn Counter,
+) -> Option<Calibration> {
     let Loaded { source, transcript, .. } = session;
     if transcript.entries().all(|(_, entry)| entry.usage.is_none()) {
         return None;
@@ -35,7 +61,7 @@ pub fn calibration<S: Source>(
     match compactions.first() {
         // It was compacted elsewhere, or its archive is damaged: what was sent is not known.
         None if has_stubs(transcript, source) => None,
-        None => calibrate(&requests(transcript, source, counter, u64::MAX)),
+        None => calibrate(&requests(transcript, source, counted, counter, u64::MAX)),
         Some(first) => calibration_before(session, first.before.len, config, path, counter),
     }
 }
@@ -58,7 +84,7 @@ fn calibration_before<S: Source>(
     }
     let before = Spliced::new(&session.source, way.splices).ok()?;
     let transcript = (session.format.read)(&before, &mut ());
-    calibrate(&requests(&transcript, &before, counter, len))
+    calibrate(&requests(&transcript, &before, &BTreeMap::new(), counter, len))
 }
 
 /// Whether a result that a resume sends was left by a recipe. What an agent itself clears is none:
@@ -79,24 +105,29 @@ fn has_stubs(transcript: &Transcript, source: &dyn Source) -> bool {
 fn requests(
     transcript: &Transcript,
     source: &dyn Source,
+    counted: &BTreeMap<(usize, usize), Tokens>,
     counter: &dyn Counter,
     len: u64,
 ) -> Vec<(Tokens, u64)> {
-    let entries: Vec<_> = transcript
-        .context()
-        .map(|(_, entry)| entry)
-        .filter(|entry| entry.record.span.end <= len)
-        .collect();
+    let entries: Vec<_> =
+        transcript.context().filter(|(_, entry)| entry.record.span.end <= len).collect();
     let tokens: Vec<Tokens> = entries
         .par_iter()
-        .map(|entry| entry.blocks.iter().map(|it| block_tokens(it, source, counter)).sum())
+        .map(|(item, entry)| {
+            let blocks = entry.blocks.iter().enumerate();
+            let tokens = blocks.map(|(idx, block)| match counted.get(&(*item, idx)) {
+                Some(tokens) => *tokens,
+                None => block_tokens(block, source, counter),
+            });
+            tokens.sum()
+        })
         .collect();
     // What was sent before the response that is being read, and before the next entry.
     let (mut before, mut sent) = (Tokens(0), Tokens(0));
     let mut response = None;
     let mut is_counted = false;
     let mut points = Vec::new();
-    for (entry, tokens) in entries.iter().zip(tokens) {
+    for ((_, entry), tokens) in entries.iter().zip(tokens) {
         // The records of one response answer one request. Any of them may have its usage.
         if entry.group.is_none() || entry.group != response {
             (before, is_counted) = (sent, false);
@@ -153,7 +184,10 @@ mod tests {
             let context = (0..entries.len()).collect();
             let items = entries.into_iter().map(|entry| Item::Entry(Box::new(entry))).collect();
             let transcript = Transcript { items, context, ..Transcript::default() };
-            assert_eq!(requests(&transcript, &source, &counter, u64::MAX), expect);
+            assert_eq!(
+                requests(&transcript, &source, &BTreeMap::new(), &counter, u64::MAX),
+                expect
+            );
         }
     }
 }

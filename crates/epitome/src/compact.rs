@@ -2,22 +2,25 @@
 //! written before everything before it has succeeded.
 
 mod native;
+mod note;
 mod shown;
 mod size;
 mod summary;
+mod trim;
 
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
 use epitome_formats::{Format, Native};
 use epitome_model::{
-    Again, At, Block, Breach, Bytes, Counter, Part, Source, Span, Splice, Text, Tokens, Transcript,
-    weigh,
+    At, Block, Bytes, Counter, Part, RepeatedOutput, Source, Span, Splice, Text, Tokens,
+    Transcript, Violation, WriteMode, weigh,
 };
 use epitome_passes::{
-    Compaction, Kept, Options, Recipe, Side, View, recount, verify, verify_appended, verify_marked,
+    Compaction, ContextKind, Kept, Options, Plan, Recipe, Side, View, recount, verify,
 };
 
+pub use note::Note;
 pub use shown::Shown;
 pub(crate) use summary::no_summaries;
 
@@ -45,21 +48,23 @@ pub enum Way {
 }
 
 /// What a compaction of a session comes to. Nothing of it is written yet.
-pub struct Planned<'a, S> {
+pub struct CompactionPlan<'a, S> {
     /// The session.
     pub session: &'a Loaded<S>,
     /// The recipe.
-    pub recipe: &'a Recipe,
+    pub recipe: Recipe,
     /// How it is written.
     pub way: Way,
-    /// The edits.
+    /// The edits, and what is cut out of the middle.
     pub compaction: Compaction,
+    /// What of the recipe is left out, and why.
+    pub notes: Vec<Note>,
     /// The replacements that carry them out, each with the place of its edit.
     pub splices: Vec<(Splice, At)>,
     /// The bytes that are not sent any more, each with the place of its edit.
     pub removed: Vec<(Span, At)>,
-    /// Laws that it would break. If there are any, it is refused.
-    pub breaches: Vec<Breach>,
+    /// Invariants that it would break. If there are any, it is refused.
+    pub violations: Vec<Violation>,
     /// The session afterwards, read anew.
     pub after: Transcript,
     /// What a resume sends afterwards, counted anew.
@@ -68,9 +73,9 @@ pub struct Planned<'a, S> {
     pub bytes_after: Bytes,
 }
 
-impl<'a, S: Source> Planned<'a, S> {
+impl<'a, S: Source> CompactionPlan<'a, S> {
     /// Plans a compaction that rewrites the session, carries it out in memory, reads the result,
-    /// and asks the laws.
+    /// and asks the invariants.
     ///
     /// # Errors
     ///
@@ -78,24 +83,42 @@ impl<'a, S: Source> Planned<'a, S> {
     /// it names the first that cannot.
     pub fn new(
         session: &'a Loaded<S>,
-        recipe: &'a Recipe,
+        recipe: &Recipe,
         counter: &dyn Counter,
-    ) -> Result<Planned<'a, S>> {
-        Planned::by(Way::Rewrite, session, recipe, counter)
+    ) -> Result<CompactionPlan<'a, S>> {
+        CompactionPlan::by(Way::Rewrite, session, recipe, counter)
     }
 
     /// Plans a compaction that is written in one of its ways.
     ///
     /// # Errors
     ///
-    /// `Broken` if the edits cannot be written, and if this agent has no records for
+    /// `Broken` if the edits cannot be written; `Unsupported` if this agent has no records for
     /// [`Way::Native`].
     pub fn by(
         way: Way,
         session: &'a Loaded<S>,
-        recipe: &'a Recipe,
+        recipe: &Recipe,
         counter: &dyn Counter,
-    ) -> Result<Planned<'a, S>> {
+    ) -> Result<CompactionPlan<'a, S>> {
+        let mut planned = CompactionPlan::of_edits(way, session, recipe, counter)?;
+        planned.notes.extend(recipe.is_summary_alone().then_some(Note::OnlyASummary));
+        planned.notes.extend(within_target(&planned));
+        match recipe.stages.stored.trim {
+            Some(rule) if planned.compaction.not_reached.is_none() => {
+                trim::trimmed(planned, &rule, counter)
+            }
+            Some(_) | None => Ok(planned),
+        }
+    }
+
+    /// Plans the edits of a recipe.
+    fn of_edits(
+        way: Way,
+        session: &'a Loaded<S>,
+        recipe: &Recipe,
+        counter: &dyn Counter,
+    ) -> Result<CompactionPlan<'a, S>> {
         let Loaded { format, source, transcript, .. } = session;
         let (format_name, recipe_name) = (format.name, recipe.name.as_str());
         let span = debug_span!(
@@ -109,11 +132,13 @@ impl<'a, S: Source> Planned<'a, S> {
         );
         let _span = span.clone().entered();
         let write = session.writer()?;
-        let native = match way {
-            Way::Rewrite => None,
-            Way::Native | Way::Summary => Some(format.native.ok_or_else(|| no_records(format))?),
+        let native = native_of(format, way)?;
+        let options = Options {
+            kind: ContextKind::Stored,
+            counter,
+            thinking_is_bound: bound_in(format),
+            counted: &[],
         };
-        let options = Options { counter, thinking_is_bound: bound_in(format), counted: &[] };
         let mut compaction = epitome_passes::compact(transcript, source, recipe, &options);
         if let Some(native) = &native {
             native::only_what_is_reached(native, session, &mut compaction, counter)?;
@@ -136,25 +161,23 @@ impl<'a, S: Source> Planned<'a, S> {
         let after = (format.read)(&spliced, &mut ());
         let before_side = Side { transcript, source };
         let after_side = Side { transcript: &after, source: &spliced };
-        let verified = match native {
-            None => verify,
-            Some(Native::Append(_)) => verify_appended,
-            Some(Native::Mark(_)) => verify_marked,
-        };
-        let breaches = verified(before_side, after_side, &compaction, format.laws, counter);
+        let mode = native.as_ref().map_or(WriteMode::Splice, Native::mode);
+        let plan = Plan::Edits(&compaction, mode);
+        let violations = verify(before_side, after_side, &plan, format.invariants, counter);
         let tokens_after = sent_after(native.as_ref(), &compaction, after_side, counter);
         let bytes_after = Bytes(Source::len(&spliced));
         span.record("edits", edits.len());
         span.record("before", compaction.tokens_before.0);
         span.record("after", tokens_after.0);
-        Ok(Planned {
+        Ok(CompactionPlan {
             session,
-            recipe,
+            recipe: recipe.clone(),
             way,
             compaction,
+            notes: Vec::new(),
             splices,
             removed,
-            breaches,
+            violations,
             after,
             tokens_after,
             bytes_after,
@@ -166,16 +189,16 @@ impl<'a, S: Source> Planned<'a, S> {
     ///
     /// # Errors
     ///
-    /// As [`Planned::by`].
+    /// As [`CompactionPlan::by`].
     pub fn as_usual(
         session: &'a Loaded<S>,
-        recipe: &'a Recipe,
+        recipe: &Recipe,
         counter: &dyn Counter,
-    ) -> Result<Planned<'a, S>> {
-        let plan = |way| Planned::by(way, session, recipe, counter);
+    ) -> Result<CompactionPlan<'a, S>> {
+        let plan = |way| CompactionPlan::by(way, session, recipe, counter);
         let is_default = session.format.native.is_some_and(|native| native.is_default());
         match is_default.then(|| plan(Way::Native)) {
-            Some(Ok(planned)) if planned.breaches.is_empty() => Ok(planned),
+            Some(Ok(planned)) if planned.violations.is_empty() => Ok(planned),
             // A session with something in it that the record cannot hold.
             Some(_) | None => plan(Way::Rewrite),
         }
@@ -191,15 +214,13 @@ impl<'a, S: Source> Planned<'a, S> {
         Spliced::new(&self.session.source, splices)
     }
 
-    /// Refuses a compaction that would break a law; `path` names the session.
+    /// Refuses a compaction that would break an invariant; `path` names the session.
     ///
     /// # Errors
     ///
-    /// `Refused`, with the first law.
-    pub(crate) fn check_laws(&self, path: &Path) -> Result<()> {
-        let Some(breach) = self.breaches.first() else { return Ok(()) };
-        let what = format!("the compacted session would break a law: {breach}");
-        Err(Error::new(ErrorKind::Refused, what).at(path))
+    /// `Invariant`, with the first violations as its causes.
+    pub(crate) fn check_invariants(&self, path: &Path) -> Result<()> {
+        check_invariants(&self.violations, path)
     }
 
     /// Whether there is nothing to do.
@@ -210,6 +231,28 @@ impl<'a, S: Source> Planned<'a, S> {
     /// What is kept whole, and why.
     pub fn kept(&self) -> &Kept {
         &self.compaction.kept
+    }
+}
+
+/// Refuses a compaction of the session at `path` that would break an invariant.
+///
+/// # Errors
+///
+/// `Invariant`, with the first violations as its causes.
+pub(crate) fn check_invariants(violations: &[Violation], path: &Path) -> Result<()> {
+    let causes = violations.iter().take(5).rev().fold(None, |cause: Option<Error>, violation| {
+        let err = Error::new(ErrorKind::Invariant, violation.to_string());
+        Some(match cause {
+            Some(cause) => err.because(cause),
+            None => err,
+        })
+    });
+    match causes {
+        None => Ok(()),
+        Some(first) => {
+            let what = "the compaction would violate an invariant";
+            Err(Error::new(ErrorKind::Invariant, what).at(path).because(first))
+        }
     }
 }
 
@@ -227,9 +270,17 @@ fn sent_after(
     }
 }
 
+/// The agent's own way, if that is how a compaction is written.
+fn native_of(format: &Format, way: Way) -> Result<Option<Native>> {
+    match way {
+        Way::Rewrite => Ok(None),
+        Way::Native | Way::Summary => format.native.ok_or_else(|| no_records(format)).map(Some),
+    }
+}
+
 fn no_records(format: &Format) -> Error {
     let what = format!("{} has no way of its own to shorten a session", format.name);
-    Error::new(ErrorKind::Broken, what)
+    Error::new(ErrorKind::Unsupported, what).with_hint("its sessions are rewritten")
 }
 
 pub(crate) fn bound_in(format: &Format) -> fn(&str) -> bool {
@@ -240,10 +291,10 @@ pub(crate) fn bound_in(format: &Format) -> fn(&str) -> bool {
 ///
 /// # Errors
 ///
-/// `Refused` if a law would break; what the archive and the store say. The session is then what it
-/// was.
+/// `Refused` if an invariant would break; what the archive and the store say. The session is then
+/// what it was.
 pub fn apply(
-    planned: &Planned<'_, &FileSource>,
+    planned: &CompactionPlan<'_, &FileSource>,
     file: &store::Session,
     archive: &Archive,
     counter: &dyn Counter,
@@ -266,7 +317,7 @@ pub fn apply(
 ///
 /// As [`apply`], and `Disk` if the copy cannot be written.
 pub fn apply_to(
-    planned: &Planned<'_, impl Source>,
+    planned: &CompactionPlan<'_, impl Source>,
     to: &Path,
     archive: &Archive,
     counter: &dyn Counter,
@@ -283,13 +334,13 @@ pub fn apply_to(
 
 /// Puts what goes into the archive and proves that it comes back.
 pub(crate) fn archive_generation<S: Source>(
-    planned: &Planned<'_, S>,
+    planned: &CompactionPlan<'_, S>,
     path: &Path,
     archive: &Archive,
     counter: &dyn Counter,
     made: Made,
 ) -> Result<Generation> {
-    planned.check_laws(path)?;
+    planned.check_invariants(path)?;
     let format = planned.session.format.name;
     let _span =
         debug_span!("session.archive", format, edits = planned.compaction.edits.len()).entered();
@@ -297,7 +348,8 @@ pub(crate) fn archive_generation<S: Source>(
     let spliced = planned.spliced()?;
     let way = WayBack::of(&planned.session.source, &spliced)?;
     let mut pack = archive.begin(&key)?;
-    put_all(planned, counter, |raw, about| pack.put(raw, about).map(drop))?;
+    let source = &planned.session.source;
+    put_all(planned, counter, |span, about| pack.put(&source.at(span), about()).map(drop))?;
     let generation = pack.commit(draft(planned, path, way, made))?;
     if let Err(err) = prove(&spliced, &generation, &archive.blobs(&key)) {
         archive.withdraw(&generation);
@@ -306,7 +358,16 @@ pub(crate) fn archive_generation<S: Source>(
     Ok(generation)
 }
 
-fn draft<S>(planned: &Planned<'_, S>, path: &Path, way: WayBack, made: Made) -> Draft {
+/// Why a plan has no edits, if the reason is that the target is reached already.
+fn within_target<S>(planned: &CompactionPlan<'_, S>) -> Option<Note> {
+    let Compaction { edits, not_reached, tokens_before: tokens, .. } = &planned.compaction;
+    // Per cent of a known window are tokens by now.
+    let target = planned.recipe.target.stored?.tokens(None)?;
+    let is_why = edits.is_empty() && not_reached.is_none() && *tokens <= target;
+    is_why.then_some(Note::WithinTarget { tokens: *tokens, target })
+}
+
+fn draft<S>(planned: &CompactionPlan<'_, S>, path: &Path, way: WayBack, made: Made) -> Draft {
     let by_pass = planned.compaction.by_pass().into_iter();
     Draft {
         // Told from the root: `gc` asks from other folders whether it is still there.
@@ -326,11 +387,11 @@ fn draft<S>(planned: &Planned<'_, S>, path: &Path, way: WayBack, made: Made) -> 
     }
 }
 
-/// Gives `put` the removed bytes, with what they were.
+/// Gives `put` the places of the removed bytes, and a function that returns what they were.
 fn put_all<S: Source>(
-    planned: &Planned<'_, S>,
+    planned: &CompactionPlan<'_, S>,
     counter: &dyn Counter,
-    mut put: impl FnMut(&[u8], About) -> Result<()>,
+    mut put: impl FnMut(Span, &dyn Fn() -> About) -> Result<()>,
 ) -> Result<()> {
     let Loaded { source, transcript, .. } = planned.session;
     let view = View::new(transcript, source, counter);
@@ -338,10 +399,11 @@ fn put_all<S: Source>(
         planned.compaction.edits.iter().map(|it| (it.edit.at, it.edit.pass)).collect();
     let references = References::of(planned.session);
     for (span, at) in &planned.removed {
-        let mut about = about(&view, *at, *span);
-        about.pass = passes.get(at).copied().unwrap_or_default().to_owned();
-        about.reference = references.find(&view, *at);
-        put(&source.at(*span), about)?;
+        put(*span, &|| About {
+            pass: passes.get(at).copied().unwrap_or_default().to_owned(),
+            reference: references.find(&view, *at),
+            ..about(&view, *at, *span)
+        })?;
     }
     // What stood where a record or a mark of the agent's stands now: nothing, or no mark.
     let end = Source::len(source);
@@ -349,7 +411,7 @@ fn put_all<S: Source>(
     for (splice, _) in planned.splices.iter().filter(|(splice, _)| added(splice)) {
         let at_end = splice.span.start == end;
         let what = if at_end { "the end of the session" } else { "where a mark stands" };
-        put(&source.at(splice.span), About { what: what.into(), ..About::default() })?;
+        put(splice.span, &|| About { what: what.into(), ..About::default() })?;
     }
     Ok(())
 }
@@ -362,7 +424,7 @@ fn about(view: &View<'_>, at: At, span: Span) -> About {
     let block = |idx: usize| item.entry().and_then(|entry| entry.blocks.get(idx));
     match at {
         At::Block { block: idx, .. } => match block(idx) {
-            Some(Block::Output(output) | Block::Again(Again { output, .. })) => {
+            Some(Block::Output(output) | Block::Repeated(RepeatedOutput { output, .. })) => {
                 spans.extend(output.parts.iter().filter_map(|part| match part {
                     Part::Text(text) => text.span(),
                     Part::Image(_) | Part::Opaque(_) => None,
@@ -463,5 +525,32 @@ impl References {
                 blake3: Hash::of(text.as_bytes()),
             })
         })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::error::Error as _;
+
+    use epitome_model::Invariant;
+
+    use super::*;
+
+    #[test]
+    fn a_refusal_names_the_session_and_the_first_five_violations() {
+        let violation =
+            |line| Violation { invariant: Invariant::Pairing, line, what: "unanswered".to_owned() };
+        let violations: Vec<Violation> = (1..=7).map(violation).collect();
+        let err = check_invariants(&violations, Path::new("/a")).expect_err("it is refused");
+        assert_eq!(err.kind(), ErrorKind::Invariant);
+        assert_eq!(err.to_string(), "the compaction would violate an invariant: /a");
+        let (mut causes, mut cause) = (Vec::new(), err.source());
+        while let Some(err) = cause {
+            causes.push(err.to_string());
+            cause = err.source();
+        }
+        let first: Vec<String> = violations.iter().take(5).map(ToString::to_string).collect();
+        assert_eq!(causes, first);
+        assert!(check_invariants(&[], Path::new("/a")).is_ok());
     }
 }

@@ -5,6 +5,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{SystemTime, UNIX_EPOCH};
 
+use epitome_agents::{AGENTS, Environment};
 use epitome_llm::{Key, Provider};
 use epitome_redact::Person;
 use etcetera::BaseStrategy;
@@ -47,36 +48,10 @@ pub struct Config {
     pub settings: PathBuf,
     /// Whether `EPITOME_HOME` says where.
     pub home_is_given: bool,
-    /// Where pi keeps what it knows.
-    pub pi: PathBuf,
-    /// Where pi keeps sessions.
-    pub pi_sessions: PathBuf,
-    /// How they lie there.
-    pub pi_folders: Folders,
-    /// Where Claude Code keeps what it knows.
-    pub claude: PathBuf,
-    /// Where Codex keeps what it knows.
-    pub codex: PathBuf,
-    /// Where Copilot CLI keeps what it knows.
-    pub copilot: PathBuf,
-    /// Where Amp keeps what it knows.
-    pub amp: PathBuf,
-    /// Where Qwen Code keeps its sessions.
-    pub qwen: PathBuf,
-    /// Where Cursor's CLI keeps what it knows, and the editor what it exports.
-    pub cursor: PathBuf,
-    /// Where Cursor's editor keeps what it knows.
-    pub cursor_editor: PathBuf,
-    /// Where Gemini CLI keeps what it knows.
-    pub gemini: PathBuf,
-    /// Where OpenCode keeps what it knows.
-    pub opencode: PathBuf,
-    /// Where OpenCode keeps its settings.
-    pub opencode_settings: PathBuf,
+    /// What the folders of agents depend on.
+    pub agents: Environment,
     /// Who uses this machine, as far as it says: what is taken out of what is shared.
     pub person: Person,
-    /// The one database that OpenCode was told to use.
-    pub opencode_database: Option<PathBuf>,
     /// The user's home.
     pub user: PathBuf,
     /// The folder that epitome was called in.
@@ -93,15 +68,6 @@ pub struct Config {
     now: Option<Timestamp>,
 }
 
-/// How sessions lie in a folder.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Folders {
-    /// Those of each project in a folder of their own.
-    OfProjects,
-    /// All in the folder itself.
-    One,
-}
-
 impl Config {
     /// Asks the environment.
     ///
@@ -111,7 +77,7 @@ impl Config {
     /// `EPITOME_HOME` is relative: from each folder the archive would be another.
     pub fn from_env() -> Result<Config> {
         let base = etcetera::choose_base_strategy().map_err(|err| {
-            Error::new(ErrorKind::NotFound, "there is no home folder")
+            Error::new(ErrorKind::NotFound, "no home folder found")
                 .because(err)
                 .with_hint("set HOME")
         })?;
@@ -141,7 +107,8 @@ impl Config {
     ///
     /// ```
     /// let config = epitome::Config::of_home("/home/ada".as_ref());
-    /// assert!(config.claude.ends_with("ada/.claude"));
+    /// let claude = epitome::agents::named("claude").expect("a known agent");
+    /// assert!(claude.folder(&config.agents).ends_with("ada/.claude/projects"));
     /// assert!(config.home.ends_with("ada/.local/share/epitome"));
     /// ```
     pub fn of_home(home: &Path) -> Config {
@@ -177,11 +144,6 @@ impl Config {
             Some(value) => below_home(PathBuf::from(value), user),
             None => or,
         };
-        let pi = folder("PI_CODING_AGENT_DIR", user.join(".pi/agent"));
-        // On every system, as the XDG specification has it.
-        let shared = folder("XDG_DATA_HOME", user.join(".local/share"));
-        let opencode = shared.join("opencode");
-        let database = var("OPENCODE_DB").filter(|it| it != ":memory:");
         let key = |provider: Provider| {
             let mut names = Config::key_variables(provider).iter();
             let found = names.find_map(|name| Some((*name, Key::new(var(name)?.to_str()?)?)));
@@ -195,35 +157,23 @@ impl Config {
             names: ["USER", "LOGNAME", "USERNAME"].into_iter().filter_map(text).collect(),
             host: text("HOSTNAME").or_else(|| text("COMPUTERNAME")),
         };
+        let home = folder("EPITOME_HOME", data.join("epitome"));
+        let variables = AGENTS.iter().flat_map(|agent| agent.variables());
+        let variables = variables.filter_map(|name| Some(((*name).to_owned(), var(name)?)));
         Config {
             person,
-            opencode_database: database.map(|it| opencode.join(it)),
-            opencode,
-            // On every system, too.
-            opencode_settings: folder("XDG_CONFIG_HOME", user.join(".config")).join("opencode"),
             home_is_given: var("EPITOME_HOME").is_some(),
-            home: folder("EPITOME_HOME", data.join("epitome")),
+            agents: Environment {
+                home: user.to_owned(),
+                config: config.to_owned(),
+                logs: home.join("live"),
+                variables: variables.collect(),
+            },
+            home,
             settings: folder("EPITOME_CONFIG", config.join("epitome")),
-            pi_sessions: folder("PI_CODING_AGENT_SESSION_DIR", pi.join("sessions")),
-            pi_folders: match var("PI_CODING_AGENT_SESSION_DIR") {
-                Some(_) => Folders::One,
-                None => Folders::OfProjects,
-            },
-            claude: folder("CLAUDE_CONFIG_DIR", user.join(".claude")),
-            codex: folder("CODEX_HOME", user.join(".codex")),
-            copilot: folder("COPILOT_HOME", user.join(".copilot")),
-            amp: shared.join("amp"),
-            qwen: folder("QWEN_RUNTIME_DIR", folder("QWEN_HOME", user.join(".qwen"))),
-            cursor: user.join(".cursor"),
-            cursor_editor: match cfg!(target_os = "macos") {
-                true => user.join("Library/Application Support/Cursor"),
-                false => config.join("Cursor"),
-            },
-            gemini: folder("GEMINI_CLI_HOME", user.to_owned()).join(".gemini"),
             user: user.to_owned(),
             here: PathBuf::new(),
             variables: BTreeMap::new(),
-            pi,
             key_variables: keys.iter().map(|(provider, name, _)| (*provider, *name)).collect(),
             keys: keys.into_iter().map(|(provider, _, key)| (provider, key)).collect(),
             rules: Vec::new(),
@@ -288,7 +238,7 @@ impl Config {
 
     /// The logs of live contexts.
     pub fn logs(&self) -> PathBuf {
-        self.home.join("live")
+        self.agents.logs.clone()
     }
 
     /// The user's own rules for secrets.
@@ -297,6 +247,7 @@ impl Config {
     }
 
     /// What was installed, and what hooks did.
+    #[cfg(feature = "render")]
     pub(crate) fn hooks(&self) -> PathBuf {
         self.home.join("hooks")
     }
@@ -320,7 +271,7 @@ impl Config {
 
     /// What the archive holds of a session, as a folder.
     pub(crate) fn archived(&self, key: &SessionKey) -> PathBuf {
-        self.archive().root().join(key.folder())
+        Archive::folder_in(&self.home).join(key.folder())
     }
 }
 
@@ -379,35 +330,13 @@ mod tests {
         let plain = of(&[]);
         assert_eq!(plain.home, Path::new("/u/data/epitome"));
         assert_eq!(plain.recipes(), Path::new("/u/config/epitome/recipes"));
-        assert_eq!(plain.pi_sessions, Path::new("/u/.pi/agent/sessions"));
-        assert_eq!(plain.claude, Path::new("/u/.claude"));
-        assert_eq!(plain.gemini, Path::new("/u/.gemini"));
-        assert_eq!(plain.pi, Path::new("/u/.pi/agent"));
-        assert_eq!(plain.opencode_settings, Path::new("/u/.config/opencode"));
         assert_eq!(
             (plain.home_is_given, of(&[("EPITOME_HOME", "/e")]).home_is_given),
             (false, true)
         );
-        assert_eq!(of(&[("PI_CODING_AGENT_DIR", "~/p")]).pi_sessions, Path::new("/u/p/sessions"));
-        assert_eq!(plain.pi_folders, Folders::OfProjects);
-        let flat = of(&[("PI_CODING_AGENT_SESSION_DIR", "/s")]);
-        assert_eq!((flat.pi_sessions.as_path(), flat.pi_folders), ("/s".as_ref(), Folders::One));
-        assert_eq!(of(&[("CLAUDE_CONFIG_DIR", "/c")]).claude, Path::new("/c"));
-        assert_eq!(plain.codex, Path::new("/u/.codex"));
-        assert_eq!(of(&[("CODEX_HOME", "/x")]).codex, Path::new("/x"));
-        assert_eq!(plain.copilot, Path::new("/u/.copilot"));
-        assert_eq!(of(&[("COPILOT_HOME", "/g")]).copilot, Path::new("/g"));
-        assert_eq!(plain.cursor, Path::new("/u/.cursor"));
-        assert!(plain.cursor_editor.ends_with("Cursor"), "{}", plain.cursor_editor.display());
-        assert_eq!(of(&[("GEMINI_CLI_HOME", "/g")]).gemini, Path::new("/g/.gemini"));
+        assert_eq!(of(&[("CODEX_HOME", "/x")]).agents.variables["CODEX_HOME"], "/x");
+        assert_eq!(of(&[("PATH", "/bin")]).agents.variables.len(), 0);
         assert_eq!(of(&[("EPITOME_HOME", "/e")]).home, Path::new("/e"));
-        let plain = of(&[("XDG_DATA_HOME", "/d")]);
-        assert_eq!(plain.opencode, Path::new("/d/opencode"));
-        assert_eq!(plain.opencode_database, None);
-        for (value, expect) in [("a.db", "/u/.local/share/opencode/a.db"), ("/o.db", "/o.db")] {
-            let of = of(&[("OPENCODE_DB", value)]);
-            assert_eq!(of.opencode_database.as_deref(), Some(Path::new(expect)));
-        }
         let keyed = of(&[("GOOGLE_API_KEY", "k-0123456789"), ("OPENAI_API_KEY", " ")]);
         assert_eq!(keyed.keys.keys().collect::<Vec<_>>(), [&Provider::Google]);
         assert!(!format!("{keyed:?}").contains("0123456789"), "{keyed:?}");

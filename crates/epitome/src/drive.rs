@@ -8,7 +8,8 @@ use epitome_engine::{StartedSummary, SummaryRequest, WINDOW, said_before};
 use epitome_llm::{Failure, Model, ModelName, Provider, Stop};
 use epitome_model::{Counter, Source, Tokens};
 use epitome_passes::{
-    Answered, NoReply, Options, Recipe, Reply, StopReason, Summarising, Writer, Written,
+    Answered, ContextKind, NoReply, Options, Recipe, Reply, StopReason, Summarising, Writer,
+    Written,
 };
 use epitome_tokens::O200k;
 use serde::Serialize;
@@ -17,7 +18,7 @@ use crate::compact::{bound_in, no_summaries};
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::Loaded;
 
-pub use who::{Naming, catalogue, chosen_model, named_models};
+pub use who::{ModelSelection, catalogue, chosen_model, named_models};
 
 /// Who writes, as the machine of a summary wants to know it.
 ///
@@ -54,11 +55,11 @@ pub struct Forecast {
 
 /// A summary of a stored session that a model is to write.
 #[derive(Debug)]
-pub struct Asked {
+pub struct SummaryJob {
     writing: Summarising,
 }
 
-impl Asked {
+impl SummaryJob {
     /// What is to be asked about a session: all but the end that the recipe keeps whole. Nothing,
     /// if there is nothing to summarise. Nobody is asked yet.
     ///
@@ -70,7 +71,7 @@ impl Asked {
         recipe: &Recipe,
         counter: &dyn Counter,
         writer: Writer,
-    ) -> Result<Option<Asked>> {
+    ) -> Result<Option<SummaryJob>> {
         let Loaded { format, source, transcript, .. } = session;
         session.writer()?;
         if format.summarise.is_none() {
@@ -80,8 +81,13 @@ impl Asked {
             transcript,
             source,
             recipe,
-            options: Options { counter, thinking_is_bound: bound_in(format), counted: &[] },
-            rule: recipe.live.summary.clone().unwrap_or_default(),
+            options: Options {
+                kind: ContextKind::Stored,
+                counter,
+                thinking_is_bound: bound_in(format),
+                counted: &[],
+            },
+            rule: recipe.stages.stored.summary.clone().unwrap_or_default(),
             writer,
         };
         let said = |items: &[usize], kept: &[usize]| match format.name {
@@ -90,7 +96,7 @@ impl Asked {
             _ => (items.to_vec(), items.to_vec()),
         };
         let begun = request.begin(|end| end, said).map_err(refused)?;
-        Ok(begun.map(|StartedSummary { writing, .. }| Asked { writing }))
+        Ok(begun.map(|StartedSummary { writing, .. }| SummaryJob { writing }))
     }
 
     /// Tokens of the first question and of what it may be answered with, as its writer counts.

@@ -5,9 +5,9 @@ use std::path::Path;
 use epitome_model::{Bytes, Source};
 use serde::Serialize;
 
-use crate::find;
 use crate::place;
 use crate::session::format_of;
+use epitome_agents as agents;
 
 /// A session, its sub-agents' sessions, and what else its agent keeps of it, such as a log of all
 /// versions.
@@ -24,7 +24,7 @@ impl Family {
     /// no session, or cannot be read, is left out.
     pub fn of(path: &Path, own: Bytes) -> Family {
         let mut family = Family { files: 1, disk_bytes: own };
-        for source in find::companions(path).iter().filter_map(|path| place::open(path).ok()) {
+        for source in agents::companions(path).iter().filter_map(|path| place::open(path).ok()) {
             if format_of(&source).is_some() {
                 family.files += 1;
                 family.disk_bytes += Bytes(Source::len(&source));

@@ -13,11 +13,11 @@ use crate::archive::{
 };
 use crate::config::Config;
 use crate::error::Result;
-use crate::find::{Census, Presence};
 use crate::place;
 use crate::restore::{Blobs, goes_on_as_appended, walk};
 use crate::source::Spliced;
 use crate::store::{self, Store};
+use epitome_agents::{Census, Presence};
 
 /// Bytes that are looked through for removed ones before a proof is given up.
 const MOST_WORK: u64 = 1 << 36;
@@ -35,7 +35,7 @@ const MOST_WORK: u64 = 1 << 36;
 /// `Archive`, `NoPermission`, `Disk` when the archive cannot be listed or a pack not moved.
 pub fn collect_garbage(config: &Config, grace: SignedDuration, mode: GcMode) -> Result<GcReport> {
     let archive = config.archive();
-    let census = Census::take(config, &archive.sessions()?);
+    let census = Census::take(&config.agents, &archive.sessions()?);
     // No other epitome compacts a session between the proof and the removal.
     let held: RefCell<Vec<store::Session>> = RefCell::default();
     let hold = |file: &Path| match mode {
@@ -81,19 +81,22 @@ fn judge(
     let names_one =
         |it: &Generation| it.blobs().any(|blob| census.stubs.contains(&blob.reference()));
     if files.is_empty() {
-        return match census.knows(&key) || generations.iter().any(names_one) {
-            true => all(Need::Needed),
-            false => all(Need::Unneeded(Reason::Gone)),
+        return if census.knows(&key) || generations.iter().any(names_one) {
+            all(Need::Needed)
+        } else {
+            all(Need::Unneeded(Reason::Gone))
         };
     }
     let mut unneeded: BTreeSet<u64> = generations.iter().map(|it| it.number).collect();
     for file in files {
         // Most sessions need what was removed from them: that is seen without a lock.
-        let proved =
-            of_file(archive, &file, generations).and_then(|proved| match proved.is_empty() {
-                true => Ok(proved),
-                false => hold(&file).and_then(|()| of_file(archive, &file, generations)),
-            });
+        let proved = of_file(archive, &file, generations).and_then(|proved| {
+            if proved.is_empty() {
+                Ok(proved)
+            } else {
+                hold(&file).and_then(|()| of_file(archive, &file, generations))
+            }
+        });
         match proved {
             Ok(proved) => unneeded.retain(|number| proved.contains(number)),
             Err(err) => return all(Need::Unknown(err)),
@@ -106,9 +109,12 @@ fn judge(
         let mut names = it.blobs().map(|blob| blob.reference());
         names.any(|name| census.stubs.contains(&name) && !kept.contains(&name))
     };
-    let need = |it: &Generation| match unneeded.contains(&it.number) && !is_named(it) {
-        true => Need::Unneeded(Reason::Restored),
-        false => Need::Needed,
+    let need = |it: &Generation| {
+        if unneeded.contains(&it.number) && !is_named(it) {
+            Need::Unneeded(Reason::Restored)
+        } else {
+            Need::Needed
+        }
     };
     generations.iter().map(need).collect()
 }
@@ -155,9 +161,10 @@ pub(crate) fn unneeded(
         if goes_on_as_appended(&restored, generation)? {
             continue;
         }
-        match walked.begun.contains(&generation.number) && generation.before.len > 0 {
-            true => drop(unneeded.insert(generation.number)),
-            false => open.push(generation),
+        if walked.begun.contains(&generation.number) && generation.before.len > 0 {
+            unneeded.insert(generation.number);
+        } else {
+            open.push(generation);
         }
     }
     if !open.is_empty() {

@@ -15,7 +15,8 @@ mod uninstall;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use epitome_formats::{HOOKS, Hook, Setting, command};
+use epitome_agents::{HookTarget, hooked};
+use epitome_formats::{Hook, Setting, command};
 
 pub use branch::{Branch, top};
 pub use purge::Purge;
@@ -37,7 +38,7 @@ use uninstall::back;
 
 /// What a person wants to be kept.
 #[derive(Clone, Debug, Default)]
-pub struct Wish {
+pub struct HookRequest {
     /// Only sessions that are run in this folder or below it; nothing: all.
     pub project: Option<PathBuf>,
     /// In which forms; none is HTML.
@@ -70,7 +71,7 @@ pub struct Install {
 
 /// The agents that can be told.
 pub fn agents() -> impl Iterator<Item = &'static str> {
-    HOOKS.iter().map(|hook| hook.agent)
+    hooked().map(|(agent, _)| agent.name())
 }
 
 /// What is kept now.
@@ -90,9 +91,14 @@ impl Install {
     /// `NotFound` for an agent that cannot be told; `Unreadable` when its settings are not what
     /// they should be; `Exists` when somebody else's file stands where ours would; `Refused` when
     /// a branch is wanted and cannot be.
-    pub fn plan(config: &Config, agent: &str, program: &Path, wish: &Wish) -> Result<Install> {
+    pub fn plan(
+        config: &Config,
+        agent: &str,
+        program: &Path,
+        wish: &HookRequest,
+    ) -> Result<Install> {
         let record = Record::load(config)?;
-        let hook = hook(agent)?;
+        let HookTarget { hook, settings } = hook(agent)?;
         let rule = rule(config, agent, wish, &record)?;
         let program = program.to_string_lossy();
         let home = config.home.to_string_lossy();
@@ -100,10 +106,10 @@ impl Install {
         if config.home_is_given {
             words.extend(["--home", &*home]);
         }
-        let file = real(&folder(config, agent)?.join(hook.file));
+        let file = real(&settings(&config.agents).join(hook.file));
         let before = read(&file)?;
         let known = record.installed.iter().find(|it| it.agent == agent && it.file == file);
-        let (base, installed) = plan_file(hook, &file, before.as_deref(), known, &words)?;
+        let (base, installed) = plan_file(agent, hook, &file, before.as_deref(), known, &words)?;
         let after = installed.1;
         let (at, removed, inserted) = difference(base.as_deref().unwrap_or_default(), &after);
         let installed = Installed {
@@ -147,10 +153,7 @@ impl Install {
             record.replaced.retain(|it| !again(it));
             record.rules.push(self.rule.clone());
             record.store(config)?;
-            match self.changes_settings() {
-                true => replace(&self.file, &self.after),
-                false => Ok(()),
-            }
+            if self.changes_settings() { replace(&self.file, &self.after) } else { Ok(()) }
         });
         if let Err(err) = done {
             before.store(config).ok();
@@ -178,6 +181,7 @@ impl Install {
 
 /// What a file was without us, and what it will be.
 fn plan_file(
+    agent: &str,
     hook: &Hook,
     file: &Path,
     now: Option<&str>,
@@ -185,7 +189,7 @@ fn plan_file(
     words: &[&str],
 ) -> Result<(Option<String>, (Installed, String))> {
     let unknown = Installed {
-        agent: hook.agent.to_owned(),
+        agent: agent.to_owned(),
         file: file.to_owned(),
         made: now.is_none(),
         folders: known.map_or_else(|| missing_above(file), |it| it.folders.clone()),
@@ -222,7 +226,7 @@ fn plan_file(
     }
 }
 
-fn rule(config: &Config, agent: &str, wish: &Wish, record: &Record) -> Result<Rule> {
+fn rule(config: &Config, agent: &str, wish: &HookRequest, record: &Record) -> Result<Rule> {
     let project = wish.project.as_deref().map(real);
     let repository = project.as_deref().and_then(top);
     let known = record.rules.iter().find(|rule| rule.agent == agent && rule.project == project);
@@ -264,10 +268,7 @@ fn rule(config: &Config, agent: &str, wish: &Wish, record: &Record) -> Result<Ru
     Ok(Rule {
         agent: agent.to_owned(),
         project,
-        formats: match wish.formats.is_empty() {
-            true => vec![Rendered::Html],
-            false => wish.formats.clone(),
-        },
+        formats: if wish.formats.is_empty() { vec![Rendered::Html] } else { wish.formats.clone() },
         made: earlier.map_or_else(|| missing(&out), |rule| rule.made.clone()),
         out,
         compact: wish.compact.clone(),
@@ -299,27 +300,12 @@ fn is_same(one: &Rule, other: &Rule) -> bool {
     one.agent == other.agent && one.project == other.project
 }
 
-fn hook(agent: &str) -> Result<&'static Hook> {
-    HOOKS.iter().find(|hook| hook.agent == agent).copied().ok_or_else(|| {
+fn hook(agent: &str) -> Result<HookTarget> {
+    epitome_agents::named(agent).and_then(|agent| agent.hook()).ok_or_else(|| {
         let known = agents().collect::<Vec<_>>().join(", ");
-        let what = format!("{agent} cannot be told to call epitome when a session ends");
+        let what = format!("{agent} cannot run epitome when a session ends");
         Error::new(ErrorKind::Refused, what).with_hint(format!("these can: {known}"))
     })
-}
-
-/// Where an agent's settings stand.
-fn folder<'a>(config: &'a Config, agent: &str) -> Result<&'a Path> {
-    match agent {
-        "claude" => Ok(&config.claude),
-        "codex" => Ok(&config.codex),
-        "gemini" => Ok(&config.gemini),
-        "opencode" => Ok(&config.opencode_settings),
-        "pi" => Ok(&config.pi),
-        _ => {
-            let what = format!("no folder of the settings of {agent} is known");
-            Err(Error::new(ErrorKind::Broken, what))
-        }
-    }
 }
 
 fn missing_above(file: &Path) -> Vec<PathBuf> {
@@ -355,11 +341,12 @@ fn check_replaceable(meta: &fs::Metadata, file: &Path) -> Result<()> {
 }
 
 fn unchanged(file: &Path, before: &str) -> Result<()> {
-    match read(file)?.as_deref() == Some(before) {
-        true => Ok(()),
-        false => Err(Error::new(ErrorKind::Changed, "the settings changed meanwhile")
+    if read(file)?.as_deref() == Some(before) {
+        Ok(())
+    } else {
+        Err(Error::new(ErrorKind::Changed, "the settings changed meanwhile")
             .at(file)
-            .with_hint("try again")),
+            .with_hint("try again"))
     }
 }
 
@@ -385,19 +372,4 @@ fn replace(file: &Path, text: &str) -> Result<()> {
         fs::set_permissions(file, mode).map_err(|err| Error::writing(err, "the settings", file))?;
     }
     Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use std::collections::BTreeSet;
-
-    use super::*;
-
-    #[test]
-    fn every_agent_with_a_hook_has_a_folder_of_its_own() {
-        let config = Config::of_home(Path::new("/home/ada"));
-        let folders = agents().map(|agent| folder(&config, agent).expect("a folder"));
-        assert_eq!(folders.collect::<BTreeSet<_>>().len(), HOOKS.len());
-        assert!(folder(&config, "new-agent").is_err());
-    }
 }

@@ -196,6 +196,14 @@ mod tests {
     }
 
     #[test]
+    fn a_keyring_that_is_switched_off_is_not_asked() {
+        let mut config = config(&[]);
+        config.variables.insert("EPITOME_KEYRING".to_owned(), "off".to_owned());
+        assert_eq!(keyring(&config).get(Provider::Groq), Err(off()));
+        assert_eq!(keyring(&config).remove(Provider::Groq), Err(off()));
+    }
+
+    #[test]
     fn a_stored_password_is_a_key_or_an_error_without_its_bytes() {
         assert_eq!(key(KEY.into()), Ok(Key::new(KEY)));
         assert_eq!(key(Vec::new()), Ok(None));

@@ -1,8 +1,7 @@
 //! epitome makes the context of AI coding agents small, keeps it valid, and gives every byte back.
 //!
-//! This crate is the engine as programs use it: [`Loaded`] opens and reads a session, [`Planned`]
-//! is a compaction that is carried out in memory and held against the laws, [`apply`] archives,
-//! proves and replaces, [`restore()`] gives back.
+//! [`Loaded`] opens and reads a session. [`ops`] compacts and restores it, with all that belongs to
+//! it. [`live`] keeps the context of an agent that runs.
 //!
 //! # Absent
 //!
@@ -11,77 +10,107 @@
 
 #![cfg_attr(not(test), warn(clippy::disallowed_methods))]
 
+#[cfg(feature = "sessions")]
 mod backup;
+#[cfg(feature = "sessions")]
 mod billed;
+#[cfg(feature = "sessions")]
 mod compact;
+#[cfg(feature = "sessions")]
 mod config;
+#[cfg(feature = "sessions")]
 mod drive;
+#[cfg(feature = "sessions")]
 mod family;
-pub mod find;
+#[cfg(feature = "sessions")]
 mod garbage;
+#[cfg(feature = "render")]
 pub mod hooks;
-mod in_place;
+#[cfg(feature = "sessions")]
 mod keyring;
-mod list;
+#[cfg(feature = "sessions")]
+pub mod list;
 pub mod live;
-mod port;
+#[cfg(feature = "sessions")]
+pub mod ops;
+#[cfg(feature = "sessions")]
+pub mod port;
+#[cfg(feature = "sessions")]
 pub mod recipes;
-mod redact;
-mod render;
-mod runs;
+#[cfg(feature = "sessions")]
+pub mod redact;
+#[cfg(feature = "render")]
+pub mod render;
+#[cfg(feature = "sessions")]
+pub mod runs;
+#[cfg(feature = "sessions")]
 pub mod settings;
+#[cfg(feature = "sessions")]
 pub mod watch;
 
-pub use archive::{
-    About, Archive, Collected, Digest, Draft, EditedRecord, Found, GRACE, GcMode, GcReport,
-    Generation, Generations, Grace, Hash, Hex, Made, Need, NoHash, PackWriter, Part, Reason,
-    RecordHash, Run, SessionBlobs, SessionKey, UndoSplice, VerifyReport, WayBack,
-};
-pub use backup::{BackupPlace, keep_backup};
-pub use billed::calibration;
-pub use compact::{Planned, Shown, Way, apply, apply_to};
-pub use config::{Config, Folders};
-pub use drive::{
-    Asked, Forecast, Naming, catalogue, chosen_model, named_models, summary_writer,
-    summary_writer_of,
-};
+#[cfg(feature = "sessions")]
 use epitome_error as error;
+#[cfg(feature = "sessions")]
+use epitome_store::{place, reference, regular, restore, rows, session, source, state, store};
+
+#[cfg(feature = "sessions")]
+pub use config::Config;
+#[cfg(feature = "sessions")]
+pub use epitome_agents as agents;
 pub use epitome_error::{Error, ErrorKind, Result};
-pub use epitome_store::carry::{ImportReport, Imported, Unjoined};
-pub use epitome_store::regular;
-use epitome_store::{
-    archive, place, reference, restore, rows, session, source, spread, state, store,
-};
-pub use family::Family;
-pub use find::{Meant, SessionFile};
-pub use garbage::collect_garbage;
-pub use in_place::{
-    Compacted, CompactedFamily, CompactedFile, Compacting, GivenBack, GivingBack, Planner, What,
-    archive_way_back, compact_family, compact_session, no_parts, plan_session, restore_session,
-    undoable,
-};
-pub use keyring::{KeyPlace, Keyring, NoKeyring, PlatformKeyring, key_of, keyring};
-pub use list::{Glance, Listed, known, list};
-pub use place::{Place, exists, open};
-pub use port::Ported;
-pub use redact::{Redacted, Screen, SessionScreen, redacted, rules};
-pub use reference::{GitObjects, Reference, Standing, blob_id};
-pub use render::{
-    ListPrices, Member, Reading, Rendered, ShownSource, Telling, facts_of, rebuild_index,
-    render_into, repair, update_index, upsert,
-};
-pub use restore::{
-    Blobs, Damage, Restoration, Restored, Target, check_stubs, restore, restore_block, restore_from,
-};
-pub use rows::{Rows, Told, vacuum};
-pub use runs::{LoggedRun, RunLog, RunSession, RunState, archived_sessions, runs};
-pub use session::{Loaded, format_of, writer};
+#[cfg(feature = "sessions")]
+pub use place::{Place, open};
+#[cfg(feature = "sessions")]
+pub use session::Loaded;
+#[cfg(feature = "sessions")]
 pub use settings::Settings;
-pub use source::{FileSource, Spliced};
-pub use spread::Spread;
-pub use store::{Hold, Replaced, Session, Store, User, users_of, write_new};
+
+/// Removed bytes: generations, what they refer to, and what of them may go.
+#[cfg(feature = "sessions")]
+pub mod archive {
+    pub use epitome_store::archive::*;
+    pub use epitome_store::carry::{ImportReport, Imported, Unjoined};
+    pub use epitome_store::reference::{FileState, GitObjects, Reference, blob_id};
+
+    pub use crate::garbage::collect_garbage;
+}
+
+/// One compaction, step by step. [`ops`] does all of it.
+#[cfg(feature = "sessions")]
+pub mod compaction {
+    pub use crate::backup::{BackupPlace, keep_backup};
+    pub use crate::billed::calibration;
+    pub use crate::compact::{CompactionPlan, Note, Shown, Way, apply, apply_to};
+    pub use crate::family::Family;
+}
+
+/// Models that write summaries, and their keys.
+#[cfg(feature = "sessions")]
+pub mod models {
+    pub use crate::drive::{
+        Forecast, ModelSelection, SummaryJob, catalogue, chosen_model, named_models,
+        summary_writer, summary_writer_of,
+    };
+    pub use crate::keyring::{KeyPlace, Keyring, NoKeyring, PlatformKeyring, key_of, keyring};
+}
+
+/// Sessions on disk: opened, locked, replaced, restored.
+#[cfg(feature = "sessions")]
+pub mod storage {
+    pub use epitome_store::file_tree::FileTreeSession;
+    pub use epitome_store::place::exists;
+    pub use epitome_store::regular;
+    pub use epitome_store::restore::{
+        Blobs, Damage, Restoration, Restored, Target, check_stubs, restore, restore_block,
+        restore_from,
+    };
+    pub use epitome_store::rows::{Rows, SessionRow, vacuum};
+    pub use epitome_store::session::{format_of, writer};
+    pub use epitome_store::source::{FileSource, Spliced};
+    pub use epitome_store::store::{Hold, Replaced, Session, Store, User, users_of, write_new};
+}
 
 /// The examples of the page are tests.
-#[cfg(doctest)]
+#[cfg(all(doctest, feature = "render"))]
 #[doc = include_str!("../../../docs/library.md")]
 struct Page;

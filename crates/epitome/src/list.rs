@@ -6,7 +6,7 @@ use std::time::UNIX_EPOCH;
 
 use epitome_formats::Format;
 use epitome_model::{Applied, Bytes, Source, Tokens, turns, weigh};
-use epitome_passes::{Options, Recipe, compact};
+use epitome_passes::{ContextKind, Options, Recipe, compact};
 use epitome_tokens::{Calibration, Estimate};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
@@ -14,15 +14,15 @@ use serde::{Deserialize, Serialize};
 use crate::archive::{Digest, Hash, SessionKey};
 use crate::config::Config;
 use crate::error::Result;
-use crate::find::SessionFile;
 use crate::place::Place;
 use crate::redact::Screen;
 use crate::regular;
-use crate::rows::{self, Told};
+use crate::rows::{self, SessionRow};
 use crate::session::Loaded;
 use crate::source::FileSource;
 use crate::state::{self, Packs};
 use crate::store::disk;
+use epitome_agents::SessionFile;
 
 /// A session and what is known of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -30,7 +30,7 @@ pub struct Listed {
     /// The file.
     pub file: SessionFile,
     /// What it says, or why it cannot be read.
-    pub seen: std::result::Result<Glance, String>,
+    pub seen: std::result::Result<SessionInfo, String>,
     /// How many generations the archive holds of it.
     pub compactions: u64,
 }
@@ -56,7 +56,7 @@ impl Listed {
 
 /// What a session says at a glance. Tokens are estimated.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Glance {
+pub struct SessionInfo {
     /// Its id.
     pub id: String,
     /// The folder it was run in.
@@ -141,15 +141,19 @@ fn look(
     path: &Path,
     recipe: &Recipe,
     screen: &Screen,
-) -> std::result::Result<Glance, String> {
+) -> std::result::Result<SessionInfo, String> {
     let session = Loaded::open(path, None).map_err(|err| reason(&err))?;
     let Loaded { format, source, transcript, .. } = &session;
     let counter = Estimate::new();
     let writable = session.writer().and_then(|_| Place::of(path).check_writable());
     let (context, saving) = match writable {
         Ok(()) => {
-            let options =
-                Options { counter: &counter, thinking_is_bound: bound_in(format), counted: &[] };
+            let options = Options {
+                kind: ContextKind::Stored,
+                counter: &counter,
+                thinking_is_bound: bound_in(format),
+                counted: &[],
+            };
             let planned = compact(transcript, source, recipe, &options);
             // Counted again in the result: what edits claim is not the whole of it.
             let after = Applied::new(transcript, source, &planned.edits());
@@ -172,7 +176,7 @@ fn look(
     };
     let in_effect = in_effect.iter().filter(|it| !it.is_way_back()).count() as u64;
     let restored = packs.count > 0 && in_effect == 0 && is_restored(config, &key, source);
-    Ok(Glance {
+    Ok(SessionInfo {
         id: transcript.head.id.as_deref().unwrap_or(&key.id).to_owned(),
         cwd: transcript.head.cwd.as_deref().map(|cwd| screen.text(cwd).into_owned()),
         title: transcript.head.title.as_deref().map(|title| screen.text(title).into_owned()),
@@ -198,12 +202,12 @@ fn is_restored(config: &Config, key: &SessionKey, source: &FileSource) -> bool {
 }
 
 /// What a database says of a session that is only read.
-fn glance(file: &SessionFile, told: Told, screen: &Screen) -> Glance {
-    let Told { title, cwd, context } = told;
+fn glance(file: &SessionFile, told: SessionRow, screen: &Screen) -> SessionInfo {
+    let SessionRow { title, cwd, context } = told;
     let shown = |text: Option<String>| text.map(|text| screen.text(&text).into_owned());
     let (title, cwd) = (shown(title), shown(cwd));
     let key = SessionKey::new(file.agent, file.id.clone());
-    Glance {
+    SessionInfo {
         id: file.id.clone(),
         cwd,
         title,
@@ -236,7 +240,7 @@ fn bound_in(format: &Format) -> fn(&str) -> bool {
 }
 
 fn packs(config: &Config, key: &SessionKey) -> Packs {
-    Packs::in_folder(&config.archived(key))
+    Packs::of(&config.archive(), key)
 }
 
 /// What tells that a file is what it was.
@@ -259,7 +263,7 @@ impl Stamp {
 struct Seen {
     #[serde(flatten)]
     stamp: Stamp,
-    seen: std::result::Result<Glance, String>,
+    seen: std::result::Result<SessionInfo, String>,
 }
 
 /// What was seen, by path. Of another recipe or another epitome it says nothing.
@@ -274,7 +278,7 @@ struct Cache {
 }
 
 impl Listed {
-    fn new(file: SessionFile, seen: std::result::Result<Glance, String>) -> Listed {
+    fn new(file: SessionFile, seen: std::result::Result<SessionInfo, String>) -> Listed {
         let compactions = seen.as_ref().map_or(0, |seen| seen.packs.count);
         Listed { file, seen, compactions }
     }
@@ -331,7 +335,7 @@ mod tests {
         let path = dir.path().join("s/a.jsonl");
         fs::write(&path, fixtures::get("pi", "pricing").bytes()).expect("a file");
         let recipe = epitome_passes::built_in("epitome").expect("a recipe");
-        let files = || crate::find::below(&dir.path().join("s"));
+        let files = || epitome_agents::below(&dir.path().join("s"));
         assert_eq!(known(&config, &files(), &recipe), [None]);
         let listed = list(&config, files(), &recipe);
         assert_eq!(known(&config, &files(), &recipe), [Some(listed[0].clone())]);
@@ -352,7 +356,7 @@ mod tests {
         let screen = Screen::new(&Config::of_home(dir.path()));
         let mut cache = Cache::load(&path, &recipe, &screen);
         let stamp = Stamp { size: 1, modified: u64::MAX };
-        let unreadable = Err("this is no session".to_owned());
+        let unreadable = Err("not a session".to_owned());
         let name = session.to_string_lossy().into_owned();
         cache.seen.insert(name.clone(), Seen { stamp, seen: unreadable.clone() });
         cache.store(&path).expect("it can be written");
@@ -379,7 +383,7 @@ mod tests {
         });
         fs::write(&path, format!("{session}\n{named}\n")).expect("a file");
         let recipe = epitome_passes::built_in("epitome").expect("a recipe");
-        let files = || crate::find::below(&dir.path().join("s"));
+        let files = || epitome_agents::below(&dir.path().join("s"));
         let listed = list(&config, files(), &recipe);
         let seen = listed[0].seen.as_ref().expect("it is a session");
         assert_eq!(seen.title.as_deref(), Some("use [REDACTED:github-pat-1] here"));

@@ -1,109 +1,29 @@
-//! The engine with its log in a file. What it does is in [`epitome_engine`]; see `docs/library.md`.
+//! Live contexts, with their log in memory or in a file. See [`epitome_engine`] and
+//! `docs/library.md`.
 
-use std::fs::{self, File, OpenOptions};
-use std::io::{Seek, SeekFrom, Write};
-use std::path::{Path, PathBuf};
+#[cfg(feature = "sessions")]
+mod log;
 
+#[cfg(feature = "sessions")]
 use epitome_llm::{Model, Stop};
-use epitome_model::Source;
+#[cfg(feature = "sessions")]
 use epitome_passes::{NoReply, Reply};
 
-use crate::drive::no_reply;
-use crate::error::{Error, Result};
-use crate::regular;
-use crate::source::FileSource;
-
 pub use epitome_engine::{
-    Context, Fill, Journal, KnownBy, Next, NotDone, Outcome, Outgoing, Overflow, Question,
-    Recovery, Report, Said, Setup, Speaker, compact_tool, overflow,
+    Context, Journal, KnownBy, Next, NotDone, Outcome, Outgoing, Overflow, Question, Recovery,
+    Report, Said, Setup, Speaker, WindowUse, compact_tool, overflow,
 };
+#[cfg(feature = "sessions")]
+pub use log::{create, open};
 
-/// A context with a new log at `path`, which only this user may read.
-///
-/// # Errors
-///
-/// `Disk` if there is a file already, or none can be made.
-pub fn create(path: &Path, setup: Setup) -> Result<Context> {
-    Context::create(Box::new(LogFile::create(path)?), setup)
-}
-
-/// The context of a log that is there, as it was left.
-///
-/// # Errors
-///
-/// `Unreadable` and its like if it cannot be read, `UnknownFormat` if it is no log, `NewerFormat`
-/// if a newer epitome wrote it.
-pub fn open(path: &Path, setup: Setup) -> Result<Context> {
-    let source = FileSource::open(path)?;
-    let bytes = source.read(0..Source::len(&source)).into_owned();
-    if let Some(err) = source.failure() {
-        return Err(err);
-    }
-    let log = LogFile::open(path, bytes.len() as u64)?;
-    Context::resume(bytes, Box::new(log), setup).map_err(|err| err.at(path))
-}
+#[cfg(feature = "sessions")]
+use crate::drive::no_reply;
 
 /// Summaries written by a model, for [`Context::view_with`].
+#[cfg(feature = "sessions")]
 pub fn written_by<'a>(
     model: &'a dyn Model,
     stop: &'a Stop,
-) -> impl FnMut(&Question) -> std::result::Result<Reply, NoReply> + 'a {
+) -> impl FnMut(&Question) -> Result<Reply, NoReply> + 'a {
     |question| model.ask(&question.ask, stop).map_err(|failure| no_reply(model, failure))
-}
-
-/// The journal of a context in a file.
-struct LogFile {
-    file: File,
-    path: PathBuf,
-    /// Bytes that the file has.
-    len: u64,
-}
-
-impl LogFile {
-    fn create(path: &Path) -> Result<LogFile> {
-        let failed = |err| Error::writing(err, "the log", path);
-        if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
-            private_folder(folder).map_err(failed)?;
-        }
-        let mut options = OpenOptions::new();
-        options.append(true).create_new(true);
-        #[cfg(unix)]
-        std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
-        let file = regular::open_with(&mut options, path).map_err(failed)?;
-        Ok(LogFile { file, path: path.to_owned(), len: 0 })
-    }
-
-    fn open(path: &Path, len: u64) -> Result<LogFile> {
-        let file = regular::open_with(OpenOptions::new().append(true), path);
-        let file = file.map_err(|err| Error::writing(err, "the log", path))?;
-        Ok(LogFile { file, path: path.to_owned(), len })
-    }
-}
-
-impl Journal for LogFile {
-    fn append(&mut self, lines: &[u8]) -> Result<()> {
-        if let Err(err) = self.file.write_all(lines) {
-            // What is added next must begin on a line of its own.
-            let cut = self.file.set_len(self.len);
-            let _ = cut.and_then(|()| self.file.seek(SeekFrom::End(0)));
-            return Err(Error::writing(err, "the log", &self.path));
-        }
-        self.len += lines.len() as u64;
-        Ok(())
-    }
-
-    fn flush(&self) -> Result<()> {
-        self.file.sync_data().map_err(|err| Error::writing(err, "the log", &self.path))
-    }
-}
-
-fn private_folder(folder: &Path) -> std::io::Result<()> {
-    if folder.is_dir() {
-        return Ok(());
-    }
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
-    builder.create(folder)
 }

@@ -1,16 +1,18 @@
-//! A session for another agent: made, held against that agent's laws, and put where it looks.
+//! A session for another agent: made, held against that agent's invariants, and put where it looks.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
 
-use epitome_formats::{Given, LeftBehind, Made, Target};
+use epitome_agents as agents;
+use epitome_agents::{Agent, NewSession, Resume};
+use epitome_api::{LeftBehind, Made};
+use epitome_formats::Given;
 use epitome_model::Source;
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, Unit, Zoned};
 
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result};
-use crate::find;
 use crate::session::Loaded;
 use crate::source::Spliced;
 use crate::store::{disk, write_new};
@@ -21,7 +23,9 @@ const CHUNK: u64 = 1 << 20;
 /// A session that was made for another agent. It is not on disk yet.
 pub struct Ported {
     /// The agent that it is for.
-    pub target: &'static Target,
+    pub agent: &'static dyn Agent,
+    /// How that agent continues it.
+    pub resume: Resume,
     /// Its id.
     pub id: String,
     /// The folder that it is to be run in.
@@ -32,23 +36,28 @@ pub struct Ported {
 }
 
 impl Ported {
-    /// Makes a session for `target` of what a session says. It is run in `cwd`: where the session
+    /// Makes a session for `agent` of what a session says. It is run in `cwd`: where the session
     /// was run if nothing else is asked for, or else here.
     ///
     /// # Errors
     ///
-    /// `Unreadable` if nothing is said. `Refused` if what was made would break a law of the agent.
-    /// `Broken` if it could not be read back.
+    /// `Unreadable` if nothing is said. `Refused` for an agent that no session can be made for, and
+    /// if what was made would break an invariant of the agent. `Broken` if it could not be read
+    /// back.
     pub fn of<S: Source>(
         config: &Config,
         session: &Loaded<S>,
-        target: &'static Target,
+        agent: &'static dyn Agent,
         cwd: Option<&Path>,
     ) -> Result<Ported> {
+        let Some((make, resume)) = agent.format().make.zip(agent.resume()) else {
+            let what = format!("no session can be made for {}", agent.name());
+            return Err(Error::new(ErrorKind::Refused, what));
+        };
         let Loaded { source, transcript, .. } = session;
         let cwd = folder(cwd.or(transcript.head.cwd.as_deref().map(Path::new)))?;
         let time = config.now();
-        let id = id(time, source, target.format.name);
+        let id = id(time, source, agent.name());
         let utc = time.round(Unit::Millisecond).unwrap_or(time).to_zoned(TimeZone::UTC);
         let said = utc.strftime("%Y-%m-%dT%H:%M:%S.%3fZ").to_string();
         let given = Given {
@@ -57,15 +66,15 @@ impl Ported {
             time: &said,
             millis: time.as_millisecond(),
         };
-        let made = (target.make)(transcript, source, &given);
-        let ported = Ported { target, id, cwd, made, time: utc };
+        let made = make(transcript, source, &given);
+        let ported = Ported { agent, resume, id, cwd, made, time: utc };
         ported.check()?;
         Ok(ported)
     }
 
     /// Counts what the sub-agents of the session at `path` did among what stays behind.
     pub fn without_sub_agents_of(&mut self, path: &Path) {
-        let n = find::sub_agents(path);
+        let n = agents::sub_agents(path);
         if n > 0 {
             self.made.left.insert(LeftBehind::SubAgents, n as u64);
         }
@@ -77,7 +86,8 @@ impl Ported {
     ///
     /// `Refused` if that cannot be told.
     pub fn place(&self, config: &Config) -> Result<PathBuf> {
-        find::place(config, self.target.format.name, &self.id, &self.cwd, &self.time)
+        let new = NewSession { id: &self.id, cwd: &self.cwd, time: &self.time };
+        (self.resume.place)(&config.agents, &new)
     }
 
     /// Writes it to a new file, readable by its owner only, in a folder that is made if need be.
@@ -95,7 +105,7 @@ impl Ported {
 
     /// Reads it as the agent would.
     fn check(&self) -> Result<()> {
-        let Target { format, .. } = self.target;
+        let format = self.agent.format();
         if self.made.messages == 0 {
             return Err(Error::new(
                 ErrorKind::Unreadable,
@@ -105,14 +115,14 @@ impl Ported {
         let body = self.made.body.as_bytes();
         let mut faults = Vec::new();
         let read = (format.read)(&body, &mut faults);
-        if let Some(breach) = format.laws.check(&read, &body).first() {
-            let what = format!("{} would refuse the session: {}", format.name, breach.what);
+        if let Some(violation) = format.invariants.check(&read, &body).first() {
+            let what = format!("{} would refuse the session: {}", format.name, violation.what);
             return Err(Error::new(ErrorKind::Refused, what));
         }
         let is_known = (format.sniff)(body) && faults.is_empty();
         let is_it = read.head.id.as_deref() == Some(&self.id) && !read.context.is_empty();
         if !is_known || !is_it {
-            return Err(Error::new(ErrorKind::Broken, "what was made is no whole session"));
+            return Err(Error::new(ErrorKind::Broken, "the converted session is incomplete"));
         }
         Ok(())
     }

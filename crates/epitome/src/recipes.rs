@@ -4,7 +4,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use epitome_passes::{BUILT_IN, Keep, Recipe, ThinkingMode, built_in};
+use epitome_passes::{BUILT_IN, Overlay, Recipe, built_in};
 
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result};
@@ -20,19 +20,6 @@ pub struct KnownRecipe {
     pub file: Option<PathBuf>,
     /// The TOML.
     pub text: String,
-}
-
-/// What one call changes of a recipe. It counts more than the settings.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Overlay {
-    /// What is kept whole, if any of it is set: in place of the keep rules of settings and recipe.
-    pub keep: Keep,
-    /// Tokens of context at which the compaction stops.
-    pub target: Option<u64>,
-    /// What is done with old reasoning.
-    pub thinking: Option<ThinkingMode>,
-    /// Bytes of whatever is left as it is.
-    pub min_bytes: Option<u64>,
 }
 
 /// All recipes: those of the program, then the user's own by file name.
@@ -67,10 +54,8 @@ pub fn find(config: &Config, name: &str) -> Result<Recipe> {
         return Ok(recipe);
     }
     let is_file = name.ends_with(".toml") || Path::new(name).components().count() != 1;
-    let path = match is_file {
-        true => PathBuf::from(name),
-        false => config.recipes().join(format!("{name}.toml")),
-    };
+    let path =
+        if is_file { PathBuf::from(name) } else { config.recipes().join(format!("{name}.toml")) };
     if !path.exists() {
         let names: Vec<String> = known(config).into_iter().map(|known| known.name).collect();
         let hint = format!(
@@ -89,15 +74,15 @@ pub fn find(config: &Config, name: &str) -> Result<Recipe> {
         let what = format!("cannot read the recipe: {}", path.display());
         Error::new(ErrorKind::Recipe, what).because(err)
     })?;
-    toml::from_str(&text).map_err(|err| {
-        let what = format!("this is no recipe: {}", path.display());
+    Recipe::parse(&text).map_err(|err| {
+        let what = format!("not a recipe: {}", path.display());
         let hint = "`epitome recipes epitome` prints one to start from";
-        Error::new(ErrorKind::Recipe, what).with_hint(hint).because(err)
+        Error::new(ErrorKind::Recipe, what).with_hint(hint).because(err.into_cause())
     })
 }
 
 /// The recipe for stored sessions: that of `name`, else the one of the settings, else the default;
-/// with what the settings and then `overlay` change of it.
+/// with what the settings change of it and then `options`, those of one call.
 ///
 /// # Errors
 ///
@@ -106,20 +91,12 @@ pub fn resolve(
     config: &Config,
     settings: &Settings,
     name: Option<&str>,
-    overlay: &Overlay,
+    options: &Overlay,
 ) -> Result<Recipe> {
     let recipe = find(config, name.or(settings.recipe()).unwrap_or(BUILT_IN[0].0))?;
-    let mut changes = settings.changes();
-    if overlay.keep != Keep::default() {
-        changes.keep = overlay.keep;
-    }
-    changes.target = overlay.target.or(changes.target);
-    changes.thinking = overlay.thinking.or(changes.thinking);
-    if overlay.min_bytes.is_some() {
-        changes.min_bytes = overlay.min_bytes;
-        (changes.min_result_bytes, changes.min_content_bytes) = (None, None);
-    }
-    Ok(recipe.with(&changes))
+    // A summary that only the call wants is as the settings describe it.
+    let settings = Overlay { summarise: options.summarise, ..settings.overlay() };
+    Ok(recipe.with(&settings).with(options))
 }
 
 /// The recipe for contexts in use: that of `name`, else the one of the settings, else the default;
@@ -130,5 +107,5 @@ pub fn resolve(
 /// As [`find`].
 pub fn resolve_live(config: &Config, settings: &Settings, name: Option<&str>) -> Result<Recipe> {
     let name = name.or(settings.live_recipe()).unwrap_or(BUILT_IN[0].0);
-    Ok(find(config, name)?.with(&settings.changes()))
+    Ok(find(config, name)?.with(&settings.overlay()))
 }

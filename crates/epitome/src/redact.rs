@@ -73,7 +73,7 @@ impl Screen {
     /// One with the rules for secrets of epitome, of the settings folder and of `config`.
     pub fn new(config: &Config) -> Screen {
         let rules = rules(config, &[]).and_then(|rules| {
-            let refused = |err| Error::new(ErrorKind::Refused, "no such rules").because(err);
+            let refused = |err| Error::new(ErrorKind::Refused, "unknown rules").because(err);
             rules.only(&[Kind::Secrets.name()]).map_err(refused)
         });
         Screen { rules: rules.ok(), finder: OnceLock::new() }
@@ -180,7 +180,7 @@ fn sealed(transcript: &Transcript) -> Vec<Span> {
             Block::Thinking(thinking) => spans.push(thinking.whole),
             Block::Image(image) => spans.push(image.data),
             Block::Output(output) => spans.extend(pictures(output)),
-            Block::Again(again) => spans.extend(pictures(&again.output)),
+            Block::Repeated(again) => spans.extend(pictures(&again.output)),
             // Words, calls, and what nobody understands.
             _ => {}
         }

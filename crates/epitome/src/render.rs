@@ -27,10 +27,10 @@ use crate::archive::Archive;
 use crate::config::Config;
 use crate::drive::catalogue;
 use crate::error::{Error, Result};
-use crate::find;
 use crate::redact::redacted;
 use crate::session::Loaded;
 use crate::source::{FileSource, Spliced};
+use epitome_agents as agents;
 
 /// The bytes of a session that is shown.
 pub enum ShownSource {
@@ -66,14 +66,14 @@ impl Source for ShownSource {
 }
 
 /// A session and its sub-agents, opened to be shown.
-pub struct Reading {
+pub struct RenderSource {
     /// The session.
     pub session: Member,
     /// What its sub-agents did, in the order of their files.
     pub sub_agents: Vec<Member>,
 }
 
-/// A session of a [`Reading`].
+/// A session of a [`RenderSource`].
 pub struct Member {
     /// Where it is; nothing if it came from elsewhere.
     pub path: Option<PathBuf>,
@@ -82,7 +82,7 @@ pub struct Member {
 }
 
 /// How a session is told.
-pub struct Telling<'a> {
+pub struct RenderOptions<'a> {
     /// How much of it.
     pub detail: Detail,
     /// Looks for what is taken out before anything else.
@@ -104,7 +104,7 @@ impl ListPrices {
     ///
     /// # Errors
     ///
-    /// As [`catalogue`](crate::catalogue).
+    /// As [`catalogue`].
     pub fn of(config: &Config) -> Result<ListPrices> {
         Ok(ListPrices(catalogue(config)?))
     }
@@ -120,20 +120,20 @@ impl Prices for ListPrices {
     }
 }
 
-impl Reading {
+impl RenderSource {
     /// Opens a session and what its sub-agents did. A sub-agent's session that cannot be read is
     /// left out.
     ///
     /// # Errors
     ///
     /// As [`Loaded::open`].
-    pub fn open(path: &Path, agent: Option<&str>) -> Result<Reading> {
+    pub fn open(path: &Path, agent: Option<&str>) -> Result<RenderSource> {
         let session = Member::open(path, agent)?;
         let agent = Some(session.loaded.format.name);
-        let sub_agents = find::companions(path);
+        let sub_agents = agents::companions(path);
         let sub_agents =
             sub_agents.iter().filter_map(|path| Member::open(path, agent).ok()).collect();
-        Ok(Reading { session, sub_agents })
+        Ok(RenderSource { session, sub_agents })
     }
 
     /// Reads a session that is no file.
@@ -141,9 +141,9 @@ impl Reading {
     /// # Errors
     ///
     /// As [`Loaded::read`].
-    pub fn of_bytes(bytes: Vec<u8>, agent: Option<&str>) -> Result<Reading> {
+    pub fn of_bytes(bytes: Vec<u8>, agent: Option<&str>) -> Result<RenderSource> {
         let loaded = Loaded::read(ShownSource::Memory(bytes), agent)?;
-        Ok(Reading { session: Member { path: None, loaded }, sub_agents: Vec::new() })
+        Ok(RenderSource { session: Member { path: None, loaded }, sub_agents: Vec::new() })
     }
 
     /// The first failure to read, if there was one: what was told is not to be trusted then.
@@ -161,7 +161,7 @@ impl Reading {
     /// As [`redacted`].
     pub fn tell<T>(
         &self,
-        how: &Telling<'_>,
+        how: &RenderOptions<'_>,
         address: impl Fn(usize) -> String,
         show: impl FnOnce(&[Story<'_>]) -> T,
     ) -> Result<(T, Vec<Found>)> {

@@ -11,9 +11,9 @@ use jiff::Timestamp;
 use crate::archive::{Generation, Run, SessionKey};
 use crate::config::Config;
 use crate::error::{Error, Result};
-use crate::find;
-use crate::in_place::compactions_in;
+use crate::ops::compactions_in;
 use crate::place;
+use epitome_agents as agents;
 
 /// Whether what a run did is still in its sessions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,6 +83,36 @@ impl LoggedRun {
     }
 }
 
+/// The run that is meant by the beginning of an id.
+#[derive(Clone, Debug)]
+pub enum RunMatch {
+    /// This one.
+    Run(Box<LoggedRun>),
+    /// Any of these: the text begins the ids of all.
+    AnyOf(Vec<LoggedRun>),
+    /// None.
+    Nothing,
+}
+
+impl RunLog {
+    /// The run whose id begins with `id`.
+    pub fn named(self, id: &str) -> RunMatch {
+        let mut found: Vec<LoggedRun> = self.runs;
+        found.retain(|it| it.run.id.starts_with(id));
+        match (found.len(), id.is_empty()) {
+            (0, _) => RunMatch::Nothing,
+            (1, false) => RunMatch::Run(Box::new(found.swap_remove(0))),
+            (_, _) => RunMatch::AnyOf(found),
+        }
+    }
+
+    /// The newest run of which something is left to undo.
+    pub fn last_in_effect(self) -> Option<LoggedRun> {
+        let is_left = |state| matches!(state, RunState::InEffect | RunState::Partly);
+        self.runs.into_iter().find(|run| is_left(run.state))
+    }
+}
+
 /// All runs that the archive knows, read from it and compared with the sessions as they are.
 ///
 /// # Errors
@@ -139,13 +169,16 @@ impl Known<'_> {
         };
         match found.or_insert_with(read) {
             None => RunState::Gone,
-            Some(found) => match found
-                .iter()
-                .any(|it| it.number == generation.number || it.is_twin_of(generation))
-            {
-                true => RunState::InEffect,
-                false => RunState::Undone,
-            },
+            Some(found) => {
+                if found
+                    .iter()
+                    .any(|it| it.number == generation.number || it.is_twin_of(generation))
+                {
+                    RunState::InEffect
+                } else {
+                    RunState::Undone
+                }
+            }
         }
     }
 
@@ -168,7 +201,7 @@ fn moved_to(
     if place::exists(path) {
         return Vec::new();
     }
-    places.get_or_init(|| find::places(config)).get(key).cloned().unwrap_or_default()
+    places.get_or_init(|| agents::places(&config.agents)).get(key).cloned().unwrap_or_default()
 }
 
 fn logged(run: Run, generations: Vec<Generation>, known: &mut Known<'_>) -> LoggedRun {
@@ -203,7 +236,7 @@ fn families(made: Vec<Generation>, known: &mut Known<'_>) -> Vec<(SessionKey, Ve
             let path = &families[*n].1[0].1;
             match generation.part_of {
                 None => *path == place,
-                Some(_) => of_whose.len() == 1 || find::companions(path).contains(&place),
+                Some(_) => of_whose.len() == 1 || agents::companions(path).contains(&place),
             }
         };
         match of_whose.iter().copied().find(is_its) {
@@ -280,11 +313,49 @@ pub fn archived_sessions(
         found.extend(paths.iter().filter(|path| place::exists(path)).cloned());
         found.extend(paths.iter().flat_map(|path| moved_to(config, &places, key, path)));
     }
-    let belonging = found.iter().flat_map(|path| find::companions(path));
+    let belonging = found.iter().flat_map(|path| agents::companions(path));
     let belonging: BTreeSet<PathBuf> = belonging.map(|path| real(&path)).collect();
     Ok(found.into_iter().filter(|path| !belonging.contains(&real(path))).collect())
 }
 
 fn real(path: &Path) -> PathBuf {
     place::Place::of(path).real().unwrap_or_else(|_| path.to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_is_named_by_the_beginning_of_its_id() {
+        let run = |id: &str, state| LoggedRun {
+            run: Run { id: id.to_owned(), command: "compact".to_owned() },
+            at: Timestamp::UNIX_EPOCH,
+            recipes: BTreeSet::new(),
+            sessions: Vec::new(),
+            state,
+        };
+        let log = RunLog {
+            runs: vec![
+                run("c1", RunState::Undone),
+                run("a2", RunState::Partly),
+                run("a1", RunState::InEffect),
+            ],
+            without_run: 0,
+        };
+        let named = |id: &str| match log.clone().named(id) {
+            RunMatch::Run(run) => vec![run.run.id],
+            RunMatch::AnyOf(runs) => {
+                runs.into_iter().map(|run| format!("{}?", run.run.id)).collect()
+            }
+            RunMatch::Nothing => Vec::new(),
+        };
+        assert_eq!(named("a1"), ["a1"]);
+        assert_eq!(named("c"), ["c1"]);
+        assert_eq!(named("a"), ["a2?", "a1?"]);
+        assert_eq!(named(""), ["c1?", "a2?", "a1?"], "all may be meant");
+        assert_eq!(named("b"), Vec::<String>::new());
+        let last = log.last_in_effect().map(|run| run.run.id);
+        assert_eq!(last.as_deref(), Some("a2"), "the newest of which something is left");
+    }
 }

@@ -8,6 +8,7 @@
 mod file;
 mod foreign;
 mod keys;
+mod nearest;
 mod recipe;
 mod sense;
 mod trust;
@@ -24,6 +25,7 @@ use crate::error::{Error, ErrorKind, Result};
 
 pub use file::import;
 pub use keys::{KEYS, Key, PathKind};
+use nearest::nearest;
 use trust::Ground;
 pub use values::{Values, schema};
 
@@ -131,7 +133,7 @@ impl Settings {
             let words =
                 |name: &str| name.trim_start_matches(VARIABLES).to_lowercase().replace('_', ".");
             let all: Vec<String> = known.by_ref().map(words).collect();
-            let near = keys::nearest(&words(name), all.iter().map(String::as_str));
+            let near = nearest(&words(name), all.iter().map(String::as_str));
             let err = Error::new(ErrorKind::Settings, format!("the variable {name} sets nothing"));
             return Err(match near {
                 Some(near) => {
@@ -200,13 +202,13 @@ impl fmt::Display for Place {
 
 fn known(name: &str, place: &Place) -> Result<&'static Key> {
     keys::named(name).ok_or_else(|| {
-        let near = keys::nearest(name, KEYS.iter().map(|key| key.name.as_str()));
+        let near = nearest(name, KEYS.iter().map(|key| key.name.as_str()));
         unknown(place, name, near)
     })
 }
 
 fn unknown(place: &Place, name: &str, near: Option<&str>) -> Error {
-    let err = wrong(place, &format!("there is no setting `{name}`"));
+    let err = wrong(place, &format!("unknown setting `{name}`"));
     match near {
         Some(near) => err.with_hint(format!("did you mean `{near}`?")),
         None => err.with_hint("`epitome config --explain` lists them"),

@@ -1,8 +1,13 @@
 //! When a session is compacted between two runs of its agent.
 
-use std::time::Duration;
+use std::path::Path;
+use std::time::{Duration, SystemTime};
 
-use epitome_model::{Bytes, Tokens, Turns};
+use epitome_agents::SessionFile;
+use epitome_model::{Bytes, Tokens, Turns, units};
+
+use crate::config::Config;
+use crate::ops::OpenSession;
 
 /// What has to hold of a session before it is compacted: all of it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -69,6 +74,37 @@ pub enum Verdict {
 }
 
 impl Trigger {
+    /// Whether a session is compacted at this moment. With `project`, only one that was run in that
+    /// folder or below it. The session is read only if its turns or its folder have to be known.
+    pub fn is_due(&self, config: &Config, file: &SessionFile, project: Option<&Path>) -> bool {
+        let now = SystemTime::from(config.now());
+        let facts = Facts {
+            turns: None,
+            size: file.size,
+            age: now.duration_since(file.modified).unwrap_or_default(),
+            in_use: false,
+        };
+        let session = OpenSession::at(config, &file.path);
+        let cheap = self.judge(&facts);
+        let turns = match (cheap, project) {
+            (Verdict::Small | Verdict::Fresh | Verdict::InUse | Verdict::Short, _) => return false,
+            (Verdict::Due, None) => None,
+            (Verdict::Read, None) => session.loaded().ok(),
+            (Verdict::Due | Verdict::Read, Some(project)) => {
+                if !session.is_run_in(project).unwrap_or(false) {
+                    return false;
+                }
+                session.loaded().ok()
+            }
+        };
+        let turns = turns.map(|session| {
+            let units = units(&session.transcript);
+            Turns(units.iter().filter(|unit| unit.starts_turn).count() as u64)
+        });
+        let in_use = !session.users().is_empty();
+        self.judge(&Facts { turns, in_use, ..facts }) == Verdict::Due
+    }
+
     /// What becomes of a session, by what is known of it. What is cheap to know is asked first.
     ///
     /// # Examples

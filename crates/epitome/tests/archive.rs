@@ -6,10 +6,12 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use epitome::{
-    About, Archive, Draft, ErrorKind, Found, GcMode, Generation, Grace, Hash, Imported, Need,
-    Reason, SessionKey, Spliced, WayBack,
+use epitome::ErrorKind;
+use epitome::archive::{
+    About, Archive, Draft, Found, GcMode, Generation, Grace, Hash, Imported, Need, Reason,
+    SessionKey, WayBack,
 };
+use epitome::storage::Spliced;
 use epitome_model::{Bytes, Ref, Span, Splice, Tokens};
 use jiff::{SignedDuration, Timestamp};
 
@@ -56,7 +58,7 @@ const LATER: Grace = Grace {
 };
 
 /// Imports what is of a session whose file is as `draft` leaves it.
-fn import(archive: &Archive, tar: &[u8]) -> epitome::Result<epitome::ImportReport> {
+fn import(archive: &Archive, tar: &[u8]) -> epitome::Result<epitome::archive::ImportReport> {
     let file = tempfile::NamedTempFile::new().expect("a file");
     fs::write(file.path(), "{-}\n").expect("written");
     archive.import(&mut &tar[..], NOW, &|_| vec![file.path().to_owned()])
@@ -267,9 +269,8 @@ fn only_what_nobody_refers_to_is_collected() {
     let live = archive.begin(&keep).expect("a pack that is being written");
     let before = files(home.path());
     let judge = |generations: &[Generation]| {
-        let need = |it: &Generation| match it.session == "keep" {
-            true => Need::Needed,
-            false => Need::Unneeded(Reason::Gone),
+        let need = |it: &Generation| {
+            if it.session == "keep" { Need::Needed } else { Need::Unneeded(Reason::Gone) }
         };
         generations.iter().map(need).collect()
     };
@@ -388,7 +389,7 @@ fn an_imported_pack_takes_the_place_of_none() {
     add(&archive, &key, b"from here");
     let mut pack = theirs.begin(&key).expect("a pack");
     pack.put(b"from there", about("Read a.rs")).expect("put");
-    let after = epitome::Digest::of(b"another past");
+    let after = epitome::archive::Digest::of(b"another past");
     pack.commit(Draft { after, ..draft(b"from there") }).expect("a generation");
     let mut tar = Vec::new();
     archive.export(&key, &mut tar).expect("exported");

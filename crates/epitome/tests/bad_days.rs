@@ -4,8 +4,8 @@ use std::path::Path;
 use std::time::Duration;
 
 use epitome::live::{self, Context, Said, Setup};
-use epitome::summary_writer;
-use epitome_llm::{Catalogue, Client, ClientSetup, Clock, Key, ModelName, Patient, Stop};
+use epitome::models::summary_writer;
+use epitome_llm::{Catalogue, Client, ClientSetup, Clock, Key, ModelName, RetryingModel, Stop};
 use epitome_model::{Block, Tokens};
 use epitome_passes::{Event, Recipe};
 use epitome_tokens::Estimate;
@@ -37,11 +37,11 @@ impl Clock for NoWait {
     fn wait(&self, _: Duration, _: &Stop) {}
 }
 
-fn model(server: &Rough, timeout: Duration) -> Patient {
+fn model(server: &Rough, timeout: Duration) -> RetryingModel {
     let name: ModelName = "anthropic/claude-haiku-4-5".parse().expect("a name");
     let setup = ClientSetup::new(name, &Catalogue::built_in()).with_key(Key::new(KEY));
     let client = Client::new(setup.at(server.url()).within(timeout)).expect("a client");
-    Patient::new(client, Catalogue::built_in()).with_clock(NoWait)
+    RetryingModel::new(client, Catalogue::built_in()).with_clock(NoWait)
 }
 
 fn setup() -> Setup {
@@ -99,10 +99,10 @@ fn after_a_bad_day_the_context_is_what_the_passes_have_left() {
     let cases = [
         (Answer::status(429, error("slow")).with_header("retry-after", "7"), "too many requests"),
         (Answer::status(429, "").with_header("retry-after", "9999"), "again in 9999 s"),
-        (Answer::status(500, error("oops")), "the service is in trouble (500): oops"),
-        (Answer::status(529, error("Overloaded")), "the service is in trouble (529)"),
-        (Answer::status(401, error(KEY)), "the key is not taken: [key]"),
-        (Answer::Silence, "no answer within 0.15 s"),
+        (Answer::status(500, error("oops")), "the service failed with status 500: oops"),
+        (Answer::status(529, error("Overloaded")), "the service failed with status 529"),
+        (Answer::status(401, error(KEY)), "the key was rejected: [key]"),
+        (Answer::Silence, "no response within 0.15 s"),
         (Answer::Half(Step::text(ANSWER)), "the connection ended in the middle"),
         (says(""), "the summary is empty"),
         (Answer::Says(Step::text("## Task state\nA").ending(Ending::Length)), "cut off"),
@@ -111,7 +111,7 @@ fn after_a_bad_day_the_context_is_what_the_passes_have_left() {
         (says("asdf qwer zxcv"), "lacks sections"),
         (says(&longer), "longer than what it stands for"),
         (Answer::status(400, error("prompt is too long: 9000 tokens > 8000 maximum")), "too long"),
-        (Answer::status(200, "<html>").with_header("content-type", "text/html"), "no answer"),
+        (Answer::status(200, "<html>").with_header("content-type", "text/html"), "cannot be read"),
     ];
     let mechanical = mechanical();
     let folder = tempfile::tempdir().expect("a folder");

@@ -3,10 +3,10 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use epitome::{
-    Archive, Blobs, Error, Generation, Hash, Loaded, Planned, Restored, SessionKey, Spliced,
-    Target, Way, WayBack, restore,
-};
+use epitome::archive::{Archive, Generation, Hash, SessionKey, WayBack};
+use epitome::compaction::{CompactionPlan, Way};
+use epitome::storage::{Blobs, Restored, Spliced, Target, restore};
+use epitome::{Error, Loaded};
 use epitome_model::{Source, Splice, Tokens};
 use epitome_passes::{Keep, built_in};
 use epitome_tokens::Estimate;
@@ -48,8 +48,8 @@ impl Memory {
         let mut recipe = built_in("epitome").expect("a recipe");
         recipe.keep = Keep { turns: Some(turns), results: Some(0), ..Keep::default() };
         recipe.trigger = Default::default();
-        let planned = Planned::by(Way::Rewrite, &session, &recipe, &Estimate).ok()?;
-        if planned.is_empty() || !planned.breaches.is_empty() {
+        let planned = CompactionPlan::by(Way::Rewrite, &session, &recipe, &Estimate).ok()?;
+        if planned.is_empty() || !planned.violations.is_empty() {
             return None;
         }
         let spliced = planned.spliced().expect("apart");
@@ -129,9 +129,10 @@ fn changed(compacted: &Compacted, place: Index, longer: bool) -> Option<Compacte
     let (start, end) = *untouched.get(place.index(untouched.len().max(1)))?;
     let letter = (start..end).find(|&at| bytes[at].is_ascii_alphabetic())?;
     let mut bytes = bytes.clone();
-    match longer {
-        true => bytes.insert(letter, b'q'),
-        false => bytes[letter] = if bytes[letter] == b'q' { b'w' } else { b'q' },
+    if longer {
+        bytes.insert(letter, b'q')
+    } else {
+        bytes[letter] = if bytes[letter] == b'q' { b'w' } else { b'q' }
     }
     let moved = |(at, with, raw): &(usize, Vec<u8>, Vec<u8>)| {
         (at + usize::from(longer && *at > letter), with.clone(), raw.clone())
@@ -277,18 +278,19 @@ fn a_refused_attempt_leaves_no_pack() {
     let path = home.path().join("s.json");
     std::fs::write(&path, export(8)).expect("written");
     let archive = Archive::new(home.path());
-    let file = epitome::Store::new(home.path()).open_for_edit(&path).expect("a session");
+    let file = epitome::storage::Store::new(home.path()).open_for_edit(&path).expect("a session");
     let session = Loaded::read(file.source(), None).expect("a session");
     let mut recipe = built_in("epitome").expect("a recipe");
     recipe.keep = Keep { turns: Some(0), results: Some(0), ..Keep::default() };
     recipe.trigger = Default::default();
-    let planned = Planned::by(Way::Rewrite, &session, &recipe, &Estimate).expect("planned");
+    let planned = CompactionPlan::by(Way::Rewrite, &session, &recipe, &Estimate).expect("planned");
     let mut appended = export(8);
     appended.push(b'\n');
     std::fs::write(&path, appended).expect("appended");
     let now = jiff::Timestamp::UNIX_EPOCH;
-    let err = epitome::apply(&planned, &file, &archive, &Estimate, now).expect_err("it changed");
+    let err = epitome::compaction::apply(&planned, &file, &archive, &Estimate, now)
+        .expect_err("it changed");
     assert_eq!(err.kind(), epitome::ErrorKind::Changed);
     assert_eq!(archive.sessions().expect("a listing"), []);
-    assert!(!archive.root().join("opencode").exists());
+    assert!(!Archive::folder_in(home.path()).join("opencode").exists());
 }

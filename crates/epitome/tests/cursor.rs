@@ -3,8 +3,9 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use epitome::find::{self, Meant, SessionFile};
-use epitome::{Config, Loaded, Told};
+use epitome::agents::{self, SessionFile, SessionMatch};
+use epitome::storage::SessionRow;
+use epitome::{Config, Loaded};
 use epitome_model::{Source, Tokens};
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -23,8 +24,7 @@ impl World {
     fn new() -> World {
         let dir = tempfile::tempdir().expect("a folder");
         let mut config = Config::of_home(dir.path());
-        config.cursor = dir.path().join(".cursor");
-        config.cursor_editor = dir.path().join("Cursor");
+        config.agents.config = dir.path().to_owned();
         World { dir, config }
     }
 
@@ -55,7 +55,7 @@ impl World {
     }
 
     fn sessions(&self) -> Vec<SessionFile> {
-        find::sessions(&self.config, Some("cursor"))
+        agents::sessions(&self.config.agents, Some("cursor"))
     }
 
     fn ids(&self) -> Vec<String> {
@@ -117,11 +117,11 @@ fn composers_from_before_the_table_of_headers_are_found_beside_those_in_it() {
     let all = ["composer", "sub-agent", "composer-summary", "composer-inline"];
     let database = world.editor(&all);
     let found = world.sessions();
-    let told: Vec<(&str, Option<Told>)> =
+    let told: Vec<(&str, Option<SessionRow>)> =
         found.iter().map(|it| (it.id.as_str(), it.told.clone())).collect();
     let tell = |title: &str, cwd: Option<&str>, context: Option<u64>| {
         let (title, cwd) = (Some(title.to_owned()), cwd.map(str::to_owned));
-        Some(Told { title, cwd, context: context.map(Tokens) })
+        Some(SessionRow { title, cwd, context: context.map(Tokens) })
     };
     let expect = [
         ("70b1f300-0000-4000-8000-000000000003", tell("Add a price for Mondays.", None, None)),
@@ -145,7 +145,7 @@ fn composers_from_before_the_table_of_headers_are_found_beside_those_in_it() {
     let expect = ["composer-inline", "composer-summary", "composer"].map(size);
     assert_eq!(sizes, expect, "all of it, and no more");
     let part = address(&database, "task-toolu_07");
-    assert_eq!(find::companions(&address(&database, COMPOSER)), std::slice::from_ref(&part));
+    assert_eq!(agents::companions(&address(&database, COMPOSER)), std::slice::from_ref(&part));
     assert_eq!(bytes(&part), String::from_utf8(made("sub-agent")).expect("text"));
 }
 
@@ -208,7 +208,9 @@ fn a_transcript_is_found_where_nothing_says_more() {
     let found = world.sessions();
     let one = found.iter().find(|it| it.id == "one").expect("it is there");
     assert!(one.path.ends_with("one/one.jsonl"), "{}", one.path.display());
-    let Meant::File(two) = find::meant(&world.config, "two", None) else { panic!("two") };
+    let SessionMatch::File(two) = agents::meant(&world.config.agents, "two", None) else {
+        panic!("two")
+    };
     assert_eq!(Loaded::open(&two, None).expect("Cursor's").format.name, "cursor");
 }
 
@@ -216,9 +218,9 @@ fn a_transcript_is_found_where_nothing_says_more() {
 fn a_chat_is_meant_by_its_id_and_its_file() {
     let world = World::new();
     let chat = world.chat();
-    let expect = Meant::File(address(&chat, CHAT));
+    let expect = SessionMatch::File(address(&chat, CHAT));
     for text in [CHAT, "5ce2be00", &chat.display().to_string()] {
-        assert_eq!(find::meant(&world.config, text, None), expect, "{text}");
+        assert_eq!(agents::meant(&world.config.agents, text, None), expect, "{text}");
     }
     let found = world.sessions();
     assert_eq!(found[0].told, None, "it is read for a list");
@@ -237,7 +239,7 @@ fn reading_changes_and_leaves_nothing() {
         world.sessions();
         let id = if path == &chat { CHAT } else { COMPOSER };
         bytes(&address(path, id));
-        find::companions(&address(path, id));
+        agents::companions(&address(path, id));
         assert_eq!(files(folder), before);
     }
 }

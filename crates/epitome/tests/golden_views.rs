@@ -120,10 +120,10 @@ fn numbers(recipe: &Recipe) -> String {
     let mut told = format!("keep {}", value(serde_json::to_value(recipe.keep)));
     let live = &recipe.live;
     write!(told, "; when {}", value(serde_json::to_value(live.when))).expect("memory");
-    write!(told, "; trigger {}", value(serde_json::to_value(live.trigger))).expect("memory");
-    write!(told, "; target {}", value(serde_json::to_value(live.target))).expect("memory");
+    write!(told, "; trigger {}", value(serde_json::to_value(recipe.trigger.live))).expect("memory");
+    write!(told, "; target {}", value(serde_json::to_value(recipe.target.live))).expect("memory");
     write!(told, "; reserve {}", live.reserve).expect("memory");
-    if let Some(rule) = &live.summary {
+    if let Some(rule) = &recipe.stages.live.summary {
         let over = value(serde_json::to_value(rule.over));
         write!(told, "; summary over {over}, {} tokens", rule.max_tokens).expect("memory");
     }
@@ -140,7 +140,7 @@ fn golden(name: &str, window: u64, asked: bool) -> String {
         context.compact_to(None, Some(Tokens(0))).expect("memory is written");
     }
     while let Next::Ask(question) = context.step().expect("memory is written") {
-        let rule = recipe.live.summary.as_ref().expect("who asks has a rule");
+        let rule = recipe.stages.live.summary.as_ref().expect("who asks has a rule");
         assert!(question.ask.max_tokens <= rule.max_tokens);
         let sections = rule.sections.all();
         let text = sections.iter().map(|it| format!("## {}\nFiles were read.\n\n", it.title));

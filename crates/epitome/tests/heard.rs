@@ -2,7 +2,7 @@
 
 use epitome::ErrorKind;
 use epitome::live::{self, Context, Setup};
-use epitome_formats::APIS;
+use epitome_api::APIS;
 use epitome_passes::built_in;
 use proptest::prelude::*;
 use serde_json::{Value, json};

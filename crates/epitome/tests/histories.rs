@@ -6,11 +6,12 @@
 use std::path::{Path, PathBuf};
 use std::{fmt, fs};
 
-use epitome::{
-    CompactedFamily, Compacting, Config, Digest, Error, ErrorKind, FileSource, GcMode, Generation,
-    GivingBack, Loaded, Planned, Planner, RunState, Target, Way, What, collect_garbage,
-    compact_family, restore_session, runs,
-};
+use epitome::archive::{Digest, GcMode, Generation, collect_garbage};
+use epitome::compaction::Way;
+use epitome::ops::{Compact, CompactReport, OpenSession, Restore, What};
+use epitome::runs::{RunState, runs};
+use epitome::storage::Target;
+use epitome::{Config, Error, ErrorKind, Loaded};
 use epitome_passes::{BUILT_IN, Keep, Recipe, built_in};
 use epitome_tokens::Estimate;
 use jiff::SignedDuration;
@@ -128,10 +129,14 @@ impl Home {
         session: &[File],
         recipe: Recipe,
         way: Option<Way>,
-    ) -> Result<CompactedFamily<()>, Error> {
+    ) -> Result<CompactReport, Error> {
         let run = self.config.begin_run("compact");
-        let how = Compacting::new(&self.config, &run, &Estimate);
-        compact_family(&how, &session[0].path, &By { recipe, way })
+        let compact = Compact { way, ..Compact::new(&recipe, &Estimate, &run) };
+        compact.run(&self.open(&session[0].path))
+    }
+
+    fn open(&self, path: &Path) -> OpenSession<'_> {
+        OpenSession::at(&self.config, path)
     }
 
     fn append(&mut self, n: usize, bytes: &[u8]) {
@@ -144,7 +149,7 @@ impl Home {
     }
 
     fn restore(&self, session: &[File]) {
-        let done = restore_session(&self.config, &session[0].path);
+        let done = Restore::default().run(&self.open(&session[0].path));
         for file in session {
             let now = fs::read(&file.path).expect("a session");
             assert!(now == file.written, "{} is not restored: {done:?}", file.path.display());
@@ -155,9 +160,9 @@ impl Home {
         let Some(generations) = self.generations(path) else { return };
         let Some(generation) = generations.iter().rev().nth(newest) else { return };
         let what = What::Session(Target::Generation(generation.number));
-        let back = GivingBack { what, ..GivingBack::new(&self.config) };
+        let back = Restore { what, ..Restore::default() };
         let before = self.bytes();
-        if back.give_back(path, |_| Ok(()), |err: Error| err).is_err() {
+        if back.run_after(&self.open(path), |_| Ok::<_, Error>(())).is_err() {
             assert_eq!(self.bytes(), before, "a restore that fails changes nothing");
         }
     }
@@ -173,8 +178,8 @@ impl Home {
         for session in &logged.sessions {
             let before = self.bytes();
             let what = What::Run { id: &logged.run.id, files: &session.files };
-            let back = GivingBack { what, ..GivingBack::new(&self.config) };
-            let done = back.give_back(&session.path, |_| Ok(()), |err: Error| err);
+            let back = Restore { what, ..Restore::default() };
+            let done = back.run_after(&self.open(&session.path), |_| Ok::<_, Error>(()));
             if let Err(err) = done {
                 let may = [ErrorKind::Changed, ErrorKind::NotArchived];
                 assert!(may.contains(&err.kind()), "{err:?}");
@@ -200,9 +205,9 @@ impl Home {
     /// A restore would lead to what the agent wrote, of every session.
     fn check(&self) {
         for session in &self.sessions {
-            let planned = GivingBack::new(&self.config).plan(&session[0].path);
+            let planned = Restore::default().plan(&self.open(&session[0].path));
             let (planned, why) = match planned {
-                Ok(planned) => (planned, None),
+                Ok(planned) => (planned.done, None),
                 Err(err) => (Vec::new(), Some(err)),
             };
             for file in session {
@@ -223,30 +228,6 @@ impl Home {
             }
         }
     }
-}
-
-/// Plans with a recipe, in one way or in the usual one.
-struct By {
-    recipe: Recipe,
-    way: Option<Way>,
-}
-
-impl Planner for By {
-    type Error = Error;
-    type Report = ();
-
-    fn plan<'s>(
-        &'s self,
-        _: &Path,
-        session: &'s Loaded<&'s FileSource>,
-    ) -> Result<Planned<'s, &'s FileSource>, Error> {
-        match self.way {
-            Some(way) => Planned::by(way, session, &self.recipe, &Estimate),
-            None => Planned::as_usual(session, &self.recipe, &Estimate),
-        }
-    }
-
-    fn report(&self, _: &Path, _: &Planned<'_, &FileSource>) {}
 }
 
 fn write(path: &Path, bytes: &[u8]) {

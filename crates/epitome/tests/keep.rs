@@ -1,6 +1,7 @@
 //! What the rules keep, counted by the results that stay as they were.
 
-use epitome::{Loaded, Planned};
+use epitome::Loaded;
+use epitome::compaction::CompactionPlan;
 use epitome_formats::named;
 use epitome_passes::{Keep, Recipe};
 use epitome_tokens::Estimate;
@@ -48,8 +49,9 @@ fn check(results: usize, keep: Keep, stay: usize) {
     let text =
         "name = \"r\"\nabout = \"Results.\"\n[[passes]]\npass = \"results\"\nstyle = \"cleared\"\n";
     let recipe = Recipe { keep, ..Recipe::parse(text).expect("a recipe") };
-    let planned = Planned::new(&session, &recipe, &Estimate).expect("the edits can be written");
-    assert_eq!(planned.breaches, []);
+    let planned =
+        CompactionPlan::new(&session, &recipe, &Estimate).expect("the edits can be written");
+    assert_eq!(planned.violations, []);
     assert_eq!(results - planned.compaction.edits.len(), stay, "{results} results, {keep:?}");
 }
 

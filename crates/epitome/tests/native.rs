@@ -1,13 +1,14 @@
 //! Sessions for which an agent has no records of its own way: refused, and not as a bug.
 
-use epitome::{ErrorKind, Loaded, Planned, Way};
+use epitome::compaction::{CompactionPlan, Way};
+use epitome::{ErrorKind, Loaded};
 use epitome_passes::built_in;
 use epitome_tokens::Estimate;
 
 fn refused(bytes: Vec<u8>) -> String {
     let session = Loaded::read(bytes, None).expect("a session");
     let recipe = built_in("transcript").expect("a recipe");
-    let planned = Planned::by(Way::Native, &session, &recipe, &Estimate);
+    let planned = CompactionPlan::by(Way::Native, &session, &recipe, &Estimate);
     let err = planned.err().expect("the agent could not read such records");
     assert_eq!(err.kind(), ErrorKind::Refused, "{err}");
     assert_eq!(err.hint(), Some("--rewrite shortens it in the records it has"));

@@ -2,7 +2,8 @@
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
-use epitome::{Loaded, redacted};
+use epitome::Loaded;
+use epitome::redact::redacted;
 use epitome_formats::named;
 use epitome_model::{Block, Source, Transcript, encode};
 use epitome_redact::{Finder, Redactor, Rules};
@@ -177,7 +178,7 @@ fn shape(transcript: &Transcript) -> Vec<String> {
             Block::Output(it) => {
                 format!("output {} {} {}", nth(&it.call), it.error, it.parts.len())
             }
-            Block::Again(it) => format!("again {}", nth(&it.output.call)),
+            Block::Repeated(it) => format!("again {}", nth(&it.output.call)),
             Block::Image(_) => "image".to_owned(),
             Block::Summary(_) => "summary".to_owned(),
             Block::Opaque(_) => "opaque".to_owned(),
@@ -210,14 +211,14 @@ fn check(
     prop_assert_eq!(&after[..place], &planted[..place]);
     let behind = planted.len() - place - dress.put(text).len() - 2;
     prop_assert_eq!(&after[after.len() - behind..], &planted[planted.len() - behind..]);
-    let laws = |transcript: &Transcript, source: &dyn Source| {
-        let broken = before.format.laws.check(transcript, source);
-        broken.iter().map(|breach| breach.law).collect::<Vec<_>>()
+    let invariants = |transcript: &Transcript, source: &dyn Source| {
+        let broken = before.format.invariants.check(transcript, source);
+        broken.iter().map(|violation| violation.invariant).collect::<Vec<_>>()
     };
-    let kept = laws(&before.transcript, &before.source);
-    let mut broken = laws(&transcript, &after);
-    broken.retain(|law| !kept.contains(law));
-    prop_assert_eq!(broken, [], "a law that held still does");
+    let kept = invariants(&before.transcript, &before.source);
+    let mut broken = invariants(&transcript, &after);
+    broken.retain(|invariant| !kept.contains(invariant));
+    prop_assert_eq!(broken, [], "an invariant that held still does");
     Ok(())
 }
 
@@ -298,7 +299,7 @@ fn reasoning_that_says_a_secret_is_not_sent_on() {
     let after = String::from_utf8(after).expect("text");
     assert!(!after.contains(&token), "{after}");
     assert_eq!(after.matches(&signature).count(), 1, "{after}");
-    let wire = epitome_formats::APIS.iter().find(|it| it.name == "anthropic").expect("a wire");
+    let wire = epitome_api::APIS.iter().find(|it| it.name == "anthropic").expect("a wire");
     let made = (wire.make)(&transcript, &after.as_bytes());
     assert!(made.body.contains("Fine.") && !made.body.contains("REDACTED"), "{}", made.body);
 }

@@ -4,7 +4,10 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 
-use epitome::{Archive, Loaded, Planned, SessionKey, Store, apply};
+use epitome::Loaded;
+use epitome::archive::{Archive, SessionKey};
+use epitome::compaction::{CompactionPlan, apply};
+use epitome::storage::Store;
 use epitome_passes::{Keep, Recipe, built_in};
 use epitome_tokens::Estimate;
 use jiff::Timestamp;
@@ -55,7 +58,8 @@ fn references(project: &Path, home: &Path) -> Vec<(String, bool)> {
     let session = Loaded::read(file.source(), None).expect("it is a session");
     let keep = Keep { tokens: Some(10), ..Keep::default() };
     let recipe = Recipe { keep, ..built_in("epitome").expect("the default") };
-    let planned = Planned::new(&session, &recipe, &Estimate).expect("the edits can be written");
+    let planned =
+        CompactionPlan::new(&session, &recipe, &Estimate).expect("the edits can be written");
     let archive = Archive::new(home);
     let made = Timestamp::UNIX_EPOCH;
     let generation = apply(&planned, &file, &archive, &Estimate, made).expect("it is applied");

@@ -2,10 +2,11 @@
 
 use std::collections::{BTreeMap, HashMap};
 
-use epitome::{
-    About, Archive, Blobs, Digest, Draft, Error, ErrorKind, FileSource, Generation, Hash,
-    Restoration, Restored, SessionKey, Spliced, Store, Target, WayBack, restore, restore_block,
+use epitome::archive::{About, Archive, Digest, Draft, Generation, Hash, SessionKey, WayBack};
+use epitome::storage::{
+    Blobs, FileSource, Restoration, Restored, Spliced, Store, Target, restore, restore_block,
 };
+use epitome::{Error, ErrorKind};
 use epitome_model::{Ref, Source, Span, Splice, Tokens};
 use jiff::Timestamp;
 use proptest::collection::vec;
@@ -215,12 +216,13 @@ proptest! {
         let file = memory.compact(&first, splices(first.len(), &choice));
         let file = naive(&file, &splices(file.len(), &hand));
         let (restored, outcome) = memory.restore(&file, Target::Original).expect("restored");
-        // What looks untouched is undone exactly: the laws above are about that.
+        // What looks untouched is undone exactly: the invariants above are about that.
         if matches!(outcome, Restored::Exact { .. }) {
             return Ok(());
         }
         let edited = &memory.generations[0].records;
-        let kept = |line: &&[u8]| edited.iter().all(|it| it.hash != epitome::RecordHash::of(line));
+        let hash = |line: &[u8]| epitome::archive::RecordHash::of(line);
+        let kept = |line: &&[u8]| edited.iter().all(|it| it.hash != hash(line));
         let mut lines = restored.split(|&b| b == b'\n');
         for line in file.split(|&b| b == b'\n').filter(kept) {
             prop_assert!(lines.any(|it| it == line), "{:?} is gone", line);

@@ -1,9 +1,10 @@
 //! Results that a session says more than once: they are said once afterwards, or not at all.
 
-use epitome::{Loaded, Planned};
+use epitome::Loaded;
+use epitome::compaction::CompactionPlan;
 use epitome_formats::named;
 use epitome_model::{Block, Tokens};
-use epitome_passes::{Keep, Recipe, built_in};
+use epitome_passes::{Keep, PerKind, Recipe, Target, built_in};
 use epitome_tokens::Estimate;
 
 /// A session in which each result stands twice.
@@ -20,13 +21,14 @@ fn results<'a>(entries: impl Iterator<Item = (usize, &'a epitome_model::Entry)>)
     let count = |is: fn(&Block) -> bool| blocks.iter().filter(|block| is(block)).count();
     (
         count(|block| matches!(block, Block::Output(_))),
-        count(|block| matches!(block, Block::Again(_))),
+        count(|block| matches!(block, Block::Repeated(_))),
     )
 }
 
-fn plan<'a>(session: &'a Loaded<Vec<u8>>, recipe: &'a Recipe) -> Planned<'a, Vec<u8>> {
-    let planned = Planned::new(session, recipe, &Estimate).expect("the edits can be written");
-    assert_eq!(planned.breaches, []);
+fn plan<'a>(session: &'a Loaded<Vec<u8>>, recipe: &'a Recipe) -> CompactionPlan<'a, Vec<u8>> {
+    let planned =
+        CompactionPlan::new(session, recipe, &Estimate).expect("the edits can be written");
+    assert_eq!(planned.violations, []);
     planned
 }
 
@@ -44,10 +46,10 @@ fn what_is_said_again_goes_though_it_is_kept() {
     let recipe = Recipe { keep, ..built_in("epitome").expect("the default") };
     let planned = plan(&session, &recipe);
     assert_eq!(results(planned.after.context()), (first, 0));
-    let laws = session.format.laws;
+    let invariants = session.format.invariants;
     let spliced = planned.spliced().expect("they lie apart");
-    assert_eq!(laws.check(&planned.after, &spliced), []);
-    assert_ne!(laws.check(&session.transcript, &session.source), []);
+    assert_eq!(invariants.check(&planned.after, &spliced), []);
+    assert_ne!(invariants.check(&session.transcript, &session.source), []);
 }
 
 #[test]
@@ -74,7 +76,7 @@ fn an_edit_of_a_result_reaches_every_time_that_it_is_said() {
     for call in edited {
         let says = |block: &&&Block| match block {
             Block::Output(output) => *output.call == *call,
-            Block::Again(again) => *again.output.call == *call,
+            Block::Repeated(again) => *again.output.call == *call,
             _ => false,
         };
         assert_eq!(left.iter().filter(says).count(), 1, "{call}");
@@ -87,7 +89,8 @@ fn what_loses_nothing_goes_before_a_target_is_looked_at() {
     let copies = only("copies");
     let once = plan(&session, &copies).tokens_after;
     let default = built_in("epitome").expect("the default");
-    let recipe = Recipe { target: Some(once.0), keep: Keep::default(), ..default };
+    let target = PerKind { stored: Some(Target::of_tokens(once)), live: None };
+    let recipe = Recipe { target, keep: Keep::default(), ..default };
     let planned = plan(&session, &recipe);
     assert_eq!(planned.tokens_after, once, "nothing else had to go");
     let before = planned.compaction.tokens_before;

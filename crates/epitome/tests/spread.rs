@@ -3,7 +3,8 @@
 use std::fs;
 use std::path::PathBuf;
 
-use epitome::{Config, ErrorKind, Loaded, Place, Store, find};
+use epitome::storage::Store;
+use epitome::{Config, ErrorKind, Loaded, Place, agents};
 use epitome_model::{Block, Bytes, Role};
 use serde_json::{Value, json};
 use tempfile::TempDir;
@@ -134,12 +135,14 @@ fn sessions_in_files_are_found_with_those_of_their_sub_agents() {
     let below = world.session("ses_b", json!({"parentID": "ses_a"}));
     let further = world.session("ses_c", json!({"parentID": "ses_b"}));
     let mut config = Config::of_home(world.dir.path());
-    config.opencode = world.dir.path().join("opencode");
-    config.opencode_database = None;
-    let found = find::sessions(&config, Some("opencode"));
+    config.agents.variables.insert("XDG_DATA_HOME".to_owned(), world.dir.path().into());
+    let found = agents::sessions(&config.agents, Some("opencode"));
     let ids: Vec<&str> = found.iter().map(|it| it.id.as_str()).collect();
     assert_eq!(ids, ["ses_a"]);
     assert!(found[0].size > Bytes(fs::metadata(world.path()).expect("a file").len()));
-    assert_eq!(find::companions(&world.path()), [below, further]);
-    assert_eq!(find::meant(&config, "ses_a", None), find::Meant::File(world.path()));
+    assert_eq!(agents::companions(&world.path()), [below, further]);
+    assert_eq!(
+        agents::meant(&config.agents, "ses_a", None),
+        agents::SessionMatch::File(world.path())
+    );
 }

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, SystemTime};
 
-use epitome::{Error, ErrorKind, Replaced, Session, Store, User, users_of};
+use epitome::storage::{Replaced, Session, Store, User, users_of};
+use epitome::{Error, ErrorKind};
 use epitome_model::Source;
 
 struct Case {

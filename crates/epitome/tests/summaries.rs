@@ -2,7 +2,8 @@
 
 use std::collections::HashSet;
 
-use epitome::{ErrorKind, Loaded, Planned};
+use epitome::compaction::CompactionPlan;
+use epitome::{ErrorKind, Loaded};
 use epitome_formats::named;
 use epitome_model::Block;
 use epitome_passes::{Keep, Recipe, built_in};
@@ -35,8 +36,9 @@ impl Session {
         let recipe = built_in("transcript").expect("a recipe");
         let keep = Keep { turns: Some(keep), ..Keep::default() };
         let recipe = Recipe { keep, ..recipe };
-        let planned = Planned::summarised(text, &loaded, &recipe, &Estimate).expect(self.agent);
-        assert_eq!(planned.breaches, [], "{}", self.agent);
+        let planned =
+            CompactionPlan::summarised(text, &loaded, &recipe, &Estimate).expect(self.agent);
+        assert_eq!(planned.violations, [], "{}", self.agent);
         let added = planned.splices.first()?.0.with.to_vec();
         self.bytes.extend_from_slice(&added);
         Some(ids(&added))
@@ -170,7 +172,7 @@ fn a_summary_that_is_too_long_says_so_and_what_to_do() {
         let keep = Keep { turns: Some(0), ..Keep::default() };
         let recipe = Recipe { keep, ..built_in("transcript").expect("a recipe") };
         let text = "far more words than there were ".repeat(40_000);
-        let done = Planned::summarised(&text, &loaded, &recipe, &Estimate);
+        let done = CompactionPlan::summarised(&text, &loaded, &recipe, &Estimate);
         let err = done.err().unwrap_or_else(|| panic!("{} takes it", session.agent));
         assert_eq!(err.kind(), ErrorKind::Refused);
         assert_eq!(err.to_string(), "the summary is longer than what it stands for");

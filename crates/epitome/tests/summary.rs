@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use epitome::live::{Context, Next, Recovery, Said, Setup, Speaker, compact_tool};
-use epitome_formats::APIS;
+use epitome_api::APIS;
 use epitome_model::{Block, Counter, Role, Tokens};
 use epitome_passes::{
     Ask, Event, NoReply, Recipe, Reply, StopReason, Struck, SummaryRole, Why, Writer, built_in,
@@ -390,7 +390,7 @@ fn the_tool_waits_for_the_whole_batch_and_says_what_was_kept() {
     for wire in APIS {
         let body = view.body(wire.name).expect("a wire").body.into_bytes();
         let read = (wire.format.read)(&body, &mut ());
-        assert_eq!(wire.format.laws.check(&read, &body), [], "{} takes it", wire.name);
+        assert_eq!(wire.format.invariants.check(&read, &body), [], "{} takes it", wire.name);
     }
     // Once is enough.
     context.view().expect("memory is written");
@@ -475,7 +475,7 @@ fn a_summary_is_sent_as_whose_words_the_recipe_says() {
         (SummaryRole::System, "system"),
     ] {
         let mut recipe = Recipe::parse(RECIPE).expect("a recipe");
-        recipe.live.summary.iter_mut().for_each(|rule| rule.role = role);
+        recipe.stages.live.summary.iter_mut().for_each(|rule| rule.role = role);
         let setup = Setup::new(recipe).with_counter(Estimate::new());
         let mut context = Context::in_memory(setup);
         let prompt = Speaker { role: Role::System, prompt: true, ..Speaker::default() };
@@ -488,7 +488,7 @@ fn a_summary_is_sent_as_whose_words_the_recipe_says() {
         let bodies = APIS.iter().map(|wire| {
             let body = view.body(wire.name).expect("a wire").body;
             let read = (wire.format.read)(&body.as_bytes().to_vec(), &mut ());
-            assert_eq!(wire.format.laws.check(&read, &body.as_bytes()), [], "{}", wire.name);
+            assert_eq!(wire.format.invariants.check(&read, &body.as_bytes()), [], "{}", wire.name);
             let encoded = epitome_model::encode(&text);
             body.replace(&encoded[1..encoded.len() - 1], "SUMMARY")
         });

@@ -1,8 +1,8 @@
-//! Whatever went wrong between a plan and its bytes, the laws see it.
+//! Whatever went wrong between a plan and its bytes, the invariants see it.
 
 use epitome_formats::{FORMATS, named};
-use epitome_model::{At, Change, Edit, Law, Tokens};
-use epitome_passes::{Compaction, Planned, Side, verify};
+use epitome_model::{At, Change, Edit, Invariant, Tokens, WriteMode};
+use epitome_passes::{Compaction, Plan, PlannedEdit, Side, verify};
 use epitome_tokens::O200k;
 
 /// A small session of Claude Code: a question, reasoning, a call, its result, an answer.
@@ -33,9 +33,9 @@ fn claude() -> String {
     session
 }
 
-/// The laws that break when `from` becomes `to` in the record `item`, its edit being a promise to
-/// change just that record.
-fn broken(from: &str, to: &str, item: usize) -> Vec<Law> {
+/// The invariants that break when `from` becomes `to` in the record `item`, its edit being a
+/// promise to change just that record.
+fn broken(from: &str, to: &str, item: usize) -> Vec<Invariant> {
     let format = named("claude").expect("a known agent");
     let session = claude();
     assert!(session.contains(from), "{from}");
@@ -45,18 +45,22 @@ fn broken(from: &str, to: &str, item: usize) -> Vec<Law> {
     let new = (format.read)(&after, &mut ());
     let at = At::Block { item, block: 0 };
     let edit = Edit { at, change: Change::Drop, pass: "test" };
-    let compaction =
-        Compaction { edits: vec![Planned { edit, tokens: Tokens(0) }], ..Compaction::default() };
+    let compaction = Compaction {
+        edits: vec![PlannedEdit { edit, tokens: Tokens(0) }],
+        ..Compaction::default()
+    };
+    let plan = Plan::Edits(&compaction, WriteMode::Splice);
     let sides =
         [Side { transcript: &old, source: &before }, Side { transcript: &new, source: &after }];
-    let breaches = verify(sides[0], sides[1], &compaction, format.laws, &O200k);
-    let mut laws: Vec<Law> = breaches.into_iter().map(|breach| breach.law).collect();
-    laws.dedup();
-    laws
+    let violations = verify(sides[0], sides[1], &plan, format.invariants, &O200k);
+    let mut invariants: Vec<Invariant> =
+        violations.into_iter().map(|violation| violation.invariant).collect();
+    invariants.dedup();
+    invariants
 }
 
 #[test]
-fn what_may_be_done_breaks_no_law() {
+fn an_allowed_change_violates_nothing() {
     let cases: &[(&str, &str, usize)] = &[
         (r#"{"type":"thinking","thinking":"hm","signature":"c2ln"}"#, "", 1),
         (r#""content":"some words""#, r#""content":"some""#, 2),
@@ -68,42 +72,47 @@ fn what_may_be_done_breaks_no_law() {
 }
 
 #[test]
-fn what_may_not_be_done_breaks_a_law() {
-    let cases: &[(&str, &str, usize, &[Law])] = &[
-        ("the user's words", "the user's", 0, &[Law::UserWords]),
-        (r#""thinking":"hm""#, r#""thinking":"h""#, 1, &[Law::Shape]),
-        ("c2ln", "c2l", 1, &[Law::Shape]),
-        ("a result of some words", "a result of a great many more words", 3, &[Law::Growth]),
-        (r#""tool_use_id":"c1""#, r#""tool_use_id":"c""#, 3, &[Law::Pairing]),
-        (r#""id":"c1""#, r#""id":"c""#, 2, &[Law::Pairing]),
-        (r#","content":"some words""#, "", 2, &[Law::Shape]),
-        (r#""name":"Write""#, r#""name":"Wr""#, 2, &[Law::Pairing, Law::Shape]),
-        ("the answer", "answer", 4, &[Law::Shape]),
-        (r#""content":"some words""#, r#""content":"some w"#, 2, &[Law::Tree]),
-        (r#""uuid":"3","#, "", 2, &[Law::Tree]),
+fn a_forbidden_change_violates_an_invariant() {
+    let cases: &[(&str, &str, usize, &[Invariant])] = &[
+        ("the user's words", "the user's", 0, &[Invariant::UserWords]),
+        (r#""thinking":"hm""#, r#""thinking":"h""#, 1, &[Invariant::Reasoning]),
+        ("c2ln", "c2l", 1, &[Invariant::Reasoning]),
+        ("a result of some words", "a result of a great many more words", 3, &[Invariant::Growth]),
+        (r#""tool_use_id":"c1""#, r#""tool_use_id":"c""#, 3, &[Invariant::Pairing]),
+        (r#""id":"c1""#, r#""id":"c""#, 2, &[Invariant::Pairing]),
+        (r#","content":"some words""#, "", 2, &[Invariant::Shape]),
+        (r#""name":"Write""#, r#""name":"Wr""#, 2, &[Invariant::Pairing, Invariant::Shape]),
+        ("the answer", "answer", 4, &[Invariant::Shape]),
+        (r#""content":"some words""#, r#""content":"some w"#, 2, &[Invariant::Tree]),
+        (r#""uuid":"3","#, "", 2, &[Invariant::Tree]),
         (
             r#""parentUuid":"2""#,
             r#""parentUuid":"1""#,
             2,
-            &[Law::Tree, Law::Growth, Law::Accounting],
+            &[Invariant::Tree, Invariant::Growth, Invariant::Accounting],
         ),
-        (r#""timestamp":"t3""#, r#""timestamp":"""#, 2, &[Law::Tree, Law::Accounting]),
-        (r#""output_tokens":15"#, r#""output_tokens":5"#, 4, &[Law::Tree, Law::Accounting]),
-        (r#""service_tier":"standard""#, r#""service_tier":"""#, 4, &[Law::Accounting]),
-        (r#","gitBranch":"main""#, "", 0, &[Law::Accounting]),
+        (r#""timestamp":"t3""#, r#""timestamp":"""#, 2, &[Invariant::Tree, Invariant::Accounting]),
+        (
+            r#""output_tokens":15"#,
+            r#""output_tokens":5"#,
+            4,
+            &[Invariant::Tree, Invariant::Accounting],
+        ),
+        (r#""service_tier":"standard""#, r#""service_tier":"""#, 4, &[Invariant::Accounting]),
+        (r#","gitBranch":"main""#, "", 0, &[Invariant::Accounting]),
         // A record that no edit speaks of.
-        ("the answer", "an answer", 3, &[Law::Tree, Law::Growth]),
+        ("the answer", "an answer", 3, &[Invariant::Tree, Invariant::Growth]),
     ];
-    for (from, to, item, laws) in cases {
-        assert_eq!(broken(from, to, *item), *laws, "{from} → {to}");
+    for (from, to, item, invariants) in cases {
+        assert_eq!(broken(from, to, *item), *invariants, "{from} → {to}");
     }
 }
 
 #[test]
-fn every_format_has_laws_of_its_own() {
+fn every_format_has_invariants_of_its_own() {
     for format in FORMATS {
         let nothing: Vec<u8> = Vec::new();
         let transcript = (format.read)(&nothing, &mut ());
-        assert_eq!(format.laws.check(&transcript, &nothing), [], "{}", format.name);
+        assert_eq!(format.invariants.check(&transcript, &nothing), [], "{}", format.name);
     }
 }

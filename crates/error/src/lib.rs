@@ -1,12 +1,12 @@
-//! The error that the crates above the pure ones return: what kind it is, which file it is about,
-//! and what a person can do about it.
+//! The error type of the crates that do IO: its kind, the file it is about, and a hint for the
+//! user.
 //!
-//! Programs decide by [`ErrorKind`], never by the text. The constructors are for the crates of
-//! epitome.
+//! Programs decide by [`ErrorKind`], never by the text. The constructors are for epitome's own
+//! crates.
 //!
 //! # Absent
 //!
-//! Input and output: an [`io::Error`] is only classified here.
+//! No IO: an [`io::Error`] is only classified here.
 
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
@@ -19,56 +19,76 @@ use std::sync::Arc;
 /// A result with this error.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What kind of thing went wrong.
+/// The kind of an error.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum ErrorKind {
-    /// There is nothing by that name.
+    /// It does not exist.
     NotFound,
-    /// It is a folder, a pipe or a device, and no file.
+    /// It is a directory, a pipe or a device, not a file.
     NotAFile,
-    /// The system does not allow it.
+    /// The operating system denies access.
     NoPermission,
-    /// It is there and cannot be read.
+    /// It exists and cannot be read.
     Unreadable,
     /// Another program has it open.
     InUse,
-    /// The agent has its own lock on it.
+    /// The agent has locked it.
     HeldByAgent,
-    /// It is no session that any format knows.
+    /// It is not a session in a known format.
     UnknownFormat,
-    /// It changed while it was worked on.
+    /// It changed during the operation.
     Changed,
-    /// Another epitome is working on it.
+    /// Another epitome process is working on it.
     Locked,
-    /// It has more than one name on disk.
+    /// It has several hard links.
     HardLinked,
-    /// Something else has that name already.
+    /// A file of that name exists.
     Exists,
-    /// It could not be written: the disk is full, or fails.
+    /// It could not be written: the disk is full, or failed.
     Disk,
-    /// Something of the archive is missing or damaged.
+    /// A part of the archive is missing or damaged.
     Archive,
-    /// The archive holds nothing of this session, or not what was asked for.
+    /// The archive has nothing of this session, or not what was requested.
     NotArchived,
-    /// A newer epitome wrote it.
+    /// It was written by a newer version of epitome.
     NewerFormat,
-    /// It was asked for something that would break a law.
+    /// The request cannot be carried out safely.
     Refused,
+    /// The compacted session would violate an invariant.
+    Invariant,
+    /// The requested operation is not possible for sessions of this format.
+    Unsupported,
     /// epitome reads sessions of this format and never writes them.
     ReadOnly,
-    /// A setting means nothing.
+    /// A setting is invalid.
     Settings,
-    /// There is no recipe of that name, or its file cannot be read or is no recipe.
+    /// There is no recipe of that name, or its file cannot be read or is not a recipe.
     Recipe,
-    /// An internal promise does not hold: nothing was written.
+    /// An internal error: a guarantee of epitome does not hold, and nothing was written.
     Broken,
 }
 
-/// What went wrong: a kind, a short sentence, and what caused it.
+impl ErrorKind {
+    /// Whether a session among many is left as it is because of it, without that being a failure:
+    /// it is in use, or of a format that is only read, or no session.
+    pub fn leaves_one_of_many(self) -> bool {
+        matches!(
+            self,
+            ErrorKind::InUse
+                | ErrorKind::HeldByAgent
+                | ErrorKind::Locked
+                | ErrorKind::Changed
+                | ErrorKind::UnknownFormat
+                | ErrorKind::ReadOnly
+        )
+    }
+}
+
+/// An error: a kind, a short sentence, and its cause.
 ///
-/// `Display` is one short sentence in lower case; the causes are behind
-/// [`source`](StdError::source).
+/// `Display` prints one short sentence in lower case; [`source`](StdError::source) returns the
+/// cause.
 #[derive(Clone)]
 pub struct Error(Box<Inner>);
 
@@ -78,17 +98,19 @@ struct Inner {
     message: String,
     path: Option<PathBuf>,
     hint: Option<String>,
+    while_writing: bool,
     cause: Option<Arc<dyn StdError + Send + Sync>>,
 }
 
 impl Error {
-    /// An error of a kind, with a short sentence in lower case.
+    /// An error with a short sentence in lower case.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Error {
         let message = message.into();
-        Error(Box::new(Inner { kind, message, path: None, hint: None, cause: None }))
+        let (path, hint, while_writing, cause) = (None, None, false, None);
+        Error(Box::new(Inner { kind, message, path, hint, while_writing, cause }))
     }
 
-    /// An error met while reading `path`.
+    /// An error that occurred while reading `path`.
     pub fn reading(err: io::Error, what: &str, path: &Path) -> Error {
         let err = match Error::inside(err) {
             Ok(ours) => return ours,
@@ -98,7 +120,7 @@ impl Error {
         Error::new(kind, format!("cannot read {what}")).at(path).because(err)
     }
 
-    /// An error met while writing `path`.
+    /// An error that occurred while writing `path`.
     pub fn writing(err: io::Error, what: &str, path: &Path) -> Error {
         let err = match Error::inside(err) {
             Ok(ours) => return ours,
@@ -108,7 +130,7 @@ impl Error {
         Error::new(kind, format!("cannot write {what}")).at(path).because(err)
     }
 
-    /// One of ours that travelled through an [`io::Error`].
+    /// The [`Error`] inside an [`io::Error`], if it contains one.
     fn inside(err: io::Error) -> std::result::Result<Error, io::Error> {
         if err.get_ref().is_some_and(|inner| inner.is::<Error>()) {
             let inner = err.into_inner().and_then(|inner| inner.downcast::<Error>().ok());
@@ -117,45 +139,64 @@ impl Error {
         Err(err)
     }
 
-    /// With the file or folder that it is about.
+    /// Sets the file or directory that it is about.
     #[must_use]
     pub fn at(mut self, path: &Path) -> Error {
         self.0.path = Some(path.to_owned());
         self
     }
 
-    /// With what caused it.
+    /// Sets the cause.
     #[must_use]
     pub fn because(mut self, cause: impl StdError + Send + Sync + 'static) -> Error {
         self.0.cause = Some(Arc::new(cause));
         self
     }
 
-    /// With what a person can do about it, in the place of what the kind says.
+    /// Sets the hint for the user, in place of the kind's default hint.
     #[must_use]
     pub fn with_hint(mut self, hint: impl Into<String>) -> Error {
         self.0.hint = Some(hint.into());
         self
     }
 
-    /// With another kind.
+    /// Sets the kind.
     #[must_use]
     pub fn with_kind(mut self, kind: ErrorKind) -> Error {
         self.0.kind = kind;
         self
     }
 
-    /// What kind of thing went wrong.
+    /// Sets the file that it is about, unless one is set.
+    #[must_use]
+    pub fn about(mut self, path: &Path) -> Error {
+        self.0.path.get_or_insert_with(|| path.to_owned());
+        self
+    }
+
+    /// Marks that it occurred while writing: a read that failed then is not a fault of the session.
+    #[must_use]
+    pub fn while_writing(mut self) -> Error {
+        self.0.while_writing = true;
+        self
+    }
+
+    /// Whether it occurred while writing.
+    pub fn is_while_writing(&self) -> bool {
+        self.0.while_writing
+    }
+
+    /// The kind.
     pub fn kind(&self) -> ErrorKind {
         self.0.kind
     }
 
-    /// The file or folder that it is about.
+    /// The file or directory that it is about.
     pub fn path(&self) -> Option<&Path> {
         self.0.path.as_deref()
     }
 
-    /// What a person can do about it.
+    /// What the user can do about it.
     pub fn hint(&self) -> Option<&str> {
         self.0.hint.as_deref().or(match self.0.kind {
             ErrorKind::InUse | ErrorKind::HeldByAgent => {
@@ -165,7 +206,7 @@ impl Error {
             ErrorKind::Locked => Some("wait until the other epitome is done"),
             ErrorKind::HardLinked => Some("copy the file, so that it has one name, and try again"),
             ErrorKind::Disk => Some("free some space on that disk; nothing was changed"),
-            ErrorKind::Archive => Some("`epitome archive verify` says what is damaged"),
+            ErrorKind::Archive => Some("`epitome archive verify` lists what is damaged"),
             ErrorKind::NewerFormat => Some("update epitome"),
             ErrorKind::Exists => Some("choose another name, or remove what is there"),
             ErrorKind::NotArchived => Some(
@@ -180,13 +221,17 @@ impl Error {
             | ErrorKind::NoPermission
             | ErrorKind::Unreadable
             | ErrorKind::Refused
+            | ErrorKind::Unsupported
             | ErrorKind::ReadOnly => None,
+            ErrorKind::Invariant => {
+                Some("nothing was written; `epitome inspect` says whether it is sound as it is")
+            }
             ErrorKind::Broken => Some("nothing was written; please report this"),
         })
     }
 }
 
-/// The kind that an error of the system tells by itself.
+/// The kind for an error of the operating system, if it determines one.
 #[expect(clippy::wildcard_enum_match_arm, reason = "the kinds of the system grow")]
 fn kind_of(err: &io::Error) -> Option<ErrorKind> {
     match err.kind() {
@@ -234,7 +279,7 @@ impl StdError for Error {
     }
 }
 
-/// An error of a writer that was handed in from outside.
+/// For a writer that the caller supplied.
 impl From<io::Error> for Error {
     fn from(err: io::Error) -> Error {
         match Error::inside(err) {
@@ -247,7 +292,7 @@ impl From<io::Error> for Error {
     }
 }
 
-/// So that an error of ours survives a trip through [`io::Write`].
+/// Lets an [`Error`] pass through [`io::Write`] unchanged.
 impl From<Error> for io::Error {
     fn from(err: Error) -> io::Error {
         io::Error::other(err)

@@ -1,30 +1,30 @@
-//! What other programs read from a session: tokens, costs, ids, times, models and places.
+//! What other programs read from a session: tokens, costs, ids, times, models and directories.
 //!
-//! A format lists the values of its records that no edit touches, as paths of keys. The list is
-//! enforced in two places: readers take only the rest of a value for a copy ([`copies`]), and a
-//! compaction that changes one of the values all the same is refused (`Law::Accounting`).
+//! A format lists the values of its records that no edit may change, as paths of keys. The list is
+//! enforced in two places: readers treat only the rest of a value as a copy ([`copies`]), and a
+//! compaction that would change one of the values is refused (`Invariant::Accounting`).
 
 use std::ops::Range;
 
-use epitome_model::{Copy, Left};
+use epitome_json::{Cursor, Kind, Malformed};
+use epitome_model::{HiddenField, Left};
 
-use crate::json::{Cursor, Kind, Malformed};
 use crate::place::Place;
 
-/// Keys from the record down to a value; [`EACH`] stands for every element of an array.
+/// Keys from the record down to a value; [`EACH`] matches every element of an array.
 pub type Path = &'static [&'static str];
 
 /// Every element of an array.
 pub const EACH: &str = "*";
 
-/// Values of at most so many bytes stay where they are next to accounting: emptying them would
-/// save next to nothing, and they say what the rest is about.
+/// Strings of at most this many bytes are kept next to accounting values: emptying them would save
+/// next to nothing, and they describe the rest.
 const SHORT: usize = 64;
 
-/// The values at `paths`, in the order of the record. What is malformed ends the search.
+/// The values at `paths`, in the order of the record. Malformed JSON ends the search.
 pub fn values(record: &[u8], paths: &[Path]) -> Vec<Range<usize>> {
     let mut found = Vec::new();
-    // A record that is no JSON has no values behind the place where it goes wrong.
+    // In a malformed record, only the values before the error are found.
     let _ = find(&mut Cursor::new(record), paths, &mut found);
     found
 }
@@ -52,26 +52,27 @@ fn find(
     Ok(())
 }
 
-/// The paths that begin with these keys, from there on.
+/// The remainders of the paths that begin with these keys.
 pub fn inside(paths: &[Path], keys: &[&str]) -> Vec<Path> {
     keys.iter().fold(paths.to_vec(), |paths, key| below(&paths, key.as_bytes()))
 }
 
-/// What is left of the paths that begin with a key.
+/// The remainders of the paths that begin with a key.
 fn below(paths: &[Path], key: &[u8]) -> Vec<Path> {
     let split = paths.iter().filter_map(|path| path.split_first());
     split.filter(|(first, _)| first.as_bytes() == key).map(|(_, rest)| rest).collect()
 }
 
-/// What of a value no model sees and may go: all of it, leaving `left`, or, if something at `paths`
-/// (from the value down) stands in it, the bulk of everything else. Then every key stays with a
-/// value of its kind, so that programs that read the value still find what they expect.
+/// The parts of a value that no model sees and that may be removed: the whole value, leaving
+/// `left`; or, if it contains a value at one of `paths` (relative to it), only the bulk of
+/// everything else. In that case every key keeps a value of its type, so that programs that read it
+/// still find what they expect.
 pub fn copies(
     at: &Place<'_>,
     (name, place, left): (&'static str, &Range<usize>, Left),
     paths: &[Path],
-) -> Vec<Copy> {
-    let whole = || vec![Copy { name, value: at.span(place), left }];
+) -> Vec<HiddenField> {
+    let whole = || vec![HiddenField { name, value: at.span(place), left }];
     if values(&at.line[place.clone()], paths).is_empty() {
         return whole();
     }
@@ -79,7 +80,7 @@ pub fn copies(
     match around(&mut Cursor::at(at.line, place), paths, &mut bulk) {
         Ok(()) => bulk
             .into_iter()
-            .map(|(value, left)| Copy { name, value: at.span(&value), left })
+            .map(|(value, left)| HiddenField { name, value: at.span(&value), left })
             .collect(),
         Err(_) => whole(),
     }
@@ -99,7 +100,6 @@ fn around(
     if paths.iter().any(|path| path.is_empty()) {
         return value.skip().map(drop);
     }
-    let holds = value.clone().skip().map(|place| place.len());
     match left {
         Left::EmptyObject if !paths.is_empty() => {
             value.object(|member, key| around(member, &below(paths, key), bulk))?;
@@ -110,7 +110,7 @@ fn around(
         }
         _ => {
             let place = value.skip()?;
-            if holds? > SHORT {
+            if place.len() > SHORT {
                 bulk.push((place, left));
             }
         }

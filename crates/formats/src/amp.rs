@@ -1,10 +1,10 @@
-//! Amp: a JSON document a thread. Only read.
+//! Amp: one JSON document per thread. Read-only.
 //!
-//! What its members mean, and how that was found, is in `docs/formats/amp.md`.
+//! `docs/formats/amp.md` describes its members, and how that was found out.
 
 mod read;
 
-use epitome_model::{Breach, Laws, Source, Transcript};
+use epitome_model::{Invariants, Source, Transcript, Violation};
 
 use crate::{Format, Writing, pairing};
 
@@ -18,17 +18,20 @@ pub const FORMAT: Format = Format {
     ),
     native: None,
     summarise: None,
-    laws: &AmpInvariants,
-    thinking_is_bound: crate::claude::thinking_is_bound,
+    invariants: &AmpInvariants,
+    make: None,
+    thinking_is_bound: epitome_api::anthropic::thinking_is_bound,
+    databases: &[],
+    files: None,
 };
 
-/// Every call has its result after it.
+/// Every call has a result after it.
 struct AmpInvariants;
 
-impl Laws for AmpInvariants {
-    fn check(&self, transcript: &Transcript, _source: &dyn Source) -> Vec<Breach> {
-        let mut breaches = pairing::breaches(transcript);
-        breaches.sort();
-        breaches
+impl Invariants for AmpInvariants {
+    fn check(&self, transcript: &Transcript, _source: &dyn Source) -> Vec<Violation> {
+        let mut violations = pairing::violations(transcript);
+        violations.sort();
+        violations
     }
 }

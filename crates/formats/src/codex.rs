@@ -1,11 +1,11 @@
 //! Codex: rollouts, JSON lines of `{timestamp, type, payload}`.
 //!
-//! What the records mean, and how that was found, is in `docs/formats/codex.md`.
+//! `docs/formats/codex.md` describes the records, and how that was found out.
 
 mod append;
 mod hook;
+mod invariants;
 mod items;
-mod laws;
 mod make;
 mod origin;
 mod raw;
@@ -15,13 +15,12 @@ mod script;
 mod summarise;
 mod tools;
 
-pub(crate) use hook::HOOK;
-pub use make::make;
+pub use hook::HOOK;
 pub use origin::{Base, Origin, origin};
 
+use epitome_json::write::{Gone, Shapes, literal};
 use epitome_model::encode;
 
-use crate::write::{Gone, Shapes, literal};
 use crate::{Append, CopiesBehind, Format, Native, Write, Writing};
 
 /// Codex's rollouts, with and without ordinals.
@@ -34,13 +33,17 @@ pub const FORMAT: Format = Format {
         write: append::append,
         passed_over: |_| None,
         reaches: |_, _| true,
+        cut: None,
         copies: CopiesBehind::AreNotSaid,
-        // Codex's index of what it shows points into the file.
+        // Appending is the default: Codex has an index of offsets into the file.
         by_default: true,
     })),
     summarise: Some(summarise::summarise),
-    laws: &laws::CodexLaws,
+    invariants: &invariants::CodexInvariants,
+    make: Some(make::make),
     thinking_is_bound: |_| false,
+    databases: &[],
+    files: None,
 };
 
 const SPLICES: Write = rewrite::rewrite;
@@ -48,7 +51,7 @@ const SPLICES: Write = rewrite::rewrite;
 const SHAPES: Shapes = Shapes {
     output: literal,
     block: text_part,
-    // An item of a kind that Codex does not know is not sent.
+    // Codex does not send an item of an unknown type.
     thinking: Gone::Instead(r#"{"type":"other"}"#),
 };
 

@@ -1,8 +1,8 @@
-//! GitHub Copilot CLI: JSON lines, one event each. Only read.
+//! GitHub Copilot CLI: JSON lines, one event per line. Read-only.
 //!
-//! What the events mean, and how that was found, is in `docs/formats/copilot.md`.
+//! `docs/formats/copilot.md` describes the events, and how that was found out.
 
-mod laws;
+mod invariants;
 mod read;
 mod tools;
 
@@ -18,6 +18,9 @@ pub const FORMAT: Format = Format {
     ),
     native: None,
     summarise: None,
-    laws: &laws::CopilotLaws,
-    thinking_is_bound: crate::claude::thinking_is_bound,
+    invariants: &invariants::CopilotInvariants,
+    make: None,
+    thinking_is_bound: epitome_api::anthropic::thinking_is_bound,
+    databases: &[],
+    files: None,
 };

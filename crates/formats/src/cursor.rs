@@ -1,12 +1,12 @@
 //! Cursor: composers and bubbles of the editor's `state.vscdb`, chats of the CLI's `store.db`, and
-//! the transcripts that both export. Only read.
+//! the transcripts that both export. Read-only.
 //!
-//! What they hold, and how that is known, is in `docs/formats/cursor.md`.
+//! `docs/formats/cursor.md` describes them, and how that was found out.
 
 mod chat;
 mod composer;
 mod database;
-mod laws;
+mod invariants;
 mod message;
 mod read;
 mod record;
@@ -29,7 +29,10 @@ pub const FORMAT: Format = Format {
     ),
     native: None,
     summarise: None,
-    laws: &laws::CursorLaws,
-    // Cursor speaks to every provider; of these, Anthropic's newest models bind their reasoning.
-    thinking_is_bound: crate::claude::thinking_is_bound,
+    invariants: &invariants::CursorInvariants,
+    make: None,
+    // Cursor uses models of all providers; Anthropic's newest bind their reasoning.
+    thinking_is_bound: epitome_api::anthropic::thinking_is_bound,
+    databases: &[&HEADED, &COMPOSERS, &CHAT],
+    files: None,
 };

@@ -1,80 +1,80 @@
-//! Sessions that are rows of an SQLite database, read as documents of lines.
+//! Sessions that are rows of an SQLite database, read as documents with one line per row.
 //!
-//! The statements are data here: they spell an agent's tables and columns, and the driver carries
-//! them out. A document has a line for each row, with the row's own JSON in it to the byte, so that
-//! readers, edits, laws and archive work as they do for files.
+//! The SQL statements are data here: they name an agent's tables and columns, and the caller runs
+//! them. Each line of a document contains the JSON of its row, byte for byte, so that readers,
+//! edits, invariants and archive work as they do for files.
 
 /// A kind of database.
 #[derive(Debug)]
 pub struct Database {
-    /// The agent that keeps it.
+    /// The agent that writes it.
     pub agent: &'static str,
     /// Tables that every such database has.
     pub tables: &'static [&'static str],
-    /// All sessions, with these columns: `id`; `parent`, the id of the session that it is a part
-    /// of, or NULL; `modified`, the time of the last write in milliseconds since 1970, or NULL:
-    /// that of the file; `size`, the bytes of its rows. Those of [`Glance::Told`] have `title`,
-    /// `folder` (a path or a `file:` URL) and `context`, the tokens of its context, as well, each
+    /// Selects all sessions, with these columns: `id`; `parent`, the id of the session that it is a
+    /// part of, or NULL; `modified`, the time of the last write in milliseconds since 1970, or NULL
+    /// for that of the file; `size`, the bytes of its rows. With [`ListedBy::Database`] also
+    /// `title`, `folder` (a path or a `file:` URL) and `context`, the tokens of its context, each
     /// of which may be NULL.
     pub sessions: &'static str,
-    /// What a list shows of a session.
-    pub glance: Glance,
-    /// What a session is read as; the first is the conversation.
+    /// Where the details of a session list come from.
+    pub glance: ListedBy,
+    /// The documents of a session; the first is the conversation.
     pub documents: &'static [Document],
 }
 
-/// What a list shows of a session of a database.
+/// Where the details of a session list come from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Glance {
-    /// What is found by reading it.
-    Read,
-    /// What the database says of it: for sessions that are only read, so that reading all of them
-    /// would tell nothing more.
-    Told,
+pub enum ListedBy {
+    /// From reading each session.
+    Transcript,
+    /// From the columns of the database: for read-only sessions, where reading them would add
+    /// nothing.
+    Database,
 }
 
 /// Rows of one session as lines.
 #[derive(Debug)]
 pub struct Document {
-    /// Names it behind the session's id. The conversation has no name.
+    /// The suffix after the session's id. The conversation has none.
     pub name: &'static str,
-    /// The rows of the session `?1`: index into `tables`, rowid, and a JSON object of what tells
-    /// the row from others. New rows come last.
+    /// Selects the rows of the session `?1`: index into `tables`, rowid, and a JSON object that
+    /// identifies the row. New rows come last.
     pub rows: &'static str,
-    /// The tables that the rows are in.
+    /// The tables of the rows.
     pub tables: &'static [Table],
-    /// Whether this line is one that epitome made: only such rows are added and taken away.
+    /// Whether epitome made this line: only such rows are added and removed.
     pub is_made: fn(line: &[u8]) -> bool,
 }
 
 /// How the JSON of one row is read and written.
 #[derive(Debug)]
 pub struct Table {
-    /// What the lines of its rows begin with.
+    /// The beginning of the lines of its rows.
     pub begins: &'static str,
-    /// Reads it from the row `?1`.
+    /// Selects the JSON of the row `?1`.
     pub select: &'static str,
-    /// Puts `?2` in the place of it in the row `?1`. Without it the row is only read.
+    /// Sets the JSON of the row `?1` to `?2`. `None` if the row is read-only.
     pub update: Option<&'static str>,
-    /// Adds a row to the session `?1`: `?2` tells it from others, `?3` is its JSON.
+    /// Inserts a row into the session `?1`: `?2` identifies it, `?3` is its JSON.
     pub add: Option<&'static str>,
-    /// Takes the row `?1` away.
+    /// Deletes the row `?1`.
     pub remove: Option<&'static str>,
 }
 
 impl Table {
-    /// A table of which nothing is written.
+    /// A read-only table.
     pub const fn only_read(select: &'static str) -> Table {
         Table { begins: "", select, update: None, add: None, remove: None }
     }
 }
 
-/// What a line says of its row beside its JSON ends so.
+/// The end of the part of a line before the row's JSON.
 const DATA: &[u8] = b",\"data\":";
 
-/// The line of a row: `head` is a JSON object, `data` what stands in the row.
+/// The line of a row: `head` is a JSON object that identifies it, `data` its content.
 ///
-/// What would break the line is written as a text: it is kept, and never edited.
+/// Content that is not valid on one line is written as a string: it is kept, and never edited.
 pub fn line(head: &str, data: Option<&[u8]>) -> Vec<u8> {
     let mut line = beginning(head, data);
     match data {
@@ -89,12 +89,12 @@ pub fn line(head: &str, data: Option<&[u8]>) -> Vec<u8> {
     line
 }
 
-/// What stands in the row now, if `line` is a line of that row: `before` is what stood in it.
+/// The new content of a row, if `line` is a line of that row; `before` is its old content.
 pub fn data<'l>(line: &'l [u8], head: &str, before: Option<&[u8]>) -> Option<&'l [u8]> {
     line.strip_prefix(beginning(head, before).as_slice())?.strip_suffix(b"}")
 }
 
-/// The folder that a path or a `file:` URL names.
+/// The directory that a path or a `file:` URL names.
 pub fn folder(place: &str) -> String {
     let Some(path) = place.strip_prefix("file://") else { return place.to_owned() };
     let mut bytes = Vec::with_capacity(path.len());
@@ -114,14 +114,14 @@ pub fn folder(place: &str) -> String {
         }
     }
     let path = String::from_utf8_lossy(&bytes).into_owned();
-    // `/c:/project` is a path of Windows.
+    // `/c:/project` is a Windows path.
     match path.strip_prefix('/') {
         Some(drive) if drive.as_bytes().get(1) == Some(&b':') => drive.to_owned(),
         Some(_) | None => path,
     }
 }
 
-/// What tells a row from others, and its JSON: what [`line()`] made a line of.
+/// Splits a line made by [`line()`] into the object that identifies the row and its JSON.
 pub fn split(line: &[u8]) -> Option<(String, &str)> {
     let line = std::str::from_utf8(line).ok()?;
     let (head, data) = line.strip_suffix('}')?.split_once(",\"data\":")?;
@@ -137,11 +137,11 @@ fn beginning(head: &str, data: Option<&[u8]>) -> Vec<u8> {
     line
 }
 
-/// Whether it can stand in a line as it is.
+/// Whether it can be written in a line unchanged.
 fn is_whole(data: &[u8]) -> bool {
     memchr::memchr2(b'\n', b'\r', data).is_none()
         && std::str::from_utf8(data).is_ok()
-        && crate::json::check(data).is_ok()
+        && epitome_json::check(data).is_ok()
 }
 
 #[cfg(test)]

@@ -1,9 +1,9 @@
-//! epitome's own format: the log of a live context, JSON lines that are only ever added to.
+//! epitome's own format: the log of a live context, append-only JSON lines.
 //!
-//! What the records mean is in `docs/formats/epitome.md`. A [`Log`] reads such lines as they come.
+//! `docs/formats/epitome.md` describes the records. A [`Log`] reads such lines as they arrive.
 
 mod append;
-mod laws;
+mod invariants;
 mod read;
 mod record;
 
@@ -11,7 +11,8 @@ pub use append::{Batch, Undone, batch, cut, undo};
 pub use read::{Log, id};
 pub use record::{Said, Speaker, add_line, header, line, said};
 
-use crate::write::{self, Gone, Shapes};
+use epitome_json::write::{self, Gone, Shapes};
+
 use crate::{Append, CopiesBehind, Format, Native, Write, Writing};
 
 /// Logs of live contexts.
@@ -24,14 +25,18 @@ pub const FORMAT: Format = Format {
         write: append::append,
         passed_over: |_| None,
         reaches: append::reaches,
+        cut: Some(cut),
         copies: CopiesBehind::AreNotSaid,
-        // A log is added to and never changed.
+        // Appending is the only way: a log is never changed.
         by_default: true,
     })),
     summarise: Some(append::summarise),
-    laws: &laws::EpitomeLaws,
-    // A log may be of a talk with any provider; of these, Anthropic's newest models bind theirs.
-    thinking_is_bound: crate::claude::thinking_is_bound,
+    invariants: &invariants::EpitomeInvariants,
+    make: None,
+    // A log may contain models of any provider; Anthropic's newest bind their reasoning.
+    thinking_is_bound: epitome_api::anthropic::thinking_is_bound,
+    databases: &[],
+    files: None,
 };
 
 const SPLICES: Write =

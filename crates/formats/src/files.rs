@@ -1,50 +1,50 @@
-//! Sessions that are spread over many files, read as one document.
+//! Sessions that consist of many files, read as one document.
 //!
-//! The folders are data here; the driver opens the files.
+//! The directories are data here; the caller opens the files.
 
 use std::borrow::Cow;
 
 /// A store of such sessions: `SESSIONS/<any>/<session>.json`, `MESSAGES/<session>/<message>.json`,
-/// `PARTS/<message>/<part>.json`, each in the order of their names.
+/// `PARTS/<message>/<part>.json`, each sorted by name.
 #[derive(Debug)]
 pub struct Files {
-    /// The agent that keeps it.
+    /// The agent that writes it.
     pub agent: &'static str,
-    /// The folder of sessions.
+    /// The directory of sessions.
     pub sessions: &'static str,
-    /// The folder of messages.
+    /// The directory of messages.
     pub messages: &'static str,
-    /// The folder of their parts.
+    /// The directory of their parts.
     pub parts: &'static str,
-    /// The id of the session that a session is a part of, by its file.
+    /// Returns the id of the parent session, from the session's file.
     pub parent: fn(session: &[u8]) -> Option<String>,
-    /// What stands between them in the document.
+    /// The text between the files in the document.
     pub frame: Frame,
-    /// Why they are only read, as a clause.
+    /// Why they are read-only, as a clause.
     pub read_only: &'static str,
 }
 
-/// What stands between the files in a document. Messages and parts have commas between them.
+/// The text between the files in a document. Messages and parts are separated by commas.
 #[derive(Debug)]
 pub struct Frame {
     /// Before the session.
     pub session: &'static str,
-    /// Behind it, before all messages.
+    /// After the session, before all messages.
     pub messages: &'static str,
     /// Before a message.
     pub message: &'static str,
-    /// Behind it, before its parts.
+    /// After a message, before its parts.
     pub parts: &'static str,
-    /// Behind its parts.
+    /// After the parts of a message.
     pub message_end: &'static str,
-    /// Behind all messages.
+    /// After all messages.
     pub end: &'static str,
 }
 
-/// A file as a value of the document. One that holds no JSON is a text: it is kept.
+/// A file as a value of the document. A file that is not JSON becomes a string, so that it is kept.
 pub fn value(file: &[u8]) -> Cow<'_, [u8]> {
     let file = file.trim_ascii();
-    if std::str::from_utf8(file).is_ok() && crate::json::check(file).is_ok() {
+    if std::str::from_utf8(file).is_ok() && epitome_json::check(file).is_ok() {
         return Cow::Borrowed(file);
     }
     Cow::Owned(epitome_model::encode(&String::from_utf8_lossy(file)).into_bytes())

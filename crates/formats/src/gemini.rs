@@ -1,11 +1,11 @@
-//! Gemini CLI: a log of JSON lines in which a message is written again when it changes, or, in
-//! older versions, one JSON object.
+//! Gemini CLI: a log of JSON lines in which a message is appended again when it changes; in older
+//! versions, one JSON object.
 //!
-//! What the records mean, and how that was found, is in `docs/formats/gemini.md`.
+//! `docs/formats/gemini.md` describes the records, and how that was found out.
 
 mod append;
 mod hook;
-mod laws;
+mod invariants;
 mod log;
 mod message;
 mod raw;
@@ -14,7 +14,7 @@ mod tools;
 mod write;
 
 use crate::{Append, CopiesBehind, Format, Native, Writing};
-pub(crate) use hook::HOOK;
+pub use hook::HOOK;
 
 /// Gemini CLI's sessions.
 pub const FORMAT: Format = Format {
@@ -26,15 +26,19 @@ pub const FORMAT: Format = Format {
         write: append::append,
         passed_over: |_| None,
         reaches: |_, _| true,
+        cut: None,
         copies: CopiesBehind::GoAlong,
-        // Nothing points into the file, so that rewriting breaks nothing: it sends the same and
-        // leaves a fraction of the file.
+        // Rewriting is the default: no other file contains offsets into this one, it sends the
+        // same, and it leaves a fraction of the file.
         by_default: false,
     })),
     summarise: Some(append::summarise),
-    laws: &laws::GeminiLaws,
-    // Signatures of turns that are over are not asked for.
+    invariants: &invariants::GeminiInvariants,
+    make: None,
+    // The API does not require signatures of finished turns.
     thinking_is_bound: |_| false,
+    databases: &[],
+    files: None,
 };
 
 #[cfg(test)]

@@ -1,51 +1,50 @@
-//! How agents are told to call a program when a session ends, and what they tell it then.
+//! Hooks: how an agent is configured to call a program when a session ends, and what it sends to
+//! that program.
 //!
-//! What is written is data here; the driver edits the files.
+//! The settings are data here; the caller edits the files.
 
 use serde_json::{Value, json};
 
-/// How one agent calls a program when a session ends.
+/// The end-of-session hook of one agent.
 #[derive(Debug)]
 pub struct Hook {
-    /// The agent, as its format is called.
-    pub agent: &'static str,
-    /// Where it is told to, below the folder of its settings.
+    /// The file that is changed or made, relative to the agent's settings directory.
     pub file: &'static str,
-    /// What stands there.
+    /// The setting in that file.
     pub setting: Setting,
-    /// What the user has still to do, as a sentence.
+    /// What the user still has to do, as a sentence.
     pub afterwards: Option<&'static str>,
 }
 
-/// What an agent reads.
+/// The form of the setting.
 #[derive(Clone, Copy, Debug)]
 pub enum Setting {
-    /// An entry of a list in a file of JSON, with comments where the agent takes them.
+    /// An entry of a list in a JSON file, with comments if the agent accepts them.
     Listed {
         /// The keys that lead to the list.
         list: &'static [&'static str],
-        /// The entry that calls a command of the shell.
+        /// Makes the entry that runs a shell command.
         entry: fn(command: &str) -> Value,
     },
-    /// A file of its own that calls a program with arguments.
+    /// A separate file that calls a program with arguments.
     Own(fn(words: &[&str]) -> String),
 }
 
-/// A session that ended, as its agent tells it.
+/// A session that ended, as reported by its agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ended {
     /// Its id.
     pub id: Option<String>,
     /// Its file.
     pub file: Option<String>,
-    /// The folder it was run in.
+    /// Its working directory.
     pub cwd: Option<String>,
-    /// The number of the process that ran it, where our own words tell it.
+    /// The id of the process that ran it, if the file was written by epitome and reports it.
     pub process: Option<u32>,
 }
 
-/// Reads what an agent tells a hook: the keys are those of Claude Code, which Codex and Gemini CLI
-/// took over (<https://code.claude.com/docs/en/hooks>), and which our own files use.
+/// Parses the input of a hook: the keys are those of Claude Code, which Codex and Gemini CLI
+/// adopted (<https://code.claude.com/docs/en/hooks>), and which epitome's own files use.
 pub fn ended(told: &[u8]) -> Option<Ended> {
     let told: Value = serde_json::from_slice(told).ok()?;
     let text = |key: &str| told[key].as_str().filter(|it| !it.is_empty()).map(str::to_owned);
@@ -58,25 +57,29 @@ pub fn ended(told: &[u8]) -> Option<Ended> {
     (ended.id.is_some() || ended.file.is_some()).then_some(ended)
 }
 
-/// A program with its arguments as a command of the shell.
+/// A program with its arguments as a shell command.
 pub fn command(words: &[&str]) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
-    let quoted = words.iter().map(|word| match !word.is_empty() && word.chars().all(plain) {
-        true => (*word).to_owned(),
-        false => format!("'{}'", word.replace('\'', r"'\''")),
+    let quoted = words.iter().map(|word| {
+        if !word.is_empty() && word.chars().all(plain) {
+            (*word).to_owned()
+        } else {
+            format!("'{}'", word.replace('\'', r"'\''"))
+        }
     });
     quoted.collect::<Vec<_>>().join(" ")
 }
 
-/// The keys that lead to what runs when a session ends, in settings that are like Claude Code's.
+/// The keys of the list of end-of-session hooks, in settings like Claude Code's.
 pub(crate) const SESSION_END: &[&str] = &["hooks", "SessionEnd"];
 
-/// An entry there. Seconds or milliseconds, as the agent counts: the command returns at once.
+/// An entry of that list. `timeout` is in the agent's unit, seconds or milliseconds: the command
+/// returns at once.
 pub(crate) fn entry(command: &str, timeout: u64) -> Value {
     json!({ "hooks": [{ "type": "command", "command": command, "timeout": timeout }] })
 }
 
-/// The beginning of a file of ours: words in JavaScript.
+/// The beginning of a file that epitome writes: the arguments as JavaScript.
 pub(crate) fn script(words: &[&str], rest: &str) -> String {
     let words = Value::from(words.to_vec());
     format!(
@@ -98,7 +101,6 @@ pub(crate) fn script(words: &[&str], rest: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::HOOKS;
 
     #[test]
     fn what_an_agent_tells_is_read() {
@@ -125,20 +127,5 @@ mod tests {
         ] {
             assert_eq!(command(words), expect);
         }
-    }
-
-    #[test]
-    fn every_agent_is_told_in_its_own_way() {
-        let mut told = String::new();
-        for hook in HOOKS {
-            let text = match hook.setting {
-                Setting::Listed { list, entry } => {
-                    format!("{} += {}\n", list.join("."), entry("/bin/epitome hook"))
-                }
-                Setting::Own(text) => text(&["/bin/epitome", "hook"]),
-            };
-            told.push_str(&format!("== {} {}\n{text}", hook.agent, hook.file));
-        }
-        insta::assert_snapshot!(told);
     }
 }

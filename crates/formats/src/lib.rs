@@ -1,33 +1,28 @@
-//! What agents store: one folder an agent, each with what it spells (`raw`), how it is read
-//! (`read`), how edits are written (`write`) and what its wire refuses (`laws`).
+//! The formats of agents' sessions: one folder per agent, with the record types (`raw`), the reader
+//! (`read`), the writer of edits (`write`) and what the agent's API requires (`invariants`).
 //!
-//! A new format is a folder and a line in [`FORMATS`]. Agents' JSON keys and tool names are spelled
-//! here and nowhere else.
+//! A new format is a folder and an element of [`FORMATS`]. Agents' JSON keys and tool names are
+//! only used in this crate.
 //!
 //! # Absent
 //!
-//! No files and no folders: a reader gets a [`Source`]. No policy: what may go is decided in
-//! passes.
+//! No files and no directories: a reader gets a [`Source`]. No policy: passes decide what may be
+//! removed.
 
-// Floors 1 and 2 do no IO: `clippy.toml` names what they do without.
+// Pure crates do no IO: `clippy.toml` names what they must not use.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod accounting;
 pub mod amp;
-pub mod api;
-mod arguments;
 pub mod claude;
 pub mod codex;
 pub mod copilot;
 pub mod cursor;
 pub mod database;
-mod document;
 pub mod epitome;
-mod fault;
 pub mod files;
 pub mod gemini;
 mod hook;
-pub mod json;
 mod lines;
 pub mod miniswe;
 pub mod opencode;
@@ -38,140 +33,170 @@ mod port;
 pub mod qwen;
 mod records;
 pub mod sweagent;
-mod title;
 mod tree;
 mod unknown;
-mod write;
 
-pub use api::message::{MessageParser, NotUnderstood};
-pub use api::{APIS, Api, Left as LeftBehind, Made, SummaryAs};
-pub use fault::{Fault, Faults};
+pub use epitome_json::write::{Unwritable, Write};
 pub use hook::{Ended, Hook, Setting, command, ended};
 pub use lines::{Line, lines};
 pub use port::Given;
-pub use write::Unwritable;
 
-use epitome_model::{At, Edit, Laws, Source, Splice, Tokens, Transcript};
+use epitome_api::{BodyFormat, Made, anthropic, gemini_api, openai_chat, openai_responses};
+use epitome_model::{At, Edit, Faults, Invariants, Source, Tokens, Transcript, WriteMode};
 
-/// How sessions of one agent are known, read, written and checked.
+use crate::database::Database;
+use crate::files::Files;
+
+/// One agent's format: how its sessions are recognised, read, written and checked.
 pub struct Format {
     /// The agent's name: `pi`, `claude`.
     pub name: &'static str,
     /// Whether a source that begins with these bytes is of this format.
     pub sniff: fn(head: &[u8]) -> bool,
-    /// Reads a source. Readers never fail: what they cannot read is kept, and told to `faults`.
+    /// Reads a source. Readers never fail: what they cannot parse is kept, and reported to
+    /// `faults`.
     pub read: fn(source: &dyn Source, faults: &mut dyn Faults) -> Transcript,
-    /// How edits are written, or why they are not.
+    /// How edits are written, or why the format is read-only.
     pub writing: Writing,
-    /// The agent's own way to shorten a history, where it has one.
+    /// The agent's own way to shorten a history, if it has one.
     pub native: Option<Native>,
-    /// How the agent itself writes that a summary stands for the beginning of a history.
+    /// The agent's own way to store a summary that replaces the beginning of a history.
     pub summarise: Option<Summarise>,
-    /// What the agent and its wire refuse.
-    pub laws: &'static dyn Laws,
-    /// Whether reasoning of this model is valid only while everything before it is as it was when
-    /// it was made. Then an edit takes all reasoning after it along.
+    /// What the agent and its API refuse.
+    pub invariants: &'static dyn Invariants,
+    /// Makes a session from another agent's transcript, where that is possible.
+    pub make: Option<Make>,
+    /// Whether reasoning of this model is valid only while everything before it is unchanged. If
+    /// so, an edit removes all reasoning after it.
     pub thinking_is_bound: fn(model: &str) -> bool,
+    /// The kinds of databases in which the agent keeps sessions, in the order in which they are
+    /// tried.
+    pub databases: &'static [&'static Database],
+    /// How the agent keeps a session in many files, if it ever did.
+    pub files: Option<&'static Files>,
 }
 
-/// Whether sessions of a format are written.
+impl Format {
+    /// The bodies of requests to an API, as sessions.
+    const fn of_bodies(bodies: &BodyFormat) -> Format {
+        Format {
+            name: bodies.name,
+            sniff: bodies.sniff,
+            read: bodies.read,
+            writing: Writing::Splices(bodies.write),
+            native: None,
+            summarise: None,
+            invariants: bodies.invariants,
+            make: None,
+            thinking_is_bound: bodies.thinking_is_bound,
+            databases: &[],
+            files: None,
+        }
+    }
+}
+
+/// Makes a session with the content of a transcript's context.
+pub type Make = fn(&Transcript, &dyn Source, &Given<'_>) -> Made;
+
+/// Whether epitome writes sessions of a format.
 #[derive(Clone, Copy, Debug)]
 pub enum Writing {
-    /// The replacements of bytes that carry out edits, in order and apart from each other.
+    /// Returns the replacements of bytes that apply edits, sorted and disjoint.
     Splices(Write),
-    /// They are only read: why, as a clause that follows "sessions of NAME are only read: ".
+    /// The format is read-only: the reason, as a clause after "sessions of NAME are only read: ".
     ReadOnly(&'static str),
 }
 
-/// Turns edits into replacements of bytes, each with the place of its edit.
-pub type Write = fn(&Transcript, &dyn Source, &[Edit]) -> Result<Vec<(Splice, At)>, Unwritable>;
-
-/// The agent's own way to shorten a history.
+/// An agent's own way to shorten a history.
 #[derive(Clone, Copy)]
 pub enum Native {
-    /// By records behind the end.
+    /// By records appended to the file.
     Append(Append),
     /// By marks on results.
     Mark(Mark),
 }
 
 impl Native {
-    /// Whether a session is compacted so when nothing else is asked for.
+    /// How its edits are written.
+    pub fn mode(&self) -> WriteMode {
+        match self {
+            Native::Append(_) => WriteMode::Append,
+            Native::Mark(_) => WriteMode::Mark,
+        }
+    }
+
+    /// Whether this is the default way to compact a session.
     pub fn is_default(&self) -> bool {
         match self {
             Native::Append(append) => append.by_default,
-            // What is marked stays where it is, and a model cannot ask for it by name.
+            // A marked result stays in the file, and a model cannot recall it by reference.
             Native::Mark(_) => false,
         }
     }
 }
 
-/// Records at the end of the file which, for a resume, say something else in the place of what
-/// stands before. Nothing that stands there changes.
+/// Records appended to the file that replace earlier records when the agent resumes. Nothing before
+/// them changes.
 #[derive(Clone, Copy)]
 pub struct Append {
-    /// Turns edits of what a resume sends into bytes behind the end of the file.
+    /// Turns edits of what a resume sends into bytes to append.
     pub write: WriteBehind,
-    /// Why the agent passes over such records of this session, if it does.
+    /// Why the agent would ignore such records in this session, if it would.
     pub passed_over: fn(&Transcript) -> Option<&'static str>,
-    /// Whether such records can say something else in the place of this item.
+    /// Whether such records can replace this item.
     pub reaches: fn(&Transcript, item: usize) -> bool,
-    /// What becomes of the copies in what such a record says again.
+    /// Cuts entries out of the middle, if the agent has a record for that.
+    pub cut: Option<CutMiddle>,
+    /// What happens to the copies in a record that is appended again.
     pub copies: CopiesBehind,
-    /// Whether a session is compacted so when nothing else is asked for.
+    /// Whether this is the default way to compact a session.
     pub by_default: bool,
 }
 
-/// What becomes of the copies of an entry that is said again behind the end of a file.
+/// What happens to the copies in an entry that is appended again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CopiesBehind {
-    /// Only what a model sees is said again.
+    /// They are left out: only what a model sees is appended.
     AreNotSaid,
-    /// The whole record is written again: edits of its copies are carried out as well.
+    /// They are included: the whole record is appended, with edits of its copies applied.
     GoAlong,
 }
 
-/// Turns edits into bytes behind the end of a file.
+/// Turns edits into bytes to append to a file.
 pub type WriteBehind = fn(&Transcript, &dyn Source, &[Edit]) -> Result<Vec<u8>, Unwritable>;
 
-/// A mark in the record of a result, by which the agent sends words of its own in its place. What
-/// the result said stays where it is.
+/// Returns the bytes to append to a session so that these items are not sent any more, and the text
+/// is, where the first of them was; or why that is not possible.
+pub type CutMiddle =
+    fn(&Transcript, &dyn Source, items: &[usize], text: &str) -> Result<Vec<u8>, &'static str>;
+
+/// A mark in the record of a result, which makes the agent send a text of its own instead. The
+/// result itself stays in the file.
 #[derive(Clone, Copy)]
 pub struct Mark {
-    /// What the agent sends in the place of a marked result.
+    /// The text that the agent sends instead of a marked result.
     pub sent: &'static str,
-    /// The replacements of bytes that mark the results at the places of the edits.
+    /// Returns the replacements of bytes that mark the results at the positions of the edits.
     pub write: Write,
-    /// Whether a mark can stand for this result.
+    /// Whether this result can be marked.
     pub reaches: fn(&Transcript, &dyn Source, At) -> bool,
 }
 
 /// A summary of the beginning of a history.
 #[derive(Clone, Copy, Debug)]
 pub struct Summary<'a> {
-    /// What it says.
+    /// Its text.
     pub text: &'a str,
-    /// The end of the context, which is sent behind it as it is: indices into
+    /// The end of the context, which is sent after the summary unchanged: indices into
     /// `Transcript::items`.
     pub kept: &'a [usize],
-    /// What a resume sent without it.
+    /// The tokens of what a resume sent before.
     pub tokens: Tokens,
 }
 
-/// The bytes behind the end of a session that make a summary stand for all but the kept end of its
-/// context; or why there can be none.
+/// Returns the bytes to append to a session so that a summary replaces all of its context but the
+/// kept end; or why that is not possible.
 pub type Summarise = fn(&Transcript, &dyn Source, &Summary<'_>) -> Result<Vec<u8>, &'static str>;
-
-/// How each agent that has hooks is told to call a program when a session ends.
-pub static HOOKS: &[&Hook] =
-    &[&claude::HOOK, &codex::HOOK, &pi::HOOK, &opencode::HOOK, &gemini::HOOK];
-
-/// Every kind of database with sessions, in the order in which they are tried.
-pub static DATABASES: &[&database::Database] =
-    &[&opencode::DATABASE, &cursor::HEADED, &cursor::COMPOSERS, &cursor::CHAT];
-
-/// Every kind of store that spreads a session over many files.
-pub static STORES: &[&files::Files] = &[&opencode::FILES];
 
 /// Every format, in the order in which they are tried.
 pub static FORMATS: &[Format] = &[
@@ -187,27 +212,10 @@ pub static FORMATS: &[Format] = &[
     amp::FORMAT,
     miniswe::FORMAT,
     sweagent::FORMAT,
-    api::anthropic::FORMAT,
-    api::openai_chat::FORMAT,
-    api::openai_responses::FORMAT,
-    api::gemini_api::FORMAT,
-];
-
-/// An agent that a session can be carried to.
-pub struct Target {
-    /// How its sessions are read and checked; its name on the command line.
-    pub format: &'static Format,
-    /// A session that says what a transcript's context says.
-    pub make: fn(&Transcript, &dyn Source, &Given<'_>) -> Made,
-    /// The command that goes on with a session; its id is the last word.
-    pub resume: &'static [&'static str],
-}
-
-/// Every agent that a session can be carried to.
-pub static TARGETS: &[Target] = &[
-    Target { format: &claude::FORMAT, make: claude::make, resume: &["claude", "--resume"] },
-    Target { format: &codex::FORMAT, make: codex::make, resume: &["codex", "resume"] },
-    Target { format: &pi::FORMAT, make: pi::make, resume: &["pi", "--session"] },
+    Format::of_bodies(&anthropic::FORMAT),
+    Format::of_bodies(&openai_chat::FORMAT),
+    Format::of_bodies(&openai_responses::FORMAT),
+    Format::of_bodies(&gemini_api::FORMAT),
 ];
 
 /// The format of a source that begins with `head` (64 KiB are enough).
@@ -218,6 +226,16 @@ pub static TARGETS: &[Target] = &[
 /// ```
 pub fn sniff(head: &[u8]) -> Option<&'static Format> {
     FORMATS.iter().find(|format| (format.sniff)(head))
+}
+
+/// Every kind of session database, in the order in which they are tried.
+pub fn databases() -> impl Iterator<Item = &'static Database> {
+    FORMATS.iter().flat_map(|format| format.databases.iter().copied())
+}
+
+/// Every way in which an agent keeps a session in many files.
+pub fn stores() -> impl Iterator<Item = &'static Files> {
+    FORMATS.iter().filter_map(|format| format.files)
 }
 
 /// The format of an agent.

@@ -1,30 +1,30 @@
-//! The lines of a source, without holding more of it than the longest line.
+//! Iterates over the lines of a source, with no more than the longest line in memory.
 
 use std::borrow::Cow;
 
-use epitome_model::{Record, Source, Span};
-use memchr::memchr;
-
-use crate::json::Malformed;
-use crate::{Fault, Faults};
+use epitome_json::Malformed;
+use epitome_model::{Fault, Faults, Record, Source, Span};
+use memchr::{memchr, memrchr};
+use rayon::prelude::*;
 
 const CHUNK: u64 = 1 << 20;
 
 /// One line.
 pub struct Line<'a> {
-    /// Where it stands, line end left out.
+    /// Its position, without the line ending.
     pub record: Record,
-    /// Its bytes, line end and byte order mark left out.
+    /// Its bytes, without line ending and byte order mark.
     pub bytes: &'a [u8],
-    /// Whether a line feed ends it: if not, it is the last one, and it may still be being written.
+    /// Whether it ends with a line feed. If not, it is the last line, and may still be being
+    /// written.
     pub ended: bool,
 }
 
-/// Calls `each` for every line of `source`. Line ends are LF or CRLF; a byte order mark at the
+/// Calls `each` for every line of `source`. Line endings are LF or CRLF; a byte order mark at the
 /// beginning belongs to no line.
 pub fn lines(source: &dyn Source, mut each: impl FnMut(Line<'_>)) {
     let mut line = 1;
-    // Where the next line begins. What has been fetched of it so far is in `pending`.
+    // The offset of the next line. Its bytes read so far are in `pending`.
     let mut start = if source.read(0..3).as_ref() == b"\xef\xbb\xbf" { 3 } else { 0 };
     let mut pending: Vec<u8> = Vec::new();
     let mut at = start;
@@ -57,7 +57,56 @@ pub fn lines(source: &dyn Source, mut each: impl FnMut(Line<'_>)) {
     }
 }
 
-/// A line as a record, and nothing if it is blank or no record; the faults are told.
+/// Parses the lines of `source`, as [`lines`] splits them, on all cores, and calls `each` with the
+/// results in the order of the lines.
+pub fn parsed_lines<T: Send>(
+    source: &dyn Source,
+    parse: impl Fn(&Line<'_>) -> T + Sync,
+    mut each: impl FnMut(&Line<'_>, T),
+) {
+    /// Smaller batches are parsed on one core, which is done before another could start.
+    const ENOUGH: usize = 64 << 10;
+    let mut line = 1;
+    let mut start = if source.read(0..3).as_ref() == b"\xef\xbb\xbf" { 3 } else { 0 };
+    let mut at = start;
+    // The bytes from `start` on that were read so far.
+    let mut pending: Vec<u8> = Vec::new();
+    loop {
+        let chunk = source.read(at..at + CHUNK);
+        at += chunk.len() as u64;
+        let is_last = chunk.is_empty();
+        let whole = match memrchr(b'\n', &chunk) {
+            _ if is_last => pending.len(),
+            Some(feed) => pending.len() + feed + 1,
+            None => 0,
+        };
+        pending.extend_from_slice(&chunk);
+        drop(chunk);
+        let mut batch = Vec::new();
+        for bytes in pending[..whole].split_inclusive(|&byte| byte == b'\n') {
+            let (inner, ended) = match bytes.strip_suffix(b"\n") {
+                Some(inner) => (inner, true),
+                None => (bytes, false),
+            };
+            batch.push(line_of(line, start, inner, ended));
+            start += bytes.len() as u64;
+            line += 1;
+        }
+        let parsed: Vec<T> = if whole < ENOUGH {
+            batch.iter().map(&parse).collect()
+        } else {
+            batch.par_iter().map(&parse).collect()
+        };
+        batch.iter().zip(parsed).for_each(|(line, parsed)| each(line, parsed));
+        drop(batch);
+        pending.drain(..whole);
+        if is_last {
+            return;
+        }
+    }
+}
+
+/// Parses a line as a record; `None` if it is blank or malformed, which is reported.
 pub fn record<R>(
     line: &Line<'_>,
     parse: fn(&[u8]) -> Result<R, Malformed>,
@@ -74,7 +123,7 @@ pub fn record<R>(
             Some(record)
         }
         Err(bad) => {
-            faults.report(Fault::no_record(line.record.line, &bad, line.ended));
+            faults.report(bad.fault(line.record.line, line.ended));
             None
         }
     }
@@ -94,7 +143,7 @@ mod tests {
 
     use super::*;
 
-    /// Gives out a few bytes at a time, as a slow file would.
+    /// A source that returns a few bytes per read, as a slow file would.
     struct Stingy(Vec<u8>, u64);
 
     impl Source for Stingy {
@@ -113,6 +162,13 @@ mod tests {
         all
     }
 
+    fn collect_parsed(source: &dyn Source) -> Vec<(Record, Vec<u8>, bool)> {
+        let mut all = Vec::new();
+        let parse = |line: &Line<'_>| line.bytes.to_vec();
+        parsed_lines(source, parse, |line, parsed| all.push((line.record, parsed, line.ended)));
+        all
+    }
+
     #[test]
     fn line_ends_and_marks_belong_to_no_line() {
         let source = b"\xef\xbb\xbfa\r\n\nb".to_vec();
@@ -128,11 +184,22 @@ mod tests {
     }
 
     proptest! {
-        /// However the bytes arrive, the lines are the same.
+        /// The lines are the same however the bytes arrive.
         #[test]
         fn lines_do_not_depend_on_chunks(text in "[ab\r\n]{0,60}", size in 3_u64..9) {
             let whole = text.into_bytes();
             prop_assert_eq!(collect(&Stingy(whole.clone(), size)), collect(&whole));
+        }
+
+        /// Parsing in parallel yields the same lines in the same order.
+        #[test]
+        fn parsed_lines_are_the_lines(
+            text in "(\u{feff})?[ab\r\n]{0,60}", times in 1_usize..4_000, size in 3_u64..9,
+        ) {
+            let long = text.repeat(times).into_bytes();
+            prop_assert_eq!(collect_parsed(&long), collect(&long));
+            let short = text.into_bytes();
+            prop_assert_eq!(collect_parsed(&Stingy(short.clone(), size)), collect(&short));
         }
     }
 }

@@ -1,13 +1,13 @@
-//! OpenCode: rows of `opencode.db` as lines, and what `opencode export` writes.
+//! OpenCode: rows of `opencode.db` as lines, and the output of `opencode export`.
 //!
-//! What the records mean, and how that was found, is in `docs/formats/opencode.md`.
+//! `docs/formats/opencode.md` describes the records, and how that was found out.
 
 mod database;
 mod events;
 mod export;
 mod files;
 mod hook;
-mod laws;
+mod invariants;
 mod mark;
 mod raw;
 mod read;
@@ -17,13 +17,13 @@ mod write;
 
 pub use database::DATABASE;
 pub use files::FILES;
-pub(crate) use hook::HOOK;
+pub use hook::HOOK;
 
-use epitome_model::{Source, Transcript};
+use epitome_model::{Faults, Source, Transcript};
 
-use crate::{Faults, Format, Mark, Native, Writing, lines};
+use crate::{Format, Mark, Native, Writing, lines};
 
-/// OpenCode's sessions: a database since 1.2, one JSON as `opencode export` writes it.
+/// OpenCode's sessions: a database since 1.2, and the JSON of `opencode export`.
 pub const FORMAT: Format = Format {
     name: "opencode",
     sniff,
@@ -35,12 +35,15 @@ pub const FORMAT: Format = Format {
         reaches: mark::reaches,
     })),
     summarise: Some(summarise::summarise),
-    laws: &laws::OpencodeLaws,
-    // OpenCode speaks to every provider; of these, Anthropic's newest models bind their reasoning.
-    thinking_is_bound: crate::claude::thinking_is_bound,
+    invariants: &invariants::OpencodeInvariants,
+    make: None,
+    // OpenCode uses models of all providers; Anthropic's newest bind their reasoning.
+    thinking_is_bound: epitome_api::anthropic::thinking_is_bound,
+    databases: &[&DATABASE],
+    files: Some(&FILES),
 };
 
-/// Whether a source is rows as lines, or an export.
+/// Whether a source is an export or consists of rows as lines.
 fn sniff(head: &[u8]) -> bool {
     is_rows(head) || export::sniff(head)
 }

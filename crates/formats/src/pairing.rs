@@ -1,15 +1,16 @@
-//! Calls and results, as every wire wants them. Written from the providers' documents and from
-//! what the agents refused, not from our writers.
+//! Checks calls and results, as every API requires them. Based on the providers' documentation and
+//! on what the agents refused, not on our writers.
 
 use std::collections::HashMap;
 
-use epitome_model::{Block, Breach, Law, Part, Role, Source, Transcript};
+use epitome_model::{Block, Invariant, Part, Role, Source, Transcript, Violation};
 
-/// Every call has one result after it, before the user speaks again; every result has its call.
+/// Every call must have one result after it, before the next user message; every result must have a
+/// call.
 ///
-/// Calls of the last response may still be open: nobody has spoken since.
-pub fn breaches(transcript: &Transcript) -> Vec<Breach> {
-    let mut breaches = Vec::new();
+/// Calls of the last response may be open: no user message follows.
+pub fn violations(transcript: &Transcript) -> Vec<Violation> {
+    let mut violations = Vec::new();
     let mut calls: HashMap<&str, Seen> = HashMap::new();
     for (_, entry) in transcript.context() {
         let line = entry.record.line;
@@ -17,19 +18,19 @@ pub fn breaches(transcript: &Transcript) -> Vec<Breach> {
             match block {
                 Block::Call(call) => {
                     if let Some(before) = calls.insert(&call.id, Seen::Open(line)) {
-                        let what = format!("the call {} stands twice ({})", call.id, before.line());
-                        breaches.push(Breach { law: Law::Pairing, line, what });
+                        let what = format!("the call {} occurs twice ({})", call.id, before.line());
+                        violations.push(Violation { invariant: Invariant::Pairing, line, what });
                     }
                 }
                 Block::Output(output) => match calls.get_mut(&*output.call) {
                     Some(seen @ Seen::Open(_)) => *seen = Seen::Answered(seen.line()),
                     Some(Seen::Answered(_)) => {
                         let what = format!("the call {} has two results", output.call);
-                        breaches.push(Breach { law: Law::Pairing, line, what });
+                        violations.push(Violation { invariant: Invariant::Pairing, line, what });
                     }
                     None => {
                         let what = format!("a result without its call {}", output.call);
-                        breaches.push(Breach { law: Law::Pairing, line, what });
+                        violations.push(Violation { invariant: Invariant::Pairing, line, what });
                     }
                 },
                 _ => {}
@@ -45,14 +46,14 @@ pub fn breaches(transcript: &Transcript) -> Vec<Breach> {
                 })
                 .collect();
             late.sort_unstable();
-            breaches.extend(late.into_iter().map(|line| Breach {
-                law: Law::Position,
+            violations.extend(late.into_iter().map(|line| Violation {
+                invariant: Invariant::Position,
                 line,
-                what: "the user speaks before this call has its result".into(),
+                what: "a user message comes before the result of this call".into(),
             }));
         }
     }
-    breaches
+    violations
 }
 
 #[derive(Clone, Copy)]
@@ -69,10 +70,10 @@ impl Seen {
     }
 }
 
-/// Texts of nothing but white space, which Anthropic's wire refuses.
-pub fn empty_texts(transcript: &Transcript, source: &dyn Source) -> Vec<Breach> {
+/// Finds blank texts, which Anthropic's API refuses.
+pub fn empty_texts(transcript: &Transcript, source: &dyn Source) -> Vec<Violation> {
     let empty = |text: &epitome_model::Text| text.read(source).trim().is_empty();
-    let mut breaches = Vec::new();
+    let mut violations = Vec::new();
     for (_, entry) in transcript.context() {
         let bad = entry.blocks.iter().any(|block| match block {
             Block::Text(text) => empty(text),
@@ -86,9 +87,13 @@ pub fn empty_texts(transcript: &Transcript, source: &dyn Source) -> Vec<Breach> 
             _ => false,
         });
         if bad {
-            let what = "a text of nothing but white space".into();
-            breaches.push(Breach { law: Law::Empty, line: entry.record.line, what });
+            let what = "a text of only white space".into();
+            violations.push(Violation {
+                invariant: Invariant::Empty,
+                line: entry.record.line,
+                what,
+            });
         }
     }
-    breaches
+    violations
 }

@@ -1,19 +1,19 @@
-//! pi: JSON lines, entries of a tree below a header.
+//! pi: JSON lines, a header and a tree of entries.
 //!
-//! What the records mean, and how that was found, is in `docs/formats/pi.md`.
+//! `docs/formats/pi.md` describes the records, and how that was found out.
 
 mod append;
 mod hook;
-mod laws;
+mod invariants;
 mod make;
 mod raw;
 mod read;
 mod tools;
 
-pub(crate) use hook::HOOK;
-pub use make::make;
+pub use hook::HOOK;
 
-use crate::write::{self, Gone, Shapes};
+use epitome_json::write::{self, Gone, Shapes};
+
 use crate::{Append, CopiesBehind, Format, Native, Write, Writing};
 
 /// pi's sessions, versions 1 to 3.
@@ -26,23 +26,29 @@ pub const FORMAT: Format = Format {
         write: append::append,
         passed_over: append::passed_over,
         reaches: append::reaches,
+        cut: None,
         copies: CopiesBehind::AreNotSaid,
-        // Versions before 1.0 pass over such records and would send everything again.
+        // Rewriting is the default: versions before 1.0 ignore appended records and would send
+        // everything again.
         by_default: false,
     })),
     summarise: Some(append::summarise),
-    laws: &laws::PiLaws,
-    // pi speaks to every provider; of these, Anthropic's newest models bind their reasoning.
-    thinking_is_bound: crate::claude::thinking_is_bound,
+    invariants: &invariants::PiInvariants,
+    make: Some(make::make),
+    // pi uses models of all providers; Anthropic's newest bind their reasoning.
+    thinking_is_bound: epitome_api::anthropic::thinking_is_bound,
+    databases: &[],
+    files: None,
 };
 
 const SPLICES: Write =
     |transcript, source, edits| write::splices(transcript, source, edits, &SHAPES);
 
 const SHAPES: Shapes =
-    Shapes { output: text_blocks, block: write::text_block, thinking: Gone::Whole };
+    Shapes { output: text_blocks, block: epitome_api::text_block, thinking: Gone::Whole };
 
-/// pi calls array methods on the content of a result: a string there ends the session.
+/// pi calls array methods on the content of a result: with a string there it cannot open the
+/// session.
 fn text_blocks(text: &str) -> String {
-    format!("[{}]", write::text_block(text))
+    format!("[{}]", epitome_api::text_block(text))
 }

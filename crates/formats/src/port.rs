@@ -1,29 +1,29 @@
-//! A session for another agent: what every target makes its records of.
+//! Ports a session to another agent: what all targets share.
 //!
-//! What the targets take, and what stays behind, is in `docs/port.md`.
+//! `docs/port.md` describes what each target accepts, and what is lost.
 
-mod deed;
-mod said;
+mod action;
+mod message;
 
-pub use deed::{Deed, Reach, object};
-pub use said::{Answer, Called, Said, said};
+pub use action::{Reach, ToolAction, object};
+pub use message::{Message, PortedCall, PortedResult, messages};
 
 use epitome_model::Ref;
 
-/// What a session is given that does not come from another.
+/// The values of the new session that do not come from the old one.
 #[derive(Clone, Copy, Debug)]
 pub struct Given<'a> {
     /// Its id, a UUID.
     pub id: &'a str,
-    /// The folder it is to be run in.
+    /// Its working directory.
     pub cwd: &'a str,
     /// The time, in UTC with milliseconds: `2026-11-21T12:00:00.000Z`.
     pub time: &'a str,
-    /// The same in milliseconds since 1970.
+    /// The same time in milliseconds since 1970.
     pub millis: i64,
 }
 
-/// What stands for a failure that says nothing: Anthropic's wire refuses one without words.
+/// Replaces the text of a failure without any: Anthropic's API refuses an empty one.
 pub const NOTHING: &str = "[no output]";
 
 /// An id in the form of a UUID for `what` of a session or record, the same in every run.

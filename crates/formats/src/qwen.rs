@@ -1,12 +1,13 @@
-//! Qwen Code: JSON lines, records linked by `uuid` and `parentUuid`, whose messages are those of
+//! Qwen Code: JSON lines, records linked by `uuid` and `parentUuid`, with messages in the format of
 //! Gemini's API.
 //!
-//! What the records mean, and how that was found, is in `docs/formats/qwen.md`.
+//! `docs/formats/qwen.md` describes the records, and how that was found out.
 
 mod invariants;
 mod read;
 
-use crate::write::{self, Gone, Shapes};
+use epitome_json::write::{self, Gone, Shapes};
+
 use crate::{Format, Write, Writing};
 
 /// Qwen Code's sessions.
@@ -17,8 +18,11 @@ pub const FORMAT: Format = Format {
     writing: Writing::Splices(SPLICES),
     native: None,
     summarise: None,
-    laws: &invariants::QwenInvariants,
-    thinking_is_bound: crate::claude::thinking_is_bound,
+    invariants: &invariants::QwenInvariants,
+    make: None,
+    thinking_is_bound: epitome_api::anthropic::thinking_is_bound,
+    databases: &[],
+    files: None,
 };
 
 const SPLICES: Write =

@@ -1,77 +1,79 @@
-//! Sessions that are JSON lines: what their readers share.
+//! What the readers of all JSON lines formats share.
 //!
-//! [`read`] parses each line and keeps the transcript: places of records, faults, the title, ids
-//! that repeat, and which entries a resume sends. An agent's reader is a [`Records`]: it is given
-//! one parsed record after the other and returns what the record says.
+//! [`read`] parses each line and maintains the transcript: positions of records, faults, the title,
+//! ids that repeat, and which entries a resume sends. An agent's reader implements [`Records`]: it
+//! receives one parsed record after the other and returns its content.
 
 use std::collections::HashSet;
 
-use epitome_model::{Block, Copy, Entry, Item, Kept, Role, Source, Text, Transcript};
+use epitome_json::{Document, Value};
+use epitome_model::{
+    Block, Entry, Fault, Faults, HiddenField, HiddenRecord, Item, Role, Source, Text, Transcript,
+};
 
-use crate::document::{Document, Value};
 use crate::tree::{self, Node, Orphan};
 use crate::unknown::Unknown;
-use crate::{Fault, Faults, Line, lines};
+use crate::{Line, lines};
 
-/// What the records of one agent mean.
+/// Interprets the records of one agent.
 pub trait Records: Default {
-    /// Reads one record, which is an object.
-    fn record(&mut self, session: &mut Session<'_>, record: &Value<'_>) -> Said;
+    /// Interprets one record, which is an object.
+    fn record(&mut self, session: &mut Session<'_>, record: &Value<'_>) -> RecordContent;
 
     /// Called after the last record: an agent whose records form a tree sets the context here.
     fn finish(self, _session: &mut Session<'_>) {}
 }
 
-/// What one record says.
+/// The content of one record.
 #[derive(Default)]
-pub struct Said {
-    /// In the order of the context; none for a record that says nothing to a model. Their `record`
-    /// is set by [`read`].
+pub struct RecordContent {
+    /// In the order of the context; none for a record that no model sees. [`read`] sets their
+    /// `record`.
     pub entries: Vec<Entry>,
     /// Parts of the record that no model sees.
-    pub copies: Vec<Copy>,
-    /// What the record does to the context, if the agent does not set the context at the end.
+    pub copies: Vec<HiddenField>,
+    /// The effect of the record on the context, unless the agent sets the context at the end.
     pub sent: Sent,
 }
 
-/// What a record does to the context.
+/// The effect of a record on the context.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Sent {
-    /// Nothing.
+    /// None.
     #[default]
     Nowhere,
     /// It is added at the end.
     Adds,
-    /// It replaces the system prompt, or is put in front of everything.
+    /// It replaces the system prompt, or becomes the first entry.
     Prompt,
     /// It replaces everything but the system prompt.
     Compacts,
 }
 
-impl Said {
-    /// A record that says nothing to a model.
-    pub fn nothing(copies: Vec<Copy>) -> Said {
-        Said { copies, ..Said::default() }
+impl RecordContent {
+    /// The content of a record that no model sees.
+    pub fn nothing(copies: Vec<HiddenField>) -> RecordContent {
+        RecordContent { copies, ..RecordContent::default() }
     }
 }
 
-/// A session while it is read.
+/// A session that is being read.
 pub struct Session<'f> {
-    /// What was read so far.
+    /// The transcript so far.
     pub transcript: Transcript,
     faults: &'f mut dyn Faults,
-    /// The number of the line that is read, from 1.
+    /// The number of the current line, from 1.
     line: u64,
-    /// Whether the title was given, and not made from the first message.
+    /// Whether the title was set explicitly, not derived from the first message.
     is_named: bool,
     ids: HashSet<Box<str>>,
     unknown: Unknown,
     nodes: Vec<Node>,
-    /// The index in the context of the system prompt.
+    /// The index of the system prompt in the context.
     prompt: Option<usize>,
 }
 
-/// Reads a session. Readers never fail: a line that is no record is kept and reported to `faults`.
+/// Reads a session. Readers never fail: a malformed line is kept and reported to `faults`.
 pub fn read<A: Records>(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
     let mut agent = A::default();
     let mut session = Session {
@@ -89,7 +91,7 @@ pub fn read<A: Records>(source: &dyn Source, faults: &mut dyn Faults) -> Transcr
     session.transcript
 }
 
-/// Whether `is_of` holds for one of the records at the beginning of a file.
+/// Whether `is_of` is true for one of the records at the beginning of a file.
 pub fn sniff(head: &[u8], is_of: fn(&Value<'_>) -> bool) -> bool {
     let mut found = false;
     lines(&head, |line| {
@@ -99,12 +101,12 @@ pub fn sniff(head: &[u8], is_of: fn(&Value<'_>) -> bool) -> bool {
 }
 
 impl Session<'_> {
-    /// Reports that the current record is not as it should be.
+    /// Reports a fault of the current record.
     pub fn fault(&mut self, what: impl Into<String>) {
         self.faults.report(Fault { line: self.line, what: what.into() });
     }
 
-    /// Reports a kind that is not among the `known`, once; `what` it is a kind of, with its
+    /// Reports a kind that is not among the `known`, once per kind; `what` describes it, with its
     /// article.
     pub fn unknown(&mut self, what: &'static str, kind: &str, known: &[&str]) {
         self.unknown.kind((self.line, what), kind, known, self.faults);
@@ -115,7 +117,7 @@ impl Session<'_> {
         self.transcript.items.len()
     }
 
-    /// Sets the id, the folder and the version of the session where they are not known yet.
+    /// Sets the id, the directory and the version of the session if they are not known yet.
     pub fn head(&mut self, id: Option<Box<str>>, cwd: Option<Box<str>>, version: Option<Box<str>>) {
         let head = &mut self.transcript.head;
         for (field, value) in
@@ -127,17 +129,17 @@ impl Session<'_> {
         }
     }
 
-    /// Sets the title that the user or the agent gave. The last one counts.
+    /// Sets the title that the user or the agent chose. The last one is used.
     pub fn name(&mut self, title: &str) {
-        self.transcript.head.title = Some(crate::title::title(title));
+        self.transcript.head.title = Some(epitome_model::title(title));
         self.is_named = true;
     }
 
-    /// Sets the title from a message of the user, where there is none yet.
+    /// Sets the title from a user message if there is none yet.
     pub fn title(&mut self, message: &str) {
         let head = &mut self.transcript.head;
         if !self.is_named && head.title.is_none() {
-            head.title = Some(crate::title::title(message.trim()));
+            head.title = Some(epitome_model::title(message.trim()));
         }
     }
 
@@ -170,16 +172,16 @@ impl Session<'_> {
 
     fn line<A: Records>(&mut self, agent: &mut A, line: &Line<'_>) {
         self.line = line.record.line;
-        let said = self.parsed(line, |session, record| agent.record(session, record));
-        let Said { entries, mut copies, sent } = said;
+        let content = self.parsed(line, |session, record| agent.record(session, record));
+        let RecordContent { entries, mut copies, sent } = content;
         if entries.is_empty() {
-            let kept = Kept { record: line.record, copies };
+            let kept = HiddenRecord { record: line.record, copies };
             self.transcript.items.push(Item::Kept(kept));
             return;
         }
         for mut entry in entries {
             entry.record = line.record;
-            // Copies are parts of the record: its first entry has them.
+            // Copies belong to the record: they are put into its first entry.
             entry.copies.append(&mut copies);
             self.title_from(&entry, line);
             self.send(sent);
@@ -187,14 +189,14 @@ impl Session<'_> {
         }
     }
 
-    /// What a line says; nothing if it is blank or no record, which is reported.
+    /// Parses a line; `None` if it is blank or malformed, which is reported.
     fn parsed(
         &mut self,
         line: &Line<'_>,
-        mut each: impl FnMut(&mut Self, &Value<'_>) -> Said,
-    ) -> Said {
+        mut each: impl FnMut(&mut Self, &Value<'_>) -> RecordContent,
+    ) -> RecordContent {
         if line.bytes.iter().all(u8::is_ascii_whitespace) {
-            return Said::default();
+            return RecordContent::default();
         }
         match Document::parse_at(line.bytes, line.record.span.start) {
             Ok(document) => {
@@ -204,13 +206,13 @@ impl Session<'_> {
                 each(self, &document.root)
             }
             Err(bad) => {
-                self.faults.report(Fault::no_record(self.line, &bad, line.ended));
-                Said::default()
+                self.faults.report(bad.fault(self.line, line.ended));
+                RecordContent::default()
             }
         }
     }
 
-    /// The first text of the user is the title of a session that has none.
+    /// Uses the first text of the user as the title of a session that has none.
     fn title_from(&mut self, entry: &Entry, line: &Line<'_>) {
         if entry.role != Role::User || entry.repeated || self.transcript.head.title.is_some() {
             return;
@@ -226,7 +228,7 @@ impl Session<'_> {
         }
     }
 
-    /// Puts the next item into the context.
+    /// Adds the next item to the context.
     fn send(&mut self, sent: Sent) {
         let item = self.next();
         match sent {

@@ -1,10 +1,10 @@
-//! SWE-agent: a trajectory of one run, one JSON document. Only read.
+//! SWE-agent: a trajectory of one run, one JSON document. Read-only.
 //!
-//! What it holds is in `docs/formats/swe-agent.md`.
+//! `docs/formats/swe-agent.md` describes its members.
 
 mod read;
 
-use epitome_model::{Breach, Laws, Source, Transcript};
+use epitome_model::{Invariants, Source, Transcript, Violation};
 
 use crate::{Format, Writing, pairing};
 
@@ -18,17 +18,20 @@ pub const FORMAT: Format = Format {
     ),
     native: None,
     summarise: None,
-    laws: &Trajectory,
+    invariants: &Trajectory,
+    make: None,
     thinking_is_bound: |_| false,
+    databases: &[],
+    files: None,
 };
 
-/// What holds of any trajectory: calls have their results.
+/// The invariants of a trajectory: calls have results.
 struct Trajectory;
 
-impl Laws for Trajectory {
-    fn check(&self, transcript: &Transcript, _source: &dyn Source) -> Vec<Breach> {
-        let mut breaches = pairing::breaches(transcript);
-        breaches.sort();
-        breaches
+impl Invariants for Trajectory {
+    fn check(&self, transcript: &Transcript, _source: &dyn Source) -> Vec<Violation> {
+        let mut violations = pairing::violations(transcript);
+        violations.sort();
+        violations
     }
 }

@@ -1,4 +1,4 @@
-//! The tree that records form by naming their parents.
+//! The tree of records that name their parents.
 
 use std::collections::HashMap;
 
@@ -9,22 +9,22 @@ pub struct Node {
     pub item: usize,
     /// Its id.
     pub id: Box<str>,
-    /// The id of its parent; nothing for a root.
+    /// The id of its parent; `None` for a root.
     pub parent: Option<Box<str>>,
 }
 
 /// What a walk does when a parent is not in the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Orphan {
-    /// It ends there.
+    /// The path begins at the record without a parent.
     Ends,
-    /// It goes on with the record before.
+    /// The path continues with the record before it in the file.
     ContinuesAbove,
 }
 
 /// The nodes from a root to the node `leaf`, both included, as indices into `nodes`.
 ///
-/// Of nodes with one id the last counts. A loop ends the walk where it closes.
+/// If several nodes have one id, the last one counts. A loop ends the walk where it closes.
 pub fn path(nodes: &[Node], leaf: usize, orphan: Orphan) -> Vec<usize> {
     let by_id: HashMap<&str, usize> =
         nodes.iter().enumerate().map(|(idx, node)| (&*node.id, idx)).collect();

@@ -1,12 +1,14 @@
-//! Corpus cases: each folder `testing/fixtures/cases/<format>/<case>` holds a `session` and, as a
-//! snapshot, what its reader understands. A new folder is a new test.
+//! Corpus cases: each folder `testing/fixtures/cases/<format>/<case>` contains a `session` and, as
+//! a snapshot, what its reader finds in it. A new folder is a new test.
 
 use std::fmt::Write as _;
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use epitome_formats::{FORMATS, Fault, named};
-use epitome_model::{Block, Entry, Item, Kept, Part, Source, Text, Transcript, short};
+use epitome_formats::{FORMATS, named};
+use epitome_model::{
+    Block, Entry, Fault, HiddenRecord, Item, Part, Source, Text, Transcript, short,
+};
 
 #[test]
 fn every_case_is_understood_as_it_is_written_down() {
@@ -21,8 +23,8 @@ fn every_case_is_understood_as_it_is_written_down() {
         let mut faults = Vec::new();
         let transcript = (format.read)(&bytes, &mut faults);
         let mut shown = listing(&transcript, &bytes, &faults);
-        for breach in format.laws.check(&transcript, &bytes) {
-            writeln!(shown, "breach: {breach}").expect("a string");
+        for violation in format.invariants.check(&transcript, &bytes) {
+            writeln!(shown, "violation: {violation}").expect("a string");
         }
         insta::with_settings!({
             snapshot_path => folder(&case.session),
@@ -32,7 +34,7 @@ fn every_case_is_understood_as_it_is_written_down() {
     }
 }
 
-/// Some readers take sessions of others for their own, but `FORMATS` has the others first.
+/// Some readers accept sessions of others, but those come first in `FORMATS`.
 fn is_asked_later(format: &str, other: &str) -> bool {
     matches!((format, other), ("pi" | "qwen", "claude") | ("amp", "anthropic"))
 }
@@ -41,14 +43,14 @@ fn folder(session: &Path) -> PathBuf {
     session.parent().expect("a case is a folder").to_owned()
 }
 
-/// One line an item: whether a resume sends it, its line, and what it says.
+/// One line per item: whether a resume sends it, its line, and its content.
 fn listing(transcript: &Transcript, source: &dyn Source, faults: &[Fault]) -> String {
     let mut shown = String::new();
     for (idx, item) in transcript.items.iter().enumerate() {
         let sent = if transcript.context.contains(&idx) { '+' } else { '-' };
         let words = match item {
             Item::Entry(entry) => said(entry, source),
-            Item::Kept(Kept { .. }) => "kept".to_owned(),
+            Item::Kept(HiddenRecord { .. }) => "kept".to_owned(),
         };
         let copies: Vec<&str> = item.copies().iter().map(|copy| copy.name).collect();
         let copies = if copies.is_empty() { String::new() } else { format!(" {copies:?}") };

@@ -1,13 +1,14 @@
-//! Whatever a session says, its export keeps the laws of the wire, and nothing said is lost.
+//! The export of any session satisfies the invariants of the API, and loses no message.
 
 use std::collections::BTreeMap;
 
-use epitome_formats::{APIS, LeftBehind, Made, named};
+use epitome_api::{APIS, LeftBehind, Made};
+use epitome_formats::named;
 use epitome_model::{Block, Role, Source, Transcript};
 use proptest::prelude::*;
 use serde_json::json;
 
-/// What a context says that has to arrive: words of the user, and calls with their results.
+/// The parts of a context that must be exported: text of the user, and calls with their results.
 fn said(transcript: &Transcript, source: &dyn Source) -> (Vec<String>, usize) {
     let mut words = Vec::new();
     let mut open: BTreeMap<&str, usize> = BTreeMap::new();
@@ -46,7 +47,7 @@ fn check(format: &str, bytes: &[u8]) {
         let body = made.body.as_bytes().to_vec();
         let context = format!("{} → {}: {}", format.name, wire.name, made.body);
         let read = (wire.format.read)(&body, &mut ());
-        assert_eq!(wire.format.laws.check(&read, &body), [], "{context}");
+        assert_eq!(wire.format.invariants.check(&read, &body), [], "{context}");
         let (arrived, pairs_arrived) = said(&read, &body);
         let mut rest = arrived.iter();
         for word in &words {
@@ -134,7 +135,7 @@ fn what_stays_behind_is_counted() {
             (LeftBehind::Opaque, 1),
         ];
         assert_eq!(left, expect, "{}", wire.name);
-        let laws = wire.format.laws.check(&transcript, &made.body.as_bytes());
-        assert_eq!(laws, [], "{}", made.body);
+        let invariants = wire.format.invariants.check(&transcript, &made.body.as_bytes());
+        assert_eq!(invariants, [], "{}", made.body);
     }
 }

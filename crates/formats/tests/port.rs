@@ -1,9 +1,10 @@
-//! Whatever a session says, carried to another agent it says the same there, under that agent's
-//! laws.
+//! Any session ported to another agent has the same content there, and satisfies that agent's
+//! invariants.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use epitome_formats::{Given, LeftBehind, Made, TARGETS, Target, named};
+use epitome_api::{LeftBehind, Made};
+use epitome_formats::{FORMATS, Format, Given, Make, named};
 use epitome_model::{Block, Call, Output, Part, Role, Source, Transcript, decode};
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -15,10 +16,15 @@ const GIVEN: Given<'static> = Given {
     millis: 1_795_262_400_000,
 };
 
-/// What is put in by us, because a wire wants something there.
+/// The formats to which sessions can be ported.
+fn targets() -> impl Iterator<Item = (&'static Format, Make)> {
+    FORMATS.iter().filter_map(|format| Some((format, format.make?)))
+}
+
+/// Texts that epitome adds because an API requires them.
 const MADE: [&str; 2] = ["[the session begins with the reply below]", "[no output]"];
 
-/// What a context says that has to arrive.
+/// The parts of a context that must be ported.
 #[derive(Debug, Default, PartialEq)]
 struct Said {
     user: Vec<String>,
@@ -33,7 +39,7 @@ struct Said {
     arguments: Vec<BTreeSet<String>>,
 }
 
-/// What all entries say but those that were `told` before the conversation.
+/// The content of all entries except those that were `told` before the conversation.
 fn said(transcript: &Transcript, source: &dyn Source, told: &[usize]) -> Said {
     let mut said = Said::default();
     let mut calls: Vec<(&Call, Option<&Output>)> = Vec::new();
@@ -123,29 +129,29 @@ fn check(format: &str, bytes: &[u8]) {
     let format = named(format).expect("a format");
     let transcript = (format.read)(&bytes, &mut ());
     let expect = said(&transcript, &bytes, &transcript.head.prompt);
-    for target in TARGETS {
-        let made: Made = (target.make)(&transcript, &bytes, &GIVEN);
-        let context = format!("{} → {}: {}", format.name, target.format.name, made.body);
+    for (target, make) in targets() {
+        let made: Made = make(&transcript, &bytes, &GIVEN);
+        let context = format!("{} → {}: {}", format.name, target.name, made.body);
         if made.messages == 0 {
             assert_eq!(expect, Said::default(), "{context}");
             continue;
         }
         check_arrived(target, &made, &expect, transcript.head.cwd.as_deref(), &context);
-        let again: Made = (target.make)(&transcript, &bytes, &GIVEN);
+        let again: Made = make(&transcript, &bytes, &GIVEN);
         assert_eq!(again, made, "the same session gives the same bytes");
     }
 }
 
-fn check_arrived(target: &Target, made: &Made, expect: &Said, cwd: Option<&str>, context: &str) {
+fn check_arrived(target: &Format, made: &Made, expect: &Said, cwd: Option<&str>, context: &str) {
     let body = made.body.as_bytes().to_vec();
-    assert!((target.format.sniff)(&body), "{context}");
+    assert!((target.sniff)(&body), "{context}");
     let mut faults = Vec::new();
-    let read = (target.format.read)(&body, &mut faults);
+    let read = (target.read)(&body, &mut faults);
     assert_eq!(faults, [], "{context}");
-    assert_eq!(target.format.laws.check(&read, &body), [], "{context}");
+    assert_eq!(target.invariants.check(&read, &body), [], "{context}");
     assert_eq!(read.head.id.as_deref(), Some(GIVEN.id), "{context}");
     assert_eq!(read.head.cwd.as_deref(), Some(GIVEN.cwd), "{context}");
-    // What is carried over may look like what is told before a conversation.
+    // Ported content may look like the text before a conversation.
     let arrived = said(&read, &body, &[]);
     assert_eq!(arrived.user, expect.user, "{context}");
     assert_eq!(arrived.model, expect.model, "{context}");
@@ -153,7 +159,7 @@ fn check_arrived(target: &Target, made: &Made, expect: &Said, cwd: Option<&str>,
     assert_eq!(arrived.summaries, expect.summaries, "{context}");
     assert_eq!(arrived.pictures, expect.pictures, "{context}");
     assert_eq!(arrived.results, expect.results, "{context}");
-    if target.format.name != "codex" {
+    if target.name != "codex" {
         assert_eq!(arrived.failed, expect.failed, "{context}");
     }
     assert_eq!(arrived.arguments.len(), expect.arguments.len(), "{context}");
@@ -210,10 +216,10 @@ fn pi(messages: &[Value]) -> Vec<u8> {
 /// The calls of a session as another agent has them: names and arguments.
 fn calls(target: &str, format: &str, bytes: &[u8]) -> Vec<(String, Value)> {
     let transcript = (named(format).expect("a format").read)(&bytes, &mut ());
-    let target = TARGETS.iter().find(|it| it.format.name == target).expect("a target");
-    let made = (target.make)(&transcript, &bytes, &GIVEN);
+    let (target, make) = targets().find(|(it, _)| it.name == target).expect("a target");
+    let made = make(&transcript, &bytes, &GIVEN);
     let body = made.body.into_bytes();
-    let read = (target.format.read)(&body, &mut ());
+    let read = (target.read)(&body, &mut ());
     let blocks = read.context().flat_map(|(_, entry)| &entry.blocks);
     let calls = blocks.filter_map(|block| match block {
         Block::Call(call) => {
@@ -256,7 +262,7 @@ fn tools_that_mean_the_same_get_their_names() {
         ("Edit", edit.clone()),
         ("Edit", edit),
         ("Bash", json!({"command": "ls"})),
-        // What is not known to mean the same stays as it is.
+        // Calls whose meaning is not known to be the same are kept unchanged.
         ("bash", json!({"command": "ls", "sandbox": "none"})),
         ("Glob", json!({"pattern": "*.rs"})),
         ("_own_tool", json!({"x": 1})),
@@ -320,8 +326,8 @@ fn codex_is_told_how_long_results_are_and_what_to_show() {
         json!({"role": "user", "content": "thanks"}),
     ]);
     let transcript = (named("pi").expect("a format").read)(&bytes, &mut ());
-    let target = TARGETS.iter().find(|it| it.format.name == "codex").expect("a target");
-    let made = (target.make)(&transcript, &bytes, &GIVEN);
+    let (_, make) = targets().find(|(it, _)| it.name == "codex").expect("a target");
+    let made = make(&transcript, &bytes, &GIVEN);
     let lines: Vec<Value> =
         made.body.lines().map(|line| serde_json::from_str(line).expect("JSON")).collect();
     let result = lines.iter().find(|line| line["payload"]["type"] == "function_call_output");
@@ -349,13 +355,13 @@ fn codex_is_told_how_long_results_are_and_what_to_show() {
     assert_eq!(made.messages, 5);
 }
 
-/// What no target takes is counted, not written.
+/// Content that no target accepts is counted, not written.
 #[test]
 fn what_stays_behind_is_counted() {
     let call = |id: &str| json!({"type": "toolCall", "id": id, "name": "read", "arguments": {}});
     let text = |words: &str| json!({"type": "text", "text": words});
     let picture = json!({"type": "image", "data": "AAAA", "mimeType": "image/x-own"});
-    // Padding in the middle: a session that holds it could not be gone on with.
+    // Padding in the middle: a session with it could not be resumed.
     let torn = json!({"type": "image", "data": "iVBORw==iVBORw==", "mimeType": "image/png"});
     let bytes = pi(&[
         json!({"role": "system", "content": "", "sections": {"rules": "Be brief."}}),
@@ -367,8 +373,8 @@ fn what_stays_behind_is_counted() {
         json!({"role": "user", "content": [picture, torn, {"type": "sound"}, text("go on")]}),
     ]);
     let transcript = (named("pi").expect("a format").read)(&bytes, &mut ());
-    for target in TARGETS {
-        let made = (target.make)(&transcript, &bytes, &GIVEN);
+    for (target, make) in targets() {
+        let made = make(&transcript, &bytes, &GIVEN);
         let expect = BTreeMap::from([
             (LeftBehind::Reasoning, 1),
             (LeftBehind::OpenCalls, 1),
@@ -378,12 +384,12 @@ fn what_stays_behind_is_counted() {
             (LeftBehind::Prompts, 1),
             (LeftBehind::Failures, 1),
         ]);
-        let is_codex = target.format.name == "codex";
+        let is_codex = target.name == "codex";
         let expect: BTreeMap<_, _> = expect
             .into_iter()
             .filter(|(what, _)| is_codex || *what != LeftBehind::Failures)
             .collect();
-        assert_eq!(made.left, expect, "{}", target.format.name);
+        assert_eq!(made.left, expect, "{}", target.name);
     }
 }
 
@@ -398,9 +404,9 @@ fn a_sealed_history_is_told() {
     let record = json!({"timestamp": GIVEN.time, "type": "compacted", "payload": history});
     let bytes = format!("{meta}\n{record}\n").into_bytes();
     let transcript = (named("codex").expect("a format").read)(&bytes, &mut ());
-    for target in TARGETS {
-        let made = (target.make)(&transcript, &bytes, &GIVEN);
-        assert_eq!(made.left, BTreeMap::from([(LeftBehind::Sealed, 1)]), "{}", target.format.name);
-        assert!(!made.body.contains("c2VhbGVk"), "{}", target.format.name);
+    for (target, make) in targets() {
+        let made = make(&transcript, &bytes, &GIVEN);
+        assert_eq!(made.left, BTreeMap::from([(LeftBehind::Sealed, 1)]), "{}", target.name);
+        assert!(!made.body.contains("c2VhbGVk"), "{}", target.name);
     }
 }

@@ -1,8 +1,8 @@
-//! Which format a text is of, and what only a few records say.
+//! Format detection, and rare records.
 
 use epitome_formats::FORMATS;
 
-/// Files that are none of them, and bodies whose wire only details tell.
+/// Files of no format, and bodies whose API only details reveal.
 #[test]
 fn bodies_are_told_apart() {
     let known = |text: &str| {

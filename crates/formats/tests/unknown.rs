@@ -1,6 +1,7 @@
 //! What a newer version wrote is read as far as it is understood; what is not is told, once a kind.
 
-use epitome_formats::{Fault, named};
+use epitome_formats::named;
+use epitome_model::Fault;
 
 /// The faults of a session, as `line: what`.
 fn check(format: &str, session: &str, expect: &[&str]) {

@@ -1,4 +1,4 @@
-//! What models take and cost: data, with a user's own file before it.
+//! Limits and prices of models: a built-in table, which the user's own file overrides.
 
 use epitome_model::{MicroDollars, Tokens};
 use epitome_passes::TokenUsage;
@@ -6,13 +6,13 @@ use serde::Deserialize;
 
 use crate::name::{ModelName, Provider};
 
-/// The table that comes with epitome.
+/// The built-in table.
 const BUILT_IN: &str = include_str!("../models.toml");
 
-/// Tokens that a model which reasons may have for it, beside those of its answer.
+/// Tokens that a reasoning model may use for reasoning, in addition to its answer.
 pub(crate) const THOUGHT: u64 = 8_000;
 
-/// What is known of models.
+/// A table of models.
 ///
 /// ```
 /// use epitome_llm::Catalogue;
@@ -32,62 +32,62 @@ pub struct Catalogue {
     models: Vec<Known>,
 }
 
-/// A model that is known.
+/// A model of the table.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Known {
-    /// What it is called, and where.
+    /// Its provider and name.
     pub name: ModelName,
-    /// Tokens that question and answer may have together.
+    /// Context window: tokens that request and answer may have together.
     pub window: Tokens,
-    /// Tokens that an answer may have.
+    /// Maximum output tokens.
     pub output: Tokens,
-    /// Whether it reasons before it answers, which counts as part of the answer.
+    /// Whether it reasons before it answers; reasoning counts as output.
     pub thinks: bool,
     /// Whether it is good enough to write summaries.
     pub summaries: bool,
-    /// What it costs.
+    /// Its price.
     pub price: Price,
-    /// From how much input on all tokens of a request cost how much.
+    /// The price of all tokens of a request whose input has more than this many tokens.
     pub above: Option<(Tokens, Price)>,
 }
 
-/// What a million tokens cost.
+/// Price of a million tokens.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "Dollars")]
 pub struct Price {
-    /// Read, neither from a cache nor into one.
+    /// Input that was neither read from a cache nor written to one.
     pub input: MicroDollars,
-    /// Read from a cache.
+    /// Input that was read from a cache.
     pub cached: MicroDollars,
-    /// Written into a cache.
+    /// Input that was written to a cache.
     pub written: MicroDollars,
-    /// Written.
+    /// Output.
     pub output: MicroDollars,
 }
 
 /// Why a table cannot be read.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("this is no table of models: {0}")]
+#[error("invalid model table: {0}")]
 pub struct CatalogueError(pub String);
 
 impl Catalogue {
-    /// The table that comes with epitome.
+    /// The built-in table.
     pub fn built_in() -> Catalogue {
         Catalogue::parse(BUILT_IN).expect("the built-in table is read by a test")
     }
 
-    /// A table in TOML, as `models.toml` has it.
+    /// Parses a table in TOML, as in `models.toml`.
     ///
     /// # Errors
     ///
-    /// When it is no such table.
+    /// When the text is not such a table.
     pub fn parse(text: &str) -> Result<Catalogue, CatalogueError> {
         let file: File = toml::from_str(text).map_err(|err| CatalogueError(err.to_string()))?;
         let models = file.model.into_iter().map(Row::known).collect::<Result<_, _>>()?;
         Ok(Catalogue { date: file.date, models })
     }
 
-    /// With a user's own table before it: a model that stands in both is as the user says.
+    /// Adds a user's table, whose rows replace those of the same model.
     #[must_use]
     pub fn with(mut self, own: Catalogue) -> Catalogue {
         let is_own = |name: &ModelName| own.models.iter().any(|known| known.name == *name);
@@ -97,7 +97,7 @@ impl Catalogue {
         self
     }
 
-    /// The day of its newest prices, as `2026-11-21`.
+    /// The date of its newest prices, as `2026-11-21`.
     pub fn date(&self) -> &str {
         &self.date
     }
@@ -107,14 +107,14 @@ impl Catalogue {
         self.models.iter()
     }
 
-    /// A model by its name. A date or `latest` behind it makes no other model of it.
+    /// Looks a model up by its name, ignoring a date or `latest` at the end of it.
     pub fn known(&self, name: &ModelName) -> Option<&Known> {
         let of = |known: &&Known| known.name.provider == name.provider;
         self.models.iter().filter(of).find(|known| is_called(&known.name.model, &name.model))
     }
 
-    /// A model by the name alone that sessions call it by. Who runs it counts only as far as the
-    /// first one in the table that does so: a model has a price, whoever sells it.
+    /// Looks a model up by its name alone, as sessions record it. If several providers have it, the
+    /// first row of the table is used: its price is taken to be the same everywhere.
     pub fn named(&self, model: &str) -> Option<&Known> {
         let (_, last) = model.rsplit_once('/').unwrap_or(("", model));
         let find =
@@ -122,20 +122,19 @@ impl Catalogue {
         find(model).or_else(|| find(last))
     }
 
-    /// What tokens of one request to a model cost at list prices.
+    /// The cost of one request at list prices.
     pub fn cost(&self, model: &str, used: &TokenUsage) -> Option<MicroDollars> {
         Some(self.named(model)?.cost(used))
     }
 }
 
 impl Known {
-    /// Tokens that question and answer may have together, beside the reasoning of a model that
-    /// reasons.
+    /// Tokens that request and answer may have together, less the reserve for reasoning.
     pub fn room(&self) -> Tokens {
         if self.thinks { self.window - Tokens(THOUGHT) } else { self.window }
     }
 
-    /// What one request costs.
+    /// The cost of one request.
     pub fn cost(&self, used: &TokenUsage) -> MicroDollars {
         let input = used.input + used.cached + used.cache_written;
         let price = match &self.above {
@@ -147,7 +146,7 @@ impl Known {
 }
 
 impl Price {
-    /// What tokens cost, to the nearest millionth of a dollar.
+    /// The cost of these tokens, rounded to the nearest millionth of a dollar.
     fn of(&self, used: &TokenUsage) -> MicroDollars {
         let parts = [
             (used.input, self.input),
@@ -161,8 +160,8 @@ impl Price {
     }
 }
 
-/// Whether a model that the table calls `known` may be called so: `claude-haiku-4-5` is
-/// `claude-haiku-4-5-20251001`, and Bedrock's and others' dots are hyphens.
+/// Whether `name` means the model that the table calls `known`: `claude-haiku-4-5` also matches
+/// `claude-haiku-4-5-20251001`, and the dots of Bedrock and others count as hyphens.
 fn is_called(known: &str, name: &str) -> bool {
     let Some(rest) = name.strip_prefix(known) else {
         return known.replace('.', "-") == name;
@@ -205,7 +204,7 @@ struct Above {
     price: Price,
 }
 
-/// Dollars for a million tokens, as people write them.
+/// Dollars per million tokens, as written in the table.
 #[derive(Deserialize)]
 struct Dollars {
     input: f64,
@@ -216,7 +215,7 @@ struct Dollars {
 
 impl Row {
     fn known(self) -> Result<Known, CatalogueError> {
-        let unknown = || CatalogueError(format!("nobody is called {}", self.provider));
+        let unknown = || CatalogueError(format!("unknown provider {}", self.provider));
         let provider = Provider::named(&self.provider).ok_or_else(unknown)?;
         Ok(Known {
             name: ModelName { provider, model: self.name },
@@ -235,10 +234,10 @@ impl TryFrom<Dollars> for Price {
 
     fn try_from(dollars: Dollars) -> Result<Price, String> {
         let amount = |dollars: f64| {
-            // A million dollars for a million tokens is no price.
+            // A price of a million dollars per million tokens is a mistake.
             let is_price = (0.0..1e6).contains(&dollars);
             let micro = MicroDollars((dollars * 1e6).round() as u64);
-            is_price.then_some(micro).ok_or_else(|| format!("{dollars} is no price"))
+            is_price.then_some(micro).ok_or_else(|| format!("{dollars} is not a price"))
         };
         let input = amount(dollars.input)?;
         let or_input = |price: Option<f64>| price.map_or(Ok(input), amount);
@@ -321,8 +320,8 @@ mod tests {
         let row = "[[model]]\nprovider = \"x\"\nname = \"y\"\nwindow = 1\noutput = 1\n";
         let cases = [
             ("window = 3", "unknown field"),
-            (&format!("{row}price = {{ input = 1, output = 1 }}"), "nobody is called x"),
-            (&format!("{row}price = {{ input = -1, output = 1 }}"), "-1 is no price"),
+            (&format!("{row}price = {{ input = 1, output = 1 }}"), "unknown provider x"),
+            (&format!("{row}price = {{ input = -1, output = 1 }}"), "-1 is not a price"),
             (&format!("{row}price = {{ input = 1 }}"), "missing field"),
         ];
         for (text, expect) in cases {

@@ -1,4 +1,4 @@
-//! Which model is asked.
+//! Chooses the model to call.
 
 use epitome_model::Tokens;
 use epitome_passes::TokenUsage;
@@ -7,63 +7,63 @@ use serde::Serialize;
 use crate::catalogue::{Catalogue, Known};
 use crate::name::{ModelName, NameError, Provider};
 
-/// What somebody wants a model for.
+/// What the caller needs a model for.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Wanted<'a> {
-    /// What the user set: `provider/model`, or the name of a model that is in the table.
+    /// The user's setting: `provider/model`, or the name of a model in the table.
     pub configured: Option<&'a str>,
-    /// Whoever is to be asked, if that is not whoever runs the session's model.
+    /// The provider to use, if it is not the one of the session's model.
     pub provider: Option<Provider>,
-    /// The session's model, as the session calls it.
+    /// The session's model, as the session names it.
     pub session: Option<&'a str>,
-    /// Tokens of the longest question.
+    /// Tokens of the longest request.
     pub input: Tokens,
     /// Tokens of its answer.
     pub output: Tokens,
 }
 
-/// The model that is asked.
+/// The chosen model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Choice {
-    /// Which one.
+    /// Its name.
     pub name: ModelName,
-    /// Why it.
+    /// The reason for the choice.
     pub because: Because,
 }
 
-/// Why a model is asked.
+/// Why a model was chosen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Because {
-    /// The user said so.
+    /// The user set it.
     Configured,
-    /// It is the cheapest of the provider that is good enough and takes the question.
+    /// It is the provider's cheapest model that is good enough and accepts the request.
     Cheapest,
     /// It is the session's own.
     Session,
 }
 
-/// Why there is none.
+/// Why no model was chosen.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoModel {
-    /// What was set is no name.
+    /// The setting is not a model name.
     #[error(transparent)]
     Name(#[from] NameError),
-    /// Nothing is set, and the session says nothing that helps.
-    #[error("no model is set, and the session does not say which one would do")]
+    /// Nothing is set, and the session names no model that can be used.
+    #[error("no model is set, and the session does not name one that can be used")]
     Unsaid,
-    /// A provider is set, and nothing is known of it that would do.
-    #[error("no model of {0} that is in the table would do")]
+    /// A provider is set, and the table has no suitable model of it.
+    #[error("no model of {0} in the model table is suitable")]
     NoneOf(Provider),
 }
 
 impl Catalogue {
-    /// The model that is asked: what the user set, the cheapest of the session's provider that is
-    /// good enough for summaries and takes so much, or the session's own.
+    /// Chooses the user's model, or else the cheapest model of the session's provider that is good
+    /// enough for summaries and accepts the request, or else the session's own.
     ///
     /// # Errors
     ///
-    /// When what is set is no name of a model, and when nothing is known that could be asked.
+    /// When the setting is not a model name, and when no suitable model is known.
     ///
     /// ```
     /// use epitome_llm::{Because, Catalogue, Wanted};
@@ -91,11 +91,11 @@ impl Catalogue {
             .ok_or(wanted.provider.map_or(NoModel::Unsaid, NoModel::NoneOf))
     }
 
-    /// A model by what a user calls it.
+    /// Resolves a model name that a user typed.
     ///
     /// # Errors
     ///
-    /// When it has no provider and is not in the table.
+    /// When it names no provider and is not in the table.
     pub fn resolve(&self, text: &str) -> Result<ModelName, NameError> {
         text.parse().or_else(|err| self.named(text).map(|known| known.name.clone()).ok_or(err))
     }
@@ -103,14 +103,14 @@ impl Catalogue {
     fn session(&self, model: &str, provider: Option<Provider>) -> Option<ModelName> {
         let other = self.named(model).map(|known| known.name.provider);
         match provider {
-            // What somebody else runs is not to be had there.
+            // The session's model is not available from another provider.
             Some(provider) if other.is_some_and(|other| other != provider) => None,
             Some(provider) => format!("{provider}/{model}").parse().ok(),
             None => self.resolve(model).ok(),
         }
     }
 
-    /// The cheapest for this very question; of equals the one with the larger window.
+    /// The cheapest for this request; among equals the one with the largest window.
     fn cheapest(&self, provider: Provider, wanted: &Wanted<'_>) -> Option<&Known> {
         let used =
             TokenUsage { input: wanted.input, output: wanted.output, ..TokenUsage::default() };
@@ -143,7 +143,7 @@ mod tests {
                 (None, Some("gemini-3.1-pro-preview"), small),
                 "google/gemini-3.1-flash-lite Cheapest",
             ),
-            // Nothing of this provider takes it: the session's model did, until now.
+            // No model of this provider in the table accepts it; the session's model did so far.
             ((None, Some("claude-opus-5"), (2_000_000, 1)), "anthropic/claude-opus-5 Session"),
             ((None, Some("mock-model"), small), "error"),
             ((None, Some("ollama/qwen3:8b"), small), "ollama/qwen3:8b Session"),

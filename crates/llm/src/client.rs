@@ -1,32 +1,31 @@
-//! A model that a provider runs. The one place of this house that speaks with a network.
+//! A model that a provider runs. The only module of this crate that uses the network.
 
 mod answer;
 
 use std::sync::{Arc, Once};
 use std::time::Duration;
 
-use epitome_formats::api::{Api, Auth, Delta, Endpoint, HttpRequest, Options, Response, Stream};
-use epitome_model::Tokens;
+use epitome_api::{Api, Auth, Delta, Endpoint, HttpRequest, Options, Outgoing, Response, Stream};
+use epitome_model::{Block, Part, Text, Tokens};
 use reqwest::header::{CONTENT_TYPE, HeaderValue};
 use reqwest::redirect::Policy;
 use reqwest::{Url, tls};
 
 use crate::catalogue::{Catalogue, Known, THOUGHT};
 use crate::failure::Failure;
-use crate::key::{Key, KeyHeader};
+use crate::key::Key;
 use crate::name::{ModelName, Provider};
-use crate::question::text_bytes;
 use crate::stop::Stop;
 use crate::{Model, Request, Sink};
 
-/// What a whole answer may take. Ten thousand tokens at 50 a second are 200 s.
+/// Timeout of a whole response: 10,000 tokens at 50 per second take 200 s.
 const TIMEOUT: Duration = Duration::from_secs(300);
-/// What reaching the service may take.
+/// Timeout of the connection.
 const CONNECT: Duration = Duration::from_secs(15);
-/// Bytes that an answer has at most.
+/// Maximum size of a response, in bytes.
 const LONGEST: usize = 16 << 20;
 
-/// What a client is made of.
+/// The settings of a client.
 #[derive(Clone, Debug)]
 pub struct ClientSetup {
     name: ModelName,
@@ -39,43 +38,43 @@ pub struct ClientSetup {
 }
 
 impl ClientSetup {
-    /// For a model, with what is known of it.
+    /// For a model, with what the table knows of it.
     pub fn new(name: ModelName, catalogue: &Catalogue) -> ClientSetup {
         let known = catalogue.known(&name).cloned();
         let (key, auth, endpoint, address) = (None, None, None, None);
         ClientSetup { name, known, key, auth, endpoint, address, timeout: TIMEOUT }
     }
 
-    /// With another proof of who asks than a key in a header, such as a signature. A key that is
-    /// set as well is not sent, but hidden in the texts of errors.
+    /// Authenticates with something other than a key in a header, such as a signature. A key that
+    /// is set as well is not sent, but is removed from error texts.
     #[must_use]
     pub fn with_auth(mut self, auth: impl Auth + 'static) -> ClientSetup {
         self.auth = Some(Arc::new(auth));
         self
     }
 
-    /// With other paths, headers and members than those of the API's own service.
+    /// Uses other paths, headers and members than those of the API's own service.
     #[must_use]
     pub fn with_endpoint(mut self, endpoint: Endpoint) -> ClientSetup {
         self.endpoint = Some(endpoint);
         self
     }
 
-    /// With a key.
+    /// Sets the key.
     #[must_use]
     pub fn with_key(mut self, key: Option<Key>) -> ClientSetup {
         self.key = key;
         self
     }
 
-    /// At another address than its provider's own.
+    /// Uses another base URL than the provider's own.
     #[must_use]
     pub fn at(mut self, address: impl Into<String>) -> ClientSetup {
         self.address = Some(address.into());
         self
     }
 
-    /// With another timeout than five minutes: for a whole response, or for each piece of a
+    /// Sets another timeout than five minutes: for a whole response, or for each chunk of a
     /// streamed one.
     #[must_use]
     pub fn within(mut self, timeout: Duration) -> ClientSetup {
@@ -84,24 +83,24 @@ impl ClientSetup {
     }
 }
 
-/// A model that a provider runs. Questions are sent one by one, with nothing kept in between.
+/// A model that a provider runs. Each request is independent: nothing is kept between them.
 #[derive(Debug)]
 pub struct Client {
     setup: ClientSetup,
     api: &'static Api,
     endpoint: Endpoint,
     auth: Option<Arc<dyn Auth>>,
-    /// The address that paths are joined to.
+    /// The base URL that paths are joined to.
     base: Url,
     http: reqwest::Client,
 }
 
 impl Client {
-    /// A client. Nothing is sent yet.
+    /// Makes a client. Sends nothing.
     ///
     /// # Errors
     ///
-    /// `NoKey` and `Setup`, when the model cannot be asked like this.
+    /// [`Failure::NoKey`] and [`Failure::Setup`], when the model cannot be called with this setup.
     pub fn new(setup: ClientSetup) -> Result<Client, Failure> {
         let ClientSetup { name, key, auth, endpoint, address, .. } = &setup;
         let provider = name.provider;
@@ -114,7 +113,7 @@ impl Client {
             return Err(Failure::NoKey(provider.to_string()));
         }
         if proves && base.scheme() == "http" && !is_here {
-            let what = "a key is sent over https only, but to this machine";
+            let what = "a key is sent over https only, except to this machine";
             return Err(Failure::Setup(what.into()));
         }
         let endpoint = endpoint.unwrap_or(api.endpoint);
@@ -140,7 +139,7 @@ impl Client {
             Some(sink) if streamed => self.receive(&mut response, &mut **sink).await?,
             Some(_) | None => self.whole(&mut response).await?,
         };
-        // A service may repeat the key anywhere.
+        // A service may repeat the key anywhere in its response.
         let body = match key {
             Some(key) => key.hide_whole(body),
             None => body,
@@ -148,13 +147,13 @@ impl Client {
         let response = self.api.response(body.as_bytes()).map_err(|it| answer::bad(it, key))?;
         let response = answer::checked(response, text_bytes(&request.outgoing), key)?;
         if let (Some(sink), false) = (sink, streamed) {
-            // Not every service streams that is asked to.
+            // Some services ignore a request to stream.
             sink(Delta::Text(&response.text()));
         }
         Ok(response)
     }
 
-    /// The request as it is sent.
+    /// The HTTP request.
     fn post(&self, request: &Request<'_>, stream: bool) -> Result<HttpRequest, Failure> {
         let ClientSetup { name, known, .. } = &self.setup;
         let options = Options {
@@ -181,7 +180,7 @@ impl Client {
         Ok(http)
     }
 
-    /// Sends it, and waits for the beginning of a response with a status of success.
+    /// Sends it, and waits for the headers of a response with a success status.
     async fn answer(&self, http: HttpRequest) -> Result<reqwest::Response, Failure> {
         let HttpRequest { url, headers, body, .. } = http;
         let mut request = self.http.post(url).body(body);
@@ -201,7 +200,7 @@ impl Client {
         Err(answer::refused(status, &body, Some(response.headers()), key))
     }
 
-    /// Waits for the next part of an exchange. A stream as a whole may take any time.
+    /// Waits for the next chunk of a stream. A stream as a whole has no timeout.
     async fn in_time<T>(
         &self,
         next: impl Future<Output = reqwest::Result<T>>,
@@ -227,7 +226,7 @@ impl Client {
         Ok(String::from_utf8_lossy(&body).into_owned())
     }
 
-    /// A streamed response as the body that it would have had in one piece.
+    /// Converts a streamed response into the body that it would have had in one piece.
     async fn receive(
         &self,
         response: &mut reqwest::Response,
@@ -246,7 +245,7 @@ impl Client {
         stream.finish(sink).map_err(|it| answer::bad(it, key))
     }
 
-    /// Tokens of the whole response: every API counts reasoning as part of it.
+    /// Maximum output tokens of the response: every API counts reasoning as output.
     fn limit(&self, max_tokens: u64) -> u64 {
         match &self.setup.known {
             Some(known) if known.thinks => (max_tokens + THOUGHT).min(known.output.0),
@@ -255,7 +254,7 @@ impl Client {
         }
     }
 
-    /// Runs the exchange on a thread of its own, so that callers may themselves be tasks.
+    /// Runs the request on a runtime of its own, so that callers may themselves be async tasks.
     fn wait(
         &self,
         request: &Request<'_>,
@@ -281,7 +280,7 @@ impl Client {
                 answer = in_time => answer,
             }
         });
-        // A name that is still being looked up is nobody's business any more.
+        // A DNS lookup that is still running does not delay the return.
         runtime.shutdown_background();
         answer
     }
@@ -304,35 +303,35 @@ impl Model for Client {
     ) -> Result<Response, Failure> {
         let response =
             std::thread::scope(|scope| scope.spawn(|| self.wait(request, sink, stop)).join());
-        response.unwrap_or_else(|_| Err(Failure::BadAnswer("it breaks the client".into())))
+        response.unwrap_or_else(|_| Err(Failure::BadAnswer("the client panicked".into())))
     }
 }
 
-/// Whether a response is streamed, by the type of its content.
+/// Whether a response is streamed, according to its content type.
 fn is_stream(value: &HeaderValue) -> bool {
     value.to_str().is_ok_and(|kind| kind.contains("event-stream") || kind.contains("ndjson"))
 }
 
 fn endless() -> Failure {
-    Failure::BadAnswer("it has no end".into())
+    Failure::BadAnswer("it is too large".into())
 }
 
 fn no_address(provider: Provider) -> String {
     format!("{provider} needs an address (--base-url)")
 }
 
-/// An address with a path, which ends in a slash.
+/// A base URL with a path that ends in a slash.
 fn base(address: &str, provider: Provider) -> Result<Url, Failure> {
-    let wrong = |what: &str| Failure::Setup(format!("this is no address of a service: {what}"));
+    let wrong = |what: &str| Failure::Setup(format!("invalid service address: {what}"));
     let mut url = Url::parse(address).map_err(|err| wrong(&err.to_string()))?;
     if !matches!(url.scheme(), "http" | "https") {
-        return Err(wrong("it begins with http:// or https://"));
+        return Err(wrong("it must begin with http:// or https://"));
     }
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(wrong("names and passwords do not belong into it"));
+        return Err(wrong("it must not contain a name or a password"));
     }
     if url.query().is_some() || url.fragment().is_some() {
-        return Err(wrong("it ends with its path"));
+        return Err(wrong("it must end with its path"));
     }
     let path = match url.path() {
         "" | "/" => format!("/{}", provider.path()),
@@ -343,22 +342,58 @@ fn base(address: &str, provider: Provider) -> Result<Url, Failure> {
     Ok(url)
 }
 
-/// A client that follows no redirection, which would carry the key elsewhere.
+/// An HTTP client that follows no redirects, which would send the key elsewhere.
 fn http(is_here: bool, is_safe: bool) -> Result<reqwest::Client, Failure> {
     static PROVIDER: Once = Once::new();
     PROVIDER.call_once(|| {
-        // Whoever embeds this may have chosen one already.
+        // The program that uses this crate may have installed one already.
         let _ = rustls::crypto::ring::default_provider().install_default();
     });
     let builder = reqwest::Client::builder()
         .redirect(Policy::none())
         .connect_timeout(CONNECT)
-        // Each question has a runtime of its own, and a connection belongs to one.
+        // Each request has its own runtime, and a connection belongs to one runtime.
         .pool_max_idle_per_host(0)
         .min_tls_version(tls::Version::TLS_1_2)
         .https_only(is_safe);
     let builder = if is_here { builder.no_proxy() } else { builder };
     builder.build().map_err(|err| Failure::Setup(err.to_string()))
+}
+
+/// A key in the header that an API requires.
+#[derive(Debug)]
+struct KeyHeader {
+    key: Key,
+    /// The name of the header.
+    name: &'static str,
+    /// The text before the key.
+    prefix: &'static str,
+}
+
+impl Auth for KeyHeader {
+    fn authorize(&self, request: &mut HttpRequest) -> Result<(), String> {
+        let value = format!("{}{}", self.prefix, self.key.reveal());
+        request.headers.push((self.name.to_owned(), value));
+        Ok(())
+    }
+}
+
+/// Bytes of all texts and results that are sent.
+fn text_bytes(outgoing: &Outgoing<'_>) -> u64 {
+    let length = |text: &Text| text.read(outgoing.source).len() as u64;
+    let blocks = outgoing.transcript.context().flat_map(|(_, entry)| &entry.blocks);
+    let of_block = |block: &Block| match block {
+        Block::Text(text) | Block::Summary(text) => length(text),
+        Block::Output(output) => {
+            let texts = output.parts.iter().map(|part| match part {
+                Part::Text(text) => length(text),
+                Part::Image(_) | Part::Opaque(_) => 0,
+            });
+            texts.sum()
+        }
+        _ => 0,
+    };
+    blocks.map(of_block).sum()
 }
 
 #[cfg(test)]
@@ -372,10 +407,10 @@ mod tests {
             ("http://127.0.0.1:1/", Provider::Google, "http://127.0.0.1:1/v1beta/"),
             ("http://127.0.0.1:1", Provider::Ollama, "http://127.0.0.1:1/"),
             ("https://a.example/x/v2", Provider::Compatible, "https://a.example/x/v2/"),
-            ("ftp://a.example", Provider::OpenAi, "it begins with"),
-            ("https://me:secret@a.example", Provider::OpenAi, "do not belong"),
-            ("https://a.example/?key=1", Provider::OpenAi, "ends with its path"),
-            ("a.example", Provider::OpenAi, "no address"),
+            ("ftp://a.example", Provider::OpenAi, "it must begin with"),
+            ("https://me:secret@a.example", Provider::OpenAi, "a name or a password"),
+            ("https://a.example/?key=1", Provider::OpenAi, "must end with its path"),
+            ("a.example", Provider::OpenAi, "invalid service address"),
         ];
         for (address, provider, expect) in cases {
             let told = base(address, provider).map_or_else(|err| err.to_string(), String::from);

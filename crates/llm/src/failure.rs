@@ -1,4 +1,4 @@
-//! Why there is no answer, and whose fault it is.
+//! Why there is no response, and who can fix it.
 
 use std::time::Duration;
 
@@ -6,90 +6,90 @@ use epitome_model::Tokens;
 use epitome_passes::TokenUsage;
 use serde::Serialize;
 
-/// Why there is no answer. What services said is shortened, and holds no key.
+/// Why there is no response. Messages of services are shortened, and contain no key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Failure {
     /// There is no key.
     #[error("there is no key for {0}")]
     NoKey(String),
-    /// It cannot be asked as it is set up.
+    /// The model cannot be called with these settings.
     #[error("{0}")]
     Setup(String),
-    /// The key is not taken, or may not do this.
-    #[error("the key is not taken: {0}")]
+    /// The key is rejected, or lacks a permission.
+    #[error("the key was rejected: {0}")]
     Auth(String),
-    /// There is no such model, or no such service at that address.
+    /// There is no such model, or no such service at that URL.
     #[error("there is no such model: {0}")]
     NoSuchModel(String),
-    /// The request is not one that this model takes.
-    #[error("the request is not taken: {0}")]
+    /// The service rejects the request as invalid.
+    #[error("the request was rejected: {0}")]
     Rejected(String),
-    /// The service declines to answer this.
-    #[error("the service declines: {0}")]
+    /// The service refuses to answer this.
+    #[error("the service refused to answer: {0}")]
     Refused(String),
-    /// The question is longer than the model takes.
-    #[error("the question is too long{takes}: {said}", takes = told(*.limit))]
+    /// The request is longer than the model accepts.
+    #[error("the request is too long{limit}: {message}", limit = limited(*.limit))]
     TooLong {
-        /// Tokens that it takes, if it was told.
+        /// Tokens that it accepts, if the service says so.
         limit: Option<Tokens>,
-        /// What it said.
-        said: String,
-        /// What was billed nevertheless.
+        /// The service's message.
+        message: String,
+        /// Tokens that were billed nevertheless.
         used: Option<TokenUsage>,
     },
-    /// Too many requests, or no more money.
-    #[error("too many requests{wait}: {said}", wait = waiting(*.after))]
+    /// Too many requests, or no credit left.
+    #[error("too many requests{wait}: {message}", wait = waiting(*.after))]
     Rate {
-        /// How long it asks to wait.
+        /// How long the service asks to wait.
         after: Option<Duration>,
-        /// What it said.
-        said: String,
+        /// The service's message.
+        message: String,
     },
-    /// The service has trouble of its own.
-    #[error("the service is in trouble ({status}){wait}: {said}", wait = waiting(*.after))]
+    /// The service failed or is overloaded.
+    #[error("the service failed with status {status}{wait}: {message}", wait = waiting(*.after))]
     Overloaded {
-        /// The status of HTTP.
+        /// The HTTP status.
         status: u16,
-        /// How long it asks to wait.
+        /// How long the service asks to wait.
         after: Option<Duration>,
-        /// What it said.
-        said: String,
+        /// The service's message.
+        message: String,
     },
-    /// Nobody is there.
+    /// The service cannot be reached.
     #[error("the service cannot be reached: {0}")]
     Unreachable(String),
-    /// No answer came in time.
-    #[error("no answer within {} s", .0.as_secs_f64())]
+    /// No response within the timeout.
+    #[error("no response within {} s", .0.as_secs_f64())]
     TimedOut(Duration),
-    /// The connection ended before the answer did.
-    #[error("the connection ended in the middle of the answer: {0}")]
+    /// The connection ended in the middle of the response.
+    #[error("the connection ended in the middle of the response: {0}")]
     Half(String),
-    /// What came is no answer.
-    #[error("this is no answer: {0}")]
+    /// The response cannot be parsed.
+    #[error("the response cannot be read: {0}")]
     BadAnswer(String),
-    /// Whoever asked does not want to know any more.
+    /// The caller stopped it.
     #[error("stopped")]
     Stopped,
 }
 
-/// Whose fault it is, and so who can do something about it.
+/// Where the cause lies, and so who can fix it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Whose {
     /// The user's settings: a key, a name, an address.
     Settings,
-    /// What was asked.
+    /// The request.
     Question,
     /// The service.
     Service,
-    /// The way there.
+    /// The network.
     Network,
-    /// Nobody's.
+    /// None of these.
     Nobody,
 }
 
 impl Failure {
-    /// Whose fault it is.
+    /// Where the cause lies.
     pub fn whose(&self) -> Whose {
         match self {
             Failure::NoKey(_)
@@ -106,7 +106,7 @@ impl Failure {
         }
     }
 
-    /// Whether the same question may be answered later.
+    /// Whether a retry may succeed.
     pub fn may_pass(&self) -> bool {
         match self {
             Failure::Rate { .. }
@@ -145,14 +145,14 @@ impl Failure {
         }
     }
 
-    /// Whether the service was asked at all: then it may have billed something.
-    pub(crate) fn was_asked(&self) -> bool {
+    /// Whether the request reached the service, which then may have billed something.
+    pub(crate) fn reached_service(&self) -> bool {
         !matches!(self, Failure::NoKey(_) | Failure::Setup(_) | Failure::Stopped)
     }
 }
 
-fn told(limit: Option<Tokens>) -> String {
-    limit.map_or_else(String::new, |limit| format!(" (it takes {limit} tokens)"))
+fn limited(limit: Option<Tokens>) -> String {
+    limit.map_or_else(String::new, |limit| format!(" (the limit is {limit} tokens)"))
 }
 
 fn waiting(after: Option<Duration>) -> String {

@@ -1,11 +1,9 @@
-//! A key, which nobody sees.
+//! API keys that are never printed.
 
 use std::collections::HashSet;
 use std::fmt;
 
-use epitome_formats::api::{Auth, HttpRequest};
-
-/// A provider's key. It shows nothing of itself, in whatever way it is printed.
+/// A provider's API key. No way of printing it shows any part of it.
 ///
 /// ```
 /// use epitome_llm::Key;
@@ -18,21 +16,21 @@ use epitome_formats::api::{Auth, HttpRequest};
 #[derive(Clone, PartialEq, Eq)]
 pub struct Key(String);
 
-/// A piece of a key of this length is struck out wherever it stands.
+/// Any piece of a key with at least this many characters is removed from texts.
 const SHOWN: usize = 8;
-/// The end or the beginning of a key of this length is struck out where it stands alone: services
-/// show it with stars or dots for the rest.
+/// A piece of a key's beginning or end with at least this many characters is removed if it is a
+/// word of its own: services show it with stars or dots in place of the rest.
 const END: usize = 4;
 
 impl Key {
-    /// A key, unless there is none in this text or it cannot be sent.
+    /// A key. `None` if the text is blank or cannot be sent in a header.
     pub fn new(text: impl AsRef<str>) -> Option<Key> {
         let text = text.as_ref().trim();
         let sendable = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_graphic());
         sendable.then(|| Key(text.to_owned()))
     }
 
-    /// A text without the key, and without longer pieces of it.
+    /// Removes the key, and longer pieces of it, from a text.
     pub fn hide(&self, text: &str) -> String {
         let key = self.0.as_bytes();
         if key.len() < SHOWN {
@@ -46,7 +44,7 @@ impl Key {
                 at += 1;
                 continue;
             }
-            // A key is ASCII, so that these are borders of characters.
+            // A key is ASCII, so these are character boundaries.
             let mut end = at + SHOWN;
             while bytes.get(end + 1 - SHOWN..=end).is_some_and(|piece| pieces.contains(piece)) {
                 end += 1;
@@ -59,8 +57,8 @@ impl Key {
         self.without_ends(&out)
     }
 
-    /// Without the shorter pieces that services show to say which key they mean: its end as a word,
-    /// its beginning before what hides the rest.
+    /// Removes the shorter pieces that services show to identify a key: its end as a word, or its
+    /// beginning before masking characters.
     fn without_ends(&self, text: &str) -> String {
         let is_border = |c: Option<char>| c.is_none_or(|c| !c.is_ascii_alphanumeric());
         let hides = |c: Option<char>| c.is_some_and(|c| matches!(c, '*' | '.' | '…' | '•' | '·'));
@@ -72,11 +70,12 @@ impl Key {
                 while let Some(at) = text[from..].find(piece).map(|at| from + at) {
                     let (before, behind) = (&text[..at], &text[at + length..]);
                     let (last, next) = (before.chars().next_back(), behind.chars().next());
-                    // Some hide with letters.
+                    // Some services mask with letters.
                     let hidden = last == Some('x') || last == Some('X');
-                    let alone = match is_end {
-                        true => is_border(next) && (is_border(last) || hidden),
-                        false => hides(next) && is_border(last),
+                    let alone = if is_end {
+                        is_border(next) && (is_border(last) || hidden)
+                    } else {
+                        hides(next) && is_border(last)
                     };
                     from = at + length;
                     if alone {
@@ -89,32 +88,14 @@ impl Key {
         text
     }
 
-    /// A text without the key, and with whatever only looks like a piece of it.
+    /// Removes the key, and everything that looks like a piece of it.
     pub fn hide_whole(&self, text: String) -> String {
         if self.0.len() < SHOWN { text } else { text.replace(&self.0, "[key]") }
     }
 
-    /// The key itself: for the one request that it is sent with, and for the platform's keyring.
+    /// The key itself: for the request that it is sent with, and for the platform's keyring.
     pub fn reveal(&self) -> &str {
         &self.0
-    }
-}
-
-/// A key as the header that an API wants it in.
-#[derive(Debug)]
-pub(crate) struct KeyHeader {
-    pub(crate) key: Key,
-    /// The name of the header.
-    pub(crate) name: &'static str,
-    /// The text before the key.
-    pub(crate) prefix: &'static str,
-}
-
-impl Auth for KeyHeader {
-    fn authorize(&self, request: &mut HttpRequest) -> Result<(), String> {
-        let value = format!("{}{}", self.prefix, self.key.reveal());
-        request.headers.push((self.name.to_owned(), value));
-        Ok(())
     }
 }
 
@@ -149,7 +130,7 @@ mod tests {
             ("sk-an...abcdef", "[key]...[key]"),
             ("xxxxxxxxcdef", "xxxxxxxx[key]"),
             ("ends with cdef", "ends with [key]"),
-            // Three are told: they say next to nothing, and words have them.
+            // Three characters remain: they reveal next to nothing, and are common in words.
             ("…def, abcdefg, sk-and more", "…def, abcdefg, sk-and more"),
             ("ä 0123456789 ö", "ä [key]89 ö"),
         ];

@@ -1,40 +1,44 @@
 //! Models that a provider runs: requests over HTTP, streamed or not, retries, fallbacks, prices.
 //!
-//! A [`Model`] takes a [`Request`] and returns a [`Response`], or a [`Failure`] that names whose
-//! fault it is. [`Client`] is a model that a provider runs; [`Patient`] retries, falls back to
-//! another model, and keeps the account; [`Catalogue`] knows what models take and cost, and
-//! chooses.
+//! A [`Model`] takes a [`Request`] and returns a [`Response`], or a [`Failure`] that says who can
+//! fix it. [`Client`] is a model that a provider runs; [`RetryingModel`] retries, falls back to
+//! another model, and records the cost; [`Catalogue`] knows the limits and prices of models, and
+//! chooses one.
 //!
 //! Nothing is sent by itself: a [`Client`] is made for a model that the caller named, and calls the
 //! provider when it is given a request.
 //!
+//! Without the feature `client` there is no [`Client`], and nothing that calls a provider.
+//!
 //! # Absent
 //!
-//! The JSON of requests and responses: `epitome_formats::api` has it, one folder for each API. What
-//! is sent, and what becomes of the response. The environment and files: keys and tables are given.
+//! The JSON of requests and responses: it is in `epitome_api`, one folder per API. What is
+//! sent, and how the response is used. The environment and files: callers pass keys and tables in.
 
 mod catalogue;
 mod choice;
+#[cfg(feature = "client")]
 mod client;
 mod failure;
 mod key;
 mod name;
-mod patience;
 mod question;
+mod retry;
 mod stop;
 
-use epitome_formats::SummaryAs;
+use epitome_api::SummaryAs;
 use epitome_model::Tokens;
 use epitome_passes::{Ask, Reply, StopReason};
 
 pub use catalogue::{Catalogue, CatalogueError, Known, Price};
 pub use choice::{Because, Choice, NoModel, Wanted};
+#[cfg(feature = "client")]
 pub use client::{Client, ClientSetup};
-pub use epitome_formats::api::{Auth, Delta, Endpoint, HttpRequest, Outgoing, Response, Tool};
+pub use epitome_api::{Auth, Delta, Endpoint, HttpRequest, Outgoing, Response, Tool};
 pub use failure::{Failure, Whose};
 pub use key::Key;
 pub use name::{ModelName, NameError, Provider};
-pub use patience::{Attempt, Clock, Patience, Patient, RealClock, Spent};
+pub use retry::{Attempt, CallTotals, Clock, RealClock, RetryPolicy, RetryingModel};
 pub use stop::Stop;
 
 /// A request to a model.
@@ -48,20 +52,20 @@ pub struct Request<'a> {
     pub max_tokens: u64,
 }
 
-/// The function that is given each piece of a streamed response as it arrives.
+/// A function that receives each piece of a streamed response as it arrives.
 pub type Sink<'a> = &'a mut (dyn FnMut(Delta<'_>) + Send);
 
-/// Something that responds.
+/// A model that answers requests.
 pub trait Model: Send + Sync {
-    /// Which one it is.
+    /// Its provider and name.
     fn name(&self) -> &ModelName;
 
     /// Tokens that a request and its response may have together, if that is known.
     fn window(&self) -> Option<Tokens>;
 
     /// Sends a request and waits for the whole response, or for `stop`. With a sink the response is
-    /// streamed, and the sink sees each piece as it arrives. A response that is cut off, empty or
-    /// declined is a response: its [`stop`](Response::stop) says so.
+    /// streamed, and the sink receives each piece as it arrives. A response that is cut off, empty
+    /// or refused is still a response: its [`stop`](Response::stop) says so.
     ///
     /// # Errors
     ///
@@ -73,7 +77,7 @@ pub trait Model: Send + Sync {
         stop: &Stop,
     ) -> Result<Response, Failure>;
 
-    /// Asks for a text: a [`send`](Model::send) of one message, without tools.
+    /// Requests a text: a [`send`](Model::send) of one message, without tools.
     ///
     /// # Errors
     ///

@@ -1,12 +1,12 @@
-//! Who runs a model, and what it is called there.
+//! Providers, and the names of their models.
 
 use std::fmt;
 use std::str::FromStr;
 
-use epitome_formats::api::{Api, anthropic, gemini_api, ollama, openai_chat, openai_responses};
+use epitome_api::{Api, anthropic, gemini_api, ollama, openai_chat, openai_responses};
 use serde::{Deserialize, Serialize};
 
-/// Who runs models.
+/// A provider of models.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Provider {
@@ -20,14 +20,14 @@ pub enum Provider {
     Groq,
     /// OpenRouter.
     OpenRouter,
-    /// Ollama, on this machine if nothing else is said.
+    /// Ollama, on this machine unless an address is set.
     Ollama,
-    /// Whoever speaks Chat Completions at a given address.
+    /// Any service with the Chat Completions API at a given address.
     Compatible,
 }
 
 impl Provider {
-    /// All of them.
+    /// All providers.
     pub const ALL: [Provider; 7] = [
         Provider::Anthropic,
         Provider::OpenAi,
@@ -38,7 +38,7 @@ impl Provider {
         Provider::Compatible,
     ];
 
-    /// What it is called in a setting.
+    /// Its name in settings.
     pub fn name(self) -> &'static str {
         match self {
             Provider::Anthropic => "anthropic",
@@ -57,7 +57,7 @@ impl Provider {
         Provider::ALL.into_iter().find(|provider| provider.name() == name)
     }
 
-    /// Where it is, if that is not for the user to say.
+    /// Its base URL; `None` if the user has to set it.
     pub fn address(self) -> Option<&'static str> {
         match self {
             Provider::Anthropic => Some("https://api.anthropic.com/v1/"),
@@ -70,7 +70,7 @@ impl Provider {
         }
     }
 
-    /// Whether it answers without a key.
+    /// Whether it needs no key.
     pub fn is_open(self) -> bool {
         matches!(self, Provider::Ollama | Provider::Compatible)
     }
@@ -86,7 +86,8 @@ impl Provider {
         }
     }
 
-    /// The path below an address that names none.
+    /// The path to use when the base URL has none.
+    #[cfg(feature = "client")]
     pub(crate) fn path(self) -> &'static str {
         match self {
             Provider::Google => "v1beta/",
@@ -117,13 +118,13 @@ impl fmt::Display for Provider {
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ModelName {
-    /// Who runs it.
+    /// The provider.
     pub provider: Provider,
-    /// Its name there.
+    /// The provider's name for it.
     pub model: String,
 }
 
-/// A text that names no model.
+/// A text that is not a model name.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("`{0}` names no model: PROVIDER/MODEL, with {known} as provider", known = providers())]
 pub struct NameError(pub String);

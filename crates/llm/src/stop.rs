@@ -1,11 +1,12 @@
-//! Somebody does not want to wait any longer.
+//! Stops a running request.
 
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::Duration;
 
+#[cfg(feature = "client")]
 use tokio::sync::Notify;
 
-/// A way to stop a question from another thread. Clones stop together.
+/// Stops a request from another thread. All clones stop together.
 ///
 /// ```
 /// let stop = epitome_llm::Stop::default();
@@ -19,14 +20,16 @@ pub struct Stop(Arc<Inner>);
 struct Inner {
     stopped: Mutex<bool>,
     threads: Condvar,
+    #[cfg(feature = "client")]
     tasks: Notify,
 }
 
 impl Stop {
-    /// Stops whatever was given this, now and later.
+    /// Stops everything that holds a clone of this, now and later.
     pub fn stop(&self) {
         *self.0.stopped.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.0.threads.notify_all();
+        #[cfg(feature = "client")]
         self.0.tasks.notify_waiters();
     }
 
@@ -35,14 +38,15 @@ impl Stop {
         *self.0.stopped.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits so long, or until it is stopped.
+    /// Waits for `time`, or until stopped.
     pub(crate) fn wait(&self, time: Duration) {
         let guard = self.0.stopped.lock().unwrap_or_else(PoisonError::into_inner);
-        // Whether the time is over or not, whoever waits looks again.
+        // The caller checks again, whether the time is over or not.
         drop(self.0.threads.wait_timeout_while(guard, time, |stopped| !*stopped));
     }
 
-    /// Is ready once it is stopped.
+    /// Completes once it is stopped.
+    #[cfg(feature = "client")]
     pub(crate) async fn stopped(&self) {
         let notified = self.0.tasks.notified();
         tokio::pin!(notified);

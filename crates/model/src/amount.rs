@@ -51,7 +51,7 @@ amount! {
     Tokens
 }
 amount! {
-    /// Bytes of UTF-8, on disk or of a text. Shown in units of 1,000.
+    /// Bytes of UTF-8, on disk or in memory. Shown in units of 1,000.
     Bytes
 }
 amount! {
@@ -65,7 +65,7 @@ amount! {
 }
 
 amount! {
-    /// Money, in millionths of a US dollar. At a dollar for a million tokens, one token costs one.
+    /// Money, in millionths of a US dollar. At $1 per million tokens, a token costs 1.
     MicroDollars
 }
 
@@ -93,7 +93,7 @@ impl fmt::Display for Turns {
     }
 }
 
-/// In dollars: two decimals from a cent on, four below.
+/// In dollars: two decimals from one cent up, four below.
 impl fmt::Display for MicroDollars {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (unit, width) = if self.0 == 0 || self.0 >= 9_950 { (10_000, 2) } else { (100, 4) };

@@ -1,4 +1,4 @@
-//! Edits carried out on a transcript in memory, for who shows a session and never writes it.
+//! Applies edits to a transcript in memory, for callers that show a session and never write it.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -9,10 +9,11 @@ use crate::{
     encode_as,
 };
 
-/// A transcript with edits carried out, and where its texts stand: those of the edits behind the
-/// end of what the others stand in.
+/// A transcript with edits applied, and the source of its texts: the original source, followed by
+/// the texts that the edits put in.
 ///
-/// Any format will do, those that are only read as well: nothing is written as an agent writes it.
+/// Works for every format, read-only ones included, because nothing is written in the agent's
+/// format.
 ///
 /// ```
 /// use epitome_model::{Applied, At, Block, Change, Edit, Entry, Item, Text, Transcript};
@@ -31,14 +32,14 @@ use crate::{
 /// assert_eq!(text.read(&applied.source), "less");
 /// ```
 pub struct Applied<'a> {
-    /// What the session says with the edits.
+    /// The transcript after the edits.
     pub transcript: Transcript,
-    /// Where its texts stand.
+    /// The source that its spans point into.
     pub source: Longer<'a>,
 }
 
 impl<'a> Applied<'a> {
-    /// Carries out `edits`. One that names no place does nothing.
+    /// Applies `edits`. An edit whose position does not exist is ignored.
     pub fn new(transcript: &Transcript, source: &'a dyn Source, edits: &[Edit]) -> Applied<'a> {
         let source = Longer { base: source, more: Vec::new() };
         let mut applied = Applied { transcript: transcript.clone(), source };
@@ -60,7 +61,7 @@ impl<'a> Applied<'a> {
     }
 }
 
-/// A source with more bytes behind its end.
+/// A source with more bytes appended to it.
 pub struct Longer<'a> {
     base: &'a dyn Source,
     more: Vec<u8>,
@@ -145,8 +146,8 @@ impl Longer<'_> {
         parts.retain(|_| !gone.next().unwrap_or_default());
     }
 
-    /// Puts texts in the place of fields, in the arguments as well: whoever shows those as they
-    /// stand shows the edit.
+    /// Replaces fields of a call, in its arguments as well: a caller that shows the raw arguments
+    /// shows the edit.
     fn call(&mut self, call: &mut Call, new: &BTreeMap<usize, &str>) {
         let mut places: Vec<(Span, usize)> = call
             .fields
@@ -172,7 +173,8 @@ impl Longer<'_> {
         arguments.extend_from_slice(&self.read(from..call.arguments.end));
         let known: Vec<usize> = moved.iter().map(|(idx, ..)| *idx).collect();
         let all = new.keys().all(|idx| known.contains(idx));
-        // What stands elsewhere, and must not be shown: then no arguments are.
+        // A field outside the arguments cannot be replaced in them. They become `{}`, so that the
+        // old text is not shown.
         call.arguments = if all { self.put(&arguments) } else { self.put(b"{}") };
         for (&idx, &text) in new {
             let Some(field) = call.fields.get_mut(idx) else { continue };
@@ -197,7 +199,7 @@ impl Longer<'_> {
     }
 }
 
-fn drop_copies(copies: &mut Vec<crate::Copy>, edits: &[&Edit]) {
+fn drop_copies(copies: &mut Vec<crate::HiddenField>, edits: &[&Edit]) {
     let mut idx = 0;
     copies.retain(|_| {
         let dropped = edits.iter().any(|edit| {

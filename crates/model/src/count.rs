@@ -1,35 +1,42 @@
-//! Counting what a resume would send.
+//! Counts the tokens of what a resume would send.
 
 use std::borrow::Cow;
 
-use crate::{Again, Block, Entry, Part, Role, Source, Span, Text, Tokens, Transcript, decode};
+use crate::{
+    Block, Entry, Part, RepeatedOutput, Role, Source, Span, Text, Tokens, Transcript, decode,
+};
 
 /// Counts the tokens of a text.
 pub trait Counter: Sync {
-    /// The name shown beside every number: `o200k`, `estimate`.
+    /// The name shown next to every number: `o200k`, `estimate`.
     fn name(&self) -> &'static str;
 
-    /// The tokens of `text`, read on its own.
+    /// The tokens of `text`, counted on its own.
     fn count(&self, text: &str) -> Tokens;
 }
 
-/// Tokens of a picture. Providers count its pixels; 1,568 pixels at the long edge, the size that
-/// Anthropic scales down to, come to about this.
+/// Tokens of a picture. Providers count its pixels: a picture with a long edge of 1,568 pixels, the
+/// size that Anthropic scales down to, has about this many.
 pub const IMAGE: Tokens = Tokens(1_600);
 
-/// Tokens of each page of a document: the middle of the 1,500 to 3,000 that Anthropic gives for one
-/// of a PDF (<https://platform.claude.com/docs/en/build-with-claude/pdf-support>).
+/// Tokens per page of a document: the middle of the 1,500 to 3,000 that Anthropic states for a PDF
+/// page (<https://platform.claude.com/docs/en/build-with-claude/pdf-support>).
 const PAGE: Tokens = Tokens(2_250);
-/// Base64 that a page is taken for: about 55 kB of a file. Pages are not looked for.
+/// Base64 characters taken for one page: about 55 kB of a file. The pages themselves are not
+/// counted.
 const PAGE_BASE64: usize = 75_000;
-/// Base64 that is shorter may be an id or a hash, which is sent as it is.
+/// Shorter base64 may be an id or a hash, and is counted as text.
 const SHORTEST_FILE: usize = 1_000;
 
-/// Characters that a wire puts around a block: braces, its kind, its role, an id. On Anthropic's
-/// wire a call or a result with an id of its service has about so many.
+/// Tokens that an API puts around a block: its kind, its role, an id. Providers do not document
+/// how many; four is what OpenAI's cookbook counts for a message.
+pub const TOKENS_AROUND: Tokens = Tokens(4);
+
+/// Characters that an API format adds around a block: braces, its type, its role, an id. A call or
+/// result in Anthropic's format, with an id from the service, has about this many.
 pub const CHARS_AROUND: u64 = 100;
 
-/// What a kind of block weighs in the context.
+/// The number and tokens of one kind of block.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Weight {
     /// How many blocks.
@@ -48,9 +55,9 @@ impl Weight {
 /// Where the tokens of a context go.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Weights {
-    /// Words of the user, pictures included.
+    /// Text and pictures of the user.
     pub user: Weight,
-    /// Words of the model.
+    /// Text of the model.
     pub assistant: Weight,
     /// Reasoning.
     pub thinking: Weight,
@@ -58,12 +65,12 @@ pub struct Weights {
     pub calls: Weight,
     /// Results.
     pub results: Weight,
-    /// Summaries, reminders, what we do not understand.
+    /// Summaries, reminders, and blocks that epitome does not understand.
     pub other: Weight,
 }
 
 impl Weights {
-    /// All of it.
+    /// The sum of all kinds.
     pub fn total(&self) -> Tokens {
         [self.user, self.assistant, self.thinking, self.calls, self.results, self.other]
             .iter()
@@ -72,8 +79,8 @@ impl Weights {
     }
 }
 
-/// Weighs what a resume would send. The agent's system prompt and tools come on top: most agents
-/// do not store them.
+/// Counts what a resume would send. The agent's system prompt and tools are extra: most agents do
+/// not store them.
 pub fn weigh(transcript: &Transcript, source: &dyn Source, counter: &dyn Counter) -> Weights {
     let mut weights = Weights::default();
     for (_, entry) in transcript.context() {
@@ -85,8 +92,8 @@ pub fn weigh(transcript: &Transcript, source: &dyn Source, counter: &dyn Counter
     weights
 }
 
-/// The tokens of the words of one block. What a wire puts around them (kinds, ids, signatures) is
-/// not counted: it differs from wire to wire, and calibration accounts for it.
+/// The tokens of the text of one block. What an API format adds around it (types, ids, signatures)
+/// is not counted: it differs between formats, and calibration accounts for it.
 pub fn block_tokens(block: &Block, source: &dyn Source, counter: &dyn Counter) -> Tokens {
     match block {
         Block::Text(text) | Block::Summary(text) => counter.count(&text.read(source)),
@@ -94,10 +101,8 @@ pub fn block_tokens(block: &Block, source: &dyn Source, counter: &dyn Counter) -
             Some(text) => counter.count(&text.read(source)),
             None => Tokens(0),
         },
-        Block::Call(call) => {
-            counter.count(&call.name) + counter.count(&arguments(source.at(call.arguments)))
-        }
-        Block::Output(output) | Block::Again(Again { output, .. }) => output
+        Block::Call(call) => call_tokens(&call.name, source.at(call.arguments), counter),
+        Block::Output(output) | Block::Repeated(RepeatedOutput { output, .. }) => output
             .parts
             .iter()
             .map(|part| match part {
@@ -111,8 +116,56 @@ pub fn block_tokens(block: &Block, source: &dyn Source, counter: &dyn Counter) -
     }
 }
 
-/// The characters of one block as it is written, escapes included. A picture counts as four to each
-/// of its tokens. What a wire puts around it is not counted.
+/// The tokens of a call with these arguments, which are JSON.
+pub fn call_tokens(name: &str, json: Cow<'_, [u8]>, counter: &dyn Counter) -> Tokens {
+    counter.count(name) + counter.count(&arguments(json))
+}
+
+/// Whether `text` has at least `least` tokens. For most texts counting the beginning is enough.
+pub fn has_at_least(text: &str, least: Tokens, counter: &dyn Counter) -> bool {
+    let Some(beginning) = beginning_for(text.len() as u64, least) else {
+        return counter.count(text) >= least;
+    };
+    counter.count(&text[..text.floor_char_boundary(beginning)]) >= least + MARGIN
+        || counter.count(text) >= least
+}
+
+/// Whether a block has at least `least` tokens, as [`block_tokens`] counts them. Reads only the
+/// beginning of a long result if that is enough.
+pub fn block_has_at_least(
+    block: &Block,
+    least: Tokens,
+    source: &dyn Source,
+    counter: &dyn Counter,
+) -> bool {
+    let beginning = match block {
+        Block::Output(output) => match &output.parts[..] {
+            [Part::Text(text)] => {
+                let len = text.span().map_or(0, Span::len);
+                beginning_for(len, least).and_then(|bytes| text.beginning(source, bytes))
+            }
+            _ => None,
+        },
+        _ => None,
+    };
+    beginning.is_some_and(|text| counter.count(&text) >= least + MARGIN)
+        || block_tokens(block, source, counter) >= least
+}
+
+/// The number of tokens by which a cut may change the count of the text before it.
+const MARGIN: Tokens = Tokens(64);
+
+/// The bytes at the beginning of a text of `len` bytes that have more than `least` tokens, unless
+/// tokens are very long; nothing if the text is not much longer.
+fn beginning_for(len: u64, least: Tokens) -> Option<usize> {
+    /// Twice the average of code.
+    const BYTES: u64 = 8;
+    let bytes = (least + MARGIN).0.saturating_mul(BYTES);
+    (bytes.saturating_mul(2) < len).then(|| usize::try_from(bytes).ok()).flatten()
+}
+
+/// The characters of one block as it is written, escapes included. A picture counts as four
+/// characters per token. What an API format adds around the block is not counted.
 pub fn block_chars(block: &Block, source: &dyn Source) -> u64 {
     let text = |text: &Text| match text {
         Text::Source(span) => written_chars(&source.at(*span)),
@@ -122,7 +175,7 @@ pub fn block_chars(block: &Block, source: &dyn Source) -> u64 {
         Block::Text(words) | Block::Summary(words) => text(words),
         Block::Thinking(thinking) => written_chars(&source.at(thinking.whole)),
         Block::Call(call) => call.name.chars().count() as u64 + at(source, call.arguments),
-        Block::Output(output) | Block::Again(Again { output, .. }) => {
+        Block::Output(output) | Block::Repeated(RepeatedOutput { output, .. }) => {
             let parts = output.parts.iter().map(|part| match part {
                 Part::Text(words) => text(words),
                 Part::Image(_) => 4 * IMAGE.0,
@@ -139,7 +192,7 @@ fn at(source: &dyn Source, span: Span) -> u64 {
     written_chars(&source.at(span))
 }
 
-/// Characters of UTF-8: all bytes but those that go on with one.
+/// Characters of UTF-8: all bytes except continuation bytes.
 fn written_chars(bytes: &[u8]) -> u64 {
     bytes.iter().filter(|&&byte| byte & 0xc0 != 0x80).count() as u64
 }
@@ -148,7 +201,7 @@ fn kind_of<'a>(weights: &'a mut Weights, entry: &Entry, block: &Block) -> &'a mu
     match (block, entry.role) {
         (Block::Thinking(_), _) => &mut weights.thinking,
         (Block::Call(_), _) => &mut weights.calls,
-        (Block::Output(_) | Block::Again(_), _) | (Block::Image(_), Role::Tool) => {
+        (Block::Output(_) | Block::Repeated(_), _) | (Block::Image(_), Role::Tool) => {
             &mut weights.results
         }
         (Block::Text(_) | Block::Image(_), Role::User) => &mut weights.user,
@@ -158,8 +211,8 @@ fn kind_of<'a>(weights: &'a mut Weights, entry: &Entry, block: &Block) -> &'a mu
     }
 }
 
-/// What is not understood is sent as it is, but for documents and recordings in it, of which nobody
-/// counts the base64.
+/// A block that is not understood counts as it is sent, but base64 of documents and recordings in
+/// it counts as pages.
 fn opaque(json: &str, counter: &dyn Counter) -> Tokens {
     let files: Vec<&str> = json.split('"').filter_map(file).collect();
     if files.is_empty() {
@@ -170,15 +223,15 @@ fn opaque(json: &str, counter: &dyn Counter) -> Tokens {
     counter.count(&words) + Tokens(PAGE.0 * pages as u64)
 }
 
-/// The base64 of a file in a JSON string: all of it, or what stands behind the head of a `data:`
-/// URL.
+/// The base64 of a file in a JSON string: the whole string, or the part after the header of a
+/// `data:` URL.
 fn file(text: &str) -> Option<&str> {
     let data = text.split_once(";base64,").map_or(text, |(_, data)| data);
     let is_base64 = |byte: u8| byte.is_ascii_alphanumeric() || b"+/-_=\\".contains(&byte);
     (data.len() >= SHORTEST_FILE && data.bytes().all(is_base64)).then_some(data)
 }
 
-/// Arguments that are kept as a string are sent as the text of it.
+/// Arguments that are stored as a JSON string are sent as the text of that string.
 fn arguments(bytes: Cow<'_, [u8]>) -> Cow<'_, str> {
     if bytes.first() == Some(&b'"') { Cow::Owned(decode(&bytes).into_owned()) } else { utf8(bytes) }
 }
@@ -192,9 +245,12 @@ fn utf8(bytes: Cow<'_, [u8]>) -> Cow<'_, str> {
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use std::sync::atomic::{AtomicU64, Ordering};
 
-    /// One token a character, so that each shows.
+    use super::*;
+    use crate::Output;
+
+    /// Counts one token per character, so that every character shows in the sum.
     struct Characters;
 
     impl Counter for Characters {
@@ -207,13 +263,45 @@ mod tests {
         }
     }
 
+    /// Counts like [`Characters`], and records the number of characters counted.
+    struct Seen(AtomicU64);
+
+    impl Counter for Seen {
+        fn name(&self) -> &'static str {
+            "seen"
+        }
+
+        fn count(&self, text: &str) -> Tokens {
+            self.0.fetch_add(text.len() as u64, Ordering::Relaxed);
+            Characters.count(text)
+        }
+    }
+
+    #[test]
+    fn a_long_result_is_known_to_have_enough_tokens_by_its_beginning() {
+        let literal = format!(r#""{}""#, r"a\n\u00e9 ".repeat(10_000));
+        let source = literal.as_bytes();
+        let whole = Span { start: 0, end: source.len() as u64 };
+        let parts = vec![Part::Text(Text::Source(whole))];
+        let call = "call".into();
+        let (error, numbered, from_user) = (false, false, false);
+        let block = Block::Output(Output { call, error, parts, whole, numbered, from_user });
+        let has = |least, seen: &Seen| block_has_at_least(&block, Tokens(least), &source, seen);
+        let seen = Seen(AtomicU64::new(0));
+        assert!(has(100, &seen));
+        assert!(seen.0.load(Ordering::Relaxed) < 2_000);
+        for (least, expect) in [(0, true), (39_999, true), (40_000, true), (40_001, false)] {
+            assert_eq!(has(least, &seen), expect, "{least}");
+        }
+    }
+
     #[test]
     fn files_count_by_their_pages_and_all_else_as_it_stands() {
         let file = |len: usize| "QUJD+/==".repeat(len / 8);
         for (json, expect) in [
             (String::new(), 0),
             (r#"{"type":"x"}"#.to_owned(), 12),
-            // Too short for a file, and no base64 for a blank.
+            // Too short to be a file; not base64 because of the space.
             (format!(r#"{{"id":"{}"}}"#, file(992)), 992 + 9),
             (format!(r#"{{"id":"{} "}}"#, file(1_000)), 1_000 + 10),
             (format!(r#"{{"data":"{}"}}"#, file(1_000)), 2_250 + 11),

@@ -1,6 +1,6 @@
-//! Changes as data: planned, shown, counted, checked, applied, undone.
+//! Changes as data: they are planned, shown, counted, checked, applied and undone.
 
-/// Where an edit acts.
+/// The position that an edit changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum At {
     /// A block of an entry.
@@ -38,7 +38,7 @@ pub enum At {
 }
 
 impl At {
-    /// The item that it acts on.
+    /// The index of the item that it changes.
     pub fn item(self) -> usize {
         match self {
             At::Block { item, .. }
@@ -53,28 +53,39 @@ impl At {
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Change {
-    /// The words of the block or field become these.
+    /// Replaces the text of the block or field.
     Replace(String),
-    /// The block or copy goes.
+    /// Removes the block or copy.
     Drop,
 }
 
-/// One change, and which pass wants it.
+/// One change, and the pass that asked for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edit {
-    /// Where.
+    /// The position.
     pub at: At,
-    /// What.
+    /// The change.
     pub change: Change,
     /// The name of the pass.
     pub pass: &'static str,
 }
 
-/// A range of a source and the bytes that take its place.
+/// How a format writes edits.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum WriteMode {
+    /// In the records that hold the edited blocks: the file becomes smaller.
+    Splice,
+    /// As appended records, which replace earlier ones on a resume: existing records never change.
+    Append,
+    /// As the agent's own marks on records: a marked result is sent as a fixed text.
+    Mark,
+}
+
+/// A range of a source and the bytes that replace it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Splice {
-    /// What goes.
+    /// The range that is removed.
     pub span: crate::Span,
-    /// What stands there instead.
+    /// The bytes put in its place.
     pub with: Box<[u8]>,
 }

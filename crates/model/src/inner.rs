@@ -1,23 +1,23 @@
-//! The text of a string of a record, and where each of its bytes stands in the record.
+//! The text of a string in a record, with the position of each of its bytes in the record.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::{Span, decode};
 
-/// A text that stands in a JSON string literal.
+/// The text of a JSON string literal.
 pub struct Inner<'a> {
     /// The text.
     pub text: Cow<'a, [u8]>,
-    /// Where the text begins in the source.
+    /// The position in the source at which the text begins.
     start: u64,
-    /// Of each byte of the text and of its end: how far from `start` it stands. None: as far as in
-    /// the text.
+    /// For each byte of the text and for its end, the offset from `start` in the source. `None` if
+    /// the offsets are those of the text.
     offsets: Option<Vec<u32>>,
 }
 
 impl<'a> Inner<'a> {
-    /// Of a literal (quotes included) that begins at `at` in the source.
+    /// Decodes a literal (quotes included) that begins at `at` in the source.
     pub fn of(literal: &'a [u8], at: u64) -> Inner<'a> {
         let inner = &literal[1..literal.len().saturating_sub(1).max(1)];
         let start = at + 1;
@@ -44,7 +44,7 @@ impl<'a> Inner<'a> {
         Inner { text: Cow::Owned(text), start, offsets: Some(offsets) }
     }
 
-    /// Where a range of the text stands in the source.
+    /// The source range of a range of the text.
     pub fn span(&self, range: &Range<usize>) -> Span {
         let at = |idx: usize| match &self.offsets {
             Some(offsets) => u64::from(offsets[idx]),
@@ -54,7 +54,7 @@ impl<'a> Inner<'a> {
     }
 }
 
-/// How long the first piece is: an escape (both halves of a pair of surrogates), or one byte.
+/// The length of the first piece: an escape (both halves of a surrogate pair), or one byte.
 fn piece(rest: &[u8]) -> usize {
     let unit = |at: usize| {
         let digits = std::str::from_utf8(rest.get(at + 2..at + 6)?).ok()?;
@@ -94,7 +94,7 @@ mod tests {
     }
 
     proptest! {
-        /// A text is what decoding says it is, and each character stands where it says.
+        /// The text equals the decoded literal, and each character is at the reported position.
         #[test]
         fn the_text_is_the_decoded_one(text: String) {
             let literal = encode(&text);

@@ -1,25 +1,28 @@
-//! The nouns of epitome: a [`Transcript`] is what a coding agent's session says, whatever agent
-//! wrote it; an [`Edit`] is a change to it, as data; a [`Stub`] is what an edit leaves in place.
+//! The core types of epitome. A [`Transcript`] is the content of a coding agent's session, whatever
+//! agent wrote it; an [`Edit`] is a change to it, as data; a [`Stub`] is the text that an edit
+//! leaves in place.
 //!
 //! # Absent
 //!
-//! No input or output, no clock, no environment, no agent's key or tool name, no policy. A
-//! transcript does not hold the text of a session: it says where each text stands in a [`Source`],
-//! so that its size depends on the number of records and not on their length.
+//! No IO, no clock, no environment, no agent's keys or tool names, no policy. A transcript does not
+//! hold the text of a session: it holds the position of each text in a [`Source`], so that its size
+//! depends on the number of records and not on their length.
 
-// Floors 1 and 2 do no IO: `clippy.toml` names what they do without.
+// Pure crates do no IO: `clippy.toml` names what they must not use.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod amount;
 mod applied;
 mod count;
 mod edit;
+mod fault;
 mod inner;
-mod law;
+mod invariant;
 mod literal;
 mod nested;
 mod source;
 mod stub;
+mod title;
 mod tool;
 mod transcript;
 mod turn;
@@ -28,10 +31,14 @@ mod usage;
 
 pub use amount::{Bytes, Lines, MicroDollars, Tokens, Turns};
 pub use applied::{Applied, Longer};
-pub use count::{CHARS_AROUND, Counter, IMAGE, Weight, Weights, block_chars, block_tokens, weigh};
-pub use edit::{At, Change, Edit, Splice};
+pub use count::{
+    CHARS_AROUND, Counter, IMAGE, TOKENS_AROUND, Weight, Weights, block_chars, block_has_at_least,
+    block_tokens, call_tokens, has_at_least, weigh,
+};
+pub use edit::{At, Change, Edit, Splice, WriteMode};
+pub use fault::{Fault, Faults};
 pub use inner::Inner;
-pub use law::{Breach, Law, Laws};
+pub use invariant::{Invariant, Invariants, Violation};
 pub use literal::{encode, encode_to};
 pub use nested::{as_seen, decode, encode_as};
 pub use source::{Source, Span, Text};
@@ -39,10 +46,11 @@ pub use stub::{
     CLEARED, Note, Ref, Stub, counted, excerpt, is_left_by_recipe, is_truncated, line_count,
     previous, removed, short, truncated,
 };
+pub use title::title;
 pub use tool::{Field, FieldRole, ToolKind};
 pub use transcript::{
-    Again, Block, CacheUse, Call, Copy, Entry, Head, Image, Item, Kept, Left, Output, Part, Record,
-    Role, Thinking, Transcript, Usage,
+    Block, CacheUse, Call, Entry, Head, HiddenField, HiddenRecord, Image, Item, Left, Output, Part,
+    Record, RepeatedOutput, Role, Thinking, Transcript, Usage,
 };
 pub use turn::{context_turns, turns};
 pub use unit::{Unit, units};

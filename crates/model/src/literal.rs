@@ -1,4 +1,4 @@
-//! JSON string literals: the text of one, and the literal of a text.
+//! JSON string literals: decoding and encoding.
 
 use std::borrow::Cow;
 
@@ -24,8 +24,8 @@ pub(crate) fn decode_json(literal: &[u8]) -> Cow<'_, str> {
     }
 }
 
-/// The text between the quotes of a string literal, with its escapes decoded. `None` if an escape
-/// is no JSON or is half of a surrogate pair, or if a control character is not escaped.
+/// Decodes the inside of a string literal. `None` if an escape is not valid JSON or is half of a
+/// surrogate pair, or if a control character is not escaped.
 ///
 /// `serde_json` decodes a literal with escapes into a scratch buffer and copies that into the
 /// `String`. This writes into the `String`: for a literal of 200 MiB the program takes 390 MB at
@@ -65,7 +65,7 @@ fn unescaped(inner: &str) -> Option<String> {
     Some(text)
 }
 
-/// Whether a control character or a quote stands in a literal without an escape.
+/// Whether a literal contains an unescaped control character or quote.
 fn has_bare(inner: &str) -> bool {
     let mut escaped = false;
     inner.bytes().any(|byte| {
@@ -75,14 +75,14 @@ fn has_bare(inner: &str) -> bool {
     })
 }
 
-/// The four hexadecimal digits behind `\\u` at `at`.
+/// The four hexadecimal digits after `\\u` at `at`.
 fn unit(text: &str, at: usize) -> Option<u16> {
     let digits = text.get(at + 2..at + 6)?;
     let is_hex = digits.bytes().all(|byte| byte.is_ascii_hexdigit());
     is_hex.then(|| u16::from_str_radix(digits, 16).ok()).flatten()
 }
 
-/// The same, if there is such an escape at `at`.
+/// Like [`unit`], if there is such an escape at `at`.
 fn unit_behind(text: &str, at: usize) -> Option<u16> {
     text.get(at..)?.starts_with("\\u").then(|| unit(text, at)).flatten()
 }
@@ -92,13 +92,13 @@ pub fn encode(text: &str) -> String {
     serde_json::to_string(text).expect("a string always serialises")
 }
 
-/// Adds the JSON string literal of a text to `to`, without a copy of its own.
+/// Appends the JSON string literal of a text to `to`, without a temporary copy.
 pub fn encode_to(to: &mut Vec<u8>, text: &str) {
     to.reserve(text.len() + 2);
     serde_json::to_writer(to, text).expect("a string always serialises");
 }
 
-/// Puts the escape of U+FFFD in the place of each escaped surrogate that has no partner.
+/// Replaces each escaped surrogate without a partner with the escape of U+FFFD.
 fn without_lone_surrogates(literal: &str) -> String {
     let bytes = literal.as_bytes();
     let unit = |at: usize| -> Option<u32> {
@@ -159,19 +159,19 @@ mod tests {
         }
     }
 
-    /// What stands between the quotes of a literal: escapes, and what only looks like one.
+    /// The inside of a literal: escapes, and text that only looks like one.
     const ESCAPED: &str =
         concat!(r#"([aé" \x01]|\\["\\/bfnrtux]|"#, r"\\u[dD][8c][0-9a-f]{2}|\\u00[0-9]{2}){0,8}");
 
     proptest! {
-        /// Escapes are taken out as serde_json does it, and refused where it refuses them.
+        /// Escapes are decoded as `serde_json` does it, and refused where it refuses them.
         #[test]
         fn escapes_are_taken_out_as_by_serde_json(inner in ESCAPED) {
             let expect = serde_json::from_str::<String>(&format!("\"{inner}\"")).ok();
             prop_assert_eq!(unescaped(&inner), expect);
         }
 
-        /// A text that we write is the text that is read.
+        /// A text that we write is read as the same text.
         #[test]
         fn encoding_and_decoding_are_inverse(text: String) {
             let literal = encode(&text);

@@ -1,13 +1,14 @@
-//! String literals that stand within a JSON string: of JSON that is kept as text, or of a script.
+//! String literals inside a JSON string: of JSON that is stored as text, or of a script.
 //!
-//! Their bytes are escaped once more than those of other literals. The first byte tells: a literal
-//! of the record itself begins with `"`, one within a string with `\"`, `'` or a backtick.
+//! Their bytes are escaped once more than those of other literals. The first byte tells which kind
+//! it is: a literal of the record itself begins with `"`, one inside a string with `\"`, `'` or a
+//! backtick.
 
 use std::borrow::Cow;
 
 use crate::literal::{decode_json, encode};
 
-/// The text of a string literal (quotes included), also of one nested in another string.
+/// The text of a string literal (quotes included), also of one inside another string.
 ///
 /// Escapes of lone surrogates and bytes that are not UTF-8 become U+FFFD, as the agents themselves
 /// read them. Bytes that are not a string literal are
@@ -29,12 +30,12 @@ pub(crate) fn decode_owned(mut literal: Vec<u8>) -> String {
         .unwrap_or_else(|err| String::from_utf8_lossy(err.as_bytes()).into_owned())
 }
 
-/// A literal as it stands in the string around it, or in the record if it is in none.
+/// A literal as it is in the string around it, or in the record if it is in none.
 pub fn as_seen(literal: &[u8]) -> Cow<'_, str> {
     if is_nested(literal) { without_escapes(literal) } else { String::from_utf8_lossy(literal) }
 }
 
-/// A text as a literal of the kind that `like` is.
+/// Encodes a text as a literal of the same kind as `like`.
 pub fn encode_as(text: &str, like: &[u8]) -> String {
     match like.first() {
         Some(b'\\') => with_escapes(&encode(text)),
@@ -48,7 +49,7 @@ fn is_nested(literal: &[u8]) -> bool {
     matches!(literal, [b'\\', b'"', ..] | [b'\'' | b'`', ..])
 }
 
-/// The text of a literal within a string.
+/// The text of a literal inside a string.
 fn decode_nested(literal: &[u8]) -> String {
     let seen = without_escapes(literal);
     let mut chars = seen.chars();
@@ -77,7 +78,7 @@ fn with_escapes(text: &str) -> String {
     outer[1..outer.len() - 1].to_owned()
 }
 
-/// A literal of JavaScript in these quotes.
+/// A JavaScript literal with these quotes.
 fn script_literal(text: &str, quote: char) -> String {
     let mut literal = String::with_capacity(text.len() + 2);
     literal.push(quote);
@@ -100,8 +101,8 @@ fn script_literal(text: &str, quote: char) -> String {
     literal
 }
 
-/// What a literal of JavaScript says: ECMA-262, "String Literals". Halves of surrogate pairs that
-/// stand alone become U+FFFD, as everywhere.
+/// The text of a JavaScript literal: ECMA-262, "String Literals". Lone surrogates become U+FFFD, as
+/// everywhere.
 fn unescaped(inner: &str) -> String {
     let mut text = String::with_capacity(inner.len());
     let mut rest = inner;
@@ -120,7 +121,7 @@ fn unescaped(inner: &str) -> String {
             '0' => said(&mut text, '\0', after),
             'x' => code(&mut text, after.get(..2), after, 2),
             'u' => unicode(&mut text, after),
-            // The literal goes on in the next line.
+            // The literal continues on the next line.
             '\n' => after,
             '\r' => after.strip_prefix('\n').unwrap_or(after),
             _ => said(&mut text, c, after),
@@ -135,7 +136,8 @@ fn said<'t>(text: &mut String, c: char, after: &'t str) -> &'t str {
     after
 }
 
-/// A character by its number in hexadecimal digits, which are `len` bytes of what follows.
+/// Appends the character whose number is given in hexadecimal digits, which are `len` bytes of what
+/// follows.
 fn code<'t>(text: &mut String, digits: Option<&str>, after: &'t str, len: usize) -> &'t str {
     let number = digits.and_then(|digits| u32::from_str_radix(digits, 16).ok());
     match number {
@@ -196,13 +198,13 @@ mod tests {
     }
 
     proptest! {
-        /// A text that we write within a string is the text that is read, whatever the quotes.
+        /// A text that we write inside a string is read as the same text, whatever the quotes.
         #[test]
         fn encoding_and_decoding_are_inverse(text: String, kind in 0_usize..4) {
             let like: &[u8] = [&b"\""[..], b"\\\"", b"'", b"`"][kind];
             let literal = encode_as(&text, like);
             prop_assert_eq!(decode(literal.as_bytes()), text);
-            // And the string around it stays one.
+            // The string around it is still one string.
             if kind > 0 {
                 let outer = format!("\"{literal}\"");
                 prop_assert!(serde_json::from_str::<String>(&outer).is_ok());

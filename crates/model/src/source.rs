@@ -1,15 +1,17 @@
-//! Where the bytes of a session are, and how a text in them is read.
+//! Access to the bytes of a session and to the texts in them.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
 use crate::nested::{decode, decode_owned};
 
-/// The bytes of a stored session, wherever they are: memory, a file, a file with edits over it.
+/// The bytes of a stored session, wherever they are: in memory, in a file, or in a file with edits
+/// over it.
 ///
-/// Readers and passes ask for the ranges that they need and hold none of them, so that memory
-/// follows the number of records. An implementation that fails to read returns fewer bytes and
-/// remembers the failure; its owner asks it afterwards and throws the result away.
+/// Readers and passes read the ranges that they need and keep none of them, so that memory grows
+/// with the number of records and not with their length. An implementation that fails to read
+/// returns fewer bytes and remembers the failure; its owner checks for a failure afterwards and
+/// discards the result.
 pub trait Source: Sync {
     /// Length in bytes.
     fn len(&self) -> u64;
@@ -88,18 +90,18 @@ impl Span {
     }
 }
 
-/// A text of a transcript: where it stands in the source, or one that we made.
+/// A text of a transcript: its position in the source, or a text that epitome made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Text {
-    /// The span of a string literal, quotes included: of the record, or of JSON or a script that
-    /// stands in a string of the record (see [`as_seen`](crate::as_seen)).
+    /// The span of a string literal, quotes included: of the record, or of JSON or a script inside
+    /// a string of the record (see [`as_seen`](crate::as_seen)).
     Source(Span),
-    /// A text that stands in no source.
+    /// A text that is in no source.
     Made(Box<str>),
 }
 
 impl Text {
-    /// The text itself. Bytes that are no text are shown as U+FFFD; they are never written back.
+    /// The text itself. Bytes that are not UTF-8 are shown as U+FFFD; they are never written back.
     pub fn read<'a>(&'a self, source: &'a dyn Source) -> Cow<'a, str> {
         match self {
             Text::Made(text) => Cow::Borrowed(text),
@@ -110,7 +112,30 @@ impl Text {
         }
     }
 
-    /// Where it stands, if it stands somewhere.
+    /// The beginning of the text, about `bytes` bytes in its source. `None` for a text that is in
+    /// no source or inside another string, whose end cannot be determined.
+    pub(crate) fn beginning(&self, source: &dyn Source, bytes: usize) -> Option<String> {
+        let span = self.span()?;
+        let mut literal = source.read(span.start..span.end.min(span.start + bytes as u64));
+        if literal.first() != Some(&b'"') {
+            return None;
+        }
+        let mut end = 1;
+        // No escape is longer than six bytes. Half of a pair of them is shown as U+FFFD.
+        while end + 6 < literal.len() {
+            end += match (literal[end], literal[end + 1]) {
+                (b'\\', b'u') => 6,
+                (b'\\', _) => 2,
+                _ => 1,
+            };
+        }
+        let literal = literal.to_mut();
+        literal.truncate(end);
+        literal.push(b'"');
+        Some(decode(literal).into_owned())
+    }
+
+    /// Its position in the source, if it has one.
     pub fn span(&self) -> Option<Span> {
         match self {
             Text::Source(span) => Some(*span),

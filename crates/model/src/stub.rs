@@ -1,11 +1,11 @@
-//! The one grammar for text left in a session, with printing and parsing as inverse functions.
+//! The grammar of the text left in a session, with printing and parsing as inverse functions.
 
 use std::fmt;
 use std::str::FromStr;
 
 use crate::{Bytes, Lines};
 
-/// The name of removed bytes: `k` and the first seven hexadecimal digits of their blake3 hash.
+/// The id of removed bytes: `k` and the first seven hexadecimal digits of their blake3 hash.
 ///
 /// ```
 /// use epitome_model::Ref;
@@ -17,15 +17,15 @@ use crate::{Bytes, Lines};
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Ref(Box<str>);
 
-/// What is no [`Ref`].
+/// The text is not a [`Ref`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoRef;
 
 impl Ref {
-    /// Digits of the hash in a reference that we write.
+    /// The number of hash digits in a reference that epitome writes.
     pub const DIGITS: usize = 7;
 
-    /// The name of `removed`.
+    /// The reference of `removed`.
     pub fn of(removed: &[u8]) -> Ref {
         Ref(blake3::hash(removed).to_hex()[..Ref::DIGITS].into())
     }
@@ -45,7 +45,7 @@ impl fmt::Display for Ref {
 impl FromStr for Ref {
     type Err = NoRef;
 
-    /// Takes references of any length up to the whole hash, with and without their `k`.
+    /// Accepts references of any length up to the whole hash, with or without the `k`.
     fn from_str(text: &str) -> Result<Ref, NoRef> {
         let digits = text.strip_prefix('k').unwrap_or(text);
         let known = (4..=64).contains(&digits.len())
@@ -54,14 +54,14 @@ impl FromStr for Ref {
     }
 }
 
-/// Why something could go, when it is not for its age.
+/// The reason why something could be removed, other than its age.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Note {
     /// The same file is read again later.
     ReadAgain,
     /// The file is changed later.
     Changed,
-    /// The reply that follows says the same.
+    /// The reply that follows repeats it.
     Repeated,
 }
 
@@ -77,10 +77,10 @@ impl Note {
     }
 }
 
-/// What is left in place of removed text: its name, and in a few words what it was.
+/// The text left in place of removed text: a reference to it, and a short description.
 ///
-/// A stub stands where the text stood, below its call or in its field, and each of its tokens is
-/// paid for on every turn: it says only what does not stand there already.
+/// A stub replaces the text below its call or in its field, and its tokens are billed on every
+/// turn: it does not repeat what the call already shows.
 ///
 /// ```
 /// use epitome_model::{Lines, Ref, Stub};
@@ -101,13 +101,13 @@ pub struct Stub {
 }
 
 impl Stub {
-    /// A stub that says nothing but the name of what was removed.
+    /// A stub with only the reference.
     pub fn new(reference: Ref) -> Stub {
         let what = String::new();
         Stub { reference, what, lines: None, size: None, note: None, body: String::new() }
     }
 
-    /// A stub for `text`: it says how many lines it had, or how many bytes if it was one line.
+    /// A stub for `text`, with its number of lines, or of bytes if it was one line.
     pub fn of_text(reference: Ref, text: &str) -> Stub {
         match line_count(text) {
             Lines(0 | 1) => Stub::new(reference).with_size(Bytes(text.len() as u64)),
@@ -115,47 +115,47 @@ impl Stub {
         }
     }
 
-    /// With what it was. Control characters become spaces, and it is cut at 120 characters.
+    /// Adds a description. Control characters become spaces, and it is cut at 120 characters.
     #[must_use]
     pub fn with_what(mut self, what: &str) -> Stub {
         self.what = short(what, 120);
         self
     }
 
-    /// With the number of its lines.
+    /// Adds the number of lines.
     #[must_use]
     pub fn with_lines(mut self, lines: Lines) -> Stub {
         self.lines = Some(lines.0);
         self
     }
 
-    /// With its size.
+    /// Adds the size.
     #[must_use]
     pub fn with_size(mut self, size: Bytes) -> Stub {
         self.size = Some(size.to_string());
         self
     }
 
-    /// With the reason why it could go.
+    /// Adds the reason for the removal.
     #[must_use]
     pub fn with_note(mut self, note: Note) -> Stub {
         self.note = Some(note);
         self
     }
 
-    /// With the lines that are kept below it.
+    /// Adds the lines that are kept below it.
     #[must_use]
     pub fn with_body(mut self, body: String) -> Stub {
         self.body = body;
         self
     }
 
-    /// The name of what was removed.
+    /// The reference to what was removed.
     pub fn reference(&self) -> &Ref {
         &self.reference
     }
 
-    /// What it was, if that is said.
+    /// The description; empty if there is none.
     pub fn what(&self) -> &str {
         &self.what
     }
@@ -165,12 +165,12 @@ impl Stub {
         &self.body
     }
 
-    /// The lines that were removed, if they were counted.
+    /// The number of lines that were removed, if it was counted.
     pub fn lines(&self) -> Option<Lines> {
         self.lines.map(Lines)
     }
 
-    /// Recognises a stub: a text whose first line is one.
+    /// Parses a text whose first line is a stub.
     pub fn parse(text: &str) -> Option<Stub> {
         let (head, body) = text.split_once('\n').unwrap_or((text, ""));
         let inner = head.strip_prefix("[epitome k")?.strip_suffix(']')?;
@@ -188,7 +188,7 @@ impl Stub {
     }
 }
 
-/// Splits the last part off when it is what `read` reads.
+/// Splits off the last part if `read` can parse it.
 fn last_part<T>(text: &str, read: impl Fn(&str) -> Option<T>) -> (&str, Option<T>) {
     let (rest, part) = text.rsplit_once(", ").unwrap_or(("", text));
     match read(part) {
@@ -222,10 +222,10 @@ impl fmt::Display for Stub {
     }
 }
 
-/// The lines of `text` that `keep` marks, with `…` where others stood.
+/// The lines of `text` that `keep` marks, with `…` in place of the others.
 ///
-/// What is left out at the end is not marked: a stub says how many lines there were. Returns
-/// nothing when no line is kept.
+/// Lines left out at the end are not marked: a stub says how many lines there were. Returns an
+/// empty text when no line is kept.
 pub fn excerpt(text: &str, keep: &[bool]) -> String {
     let mut shown = String::new();
     let mut in_gap = false;
@@ -243,37 +243,37 @@ pub fn excerpt(text: &str, keep: &[bool]) -> String {
     shown
 }
 
-/// Stands where lines were left out. The first line of a stub says how many lines there were.
+/// Replaces lines that are left out. The first line of a stub says how many lines there were.
 const GAP: &str = "…";
 
-/// `[output: 245 lines]`: what the `transcript` recipes leave, without a reference. The archive
-/// alone knows what it was.
+/// `[output: 245 lines]`: left by the `transcript` recipes, without a reference. Only the archive
+/// knows what it was.
 pub fn counted(what: &str, lines: Lines) -> String {
     format!("[{what}: {lines}]")
 }
 
-/// `[Previous: used bash]`: what s06 and J-CLI leave of a result.
+/// `[Previous: used bash]`: left by s06 and J-CLI in place of a result.
 pub fn previous(tool: &str) -> String {
     format!("{PREVIOUS}{}]", short(tool, 80))
 }
 
-/// `[Output removed: 245 lines, starting with: …]`: what ion leaves of an old result.
+/// `[Output removed: 245 lines, starting with: …]`: left by ion in place of an old result.
 pub fn removed(lines: Lines, first: &str) -> String {
     format!("{REMOVED}{lines}, starting with: {}...]", short(first.trim(), 100))
 }
 
-/// `... [245 lines truncated] ...`: stands on a line of its own where ion left lines out.
+/// `... [245 lines truncated] ...`: a line that ion puts where it left lines out.
 pub fn truncated(lines: Lines) -> String {
     format!("... [{lines} truncated] ...")
 }
 
-/// What is left of a result that was cleared as Anthropic's context editing does.
+/// The text left in place of a result that was cleared as Anthropic's context editing does it.
 pub const CLEARED: &str = "[cleared to save context]";
 
 const PREVIOUS: &str = "[Previous: used ";
 const REMOVED: &str = "[Output removed: ";
 
-/// Whether lines of a text were left out, as [`truncated`] says it.
+/// Whether lines of a text were left out, as marked by [`truncated`].
 pub fn is_truncated(text: &str) -> bool {
     text.contains(" truncated] ...")
         && text.lines().any(|line| {
@@ -290,8 +290,8 @@ fn is_borrowed(text: &str) -> bool {
         || one_line && text.starts_with(REMOVED) && text.ends_with("...]")
 }
 
-/// Whether a text was left by some recipe: a [`Stub`], a bare count, or the words that other
-/// programs leave.
+/// Whether a text was left by a recipe: a [`Stub`], a bare count, or a text that other programs
+/// leave.
 pub fn is_left_by_recipe(text: &str) -> bool {
     if text.starts_with("[epitome k") {
         return Stub::parse(text).is_some();
@@ -309,7 +309,7 @@ pub fn is_left_by_recipe(text: &str) -> bool {
         })
 }
 
-/// Line feeds, plus one when the text does not end with one; empty text has none.
+/// The number of line feeds, plus one when the text does not end with one; 0 for empty text.
 pub fn line_count(text: &str) -> Lines {
     let feeds = text.bytes().filter(|&b| b == b'\n').count() as u64;
     Lines(feeds + u64::from(!text.is_empty() && !text.ends_with('\n')))
@@ -395,7 +395,7 @@ mod tests {
     }
 
     proptest! {
-        /// What is printed is parsed, and the other way round.
+        /// Printing and parsing are inverse.
         #[test]
         fn printing_and_parsing_are_inverse(
             removed: Vec<u8>, what: String, lines in proptest::option::of(0_u64..9999),

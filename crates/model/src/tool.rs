@@ -4,7 +4,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::Text;
 
-/// What a tool does. A reader maps the raw name and arguments once; nobody else knows them.
+/// What a tool does. A reader maps the agent's tool name and arguments to it; no other module knows
+/// them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 #[non_exhaustive]
@@ -13,7 +14,7 @@ pub enum ToolKind {
     Read,
     /// Writes a whole file.
     Write,
-    /// Replaces parts of a file by other text.
+    /// Replaces parts of a file.
     Edit,
     /// Applies a patch.
     Patch,
@@ -23,27 +24,27 @@ pub enum ToolKind {
     Search,
     /// Lists files.
     List,
-    /// Fetches from the web, or searches it.
+    /// Fetches from the web, or searches the web.
     Fetch,
-    /// Hands work to a sub-agent.
+    /// Delegates work to a sub-agent.
     Task,
-    /// Keeps a list of what is to be done.
+    /// Maintains a to-do list.
     Todo,
     /// Loads instructions for a kind of work.
     Skill,
     /// Asks the user.
     Ask,
-    /// Enters, shows or leaves a plan.
+    /// Enters, shows or leaves plan mode.
     Plan,
-    /// Asks for a compaction.
+    /// Requests a compaction.
     Compact,
     /// Anything else, tools of MCP servers included.
     Other,
 }
 
 impl ToolKind {
-    /// State that a model goes back to, rather than output it looks at once: never stubbed by
-    /// default.
+    /// Whether its results are state that a model returns to, rather than output it looks at once:
+    /// never stubbed by default.
     pub fn is_state(self) -> bool {
         match self {
             ToolKind::Todo
@@ -64,7 +65,7 @@ impl ToolKind {
         }
     }
 
-    /// Whether it changes the file that it names.
+    /// Whether it changes the file that its target names.
     pub fn changes_file(self) -> bool {
         matches!(self, ToolKind::Write | ToolKind::Edit | ToolKind::Patch)
     }
@@ -73,7 +74,7 @@ impl ToolKind {
 /// A text among the arguments of a call that may be bulky.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Field {
-    /// Its place in the arguments as the agent writes it: `content`, `edits[2].oldText`.
+    /// Its path in the arguments as the agent writes it: `content`, `edits[2].oldText`.
     pub name: Box<str>,
     /// What it is for.
     pub role: FieldRole,
@@ -88,9 +89,9 @@ pub struct Field {
 pub enum FieldRole {
     /// The whole new content of a file.
     Content,
-    /// Text that an edit takes away.
+    /// Text that an edit removes.
     Old,
-    /// Text that an edit puts in.
+    /// Text that an edit inserts.
     New,
     /// A patch.
     Patch,
@@ -98,12 +99,12 @@ pub enum FieldRole {
     Command,
     /// Instructions to a sub-agent.
     Prompt,
-    /// Some text of a tool that we do not know.
+    /// Text of a tool that epitome does not know.
     Other,
 }
 
 impl FieldRole {
-    /// All of them.
+    /// All roles.
     pub const ALL: [FieldRole; 7] = [
         FieldRole::Content,
         FieldRole::Old,

@@ -2,13 +2,13 @@
 
 use crate::{Field, MicroDollars, Source, Span, Text, TokenUsage, Tokens, ToolKind};
 
-/// What a session says. Items stand in the order of the file; what a resume would send is
+/// The content of a session. Items are in the order of the file; what a resume would send is
 /// [`context`](Transcript::context).
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Transcript {
-    /// What the session says about itself.
+    /// Facts about the session itself.
     pub head: Head,
-    /// One item a record, in the order of the file.
+    /// One item per record, in the order of the file.
     pub items: Vec<Item>,
     /// The items that a resume would send, as indices into `items`, in the order they are sent.
     pub context: Vec<usize>,
@@ -27,19 +27,19 @@ impl Transcript {
     }
 }
 
-/// What a session says about itself.
+/// Facts about a session itself.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Head {
     /// The session's id.
     pub id: Option<Box<str>>,
-    /// The folder it was run in.
+    /// The working directory.
     pub cwd: Option<Box<str>>,
-    /// Its name, or else the beginning of the first user message.
+    /// Its title, or else the beginning of the first user message.
     pub title: Option<Box<str>>,
-    /// The version of the agent or of its format, as it is written there.
+    /// The version of the agent or of its format, as written in the session.
     pub version: Option<Box<str>>,
-    /// What the model is told before the conversation (its system prompt, its tools), where the
-    /// session holds it: indices into `Transcript::items`, in the order they are sent.
+    /// What the model is sent before the conversation (system prompt, tools), if the session stores
+    /// it: indices into `Transcript::items`, in the order they are sent.
     pub prompt: Vec<usize>,
 }
 
@@ -48,8 +48,8 @@ pub struct Head {
 pub enum Item {
     /// Something that a model sees, now or on another branch.
     Entry(Box<Entry>),
-    /// A record that says nothing to a model.
-    Kept(Kept),
+    /// A record that no model sees.
+    Kept(HiddenRecord),
 }
 
 impl Item {
@@ -61,7 +61,7 @@ impl Item {
         }
     }
 
-    /// Where the record stands.
+    /// The position of the record.
     pub fn record(&self) -> Record {
         match self {
             Item::Entry(entry) => entry.record,
@@ -70,7 +70,7 @@ impl Item {
     }
 
     /// Parts of the record that no model ever sees.
-    pub fn copies(&self) -> &[Copy] {
+    pub fn copies(&self) -> &[HiddenField] {
         match self {
             Item::Entry(entry) => &entry.copies,
             Item::Kept(kept) => &kept.copies,
@@ -78,85 +78,85 @@ impl Item {
     }
 }
 
-/// Where a record stands in its source.
+/// The position of a record in its source.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Record {
     /// Line number, from 1.
     pub line: u64,
-    /// The record without its line end.
+    /// The record without its line ending.
     pub span: Span,
 }
 
-/// A record that says nothing to a model: kept as it is, but for its copies.
+/// A record that no model sees: never changed, except for its copies.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Kept {
-    /// Where it stands.
+pub struct HiddenRecord {
+    /// Its position.
     pub record: Record,
     /// Bulky parts that no model sees.
-    pub copies: Vec<Copy>,
+    pub copies: Vec<HiddenField>,
 }
 
-/// A part of a record that repeats what stands elsewhere and that no model ever sees.
+/// A part of a record that repeats other parts of the session and that no model ever sees.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Copy {
-    /// The name the agent gives it.
+pub struct HiddenField {
+    /// The agent's name for it.
     pub name: &'static str,
     /// The value.
     pub value: Span,
-    /// What takes its place.
+    /// What replaces it.
     pub left: Left,
 }
 
-/// What is left of a copy when it goes.
+/// What remains of a copy when it is removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Left {
-    /// Nothing: the member of the object goes with its key.
+    /// Nothing: the member is removed with its key.
     Nothing,
-    /// The key stays, with an empty object: the agent expects one there.
+    /// The key remains, with an empty object: the agent requires one.
     EmptyObject,
-    /// The key stays, with an empty text.
+    /// The key remains, with an empty string.
     EmptyText,
-    /// The key stays, with an empty list.
+    /// The key remains, with an empty list.
     EmptyArray,
 }
 
 /// Something that a model sees.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Entry {
-    /// Where it stands.
+    /// The position of its record.
     pub record: Record,
     /// Its id among the entries of the session.
     pub id: Option<Box<str>>,
     /// The id of the entry it continues.
     pub parent: Option<Box<str>>,
-    /// Who speaks.
+    /// The role.
     pub role: Role,
-    /// Entries of one response of a model share a group, and those of one message of the user.
+    /// Entries of one model response, or of one user message, have the same group.
     pub group: Option<Box<str>>,
-    /// Whether it is a copy of earlier entries, in an agent's record of a compaction that lists the
-    /// history to send again. Copies begin no turns, and their calls were not made twice.
+    /// Whether it is a copy of earlier entries: some agents record a compaction with the history to
+    /// send again. Copies begin no turns, and their calls are not counted twice.
     pub repeated: bool,
-    /// When, as it is written there.
+    /// The time, as written in the session.
     pub time: Option<Box<str>>,
     /// The model that wrote it.
     pub model: Option<Box<str>>,
-    /// What the provider counted for the request that it answers.
+    /// The tokens that the provider counted for the request that it answers.
     pub usage: Option<Usage>,
-    /// What it says.
+    /// Its content.
     pub blocks: Vec<Block>,
     /// Parts of the record that no model sees.
-    pub copies: Vec<Copy>,
+    pub copies: Vec<HiddenField>,
 }
 
-/// Who speaks.
+/// The speaker of an entry.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
 pub enum Role {
-    /// A person: their words are never changed.
+    /// The user: this text is never changed.
     #[default]
     User,
     /// The model.
     Assistant,
-    /// A tool, answering a call.
+    /// A tool: the result of a call.
     Tool,
     /// The agent itself: prompts, reminders, summaries.
     System,
@@ -167,24 +167,25 @@ pub enum Role {
 pub struct Usage {
     /// All input: fresh, read from a cache and written to it.
     pub input: u64,
-    /// Output; 0 when the session does not say what it came to in the end.
+    /// Output; 0 when the session does not record the final number.
     pub output: u64,
-    /// What of the input had to do with a cache, where the session says so.
+    /// The part of the input that was read from a cache or written to one, if the session records
+    /// it.
     pub cache: Option<CacheUse>,
-    /// What the session itself says that it cost.
+    /// The cost, if the session records it.
     pub cost: Option<MicroDollars>,
 }
 
-/// Input that came from a cache, or went into one.
+/// Input that was read from a cache or written to one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CacheUse {
-    /// Tokens that came from one.
+    /// Tokens read from a cache.
     pub read: u64,
-    /// Tokens that went into one.
+    /// Tokens written to a cache.
     pub written: u64,
 }
 
-/// Of a response that the service has just given: what had to do with a cache is known.
+/// For a response that was just received: its use of the cache is known.
 impl From<TokenUsage> for Usage {
     fn from(usage: TokenUsage) -> Usage {
         let cache = CacheUse { read: usage.cached.0, written: usage.cache_written.0 };
@@ -194,8 +195,7 @@ impl From<TokenUsage> for Usage {
 }
 
 impl Usage {
-    /// The tokens, each in one field. Nothing, where the session does not say what came from a
-    /// cache or went into one.
+    /// The tokens, each in one field. `None` if the session does not record its use of a cache.
     pub fn tokens(&self) -> Option<TokenUsage> {
         let CacheUse { read, written } = self.cache?;
         Some(TokenUsage {
@@ -206,8 +206,8 @@ impl Usage {
         })
     }
 
-    /// What a request cost, as a session says it in dollars. Nothing where it says that tokens
-    /// were free: so does a session whose agent knows no price.
+    /// Sets the cost from a session's number of dollars. Zero is treated as unknown: agents that
+    /// know no price record it too.
     #[must_use]
     pub fn with_cost(mut self, dollars: &str) -> Usage {
         let cost = dollars.parse::<f64>().ok().filter(|cost| (1e-9..1e9).contains(cost));
@@ -216,25 +216,25 @@ impl Usage {
     }
 }
 
-/// One thing that an entry says.
+/// One part of an entry.
 #[derive(Clone, Debug, PartialEq)]
 #[non_exhaustive]
 pub enum Block {
-    /// Words.
+    /// Text.
     Text(Text),
-    /// Reasoning: kept to the byte or removed whole.
+    /// Reasoning: either unchanged or removed whole.
     Thinking(Thinking),
     /// A call of a tool.
     Call(Call),
     /// The result of a call.
     Output(Output),
-    /// A result that stands, and is sent, more than once: this is not the first time.
-    Again(Again),
+    /// A repeated result: one that the session stores, and sends, more than once.
+    Repeated(RepeatedOutput),
     /// A picture.
     Image(Image),
     /// A summary of what came before, written by a model or by the agent.
     Summary(Text),
-    /// Something that a model sees and that we do not understand: never edited.
+    /// Something that a model sees and that epitome does not understand: never edited.
     Opaque(Span),
 }
 
@@ -243,53 +243,54 @@ pub enum Block {
 pub struct Thinking {
     /// The readable part, if there is one.
     pub text: Option<Text>,
-    /// The whole block as it stands, signature included.
+    /// The whole block as stored, signature included.
     pub whole: Span,
-    /// Whether the wire takes the response without it: OpenAI's Responses refuses a call whose
-    /// reasoning item is gone.
+    /// Whether the API accepts the response without it: OpenAI's Responses API refuses a call whose
+    /// reasoning item is missing.
     pub removable: bool,
 }
 
 /// A call of a tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// Ties it to its result.
+    /// The id that links it to its result.
     pub id: Box<str>,
     /// The name the agent uses.
     pub name: Box<str>,
     /// What the tool does.
     pub kind: ToolKind,
-    /// What it acts on: a path, a command, a pattern, a URL.
+    /// Its target: a path, a command, a pattern, a URL.
     pub target: Option<Text>,
-    /// Arguments that narrow a read to a part of the file (offset, limit), as they stand.
+    /// Arguments that narrow a read to a part of the file (offset, limit), as stored.
     pub part: Option<Box<str>>,
     /// Arguments that may be bulky.
     pub fields: Vec<Field>,
-    /// All arguments as they stand.
+    /// All arguments as stored.
     pub arguments: Span,
 }
 
 /// The result of a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Output {
-    /// The id of the call it answers.
+    /// The id of the call that it answers.
     pub call: Box<str>,
     /// Whether the tool failed.
     pub error: bool,
-    /// What it says.
+    /// Its content.
     pub parts: Vec<Part>,
-    /// The value that holds the parts, as it stands; empty if there is none.
+    /// The value that holds the parts, as stored; empty if there is none.
     pub whole: Span,
     /// Whether each line begins with its number in the file.
     pub numbered: bool,
-    /// Whether it holds words of the user, who was asked or refused the call: never edited.
+    /// Whether it contains text of the user, who answered a question or refused the call: never
+    /// edited.
     pub from_user: bool,
 }
 
 impl Output {
     /// The text of the result: its text parts, joined by line feeds.
     pub fn text(&self, source: &dyn Source) -> String {
-        // A text of hundreds of megabytes is not copied once more.
+        // Avoids a copy: a text may have hundreds of megabytes.
         if let [Part::Text(text)] = self.parts.as_slice() {
             return text.read(source).into_owned();
         }
@@ -305,7 +306,7 @@ impl Output {
         text
     }
 
-    /// Its bytes as it stands: the value that holds the parts, and pictures that stand beside it.
+    /// Its size in bytes as stored: the value that holds the parts, and pictures next to it.
     pub fn size(&self) -> u64 {
         let beside = self.parts.iter().map(|part| match part {
             Part::Image(image) if !self.whole.contains(image.whole) => image.whole.len(),
@@ -315,24 +316,35 @@ impl Output {
     }
 }
 
-/// A result that was said before, word for word: it goes whole, and nothing is lost.
+/// A result that repeats an earlier one exactly: removing it loses nothing.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Again {
-    /// The result as it stands here.
+pub struct RepeatedOutput {
+    /// The result at this position.
     pub output: Output,
-    /// All that goes: the value that holds it, with its id.
+    /// Everything that is removed: the value that holds it, with its id.
     pub whole: Span,
 }
 
 /// A part of a result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// Words.
+    /// Text.
     Text(Text),
     /// A picture.
     Image(Image),
     /// Something else that the model sees.
     Opaque(Span),
+}
+
+/// The part as a block of its own.
+impl From<Part> for Block {
+    fn from(part: Part) -> Block {
+        match part {
+            Part::Text(text) => Block::Text(text),
+            Part::Image(image) => Block::Image(image),
+            Part::Opaque(span) => Block::Opaque(span),
+        }
+    }
 }
 
 /// A picture.
@@ -342,6 +354,6 @@ pub struct Image {
     pub media: Box<str>,
     /// The literal that holds its bytes in base64.
     pub data: Span,
-    /// The whole block as it stands.
+    /// The whole block as stored.
     pub whole: Span,
 }

@@ -1,15 +1,15 @@
-//! Turns: a message of the user and everything until the next.
+//! Turns: a user message and everything until the next one.
 
 use std::collections::HashSet;
 
 use crate::{Block, Entry, Role, Source, Text, Transcript};
 
-/// The items at which a turn begins, in the order of the file, over the whole session: also of
-/// what a resume does not send any more. Their number is the session's number of turns.
+/// The indices of the items that begin a turn, in the order of the file, over the whole session: a
+/// resume need not send all of them. Their number is the session's number of turns.
 ///
-/// A turn begins at a message of the user that has words or a picture. Messages of the user with no
-/// answer and no result between them are one turn, and what is before the first of them is none.
-/// The agent's own prompts, reminders and summaries begin no turn, and neither do its copies of the
+/// A turn begins at a user message that has text or a picture. User messages with no answer and no
+/// result between them are one turn, and what comes before the first belongs to no turn. The
+/// agent's own prompts, reminders and summaries begin no turn, and neither do its copies of the
 /// history.
 pub fn turns(transcript: &Transcript, source: &dyn Source) -> Vec<usize> {
     let mut found = Vec::new();
@@ -29,7 +29,7 @@ pub fn turns(transcript: &Transcript, source: &dyn Source) -> Vec<usize> {
     found
 }
 
-/// How many turns begin in what a resume sends: at most as many as there are [`turns`].
+/// The number of turns that begin in what a resume sends: at most the number of [`turns`].
 pub fn context_turns(transcript: &Transcript, source: &dyn Source) -> u64 {
     let sent: HashSet<usize> = transcript.context.iter().copied().collect();
     turns(transcript, source).iter().filter(|item| sent.contains(item)).count() as u64
@@ -37,7 +37,7 @@ pub fn context_turns(transcript: &Transcript, source: &dyn Source) -> u64 {
 
 fn says_something(entry: &Entry, source: &dyn Source) -> bool {
     entry.blocks.iter().any(|block| match block {
-        // Two quotes are the shortest text there is; longer ones are not looked into.
+        // Short texts are decoded to see whether they are blank; longer ones are assumed not to be.
         Block::Text(Text::Source(span)) if span.len() > 64 => true,
         Block::Text(text) => !text.read(source).trim().is_empty(),
         Block::Image(_) => true,
@@ -45,7 +45,7 @@ fn says_something(entry: &Entry, source: &dyn Source) -> bool {
         | Block::Summary(_)
         | Block::Call(_)
         | Block::Output(_)
-        | Block::Again(_)
+        | Block::Repeated(_)
         | Block::Opaque(_) => false,
     })
 }

@@ -1,24 +1,24 @@
-//! The smallest thing that can be removed.
+//! Units: the smallest parts of a context that can be removed.
 
 use std::collections::HashMap;
 
 use crate::{Block, Role, Transcript};
 
-/// One response of a model with all its calls, their results and its reasoning; or one message of
-/// someone else. Cuts lie between units, never within one.
+/// One model response with all its calls, their results and its reasoning; or one message of the
+/// user or the agent. A cut is always between two units.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unit {
     /// Indices into `Transcript::items`, in the order they are sent.
     pub items: Vec<usize>,
-    /// Whether it begins a turn: words of the user.
+    /// Whether it begins a turn: it contains a user message.
     pub starts_turn: bool,
 }
 
 /// The units of what a resume would send, in order.
 ///
-/// A result belongs to the unit of its call, wherever it stands; a result without a call is a unit
-/// of its own. What a tool gave beside its results (a picture, or what is said again) belongs to
-/// the response before it.
+/// A result belongs to the unit of its call, wherever it is; a result without a call is a unit of
+/// its own. What a tool added to its results (a picture, or a repetition) belongs to the response
+/// before it.
 pub fn units(transcript: &Transcript) -> Vec<Unit> {
     let mut units: Vec<Unit> = Vec::new();
     let mut unit_of_group: HashMap<&str, usize> = HashMap::new();

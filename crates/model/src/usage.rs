@@ -49,15 +49,15 @@ impl AddAssign for TokenUsage {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum StopReason {
-    /// It was done.
+    /// It was complete.
     End,
-    /// It reached the limit of the request: the response is cut off.
+    /// It reached the output limit of the request: the response is cut off.
     Length,
     /// It calls a tool and waits for the result.
     Call,
     /// It, or the service, declined to respond.
     Refused,
-    /// A reason that only the service knows, in its own word.
+    /// A reason that only the service knows, as the service names it.
     Other(String),
 }
 

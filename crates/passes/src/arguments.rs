@@ -7,6 +7,7 @@ use epitome_model::{At, Block, CLEARED, Edit, Field, FieldRole, Stub, counted};
 use serde::{Deserialize, Serialize};
 
 use crate::evidence::{self, Amount};
+use crate::view::on_all_cores;
 use crate::{Pass, View};
 
 /// Settings of the pass.
@@ -72,7 +73,7 @@ impl Pass for Arguments {
     }
 
     fn plan(&self, view: &View<'_>) -> Vec<Edit> {
-        let mut edits = Vec::new();
+        let mut wanted = Vec::new();
         for (item, entry) in view.old() {
             for (block, said) in entry.blocks.iter().enumerate() {
                 let Block::Call(call) = said else { continue };
@@ -82,16 +83,17 @@ impl Pass for Arguments {
                 }
                 for (field, argument) in call.fields.iter().enumerate() {
                     let at = At::Field { item, block, field };
-                    if !view.is_taken(at)
-                        && self.is_bulky(argument)
-                        && !view.is_left(&argument.text)
-                    {
-                        edits.extend(self.digest(view, at, argument));
+                    if !view.is_taken(at) && self.is_bulky(argument) {
+                        wanted.push((at, argument));
                     }
                 }
             }
         }
-        edits
+        let edits = on_all_cores(wanted, |(at, argument)| {
+            let is_left = view.is_left(&argument.text);
+            (!is_left).then(|| self.digest(view, at, argument)).flatten()
+        });
+        edits.into_iter().flatten().collect()
     }
 }
 

@@ -1,4 +1,7 @@
-//! What a model is asked, and what it says: the machine of a summary asks, floor 4 answers.
+//! A question to a model and its answer: the state machine of a summary makes questions, and its
+//! caller gets the answers.
+
+use std::fmt;
 
 use serde::Serialize;
 
@@ -7,18 +10,18 @@ pub use epitome_model::{StopReason, TokenUsage};
 /// One question to a model, which has no tools.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Ask {
-    /// Who it is and what it is to do.
+    /// The system prompt.
     pub system: String,
-    /// What it is asked.
+    /// The message of the user.
     pub prompt: String,
-    /// Tokens that the answer may have.
+    /// The most tokens of the answer.
     pub max_tokens: u64,
 }
 
-/// What it said.
+/// The answer of a model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Reply {
-    /// Its words.
+    /// Its text.
     pub text: String,
     /// Why it ended.
     pub stopped: StopReason,
@@ -27,16 +30,25 @@ pub struct Reply {
 }
 
 /// Why there is no reply.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NoReply {
-    /// There is nobody to ask.
-    #[error("there is no model to ask")]
+    /// There is no model to ask.
     Nobody,
     /// The question was longer than the model takes, whatever it was said to take.
-    #[error("the question is too long for the model")]
     TooLong,
     /// Something went wrong.
-    #[error("{0}")]
     Failed(String),
 }
+
+impl fmt::Display for NoReply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            NoReply::Nobody => f.write_str("there is no model to ask"),
+            NoReply::TooLong => f.write_str("the question is too long for the model"),
+            NoReply::Failed(why) => f.write_str(why),
+        }
+    }
+}
+
+impl std::error::Error for NoReply {}

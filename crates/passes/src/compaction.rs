@@ -3,15 +3,20 @@
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use epitome_model::{
-    Again, At, Block, Bytes, CHARS_AROUND, Call, Change, Counter, Edit, Source, Tokens, Transcript,
-    encode,
+    At, Block, CHARS_AROUND, Call, Change, Counter, Edit, RepeatedOutput, Source, Span, Text,
+    Tokens, Transcript, call_tokens, encode, encode_as,
 };
 
 use crate::keep::{self, Kept};
-use crate::{LinesOf, Recipe, Stop, Trigger, View, copies, thinking};
+use crate::level::ContextSize;
+use crate::{
+    ContextKind, Cut, Level, LinesOf, PassSettings, Recipe, Stop, Target, View, copies, thinking,
+};
 
-/// What a run needs beside the recipe.
+/// What a run needs in addition to the recipe.
 pub struct Options<'a> {
+    /// The kind of the context. The trigger of one in use has been reached already.
+    pub kind: ContextKind,
     /// Counts tokens.
     pub counter: &'a dyn Counter,
     /// Whether reasoning of this model is bound to everything before it.
@@ -24,13 +29,15 @@ pub struct Options<'a> {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Compaction {
     /// The edits, in the order of the file.
-    pub edits: Vec<Planned>,
+    pub edits: Vec<PlannedEdit>,
+    /// What is cut out of the middle, in addition to the edits.
+    pub cut: Option<Cut>,
     /// What is kept whole, and why.
     pub kept: Kept,
     /// What a resume would send now.
     pub tokens_before: Tokens,
     /// The trigger that was not reached; then there are no edits.
-    pub not_reached: Option<Trigger>,
+    pub not_reached: Option<Level>,
     /// What the edits would save, if that is less than the recipe wants; then there are none.
     pub too_little: Option<Tokens>,
     /// Tokens by item and block, as far as they were counted.
@@ -38,12 +45,13 @@ pub struct Compaction {
 }
 
 impl Compaction {
-    /// How many edits each pass makes.
+    /// How many edits each pass makes, and how many messages are cut out.
     pub fn by_pass(&self) -> BTreeMap<&'static str, u64> {
         let mut passes = BTreeMap::new();
         for planned in &self.edits {
             *passes.entry(planned.edit.pass).or_default() += 1;
         }
+        passes.extend(self.cut.as_ref().map(|cut| ("trim", cut.messages)));
         passes
     }
 
@@ -55,7 +63,7 @@ impl Compaction {
 
 /// An edit and what it is expected to save in the context.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Planned {
+pub struct PlannedEdit {
     /// The edit.
     pub edit: Edit,
     /// Tokens that a resume sends less. Reports count again afterwards.
@@ -70,14 +78,16 @@ pub fn compact(
     options: &Options<'_>,
 ) -> Compaction {
     let mut view = View::new(transcript, source, options.counter).with_counts(options.counted);
-    let tokens_before = view.context_tokens();
-    let mut compaction = Compaction { tokens_before, ..Compaction::default() };
-    if !reached(recipe.trigger, Bytes(source.len()), tokens_before) {
-        compaction.not_reached = Some(recipe.trigger);
-    } else if !Size::of(&view, recipe).is_within(recipe) {
+    let run = Run::new(recipe, options);
+    let size = run.size(&view);
+    let mut compaction = Compaction { tokens_before: size.tokens, ..Compaction::default() };
+    if !run.is_due(&size) {
+        compaction.not_reached = Some(recipe.trigger.stored);
+    } else if !run.is_within(&size) {
         compaction.kept = keep::apply(recipe.keep, &mut view);
-        let planned = plan(&view, recipe);
-        let mut chosen: Vec<Planned> = up_to_target(&view, planned, recipe);
+        let mut planned = run.ingest(&view);
+        planned.extend(plan(&mut view, recipe, options.kind));
+        let mut chosen: Vec<PlannedEdit> = run.up_to_target(&view, size, planned);
         chosen.extend(other_times(&view, &chosen));
         chosen.extend(bound_thinking(&view, &chosen, options.thinking_is_bound));
         let saved: Tokens = chosen.iter().map(|planned| planned.tokens).sum();
@@ -103,29 +113,40 @@ pub fn for_reading(
     recipe: &Recipe,
     lines_of: LinesOf<'_>,
 ) -> Vec<Edit> {
-    let view = View::for_reading(transcript, source, lines_of);
-    let mut planned: Vec<Planned> =
-        plan(&view, recipe).into_iter().map(|(_, planned)| planned).collect();
+    let mut view = View::for_reading(transcript, source, lines_of);
+    let mut planned: Vec<PlannedEdit> = plan(&mut view, recipe, ContextKind::Stored)
+        .into_iter()
+        .map(|(_, planned)| planned)
+        .collect();
     planned.extend(other_times(&view, &planned));
     planned.sort_by_key(|planned| planned.edit.at);
     planned.into_iter().map(|planned| planned.edit).collect()
 }
 
-fn reached(trigger: Trigger, bytes: Bytes, tokens: Tokens) -> bool {
-    trigger.bytes.is_none_or(|least| bytes >= Bytes(least))
-        && trigger.tokens.is_none_or(|least| tokens >= Tokens(least))
+/// The part of a recipe that plans an edit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Part {
+    Ingest,
+    /// A pass, by its place in the list.
+    Pass(usize),
 }
 
-/// What each pass plans, with its number.
-fn plan(view: &View<'_>, recipe: &Recipe) -> Vec<(usize, Planned)> {
+/// What each pass plans.
+fn plan(view: &mut View<'_>, recipe: &Recipe, kind: ContextKind) -> Vec<(Part, PlannedEdit)> {
     let mut planned = Vec::new();
-    for (tier, settings) in recipe.passes.iter().enumerate() {
+    let mut calls = EditedCalls::default();
+    for (pass, settings) in recipe.stages.of(kind).passes.iter().enumerate() {
         let mut edits = settings.pass().plan(view);
         edits.retain(|edit| !is_exempt(view, recipe, edit.at));
         view.take(&edits);
         planned.extend(edits.into_iter().map(|edit| {
-            let tokens = saving(view, &edit);
-            (tier, Planned { edit, tokens })
+            let tokens = match (edit.at, &edit.change) {
+                (At::Field { item, block, field }, Change::Replace(text)) => {
+                    calls.saving(view, (item, block, field), text)
+                }
+                _ => saving(view, &edit),
+            };
+            (Part::Pass(pass), PlannedEdit { edit, tokens })
         }));
     }
     planned
@@ -143,7 +164,61 @@ fn is_exempt(view: &View<'_>, recipe: &Recipe, at: At) -> bool {
     call.is_some_and(names)
 }
 
-/// What a resume sends less for an edit.
+/// Calls of which arguments were replaced, by item and block: the new texts by field.
+#[derive(Default)]
+struct EditedCalls(HashMap<(usize, usize), BTreeMap<usize, String>>);
+
+impl EditedCalls {
+    /// The tokens that a resume saves when a field becomes `text`, after the edits of other fields.
+    ///
+    /// A call is counted as the JSON that is sent: an estimate from the texts alone would stop a
+    /// little above the target, and a second run would plan one edit more.
+    fn saving(&mut self, view: &View<'_>, at: (usize, usize, usize), text: &str) -> Tokens {
+        let (item, block, field) = at;
+        let call = match said(view, At::Block { item, block }) {
+            Some(Block::Call(call)) if view.is_sent(item) => call,
+            Some(_) | None => return Tokens(0),
+        };
+        let old = call.fields.get(field).map(|field| &field.text);
+        if !old.and_then(Text::span).is_some_and(|span| call.arguments.contains(span)) {
+            let old = old.map_or(Tokens(0), |old| view.counter.count(&view.words(old)));
+            return old - view.counter.count(text);
+        }
+        let fields = self.0.entry((item, block)).or_default();
+        fields.remove(&field);
+        let before = if fields.is_empty() {
+            view.tokens(item, block)
+        } else {
+            tokens_with(view, call, fields)
+        };
+        fields.insert(field, text.to_owned());
+        before - tokens_with(view, call, fields)
+    }
+}
+
+/// The tokens of a call in which these fields have these texts.
+fn tokens_with(view: &View<'_>, call: &Call, fields: &BTreeMap<usize, String>) -> Tokens {
+    let spans = fields.iter().filter_map(|(field, text)| {
+        let span = call.fields.get(*field)?.text.span()?;
+        Some((span, text))
+    });
+    let mut spans: Vec<(Span, &String)> = spans.collect();
+    spans.sort_unstable_by_key(|(span, _)| *span);
+    let (mut json, mut from) = (Vec::new(), call.arguments.start);
+    for (span, text) in spans {
+        // A field may lie in another: a text in a script.
+        if span.start >= from {
+            json.extend_from_slice(&view.source.read(from..span.start));
+            let head = view.source.read(span.start..span.start + 2);
+            json.extend_from_slice(encode_as(text, &head).as_bytes());
+            from = span.end;
+        }
+    }
+    json.extend_from_slice(&view.source.read(from..call.arguments.end));
+    call_tokens(&call.name, json.into(), view.counter)
+}
+
+/// What a resume sends less for an edit of a block or of a part of it.
 fn saving(view: &View<'_>, edit: &Edit) -> Tokens {
     let item = edit.at.item();
     if !view.is_sent(item) {
@@ -160,102 +235,132 @@ fn saving(view: &View<'_>, edit: &Edit) -> Tokens {
             Change::Drop => view.tokens(item, block),
             _ => view.tokens(item, block) - left,
         },
-        At::Field { block, field, .. } => {
-            let text = view.transcript.items[item].entry().and_then(|entry| {
-                match entry.blocks.get(block) {
-                    Some(Block::Call(call)) => call.fields.get(field).map(|field| &field.text),
-                    _ => None,
-                }
-            });
-            text.map_or(Tokens(0), |text| view.counter.count(&view.words(text)) - left)
-        }
+        // `EditedCalls` says what these save.
+        At::Field { .. } => Tokens(0),
         At::Part { .. } => epitome_model::IMAGE - left,
     }
 }
 
-/// What a context weighs, as far as a recipe asks.
-#[derive(Clone, Copy)]
-struct Size {
-    tokens: Tokens,
-    /// Nothing if no part of the recipe asks.
-    chars: Option<u64>,
+/// A recipe for one kind of contexts, as far as sizes decide.
+struct Run<'a> {
+    recipe: &'a Recipe,
+    kind: ContextKind,
+    passes: &'a [PassSettings],
+    target: Option<Target>,
+    /// Whether any part of the recipe counts characters: else none are counted.
+    asks_for_chars: bool,
 }
 
-impl Size {
-    fn of(view: &View<'_>, recipe: &Recipe) -> Size {
-        let chars = asks_for_chars(recipe).then(|| view.context_chars());
-        Size { tokens: view.context_tokens(), chars }
+impl<'a> Run<'a> {
+    fn new(recipe: &'a Recipe, options: &Options<'_>) -> Run<'a> {
+        let kind = options.kind;
+        let passes = &*recipe.stages.of(kind).passes;
+        let target = *recipe.target.of(kind);
+        let asks_for_chars = target.is_some_and(|target| target.chars.is_some())
+            || recipe.trigger.stored.chars.is_some()
+            || passes.iter().any(|pass| pass.over_chars().is_some());
+        Run { recipe, kind, passes, target, asks_for_chars }
     }
 
-    /// Whether every target that the recipe has is reached.
-    fn is_within(&self, recipe: &Recipe) -> bool {
-        let chars = recipe.target_chars.map(|target| self.chars.is_some_and(|it| it <= target));
-        let tokens = recipe.target.map(|target| self.tokens <= Tokens(target));
-        (chars.is_some() || tokens.is_some()) && chars.unwrap_or(true) && tokens.unwrap_or(true)
+    /// The size of the context.
+    fn size(&self, view: &View<'_>) -> ContextSize {
+        let chars = if self.asks_for_chars { view.context_chars() } else { 0 };
+        ContextSize { chars, ..view.size() }
     }
 
-    fn less(&mut self, tokens: Tokens, chars: u64) {
-        self.tokens = self.tokens - tokens;
-        self.chars = self.chars.map(|all| all.saturating_sub(chars));
-    }
-
-    /// Takes back what an edit saved that another one takes the place of.
-    fn more(&mut self, tokens: Tokens, chars: u64) {
-        self.tokens += tokens;
-        self.chars = self.chars.map(|all| all + chars);
-    }
-}
-
-/// Edits in the order of the passes, oldest first, until the target is reached. Those that change
-/// nothing for a model, or take away only what it is told twice, are all made. Of two edits of one
-/// place the later pass's stands.
-fn up_to_target(view: &View<'_>, planned: Vec<(usize, Planned)>, recipe: &Recipe) -> Vec<Planned> {
-    let loses_nothing =
-        |planned: &Planned| planned.tokens == Tokens(0) || again(view, planned.edit.at).is_some();
-    let mut left = Size::of(view, recipe);
-    let chars = |planned: &Planned| match asks_for_chars(recipe) {
-        true => chars_saved(view, &planned.edit),
-        false => 0,
-    };
-    for (_, planned) in planned.iter().filter(|(_, planned)| loses_nothing(planned)) {
-        left.less(planned.tokens, chars(planned));
-    }
-    let (mut begun, mut entered, mut passed_over) = (None, None, None);
-    let mut chosen: Vec<Planned> = Vec::with_capacity(planned.len());
-    let mut places: HashMap<At, usize> = HashMap::new();
-    for (tier, planned) in planned {
-        let free = loses_nothing(&planned);
-        if entered.replace(tier) != Some(tier) {
-            let over = recipe.passes[tier].over_chars();
-            let is_over = over.is_none_or(|over| left.chars.is_some_and(|it| it > over));
-            passed_over = (!is_over).then_some(tier);
-        }
-        let goes_on = recipe.stop == Stop::Pass && begun == Some(tier);
-        if passed_over == Some(tier) || !free && !goes_on && left.is_within(recipe) {
-            continue;
-        }
-        let earlier = places.get(&planned.edit.at).copied();
-        if !free {
-            if let Some(at) = earlier {
-                left.more(chosen[at].tokens, chars(&chosen[at]));
+    /// Whether the trigger is reached.
+    fn is_due(&self, size: &ContextSize) -> bool {
+        match self.kind {
+            ContextKind::Stored => {
+                self.recipe.trigger.stored.is_reached(ContextKind::Stored, size, None)
             }
-            left.less(planned.tokens, chars(&planned));
-            begun = Some(tier);
-        }
-        match earlier {
-            Some(at) => chosen[at] = planned,
-            None => {
-                places.insert(planned.edit.at, chosen.len());
-                chosen.push(planned);
-            }
+            ContextKind::Live => true,
         }
     }
-    chosen
+
+    /// What results of a stored session are shortened to before anything else is done. In a
+    /// context in use that was done when they arrived.
+    fn ingest(&self, view: &View<'_>) -> Vec<(Part, PlannedEdit)> {
+        let rule = match self.kind {
+            ContextKind::Stored => self.recipe.stages.stored.ingest,
+            ContextKind::Live => None,
+        };
+        let edits = rule.map(|rule| rule.plan(view)).unwrap_or_default().into_iter();
+        let edits = edits.filter(|edit| !is_exempt(view, self.recipe, edit.at));
+        let planned = |edit| {
+            let tokens = saving(view, &edit);
+            (Part::Ingest, PlannedEdit { edit, tokens })
+        };
+        edits.map(planned).collect()
+    }
+
+    fn is_within(&self, size: &ContextSize) -> bool {
+        self.target.is_some_and(|target| target.is_reached(size, None))
+    }
+
+    /// Characters that an edit saves, if characters are counted.
+    fn chars_saved(&self, view: &View<'_>, edit: &Edit) -> u64 {
+        if self.asks_for_chars { chars_saved(view, edit) } else { 0 }
+    }
+
+    /// Edits in the order of the passes, oldest first, until the target is reached. Those that
+    /// change nothing for a model, or take away only what it is sent twice, are all made. Of two
+    /// edits of one place the later pass's stands.
+    fn up_to_target(
+        &self,
+        view: &View<'_>,
+        size: ContextSize,
+        planned: Vec<(Part, PlannedEdit)>,
+    ) -> Vec<PlannedEdit> {
+        let loses_nothing = |planned: &PlannedEdit| {
+            planned.tokens == Tokens(0) || again(view, planned.edit.at).is_some()
+        };
+        let mut left = size;
+        for (_, planned) in planned.iter().filter(|(_, planned)| loses_nothing(planned)) {
+            less(&mut left, planned.tokens, self.chars_saved(view, &planned.edit));
+        }
+        let (mut begun, mut entered, mut passed_over) = (None, None, None);
+        let mut chosen: Vec<PlannedEdit> = Vec::with_capacity(planned.len());
+        let mut places: HashMap<At, usize> = HashMap::new();
+        for (part, planned) in planned {
+            let free = loses_nothing(&planned);
+            if entered.replace(part) != Some(part) {
+                let over = match part {
+                    Part::Ingest => None,
+                    Part::Pass(pass) => self.passes[pass].over_chars(),
+                };
+                let is_over = over.is_none_or(|over| left.chars > over);
+                passed_over = (!is_over).then_some(part);
+            }
+            let goes_on = self.recipe.stop == Stop::Pass && begun == Some(part);
+            if passed_over == Some(part) || !free && !goes_on && self.is_within(&left) {
+                continue;
+            }
+            let earlier = places.get(&planned.edit.at).copied();
+            if !free {
+                if let Some(at) = earlier {
+                    // What an edit saved that this one takes the place of.
+                    left.tokens += chosen[at].tokens;
+                    left.chars += self.chars_saved(view, &chosen[at].edit);
+                }
+                less(&mut left, planned.tokens, self.chars_saved(view, &planned.edit));
+                begun = Some(part);
+            }
+            match earlier {
+                Some(at) => chosen[at] = planned,
+                None => {
+                    places.insert(planned.edit.at, chosen.len());
+                    chosen.push(planned);
+                }
+            }
+        }
+        chosen
+    }
 }
 
-/// Whether any part of the recipe counts characters.
-fn asks_for_chars(recipe: &Recipe) -> bool {
-    recipe.target_chars.is_some() || recipe.passes.iter().any(|it| it.over_chars().is_some())
+fn less(size: &mut ContextSize, tokens: Tokens, chars: u64) {
+    size.tokens = size.tokens - tokens;
+    size.chars = size.chars.saturating_sub(chars);
 }
 
 /// What a resume sends less for an edit, in characters as they are written.
@@ -290,7 +395,7 @@ fn chars_saved(view: &View<'_>, edit: &Edit) -> u64 {
 }
 
 /// An edit of a result has to reach every time that it is said: the other times go.
-fn other_times(view: &View<'_>, planned: &[Planned]) -> Vec<Planned> {
+fn other_times(view: &View<'_>, planned: &[PlannedEdit]) -> Vec<PlannedEdit> {
     let edited: HashSet<&str> = planned
         .iter()
         .filter_map(|planned| match (planned.edit.at, said(view, planned.edit.at)?) {
@@ -311,14 +416,14 @@ fn other_times(view: &View<'_>, planned: &[Planned]) -> Vec<Planned> {
         })
         .map(|edit| {
             let tokens = saving(view, &edit);
-            Planned { edit, tokens }
+            PlannedEdit { edit, tokens }
         })
         .collect()
 }
 
-fn again<'a>(view: &View<'a>, at: At) -> Option<&'a Again> {
+fn again<'a>(view: &View<'a>, at: At) -> Option<&'a RepeatedOutput> {
     match said(view, at)? {
-        Block::Again(again) => Some(again),
+        Block::Repeated(again) => Some(again),
         _ => None,
     }
 }
@@ -337,9 +442,9 @@ fn said<'a>(view: &View<'a>, at: At) -> Option<&'a Block> {
 /// kept or not, because an agent that sends it is refused.
 fn bound_thinking(
     view: &View<'_>,
-    planned: &[Planned],
+    planned: &[PlannedEdit],
     is_bound: fn(&str) -> bool,
-) -> Vec<Planned> {
+) -> Vec<PlannedEdit> {
     let edited: HashSet<usize> = planned
         .iter()
         .filter(|planned| !matches!(planned.edit.at, At::Copy { .. }))
@@ -357,7 +462,7 @@ fn bound_thinking(
         let new = drops.into_iter().filter(|drop| !dropped.contains(&drop.at));
         more.extend(new.map(|edit| {
             let tokens = saving(view, &edit);
-            Planned { edit, tokens }
+            PlannedEdit { edit, tokens }
         }));
     }
     more

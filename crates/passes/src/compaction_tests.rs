@@ -16,8 +16,12 @@ fn recipe(text: &str) -> Recipe {
 }
 
 fn run(sample: &Sample, recipe: &Recipe) -> Compaction {
-    let options =
-        Options { counter: &Quarters, thinking_is_bound: |model| model == "bound", counted: &[] };
+    let options = Options {
+        kind: ContextKind::Stored,
+        counter: &Quarters,
+        thinking_is_bound: |model| model == "bound",
+        counted: &[],
+    };
     compact(sample.transcript(), sample.source(), recipe, &options)
 }
 
@@ -106,4 +110,73 @@ fn for_a_reader_nothing_is_kept_and_short_texts_go_too() {
     assert_eq!(shown(&edits), ["1 = [output: 1 line]"]);
     recipe.exempt_tools.push("Shell".into());
     assert_eq!(for_reading(sample.transcript(), sample.source(), &recipe, &|_| None), []);
+}
+
+/// What a resume of the sample sends, in characters.
+fn chars() -> u64 {
+    let sample = sample();
+    View::new(sample.transcript(), sample.source(), &Quarters).context_chars()
+}
+
+#[test]
+fn edits_end_once_the_target_in_characters_is_reached() {
+    // A result is 500 characters as JSON, quotes and escapes included, and what is left is 20.
+    for (saved, n) in [(0, 0), (1, 1), (480, 1), (481, 2), (9_999, 4)] {
+        let target = chars().saturating_sub(saved);
+        let compaction = run(&sample(), &recipe(&format!("target_chars = {target}")));
+        assert_eq!(shown(&compaction.edits()), ALL[..n], "{saved} characters less");
+    }
+}
+
+#[test]
+fn a_pass_waits_until_the_context_has_more_characters_than_it_allows() {
+    for (over, n) in [(chars(), 0), (chars() - 1, 4)] {
+        let pass = format!("pass = 'results'\nstyle = 'counted'\nover_chars = {over}");
+        let text = format!("name = 'x'\nabout = ''\n[[passes]]\n{pass}\n");
+        let compaction = run(&sample(), &Recipe::parse(&text).expect("a recipe"));
+        assert_eq!(compaction.edits.len(), n, "over {over}");
+    }
+}
+
+#[test]
+fn results_of_a_stored_session_are_shortened_as_on_ingest_unless_a_pass_does_more() {
+    let ingest = "[stages]\ningest = { batch = { chars = 100, over = 60, preview = 8 } }\n";
+    let recipe = |rest: &str| {
+        Recipe::parse(&format!("name = 'x'\nabout = ''\n{ingest}{rest}")).expect("a recipe")
+    };
+    let preview = |item: usize| format!("{item} = [epitome k#: shortened, 20 lines] / line 001");
+    let alone = recipe("");
+    let compaction = run(&sample(), &alone);
+    assert_eq!(shown(&compaction.edits()), [2, 4, 6, 8].map(preview));
+    assert_eq!(compaction.by_pass(), BTreeMap::from([("ingest", 4)]));
+    let keep = Recipe { keep: crate::Keep { results: Some(2), ..Default::default() }, ..alone };
+    assert_eq!(shown(&run(&sample(), &keep).edits()), [2, 4].map(preview));
+    let exempt = Recipe { exempt_tools: vec!["shell".into()], ..keep };
+    assert_eq!(shown(&run(&sample(), &exempt).edits()), [""; 0]);
+    // What a pass makes of a result takes the place of its preview.
+    let newest = "[[stages.passes]]\npass = 'results'\nstyle = 'counted'\nnewest = 1";
+    let expect = [ALL[0], ALL[1], ALL[2], &preview(8)].map(str::to_owned);
+    assert_eq!(shown(&run(&sample(), &recipe(newest)).edits()), expect);
+    // In a context in use that was done when they arrived.
+    let options = Options {
+        kind: ContextKind::Live,
+        counter: &Quarters,
+        thinking_is_bound: |_| false,
+        counted: &[],
+    };
+    let sample = sample();
+    let live = compact(sample.transcript(), sample.source(), &recipe(""), &options);
+    assert_eq!(shown(&live.edits()), [""; 0]);
+}
+
+#[test]
+fn lines_that_repeat_in_stored_results_are_left_out_once() {
+    let recipe = Recipe::parse("name = 'x'\nabout = ''\nstages.ingest = { repeats = true }");
+    let mut text = lines(60);
+    let first = Sample::new().user("Go.").call(Shell, "a").output(&text);
+    text.push_str("\nThe end.");
+    let sample = first.call(Shell, "b").output(&text).reply("Done.");
+    let edits = shown(&run(&sample, &recipe.expect("a recipe")).edits());
+    let expect = "4 = [epitome k#: shortened, 61 lines] / [60 lines as above: Shell a] / The end.";
+    assert_eq!(edits, [expect]);
 }

@@ -1,7 +1,7 @@
 //! What stands elsewhere goes: copies that no model ever sees, from disk, and results that are sent
 //! a second time.
 
-use epitome_model::{At, Block, Change, Copy, Edit, Entry, Left};
+use epitome_model::{At, Block, Change, Edit, Entry, HiddenField, Left};
 use serde::{Deserialize, Serialize};
 
 use crate::{Pass, View};
@@ -46,7 +46,11 @@ impl Pass for Copies {
 }
 
 impl Copies {
-    fn unseen<'a>(&'a self, item: usize, copies: &'a [Copy]) -> impl Iterator<Item = Edit> + 'a {
+    fn unseen<'a>(
+        &'a self,
+        item: usize,
+        copies: &'a [HiddenField],
+    ) -> impl Iterator<Item = Edit> + 'a {
         copies.iter().enumerate().filter_map(move |(copy, part)| {
             let least = match part.left {
                 Left::Nothing => self.min_bytes,
@@ -62,7 +66,7 @@ impl Copies {
 pub fn said_again(item: usize, entry: &Entry) -> impl Iterator<Item = Edit> {
     let blocks = entry.blocks.iter().enumerate();
     blocks
-        .filter(|(_, said)| matches!(said, Block::Again(_)))
+        .filter(|(_, said)| matches!(said, Block::Repeated(_)))
         .map(move |(block, _)| drop(At::Block { item, block }))
 }
 

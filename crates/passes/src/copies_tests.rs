@@ -37,7 +37,7 @@ fn a_result_that_is_sent_again_goes() {
     let sample = Sample::new().call(Read, "/p/a").output("x").output("x").with(|entry| {
         let Some(Block::Output(output)) = entry.blocks.pop() else { panic!("it is a result") };
         let whole = output.whole;
-        entry.blocks.push(Block::Again(epitome_model::Again { output, whole }));
+        entry.blocks.push(Block::Repeated(epitome_model::RepeatedOutput { output, whole }));
     });
     check(&Copies::default(), &sample, &[], &["2 gone"]);
 }

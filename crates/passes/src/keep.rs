@@ -212,7 +212,7 @@ fn last_tokens(view: &View<'_>, units: &[Unit], budget: Tokens, share: Option<u6
 
 fn said_once(view: &View<'_>, item: usize) -> Tokens {
     let blocks = view.transcript.items[item].entry().map_or(&[][..], |entry| &entry.blocks);
-    let once = blocks.iter().enumerate().filter(|(_, said)| !matches!(said, Block::Again(_)));
+    let once = blocks.iter().enumerate().filter(|(_, said)| !matches!(said, Block::Repeated(_)));
     once.map(|(block, _)| view.tokens(item, block)).sum()
 }
 

@@ -84,3 +84,29 @@ fn the_tokens_that_are_kept_are_counted() {
     let view = View::new(sample.transcript(), sample.source(), &Quarters);
     assert_eq!(kept.tokens, view.tokens(7, 0) + view.tokens(8, 0));
 }
+
+/// The items that are kept of a sample.
+fn kept(sample: &Sample, keep: Keep) -> Vec<usize> {
+    let mut view = View::new(sample.transcript(), sample.source(), &Quarters);
+    apply(keep, &mut view).items.into_iter().collect()
+}
+
+#[test]
+fn entries_of_one_side_are_one_message() {
+    let sample = Sample::new().user("One.").thinking("Hm.").call(Shell, "a").output("x");
+    let messages = |n| kept(&sample, Keep { messages: Some(n), ..Keep::default() });
+    assert_eq!(messages(1), [3]);
+    assert_eq!(messages(2), [1, 2, 3]);
+}
+
+#[test]
+fn a_result_in_a_record_of_the_model_is_unanswered_while_it_is_the_last() {
+    let sample = || {
+        Sample::new().user("One.").call(Shell, "a").output("x").with(|entry| {
+            (entry.role, entry.group) = (Role::Assistant, Some("with its call".into()));
+        })
+    };
+    let unanswered = |sample: &Sample| kept(sample, Keep { unanswered: true, ..Keep::default() });
+    assert_eq!(unanswered(&sample()), [2]);
+    assert_eq!(unanswered(&sample().reply("Done.")), [0; 0]);
+}

@@ -1,36 +1,254 @@
-//! Sizes of a context: when a compaction starts ([`Level`]) and how far it goes ([`Target`]).
+//! Sizes: what a context has ([`ContextSize`]), when a compaction starts ([`Level`]), and how far
+//! it goes ([`Target`]).
 
-use serde::{Deserialize, Serialize};
+use std::fmt;
 
-/// A size of a context. It is reached when any of its members is reached; without members it never
-/// is.
+use epitome_model::Tokens;
+use serde::de::value::MapAccessDeserializer;
+use serde::de::{MapAccess, Visitor};
+use serde::{Deserialize, Deserializer, Serialize};
+
+use crate::ContextKind;
+
+/// The size of a context: of what the next request, or a resume, would send.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct ContextSize {
+    /// Tokens, prompt and tools included where they are known.
+    pub tokens: Tokens,
+    /// Bytes of text; of a stored session, its bytes on disk.
+    pub bytes: u64,
+    /// Characters of text as written, with what the API's JSON adds around each text.
+    pub chars: u64,
+    /// Results.
+    pub results: u64,
+    /// Turns of the user.
+    pub turns: u64,
+    /// Messages: neighbours of one side are one.
+    pub messages: u64,
+    /// Tokens by one count only, whatever a provider reports for some of them.
+    pub counted: Tokens,
+}
+
+/// A size of a context: any of these.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(deny_unknown_fields, default)]
 pub struct Level {
     /// Tokens, prompt and tools included.
+    #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 1_000_000_000)))]
     pub tokens: Option<u64>,
     /// Per cent of the window without the reserve.
+    #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 100)))]
     pub percent: Option<u64>,
-    /// Bytes of text, as they are sent.
+    /// Bytes of text; of a stored session, bytes on disk.
+    #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub bytes: Option<u64>,
     /// Characters of text as written, with what the API's JSON adds around each text.
+    #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub chars: Option<u64>,
     /// Results.
+    #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub results: Option<u64>,
     /// Turns of the user.
+    #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub turns: Option<u64>,
     /// Messages.
+    #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
     pub messages: Option<u64>,
 }
 
-/// What a compaction should come to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum Target {
+impl Level {
+    /// Each member that is set, else that of `other`.
+    #[must_use]
+    pub fn or(self, other: Level) -> Level {
+        Level {
+            tokens: self.tokens.or(other.tokens),
+            percent: self.percent.or(other.percent),
+            bytes: self.bytes.or(other.bytes),
+            chars: self.chars.or(other.chars),
+            results: self.results.or(other.results),
+            turns: self.turns.or(other.turns),
+            messages: self.messages.or(other.messages),
+        }
+    }
+
+    /// Whether a context of this size reaches the level. In a context in use, *one* member must be
+    /// exceeded; without members it never is. Of a stored session *all* members must be reached;
+    /// without members they are. `usable` is the window without the reserve: where it is not known,
+    /// per cent of it do not count.
+    pub fn is_reached(
+        &self,
+        kind: ContextKind,
+        size: &ContextSize,
+        usable: Option<Tokens>,
+    ) -> bool {
+        let Level { tokens, percent, bytes, chars, results, turns, messages } = *self;
+        let percent = percent.and_then(|it| Some(share(usable?, it).0));
+        let members = [
+            (tokens, size.tokens.0),
+            (percent, size.tokens.0),
+            (bytes, size.bytes),
+            (chars, size.chars),
+            (results, size.results),
+            (turns, size.turns),
+            (messages, size.messages),
+        ];
+        let mut set = members.into_iter().filter_map(|(limit, is)| Some((limit?, is)));
+        match kind {
+            ContextKind::Live => set.any(|(limit, is)| is > limit),
+            ContextKind::Stored => set.all(|(limit, is)| is >= limit),
+        }
+    }
+}
+
+/// What a compaction should come to: all of these. A bare number in a recipe means tokens.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(deny_unknown_fields))]
+pub struct Target {
     /// Tokens, prompt and tools included.
-    Tokens(u64),
+    #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 1_000_000_000)))]
+    pub tokens: Option<u64>,
     /// Per cent of the window without the reserve.
-    Percent(u64),
+    #[cfg_attr(feature = "schema", schemars(range(min = 1, max = 100)))]
+    pub percent: Option<u64>,
     /// Characters of text as written, with what the API's JSON adds around each text.
-    Chars(u64),
+    #[cfg_attr(feature = "schema", schemars(range(min = 1)))]
+    pub chars: Option<u64>,
+}
+
+impl Target {
+    /// So many tokens.
+    pub fn of_tokens(tokens: Tokens) -> Target {
+        Target { tokens: Some(tokens.0), ..Target::default() }
+    }
+
+    /// Whether a context of this size is within the target. `usable` is the window without the
+    /// reserve: where it is not known, per cent of it do not count. A target of which nothing
+    /// counts is never reached.
+    pub fn is_reached(&self, size: &ContextSize, usable: Option<Tokens>) -> bool {
+        let tokens = self.tokens(usable).map(|limit| size.tokens <= limit);
+        let chars = self.chars.map(|limit| size.chars <= limit);
+        (tokens.is_some() || chars.is_some()) && tokens.unwrap_or(true) && chars.unwrap_or(true)
+    }
+
+    /// The tokens that it allows, if it limits them.
+    pub fn tokens(&self, usable: Option<Tokens>) -> Option<Tokens> {
+        let percent = self.percent.and_then(|it| Some(share(usable?, it)));
+        self.tokens.map(Tokens).into_iter().chain(percent).min()
+    }
+}
+
+impl<'de> Deserialize<'de> for Target {
+    fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Target, D::Error> {
+        from.deserialize_any(NumberOrTable)
+    }
+}
+
+struct NumberOrTable;
+
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Table {
+    tokens: Option<u64>,
+    percent: Option<u64>,
+    chars: Option<u64>,
+}
+
+impl<'de> Visitor<'de> for NumberOrTable {
+    type Value = Target;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a number of tokens, or a table with `tokens`, `percent` or `chars`")
+    }
+
+    fn visit_u64<E>(self, tokens: u64) -> Result<Target, E> {
+        Ok(Target::of_tokens(Tokens(tokens)))
+    }
+
+    fn visit_i64<E: serde::de::Error>(self, tokens: i64) -> Result<Target, E> {
+        let unexpected = serde::de::Unexpected::Signed(tokens);
+        let tokens = u64::try_from(tokens).map_err(|_| E::invalid_value(unexpected, &self))?;
+        Ok(Target::of_tokens(Tokens(tokens)))
+    }
+
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<Target, A::Error> {
+        let table = Table::deserialize(MapAccessDeserializer::new(map))?;
+        let Table { tokens, percent, chars } = table;
+        Ok(Target { tokens, percent, chars })
+    }
+}
+
+fn share(tokens: Tokens, percent: u64) -> Tokens {
+    Tokens(tokens.0 * percent / 100)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_member_starts_a_context_in_use_and_all_members_a_stored_session() {
+        let (tokens, counted) = (Tokens(11), Tokens(11));
+        let size = ContextSize {
+            tokens,
+            bytes: 12,
+            chars: 16,
+            results: 13,
+            turns: 14,
+            messages: 15,
+            counted,
+        };
+        let level = Level::default;
+        let usable = Some(Tokens(1_000));
+        for (level, live, stored) in [
+            (level(), false, true),
+            (Level { tokens: Some(10), ..level() }, true, true),
+            (Level { tokens: Some(11), ..level() }, false, true),
+            (Level { tokens: Some(12), ..level() }, false, false),
+            (Level { percent: Some(1), ..level() }, true, true),
+            (Level { percent: Some(2), ..level() }, false, false),
+            (Level { bytes: Some(11), ..level() }, true, true),
+            (Level { bytes: Some(12), ..level() }, false, true),
+            (Level { chars: Some(15), ..level() }, true, true),
+            (Level { chars: Some(17), ..level() }, false, false),
+            (Level { results: Some(12), ..level() }, true, true),
+            (Level { turns: Some(13), ..level() }, true, true),
+            (Level { messages: Some(14), ..level() }, true, true),
+            (Level { messages: Some(15), results: Some(13), ..level() }, false, true),
+            (Level { messages: Some(14), results: Some(14), ..level() }, true, false),
+        ] {
+            let is_reached = |kind| level.is_reached(kind, &size, usable);
+            assert_eq!(
+                (is_reached(ContextKind::Live), is_reached(ContextKind::Stored)),
+                (live, stored),
+                "{level:?}"
+            );
+        }
+        let percent = Level { percent: Some(1), ..level() };
+        assert!(!percent.is_reached(ContextKind::Live, &size, None));
+        assert!(percent.is_reached(ContextKind::Stored, &size, None));
+    }
+
+    #[test]
+    fn a_target_is_reached_when_all_that_counts_of_it_is() {
+        let size = ContextSize { tokens: Tokens(500), chars: 2_000, ..ContextSize::default() };
+        let target = |tokens, percent, chars| Target { tokens, percent, chars };
+        let usable = Some(Tokens(1_000));
+        for (target, usable, expect) in [
+            (target(None, None, None), usable, false),
+            (target(Some(500), None, None), usable, true),
+            (target(Some(499), None, None), usable, false),
+            (target(None, Some(50), None), usable, true),
+            (target(None, Some(49), None), usable, false),
+            (target(None, Some(50), None), None, false),
+            (target(None, None, Some(2_000)), usable, true),
+            (target(None, None, Some(1_999)), usable, false),
+            (target(Some(500), None, Some(1_999)), usable, false),
+            (target(Some(499), None, Some(2_000)), usable, false),
+            (target(Some(600), Some(40), None), usable, false),
+            (target(None, Some(40), Some(2_000)), None, true),
+        ] {
+            assert_eq!(target.is_reached(&size, usable), expect, "{target:?} of {usable:?}");
+        }
+    }
 }

@@ -7,51 +7,56 @@
 //! # Absent
 //!
 //! No format and no wire: an agent's names end at its reader, and what its wire refuses is said by
-//! its laws. No files, no clock, no model.
+//! its invariants. No files, no clock, no model.
 
 // Floors 1 and 2 do no IO: `clippy.toml` names what they do without.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod arguments;
 mod ask;
-mod birth;
-mod changes;
 mod compaction;
 mod copies;
 mod evidence;
 mod images;
+mod ingest;
 mod keep;
+mod kind;
 mod level;
 mod live;
+mod live_settings;
+mod overlay;
 mod recipe;
 mod repeats;
 mod results;
 mod settings;
-mod snip;
 mod stale;
+mod stored_ingest;
 mod summary;
 #[cfg(test)]
 mod testing;
 mod thinking;
+mod trim;
 mod verify;
 mod view;
 
 pub use ask::{Ask, NoReply, Reply, StopReason, TokenUsage};
-pub use birth::{BatchRule, Birth, Seen};
-pub use changes::{Changes, Inputs, SummaryChanges};
-pub use compaction::{Compaction, Options, Planned, compact, for_reading};
+pub use compaction::{Compaction, Options, PlannedEdit, compact, for_reading};
 pub use evidence::is_error_line;
+pub use ingest::{BatchRule, INGEST, IngestRule, Seen, only_text};
 pub use keep::{Keep, KeepRule, Kept};
-pub use level::{Level, Target};
-pub use live::{Event, Gauge, Live, Machine, Missed, Step, ToolRule, When, Why};
-pub use recipe::{BUILT_IN, Recipe, RecipeError, Stop, ThinkingMode, Trigger, built_in};
+pub use kind::{ContextKind, PerKind};
+pub use level::{ContextSize, Level, Target};
+pub use live::{Event, Machine, Missed, Step, Why};
+pub use live_settings::{Live, ToolRule, When};
+pub use overlay::{Inputs, Overlay, SummaryOverlay};
+pub use recipe::{BUILT_IN, Recipe, RecipeError, Stages, Stop, ThinkingMode, built_in};
 pub use settings::PassSettings;
-pub use snip::{Snip, is_cut, messages};
 pub use summary::{
-    Answered, Caps, Old, Section, SectionSet, Sections, Spent, Struck, Summarising, SummaryRole,
-    SummaryRule, ToolText, Writer, Written, compact_tool,
+    Answered, AskTotals, Caps, Old, Section, SectionSet, Sections, Struck, Summarising,
+    SummaryRole, SummaryRule, ToolText, Writer, Written, compact_tool,
 };
-pub use verify::{Side, recount, verify, verify_appended, verify_marked, verify_summarised};
+pub use trim::{Cut, TrimRule, is_cut, messages};
+pub use verify::{Plan, Side, recount, verify};
 pub use view::{LinesOf, View};
 
 use epitome_model::Edit;

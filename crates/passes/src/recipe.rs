@@ -1,12 +1,17 @@
-//! Recipes: which passes run in which order, with which settings, as data.
+//! Recipes: which stages run in which order, with which settings, as data.
 
+mod file;
+
+use std::fmt;
+
+use epitome_model::Tokens;
 use serde::{Deserialize, Serialize};
 
 use crate::settings::PassSettings;
 use crate::thinking::Thinking;
-use crate::{Keep, Live};
+use crate::{IngestRule, Keep, Level, Live, PerKind, SummaryRule, Target, TrimRule};
 
-/// An ordered list of passes with their settings, what starts it, and what it keeps whole.
+/// What is kept whole, what starts it, how far it goes, and the stages that take the rest away.
 ///
 /// ```
 /// use epitome_passes::Recipe;
@@ -16,46 +21,50 @@ use crate::{Keep, Live};
 ///     about = "Clears old results."
 ///     keep = { results = 3 }
 ///
-///     [[passes]]
+///     [[stages.passes]]
 ///     pass = "results"
 ///     style = "cleared"
 /// "#)?;
 /// assert_eq!(recipe.name, "mine");
 /// # Ok::<(), epitome_passes::RecipeError>(())
 /// ```
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Recipe {
     /// Its name.
     pub name: String,
     /// What it does, in a sentence.
     pub about: String,
-    /// When it does anything at all.
-    #[serde(default)]
-    pub trigger: Trigger,
     /// What is kept whole.
-    #[serde(default)]
     pub keep: Keep,
-    /// Tokens of context at which it stops.
-    #[serde(default)]
-    pub target: Option<u64>,
-    /// Characters of context at which it stops, with what a wire puts around the words.
-    #[serde(default)]
-    pub target_chars: Option<u64>,
+    /// What starts it. See [`Recipe::live_trigger`].
+    pub trigger: PerKind<Level>,
+    /// What it should come to. Without one, the passes do all that they can.
+    pub target: PerKind<Option<Target>>,
     /// Where it may stop once the target is reached.
-    #[serde(default)]
     pub stop: Stop,
     /// Tokens that it has to save: what saves less is not worth what a provider has cached.
-    #[serde(default)]
     pub at_least: Option<u64>,
     /// Tools whose calls and results stay, whatever the pass.
-    #[serde(default)]
     pub exempt_tools: Vec<String>,
-    /// How it runs in a context that is in use.
-    #[serde(default)]
+    /// What it does, in order.
+    pub stages: PerKind<Stages>,
+    /// What only a context in use has.
     pub live: Live,
+}
+
+/// The stages of a recipe, in the order in which they run.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Stages {
+    /// How results are shortened before they are first sent; in a stored session, as if they had
+    /// been.
+    pub ingest: Option<IngestRule>,
+    /// What is cut out of the middle when there are too many messages.
+    pub trim: Option<TrimRule>,
     /// The passes, in order. Of two that want to edit one place the first does.
     pub passes: Vec<PassSettings>,
+    /// The summary that follows when the passes are not enough. Of a stored session a model is
+    /// asked only if the user names one.
+    pub summary: Option<SummaryRule>,
 }
 
 /// Where a recipe may stop once its target is reached.
@@ -69,18 +78,9 @@ pub enum Stop {
     Pass,
 }
 
-/// When a recipe does anything at all: when everything that is set here is reached.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
-pub struct Trigger {
-    /// The session has at least so many bytes on disk.
-    pub bytes: Option<u64>,
-    /// A resume would send at least so many tokens.
-    pub tokens: Option<u64>,
-}
-
-/// What is done with old reasoning, whatever the recipe says.
+/// What is done with old reasoning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "lowercase")]
 pub enum ThinkingMode {
     /// It stays.
@@ -90,39 +90,94 @@ pub enum ThinkingMode {
 }
 
 /// A text that is no recipe.
-#[derive(Debug, thiserror::Error)]
-#[error("not a recipe")]
-pub struct RecipeError(#[from] toml::de::Error);
+#[derive(Debug)]
+pub struct RecipeError(toml::de::Error);
+
+impl fmt::Display for RecipeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("not a recipe")
+    }
+}
+
+impl std::error::Error for RecipeError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        Some(&self.0)
+    }
+}
+
+impl RecipeError {
+    /// What the text has in place of a recipe, and where.
+    pub fn into_cause(self) -> toml::de::Error {
+        self.0
+    }
+}
 
 impl Recipe {
-    /// Reads a recipe from TOML.
+    /// Parses a recipe in TOML; `docs/recipes.md` lists its keys, and those of earlier versions
+    /// are parsed as well.
     ///
     /// # Errors
     ///
-    /// [`RecipeError`], whose source says where and what: an unknown setting is an error.
+    /// [`RecipeError`], whose source is the place and the fault: an unknown key is an error.
     pub fn parse(text: &str) -> Result<Recipe, RecipeError> {
-        Ok(toml::from_str(text)?)
+        file::parse(text).map_err(RecipeError)
     }
 
-    /// The same recipe with another rule for reasoning.
+    /// What starts it in a context in use: of a recipe that names nothing for that, what it names
+    /// for stored sessions.
+    pub fn live_trigger(&self) -> Level {
+        let PerKind { stored, live } = self.trigger;
+        if live == Level::default() { stored } else { live }
+    }
+}
+
+impl Recipe {
+    /// Whether it depends on the window of a stored session's model.
+    pub fn asks_for_window(&self) -> bool {
+        let target = self.target.stored.and_then(|target| target.percent);
+        target.or(self.trigger.stored.percent).is_some()
+    }
+
+    /// The same recipe for stored sessions of a model with this window: per cent of it become
+    /// tokens.
     #[must_use]
-    pub fn with_thinking(mut self, mode: ThinkingMode) -> Recipe {
-        let has = self.passes.iter().any(|pass| matches!(pass, PassSettings::Thinking(_)));
-        match mode {
-            ThinkingMode::Keep => {
-                self.passes.retain(|pass| !matches!(pass, PassSettings::Thinking(_)));
-            }
-            ThinkingMode::Drop if !has => {
-                self.passes.push(PassSettings::Thinking(Thinking::default()));
-            }
-            ThinkingMode::Drop => {}
+    pub fn in_window(mut self, window: Tokens) -> Recipe {
+        let usable = Some(self.live.usable(window));
+        if let Some(target) = &mut self.target.stored {
+            let tokens = target.tokens(usable).map(|tokens| tokens.0);
+            *target = Target { tokens, percent: None, ..*target };
+        }
+        let trigger = &mut self.trigger.stored;
+        if let Some(percent) = trigger.percent.take() {
+            let tokens = Target { percent: Some(percent), ..Target::default() }.tokens(usable);
+            // Both have to be reached.
+            trigger.tokens = trigger.tokens.max(tokens.map(|tokens| tokens.0));
         }
         self
     }
 
-    /// The same recipe, leaving everything that is at most `bytes` long.
-    #[must_use]
-    pub fn with_min_bytes(mut self, bytes: u64) -> Recipe {
+    /// Whether it does nothing to a stored session but to have a summary written.
+    pub fn is_summary_alone(&self) -> bool {
+        let Stages { ingest, trim, passes, summary } = &self.stages.stored;
+        summary.is_some() && passes.is_empty() && ingest.is_none() && trim.is_none()
+    }
+}
+
+impl Stages {
+    /// Removes the pass for reasoning, or adds it.
+    pub(crate) fn set_thinking(&mut self, mode: ThinkingMode) {
+        let is_thinking = |pass: &PassSettings| matches!(pass, PassSettings::Thinking(_));
+        match mode {
+            ThinkingMode::Keep => self.passes.retain(|pass| !is_thinking(pass)),
+            ThinkingMode::Drop if !self.passes.iter().any(is_thinking) => {
+                self.passes.push(PassSettings::Thinking(Thinking::default()));
+            }
+            ThinkingMode::Drop => {}
+        }
+    }
+
+    /// Leaves everything that is at most `bytes` long.
+    pub(crate) fn set_min_bytes(&mut self, bytes: u64) {
         for pass in &mut self.passes {
             match pass {
                 PassSettings::Stale(pass) => pass.min_bytes = bytes,
@@ -134,7 +189,6 @@ impl Recipe {
                 PassSettings::Thinking(_) => {}
             }
         }
-        self
     }
 }
 
@@ -174,15 +228,24 @@ mod tests {
     }
 
     #[test]
-    fn unknown_settings_are_errors() {
-        let texts = [
-            "name='a'\nabout=''\npasses=[]\nkeeep={}",
-            "name='a'\nabout=''\npasses=[{pass='results', mini=3}]",
-            "name='a'\nabout=''\npasses=[{pass='unheard-of'}]",
-            "name='a'\nabout=''\npasses=[]\n[keep]\nturn=1",
-        ];
-        for text in texts {
-            assert!(Recipe::parse(text).is_err(), "{text}");
+    fn per_cent_become_tokens_of_the_window_without_the_reserve() {
+        let percent = |tokens, percent| Target { tokens, percent, chars: Some(7) };
+        let level = |tokens, percent| Level { tokens, percent, ..Level::default() };
+        for (target, trigger, in_tokens, starts_at) in [
+            (percent(None, Some(60)), level(None, Some(80)), 600, 800),
+            (percent(Some(500), Some(60)), level(Some(900), Some(80)), 500, 900),
+            (percent(Some(700), Some(60)), level(Some(700), Some(80)), 600, 800),
+        ] {
+            let mut recipe = Recipe::default();
+            recipe.live.reserve = 200;
+            recipe.target = PerKind::same(Some(target));
+            recipe.trigger = PerKind::same(trigger);
+            assert!(recipe.asks_for_window());
+            let mut expect = recipe.clone();
+            expect.target.stored = Some(percent(Some(in_tokens), None));
+            expect.trigger.stored = level(Some(starts_at), None);
+            assert_eq!(recipe.in_window(Tokens(1_200)), expect);
+            assert!(!expect.asks_for_window());
         }
     }
 }

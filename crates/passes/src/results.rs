@@ -128,10 +128,8 @@ impl Pass for Results {
     }
 
     fn plan(&self, view: &View<'_>) -> Vec<Edit> {
-        let mut outputs: Vec<_> = match self.everywhere {
-            true => view.outputs().collect(),
-            false => view.old_outputs().collect(),
-        };
+        let mut outputs: Vec<_> =
+            if self.everywhere { view.outputs().collect() } else { view.old_outputs().collect() };
         if self.newest > 0 {
             let newest = view.newest_outputs(self.newest);
             outputs.retain(|(at, ..)| !newest.contains(at));
@@ -172,7 +170,7 @@ impl Pass for Results {
 }
 
 impl Results {
-    /// A result as it was said, if what is sent was shortened at its birth, or shows more than is
+    /// A result as it was said, if what is sent was truncated on ingest, or shows more than is
     /// to be left of it.
     fn whole<'a>(&self, view: &View<'a>, output: &Output) -> Option<&'a Output> {
         match self.style {
@@ -210,7 +208,7 @@ impl Results {
         call: Option<&Call>,
         later: &mut SaidLater,
     ) -> Option<Edit> {
-        // What was shortened at birth goes as what it was.
+        // What was truncated on ingest goes as what it was.
         let whole = self.whole(view, output);
         let (sent, output) = (output, whole.unwrap_or(output));
         let shown = sent.text(view.source);

@@ -146,9 +146,53 @@ fn a_result_whose_call_is_missing_says_so_itself() {
 #[test]
 fn a_later_pass_goes_on_only_if_it_may() {
     let sample = ran(&lines(20));
-    let view = View::new(sample.transcript(), sample.source(), &samples::Quarters);
-    view.take(&styled(Style::Truncated).plan(&view));
+    let mut view = View::new(sample.transcript(), sample.source(), &samples::Quarters);
+    let edits = styled(Style::Truncated).plan(&view);
+    view.take(&edits);
     assert_eq!(shown(&styled(Style::Counted).plan(&view)), [""; 0]);
     let again = Results { again: true, ..styled(Style::Counted) };
     assert_eq!(shown(&again.plan(&view)), ["1 = [output: 20 lines]"]);
+}
+
+#[test]
+fn a_truncated_result_keeps_lines_at_both_ends_with_what_went_between() {
+    let pass = Results { head: 2, tail: 1, few: 5, ..styled(Style::Truncated) };
+    let left = "1 = line 001 of a long text / line 002 of a long text /  / \
+                ... [17 lines truncated] ... /  / line 020 of a long text";
+    check(&pass, &ran(&lines(20)), &[], &[left]);
+    // As many lines as are few, and a text that was truncated before, stay.
+    let few = Results { few: 20, ..pass.clone() };
+    check(&few, &ran(&lines(20)), &[], &[]);
+    let before = format!("{}\n\n{}\n\nend", lines(9), truncated(Lines(9)));
+    check(&pass, &ran(&before), &[], &[]);
+    // No more than half of the lines at either end.
+    let many = Results { head: 99, tail: 99, few: 1, ..pass };
+    check(&many, &ran(&lines(4)), &[], &[]);
+}
+
+#[test]
+fn a_removed_result_leaves_its_first_line_and_its_length() {
+    let expect = format!("1 = {}", removed(Lines(20), "line 001 of a long text"));
+    check(&styled(Style::Removed), &ran(&lines(20)), &[], &[&expect]);
+}
+
+#[test]
+fn a_stub_above_a_text_does_not_make_it_long() {
+    assert_eq!(own_words("[epitome k1234567: 20 lines]\nbelow\nit"), "below\nit");
+    assert_eq!(own_words("[epitome k1234567: 20 lines]"), "");
+    assert_eq!(own_words("plain\ntext"), "plain\ntext");
+    assert_eq!(first_chars("aé漢", 2), "aé");
+    assert_eq!(first_chars("aé漢", 9), "aé漢");
+    let stubs = "words\n[epitome k1234567: image]\n[epitome k7654321: image]";
+    assert_eq!(without_stubs(stubs), "words");
+    assert_eq!(without_stubs("words\nmore"), "words\nmore");
+}
+
+#[test]
+fn pictures_go_with_the_text_of_their_result() {
+    let sample = Sample::new().call(Shell, "run").output_with_image("a few words", 40).reply("Ok.");
+    // The stub is longer than the text, and shorter than the text with its picture.
+    let stub = "1 = [epitome k#: 11 B]";
+    check(&styled(Style::Cleared), &sample, &[], &[stub]);
+    check(&styled(Style::Cleared), &ran("a few words"), &[], &[]);
 }

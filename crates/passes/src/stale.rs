@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use epitome_model::{Block, Edit, Note, ToolKind};
 use serde::{Deserialize, Serialize};
 
+use crate::view::on_all_cores;
 use crate::{Pass, View};
 
 /// Settings of the pass.
@@ -22,22 +23,19 @@ impl Pass for Stale {
 
     fn plan(&self, view: &View<'_>) -> Vec<Edit> {
         let later = Later::of(view);
-        view.old_outputs()
-            .filter(|(at, output, _)| {
-                !output.error
-                    && !view.is_taken(*at)
-                    && output.size() > self.min_bytes
-                    && view.stubbable(output)
-            })
-            .filter_map(|(at, output, call)| {
-                let call = call.filter(|call| call.kind == ToolKind::Read)?;
-                let path = view.words(call.target.as_ref()?).into_owned();
-                let note = later.note(&path, call.part.as_deref(), at.item())?;
-                let whole = view.whole(output).unwrap_or(output);
-                let stub = view.stub(whole, Some(call), &whole.text(view.source)).with_note(note);
-                view.replace(at, &output.text(view.source), stub.to_string(), self.name())
-            })
-            .collect()
+        let edits = on_all_cores(view.old_outputs().collect(), |(at, output, call)| {
+            let goes = !output.error
+                && !view.is_taken(at)
+                && output.size() > self.min_bytes
+                && view.stubbable(output);
+            let call = call.filter(|call| goes && call.kind == ToolKind::Read)?;
+            let path = view.words(call.target.as_ref()?).into_owned();
+            let note = later.note(&path, call.part.as_deref(), at.item())?;
+            let whole = view.whole(output).unwrap_or(output);
+            let stub = view.stub(whole, Some(call), &whole.text(view.source)).with_note(note);
+            view.replace(at, &output.text(view.source), stub.to_string(), self.name())
+        });
+        edits.into_iter().flatten().collect()
     }
 }
 

@@ -82,7 +82,7 @@ pub struct Summarising {
     of: Tokens,
     ask: Ask,
     stage: Stage,
-    spent: Spent,
+    spent: AskTotals,
     shrunk: u32,
 }
 
@@ -96,7 +96,7 @@ enum Stage {
 
 /// What was asked and billed, failures included.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Spent {
+pub struct AskTotals {
     /// Questions that somebody was asked.
     pub asks: u64,
     /// Of these, those that came to nothing: there was no answer, or none that is of use.
@@ -105,8 +105,8 @@ pub struct Spent {
     pub used: TokenUsage,
 }
 
-impl std::ops::AddAssign for Spent {
-    fn add_assign(&mut self, other: Spent) {
+impl std::ops::AddAssign for AskTotals {
+    fn add_assign(&mut self, other: AskTotals) {
         self.asks += other.asks;
         self.failed += other.failed;
         self.used += other.used;
@@ -125,7 +125,7 @@ pub enum Answered {
         /// Why.
         reason: String,
         /// What it cost.
-        spent: Spent,
+        spent: AskTotals,
     },
 }
 
@@ -141,7 +141,7 @@ pub struct Written {
     /// What was struck out of it.
     pub struck: Struck,
     /// What it cost.
-    pub spent: Spent,
+    pub spent: AskTotals,
 }
 
 /// Times that a window may turn out smaller than it was said to be.
@@ -193,7 +193,7 @@ impl Summarising {
             of,
             ask: Ask { system: String::new(), prompt: String::new(), max_tokens: 0 },
             stage: Stage::Last,
-            spent: Spent::default(),
+            spent: AskTotals::default(),
             shrunk: 0,
         };
         it.plan()?;
@@ -206,7 +206,7 @@ impl Summarising {
     }
 
     /// What was asked so far.
-    pub fn spent(&self) -> Spent {
+    pub fn spent(&self) -> AskTotals {
         self.spent
     }
 
@@ -306,3 +306,7 @@ fn told(reply: Reply) -> Result<String, String> {
     };
     Err(reason)
 }
+
+#[cfg(test)]
+#[path = "summary_tests.rs"]
+mod tests;

@@ -1,15 +1,18 @@
-//! Whether what was written is what was meant: the laws that compare a transcript with what it was.
+//! Compares a transcript with what it was before a change, and with what was meant to change.
 //!
-//! This reads the result anew and knows nothing of how it was made.
+//! Both are read from their bytes: nothing here depends on how the change was made.
 
-use std::collections::{BTreeMap, BTreeSet, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use epitome_model::{
-    At, Block, Breach, Change, Counter, Edit, Entry, Item, Law, Laws, Output, Part, Role, Source,
-    Span, Text, Tokens, Transcript, block_tokens,
+    At, Block, Change, Counter, Edit, Entry, Invariant, Invariants, Item, Output, Part, Role,
+    Source, Span, TOKENS_AROUND, Text, Tokens, Transcript, Violation, WriteMode,
+    block_has_at_least, block_tokens,
 };
 
 use crate::Compaction;
+use crate::trim::Cut;
+use crate::view::on_all_cores;
 
 /// A transcript and its bytes.
 #[derive(Clone, Copy)]
@@ -20,30 +23,92 @@ pub struct Side<'a> {
     pub source: &'a dyn Source,
 }
 
-/// Every law that holds before a compaction and not after it.
+/// What was meant to change, which [`verify`] compares with what did.
+#[derive(Clone, Copy, Debug)]
+pub enum Plan<'a> {
+    /// Edits of blocks, and how they were written.
+    Edits(&'a Compaction, WriteMode),
+    /// Items that are not sent any more.
+    Cut(&'a Cut),
+    /// A summary is sent in place of everything before what is kept.
+    Summary {
+        /// The text of the summary.
+        text: &'a str,
+        /// Indices into `Transcript::items`, in the order in which they are sent.
+        kept: &'a [usize],
+    },
+}
+
+/// The invariants that a change violates: of stored sessions and of live contexts, for every kind
+/// of change.
 ///
-/// A session that is broken already may be compacted: only what is new is told.
+/// - What the plan does not name is as it was: user messages, reasoning, calls, results, their
+///   order.
+/// - What the plan names is what the plan says, and not larger.
+/// - The format's own invariants hold where they held before.
+///
+/// A session that is broken already may be compacted. A violation is new if there are more of the
+/// same invariant and the same description than before: lines move, and do not count.
 pub fn verify(
     before: Side<'_>,
     after: Side<'_>,
-    compaction: &Compaction,
-    laws: &dyn Laws,
+    plan: &Plan<'_>,
+    invariants: &dyn Invariants,
     counter: &dyn Counter,
-) -> Vec<Breach> {
-    in_place(before, after, compaction, Records::Shrink, laws, counter)
+) -> Vec<Violation> {
+    let found = match *plan {
+        Plan::Edits(compaction, mode) => {
+            let sides = Sides { before, after, tokens: &compaction.counted, counter };
+            match mode {
+                WriteMode::Append => appended(&sides, compaction),
+                WriteMode::Splice => in_place(&sides, compaction, Records::Shrink, invariants),
+                WriteMode::Mark => marked(&sides, compaction, invariants),
+            }
+        }
+        Plan::Cut(cut) => cut_out(before, after, cut, counter),
+        Plan::Summary { text, kept } => Some(summarised(before, after, text, kept)),
+    };
+    let Some(mut violations) = found else {
+        let what = "the records are not those that were there".into();
+        return vec![Violation { invariant: Invariant::Tree, line: 0, what }];
+    };
+    let check = |side: Side<'_>| invariants.check(side.transcript, side.source);
+    let (old, new) = rayon::join(|| check(before), || check(after));
+    violations.extend(added(old, new));
+    violations.sort();
+    violations
 }
 
-/// Every law that holds before a compaction and not after it, when it was written as marks on
-/// records: as [`verify`], but that a mark takes room of its own, and that what is sent in the
-/// place of a result is what the edit says.
-pub fn verify_marked(
-    before: Side<'_>,
-    after: Side<'_>,
+/// The violations of which there are more than before.
+fn added(before: Vec<Violation>, after: Vec<Violation>) -> Vec<Violation> {
+    let mut known: HashMap<(Invariant, String), usize> = HashMap::new();
+    for violation in before {
+        *known.entry((violation.invariant, violation.what)).or_default() += 1;
+    }
+    let is_new = |violation: &Violation| match known
+        .get_mut(&(violation.invariant, violation.what.clone()))
+    {
+        Some(n) if *n > 0 => {
+            *n -= 1;
+            false
+        }
+        Some(_) | None => true,
+    };
+    after.into_iter().filter(is_new).collect()
+}
+
+// The checks of one kind of plan each. They return none if the records are not those that were
+// there: then nothing else can be compared.
+
+/// Edits written as marks on records: a mark takes room of its own, and what is sent in place of a
+/// result is what the edit says.
+fn marked(
+    sides: &Sides<'_>,
     compaction: &Compaction,
-    laws: &dyn Laws,
-    counter: &dyn Counter,
-) -> Vec<Breach> {
-    let mut breaches = in_place(before, after, compaction, Records::Grow, laws, counter);
+    invariants: &dyn Invariants,
+) -> Option<Vec<Violation>> {
+    let after = sides.after;
+    let mut violations = in_place(sides, compaction, Records::Grow, invariants)?;
     for Edit { at, change, .. } in compaction.edits.iter().map(|planned| &planned.edit) {
         let (At::Block { item, block }, Change::Replace(words)) = (at, change) else { continue };
         let Some(new) = after.transcript.items.get(*item).and_then(Item::entry) else { continue };
@@ -53,81 +118,113 @@ pub fn verify_marked(
         };
         if !says {
             let what = "something else is sent than was meant".into();
-            breaches.push(Breach { law: Law::Shape, line: new.record.line, what });
+            violations.push(Violation { invariant: Invariant::Shape, line: new.record.line, what });
         }
     }
-    breaches
+    Some(violations)
 }
-/// Every law that holds before a compaction and not after it, when it was written as a record
-/// behind the end of the session: what stood there stands there still, and what is sent now is what
-/// was sent before but for the edits.
-pub fn verify_appended(
-    before: Side<'_>,
-    after: Side<'_>,
-    compaction: &Compaction,
-    laws: &dyn Laws,
-    counter: &dyn Counter,
-) -> Vec<Breach> {
-    let mut breaches = Vec::new();
-    let sides = Sides { before, after, tokens: &compaction.counted, counter };
-    let stands = |(old, new): (&Item, &Item)| old.record() == new.record();
-    let (old, new) = (&before.transcript.items, &after.transcript.items);
-    if old.len() > new.len() || !old.iter().zip(new).all(stands) {
-        let what = "the records are not those that were there".into();
-        return vec![Breach { law: Law::Tree, line: 0, what }];
+
+/// Edits written as a record behind the end: the records before it are as they were, and what is
+/// sent now is what was sent before but for the edits.
+fn appended(sides: &Sides<'_>, compaction: &Compaction) -> Option<Vec<Violation>> {
+    let (before, after) = (sides.before, sides.after);
+    if !has_all_records(before.transcript, after.transcript) {
+        return None;
     }
+    let dropped: HashSet<At> = compaction
+        .edits
+        .iter()
+        .filter(|planned| planned.edit.change == Change::Drop)
+        .map(|planned| planned.edit.at)
+        .collect();
+    let mut violations = Vec::new();
     let mut sent = after.transcript.context().peekable();
     for (item, old) in before.transcript.context() {
         let line = old.record.line;
-        let mut breach = |law, what: &str| {
-            breaches.push(Breach { law, line, what: what.into() });
+        let mut violation = |invariant, what: &str| {
+            violations.push(Violation { invariant, line, what: what.into() });
         };
-        if is_gone(compaction, item, old) {
-            // What said nothing before may stand there still.
+        if is_gone(&dropped, item, old) {
+            // What said nothing before may still be there.
             let as_before = old.blocks.is_empty();
             sent.next_if(|(_, new)| as_before && new.blocks.is_empty() && new.role == old.role);
             continue;
         }
         match sent.next() {
-            Some((_, new)) if old.role == new.role => blocks(&sides, item, old, new, &mut breach),
-            Some(_) => breach(Law::Tree, "another entry stands in its place"),
-            None => breach(Law::Tree, "it is not sent any more"),
+            Some((_, new)) if same_said((before, old), (after, new)) => {}
+            Some((_, new)) if old.role == new.role => {
+                blocks(sides, item, old, new, &mut violation);
+            }
+            Some(_) => violation(Invariant::Tree, "another entry stands in its place"),
+            None => violation(Invariant::Tree, "it is not sent any more"),
         }
     }
     if let Some((_, new)) = sent.next() {
         let what = "something is sent that was not there".into();
-        breaches.push(Breach { law: Law::Tree, line: new.record.line, what });
+        violations.push(Violation { invariant: Invariant::Tree, line: new.record.line, what });
     }
-    // The lines are others now: what was broken before is told from what is by what it is.
-    let mut known: Vec<(Law, String)> = laws
-        .check(before.transcript, before.source)
-        .into_iter()
-        .map(|breach| (breach.law, breach.what))
-        .collect();
-    for breach in laws.check(after.transcript, after.source) {
-        let same = known.iter().position(|(law, what)| (*law, what) == (breach.law, &breach.what));
-        match same {
-            Some(idx) => drop(known.swap_remove(idx)),
-            None => breaches.push(breach),
-        }
-    }
-    breaches.sort();
-    breaches
+    Some(violations)
 }
 
-/// Every law that holds before a summary was written for the beginning of a context and not after
-/// it: the summary is sent, behind it what is `kept`, as it was, and nothing else that was said but
-/// words of the user.
-pub fn verify_summarised(
+/// Items that were cut out, none of them a user message: a shorter text is sent where the first of
+/// them was.
+fn cut_out(
     before: Side<'_>,
     after: Side<'_>,
-    text: &str,
-    kept: &[usize],
-    laws: &dyn Laws,
-) -> Vec<Breach> {
-    let mut breaches = Vec::new();
-    let mut breach = |law, line, what: &str| {
-        breaches.push(Breach { law, line, what: what.into() });
+    Cut { items, text, .. }: &Cut,
+    counter: &dyn Counter,
+) -> Option<Vec<Violation>> {
+    if !has_all_records(before.transcript, after.transcript) {
+        return None;
+    }
+    let gone: HashSet<usize> = items.iter().copied().collect();
+    let says = |entry: &Entry| match (entry.role, entry.blocks.as_slice()) {
+        (Role::System, [Block::Text(words)]) => words.read(after.source) == *text,
+        _ => false,
+    };
+    let mut violations = Vec::new();
+    let (mut freed, mut is_first) = (Tokens(0), true);
+    let mut sent = after.transcript.context().map(|(_, entry)| entry);
+    for (item, old) in before.transcript.context() {
+        let line = old.record.line;
+        let mut violation = |invariant, what: &str| {
+            violations.push(Violation { invariant, line, what: what.into() });
+        };
+        if gone.contains(&item) {
+            if old.role == Role::User {
+                violation(Invariant::UserWords, "a user message is cut out");
+            }
+            let tokens = |block| block_tokens(block, before.source, counter) + TOKENS_AROUND;
+            freed += old.blocks.iter().map(tokens).sum();
+            if std::mem::take(&mut is_first) && !sent.next().is_some_and(says) {
+                violation(Invariant::Shape, "the text that was meant is not sent in its place");
+            }
+            continue;
+        }
+        match sent.next() {
+            Some(new) if same_said((before, old), (after, new)) => {}
+            Some(_) => violation(Invariant::Tree, "another entry stands in its place"),
+            None => violation(Invariant::Tree, "it is not sent any more"),
+        }
+    }
+    let mut violation = |invariant, line, what: &str| {
+        violations.push(Violation { invariant, line, what: what.into() });
+    };
+    if let Some(new) = sent.next() {
+        violation(Invariant::Tree, new.record.line, "something is sent that was not there");
+    }
+    if counter.count(text) + TOKENS_AROUND > freed {
+        violation(Invariant::Growth, 0, "the text is longer than what is cut out");
+    }
+    Some(violations)
+}
+
+/// A summary of the beginning: it is sent, behind it what is kept, as it was, and of what was said
+/// before nothing but system and user messages.
+fn summarised(before: Side<'_>, after: Side<'_>, text: &str, kept: &[usize]) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    let mut violation = |invariant, line, what: &str| {
+        violations.push(Violation { invariant, line, what: what.into() });
     };
     let sent: Vec<&Entry> = after.transcript.context().map(|(_, entry)| entry).collect();
     let (first, tail) = sent.split_at(sent.len().saturating_sub(kept.len()));
@@ -136,7 +233,7 @@ pub fn verify_summarised(
         _ => false,
     };
     if !first.iter().any(|entry| entry.blocks.iter().any(says)) {
-        breach(Law::Shape, 0, "the summary is not sent");
+        violation(Invariant::Shape, 0, "the summary is not sent");
     }
     let mut words = before.transcript.context().map(|(_, entry)| entry);
     for entry in first {
@@ -146,56 +243,63 @@ pub fn verify_summarised(
             Role::Assistant | Role::Tool => false,
         };
         if !may_stay && !entry.blocks.iter().any(says) {
-            breach(Law::Tree, entry.record.line, "something is sent that was summarised");
+            violation(Invariant::Tree, entry.record.line, "something is sent that was summarised");
         }
     }
     let kept: Vec<&Entry> =
         kept.iter().filter_map(|&item| before.transcript.items[item].entry()).collect();
     if kept.len() != tail.len() {
-        breach(Law::Tree, 0, "something that is kept is not sent");
+        violation(Invariant::Tree, 0, "something that is kept is not sent");
     }
     for (old, new) in kept.iter().zip(tail) {
         if !same_said((before, old), (after, new)) {
-            breach(Law::Tree, old.record.line, "another entry stands in its place");
+            violation(Invariant::Tree, old.record.line, "another entry stands in its place");
         }
     }
-    let known: HashSet<(Law, String)> = laws
-        .check(before.transcript, before.source)
-        .into_iter()
-        .map(|breach| (breach.law, breach.what))
-        .collect();
-    let now = laws.check(after.transcript, after.source).into_iter();
-    breaches.extend(now.filter(|it| !known.contains(&(it.law, it.what.clone()))));
-    breaches
+    violations
+}
+
+/// Whether every record is still there, in its place; more may follow.
+fn has_all_records(before: &Transcript, after: &Transcript) -> bool {
+    let (old, new) = (&before.items, &after.items);
+    old.len() <= new.len() && old.iter().zip(new).all(|(old, new)| old.record() == new.record())
 }
 
 /// Whether two entries say the same. Their records may differ: an agent's own may hold several.
 fn same_said((before, old): (Side<'_>, &Entry), (after, new): (Side<'_>, &Entry)) -> bool {
-    let bytes = |side: Side<'_>, entry: &Entry| -> Vec<Vec<u8>> {
-        entry.blocks.iter().map(|block| said_by(side.source, block)).collect()
-    };
-    let same =
-        |(old, new): (&Block, &Block)| std::mem::discriminant(old) == std::mem::discriminant(new);
+    let same = |(old, new): (&Block, &Block)| same_block((before, old), (after, new));
     old.role == new.role
+        && old.blocks.len() == new.blocks.len()
         && old.blocks.iter().zip(&new.blocks).all(same)
-        && bytes(before, old) == bytes(after, new)
 }
 
-/// A block as it stands.
-fn said_by(source: &dyn Source, block: &Block) -> Vec<u8> {
-    let at = |span: Span| source.at(span).into_owned();
-    let output = |output: &Output| [output.call.as_bytes(), &at(output.whole)].concat();
-    match block {
-        Block::Text(text) | Block::Summary(text) => text.read(source).into_owned().into_bytes(),
-        Block::Thinking(thinking) => at(thinking.whole),
-        Block::Call(call) => {
-            [call.id.as_bytes(), call.name.as_bytes(), &at(call.arguments)].concat()
+/// Whether two spans hold the same bytes. A log is one source before and after: what nothing
+/// replaced is not read.
+fn same_bytes((before, old): (Side<'_>, Span), (after, new): (Side<'_>, Span)) -> bool {
+    let is_one = std::ptr::addr_eq(before.source, after.source) && old == new;
+    is_one || before.source.at(old) == after.source.at(new)
+}
+
+fn same_block((before, old): (Side<'_>, &Block), (after, new): (Side<'_>, &Block)) -> bool {
+    let same_bytes = |old: Span, new: Span| same_bytes((before, old), (after, new));
+    let same_output = |old: &Output, new: &Output| {
+        old.call == new.call && old.error == new.error && same_bytes(old.whole, new.whole)
+    };
+    match (old, new) {
+        (Block::Text(old), Block::Text(new)) | (Block::Summary(old), Block::Summary(new)) => {
+            let literal = old.span().zip(new.span());
+            literal.is_some_and(|(old, new)| same_bytes(old, new))
+                || old.read(before.source) == new.read(after.source)
         }
-        Block::Output(it) => output(it),
-        Block::Again(again) => output(&again.output),
-        Block::Image(image) => at(image.whole),
-        Block::Opaque(span) => at(*span),
-        _ => Vec::new(),
+        (Block::Thinking(old), Block::Thinking(new)) => same_bytes(old.whole, new.whole),
+        (Block::Call(old), Block::Call(new)) => {
+            old.id == new.id && old.name == new.name && same_bytes(old.arguments, new.arguments)
+        }
+        (Block::Output(old), Block::Output(new)) => same_output(old, new),
+        (Block::Repeated(old), Block::Repeated(new)) => same_output(&old.output, &new.output),
+        (Block::Image(old), Block::Image(new)) => same_bytes(old.whole, new.whole),
+        (Block::Opaque(old), Block::Opaque(new)) => same_bytes(*old, *new),
+        _ => false,
     }
 }
 
@@ -206,48 +310,46 @@ enum Records {
     Grow,
 }
 
+/// Edits written into the records.
 fn in_place(
-    before: Side<'_>,
-    after: Side<'_>,
+    sides: &Sides<'_>,
     compaction: &Compaction,
     records: Records,
-    laws: &dyn Laws,
-    counter: &dyn Counter,
-) -> Vec<Breach> {
-    let mut breaches = Vec::new();
-    let sides = Sides { before, after, tokens: &compaction.counted, counter };
+    invariants: &dyn Invariants,
+) -> Option<Vec<Violation>> {
+    let (before, after) = (sides.before, sides.after);
     if !are_those_that_were(before.transcript, after.transcript) {
-        let what = "the records are not those that were there".into();
-        return vec![Breach { law: Law::Tree, line: 0, what }];
+        return None;
     }
     let edited = edited(compaction);
-    for &item in &edited {
-        let (old, new) = (&before.transcript.items[item], &after.transcript.items[item]);
-        let line = old.record().line;
-        let mut breach = |law, what: &str| {
-            breaches.push(Breach { law, line, what: what.into() });
-        };
-        if serde_valid(after.source, new.record().span).is_err() {
-            breach(Law::Shape, "the record is no JSON any more");
-        }
-        if records == Records::Shrink && new.record().span.len() >= old.record().span.len() {
-            breach(Law::Growth, "the record is not smaller than it was");
-        }
-        match (old.entry(), new.entry()) {
-            (None, None) => {}
-            (Some(old), Some(new)) => {
-                entry(&sides, item, old, new, &mut breach);
-            }
-            _ => breach(Law::Shape, "the record is not what it was"),
-        }
+    let mut violations =
+        on_all_cores(edited.clone(), |item| edited_item(sides, item, records)).concat();
+    violations.extend(unedited(before.transcript, after.transcript, &edited));
+    violations.extend(accounting(before, after, &edited, invariants));
+    Some(violations)
+}
+
+/// What is wrong with one edited record.
+fn edited_item(sides: &Sides<'_>, item: usize, records: Records) -> Vec<Violation> {
+    let Sides { before, after, .. } = sides;
+    let (old, new) = (&before.transcript.items[item], &after.transcript.items[item]);
+    let line = old.record().line;
+    let mut violations = Vec::new();
+    let mut violation = |invariant, what: &str| {
+        violations.push(Violation { invariant, line, what: what.into() });
+    };
+    if serde_valid(after.source, new.record().span).is_err() {
+        violation(Invariant::Shape, "the record is no JSON any more");
     }
-    breaches.extend(unedited(before.transcript, after.transcript, &edited));
-    breaches.extend(accounting(before, after, &edited, laws));
-    let known: HashSet<Breach> = laws.check(before.transcript, before.source).into_iter().collect();
-    let now = laws.check(after.transcript, after.source);
-    breaches.extend(now.into_iter().filter(|breach| !known.contains(breach)));
-    breaches.sort();
-    breaches
+    if records == Records::Shrink && new.record().span.len() >= old.record().span.len() {
+        violation(Invariant::Growth, "the record is not smaller than it was");
+    }
+    match (old.entry(), new.entry()) {
+        (None, None) => {}
+        (Some(old), Some(new)) => entry(sides, item, old, new, &mut violation),
+        _ => violation(Invariant::Shape, "the record is not what it was"),
+    }
+    violations
 }
 
 /// Whether the items are those that were there. Behind them an agent's own records may follow which
@@ -263,42 +365,45 @@ fn are_those_that_were(before: &Transcript, after: &Transcript) -> bool {
 fn accounting(
     before: Side<'_>,
     after: Side<'_>,
-    edited: &BTreeSet<usize>,
-    laws: &dyn Laws,
-) -> Vec<Breach> {
-    let values = |side: Side<'_>, item: usize| -> Vec<Vec<u8>> {
-        let record = side.source.at(side.transcript.items[item].record().span);
-        laws.accounting(&record).into_iter().map(|place| record[place].to_vec()).collect()
+    edited: &[usize],
+    invariants: &dyn Invariants,
+) -> Vec<Violation> {
+    let record = |side: Side<'_>, item: usize| {
+        let span = side.transcript.items[item].record().span;
+        side.source.at(span).into_owned()
+    };
+    let same = |&item: &usize| {
+        let (old, new) = (record(before, item), record(after, item));
+        let (was, is) = (invariants.accounting(&old), invariants.accounting(&new));
+        was.len() == is.len() && was.into_iter().zip(is).all(|(was, is)| old[was] == new[is])
     };
     // Items may share a record.
     let mut seen = HashSet::new();
     let span = |item: usize| before.transcript.items[item].record().span;
-    let records = edited.iter().filter(|&&item| seen.insert(span(item)));
-    records
-        .filter(|&&item| values(before, item) != values(after, item))
-        .map(|&item| Breach {
-            law: Law::Accounting,
-            line: before.transcript.items[item].record().line,
-            what: "a value that other programs read is not what it was".into(),
-        })
-        .collect()
+    let records: Vec<usize> =
+        edited.iter().copied().filter(|&item| seen.insert(span(item))).collect();
+    let changed = on_all_cores(records, |item| (!same(&item)).then_some(item));
+    let violation = |item: usize| Violation {
+        invariant: Invariant::Accounting,
+        line: before.transcript.items[item].record().line,
+        what: "a value that other programs read is not what it was".into(),
+    };
+    changed.into_iter().flatten().map(violation).collect()
 }
 
-/// Whether an entry says nothing any more: all it said was reasoning, and that went.
-fn is_gone(compaction: &Compaction, item: usize, old: &Entry) -> bool {
-    let dropped = |block| {
-        let at = At::Block { item, block };
-        compaction.edits.iter().any(|it| it.edit.at == at && it.edit.change == Change::Drop)
-    };
-    old.blocks.iter().enumerate().all(|(idx, block)| match block {
-        Block::Thinking(_) => dropped(idx),
+/// Whether nothing is left of an entry: all its blocks were reasoning, and were dropped.
+fn is_gone(dropped: &HashSet<At>, item: usize, old: &Entry) -> bool {
+    old.blocks.iter().enumerate().all(|(block, said)| match said {
+        Block::Thinking(_) => dropped.contains(&At::Block { item, block }),
         _ => false,
     })
 }
 
 /// The edited items, in the order of the session.
-fn edited(compaction: &Compaction) -> BTreeSet<usize> {
-    compaction.edits.iter().map(|planned| planned.edit.at.item()).collect()
+fn edited(compaction: &Compaction) -> Vec<usize> {
+    let items: BTreeSet<usize> =
+        compaction.edits.iter().map(|planned| planned.edit.at.item()).collect();
+    items.into_iter().collect()
 }
 
 /// What a resume sends after a compaction, counted anew wherever a record was edited.
@@ -306,21 +411,19 @@ pub fn recount(compaction: &Compaction, after: Side<'_>, counter: &dyn Counter) 
     let edited = edited(compaction);
     let count = |item: usize, idx: usize, block: &Block| match compaction.counted.get(&(item, idx))
     {
-        Some(tokens) if !edited.contains(&item) => *tokens,
+        Some(tokens) if edited.binary_search(&item).is_err() => *tokens,
         Some(_) | None => block_tokens(block, after.source, counter),
     };
-    let context = after.transcript.context();
-    context
-        .flat_map(|(item, entry)| {
-            let blocks = entry.blocks.iter().enumerate();
-            blocks.map(move |(idx, block)| (item, idx, block))
-        })
-        .map(|(item, idx, block)| count(item, idx, block))
-        .sum()
+    let context: Vec<(usize, &Entry)> = after.transcript.context().collect();
+    let entries = on_all_cores(context, |(item, entry)| {
+        let blocks = entry.blocks.iter().enumerate();
+        blocks.map(|(idx, block)| count(item, idx, block)).sum::<Tokens>()
+    });
+    entries.into_iter().sum()
 }
 
 /// A record that no edit touches has the length that it had; its bytes are those of the base.
-fn unedited(before: &Transcript, after: &Transcript, edited: &BTreeSet<usize>) -> Vec<Breach> {
+fn unedited(before: &Transcript, after: &Transcript, edited: &[usize]) -> Vec<Violation> {
     // Items may share a record.
     let edited: HashSet<Span> = edited.iter().map(|&it| before.items[it].record().span).collect();
     let pairs = before.items.iter().zip(&after.items);
@@ -329,8 +432,8 @@ fn unedited(before: &Transcript, after: &Transcript, edited: &BTreeSet<usize>) -
             let (was, is) = (old.record().span, new.record().span);
             !edited.contains(&was) && was.len() != is.len()
         })
-        .map(|(old, _)| Breach {
-            law: Law::Tree,
+        .map(|(old, _)| Violation {
+            invariant: Invariant::Tree,
             line: old.record().line,
             what: "the record changed without an edit".into(),
         })
@@ -351,7 +454,7 @@ impl Sides<'_> {
     }
 
     fn same_bytes(&self, old: Span, new: Span) -> bool {
-        self.before.source.at(old) == self.after.source.at(new)
+        same_bytes((self.before, old), (self.after, new))
     }
 }
 
@@ -360,7 +463,7 @@ fn entry(
     item: usize,
     old: &Entry,
     new: &Entry,
-    breach: &mut dyn FnMut(Law, &str),
+    violation: &mut dyn FnMut(Invariant, &str),
 ) {
     let same_place = old.id == new.id
         && old.parent == new.parent
@@ -369,9 +472,9 @@ fn entry(
         && old.time == new.time
         && old.usage == new.usage;
     if !same_place {
-        breach(Law::Tree, "the entry is not the one that was there");
+        violation(Invariant::Tree, "the entry is not the one that was there");
     }
-    blocks(sides, item, old, new, breach);
+    blocks(sides, item, old, new, violation);
 }
 
 fn blocks(
@@ -379,7 +482,7 @@ fn blocks(
     item: usize,
     old: &Entry,
     new: &Entry,
-    breach: &mut dyn FnMut(Law, &str),
+    violation: &mut dyn FnMut(Invariant, &str),
 ) {
     let mut left = new.blocks.iter();
     for (idx, block) in old.blocks.iter().enumerate() {
@@ -391,29 +494,42 @@ fn blocks(
             {
                 left = rest;
             }
+            (Block::Thinking(was), _) if !was.removable => {
+                violation(Invariant::Reasoning, "reasoning is gone that cannot go alone");
+            }
             (Block::Thinking(_), _) => {}
             // So is what was said twice, or it still says the same.
-            (Block::Again(was), Some(Block::Again(now)))
+            (Block::Repeated(was), Some(Block::Repeated(now)))
                 if sides.same_bytes(was.whole, now.whole) =>
             {
                 left = rest;
             }
-            (Block::Again(_), _) => {}
+            (Block::Repeated(_), _) => {}
             (_, Some(now)) if same_kind(block, now) => {
                 left = rest;
                 let tokens = sides.tokens.get(&(item, idx)).copied();
-                let tokens = tokens
-                    .unwrap_or_else(|| block_tokens(block, sides.before.source, sides.counter));
-                compare(sides, old.role, (block, tokens), now, breach);
+                compare(sides, old.role, (block, tokens), now, violation);
+            }
+            (_, Some(Block::Thinking(_))) => {
+                violation(Invariant::Reasoning, "reasoning is not what it was");
+                return;
+            }
+            (Block::Text(_), _) if old.role == Role::User => {
+                violation(Invariant::UserWords, "words of the user are gone");
+                return;
             }
             _ => {
-                breach(Law::Shape, "a block is gone that cannot go");
+                violation(Invariant::Shape, "a block is gone that cannot go");
                 return;
             }
         }
     }
-    if left.next().is_some() {
-        breach(Law::Shape, "there is a block that was not there");
+    match left.next() {
+        Some(Block::Thinking(_)) => {
+            violation(Invariant::Reasoning, "reasoning is not what it was");
+        }
+        Some(_) => violation(Invariant::Shape, "there is a block that was not there"),
+        None => {}
     }
 }
 
@@ -426,37 +542,47 @@ fn same_kind(old: &Block, new: &Block) -> bool {
 fn compare(
     sides: &Sides<'_>,
     role: Role,
-    (old, tokens): (&Block, Tokens),
+    (old, tokens): (&Block, Option<Tokens>),
     new: &Block,
-    breach: &mut dyn FnMut(Law, &str),
+    violation: &mut dyn FnMut(Invariant, &str),
 ) {
     match (old, new) {
         (Block::Text(old), Block::Text(new)) | (Block::Summary(old), Block::Summary(new))
             if !sides.same(old, new) =>
         {
-            let law = if role == Role::User { Law::UserWords } else { Law::Shape };
-            breach(law, "words changed");
+            let invariant =
+                if role == Role::User { Invariant::UserWords } else { Invariant::Shape };
+            violation(invariant, "words changed");
         }
         (Block::Opaque(old), Block::Opaque(new)) if !sides.same_bytes(*old, *new) => {
-            breach(Law::Shape, "something opaque changed");
+            violation(Invariant::Shape, "something opaque changed");
         }
         (Block::Call(old_call), Block::Call(new_call)) => {
             if old_call.id != new_call.id || old_call.name != new_call.name {
-                breach(Law::Pairing, "a call is not the one that was there");
+                violation(Invariant::Pairing, "a call is not the one that was there");
             }
             if names(old_call) != names(new_call) {
-                breach(Law::Shape, "a call has other arguments than it had");
+                violation(Invariant::Shape, "a call has other arguments than it had");
             }
-            shrank(sides, tokens, new, breach);
+            shrank(sides, (old, tokens), new, violation);
         }
+        (Block::Image(old), Block::Image(new)) if !sides.same_bytes(old.whole, new.whole) => {
+            violation(Invariant::Shape, "a picture is not what it was");
+        }
+        (Block::Image(_), Block::Text(_)) => shrank(sides, (old, tokens), new, violation),
         (Block::Output(old_output), Block::Output(new_output)) => {
             if old_output.call != new_output.call || old_output.error != new_output.error {
-                breach(Law::Pairing, "a result is not the one that was there");
+                violation(Invariant::Pairing, "a result is not the one that was there");
+            }
+            let texts =
+                || (old_output.text(sides.before.source), new_output.text(sides.after.source));
+            if old_output.from_user && texts().0 != texts().1 {
+                violation(Invariant::UserWords, "words of the user changed");
             }
             if opaque(old_output, sides.before) != opaque(new_output, sides.after) {
-                breach(Law::Shape, "something opaque in a result is not what it was");
+                violation(Invariant::Shape, "something opaque in a result is not what it was");
             }
-            shrank(sides, tokens, new, breach);
+            shrank(sides, (old, tokens), new, violation);
         }
         _ => {}
     }
@@ -474,9 +600,21 @@ fn names(call: &epitome_model::Call) -> Vec<&str> {
     call.fields.iter().map(|field| &*field.name).collect()
 }
 
-fn shrank(sides: &Sides<'_>, before: Tokens, new: &Block, breach: &mut dyn FnMut(Law, &str)) {
-    if block_tokens(new, sides.after.source, sides.counter) > before {
-        breach(Law::Growth, "a block has more tokens than it had");
+/// Reports a block that has more tokens than `old` had, which may have been counted before.
+fn shrank(
+    sides: &Sides<'_>,
+    (old, tokens): (&Block, Option<Tokens>),
+    new: &Block,
+    violation: &mut dyn FnMut(Invariant, &str),
+) {
+    let Sides { before, after, counter, .. } = sides;
+    let now = block_tokens(new, after.source, *counter);
+    let as_many = match tokens {
+        Some(tokens) => tokens >= now,
+        None => block_has_at_least(old, now, before.source, *counter),
+    };
+    if !as_many {
+        violation(Invariant::Growth, "a block has more tokens than it had");
     }
 }
 

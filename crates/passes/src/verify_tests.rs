@@ -5,13 +5,13 @@ use samples::{Quarters, Sample};
 
 use super::*;
 use crate::testing::lines;
-use crate::{Planned, compact};
+use crate::{PlannedEdit, compact};
 
 /// Invariants of no format, with a value of each record that other programs read.
-struct NoLaws(Vec<Range<usize>>);
+struct NoInvariants(Vec<Range<usize>>);
 
-impl Laws for NoLaws {
-    fn check(&self, _: &Transcript, _: &dyn Source) -> Vec<Breach> {
+impl Invariants for NoInvariants {
+    fn check(&self, _: &Transcript, _: &dyn Source) -> Vec<Violation> {
         Vec::new()
     }
 
@@ -34,20 +34,27 @@ const STUB: &str = "[output: 20 lines]";
 fn compaction() -> Compaction {
     let at = At::Block { item: 2, block: 0 };
     let edit = Edit { at, change: Change::Replace(STUB.into()), pass: "test" };
-    Compaction { edits: vec![Planned { edit, tokens: Tokens(0) }], ..Compaction::default() }
+    Compaction { edits: vec![PlannedEdit { edit, tokens: Tokens(0) }], ..Compaction::default() }
 }
 
 fn side(sample: &Sample) -> Side<'_> {
     Side { transcript: sample.transcript(), source: sample.source() }
 }
 
+/// What the planned edit violates when it is written into the record.
+fn spliced(before: &Sample, after: &Sample, invariants: &dyn Invariants) -> Vec<Violation> {
+    let compaction = compaction();
+    let plan = Plan::Edits(&compaction, WriteMode::Splice);
+    verify(side(before), side(after), &plan, invariants, &Quarters)
+}
+
 /// Asserts what is violated: the invariant, the line, the words.
 #[track_caller]
-fn check(after: &Sample, expect: &[(Law, u64, &str)]) {
+fn check(after: &Sample, expect: &[(Invariant, u64, &str)]) {
     let before = before();
-    let laws = NoLaws(Vec::new());
-    let found = verify(side(&before), side(after), &compaction(), &laws, &Quarters);
-    let found: Vec<_> = found.iter().map(|it| (it.law, it.line, &*it.what)).collect();
+    let invariants = NoInvariants(Vec::new());
+    let found = spliced(&before, after, &invariants);
+    let found: Vec<_> = found.iter().map(|it| (it.invariant, it.line, &*it.what)).collect();
     assert_eq!(found, expect);
 }
 
@@ -58,15 +65,15 @@ fn a_session_with_only_the_planned_edit_is_accepted() {
 
 #[test]
 fn words_of_the_user_that_changed_are_found() {
-    let expect = [(Law::Tree, 1, "the record changed without an edit")];
+    let expect = [(Invariant::Tree, 1, "the record changed without an edit")];
     check(&after("Went", STUB, "Done."), &expect);
 }
 
 #[test]
 fn a_result_that_grew_is_found() {
     let expect = [
-        (Law::Growth, 3, "a block has more tokens than it had"),
-        (Law::Growth, 3, "the record is not smaller than it was"),
+        (Invariant::Growth, 3, "a block has more tokens than it had"),
+        (Invariant::Growth, 3, "the record is not smaller than it was"),
     ];
     check(&after("Go.", &lines(21), "Done."), &expect);
 }
@@ -75,43 +82,45 @@ fn a_result_that_grew_is_found() {
 fn another_result_or_another_kind_of_block_in_its_place_is_found() {
     let other = after("Go.", STUB, "Done.");
     let failed = Sample::new().user("Go.").call(Shell, "run").error(STUB).reply("Done.");
-    check(&failed, &[(Law::Pairing, 3, "a result is not the one that was there")]);
+    check(&failed, &[(Invariant::Pairing, 3, "a result is not the one that was there")]);
     let text = Sample::new().user("Go.").call(Shell, "run").system("x").reply("Done.");
     let expect = [
-        (Law::Shape, 3, "a block is gone that cannot go"),
-        (Law::Tree, 3, "the entry is not the one that was there"),
+        (Invariant::Shape, 3, "a block is gone that cannot go"),
+        (Invariant::Tree, 3, "the entry is not the one that was there"),
     ];
     check(&text, &expect);
     let shorter = Sample::new().user("Go.").call(Shell, "run").output(STUB);
     assert_eq!(shorter.transcript().items.len() + 1, other.transcript().items.len());
     let before = before();
-    let laws = NoLaws(Vec::new());
-    let found = verify(side(&before), side(&shorter), &compaction(), &laws, &Quarters);
-    assert_eq!(found.first().map(|it| it.law), Some(Law::Tree));
+    let invariants = NoInvariants(Vec::new());
+    let found = spliced(&before, &shorter, &invariants);
+    assert_eq!(found.first().map(|it| it.invariant), Some(Invariant::Tree));
 }
 
 #[test]
 fn a_value_that_other_programs_read_may_not_change() {
     let (before, after) = (before(), after("Go.", STUB, "Done."));
     let found = |place| {
-        let laws = NoLaws(vec![place]);
-        verify(side(&before), side(&after), &compaction(), &laws, &Quarters)
+        let invariants = NoInvariants(vec![place]);
+        spliced(&before, &after, &invariants)
     };
     assert_eq!(found(0..2), []);
     let what = "a value that other programs read is not what it was".into();
-    assert_eq!(found(0..9), [Breach { law: Law::Accounting, line: 3, what }]);
+    assert_eq!(found(0..9), [Violation { invariant: Invariant::Accounting, line: 3, what }]);
 }
 
 #[test]
 fn a_mark_has_to_send_what_the_edit_says() {
     let before = before();
     let found = |after: &Sample| {
-        let laws = NoLaws(Vec::new());
-        verify_marked(side(&before), side(after), &compaction(), &laws, &Quarters)
+        let invariants = NoInvariants(Vec::new());
+        let compaction = compaction();
+        let plan = Plan::Edits(&compaction, WriteMode::Mark);
+        verify(side(&before), side(after), &plan, &invariants, &Quarters)
     };
     assert_eq!(found(&after("Go.", STUB, "Done.")), []);
     let what = "something else is sent than was meant".into();
-    let expect = [Breach { law: Law::Shape, line: 3, what }];
+    let expect = [Violation { invariant: Invariant::Shape, line: 3, what }];
     assert_eq!(found(&after("Go.", "[output: 21 lines]", "Done.")), expect);
 }
 
@@ -119,7 +128,12 @@ fn a_mark_has_to_send_what_the_edit_says() {
 fn a_recount_is_of_the_session_as_it_is_now() {
     let recipe = "name = 'x'\nabout = ''\n[[passes]]\npass = 'results'\nstyle = 'counted'\n";
     let recipe = crate::Recipe::parse(recipe).expect("a recipe");
-    let options = crate::Options { counter: &Quarters, thinking_is_bound: |_| false, counted: &[] };
+    let options = crate::Options {
+        kind: crate::ContextKind::Stored,
+        counter: &Quarters,
+        thinking_is_bound: |_| false,
+        counted: &[],
+    };
     let (before, after) = (before(), after("Go.", STUB, "Done."));
     let compaction = compact(before.transcript(), before.source(), &recipe, &options);
     let now = epitome_model::weigh(after.transcript(), after.source(), &Quarters).total();
@@ -130,25 +144,36 @@ fn a_recount_is_of_the_session_as_it_is_now() {
 fn a_summary_is_sent_with_what_is_kept_behind_it() {
     let before = before();
     let found = |after: &Sample, kept: &[usize]| {
-        let laws = NoLaws(Vec::new());
-        let found = verify_summarised(side(&before), side(after), "In short.", kept, &laws);
-        found.iter().map(|it| (it.law, it.line, it.what.clone())).collect::<Vec<_>>()
+        let invariants = NoInvariants(Vec::new());
+        let plan = Plan::Summary { text: "In short.", kept };
+        let found = verify(side(&before), side(after), &plan, &invariants, &Quarters);
+        found.iter().map(|it| (it.invariant, it.line, it.what.clone())).collect::<Vec<_>>()
     };
     let summary = || Sample::new().summary("In short.");
-    let one = |law, line, what: &str| vec![(law, line, what.to_owned())];
+    let one = |invariant, line, what: &str| vec![(invariant, line, what.to_owned())];
     assert_eq!(found(&summary().reply("Done."), &[3]), []);
     assert_eq!(found(&summary().user("Go.").reply("Done."), &[3]), []);
-    let expect = one(Law::Tree, 4, "another entry stands in its place");
+    let expect = one(Invariant::Tree, 4, "another entry stands in its place");
     assert_eq!(found(&summary().reply("Other."), &[3]), expect);
-    let expect = one(Law::Tree, 2, "something is sent that was summarised");
+    let expect = one(Invariant::Tree, 2, "something is sent that was summarised");
     assert_eq!(found(&summary().reply("Hm.").reply("Done."), &[3]), expect);
-    let expect = one(Law::Shape, 0, "the summary is not sent");
+    let expect = one(Invariant::Shape, 0, "the summary is not sent");
     assert_eq!(found(&Sample::new().system("x").reply("Done."), &[3]), expect);
-    let expect = one(Law::Tree, 0, "something that is kept is not sent");
+    let expect = one(Invariant::Tree, 0, "something that is kept is not sent");
     assert!(found(&Sample::new(), &[3]).starts_with(&one(
-        Law::Shape,
+        Invariant::Shape,
         0,
         "the summary is not sent"
     )));
     assert!(found(&Sample::new(), &[3]).ends_with(&expect));
+}
+
+#[test]
+fn a_violation_is_new_when_there_are_more_of_it_than_before() {
+    let violation =
+        |line, what: &str| Violation { invariant: Invariant::Pairing, line, what: what.to_owned() };
+    let before = vec![violation(1, "a"), violation(2, "a"), violation(3, "b")];
+    // Lines move, and what is mended is no credit for anything else.
+    let after = vec![violation(7, "a"), violation(8, "a"), violation(9, "a"), violation(4, "c")];
+    assert_eq!(added(before, after), [violation(9, "a"), violation(4, "c")]);
 }

@@ -1,16 +1,20 @@
 //! A transcript as passes see it.
 
 use std::borrow::Cow;
-use std::cell::{OnceCell, RefCell};
 use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::{OnceLock, PoisonError, RwLock};
 
 use epitome_model::{
-    At, Block, CHARS_AROUND, Call, Change, Counter, Edit, Entry, Lines, Output, Part, Ref, Source,
-    Stub, Text, Tokens, ToolKind, Transcript, as_seen, block_chars, block_tokens, decode, encode,
-    encode_as, is_left_by_recipe, line_count, short,
+    At, Block, CHARS_AROUND, Call, Change, Counter, Edit, Entry, Lines, Output, Part, Ref, Role,
+    Source, Stub, Text, Tokens, ToolKind, Transcript, as_seen, block_chars, block_tokens, decode,
+    encode, encode_as, has_at_least, is_left_by_recipe, line_count, short,
 };
 
-use crate::birth::SHORTENED;
+use rayon::prelude::*;
+
+use crate::ingest::SHORTENED;
+use crate::level::ContextSize;
+use crate::trim::messages;
 
 /// A transcript, its source, what of it is kept whole, and which calls belong to which results.
 pub struct View<'a> {
@@ -24,13 +28,14 @@ pub struct View<'a> {
     in_context: Vec<bool>,
     calls: HashMap<&'a str, (usize, usize)>,
     answered: HashMap<&'a str, bool>,
-    taken: RefCell<HashSet<At>>,
+    taken: HashSet<At>,
     /// For who reads a session, with the lines of what recipes took: see [`View::for_reading`].
     reading: Option<LinesOf<'a>>,
     known: &'a [Vec<Tokens>],
     /// What each call was answered with first, as far as somebody asked.
-    first: OnceCell<HashMap<&'a str, &'a Output>>,
-    tokens: RefCell<HashMap<(usize, usize), Tokens>>,
+    first: OnceLock<HashMap<&'a str, &'a Output>>,
+    /// Tokens counted so far, by item and block.
+    tokens: RwLock<HashMap<(usize, usize), Tokens>>,
 }
 
 impl<'a> View<'a> {
@@ -68,11 +73,11 @@ impl<'a> View<'a> {
             in_context,
             calls,
             answered,
-            taken: RefCell::default(),
+            taken: HashSet::new(),
             reading: None,
             known: &[],
-            first: OnceCell::new(),
-            tokens: RefCell::default(),
+            first: OnceLock::new(),
+            tokens: RwLock::default(),
         }
     }
 
@@ -174,28 +179,51 @@ impl<'a> View<'a> {
 
     /// The tokens of a block. Counted once.
     pub fn tokens(&self, item: usize, block: usize) -> Tokens {
-        if let Some(tokens) = self.known.get(item).and_then(|blocks| blocks.get(block)) {
-            return *tokens;
-        }
-        if let Some(tokens) = self.tokens.borrow().get(&(item, block)) {
-            return *tokens;
+        if let Some(tokens) = self.known_tokens(item, block) {
+            return tokens;
         }
         let tokens = match self.transcript.items[item].entry() {
             Some(entry) => block_tokens(&entry.blocks[block], self.source, self.counter),
             None => Tokens(0),
         };
-        self.tokens.borrow_mut().insert((item, block), tokens);
+        self.remember([((item, block), tokens)]);
         tokens
     }
 
-    /// What a resume would send, in tokens.
+    /// The tokens of a block, if they were counted before.
+    fn known_tokens(&self, item: usize, block: usize) -> Option<Tokens> {
+        let known = self.known.get(item).and_then(|blocks| blocks.get(block)).copied();
+        let counted = || {
+            let tokens = self.tokens.read().unwrap_or_else(PoisonError::into_inner);
+            tokens.get(&(item, block)).copied()
+        };
+        known.or_else(counted)
+    }
+
+    fn remember(&self, counted: impl IntoIterator<Item = ((usize, usize), Tokens)>) {
+        self.tokens.write().unwrap_or_else(PoisonError::into_inner).extend(counted);
+    }
+
+    /// What a resume would send, in tokens. Blocks that were not counted before are counted on all
+    /// cores.
     pub fn context_tokens(&self) -> Tokens {
-        self.transcript
-            .context()
-            .map(|(item, entry)| {
-                (0..entry.blocks.len()).map(|block| self.tokens(item, block)).sum::<Tokens>()
-            })
-            .sum()
+        let context = self.transcript.context();
+        let blocks = context.flat_map(|(item, entry)| {
+            let blocks = entry.blocks.iter().enumerate();
+            blocks.map(move |(block, said)| ((item, block), said))
+        });
+        let (mut total, mut open) = (Tokens(0), Vec::new());
+        for (at, said) in blocks {
+            match self.known_tokens(at.0, at.1) {
+                Some(tokens) => total += tokens,
+                None => open.push((at, said)),
+            }
+        }
+        let (source, counter) = (self.source, self.counter);
+        let counted = on_all_cores(open, |(at, said)| (at, block_tokens(said, source, counter)));
+        total += counted.iter().map(|(_, tokens)| *tokens).sum();
+        self.remember(counted);
+        total
     }
 
     /// The characters of a block as it is written.
@@ -211,23 +239,40 @@ impl<'a> View<'a> {
         blocks.map(|block| block_chars(block, self.source) + CHARS_AROUND).sum()
     }
 
+    /// The size of what a resume would send; its bytes are those of the source, and characters are
+    /// not counted.
+    pub fn size(&self) -> ContextSize {
+        let entries = || self.transcript.context().map(|(_, entry)| entry);
+        let blocks = entries().flat_map(|entry| &entry.blocks);
+        let tokens = self.context_tokens();
+        ContextSize {
+            tokens,
+            bytes: self.source.len(),
+            chars: 0,
+            results: blocks.filter(|block| matches!(block, Block::Output(_))).count() as u64,
+            turns: entries().filter(|entry| entry.role == Role::User).count() as u64,
+            messages: messages(entries()).len() as u64,
+            counted: tokens,
+        }
+    }
+
     /// The tokens counted so far, by item and block.
     pub fn counted(&self) -> BTreeMap<(usize, usize), Tokens> {
-        self.tokens.borrow().iter().map(|(at, tokens)| (*at, *tokens)).collect()
+        let tokens = self.tokens.read().unwrap_or_else(PoisonError::into_inner);
+        tokens.iter().map(|(at, tokens)| (*at, *tokens)).collect()
     }
 
     /// Marks what edits touch, so that later passes leave it alone.
-    pub fn take(&self, edits: &[Edit]) {
-        self.taken.borrow_mut().extend(edits.iter().map(|edit| edit.at));
+    pub fn take(&mut self, edits: &[Edit]) {
+        self.taken.extend(edits.iter().map(|edit| edit.at));
     }
 
     /// Whether an earlier pass edits this place, or the block around it.
     pub fn is_taken(&self, at: At) -> bool {
-        let taken = self.taken.borrow();
-        taken.contains(&at)
+        self.taken.contains(&at)
             || match at {
                 At::Field { item, block, .. } | At::Part { item, block, .. } => {
-                    taken.contains(&At::Block { item, block })
+                    self.taken.contains(&At::Block { item, block })
                 }
                 At::Block { .. } | At::Copy { .. } => false,
             }
@@ -246,7 +291,7 @@ impl<'a> View<'a> {
         !opaque && words && !output.from_user && !output.whole.is_empty()
     }
 
-    /// The result as it was said, if what is sent was shortened at its birth. The whole stands
+    /// The result as it was said, if what is sent was truncated on ingest. The whole stands
     /// above: no text that only looks so is taken for one.
     pub fn whole(&self, output: &Output) -> Option<&'a Output> {
         self.whole_of(output, |stub| stub.what() == SHORTENED)
@@ -345,7 +390,7 @@ impl<'a> View<'a> {
             },
             At::Block { block: idx, .. } => match block(idx) {
                 Some(Block::Output(output)) => self.what(self.call_of(output)),
-                Some(Block::Again(again)) => {
+                Some(Block::Repeated(again)) => {
                     format!("{}, said again", self.what(self.call_of(&again.output)))
                 }
                 Some(Block::Thinking(_)) => "thinking".into(),
@@ -428,30 +473,32 @@ impl<'a> View<'a> {
 
     /// An edit that puts `new` in the place of `old`, unless that would grow in bytes or tokens.
     pub fn replace(&self, at: At, old: &str, new: String, pass: &'static str) -> Option<Edit> {
-        let left = self.counter.count(&new);
-        // The parts of a result may come to fewer tokens than their texts joined.
-        let fits = match at {
-            At::Block { item, block } => left <= self.tokens(item, block),
-            At::Field { .. } | At::Part { .. } | At::Copy { .. } => true,
-        };
         // As it is written a line feed takes two bytes. Most texts need not be written to tell.
         let written = encode(&new).len();
         let shorter = || written < old.len() + 2 || written < encode(old).len();
-        let smaller = self.reading.is_some()
-            || fits && new.len() < old.len() && shorter() && self.is_at_least(old, left);
+        let fewer = || self.has_at_least(at, old, self.counter.count(&new));
+        let smaller = self.reading.is_some() || new.len() < old.len() && shorter() && fewer();
         smaller.then_some(Edit { at, change: Change::Replace(new), pass })
     }
 
-    /// Whether a text has at least so many tokens. Of a long text that is told by its beginning,
-    /// wherever that has clearly more.
-    fn is_at_least(&self, text: &str, least: Tokens) -> bool {
-        const BEGINNING: usize = 64 << 10;
-        /// Tokens that may end otherwise where a text is cut off.
-        const MARGIN: Tokens = Tokens(64);
-        let clearly = least + MARGIN;
-        text.len() > BEGINNING
-            && self.counter.count(&text[..text.floor_char_boundary(BEGINNING)]) >= clearly
-            || self.counter.count(text) >= least
+    /// Whether `text`, which stands at `at`, has at least so many tokens, and the block as well if
+    /// it is one.
+    fn has_at_least(&self, at: At, text: &str, least: Tokens) -> bool {
+        let At::Block { item, block } = at else {
+            return has_at_least(text, least, self.counter);
+        };
+        let entry = self.transcript.items[item].entry();
+        let is_one_text = entry.and_then(|entry| entry.blocks.get(block)).is_some_and(|said| {
+            matches!(said, Block::Output(output) if matches!(output.parts[..], [Part::Text(_)]))
+        });
+        if !is_one_text {
+            // The parts of a result may come to fewer tokens than their texts joined.
+            return least <= self.tokens(item, block) && has_at_least(text, least, self.counter);
+        }
+        match self.known_tokens(item, block) {
+            Some(tokens) => least <= tokens,
+            None => has_at_least(text, least, self.counter),
+        }
     }
 
     /// The text of a block or field, decoded.
@@ -461,7 +508,18 @@ impl<'a> View<'a> {
 }
 
 /// The lines of what stands in the archive under a reference, if that is known.
-pub type LinesOf<'a> = &'a dyn Fn(&Ref) -> Option<Lines>;
+pub type LinesOf<'a> = &'a (dyn Fn(&Ref) -> Option<Lines> + Sync);
+
+/// The results of `each`, in order, worked out on all cores where there is enough to do: waking
+/// another core takes longer than a few short texts.
+pub fn on_all_cores<T: Send, R: Send>(all: Vec<T>, each: impl Fn(T) -> R + Sync + Send) -> Vec<R> {
+    const ENOUGH: usize = 64;
+    if all.len() < ENOUGH {
+        all.into_iter().map(each).collect()
+    } else {
+        all.into_par_iter().map(each).collect()
+    }
+}
 
 /// Who only reads pays for no tokens.
 struct Nothing;
@@ -484,3 +542,7 @@ fn without_numbers(text: &str) -> String {
     });
     lines.flat_map(|line| [line, "\n"]).collect()
 }
+
+#[cfg(test)]
+#[path = "view_tests.rs"]
+mod tests;

@@ -1,6 +1,6 @@
 //! Speed of the finder over the strings of a session, and of redacting that session.
 //!
-//! `cargo bench -p epitome-redact`. `memchr` over the same bytes tells how fast this machine is.
+//! `cargo bench -p epitome-redact`. `memchr` over the same bytes shows how fast this machine is.
 
 use std::sync::OnceLock;
 

@@ -1,5 +1,5 @@
-//! Base64 of text: RFC 4648, both alphabets, with and without padding, in one line or in many; the
-//! text in UTF-8 or UTF-16. And text in hexadecimal digits.
+//! Decodes base64 text (RFC 4648, both alphabets, with and without padding, on one or many lines;
+//! UTF-8 or UTF-16), and text in hexadecimal digits.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use base64::Engine;
 use base64::alphabet::{STANDARD, URL_SAFE};
 use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 
-/// Shorter runs are words.
+/// The minimum length of a run: shorter ones are words.
 const LEAST: usize = 24;
 
 const LENIENT: GeneralPurposeConfig = GeneralPurposeConfig::new()
@@ -17,18 +17,18 @@ const PADDED: GeneralPurpose = GeneralPurpose::new(&STANDARD, LENIENT);
 const BARE: GeneralPurpose = GeneralPurpose::new(&STANDARD, LENIENT.with_encode_padding(false));
 const URL: GeneralPurpose = GeneralPurpose::new(&URL_SAFE, LENIENT.with_encode_padding(false));
 
-/// How a text is written in a run of characters.
+/// How a text is encoded in a run of characters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Coding {
     Base64,
-    /// Base64 of UTF-16, as `powershell -EncodedCommand` takes it: the lower byte first.
+    /// Base64 of UTF-16 in little-endian order, as `powershell -EncodedCommand` takes it.
     Base64Utf16Le,
-    /// The same with the higher byte first.
+    /// Base64 of UTF-16 in big-endian order.
     Base64Utf16Be,
     Hex,
 }
 
-/// The text that a run stands for in any coding, and which coding that is.
+/// Decodes a run in any coding, and says which coding it is.
 pub(crate) fn decode_any(run: &[u8]) -> Option<(String, Coding)> {
     if let Some(text) = decode_hex(run) {
         return Some((text, Coding::Hex));
@@ -39,7 +39,7 @@ pub(crate) fn decode_any(run: &[u8]) -> Option<(String, Coding)> {
     decode_utf16(run)
 }
 
-/// A text in the coding of `like`, with its lines.
+/// Encodes a text in this coding, with line breaks as in `like`.
 pub(crate) fn encode_as(text: &str, coding: Coding, like: &[u8]) -> String {
     match coding {
         Coding::Base64 => encode(text.as_bytes(), like),
@@ -75,7 +75,7 @@ fn decode_hex(run: &[u8]) -> Option<String> {
 
 fn decode_utf16(run: &[u8]) -> Option<(String, Coding)> {
     let engine = if run.iter().any(|byte| matches!(byte, b'-' | b'_')) { URL } else { PADDED };
-    // Every other byte of most texts is 0.
+    // In UTF-16, every other byte of most texts is 0.
     let head = engine.decode(run.get(..24)?).ok()?;
     let zeros = |odd: usize| head.iter().skip(odd).step_by(2).filter(|&&byte| byte == 0).count();
     let coding = match (zeros(0), zeros(1)) {
@@ -94,14 +94,14 @@ fn decode_utf16(run: &[u8]) -> Option<(String, Coding)> {
     bytes.len().is_multiple_of(2).then_some((text, coding))
 }
 
-/// The text that these characters stand for, if it is one.
+/// The text encoded in these characters, if it is text.
 pub(crate) fn decode(run: &[u8]) -> Option<String> {
     let engine = if run.iter().any(|byte| matches!(byte, b'-' | b'_')) { URL } else { PADDED };
     let is_text = |bytes: &[u8]| {
         let odd = bytes.iter().filter(|&&byte| byte < 0x20 && !byte.is_ascii_whitespace()).count();
         odd * 20 <= bytes.len()
     };
-    // Pictures are long, and no text from their first bytes on.
+    // Pictures are long, and their first bytes are not text.
     if let Some(head) = run.get(..64) {
         let head = engine.decode(head).ok()?;
         let valid = match std::str::from_utf8(&head) {
@@ -115,7 +115,7 @@ pub(crate) fn decode(run: &[u8]) -> Option<String> {
     String::from_utf8(engine.decode(run).ok()?).ok().filter(|text| is_text(text.as_bytes()))
 }
 
-/// Bytes in base64 as it is in `like`: with its alphabet, its padding, its lines.
+/// Encodes bytes in base64 as in `like`: with its alphabet, its padding, its line breaks.
 fn encode(bytes: &[u8], like: &[u8]) -> String {
     let flat: Vec<u8> = like.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect();
     let engine = if flat.iter().any(|byte| matches!(byte, b'-' | b'_')) {
@@ -128,7 +128,7 @@ fn encode(bytes: &[u8], like: &[u8]) -> String {
     in_lines(engine.encode(bytes), like)
 }
 
-/// A run in lines as long as those of `like`.
+/// Breaks a run into lines as long as those of `like`.
 fn in_lines(encoded: String, like: &[u8]) -> String {
     let Some(width) = like.iter().position(u8::is_ascii_whitespace) else { return encoded };
     let feed = if like[width] == b'\r' { "\r\n" } else { "\n" };
@@ -136,11 +136,11 @@ fn in_lines(encoded: String, like: &[u8]) -> String {
     lines.collect::<Vec<_>>().join(feed)
 }
 
-/// Where text may stand in base64: long runs of its characters, and runs of lines of such.
+/// Where base64 of text may be: long runs of its characters, on one or several lines.
 pub(crate) fn runs(text: &[u8]) -> Vec<Range<usize>> {
     let mut runs: Vec<Range<usize>> = Vec::new();
     let mut at = 0;
-    // Every run of the length covers one of these places.
+    // Every run of the minimum length covers one of these positions.
     while at + LEAST <= text.len() {
         let probe = at + LEAST - 1;
         if !is_digit(text[probe]) {
@@ -158,7 +158,7 @@ pub(crate) fn runs(text: &[u8]) -> Vec<Range<usize>> {
     runs
 }
 
-/// Adds a run, to the one before if it is the next line of the same width.
+/// Adds a run; appends it to the run before if it is the next line of the same width.
 fn join(runs: &mut Vec<Range<usize>>, text: &[u8], run: Range<usize>) {
     if let Some(last) = runs.last_mut() {
         let between = &text[last.end..run.start];
@@ -175,7 +175,7 @@ fn join(runs: &mut Vec<Range<usize>>, text: &[u8], run: Range<usize>) {
     runs.push(run);
 }
 
-/// The characters of a run without the ends of lines.
+/// The characters of a run without its line breaks.
 pub(crate) fn flat(run: &[u8]) -> Vec<u8> {
     run.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect()
 }
@@ -184,7 +184,7 @@ fn is_digit(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'/' | b'-' | b'_')
 }
 
-/// Whether a string is nothing but such characters, and many of them: a signature, a picture.
+/// Whether a string is one long run of base64 characters: a signature, a picture.
 pub(crate) fn is_opaque(text: &[u8]) -> bool {
     const SEALED: usize = 80;
     let body = text.strip_suffix(b"==").or(text.strip_suffix(b"=")).unwrap_or(text);
@@ -218,7 +218,7 @@ mod tests {
     }
 
     proptest! {
-        /// What is written in base64 is read, in every dress.
+        /// Base64 in every variant decodes to the encoded text.
         #[test]
         fn encoding_and_decoding_are_inverse(text in "[ -~\n]{1,200}", like in 0_usize..4) {
             let like: &[u8] = [&b"QQ=="[..], b"-_x", b"abc", b"abcd\nef"][like];
@@ -226,7 +226,7 @@ mod tests {
             prop_assert_eq!(decode(&flat(encoded.as_bytes())), Some(text));
         }
 
-        /// The same of the other codings.
+        /// The same for the other codings.
         #[test]
         fn codings_are_kept(text in "[ -~]{16,100}", upper: bool, which in 0_usize..3) {
             let coding = [Coding::Hex, Coding::Base64Utf16Le, Coding::Base64Utf16Be][which];

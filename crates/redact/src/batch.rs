@@ -1,12 +1,12 @@
-//! The lines of a source, as many at a time as are worth sharing between processors.
+//! Splits the lines of a source into batches that are large enough to share between processors.
 
 use epitome_model::Source;
 
-/// Calls `each` for the lines of `source`, some megabytes at a time, each line with its place and
-/// without its end.
+/// Calls `each` with batches of lines of `source`, some megabytes each. Each line has its position
+/// and no line ending.
 pub(crate) fn each_batch(source: &dyn Source, mut each: impl FnMut(&[(u64, &[u8])])) {
     const CHUNK: u64 = 4 << 20;
-    // What the first lines teach is known when the others are shared out.
+    // The first batch is small: the secrets it teaches are known when the others are shared out.
     let mut len = 64 << 10;
     let (mut start, mut at) = (0, 0);
     let mut pending: Vec<u8> = Vec::new();
@@ -48,7 +48,7 @@ mod tests {
 
     use super::*;
 
-    /// Gives a few bytes at a time, as a file may.
+    /// A source that returns a few bytes per read, as a file may.
     struct Slow(String, u64);
 
     impl Source for Slow {

@@ -1,4 +1,4 @@
-//! What no expression can say: entropy, check digits, which addresses are anybody's.
+//! Checks that a regular expression cannot express: entropy, check digits, public addresses.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -6,7 +6,7 @@ use serde::Deserialize;
 
 use crate::national;
 
-/// What else has to hold of a secret.
+/// A further condition for a secret.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Check {
@@ -16,17 +16,17 @@ pub enum Check {
     PublicIpv4,
     /// An IPv6 address that is routed on the Internet.
     PublicIpv6,
-    /// A telephone number, and not a date or a range.
+    /// A telephone number, not a date or a range.
     Phone,
-    /// An address for mail that somebody can have.
+    /// An email address that a person can have.
     Email,
-    /// Letters and digits, as passwords and tokens are and words are not.
+    /// Letters and digits together, as in passwords and tokens, not in words.
     Mixed,
-    /// The name and the password of a header, in base64.
+    /// The user name and password of a header, in base64.
     Basic,
-    /// A password that is no variable and no example.
+    /// A password, not a variable or an example.
     Password,
-    /// Such a password that is no word either: with a digit or a sign in it.
+    /// A password as above that contains a digit or a special character, so that it is not a word.
     Strong,
     /// An international bank account number (ISO 13616).
     Iban,
@@ -36,7 +36,7 @@ pub enum Check {
     UkNino,
     /// A German tax number.
     GermanTaxId,
-    /// A number of the French register of people.
+    /// A number of the French population register.
     FrenchNir,
     /// A Spanish DNI or NIE.
     SpanishId,
@@ -51,7 +51,7 @@ pub enum Check {
 }
 
 impl Check {
-    /// Whether it holds of `secret`, which begins at `at` in `text`.
+    /// Whether the condition holds for `secret`, which begins at `at` in `text`.
     pub(crate) fn holds(self, secret: &str, text: &str, at: usize) -> bool {
         match self {
             Check::Card => is_card(secret),
@@ -77,7 +77,7 @@ impl Check {
     }
 }
 
-/// Shannon's entropy of a text, in bits a byte.
+/// Shannon entropy of a text, in bits per byte.
 pub(crate) fn entropy(text: &str) -> f64 {
     let mut counts = [0_u32; 256];
     text.bytes().for_each(|byte| counts[usize::from(byte)] += 1);
@@ -157,7 +157,7 @@ fn is_public_v4(secret: &str, text: &str, at: usize) -> bool {
 
 fn is_public_v6(address: Ipv6Addr) -> bool {
     let [first, second, ..] = address.segments();
-    // 2000::/3 is what is given out; 2001:db8::/32 and 3fff::/20 are for documents.
+    // 2000::/3 is what is assigned; 2001:db8::/32 and 3fff::/20 are for documentation.
     let documents = (first == 0x2001 && second == 0xdb8) || (first == 0x3fff && second < 0x1000);
     first & 0xe000 == 0x2000 && !documents
 }
@@ -165,7 +165,7 @@ fn is_public_v6(address: Ipv6Addr) -> bool {
 fn is_phone(text: &str) -> bool {
     let digits: Vec<u8> = text.bytes().filter(u8::is_ascii_digit).collect();
     let dialled = (9..=15).contains(&digits.len());
-    // 555-01xx are for films.
+    // 555-01xx is reserved for fiction.
     let fiction = digits.len() >= 10 && digits[digits.len() - 7..].starts_with(b"55501");
     dialled && !fiction && digits.iter().any(|digit| *digit != digits[0])
 }
@@ -174,7 +174,7 @@ fn is_email(text: &str) -> bool {
     let Some((local, domain)) = text.rsplit_once('@') else { return false };
     let domain = domain.to_ascii_lowercase();
     let last = domain.rsplit('.').next().unwrap_or_default();
-    // RFC 2606, and what programs write where nobody is meant.
+    // RFC 2606, and placeholders that programs use.
     let reserved = ["example", "test", "invalid", "localhost", "local", "internal", "lan"];
     let example =
         ["example.com", "example.org", "example.net", "email.com", "domain.com", "test.com"];
@@ -182,7 +182,7 @@ fn is_email(text: &str) -> bool {
         || example.iter().any(|name| domain == *name || domain.ends_with(&format!(".{name}")))
         || domain == "users.noreply.github.com"
         || matches!(local, "git" | "noreply" | "no-reply" | "user" | "you" | "example" | "name");
-    // Files and decorators: `icon@2x.png`, `a@b.py`.
+    // File names and decorators: `icon@2x.png`, `a@b.py`.
     let file = ["png", "jpg", "jpeg", "gif", "svg", "webp", "js", "ts", "css", "py", "rs", "json"];
     !nobody && !file.contains(&last) && !local.starts_with('.') && !local.ends_with('.')
 }
@@ -199,7 +199,7 @@ fn is_basic(text: &str) -> bool {
     })
 }
 
-/// `${VAR}`, `<password>`, `%s`, `***` and words such as `password` stand for a password.
+/// `${VAR}`, `<password>`, `%s`, `***` and words such as `password` are placeholders.
 fn is_password(text: &str) -> bool {
     const EXAMPLES: [&str; 26] = [
         "password",

@@ -1,26 +1,26 @@
-//! Characters that are written as something else: escapes of C and JSON, percent codes, HTML
-//! entities, full-width letters; and what is not seen: commands to a terminal, characters of no
-//! width.
+//! Codes for characters: escapes of C and JSON, percent codes, HTML entities, full-width letters;
+//! and invisible characters: terminal escape sequences, zero-width characters.
 
-/// Something that stands for a character, or for none.
+/// A code for a character, or for none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Code {
-    /// How many bytes it takes. At least 1.
+    /// Its length in bytes; at least 1.
     pub(crate) len: usize,
-    /// The character; `None`: nothing is shown.
+    /// The character; `None` if it is invisible.
     pub(crate) to: Option<char>,
-    /// Whether it is a reason to look at the text in its decoded form.
+    /// Whether it is a reason to search the decoded text.
     pub(crate) reason: Reason,
 }
 
 /// Whether a code can hide a token from the rules.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reason {
-    /// It can.
+    /// It can hide one.
     Always,
-    /// Only if a word follows: its last byte is then taken for the first letter of that word.
+    /// It hides one only if a word follows: its last byte is taken for the first letter of that
+    /// word.
     BeforeWord,
-    /// It cannot: the rules see a sign, not a letter.
+    /// It cannot hide one: the rules see a special character, not a letter.
     Never,
 }
 
@@ -41,13 +41,13 @@ const FIRST: [bool; 256] = {
     table
 };
 
-/// The first place at or behind `from` where a code can begin.
+/// The first position at or after `from` where a code can begin.
 pub(crate) fn next(text: &str, from: usize) -> Option<usize> {
     let rest = &text.as_bytes()[from..];
     rest.iter().position(|&byte| FIRST[usize::from(byte)]).map(|at| from + at)
 }
 
-/// The code that begins at `at`, if one does.
+/// The code that begins at `at`, if any.
 pub(crate) fn at(text: &str, at: usize) -> Option<Code> {
     let bytes = &text.as_bytes()[at..];
     let always = |(len, to)| Code { len, to: Some(to), reason: Reason::Always };
@@ -75,7 +75,7 @@ fn hidden(len: usize) -> Code {
     Code { len, to: None, reason: Reason::Always }
 }
 
-/// Characters that take no place on a screen.
+/// Whether a character has no width on a screen.
 fn is_unseen(c: char) -> bool {
     match c {
         '\t' | '\n' | '\r' => false,
@@ -86,9 +86,9 @@ fn is_unseen(c: char) -> bool {
     }
 }
 
-/// How long the command behind an escape character is: ECMA-48, 5.
+/// The length of the terminal escape sequence after an escape character: ECMA-48, 5.
 fn command(rest: &[u8]) -> usize {
-    /// Titles and addresses are shorter.
+    /// Titles and links are shorter.
     const MOST: usize = 4096;
     match rest.first() {
         Some(b'[') => control_sequence(&rest[1..]).map_or(0, |len| len + 1),
@@ -112,7 +112,7 @@ fn control_sequence(rest: &[u8]) -> Option<usize> {
     (b'@'..=b'~').contains(&rest[last]).then_some(last + 1)
 }
 
-/// A character whose bytes are each written as a code: how long, and which.
+/// A character whose bytes are each encoded: its length and the character.
 fn many(bytes: &[u8], one: impl Fn(&[u8]) -> Option<(usize, u8)>) -> Option<(usize, char)> {
     let (mut len, first) = one(bytes)?;
     if first < 0x80 {
@@ -152,7 +152,7 @@ fn number(digits: &[u8], radix: u32) -> Option<u32> {
     plain.then(|| u32::from_str_radix(std::str::from_utf8(digits).ok()?, radix).ok())?
 }
 
-/// What a backslash begins in C, JSON, Rust, Python and shells.
+/// Backslash escapes of C, JSON, Rust, Python and shells.
 fn escape(bytes: &[u8]) -> Option<Code> {
     let code = |len, to, reason| Some(Code { len, to: Some(to), reason });
     match bytes.get(1)? {
@@ -172,7 +172,7 @@ fn escape(bytes: &[u8]) -> Option<Code> {
     }
 }
 
-/// `\u002f`, `\u{2f}`, `\U0000002f`, and two surrogates.
+/// `\u002f`, `\u{2f}`, `\U0000002f`, and surrogate pairs.
 fn unicode(bytes: &[u8]) -> Option<(usize, char)> {
     let unit = |bytes: &[u8]| number(bytes.strip_prefix(b"\\u")?.get(..4)?, 16);
     if let Some(inner) = bytes.strip_prefix(b"\\u{") {
@@ -190,7 +190,7 @@ fn unicode(bytes: &[u8]) -> Option<(usize, char)> {
     Some((12, char::from_u32(0x10000 + ((high - 0xd800) << 10) + (low - 0xdc00))?))
 }
 
-/// `&amp;`, `&#47;`, `&#x2f;`: the names are those of what stands around secrets.
+/// `&amp;`, `&#47;`, `&#x2f;`: the names are those of characters found around secrets.
 fn entity(bytes: &[u8]) -> Option<(usize, char)> {
     const NAMES: [(&[u8], char); 16] = [
         (b"amp", '&'),

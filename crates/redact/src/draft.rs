@@ -1,16 +1,15 @@
-//! A text with other texts in the place of parts of it, changed again and again, and what all the
-//! changes together are.
+//! A text whose parts are replaced repeatedly, and the sum of all replacements.
 
 use std::borrow::Cow;
 use std::ops::Range;
 
-/// A range of a text, and what takes its place.
+/// A range of a text, and its replacement.
 pub(crate) type Replacement = (Range<usize>, String);
 
-/// A text under work.
+/// A text being edited.
 pub(crate) struct Draft<'t> {
     text: &'t str,
-    /// In order and apart, in the places of the text as it was.
+    /// Sorted and disjoint; ranges of the original text.
     replaced: Vec<Replacement>,
 }
 
@@ -19,7 +18,7 @@ impl<'t> Draft<'t> {
         Draft { text, replaced: Vec::new() }
     }
 
-    /// The text as it is now.
+    /// The text in its current state.
     pub(crate) fn text(&self) -> Cow<'t, str> {
         if self.replaced.is_empty() {
             return Cow::Borrowed(self.text);
@@ -27,19 +26,19 @@ impl<'t> Draft<'t> {
         Cow::Owned(applied(self.text, &self.replaced))
     }
 
-    /// Changes the text as it is now: `more` are in order and apart.
+    /// Applies replacements to the current text: `more` are sorted and disjoint.
     pub(crate) fn apply(&mut self, more: &[Replacement]) {
         let now = self.text();
         let mut joined: Vec<Replacement> = Vec::new();
         let mut old = self.replaced.iter().peekable();
         let mut new = more.iter().peekable();
-        // How far places of now lie behind those of the text as it was, so far.
+        // The offset of the current position from the original one, so far.
         let mut shift: isize = 0;
         let was = |at: usize, shift: isize| at.wrapping_add_signed(-shift);
         while old.peek().is_some() || new.peek().is_some() {
             let start_old = old.peek().map(|(range, _)| range.start.wrapping_add_signed(shift));
             let start_new = new.peek().map(|(range, _)| range.start);
-            // A group of changes that touch each other becomes one.
+            // Replacements that touch each other are merged into one.
             let start = start_old.into_iter().chain(start_new).min().unwrap_or_default();
             let from = was(start, shift);
             let (mut end, mut with, mut copied) = (start, String::new(), start);
@@ -70,13 +69,13 @@ impl<'t> Draft<'t> {
         self.replaced = joined;
     }
 
-    /// All changes, in the places of the text as it was.
+    /// All replacements, as ranges of the original text.
     pub(crate) fn into_replacements(self) -> Vec<Replacement> {
         self.replaced
     }
 }
 
-/// A text with its replacements, which are in order and apart.
+/// Applies replacements, which are sorted and disjoint.
 pub(crate) fn applied(text: &str, replaced: &[Replacement]) -> String {
     let mut whole = String::with_capacity(text.len());
     let mut from = 0;
@@ -111,7 +110,7 @@ mod tests {
     }
 
     proptest! {
-        /// Changes one after the other are the same changes at once.
+        /// Successive replacements equal their sum.
         #[test]
         fn changes_add_up(
             text in "[a-z]{0,30}",

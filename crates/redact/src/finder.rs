@@ -1,7 +1,8 @@
-//! Finds what rules look for in a text.
+//! Searches a text with rules.
 //!
-//! One automaton over the keywords of all rules goes through the text; only where it stops is the
-//! expression of a rule asked, and only as far around the keyword as a match can reach.
+//! One automaton over the keywords of all rules scans the text. The regular expression of a rule
+//! runs only where one of its keywords matches, and only as far around the keyword as a match can
+//! reach.
 
 use std::ops::Range;
 use std::sync::OnceLock;
@@ -15,16 +16,16 @@ use crate::reach::{self, Reach};
 use crate::rule::{Allowlist, Condition, Rule, RuleFault, Rules, Target};
 use crate::{numeric, placeholder};
 
-/// Something that a rule found.
+/// A match of a rule.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Hit {
-    /// Where it stands in the text, in bytes.
+    /// Its byte range in the text.
     pub range: Range<usize>,
-    /// The rule, as an index: [`Finder::rule`].
+    /// The index of the rule: [`Finder::rule`].
     pub rule: usize,
 }
 
-/// Rules, ready to look through texts.
+/// Compiled rules.
 ///
 /// ```
 /// use epitome_redact::{Finder, Rules};
@@ -38,25 +39,25 @@ pub struct Hit {
 /// ```
 pub struct Finder {
     rules: Vec<Ready>,
-    /// What no rule may find.
+    /// Texts that no rule may find.
     allowed: Vec<Allowed>,
     /// Ids of rules that have placeholders, in order.
     known: Vec<String>,
     keywords: AhoCorasick,
     /// The rules of each keyword.
     of_keyword: Vec<Vec<Trigger>>,
-    /// Rules that look where numbers are.
+    /// Rules that are applied around numbers.
     numeric: Vec<usize>,
-    /// Rules that look everywhere.
+    /// Rules that are applied to the whole text.
     always: Vec<usize>,
 }
 
 /// A keyword of a rule.
 struct Trigger {
     rule: usize,
-    /// How far a match reaches around it.
+    /// How far a match reaches around the keyword.
     reach: Reach,
-    /// How it is written in a match; nothing: however.
+    /// The spellings of the keyword in a match; empty if any case is possible.
     written: Vec<Box<[u8]>>,
 }
 
@@ -75,11 +76,11 @@ struct Allowed {
 }
 
 impl Finder {
-    /// Makes rules ready.
+    /// Compiles rules.
     ///
     /// # Errors
     ///
-    /// [`RuleFault::Expression`] if an expression cannot be used.
+    /// [`RuleFault::Expression`] if a regular expression cannot be used.
     pub fn new(rules: Rules) -> Result<Finder, RuleFault> {
         let mut known = rules.known;
         known.sort();
@@ -144,18 +145,18 @@ impl Finder {
         self.rules.iter().map(|ready| &ready.rule)
     }
 
-    /// Whether a rule of this id has placeholders.
+    /// Whether a rule with this id has placeholders.
     pub(crate) fn is_rule(&self, id: &str) -> bool {
         self.known.binary_search_by(|known| known.as_str().cmp(id)).is_ok()
     }
 
-    /// Whether a key says enough of its value to look at both together.
+    /// Whether a key says enough about its value to search both together.
     pub(crate) fn names(&self, key: &str) -> bool {
         self.keywords.is_match(key)
     }
 
-    /// What the rules find, in order and apart. Of two rules that find the same place the one that
-    /// knows more is told. Placeholders are never found.
+    /// The matches of all rules, sorted and disjoint. Of two rules that match the same place the
+    /// more specific one is reported. Placeholders are never matched.
     pub fn find(&self, text: &str) -> Vec<Hit> {
         let mut hits = Vec::new();
         for segment in self.segments(text) {
@@ -177,7 +178,7 @@ impl Finder {
         segments
     }
 
-    /// Hits in a part of a text that holds no placeholder, looked at as if it were all.
+    /// Searches a part of a text that holds no placeholder as if it were the whole text.
     fn find_between(&self, text: &str, segment: Range<usize>, hits: &mut Vec<Hit>) {
         let part = &text[segment.clone()];
         let mut windows = self.windows(part.as_bytes());
@@ -211,7 +212,7 @@ impl Finder {
         }
     }
 
-    /// Which rule has to look where.
+    /// Which rules run in which ranges.
     fn windows(&self, text: &[u8]) -> Vec<(usize, usize, usize)> {
         let mut windows: Vec<(usize, usize, usize)> = Vec::new();
         for found in self.keywords.find_overlapping_iter(text) {
@@ -242,11 +243,12 @@ impl Finder {
         windows
     }
 
-    /// What one rule finds in a window. The bytes around it are seen, and are no part of a match.
+    /// Runs one rule in a window. The bytes around it are visible to the expression, but are not
+    /// part of a match.
     fn look(&self, idx: usize, text: &str, window: Range<usize>, found: &mut Vec<Hit>) {
         let ready = &self.rules[idx];
         let Some(regex) = ready.regex() else { return };
-        // A byte more, so that the end of the window is not taken for the end of the text.
+        // One more byte, so that the end of the window is not taken for the end of the text.
         let seen = &text.as_bytes()[..text.len().min(window.end + 1)];
         let mut at = window.start;
         while at <= seen.len() {
@@ -302,9 +304,9 @@ impl Finder {
 }
 
 impl Ready {
-    /// Compiled when it is needed for the first time.
+    /// Compiled on first use.
     fn regex(&self) -> Option<&Regex> {
-        // That it parses was asked before; one that grows too large finds nothing.
+        // It was parsed before; an expression that is too large finds nothing.
         self.regex.get_or_init(|| compile(&self.expression).ok()).as_ref()
     }
 }
@@ -357,7 +359,7 @@ impl Rules {
     ///
     /// # Errors
     ///
-    /// [`RuleFault::Expression`] names the first one that cannot be used.
+    /// [`RuleFault::Expression`] for the first one that cannot be used.
     pub fn checked(self) -> Result<Rules, RuleFault> {
         check(&self)?;
         Ok(self)
@@ -376,14 +378,15 @@ fn check(rules: &Rules) -> Result<(), RuleFault> {
     rules.rules.par_iter().find_map_first(fault).map_or(Ok(()), Err)
 }
 
-/// As Go's expressions, on which the rule files are written: letters and digits are those of ASCII.
+/// As in Go's regular expressions, which the rule files are written for: letters and digits are
+/// ASCII.
 fn compile(expression: &str) -> Result<Regex, regex::Error> {
     const LIMIT: usize = 64 << 20;
     let build = |unicode| RegexBuilder::new(expression).unicode(unicode).size_limit(LIMIT).build();
     build(false).or_else(|_| build(true))
 }
 
-/// The last line of an error about an expression says what is wrong.
+/// The last line of a regex error describes the fault.
 fn short(err: &str) -> String {
     err.trim().lines().last().unwrap_or_default().trim_start_matches("error: ").to_owned()
 }
@@ -397,7 +400,7 @@ fn automaton(words: &[String]) -> AhoCorasick {
         .expect("keywords are few and short")
 }
 
-/// A range of bytes, wide enough to begin and end where characters do.
+/// A byte range, extended to character boundaries.
 fn on_chars(text: &str, range: Range<usize>) -> Range<usize> {
     text.floor_char_boundary(range.start)..text.ceil_char_boundary(range.end)
 }
@@ -419,7 +422,7 @@ mod tests {
             .collect();
         far.sort_unstable();
         far.dedup();
-        // Their keywords are the names of services, which need not stand in what is found.
+        // Their keywords are names of services, which need not be in the match.
         let named = ["discord-bot-token", "mailgun-new-key", "ngrok-api-key", "twilio-account-sid"];
         assert_eq!(far, named);
     }

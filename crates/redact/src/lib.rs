@@ -1,16 +1,16 @@
-//! Secrets and personal data: found in strings by rules that are data, and replaced by
-//! placeholders that say which rule it was.
+//! Finds secrets and personal data in strings, by rules that are data, and replaces them with
+//! placeholders that name the rule.
 //!
-//! A [`Finder`] looks through a text and is pure. A [`Redactor`] goes through the strings of a
-//! session as JSON decodes them, numbers what it finds, and says which bytes take whose place:
-//! `[REDACTED:github-pat-1]` stands for the same secret wherever it was.
+//! A [`Finder`] searches a text and has no state. A [`Redactor`] goes through the strings of a
+//! session as JSON decodes them, numbers what it finds, and returns the bytes to replace:
+//! `[REDACTED:github-pat-1]` replaces the same secret everywhere.
 //!
 //! # Absent
 //!
-//! No files, no environment: whose name and home are looked for is given. No format: strings are
-//! found in any JSON, and what a transcript knows of sealed bytes is given as spans.
+//! No files, no environment: the caller passes the name and home directory to look for. No format:
+//! strings are found in any JSON, and the caller passes the spans of sealed values.
 
-// Floors 1 and 2 do no IO: `clippy.toml` names what they do without.
+// Pure crates do no IO: `clippy.toml` names what they must not use.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod base64;

@@ -1,4 +1,4 @@
-//! Check digits of bank accounts and of numbers that states give to people.
+//! Check digits of bank account numbers and national identification numbers.
 
 /// An international bank account number: its country's length, and ISO 7064 MOD 97-10.
 pub(crate) fn is_iban(text: &str) -> bool {
@@ -22,8 +22,8 @@ pub(crate) fn is_iban(text: &str) -> bool {
     len == Some(plain.len()) && rest == 1 && plain[4..].iter().any(|byte| *byte != b'0')
 }
 
-/// A social security number of the United States: numbers that were never given out are none
-/// (20 CFR 422; "Social Security Number Randomization", SSA), and those of advertisements.
+/// A social security number of the United States, without numbers that were never issued (20 CFR
+/// 422; "Social Security Number Randomization", SSA) or that were used in advertisements.
 pub(crate) fn is_us_ssn(text: &str) -> bool {
     let digits = digits(text);
     let number = |range: std::ops::Range<usize>| {
@@ -37,7 +37,7 @@ pub(crate) fn is_us_ssn(text: &str) -> bool {
     given && !matches!((area, group, serial), (78, 5, 1120) | (219, 9, 9999) | (123, 45, 6789))
 }
 
-/// A national insurance number of the United Kingdom (HMRC, NIM39110), and not the example of it.
+/// A national insurance number of the United Kingdom (HMRC, NIM39110), except the official example.
 pub(crate) fn is_uk_nino(text: &str) -> bool {
     let plain: Vec<u8> = text.bytes().filter(u8::is_ascii_alphanumeric).collect();
     let [first, second, digits @ .., last] = &*plain else { return false };
@@ -50,8 +50,8 @@ pub(crate) fn is_uk_nino(text: &str) -> bool {
         && digits != b"123456"
 }
 
-/// A tax number of Germany (§ 139b AO): ISO 7064 MOD 11,10, and one of its first ten digits stands
-/// there two or three times.
+/// A tax number of Germany (§ 139b AO): ISO 7064 MOD 11,10, and one of its first ten digits occurs
+/// two or three times.
 pub(crate) fn is_german_tax_id(text: &str) -> bool {
     let digits = digits(text);
     let [body @ .., check] = &*digits else { return false };
@@ -66,7 +66,7 @@ pub(crate) fn is_german_tax_id(text: &str) -> bool {
     body.len() == 10 && body[0] != 0 && is_valid && matches!(*repeated, [2 | 3])
 }
 
-/// A number of the French register of people (NIR): 97 less the rest of its 13 digits by 97.
+/// A number of the French population register (NIR): 97 minus its first 13 digits modulo 97.
 pub(crate) fn is_french_nir(text: &str) -> bool {
     // Corsica has letters: 2A counts as 19, 2B as 18.
     let text = text.replace("2A", "19").replace("2B", "18");
@@ -78,7 +78,7 @@ pub(crate) fn is_french_nir(text: &str) -> bool {
     97 - number(&digits[..13]) % 97 == number(&digits[13..])
 }
 
-/// A Spanish DNI or NIE: its letter is the rest of its number by 23.
+/// A Spanish DNI or NIE: its letter is determined by its number modulo 23.
 pub(crate) fn is_spanish_id(text: &str) -> bool {
     let plain: String = text.chars().filter(char::is_ascii_alphanumeric).collect();
     let plain = plain.to_ascii_uppercase();
@@ -124,7 +124,7 @@ pub(crate) fn is_polish_pesel(text: &str) -> bool {
     digits.len() == 11 && sum.is_multiple_of(10) && varied(&digits)
 }
 
-/// A Brazilian CPF: two check digits by 11.
+/// A Brazilian CPF: two check digits modulo 11.
 pub(crate) fn is_brazilian_cpf(text: &str) -> bool {
     let digits = digits(text);
     let check = |len: usize| {
@@ -139,7 +139,7 @@ fn digits(text: &str) -> Vec<u8> {
     text.bytes().filter(u8::is_ascii_digit).map(|digit| digit - b'0').collect()
 }
 
-/// Whether they are not all the same.
+/// Whether the digits are not all the same.
 fn varied(digits: &[u8]) -> bool {
     digits.iter().any(|digit| *digit != digits[0])
 }
@@ -148,8 +148,8 @@ fn varied(digits: &[u8]) -> bool {
 mod tests {
     use super::*;
 
-    /// Examples of the issuers, or numbers made up to fit. Parts are joined here, so that no number
-    /// stands in this file.
+    /// Examples of the issuers, or invented numbers that fit. Parts are joined here, so that this
+    /// file contains no such number.
     #[test]
     fn check_digits_are_checked() {
         type Check = fn(&str) -> bool;

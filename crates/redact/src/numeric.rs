@@ -1,29 +1,29 @@
-//! Where numbers stand: personal data without a keyword are telephone numbers, cards, addresses.
+//! Finds numbers: telephone numbers, cards and IP addresses have no keyword.
 
 use std::ops::Range;
 
 use crate::check::Check;
 
-/// The shortest of them: the digits of `AA312246C`.
+/// The minimum number of digits: those of `AA312246C`.
 const LEAST: usize = 6;
 
-/// Whether a rule with this check looks for numbers.
+/// Whether a rule with this check searches for numbers.
 pub(crate) fn is_numeric(check: Check) -> bool {
     match check {
         Check::Card | Check::PublicIpv4 | Check::PublicIpv6 | Check::Phone => true,
         Check::Iban | Check::UsSsn | Check::UkNino | Check::FrenchNir => true,
         Check::BrazilianCpf => true,
         Check::Email | Check::Mixed | Check::Basic | Check::Password | Check::Strong => false,
-        // Such numbers stand everywhere: these are known by the word before them.
+        // Such numbers are too common: these are recognised by the word before them.
         Check::GermanTaxId | Check::SpanishId | Check::ItalianTaxCode => false,
         Check::DutchBsn | Check::PolishPesel => false,
     }
 }
 
-/// Where a rule with which check has to look.
+/// The ranges in which a rule with each check has to search.
 pub(crate) fn runs(text: &[u8], mut each: impl FnMut(Check, Range<usize>)) {
     let mut at = 0;
-    // Every run of the length covers one of these places.
+    // Every run of the minimum length covers one of these positions.
     while at + LEAST <= text.len() {
         let probe = at + LEAST - 1;
         if !NUMBER[usize::from(text[probe])] {
@@ -34,14 +34,14 @@ pub(crate) fn runs(text: &[u8], mut each: impl FnMut(Check, Range<usize>)) {
         let start = (at..probe).rev().find(is_end).map_or(at, |idx| idx + 1);
         let end = (probe..text.len()).find(is_end).unwrap_or(text.len());
         for check in kinds(&text[start..end]) {
-            // Rules look at the byte before a number, too: `"93.184.216.34"`.
+            // Rules also look at the byte before a number: `"93.184.216.34"`.
             each(check, start.saturating_sub(1)..end);
         }
         lettered(text, start..end, &mut each);
         at = end.max(at + 1);
     }
     for colon in memchr::memchr_iter(b':', text) {
-        // What is given out begins with 2 or 3, and has four digits.
+        // Assigned addresses begin with 2 or 3, and their first group has four digits.
         let first = colon.checked_sub(4).map(|start| &text[start..colon]);
         if let Some([b'2' | b'3', rest @ ..]) = first
             && rest.iter().all(u8::is_ascii_hexdigit)
@@ -51,7 +51,7 @@ pub(crate) fn runs(text: &[u8], mut each: impl FnMut(Check, Range<usize>)) {
     }
 }
 
-/// What a run may hold.
+/// The checks that a run may match.
 fn kinds(run: &[u8]) -> impl Iterator<Item = Check> {
     let n = |is: fn(u8) -> bool| run.iter().filter(|&&byte| is(byte)).count();
     let (digits, dots) = (n(|byte| byte.is_ascii_digit()), n(|byte| byte == b'.'));

@@ -1,19 +1,19 @@
-//! Who uses this machine: what rules cannot know.
+//! The user of this machine, whom static rules cannot know.
 
 use crate::rule::{Rule, Rules};
 
-/// The user of a machine, as far as somebody knows.
+/// The user of a machine, as far as known.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Person {
-    /// The home folder.
+    /// The home directory.
     pub home: Option<String>,
-    /// The name to log in with, and others.
+    /// The login name and other names.
     pub names: Vec<String>,
-    /// The name of the machine.
+    /// The host name.
     pub host: Option<String>,
 }
 
-/// Names that tell nobody, or that are words.
+/// Names that identify no person, or that are words.
 const NOBODY: [&str; 24] = [
     "root",
     "user",
@@ -42,7 +42,7 @@ const NOBODY: [&str; 24] = [
 ];
 
 impl Person {
-    /// Rules that find them.
+    /// Rules that find these names.
     pub fn rules(&self) -> Rules {
         let mut rules = Vec::new();
         if let Some(home) = self.home.as_deref().filter(|home| home.len() > 3) {
@@ -66,7 +66,7 @@ impl Person {
     }
 }
 
-/// Whether a name is one person's: short ones and words are everywhere.
+/// Whether a name identifies a person: short names and words occur everywhere.
 fn told(name: &&str) -> bool {
     name.len() >= 3 && !NOBODY.contains(&&*name.to_ascii_lowercase())
 }

@@ -1,4 +1,4 @@
-//! What stands in the place of a secret: `[REDACTED:github-pat-1]`.
+//! Placeholders that replace secrets: `[REDACTED:github-pat-1]`.
 
 use std::ops::Range;
 
@@ -12,7 +12,7 @@ pub(crate) fn of(rule: &str, number: u32) -> String {
     format!("{OPEN}{rule}-{number}]")
 }
 
-/// A rule's id as it can stand in a placeholder.
+/// A rule's id as it is written in a placeholder.
 pub(crate) fn name(id: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.');
     id.chars().map(|c| if plain(c) { c } else { '-' }).collect()
@@ -26,8 +26,8 @@ pub(crate) struct Placed<'t> {
     pub(crate) number: u32,
 }
 
-/// The placeholders in a text. What only looks like one, because no rule is called so, is none:
-/// nothing can be hidden behind the words.
+/// The placeholders in a text. A text that looks like one but names no rule is not a placeholder,
+/// so that nothing can be hidden in it.
 pub(crate) fn all<'t>(
     text: &'t [u8],
     is_rule: impl Fn(&str) -> bool + 't,

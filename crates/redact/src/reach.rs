@@ -1,11 +1,10 @@
-//! How far a match reaches around one of its keywords: then its rule looks there, and not at all
-//! the text.
+//! How far a match can reach around a keyword, so that its rule does not search the whole text.
 
 use std::ops::Range;
 
 use regex_syntax::hir::{Class, Hir, HirKind};
 
-/// How many bytes of a match may stand before a keyword and behind it; `None`: any number.
+/// The maximum number of bytes of a match before and after a keyword; `None` if unlimited.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Reach {
     pub(crate) before: Option<usize>,
@@ -13,7 +12,7 @@ pub(crate) struct Reach {
 }
 
 impl Reach {
-    /// As far as the text.
+    /// The whole text.
     pub(crate) const ALL: Reach = Reach { before: None, after: None };
 
     fn widest(self, other: Reach) -> Reach {
@@ -22,8 +21,8 @@ impl Reach {
     }
 }
 
-/// Around which of `keywords` (in small letters) each match lies, if each holds one of them; and
-/// how these are written in it, where that is one of few ways.
+/// Returns how far each match reaches around one of `keywords` (in lower case), if every match
+/// contains one; and the spellings of the keyword in it, if there are few.
 pub(crate) fn of(hir: &Hir, keywords: &[String]) -> Option<(Reach, Vec<String>)> {
     let mut written = Vec::new();
     let cased = Words { keywords, capitals: Capitals::Matter };
@@ -36,14 +35,14 @@ pub(crate) fn of(hir: &Hir, keywords: &[String]) -> Option<(Reach, Vec<String>)>
     any.of(hir, &mut Vec::new()).map(|reach| (reach, Vec::new()))
 }
 
-/// Whether letters are taken for small ones, of which there are fewer.
+/// Whether letters are converted to lower case, which gives fewer spellings.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Capitals {
     Matter,
     Fold,
 }
 
-/// What is looked for in an expression.
+/// The keywords searched for in an expression.
 struct Words<'k> {
     keywords: &'k [String],
     capitals: Capitals,
@@ -59,7 +58,7 @@ impl Words<'_> {
                 .reduce(|all, one| Some(all?.widest(one?)))?,
             HirKind::Capture(capture) => self.of(&capture.sub, written),
             HirKind::Concat(parts) => self.of_concat(parts, written),
-            // More than once: the keyword of the first round may have others before or behind it.
+            // Repetition: the keyword of one round may have others before or after it.
             HirKind::Repetition(again) if again.min >= 1 => {
                 let inner = self.of(&again.sub, written)?;
                 if again.max == Some(1) {
@@ -85,7 +84,7 @@ impl Words<'_> {
             before: inner.before.zip(most(&parts[..range.start])).map(|(a, b)| a + b),
             after: inner.after.zip(most(&parts[range.end..])).map(|(a, b)| a + b),
         };
-        // Parts that stand for few words each spell the keyword together.
+        // Parts with few spellings each may form the keyword together.
         for start in 0..parts.len() {
             let mut words = vec![String::new()];
             for (idx, part) in parts.iter().enumerate().skip(start) {
@@ -101,7 +100,7 @@ impl Words<'_> {
         (0..parts.len()).find_map(|idx| Some(beside(self.of(&parts[idx], written)?, idx..idx + 1)))
     }
 
-    /// How far words reach around the keyword that each of them holds.
+    /// How far words reach around the keyword that each of them contains.
     fn within(&self, words: &[String], written: &mut Vec<String>) -> Option<Reach> {
         let known = written.len();
         let mut all: Option<Reach> = None;
@@ -119,7 +118,7 @@ impl Words<'_> {
         all
     }
 
-    /// The words that an expression stands for, in small letters, if they are few.
+    /// The words that an expression matches, in lower case, if they are few.
     fn spellings(&self, hir: &Hir) -> Option<Vec<String>> {
         match hir.kind() {
             HirKind::Empty | HirKind::Look(_) => Some(vec![String::new()]),
@@ -193,7 +192,7 @@ fn few(mut words: Vec<String>) -> Option<Vec<String>> {
     (words.len() <= FEW).then_some(words)
 }
 
-/// More words than this are not looked at one by one.
+/// More words than this are not enumerated.
 const FEW: usize = 128;
 
 #[cfg(test)]

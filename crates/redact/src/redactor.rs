@@ -1,4 +1,4 @@
-//! Goes through a session, numbers what it finds, and says what takes the place of which bytes.
+//! Goes through a session, numbers what it finds, and returns the bytes to replace.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -17,34 +17,35 @@ use crate::strings::{Literal, Literals, as_text, is_json};
 use crate::view::{self, Unseen, View};
 use crate::{base64, placeholder};
 
-/// JSON in strings of JSON in base64, and so on: beyond this depth it is text.
+/// Maximum nesting of JSON in strings, in base64, and so on: below it everything is text.
 const DEPTH: usize = 8;
-/// A text is looked at again until nothing is found. More often than this was never seen.
+/// Maximum number of passes over a text; it is searched until nothing is found. More were never
+/// needed.
 const ROUNDS: usize = 64;
-/// Codes in codes, as in a shell's command in JSON in a log: `\\\\u003d`.
+/// Maximum nesting of codes, as in a shell command in JSON in a log: `\\\\u003d`.
 const CODED: usize = 4;
-/// The longest value that is looked at together with its key.
+/// The maximum length of a value that is searched together with its key.
 const VALUE: usize = 512;
 
-/// One place where something was found. It does not hold what.
+/// The position of a match, without the secret itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
     /// The rule's id.
     pub rule: String,
-    /// What the rule is there for.
+    /// The kind of the rule.
     pub kind: Kind,
-    /// The number of the secret among those of its rule.
+    /// The number of the secret within its rule.
     pub number: u32,
-    /// The line of the source that it stands on, from 1.
+    /// The line of the source that contains it, from 1.
     pub line: u64,
-    /// Where the string that holds it begins in the source, in bytes.
+    /// The byte offset in the source at which the string that contains it begins.
     pub at: u64,
-    /// How long it is, in characters.
+    /// Its length in characters.
     pub chars: usize,
 }
 
-/// Puts placeholders in the place of what a [`Finder`] finds. The same secret has the same number
-/// as long as the redactor lives, and is replaced also where no rule would know it.
+/// Replaces what a [`Finder`] finds with placeholders. The same secret has the same number for the
+/// life of the redactor, and is replaced also where no rule would find it.
 ///
 /// ```
 /// use epitome_redact::{Finder, Redactor, Rules};
@@ -60,11 +61,11 @@ pub struct Found {
 /// ```
 pub struct Redactor<'f> {
     finder: &'f Finder,
-    /// By what was found: rule and number.
+    /// Rule and number of each secret.
     numbers: BTreeMap<String, (usize, u32)>,
-    /// By rule: the highest number.
+    /// The highest number of each rule.
     last: BTreeMap<String, u32>,
-    /// Secrets that are looked for wherever they stand, and the automaton of them.
+    /// Secrets that are searched for everywhere, and their automaton.
     learned: Vec<String>,
     everywhere: Option<AhoCorasick>,
     found: Vec<Found>,
@@ -72,25 +73,25 @@ pub struct Redactor<'f> {
     at: u64,
 }
 
-/// What takes the place of which parts of a line, and what was found there.
+/// The replacements in a line, and what was found there.
 type Apart = (Vec<Replacement>, Vec<Found>);
 
-/// What is known about a text from where it stands.
+/// The context of a text.
 #[derive(Clone, Copy, Default)]
 struct Place<'a> {
-    /// The key that the text is the value of.
+    /// The key of which the text is the value.
     key: Option<&'a str>,
-    /// Whether it is a key itself.
+    /// Whether the text is itself a key.
     is_key: bool,
-    /// Whether it is sealed: then only text in base64 is looked for.
+    /// Whether it is sealed: then only text in base64 is searched for.
     sealed: bool,
     depth: usize,
-    /// How many times codes in it were decoded.
+    /// How many times its codes were decoded.
     decoded: usize,
 }
 
 impl<'f> Redactor<'f> {
-    /// Has found nothing yet.
+    /// A redactor that has found nothing yet.
     pub fn new(finder: &'f Finder) -> Redactor<'f> {
         Redactor {
             finder,
@@ -104,12 +105,12 @@ impl<'f> Redactor<'f> {
         }
     }
 
-    /// The replacements that take everything out of a session that is found in its strings, in
-    /// order and apart from each other.
+    /// The replacements that remove every finding from the strings of a session, sorted and
+    /// disjoint.
     ///
-    /// `sealed` are values of which only the readable strings are looked at: reasoning with its
-    /// signature, pictures. Where something is found in one, the rest of it is emptied: a seal
-    /// holds what it seals. They are in order and apart.
+    /// `sealed` are values of which only the readable strings are searched: reasoning with its
+    /// signature, pictures. If one contains a finding, its other strings are emptied, because the
+    /// seal no longer matches. They are sorted and disjoint.
     pub fn splices(&mut self, source: &dyn Source, sealed: &[Span]) -> Vec<Splice> {
         self.count_from(source);
         let known = self.learned.len();
@@ -117,7 +118,7 @@ impl<'f> Redactor<'f> {
         if self.learned.len() == known {
             return first;
         }
-        // Now that they are known they are found also where no rule would know them.
+        // Known secrets are now found also where no rule would find them.
         self.everywhere = everywhere(&self.learned);
         self.walk(source, sealed)
     }
@@ -127,7 +128,7 @@ impl<'f> Redactor<'f> {
         self.splices(source, &[]);
     }
 
-    /// A plain text (a title, a path) without what is found in it.
+    /// Redacts a plain text (a title, a path).
     pub fn text<'t>(&mut self, text: &'t str) -> Cow<'t, str> {
         let place = Place::default();
         let mut replaced = self.replaced(text, place);
@@ -138,12 +139,12 @@ impl<'f> Redactor<'f> {
         if replaced.is_empty() { Cow::Borrowed(text) } else { applied(text, &replaced).into() }
     }
 
-    /// What the last session held, in its order.
+    /// What was found in the last session, in its order.
     pub fn found(&self) -> &[Found] {
         &self.found
     }
 
-    /// New numbers are higher than those of placeholders that are there.
+    /// New numbers must be higher than those of existing placeholders.
     fn count_from(&mut self, source: &dyn Source) {
         let (finder, last) = (self.finder, &mut self.last);
         each_batch(source, |lines| {
@@ -181,8 +182,8 @@ impl<'f> Redactor<'f> {
         splices
     }
 
-    /// The lines by themselves, on all processors; nothing for a line that holds what has no
-    /// number yet, as numbers follow the order of the lines.
+    /// Processes the lines separately, on all processors. A line with a secret that has no number
+    /// yet gives `None`, because numbers follow the order of the lines.
     fn apart(&self, lines: &[(u64, &[u8])], sealed: &[Span]) -> Vec<Option<Apart>> {
         let look = |own: &mut Redactor<'f>, (idx, &(start, line)): (usize, &(u64, &[u8]))| {
             own.found.clear();
@@ -197,7 +198,7 @@ impl<'f> Redactor<'f> {
         lines.par_iter().enumerate().map_init(|| self.unnoted(), look).collect()
     }
 
-    /// One that knows the same and has found nothing.
+    /// A redactor that knows the same secrets and has recorded no findings.
     fn unnoted(&self) -> Redactor<'f> {
         Redactor {
             finder: self.finder,
@@ -211,7 +212,7 @@ impl<'f> Redactor<'f> {
         }
     }
 
-    /// A line of a session. What is no JSON is a text as well.
+    /// Processes a line of a session. A line that is not JSON is searched as text.
     fn in_line(&mut self, line: &[u8], start: u64, sealed: &[Span]) -> Vec<Replacement> {
         let (replaced, broken) = self.strings(line, Some((start, sealed)), 0);
         if !broken {
@@ -235,7 +236,7 @@ impl<'f> Redactor<'f> {
         draft.into_replacements()
     }
 
-    /// The strings of JSON text. Says whether something else is there, too.
+    /// Processes the strings of JSON text. Returns whether it contains anything but JSON.
     fn strings(
         &mut self,
         bytes: &[u8],
@@ -243,7 +244,7 @@ impl<'f> Redactor<'f> {
         depth: usize,
     ) -> (Vec<Replacement>, bool) {
         let mut all: Vec<Replacement> = Vec::new();
-        // Sealed strings, each with the span that it is in.
+        // Sealed strings, each with the span that contains it.
         let mut seals: Vec<(Span, Range<usize>)> = Vec::new();
         let mut key: Option<Cow<'_, str>> = None;
         let mut literals = Literals::new(bytes);
@@ -272,7 +273,7 @@ impl<'f> Redactor<'f> {
         (all, literals.broken)
     }
 
-    /// A literal that begins at `from`.
+    /// Processes a literal that begins at `from`.
     fn literal(&mut self, literal: &[u8], from: usize, place: Place<'_>) -> Vec<Replacement> {
         let inner = &literal[1..literal.len() - 1];
         if !inner.contains(&b'\\') {
@@ -282,7 +283,7 @@ impl<'f> Redactor<'f> {
             };
             return replaced.into_iter().map(moved).collect();
         }
-        // Where each character stands is asked only when something is found.
+        // Character positions are computed only when something is found.
         let known = self.found.len();
         if self.replaced(&decode(literal), place).is_empty() {
             return Vec::new();
@@ -297,7 +298,7 @@ impl<'f> Redactor<'f> {
         replaced.into_iter().map(moved).collect()
     }
 
-    /// What takes the place of which parts of a text, so that nothing more is found in it.
+    /// The replacements in a text, so that a further search finds nothing.
     fn replaced(&mut self, text: &str, place: Place<'_>) -> Vec<Replacement> {
         let mut draft = Draft::new(text);
         for _ in 0..ROUNDS {
@@ -310,14 +311,14 @@ impl<'f> Redactor<'f> {
         draft.into_replacements()
     }
 
-    /// What is found in a text at one look.
+    /// The replacements of one pass over a text.
     fn round(&mut self, text: &str, place: Place<'_>) -> Vec<Replacement> {
         if place.depth < DEPTH && is_json(text) {
             return self.strings(text.as_bytes(), None, place.depth + 1).0;
         }
         let mut all = self.in_views(text, place);
         if !all.is_empty() {
-            // The next round looks at the rest.
+            // The next pass searches the rest.
             return all;
         }
         if !place.sealed {
@@ -333,8 +334,8 @@ impl<'f> Redactor<'f> {
         all
     }
 
-    /// What is found in a text once codes in it are decoded: a token behind a colour, `%3D` or
-    /// `\n` is no word of its own for the rules, and one in HTML entities is none at all.
+    /// The replacements that become visible when codes are decoded: rules do not see a token after
+    /// a colour code, `%3D` or `\n` as a separate word, and do not see one in HTML entities at all.
     fn in_views(&mut self, text: &str, place: Place<'_>) -> Vec<Replacement> {
         if place.sealed || place.decoded >= CODED {
             return Vec::new();
@@ -357,7 +358,7 @@ impl<'f> Redactor<'f> {
         all
     }
 
-    /// Hits of rules, hits together with the key, and secrets that are known: apart, in order.
+    /// Matches of rules, matches together with the key, and known secrets: sorted and disjoint.
     fn hits(&self, text: &str, key: Option<&str>) -> Vec<(Range<usize>, usize)> {
         let found = self.finder.find(text).into_iter().map(|hit| (hit.range, hit.rule));
         let mut all: Vec<(Range<usize>, usize)> = found.collect();
@@ -397,7 +398,7 @@ impl<'f> Redactor<'f> {
         apart
     }
 
-    /// Text in base64 or hexadecimal digits that holds something is written so without it.
+    /// Re-encodes base64 or hexadecimal text that contains a finding, without the finding.
     fn in_base64(&mut self, text: &str, place: Place<'_>, all: &mut Vec<Replacement>) {
         let inside = Place { depth: place.depth + 1, ..Place::default() };
         let mut more = Vec::new();
@@ -441,14 +442,14 @@ impl<'f> Redactor<'f> {
         let (id, kind) = (rule.id.clone(), rule.kind());
         self.found.push(Found { rule: id, kind, number, line: self.line, at: self.at, chars });
         match &rule.replace {
-            // Keys that were different stay so.
+            // Different keys remain different.
             Some(with) if !is_key => with.clone(),
             Some(_) | None => placeholder::of(&rule.id, number),
         }
     }
 }
 
-/// Whether a secret can be looked for anywhere without a rule: it is no word.
+/// Whether a secret can be searched for without a rule: it is not a word.
 fn is_told_apart(secret: &str) -> bool {
     let kinds = [u8::is_ascii_digit, u8::is_ascii_lowercase, u8::is_ascii_uppercase];
     let kinds = kinds.iter().filter(|is| secret.bytes().any(|byte| is(&byte))).count();
@@ -462,14 +463,14 @@ fn everywhere(learned: &[String]) -> Option<AhoCorasick> {
     AhoCorasick::builder().match_kind(MatchKind::LeftmostLongest).build(learned).ok()
 }
 
-/// The sealed span that a literal stands in.
+/// The sealed span that contains a literal.
 fn seal_of(at: u64, len: u64, sealed: &[Span]) -> Option<Span> {
     let idx = sealed.partition_point(|span| span.start <= at);
     let span = *sealed.get(idx.checked_sub(1)?)?;
     (at + len <= span.end).then_some(span)
 }
 
-/// Empties the seals of what was changed.
+/// Empties the sealed strings of the values that were changed.
 fn unseal(all: &mut Vec<Replacement>, seals: &[(Span, Range<usize>)], start: u64) {
     let mut more = Vec::new();
     for (span, literal) in seals {
@@ -493,7 +494,7 @@ fn decode_key(literal: &[u8]) -> Cow<'_, str> {
     if literal.len() > VALUE + 2 { Cow::Borrowed("") } else { decode(literal) }
 }
 
-/// A text as it stands between the quotes of a literal.
+/// A text as escaped inside a literal.
 fn escaped(text: &str) -> String {
     let literal = encode(text);
     literal[1..literal.len() - 1].to_owned()

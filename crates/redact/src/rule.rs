@@ -1,9 +1,9 @@
-//! Rules as data, in the form of gitleaks' configuration files.
+//! Rules as data, in the format of gitleaks' configuration files.
 //!
-//! Read are `[[rules]]` with `id`, `description`, `regex`, `keywords`, `entropy`, `secretGroup`,
-//! `path`, `tags` and their allowlists, the allowlists of all rules, and `[extend]`:
-//! <https://github.com/gitleaks/gitleaks#configuration>. Ours beside them are `check`, `replace`
-//! and `generic`; what else stands in a file is left unread.
+//! Supported are `[[rules]]` with `id`, `description`, `regex`, `keywords`, `entropy`,
+//! `secretGroup`, `path`, `tags` and their allowlists, the global allowlists, and `[extend]`:
+//! <https://github.com/gitleaks/gitleaks#configuration>. epitome adds `check`, `replace` and
+//! `generic`; anything else in a file is ignored.
 
 use serde::Deserialize;
 
@@ -13,33 +13,33 @@ use crate::placeholder;
 /// A rule that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum RuleFault {
-    /// The file is no TOML of this form.
-    #[error("these are no rules: {0}")]
+    /// The file is not TOML of this format.
+    #[error("invalid rules file: {0}")]
     NoRules(String),
-    /// An expression does not compile.
+    /// A regular expression does not compile.
     #[error("the expression of the rule `{rule}` cannot be used: {what}")]
     Expression {
         /// The rule, or `allowlist`.
         rule: String,
-        /// What is wrong.
+        /// The fault.
         what: String,
     },
-    /// A rule is asked for that is not there.
-    #[error("there is no rule and no kind of rules called `{0}`")]
+    /// A requested rule does not exist.
+    #[error("unknown rule or kind of rules: `{0}`")]
     Unknown(String),
 }
 
-/// What a rule is there for.
+/// The kind of data that a rule finds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Kind {
-    /// What opens doors.
+    /// Credentials.
     Secrets,
-    /// What tells who somebody is.
+    /// Data that identifies a person.
     Personal,
 }
 
 impl Kind {
-    /// Its name on a command line.
+    /// Its name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Kind::Secrets => "secrets",
@@ -54,24 +54,25 @@ impl Kind {
 pub struct Rule {
     /// Its name.
     pub id: String,
-    /// What it finds.
+    /// A description of what it finds.
     pub description: String,
-    /// What that looks like. A rule without it is about names of files, and finds nothing here.
+    /// The regular expression. A rule without one is about file names, and finds nothing here.
     pub regex: Option<String>,
-    /// Words of which one has to stand in the text; letters may be small or capital.
+    /// Keywords, one of which must be in the text, in any case.
     pub keywords: Vec<String>,
-    /// The least entropy of the secret, in bits a character.
+    /// The minimum entropy of the secret, in bits per character.
     pub entropy: Option<f64>,
-    /// The group of the expression that is the secret. 0: the first that is there, or else all.
+    /// The capture group that is the secret. 0: the first group that matches, or else the whole
+    /// match.
     #[serde(rename = "secretGroup")]
     pub secret_group: usize,
     /// `pii` for personal data.
     pub tags: Vec<String>,
-    /// What else has to hold of a secret.
+    /// A further condition for the secret.
     pub check: Option<Check>,
-    /// What takes the place of it, instead of a placeholder.
+    /// The text that replaces it, instead of a placeholder.
     pub replace: Option<String>,
-    /// Whether a rule that knows more goes before.
+    /// Whether a more specific rule takes precedence.
     pub generic: bool,
     #[serde(rename = "allowlist", deserialize_with = "one_or_many")]
     pub(crate) allowlist: Vec<Allowlist>,
@@ -80,18 +81,18 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// What it is there for.
+    /// The kind of data that it finds.
     pub fn kind(&self) -> Kind {
         if self.tags.iter().any(|tag| tag == "pii") { Kind::Personal } else { Kind::Secrets }
     }
 
-    /// What says that a secret is none.
+    /// The allowlists that apply to a secret.
     pub(crate) fn allowed(&self) -> impl Iterator<Item = &Allowlist> {
         self.allowlist.iter().chain(&self.allowlists)
     }
 }
 
-/// What says that a secret is none.
+/// Conditions under which a match is not a secret.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Allowlist {
@@ -100,13 +101,13 @@ pub(crate) struct Allowlist {
     pub(crate) target: Target,
     pub(crate) regexes: Vec<String>,
     pub(crate) stopwords: Vec<String>,
-    /// Names of files and commits, of which a session has none.
+    /// Names of files and commits, which a session does not have.
     paths: Vec<String>,
     commits: Vec<String>,
 }
 
 impl Allowlist {
-    /// Whether it can say anything about a text that stands in no file.
+    /// Whether it can match a text that is not in a file.
     pub(crate) fn speaks(&self) -> bool {
         let of_files = !self.paths.is_empty() || !self.commits.is_empty();
         let of_texts = !self.regexes.is_empty() || !self.stopwords.is_empty();
@@ -124,7 +125,7 @@ pub(crate) enum Condition {
     All,
 }
 
-/// What the expressions of an allowlist look at.
+/// What the regular expressions of an allowlist are matched against.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Target {
@@ -156,7 +157,7 @@ struct Extend {
 pub struct Rules {
     pub(crate) rules: Vec<Rule>,
     pub(crate) allowed: Vec<Allowlist>,
-    /// Rules whose placeholders are known, whether they are looked for or not.
+    /// Rules whose placeholders are recognised, whether the rules are applied or not.
     pub(crate) known: Vec<String>,
     pub(crate) disabled: Vec<String>,
 }
@@ -178,7 +179,7 @@ impl Rules {
         })
     }
 
-    /// Reads a file of rules.
+    /// Parses a rules file.
     ///
     /// # Errors
     ///
@@ -203,8 +204,8 @@ impl Rules {
         Ok(Rules { rules, allowed, known, disabled: file.extend.disabled })
     }
 
-    /// These rules and others. Of two with one id the later is taken; rules that the later file
-    /// disables go.
+    /// Adds rules. Of two with the same id the later is used; rules that the later file disables
+    /// are removed.
     #[must_use]
     pub fn and(mut self, later: Rules) -> Rules {
         self.rules.retain(|rule| {
@@ -217,11 +218,11 @@ impl Rules {
         self
     }
 
-    /// Only the rules that these words name: ids, `secrets`, `pii`.
+    /// Keeps only the rules that are named: ids, `secrets`, `pii`.
     ///
     /// # Errors
     ///
-    /// [`RuleFault::Unknown`].
+    /// [`RuleFault::Unknown`] for a name that does not exist.
     pub fn only<S: AsRef<str>>(mut self, names: &[S]) -> Result<Rules, RuleFault> {
         let means = |name: &str, rule: &Rule| rule.id == name || rule.kind().name() == name;
         for name in names.iter().map(AsRef::as_ref) {
@@ -234,7 +235,7 @@ impl Rules {
         Ok(self)
     }
 
-    /// The names of the rules, in their order.
+    /// The ids of the rules, in their order.
     pub fn ids(&self) -> impl Iterator<Item = &str> {
         self.rules.iter().map(|rule| &*rule.id)
     }

@@ -1,4 +1,4 @@
-//! The string literals of JSON text, one after the other, whatever stands around them.
+//! The string literals of JSON text in order, whatever is around them.
 
 use std::borrow::Cow;
 use std::ops::Range;
@@ -8,15 +8,15 @@ use memchr::{memchr, memchr2};
 /// A literal in a text, quotes included.
 pub(crate) struct Literal {
     pub(crate) range: Range<usize>,
-    /// Whether a colon follows.
+    /// Whether a colon follows it.
     pub(crate) is_key: bool,
 }
 
-/// Goes through the literals of JSON text.
+/// Iterates over the literals of JSON text.
 pub(crate) struct Literals<'a> {
     bytes: &'a [u8],
     at: usize,
-    /// Whether something stands there that JSON does not have.
+    /// Whether a byte was found that JSON cannot have there.
     pub(crate) broken: bool,
 }
 
@@ -40,7 +40,7 @@ impl Iterator for Literals<'_> {
         }
         let start = self.at + gap;
         let Some(end) = end_of(self.bytes, start) else {
-            // It is never closed: what there is of it is looked at with the line.
+            // It is not closed: the caller searches what there is of it with the line.
             self.broken = true;
             self.at = self.bytes.len();
             return None;
@@ -62,7 +62,7 @@ fn end_of(bytes: &[u8], start: usize) -> Option<usize> {
     }
 }
 
-/// What stands between the strings of JSON.
+/// The bytes that may be between the strings of JSON.
 const STRUCTURE: [bool; 256] = {
     let mut table = [false; 256];
     let set = b"{}[]:, \t\r\n0123456789+-.eEtrufalsn";
@@ -74,7 +74,7 @@ const STRUCTURE: [bool; 256] = {
     table
 };
 
-/// Bytes as a text of the same length: what is no UTF-8 becomes a control character.
+/// Bytes as a text of the same length: bytes that are not UTF-8 become control characters.
 pub(crate) fn as_text(bytes: &[u8]) -> Cow<'_, str> {
     if let Ok(text) = std::str::from_utf8(bytes) {
         return Cow::Borrowed(text);
@@ -87,7 +87,7 @@ pub(crate) fn as_text(bytes: &[u8]) -> Cow<'_, str> {
     Cow::Owned(text)
 }
 
-/// Whether a text is JSON, or lines of JSON: an object or a list, for any string is a text.
+/// Whether a text is JSON or JSON lines, of objects or lists: a lone string counts as text.
 pub(crate) fn is_json(text: &str) -> bool {
     let opens = |text: &str| text.trim_start().starts_with(['{', '[']);
     let whole = |text: &str| serde_json::from_str::<serde::de::IgnoredAny>(text).is_ok();

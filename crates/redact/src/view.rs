@@ -1,43 +1,42 @@
-//! Parts of a text as they are once codes in them are decoded, and where each byte of them stands
-//! in the text.
+//! Parts of a text with their codes decoded, and the position of each of their bytes in the text.
 
 use std::ops::Range;
 
 use crate::code::{self, Code, Reason};
 
-/// How far before a code what belongs to a token behind it may begin: the name of a variable.
+/// How far before a code the context of a token may begin: the name of a variable.
 const BEFORE: usize = 128;
-/// How far behind a code a token may end that holds white space.
+/// How far after a code a token with white space may end.
 const BEHIND: usize = 256;
-/// How far a token without white space may go.
+/// The maximum length of a token without white space.
 const FAR: usize = 16 << 10;
-/// How many characters of a word make an escape before it worth a look.
+/// The minimum length of a word that makes an escape before it worth decoding.
 const WORD: usize = 7;
 
-/// What becomes of a code that shows nothing.
+/// How an invisible code is decoded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unseen {
-    /// It is left out: what stands around it is one word.
+    /// It is left out: the text around it is one word.
     Joins,
-    /// It is a space: what stands around it are two words.
+    /// It becomes a space: the text around it is two words.
     Parts,
 }
 
 /// A part of a text, decoded.
 pub(crate) struct View {
     pub(crate) text: String,
-    /// Whether it is all of the text.
+    /// Whether it is the whole text.
     pub(crate) is_whole: bool,
-    /// Whether codes that show nothing were in it.
+    /// Whether it contained invisible codes.
     pub(crate) has_unseen: bool,
-    /// What was decoded, in order: a range here, and the bytes of the text that it stands for.
+    /// The decoded pieces in order: the range in the view, and the byte range of the text.
     pieces: Vec<(Range<usize>, Range<usize>)>,
-    /// Where the part begins in the text.
+    /// The position of the part in the text.
     start: usize,
 }
 
 impl View {
-    /// A part of `text`, with its codes decoded.
+    /// Decodes the codes in a part of `text`.
     pub(crate) fn new(text: &str, part: Range<usize>, unseen: Unseen) -> View {
         let mut view = View {
             text: String::with_capacity(part.len()),
@@ -46,7 +45,7 @@ impl View {
             pieces: Vec::new(),
             start: part.start,
         };
-        // Where a word is cut, what is left of it is no word of its own.
+        // A word that was cut at the border is not a word of its own.
         let is_word = |c: char| c.is_alphanumeric() || c == '_';
         let is_cut = |at: usize| text[..at].ends_with(is_word) && text[at..].starts_with(is_word);
         if is_cut(part.start) {
@@ -82,13 +81,14 @@ impl View {
         self.pieces.push((at..self.text.len(), of));
     }
 
-    /// The bytes of the text that a range stands for. Codes are in it as a whole or not at all.
+    /// The byte range of the text for a range of the view. It contains codes as a whole or not at
+    /// all.
     pub(crate) fn origin(&self, range: &Range<usize>) -> Range<usize> {
         let behind = |idx: usize, at: usize| match idx.checked_sub(1).map(|it| &self.pieces[it]) {
             Some((here, there)) => (at - here.end) + there.end,
             None => at + self.start,
         };
-        // Of pieces that show nothing those before the first character are not meant.
+        // Invisible pieces before the first character are not included.
         let idx = self.pieces.partition_point(|(here, _)| here.end <= range.start);
         let start = match self.pieces.get(idx) {
             Some((here, there)) if here.start <= range.start => there.start,
@@ -103,7 +103,7 @@ impl View {
     }
 }
 
-/// The parts of a text in which a token may stand that codes hide, in order and apart.
+/// The parts of a text that may contain a token hidden by codes, sorted and disjoint.
 pub(crate) fn parts(text: &str) -> Vec<Range<usize>> {
     let mut parts: Vec<Range<usize>> = Vec::new();
     let mut from = 0;
@@ -129,7 +129,7 @@ pub(crate) fn parts(text: &str) -> Vec<Range<usize>> {
     parts
 }
 
-/// What many backslashes come to once they are decoded often enough, and where it ends: `\\\\n`.
+/// The code that many backslashes become once they are decoded often enough, and its end: `\\\\n`.
 fn behind_backslashes(text: &str, at: usize, code: Code) -> (Code, usize) {
     let is_last = |byte: &u8| *byte != b'\\';
     let count = text.as_bytes()[at..].iter().position(is_last).unwrap_or(text.len() - at);
@@ -142,7 +142,7 @@ fn behind_backslashes(text: &str, at: usize, code: Code) -> (Code, usize) {
     }
 }
 
-/// How far around a code to look.
+/// The range to search around a code.
 fn reach(text: &str, at: usize, end: usize) -> Range<usize> {
     let start = text.floor_char_boundary(at.saturating_sub(BEFORE));
     let near = text.ceil_char_boundary((end + BEHIND).min(text.len()));
@@ -155,12 +155,12 @@ fn is_end(c: char) -> bool {
     c.is_ascii_whitespace() || matches!(c, '"' | '\'' | '<' | '>' | ',')
 }
 
-/// Whether bytes begin with what may be a token or a number.
+/// Whether bytes begin with a possible token or number.
 fn before_word(rest: &[u8]) -> bool {
     let is_word = |byte: u8| byte.is_ascii_alphanumeric() || b"_-+/.@".contains(&byte);
     match *rest {
         [b'+' | b'(' | b'0'..=b'9', ..] => true,
-        // Numbers with letters before them have spaces: of bank accounts, of people.
+        // Numbers with letters before them contain spaces: bank accounts, identification numbers.
         [a, b, c, d, ..] if a.is_ascii_uppercase() && b.is_ascii_uppercase() => {
             c.is_ascii_digit() || d.is_ascii_digit() || is_long(rest, is_word)
         }
@@ -226,7 +226,7 @@ mod tests {
     }
 
     proptest! {
-        /// Any part of a view stands for a part of the text that decodes to it.
+        /// Every part of a view maps to a part of the text that decodes to it.
         #[test]
         fn codes_are_never_cut(
             text in "([a-c%&;#x\\\\nu0-9 äｇ\u{1b}\u{200b}\\[m]|%41|\\\\n|&amp;|\u{1b}\\[0m){0,30}",
@@ -244,7 +244,7 @@ mod tests {
                 let again = View::new(&text[origin.clone()], 0..origin.len(), Unseen::Joins);
                 let shown: String = again.text;
                 let expect = &view.text[start..end];
-                // A code that is cut off from what stood before it may be read in another way.
+                // A code that is cut off from the text before it may be decoded differently.
                 if unseen == Unseen::Joins && !text.contains('\\') {
                     prop_assert_eq!(shown, expect);
                 }

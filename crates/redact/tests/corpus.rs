@@ -1,7 +1,7 @@
-//! Secrets in many places, written in many ways: how many of each class are found. The table is
-//! the one in `docs/redact.md`.
+//! Secrets in many places and encodings: how many of each class are found. The table is the one in
+//! `docs/redact.md`.
 //!
-//! The secrets are made when the test runs, so that no file of this repository holds one.
+//! The secrets are generated when the test runs, so that no file of this repository contains one.
 
 mod shapes;
 
@@ -12,7 +12,7 @@ use fixtures::planted::like;
 use serde_json::{Value, json};
 use shapes::{CLASSES, Shape};
 
-/// Rules, and what their secrets look like.
+/// Rules, and the format of their secrets.
 const SECRETS: [(&str, &str); 12] = [
     ("aws-access-key", "AKIA[A-Z2-7]{16}"),
     ("github-pat", "ghp_[A-Za-z0-9]{36}"),
@@ -28,7 +28,7 @@ const SECRETS: [(&str, &str); 12] = [
     ("sendgrid-key", r"SG\.[A-Za-z0-9_-]{22}\.[A-Za-z0-9_-]{42}[A-Za-z0-9]"),
 ];
 
-/// A secret that its rule finds as a word of its own: what is measured is the place, not the rule.
+/// A secret that its rule finds as a separate word: the test measures the place, not the rule.
 fn secret(finder: &Finder, expression: &str, nth: u64) -> String {
     let mut tokens = (0..100).map(|seed| like(expression, seed * 31 + nth));
     let found = tokens.find(|token| {
@@ -38,7 +38,7 @@ fn secret(finder: &Finder, expression: &str, nth: u64) -> String {
     found.unwrap_or_else(|| panic!("{expression} is never found"))
 }
 
-/// A line of a session that holds a text.
+/// A line of a session that contains a text.
 fn line(text: &str) -> String {
     json!({"type": "message", "message": {"role": "user", "content": text}}).to_string()
 }
@@ -56,7 +56,7 @@ fn redacted(finder: &Finder, line: &str) -> (String, usize) {
     (String::from_utf8(out).expect("it is a text"), redactor.found().len())
 }
 
-/// Whether nothing of `encoded` that would be of use is left in a line.
+/// Whether no usable part of `encoded` is left in a line.
 fn is_gone(out: &str, secret: &str, encoded: &str) -> bool {
     let value: Value = serde_json::from_str(out).expect("the line stays JSON");
     let text = value["message"]["content"].as_str().expect("it is a string");
@@ -111,8 +111,8 @@ fn the_same_secret_has_one_number_however_it_is_written() {
     assert_eq!(Redactor::new(&finder).text(&text), expect);
 }
 
-/// Personal data with check digits, behind what hides a word. Parts are joined here, so that no
-/// number stands in this file.
+/// Personal data with check digits, after codes that hide a word. Parts are joined here, so that
+/// this file contains no such number.
 #[test]
 fn numbers_of_people_are_found() {
     let finder = Finder::new(Rules::built_in()).expect("rules");

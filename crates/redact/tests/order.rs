@@ -1,10 +1,10 @@
-//! Numbers follow the order of a session, however many processors look at it.
+//! Numbers follow the order of a session, however many processors search it.
 
 use std::collections::BTreeMap;
 
 use epitome_redact::{Finder, Redactor, Rules};
 
-/// A token that the rules know; each number has its own.
+/// A token that the rules find; a different one for each number.
 fn token(n: u64) -> String {
     let letters = b"abcdefghijkmnpqrstuvwxyzABCDEFGHJKLMNPQRSTUVWXYZ23456789";
     let mut state = n.wrapping_mul(0x9e37_79b9_7f4a_7c15) | 1;
@@ -17,7 +17,7 @@ fn token(n: u64) -> String {
 
 #[test]
 fn secrets_are_numbered_as_they_first_stand() {
-    // New ones turn up all the way, old ones again and again, most lines hold none.
+    // New ones appear throughout, old ones are repeated, most lines have none.
     let holds = |line: u64| {
         line.is_multiple_of(3).then_some(if line.is_multiple_of(7) { line } else { line % 50 })
     };

@@ -28,7 +28,7 @@ fn there_are_many_and_each_can_be_used() {
     Finder::new(rules).expect("they are rules");
 }
 
-/// What a rule says that it looks for, it finds: in a text of its own, and among other words.
+/// Each rule finds what its expression describes: alone, and among other words.
 #[test]
 fn each_rule_finds_what_its_expression_says() {
     let finder = Finder::new(Rules::built_in()).expect("rules");
@@ -43,8 +43,8 @@ fn each_rule_finds_what_its_expression_says() {
             blind.push(rule.id.clone());
         }
     }
-    // What chance does not write: base64 of a password, the name of a service beside it, check
-    // digits.
+    // Values that a random generator does not produce: base64 of a password, the name of a service
+    // near it, check digits.
     let unlikely = [
         "mailgun-new-key",
         "twilio-account-sid",

@@ -1,4 +1,4 @@
-//! What a call says, sorted for showing.
+//! The parts of a call, arranged for showing.
 
 use epitome_model::{
     Call, Field, FieldRole, Lines, Output, Part, Source, ToolKind, decode, is_left_by_recipe,
@@ -14,17 +14,17 @@ const ARGUMENTS: u64 = 64 << 10;
 /// Texts that together are longer are not compared.
 const COMPARED: usize = 128 << 10;
 
-/// Something that a call does to a file.
+/// A change that a call makes to a file.
 pub(crate) enum Change {
-    /// Lines that go and lines that come.
+    /// The lines that are removed and added.
     Lines(Vec<Line>),
-    /// The same, as a patch says it.
+    /// The text of a patch.
     Patch(String),
     /// Two texts that are too long to be compared, or that a recipe left.
     Becomes(String, String),
     /// The whole of a file.
     Content(String),
-    /// Something else.
+    /// Another argument, by its name.
     Named(String, String),
 }
 
@@ -134,8 +134,8 @@ fn patched(patch: &str) -> (u64, u64) {
     (added, removed)
 }
 
-/// What a call does to files, in its order. The old text and the new one stand in one object, in
-/// either order.
+/// The changes that a call makes to files, in the order of its arguments. The old text and the new
+/// one are members of one object, in either order.
 pub(crate) fn changes(fields: &[Field], source: &dyn Source) -> Vec<Change> {
     let read = |field: &Field| field.text.read(source).into_owned();
     let mut taken = vec![false; fields.len()];
@@ -199,12 +199,12 @@ fn difference(old: String, new: String) -> Change {
     Change::Lines(lines)
 }
 
-/// What came of a call, in a word or two.
+/// The outcome of a call, in a word or two.
 pub(crate) enum Outcome {
-    /// What a recipe left.
+    /// The text that a recipe left in place of the result.
     Left(String),
     Failed,
-    /// It is nothing but pictures, so many.
+    /// The result consists of this many pictures.
     Pictures(usize),
     Lines(Lines),
 }
@@ -250,34 +250,5 @@ pub(crate) fn without_numbers(text: &str) -> (Option<u64>, String) {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn only_lines_that_differ_are_counted() {
-        let counted = |old: &str, new: &str| {
-            let Change::Lines(lines) = difference(old.to_owned(), new.to_owned()) else {
-                panic!("short texts are compared");
-            };
-            let added = lines.iter().filter(|line| matches!(line, Line::Added(_))).count();
-            let removed = lines.iter().filter(|line| matches!(line, Line::Removed(_))).count();
-            (added, removed)
-        };
-        for (old, new, expect) in [
-            ("a\nb\nc\n", "a\nx\nc\n", (1, 1)),
-            ("", "a\nb", (2, 0)),
-            ("a\nb", "", (0, 2)),
-            // The line feed at the end of a text is no line.
-            ("a", "a\nb", (1, 0)),
-            ("a\n", "a", (0, 0)),
-        ] {
-            assert_eq!(counted(old, new), expect, "{old:?} {new:?}");
-        }
-    }
-
-    #[test]
-    fn the_signs_of_a_patch_are_counted_and_its_heads_are_not() {
-        let patch = "--- a/x\n+++ b/x\n@@\n-old\n+new\n+more\n same\n";
-        assert_eq!(patched(patch), (2, 1));
-    }
-}
+#[path = "call_tests.rs"]
+mod tests;

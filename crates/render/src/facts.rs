@@ -33,7 +33,7 @@ pub struct Facts {
     /// Calls that failed.
     pub failed: u64,
     /// Tokens, as the provider counted them.
-    pub spent: Spent,
+    pub spent: RequestTotals,
     /// What all requests cost together, if that is known of each.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<Cost>,
@@ -46,7 +46,7 @@ pub struct Facts {
 
 /// Tokens of all requests, where the session says what they came to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Spent {
+pub struct RequestTotals {
     /// Requests that say it.
     pub requests: u64,
     /// Input of all of them together, from a cache or not.
@@ -183,7 +183,7 @@ impl<'p> Sum<'p> {
     }
 }
 
-impl Spent {
+impl RequestTotals {
     fn add(&mut self, usage: Usage) {
         let before = if self.requests == 0 { Some(Tokens(0)) } else { self.output };
         self.output = before.filter(|_| usage.output > 0).map(|sum| sum + Tokens(usage.output));

@@ -21,7 +21,7 @@ fn facts_count_what_a_session_holds() {
         turns: 2,
         calls: 4,
         failed: 1,
-        spent: Spent {
+        spent: RequestTotals {
             requests: 1,
             input: Tokens(1_000),
             largest: Tokens(1_000),

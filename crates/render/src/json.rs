@@ -4,8 +4,9 @@ use std::borrow::Cow;
 use std::collections::HashMap;
 
 use epitome_model::{
-    Again, Block, CacheUse, Call, Entry, Field, FieldRole, Head, Image, Item, MicroDollars, Output,
-    Part, Record, Role, Source, Span, Text, Thinking, ToolKind, Transcript, Usage, decode, encode,
+    Block, CacheUse, Call, Entry, Field, FieldRole, Head, Image, Item, MicroDollars, Output, Part,
+    Record, RepeatedOutput, Role, Source, Span, Text, Thinking, ToolKind, Transcript, Usage,
+    decode, encode,
 };
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
@@ -33,7 +34,7 @@ pub struct Document {
 #[derive(Debug, thiserror::Error)]
 pub enum JsonError {
     /// It is no JSON, or not of this shape.
-    #[error("this is no transcript in JSON")]
+    #[error("not a transcript in JSON")]
     Malformed(#[from] serde_json::Error),
     /// A later epitome wrote it.
     #[error("it was written by a newer epitome: version {0}")]
@@ -279,7 +280,7 @@ fn block(block: &Block, source: &dyn Source) -> Option<WrittenBlock> {
             arguments: arguments(&source.at(call.arguments)),
         }),
         Block::Output(it) => WrittenBlock::Output(output(it, source)),
-        Block::Again(it) => WrittenBlock::Again(output(&it.output, source)),
+        Block::Repeated(it) => WrittenBlock::Again(output(&it.output, source)),
         Block::Image(it) => WrittenBlock::Image(image(it, source)),
         Block::Opaque(span) => WrittenBlock::Opaque(raw(source, *span)),
         // Of a later model.
@@ -396,7 +397,7 @@ impl Document {
             WrittenBlock::Again(output) => {
                 let output = self.output(output);
                 let whole = output.whole;
-                Block::Again(Again { output, whole })
+                Block::Repeated(RepeatedOutput { output, whole })
             }
             WrittenBlock::Image(image) => Block::Image(self.image(image)),
             WrittenBlock::Opaque(text) => Block::Opaque(self.put(text.as_bytes())),

@@ -33,7 +33,7 @@ mod todo;
 mod visible;
 
 pub use changes::Changes;
-pub use facts::{Cost, Facts, Spent};
+pub use facts::{Cost, Facts, RequestTotals};
 pub use html::{
     Html, Index, Listing, PageName, SCRIPT, STYLE, Sheet, facts_of_page, is_index_page,
 };

@@ -261,9 +261,10 @@ impl<'a> Page<'_, 'a> {
                     if is_read && !output.error {
                         let path = path.map(|it| it.read(source).into_owned());
                         let language = extension(path.as_deref().unwrap_or(""));
-                        match output.numbered {
-                            true => self.code(&call::without_numbers(&text).1, &language),
-                            false => self.code(&text, &language),
+                        if output.numbered {
+                            self.code(&call::without_numbers(&text).1, &language)
+                        } else {
+                            self.code(&text, &language)
                         }
                     } else {
                         self.code(&plain_output(&text), "");
@@ -329,9 +330,10 @@ impl<'a> Page<'_, 'a> {
 
 /// What a command printed, without its colours.
 fn plain_output(text: &str) -> String {
-    match text.contains(['\u{1b}', '\r']) {
-        true => crate::ansi::runs(text).into_iter().map(|run| run.text).collect(),
-        false => text.to_owned(),
+    if text.contains(['\u{1b}', '\r']) {
+        crate::ansi::runs(text).into_iter().map(|run| run.text).collect()
+    } else {
+        text.to_owned()
     }
 }
 
@@ -538,6 +540,55 @@ mod tests {
             let page = html(text);
             let is_text = |event: Event<'_>| !matches!(event, Event::Start(Tag::Link { .. }));
             assert!(Parser::new_ext(&page, options()).all(is_text), "{page}");
+        }
+    }
+
+    #[test]
+    fn what_a_text_begins_and_does_not_end_is_a_quotation() {
+        let cases = [
+            ("A *word*.", "A *word*."),
+            ("```\nopen", "> ```\n> open"),
+            ("```\nopen\n```", "```\nopen\n```"),
+            ("> quote", "> quote"),
+            ("- one\n  - two", "- one\n  - two"),
+        ];
+        for (text, expect) in cases {
+            assert_eq!(prose(text), expect, "{text:?}");
+        }
+        assert_eq!(quoted("one\n\ntwo\n"), "> one\n>\n> two");
+    }
+
+    #[test]
+    fn pictures_definitions_and_links_that_run_something_are_text() {
+        let cases = [
+            ("![x](http://e.com/a.png)", "\\![x](http://e.com/a.png)"),
+            ("[x](javascript:alert(1))", "\\[x](javascript:alert(1))"),
+            ("[x](https://e.com)", "[x](https://e.com)"),
+            ("[x]: https://e.com", "\\[x]: https://e.com"),
+        ];
+        for (text, expect) in cases {
+            assert_eq!(neutral(text), expect, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_language_is_a_short_extension_of_letters_and_digits() {
+        let cases = [
+            ("/p/a.rs", "rs"),
+            ("C:\\p\\a.test.tsx", "tsx"),
+            ("/p.d/Makefile", ""),
+            ("/p/a.r`s", ""),
+            ("/p/a.abcdefghijklm", ""),
+        ];
+        for (path, expect) in cases {
+            assert_eq!(extension(path), expect, "{path}");
+        }
+    }
+
+    #[test]
+    fn the_longest_run_of_backticks_is_counted() {
+        for (text, expect) in [("", 0), ("a`b``c`", 2), ("````", 4)] {
+            assert_eq!(longest_run(text), expect, "{text}");
         }
     }
 }

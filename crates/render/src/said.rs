@@ -1,4 +1,4 @@
-//! A session as plain texts, each with the anchor that it has on the session's pages.
+//! A session as plain texts, each with its anchor on the session's pages.
 
 use epitome_model::{Call, Output, Role, Source, Text};
 use serde_json::Value;
@@ -7,33 +7,33 @@ use crate::call;
 use crate::cut::{Limit, cut};
 use crate::story::{Piece, Story, What};
 
-/// Of one text more bytes than this are not told: its beginning and its end are.
+/// The most bytes of one text: of a longer one the beginning and the end are kept.
 const LONGEST: usize = 512 << 10;
 
-/// One thing that is said in a session.
+/// One text of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Said {
-    /// Where it stands on a page of the session, but for what a page puts before the anchors of
+    /// Its anchor on a page of the session, without the prefix that a page gives the anchors of
     /// sub-agents.
     pub anchor: String,
-    /// The item of the transcript that says it.
+    /// The item of the transcript that it is in.
     pub item: usize,
     /// The turn, from 1.
     pub turn: usize,
-    /// Who says it: with a call comes what the tool answered, and then it is the tool.
+    /// The role of its entry; `Tool` for a call, whose text includes the result.
     pub role: Role,
-    /// What it is.
+    /// Its kind.
     pub kind: SaidKind,
-    /// When, as the session writes it.
+    /// Its time, as the session writes it.
     pub time: Option<String>,
-    /// The words as a model sees them. Of a call: the tool, its arguments, and its result.
+    /// The text as a model sees it. Of a call: the tool, its arguments, and its result.
     pub text: String,
 }
 
-/// What it is that is said.
+/// The kind of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SaidKind {
-    /// Words.
+    /// A message.
     Words,
     /// A summary of what came before.
     Summary,
@@ -44,7 +44,7 @@ pub enum SaidKind {
 }
 
 impl SaidKind {
-    /// What programs call it.
+    /// Its name in JSON output.
     pub fn name(self) -> &'static str {
         match self {
             SaidKind::Words => "words",
@@ -55,8 +55,7 @@ impl SaidKind {
     }
 }
 
-/// Everything that is said in a story, in its order. Pictures, and what nobody understands, say
-/// nothing.
+/// All texts of a story, in its order. Pictures and opaque blocks have none.
 pub fn said<'s>(story: &'s Story<'_>) -> impl Iterator<Item = Said> + use<'s> {
     let turns = story.turns.iter().enumerate();
     let pieces = turns.flat_map(|(turn, it)| {

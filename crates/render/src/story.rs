@@ -1,4 +1,4 @@
-//! A session in the order in which it is told: turns, and what happened in each.
+//! A session as turns, each with what happened in it, in the order in which it is shown.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
@@ -15,17 +15,17 @@ use crate::{Changes, Prices};
 pub struct Session<'a> {
     /// The name of its agent.
     pub agent: &'a str,
-    /// What it says.
+    /// Its transcript.
     pub transcript: &'a Transcript,
-    /// Where its texts stand.
+    /// The bytes that the spans of the transcript point into.
     pub source: &'a dyn Source,
-    /// What it did to files: counted before anything of it was compacted.
+    /// Its changes of files, counted before the session was compacted.
     pub changes: Changes,
-    /// Pages of sub-agents, by the ids of the calls that sent them.
+    /// Pages of sub-agents, by the ids of the calls that started them.
     pub sub_agents: &'a BTreeMap<String, String>,
-    /// How much of it is told.
+    /// How much of it is shown.
     pub detail: Detail,
-    /// Knows what requests cost where the session does not say so.
+    /// Prices of requests, for sessions that do not record what they cost.
     pub prices: Option<&'a dyn Prices>,
 }
 
@@ -36,16 +36,16 @@ impl<'a> Session<'a> {
     }
 }
 
-/// How much of a session is told.
+/// How much of a session is shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Detail {
-    /// What the user and the agent said to each other.
+    /// The messages of the user and the answers of the agent.
     Conversation,
-    /// And which tools were called, a line each.
+    /// In addition, each call of a tool on one line.
     Calls,
-    /// And reasoning, arguments and results; of long ones the beginning and the end.
+    /// In addition, reasoning, arguments and results; of long ones the beginning and the end.
     Steps,
-    /// And what the agent told the model besides; only the longest texts are cut.
+    /// In addition, messages of the agent's own program; only the longest texts are cut.
     Full,
 }
 
@@ -58,16 +58,16 @@ pub struct Story<'a> {
     pub(crate) pieces: Vec<Piece<'a>>,
 }
 
-/// Words of the user and everything until the next ones.
+/// A message of the user and everything until the next one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Turn {
-    /// How it begins, on one line, every character visible.
+    /// The beginning of the user's message on one line, every character visible.
     pub title: String,
     /// When it began, as the session writes it.
     pub time: Option<Box<str>>,
     /// Its pieces.
     pub(crate) pieces: Range<usize>,
-    /// The first piece of what the agent says at its end.
+    /// The index of the first piece of the answer at its end.
     pub(crate) answer: usize,
 }
 
@@ -77,14 +77,14 @@ pub(crate) struct Piece<'a> {
     pub(crate) block: usize,
     pub(crate) entry: &'a Entry,
     pub(crate) what: What<'a>,
-    /// Whether a resume sends it, or it stands before what a resume sends.
-    pub(crate) told: Told,
-    /// Its bytes, about.
+    /// The branch of the history that it is on.
+    pub(crate) told: Branch,
+    /// Its size on a page in bytes, estimated.
     pub(crate) weight: u64,
 }
 
 impl Piece<'_> {
-    /// What leads to it on a page of the session.
+    /// Its anchor on a page of the session.
     pub(crate) fn anchor(&self) -> String {
         match self.block {
             0 => format!("m{}", self.item),
@@ -100,23 +100,23 @@ pub(crate) enum What<'a> {
     Summary(&'a Text),
     Thinking(&'a Thinking),
     Call(&'a Call, Option<&'a Output>),
-    /// A result whose call is not there.
+    /// A result without its call.
     Result(&'a Output),
     Image(&'a Image),
     Opaque(Span),
 }
 
-/// Where a piece stands in the history.
+/// A part of the history.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Told {
-    /// A resume sends it, or did before a compaction.
+pub(crate) enum Branch {
+    /// What a resume sends, or sent before a compaction.
     Main,
-    /// On a branch that was left, or in a side chain.
+    /// A branch that was left, or a side chain.
     Aside,
 }
 
 impl<'a> Story<'a> {
-    /// Tells a session in turns.
+    /// Divides a session into turns.
     pub fn new(session: Session<'a>) -> Story<'a> {
         let pieces = pieces(&session);
         let mut story = Story { session, turns: Vec::new(), pieces };
@@ -142,7 +142,7 @@ impl<'a> Story<'a> {
         story
     }
 
-    /// Pieces that say what the user said at the beginning of a turn.
+    /// The pieces of the user's message at the beginning of a turn.
     pub(crate) fn prompt(&self, turn: &Turn) -> Range<usize> {
         let pieces = &self.pieces[turn.pieces.clone()];
         let said = pieces
@@ -151,14 +151,14 @@ impl<'a> Story<'a> {
         turn.pieces.start..turn.pieces.start + said.count()
     }
 
-    /// The turns of which some piece is among these, with their numbers from 0.
+    /// The turns that have one of these pieces, with their numbers from 0.
     pub(crate) fn turns_on(&self, pieces: &Range<usize>) -> impl Iterator<Item = (usize, &Turn)> {
         let Range { start, end } = pieces.clone();
         let turns = self.turns.iter().enumerate();
         turns.filter(move |(_, turn)| turn.pieces.start < end && start < turn.pieces.end)
     }
 
-    /// The text of the session's beginning that names it.
+    /// The session's title, or else the beginning of the first message of the user.
     pub fn title(&self) -> String {
         let head = &self.session.transcript.head;
         let title = head.title.as_deref().map(one_line).filter(|title| !title.is_empty());
@@ -184,7 +184,7 @@ impl<'a> Story<'a> {
         }
     }
 
-    /// Takes everything out but what was said and the answers.
+    /// Removes everything except messages of the user and answers.
     fn only_conversation(&mut self) {
         let mut kept = Vec::new();
         let mut pieces: Vec<Option<Piece<'a>>> = self.pieces.drain(..).map(Some).collect();
@@ -233,7 +233,7 @@ fn pieces<'a>(session: &Session<'a>) -> Vec<Piece<'a>> {
         if prompt.contains(&item) && detail < Detail::Full {
             continue;
         }
-        let told = if item < first || sent.contains(&item) { Told::Main } else { Told::Aside };
+        let told = if item < first || sent.contains(&item) { Branch::Main } else { Branch::Aside };
         for (block, said) in entry.blocks.iter().enumerate() {
             let what = match said {
                 Block::Text(text) => What::Words(text),
@@ -248,8 +248,8 @@ fn pieces<'a>(session: &Session<'a>) -> Vec<Piece<'a>> {
                 Block::Output(output) => What::Result(output),
                 Block::Image(image) => What::Image(image),
                 Block::Opaque(span) => What::Opaque(*span),
-                // What is said again is not told again.
-                Block::Again(_) => continue,
+                // A repeated output is shown where it is first.
+                Block::Repeated(_) => continue,
                 _ => continue,
             };
             if is_told(&what, entry, detail) && !is_blank(&what, source) {

@@ -78,7 +78,7 @@ fn what_a_resume_does_not_send_is_on_another_branch() {
         let session = Session { transcript: &transcript, sub_agents: &sub_agents, ..story.session };
         Story::new(session).pieces.iter().map(|piece| piece.told).collect::<Vec<_>>()
     });
-    assert_eq!(session, [Told::Main, Told::Aside, Told::Main]);
+    assert_eq!(session, [Branch::Main, Branch::Aside, Branch::Main]);
 }
 
 #[test]
@@ -86,4 +86,78 @@ fn a_title_is_the_first_words_of_the_user_on_one_line() {
     let title = |sample: &Sample| told(sample, Detail::Steps, |story| story.title());
     assert_eq!(title(&Sample::new().reply("Hi.").user("Do\n\u{202e}it.")), "Do \\u{202e}it.");
     assert_eq!(title(&Sample::new().reply("Hi.")), "A session without words");
+}
+
+#[test]
+fn the_prompt_of_a_turn_is_what_the_user_said_at_its_beginning() {
+    let sample = Sample::new().user("Go.").image(4).thinking("Hm.").reply("Done.").user("On.");
+    let prompts = told(&sample, Detail::Steps, |story| {
+        story.turns.iter().map(|turn| story.prompt(turn)).collect::<Vec<_>>()
+    });
+    assert_eq!(prompts, [0..2, 4..5]);
+}
+
+#[test]
+fn the_turns_of_some_pieces_are_found() {
+    told(&every_block(), Detail::Steps, |story| {
+        let turns = |pieces: Range<usize>| {
+            story.turns_on(&pieces).map(|(number, _)| number).collect::<Vec<_>>()
+        };
+        assert_eq!(turns(0..1), [0]);
+        assert_eq!(turns(5..7), [0, 1]);
+        assert_eq!(turns(6..99), [1]);
+        assert_eq!(turns(6..6), [0; 0]);
+    });
+}
+
+#[test]
+fn an_anchor_names_the_record_and_the_block_in_it() {
+    let sample = Sample::new().user("One.").reply("Two.").with(|entry| {
+        entry.blocks.push(Block::Text(Text::Made("Three.".into())));
+    });
+    let anchors = told(&sample, Detail::Steps, |story| {
+        story.pieces.iter().map(Piece::anchor).collect::<Vec<_>>()
+    });
+    assert_eq!(anchors, ["m0", "m1", "m1.1"]);
+}
+
+#[test]
+fn a_prompt_is_only_told_in_full() {
+    let sample = Sample::new().user("You are an agent.").user("Go.");
+    let mut transcript = sample.transcript().clone();
+    transcript.head.prompt = vec![0];
+    let items = |detail| {
+        told(&sample, detail, |story| {
+            let session = Session { transcript: &transcript, ..story.session };
+            let story = Story::new(session);
+            story.pieces.iter().map(|piece| piece.item).collect::<Vec<_>>()
+        })
+    };
+    assert_eq!(items(Detail::Steps), [1]);
+    assert_eq!(items(Detail::Full), [0, 1]);
+}
+
+#[test]
+fn a_piece_weighs_its_bytes_and_no_more_of_a_call_than_is_shown() {
+    let long = "x".repeat(200 << 10);
+    let sample = Sample::new().user("Go.").call(Read, &long).output(&long).image(40);
+    let weights = told(&sample, Detail::Steps, |story| {
+        story.pieces.iter().map(|piece| piece.weight).collect::<Vec<_>>()
+    });
+    // A text has two quotes, and a page has 400 bytes around each piece.
+    assert_eq!(weights, [400 + 5, 400 + (128 << 10) + (64 << 10), 400 + 42]);
+}
+
+#[test]
+fn the_title_of_the_session_comes_before_its_first_words() {
+    let sample = Sample::new().user("Go.");
+    let title = |title: &str| {
+        let mut transcript = sample.transcript().clone();
+        transcript.head.title = Some(title.into());
+        told(&sample, Detail::Steps, |story| {
+            Story::new(Session { transcript: &transcript, ..story.session }).title()
+        })
+    };
+    assert_eq!(title("A\tname\n"), "A name");
+    assert_eq!(title(" "), "Go.");
 }

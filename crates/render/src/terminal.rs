@@ -241,11 +241,10 @@ impl<'a> Screen<'_, 'a> {
             let line = line.replace('\t', "    ");
             for part in wrapped(&line, room, in_code || is_fence) {
                 let part = part.trim_end();
-                match part.is_empty() {
-                    true => self.text.push('\n'),
-                    false => {
-                        let _ = writeln!(self.text, "{indent}{style}{part}{style:#}");
-                    }
+                if part.is_empty() {
+                    self.text.push('\n')
+                } else {
+                    let _ = writeln!(self.text, "{indent}{style}{part}{style:#}");
                 }
             }
         }

@@ -1,3 +1,6 @@
+use epitome_model::Block;
+use epitome_model::FieldRole::{New, Old};
+use epitome_model::ToolKind::{Edit, Read, Shell, Todo};
 use samples::Sample;
 
 use crate::Detail;
@@ -39,8 +42,75 @@ fn no_line_is_wider_than_the_terminal() {
 #[test]
 fn no_escape_of_a_session_reaches_the_terminal() {
     let text = "a\u{1b}]0;title\u{7}b\u{9b}2J";
-    let sample = Sample::new().user(text).call(epitome_model::ToolKind::Shell, text).output(text);
+    let sample = Sample::new().user(text).call(Shell, text).output(text);
     let shown = told(&sample.reply(text), Detail::Full, |story| terminal(story, 80));
     assert!(!shown.contains(['\u{7}', '\u{9b}']), "{shown:?}");
     assert!(!shown.contains("\u{1b}]"), "{shown:?}");
+}
+
+/// What is shown below the head and the rule of the first turn, on 40 columns.
+fn below_rule(sample: &Sample, detail: Detail) -> String {
+    let screen = screen(sample, detail, 40);
+    let (_, below) = screen.split_once("── 1 ").expect("a turn");
+    below.split_once('\n').map_or("", |(_, below)| below).to_owned()
+}
+
+#[test]
+fn of_a_long_result_the_first_lines_are_shown_and_in_full_all() {
+    let lines = |n: usize| (1..=n).map(|n| format!("    line {n}\n")).collect::<String>();
+    let text: String = (1..=14).map(|n| format!("line {n}\n")).collect();
+    let sample = Sample::new().call(Shell, "ls").output(&text);
+    let call = "  Shell ls                     14 lines\n";
+    let expect = format!("{call}{}    … 2 more lines\n", lines(12));
+    assert_eq!(below_rule(&sample, Detail::Steps), expect);
+    assert_eq!(below_rule(&sample, Detail::Full), format!("{call}{}", lines(14)));
+    assert_eq!(below_rule(&sample, Detail::Calls), call);
+}
+
+#[test]
+fn a_change_is_shown_line_by_line() {
+    let (old, new) = ("a\nb\n", "a\n\tc\n");
+    let sample = Sample::new().call_with(Edit, "/p/x", &[(Old, old), (New, new)]).output("done");
+    let expect = "  Edit x                   +1 −1 1 line\n\
+        \x20     a\n    − b\n    +     c\n    done\n";
+    assert_eq!(below_rule(&sample, Detail::Steps), expect);
+    let left = Sample::new().call_with(Edit, "/p/x", &[(Old, "[old: 9 lines]"), (New, "c")]);
+    let expect = "  Edit x                +1 −0 no result\n    [old: 9 lines]\n    c\n";
+    assert_eq!(below_rule(&left, Detail::Steps), expect);
+}
+
+#[test]
+fn a_list_of_things_to_do_has_a_mark_before_each() {
+    let list = r#"[{"content":"a","status":"done"},{"content":"b","status":"doing"},
+        {"content":"c","status":"todo"}]"#;
+    let list = format!("{{\"todos\":{list}}}");
+    let sample = Sample::new().call(Todo, &list).with(|entry| {
+        let Some(Block::Call(call)) = entry.blocks.first_mut() else { panic!("it is a call") };
+        call.arguments = call.target.take().and_then(|it| it.span()).expect("it is in the source");
+    });
+    let expect = "  Todo                        no result\n    ☑ a\n    ◐ b\n    ☐ c\n";
+    assert_eq!(below_rule(&sample, Detail::Steps), expect);
+}
+
+#[test]
+fn a_wide_target_is_cut_to_its_columns() {
+    let sample = Sample::new().call(Read, &"日本".repeat(20)).error("no");
+    let expect = "  Read 日本日本日本日本日本日本… failed\n";
+    assert_eq!(below_rule(&sample, Detail::Calls), expect);
+}
+
+#[test]
+fn pictures_summaries_and_reasoning_are_shown_in_words() {
+    let sample = Sample::new().image(4).summary("In short.").thinking("Hm.").output("lost");
+    let expect = "  (a picture, image/png)\n\nSummary\nIn short.\n  Hm.\n    lost\n";
+    assert_eq!(below_rule(&sample, Detail::Steps), expect);
+}
+
+#[test]
+fn a_failed_result_is_red_and_others_are_dim() {
+    let shown = |sample: &Sample| told(sample, Detail::Steps, |story| terminal(story, 40));
+    let failed = shown(&Sample::new().call(Shell, "ls").error("bad"));
+    assert!(failed.ends_with("    \u{1b}[31mbad\u{1b}[0m\n"), "{failed:?}");
+    let ran = shown(&Sample::new().call(Shell, "ls").output("\u{1b}[31mgood"));
+    assert!(ran.ends_with("    \u{1b}[2mgood\u{1b}[0m\n"), "{ran:?}");
 }

@@ -55,4 +55,30 @@ mod tests {
         assert_eq!(parse("soon"), None);
         assert_eq!(parse("999999999999999999999"), None);
     }
+
+    #[test]
+    fn a_length_has_two_units_at_most() {
+        let minutes = |n: i64| {
+            let at = |minutes: i64| Timestamp::from_second(minutes * 60).expect("a time");
+            length(at(1_000_000), at(1_000_000 + n))
+        };
+        let cases = [
+            (-5, "under a minute"),
+            (0, "under a minute"),
+            (4, "4m"),
+            (60, "1h 0m"),
+            (125, "2h 5m"),
+            (3 * 1440 + 250, "3d 4h"),
+        ];
+        for (n, expect) in cases {
+            assert_eq!(minutes(n), expect, "{n}");
+        }
+    }
+
+    #[test]
+    fn times_are_shown_in_utc() {
+        let time = parse("2026-11-21T01:02:03+02:00").expect("a time");
+        let all = [shown(time), date(time), clock(time)];
+        assert_eq!(all, ["2026-11-20 23:02", "2026-11-20", "23:02"]);
+    }
 }

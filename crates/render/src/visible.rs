@@ -159,4 +159,28 @@ mod tests {
             assert_eq!(styled(text), expect, "{text:?}");
         }
     }
+
+    #[test]
+    fn one_line_has_no_more_than_a_hundred_characters() {
+        assert_eq!(one_line("  a\n\tb \u{202e} "), "a b \\u{202e}");
+        assert_eq!(one_line(&"é".repeat(100)), "é".repeat(100));
+        assert_eq!(one_line(&"é".repeat(101)), format!("{}…", "é".repeat(99)));
+        assert_eq!(one_line(&"é".repeat(1_000_000)), format!("{}…", "é".repeat(99)));
+    }
+
+    #[test]
+    fn json_says_the_same_with_escapes() {
+        let cases = [
+            ("\"plain ä\"", "\"plain ä\""),
+            ("\"\u{7f}\"", "\"\\u007f\""),
+            // Outside the basic plane an escape is two units.
+            ("\"\u{e0041}\"", "\"\\udb40\\udc41\""),
+        ];
+        for (json, expect) in cases {
+            let inert = inert_json(json.to_owned());
+            assert_eq!(inert, expect);
+            let read = |text: &str| serde_json::from_str::<String>(text).expect("it is JSON");
+            assert_eq!(read(&inert), read(json));
+        }
+    }
 }

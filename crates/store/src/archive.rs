@@ -43,17 +43,17 @@
 mod back;
 pub(crate) mod care;
 mod collect;
+mod folder_store;
 mod generation;
 mod hash;
 mod key;
 pub(crate) mod pack;
+pub mod pack_store;
 mod run;
 mod size;
 pub(crate) mod writer;
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -63,6 +63,7 @@ pub use back::WayBack;
 pub use back::{Line, lines};
 pub use care::VerifyReport;
 pub use collect::{Collected, GRACE, GcReport, Grace, Need, Reason};
+pub use folder_store::FolderStore;
 pub use generation::{About, Draft, EditedRecord, Generation, Made, Part, UndoSplice};
 pub use hash::{Digest, Hash, Hex, NoHash, RecordHash};
 pub use key::SessionKey;
@@ -74,81 +75,88 @@ pub use writer::PackWriter;
 pub use crate::store::disk::GcMode;
 use epitome_error::{Error, ErrorKind, Result};
 use pack::Pack;
+use pack_store::{Listed, PackStore};
 
-/// All bytes that ever left a session. Nothing is touched on disk before the first is written.
+/// All bytes that were ever removed from a session, in the packs of a [`PackStore`].
 #[derive(Clone, Debug)]
 pub struct Archive {
-    root: PathBuf,
+    store: Arc<dyn PackStore>,
 }
 
-/// The generations of a session that can be read, and what became of the others.
+/// The readable generations of a session, and the state of the others.
 #[derive(Clone, Debug, Default)]
 pub struct Generations {
-    /// Those that are whole, by number.
+    /// The undamaged ones, by number.
     pub whole: Vec<Generation>,
-    /// One error a pack that cannot be read, or that is not there although a later one is.
+    /// One error for each pack that cannot be read, or that is missing although a later one exists.
     pub damaged: Vec<Error>,
     /// The numbers of those that were removed because they are not needed.
     pub removed: Vec<u64>,
-    /// What those left that were removed: no original.
+    /// The results of the removed ones: a file with this digest is not an original.
     pub removed_left: Vec<(u64, Digest)>,
 }
 
-/// Removed bytes that a reference may mean.
+/// Removed bytes that a reference may refer to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
     /// The session that they were removed from.
     pub key: SessionKey,
     /// The number of the generation that removed them.
     pub generation: u64,
-    /// Their name.
+    /// The hash of the bytes.
     pub hash: Hash,
-    /// What they were. Empty when that part of the pack is damaged.
+    /// A description. Empty when that part of the pack is damaged.
     pub about: About,
-    /// How many they are.
+    /// Their length in bytes.
     pub raw_len: Bytes,
 }
 
 impl Archive {
-    /// The archive in `home`, whether it is there already or not.
+    /// The archive in `home`, which need not exist yet: files in a [`FolderStore`].
     pub fn new(home: &Path) -> Archive {
-        Archive { root: home.join("archive") }
+        Archive::of(FolderStore::new(Archive::folder_in(home)))
     }
 
-    /// Its folder.
-    pub fn root(&self) -> &Path {
-        &self.root
+    /// The archive whose packs are in `store`.
+    pub fn of(store: impl PackStore + 'static) -> Archive {
+        Archive { store: Arc::new(store) }
     }
 
-    /// Begins a pack for a new generation of a session.
+    /// The folder of the archive in `home`.
+    pub fn folder_in(home: &Path) -> PathBuf {
+        home.join("archive")
+    }
+
+    /// Starts a pack for a new generation of a session.
     ///
     /// # Errors
     ///
     /// `Disk`, `NoPermission`.
     pub fn begin(&self, key: &SessionKey) -> Result<PackWriter> {
-        PackWriter::begin(self.folder(key), key)
+        PackWriter::begin(Arc::clone(&self.store), key)
     }
 
-    /// The generations of a session, by number; none when it was never compacted.
+    /// The generations of a session, by number; empty if it was never compacted.
     ///
     /// # Errors
     ///
-    /// `Archive` when its folder cannot be listed. A pack that cannot be read
-    /// is no error: it is reported beside the others.
+    /// `Archive` when its folder cannot be listed. A pack that cannot be read is not an error: it
+    /// is reported with the result.
     pub fn generations(&self, key: &SessionKey) -> Result<Generations> {
-        let folder = self.folder(key);
-        let removed = removed_numbers(&folder)?;
-        let left = |number: &u64| Some((*number, collect::left_by_removed(&folder, *number)?));
+        let folder = key.folder();
+        let Numbers { here, removed } = self.numbers(&folder)?;
+        let left = |number: &u64| Some((*number, self.left_by_removed(&folder, *number)?));
         let removed_left = removed.iter().filter_map(left).collect();
-        let mut found = Generations { removed, removed_left, ..Generations::default() };
-        for number in missing(&folder)? {
-            found.damaged.push(lost(&pack_path(&folder, number), number));
+        let mut found = Generations { removed_left, ..Generations::default() };
+        for number in missing(&here, &removed) {
+            found.damaged.push(self.lost(&pack_name(&folder, number), number));
         }
-        for number in numbers(&folder)? {
-            let path = pack_path(&folder, number);
-            match read_generation(&path, number) {
+        found.removed = removed;
+        for number in here {
+            let name = pack_name(&folder, number);
+            match self.read_generation(&name, number) {
                 Ok(generation) if generation.key() == *key => found.whole.push(generation),
-                Ok(_) => found.damaged.push(foreign(&path)),
+                Ok(_) => found.damaged.push(self.foreign(&name)),
                 Err(err) if err.kind() == ErrorKind::NotFound => {}
                 Err(err) => found.damaged.push(err),
             }
@@ -156,7 +164,7 @@ impl Archive {
         Ok(found)
     }
 
-    /// Removed bytes, proved by their hash.
+    /// Removed bytes, checked against their hash.
     ///
     /// # Errors
     ///
@@ -170,18 +178,18 @@ impl Archive {
         SessionBlobs { archive: self.clone(), key: key.clone(), open: Mutex::default() }
     }
 
-    /// All removed bytes that `reference` may mean, by session and generation. Reads the tables of
-    /// contents only.
+    /// All removed bytes that `reference` may refer to, by session and generation. Reads the tables
+    /// of contents only.
     ///
     /// # Errors
     ///
-    /// `Archive` when nothing was found and some packs could not be read; what listing says.
+    /// `Archive` when nothing was found and some packs could not be read; the errors of listing.
     pub fn find(&self, reference: &Ref) -> Result<Vec<Found>> {
         let mut found = Vec::new();
         let mut unread = Vec::new();
         for folder in self.session_folders()? {
-            for number in numbers(&folder)? {
-                match find_in(&pack_path(&folder, number), number, reference) {
+            for number in self.numbers(&folder)?.here {
+                match self.find_in(&pack_name(&folder, number), number, reference) {
                     Ok(some) => found.extend(some),
                     Err(err) if err.kind() == ErrorKind::NotFound => {}
                     Err(err) => unread.push(err),
@@ -195,7 +203,7 @@ impl Archive {
         Ok(found)
     }
 
-    /// All sessions that have generations. Those of which nothing can be read are left out:
+    /// All sessions that have generations. Sessions without any readable pack are left out:
     /// [`verify`](Archive::verify) names them.
     ///
     /// # Errors
@@ -204,9 +212,10 @@ impl Archive {
     pub fn sessions(&self) -> Result<Vec<SessionKey>> {
         let mut keys = Vec::new();
         for folder in self.session_folders()? {
-            let key = numbers(&folder)?
+            let here = self.numbers(&folder)?.here;
+            let key = here
                 .into_iter()
-                .find_map(|number| Pack::open(&pack_path(&folder, number)).ok()?.key().ok());
+                .find_map(|number| self.pack(&pack_name(&folder, number)).ok()?.key().ok());
             keys.extend(key);
         }
         keys.sort();
@@ -214,38 +223,101 @@ impl Archive {
         Ok(keys)
     }
 
-    pub(crate) fn folder(&self, key: &SessionKey) -> PathBuf {
-        self.root.join(key.folder())
+    pub(crate) fn store(&self) -> &Arc<dyn PackStore> {
+        &self.store
+    }
+
+    /// Opens the pack of a name.
+    pub(crate) fn pack(&self, name: &str) -> Result<Pack> {
+        Pack::of(self.store.open(name)?, self.store.location(name))
     }
 
     fn open_pack(&self, key: &SessionKey, number: u64) -> Result<Pack> {
-        let path = pack_path(&self.folder(key), number);
-        let pack = Pack::open(&path).map_err(|err| {
+        let name = pack_name(&key.folder(), number);
+        let pack = self.pack(&name).map_err(|err| {
             if err.kind() != ErrorKind::NotFound {
                 return err;
             }
-            lost(&path, number).because(err)
+            self.lost(&name, number).because(err)
         })?;
         if pack.key()? != *key {
-            return Err(foreign(&path));
+            return Err(self.foreign(&name));
         }
         Ok(pack)
     }
 
     /// The folders of all sessions, sorted.
-    fn session_folders(&self) -> Result<Vec<PathBuf>> {
+    fn session_folders(&self) -> Result<Vec<String>> {
         let mut folders = Vec::new();
-        for agent in folders_in(&self.root)? {
-            if agent.ends_with(collect::TRASH) {
-                continue;
+        for agent in self.folders_in("")? {
+            if agent != collect::TRASH {
+                folders.extend(self.folders_in(&agent)?);
             }
-            folders.extend(folders_in(&agent)?);
         }
         Ok(folders)
     }
+
+    /// The folders in a folder, sorted.
+    fn folders_in(&self, folder: &str) -> Result<Vec<String>> {
+        let folders = self.store.list(folder)?.into_iter().filter_map(|it| match it {
+            Listed::Folder(name) if folder.is_empty() => Some(name),
+            Listed::Folder(name) => Some(format!("{folder}/{name}")),
+            Listed::File(_) => None,
+        });
+        Ok(folders.collect())
+    }
+
+    /// The numbers of the packs in the folder of a session; none if there is no such folder.
+    pub(crate) fn numbers(&self, folder: &str) -> Result<Numbers> {
+        numbers(&*self.store, folder)
+    }
+
+    fn find_in(&self, name: &str, number: u64, reference: &Ref) -> Result<Vec<Found>> {
+        let pack = self.pack(name)?;
+        let mut found = Vec::new();
+        for entry in pack.matching(reference) {
+            found.push(Found {
+                key: pack.key()?,
+                generation: number,
+                hash: entry.hash,
+                about: pack.about(entry).unwrap_or_default(),
+                raw_len: Bytes(entry.raw_len),
+            });
+        }
+        Ok(found)
+    }
+
+    /// Reads the generation of a pack, and checks that it has that number.
+    fn read_generation(&self, name: &str, number: u64) -> Result<Generation> {
+        let generation = self.pack(name)?.generation()?;
+        self.check_number(&generation, name, number)?;
+        Ok(Generation { number, ..generation })
+    }
+
+    /// Refuses a pack that was copied over another one.
+    fn check_number(&self, generation: &Generation, name: &str, number: u64) -> Result<()> {
+        // Packs of older versions do not hold their number.
+        if [0, number].contains(&generation.number) {
+            return Ok(());
+        }
+        let found = generation.number;
+        let what = format!("generation {found} is in the place of generation {number}");
+        Err(Error::new(ErrorKind::Archive, what).at(&self.store.location(name)))
+    }
+
+    /// Numbers have no gaps, so a missing pack was removed.
+    fn lost(&self, name: &str, number: u64) -> Error {
+        let what = format!("generation {number} of this session is not in the archive");
+        Error::new(ErrorKind::Archive, what).at(&self.store.location(name))
+    }
+
+    fn foreign(&self, name: &str) -> Error {
+        let what = "this part of the archive is of another session";
+        Error::new(ErrorKind::Archive, what).at(&self.store.location(name))
+    }
 }
 
-/// Where removed bytes are read from.
+/// A source of removed bytes.
 pub trait Blobs {
     /// The bytes named `hash` that `generation` removed.
     ///
@@ -279,78 +351,35 @@ impl Blobs for SessionBlobs {
     }
 }
 
-fn find_in(path: &Path, number: u64, reference: &Ref) -> Result<Vec<Found>> {
-    let pack = Pack::open(path)?;
-    let mut found = Vec::new();
-    for entry in pack.matching(reference) {
-        found.push(Found {
-            key: pack.key()?,
-            generation: number,
-            hash: entry.hash,
-            about: pack.about(entry).unwrap_or_default(),
-            raw_len: Bytes(entry.raw_len),
-        });
-    }
-    Ok(found)
-}
-
-/// Reads the generation of a pack, and sees that it is the one of that number.
-fn read_generation(path: &Path, number: u64) -> Result<Generation> {
-    let generation = Pack::open(path)?.generation()?;
-    check_number(&generation, path, number)?;
-    Ok(Generation { number, ..generation })
-}
-
-/// Refuses a pack that was copied over another one.
-fn check_number(generation: &Generation, path: &Path, number: u64) -> Result<()> {
-    // Packs of older versions do not say which they are.
-    if [0, number].contains(&generation.number) {
-        return Ok(());
-    }
-    let what = format!("generation {} is in the place of generation {number}", generation.number);
-    Err(Error::new(ErrorKind::Archive, what).at(path))
-}
-
-/// The numbers of packs that are not there although a later one is, and were not removed by
+/// The numbers of the packs that are missing although a later one exists, and were not removed by
 /// [`Archive::gc`].
-fn missing(folder: &Path) -> Result<Vec<u64>> {
-    let (here, removed) = (numbers(folder)?, removed_numbers(folder)?);
+fn missing(here: &[u64], removed: &[u64]) -> Vec<u64> {
     let mut missing = Vec::new();
     let mut last = 0;
-    for number in here {
-        // One error a gap is enough: what is between two packs was removed together.
+    for &number in here {
+        // One error per gap is enough: the packs of a gap were removed together.
         missing.extend((last + 1..number).find(|it| !removed.contains(it)));
         last = number;
     }
-    Ok(missing)
+    missing
 }
 
-/// Numbers count on without gaps: a pack that is not there was taken away.
-fn lost(path: &Path, number: u64) -> Error {
-    let what = format!("generation {number} of this session is not in the archive");
-    Error::new(ErrorKind::Archive, what).at(path)
-}
-
-fn foreign(path: &Path) -> Error {
-    Error::new(ErrorKind::Archive, "this part of the archive is of another session").at(path)
-}
-
-/// How the name of a pack ends.
+/// The extension of a pack.
 const PACK: &str = ".pack";
-/// How the name ends that takes its place once the pack was removed as not needed.
+/// The extension of the file that replaces a pack that was removed as not needed.
 const REMOVED: &str = ".removed";
 
 /// The name of the pack of a generation. Padded, so that a listing is in order.
-pub(crate) fn pack_path(folder: &Path, number: u64) -> PathBuf {
-    folder.join(format!("{number:06}{PACK}"))
+pub(crate) fn pack_name(folder: &str, number: u64) -> String {
+    format!("{folder}/{number:06}{PACK}")
 }
 
-/// The name of the empty file that says that a pack was removed on purpose.
-fn removed_path(folder: &Path, number: u64) -> PathBuf {
-    folder.join(format!("{number:06}{REMOVED}"))
+/// The name of the note that marks a pack as removed on purpose.
+fn removed_name(folder: &str, number: u64) -> String {
+    format!("{folder}/{number:06}{REMOVED}")
 }
 
-/// The number that the name of a pack says.
+/// The number in the name of a pack.
 pub(crate) fn number_of(name: &str) -> Option<u64> {
     number_before(name, PACK)
 }
@@ -358,51 +387,47 @@ pub(crate) fn number_of(name: &str) -> Option<u64> {
 fn number_before(name: &str, end: &str) -> Option<u64> {
     let digits = name.strip_suffix(end)?;
     let number: u64 = digits.parse().ok()?;
-    // Another spelling of the number would be another file, and one without bounds no counter.
+    // Another spelling of the number would be another file, and an unbounded one would overflow the
+    // counter.
     let plain = number > 0 && number < u64::MAX / 2 && format!("{number:06}") == digits;
     plain.then_some(number)
 }
 
-/// The numbers of the packs in a folder, sorted; none when there is no such folder.
-pub(crate) fn numbers(folder: &Path) -> Result<Vec<u64>> {
-    numbers_that_end(folder, PACK)
+/// The numbers of a session's packs, sorted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Numbers {
+    /// Those of which there is a pack.
+    pub here: Vec<u64>,
+    /// Those that were removed as not needed.
+    pub removed: Vec<u64>,
 }
 
-/// The numbers of the packs that were removed as not needed, sorted.
-pub(crate) fn removed_numbers(folder: &Path) -> Result<Vec<u64>> {
-    numbers_that_end(folder, REMOVED)
-}
-
-fn numbers_that_end(folder: &Path, end: &str) -> Result<Vec<u64>> {
-    let names = names_in(folder)?;
-    let number = |name: &std::ffi::OsString| number_before(name.to_str()?, end);
-    let mut numbers: Vec<u64> = names.iter().filter_map(number).collect();
-    numbers.sort_unstable();
-    Ok(numbers)
-}
-
-fn folders_in(folder: &Path) -> Result<Vec<PathBuf>> {
-    let names = names_in(folder)?;
-    Ok(names.iter().map(|name| folder.join(name)).filter(|path| path.is_dir()).collect())
-}
-
-/// What stands in a folder, sorted; nothing when there is no such folder.
-fn names_in(folder: &Path) -> Result<Vec<std::ffi::OsString>> {
-    let listed = fs::read_dir(folder).and_then(|entries| {
-        entries.map(|entry| entry.map(|entry| entry.file_name())).collect::<io::Result<Vec<_>>>()
-    });
-    match listed {
-        Ok(mut names) => {
-            names.sort();
-            Ok(names)
-        }
-        Err(err) if err.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
-        Err(err) => {
-            let unread = Error::new(ErrorKind::Archive, "cannot read the archive");
-            Err(unread.at(folder).because(err))
-        }
+impl Numbers {
+    /// The next one: numbers continue from the highest ever used, so that a higher number is a
+    /// later generation.
+    pub fn next(&self) -> u64 {
+        let last = |numbers: &[u64]| numbers.last().copied().unwrap_or(0);
+        last(&self.here).max(last(&self.removed)) + 1
     }
 }
 
+/// The numbers of the packs in the folder of a session.
+pub(crate) fn numbers(store: &dyn PackStore, folder: &str) -> Result<Numbers> {
+    let that_end = |end| -> Result<Vec<u64>> {
+        let names = store.list(folder)?.into_iter();
+        let number = |listed: Listed| number_before(listed.name(), end);
+        let mut numbers: Vec<u64> = names.filter_map(number).collect();
+        numbers.sort_unstable();
+        Ok(numbers)
+    };
+    // In this order, by two listings: a pack is noted as removed before its name goes, so that a
+    // number that is in neither was never used.
+    Ok(Numbers { here: that_end(PACK)?, removed: that_end(REMOVED)? })
+}
+
+#[cfg(test)]
+mod memory_store;
+#[cfg(test)]
+mod stores;
 #[cfg(test)]
 mod tests;

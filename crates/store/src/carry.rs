@@ -1,99 +1,95 @@
-//! Carrying a session's part of the archive to another machine.
+//! Export and import of a session's part of the archive, to move it to another machine.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
 use std::io::{self, Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
+use std::sync::Arc;
 
 use epitome_model::Bytes;
 use jiff::Timestamp;
 
 use crate::archive::care::{VerifyReport, verify_pack};
 use crate::archive::pack::{Kind, Pack};
-use crate::archive::writer::{create_in, next_number};
+use crate::archive::pack_store::{NewPack, PackBytes, PackStore};
 use crate::archive::{
-    Archive, Blobs, Generation, Hash, PackWriter, SessionBlobs, SessionKey, number_of, numbers,
-    pack_path, removed_numbers,
+    Archive, Blobs, Generation, Hash, Numbers, PackWriter, SessionBlobs, SessionKey, number_of,
+    pack_name,
 };
 use crate::restore::walk;
-use crate::source::FileSource;
-use crate::store::disk::Temp;
 use epitome_error::{Error, ErrorKind, Result};
 
-/// Longest pack that is taken in.
+/// The maximum length of an imported pack in bytes.
 const LONGEST_PACK: u64 = 8 << 30;
-/// Most packs that are taken in at once.
+/// The maximum number of packs in one import.
 const MOST_PACKS: usize = 100_000;
 
-/// A pack that was taken in.
+/// An imported pack.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Imported {
-    /// The session that it is of.
+    /// Its session.
     pub key: SessionKey,
-    /// The number that it has here. Another than there, when that one was taken or would leave a
-    /// gap.
+    /// Its number here. It differs from the exported one if that was taken or would leave a gap.
     pub number: u64,
     /// Its bytes.
     pub stored: Bytes,
 }
 
-/// A pack that was not taken in: it joins neither what is here nor the session.
+/// A pack that was not imported: its hashes join neither the archive nor the session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unjoined {
-    /// The session that it says it is of.
+    /// The session that it claims to belong to.
     pub key: SessionKey,
-    /// The number that it had.
+    /// Its number in the export.
     pub number: u64,
 }
 
-/// What [`Archive::import`] did.
+/// The result of [`Archive::import`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ImportReport {
-    /// Packs that are new here.
+    /// Imported packs.
     pub added: Vec<Imported>,
-    /// Packs that were here already.
+    /// Packs that were in the archive already.
     pub known: u64,
-    /// Packs that were not taken in.
+    /// Packs that were not imported.
     pub refused: Vec<Unjoined>,
 }
 
 impl Archive {
-    /// Writes all packs of a session as a tar archive. The same packs give the same bytes.
-    /// Returns how many they are.
+    /// Writes all packs of a session as a tar archive. The same packs give the same bytes. Returns
+    /// the number of packs.
     ///
     /// # Errors
     ///
-    /// `NotFound` when the session has none, `Unreadable`, and what the writer says.
+    /// `NotFound` when the session has none, `Unreadable`, and the errors of the writer.
     pub fn export(&self, key: &SessionKey, out: &mut dyn Write) -> Result<u64> {
-        let folder = self.folder(key);
-        let numbers = numbers(&folder)?;
+        let folder = key.folder();
+        let numbers = self.numbers(&folder)?.here;
         if numbers.is_empty() {
             let what = "the archive holds nothing of this session";
-            return Err(Error::new(ErrorKind::NotFound, what).at(&folder));
+            return Err(Error::new(ErrorKind::NotFound, what).at(&self.store().location(&folder)));
         }
         let mut tar = tar::Builder::new(out);
         for &number in &numbers {
-            let path = pack_path(&folder, number);
-            let file = FileSource::open(&path)?;
+            let name = pack_name(&folder, number);
+            let pack = self.store().open(&name)?;
             let mut head = tar::Header::new_ustar();
-            head.set_size(epitome_model::Source::len(&file));
+            head.set_size(pack.len());
             head.set_mode(0o600);
             head.set_mtime(0);
-            let name = pack_path(&key.folder(), number);
-            let from = SourceReader { file: &file, at: 0 };
+            let from = PackReader { pack: &*pack, at: 0 };
             tar.append_data(&mut head, name, from).map_err(Error::from)?;
         }
         tar.into_inner().and_then(Write::flush).map_err(Error::from)?;
         Ok(numbers.len() as u64)
     }
 
-    /// Takes packs in from a tar archive, which anyone may have made. All of it is read and
-    /// verified before the first pack is put in place; names in it say nothing but the number,
-    /// and no pack takes the place of another.
+    /// Imports packs from a tar archive, which anyone may have made. All of it is read and verified
+    /// before the first pack is put in place; of the names in it only the number is used, and no
+    /// existing pack is replaced.
     ///
-    /// A generation is taken in only if it joins, by hash, what the archive has of its session or
-    /// one of the files that `files` returns for it; the others are named in the report. Each is
-    /// marked as imported at `when`.
+    /// A generation is imported only if it joins, by hash, a generation of its session in the
+    /// archive or one of the files that `files` returns for it; the report names the others. Each
+    /// is marked as imported at `when`.
     ///
     /// # Errors
     ///
@@ -106,7 +102,7 @@ impl Archive {
         files: &dyn Fn(&Generation) -> Vec<PathBuf>,
     ) -> Result<ImportReport> {
         let unreadable = |err: io::Error| {
-            Error::new(ErrorKind::Unreadable, "this is no export of an archive").because(err)
+            Error::new(ErrorKind::Unreadable, "not an archive export").because(err)
         };
         let mut tar = tar::Archive::new(from);
         let mut staged: BTreeMap<SessionKey, Vec<Staged>> = BTreeMap::new();
@@ -121,7 +117,7 @@ impl Archive {
             staged.entry(pack.generation.key()).or_default().push(pack);
         }
         if packs == 0 {
-            let what = "this is no export of an archive: it is empty";
+            let what = "not an archive export: it is empty";
             return Err(Error::new(ErrorKind::Refused, what));
         }
         let mut report = ImportReport::default();
@@ -138,19 +134,21 @@ impl Archive {
         let name = String::from_utf8_lossy(&entry.path_bytes()).into_owned();
         let number = name.rsplit('/').next().and_then(number_of);
         let number = number.filter(|_| entry.header().entry_type().is_file());
-        let number = number.ok_or_else(|| refused("it holds something that is no pack"))?;
+        let number = number.ok_or_else(|| refused("it contains something that is not a pack"))?;
         if entry.size() > LONGEST_PACK {
             return Err(refused("it holds a pack that is too long"));
         }
-        let mut temp = create_in(self.root())?;
-        let copied = io::copy(&mut entry.take(LONGEST_PACK), &mut temp)
-            .map_err(|err| Error::writing(err, "the archive", self.root()))?;
+        let mut new = self.store().begin("")?;
+        let copied = io::copy(&mut entry.take(LONGEST_PACK), &mut new)
+            .map_err(|err| Error::writing(err, "the archive", &self.store().location("")))?;
         if copied != entry.size() {
             return Err(refused("the export is cut off"));
         }
         let mut report = VerifyReport::default();
-        let generation = match verify_pack(temp.path(), &mut report) {
-            Ok(generation) => generation,
+        let read = new.open().and_then(|bytes| Pack::of(bytes, new.location()));
+        let verified = read.and_then(|pack| Ok((verify_pack(&pack, &mut report)?, pack)));
+        let (generation, pack) = match verified {
+            Ok(verified) => verified,
             Err(err) if err.kind() == ErrorKind::NewerFormat => return Err(err),
             Err(err) => return Err(refused("it holds a damaged pack").because(err)),
         };
@@ -158,14 +156,13 @@ impl Archive {
             return Err(refused("it holds a damaged pack").because(fault));
         }
         if generation.after.len == 0 {
-            // It would fit the beginning of every file.
+            // It would match the beginning of every file.
             return Err(refused("it holds a generation that left an empty file"));
         }
-        let pack = Pack::open(temp.path())?;
-        Ok(Staged { temp, pack, generation, number })
+        Ok(Staged { new, pack, generation, number })
     }
 
-    /// Takes in what is new here and joins what is here.
+    /// Imports the packs that are new and join what is here.
     fn take_in(
         &self,
         key: &SessionKey,
@@ -174,17 +171,18 @@ impl Archive {
         files: &dyn Fn(&Generation) -> Vec<PathBuf>,
         report: &mut ImportReport,
     ) -> Result<()> {
-        let folder = self.folder(key);
+        let folder = key.folder();
         let here = self.generations(key)?.whole;
         let mut new: Vec<Staged> = Vec::new();
         for pack in staged.drain(..) {
             let is_here = here.iter().any(|it| self.is_same(it, &pack));
-            match is_here || new.iter().any(|it| same(&it.generation, &pack.generation)) {
-                true => report.known += 1,
-                false => new.push(pack),
+            if is_here || new.iter().any(|it| same(&it.generation, &pack.generation)) {
+                report.known += 1
+            } else {
+                new.push(pack)
             }
         }
-        give_numbers(&mut new, &folder)?;
+        give_numbers(&mut new, self.numbers(&folder)?);
         let joined = self.joined(key, &here, &new, files)?;
         for pack in new {
             let there = pack.number;
@@ -192,21 +190,21 @@ impl Archive {
                 report.refused.push(Unjoined { key: key.clone(), number: there });
                 continue;
             }
-            crate::store::disk::private_folder(&folder)?;
-            let generation = pack.put_in_place(&folder, when)?;
-            let path = pack_path(&folder, generation.number);
-            let stored = Bytes(fs::metadata(&path).map_or(0, |meta| meta.len()));
+            self.store().make_folder(&folder)?;
+            let generation = pack.put_in_place(Arc::clone(self.store()), when)?;
+            let facts = self.store().facts(&pack_name(&folder, generation.number));
+            let stored = facts.map_or(Bytes(0), |facts| facts.len);
             report.added.push(Imported { key: key.clone(), number: generation.number, stored });
         }
         Ok(())
     }
 
-    /// Whether a generation that is here is the same as one of an export, and whole.
+    /// Whether a generation of the archive is undamaged and the same as an exported one.
     fn is_same(&self, here: &Generation, pack: &Staged) -> bool {
-        let path = pack_path(&self.folder(&here.key()), here.number);
+        let name = pack_name(&here.key().folder(), here.number);
         let mut report = VerifyReport::default();
         same(here, &pack.generation)
-            && verify_pack(&path, &mut report).is_ok()
+            && self.pack(&name).is_ok_and(|pack| verify_pack(&pack, &mut report).is_ok())
             && report.faults.is_empty()
     }
 
@@ -227,7 +225,8 @@ impl Archive {
         for file in found {
             let Ok(source) = crate::place::open(&file) else { continue };
             let (before, after) = (walk(&source, here, &blobs)?, walk(&source, &all, &blobs)?);
-            // What is imported must not fit a state of the file that a generation here left.
+            // An imported generation must not match a state of the file that a generation here
+            // left.
             let is_new = |number: &u64| new.iter().any(|pack| pack.generation.number == *number);
             let is_in_the_way = after.passed_over.iter().any(is_new);
             if is_in_the_way || !before.undone.is_subset(&after.undone) {
@@ -236,7 +235,7 @@ impl Archive {
             }
             joined.extend(after.met);
         }
-        // What one left is what the next began with, whether there is a file or not.
+        // The result of one is the beginning of the next, whether or not there is a file.
         loop {
             let known: Vec<&Generation> =
                 all.iter().filter(|it| joined.contains(&it.number)).collect();
@@ -256,19 +255,19 @@ impl Archive {
     }
 }
 
-/// A whole pack that is not in the archive yet. Its generation has the number it would get.
+/// A verified pack that is not in the archive yet. Its generation has the number it would get.
 struct Staged {
-    temp: Temp,
+    new: Box<dyn NewPack>,
     pack: Pack,
     generation: Generation,
-    /// The number that it had.
+    /// Its number in the export.
     number: u64,
 }
 
 impl Staged {
-    /// Puts the pack in place, with a manifest that says where it came from.
-    fn put_in_place(self, folder: &Path, when: Timestamp) -> Result<Generation> {
-        let Staged { temp, pack, generation, .. } = self;
+    /// Puts the pack in place, with a manifest that marks it as imported.
+    fn put_in_place(self, store: Arc<dyn PackStore>, when: Timestamp) -> Result<Generation> {
+        let Staged { new, pack, generation, .. } = self;
         let mut entries = pack.entries().to_vec();
         let manifest = entries.iter().find(|entry| entry.kind == Kind::Manifest).copied();
         let end = manifest.map(|entry| entry.at).filter(|&end| {
@@ -282,23 +281,22 @@ impl Staged {
         let key = generation.key();
         let wanted = Some(generation.number);
         let generation = Generation { imported: Some(when), ..generation };
-        PackWriter::resume(temp, folder.to_owned(), &key, entries, end)?.finish(generation, wanted)
+        PackWriter::resume(new, store, &key, entries, end)?.finish(generation, wanted)
     }
 }
 
-/// Whether two generations are the same but for their numbers and how they came here.
+/// Whether two generations are equal except for their numbers and import marks.
 fn same(one: &Generation, other: &Generation) -> bool {
     let plain = |it: &Generation| Generation { number: 0, imported: None, ..it.clone() };
     plain(one) == plain(other)
 }
 
-/// Gives packs the numbers that they had, if these are free and leave no gap behind the highest;
-/// else the next ones.
-fn give_numbers(new: &mut [Staged], folder: &Path) -> Result<()> {
-    let mut taken: BTreeSet<u64> = numbers(folder)?.into_iter().collect();
-    // A removed one may be moved back from the trash.
-    taken.extend(removed_numbers(folder)?);
-    let mut next = next_number(folder)?;
+/// Assigns numbers to packs: their own, if free and without a gap after the highest; otherwise the
+/// next free ones.
+fn give_numbers(new: &mut [Staged], known: Numbers) {
+    let mut next = known.next();
+    // A removed pack may be moved back from the trash.
+    let mut taken: BTreeSet<u64> = known.here.into_iter().chain(known.removed).collect();
     for pack in new {
         let is_free = pack.number <= next && !taken.contains(&pack.number);
         let number = if is_free { pack.number } else { next };
@@ -306,10 +304,9 @@ fn give_numbers(new: &mut [Staged], folder: &Path) -> Result<()> {
         taken.insert(number);
         next = next.max(number + 1);
     }
-    Ok(())
 }
 
-/// Removed bytes of packs that are here, and of such that are not in the archive yet.
+/// Removed bytes of packs in the archive and of packs being imported.
 struct StagedBlobs<'a> {
     here: SessionBlobs,
     new: &'a [Staged],
@@ -324,16 +321,16 @@ impl Blobs for StagedBlobs<'_> {
     }
 }
 
-/// Reads a file from its beginning to the length that it had when it was opened.
-struct SourceReader<'a> {
-    file: &'a FileSource,
+/// Reads a pack up to the length that it had when it was opened.
+struct PackReader<'a> {
+    pack: &'a dyn PackBytes,
     at: u64,
 }
 
-impl Read for SourceReader<'_> {
+impl Read for PackReader<'_> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let bytes = epitome_model::Source::read(self.file, self.at..self.at + into.len() as u64);
-        if let Some(err) = self.file.failure() {
+        let bytes = self.pack.read(self.at..self.at + into.len() as u64);
+        if let Some(err) = self.pack.failure() {
             return Err(err.into());
         }
         into[..bytes.len()].copy_from_slice(&bytes);

@@ -1,9 +1,9 @@
 //! Session files that an agent keeps compressed: `rollout-….jsonl.zst` of Codex.
 //!
-//! What is read are the plain bytes, in a file without a name. What is written keeps the compressed
-//! bytes of everything that stays: zstd's frames stand one behind the other
-//! (<https://datatracker.ietf.org/doc/html/rfc8878#section-3>), so what is appended becomes a frame
-//! of its own, and taking it away again leaves the file as it was, to the byte.
+//! Reading decompresses into an unnamed temporary file. Writing keeps the compressed bytes of
+//! everything that stays: a zstd file is a sequence of frames
+//! (<https://datatracker.ietf.org/doc/html/rfc8878#section-3>), so appended text becomes a frame of
+//! its own, and removing it again leaves the file as it was, to the byte.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
@@ -17,13 +17,13 @@ use epitome_error::{Error, ErrorKind, Result};
 /// The first bytes of a frame.
 const MAGIC: [u8; 4] = [0x28, 0xb5, 0x2f, 0xfd];
 
-/// No session is longer than this; what says it is may be made to fill the disk.
+/// The maximum decompressed length: a file that exceeds it may be made to fill the disk.
 pub const LIMIT: Bytes = Bytes(1 << 30);
 
-/// What zstd itself takes where nothing is said.
+/// The default level of zstd.
 const LEVEL: i32 = 3;
 
-/// Where a frame ends, in the compressed bytes and in the plain ones.
+/// The end of a frame, in the compressed and in the plain bytes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Frame {
     end: u64,
@@ -34,17 +34,17 @@ struct Frame {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Frames(Vec<Frame>);
 
-/// Whether a file begins as a compressed one does.
+/// Whether a file begins with the magic number of zstd.
 pub fn is_compressed(file: &FileSource) -> bool {
     file.len() >= MAGIC.len() as u64 && *file.read(0..MAGIC.len() as u64) == MAGIC
 }
 
-/// The plain bytes of a compressed file.
+/// Decompresses a file.
 ///
 /// # Errors
 ///
 /// `Unreadable` when it is damaged or torn, or longer than `limit`; `Disk` when the plain bytes
-/// cannot be put down.
+/// cannot be written.
 pub fn open(file: &FileSource, limit: Bytes) -> Result<(FileSource, Frames)> {
     let unreadable = |what: &str| Error::new(ErrorKind::Unreadable, what).at(file.path());
     let damaged = |err: io::Error| unreadable("the compressed session is damaged").because(err);
@@ -59,7 +59,7 @@ pub fn open(file: &FileSource, limit: Bytes) -> Result<(FileSource, Frames)> {
         loop {
             let read = input.pos();
             let mut output = OutBuffer::around(&mut buffer[..]);
-            // What is left is written although everything was read.
+            // Buffered output is flushed although all input was read.
             if !in_frame && read == bytes.len() {
                 return Ok(());
             }
@@ -77,7 +77,7 @@ pub fn open(file: &FileSource, limit: Bytes) -> Result<(FileSource, Frames)> {
                 frames.push(at);
                 decoder.reinit().map_err(damaged)?;
             } else if input.pos() == read && plain.is_empty() {
-                // It wants more.
+                // More input is needed.
                 return Ok(());
             }
         }
@@ -89,20 +89,20 @@ pub fn open(file: &FileSource, limit: Bytes) -> Result<(FileSource, Frames)> {
     Ok((FileSource::new(plain, file.path())?, Frames(frames)))
 }
 
-/// The compressed bytes of `after`, which is to stand where `before` stood: how many bytes of the
-/// compressed file stay, and what comes behind them.
+/// Compresses `after`, which replaces `before`. Returns how many bytes of the compressed file stay,
+/// and the bytes that follow them.
 ///
 /// # Errors
 ///
-/// `Changed` when a source gives fewer bytes than it has; `Broken` when what was compressed does
-/// not give back what it was made of.
+/// `Changed` when a source gives fewer bytes than its length; `Broken` when decompressing the
+/// result does not give `after`.
 pub fn compress(
     frames: &Frames,
     before: &dyn Source,
     after: &dyn Source,
 ) -> Result<(u64, Vec<u8>)> {
     let same = common(before, after);
-    // A frame of nothing behind what stays is a part of the file, too.
+    // An empty frame after what stays is a part of the file, too.
     let kept = frames.0.iter().rfind(|frame| frame.plain <= same).copied().unwrap_or_default();
     if kept.plain == after.len() {
         return Ok((kept.end, Vec::new()));
@@ -117,15 +117,16 @@ pub fn compress(
     each_chunk(after, kept.plain..after.len(), |bytes| {
         plain.resize(bytes.len(), 0);
         decoder.read_exact(&mut plain).map_err(failed)?;
-        match plain == bytes {
-            true => Ok(()),
-            false => Err(Error::new(ErrorKind::Broken, "what was compressed is not what it was")),
+        if plain == bytes {
+            Ok(())
+        } else {
+            Err(Error::new(ErrorKind::Broken, "what was compressed is not what it was"))
         }
     })?;
     Ok((kept.end, added))
 }
 
-/// How many bytes two sources begin with alike.
+/// The length of the common prefix of two sources in bytes.
 fn common(one: &dyn Source, other: &dyn Source) -> u64 {
     let len = one.len().min(other.len());
     let mut at = 0;
@@ -141,11 +142,11 @@ fn common(one: &dyn Source, other: &dyn Source) -> u64 {
     at
 }
 
-/// The plain bytes that `write` writes, in a file without a name.
+/// Writes the output of `write` to an unnamed temporary file.
 ///
 /// # Errors
 ///
-/// What `write` says; `Disk`.
+/// The errors of `write`; `Disk`.
 pub fn plain(
     named: &FileSource,
     write: impl FnOnce(&mut dyn Write) -> Result<()>,

@@ -1,9 +1,9 @@
-//! Where bytes lie and how they come back: sessions on disk, the archive, restoring, replacing.
+//! Sessions on disk, the archive of removed bytes, restoring and replacing.
 //!
-//! [`Place`] tells what a path of a session means (a file, rows of a database, many files), and
-//! [`Loaded`] opens and reads one. The [`Archive`] keeps removed bytes as one [`Generation`] a
-//! compaction. [`Store`] locks a session and replaces it in one step, and [`restore`] says what
-//! must be laid over a session so that it is what it was.
+//! [`Place`] tells what the path of a session refers to (a file, rows of a database, many files),
+//! and [`Loaded`] opens and reads one. The [`Archive`] keeps removed bytes, as one [`Generation`]
+//! per compaction. [`Store`] locks a session and replaces it atomically, and [`restore`] computes
+//! which bytes of a session to replace so that it is what it was.
 //!
 //! # Absent
 //!
@@ -14,6 +14,7 @@
 pub mod archive;
 pub mod carry;
 pub mod compressed;
+pub mod file_tree;
 pub mod place;
 pub mod reference;
 pub mod regular;
@@ -21,7 +22,6 @@ pub mod restore;
 pub mod rows;
 pub mod session;
 pub mod source;
-pub mod spread;
 pub mod state;
 pub mod store;
 

@@ -1,35 +1,37 @@
-//! Where a session stands: a file of its own, or rows of a database.
+//! Where a session is stored: a file of its own, or rows of a database.
 //!
-//! Either is named by an address, which is a path: `FILE`, or `DATABASE#SESSION`, or a database
-//! that holds one session alone.
+//! Its address is a path: `FILE`, or `DATABASE#SESSION`, or a database that holds a single session.
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use crate::compressed;
+use crate::file_tree::FileTreeSession;
 use crate::regular;
 use crate::rows::{self, Rows};
 use crate::source::FileSource;
-use crate::spread::Spread;
+use tracing::trace_span;
+
 use epitome_error::{Error, ErrorKind, Result};
 
-/// What an SQLite database begins with: <https://www.sqlite.org/fileformat.html>.
+/// The magic number of an SQLite database: <https://www.sqlite.org/fileformat.html>.
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 
-/// Where a session stands.
+/// Where a session is stored.
 #[derive(Clone, Debug)]
 pub enum Place {
     /// A file.
     File(PathBuf),
     /// Rows of a database.
     Rows(Rows),
-    /// Many files, which are only read.
-    Spread(Spread),
+    /// Many files, which are read-only.
+    Spread(FileTreeSession),
 }
 
 impl Place {
-    /// What an address means. A file of that very name goes before rows.
+    /// Parses an address. An existing file of that very name takes precedence over rows.
     pub fn of(address: &Path) -> Place {
+        let _span = trace_span!("place.resolve").entered();
         let rows = match rows::split(address) {
             Some((database, name)) if !address.exists() && is_database(&database) => {
                 Rows::named(&database, name)
@@ -37,46 +39,47 @@ impl Place {
             Some(_) | None if is_database(address) => Rows::alone(address),
             Some(_) | None => None,
         };
-        match (rows, Spread::of(address)) {
+        match (rows, FileTreeSession::of(address)) {
             (Some(rows), _) => Place::Rows(rows),
             (None, Some(spread)) => Place::Spread(spread),
             (None, None) => Place::File(address.to_owned()),
         }
     }
 
-    /// The address, by the real path of the file or the database.
+    /// The address with the canonical path of the file or the database.
     ///
     /// # Errors
     ///
-    /// `NotFound`, `NoPermission` and what else a system says of paths.
+    /// `NotFound`, `NoPermission` and other errors of the system.
     pub fn real(&self) -> Result<PathBuf> {
-        let real = |path: &Path| {
-            path.canonicalize().map_err(|err| Error::reading(err, "the session", path))
-        };
         match self {
             Place::File(path) => real(path),
-            Place::Rows(rows) => Ok(rows.at(&real(rows.database())?).address()),
+            Place::Rows(rows) => Ok(rows.real()?.address()),
             Place::Spread(spread) => real(spread.session()),
         }
     }
 
-    /// Opens the session to read it: the file; its rows, or what a compressed file holds, as a
-    /// file without a name.
+    /// Opens the session for reading. Rows and compressed files are copied into an unnamed
+    /// temporary file.
     ///
     /// # Errors
     ///
-    /// `NotFound`, `NotAFile`, `NoPermission`; `Unreadable`, also when what is compressed holds
-    /// more than a gibibyte; `UnknownFormat` for a database of which no session is named.
+    /// `NotFound`, `NotAFile`, `NoPermission`; `Unreadable`, also when the decompressed length is
+    /// more than 1 GiB; `UnknownFormat` for a database without the name of a session.
     pub fn open(&self) -> Result<FileSource> {
         match self {
             Place::File(path) => {
-                let source = FileSource::open(path)?;
+                let source = FileSource::open(path).map_err(|err| match err.kind() {
+                    ErrorKind::NotFound => named_or_not(path).unwrap_or(err),
+                    _ => err,
+                })?;
                 if is_database(path) {
                     return Err(rows::not_one(path));
                 }
-                match compressed::is_compressed(&source) {
-                    true => Ok(compressed::open(&source, compressed::LIMIT)?.0),
-                    false => Ok(source),
+                if compressed::is_compressed(&source) {
+                    Ok(compressed::open(&source, compressed::LIMIT)?.0)
+                } else {
+                    Ok(source)
                 }
             }
             Place::Rows(rows) => rows.open(),
@@ -84,7 +87,7 @@ impl Place {
         }
     }
 
-    /// Whether it is what was said, and not a log beside it.
+    /// Whether it holds the conversation, and is not a log stored with it.
     pub fn is_conversation(&self) -> bool {
         match self {
             Place::File(_) | Place::Spread(_) => true,
@@ -92,7 +95,7 @@ impl Place {
         }
     }
 
-    /// Whether sessions are written there; what they are is another question.
+    /// Whether sessions can be written there; their format is another question.
     ///
     /// # Errors
     ///
@@ -104,7 +107,7 @@ impl Place {
         }
     }
 
-    /// Whether it is there. What cannot be asked is taken to be.
+    /// Whether it exists. If that cannot be determined, `true`.
     pub fn exists(&self) -> bool {
         match self {
             Place::File(path) => path.exists(),
@@ -114,24 +117,26 @@ impl Place {
     }
 }
 
-/// Opens the session at an address to read it.
+/// A path without symbolic links.
+fn real(path: &Path) -> Result<PathBuf> {
+    path.canonicalize().map_err(|err| Error::reading(err, "the session", path))
+}
+
+/// Opens the session at an address for reading.
 ///
 /// # Errors
 ///
 /// As [`Place::open`].
 pub fn open(address: &Path) -> Result<FileSource> {
-    Place::of(address).open().map_err(|err| match err.kind() {
-        ErrorKind::NotFound => named_or_not(address).unwrap_or(err),
-        _ => err,
-    })
+    Place::of(address).open()
 }
 
-/// Whether the session at an address is there.
+/// Whether the session at an address exists.
 pub fn exists(address: &Path) -> bool {
     Place::of(address).exists()
 }
 
-/// An address of rows of which the database is there, and the session is not.
+/// An address of rows whose database exists, and whose session does not.
 fn named_or_not(address: &Path) -> Option<Error> {
     let (database, name) = rows::split(address)?;
     let what = format!("the database holds no session `{name}`");

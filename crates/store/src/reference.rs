@@ -1,4 +1,4 @@
-//! Files that hold the same text as a piece of a session: who wants it back may have it already.
+//! Files that hold the same text as a piece of a session, so that it can be read from there.
 
 mod git;
 
@@ -13,7 +13,7 @@ use crate::source::{FileSource, exactly};
 
 pub use git::{GitObjects, blob_id};
 
-/// Longest file that is looked into, in bytes.
+/// The maximum length of a file that is compared, in bytes.
 const LONGEST: u64 = 64 << 20;
 
 /// A file, or whole lines of it, that held the same text as a removed piece.
@@ -35,14 +35,14 @@ pub struct Reference {
     pub blake3: Hash,
 }
 
-/// How a file stands to a [`Reference`] made earlier.
+/// The state of a file compared with a [`Reference`] made earlier.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
-    /// It is what it was.
+pub enum FileState {
+    /// It is unchanged.
     Same,
-    /// It is there, and another.
+    /// It has changed.
     Changed,
-    /// It is not there, or cannot be read.
+    /// It does not exist, or cannot be read.
     Gone,
 }
 
@@ -74,12 +74,12 @@ impl Reference {
         })
     }
 
-    /// Whether the file is still what it was.
-    pub fn standing(&self) -> Standing {
+    /// Whether the file is unchanged.
+    pub fn standing(&self) -> FileState {
         match read(Path::new(&self.path)) {
-            Some(bytes) if Hash::of(&bytes) == self.blake3 => Standing::Same,
-            Some(_) => Standing::Changed,
-            None => Standing::Gone,
+            Some(bytes) if Hash::of(&bytes) == self.blake3 => FileState::Same,
+            Some(_) => FileState::Changed,
+            None => FileState::Gone,
         }
     }
 }
@@ -157,10 +157,10 @@ mod tests {
         let path = dir.path().join("a.rs");
         fs::write(&path, "one\n").expect("a file");
         let reference = Reference::find("one\n", &path).expect("the same text");
-        assert_eq!(reference.standing(), Standing::Same);
+        assert_eq!(reference.standing(), FileState::Same);
         fs::write(&path, "two\n").expect("a file");
-        assert_eq!(reference.standing(), Standing::Changed);
+        assert_eq!(reference.standing(), FileState::Changed);
         fs::remove_file(&path).expect("a file");
-        assert_eq!(reference.standing(), Standing::Gone);
+        assert_eq!(reference.standing(), FileState::Gone);
     }
 }

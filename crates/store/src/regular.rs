@@ -63,7 +63,7 @@ pub fn check(meta: &fs::Metadata, path: &Path) -> Result<(), Error> {
     if meta.is_file() {
         return Ok(());
     }
-    let what = if meta.is_dir() { "this is a folder" } else { "this is no regular file" };
+    let what = if meta.is_dir() { "this is a folder" } else { "not a regular file" };
     Err(Error::new(ErrorKind::NotAFile, what).at(path))
 }
 
@@ -83,7 +83,7 @@ fn open_at_once(options: &mut OpenOptions, path: &Path) -> io::Result<File> {
 #[cfg(unix)]
 const NONBLOCK: rustix::fs::OFlags = rustix::fs::OFlags::NONBLOCK.union(rustix::fs::OFlags::NOCTTY);
 
-/// Takes back that the open file does not wait.
+/// Makes reads of the open file block again.
 #[cfg(unix)]
 fn wait_as_usual(file: &File) -> io::Result<()> {
     let flags = rustix::fs::fcntl_getfl(file)?;
@@ -97,7 +97,7 @@ fn wait_as_usual(_: &File) -> io::Result<()> {
     Ok(())
 }
 
-/// Bytes to reserve for a file that says that it is so long.
+/// Bytes to reserve for a file of the stated length.
 fn room(len: u64) -> usize {
     const MOST: u64 = 64 << 20;
     usize::try_from(len.min(MOST)).unwrap_or(0)

@@ -1,6 +1,6 @@
-//! Giving bytes back: what must be laid over a session file so that it is what it was.
+//! Restoring: which bytes of a session file to replace so that it is what it was.
 //!
-//! Nothing is written here. The answer is a list of splices over the current file, to be read
+//! Nothing is written here. The result is a list of splices over the current file, to be read
 //! through [`Spliced`] and written by [`Session::replace`](crate::Session::replace) or elsewhere.
 
 mod by_record;
@@ -33,43 +33,44 @@ impl Generations {
     }
 }
 
-/// How far to go back.
+/// What to restore.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Target {
-    /// To what the agent wrote.
+    /// What the agent wrote.
     #[default]
     Original,
-    /// To what the generation of this number left.
+    /// The result of the generation of this number.
     Generation(u64),
 }
 
-/// What gives a session back.
+/// How to restore a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Restoration {
-    /// What to lay over the current file, sorted and apart.
+    /// The splices over the current file, sorted and disjoint.
     pub splices: Vec<Splice>,
-    /// How it was found.
+    /// How they were found.
     pub outcome: Restored,
 }
 
 /// How a session was given back.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Restored {
-    /// To the byte, proved by hash; what was appended since stays behind it.
+    /// To the byte, proved by hash; what was appended since stays at the end.
     Exact {
         /// The numbers of the generations that were undone, newest first. None: there was nothing
         /// to undo.
         undone: Vec<u64>,
     },
-    /// The file was changed by others since: record by record, from where no hash leads further.
+    /// Another program has changed the file since: record by record, from the point where no hash
+    /// leads further.
     ByRecord {
         /// The numbers of the generations that were undone to the byte before that, newest first.
         undone: Vec<u64>,
         /// Edits of records that were undone. A record edited twice counts twice; one that was
-        /// given back before does not count.
+        /// restored before does not count.
         restored: u64,
-        /// Edits of records that are no longer in the file as they were left, or of which it
-        /// cannot be told which is which.
+        /// Edits of records that are no longer in the file as they were left, or that cannot be
+        /// matched with certainty.
         missing: u64,
     },
 }
@@ -83,14 +84,14 @@ impl Restored {
     }
 }
 
-/// Works out how `current` becomes what it was, from the whole `generations` of its session.
+/// Computes how to restore `current`, from the whole `generations` of its session.
 ///
 /// # Errors
 ///
 /// `NotFound` when there are no generations, or the wanted one does not lead to this file;
 /// `Archive` when removed bytes are missing or damaged, or do not give what was there before, or
-/// when a generation is missing that may have removed more: what it left is a target of its own.
-/// `Changed` when `current` gives fewer bytes than it has.
+/// when a generation is missing that may have removed more: its result is a target of its own.
+/// `Changed` when `current` gives fewer bytes than its length.
 pub fn restore(
     current: &dyn Source,
     generations: &[Generation],
@@ -100,7 +101,7 @@ pub fn restore(
     restore_without(current, generations, &[], blobs, target)
 }
 
-/// As [`restore`]; the generations of the numbers `removed` were proved not to be needed.
+/// As [`restore`]; the generations with the numbers `removed` were proved unneeded.
 fn restore_without(
     current: &dyn Source,
     generations: &[Generation],
@@ -121,7 +122,7 @@ fn restore_without(
     let later: Vec<&Generation> = generations.iter().filter(|it| it.number > above).collect();
     let wanted = match generations.iter().find(|it| it.number == above) {
         Some(wanted) => Some(wanted),
-        // A damaged one still left what the next one began with.
+        // The result of a damaged generation is still known: the next one began with it.
         None if above > 0 && later.is_empty() => return Err(no_generation(above)),
         None => None,
     };
@@ -139,20 +140,20 @@ fn restore_without(
     if let Some(number) = (above + 1..began).find(is_missing) {
         return Err(unknown_before(number));
     }
-    // Where a way back ends, an older one may begin, if someone changed the file in between.
+    // Where one chain of generations ends, an older one may begin, if the file was changed in
+    // between.
     let older = known.iter().copied().filter(|it| it.number < began);
     further(current, done, &newest_first(older), blobs)
 }
 
-/// Works out how one removed piece is put back, wherever the record it was taken from still
-/// stands. All other edits stay.
+/// Computes how to restore one removed piece, wherever its record still is. All other edits stay.
 ///
-/// The result is no state that the archive knows: archive it as a generation of its own (see
-/// [`WayBack`](crate::archive::WayBack)), and a later [`restore`] finds its way through it.
+/// The result is a state that the archive does not know: archive it as a generation of its own (see
+/// [`WayBack`](crate::archive::WayBack)), so that a later [`restore`] can pass through it.
 ///
 /// # Errors
 ///
-/// `NotFound` when no generation removed such bytes, `Refused` when the reference may mean several
+/// `NotFound` when no generation removed such bytes, `Refused` when the reference matches several
 /// pieces, `Archive` and `Changed` as for [`restore`].
 pub fn restore_block(
     current: &dyn Source,
@@ -171,7 +172,7 @@ pub fn restore_block(
             let view = Spliced::new(&bytes, walk.edits(idx))?;
             for splice in record.splices.iter().filter(|splice| splice.blob == hash) {
                 let span = Span { start: splice.at, end: splice.at + splice.len };
-                // What a later generation took away or put back does not stand here.
+                // If a later generation removed or restored it, it is not here.
                 if let Some(span) = view.in_base(span) {
                     let with = blobs.blob(generation.number, &hash)?.into();
                     splices.push(Splice { span: moved(span, walk.start(idx)), with });
@@ -188,8 +189,8 @@ pub fn restore_block(
     Ok(Restoration { splices, outcome })
 }
 
-/// Undoes generations by the hash of the whole file, last applied first. Says which generation
-/// began with what is reached. `None` when the file is of none of them.
+/// Undoes generations by the hash of the whole file, last applied first. Returns the generation
+/// that began with the result. `None` if the file is the result of none of them.
 fn exact(
     current: &dyn Source,
     generations: &[&Generation],
@@ -224,7 +225,7 @@ fn exact(
                 began = generation.number;
             }
             None if undone.is_empty() => {
-                // What was restored before is what a compaction began with.
+                // An earlier restore ended with what a compaction began with.
                 let began_so =
                     |it: &&&Generation| !it.is_way_back() && digests.contains(&it.before);
                 let first = left.iter().filter(began_so).map(|it| it.number).min();
@@ -242,10 +243,10 @@ fn exact(
     };
     let dead_end = undone.last().is_some_and(|it| it.is_way_back());
     match wanted {
-        // What it left, as it was changed before a part of it was given back.
+        // Its result, as changed before a part of it was restored.
         Some(wanted) if dead_end && undone.iter().all(|it| it.number > wanted.number) => {}
         Some(wanted) if !reached && !undone.is_empty() => return Err(not_on_the_way(wanted)),
-        // What was there before a part was given back is no original.
+        // The state before a partial restore is not an original.
         None if dead_end && to_the_original => return Ok(None),
         Some(_) | None if !reached => return Ok(None),
         Some(_) | None => {}
@@ -255,10 +256,10 @@ fn exact(
     Ok(Some((Restoration { splices: view.into_splices(), outcome }, began)))
 }
 
-/// Whether lines stand behind what a generation began with that look like those that it appended in
-/// the agent's own way, changed since: they name removed bytes, or end where those ended.
+/// Whether lines follow what a generation began with that look like those of its native record,
+/// changed since: they name removed bytes, or end where those ended.
 ///
-/// Only for a file that does not begin with what the generation left.
+/// Only for a file that does not begin with the result of the generation.
 pub fn goes_on_as_appended(current: &dyn Source, generation: &Generation) -> Result<bool> {
     const BEGINNING: &[u8] = b"[epitome k";
     let (from, to) = (generation.before.len, generation.after.len);
@@ -292,7 +293,7 @@ fn appended_and_changed(generation: &Generation) -> Error {
         .with_hint("`--partial` leaves it where it is, and restores what can be")
 }
 
-/// The splices that undo a generation, over the whole file that it left.
+/// The splices that undo a generation, over its whole result.
 fn undo_all(generation: &Generation, blobs: &dyn Blobs) -> Result<Vec<Splice>> {
     let mut splices = Vec::new();
     for record in &generation.records {
@@ -316,7 +317,7 @@ fn undo_record(
     record.splices.iter().map(undo).collect()
 }
 
-/// Undoes every edit of which the record still stands, whatever became of the others.
+/// Undoes every edit whose record is still in the file, whatever happened to the others.
 fn by_record(
     current: &dyn Source,
     generations: &[&Generation],
@@ -332,8 +333,8 @@ fn by_record(
     Ok(Restoration { splices: spliced.into_splices(), outcome })
 }
 
-/// Goes on record by record where an exact way back ended, if something is there that an older
-/// generation left; else it is exact.
+/// Continues record by record where an exact restore ended, if the file still holds something that
+/// an older generation left; otherwise the restore stays exact.
 fn further(
     current: &dyn Source,
     done: Restoration,
@@ -352,22 +353,20 @@ fn further(
     let restored = walk.drop_what_is_as_before()?;
     let more = walk.into_splices();
     if check_sound(&view, &Spliced::new(&view, more.clone())?, agent_of(older)).is_err() {
-        // What was proved is still the way back.
+        // The proved restore is still valid.
         let missing = missing + restored;
         let outcome = Restored::ByRecord { undone: undone.clone(), restored: 0, missing };
         return Ok(Restoration { outcome, ..done });
     }
     let mut splices = view.then(more)?.into_splices();
-    // A way back that went by record before leads there and back again.
+    // An earlier restore by record leads to that state and back again.
     splices.retain(|it| *current.read(it.span.start..it.span.end) != it.with[..]);
-    let (undone, restored) = match splices.is_empty() {
-        true => (Vec::new(), 0),
-        false => (undone.clone(), restored),
-    };
+    let (undone, restored) =
+        if splices.is_empty() { (Vec::new(), 0) } else { (undone.clone(), restored) };
     Ok(Restoration { splices, outcome: Restored::ByRecord { undone, restored, missing } })
 }
 
-/// A file on its way back through `generations`, and how many of their edits are not in it.
+/// A file during a restore through `generations`, and the number of their edits that are not in it.
 fn walked<'a>(
     current: &'a dyn Source,
     generations: &[&Generation],
@@ -399,17 +398,17 @@ fn agent_of<'g>(generations: &[&'g Generation]) -> &'g str {
 
 /// How far hashes lead back from a file.
 pub struct Walked {
-    /// What is laid over the file to get there.
+    /// The splices over the file that lead there.
     pub splices: Vec<Splice>,
     /// The numbers of the generations that were undone.
     pub undone: BTreeSet<u64>,
-    /// Those that left one of the states on the way.
+    /// Those whose result is one of the states on the way.
     pub left: BTreeSet<u64>,
     /// Those that began with the last state.
     pub begun: BTreeSet<u64>,
-    /// Those that left one of the states on the way or began with it.
+    /// Those whose result or beginning is one of the states on the way.
     pub met: BTreeSet<u64>,
-    /// Those that fitted a state of the file from which an older one with a longer result was
+    /// Those that matched a state of the file from which an older one with a longer result was
     /// undone.
     pub passed_over: BTreeSet<u64>,
 }
@@ -477,7 +476,7 @@ fn no_generation(number: u64) -> Error {
     Error::new(ErrorKind::NotFound, format!("this session has no generation {number}"))
 }
 
-/// The one piece that `reference` means.
+/// The one piece that `reference` refers to.
 fn one_meant(generations: &[Generation], reference: &Ref) -> Result<Hash> {
     let meant = generations.iter().flat_map(Generation::blobs).filter(|hash| hash.is(reference));
     let mut meant: Vec<Hash> = meant.collect();

@@ -6,33 +6,30 @@
 //! updated and nothing else; rows that epitome makes itself are added, and taken away again. SQLite
 //! promises that all of it happens or nothing, whenever the process ends, and that other programs
 //! see one or the other.
+//!
+//! Without the feature `sqlite` a database is recognised, and each use of it is an error.
 
+#[cfg(not(feature = "sqlite"))]
+mod absent;
+#[cfg(feature = "sqlite")]
 mod connection;
+#[cfg(feature = "sqlite")]
 mod replace;
+#[cfg(feature = "sqlite")]
+mod sqlite;
 
-use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
-use std::time::{Duration, SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
-use epitome_formats::DATABASES;
-use epitome_formats::database::{Database, Document, Glance, folder, line};
+use epitome_error::{Error, ErrorKind};
 use epitome_model::{Bytes, Tokens};
-use rusqlite::types::ValueRef;
-use rusqlite::{Connection, Statement};
 
-use crate::source::FileSource;
+#[cfg(not(feature = "sqlite"))]
+pub use absent::{Rows, absent, sessions, vacuum};
+#[cfg(feature = "sqlite")]
 pub use connection::open_to_write;
-use connection::{cannot_read, cannot_write, reading};
-use epitome_error::{Error, ErrorKind, Result};
-
-/// The rows of one session.
-#[derive(Clone, Debug)]
-pub struct Rows {
-    database: PathBuf,
-    kind: &'static Database,
-    session: String,
-    document: &'static Document,
-}
+#[cfg(feature = "sqlite")]
+pub use sqlite::{Rows, sessions, vacuum};
 
 /// A session of a database.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,274 +43,18 @@ pub struct Stored {
     /// Of its rows as lines.
     pub size: Bytes,
     /// What the database says of it, if a list shows no more than that.
-    pub told: Option<Told>,
+    pub told: Option<SessionRow>,
 }
 
 /// What a database says of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Told {
+pub struct SessionRow {
     /// Its name, or how it begins.
     pub title: Option<String>,
     /// The folder it was run in.
     pub cwd: Option<String>,
     /// What a resume would send, as the agent counted it.
     pub context: Option<Tokens>,
-}
-
-/// Which sessions of a database.
-enum Which<'a> {
-    All,
-    Id(&'a str),
-    PartsOf(&'a str),
-    /// Those that are no part of another; no more than two.
-    TwoRoots,
-}
-
-/// A row of a document: which, and what tells it from others.
-struct Row {
-    table: usize,
-    rowid: i64,
-    head: String,
-}
-
-impl Rows {
-    /// The rows that `name` means in a database: the id of a session, and behind a dot what of
-    /// it, if it is not the conversation.
-    pub fn named(database: &Path, name: &str) -> Option<Rows> {
-        let (id, of_it) = name.split_once('.').unwrap_or((name, ""));
-        let (kind, sessions) = sessions_of(database, &Which::Id(id)).ok()?;
-        let document = kind.documents.iter().find(|document| document.name == of_it)?;
-        let session = sessions.into_iter().next()?.id;
-        Some(Rows { database: database.to_owned(), kind, session, document })
-    }
-
-    /// The only session of a database that is not a part of another.
-    pub fn alone(database: &Path) -> Option<Rows> {
-        let (kind, sessions) = sessions_of(database, &Which::TwoRoots).ok()?;
-        let [session] = sessions.as_slice() else { return None };
-        let (session, document) = (session.id.clone(), kind.documents.first()?);
-        Some(Rows { database: database.to_owned(), kind, session, document })
-    }
-
-    /// The file that the rows are in.
-    pub fn database(&self) -> &Path {
-        &self.database
-    }
-
-    /// Whether sessions of such databases are ever written.
-    pub fn are_written(&self) -> bool {
-        let tables = self.kind.documents.iter().flat_map(|document| document.tables);
-        tables.into_iter().any(|table| table.update.is_some())
-    }
-
-    /// The id of the session.
-    pub fn session(&self) -> &str {
-        &self.session
-    }
-
-    /// The same rows of the database by another path.
-    pub fn at(&self, database: &Path) -> Rows {
-        Rows { database: database.to_owned(), ..self.clone() }
-    }
-
-    /// The address by which they are found again.
-    pub fn address(&self) -> PathBuf {
-        address(&self.database, &self.session, self.document.name)
-    }
-
-    /// What belongs to the session beside its conversation: the rest of what is stored of it, and
-    /// the sessions of its sub-agents with theirs.
-    pub fn companions(&self) -> Vec<PathBuf> {
-        if !self.is_conversation() {
-            return Vec::new();
-        }
-        let mut wanted = vec![self.session.clone()];
-        let mut found = Vec::new();
-        let mut at = 0;
-        while let Some(id) = wanted.get(at).cloned() {
-            at += 1;
-            for document in self.kind.documents {
-                if id != self.session || !document.name.is_empty() {
-                    found.push(address(&self.database, &id, document.name));
-                }
-            }
-            let below = sessions_of(&self.database, &Which::PartsOf(&id));
-            for part in below.into_iter().flat_map(|(_, parts)| parts) {
-                if !wanted.contains(&part.id) {
-                    wanted.push(part.id);
-                }
-            }
-        }
-        found
-    }
-
-    /// Whether they are a conversation, and not a log that belongs to one.
-    pub fn is_conversation(&self) -> bool {
-        self.document.name.is_empty()
-    }
-
-    /// Whether the database holds them. If it cannot be read they are taken to exist.
-    pub fn exists(&self) -> bool {
-        sessions_of(&self.database, &Which::Id(&self.session))
-            .map_or(true, |(_, sessions)| !sessions.is_empty())
-    }
-
-    /// The rows as lines, in a file without a name: it is gone when it is closed.
-    pub fn open(&self) -> Result<FileSource> {
-        reading(&self.database, |connection| {
-            let failed = |err| Error::writing(err, "the rows as lines", &self.address());
-            let mut out = BufWriter::new(tempfile::tempfile().map_err(failed)?);
-            self.each_line(connection, |line| {
-                out.write_all(line).and_then(|()| out.write_all(b"\n")).map_err(failed)
-            })?;
-            let file = out.into_inner().map_err(|err| failed(err.into_error()))?;
-            FileSource::new(file, &self.address())
-        })
-    }
-
-    fn each_line(
-        &self,
-        connection: &Connection,
-        mut each: impl FnMut(&[u8]) -> Result<()>,
-    ) -> Result<()> {
-        // One state of the database, however long it takes.
-        let transaction =
-            connection.unchecked_transaction().map_err(|err| cannot_read(err, &self.database))?;
-        let mut tables = self.tables(&transaction)?;
-        for row in self.rows(&transaction)? {
-            let data = self.data(&mut tables, &row)?;
-            each(&line(&row.head, data.as_deref()))?;
-        }
-        Ok(())
-    }
-
-    fn tables<'c>(&self, connection: &'c Connection) -> Result<Vec<Statement<'c>>> {
-        let tables = self.document.tables.iter();
-        tables
-            .map(|table| connection.prepare(table.select))
-            .collect::<rusqlite::Result<_>>()
-            .map_err(|err| cannot_read(err, &self.database))
-    }
-
-    fn rows(&self, connection: &Connection) -> Result<Vec<Row>> {
-        let read = || {
-            let mut statement = connection.prepare(self.document.rows)?;
-            let rows = statement.query_map([&self.session], |row| {
-                let table = usize::from(row.get::<_, u16>(0)?);
-                Ok(Row { table, rowid: row.get(1)?, head: row.get(2)? })
-            })?;
-            rows.collect::<rusqlite::Result<Vec<Row>>>()
-        };
-        let rows = read().map_err(|err| cannot_read(err, &self.database))?;
-        match rows.iter().all(|row| row.table < self.document.tables.len()) {
-            true => Ok(rows),
-            false => Err(self.broken()),
-        }
-    }
-
-    fn data(&self, tables: &mut [Statement<'_>], row: &Row) -> Result<Option<Vec<u8>>> {
-        let read = tables[row.table].query_row([row.rowid], |found| {
-            Ok(match found.get_ref(0)? {
-                ValueRef::Null => None,
-                ValueRef::Integer(number) => Some(number.to_string().into_bytes()),
-                ValueRef::Real(number) => Some(number.to_string().into_bytes()),
-                ValueRef::Text(bytes) | ValueRef::Blob(bytes) => Some(bytes.to_vec()),
-            })
-        });
-        read.map_err(|err| cannot_read(err, &self.database))
-    }
-
-    fn broken(&self) -> Error {
-        let what = "what was to be written is not what the rows can hold; nothing was changed";
-        Error::new(ErrorKind::Broken, what).at(&self.address())
-    }
-}
-
-/// All sessions of a database, and what kind it is of.
-///
-/// # Errors
-///
-/// `UnknownFormat` when no agent that epitome knows keeps such a database; what opening says.
-pub fn sessions(database: &Path) -> Result<(&'static Database, Vec<Stored>)> {
-    sessions_of(database, &Which::All)
-}
-
-fn sessions_of(database: &Path, which: &Which<'_>) -> Result<(&'static Database, Vec<Stored>)> {
-    reading(database, |connection| {
-        let failed = |err| cannot_read(err, database);
-        let kind = kind_of(connection).map_err(failed)?.ok_or_else(|| {
-            let what = "this database is of no agent that epitome knows";
-            Error::new(ErrorKind::UnknownFormat, what).at(database)
-        })?;
-        let (only, id) = match which {
-            Which::All => ("?1 IS NULL", None),
-            Which::Id(id) => ("id = ?1", Some(*id)),
-            Which::PartsOf(id) => ("parent = ?1", Some(*id)),
-            Which::TwoRoots => ("parent IS NULL AND ?1 IS NULL LIMIT 2", None),
-        };
-        let told = match kind.glance {
-            Glance::Read => "",
-            Glance::Told => ", title, folder, context",
-        };
-        let all = kind.sessions;
-        let sql = format!("SELECT id, parent, modified, size{told} FROM ({all}) WHERE {only}");
-        let read = || {
-            let mut statement = connection.prepare(&sql)?;
-            let mut rows = statement.query([id])?;
-            let mut found = Vec::new();
-            while let Some(row) = rows.next()? {
-                found.extend(stored(row, kind.glance, database)?);
-            }
-            Ok(found)
-        };
-        Ok((kind, read().map_err(failed)?))
-    })
-}
-
-/// What a row says of a session. One without an id is none.
-fn stored(
-    row: &rusqlite::Row<'_>,
-    glance: Glance,
-    database: &Path,
-) -> rusqlite::Result<Option<Stored>> {
-    // A number in the place of a text, or a text in the place of a number, says nothing.
-    let words = |at: usize| {
-        Ok::<_, rusqlite::Error>(match row.get_ref(at)? {
-            ValueRef::Text(text) => Some(String::from_utf8_lossy(text).into_owned()),
-            ValueRef::Null | ValueRef::Integer(_) | ValueRef::Real(_) | ValueRef::Blob(_) => None,
-        })
-    };
-    let number = |at: usize| {
-        Ok::<_, rusqlite::Error>(match row.get_ref(at)? {
-            ValueRef::Integer(number) => u64::try_from(number).ok(),
-            ValueRef::Null | ValueRef::Real(_) | ValueRef::Text(_) | ValueRef::Blob(_) => None,
-        })
-    };
-    let Some(id) = words(0)? else { return Ok(None) };
-    let modified = match number(2)? {
-        Some(milliseconds) => UNIX_EPOCH + Duration::from_millis(milliseconds),
-        None => connection::written(database),
-    };
-    let told = match glance {
-        Glance::Read => None,
-        Glance::Told => Some(Told {
-            title: words(4)?,
-            cwd: words(5)?.map(|place| folder(&place)),
-            context: number(6)?.map(Tokens),
-        }),
-    };
-    let size = Bytes(number(3)?.unwrap_or(0));
-    Ok(Some(Stored { id, parent: words(1)?, modified, size, told }))
-}
-
-/// Makes a database as small as what is in it. Everything in it stays as it is.
-///
-/// # Errors
-///
-/// `Locked`, `NoPermission`, `Disk`.
-pub fn vacuum(database: &Path) -> Result<()> {
-    let connection = open_to_write(database)?;
-    connection.execute_batch("VACUUM").map_err(|err| cannot_write(err, database))
 }
 
 /// A database and the name behind the last `#` of an address.
@@ -345,13 +86,4 @@ pub fn not_one(database: &Path) -> Error {
             Error::new(ErrorKind::UnknownFormat, what).at(database).with_hint(hint)
         }
     }
-}
-
-fn kind_of(connection: &Connection) -> rusqlite::Result<Option<&'static Database>> {
-    let mut statement =
-        connection.prepare("SELECT name FROM sqlite_master WHERE type = 'table'")?;
-    let names = statement.query_map([], |row| row.get::<_, String>(0))?;
-    let names: Vec<String> = names.collect::<rusqlite::Result<_>>()?;
-    let has = |table: &&str| names.iter().any(|name| name == table);
-    Ok(DATABASES.iter().copied().find(|kind| kind.tables.iter().all(has)))
 }

@@ -2,20 +2,20 @@
 
 use std::path::Path;
 
-use epitome_formats::{FORMATS, Fault, Format, Write, Writing, named, sniff};
-use epitome_model::{Source, Transcript};
+use epitome_formats::{FORMATS, Format, Write, Writing, named, sniff};
+use epitome_model::{Fault, Source, Transcript};
 
 use tracing::debug_span;
 use tracing::field::Empty;
 
 use crate::archive::SessionKey;
-use crate::place;
+use crate::place::Place;
 use crate::source::FileSource;
 use epitome_error::{Error, ErrorKind, Result};
 
-/// Bytes at the beginning of a file by which its format is known; more of them when the first
+/// Bytes at the beginning of a file by which its format is known; the second number when the first
 /// records are long.
-const HEADS: [u64; 2] = [64 << 10, 16 << 20];
+pub const HEADS: [u64; 2] = [64 << 10, 16 << 20];
 
 /// A session: its bytes, what they say, and what could not be read.
 pub struct Loaded<S = FileSource> {
@@ -31,13 +31,22 @@ pub struct Loaded<S = FileSource> {
 
 impl Loaded<FileSource> {
     /// Opens and reads the session at an address: a file, or rows of a database (see
-    /// [`Place`](crate::Place)). `agent` overrides what it looks like.
+    /// [`Place`]). `agent` overrides what it looks like.
     ///
     /// # Errors
     ///
     /// `UnknownFormat` if no format knows it; else what opening and reading may say.
     pub fn open(path: &Path, agent: Option<&str>) -> Result<Loaded> {
-        let session = Loaded::read(place::open(path)?, agent).map_err(|err| err.at(path))?;
+        Loaded::at(&Place::of(path), path, agent)
+    }
+
+    /// Opens and reads the session at a place that is known already; `path` is its address.
+    ///
+    /// # Errors
+    ///
+    /// As [`Loaded::open`].
+    pub fn at(place: &Place, path: &Path, agent: Option<&str>) -> Result<Loaded> {
+        let session = Loaded::read(place.open()?, agent).map_err(|err| err.at(path))?;
         match session.source.failure() {
             Some(failure) => Err(failure),
             None => Ok(session),
@@ -117,13 +126,13 @@ fn unknown(source: &dyn Source) -> Error {
     let what = if source.is_empty() {
         "the file is empty"
     } else {
-        "this is no session of an agent that epitome knows"
+        "not a session of an agent that epitome knows"
     };
     Error::new(ErrorKind::UnknownFormat, what).with_hint(known())
 }
 
 fn unknown_agent(name: &str) -> Error {
-    let what = format!("there is no agent called `{name}`");
+    let what = format!("unknown agent `{name}`");
     Error::new(ErrorKind::UnknownFormat, what).with_hint(known())
 }
 

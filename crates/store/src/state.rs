@@ -1,13 +1,11 @@
 //! Which compactions of a session are in it now.
 
 use std::collections::HashSet;
-use std::fs;
 use std::hash::{DefaultHasher, Hash as _, Hasher as _};
 use std::path::Path;
-use std::time::UNIX_EPOCH;
 
 use epitome_error::Result;
-use epitome_model::Source;
+use epitome_model::{Bytes, Source};
 use serde::{Deserialize, Serialize};
 
 use crate::archive::{Archive, Digest, Generation, SessionKey, lines};
@@ -36,7 +34,8 @@ impl<S: Source> Loaded<S> {
 ///
 /// # Errors
 ///
-/// `NoPermission`, `Unreadable` when the archive cannot be listed: then nothing is known.
+/// `NoPermission`, `Unreadable`, `Archive` when the archive cannot be listed: then nothing is
+/// known.
 pub fn in_effect(
     archive: &Archive,
     key: &SessionKey,
@@ -101,23 +100,42 @@ pub struct Packs {
 }
 
 impl Packs {
-    /// The packs in the archive folder of a session.
-    pub fn in_folder(folder: &Path) -> Packs {
-        let Ok(entries) = fs::read_dir(folder) else { return Packs::default() };
-        let mut packs: Vec<_> = entries
-            .flatten()
-            .filter(|it| Path::new(&it.file_name()).extension().is_some_and(|it| it == "pack"))
-            .map(|entry| {
-                let meta = entry.metadata().ok();
-                let modified = meta.as_ref().and_then(|meta| meta.modified().ok());
-                let since = modified.and_then(|it| it.duration_since(UNIX_EPOCH).ok());
-                let since = since.unwrap_or_default().as_nanos();
-                (entry.file_name(), meta.map_or(0, |meta| meta.len()), since)
-            })
-            .collect();
-        packs.sort();
+    /// The packs that the archive holds of a session; none if they cannot be listed.
+    pub fn of(archive: &Archive, key: &SessionKey) -> Packs {
+        let facts = |number: u64| {
+            let facts = archive.facts(key, number).ok();
+            let written = facts.and_then(|it| it.written).map(|it| it.as_nanosecond());
+            (number, facts.map_or(Bytes(0), |it| it.len), written)
+        };
+        let numbers = archive.numbers(&key.folder()).unwrap_or_default().here;
+        let packs: Vec<_> = numbers.into_iter().map(facts).collect();
         let mut hasher = DefaultHasher::new();
         packs.hash(&mut hasher);
         Packs { count: packs.len() as u64, hash: hasher.finish() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use epitome_error::ErrorKind;
+
+    use super::*;
+
+    #[test]
+    fn an_archive_that_cannot_be_listed_is_an_error_and_not_an_empty_one() {
+        let dir = tempfile::tempdir().expect("a temporary folder");
+        let archive = Archive::new(dir.path());
+        let key = SessionKey::new("claude", "s");
+        let session = b"{}\n".as_slice();
+        let kind =
+            |found: Result<Vec<Generation>>| found.map(|it| it.len()).map_err(|err| err.kind());
+
+        assert_eq!(kind(in_effect(&archive, &key, &session)), Ok(0));
+
+        // A file where the folder of the session's packs belongs: it exists and cannot be listed.
+        let folder = archive.store().location(&key.folder());
+        std::fs::create_dir_all(folder.parent().expect("below the archive")).expect("a folder");
+        std::fs::write(&folder, b"").expect("a file");
+        assert_eq!(kind(in_effect(&archive, &key, &session)), Err(ErrorKind::Archive));
     }
 }

@@ -23,27 +23,27 @@ use carry::Carry;
 use disk::{NotPlaced, Temp};
 use epitome_error::{Error, ErrorKind, Result};
 
-/// A session that was written to so lately may be written to at this moment.
+/// A session written to within this time may be in the middle of a write.
 const LIVE: Duration = Duration::from_mins(10);
 
-/// How long a process may take from the name of such a session to having it open: until then
-/// nobody can see that it will write to a file that was replaced meanwhile.
+/// How long a process may take from looking up the path of such a session to having it open: until
+/// then it cannot be seen that it will write to a replaced file.
 const GRACE: Duration = Duration::from_millis(20);
 
-/// One that was written to as lately as this is being written to.
+/// A session written to within this time counts as being written to.
 const BUSY: Duration = Duration::from_secs(2);
 
-/// The same for such a session, on a machine that has much else to do: a writer that was put
-/// aside for longer than 20 ms between the two has been seen.
+/// The same wait for such a session on a busy machine: a writer suspended for longer than 20 ms
+/// between the two has been seen.
 const BUSY_GRACE: Duration = Duration::from_millis(250);
 
-/// Opens session files for change. Its locks stand in `home`.
+/// Opens session files for writing. Its locks are in `home`.
 #[derive(Clone, Debug)]
 pub struct Store {
     locks: PathBuf,
 }
 
-/// A session that we work on. No other epitome does while this lives.
+/// A session opened for writing. No other epitome can open it while this exists.
 #[derive(Debug)]
 pub struct Session {
     path: PathBuf,
@@ -53,48 +53,47 @@ pub struct Session {
     lock: File,
 }
 
-/// What stands behind the bytes of a session.
+/// How a session is stored.
 #[derive(Debug)]
 enum Held {
-    /// A file, and what tells that it is still the one that was opened.
+    /// A file, and the stamp that shows whether it is still the one that was opened.
     File(Stamp),
-    /// A compressed file: the same, the file itself and how it is made up.
+    /// A compressed file: its stamp, the file itself and its frames.
     Compressed(Stamp, FileSource, Frames),
     /// Rows of a database.
     Rows(Rows),
 }
 
-/// The right to be the only epitome that works on a file, until it is dropped.
+/// The lock of a file against other epitomes, until it is dropped.
 #[derive(Debug)]
 pub struct Hold {
     _lock: File,
 }
 
-/// What replacing a session did.
+/// The result of replacing a session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Replaced {
-    /// Bytes that an agent appended in the very moment of the replacement, and that were carried
-    /// over.
+    /// Bytes that an agent appended during the replacement, and that were carried over.
     pub carried: Bytes,
 }
 
-/// What tells that a file is still the one that was opened.
+/// Shows whether a file is still the one that was opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Stamp {
     len: u64,
     modified: Option<SystemTime>,
-    /// Device and number of the file, where the system has them.
+    /// Device and inode of the file, where the system has them.
     id: (u64, u64),
 }
 
 impl Stamp {
-    /// How long to wait for those who may be about to open it, by when someone last wrote to it.
+    /// How long to wait for processes that may be about to open it, by the time of the last write.
     fn grace(&self) -> Duration {
         match self.modified.map(|modified| modified.elapsed()) {
             None => BUSY_GRACE,
             Some(Ok(age)) if age < BUSY => BUSY_GRACE,
             Some(Ok(age)) if age < LIVE => GRACE,
-            // Long ago, or in the future: a clock that was set says nothing.
+            // Long ago, or in the future: a clock that was changed is no evidence.
             Some(Ok(_) | Err(_)) => Duration::ZERO,
         }
     }
@@ -106,32 +105,42 @@ impl Store {
         Store { locks: home.join("locks") }
     }
 
-    /// Opens the session at an address to change it. A symbolic link is followed: the file is what
-    /// changes.
+    /// Opens the session at an address for writing. A symbolic link is followed: its target is
+    /// replaced.
     ///
     /// # Errors
     ///
-    /// `NotFound`; `NotAFile` for a folder, a pipe, a device; `NoPermission`, also when the file
-    /// is marked read-only; `HardLinked` when it has other names, which a replacement would cut
-    /// off; `Locked` when another epitome works on it; `Disk` when the lock cannot be made.
+    /// `NotFound`; `NotAFile` for a folder, a pipe, a device; `NoPermission`, also when the file is
+    /// marked read-only; `HardLinked` when it has other names, which a replacement would separate;
+    /// `Locked` when another epitome works on it; `Disk` when the lock cannot be made.
     pub fn open_for_edit(&self, path: &Path) -> Result<Session> {
-        let place = Place::of(path);
+        self.open_place(&Place::of(path), None)
+    }
+
+    /// Opens the session at a resolved place for writing. `read` are the rows of a database, if
+    /// they were read already: changes since are noticed when they are replaced.
+    ///
+    /// # Errors
+    ///
+    /// As [`open_for_edit`](Store::open_for_edit).
+    pub fn open_place(&self, place: &Place, read: Option<FileSource>) -> Result<Session> {
         place.check_writable()?;
-        let real = place.real()?;
-        if let Place::Rows(_) = place {
-            let lock = self.lock(&real)?;
-            return Session::of_rows(real, lock);
+        if let Place::Rows(rows) = place {
+            let rows = rows.real()?;
+            let lock = self.lock(&rows.address())?;
+            return Session::of_rows(rows, read, lock);
         }
-        // Before the lock: what is no session makes no lock file.
+        let real = place.real()?;
+        // Before the lock, so that no lock file is created for a path that is not a session.
         let file = FileSource::open(&real)?;
         let lock = self.lock(&real)?;
-        // Another epitome may have replaced it before we had the lock.
+        // Another epitome may have replaced it before the lock was taken.
         let same = stamp_of(&real)? == stamp_of_open(&file)?;
         let file = if same { file } else { FileSource::open(&real)? };
         Session::of_file(real, file, lock)
     }
 
-    /// Says that no other epitome may work on a file: for who keeps it open and adds to it.
+    /// Locks a file against other epitomes: for programs that keep it open and append to it.
     ///
     /// # Errors
     ///
@@ -161,7 +170,7 @@ impl Store {
                 let what = "another epitome is working on this session";
                 Err(Error::new(ErrorKind::Locked, what).at(real))
             }
-            // A disk without locks: the check before the replacement stands alone.
+            // A disk without locks: only the check before the replacement protects it.
             Err(TryLockError::Error(err)) if err.kind() == std::io::ErrorKind::Unsupported => {
                 Ok(file)
             }
@@ -178,29 +187,26 @@ impl Session {
             return Err(Error::new(ErrorKind::NoPermission, what).at(&real));
         }
         one_name(&meta, &real, SEVERAL_NAMES)?;
-        // What was appended since it was opened is not among the bytes that we have.
+        // Bytes appended since it was opened are not part of the session.
         let stamp = Stamp { len: file.len(), ..stamp_of_open(&file)? };
-        let (source, held) = match compressed::is_compressed(&file) {
-            false => (file, Held::File(stamp)),
-            true => {
-                let (plain, frames) = compressed::open(&file, compressed::LIMIT)?;
-                (plain, Held::Compressed(stamp, file, frames))
-            }
+        let (source, held) = if compressed::is_compressed(&file) {
+            let (plain, frames) = compressed::open(&file, compressed::LIMIT)?;
+            (plain, Held::Compressed(stamp, file, frames))
+        } else {
+            (file, Held::File(stamp))
         };
         Ok(Session { path: real, source, held, lock })
     }
 
-    fn of_rows(path: PathBuf, lock: File) -> Result<Session> {
-        match Place::of(&path) {
-            Place::Rows(rows) => {
-                let source = rows.open()?;
-                Ok(Session { path, source, held: Held::Rows(rows), lock })
-            }
-            // It was one a moment ago.
-            Place::File(_) | Place::Spread(_) => {
-                Err(Error::new(ErrorKind::Changed, "the session changed meanwhile").at(&path))
-            }
+    fn of_rows(rows: Rows, read: Option<FileSource>, lock: File) -> Result<Session> {
+        let path = rows.address();
+        // They existed when the place was resolved.
+        if !rows.exists() {
+            let what = "the session changed meanwhile";
+            return Err(Error::new(ErrorKind::Changed, what).at(&path));
         }
+        let source = read.map_or_else(|| rows.open(), Ok)?;
+        Ok(Session { path, source, held: Held::Rows(rows), lock })
     }
 
     /// Its address, without symbolic links.
@@ -213,8 +219,8 @@ impl Session {
         &self.source
     }
 
-    /// The other processes that have it open. Those that use a database do so one after the
-    /// other, and we with them.
+    /// The other processes that have it open. For a database none: programs take turns, and so does
+    /// epitome.
     pub fn users(&self) -> Vec<User> {
         match self.held {
             Held::File(_) | Held::Compressed(..) => users_of(&self.path),
@@ -222,11 +228,11 @@ impl Session {
         }
     }
 
-    /// Whether it is still the file that was opened. Rows are compared while they are replaced.
+    /// Checks that it is still the file that was opened. Rows are compared while they are replaced.
     ///
     /// # Errors
     ///
-    /// `Changed` when someone wrote to it or replaced it, `NotFound` when it is gone.
+    /// `Changed` when it was written to or replaced, `NotFound` when it is gone.
     pub fn check_unchanged(&self) -> Result<()> {
         let (stamp, file) = match &self.held {
             Held::File(stamp) => (*stamp, &self.source),
@@ -239,9 +245,9 @@ impl Session {
         Err(Error::new(ErrorKind::Changed, "the session changed meanwhile").at(&self.path))
     }
 
-    /// Puts what `write` writes in the place of the session, at once and as a whole. Of rows, those
-    /// that differ are updated in one transaction. Of a file, its mode, its
-    /// owner (where we may) and its times stay: agents sort sessions by them.
+    /// Replaces the session by the output of `write`, atomically. For rows, those that differ are
+    /// updated in one transaction. For a file, mode, owner (where permitted) and times are kept:
+    /// agents sort sessions by them.
     ///
     /// Bytes that were appended between the last check and the replacement are carried over, also
     /// those of a process that had the file open in that moment and wrote later (up to two seconds
@@ -249,16 +255,16 @@ impl Session {
     ///
     /// # Errors
     ///
-    /// What `write` says; `Disk`, `NoPermission`, `Unreadable`; `Changed` when the file is no
-    /// longer the one that was opened; `HardLinked`. The file is then what it was, and nothing
-    /// else is left in its folder. The exception is bytes to be carried over on a disk that
-    /// fails in that moment: then the error says so.
+    /// The errors of `write`; `Disk`, `NoPermission`, `Unreadable`; `Changed` when the file is no
+    /// longer the one that was opened; `HardLinked`. The file is then unchanged, and nothing else
+    /// is left in its folder. The exception is bytes to be carried over on a disk that fails in
+    /// that moment: then the error says so.
     pub fn replace(&self, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<Replaced> {
         self.prepare(write)?.place()
     }
 
-    /// Does the first half of a replacement: writes and flushes what `write` writes, next to the
-    /// session. What may fail for want of space fails here.
+    /// The first half of a replacement: writes and flushes the output of `write` next to the
+    /// session. Anything that may fail for lack of space fails here.
     ///
     /// # Errors
     ///
@@ -288,18 +294,19 @@ impl Session {
         }
     }
 
-    /// Makes the session again what it was when it was opened, after it was replaced by `put`.
-    /// What was appended since stays behind it.
+    /// Reverts the session to what it was when it was opened, after it was replaced by `put`. What
+    /// was appended since stays at the end.
     ///
     /// # Errors
     ///
-    /// `Changed` when it is no longer what was put there; else as [`replace`](Session::replace).
+    /// `Changed` when it is no longer what was put there; otherwise as
+    /// [`replace`](Session::replace).
     pub fn take_back(&self, put: &dyn Source) -> Result<Replaced> {
         let failed = |err| Error::writing(err, "the lock", &self.path);
-        // The same lock: it is let go when the last who has it is gone.
+        // The same lock: it is released with its last owner.
         let lock = self.lock.try_clone().map_err(failed)?;
         let now = match &self.held {
-            Held::Rows(_) => Session::of_rows(self.path.clone(), lock)?,
+            Held::Rows(rows) => Session::of_rows(rows.clone(), None, lock)?,
             Held::File(_) | Held::Compressed(..) => {
                 Session::of_file(self.path.clone(), FileSource::open(&self.path)?, lock)?
             }
@@ -314,13 +321,12 @@ impl Session {
         })
     }
 
-    /// Whether a replacement comes back to the byte. A compressed file can only be appended to:
-    /// what was compressed before stays as it is then, and what is compressed anew may come out
-    /// in other bytes.
+    /// Checks that a replacement can be restored to the byte. A compressed file can only be
+    /// appended to: the existing frames then stay, whereas compressing again may give other bytes.
     ///
     /// # Errors
     ///
-    /// `Refused`, and why.
+    /// `Refused`, with the reason.
     pub fn check_comes_back(&self, splices: &[Splice]) -> Result<()> {
         let end = self.source.len();
         match self.held {
@@ -354,13 +360,13 @@ impl Session {
     }
 }
 
-/// What is to stand in the place of a session, written and flushed. Dropped, it is gone.
+/// The replacement of a session, written and flushed. It is deleted if dropped.
 pub enum Prepared<'a> {
     /// A file next to the old one.
     File {
         /// The locked session.
         session: &'a Session,
-        /// What the system said of the old file when it was read.
+        /// The metadata of the old file.
         stamp: Stamp,
         /// The old bytes.
         old: &'a FileSource,
@@ -379,7 +385,7 @@ pub enum Prepared<'a> {
 }
 
 impl Prepared<'_> {
-    /// Puts it in the place of the session.
+    /// Replaces the session by it.
     ///
     /// # Errors
     ///
@@ -396,24 +402,24 @@ impl Prepared<'_> {
         let len = temp.file().metadata().map_err(failed)?.len();
         temp.place_over(path).map_err(failed)?;
         let mut carry = Carry::new(path, old, stamp.len, len);
-        // At once, before the agent writes its next record to the new file.
+        // Immediately, before the agent writes its next record to the new file.
         carry.now()?;
-        // Unflushed, a cut of the power may bring the old file back: it is whole, too.
+        // Unflushed, a power cut may bring the old file back, which is whole, too.
         disk::flush_folder(path.parent().unwrap_or(Path::new("/"))).ok();
         Ok(Replaced { carried: carry.until_closed(stamp.grace())? })
     }
 }
 
-/// Writes a new file at `path`, at once and as a whole, readable by its owner only.
+/// Writes a new file at `path` atomically, readable by its owner only.
 ///
 /// # Errors
 ///
-/// `Exists` when something has that name; `NotFound` when its folder is missing; what `write`
-/// says; `Disk`, `NoPermission`. No file is left then.
+/// `Exists` when the name is taken; `NotFound` when its folder is missing; the errors of `write`;
+/// `Disk`, `NoPermission`. No file is left then.
 pub fn write_new(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
     let folder = path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let failed = |err| Error::writing(err, "the file", path);
-    // Asked early, so that nothing is written in vain; the name decides.
+    // Checked early to save useless work; the rename decides.
     if path.symlink_metadata().is_ok() {
         return Err(taken(path));
     }
@@ -421,7 +427,7 @@ pub fn write_new(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<()>) 
     temp.flush_to_disk().map_err(failed)?;
     match temp.place_new(path) {
         Ok(()) => disk::flush_folder(folder).map_err(|err| {
-            // A name that may be gone after a cut of the power is no promise.
+            // A name that a power cut may undo is not a promise.
             fs::remove_file(path).ok();
             failed(err)
         }),
@@ -430,11 +436,11 @@ pub fn write_new(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<()>) 
     }
 }
 
-/// Writes a file of our own at `path`, at once and as a whole, whatever stood there.
+/// Writes one of epitome's own files at `path` atomically, replacing an existing one.
 ///
 /// # Errors
 ///
-/// What `write` says; `Disk`, `NoPermission`. What stood there stays then.
+/// The errors of `write`; `Disk`, `NoPermission`. An existing file is then unchanged.
 pub fn write_over(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
     let folder = path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let failed = |err| Error::writing(err, "the file", path);
@@ -443,7 +449,7 @@ pub fn write_over(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<()>)
     temp.place_over(path).map_err(failed)
 }
 
-/// A temporary file in `folder` with all that `write` writes; errors name `path`.
+/// A temporary file in `folder` with the output of `write`; errors name `path`.
 fn written(
     folder: &Path,
     path: &Path,
@@ -451,9 +457,8 @@ fn written(
 ) -> Result<Temp> {
     let failed = |err| Error::writing(err, "the file", path);
     let temp = Temp::create(folder).map_err(failed).map_err(|err| match err.kind() {
-        ErrorKind::NoPermission => {
-            err.with_hint("a file is written beside it first: its folder has to be writable")
-        }
+        ErrorKind::NoPermission => err
+            .with_hint("a temporary file is written next to it first: its folder must be writable"),
         _ => err,
     })?;
     let mut out = BufWriter::with_capacity(1 << 18, temp);
@@ -465,12 +470,12 @@ fn taken(path: &Path) -> Error {
     Error::new(ErrorKind::Exists, "there is something of that name already").at(path)
 }
 
-/// Owner, mode and times of the old file, in an order in which none undoes another.
+/// Copies owner, mode and times of the old file, in an order in which none undoes another.
 fn take_after(meta: &fs::Metadata, file: &File) -> std::io::Result<()> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::MetadataExt;
-        // Only the administrator may give files away; others keep what they write.
+        // Only the administrator may change the owner; otherwise it stays the current user.
         std::os::unix::fs::fchown(file, Some(meta.uid()), Some(meta.gid())).ok();
     }
     file.set_permissions(meta.permissions())?;
@@ -486,7 +491,7 @@ fn take_after(meta: &fs::Metadata, file: &File) -> std::io::Result<()> {
 
 const SEVERAL_NAMES: &str = "the session has more than one name on disk";
 
-/// Refuses a file that has other names, which a replacement would cut off.
+/// Refuses a file that has other names, which a replacement would separate.
 pub fn one_name(meta: &fs::Metadata, path: &Path, what: &str) -> Result<()> {
     #[cfg(unix)]
     if std::os::unix::fs::MetadataExt::nlink(meta) > 1 {

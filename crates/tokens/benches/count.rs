@@ -1,4 +1,4 @@
-//! Speed of the counters over text that resembles the output of tools.
+//! Speed of the counters over text that resembles tool output.
 //!
 //! `cargo bench -p epitome-tokens`
 
@@ -25,12 +25,12 @@ fn estimate(bencher: Bencher<'_, '_>, kind: &str) {
 
 fn measure(bencher: Bencher<'_, '_>, kind: &str, counter: &dyn Counter) {
     let text = generate(kind, 1_000_000);
-    // Loading the vocabulary is not counting.
+    // Loads the vocabulary first: loading is not counting.
     counter.count(&text);
     bencher.counter(BytesCount::of_str(&text)).bench(|| counter.count(black_box(&text)));
 }
 
-/// The same numbers in every run, without a dependency.
+/// A generator of the same numbers in every run, without a dependency.
 struct Dice(u64);
 
 impl Dice {

@@ -1,4 +1,4 @@
-//! Measures a counter over the lines of files: speed, first count, peak memory, errors.
+//! Measures a counter over the lines of files: speed, time of the first count, peak memory, errors.
 //!
 //! `cargo run --release -p epitome-tokens --example measure -- o200k FILE…` (or `estimate`)
 
@@ -39,7 +39,7 @@ fn main() -> std::io::Result<()> {
     Ok(())
 }
 
-/// Prints how far the estimate is off, for each 2,000 characters.
+/// Prints the error of the estimate, per 2,000 characters.
 fn errors(files: &[String]) -> std::io::Result<()> {
     let mut misses = Vec::new();
     for file in files {
@@ -56,7 +56,7 @@ fn errors(files: &[String]) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Kilobytes of memory at the highest; 0 where there is no `/proc`.
+/// Peak memory in kilobytes; 0 where there is no `/proc`.
 fn peak() -> u64 {
     let status = read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

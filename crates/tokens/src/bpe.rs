@@ -3,18 +3,18 @@
 use std::sync::{Mutex, PoisonError};
 
 use epitome_model::{Counter, Tokens};
+#[cfg(feature = "parallel")]
 use rayon::prelude::*;
 
-/// Counts the tokens of OpenAI's `o200k_base`, the vocabulary of its models since GPT-4o.
+/// Counts the tokens of OpenAI's `o200k_base`, its models' vocabulary since GPT-4o.
 ///
 /// The counts are exact, with one exception that real text does not meet: see
-/// [`count`](Counter::count). Special tokens such as `<|endoftext|>` are counted as the text that
-/// they are. The vocabulary is part of the binary and is loaded by the first count of a text that
-/// is not empty, which takes about 55 ms and 24 MB; the counter itself is nothing and free to
-/// copy.
+/// [`count`](Counter::count). Special tokens such as `<|endoftext|>` are counted as plain text. The
+/// vocabulary is part of the binary. The first count of a text that is not empty loads it, which
+/// takes about 55 ms and 24 MB; the counter itself has no state and is free to copy.
 ///
-/// The vocabulary and the merging are those of the crate [`tiktoken`]; its counts are compared
-/// with GitHub's `bpe-openai` in the tests of this crate.
+/// The vocabulary and the merging are from the crate [`tiktoken`]; the tests of this crate compare
+/// its counts with GitHub's `bpe-openai`.
 ///
 /// # Examples
 ///
@@ -32,7 +32,7 @@ use rayon::prelude::*;
 pub struct O200k;
 
 impl O200k {
-    /// A counter. Nothing is loaded yet.
+    /// A counter. Loads nothing yet.
     pub const fn new() -> O200k {
         O200k
     }
@@ -43,13 +43,13 @@ impl Counter for O200k {
         "o200k"
     }
 
-    /// The tokens of `text`, read on its own; 0 only when it is empty.
+    /// The tokens of `text`, counted on its own; 0 only when it is empty.
     ///
-    /// Time is linear in the length and memory constant, whatever the text is. For that a text is
-    /// counted in windows of 32 KB, cut where no token can reach across. Only where a whole
-    /// window has no such place (a line of nothing but one letter or one mark, 32 KB of Chinese
-    /// without a comma) it is cut between two characters, which may make the count wrong by a few
-    /// tokens of the 4,000 or more in a window.
+    /// Time is linear in the length and memory is constant for any text: a text is counted in
+    /// windows of 32 KB, cut where no token can span the cut. Only a window without such a place (a
+    /// line of a single repeated letter or mark, 32 KB of Chinese without a comma) is cut between
+    /// two characters, which may make the count wrong by a few tokens of the 4,000 or more in a
+    /// window.
     fn count(&self, text: &str) -> Tokens {
         if text.is_empty() {
             return Tokens(0);
@@ -65,8 +65,7 @@ impl Counter for O200k {
         if let Some((_, tokens)) = known().iter().find(|(known, _)| *known == hash) {
             return *tokens;
         }
-        let windows = windows(text, WINDOW).par_bridge().map(count);
-        let tokens = windows.reduce(Tokens::default, |one, other| one + other);
+        let tokens = count_all(windows(text, WINDOW), count);
         let mut known = known();
         known.truncate(REMEMBERED - 1);
         known.insert(0, (hash, tokens));
@@ -74,23 +73,38 @@ impl Counter for O200k {
     }
 }
 
-/// Bytes of a text from which on its windows are counted on all cores, and its count is remembered:
-/// several steps of a compaction ask for it, and a megabyte takes about a tenth of a second.
+/// The sum of the counts of all windows, on all cores.
+#[cfg(feature = "parallel")]
+fn count_all<'t>(
+    windows: impl Iterator<Item = &'t str> + Send,
+    count: impl Fn(&str) -> Tokens + Send + Sync,
+) -> Tokens {
+    windows.par_bridge().map(count).reduce(Tokens::default, |one, other| one + other)
+}
+
+/// The sum of the counts of all windows, one after the other.
+#[cfg(not(feature = "parallel"))]
+fn count_all<'t>(windows: impl Iterator<Item = &'t str>, count: impl Fn(&str) -> Tokens) -> Tokens {
+    windows.map(count).sum()
+}
+
+/// Size in bytes from which a text is counted on all cores, and its count cached: several steps of
+/// a compaction count the same text, and a megabyte takes about a tenth of a second.
 const LARGE: usize = 1 << 20;
 
-/// Large texts whose counts are remembered.
+/// The number of cached counts.
 const REMEMBERED: usize = 64;
 
-/// The counts of large texts, the newest first.
+/// The cache of counts of large texts, the newest first.
 ///
 /// Global, because [`O200k`] is a value without state that callers make where they need one, and a
 /// compaction counts the same text through several of them. A count depends on the text alone, so
-/// that no caller can observe what is remembered but by time.
+/// the cache changes nothing but the time.
 static COUNTED: Mutex<Vec<(blake3::Hash, Tokens)>> = Mutex::new(Vec::new());
 
-/// Bytes that are merged at once at most. Merging a run of n bytes that is not broken takes about
-/// 36 n bytes of memory and n log n steps: 5 MB of one letter would take 190 MB. A multiple of 128
-/// and of 9, so that runs of one character are cut where their longest tokens end.
+/// The maximum number of bytes merged at once. Merging an unbroken run of n bytes takes about 36 n
+/// bytes of memory and n log n steps: 5 MB of one letter would take 190 MB. A multiple of 128 and
+/// of 9, so that runs of one character are cut where their longest tokens end.
 const WINDOW: usize = 28 * 128 * 9;
 
 /// Cuts `text` into pieces of at most `limit` bytes (or one character), between tokens where that
@@ -119,7 +133,7 @@ fn cut(text: &str, limit: usize) -> usize {
     (1..=end).rev().find(|at| apart(text, *at)).unwrap_or(end)
 }
 
-/// Whether a token surely ends at `at`, whatever stands around.
+/// Whether a token ends at `at`, whatever the text around it.
 ///
 /// This follows from the pattern that splits a text before the merging (`O200K_PATTERN`, from
 /// <https://github.com/openai/tiktoken/blob/main/tiktoken_ext/openai_public.py>): a word is an

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// What the second implementation counts.
+/// The count of the second implementation.
 fn other(text: &str) -> u64 {
     bpe_openai::o200k_base().count(text) as u64
 }
@@ -67,7 +67,7 @@ fn two_implementations_agree() {
     }
 }
 
-/// A byte that depends on `idx` only, but looks as if it did not.
+/// A pseudo-random byte that depends on `idx` only.
 fn noise(idx: u64) -> u8 {
     (idx.wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40) as u8
 }

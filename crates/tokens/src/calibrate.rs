@@ -1,11 +1,11 @@
-//! What a provider counted, against what we count.
+//! Fits our counts to the tokens that a provider counted.
 
 use std::fmt;
 
 use epitome_model::Tokens;
 use serde::{Deserialize, Serialize};
 
-/// How a provider's tokens follow from ours: `recorded ≈ factor × ours + fixed`.
+/// How a provider's tokens are computed from ours: `recorded ≈ factor × ours + fixed`.
 ///
 /// # Examples
 ///
@@ -23,20 +23,20 @@ use serde::{Deserialize, Serialize};
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Calibration {
-    /// The provider's tokens for 1,000 of ours, from 500 to 3,000.
+    /// The provider's tokens per 1,000 of ours, from 500 to 3,000.
     pub factor: u32,
-    /// The provider's tokens of every request that stand in no session: system prompt and tools.
-    /// From 0 to 200,000.
+    /// The provider's tokens of every request that are in no session: system prompt and tools. From
+    /// 0 to 200,000.
     pub fixed: Tokens,
-    /// How many points the fit rests on; 0 for what is assumed of a family.
+    /// The number of points of the fit; 0 for the assumed values of a family.
     pub points: usize,
-    /// In thousandths of what is recorded: nine of ten points are within it. At most 200 when
-    /// fitted.
+    /// The error in thousandths of the recorded value: nine of ten points are within it. At most
+    /// 200 when fitted.
     pub error: u32,
 }
 
 impl Calibration {
-    /// What to assume of a family without a record: see [`Family`] for where it comes from.
+    /// The assumed values of a family; [`Family`] states where they come from.
     pub const fn of(family: Family) -> Calibration {
         let (factor, error) = match family {
             Family::OpenAi => (1_000, 80),
@@ -46,12 +46,12 @@ impl Calibration {
         Calibration { factor, fixed: Tokens(0), points: 0, error }
     }
 
-    /// The provider's tokens of a request whose session we count as `ours`.
+    /// The provider's tokens of a request that we count as `ours`.
     pub fn apply(&self, ours: Tokens) -> Tokens {
         Tokens(self.scale(ours).0.saturating_add(self.fixed.0))
     }
 
-    /// The provider's tokens of a part of a session, without what every request has.
+    /// The provider's tokens of a part of a request, without the fixed part.
     pub fn scale(&self, ours: Tokens) -> Tokens {
         let scaled = (u128::from(ours.0) * u128::from(self.factor) + 500) / 1_000;
         Tokens(u64::try_from(scaled).unwrap_or(u64::MAX))
@@ -59,7 +59,7 @@ impl Calibration {
 }
 
 impl fmt::Display for Calibration {
-    /// What it rests on: `fitted to 65 requests, ±1.8%`.
+    /// The basis of the calibration: `fitted to 65 requests, ±1.8%`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let (whole, tenth) = (self.error / 10, self.error % 10);
         match self.points {
@@ -69,23 +69,23 @@ impl fmt::Display for Calibration {
     }
 }
 
-/// Who made a model's tokenizer.
+/// The maker of a model's tokenizer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum Family {
     /// GPT, o-series, Codex: o200k itself since GPT-4o, so the factor is 1. Nine recorded sessions
-    /// show 1.01 to 1.16, because requests carry reasoning that a session has encrypted only.
+    /// show 1.01 to 1.16, because requests carry reasoning that a session stores only encrypted.
     /// GPT-4 and GPT-3.5 have an older vocabulary, cl100k.
     OpenAi,
-    /// Claude. Its vocabulary is not public; about 1.22 tokens for one of o200k is what recorded
-    /// sessions show, from 1.07 to 1.45 (see `docs/tokens.md`): it differs with model and text.
+    /// Claude. Its vocabulary is not public; recorded sessions show about 1.22 tokens per token of
+    /// o200k, from 1.07 to 1.45 (see `docs/tokens.md`): it differs with model and text.
     Anthropic,
-    /// Gemini, Gemma. Nothing is measured: 1, and an error that says so.
+    /// Gemini, Gemma. Not measured: the factor is 1, with an error that says so.
     Google,
-    /// Anyone else. Nothing is measured: 1, and an error that says so.
+    /// All others. Not measured: the factor is 1, with an error that says so.
     Other,
 }
 
-/// The family of a model by its name, with or without a provider before it.
+/// The family of a model by its name, with or without a provider in front.
 ///
 /// ```
 /// use epitome_tokens::{Family, family};
@@ -113,13 +113,13 @@ fn is_openai(word: &str) -> bool {
         || word.starts_with("o200k")
 }
 
-/// Fewer points than this are an anecdote.
+/// Fewer points than this are not fitted.
 const MIN_POINTS: usize = 8;
 /// The largest context must be at least this much larger than the smallest, in our tokens …
 const MIN_SPREAD: u64 = 4_000;
 /// … and larger by at least its own fourth.
 const SPREAD_SHARE: u64 = 4;
-/// More points than this are thinned out evenly: the work grows with their square.
+/// More points than this are thinned out evenly: the work grows with the square of their number.
 const MAX_POINTS: usize = 400;
 const FACTORS: std::ops::RangeInclusive<i128> = 500..=3_000;
 const MAX_FIXED: i128 = 200_000;
@@ -129,14 +129,14 @@ const MAX_ERROR: i128 = 200;
 ///
 /// A point is one request: the tokens that we count in the context it sent, and the input tokens
 /// that the provider recorded for it, cached ones included. Order does not matter; points with a
-/// zero are left out. The fit is that of Theil and Sen: the median of the slopes between all
+/// zero are left out. The fit is the Theil–Sen estimator: the median of the slopes between all
 /// points that are far enough apart, so that up to a quarter of the points may be wrong (a request
 /// of another model, a compaction in between). Where `fixed` would be negative it is 0 and the
 /// factor is the median of the quotients.
 ///
-/// None when there are fewer than 8 points, when the largest context is not larger than the
-/// smallest by 4,000 tokens and by a fourth of itself, or when what comes out cannot be: a factor
-/// outside of 0.5 to 3, more than 200,000 fixed tokens, or one point in ten off by more than 20%.
+/// `None` when there are fewer than 8 points, when the largest context is not larger than the
+/// smallest by 4,000 tokens and by a fourth of itself, or when the result is implausible: a factor
+/// outside 0.5 to 3, more than 200,000 fixed tokens, or one point in ten off by more than 20%.
 pub fn calibrate(points: &[(Tokens, u64)]) -> Option<Calibration> {
     let mut usable: Vec<(i128, i128)> = points
         .iter()
@@ -166,7 +166,8 @@ pub fn calibrate(points: &[(Tokens, u64)]) -> Option<Calibration> {
     })
 }
 
-/// Factor in thousandths, and what is fixed; from points at least `apart` from each other.
+/// The factor in thousandths, and the fixed part; from pairs of points at least `apart` from each
+/// other.
 fn line(points: &[(i128, i128)], apart: i128) -> Option<(i128, i128)> {
     let mut slopes = Vec::new();
     for (idx, (near, low)) in points.iter().enumerate() {
@@ -187,7 +188,7 @@ fn line(points: &[(i128, i128)], apart: i128) -> Option<(i128, i128)> {
     Some((quantile(quotients.collect(), 1, 2)?, 0))
 }
 
-/// At most [`MAX_POINTS`] of the points, evenly chosen, the first and the last among them.
+/// At most [`MAX_POINTS`] of the points, evenly spaced, including the first and the last.
 fn thin(points: &[(i128, i128)]) -> Vec<(i128, i128)> {
     if points.len() <= MAX_POINTS {
         return points.to_vec();

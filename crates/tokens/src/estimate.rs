@@ -1,4 +1,4 @@
-//! The counter without a vocabulary.
+//! The counter that needs no vocabulary.
 
 use epitome_model::{Counter, Tokens};
 
@@ -6,17 +6,17 @@ use crate::weights::{FEATURES, WEIGHTS};
 
 /// Estimates the tokens of `o200k_base` without its vocabulary, at 300 to 390 MB/s.
 ///
-/// It cuts a text much as o200k does before it merges (words with what leads them, numbers, marks,
-/// white space, runs of other scripts) and adds up what such a piece takes on average. Whole
-/// numbers only: the same text is the same number everywhere. One pass, no allocation, nothing is
-/// loaded.
+/// It splits a text much as o200k does before it merges (words with the character before them,
+/// numbers, marks, white space, runs of other scripts) and adds up the average number of tokens of
+/// each piece. It uses integers only: the same text gives the same number on every machine. One
+/// pass, no allocation, nothing to load.
 ///
 /// # Errors of the estimate
 ///
 /// Relative to the exact count, per piece of up to 2,000 characters. The weights were fitted on
 /// sessions of two repositories (17,402 pieces, Go and TypeScript) and on translations of programs
-/// in 40 languages; the figures are of other repositories (4,376 pieces, TypeScript and Python)
-/// and of translations that were left out.
+/// in 40 languages; the figures are from other repositories (4,376 pieces, TypeScript and Python)
+/// and from translations that were left out of the fit.
 ///
 /// | text             | median |   95% | worst | all together |
 /// |------------------|-------:|------:|------:|-------------:|
@@ -29,8 +29,8 @@ use crate::weights::{FEATURES, WEIGHTS};
 /// | other scripts    |   5.6% |   27% |   46% |        −1.5% |
 /// | European languages but English | 10% | 24% | 37% | −9.1% |
 ///
-/// Over the whole corpus (42.5 MB, 24,834 texts) it errs by −0.1%. It is no bound: a text of one
-/// repeated syllable or of invented words may be off by a factor of two and more.
+/// Over the whole corpus (42.5 MB, 24,834 texts) the error is −0.1%. It is not a bound: a text of
+/// one repeated syllable or of invented words may be off by a factor of two or more.
 ///
 /// # Examples
 ///
@@ -58,7 +58,7 @@ impl Counter for Estimate {
         "estimate"
     }
 
-    /// About the tokens of `text`, read on its own; 0 only when it is empty.
+    /// Estimates the tokens of `text`, counted on its own; 0 only when it is empty.
     fn count(&self, text: &str) -> Tokens {
         if text.is_empty() {
             return Tokens(0);
@@ -72,11 +72,11 @@ impl Counter for Estimate {
 /// Weights are in thousandths of a token.
 const UNIT: u64 = 1_000;
 
-// Features, as places in the table of weights.
+// Features, as indices into the table of weights.
 
-/// A word by what leads it and how it is written, then by its length.
+/// A word: by the character before it and its case, then by its length.
 const WORD: usize = 0;
-/// Lengths told apart.
+/// The number of lengths with a weight of their own.
 const WORD_ROW: usize = 20;
 /// Small letters, one capital, several, accents.
 const WORD_CASES: usize = 4;
@@ -92,11 +92,11 @@ const DIGITS: usize = LEAD + 128;
 /// A run of marks: led by a space or not, mixed or all the same; then by its length.
 const MARKS: usize = DIGITS + 1;
 const MARKS_ROW: usize = 8;
-/// Each mark beyond [`MARKS_ROW`]: unlike the one before it, or like it.
+/// Each mark beyond [`MARKS_ROW`]: different from the one before it, or the same.
 const MARKS_LONG: usize = MARKS + 4 * MARKS_ROW;
 /// The last mark of a run, by its byte, on top of the run.
 const MARKS_END: usize = MARKS_LONG + 2;
-/// Line feeds right after marks, which go with them.
+/// Line feeds right after marks, which belong to the same token.
 const MARKS_LINE: usize = MARKS_END + 128;
 /// White space that ends with a line feed, by its length.
 const LINE: usize = MARKS_LINE + 1;
@@ -151,12 +151,12 @@ const fn classes() -> [u8; 256] {
     table
 }
 
-/// The class of the byte at `at`; the end of the text is like the end of a line.
+/// The class of the byte at `at`; the end of the text counts as the end of a line.
 fn class(bytes: &[u8], at: usize) -> u8 {
     bytes.get(at).map_or(LINE_FEED, |byte| CLASS[usize::from(*byte)])
 }
 
-/// What stands before a word within its token.
+/// The character before a word that belongs to its token.
 #[derive(Clone, Copy)]
 enum Lead {
     Nothing = 0,
@@ -165,7 +165,7 @@ enum Lead {
     Digit = 3,
     /// `\\`: in JSON text the first letter belongs to an escape.
     Escape = 4,
-    /// What names are joined with: `.`, `_`, `/`, `-`.
+    /// Characters that join names: `.`, `_`, `/`, `-`.
     Join = 5,
     Quote = 6,
     Mark = 7,
@@ -184,7 +184,7 @@ impl Lead {
     }
 }
 
-/// Walks over `bytes`, which are UTF-8, and tells every feature and how often it is there.
+/// Scans `bytes`, which are UTF-8, and calls `add` with each feature and its number.
 #[inline(always)]
 fn scan(bytes: &[u8], mut add: impl FnMut(usize, usize)) {
     let mut at = 0;
@@ -259,7 +259,7 @@ fn digits(bytes: &[u8], start: usize, add: &mut impl FnMut(usize, usize)) -> usi
     }
 }
 
-/// A run of marks, from `start`; `led` when a space before it goes with it.
+/// A run of marks from `start`; `led` when the space before it belongs to it.
 #[inline(always)]
 fn marks(bytes: &[u8], start: usize, led: bool, add: &mut impl FnMut(usize, usize)) -> usize {
     let mut at = start + 1;
@@ -288,8 +288,8 @@ fn marks(bytes: &[u8], start: usize, led: bool, add: &mut impl FnMut(usize, usiz
     at
 }
 
-/// White space: what ends with a line feed is one token, what follows another; the last space
-/// goes to the word after it.
+/// White space: everything up to the last line feed is one token, the rest another; the last space
+/// belongs to the word after it.
 #[inline(always)]
 fn white(bytes: &[u8], start: usize, add: &mut impl FnMut(usize, usize)) -> usize {
     let mut at = start;
@@ -316,7 +316,7 @@ fn white(bytes: &[u8], start: usize, add: &mut impl FnMut(usize, usize)) -> usiz
     if rest == 0 {
         return at;
     }
-    // Before anything but the end, the last one stands apart: alone or as the lead of what follows.
+    // Unless the text ends here, the last one is separate: alone or as the start of the next token.
     let apart = at < bytes.len() && (rest > 1 || lines > start);
     let led = apart
         && match class(bytes, at) {

@@ -45,7 +45,7 @@ fn an_estimate_is_close_on_every_kind_of_text() {
 
 #[test]
 fn hostile_runs_are_estimated_within_reason() {
-    // Not exact, but of the right size: a trigger must fire, a sum must not overflow.
+    // Not exact, but of the right magnitude: a trigger must fire, a sum must not overflow.
     let cases = [
         ("a", 4),
         (" ", 2),
@@ -93,7 +93,7 @@ fn rows_of_the_table_lie_side_by_side() {
     assert!(seen[SCRIPT..].iter().step_by(SCRIPT_ROW).filter(|times| **times > 0).count() >= 15);
 }
 
-/// Tokens by which a border between two texts may change their sum.
+/// The number of tokens by which joining two texts may change their sum.
 const BORDER: u64 = 12;
 
 fn text() -> impl Strategy<Value = String> {

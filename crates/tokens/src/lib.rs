@@ -1,8 +1,8 @@
-//! Counting tokens: exactly, roughly, and as a provider bills them.
+//! Counts tokens: exactly, approximately, and as a provider bills them.
 //!
 //! - [`O200k`] counts as OpenAI's `o200k_base` does, exactly, at 100 to 130 MB/s.
-//! - [`Estimate`] guesses the same number without a vocabulary, three times as fast.
-//! - [`calibrate`] fits what a session's provider really counted against what we count.
+//! - [`Estimate`] approximates the same number without a vocabulary, three times as fast.
+//! - [`calibrate`] fits our counts to what a session's provider counted.
 //!
 //! ```
 //! use epitome_model::{Counter, Tokens};
@@ -14,13 +14,13 @@
 //!
 //! # Absent
 //!
-//! - Chat templates and special tokens: `<|endoftext|>` is text. What a wire adds around a block
-//!   is not counted.
+//! - Chat templates and special tokens: `<|endoftext|>` is text. What an API format adds around a
+//!   block is not counted.
 //! - Pictures and audio: providers count pixels and seconds, see [`IMAGE`](epitome_model::IMAGE).
-//! - Vocabularies of Claude and Gemini: none is public. [`Calibration`] scales instead.
+//! - Vocabularies of Claude and Gemini: neither is public. [`Calibration`] scales instead.
 //! - Prices.
 
-// Floors 1 and 2 do no IO: `clippy.toml` names what they do without.
+// Pure crates do no IO: `clippy.toml` names what they must not use.
 #![deny(clippy::disallowed_methods, clippy::disallowed_types)]
 
 mod bpe;

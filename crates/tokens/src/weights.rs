@@ -1,9 +1,9 @@
 //! Weights of the estimate, in thousandths of a token.
 //!
-//! Fitted, not chosen: least absolute relative error over pieces of up to 2,000 characters, with a
-//! floor of one token for whatever the pattern of o200k makes a piece of its own. Rows that the
-//! texts say little about keep their first guess. What was fitted on what, and how well it does on
-//! other texts, stands at [`Estimate`](crate::Estimate).
+//! Fitted by least absolute relative error over pieces of up to 2,000 characters, with a minimum of
+//! one token for each piece that the pattern of o200k splits off. Rows with little data keep their
+//! initial value. [`Estimate`](crate::Estimate) describes the data of the fit and its error on
+//! other texts.
 
 /// Number of features of a text, each with a weight.
 pub(crate) const FEATURES: usize = 1_004;
@@ -107,7 +107,7 @@ pub(crate) static WEIGHTS: [u16; FEATURES] = [
     // Words, led by another mark, accents.
     1108, 1000, 1000, 1022, 1038, 1030, 1154, 1193, 1379, 1357, 1369, 1506, 1621, 1709, 1800, 1900,
     2010, 2100, 2200, 2300,
-    // Words: a letter more, an accent.
+    // Words: each further letter, an accent.
     400, 0,
     // Marks that lead a word, by byte.
     100, 100, 100, 100, 100, 100, 100, 100, 100, 100, 100, 100, 100, 100, 100, 100,
@@ -128,7 +128,7 @@ pub(crate) static WEIGHTS: [u16; FEATURES] = [
     1000, 1000, 1000, 1796, 2195, 2136, 2138, 3037,
     // Marks, led by a space, all the same.
     1000, 1000, 1000, 1522, 1773, 1685, 1731, 1783,
-    // Marks: one more, one more of the same.
+    // Marks: each further mark, each further mark like the one before it.
     950, 16,
     // Marks that end a run, by byte.
     100, 100, 100, 100, 100, 100, 100, 100, 100, 100, 100, 100, 100, 100, 100, 100,
@@ -141,9 +141,9 @@ pub(crate) static WEIGHTS: [u16; FEATURES] = [
     100, 100, 100, 100, 100, 100, 100, 100, 100, 100, 100, 0, 0, 55, 619, 100,
     // Line feeds after marks.
     0,
-    // White space that ends with a line feed; a line feed more.
+    // White space that ends with a line feed; each further line feed.
     1320, 1000, 1235, 1937, 62,
-    // White space within a line; a space more.
+    // White space within a line; each further space.
     1000, 1000, 1000, 1019, 1000, 1000, 1000, 1000, 1000, 1000, 1000, 1000, 8,
     // Control characters.
     1000,
@@ -155,15 +155,15 @@ pub(crate) static WEIGHTS: [u16; FEATURES] = [
     20, 322, 539,
     // Arabic.
     20, 199, 492,
-    // Other of two bytes.
+    // Other scripts of two bytes.
     278, 148, 536,
-    // Other of India and South-East Asia.
+    // Other scripts of India and South-East Asia.
     38, 297, 80,
     // Georgian, Khmer, Vietnamese.
     20, 258, 215,
     // General punctuation.
     308, 506, 924,
-    // Boxes.
+    // Box drawing.
     20, 709, 59,
     // Arrows, mathematics.
     361, 547, 305,

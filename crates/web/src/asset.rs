@@ -1,9 +1,10 @@
-//! The style and the scripts, of files of their own so that a strict policy can allow them.
+//! The style sheet and the scripts, served as separate files so that a strict policy can allow
+//! them.
 
 use axum::http::header;
 use axum::response::IntoResponse;
 
-/// The viewer's own, behind the style of every rendered page.
+/// The viewer's own style, after that of every rendered page.
 const STYLE: &str = include_str!("viewer.css");
 const SCRIPT: &str = include_str!("viewer.js");
 

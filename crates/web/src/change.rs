@@ -1,24 +1,24 @@
-//! A session compacted or given back, by the button of a page: the only requests that write.
+//! The buttons that compact and restore a session: the only requests that write.
 
 use std::sync::Arc;
 
 use axum::extract::{Form, Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
-use epitome::find::SessionFile;
-use epitome::{Compacted, GivenBack, Restored, compact_session, restore_session};
+use epitome::ops::{Compact, CompactReport, OpenSession, Restore, RestoreReport};
+use epitome::storage::Restored;
 use maud::{Markup, html};
 
 use crate::page::{UP, bar, message, page as frame, run_blocking};
-use crate::plan::{Asked, disk, figures, heading_of, restore};
+use crate::plan::{PlanQuery, disk, figures, heading_of, restore};
 use crate::problem::Problem;
 use crate::viewer::{Viewer, name};
 
-/// Compacts a session and what its sub-agents did.
+/// Compacts a session with its sub-agents.
 pub(crate) async fn compact(
     State(viewer): State<Arc<Viewer>>,
     Path((_, key)): Path<(String, String)>,
-    Form(asked): Form<Asked>,
+    Form(asked): Form<PlanQuery>,
 ) -> Response {
     let writes = Arc::clone(&viewer.writes).read_owned().await;
     let told = run_blocking(viewer, move |viewer| {
@@ -27,16 +27,18 @@ pub(crate) async fn compact(
         let recipe = asked.recipe(viewer)?;
         let options = &viewer.options;
         let run = options.config.begin_run("serve");
-        let (config, path) = (&options.config, &session.path);
-        Ok(match compact_session(config, path, &recipe, options.counter, &run) {
-            Ok(done) => compacted(viewer, &session, &done),
+        let opened = OpenSession::at(&options.config, &session.path);
+        let settings = &options.settings;
+        let compact = Compact::with_settings(settings, &recipe, options.counter, &run);
+        Ok(match compact.run(&opened) {
+            Ok(done) => compacted(viewer, &opened, &done),
             Err(err) => refused(viewer, "It was not compacted", &err.into()),
         })
     });
     told.await.unwrap_or_else(|problem| problem)
 }
 
-/// Gives a session back, and what its sub-agents did.
+/// Restores a session with its sub-agents.
 pub(crate) async fn give_back(
     State(viewer): State<Arc<Viewer>>,
     Path((_, key)): Path<(String, String)>,
@@ -45,7 +47,8 @@ pub(crate) async fn give_back(
     let told = run_blocking(viewer, move |viewer| {
         let _writes = writes;
         let session = viewer.session(&key)?;
-        Ok(match restore_session(&viewer.options.config, &session.path) {
+        let opened = OpenSession::at(&viewer.options.config, &session.path);
+        Ok(match Restore::default().run(&opened) {
             Ok(done) => given_back(&done),
             Err(err) => refused(viewer, "It was not restored", &err.into()),
         })
@@ -53,12 +56,13 @@ pub(crate) async fn give_back(
     told.await.unwrap_or_else(|problem| problem)
 }
 
-fn compacted(viewer: &Viewer, session: &SessionFile, done: &[Compacted]) -> Response {
-    let generations = epitome::undoable(&viewer.options.config, &session.path);
-    let number = done.first().and_then(|file| file.generation);
-    let title = match done.iter().any(|file| file.generation.is_some()) {
-        true => "Compacted",
-        false => "There was nothing to do",
+fn compacted(viewer: &Viewer, session: &OpenSession<'_>, done: &CompactReport) -> Response {
+    let generations = session.undoable();
+    let number = done.file.generation;
+    let title = if done.all().any(|file| file.generation.is_some()) {
+        "Compacted"
+    } else {
+        "There was nothing to do"
     };
     let proof = generations.iter().find(|it| Some(it.number) == number);
     told(
@@ -77,11 +81,9 @@ fn compacted(viewer: &Viewer, session: &SessionFile, done: &[Compacted]) -> Resp
     )
 }
 
-fn given_back(done: &[GivenBack]) -> Response {
-    let title = match done.iter().all(GivenBack::is_nothing) {
-        true => "It is what it was",
-        false => "Restored",
-    };
+fn given_back(report: &RestoreReport) -> Response {
+    let done = &report.done;
+    let title = if report.is_nothing() { "It is what it was" } else { "Restored" };
     told(
         title,
         &html! {
@@ -101,8 +103,7 @@ fn how(outcome: &Restored) -> String {
         Restored::Exact { undone } if undone.is_empty() => "there was nothing to undo".to_owned(),
         Restored::Exact { .. } => "exact, to the byte, proved by hash".to_owned(),
         Restored::ByRecord { restored, missing, .. } => {
-            let mut how =
-                format!("others changed it since: record by record, {restored} given back");
+            let mut how = format!("others changed it since: record by record, {restored} restored");
             if *missing > 0 {
                 how.push_str(&format!(
                     "; {missing} no longer where epitome left them: `epitome show` has the bytes"
@@ -128,7 +129,7 @@ fn told(title: &str, inside: &Markup) -> Response {
     frame(title, UP, &body).into_response()
 }
 
-/// Nothing was changed: why, and what may help.
+/// A failure that changed nothing: the reason, and what may help.
 fn refused(viewer: &Viewer, title: &str, problem: &Problem) -> Response {
     let page = told(title, &message(viewer, problem));
     let status: StatusCode = problem.status;

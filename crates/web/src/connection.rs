@@ -1,4 +1,4 @@
-//! Connections: how many there are at once, and how long each may take.
+//! Limits for connections: how many are open at once, and how long each may take.
 //!
 //! Every program on this machine can connect. One that does not know the token must not be able to
 //! keep the viewer from answering or from ending.
@@ -19,14 +19,14 @@ use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{Notify, mpsc, watch};
 
-/// What connections may take.
+/// The limits for connections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// How many may be open at once.
+    /// The maximum number of open connections.
     pub connections: usize,
-    /// How long the head of a request may take, and how long a connection may wait for the next.
+    /// How long the head of a request may take, and how long a connection may be idle.
     pub head: Duration,
-    /// How long answers may still take when the server ends.
+    /// How long responses may still take when the server ends.
     pub end: Duration,
 }
 
@@ -37,10 +37,10 @@ impl Default for Limits {
     }
 }
 
-/// After the system refused a connection, for it lacks descriptors.
+/// The pause after the system refused a connection for lack of descriptors.
 const PAUSE: Duration = Duration::from_millis(50);
 
-/// Answers until `end`; then says so through `stop` and waits for a short time.
+/// Accepts connections until `end`; then signals `stop` and waits for a short time.
 pub(crate) async fn serve(
     listener: TcpListener,
     router: Router,
@@ -49,7 +49,7 @@ pub(crate) async fn serve(
     end: impl Future<Output = ()>,
 ) {
     let open = Arc::new(Open::default());
-    // Closed when the last connection is.
+    // The channel closes with the last connection.
     let (alive, mut all_closed) = mpsc::channel::<()>(1);
     let mut end = pin!(end);
     loop {
@@ -70,7 +70,7 @@ pub(crate) async fn serve(
             answer(stream, peer, router.clone(), Arc::clone(&connection), stopped, limits);
         let open = Arc::clone(&open);
         tokio::spawn(async move {
-            // What goes wrong with a connection is the client's business.
+            // An error of one connection concerns its client only.
             answered.await.ok();
             open.remove(&connection);
             drop(alive);
@@ -82,7 +82,7 @@ pub(crate) async fn serve(
     tokio::time::timeout(limits.end, all_closed.recv()).await.ok();
 }
 
-/// Answers the requests of a connection.
+/// Serves the requests of a connection.
 async fn answer(
     stream: TcpStream,
     peer: SocketAddr,
@@ -116,28 +116,28 @@ async fn answer(
     }
 }
 
-/// A connection that is open.
+/// An open connection.
 #[derive(Debug, Default)]
 pub(crate) struct Connection {
-    /// Whether a request that it sent knew the token.
+    /// Whether one of its requests had the token.
     is_known: AtomicBool,
     closed: Notify,
 }
 
 impl Connection {
-    /// Says that a request that it sent was answered: it is not closed for others.
+    /// Marks that one of its requests was answered: it is then not closed to make room.
     pub(crate) fn know(&self) {
         self.is_known.store(true, Ordering::Relaxed);
     }
 }
 
-/// The connections that are open, the oldest first.
+/// The open connections, the oldest first.
 #[derive(Debug, Default)]
 struct Open(Mutex<Vec<Arc<Connection>>>);
 
 impl Open {
-    /// A new one, if there is room: where there is none, the oldest that has not shown that it
-    /// knows the token makes it.
+    /// Adds a connection, if there is room; otherwise the oldest one that has not shown the token
+    /// is closed for it.
     fn add(&self, most: usize) -> Option<Arc<Connection>> {
         let mut all = self.all();
         if all.len() >= most {
@@ -161,7 +161,7 @@ impl Open {
     }
 }
 
-/// Closes the oldest that has not shown that it knows the token.
+/// Closes the oldest connection that has not shown the token.
 fn close_oldest(all: &mut Vec<Arc<Connection>>) -> Option<()> {
     let at = all.iter().position(|it| !it.is_known.load(Ordering::Relaxed))?;
     all.remove(at).closed.notify_one();

@@ -1,5 +1,5 @@
-//! Who is answered: a browser on this machine that knows the token and was not sent by another
-//! site.
+//! Access control: only a browser on this machine that knows the token and was not sent by another
+//! site is answered.
 //!
 //! The token is the first part of every path. A cookie would be sent to every other server on
 //! 127.0.0.1 as well, whatever its port: `docs/why.md`.
@@ -15,16 +15,16 @@ use subtle::ConstantTimeEq as _;
 
 use crate::connection::Connection;
 
-/// Bytes of randomness in a token.
+/// Random bytes in a token.
 const TOKEN: usize = 32;
 
-/// What a page may do: be styled and scripted by files of this server, show pictures that it
-/// holds, ask this server, and send forms to it.
+/// The content security policy: style and scripts from files of this server, embedded pictures,
+/// requests and forms to this server.
 const POLICY: &str = "default-src 'none'; style-src 'self'; script-src 'self'; img-src data:; \
     connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'";
 
-/// What every answer says. Of a form that is sent from a page without any referrer a browser would
-/// not say the origin.
+/// The headers of every response. With the referrer policy `no-referrer` a browser would not send
+/// the origin of a form.
 const HEADERS: [(HeaderName, &str); 7] = [
     (header::CONTENT_SECURITY_POLICY, POLICY),
     (header::X_CONTENT_TYPE_OPTIONS, "nosniff"),
@@ -35,30 +35,30 @@ const HEADERS: [(HeaderName, &str); 7] = [
     (HeaderName::from_static("cross-origin-resource-policy"), "same-origin"),
 ];
 
-/// What a request has to know and to be.
+/// The token and the host names that a request must have.
 pub(crate) struct Guard {
     token: String,
     port: u16,
 }
 
-/// Why a request is not answered.
+/// Why a request is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Refusal {
     /// It comes from another machine.
     Peer,
-    /// It was meant for a name that is none of this machine: a name that was made to lead here, or
-    /// that of another server, for which this one is no proxy.
+    /// Its host is not a name of this machine: a name that was made to resolve here, or that of
+    /// another server, for which this one is not a proxy.
     Host,
-    /// It does not know the token.
+    /// It has not the token.
     Token,
-    /// Another site sent it.
+    /// It was sent by another site.
     Origin,
-    /// It is neither a question nor a form.
+    /// It is neither a `GET` nor a form.
     Method,
 }
 
 impl Guard {
-    /// With a token of this run.
+    /// Creates a guard with a new random token.
     ///
     /// # Errors
     ///
@@ -70,12 +70,12 @@ impl Guard {
         Ok(Guard { token, port })
     }
 
-    /// Where everything is: the address that a person opens.
+    /// The address to open, with the token.
     pub(crate) fn root(&self) -> String {
         format!("http://127.0.0.1:{}/{}/", self.port, self.token)
     }
 
-    /// In the order in which the least is told to whoever should not ask.
+    /// Checked in the order that reveals least to unauthorised clients.
     fn check(
         &self,
         peer: SocketAddr,
@@ -91,7 +91,7 @@ impl Guard {
         if !here.iter().any(|it| it == host) {
             return Err(Refusal::Host);
         }
-        // An address may be whole in the first line of a request as well.
+        // The first line of a request may also contain a whole URL.
         let is_here = uri.scheme_str().is_none_or(|scheme| scheme == "http")
             && uri.authority().is_none_or(|authority| authority == host);
         if !is_here {
@@ -108,22 +108,22 @@ impl Guard {
         let is_ours = |origin: &str| origin.strip_prefix("http://") == Some(host);
         match only(headers, &header::ORIGIN) {
             Some(origin) if is_ours(origin) => {}
-            // A browser names the origin of every form that it sends.
+            // A browser sends the origin of every form.
             None if !is_write && !headers.contains_key(header::ORIGIN) => {}
             Some(_) | None => return Err(Refusal::Origin),
         }
         match headers.get("sec-fetch-site").map(HeaderValue::as_bytes) {
             None | Some(b"same-origin") => Ok(()),
-            // A person typed or opened the address.
+            // The user typed or opened the address.
             Some(b"none") if !is_write => Ok(()),
-            // A link elsewhere leads here, whose page is then shown alone.
+            // A link on another site leads here; the page is then shown on its own.
             Some(_) if !is_write && is_navigation(headers) => Ok(()),
             Some(_) => Err(Refusal::Origin),
         }
     }
 }
 
-/// Lets a request through, or says why not; what is answered is for this browser window alone.
+/// Passes a request on, or refuses it with the reason. Responses must not be cached or shared.
 pub(crate) async fn guard(
     State(guard): State<Arc<Guard>>,
     ConnectInfo(peer): ConnectInfo<SocketAddr>,
@@ -146,7 +146,7 @@ pub(crate) async fn guard(
     response
 }
 
-/// The value of a header that is there once.
+/// The value of a header that occurs exactly once.
 fn only<'h>(headers: &'h HeaderMap, name: &HeaderName) -> Option<&'h str> {
     let mut values = headers.get_all(name).iter();
     let first = values.next()?.to_str().ok()?;
@@ -185,7 +185,7 @@ mod tests {
     const CROSS: Said = ("sec-fetch-site", "cross-site");
     const US: &str = "http://127.0.0.1:4000";
 
-    /// Who asks, how, for what, saying what, and what comes of it.
+    /// Columns: peer, method, path, headers, and the result.
     type Case = (&'static str, Method, &'static str, &'static [Said], &'static str);
     type Said = (&'static str, &'static str);
 

@@ -14,25 +14,25 @@ use serde::Deserialize;
 
 use crate::options::Which;
 use crate::page::{Query, bar, page as frame, run_blocking};
-use crate::search::{Hit, Hits, Query as Words};
 use crate::seeker::IndexState;
-use crate::shelf::key;
+use crate::session_cache::key;
 use crate::viewer::Viewer;
+use epitome_search::{Hit, Hits, Query as Words};
 
-/// What is asked for.
+/// The query parameters.
 #[derive(Clone, Debug, Deserialize)]
-pub(crate) struct Asked {
+pub(crate) struct SearchQuery {
     #[serde(default)]
     q: String,
     #[serde(default)]
     agent: String,
-    /// Only the hits, for the script.
+    /// Return only the hits, for the script.
     part: Option<String>,
 }
 
 pub(crate) async fn page(
     State(viewer): State<Arc<Viewer>>,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<SearchQuery>,
 ) -> Response {
     let told = run_blocking(viewer, move |viewer| {
         let found = match asked.q.trim() {
@@ -47,7 +47,7 @@ pub(crate) async fn page(
     told.await.unwrap_or_else(|problem| problem)
 }
 
-fn body(asked: &Asked, found: &Markup) -> Markup {
+fn body(asked: &SearchQuery, found: &Markup) -> Markup {
     html! {
         (bar("./", &html! { span.search {} }))
         main #content.index.wide {

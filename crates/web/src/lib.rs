@@ -1,28 +1,29 @@
 //! The local viewer: all sessions of this machine in a browser, for this user alone.
 //!
-//! [`Server::bind`] takes an address of this machine and makes up a token; [`Server::run`] answers
-//! until it is told to stop. See `docs/serve.md`.
+//! [`Server::bind`] binds a local port and generates a token; [`Server::run`] serves requests until
+//! it is stopped. See `docs/serve.md`.
 //!
 //! # Absent
 //!
-//! Anything that the library cannot do: the viewer asks it and shows what it says. Any address but
-//! that of this machine, any request to another.
+//! Anything that the library cannot do: the viewer calls it and shows the results. Any address but
+//! 127.0.0.1, any request to another server.
 
 mod asset;
 mod change;
 mod connection;
 mod guard;
 mod hits;
+mod laid_out;
 mod list;
 mod options;
 mod page;
+mod page_cache;
 mod plan;
 mod problem;
-pub mod search;
 mod seeker;
 mod server;
 mod session;
-mod shelf;
+mod session_cache;
 mod stamp;
 mod tail;
 mod viewer;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::{Html, IntoResponse as _, Response};
-use epitome::{Glance, Listed};
+use epitome::list::{Listed, SessionInfo};
 use epitome_model::{Bytes, Tokens};
 use jiff::Timestamp;
 use jiff::tz::TimeZone;
@@ -13,48 +13,48 @@ use maud::{Markup, html};
 use serde::{Deserialize, Serialize};
 
 use crate::page::{Query, bar, page as frame, run_blocking};
-use crate::shelf::Kept;
+use crate::session_cache::CachedSession;
 use crate::viewer::{Viewer, name};
 
-/// Sessions on a page of the list.
+/// The number of sessions on a page of the list.
 const PAGE: usize = 100;
-/// Projects that can be chosen from: those with the most sessions.
+/// The number of projects offered as a filter: those with the most sessions.
 const PROJECTS: usize = 200;
 
-/// What is asked for.
+/// The query parameters.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(default)]
-pub(crate) struct Asked {
-    /// Words of the title, the project, the id or the agent.
+pub(crate) struct ListQuery {
+    /// Words to find in the title, the project, the id or the agent.
     #[serde(skip_serializing_if = "String::is_empty")]
     q: String,
     #[serde(skip_serializing_if = "String::is_empty")]
     agent: String,
-    /// What [`crate::shelf::key`] makes of the folder.
+    /// The [`crate::session_cache::key`] of the folder.
     #[serde(skip_serializing_if = "String::is_empty")]
     project: String,
     #[serde(skip_serializing_if = "Sort::is_default")]
     sort: Sort,
-    /// From 1.
+    /// The page number, from 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     page: Option<usize>,
-    /// Only the list, for the script.
+    /// Return only the list, for the script.
     #[serde(skip_serializing)]
     part: Option<String>,
 }
 
-/// What comes first.
+/// The sort order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 enum Sort {
-    /// The newest.
+    /// The newest first.
     #[default]
     Time,
-    /// The largest on disk.
+    /// The largest on disk first.
     Size,
-    /// What sends the most on a resume.
+    /// The largest context first.
     Context,
-    /// What compacting would save the most of.
+    /// The largest saving first.
     Saving,
 }
 
@@ -84,15 +84,15 @@ impl Sort {
     }
 }
 
-/// What is found, and what it was found among.
+/// The sessions found, and the totals.
 struct Found {
-    /// On this page of the list.
-    shown: Vec<Kept>,
+    /// The sessions on this page of the list.
+    shown: Vec<CachedSession>,
     page: usize,
     pages: usize,
     matching: usize,
     all: usize,
-    /// Sessions that were not read yet.
+    /// The number of sessions that were not read yet.
     unread: usize,
     disk: Bytes,
     context: Tokens,
@@ -103,7 +103,7 @@ struct Found {
 
 pub(crate) async fn page(
     State(viewer): State<Arc<Viewer>>,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<ListQuery>,
 ) -> Response {
     let told = run_blocking(viewer, move |viewer| {
         viewer.shelf.refresh(viewer.files());
@@ -118,9 +118,9 @@ pub(crate) async fn page(
     told.await.unwrap_or_else(|problem| problem)
 }
 
-impl Asked {
-    /// The places of what the page will show first, as far as is known without reading anything.
-    fn first(&self, kept: &[Kept]) -> Vec<usize> {
+impl ListQuery {
+    /// The sessions that the page will show first, as far as is known without reading.
+    fn first(&self, kept: &[CachedSession]) -> Vec<usize> {
         if self.needs_all() {
             return (0..kept.len()).collect();
         }
@@ -129,17 +129,17 @@ impl Asked {
         of_agent.map(|(at, _)| at).skip(from).take(PAGE).collect()
     }
 
-    /// Whether what is found hangs on what sessions say.
+    /// Whether the result depends on the content of sessions.
     fn needs_all(&self) -> bool {
         let by_words = !self.q.trim().is_empty() || !self.project.is_empty();
         by_words || matches!(self.sort, Sort::Context | Sort::Saving)
     }
 
-    fn is_of_agent(&self, kept: &Kept) -> bool {
+    fn is_of_agent(&self, kept: &CachedSession) -> bool {
         self.agent.is_empty() || self.agent == kept.file.agent
     }
 
-    fn find(&self, kept: Vec<Kept>) -> Found {
+    fn find(&self, kept: Vec<CachedSession>) -> Found {
         let all = kept.len();
         let unread = kept.iter().filter(|kept| kept.seen.is_none()).count();
         let mut agents = BTreeMap::new();
@@ -164,7 +164,7 @@ impl Asked {
         }
         let disk = shown.iter().map(size).sum();
         match self.sort {
-            // They come so.
+            // They are already in this order.
             Sort::Time => {}
             Sort::Size => shown.sort_by_key(|it| std::cmp::Reverse(size(it))),
             Sort::Context => {
@@ -181,7 +181,7 @@ impl Asked {
         Found { shown, page, pages, matching, all, unread, disk, context, saving, agents, projects }
     }
 
-    fn takes(&self, kept: &Kept) -> bool {
+    fn takes(&self, kept: &CachedSession) -> bool {
         let cwd = glance(kept).and_then(|seen| seen.cwd.as_deref());
         let of_project =
             self.project.is_empty() || cwd.is_some_and(|cwd| key_of(cwd) == self.project);
@@ -211,7 +211,7 @@ impl Asked {
     }
 }
 
-fn body(viewer: &Viewer, asked: &Asked, found: &Found, list: &Markup) -> Markup {
+fn body(viewer: &Viewer, asked: &ListQuery, found: &Found, list: &Markup) -> Markup {
     let theme_only = html! { span.search {} };
     html! {
         a.skip href="#content" { "To the sessions" }
@@ -249,7 +249,7 @@ fn body(viewer: &Viewer, asked: &Asked, found: &Found, list: &Markup) -> Markup 
     }
 }
 
-fn list(viewer: &Viewer, asked: &Asked, found: &Found) -> Markup {
+fn list(viewer: &Viewer, asked: &ListQuery, found: &Found) -> Markup {
     html! {
         p.sum {
             b { (found.matching) @if found.matching == 1 { " session" } @else { " sessions" } }
@@ -285,7 +285,7 @@ fn list(viewer: &Viewer, asked: &Asked, found: &Found) -> Markup {
     }
 }
 
-fn row(viewer: &Viewer, kept: &Kept) -> Markup {
+fn row(viewer: &Viewer, kept: &CachedSession) -> Markup {
     let address = format!("s/{}/{}", kept.key, name(0).file(0));
     let when = Timestamp::try_from(kept.file.modified).ok();
     let listed = kept.seen.as_deref();
@@ -327,12 +327,12 @@ fn row(viewer: &Viewer, kept: &Kept) -> Markup {
     }
 }
 
-fn size(kept: &Kept) -> Bytes {
+fn size(kept: &CachedSession) -> Bytes {
     kept.seen.as_ref().map_or(kept.file.size, |listed| listed.size())
 }
 
-/// What the tokens of a session are, and what its provider bills.
-fn context_title(seen: Option<&Glance>) -> String {
+/// The tokens of a session, and as its provider bills them.
+fn context_title(seen: Option<&SessionInfo>) -> String {
     let messages = "tokens of the messages that a resume sends, estimated";
     match seen.and_then(|seen| seen.request.zip(seen.calibration)) {
         Some((request, billed)) => {
@@ -342,8 +342,8 @@ fn context_title(seen: Option<&Glance>) -> String {
     }
 }
 
-/// How much of the context compacting would save, as a bar.
-fn saving(seen: &Glance) -> Markup {
+/// The share of the context that compacting would save, as a bar.
+fn saving(seen: &SessionInfo) -> Markup {
     let context = seen.context.unwrap_or(Tokens(0)).0;
     let percent = (seen.saving.0 * 100 + context / 2).checked_div(context).unwrap_or(0).min(100);
     html! {
@@ -356,15 +356,15 @@ fn saving(seen: &Glance) -> Markup {
     }
 }
 
-fn glance(kept: &Kept) -> Option<&Glance> {
+fn glance(kept: &CachedSession) -> Option<&SessionInfo> {
     kept.seen.as_ref().and_then(|listed| listed.seen.as_ref().ok())
 }
 
 fn key_of(cwd: &str) -> String {
-    crate::shelf::key(cwd.as_ref())
+    crate::session_cache::key(cwd.as_ref())
 }
 
-/// A value in an address.
+/// A value encoded for an address.
 pub(crate) fn encoded(text: &str) -> String {
     let mut encoded = String::new();
     for byte in text.bytes() {

@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use epitome::find::{self, SessionFile};
+use epitome::agents::{self, SessionFile};
 use epitome::{Config, Settings};
 use epitome_model::Counter;
 use epitome_redact::Finder;
 
-/// Which sessions are shown.
+/// The sessions that are shown.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Which {
     /// Those of all agents on this machine.
@@ -18,25 +18,25 @@ pub enum Which {
     Below(PathBuf),
 }
 
-/// How sessions are shown.
+/// The options of the viewer.
 pub struct Options {
-    /// Where everything is.
+    /// The folders of this machine.
     pub config: Config,
-    /// What the user has set: recipes are changed by it as `epitome compact` changes them.
+    /// The user's settings: they change recipes as in `epitome compact`.
     pub settings: Settings,
     /// Which sessions.
     pub which: Which,
-    /// Looks for what is taken out of everything that is shown.
+    /// Finds what is redacted in everything that is shown.
     pub finder: Option<Finder>,
-    /// Counts what compacting would save.
+    /// Counts the tokens of plans.
     pub counter: &'static dyn Counter,
 }
 
 /// The sessions that exist now.
 pub(crate) fn files(config: &Config, which: &Which) -> Vec<SessionFile> {
     match which {
-        Which::All => find::sessions(config, None),
-        Which::Of(agent) => find::sessions(config, Some(agent)),
-        Which::Below(folder) => find::below(folder),
+        Which::All => agents::sessions(&config.agents, None),
+        Which::Of(agent) => agents::sessions(&config.agents, Some(agent)),
+        Which::Below(folder) => agents::below(folder),
     }
 }

@@ -1,4 +1,4 @@
-//! What every page has around its content, and the page of a problem.
+//! The frame of every page, and the page of an error.
 
 use std::sync::Arc;
 
@@ -12,10 +12,10 @@ use serde::de::DeserializeOwned;
 use crate::problem::Problem;
 use crate::viewer::Viewer;
 
-/// The way from a session's pages to the list.
+/// The relative path from a session's pages to the list.
 pub(crate) const UP: &str = "../../";
 
-/// A whole page. `root` is the way to the list.
+/// A whole page. `root` is the relative path to the list.
 pub(crate) fn page(title: &str, root: &str, body: &Markup) -> Html<String> {
     let page = html! {
         (DOCTYPE)
@@ -36,7 +36,7 @@ pub(crate) fn page(title: &str, root: &str, body: &Markup) -> Html<String> {
     Html(page.into_string())
 }
 
-/// What an address asks for behind its question mark. What cannot be read is told as any problem.
+/// The query parameters of an address. Invalid ones become an error page.
 pub(crate) struct Query<T>(pub(crate) T);
 
 impl<T: DeserializeOwned> FromRequestParts<Arc<Viewer>> for Query<T> {
@@ -56,7 +56,7 @@ impl<T: DeserializeOwned> FromRequestParts<Arc<Viewer>> for Query<T> {
     }
 }
 
-/// HTML that a template of epitome made.
+/// HTML from one of our templates.
 pub(crate) fn made(html: &str) -> PreEscaped<&str> {
     PreEscaped(html)
 }
@@ -73,7 +73,7 @@ pub(crate) fn bar(root: &str, inside: &Markup) -> Markup {
     }
 }
 
-/// The page of a problem, seen from a session's pages.
+/// The page of an error, relative to a session's pages.
 pub(crate) fn problem(viewer: &Viewer, problem: &Problem) -> Response {
     let body = html! {
         (bar(UP, &html! {}))
@@ -82,7 +82,7 @@ pub(crate) fn problem(viewer: &Viewer, problem: &Problem) -> Response {
     (problem.status, page("That did not work", UP, &body)).into_response()
 }
 
-/// The message of a problem, its causes and its hints.
+/// The message of an error, its causes and its hints.
 pub(crate) fn message(viewer: &Viewer, problem: &Problem) -> Markup {
     html! {
         p.problem role="alert" { b { (viewer.shown(&problem.message)) } }
@@ -91,8 +91,8 @@ pub(crate) fn message(viewer: &Viewer, problem: &Problem) -> Markup {
     }
 }
 
-/// Does work that reads files or computes on a thread of its own: async code only waits. A
-/// problem becomes a page.
+/// Runs blocking work (reading files, computing) on a thread of its own, and turns an error into a
+/// page.
 pub(crate) async fn run_blocking<T: Send + 'static>(
     viewer: Arc<Viewer>,
     work: impl FnOnce(&Viewer) -> Result<T, Problem> + Send + 'static,
@@ -104,10 +104,10 @@ pub(crate) async fn run_blocking<T: Send + 'static>(
     match done.await {
         Ok(Ok(done)) => Ok(done),
         Ok(Err(told)) => Err(problem(&viewer, &told)),
-        // A panic is a bug; the others are answered nevertheless.
+        // A panic is a bug; other requests are still answered.
         Err(_) => {
-            let bug = Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "epitome made a mistake")
-                .hint("please report what it said in the terminal, and what you did");
+            let bug = Problem::new(StatusCode::INTERNAL_SERVER_ERROR, "internal error")
+                .hint("please report the message in the terminal, and what you did");
             Err(problem(&viewer, &bug))
         }
     }

@@ -1,4 +1,4 @@
-//! What compacting a session would save, and what would become what: the dry run, as a page.
+//! The dry run of a compaction as a page: what it would save, and each change.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -6,11 +6,12 @@ use std::sync::Arc;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
-use epitome::find::{self, SessionFile};
-use epitome::recipes::{self, Overlay};
-use epitome::{Compacted, Generation, Planned, plan_session};
+use epitome::archive::Generation;
+use epitome::compaction::CompactionPlan;
+use epitome::ops::{Change, Compact, CompactReport, OpenSession};
+use epitome::recipes;
 use epitome_model::{Bytes, Counter, Source, Tokens};
-use epitome_passes::{BUILT_IN, Recipe};
+use epitome_passes::{BUILT_IN, Overlay, Recipe};
 use epitome_redact::Redactor;
 use epitome_tokens::Calibration;
 use maud::{Markup, html};
@@ -22,22 +23,22 @@ use crate::page::{Query, UP, bar, page as frame, run_blocking};
 use crate::problem::Problem;
 use crate::viewer::{Viewer, name};
 
-/// Edits that are shown of each file.
+/// The number of edits shown of each file.
 const EDITS: usize = 200;
-/// Lines of a run that are shown, and characters of a line.
+/// Maximum lines of a run that are shown, and characters of a line.
 const RUN: usize = 12;
 const WIDTH: usize = 400;
 
-/// Which recipe: the one of the settings if none is named.
+/// The recipe; that of the settings if none is named.
 #[derive(Clone, Debug, Deserialize)]
-pub(crate) struct Asked {
+pub(crate) struct PlanQuery {
     #[serde(default)]
     recipe: String,
 }
 
-impl Asked {
-    /// The recipe as `epitome compact` would run it. A name comes from an address: it is never
-    /// taken for the path of a file.
+impl PlanQuery {
+    /// The recipe as `epitome compact` would run it. The name comes from a URL, so it is never used
+    /// as the path of a file.
     pub(crate) fn recipe(&self, viewer: &Viewer) -> Result<Recipe, Problem> {
         let Options { config, settings, .. } = &viewer.options;
         let name = Some(self.recipe.as_str()).filter(|name| !name.is_empty());
@@ -51,17 +52,17 @@ impl Asked {
     }
 }
 
-/// A file of a session, and what becomes of its parts.
+/// A file of a session, and its edits.
 struct Part {
-    /// What it is called on the page.
+    /// Its name on the page.
     title: String,
     edits: Vec<Edit>,
-    /// How many are not shown.
+    /// The number of edits not shown.
     more: usize,
-    breaches: Vec<String>,
+    violations: Vec<String>,
 }
 
-/// An edit, without what is taken out of everything that is shown.
+/// An edit, redacted.
 struct Edit {
     line: u64,
     what: String,
@@ -75,14 +76,14 @@ enum Line {
     Gone(String),
     New(String),
     Same(String),
-    /// So many that are not shown.
+    /// The number of lines not shown.
     More(usize),
 }
 
 pub(crate) async fn page(
     State(viewer): State<Arc<Viewer>>,
     Path((_, key)): Path<(String, String)>,
-    Query(asked): Query<Asked>,
+    Query(asked): Query<PlanQuery>,
 ) -> Response {
     let told = run_blocking(viewer, move |viewer| {
         let session = viewer.session(&key)?;
@@ -90,14 +91,16 @@ pub(crate) async fn page(
         let counter = viewer.options.counter;
         let mut parts = Vec::new();
         let config = &viewer.options.config;
-        let planned = plan_session(config, &session.path, &recipe, counter, |_, planned| {
+        let opened = OpenSession::at(config, &session.path);
+        let run = config.begin_run("serve");
+        let planned = Compact::new(&recipe, counter, &run).plan(&opened, |_, planned| {
             let title = match parts.len() {
                 0 => "The session".to_owned(),
                 n => format!("Sub-agent {n}"),
             };
             parts.push(Part::of(viewer, title, planned, counter));
         })?;
-        let body = body(viewer, &session, (&asked, &recipe), &planned, &parts);
+        let body = body(viewer, &opened, (&asked, &recipe), &planned, &parts);
         Ok(frame("What compacting would save", UP, &body).into_response())
     });
     told.await.unwrap_or_else(|problem| problem)
@@ -107,12 +110,12 @@ impl Part {
     fn of<S: Source>(
         viewer: &Viewer,
         title: String,
-        planned: &Planned<'_, S>,
+        planned: &CompactionPlan<'_, S>,
         counter: &dyn Counter,
     ) -> Part {
         let mut redactor = viewer.options.finder.as_ref().map(Redactor::new);
         if let Some(redactor) = &mut redactor {
-            // What is a secret in one place is one wherever it stands.
+            // A secret found once is redacted everywhere.
             redactor.learn(&planned.session.source);
         }
         let mut shown = |text: &str| {
@@ -129,17 +132,18 @@ impl Part {
             lines: lines(&shown(&edit.before), &shown(&edit.after)),
         });
         let edits = edits.collect();
-        let breaches = planned.breaches.iter().map(|breach| shown(&breach.to_string())).collect();
-        Part { title, edits, more, breaches }
+        let violations =
+            planned.violations.iter().map(|violation| shown(&violation.to_string())).collect();
+        Part { title, edits, more, violations }
     }
 }
 
-/// Lines that go, stay and come; the middle of a long run is counted.
+/// Removed, kept and added lines; the middle of a long run is only counted.
 fn lines(before: &str, after: &str) -> Vec<Line> {
     let mut lines = Vec::new();
     let mut run: Vec<Line> = Vec::new();
     let mut tag = None;
-    // A last line is the same line with and without its line feed.
+    // A last line is equal with and without its line feed.
     let (before, after) = (ended(before), ended(after));
     let diff = TextDiff::from_lines(&*before, &*after);
     for change in diff.iter_all_changes() {
@@ -159,9 +163,10 @@ fn lines(before: &str, after: &str) -> Vec<Line> {
 }
 
 fn ended(text: &str) -> Cow<'_, str> {
-    match text.is_empty() || text.ends_with('\n') {
-        true => Cow::Borrowed(text),
-        false => Cow::Owned(format!("{text}\n")),
+    if text.is_empty() || text.ends_with('\n') {
+        Cow::Borrowed(text)
+    } else {
+        Cow::Owned(format!("{text}\n"))
     }
 }
 
@@ -175,16 +180,14 @@ fn flush(lines: &mut Vec<Line>, run: &mut Vec<Line>) {
 
 fn body(
     viewer: &Viewer,
-    session: &SessionFile,
-    (asked, recipe): (&Asked, &Recipe),
-    planned: &[Compacted],
+    session: &OpenSession<'_>,
+    (asked, recipe): (&PlanQuery, &Recipe),
+    planned: &CompactReport,
     parts: &[Part],
 ) -> Markup {
-    let config = &viewer.options.config;
-    let users = find::users(config, &session.path);
-    let generations = epitome::undoable(config, &session.path);
-    let is_sound = parts.iter().all(|part| part.breaches.is_empty());
-    let has_edits = planned.iter().any(|it| !it.edits.is_empty());
+    let generations = session.undoable();
+    let is_sound = parts.iter().all(|part| part.violations.is_empty());
+    let has_edits = planned.all().any(|it| !it.edits.is_empty());
     html! {
         a.skip href="#content" { "To the plan" }
         (bar(UP, &html! { span.search {} }))
@@ -193,14 +196,14 @@ fn body(
             h1 { "What compacting would save" }
             (choice(viewer, asked, recipe))
             (figures(viewer, planned))
-            @for user in &users {
+            @for user in &planned.file.in_use {
                 p.hint role="status" {
                     "In use by " bdi { (viewer.shown(&user.name)) } " (process " (user.pid) "): "
                     "close it before compacting."
                 }
             }
-            @for breach in parts.iter().flat_map(|part| &part.breaches) {
-                p.problem role="alert" { "It would break a law and is refused: " (breach) }
+            @for violation in parts.iter().flat_map(|part| &part.violations) {
+                p.problem role="alert" { "Refused: it would violate an invariant: " (violation) }
             }
             div.acts {
                 @if is_sound && has_edits {
@@ -221,7 +224,7 @@ fn body(
     }
 }
 
-/// What gives it back, if there is anything in the archive.
+/// The restore button, if there is anything in the archive.
 pub(crate) fn restore(generations: &[Generation]) -> Markup {
     let compactions = generations.iter().filter(|it| !it.is_way_back()).count();
     html! {
@@ -236,9 +239,9 @@ pub(crate) fn restore(generations: &[Generation]) -> Markup {
     }
 }
 
-fn choice(viewer: &Viewer, asked: &Asked, recipe: &Recipe) -> Markup {
+fn choice(viewer: &Viewer, asked: &PlanQuery, recipe: &Recipe) -> Markup {
     let known = recipes::known(&viewer.options.config);
-    // What the settings name may be the path of a file: it has no name here.
+    // The recipe of the settings may be a path, which has no name here.
     let default = viewer.options.settings.recipe().unwrap_or(BUILT_IN[0].0);
     let is_known = known.iter().any(|it| it.name == default);
     let chosen = if asked.recipe.is_empty() { default } else { &asked.recipe };
@@ -260,23 +263,26 @@ fn choice(viewer: &Viewer, asked: &Asked, recipe: &Recipe) -> Markup {
 }
 
 /// Context and disk, before and after, of the session and of its sub-agents.
-pub(crate) fn figures(viewer: &Viewer, files: &[Compacted]) -> Markup {
+pub(crate) fn figures(viewer: &Viewer, report: &CompactReport) -> Markup {
+    let files = report.all().count();
     html! {
-        @for (n, file) in files.iter().enumerate() {
-            (heading_of(n, files.len()))
+        @for (n, file) in report.all().enumerate() {
+            @let tokens = file.context_tokens;
+            @let disk_bytes = file.disk_bytes;
+            (heading_of(n, files))
             dl.figures {
                 div {
                     dt { "messages, tokens (" (viewer.options.counter.name()) ")" }
                     dd {
-                        (file.tokens_before) " → " (file.tokens_after) " "
-                        (change(file.tokens_before.0, file.tokens_after.0))
+                        (tokens.before) " → " (tokens.after) " "
+                        (change(tokens.before.0, tokens.after.0))
                     }
                 }
-                @if let Some(billed) = &file.calibration {
-                    (request(billed, file.tokens_before, file.tokens_after))
+                @if let Some(billed) = &file.billed {
+                    (request(billed, tokens.before, tokens.after))
                 }
-                (disk(file.bytes_before, file.bytes_after))
-                @if file.archive_bytes > Bytes(0) { (net(file)) }
+                (disk(disk_bytes.before, disk_bytes.after))
+                @if file.archive_bytes > Bytes(0) { (net(file.archive_bytes, file.net_bytes())) }
                 div {
                     dt { "edits" }
                     dd.words {
@@ -289,7 +295,7 @@ pub(crate) fn figures(viewer: &Viewer, files: &[Compacted]) -> Markup {
     }
 }
 
-/// Which file of several it is.
+/// The number of a file, if there are several.
 pub(crate) fn heading_of(n: usize, of: usize) -> Markup {
     html! {
         @match (n, of) {
@@ -311,13 +317,12 @@ fn request(billed: &Calibration, before: Tokens, after: Tokens) -> Markup {
     }
 }
 
-/// The session and its archive together.
-fn net(file: &Compacted) -> Markup {
-    let after = file.bytes_after + file.archive_bytes;
+/// The session including its archive.
+fn net(archive: Bytes, Change { before, after }: Change<Bytes>) -> Markup {
     html! {
         div {
-            dt { "net, with " (file.archive_bytes) " in the archive" }
-            dd { (file.bytes_before) " → " (after) " " (change(file.bytes_before.0, after.0)) }
+            dt { "net, with " (archive) " in the archive" }
+            dd { (before) " → " (after) " " (change(before.0, after.0)) }
         }
     }
 }
@@ -331,7 +336,7 @@ pub(crate) fn disk(before: Bytes, after: Bytes) -> Markup {
     }
 }
 
-/// How much less it is, in per cent.
+/// The reduction in per cent.
 fn change(before: u64, after: u64) -> Markup {
     #[expect(clippy::cast_precision_loss, reason = "shown with one decimal")]
     let percent = match before {
@@ -387,7 +392,6 @@ fn line_of(line: &Line) -> Markup {
     }
 }
 
-/// Recipes of which every word is epitome's own.
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,4 +1,4 @@
-//! Why a request was not answered as asked.
+//! Errors as responses to requests.
 
 use std::error::Error as _;
 
@@ -53,6 +53,8 @@ fn status(kind: ErrorKind) -> StatusCode {
         | ErrorKind::HardLinked
         | ErrorKind::Exists
         | ErrorKind::Refused
+        | ErrorKind::Invariant
+        | ErrorKind::Unsupported
         | ErrorKind::ReadOnly => StatusCode::CONFLICT,
         ErrorKind::Disk => StatusCode::INSUFFICIENT_STORAGE,
         ErrorKind::Archive | ErrorKind::NewerFormat | ErrorKind::Broken => {

@@ -6,11 +6,11 @@ use std::time::Duration;
 use epitome::Config;
 
 use crate::options::{Which, files};
-use crate::search::{Hits, Query as Words, Scope, Search, SearchError, Update};
+use epitome_search::{Hits, Query as Words, Scope, Search, SearchError, Update};
 
-/// Hits that are shown.
+/// The maximum number of hits shown.
 const MOST: usize = 50;
-/// How long a search waits for what is new to be indexed.
+/// How long a search waits for new text to be indexed.
 const PATIENCE: Duration = Duration::from_millis(300);
 
 /// How much of the sessions the index covers.

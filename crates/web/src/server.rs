@@ -1,4 +1,4 @@
-//! The server: an address of this machine, what is asked there, and its end.
+//! The server: a local port, its routes, and its end.
 
 use std::future::Future;
 use std::io;
@@ -19,10 +19,10 @@ use crate::options::Options;
 use crate::viewer::Viewer;
 use crate::{asset, change, hits, list, plan, session, tail};
 
-/// Bytes of a form.
+/// The maximum length of a form in bytes.
 const FORM: usize = 16 << 10;
 
-/// A viewer that has an address and answers nobody yet.
+/// A viewer that is bound to a port and does not serve requests yet.
 pub struct Server {
     listener: TcpListener,
     guard: Arc<Guard>,
@@ -31,11 +31,11 @@ pub struct Server {
 }
 
 impl Server {
-    /// Takes a port of 127.0.0.1, any free one for 0, and makes up a token.
+    /// Binds a port of 127.0.0.1 (any free one for 0), and generates a token.
     ///
     /// # Errors
     ///
-    /// When the port is taken, or the system has no randomness.
+    /// When the port is in use, or the system has no randomness.
     pub fn bind(options: Options, port: u16) -> io::Result<Server> {
         let listener = TcpListener::bind(SocketAddr::from((Ipv4Addr::LOCALHOST, port)))?;
         let guard = Arc::new(Guard::new(listener.local_addr()?.port())?);
@@ -53,35 +53,35 @@ impl Server {
         self.guard.root()
     }
 
-    /// The address of the list when it shows only sessions of an agent, or in which these words
-    /// stand: of a project, its folder.
+    /// The address of the list, filtered by an agent, or by words (for a project, its folder).
     pub fn address_of(&self, agent: Option<&str>, words: Option<&str>) -> String {
         let asked: Vec<String> = [("agent", agent), ("q", words)]
             .into_iter()
             .filter_map(|(name, value)| Some(format!("{name}={}", encoded(value?))))
             .collect();
-        match asked.is_empty() {
-            true => self.address(),
-            false => format!("{}?{}", self.address(), asked.join("&")),
+        if asked.is_empty() {
+            self.address()
+        } else {
+            format!("{}?{}", self.address(), asked.join("&"))
         }
     }
 
-    /// Answers until Ctrl-C.
+    /// Serves requests until Ctrl-C.
     ///
     /// # Errors
     ///
-    /// When the system refuses to go on listening.
+    /// When the system can no longer listen.
     pub fn run(self) -> io::Result<()> {
         self.run_until(async {
-            // Without the signal it runs until it is killed.
+            // Without the signal handler it runs until it is killed.
             if tokio::signal::ctrl_c().await.is_err() {
                 std::future::pending::<()>().await;
             }
         })
     }
 
-    /// Answers until `end`. A compaction or restoration that runs then is waited for; other answers
-    /// have as long as the limits say.
+    /// Serves requests until `end`. Then it waits for a running compaction or restore; other
+    /// responses have as long as the limits say.
     ///
     /// # Errors
     ///
@@ -96,17 +96,17 @@ impl Server {
             let writes = Arc::clone(&viewer.writes);
             let router = routes(viewer, self.guard);
             connection::serve(listener, router, self.limits, &stop, end).await;
-            // No client has to be connected for a write to go on to its end.
+            // A write completes even if its client disconnects.
             drop(writes.write().await);
             Ok(())
         });
-        // What only reads need not be waited for.
+        // There is no need to wait for requests that only read.
         runtime.shutdown_background();
         done
     }
 }
 
-/// Each begins with the token, which [`guard`] has looked at.
+/// Each path begins with the token, which [`guard`] has checked.
 fn routes(viewer: Arc<Viewer>, known: Arc<Guard>) -> Router {
     Router::new()
         .route("/{token}/", get(list::page))

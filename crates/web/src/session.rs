@@ -3,13 +3,12 @@
 use std::sync::Arc;
 
 use axum::extract::{Path, State};
-use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Redirect, Response};
-use epitome::find::SessionFile;
-use epitome_render::Sheet;
+use epitome::agents::SessionFile;
 use maud::{Markup, html};
 use serde::Deserialize;
 
+use crate::laid_out::{LaidOut, OF_ONE, ToldSheet, not_there};
 use crate::page::{Query, UP, made, page as frame, run_blocking};
 use crate::problem::Problem;
 use crate::stamp::Stamp;
@@ -23,7 +22,7 @@ pub(crate) async fn page(
     let told = run_blocking(viewer, move |viewer| {
         let session = viewer.session(&key)?;
         let (part, page) = part_and_page(&file).ok_or_else(not_there)?;
-        // Before it is read: what changes meanwhile is told then.
+        // Taken before reading: later changes are reported by the tail.
         let stamp = Stamp::of(&session.path);
         let told = sheet(viewer, &session, part, page)?;
         Ok(frame(&told.sheet.title, UP, &body(&told, &stamp)).into_response())
@@ -31,7 +30,7 @@ pub(crate) async fn page(
     told.await.unwrap_or_else(|problem| problem)
 }
 
-/// Which item of the transcript, and which block of it.
+/// An item of the transcript, and one of its blocks.
 #[derive(Deserialize)]
 pub(crate) struct Anchor {
     m: String,
@@ -40,7 +39,7 @@ pub(crate) struct Anchor {
     part: usize,
 }
 
-/// The page on which a message stands, at its anchor (`m`: `12`, or `12.1` for its second block).
+/// Redirects to the page and anchor of a message (`m`: `12`, or `12.1` for its second block).
 pub(crate) async fn at(
     State(viewer): State<Arc<Viewer>>,
     Path((_, key)): Path<(String, String)>,
@@ -51,47 +50,52 @@ pub(crate) async fn at(
         let (item, block) = m.split_once('.').unwrap_or((&m, "0"));
         let item: usize = item.parse().map_err(|_| not_there())?;
         let block: usize = block.parse().map_err(|_| not_there())?;
-        let page =
-            viewer.tell(&session, |pages| pages.get(part).map_or(0, |it| it.page_of(item)))?;
+        let page = viewer.pages.get(
+            viewer.key_of(&session),
+            |laid_out| Some(laid_out.page_of(part, item)),
+            || {
+                viewer.tell(&session, |pages| {
+                    let page = pages.get(part).map_or(0, |html| html.page_of(item));
+                    LaidOut::of(pages, (part, page), OF_ONE)
+                })
+            },
+        );
+        let page = page?.unwrap_or_default();
         let anchor = if block == 0 { format!("m{item}") } else { format!("m{item}.{block}") };
         Ok(Redirect::to(&format!("{}#{anchor}", name(part).file(page))).into_response())
     });
     found.await.unwrap_or_else(|problem| problem)
 }
 
-/// A page in parts, and where it stands among the others.
-pub(crate) struct ToldSheet {
-    pub(crate) sheet: Sheet,
-    pub(crate) file: String,
-    /// Whether what is appended comes here.
-    pub(crate) is_last: bool,
-    part: usize,
-    sub_agents: usize,
-}
-
-/// Reads a session and makes one page of it.
+/// One page of a session: as it was laid out before, if the session did not change.
 pub(crate) fn sheet(
     viewer: &Viewer,
     session: &SessionFile,
     part: usize,
     page: usize,
-) -> Result<ToldSheet, Problem> {
-    let told = viewer.tell(session, |pages| {
-        let html = pages.get(part).filter(|html| page < html.pages())?;
-        Some(ToldSheet {
-            sheet: html.sheet(page),
-            file: html.file(page),
-            is_last: page + 1 == html.pages(),
-            part,
-            sub_agents: pages.len() - 1,
-        })
-    });
-    told?.ok_or_else(not_there)
+) -> Result<Arc<ToldSheet>, Problem> {
+    let found = viewer.pages.get(
+        // Before it is read: what changes meanwhile is read the next time.
+        viewer.key_of(session),
+        |laid_out| laid_out.sheet(part, page),
+        || viewer.tell(session, |pages| LaidOut::of(pages, (part, page), OF_ONE)),
+    );
+    found?.unwrap_or_else(|| Err(not_there()))
 }
 
-pub(crate) fn not_there() -> Problem {
-    Problem::new(StatusCode::NOT_FOUND, "the session has no such page")
-        .hint("it may have become shorter: its first page is `session.html`")
+/// One page of a session that is being written to. Its other pages are not laid out: the session
+/// will have changed before they are asked for.
+pub(crate) fn sheet_alone(
+    viewer: &Viewer,
+    session: &SessionFile,
+    part: usize,
+    page: usize,
+) -> Result<ToldSheet, Problem> {
+    let laid_out = viewer.tell(session, |pages| LaidOut::of(pages, (part, page), 0))?;
+    let told = laid_out.sheet(part, page).unwrap_or_else(|| Err(not_there()));
+    // Else it is copied.
+    drop(laid_out);
+    told.map(Arc::unwrap_or_clone)
 }
 
 fn body(told: &ToldSheet, stamp: &Stamp) -> Markup {
@@ -116,7 +120,7 @@ fn body(told: &ToldSheet, stamp: &Stamp) -> Markup {
     }
 }
 
-/// What can be done with the session, and who worked for it.
+/// The actions for a session, and links to its sub-agents.
 fn tools(sub_agents: usize) -> Markup {
     html! {
         p.tools {
@@ -127,3 +131,7 @@ fn tools(sub_agents: usize) -> Markup {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "session_tests.rs"]
+mod tests;

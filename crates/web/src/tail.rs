@@ -1,8 +1,8 @@
-//! What is appended to a session, told to who looks at it.
+//! Server-sent events for a page that follows a session.
 //!
-//! The length and the time of a session's file are asked for a few times a second: agents write
-//! in too many ways (appended, replaced, rows of a database) for anything finer to be worth it.
-//! When they change the page is made anew, and of its turns those are sent that are others.
+//! The length and the time of a session's file are polled a few times a second: agents write in too
+//! many ways (appended, replaced, rows of a database) for anything finer to be worth it. When they
+//! change, the page is rendered again, and the turns that differ are sent.
 
 use std::collections::HashMap;
 use std::convert::Infallible;
@@ -13,45 +13,46 @@ use axum::extract::{Path, State};
 use axum::http::HeaderMap;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse as _, Response};
-use epitome::find::SessionFile;
+use epitome::agents::SessionFile;
 use serde::{Deserialize, Serialize};
 use tokio::sync::mpsc;
 use tokio_stream::wrappers::ReceiverStream;
 
+use crate::laid_out::not_there;
 use crate::page::{Query, problem, run_blocking};
-use crate::session::{not_there, sheet};
+use crate::session::sheet_alone;
 use crate::stamp::Stamp;
 use crate::viewer::{Viewer, part_and_page};
 
-/// How often it is asked whether a session changed.
+/// The polling interval.
 const EVERY: Duration = Duration::from_millis(250);
-/// A session that takes long to read is read for a quarter of the time at most.
+/// A session that takes long to read is read for at most a quarter of the time.
 const REST: u32 = 3;
 
-/// What a page says when it begins to follow.
+/// The query parameters of a page that follows.
 #[derive(Deserialize)]
 pub(crate) struct Follow {
-    /// Which page it is.
+    /// The page.
     file: String,
-    /// What the session was when the page was made.
+    /// The stamp of the session when the page was made.
     since: String,
 }
 
 /// What changed on a page.
 #[derive(Serialize)]
 struct Changed {
-    /// The anchors of all turns that are there now, in order.
+    /// The anchors of all current turns, in order.
     order: Vec<String>,
-    /// The turns that are others, by their anchors.
+    /// The changed turns, by their anchors.
     turns: HashMap<String, String>,
     timeline: String,
     above: String,
     below: String,
-    /// Whether what comes next comes here, too.
+    /// Whether later turns are added to this page.
     is_last: bool,
 }
 
-/// Follows a page for as long as somebody reads what is sent.
+/// Follows a page until the client disconnects.
 pub(crate) async fn tail(
     State(viewer): State<Arc<Viewer>>,
     Path((_, key)): Path<(String, String)>,
@@ -66,7 +67,7 @@ pub(crate) async fn tail(
     let Some((part, page)) = part_and_page(&follow.file) else {
         return problem(&viewer, &not_there());
     };
-    // Who comes back says what was told last.
+    // A client that reconnects sends its last event id.
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok());
     let told = Stamp(last.map_or(follow.since, str::to_owned));
     let (to, from) = mpsc::channel(4);
@@ -80,14 +81,14 @@ struct Follower {
     session: SessionFile,
     part: usize,
     page: usize,
-    /// What the session was when it was told last.
+    /// The stamp of the last event.
     told: Stamp,
-    /// The turns as they were told last.
+    /// The turns as they were sent last.
     turns: HashMap<String, blake3::Hash>,
 }
 
 impl Follower {
-    /// Until nobody listens, or the server ends.
+    /// Runs until the client disconnects or the server ends.
     async fn run(mut self, to: mpsc::Sender<Result<Event, Infallible>>) {
         let mut stopped = self.viewer.stopped.clone();
         let mut rest = EVERY;
@@ -113,7 +114,7 @@ impl Follower {
         }
     }
 
-    /// What is to be told, if anything changed.
+    /// The event to send, if anything changed.
     fn look(&mut self) -> Option<Event> {
         let stamp = Stamp::of(&self.session.path);
         if stamp == self.told {
@@ -121,9 +122,9 @@ impl Follower {
         }
         self.told = stamp;
         let event = Event::default().id(&self.told.0);
-        let told = match sheet(&self.viewer, &self.session, self.part, self.page) {
+        let told = match sheet_alone(&self.viewer, &self.session, self.part, self.page) {
             Ok(told) => told,
-            // It may be in the middle of being written, or gone.
+            // It may be incomplete while it is being written, or gone.
             Err(problem) => {
                 let why = self.viewer.shown(&problem.message).replace(['\n', '\r'], " ");
                 return Some(event.event("unreadable").data(why));

@@ -1,48 +1,56 @@
-//! What every answer is made of.
+//! The state shared by all requests.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use axum::http::StatusCode;
-use epitome::find::SessionFile;
-use epitome::{ListPrices, Reading, Telling};
+use epitome::agents::{self, SessionFile};
+use epitome::render::{ListPrices, RenderOptions, RenderSource};
 use epitome_redact::Redactor;
 use epitome_render::{Detail, Html, PageName};
 use tokio::sync::{RwLock, watch};
 
 use crate::options::{Options, files};
+use crate::page_cache::{Key, PageCache};
 use crate::problem::Problem;
 use crate::seeker::Seeker;
-use crate::shelf::Shelf;
+use crate::session_cache::SessionCache;
+use crate::stamp::Stamp;
 
-/// The state behind all answers.
+/// The state shared by all requests.
 pub(crate) struct Viewer {
     pub(crate) options: Options,
-    pub(crate) shelf: Arc<Shelf>,
+    pub(crate) shelf: Arc<SessionCache>,
     pub(crate) seeker: Arc<Seeker>,
-    /// Whether the server is to end.
+    /// Set when the server is to end.
     pub(crate) stopped: watch::Receiver<bool>,
-    /// Read-locked while a session is written: the server waits for it.
+    /// Read-locked while a session is written: the server waits for it before it ends.
     pub(crate) writes: Arc<RwLock<()>>,
+    /// What was laid out last.
+    pub(crate) pages: PageCache,
+    /// How often a session was read to be shown.
+    pub(crate) reads: AtomicUsize,
 }
 
 impl Viewer {
     pub(crate) fn new(options: Options, stopped: watch::Receiver<bool>) -> Viewer {
-        let shelf = Arc::new(Shelf::new(options.config.clone(), options.settings.clone()));
+        let shelf = Arc::new(SessionCache::new(options.config.clone(), options.settings.clone()));
         let seeker = Arc::new(Seeker::new(options.config.clone(), options.which.clone()));
-        // What is new since the last time is indexed while the list is looked at.
+        // New text is indexed while the user looks at the list.
         seeker.refresh();
-        Viewer { options, shelf, seeker, stopped, writes: Arc::default() }
+        let (writes, pages, reads) = Default::default();
+        Viewer { options, shelf, seeker, stopped, writes, pages, reads }
     }
 
-    /// The sessions that are there now.
+    /// The current sessions.
     pub(crate) fn files(&self) -> Vec<SessionFile> {
         files(&self.options.config, &self.options.which)
     }
 
-    /// The session of a key. Nothing else is ever opened: no path comes from an address.
+    /// The session with a key. Nothing else is ever opened: no path comes from a URL.
     pub(crate) fn session(&self, key: &str) -> Result<SessionFile, Problem> {
         let known = || self.shelf.file(key);
-        let found = known().filter(|file| epitome::exists(&file.path)).or_else(|| {
+        let found = known().filter(|file| epitome::storage::exists(&file.path)).or_else(|| {
             self.shelf.refresh(self.files());
             known()
         });
@@ -52,10 +60,18 @@ impl Viewer {
         })
     }
 
-    /// A text of a session as it is shown.
+    /// A text of a session, redacted for display.
     pub(crate) fn shown(&self, text: &str) -> String {
         let redacted = self.options.finder.as_ref().map(|it| Redactor::new(it).text(text).into());
         epitome_render::visible(&redacted.unwrap_or_else(|| text.to_owned()))
+    }
+
+    /// A session as it is now, for the cache.
+    pub(crate) fn key_of(&self, file: &SessionFile) -> Key {
+        let of_parts = agents::companions(&file.path);
+        let files = std::iter::once(&file.path).chain(&of_parts).map(|path| Stamp::of(path));
+        let prices = Stamp::of_file(&self.options.config.models());
+        Key { session: file.path.clone(), stamps: files.chain([prices]).collect() }
     }
 
     /// Reads a session and hands its pages to `show`, those of its sub-agents behind it.
@@ -64,9 +80,10 @@ impl Viewer {
         file: &SessionFile,
         show: impl FnOnce(&[Html<'_>]) -> T,
     ) -> epitome::Result<T> {
-        let reading = Reading::open(&file.path, None)?;
+        self.reads.fetch_add(1, Ordering::Relaxed);
+        let reading = RenderSource::open(&file.path, None)?;
         let prices = ListPrices::of(&self.options.config)?;
-        let how = Telling {
+        let how = RenderOptions {
             detail: Detail::Steps,
             redact: self.options.finder.as_ref(),
             compact: None,
@@ -94,7 +111,7 @@ impl Viewer {
     }
 }
 
-/// What the pages of a session are called: 0 is the session itself, the others its sub-agents.
+/// The file name of a page: 0 is the session itself, the others its sub-agents.
 pub(crate) fn name(part: usize) -> PageName {
     match part {
         0 => PageName::new("session"),
@@ -102,7 +119,7 @@ pub(crate) fn name(part: usize) -> PageName {
     }
 }
 
-/// Which part, and which of its pages, a file is. The way back from [`name`].
+/// The part and page number of a file name: the inverse of [`name`].
 pub(crate) fn part_and_page(file: &str) -> Option<(usize, usize)> {
     let stem = file.strip_suffix(".html")?;
     let (stem, page) = match stem.split_once('-') {

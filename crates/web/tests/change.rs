@@ -6,6 +6,7 @@ use std::fs;
 use std::io::Read as _;
 use std::process::{Command, Stdio};
 
+use epitome::archive::Archive;
 use epitome_web::Which;
 use world::{Viewer, World};
 
@@ -35,7 +36,7 @@ fn a_session_is_compacted_by_its_button_and_comes_back_byte_for_byte() {
     assert!(plan.body.contains("<del>- "), "{}", plan.body);
     assert!(plan.body.contains("Compact it") && !plan.body.contains("Restore it"));
     assert_eq!(fs::read(&path).unwrap(), before, "a plan writes nothing");
-    assert!(!world.config.archive().root().exists(), "nor anything else");
+    assert!(!Archive::folder_in(&world.config.home).exists(), "nor anything else");
 
     let done = viewer.post(&format!("{folder}compact"), "recipe=gitclaw");
     assert_eq!(done.status, 200, "{}", done.body);
@@ -90,6 +91,20 @@ fn recipes_are_changed_by_the_settings() {
     assert_eq!(viewer.get(&by_path).status, 422);
     let done = viewer.post(&format!("{folder}compact"), "recipe=");
     assert!(done.body.contains("<h1 role=\"status\">Compacted</h1>"), "{}", done.body);
+}
+
+/// A copy that the settings ask for is kept, as `epitome compact` keeps it.
+#[test]
+fn a_backup_is_kept_as_the_settings_say() {
+    let world = World::new();
+    let before = fixtures::get("claude", "pricing").bytes();
+    let path = world.claude("one", &before);
+    world.write("settings/epitome.toml", "compaction.backup = \"beside\"\n");
+    let viewer = world.serve(Which::All);
+    let folder = folder(&viewer);
+    let done = viewer.post(&format!("{folder}compact"), "recipe=transcript");
+    assert!(done.body.contains("<h1 role=\"status\">Compacted</h1>"), "{}", done.body);
+    assert_eq!(fs::read(path.with_file_name("one.uncompressed.jsonl")).unwrap(), before);
 }
 
 /// As `epitome restore` does it: by the path of its file.
@@ -165,7 +180,7 @@ fn what_is_refused_is_said_with_what_may_help() {
     drop(holder.stdin.take());
     holder.wait().unwrap();
     // The archive cannot be written: a file stands in its place.
-    let root = world.config.archive().root().to_owned();
+    let root = Archive::folder_in(&world.config.home);
     fs::create_dir_all(root.parent().unwrap()).unwrap();
     fs::write(&root, "").unwrap();
     let answer = viewer.post(&compact, "recipe=epitome");

@@ -57,7 +57,7 @@ fn a_query_that_makes_no_sense_is_answered_in_words() {
     let viewer = world.serve(Which::All);
     let cases = [
         ("%22no+end", "a phrase begins with &quot; and does not end"),
-        ("agent%3A%3Cb%3E", "there is no agent `&lt;b&gt;`"),
+        ("agent%3A%3Cb%3E", "unknown agent `&lt;b&gt;`"),
         ("*", "`*` holds no letters or digits"),
         ("%28%29%5B%5E", "there are no words to look for"),
     ];

@@ -2,7 +2,9 @@
 
 mod world;
 
-use epitome::{compact_session, find, list, plan_session, restore_session};
+use epitome::agents;
+use epitome::list::list;
+use epitome::ops::{Compact, OpenSession, Restore};
 use epitome_passes::built_in;
 use epitome_tokens::Estimate;
 use epitome_web::Which;
@@ -27,7 +29,7 @@ fn pages_say_the_numbers_of_the_library() {
             _ => world
                 .write("codex/sessions/2026/11/20/rollout-2026-11-20T23-12-03-one.jsonl", bytes),
         };
-        let files = find::sessions(&world.config, Some(agent));
+        let files = agents::sessions(&world.config.agents, Some(agent));
         let listed = list(&world.config, files, &recipe);
         let [listed] = listed.as_slice() else { panic!("{agent}: {listed:?}") };
         let seen = listed.seen.as_ref().expect("it can be read");
@@ -42,12 +44,15 @@ fn pages_say_the_numbers_of_the_library() {
         let folder = viewer.sessions("")[0].trim_end_matches("session.html").to_owned();
         let plan = viewer.get(&format!("{folder}plan")).body;
         let path = &listed.file.path;
-        let planned = plan_session(&world.config, path, &recipe, &counter, |_, _| {});
-        let planned = planned.expect("a plan").swap_remove(0);
+        let run = world.config.begin_run("test");
+        let opened = OpenSession::at(&world.config, path);
+        let planned = Compact::new(&recipe, &counter, &run).plan(&opened, |_, _| {});
+        let planned = planned.expect("a plan").file;
         let said = figure(&plan, "messages, tokens (estimate)").expect("a figure");
-        let tokens = format!("{} → {} ", planned.tokens_before, planned.tokens_after);
+        let tokens = planned.context_tokens;
+        let tokens = format!("{} → {} ", tokens.before, tokens.after);
         assert!(said.starts_with(&tokens), "{agent}: {said}");
-        let billed = planned.calibration.map(|it| {
+        let billed = planned.billed.map(|it| {
             let label = format!("request, tokens as billed ({it})");
             figure(&plan, &label).unwrap_or_else(|| panic!("{agent}: {label}: {plan}"))
         });
@@ -72,11 +77,13 @@ fn a_session_that_another_program_restores_is_ordinary_at_once() {
     assert!(!is_compacted());
     // The file has its old size and time again before the list is asked for.
     let run = world.config.begin_run("test");
-    compact_session(&world.config, &path, &recipe, &counter, &run).expect("a compaction");
-    restore_session(&world.config, &path).expect("a restore");
+    let opened = OpenSession::at(&world.config, &path);
+    let compact = Compact::new(&recipe, &counter, &run);
+    compact.run(&opened).expect("a compaction");
+    Restore::default().run(&opened).expect("a restore");
     assert!(!is_compacted());
-    compact_session(&world.config, &path, &recipe, &counter, &run).expect("a compaction");
+    compact.run(&opened).expect("a compaction");
     assert!(is_compacted());
-    restore_session(&world.config, &path).expect("a restore");
+    Restore::default().run(&opened).expect("a restore");
     assert!(!is_compacted());
 }

@@ -1,4 +1,4 @@
-//! The providers' own SDKs as clients of the laws: a small agent on each keeps its context with
+//! The providers' own SDKs as clients of the server: a small agent on each keeps its context with
 //! `epitome engine`, and the scripted model takes every request or says why not.
 
 use std::path::{Path, PathBuf};

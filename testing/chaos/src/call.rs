@@ -180,10 +180,7 @@ fn points(log: &str, home: &str) -> Vec<(String, usize)> {
 fn thinned(found: Vec<(String, usize)>) -> Vec<(String, usize)> {
     let mut kept = Vec::new();
     for group in found.chunk_by(|one, other| one.0 == other.0) {
-        let step = match READING.contains(&&*group[0].0) {
-            true => group.len().div_ceil(LOOKS),
-            false => 1,
-        };
+        let step = if READING.contains(&&*group[0].0) { group.len().div_ceil(LOOKS) } else { 1 };
         kept.extend(group.iter().step_by(step).cloned());
     }
     kept

@@ -42,10 +42,8 @@ fn limit(task: &Task, numbers: &mut Numbers) -> anyhow::Result<Case> {
     let machine = task.machine()?;
     // In units of 512 bytes.
     let units = numbers.below(200).to_string();
-    let (how, trap) = match numbers.once_in(2) {
-        true => ("killed", ""),
-        false => ("an error", "trap '' XFSZ; "),
-    };
+    let (how, trap) =
+        if numbers.once_in(2) { ("killed", "") } else { ("an error", "trap '' XFSZ; ") };
     let mut command = machine.command("sh");
     let script = format!("{trap}ulimit -f \"$0\" && exec \"$@\"");
     command.args(["-c", &script, &units]).arg(machine.program()).args(&task.args);

@@ -2,9 +2,9 @@
 //! archives, damaged sessions, busy writers and hostile homes.
 //!
 //! Each case starts on a machine of its own, disturbs one command, and then checks what
-//! `docs/laws.md` promises: every file is what it was or what it was to become, the original comes
-//! back to the byte, the archive is sound, nothing is left behind, nothing panics or hangs. A case
-//! is determined by its part and its number, but for the moment of a kill.
+//! `docs/invariants.md` promises: every file is what it was or what it was to become, the original
+//! comes back to the byte, the archive is sound, nothing is left behind, nothing panics or hangs. A
+//! case is determined by its part and its number, but for the moment of a kill.
 //!
 //! # Absent
 //!

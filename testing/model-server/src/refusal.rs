@@ -7,7 +7,7 @@ use std::fmt;
 pub struct Refusal(pub String);
 
 impl Refusal {
-    /// A refusal as the error half of a result, so that a law can `return` it.
+    /// A refusal as the error half of a result, so that a check can `return` it.
     pub(crate) fn because(message: impl Into<String>) -> Result<(), Self> {
         Err(Self(message.into()))
     }

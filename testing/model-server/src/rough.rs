@@ -242,9 +242,10 @@ fn head(reader: &mut impl BufRead) -> std::io::Result<(String, Vec<String>)> {
             break;
         }
         let (name, value) = line.split_once(':').unwrap_or((line, ""));
-        lines.push(match lines.is_empty() {
-            true => line.to_owned(),
-            false => format!("{}:{value}", name.to_ascii_lowercase()),
+        lines.push(if lines.is_empty() {
+            line.to_owned()
+        } else {
+            format!("{}:{value}", name.to_ascii_lowercase())
         });
     }
     let first = if lines.is_empty() { String::new() } else { lines.remove(0) };

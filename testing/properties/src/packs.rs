@@ -2,7 +2,7 @@
 
 use std::fs;
 
-use epitome::{Archive, SessionKey};
+use epitome::archive::{Archive, SessionKey};
 use epitome_model::Ref;
 
 /// Any bytes as a pack: the archive says that it is damaged, or reads it; it never fails otherwise.
@@ -14,7 +14,7 @@ pub fn pack(bytes: &[u8]) {
     let home = tempfile::tempdir().expect("a temporary folder");
     let archive = Archive::new(home.path());
     let key = SessionKey::new("pi", "s");
-    let folder = archive.root().join("pi/s");
+    let folder = Archive::folder_in(home.path()).join("pi/s");
     fs::create_dir_all(&folder).expect("a folder of the archive");
     fs::write(folder.join("000001.pack"), bytes).expect("a pack");
     // Whether these are errors depends on the bytes; that they return is what is asked.

@@ -1,7 +1,6 @@
 //! Responses of model services: any bytes, whole and as a stream.
 
-use epitome_formats::APIS;
-use epitome_formats::api::{Api, BadResponse, Delta, Response, Stream, ollama};
+use epitome_api::{APIS, Api, BadResponse, Delta, Response, Stream, ollama};
 use epitome_model::{Item, Transcript};
 
 use crate::sessions::stand_inside;

@@ -2,7 +2,7 @@
 
 use std::sync::LazyLock;
 
-use epitome_formats::json;
+use epitome_json::check;
 use epitome_redact::{Finder, Redactor, Rules};
 
 /// Any bytes as a session to be redacted: what takes the place of something stands in order and
@@ -28,7 +28,7 @@ pub fn redact(bytes: &[u8]) {
 }
 
 fn is_json(line: &[u8]) -> bool {
-    json::check(line).is_ok()
+    check(line).is_ok()
 }
 
 fn redacted(finder: &Finder, bytes: &[u8]) -> Vec<u8> {

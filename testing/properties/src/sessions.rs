@@ -3,10 +3,12 @@
 use std::env;
 use std::sync::LazyLock;
 
-use epitome::{Loaded, Planned, Spliced};
+use epitome::Loaded;
+use epitome::compaction::CompactionPlan;
+use epitome::storage::Spliced;
 use epitome_formats::{FORMATS, Format, Writing, named};
 use epitome_model::{Block, Item, Output, Part, Source, Span, Splice, Text, Transcript};
-use epitome_passes::{BUILT_IN, Keep, Recipe, Trigger, built_in};
+use epitome_passes::{BUILT_IN, Keep, Recipe, built_in};
 use epitome_tokens::Estimate;
 
 /// The variable that names the one format of the fuzz target `session`.
@@ -47,7 +49,7 @@ pub fn session(format: &'static Format, bytes: &[u8]) {
         let recipe = built_in(name).expect("a built-in recipe");
         let eager = Keep { turns: Some(0), ..Keep::default() };
         for keep in [recipe.keep, eager] {
-            compacts(&session, &Recipe { keep, trigger: Trigger::default(), ..recipe.clone() });
+            compacts(&session, &Recipe { keep, trigger: Default::default(), ..recipe.clone() });
         }
     }
 }
@@ -58,16 +60,20 @@ fn read<'a>(format: &'static Format, bytes: &'a [u8]) -> Loaded<&'a [u8]> {
     Loaded { format, source: bytes, transcript, faults }
 }
 
-/// What is planned can be written, keeps the laws, and can be undone.
+/// What is planned can be written, keeps the invariants, and can be undone.
 fn compacts(session: &Loaded<&[u8]>, recipe: &Recipe) {
     let name = &recipe.name;
-    let planned = match Planned::new(session, recipe, &Estimate::new()) {
+    let planned = match CompactionPlan::new(session, recipe, &Estimate::new()) {
         Ok(planned) => planned,
         Err(err) => panic!("{name}: {err:?}"),
     };
-    let broken = session.format.laws.check(&session.transcript, &session.source);
+    let broken = session.format.invariants.check(&session.transcript, &session.source);
     if broken.is_empty() {
-        assert_eq!(planned.breaches, [], "{name}: a session that keeps the laws keeps them");
+        assert_eq!(
+            planned.violations,
+            [],
+            "{name}: a session that keeps the invariants keeps them"
+        );
     }
     let after = all(&planned.spliced().expect("splices lie apart"));
     assert!(after.len() <= session.source.len(), "{name}: nothing grows");
@@ -129,7 +135,7 @@ fn spans(item: &Item) -> Vec<Span> {
                 spans.extend(call.fields.iter().filter_map(|field| field.text.span()));
             }
             Block::Output(output) => spans.extend(of_output(output)),
-            Block::Again(again) => {
+            Block::Repeated(again) => {
                 spans.push(again.whole);
                 spans.extend(of_output(&again.output));
             }

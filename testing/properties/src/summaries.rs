@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use epitome::live::{Context, Next, Said, Setup};
-use epitome_formats::{APIS, epitome::said, named};
+use epitome_api::APIS;
+use epitome_formats::{epitome::said, named};
 use epitome_model::{Block, Counter, Tokens};
 use epitome_passes::{Ask, NoReply, Recipe, Reply, StopReason, TokenUsage, Writer};
 use epitome_tokens::Estimate;
@@ -182,7 +183,7 @@ fn check_log(context: &Context) {
         if made.messages > 0 {
             let body = made.body.into_bytes();
             let read = (wire.format.read)(&body, &mut ());
-            assert_eq!(wire.format.laws.check(&read, &body), [], "{} takes it", wire.name);
+            assert_eq!(wire.format.invariants.check(&read, &body), [], "{} takes it", wire.name);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! Small readers: JSON, what stands in place of removed text, recipes.
 
-use epitome_formats::json::{self, Cursor};
+use epitome_json::{Cursor, check};
 use epitome_model::{Stub, is_left_by_recipe};
 use epitome_passes::Recipe;
 
@@ -10,7 +10,7 @@ use epitome_passes::Recipe;
 ///
 /// When it does not hold.
 pub fn json(bytes: &[u8]) {
-    let Ok(()) = json::check(bytes) else { return };
+    let Ok(()) = check(bytes) else { return };
     let mut cursor = Cursor::new(bytes);
     let whole = cursor.skip().expect("what is accepted is gone past");
     assert!(whole.end <= bytes.len(), "a value ends within the text");

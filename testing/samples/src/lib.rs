@@ -21,8 +21,8 @@
 //! Sessions as an agent writes them: those are in `fixtures`.
 
 use epitome_model::{
-    Block, Call, Copy, Counter, Entry, Field, FieldRole, Image, Item, Kept, Left, Output, Part,
-    Record, Role, Source, Span, Text, Thinking, Tokens, ToolKind, Transcript, encode,
+    Block, Call, Counter, Entry, Field, FieldRole, HiddenField, HiddenRecord, Image, Item, Left,
+    Output, Part, Record, Role, Source, Span, Text, Thinking, Tokens, ToolKind, Transcript, encode,
 };
 
 /// A transcript and its bytes.
@@ -145,8 +145,8 @@ impl Sample {
         let start = self.put("[");
         let value = Span { start: self.put(json), end: self.bytes.len() as u64 };
         let record = self.record(start);
-        let copies = vec![Copy { name, value, left: Left::Nothing }];
-        self.transcript.items.push(Item::Kept(Kept { record, copies }));
+        let copies = vec![HiddenField { name, value, left: Left::Nothing }];
+        self.transcript.items.push(Item::Kept(HiddenRecord { record, copies }));
         self
     }
 

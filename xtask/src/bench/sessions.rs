@@ -60,9 +60,8 @@ impl Sessions {
             .map(|Model { agent, text }| Model { agent, text: grown::claude(text, each) })
             .collect();
         let mut models = grown.iter().cycle();
-        let wanted = |sessions: &Sessions| match grow {
-            true => sessions.many < MANY,
-            false => sessions.many_len < MANY_LEN as u64,
+        let wanted = |sessions: &Sessions| {
+            if grow { sessions.many < MANY } else { sessions.many_len < MANY_LEN as u64 }
         };
         while wanted(self) {
             let model = models.next().context("there are no sessions")?;

@@ -77,10 +77,11 @@ mod tests {
     #[test]
     fn a_test_that_is_not_there_is_found() {
         let files = [
-            ("docs/laws.md", "`a/b.rs::holds` and `a/b.rs::gone`\n`c.rs::x`, `b.rs`"),
+            ("docs/invariants.md", "`a/b.rs::holds` and `a/b.rs::gone`\n`c.rs::x`, `b.rs`"),
             ("a/b.rs", "#[test]\nfn holds() {}\n"),
         ];
-        let expect = ["docs/laws.md:1: there is no `a/b.rs::gone`", "docs/laws.md:2: there"];
+        let expect =
+            ["docs/invariants.md:1: there is no `a/b.rs::gone`", "docs/invariants.md:2: there"];
         check(tests_that_are_named_exist, &files, &expect);
     }
 }

@@ -17,7 +17,7 @@ const PAPERS: &[&str] = &[
     "rustfmt.toml",
     "deny.toml",
     ".ci/run",
-    "docs/laws.md",
+    "docs/invariants.md",
     "docs/why.md",
     "docs/archive.md",
     "docs/tokens.md",
@@ -29,7 +29,7 @@ const PAPERS: &[&str] = &[
 ];
 
 /// Lines of ARCHITECTURE.md: it is read in one go or not at all.
-const ARCHITECTURE: usize = 240;
+const ARCHITECTURE: usize = 256;
 
 /// The papers are there, and the plan of the house is short and knows every room.
 pub(super) fn papers_are_there(repo: &Repo, findings: &mut Findings) {
@@ -100,10 +100,11 @@ mod tests {
         let mut files: Vec<(&str, &str)> = PAPERS.iter().map(|paper| (*paper, "")).collect();
         files.extend([("ARCHITECTURE.md", &*long), ("crates/attic/Cargo.toml", "")]);
         files.retain(|(path, text)| *path != "ARCHITECTURE.md" || !text.is_empty());
+        let too_long = format!("ARCHITECTURE.md:0: {} lines", ARCHITECTURE + 1);
         check(
             papers_are_there,
             &files,
-            &["ARCHITECTURE.md:0: 241 lines", "ARCHITECTURE.md:0: says nothing of crates/attic"],
+            &[&too_long, "ARCHITECTURE.md:0: says nothing of crates/attic"],
         );
     }
 

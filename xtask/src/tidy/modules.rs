@@ -9,16 +9,9 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use super::{File, Findings, Repo};
 
-/// Crates that still have circles. A crate leaves the list when its circles are gone.
-const EXEMPT: &[&str] = &["crates/epitome/"];
-
 /// No two modules of a crate import each other, directly or by way of others.
 pub(super) fn modules_form_no_circles(repo: &Repo, findings: &mut Findings) {
     for root in roots(repo) {
-        let exempt = EXEMPT.iter().any(|of| root.path.starts_with(of));
-        if exempt {
-            continue;
-        }
         for circle in Graph::of(repo, root).circles() {
             let what = format!("modules import each other: {}", circle.way);
             findings.fail(&circle.file, 0, what);

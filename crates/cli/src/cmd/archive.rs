@@ -8,10 +8,11 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use clap::{Args as ClapArgs, Subcommand};
-use epitome::{
-    ErrorKind, GcMode, GcReport, Generation, Loaded, Reason, SessionKey, Store, VerifyReport,
-    collect_garbage, find, write_new,
+use epitome::archive::{
+    GcMode, GcReport, Generation, Reason, SessionKey, VerifyReport, collect_garbage,
 };
+use epitome::storage::{Store, write_new};
+use epitome::{ErrorKind, Loaded, agents};
 use epitome_model::{Bytes, Source};
 use jiff::SignedDuration;
 use serde::Serialize;
@@ -28,11 +29,11 @@ Examples:
   epitome archive verify
   epitome archive gc                     show what no session needs any more
   epitome archive gc --yes               and move it to the trash
-  epitome archive rm 0f3c9a52            move all that is kept of one session to the trash
+  epitome archive rm 0f3c9a52            move everything archived of one session to the trash
   epitome archive export 0f3c9a52 --out session.tar
   epitome archive import session.tar";
 
-/// Look after the archive of removed bytes
+/// List, verify, clean up, export and import the archive of removed bytes
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -42,24 +43,24 @@ pub struct Args {
 
 #[derive(Subcommand, Clone, Debug)]
 pub enum Verb {
-    /// List the compactions whose bytes are kept, by session
+    /// List the archived compactions, by session
     Ls,
-    /// Read everything, and say what is missing or damaged
+    /// Read everything, and report what is missing or damaged
     Verify,
-    /// Show what no session needs any more, and with --yes move it to the trash
+    /// Show what no session needs any more; with --yes move it to the trash
     ///
-    /// What cannot be read, or is not proved to be unneeded, stays. The trash is a folder in the
-    /// archive; a later gc empties it of what is older than the grace period.
+    /// What cannot be read, or cannot be proved unneeded, stays. The trash is a folder in the
+    /// archive; a later gc deletes from it what is older than the grace period.
     Gc {
-        /// Move it to the trash, and empty the trash of what is old enough
+        /// Move it to the trash, and delete from the trash what is old enough
         #[arg(long)]
         yes: bool,
-        /// How long what is not needed stays, and again in the trash
+        /// How long unneeded data stays in the archive, and again in the trash
         #[arg(long, value_name = "TIME", default_value = "14d",
               value_parser = crate::session::parse_age)]
         grace: Duration,
     },
-    /// Move a session's part of the archive to the trash, needed or not, after a question
+    /// Move a session's part of the archive to the trash, even if it is needed; asks first
     Rm {
         /// A file, an id, or the beginning of an id
         #[arg(value_name = "SESSION")]
@@ -73,11 +74,11 @@ pub enum Verb {
         /// A file, an id, or the beginning of an id
         #[arg(value_name = "SESSION")]
         session: String,
-        /// Write it to a new file, and not to standard output
+        /// Write to a new file instead of standard output
         #[arg(long, value_name = "FILE")]
         out: Option<PathBuf>,
     },
-    /// Take an exported part in, if it joins what is here
+    /// Import an exported part, if it belongs to a session of this machine
     ///
     /// The session has to be on this machine. What is imported is marked: restore asks before it
     /// uses it.
@@ -139,7 +140,7 @@ fn verify(app: &App) -> Result<()> {
             text.push_str(&format!("{RED}damaged{RED:#}  {}\n", field(fault)));
         }
         if shown.is_empty() {
-            text.push_str("every byte is what its hash says\n");
+            text.push_str("all bytes match their hashes\n");
         }
         app.print(&text)?;
     }
@@ -224,13 +225,13 @@ fn collected(report: &GcReport, mode: GcMode) -> String {
     let nothing = report.sessions.is_empty() && report.emptied + report.leftovers == 0;
     match (nothing, mode) {
         (true, _) => text.push_str("nothing to remove\n"),
-        (false, GcMode::Show) => text.push_str("`epitome archive gc --yes` does it\n"),
+        (false, GcMode::Show) => text.push_str("to do this: `epitome archive gc --yes`\n"),
         (false, GcMode::Remove) => {}
     }
     let mut kept = format!("{} kept", count(report.kept, "session"));
     if report.young > 0 {
         let what = count(report.young, "generation");
-        kept.push_str(&format!(", {what} not needed but younger than the grace period"));
+        kept.push_str(&format!(", {what} unneeded but younger than the grace period"));
     }
     if report.trash_bytes > Bytes(0) {
         kept.push_str(&format!(", {} in the trash", report.trash_bytes));
@@ -310,7 +311,7 @@ fn rm(app: &App, session: &str, yes: bool) -> Result<()> {
     ))
 }
 
-/// What the archive holds of what belongs to a session.
+/// The archived sessions of what belongs to a session.
 fn parts_of(app: &App, key: &SessionKey) -> Result<Vec<SessionKey>> {
     let archive = app.config.archive();
     let mut parts = Vec::new();
@@ -349,7 +350,7 @@ fn export(app: &App, session: &str, out: Option<&Path>) -> Result<()> {
             app.print(&format!("{BOLD}exported{BOLD:#} {what} to {out}\n"))
         }
         None if app.is_terminal() => {
-            Err(Failure::usage("a tar file is nothing for a terminal").hint("use --out FILE"))
+            Err(Failure::usage("a tar file cannot be printed to a terminal").hint("use --out FILE"))
         }
         None => {
             archive.export(&key, &mut std::io::stdout().lock()).map_err(stdout)?;
@@ -358,20 +359,20 @@ fn export(app: &App, session: &str, out: Option<&Path>) -> Result<()> {
     }
 }
 
-/// That nobody reads the output is no failure.
+/// A closed output is not an error.
 fn stdout(err: epitome::Error) -> Failure {
     let mut cause: Option<&dyn std::error::Error> = Some(&err);
     while let Some(err) = cause {
         let io = err.downcast_ref::<std::io::Error>();
         if io.is_some_and(|io| io.kind() == std::io::ErrorKind::BrokenPipe) {
-            return Failure::new(Status::Quiet, "quiet", "nobody reads the output");
+            return Failure::new(Status::Quiet, "quiet", "the output is closed");
         }
         cause = err.source();
     }
     Failure::writing(err)
 }
 
-/// The session as the archive knows it. Its file may be gone: then its id has to do.
+/// The session by its key in the archive. If its file is gone, the id is used.
 fn key_of(app: &App, name: &str) -> Result<SessionKey> {
     let archived: Vec<SessionKey> = app.config.archive().sessions().map_err(Failure::writing)?;
     let by_id: Vec<&SessionKey> = archived
@@ -398,7 +399,7 @@ struct Taken {
 fn import(app: &App, path: &Path, session: Option<&Path>) -> Result<()> {
     let archive = app.config.archive();
     let files = |generation: &Generation| {
-        let mut files = find::files_of(&app.config, generation);
+        let mut files = agents::files_of(&app.config.agents, generation);
         files.extend(session.map(Path::to_owned));
         files
     };
@@ -406,7 +407,7 @@ fn import(app: &App, path: &Path, session: Option<&Path>) -> Result<()> {
     let report = match path.to_str() {
         Some("-") => archive.import(&mut std::io::stdin().lock(), now, &files),
         _ => {
-            let source = epitome::FileSource::open(path)?;
+            let source = epitome::storage::FileSource::open(path)?;
             debug_assert!(source.len() < u64::MAX, "a file has a length");
             let file = File::open(path).map_err(|err| {
                 let what = format!("cannot read the file: {}", path.display());
@@ -418,11 +419,12 @@ fn import(app: &App, path: &Path, session: Option<&Path>) -> Result<()> {
     let report = report.map_err(Failure::writing)?;
     for it in &report.refused {
         let (agent, id) = (&it.key.agent, field(&it.key.id));
-        let what = "joins neither what is here nor the session's file, and was left out";
+        let what = "joins neither the archive nor the session's file: not imported";
         app.note(&format!("{RED}refused{RED:#}  {agent} {id} #{} {what}", it.number));
     }
     if report.added.is_empty() && report.known == 0 {
-        let what = "nothing in it joins what is on this machine; nothing was imported";
+        let what =
+            "nothing in it joins the archive or a session of this machine; nothing was imported";
         return Err(Failure::new(Status::Refused, "refused", what)
             .hint("copy the session to this machine first, or name its file with --session FILE"));
     }

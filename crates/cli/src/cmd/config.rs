@@ -18,14 +18,14 @@ Examples:
   EPITOME_COMPACTION_RECIPE=s06 epitome config --set compaction.keep.results=5
   epitome config import .GITCLAW/compression.json >> epitome.toml";
 
-/// Show what is set, and where
+/// Show the settings, and where each was set
 ///
-/// Settings stand in a file of yours, in `.epitome.toml` or `epitome.toml` of the project, in
-/// variables `EPITOME_…`, and in `--set`; later ones win. See docs/config.md.
+/// Settings come from your own file, `.epitome.toml` or `epitome.toml` of the project, variables
+/// `EPITOME_…`, and `--set`; later ones override earlier ones. See docs/config.md.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
 pub struct Args {
-    /// Everything that can be set, what it is for, and what was set and does not count
+    /// Show every setting with its description, and values that were overridden
     #[arg(long)]
     pub explain: bool,
 
@@ -40,13 +40,13 @@ pub enum Command {
     /// Print the settings of another program (pi, OpenCode, J-CLI, ion, GITCLAW, or a request with
     /// Anthropic's context management) as a table for epitome.toml
     Import {
-        /// Its file, JSON or TOML
+        /// The program's file, JSON or TOML
         #[arg(value_name = "FILE")]
         file: PathBuf,
     },
 }
 
-/// What is set. See `docs/json.md`.
+/// A setting. See `docs/json.md`.
 #[derive(Serialize)]
 struct Told<'a> {
     files: Vec<FileTold<'a>>,
@@ -69,10 +69,10 @@ struct KeyTold<'a> {
     by: Option<&'a str>,
     variable: String,
     about: &'a str,
-    /// What it takes, in words.
+    /// The values it takes, in words.
     takes: &'a str,
     yours_alone: bool,
-    /// What was set elsewhere and does not count.
+    /// Values that were overridden.
     instead_of: Vec<SetTold>,
 }
 
@@ -93,7 +93,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
             app.print_bytes(table.as_bytes())?;
             for name in left {
                 let name = field(&name);
-                app.note(&format!("{DIM}left behind:{DIM:#} {name}, which means nothing here"));
+                app.note(&format!("{DIM}ignored:{DIM:#} {name}, which has no meaning here"));
             }
             Ok(())
         }
@@ -110,12 +110,12 @@ fn show(app: &App, settings: &Settings, explain: bool) -> Result<()> {
     }
     let own = app.config.settings_file();
     if !settings.files.iter().any(|file| file.scope == Scope::User) {
-        app.note(&format!("{DIM}yours go into{DIM:#} {}", text::path(&own)));
+        app.note(&format!("{DIM}your settings file:{DIM:#} {}", text::path(&own)));
     }
     Ok(())
 }
 
-/// What is set, and what stands where nothing is.
+/// The settings, with defaults for those not set.
 fn listed(settings: &Settings) -> String {
     let mut table = Table::new(&[Side::Left, Side::Left, Side::Left], &["key", "value", "where"]);
     for key in KEYS.iter() {
@@ -132,7 +132,7 @@ fn listed(settings: &Settings) -> String {
     table.render()
 }
 
-/// Everything that can be set, and what was set and does not count.
+/// Every setting, with overridden values.
 fn explained(settings: &Settings) -> String {
     let mut text = String::new();
     for key in KEYS.iter() {
@@ -150,7 +150,11 @@ fn explained(settings: &Settings) -> String {
         for set in sets.iter().skip(1) {
             text += &format!("    {DIM}instead of {}  {}{DIM:#}\n", short(set), place(set));
         }
-        let yours = if key.yours { " Not for a project's file, unless you trust it." } else { "" };
+        let yours = if key.yours {
+            " Ignored in a project's file, unless you trust the project."
+        } else {
+            ""
+        };
         text += &format!("    {}{yours}\n    {DIM}takes {}{DIM:#}\n", key.about, key.takes);
     }
     text

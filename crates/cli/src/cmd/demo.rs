@@ -11,7 +11,7 @@ use crate::app::App;
 use crate::failure::{Failure, Result, Status};
 use crate::text::{BOLD, DIM, bytes_change, columns};
 
-/// A session that pi recorded while it worked on a small project.
+/// A session of pi on a small project, recorded.
 const SESSION: &[u8] = include_bytes!("../../../../testing/fixtures/sessions/pi/pricing.jsonl");
 /// The name of its copy.
 const NAME: &str = "session.jsonl";

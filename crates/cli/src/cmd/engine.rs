@@ -3,7 +3,7 @@
 mod logs;
 mod request;
 mod sent;
-mod talk;
+mod server;
 
 use std::io::{BufRead, Write};
 use std::path::PathBuf;
@@ -12,9 +12,12 @@ use std::time::Duration;
 
 use clap::Args as ClapArgs;
 use clap::builder::{PossibleValue, PossibleValuesParser};
-use epitome::{Naming, Store, named_models, recipes};
-use epitome_formats::APIS;
-use epitome_llm::{Patient, Provider};
+use epitome::models::{ModelSelection, named_models};
+use epitome::ops::AUTO;
+use epitome::recipes;
+use epitome::storage::Store;
+use epitome_api::APIS;
+use epitome_llm::{Provider, RetryingModel};
 use epitome_model::Tokens;
 use epitome_passes::{Recipe, SummaryRule};
 use serde_json::json;
@@ -22,22 +25,21 @@ use serde_json::json;
 use crate::app::{App, Count};
 use crate::failure::{Failure, Result};
 use crate::session::parse_tokens;
-use crate::summarise::AUTO;
 use logs::Logs;
-use talk::{Size, Talk, Ways};
+use server::{Server, ServerOptions, Size};
 
 const EXAMPLES: &str = "\
 Examples:
   epitome engine --recipe s06 --window 200k
   echo '{\"op\":\"hello\"}' | epitome engine";
 
-/// What a model takes if nobody says it.
+/// The context window if none is set.
 const WINDOW: u64 = 200_000;
 
 /// Keep an agent's context small while it runs: one JSON object a line, in and out
 ///
-/// An agent says what was said, and gets what to send. See docs/engine.md for what it may ask.
-/// Everything that was said stays in a log, which every other command reads.
+/// An agent sends its new messages and receives what to send to the model. docs/engine.md describes
+/// the operations. Every message is kept in a log, which every other command reads.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -45,15 +47,15 @@ pub struct Args {
     #[arg(long, value_name = "RECIPE")]
     pub recipe: Option<String>,
 
-    /// Tokens that the model takes (128000, 200k) [default: 200k]
+    /// The context window of the model in tokens (128000, 200k) [default: 200k]
     #[arg(long, value_name = "TOKENS", value_parser = parse_tokens)]
     pub window: Option<u64>,
 
-    /// Tokens that every request has beside the messages: prompt and tools [default: 0]
+    /// Tokens of every request in addition to the messages: prompt and tools [default: 0]
     #[arg(long, value_name = "TOKENS", value_parser = parse_tokens)]
     pub overhead: Option<u64>,
 
-    /// The wire whose messages come and go
+    /// The model API whose messages are read and written
     #[arg(long, value_name = "WIRE", default_value = "anthropic", value_parser = wires())]
     pub wire: String,
 
@@ -61,25 +63,25 @@ pub struct Args {
     #[arg(long, value_name = "FOLDER", conflicts_with = "no_log")]
     pub log: Option<PathBuf>,
 
-    /// Keep logs in memory only: what goes is gone with the program
+    /// Keep logs in memory only: they are lost when the program ends
     #[arg(long)]
     pub no_log: bool,
 
-    /// The model that writes summaries, as PROVIDER/MODEL; without one there are none. A PROVIDER
-    /// alone stands for its cheapest model that will do, `auto` for whose wire it is.
-    /// docs/models.md says which there are, and where their keys are looked for
+    /// The model that writes summaries, as PROVIDER/MODEL; without it none are written. A PROVIDER
+    /// alone means its cheapest suitable model, `auto` the provider of the API. docs/models.md
+    /// lists providers, and where their keys are looked for
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
 
-    /// The model of the agent, which writes them if the provider has none that is cheaper
+    /// The agent's model, which writes summaries if the provider has no cheaper one
     #[arg(long, value_name = "MODEL", requires = "model")]
     pub session_model: Option<String>,
 
-    /// Where that model is, if not where its provider is
+    /// The base URL of that model, if not its provider's
     #[arg(long, value_name = "URL", requires = "model")]
     pub base_url: Option<String>,
 
-    /// A model to ask when that one has no answer; may be given several times
+    /// A model to call if that one fails; may be given several times
     #[arg(long, value_name = "MODEL")]
     pub fallback: Vec<String>,
 }
@@ -106,21 +108,21 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     let folder = args.log.clone().unwrap_or_else(|| app.config.logs());
     let logs = Logs::new(folder, Store::new(&app.config.home));
     let model = model(app, args, &recipe, size.window)?.map(Arc::new);
-    let ways = Ways {
+    let ways = ServerOptions {
         wire: args.wire.clone(),
         recipe,
         logs: (!args.no_log).then_some(logs),
         estimate: app.global.count == Count::Estimate,
         model,
     };
-    let mut talk = Talk::new(ways, size);
+    let mut server = Server::new(ways, size);
     let (stdin, mut out) = (std::io::stdin().lock(), std::io::stdout().lock());
     for line in stdin.split(b'\n') {
         let line = line?;
         if line.iter().all(u8::is_ascii_whitespace) {
             continue;
         }
-        let answer = talk.answer(line);
+        let answer = server.answer(line);
         let answer = answer.unwrap_or_else(|failure| json!({ "error": failure }).to_string());
         writeln!(out, "{}", epitome_render::inert_json(answer))?;
         out.flush()?;
@@ -129,7 +131,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
 }
 
 /// The model that somebody named, here or in the settings.
-fn model(app: &App, args: &Args, recipe: &Recipe, window: u64) -> Result<Option<Patient>> {
+fn model(app: &App, args: &Args, recipe: &Recipe, window: u64) -> Result<Option<RetryingModel>> {
     let set = &app.settings()?.values.compaction;
     let Some(model) = args.model.as_deref().or(set.model.as_deref()) else { return Ok(None) };
     let of_settings: Vec<String> = set.fallback.iter().cloned().collect();
@@ -138,6 +140,7 @@ fn model(app: &App, args: &Args, recipe: &Recipe, window: u64) -> Result<Option<
     let address = args.base_url.as_deref();
     // What a model takes that is to hear all that this one heard, its answer included.
     let answer = recipe
+        .stages
         .live
         .summary
         .as_ref()
@@ -146,7 +149,7 @@ fn model(app: &App, args: &Args, recipe: &Recipe, window: u64) -> Result<Option<
     let timeout = set.timeout.map(Duration::from_secs);
     let tries = set.tries;
     let (model, session) = (Some(model), args.session_model.as_deref());
-    let naming = Naming { model, address, fallback, session, tokens, timeout, tries };
+    let naming = ModelSelection { model, address, fallback, session, tokens, timeout, tries };
     Ok(Some(named_models(&app.config, &naming)?))
 }
 
@@ -157,7 +160,7 @@ fn of_wire(wire: &str) -> Result<Provider> {
         "openai-responses" => Ok(Provider::OpenAi),
         "gemini-api" | "gemini" => Ok(Provider::Google),
         _ => {
-            let what = format!("`--model {AUTO}`: many providers speak {wire}");
+            let what = format!("`--model {AUTO}`: many providers offer {wire}");
             Err(Failure::usage(what).hint("name one: --model openai, groq, openrouter, …"))
         }
     }

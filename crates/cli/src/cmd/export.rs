@@ -6,8 +6,10 @@ use std::path::{Path, PathBuf};
 
 use clap::Args as ClapArgs;
 use clap::builder::{PossibleValue, PossibleValuesParser};
-use epitome::{Loaded, Spliced, redacted, write_new};
-use epitome_formats::{Made, api};
+use epitome::Loaded;
+use epitome::redact::redacted;
+use epitome::storage::{Spliced, write_new};
+use epitome_api::Made;
 use epitome_model::{Bytes, Source};
 use epitome_redact::{Finder, Redactor};
 use serde::Serialize;
@@ -27,14 +29,14 @@ Examples:
   epitome export --to openai-responses session.jsonl | jq '.input | length'
   epitome export --to transcript 0f3c9a52 | less";
 
-/// What is no wire, but text for people.
+/// The target that is not an API, but text for people.
 const TRANSCRIPT: &str = "transcript";
 
 /// Write what a session would send as a request to another model, or as text
 ///
-/// A request holds the messages, and the system prompt where the session has it; model, tools and
-/// settings are yours to add. Calls keep their results and everybody's words arrive. What the wire
-/// does not take stays behind, and is told on standard error.
+/// A request holds the messages, and the system prompt if the session has it; add model, tools and
+/// settings yourself. Calls keep their results, and all messages are included. Content that the API
+/// does not accept is left out and reported on standard error.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -42,11 +44,11 @@ pub struct Args {
     #[arg(value_name = "SESSION")]
     pub session: OsString,
 
-    /// The wire that the request is for, or `transcript` for readable text
+    /// The model API that the request is for, or `transcript` for readable text
     #[arg(long, value_name = "WIRE", value_parser = wires())]
     pub to: String,
 
-    /// Write it to a new file (with --json: needed)
+    /// Write to a new file (required with --json)
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
 
@@ -58,7 +60,7 @@ fn wires() -> PossibleValuesParser {
     apis().chain([PossibleValue::new(TRANSCRIPT)]).collect::<Vec<_>>().into()
 }
 
-/// What was exported. See `docs/json.md`.
+/// The report of an export. See `docs/json.md`.
 #[derive(Serialize)]
 struct Exported {
     session: String,
@@ -70,13 +72,13 @@ struct Exported {
     bytes: Bytes,
     messages: u64,
     left_behind: BTreeMap<&'static str, u64>,
-    /// By rule, how many different things were taken out.
+    /// The number of different redacted values, by rule.
     redacted: BTreeMap<String, u64>,
 }
 
 pub fn run(app: &App, args: &Args) -> Result<()> {
     if app.global.json && args.out.is_none() {
-        return Err(Failure::usage("--json tells of the export, which then needs --out"));
+        return Err(Failure::usage("--json prints a report, so the export needs --out"));
     }
     let input = Input::find(app, &args.session)?;
     let finder = args.redaction.finder(app)?;
@@ -97,7 +99,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     }
 }
 
-/// What is written: redacted first, unless nothing is to be.
+/// The text to write: redacted first, unless --no-redact is given.
 fn made<S: Source>(
     args: &Args,
     finder: Option<&Finder>,
@@ -110,7 +112,7 @@ fn made<S: Source>(
 
 fn make<S: Source>(args: &Args, session: &Loaded<S>) -> Made {
     let Loaded { source, transcript, .. } = session;
-    match api::named(&args.to) {
+    match epitome_api::named(&args.to) {
         Some(wire) => {
             let mut made = (wire.make)(transcript, source);
             if made.messages > 0 {
@@ -154,7 +156,7 @@ fn write<S>(
         app.note(&format!("{DIM}written:{DIM:#} {messages}, {bytes}, {}", text::path(out)));
     }
     for (what, n) in &made.left {
-        app.note(&format!("{DIM}left behind:{DIM:#} {}", left::told(*what, *n)));
+        app.note(&format!("{DIM}left out:{DIM:#} {}", left::told(*what, *n)));
     }
     taken.tell(app);
     Ok(())

@@ -17,24 +17,24 @@ use crate::choice::Choice;
 use crate::failure::{Failure, Result};
 use crate::redaction::Redaction;
 
-/// How long is waited until the agent has closed the session.
+/// How long to wait until the agent has closed the session.
 const AT_MOST: Duration = Duration::from_secs(20);
 
-/// Bytes that an agent tells; more is no event.
+/// The maximum length of an agent's event in bytes; anything longer is not an event.
 const TOLD: u64 = 1 << 20;
 
-/// Keep the session that an agent tells of on standard input (agents call this)
+/// Keep the session that an agent names on standard input (called by agents)
 #[derive(ClapArgs, Clone, Debug)]
 #[command(hide = true)]
 pub struct Args {
-    /// Who calls
+    /// The calling agent
     pub caller: String,
 
-    /// Where it was installed
+    /// The folder it was installed for
     #[arg(long, value_name = "DIR")]
     pub home: Option<PathBuf>,
 
-    /// Do it, instead of leaving it to a process that the agent need not wait for
+    /// Do the work instead of starting a background process for it
     #[arg(long)]
     pub now: bool,
 }
@@ -47,17 +47,15 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     let mut told = Vec::new();
     // What cannot be read is no event.
     std::io::stdin().lock().take(TOLD).read_to_end(&mut told).ok();
-    let done = match args.now {
-        true => keep(&app, &args.caller, &told),
-        false => leave(args, &told),
-    };
+    let done = if args.now { keep(&app, &args.caller, &told) } else { leave(args, &told) };
     if let Err(failure) = done {
         hooks::log(&app.config, &format!("{}: {}", args.caller, failure.told()));
     }
     Ok(())
 }
 
-/// Leaves the work to a process of its own, which goes on when the agent and its terminal are gone.
+/// Starts a background process for the work, which continues when the agent and its terminal are
+/// gone.
 fn leave(args: &Args, told: &[u8]) -> Result<()> {
     let mut command = Command::new(std::env::current_exe()?);
     command.args(["hook", &args.caller, "--now"]);
@@ -77,7 +75,7 @@ fn leave(args: &Args, told: &[u8]) -> Result<()> {
 fn keep(app: &App, agent: &str, told: &[u8]) -> Result<()> {
     let config = &app.config;
     let Some(ended) = hooks::ended(told) else {
-        return Err(Failure::usage("what was told is no session"));
+        return Err(Failure::usage("the event does not name a session"));
     };
     let Some(session) = hooks::session_of(config, agent, &ended) else {
         // What a sub-agent did, or a session that was never written.
@@ -96,9 +94,10 @@ fn keep(app: &App, agent: &str, told: &[u8]) -> Result<()> {
     }
     if rules.iter().any(|rule| rule.shrink) {
         let later = Deferred { session, agent: agent.to_owned(), process: ended.process };
-        match is_free {
-            true => shrink(app, &later),
-            false => defer(config, &later, "it is still in use"),
+        if is_free {
+            shrink(app, &later)
+        } else {
+            defer(config, &later, "it is still in use")
         }
         for later in hooks::deferred(config) {
             shrink(app, &later);
@@ -119,17 +118,17 @@ fn render(app: &App, rules: &[Rule], session: &Path) -> Result<()> {
         });
         let line = match kept {
             Ok(kept) => format!("kept {} in {}", kept.files.join(", "), rule.out.display()),
-            Err(failure) => format!("{} is not kept: {}", session.display(), failure.told()),
+            Err(failure) => format!("{} was not kept: {}", session.display(), failure.told()),
         };
         hooks::log(&app.config, &line);
     }
     Ok(())
 }
 
-/// Compacts a session that is over; one that is in use after all is left for later.
+/// Compacts a session that has ended; one that is still in use is deferred.
 fn shrink(app: &App, later: &Deferred) {
     let Deferred { session, .. } = later;
-    let done = Choice::default().recipe(app).and_then(|recipe| {
+    let done = Choice::default().recipe(app, false).and_then(|recipe| {
         let run = app.config.begin_run("hook");
         compact::one(app, &run, &recipe, session, None, false)
     });
@@ -146,7 +145,7 @@ fn shrink(app: &App, later: &Deferred) {
             defer(&app.config, later, &failure.told());
         }
         Err(failure) => {
-            let line = format!("{} is not compacted: {}", session.display(), failure.told());
+            let line = format!("{} was not compacted: {}", session.display(), failure.told());
             hooks::log(&app.config, &line);
         }
     }
@@ -155,13 +154,13 @@ fn shrink(app: &App, later: &Deferred) {
 fn defer(config: &Config, later: &Deferred, why: &str) {
     let session = later.session.display();
     let line = match hooks::defer(config, later) {
-        Ok(()) => format!("{session} is compacted later: {why}"),
-        Err(err) => format!("{session} is not compacted: {}", Failure::from(err).told()),
+        Ok(()) => format!("{session} will be compacted later: {why}"),
+        Err(err) => format!("{session} was not compacted: {}", Failure::from(err).told()),
     };
     hooks::log(config, &line);
 }
 
-/// What tells that a session was written to. Of rows it is not asked.
+/// The size and time that show whether a session was written to; `None` for database rows.
 fn state(session: &Path) -> Option<(u64, std::time::SystemTime)> {
     match Place::of(session) {
         Place::File(path) => {

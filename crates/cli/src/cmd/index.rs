@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
-use epitome::rebuild_index;
+use epitome::render::rebuild_index;
 
 use crate::app::App;
 use crate::failure::Result;
@@ -13,10 +13,10 @@ const EXAMPLES: &str = "\
 Examples:
   epitome index --dir pages";
 
-/// Make the index of a folder of rendered sessions anew
+/// Rebuild the index of a folder of rendered sessions
 ///
-/// From the pages that are there: those that were removed leave the index, those that were copied
-/// into the folder come into it.
+/// The index then lists the pages that are in the folder now: without those that were removed, and
+/// with those that were copied into it.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {

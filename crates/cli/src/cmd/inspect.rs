@@ -6,15 +6,17 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use clap::Args as ClapArgs;
-use epitome::{Family, Loaded, find};
-use epitome_model::{Breach, Bytes, Source, Tokens, context_turns, turns};
+use epitome::compaction::Family;
+use epitome::ops::{FaultFound, Fitted};
+use epitome::{Loaded, agents};
+use epitome_model::{Bytes, Source, Tokens, Violation, context_turns, turns};
 use epitome_tokens::Calibration;
 use serde::Serialize;
 
 use crate::anatomy::{Amount, Anatomy, Kind, Large, Tool, anatomy};
 use crate::app::App;
 use crate::failure::Result;
-use crate::report::{FaultFound, Fitted, Lines, faults};
+use crate::report::{Lines, faults};
 use crate::session::{Input, read_stdin};
 use crate::text::{self, BOLD, DIM, RED, Side, Table, count, field, one_line, share};
 
@@ -24,7 +26,7 @@ Examples:
   epitome inspect --count estimate session.jsonl
   epitome inspect --json session.jsonl | jq .kinds";
 
-/// Say where the bytes and tokens of a session go, and whether it is sound
+/// Show where the bytes and tokens of a session go, and whether it is valid
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -46,16 +48,13 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
             inspected
         }
     };
-    match app.global.json {
-        true => app.print_json(&inspected),
-        false => app.print(&inspected.render()),
-    }
+    if app.global.json { app.print_json(&inspected) } else { app.print(&inspected.render()) }
 }
 
-/// Breaches that a person is shown; JSON has all.
+/// The number of violations printed; JSON has all.
 const SHOWN: usize = 20;
 
-/// What there is to say of a session. See `docs/json.md`.
+/// The report of a session. See `docs/json.md`.
 #[derive(Serialize)]
 struct Inspected {
     session: String,
@@ -84,10 +83,11 @@ struct Inspected {
     #[serde(skip)]
     billed: Option<Calibration>,
     faults: Vec<FaultFound>,
-    breaches: Vec<Breach>,
+    #[serde(rename = "breaches")]
+    violations: Vec<Violation>,
 }
 
-/// How the provider's tokens follow from ours, and what it would count for the next request.
+/// The fit of the provider's token counts to ours, and its estimate of the next request.
 #[derive(Serialize)]
 struct InspectedFit {
     #[serde(flatten)]
@@ -106,7 +106,7 @@ fn inspect<S: Source>(app: &App, input: &Input, session: &Loaded<S>) -> Result<I
     let generations = app.config.archive().generations(&session.key(path))?;
     let compactions = (generations.whole.len() + generations.damaged.len()) as u64;
     let compactions_in_effect = session.compactions(&app.config.archive(), path)?.len() as u64;
-    let billed = epitome::calibration(session, &app.config, path, counter);
+    let billed = epitome::compaction::calibration(session, &app.config, path, counter);
     let request_tokens = billed.map(|it| it.apply(total.context_tokens));
     let screen = app.screen()?;
     let mut screen = screen.of_session(source);
@@ -134,7 +134,7 @@ fn inspect<S: Source>(app: &App, input: &Input, session: &Loaded<S>) -> Result<I
         sent_entries: transcript.context().count() as u64,
         turns: turns(transcript, source).len() as u64,
         context_turns: context_turns(transcript, source),
-        sub_agents: find::sub_agents(path) as u64,
+        sub_agents: agents::sub_agents(path) as u64,
         family: Family::of(path, total.disk_bytes),
         compactions,
         compactions_in_effect,
@@ -146,7 +146,7 @@ fn inspect<S: Source>(app: &App, input: &Input, session: &Loaded<S>) -> Result<I
         }),
         billed,
         faults,
-        breaches: format.laws.check(transcript, source),
+        violations: format.invariants.check(transcript, source),
     })
 }
 
@@ -241,9 +241,10 @@ impl Inspected {
         let mut what = vec![
             count(self.lines, "line"),
             format!("{} of {} entries are sent", self.sent_entries, self.entries),
-            match self.context_turns == self.turns {
-                true => count(self.turns, "turn"),
-                false => format!("{} ({} sent)", count(self.turns, "turn"), self.context_turns),
+            if self.context_turns == self.turns {
+                count(self.turns, "turn")
+            } else {
+                format!("{} ({} sent)", count(self.turns, "turn"), self.context_turns)
             },
         ];
         if self.sub_agents > 0 {
@@ -277,20 +278,24 @@ impl Inspected {
             let times = count(self.compactions_in_effect, "time");
             lines.add("state", format!("compacted {times}"));
         }
-        match self.faults.is_empty() {
-            true => lines.add("faults", "none"),
-            false => lines.extend("faults", faults(&self.faults)),
+        if self.faults.is_empty() {
+            lines.add("faults", "none")
+        } else {
+            lines.extend("faults", faults(&self.faults))
         }
-        match self.breaches.len() {
-            0 => lines.add("laws", "all hold"),
+        match self.violations.len() {
+            0 => lines.add("invariants", "all hold"),
             n => {
-                let shown =
-                    self.breaches.iter().take(SHOWN).map(|breach| field(&breach.to_string()));
+                let shown = self
+                    .violations
+                    .iter()
+                    .take(SHOWN)
+                    .map(|violation| field(&violation.to_string()));
                 let mut shown: Vec<String> = shown.map(|it| format!("{RED}{it}{RED:#}")).collect();
                 if n > SHOWN {
                     shown.push(format!("and {} more", n - SHOWN));
                 }
-                lines.extend("laws", shown);
+                lines.extend("invariants", shown);
             }
         }
         lines.render()

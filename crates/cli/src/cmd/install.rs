@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
-use epitome::hooks::{self, Install, Rule, Wish};
+use epitome::hooks::{self, HookRequest, Install, Rule};
 
 use super::render::{Compact, Format, compact_value};
 use crate::app::App;
@@ -19,14 +19,15 @@ Examples:
   epitome install --agent claude --format html --branch gh-pages
   epitome install --agent codex --all --compact --shrink --out ~/transcripts";
 
-/// Keep transcripts: tell an agent to call epitome when a session ends
+/// Keep transcripts: have an agent run epitome when a session ends
 ///
-/// Shows how the agent's settings change, and asks. From then on each session of this project is
-/// rendered when it ends, secrets and personal data taken out. `epitome uninstall` takes it back.
+/// Shows how the agent's settings will change, and asks. From then on each session of this project
+/// is rendered when it ends, with secrets and personal data redacted. `epitome uninstall` reverts
+/// this.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// In which form; may be given more than once [default: html]
+    /// Output format; may be given more than once [default: html]
     #[arg(long, alias = "fmt", value_name = "FORMAT", value_delimiter = ',')]
     pub format: Vec<Format>,
 
@@ -38,13 +39,13 @@ pub struct Args {
     #[arg(long, value_name = "NAME", conflicts_with = "all")]
     pub branch: Option<String>,
 
-    /// Say of results and bulky arguments how many lines they had; with `=no-thinking` without the
-    /// model's reasoning
+    /// Replace results and bulky arguments by their number of lines; with `=no-thinking` also leave
+    /// out the model's reasoning
     #[arg(long, short, value_name = "no-thinking", num_args = 0..=1, require_equals = true,
           default_missing_value = super::render::BARE, value_parser = compact_value)]
     pub compact: Option<Compact>,
 
-    /// Compact the session itself when it is over, as `epitome compact` does
+    /// Also compact the session itself when it has ended, as `epitome compact` does
     #[arg(long)]
     pub shrink: bool,
 
@@ -65,7 +66,7 @@ pub struct Args {
 pub fn run(app: &App, args: &Args) -> Result<()> {
     let Some(agent) = app.agent() else {
         let known = hooks::agents().collect::<Vec<_>>().join(", ");
-        return Err(Failure::usage("which agent? give --agent").hint(format!("there are: {known}")));
+        return Err(Failure::usage("no agent named; give --agent").hint(format!("one of: {known}")));
     };
     let wish = wish(args)?;
     let program = std::env::current_exe()?;
@@ -84,7 +85,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     app.print(&done)
 }
 
-/// What a rule keeps, in words.
+/// What an installed rule keeps, in words.
 pub fn told(rule: &Rule) -> String {
     let of = match &rule.project {
         Some(project) => format!("sessions in {}", text::path(project)),
@@ -105,10 +106,12 @@ pub fn told(rule: &Rule) -> String {
     told
 }
 
-fn wish(args: &Args) -> Result<Wish> {
+fn wish(args: &Args) -> Result<HookRequest> {
     let formats = args.format.iter().map(|format| match format {
         Format::File(rendered) => Ok(*rendered),
-        Format::Terminal => Err(Failure::usage("a transcript is kept as html, markdown or json")),
+        Format::Terminal => {
+            Err(Failure::usage("the format of a kept transcript is html, markdown or json"))
+        }
     });
     let here = std::env::current_dir()?;
     let project = match (args.all, &args.project) {
@@ -116,7 +119,7 @@ fn wish(args: &Args) -> Result<Wish> {
         (false, Some(project)) => Some(project.clone()),
         (false, None) => Some(hooks::top(&here).unwrap_or(here)),
     };
-    Ok(Wish {
+    Ok(HookRequest {
         project,
         formats: formats.collect::<Result<_>>()?,
         out: args.out.clone(),
@@ -126,17 +129,17 @@ fn wish(args: &Args) -> Result<Wish> {
     })
 }
 
-/// What changes, for a person to look at.
+/// The changes, for people.
 fn shown(plan: &Install) -> String {
     let mut shown = String::new();
     let rule = &plan.rule;
     let file = text::path(&plan.file);
     match (plan.changes_settings(), &plan.before) {
         (false, _) => {
-            let _ = writeln!(shown, "{BOLD}{file}{BOLD:#} stays as it is");
+            let _ = writeln!(shown, "{BOLD}{file}{BOLD:#} is not changed");
         }
         (true, None) => {
-            let _ = writeln!(shown, "{BOLD}{file}{BOLD:#} is made:");
+            let _ = writeln!(shown, "{BOLD}{file}{BOLD:#} will be created:");
             diff::lines(&mut shown, "", &plan.after);
         }
         (true, Some(before)) => {
@@ -148,8 +151,10 @@ fn shown(plan: &Install) -> String {
     if let Some(branch) = rule.branch.as_ref().filter(|branch| branch.made) {
         let top = text::path(&branch.repository);
         let name = text::field(&branch.name);
-        let _ =
-            writeln!(shown, "{DIM}the branch {name} is made in {top}, without a history{DIM:#}");
+        let _ = writeln!(
+            shown,
+            "{DIM}the branch {name} will be created in {top}, without a history{DIM:#}"
+        );
     }
     if let Some(left_out) = &rule.left_out {
         let (line, file) = (left_out.text.trim(), text::path(&left_out.file));

@@ -4,7 +4,8 @@ use std::io::{BufRead, IsTerminal};
 
 use clap::{Args as ClapArgs, Subcommand};
 use console::Term;
-use epitome::{Config, KeyPlace, NoKeyring, key_of, keyring};
+use epitome::Config;
+use epitome::models::{KeyPlace, NoKeyring, key_of, keyring};
 use epitome_llm::{Key, Provider};
 use serde::Serialize;
 
@@ -18,10 +19,10 @@ Examples:
   pass show anthropic | epitome key set anthropic
   epitome key list";
 
-/// Keep keys of those who run models in the system's keyring
+/// Manage API keys in the system's keyring
 ///
-/// A key is looked for in the environment first, then there. No key is ever shown. docs/models.md
-/// says what models are for.
+/// A key is looked for in the environment first, then in the keyring. No key is ever shown.
+/// docs/models.md says what models are used for.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -31,29 +32,29 @@ pub struct Args {
 
 #[derive(Subcommand, Clone, Debug)]
 pub enum Command {
-    /// Keep a key: the line that is typed, which nobody sees, or that stands on standard input
+    /// Store a key, typed without echo or read from standard input
     Set {
-        /// Whose it is
+        /// The provider
         #[arg(value_parser = providers())]
         provider: String,
     },
-    /// Say for each provider where its key is
+    /// Show for each provider where its key is
     List,
-    /// Forget a key
+    /// Delete a key from the keyring
     Remove {
-        /// Whose it is
+        /// The provider
         #[arg(value_parser = providers())]
         provider: String,
     },
 }
 
-/// Where a provider's key is. See `docs/json.md`.
+/// The place of a provider's key. See `docs/json.md`.
 #[derive(Serialize)]
 struct Told {
     provider: &'static str,
-    /// `environment`, `keyring`, or nothing.
+    /// `environment`, `keyring`, or `None`.
     place: Option<&'static str>,
-    /// The variable that has it, or would.
+    /// The variable that holds it, or could.
     variable: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     no_keyring: Option<String>,
@@ -67,7 +68,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     }
 }
 
-/// Those who take keys.
+/// The providers that need keys.
 fn providers() -> clap::builder::PossibleValuesParser {
     with_keys().map(Provider::name).collect::<Vec<_>>().into()
 }
@@ -77,39 +78,37 @@ fn with_keys() -> impl Iterator<Item = Provider> {
 }
 
 fn named(provider: &str) -> Provider {
-    Provider::named(provider).expect("the command line takes no other")
+    Provider::named(provider).expect("the parser accepts only known providers")
 }
 
 fn set(app: &App, provider: Provider) -> Result<()> {
-    let text = match std::io::stdin().is_terminal() {
-        true => {
-            let terminal = Term::stderr();
-            terminal.write_str(&format!("key of {provider}: "))?;
-            terminal.read_secure_line()?
-        }
-        false => {
-            let mut line = String::new();
-            let read = std::io::stdin().lock().read_line(&mut line);
-            read.map_err(|err| Failure::usage("no key can be read").because(&err))?;
-            line
-        }
+    let text = if std::io::stdin().is_terminal() {
+        let terminal = Term::stderr();
+        terminal.write_str(&format!("key of {provider}: "))?;
+        terminal.read_secure_line()?
+    } else {
+        let mut line = String::new();
+        let read = std::io::stdin().lock().read_line(&mut line);
+        read.map_err(|err| Failure::usage("cannot read the key").because(&err))?;
+        line
     };
     let key = Key::new(text).ok_or_else(|| {
-        Failure::usage("this is no key: it is one line of printable ASCII without spaces")
+        Failure::usage("not a key: a key is one line of printable ASCII without spaces")
     })?;
     keyring(&app.config).set(provider, &key).map_err(|err| no_keyring(&err))?;
-    app.note(&format!("kept in the keyring: the key of {provider}"));
+    app.note(&format!("stored in the keyring: the key of {provider}"));
     if let Some(variable) = app.config.key_variable(provider) {
-        app.note(&format!("{DIM}{variable} is set, too, and comes before it{DIM:#}"));
+        app.note(&format!("{DIM}{variable} is also set, and is used instead{DIM:#}"));
     }
     Ok(())
 }
 
 fn remove(app: &App, provider: Provider) -> Result<()> {
     let had = keyring(&app.config).remove(provider).map_err(|err| no_keyring(&err))?;
-    app.note(&match had {
-        true => format!("forgotten: the key of {provider}"),
-        false => format!("the keyring has no key of {provider}"),
+    app.note(&if had {
+        format!("deleted: the key of {provider}")
+    } else {
+        format!("the keyring has no key of {provider}")
     });
     Ok(())
 }
@@ -146,13 +145,13 @@ fn list(app: &App) -> Result<()> {
     }
     app.print(&table.render())?;
     if let Some(why) = silent {
-        app.note(&format!("{DIM}the keyring cannot be asked:{DIM:#} {}", field(&why)));
+        app.note(&format!("{DIM}cannot use the keyring:{DIM:#} {}", field(&why)));
     }
     Ok(())
 }
 
 fn no_keyring(err: &NoKeyring) -> Failure {
-    Failure::new(Status::Disk, "keyring", "the keyring cannot be asked")
+    Failure::new(Status::Disk, "keyring", "cannot use the keyring")
         .because(err)
-        .hint("a variable of the environment does as well: see docs/models.md")
+        .hint("an environment variable works, too: see docs/models.md")
 }

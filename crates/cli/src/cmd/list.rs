@@ -4,16 +4,19 @@ use std::fmt::Write as _;
 use std::path::Path;
 
 use clap::Args as ClapArgs;
-use epitome::recipes::{self, Overlay};
-use epitome::{Glance, Listed, find, list, writer};
+use epitome::agents;
+use epitome::list::{Listed, SessionInfo, list};
+use epitome::ops::Fitted;
+use epitome::recipes;
+use epitome::storage::writer;
 use epitome_formats::named;
 use epitome_model::{Bytes, Tokens};
+use epitome_passes::Overlay;
 use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::app::App;
 use crate::failure::{Failure, Result, Status};
-use crate::report::Fitted;
 use crate::session::{self, Which};
 use crate::text::{self, BOLD, DIM, Side, Table, count, one_line, share};
 
@@ -23,9 +26,9 @@ Examples:
   epitome list --agent claude --project .
   epitome list --json | jq -r 'select(.saving_tokens > 50000) | .session'";
 
-/// List the sessions of this machine, those first where compacting saves most
+/// List the sessions of this machine, sorted by what compacting would save
 ///
-/// Tokens are estimated, and what was seen before is not read again.
+/// Tokens are estimated, and results are cached: only changed sessions are read again.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -73,7 +76,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     if listed.is_empty() && !found.unread.is_empty() {
         let what = "no session could be read";
         return Err(Failure::new(Status::Unreadable, "unreadable", what)
-            .hint("what could not be read is named above"));
+            .hint("the messages above say what could not be read"));
     }
     if app.global.json {
         return listed.iter().try_for_each(|listed| app.print_json(&Row::of(listed)));
@@ -113,7 +116,7 @@ fn nothing(app: &App, args: &Args) -> Result<()> {
     app.print("no sessions\n")?;
     if args.which.project.is_none() {
         let folders: Vec<String> =
-            find::folders(&app.config).iter().map(|it| text::path(it)).collect();
+            agents::folders(&app.config.agents).iter().map(|it| text::path(it)).collect();
         app.note(&format!("{DIM}looked in {}{DIM:#}", folders.join(", ")));
     }
     Ok(())
@@ -161,18 +164,18 @@ fn render(app: &App, listed: &[Listed]) -> String {
     text
 }
 
-/// What compacting saves, which part of the context that is, and whether the session is compacted
-/// now, or is only read.
-fn saves(it: &Listed, seen: &Glance) -> [String; 3] {
+/// What compacting saves, as tokens and as a share of the context, and whether the session is
+/// compacted or read-only.
+fn saves(it: &Listed, seen: &SessionInfo) -> [String; 3] {
     if named(it.file.agent).is_some_and(|format| writer(format).is_err()) {
-        return ["-", "-", "only read"].map(str::to_owned);
+        return ["-", "-", "read-only"].map(str::to_owned);
     }
     let part = share(seen.saving.0, seen.context.map_or(0, |context| context.0));
     let state = if it.is_compacted() { "compacted" } else { "" };
     [format!("~{}", seen.saving), part, state.to_owned()]
 }
 
-/// The last two folders of a project's path: enough to know it by.
+/// The last two folders of a project's path.
 fn project(cwd: Option<&str>) -> String {
     let Some(cwd) = cwd else { return "-".to_owned() };
     let parts: Vec<&str> = cwd.rsplit(['/', '\\']).filter(|part| !part.is_empty()).collect();

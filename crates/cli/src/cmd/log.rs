@@ -3,19 +3,19 @@
 use std::path::Path;
 
 use clap::Args as ClapArgs;
-use epitome::{LoggedRun, RunSession, RunState, runs};
+use epitome::ops::Change;
+use epitome::runs::{LoggedRun, RunSession, RunState, runs};
 use epitome_model::{Bytes, Tokens};
 use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::app::App;
 use crate::failure::Result;
-use crate::report::Change;
 use crate::text::{DIM, Side, Table, age, change, count, one_line};
 
 /// List the runs that compacted sessions, the last first
 ///
-/// `epitome undo RUN` takes one back.
+/// `epitome undo RUN` undoes one.
 #[derive(ClapArgs, Clone, Debug)]
 pub struct Args {
     /// Only the last N runs
@@ -62,10 +62,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     if app.global.json {
         return log.runs.iter().try_for_each(|run| app.print_json(&Row::of(run)));
     }
-    let mut text = match log.runs.is_empty() {
-        true => "no runs\n".to_owned(),
-        false => table(app, &log.runs),
-    };
+    let mut text = if log.runs.is_empty() { "no runs\n".to_owned() } else { table(app, &log.runs) };
     if log.without_run > 0 {
         let n = count(log.without_run, "compaction");
         let what = "of older versions, which stored no run: `epitome archive ls` lists them";

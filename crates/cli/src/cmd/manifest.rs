@@ -4,8 +4,8 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::{Args as ClapArgs, Subcommand};
-use epitome::find::{self, Meant};
-use epitome::{ListPrices, Reading, Telling, facts_of, repair, upsert};
+use epitome::agents::{self, SessionMatch};
+use epitome::render::{ListPrices, RenderOptions, RenderSource, facts_of, repair, upsert};
 use epitome_redact::Finder;
 use epitome_render::{Detail, Listing};
 
@@ -21,9 +21,9 @@ Examples:
       --manifest pages/manifest.json --href 0f3c/index.html
   epitome manifest repair --dir pages --agent claude";
 
-/// Keep the manifest of a folder of transcripts
+/// Update the manifest of a folder of transcripts
 ///
-/// `epitome render --out` does it by itself; this is for pages that other programs made.
+/// `epitome render --out` does this by itself; this command is for pages that other programs made.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -33,12 +33,12 @@ pub struct Args {
 
 #[derive(Subcommand, Clone, Debug)]
 enum Verb {
-    /// Add a session to the manifest, or tell it anew
+    /// Add or update a session in the manifest
     Upsert(Upsert),
-    /// Make the manifest anew from what lies in the folder
+    /// Rebuild the manifest from the files in the folder
     ///
-    /// Folders with pages of other programs are told by their session, which is looked for by the
-    /// folder's name. Those of which the session is gone are left out.
+    /// For folders with pages of other programs, the session with the folder's name as its id is
+    /// read. Those whose session is gone are left out.
     Repair(Repair),
 }
 
@@ -48,11 +48,11 @@ struct Upsert {
     #[arg(long, short, visible_alias = "session", short_alias = 's', value_name = "SESSION")]
     file: OsString,
 
-    /// The manifest; its folder gets the page that leads to its sessions
+    /// The manifest; an index page is written into its folder
     #[arg(long, short, value_name = "FILE")]
     manifest: PathBuf,
 
-    /// Where the session's page is, from there
+    /// The path of the session's page, relative to that folder
     #[arg(long, value_name = "PATH")]
     href: String,
 
@@ -79,32 +79,33 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
 
 fn run_upsert(app: &App, args: &Upsert) -> Result<()> {
     if args.manifest.file_name().is_none_or(|name| name != "manifest.json") {
-        return Err(Failure::usage("a manifest is called manifest.json"));
+        return Err(Failure::usage("the file must be named manifest.json"));
     }
     let folder = args.manifest.parent().filter(|it| !it.as_os_str().is_empty());
     let reading = match Input::find(app, &args.file)? {
-        Input::Stdin => Reading::of_bytes(read_stdin()?, app.agent())?,
-        Input::File(path) => Reading::open(&path, app.agent())?,
+        Input::Stdin => RenderSource::of_bytes(read_stdin()?, app.agent())?,
+        Input::File(path) => RenderSource::open(&path, app.agent())?,
     };
     let finder = args.redaction.finder(app)?;
     let listing = with(app, finder.as_ref(), |how| {
         upsert(folder.unwrap_or(Path::new(".")), &reading, how, &args.href)
     })
     .map_err(Failure::writing)?;
-    match app.global.json {
-        true => app.print_json(&listing),
-        false => app.print(&format!("{}  {}\n", args.href, text::field(&listing.facts.title))),
+    if app.global.json {
+        app.print_json(&listing)
+    } else {
+        app.print(&format!("{}  {}\n", args.href, text::field(&listing.facts.title)))
     }
 }
 
 fn run_repair(app: &App, args: &Repair) -> Result<()> {
     let finder = args.redaction.finder(app)?;
     let mut session = |name: &str| -> Option<Listing> {
-        let Meant::File(path) = find::meant(&app.config, name, app.agent()) else {
+        let SessionMatch::File(path) = agents::meant(&app.config.agents, name, app.agent()) else {
             app.note(&format!("{DIM}left out:{DIM:#} {}: no such session", text::field(name)));
             return None;
         };
-        let told = Reading::open(&path, app.agent())
+        let told = RenderSource::open(&path, app.agent())
             .and_then(|reading| with(app, finder.as_ref(), |how| facts_of(&reading, how)));
         told.map_err(|err| {
             let why = Failure::from(err).told();
@@ -130,9 +131,9 @@ fn run_repair(app: &App, args: &Repair) -> Result<()> {
 fn with<T>(
     app: &App,
     redact: Option<&Finder>,
-    what: impl FnOnce(&Telling<'_>) -> epitome::Result<T>,
+    what: impl FnOnce(&RenderOptions<'_>) -> epitome::Result<T>,
 ) -> epitome::Result<T> {
     let (archive, prices) = (app.config.archive(), ListPrices::of(&app.config)?);
     let prices = Some(&prices);
-    what(&Telling { detail: Detail::Steps, redact, compact: None, archive: &archive, prices })
+    what(&RenderOptions { detail: Detail::Steps, redact, compact: None, archive: &archive, prices })
 }

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
 use clap::builder::PossibleValuesParser;
-use epitome::{Loaded, Ported};
-use epitome_formats::{TARGETS, Target};
+use epitome::port::Ported;
+use epitome::{Loaded, agents};
 use epitome_model::{Bytes, Source};
 use serde::Serialize;
 
@@ -23,12 +23,12 @@ Examples:
   epitome port rollout.jsonl --to claude --cwd ~/project
   epitome port request.json --to pi --out session.jsonl";
 
-/// Carry a session to another agent, which resumes it there
+/// Convert a session for another agent, which resumes it there
 ///
-/// The new session says what a resume of the old one would send: words, calls with their results,
-/// pictures, summaries. It lies where the agent looks for it, under an id of its own; the old
-/// session stays as it is. Reasoning stays behind, and is told on standard error with all else
-/// that does.
+/// The new session contains what a resume of the old one would send: messages, calls with their
+/// results, pictures, summaries. It is written where the agent looks for it, under a new id; the
+/// old session is not changed. Reasoning and other content that cannot be converted is left out and
+/// reported on standard error.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -36,24 +36,24 @@ pub struct Args {
     #[arg(value_name = "SESSION")]
     pub session: OsString,
 
-    /// The agent that goes on with it
+    /// The agent that will resume it
     #[arg(long, value_name = "AGENT", value_parser = targets())]
     pub to: String,
 
-    /// The folder that it is to be run in, if not where it was run
+    /// The working folder of the new session, if not that of the old one
     #[arg(long, value_name = "DIR")]
     pub cwd: Option<PathBuf>,
 
-    /// Write it to this new file, not where the agent looks for it
+    /// Write to this new file instead of the agent's folder
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
 }
 
 fn targets() -> PossibleValuesParser {
-    TARGETS.iter().map(|target| target.format.name).collect::<Vec<_>>().into()
+    agents::resumed().map(|(agent, _)| agent.name()).collect::<Vec<_>>().into()
 }
 
-/// What was carried over. See `docs/json.md`.
+/// The report of a conversion. See `docs/json.md`.
 #[derive(Serialize)]
 struct Carried {
     session: String,
@@ -92,11 +92,8 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
 }
 
 fn port<S: Source>(app: &App, args: &Args, session: &Loaded<S>) -> Result<Ported> {
-    let target: &'static Target = TARGETS
-        .iter()
-        .find(|target| target.format.name == args.to)
-        .expect("clap takes the names of targets alone");
-    Ok(Ported::of(&app.config, session, target, args.cwd.as_deref())?)
+    let agent = agents::named(&args.to).expect("clap takes the names of agents alone");
+    Ok(Ported::of(&app.config, session, agent, args.cwd.as_deref())?)
 }
 
 fn write<S>(
@@ -118,11 +115,11 @@ fn write<S>(
     let bytes = Bytes(ported.made.body.len() as u64);
     app.note(&format!("{DIM}written:{DIM:#} {messages}, {bytes}, {}", text::path(&out)));
     for (what, n) in &ported.made.left {
-        app.note(&format!("{DIM}left behind:{DIM:#} {}", left::told(*what, *n)));
+        app.note(&format!("{DIM}left out:{DIM:#} {}", left::told(*what, *n)));
     }
     if !ported.cwd.is_dir() {
         app.note(&format!(
-            "{DIM}note:{DIM:#} {} is no folder here; --cwd names another",
+            "{DIM}note:{DIM:#} {} is not a directory on this machine; --cwd names another",
             text::path(&ported.cwd)
         ));
     }
@@ -136,13 +133,13 @@ fn write<S>(
     }
 }
 
-/// The command that goes on with it, if it lies where the agent looks for it.
+/// The command that resumes it, if it is where the agent looks for it.
 fn resume(args: &Args, ported: &Ported) -> Option<Vec<String>> {
-    let words = ported.target.resume.iter().map(|word| (*word).to_owned());
+    let words = ported.resume.command.iter().map(|word| (*word).to_owned());
     args.out.is_none().then(|| words.chain([ported.id.clone()]).collect())
 }
 
-/// A word of a shell's command line.
+/// A word quoted for a shell.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@%:,=".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
@@ -162,7 +159,7 @@ fn carried<S>(
         session: input.name(),
         agent: session.format.name,
         id: session.transcript.head.id.as_deref().map(str::to_owned),
-        to: ported.target.format.name,
+        to: ported.agent.name(),
         new_id: ported.id.clone(),
         cwd: ported.cwd.clone(),
         out,

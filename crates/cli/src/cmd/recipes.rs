@@ -17,12 +17,12 @@ Examples:
 
 /// List the recipes, or print one
 ///
-/// A recipe is a TOML file: which passes run, in which order, and what is kept whole. Your own go
-/// into the folder that the list names.
+/// A recipe is a TOML file: which passes run, in which order, and what is kept whole. Put your own
+/// into the folder that the list shows.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Print this one as it is written
+    /// Print the TOML of this recipe
     #[arg(value_name = "NAME")]
     pub name: Option<String>,
 }
@@ -80,6 +80,9 @@ fn list(app: &App, known: &[KnownRecipe]) -> Result<()> {
         return Ok(());
     }
     app.print(&table.render())?;
-    app.note(&format!("{DIM}your own go into {}{DIM:#}", text::path(&app.config.recipes())));
+    app.note(&format!(
+        "{DIM}folder for your own recipes: {}{DIM:#}",
+        text::path(&app.config.recipes())
+    ));
     Ok(())
 }

@@ -5,7 +5,9 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
-use epitome::{Loaded, redacted, write_new};
+use epitome::Loaded;
+use epitome::redact::redacted;
+use epitome::storage::write_new;
 use epitome_model::{Bytes, Source};
 use epitome_redact::Redactor;
 use serde::Serialize;
@@ -24,8 +26,8 @@ Examples:
 
 /// Write a copy of a session without secrets and personal data
 ///
-/// What is found is replaced by [REDACTED:rule-1]: the same secret has the same number throughout.
-/// Everything else is as it was, to the byte, and the agent's format is kept. The session itself is
+/// Each one is replaced by [REDACTED:rule-1]; the same secret has the same number throughout.
+/// Everything else is unchanged, to the byte, and the agent's format is kept. The session itself is
 /// not touched.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
@@ -34,7 +36,7 @@ pub struct Args {
     #[arg(value_name = "SESSION")]
     pub session: OsString,
 
-    /// Write it to a new file (with --json: needed)
+    /// Write to a new file (required with --json)
     #[arg(long, value_name = "FILE")]
     pub out: Option<PathBuf>,
 
@@ -42,7 +44,7 @@ pub struct Args {
     pub redaction: Redaction,
 }
 
-/// What was written. See `docs/json.md`.
+/// The report of a redaction. See `docs/json.md`.
 #[derive(Serialize)]
 struct Written {
     session: String,
@@ -57,7 +59,7 @@ struct Written {
 
 pub fn run(app: &App, args: &Args) -> Result<()> {
     if app.global.json && args.out.is_none() {
-        return Err(Failure::usage("--json tells of the copy, which then needs --out"));
+        return Err(Failure::usage("--json prints a report, so the copy needs --out"));
     }
     let input = Input::find(app, &args.session)?;
     match &input {
@@ -81,7 +83,7 @@ fn write<S: Source>(
     whole: impl Fn() -> epitome::Result<()>,
 ) -> Result<()> {
     if args.redaction.no_redact {
-        return Err(Failure::usage("--no-redact leaves nothing to do"));
+        return Err(Failure::usage("--no-redact cannot be used with redact"));
     }
     let finder = args.redaction.always(app)?;
     let copy = redacted(session, &mut Redactor::new(&finder))?;
@@ -106,7 +108,7 @@ fn write<S: Source>(
     }
     if let Some(out) = &args.out {
         let told = taken.told();
-        app.note(&format!("{DIM}written:{DIM:#} {}, {bytes}; {told} taken out", text::path(out)));
+        app.note(&format!("{DIM}written:{DIM:#} {}, {bytes}; {told} redacted", text::path(out)));
     } else {
         taken.tell(app);
     }

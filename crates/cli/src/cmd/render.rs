@@ -8,8 +8,11 @@ use std::process::{Command, Stdio};
 
 use clap::builder::PossibleValue;
 use clap::{Args as ClapArgs, ValueEnum};
+use epitome::Loaded;
+use epitome::render::{
+    ListPrices, RenderOptions, RenderSource, Rendered, render_into, update_index,
+};
 use epitome::settings::values as settings;
-use epitome::{ListPrices, Loaded, Reading, Rendered, Telling, render_into, update_index};
 use epitome_passes::{Recipe, built_in};
 use epitome_render::{Detail, Html, Listing, Story, json, markdown, terminal};
 use serde::Serialize;
@@ -29,9 +32,9 @@ Examples:
 
 /// Show sessions as pages, Markdown, or text
 ///
-/// One session and one format go to standard output; more need --out, a folder that gets a page or
-/// more for each session and sub-agent, a manifest and an index. Secrets and personal data are
-/// taken out first, of everything.
+/// One session in one format is printed. Several sessions or formats need --out: a folder, into
+/// which pages for each session and sub-agent, a manifest and an index are written. Secrets and
+/// personal data are redacted everywhere first.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -47,16 +50,16 @@ pub struct Args {
     #[arg(long, short, value_name = "ID")]
     pub session: Vec<OsString>,
 
-    /// Every session of a project: its folder, or its folder's name
+    /// All sessions of a project: its folder, or its folder's name
     #[arg(long, short, value_name = "PROJECT",
           conflicts_with_all = ["sessions", "file", "session"])]
     pub project: Option<String>,
 
-    /// Every session on this machine
+    /// All sessions on this machine
     #[arg(long, conflicts_with_all = ["sessions", "file", "session", "project"])]
     pub all: bool,
 
-    /// In which form; may be given more than once [default: terminal]
+    /// Output format; may be given more than once [default: terminal]
     #[arg(long, alias = "fmt", value_name = "FORMAT", value_delimiter = ',')]
     pub format: Vec<Format>,
 
@@ -64,21 +67,21 @@ pub struct Args {
     #[arg(long, short, visible_alias = "out-dir", value_name = "DIR")]
     pub out: Option<PathBuf>,
 
-    /// Say of results and bulky arguments how many lines they had; with `=no-thinking` without the
-    /// model's reasoning
+    /// Replace results and bulky arguments by their number of lines; with `=no-thinking` also leave
+    /// out the model's reasoning
     #[arg(long, short, value_name = "no-thinking", num_args = 0..=1, require_equals = true,
           default_missing_value = BARE, value_parser = compact_value)]
     pub compact: Option<Compact>,
 
-    /// How much is told [default: calls in a terminal, steps elsewhere]
+    /// How much is shown [default: calls in a terminal, steps elsewhere]
     #[arg(long, value_name = "DETAIL")]
-    pub detail: Option<Told>,
+    pub detail: Option<DetailLevel>,
 
     #[command(flatten)]
     pub redaction: Redaction,
 }
 
-/// What stands for `--compact` without a value: nobody can type it.
+/// The value of `--compact` without a value; it cannot be typed.
 pub const BARE: &str = "\0";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -102,7 +105,7 @@ impl Compact {
     }
 }
 
-/// What may stand behind `--compact`.
+/// The possible values of `--compact`.
 pub fn compact_value(text: &str) -> std::result::Result<Compact, String> {
     match text {
         BARE => Ok(Compact::Bare),
@@ -130,11 +133,9 @@ impl ValueEnum for Format {
     fn to_possible_value(&self) -> Option<PossibleValue> {
         Some(match self {
             Format::Terminal => {
-                PossibleValue::new("terminal").help("Text in colours, a line a call")
+                PossibleValue::new("terminal").help("Coloured text, one line per call")
             }
-            Format::File(Rendered::Html) => {
-                PossibleValue::new("html").help("Pages that need nothing but themselves")
-            }
+            Format::File(Rendered::Html) => PossibleValue::new("html").help("Self-contained pages"),
             Format::File(Rendered::Markdown) => {
                 PossibleValue::new("markdown").alias("md").help("For GitHub")
             }
@@ -146,14 +147,14 @@ impl ValueEnum for Format {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub enum Told {
-    /// Everything, what the agent's program told the model included
+pub enum DetailLevel {
+    /// Everything, including messages that the agent itself sent to the model
     Full,
-    /// What was said and done; of long texts the beginning and the end
+    /// Messages and actions; of long texts the beginning and the end
     Steps,
-    /// What was said, and a line for each call
+    /// Messages, and a line for each call
     Calls,
-    /// What the user and the agent said to each other
+    /// The messages between the user and the agent
     Conversation,
 }
 
@@ -168,13 +169,13 @@ impl From<settings::Form> for Format {
     }
 }
 
-impl From<settings::Detail> for Told {
-    fn from(detail: settings::Detail) -> Told {
+impl From<settings::Detail> for DetailLevel {
+    fn from(detail: settings::Detail) -> DetailLevel {
         match detail {
-            settings::Detail::Full => Told::Full,
-            settings::Detail::Steps => Told::Steps,
-            settings::Detail::Calls => Told::Calls,
-            settings::Detail::Conversation => Told::Conversation,
+            settings::Detail::Full => DetailLevel::Full,
+            settings::Detail::Steps => DetailLevel::Steps,
+            settings::Detail::Calls => DetailLevel::Calls,
+            settings::Detail::Conversation => DetailLevel::Conversation,
         }
     }
 }
@@ -187,18 +188,18 @@ fn compacted(set: settings::Compacted) -> Option<Compact> {
     }
 }
 
-impl From<Told> for Detail {
-    fn from(told: Told) -> Detail {
+impl From<DetailLevel> for Detail {
+    fn from(told: DetailLevel) -> Detail {
         match told {
-            Told::Full => Detail::Full,
-            Told::Steps => Detail::Steps,
-            Told::Calls => Detail::Calls,
-            Told::Conversation => Detail::Conversation,
+            DetailLevel::Full => Detail::Full,
+            DetailLevel::Steps => Detail::Steps,
+            DetailLevel::Calls => Detail::Calls,
+            DetailLevel::Conversation => Detail::Conversation,
         }
     }
 }
 
-/// What was written. See `docs/json.md`.
+/// The report of a rendered session. See `docs/json.md`.
 #[derive(Serialize)]
 struct Written<'a> {
     session: String,
@@ -206,7 +207,7 @@ struct Written<'a> {
     out: &'a Path,
     #[serde(flatten)]
     listing: &'a Listing,
-    /// By rule, how many different things were taken out.
+    /// The number of different redacted values, by rule.
     redacted: BTreeMap<String, u64>,
 }
 
@@ -224,13 +225,13 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     formats.dedup();
     let finder = args.redaction.finder(app)?;
     let recipe = args.compact.or(set.compact.and_then(compacted)).map(Compact::recipe);
-    let detail = args.detail.or(set.detail.map(Told::from));
+    let detail = args.detail.or(set.detail.map(DetailLevel::from));
     // What is for a terminal is not for a folder.
     let files = !formats.contains(&Format::Terminal);
     let out = args.out.as_ref().or(set.out.as_ref().filter(|_| files));
     let archive = app.config.archive();
     let prices = ListPrices::of(&app.config)?;
-    let telling = |format: Format| Telling {
+    let telling = |format: Format| RenderOptions {
         detail: match (detail, format) {
             (Some(told), _) => told.into(),
             (None, Format::Terminal) => Detail::Calls,
@@ -244,7 +245,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     match (out, inputs.as_slice(), formats.as_slice()) {
         (Some(out), inputs, formats) => write(app, out, inputs, formats, &telling),
         (None, _, _) if app.global.json => {
-            Err(Failure::usage("--json tells of the files, which then need --out"))
+            Err(Failure::usage("--json prints a report, so the files need --out"))
         }
         (None, [input], [format]) => {
             let (text, taken) = told(&open(app, input)?, *format, &telling(*format))?;
@@ -267,7 +268,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     }
 }
 
-/// The sessions that are meant.
+/// The sessions named on the command line.
 fn inputs(app: &App, args: &Args) -> Result<Vec<Input>> {
     let mut inputs = Vec::new();
     for path in &args.file {
@@ -283,13 +284,15 @@ fn inputs(app: &App, args: &Args) -> Result<Vec<Input>> {
         let all = session::all(app).sessions.into_iter().map(|file| file.path);
         inputs.extend(all.filter(|path| of_project(args, path)).map(Input::File));
         if inputs.is_empty() {
-            let what = "there are no such sessions";
+            let what = "no session matches";
             return Err(Failure::new(Status::Unreadable, "not-found", what)
                 .hint("`epitome list` shows the sessions of this machine"));
         }
     }
     if inputs.is_empty() {
-        return Err(Failure::usage("which session? give a file or an id, or --project or --all"));
+        return Err(Failure::usage(
+            "no session named; give a file or an id, or --project or --all",
+        ));
     }
     Ok(inputs)
 }
@@ -303,15 +306,15 @@ fn of_project(args: &Args, path: &Path) -> bool {
     which.takes(cwd) || named == Some(project.as_str())
 }
 
-fn open(app: &App, input: &Input) -> Result<Reading> {
+fn open(app: &App, input: &Input) -> Result<RenderSource> {
     Ok(match input {
-        Input::Stdin => Reading::of_bytes(read_stdin()?, app.agent())?,
-        Input::File(path) => Reading::open(path, app.agent())?,
+        Input::Stdin => RenderSource::of_bytes(read_stdin()?, app.agent())?,
+        Input::File(path) => RenderSource::open(path, app.agent())?,
     })
 }
 
-/// Refuses what was made of bytes that could not be read.
-fn failed(reading: &Reading) -> Result<()> {
+/// Refuses output made from bytes that could not be read.
+fn failed(reading: &RenderSource) -> Result<()> {
     match reading.failure() {
         Some(failure) => Err(failure.into()),
         None => Ok(()),
@@ -319,7 +322,11 @@ fn failed(reading: &Reading) -> Result<()> {
 }
 
 /// A session with its sub-agents in one text.
-fn told(reading: &Reading, format: Format, how: &Telling<'_>) -> Result<(String, Taken)> {
+fn told(
+    reading: &RenderSource,
+    format: Format,
+    how: &RenderOptions<'_>,
+) -> Result<(String, Taken)> {
     let anchor = |number: usize| format!("a{}", number + 1);
     let address = |number: usize| format!("#{}", anchor(number));
     let (text, found) = reading.tell(how, address, |stories| {
@@ -351,7 +358,7 @@ fn print(app: &App, format: Format, text: &str) -> Result<()> {
     }
 }
 
-/// Hands a text to the user's pager, and prints it where there is none.
+/// Shows a text in the user's pager, or prints it if there is none.
 fn page(app: &App, text: &str) -> Result<()> {
     let pager = std::env::var("PAGER").unwrap_or_else(|_| "less".to_owned());
     let mut words = pager.split_whitespace();
@@ -377,7 +384,7 @@ fn write<'a>(
     out: &Path,
     inputs: &[Input],
     formats: &[Format],
-    telling: &dyn Fn(Format) -> Telling<'a>,
+    telling: &dyn Fn(Format) -> RenderOptions<'a>,
 ) -> Result<()> {
     let files: Vec<Rendered> = formats
         .iter()

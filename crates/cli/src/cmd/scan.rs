@@ -4,7 +4,8 @@ use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
 
 use clap::Args as ClapArgs;
-use epitome::{Loaded, redacted};
+use epitome::Loaded;
+use epitome::redact::redacted;
 use epitome_model::Source;
 use epitome_redact::{Finder, Found, Redactor};
 use serde::Serialize;
@@ -21,9 +22,9 @@ Examples:
   epitome scan --for secrets,pii 0f3c9a52
   epitome scan --json transcripts/*.jsonl | jq -r '.found[] | \"\\(.line) \\(.rule)\"'";
 
-/// Say whether sessions hold secrets, without showing them
+/// Report whether sessions hold secrets, without showing them
 ///
-/// Each place is named by its line, the rule that found it and how long it is. The status is 6 when
+/// For each place it prints the line, the rule that matched and the length. The status is 6 if
 /// anything is found.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
@@ -32,7 +33,7 @@ pub struct Args {
     #[arg(value_name = "SESSION", required = true)]
     pub sessions: Vec<OsString>,
 
-    /// Look for these: `secrets`, `pii` (personal data), or rules by name
+    /// What to look for: `secrets`, `pii` (personal data), or rules by name
     #[arg(long = "for", value_name = "WHAT", value_delimiter = ',', default_value = "secrets")]
     pub what: Vec<String>,
 
@@ -40,7 +41,7 @@ pub struct Args {
     pub more: MoreRules,
 }
 
-/// What a session holds. See `docs/json.md`.
+/// The report of a session. See `docs/json.md`.
 #[derive(Serialize)]
 struct Scanned {
     session: String,
@@ -54,12 +55,12 @@ struct Scanned {
 struct Place {
     rule: String,
     kind: &'static str,
-    /// The same for the same secret.
+    /// Equal for equal secrets.
     number: u32,
     line: u64,
-    /// The id of the entry that it stands in.
+    /// The id of the entry that contains it.
     entry: Option<String>,
-    /// How long it is.
+    /// Its length.
     chars: usize,
 }
 
@@ -83,11 +84,13 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         return Err(Failure::new(Status::Found, "found", what)
             .hint("`epitome redact` writes a copy of a session without it"));
     }
-    let unread = |failure: Failure| Failure::new(failure.status, failure.kind, "not all were read");
+    let unread = |failure: Failure| {
+        Failure::new(failure.status, failure.kind, "some sessions could not be read")
+    };
     worst.map_or(Ok(()), |failure| Err(unread(failure)))
 }
 
-/// How many places there are in a session.
+/// The number of places found in a session.
 fn session(app: &App, finder: &Finder, name: &OsStr) -> Result<u64> {
     let input = Input::find(app, name)?;
     match &input {
@@ -125,9 +128,10 @@ fn scan<S: Source>(app: &App, finder: &Finder, input: &Input, session: &Loaded<S
         id: redacted.session.transcript.head.id.as_deref().map(str::to_owned),
         found: found.collect(),
     };
-    match app.global.json {
-        true => app.print_json(&scanned)?,
-        false => app.print(&render(&scanned, &Taken::of(&redacted.found)))?,
+    if app.global.json {
+        app.print_json(&scanned)?
+    } else {
+        app.print(&render(&scanned, &Taken::of(&redacted.found)))?
     }
     Ok(scanned.found.len() as u64)
 }

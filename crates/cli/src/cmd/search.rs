@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use clap::Args as ClapArgs;
 use epitome::Config;
-use epitome::find::{self, SessionFile};
-use epitome_web::search::{Hit, Hits, Progress, Query, Run, Scope, Search, SearchError, Update};
+use epitome::agents::{self, SessionFile};
+use epitome_search::{Hit, Hits, Progress, Query, Run, Scope, Search, SearchError, Update};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use jiff::Timestamp;
 use serde::Serialize;
@@ -27,28 +27,28 @@ Examples:
   epitome search --agent claude --project . -- timeout -retry
   epitome search --json timeout | jq -r .session | sort -u";
 
-/// Columns of a line that are left for words, at least.
+/// Minimum columns of a line for the snippet.
 const ROOM: usize = 20;
-/// An update that takes longer tells how far it is.
+/// Updates that take longer show their progress.
 const PATIENCE: Duration = Duration::from_millis(700);
 
-/// Find words in all sessions of this machine
+/// Search all sessions of this machine
 ///
-/// All words must stand in one message. `"several words"` stand beside each other, `begin*` begins
-/// words, `-word` must not be there; `agent:`, `project:`, `role:` (user, assistant, tool, system)
-/// and `session:` narrow it down. What is new is indexed first. Secrets and personal data are not
-/// found: they are not in the index.
+/// All words must occur in one message. `"several words"` is a phrase, `begin*` matches beginnings
+/// of words, `-word` excludes a word; `agent:`, `project:`, `role:` (user, assistant, tool, system)
+/// and `session:` filter. New messages are indexed first. Secrets and personal data are not found:
+/// they are not in the index.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// What to look for
+    /// The words to search for
     #[arg(value_name = "WORDS", required = true)]
     pub words: Vec<String>,
 
     #[command(flatten)]
     pub which: Which,
 
-    /// Show at most so many
+    /// Show at most this many hits
     #[arg(long, value_name = "N", default_value_t = 20,
           value_parser = clap::value_parser!(u16).range(1..=1_000))]
     pub limit: u16,
@@ -74,7 +74,7 @@ struct Row<'a> {
 
 pub fn run(app: &App, args: &Args) -> Result<()> {
     let query = query(app, args)?;
-    let files = find::sessions(&app.config, None);
+    let files = agents::sessions(&app.config.agents, None);
     let mut config = app.config.clone();
     config.rules = MoreRules::default().files(app)?;
     let (hits, standing) = match look(app, &config, &query, &files, args.limit) {
@@ -84,7 +84,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     }
     .map_err(failure)?;
     if standing == Update::Elsewhere {
-        let what = "another epitome is indexing: what it has not reached yet is not found";
+        let what = "another epitome is building the index: results may be incomplete";
         app.note(&format!("{DIM}{what}{DIM:#}"));
     }
     if app.global.json {
@@ -98,8 +98,8 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
 }
 
 fn query(app: &App, args: &Args) -> Result<Query> {
-    let wrong = |err: epitome_web::search::BadQuery| {
-        Failure::usage(err.to_string()).hint("`epitome search --help` shows what can be asked")
+    let wrong = |err: epitome_search::BadQuery| {
+        Failure::usage(err.to_string()).hint("`epitome search --help` describes queries")
     };
     let mut query = Query::parse(&args.words.join(" ")).map_err(wrong)?;
     if let Some(agent) = app.agent() {
@@ -135,10 +135,8 @@ fn look(
 
 fn bar(app: &App) -> ProgressBar {
     // It hides itself where there is no terminal.
-    let target = match app.global.json {
-        true => ProgressDrawTarget::hidden(),
-        false => ProgressDrawTarget::stderr(),
-    };
+    let target =
+        if app.global.json { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
     let style = ProgressStyle::with_template("indexing {bar:30} {pos}/{len} sessions {elapsed}");
     ProgressBar::with_draw_target(None, target)
         .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
@@ -163,7 +161,7 @@ impl<'a> Row<'a> {
     }
 }
 
-/// A line a hit: the session, how long ago, who says it, and the words.
+/// A line for each hit: session, age, role, and snippet.
 fn render(app: &App, hits: &Hits, files: &[SessionFile]) -> String {
     let ids: Vec<&str> = files.iter().map(|file| &*file.id).collect();
     let short: HashMap<&Path, String> =
@@ -193,7 +191,7 @@ fn render(app: &App, hits: &Hits, files: &[SessionFile]) -> String {
     shown
 }
 
-/// The part of a snippet that fits, around the first words that were looked for.
+/// The part of a snippet that fits, around the first match.
 fn fit(snippet: &[Run], room: usize) -> String {
     let chars: Vec<(char, bool)> =
         snippet.iter().flat_map(|run| run.text.chars().map(|c| (c, run.marked))).collect();
@@ -235,7 +233,9 @@ fn failure(err: SearchError) -> Failure {
     };
     match err {
         SearchError::Busy => failure(Status::Refused, "locked"),
-        SearchError::Damaged | SearchError::Index(_) => failure(Status::Disk, "disk"),
+        SearchError::Damaged | SearchError::Index(_) | SearchError::Folder(_) => {
+            failure(Status::Disk, "disk")
+        }
         SearchError::Rules(_) => failure(Status::Usage, "usage"),
         SearchError::Library(err) => err.into(),
     }

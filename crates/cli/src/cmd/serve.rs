@@ -21,12 +21,12 @@ Examples:
 
 /// Show sessions in a browser: read them, search them, follow a running one, compact and restore
 ///
-/// Only this machine is answered, and only who has the address that is printed: it ends in a token
-/// of this run. Ctrl-C ends it. Secrets and personal data are taken out of everything shown.
+/// The server answers only this machine, and only requests with the printed address, which contains
+/// a secret token of this run. Ctrl-C stops it. Secrets and personal data are redacted everywhere.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// All sessions, which is what is shown if nothing else is said; with --agent all of that agent
+    /// All sessions (the default); with --agent all of that agent
     #[arg(long, conflicts_with_all = ["dir", "project"])]
     pub all: bool,
 
@@ -34,11 +34,11 @@ pub struct Args {
     #[arg(long, short, value_name = "PROJECT", conflicts_with = "dir")]
     pub project: Option<String>,
 
-    /// The sessions in a folder and below it, whosever they are
+    /// The sessions in a folder and below it, of any agent
     #[arg(long, value_name = "DIR")]
     pub dir: Option<PathBuf>,
 
-    /// The port on 127.0.0.1; 0 is any that is free
+    /// The port on 127.0.0.1; 0 means any free port
     #[arg(long, value_name = "PORT", default_value_t = 0)]
     pub port: u16,
 
@@ -57,7 +57,7 @@ struct Address<'a> {
 
 pub fn run(app: &App, args: &Args) -> Result<()> {
     if let Some(dir) = args.dir.as_ref().filter(|dir| !dir.is_dir()) {
-        return Err(Failure::usage(format!("this is no folder: {}", dir.display())));
+        return Err(Failure::usage(format!("not a directory: {}", dir.display())));
     }
     let which = match (&args.dir, app.agent()) {
         (Some(dir), _) => Which::Below(dir.clone()),
@@ -73,7 +73,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     let server = Server::bind(options, args.port).map_err(|err| {
         Failure::new(Status::Refused, "port", format!("cannot listen on port {}", args.port))
             .because(&err)
-            .hint("--port 0 takes any port that is free")
+            .hint("--port 0 uses any free port")
     })?;
     // A project of which the list is searched: what else is there is a click away.
     let project = args.project.as_deref().map(|project| match Path::new(project).canonicalize() {
@@ -82,20 +82,21 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     });
     let below = args.dir.as_ref().and(app.agent());
     let address = server.address_of(below, project.as_deref());
-    match app.global.json {
-        true => app.print_json(&Address { address: &address })?,
-        false => app.print(&format!("{BOLD}{address}{BOLD:#}\n"))?,
+    if app.global.json {
+        app.print_json(&Address { address: &address })?
+    } else {
+        app.print(&format!("{BOLD}{address}{BOLD:#}\n"))?
     }
-    app.note(&format!("{DIM}only this machine is answered; Ctrl-C ends it{DIM:#}"));
+    app.note(&format!("{DIM}answers only this machine; stop with Ctrl-C{DIM:#}"));
     // Kept until the end: a browser may take its time.
     let _opened = if args.open { open(app, &address)? } else { None };
     server
         .run()
-        .map_err(|err| Failure::new(Status::Disk, "disk", "the viewer cannot go on").because(&err))
+        .map_err(|err| Failure::new(Status::Disk, "disk", "the viewer failed").because(&err))
 }
 
-/// Opens the address by a file of the user's own that leads there: other users of this machine see
-/// what a program is started with, and would see the token.
+/// Opens the address through a private file that redirects to it: other users of this machine can
+/// see command lines, and would see the token.
 fn open(app: &App, address: &str) -> Result<Option<NamedTempFile>> {
     let written = || -> std::io::Result<NamedTempFile> {
         let mut file = tempfile::Builder::new().prefix("epitome-").suffix(".html").tempfile()?;

@@ -3,7 +3,8 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clap::Args as ClapArgs;
-use epitome::{Archive, Found, Reference, Screen, Standing};
+use epitome::archive::{Archive, FileState, Found, Reference};
+use epitome::redact::Screen;
 use epitome_model::Ref;
 use regex::Regex;
 
@@ -19,14 +20,14 @@ Examples:
   epitome show k7f3a9c2 --grep 'error|warning'
   epitome show k1c0ffee > screenshot.png";
 
-/// Print what a stub stands for
+/// Print the text that a stub replaced
 ///
-/// The text is printed as it was, with a note on standard error that says what it is. A picture is
+/// The text is printed unchanged, with a note about its origin on standard error. A picture is
 /// printed as its bytes.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The name in a stub: `k7f3a9c2` in `[epitome k7f3a9c2: Read a.rs, …]`
+    /// The reference in a stub: `k7f3a9c2` in `[epitome k7f3a9c2: Read a.rs, …]`
     #[arg(value_name = "REF", value_parser = parse_ref)]
     pub reference: Ref,
 
@@ -34,12 +35,12 @@ pub struct Args {
     #[arg(long, value_name = "A..B", value_parser = parse_lines)]
     pub lines: Option<Range>,
 
-    /// Only lines that this regular expression finds, each with its number
+    /// Only lines that match this regular expression, each with its number
     #[arg(long, value_name = "RE", value_parser = parse_regex)]
     pub grep: Option<Regex>,
 }
 
-/// Lines from the first to the last, both included, from 1.
+/// A range of lines, both ends included, counted from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Range {
     first: usize,
@@ -60,13 +61,10 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         return app.print_bytes(&shown);
     }
     let selected = select(&text, args, app.is_terminal());
-    match app.is_terminal() {
-        true => app.print(&selected),
-        false => app.print_bytes(selected.as_bytes()),
-    }
+    if app.is_terminal() { app.print(&selected) } else { app.print_bytes(selected.as_bytes()) }
 }
 
-/// The bytes, from the newest place where they are whole, best where it is known what they are.
+/// The bytes, from the newest undamaged copy, preferably one whose description is known.
 fn read(archive: &Archive, mut found: Vec<Found>) -> Result<(Found, Vec<u8>)> {
     let mut failed = None;
     found.sort_by_key(|it| !it.about.what.is_empty());
@@ -79,7 +77,7 @@ fn read(archive: &Archive, mut found: Vec<Found>) -> Result<(Found, Vec<u8>)> {
     Err(Failure::writing(failed.expect("there was a place to read it from")))
 }
 
-/// The places of the piece that is meant. The same bytes removed twice are one piece.
+/// The copies of the piece. The same bytes removed twice are one piece.
 fn one(args: &Args, mut found: Vec<Found>) -> Result<Vec<Found>> {
     let mut hashes: Vec<_> = found.iter().map(|found| found.hash).collect();
     hashes.sort_unstable();
@@ -89,12 +87,12 @@ fn one(args: &Args, mut found: Vec<Found>) -> Result<Vec<Found>> {
         0 => Err(Failure::new(
             Status::Disk,
             "not-found",
-            format!("the archive holds nothing called {reference}"),
+            format!("the archive has no piece {reference}"),
         )
-        .hint("EPITOME_HOME says where the archive is, if it is not the usual place")),
+        .hint("set EPITOME_HOME if the archive is in another folder")),
         1 => Ok(found),
         n => {
-            let mut what = format!("{reference} may be any of {n} removed pieces");
+            let mut what = format!("{reference} is the beginning of {n} references");
             found.sort_by_key(|found| found.hash);
             found.dedup_by_key(|found| found.hash);
             for it in found.iter().take(10) {
@@ -112,7 +110,7 @@ fn about(found: &Found, screen: &Screen) -> String {
     let about = &found.about;
     let of = format!("{} {}", found.key.agent, field(&found.key.id));
     if about.what.is_empty() {
-        let damaged = "what is known of it is damaged, so this is how it stood in the file";
+        let damaged = "its description is damaged, so this is the raw text of the file";
         return format!("{DIM}a removed piece, {}, of {of}: {damaged}{DIM:#}", found.raw_len);
     }
     let (what, line) = (field(&screen.text(&about.what)), about.line);
@@ -130,19 +128,20 @@ fn standing(reference: &Reference) -> String {
     };
     let path = field(&reference.path);
     match reference.standing() {
-        Standing::Same => format!("\n{path}{lines} on disk is still the same"),
-        Standing::Changed => format!("\n{path} on disk has changed since"),
-        Standing::Gone => format!("\n{path} on disk is gone"),
+        FileState::Same => format!("\n{path}{lines} on disk is still the same"),
+        FileState::Changed => format!("\n{path} on disk has changed since"),
+        FileState::Gone => format!("\n{path} on disk is gone"),
     }
 }
 
 fn picture(app: &App, media: &str, base64: &[u8]) -> Result<()> {
     let text: Vec<u8> = base64.iter().copied().filter(|b| !b.is_ascii_whitespace()).collect();
     let bytes = STANDARD.decode(text).map_err(|err| {
-        Failure::new(Status::Disk, "archive", "this picture is not in base64").because(&err)
+        Failure::new(Status::Disk, "archive", "the picture is not valid base64").because(&err)
     })?;
     if app.is_terminal() {
-        let what = format!("this is a picture ({media}, {} bytes): send it to a file", bytes.len());
+        let what =
+            format!("this is a picture ({media}, {} bytes): redirect it to a file", bytes.len());
         return Err(Failure::usage(what).hint("epitome show REF > picture"));
     }
     app.print_bytes(&bytes)
@@ -161,10 +160,7 @@ fn select(text: &str, args: &Args, for_terminal: bool) -> String {
         if args.grep.is_some() {
             selected.push_str(&format!("{number}:"));
         }
-        match for_terminal {
-            true => selected.push_str(&visible(line)),
-            false => selected.push_str(line),
-        }
+        if for_terminal { selected.push_str(&visible(line)) } else { selected.push_str(line) }
     }
     if for_terminal && !selected.is_empty() && !selected.ends_with('\n') {
         selected.push('\n');
@@ -173,7 +169,7 @@ fn select(text: &str, args: &Args, for_terminal: bool) -> String {
 }
 
 fn parse_lines(text: &str) -> std::result::Result<Range, String> {
-    let wrong = || format!("`{text}` is no range of lines; write it like 20..40, 20.. or ..40");
+    let wrong = || format!("`{text}` is not a range of lines; write it like 20..40, 20.. or ..40");
     let number = |digits: &str, or: usize| match digits {
         "" => Ok(or),
         digits => digits.parse().map_err(|_| wrong()),

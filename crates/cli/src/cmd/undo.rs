@@ -1,7 +1,8 @@
 //! `epitome undo`: take the last run back.
 
 use clap::Args as ClapArgs;
-use epitome::{RunState, What, runs};
+use epitome::ops::What;
+use epitome::runs::runs;
 
 use super::restore::find_run;
 use super::restore::many::{How, Wanted, give_back};
@@ -11,15 +12,15 @@ use crate::text::{DIM, age, count};
 
 const EXAMPLES: &str = "\
 Examples:
-  epitome undo                 what the last compact or watch did
-  epitome undo --dry-run       what that would give back
-  epitome undo 3f9a01c4        what that run did: `epitome log` lists them";
+  epitome undo                 undo the last compact or watch
+  epitome undo --dry-run       show what that would restore
+  epitome undo 3f9a01c4        undo that run; `epitome log` lists them";
 
-/// Take back what one run of compact, watch, the viewer or a hook did
+/// Undo one run of compact, watch, the viewer or a hook
 ///
-/// Without an id it is the last run of which something is left to undo. All its sessions are
-/// checked first. A session that another program changed, or that was compacted again since, is
-/// left and named: `epitome restore` gives back what can be told apart of it.
+/// Without an id this is the last run that is not completely undone. All its sessions are checked
+/// first. A session that another program changed, or that was compacted again since, is left
+/// unchanged and named: `epitome restore` can restore the parts that are certain.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
@@ -31,11 +32,11 @@ pub struct Args {
     #[arg(long)]
     pub dry_run: bool,
 
-    /// Go on although another program has a session open
+    /// Proceed although another program has a session open
     #[arg(long)]
     pub force: bool,
 
-    /// Do not ask before more than one session is written. Without a terminal there is no other way
+    /// Do not ask before more than one session is written; required without a terminal
     #[arg(long, short)]
     pub yes: bool,
 }
@@ -43,10 +44,7 @@ pub struct Args {
 pub fn run(app: &App, args: &Args) -> Result<()> {
     let run = match &args.run {
         Some(id) => Some(find_run(app, id)?),
-        None => {
-            let is_left = |state| matches!(state, RunState::InEffect | RunState::Partly);
-            runs(&app.config)?.runs.into_iter().find(|run| is_left(run.state))
-        }
+        None => runs(&app.config)?.last_in_effect(),
     };
     if let Some(run) = &run {
         let (id, command) = (&run.run.id, &run.run.command);

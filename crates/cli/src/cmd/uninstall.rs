@@ -19,14 +19,14 @@ Examples:
   epitome uninstall                          for every agent
   epitome uninstall --agent claude --purge   and remove the transcripts";
 
-/// Take back what `epitome install` did
+/// Revert what `epitome install` did
 ///
-/// Agents' settings become what they were, to the byte; what you changed there since stays.
+/// Agents' settings become what they were, to the byte, except for changes you made since.
 /// Transcripts stay unless --purge is given.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Remove the transcripts that were kept, too, with their branch if it was made for them
+    /// Also remove the kept transcripts, and their branch if it was created for them
     #[arg(long)]
     pub purge: bool,
 
@@ -43,7 +43,7 @@ pub struct Args {
     pub yes: bool,
 }
 
-/// What was taken back. See `docs/json.md`.
+/// The report. See `docs/json.md`.
 #[derive(Serialize)]
 struct Done<'a> {
     agent: &'a str,
@@ -56,16 +56,13 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     let (project, out) = (args.project.as_deref(), args.out.as_deref());
     let plans = Uninstall::plan(&app.config, app.agent(), project, out)?;
     if plans.is_empty() {
-        let none = "nothing of it is installed\n";
+        let none = "nothing is installed\n";
         return if app.global.json { Ok(()) } else { app.print(none) };
     }
     let rules: Vec<Rule> = plans.iter().flat_map(|plan| plan.rules.clone()).collect();
-    let purges = match args.purge {
-        true => Purge::plan(&app.config, &rules)?,
-        false => Vec::new(),
-    };
+    let purges = if args.purge { Purge::plan(&app.config, &rules)? } else { Vec::new() };
     app.note(shown(&plans, &purges).trim_end());
-    agreed(app, args.yes, "Take this back?")?;
+    agreed(app, args.yes, "Uninstall this?")?;
     for purge in &purges {
         purge.carry_out().map_err(Failure::writing)?;
     }
@@ -79,7 +76,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         }
     }
     if !args.purge && !app.global.json {
-        app.note(&format!("{DIM}transcripts stay where they are{DIM:#}"));
+        app.note(&format!("{DIM}transcripts are not removed{DIM:#}"));
     }
     Ok(())
 }
@@ -93,7 +90,7 @@ fn shown(plans: &[Uninstall], purges: &[Purge]) -> String {
                 diff::lines(&mut shown, before, after);
             }
             Some(Change::Gone { file, .. }) => {
-                let _ = writeln!(shown, "{BOLD}{}{BOLD:#} is removed", text::path(file));
+                let _ = writeln!(shown, "{BOLD}{}{BOLD:#} will be removed", text::path(file));
             }
             Some(change @ (Change::Kept { .. } | Change::Nothing { .. })) => {
                 let _ = writeln!(shown, "{}", left(change).unwrap_or_default());
@@ -109,7 +106,7 @@ fn shown(plans: &[Uninstall], purges: &[Purge]) -> String {
         match &rule.branch {
             Some(branch) => {
                 let name = text::field(&branch.name);
-                let goes = if branch.made { "removed" } else { "left: it was there before" };
+                let goes = if branch.made { "removed" } else { "kept: it existed before" };
                 let _ = writeln!(
                     shown,
                     "{BOLD}removed:{BOLD:#} the working tree {out}; the branch {name} is {goes}"
@@ -124,15 +121,15 @@ fn shown(plans: &[Uninstall], purges: &[Purge]) -> String {
     shown
 }
 
-/// Why a file of settings stays as it is.
+/// Why a settings file is not changed.
 fn left(change: &Change) -> Option<String> {
     match change {
         Change::Kept { file } => {
             let file = text::path(file);
-            Some(format!("{file} stays: what epitome put there was changed since; it is yours now"))
+            Some(format!("{file} is kept: epitome's entry was changed since"))
         }
         Change::Nothing { file } => {
-            Some(format!("{} stays: nothing of epitome is in it any more", text::path(file)))
+            Some(format!("{} is kept: it has no entry of epitome any more", text::path(file)))
         }
         Change::Text { .. } | Change::Gone { .. } => None,
     }

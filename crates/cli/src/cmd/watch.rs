@@ -5,11 +5,14 @@ use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
 use clap::Args as ClapArgs;
-use epitome::find::{self, SessionFile};
-use epitome::watch::{Facts, Share, Trigger, Verdict};
-use epitome::{Loaded, Run, hooks, writer};
+use epitome::agents::{self, SessionFile};
+use epitome::archive::Run;
+use epitome::hooks;
+use epitome::ops::CompactReport;
+use epitome::storage::writer;
+use epitome::watch::{Share, Trigger};
 use epitome_formats::named;
-use epitome_model::{Bytes, Turns, units};
+use epitome_model::{Bytes, Turns};
 use epitome_passes::Recipe;
 
 use super::compact;
@@ -18,68 +21,68 @@ use crate::choice::Choice;
 use crate::confirm::{agreed, can_ask};
 use crate::failure::{Failure, Result, Status};
 use crate::interrupt::Interrupt;
-use crate::report::{Report, Sum};
+use crate::report::Sum;
 use crate::session::{Which, parse_age, parse_size};
 use crate::text::{self, BOLD, DIM, change, count};
 
-/// How long a session has to rest to count as over, if nothing else is said.
+/// The default idle time after which a session counts as ended.
 const OVER: Duration = Duration::from_mins(10);
 
 const EXAMPLES: &str = "\
 Examples:
   epitome watch --above 1MB                                   sessions of 1 MB that end from now on
   epitome watch --all --existing --dry-run --once             what it would do to those \
-that are over
+that have ended
   epitome watch --once --agent pi --above 100KB --after-turns 5 --older-than 0s
   epitome watch --once --older-than 7d                        for a timer: cron, systemd";
 
-/// Compact sessions when they are over, between the runs of their agent
+/// Compact sessions when they have ended, between the runs of their agent
 ///
-/// Looks again and again until it is stopped, and begins with the sessions that end after it began.
-/// It takes a filter (--agent, --project, --above, --after-turns, --older-than) or --all; all that
-/// is given has to hold of a session. One that is in use is never touched. On a terminal it says
-/// what it is about to do, and asks.
+/// Scans repeatedly until it is stopped, for sessions that end after it started. It needs a filter
+/// (--agent, --project, --above, --after-turns, --older-than) or --all; a session must match all
+/// filters. A session in use is never touched. On a terminal it says what it is about to do, and
+/// asks.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Sessions of at least N turns
+    /// Only sessions of at least N turns
     #[arg(long, value_name = "N", default_value = "0")]
     pub after_turns: u64,
 
-    /// Sessions of at least this size: 100KB, 1MB
+    /// Only sessions of at least this size: 100KB, 1MB
     #[arg(long, value_name = "SIZE", value_parser = parse_size, default_value = "0")]
     pub above: u64,
 
-    /// Sessions last written to at least so long ago: 10m, 2h, 7d [default: 10m]
+    /// Only sessions last written at least this long ago: 10m, 2h, 7d [default: 10m]
     #[arg(long, value_name = "AGE", value_parser = parse_age)]
     pub older_than: Option<Duration>,
 
     #[command(flatten)]
     pub which: Which,
 
-    /// All sessions of this machine: without a filter it has to be said
+    /// All sessions of this machine; required if there is no filter
     #[arg(long)]
     pub all: bool,
 
-    /// Begin with the sessions that are over already; --once always does. Without a terminal this
-    /// takes --yes or --dry-run
+    /// Also compact sessions that have already ended; --once always does. Without a terminal this
+    /// needs --yes or --dry-run
     #[arg(long)]
     pub existing: bool,
 
-    /// Leave sessions of which the context would shrink by less than this share
+    /// Skip sessions whose context would shrink by less than this share
     #[arg(long, value_name = "SHARE", value_parser = parse_share, default_value = "10%")]
     pub min_saving: Share,
 
-    /// Look once at the sessions that are over, and end
+    /// Scan once for ended sessions, then exit
     #[arg(long)]
     pub once: bool,
 
-    /// Between two looks
+    /// Time between two scans
     #[arg(long, value_name = "AGE", value_parser = parse_age, default_value = "30s",
           conflicts_with = "once")]
     pub every: Duration,
 
-    /// Change nothing, and say what would be compacted
+    /// Change nothing, and report what would be compacted
     #[arg(long)]
     pub dry_run: bool,
 
@@ -91,14 +94,15 @@ pub struct Args {
     pub choice: Choice,
 }
 
-/// `10%`: a part of a hundred, with a decimal if need be.
+/// A percentage, with at most one decimal: `10%`.
 fn parse_share(text: &str) -> std::result::Result<Share, String> {
-    let wrong = || format!("`{text}` is no share; write it like 10% or 2.5%");
+    let wrong = || format!("`{text}` is not a percentage; write it like 10% or 2.5%");
     let percent: f64 = text.strip_suffix('%').unwrap_or(text).parse().map_err(|_| wrong())?;
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "0 to 1000")]
-    match (0.0..=100.0).contains(&percent) {
-        true => Ok(Share((percent * 10.0).round() as u16)),
-        false => Err(wrong()),
+    if (0.0..=100.0).contains(&percent) {
+        Ok(Share((percent * 10.0).round() as u16))
+    } else {
+        Err(wrong())
     }
 }
 
@@ -109,11 +113,11 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         || args.above > 0
         || args.older_than.is_some();
     if !is_filtered && !args.all {
-        return Err(Failure::usage("which sessions? watch takes a filter or --all")
+        return Err(Failure::usage("no sessions selected; watch needs a filter or --all")
             .hint("`epitome watch --above 1MB` compacts those of at least 1 MB when they end")
             .hint("`epitome watch --all --once --dry-run` says what it would do to all"));
     }
-    let recipe = args.choice.recipe(app)?;
+    let recipe = args.choice.recipe(app, false)?;
     let trigger = Trigger {
         after_turns: Turns(args.after_turns),
         above: Bytes(args.above),
@@ -156,19 +160,19 @@ struct Watch<'a> {
     args: &'a Args,
     recipe: &'a Recipe,
     trigger: Trigger,
-    /// How sessions were when they were last dealt with: until they change, they are left.
+    /// The state of each session when it was last processed; it is skipped until it changes.
     seen: HashMap<PathBuf, (u64, SystemTime)>,
     sum: Sum,
 }
 
 impl Watch<'_> {
     fn sessions(&self) -> Vec<SessionFile> {
-        let mut found = find::sessions(&self.app.config, self.app.agent());
+        let mut found = agents::sessions(&self.app.config.agents, self.app.agent());
         found.retain(|file| named(file.agent).is_some_and(|format| writer(format).is_ok()));
         found
     }
 
-    /// Leaves the sessions that are over now, until they change.
+    /// Skips the sessions that have already ended, until they change.
     fn leave_what_is_over(&mut self) {
         for file in self.sessions() {
             if self.is_due(&file) {
@@ -177,7 +181,7 @@ impl Watch<'_> {
         }
     }
 
-    /// Says what is about to happen, and asks a person whether it should.
+    /// Says what is about to happen, and asks for confirmation.
     fn ask(&mut self) -> Result<()> {
         let Args { once, existing, dry_run, yes, .. } = self.args;
         let begins_at_once = *once || *existing;
@@ -186,7 +190,7 @@ impl Watch<'_> {
             return Ok(());
         }
         if !begins_at_once {
-            let over = "sessions that end from now on are compacted when they have rested for";
+            let over = "sessions that end from now on are compacted when they have been idle for";
             self.app.note(&format!("{over} {}", seconds(self.trigger.older_than)));
         } else if can_ask() {
             let (seen, sum) = (self.seen.clone(), std::mem::take(&mut self.sum));
@@ -198,7 +202,7 @@ impl Watch<'_> {
         agreed(self.app, false, "Go on?")
     }
 
-    /// Looks at every session once. The worst failure, which the others do not wait for.
+    /// Scans every session once. Returns the worst failure; a failure does not stop the others.
     fn look(&mut self, dry_run: bool) -> Result<Option<Failure>> {
         let mut worst: Option<Failure> = None;
         if !dry_run {
@@ -222,35 +226,10 @@ impl Watch<'_> {
     }
 
     fn is_due(&self, file: &SessionFile) -> bool {
-        let now = SystemTime::from(self.app.config.now());
-        let facts = Facts {
-            turns: None,
-            size: file.size,
-            age: now.duration_since(file.modified).unwrap_or_default(),
-            in_use: false,
-        };
-        let cheap = self.trigger.judge(&facts);
-        if !matches!(cheap, Verdict::Due | Verdict::Read) {
-            return false;
-        }
-        let by_project = self.args.which.project.is_some();
-        let session = match cheap == Verdict::Read || by_project {
-            true => Loaded::open(&file.path, None).ok(),
-            false => None,
-        };
-        let cwd = session.as_ref().and_then(|it| it.transcript.head.cwd.as_deref());
-        if by_project && !self.args.which.takes(cwd) {
-            return false;
-        }
-        let turns = session.map(|it| {
-            let units = units(&it.transcript);
-            Turns(units.iter().filter(|unit| unit.starts_turn).count() as u64)
-        });
-        let in_use = !find::users(&self.app.config, &file.path).is_empty();
-        self.trigger.judge(&Facts { turns, in_use, ..facts }) == Verdict::Due
+        self.trigger.is_due(&self.app.config, file, self.args.which.project.as_deref())
     }
 
-    /// Compacts a session and says so.
+    /// Compacts a session and reports it.
     fn compact(
         &mut self,
         path: &Path,
@@ -265,9 +244,10 @@ impl Watch<'_> {
                 self.sum.add(&report);
                 // What is only asked is not listed.
                 if dry_run == self.args.dry_run {
-                    match self.app.global.json {
-                        true => self.app.print_json(&report)?,
-                        false => self.app.print(&told(&report))?,
+                    if self.app.global.json {
+                        self.app.print_json(&report)?
+                    } else {
+                        self.app.print(&told(&report))?
                     }
                 }
             }
@@ -276,7 +256,7 @@ impl Watch<'_> {
             Err(failure) => {
                 let failure = failure.about(path);
                 let why = text::field(&failure.told());
-                self.app.note(&format!("{DIM}left:{DIM:#} {why}"));
+                self.app.note(&format!("{DIM}skipped:{DIM:#} {why}"));
                 let worse = worst.as_ref().is_none_or(|it| it.status < failure.status);
                 if !compact::is_excused(&failure) && worse {
                     *worst = Some(failure);
@@ -286,7 +266,7 @@ impl Watch<'_> {
         Ok(())
     }
 
-    /// Says what came of it all.
+    /// Prints the totals.
     fn tell_end(&self) -> Result<()> {
         if self.app.global.json {
             return Ok(());
@@ -301,9 +281,9 @@ impl Watch<'_> {
     }
 }
 
-fn told(report: &Report) -> String {
+fn told(report: &CompactReport) -> String {
     let verb = if report.dry_run { "would compact" } else { "compacted" };
-    let (tokens, bytes, _) = report.total();
+    let (tokens, bytes) = (report.tokens(), report.disk_bytes());
     format!(
         "{verb} {BOLD}{} {}{BOLD:#}  context {} → {} tokens ({})  disk {}\n",
         report.file.agent,

@@ -1,13 +1,9 @@
 //! What a context weighs, kept up to date entry by entry.
 
 use epitome_model::{
-    Block, CHARS_AROUND, Counter, Entry, Output, Role, Source, Span, Text, Tokens, Transcript,
-    block_chars, block_tokens,
+    Block, CHARS_AROUND, Counter, Entry, Output, Role, Source, Span, TOKENS_AROUND, Text, Tokens,
+    Transcript, block_chars, block_tokens,
 };
-
-/// What a wire puts around a block: its kind, its role, an id. Providers do not say; four tokens is
-/// what OpenAI's cookbook counts for a message.
-pub(super) const FRAME: Tokens = Tokens(4);
 
 /// Tokens by item and block, and what is sent in sum.
 #[derive(Default)]
@@ -53,7 +49,7 @@ impl Counts {
     /// The tokens of an item.
     pub fn item(&self, item: usize) -> Tokens {
         self.items.get(item).map_or(Tokens(0), |blocks| {
-            blocks.iter().copied().sum::<Tokens>() + Tokens(FRAME.0 * blocks.len() as u64)
+            blocks.iter().copied().sum::<Tokens>() + Tokens(TOKENS_AROUND.0 * blocks.len() as u64)
         })
     }
 
@@ -132,7 +128,7 @@ impl Counts {
     fn send(&mut self, item: usize, transcript: &Transcript, source: &dyn Source) {
         let Some(entry) = transcript.items[item].entry() else { return };
         let total = &mut self.total;
-        let frames = Tokens(FRAME.0 * entry.blocks.len() as u64);
+        let frames = Tokens(TOKENS_AROUND.0 * entry.blocks.len() as u64);
         total.frames += frames;
         let is_result = |block: &&Block| matches!(block, Block::Output(_));
         total.results += entry.blocks.iter().filter(is_result).count() as u64;

@@ -3,7 +3,7 @@
 use epitome_error::{Error, ErrorKind, Result};
 use epitome_formats::epitome::{Log, Said, Speaker, add_line, header};
 use epitome_formats::{Line, lines};
-use epitome_model::{Record, Span};
+use epitome_model::{Record, Span, Transcript};
 
 use crate::Journal;
 
@@ -16,6 +16,19 @@ pub struct ContextLog {
     journal: Option<Box<dyn Journal>>,
     /// Where the lines begin that are written together, while they are gathered.
     gathered: Option<usize>,
+}
+
+/// A line that is in memory and not in the journal.
+pub struct Trial {
+    start: usize,
+    before: Log,
+}
+
+impl Trial {
+    /// The transcript without the line.
+    pub fn before(&self) -> &Transcript {
+        self.before.transcript()
+    }
 }
 
 impl ContextLog {
@@ -90,6 +103,34 @@ impl ContextLog {
         }
         self.take(start);
         Ok(())
+    }
+
+    /// Adds a line in memory alone: it is then [kept](ContextLog::keep) or
+    /// [discarded](ContextLog::discard).
+    pub fn try_line(&mut self, line: &[u8]) -> Trial {
+        let trial = Trial { start: self.bytes.len(), before: self.log.clone() };
+        self.bytes.extend_from_slice(line);
+        self.take(trial.start);
+        trial
+    }
+
+    /// Writes the line that was tried. If it cannot be written, it is discarded.
+    pub fn keep(&mut self, trial: Trial) -> Result<()> {
+        match self.gathered.map_or_else(|| self.write_from(trial.start), |_| Ok(())) {
+            Ok(()) => Ok(()),
+            Err(err) => {
+                self.discard(trial);
+                Err(err)
+            }
+        }
+    }
+
+    /// Forgets the line that was tried.
+    pub fn discard(&mut self, trial: Trial) {
+        let Trial { start, before } = trial;
+        self.bytes.truncate(start);
+        self.log = before;
+        self.lines -= 1;
     }
 
     /// Gathers what is added from now on.

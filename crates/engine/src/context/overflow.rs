@@ -4,7 +4,7 @@
 use crate::{KnownBy, Overflow, overflow};
 use epitome_formats::epitome::Undone;
 use epitome_model::{Block, Tokens};
-use epitome_passes::{Recipe, Why};
+use epitome_passes::{PerKind, Recipe, Target, Why};
 use serde::Serialize;
 
 use tracing::debug_span;
@@ -47,7 +47,7 @@ const HARDER: [&str; 2] = [
         name = "overflow"
         about = "All that can go."
         keep = { unanswered = true }
-        passes = [
+        stages.passes = [
             { pass = "results", style = "evidence", width = 200, again = true },
             { pass = "arguments", min_bytes = 200, width = 40 },
             { pass = "images" },
@@ -58,7 +58,7 @@ const HARDER: [&str; 2] = [
         name = "overflow"
         about = "The newest results, too."
 
-        [[passes]]
+        [[stages.passes]]
         pass = "results"
         style = "ends"
         head = 20
@@ -66,7 +66,7 @@ const HARDER: [&str; 2] = [
         min_bytes = 4000
         everywhere = true
 
-        [[passes]]
+        [[stages.passes]]
         pass = "results"
         style = "beginning"
         width = 1000
@@ -112,11 +112,10 @@ impl Context {
         }
         let mut by_tier = std::collections::BTreeMap::new();
         for recipe in recipes {
-            let target = Some(self.in_counts(wanted).0);
-            // Who has to come down takes what there is, but for what was to stay.
-            let (trigger, at_least) = (Default::default(), None);
+            let target = PerKind::same(Some(Target::of_tokens(self.in_counts(wanted))));
+            // All that can go does, except what was to stay.
             let exempt_tools = self.recipe.exempt_tools.clone();
-            let recipe = Recipe { target, trigger, at_least, exempt_tools, ..recipe };
+            let recipe = Recipe { target, at_least: None, exempt_tools, ..recipe };
             match self.carry_out(&recipe) {
                 Ok(did) => did.into_iter().for_each(|(tier, n)| {
                     *by_tier.entry(tier).or_default() += n;
@@ -134,7 +133,7 @@ impl Context {
                 return Ok(Recovery::Retry { before, after });
             }
         }
-        if self.writer.is_some() && self.machine.live().summary.is_some() {
+        if self.writer.is_some() && self.recipe.stages.live.summary.is_some() {
             let (gauge, after) = (self.gauge(), self.tokens());
             self.machine.fell_short(Why::Overflow, before, &gauge, by_tier);
             return Ok(Recovery::Summarise { before, after });

@@ -6,7 +6,8 @@ use epitome_formats::epitome::Log;
 use epitome_formats::{Summary, epitome, lines, named};
 use epitome_model::{Block, Role, Source, Tokens, Transcript, weigh};
 use epitome_passes::{
-    Answered, Ask, NoReply, Options, Reply, Spent, Summarising, Why, Writer, Written,
+    Answered, Ask, AskTotals, ContextKind, NoReply, Options, Plan, Reply, Summarising, Why, Writer,
+    Written,
 };
 
 use tracing::debug_span;
@@ -41,7 +42,7 @@ pub(super) struct Pending {
 
 impl Pending {
     /// What was asked so far.
-    pub(super) fn spent(&self) -> Spent {
+    pub(super) fn spent(&self) -> AskTotals {
         self.writing.spent()
     }
 
@@ -121,13 +122,14 @@ impl Context {
 
     /// Begins a summary; or says why there is nothing to summarise.
     pub(super) fn begin(&mut self, why: Why) -> std::result::Result<Pending, String> {
-        let mut rule = self.machine.live().summary.clone().unwrap_or_default();
+        let mut rule = self.recipe.stages.live.summary.clone().unwrap_or_default();
         rule.focus = self.focus.0.take().or_else(|| self.focus.1.clone()).or(rule.focus);
         rule.protected.extend(self.protected.iter().cloned());
         let log = self.log.log();
         let (transcript, source) = (log.transcript(), self.log.bytes());
         let format = named("epitome").expect("our own format is one of them");
         let options = Options {
+            kind: ContextKind::Live,
             counter: &*self.counter,
             thinking_is_bound: format.thinking_is_bound,
             counted: self.counts.items(),
@@ -173,7 +175,8 @@ impl Context {
         let write = epitome::FORMAT.summarise.expect("our own format has summaries");
         let line = write(transcript, source, &summary).map_err(refuse)?;
         self.log.flush()?;
-        self.log.append(&line)?;
+        let (text, kept) = (&*written.text, &sent[last + 1..]);
+        self.apply(&line, &Plan::Summary { text, kept })?;
         self.machine.wrote(written);
         self.recount();
         Ok(())

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use epitome_formats::epitome::{Batch, Undone, batch, undo};
+use epitome_formats::epitome::{Batch, batch};
 use epitome_formats::named;
-use epitome_model::{At, Edit, Law, Tokens};
-use epitome_passes::{Options, Recipe, Trigger, Why, compact};
+use epitome_model::{At, Edit, Tokens, WriteMode};
+use epitome_passes::{
+    Compaction, ContextKind, Options, PerKind, Plan, Recipe, Target, Why, compact,
+};
 use tracing::debug_span;
 use tracing::field::Empty;
 
@@ -16,22 +18,19 @@ impl Context {
     pub(super) fn run(&mut self, why: Why) -> Result<()> {
         let target = match why {
             Why::Trigger | Why::Hard | Why::Tool => {
-                self.machine.target().map(|it| self.in_counts(it).0)
+                let tokens = self.machine.target_tokens().map(|it| self.in_counts(it).0);
+                self.machine.target().map(|target| Target { tokens, percent: None, ..target })
             }
-            Why::Manual => self.machine.aim().map(|it| self.in_counts(it).0),
+            Why::Manual => self.machine.aim().map(|it| Target::of_tokens(self.in_counts(it))),
             Why::Request | Why::Overflow => None,
-        };
-        let target_chars = match why {
-            Why::Trigger | Why::Hard | Why::Tool => self.machine.target_chars(),
-            Why::Manual | Why::Request | Why::Overflow => None,
         };
         // Who has to come down, or asked for it, takes what there is.
         let at_least = match why {
             Why::Trigger | Why::Request => self.recipe.at_least,
             Why::Hard | Why::Manual | Why::Tool | Why::Overflow => None,
         };
-        let trigger = Trigger::default();
-        let recipe = Recipe { trigger, target, target_chars, at_least, ..self.recipe.clone() };
+        let target = PerKind { live: target, ..self.recipe.target };
+        let recipe = Recipe { target, at_least, ..self.recipe.clone() };
         let before = self.tokens();
         let span = debug_span!(
             "live.run",
@@ -42,12 +41,25 @@ impl Context {
             edits = Empty
         );
         let _span = span.clone().entered();
-        match self.carry_out(&recipe) {
+        let outcome = self.carry_out(&recipe);
+        if let Ok(by_tier) = &outcome {
+            span.record("after", self.tokens().0);
+            span.record("edits", by_tier.values().sum::<u64>());
+        }
+        self.conclude(why, before, outcome)
+    }
+
+    /// Reports what came of the passes.
+    pub(super) fn conclude(
+        &mut self,
+        why: Why,
+        before: Tokens,
+        outcome: Result<BTreeMap<String, u64>>,
+    ) -> Result<()> {
+        match outcome {
             Ok(by_tier) => {
                 let after = self.gauge();
                 self.asked.iter_mut().for_each(|asked| asked.did(&by_tier));
-                span.record("after", after.tokens.0);
-                span.record("edits", by_tier.values().sum::<u64>());
                 self.machine.ran(why, before, &after, by_tier);
                 Ok(())
             }
@@ -67,46 +79,50 @@ impl Context {
         let format = named("epitome").expect("our own format is one of them");
         let (transcript, source) = (self.log.log().transcript(), self.log.bytes());
         let options = Options {
+            kind: ContextKind::Live,
             counter: &*self.counter,
             thinking_is_bound: format.thinking_is_bound,
             counted: self.counts.items(),
         };
-        let plan = compact(transcript, source, recipe, &options);
+        let mut plan = compact(transcript, source, recipe, &options);
         let sent: Vec<bool> = self.counts.sent(transcript);
         let is_sent = |edit: &Edit| sent[edit.at.item()] && !matches!(edit.at, At::Copy { .. });
-        let planned: Vec<_> = plan.edits.into_iter().filter(|it| is_sent(&it.edit)).collect();
+        plan.edits.retain(|it| is_sent(&it.edit));
         // What saves nothing would only spoil the prompt cache.
-        if planned.iter().all(|it| it.tokens == Tokens(0)) {
+        if plan.edits.iter().all(|it| it.tokens == Tokens(0)) {
             return Ok(BTreeMap::new());
         }
-        let edits: Vec<Edit> = planned.into_iter().map(|it| it.edit).collect();
-        let mut by_tier = BTreeMap::new();
-        for edit in &edits {
-            *by_tier.entry(edit.pass.to_owned()).or_default() += 1;
-        }
-        let what = Batch::Compaction(Some(&recipe.name));
-        let line = batch(transcript, source, &edits, what).map_err(|err| {
+        self.write_plan(&recipe.name, plan)
+    }
+
+    /// Writes the edits of a recipe. Returns how many each pass has made.
+    pub(super) fn write_plan(
+        &mut self,
+        recipe: &str,
+        mut plan: Compaction,
+    ) -> Result<BTreeMap<String, u64>> {
+        let (transcript, source) = (self.log.log().transcript(), self.log.bytes());
+        let by_pass = plan.by_pass().into_iter();
+        let by_tier = by_pass.map(|(pass, n)| (pass.to_owned(), n)).collect();
+        let what = Batch::Compaction(Some(recipe));
+        let line = batch(transcript, source, &plan.edits(), what).map_err(|err| {
             Error::new(ErrorKind::Refused, "an edit cannot be written").because(err)
         })?;
-        let (before, broken) = (self.counts.total().tokens, self.breaches());
         // What goes is on disk before it goes.
         self.log.flush()?;
-        self.log.append(&line)?;
+        self.apply_edits(&line, &mut plan)?;
         self.recount();
-        let more = self.breaches().into_iter().find(|breach| !broken.contains(breach));
-        let grew = self.counts.total().tokens > before;
-        if more.is_some() || grew {
-            self.log.append(undo(Undone::Refused).as_bytes())?;
-            self.recount();
-            let what = more.map_or_else(|| "it would grow".to_owned(), |breach| breach.1);
-            return Err(Error::new(ErrorKind::Refused, what));
-        }
         Ok(by_tier)
     }
 
-    pub(super) fn breaches(&self) -> Vec<(Law, String)> {
-        let format = named("epitome").expect("our own format is one of them");
-        let found = format.laws.check(self.transcript(), self.log.bytes());
-        found.into_iter().map(|breach| (breach.law, breach.what)).collect()
+    /// Applies a line that carries out these edits.
+    pub(super) fn apply_edits(&mut self, line: &[u8], plan: &mut Compaction) -> Result<()> {
+        // What was counted when it was said is not counted again.
+        for edit in &plan.edits {
+            let item = edit.edit.at.item();
+            let blocks = self.counts.items().get(item).into_iter().flatten().enumerate();
+            plan.counted.extend(blocks.map(|(block, tokens)| ((item, block), *tokens)));
+        }
+        self.apply(line, &Plan::Edits(plan, WriteMode::Append))
     }
 }

@@ -77,6 +77,6 @@ impl Context {
         if let Some(Usage { input, output, .. }) = speaker.usage {
             self.billed(Tokens(input + output));
         }
-        self.bear(item)
+        self.truncate_on_ingest(item)
     }
 }

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use epitome_model::{Counter, Tokens};
-use epitome_passes::{Recipe, Spent, Writer};
+use epitome_passes::{AskTotals, Recipe, Writer};
 use epitome_tokens::O200k;
 use serde::Serialize;
 
@@ -88,7 +88,7 @@ impl Setup {
 
 /// How full a window is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-pub struct Fill {
+pub struct WindowUse {
     /// What the next request would send.
     pub tokens: Tokens,
     /// The window without what is kept for the reply.
@@ -115,5 +115,5 @@ pub struct Report {
     /// Bytes of the log.
     pub log_bytes: u64,
     /// What summaries cost, those that came to nothing too.
-    pub summaries: Spent,
+    pub summaries: AskTotals,
 }

@@ -3,10 +3,10 @@
 use std::collections::HashMap;
 
 use epitome_model::{Block, Tokens};
-use epitome_passes::{Gauge, Seen};
+use epitome_passes::{ContextSize, Seen};
 
 use super::question::Pending;
-use super::{Context, Fill, Report};
+use super::{Context, Report, WindowUse};
 
 /// What a provider counted, and what we had counted then.
 #[derive(Clone, Copy, Debug)]
@@ -26,7 +26,7 @@ impl Context {
     }
 
     /// How full the window is.
-    pub fn usage(&self) -> Fill {
+    pub fn usage(&self) -> WindowUse {
         let tokens = self.tokens();
         let usable = self.machine.usable();
         let error = self.factor.map(|(billed, counted)| {
@@ -35,7 +35,7 @@ impl Context {
                 / i64::try_from(billed).unwrap_or(1).max(1)
         });
         let percent = usable.map(|usable| tokens.0 * 100 / usable.0.max(1));
-        Fill { tokens, usable, percent, billed: self.anchor.is_some(), error }
+        WindowUse { tokens, usable, percent, billed: self.anchor.is_some(), error }
     }
 
     /// What became of what was said.
@@ -61,12 +61,12 @@ impl Context {
         }
     }
 
-    pub(super) fn gauge(&self) -> Gauge {
+    pub(super) fn gauge(&self) -> ContextSize {
         let total = self.counts.total();
         let (bytes, results, turns) = (total.bytes, total.results, total.turns);
         let (messages, counted) = (total.messages, self.counted());
         let chars = total.chars;
-        Gauge { tokens: self.tokens(), bytes, chars, results, turns, messages, counted }
+        ContextSize { tokens: self.tokens(), bytes, chars, results, turns, messages, counted }
     }
 
     /// What the provider would count: what it counted last and what came since, or else our count
@@ -106,7 +106,7 @@ impl Context {
         self.anchor = None;
         let (transcript, source) = (self.log.log().transcript(), self.log.bytes());
         self.counts.all(transcript, source, &*self.counter);
-        if self.birth.is_some() {
+        if self.recipe.stages.live.ingest.is_some() {
             self.seen = Seen::default();
             for (_, entry) in transcript.context() {
                 for block in &entry.blocks {

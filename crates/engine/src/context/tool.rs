@@ -4,13 +4,13 @@
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 
-use epitome_formats::api::{Tool, text_argument};
+use epitome_api::{Tool, text_argument};
+use epitome_error::Result;
 use epitome_model::{Block, Call, Role, Tokens, ToolKind, Transcript};
 use epitome_passes::Why;
 use serde::Serialize;
 
 use super::{Context, Said, Speaker};
-use epitome_error::Result;
 
 /// The tool with which a model asks for a compaction: an element of `tools` of a request on this
 /// wire (`anthropic`, `openai-chat`, `openai-responses`, `gemini-api`).
@@ -121,7 +121,7 @@ impl fmt::Display for Outcome {
 
 /// A compaction that was asked for and is under way.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct CompactionRequest {
     why: Why,
     before: Tokens,
     /// What was sent.
@@ -132,7 +132,7 @@ pub(super) struct Asked {
     not_done: Option<NotDone>,
 }
 
-impl Asked {
+impl CompactionRequest {
     /// What a step has done.
     pub(super) fn did(&mut self, by_tier: &BTreeMap<String, u64>) {
         for (tier, n) in by_tier {
@@ -191,7 +191,7 @@ impl Context {
     pub(super) fn asked_by(&mut self, why: Why, calls: Vec<Box<str>>) {
         let sent = self.transcript().context.iter().copied().collect();
         let (before, by_tier) = (self.tokens(), BTreeMap::new());
-        self.asked = Some(Asked { why, before, sent, calls, by_tier, not_done: None });
+        self.asked = Some(CompactionRequest { why, before, sent, calls, by_tier, not_done: None });
         self.outcome = None;
     }
 
@@ -218,13 +218,13 @@ impl Context {
     /// Why there is nothing to be done for who asks without a target.
     pub(super) fn small(&self) -> Option<NotDone> {
         let messages = self.tokens() - self.overhead;
-        let least = Tokens(self.machine.live().tool.min_tokens);
+        let least = Tokens(self.recipe.live.tool.min_tokens);
         (messages < least).then_some(NotDone::Small { messages, least })
     }
 
     /// Remembers that nothing needs to be done for who asked.
     pub(super) fn needless(&mut self, why: Why, small: NotDone) {
-        let least = Tokens(self.machine.live().tool.min_tokens);
+        let least = Tokens(self.recipe.live.tool.min_tokens);
         self.machine.skip(why, format!("messages are made small from {least} tokens on"));
         self.asked.iter_mut().for_each(|asked| asked.not_done = Some(small.clone()));
     }
@@ -232,7 +232,7 @@ impl Context {
     /// Says what came of it to who asked.
     pub(super) fn tell(&mut self) -> Result<()> {
         let Some(asked) = self.asked.take() else { return Ok(()) };
-        let Asked { why, before, sent, calls, by_tier, not_done } = asked;
+        let CompactionRequest { why, before, sent, calls, by_tier, not_done } = asked;
         let transcript = self.transcript();
         let is_user = |item: usize| {
             transcript.items[item].entry().is_some_and(|entry| entry.role == Role::User)

@@ -4,13 +4,12 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::ops::Range;
 
-use epitome_formats::api::{self, anthropic};
+use epitome_api::{APIS, Api, Made, SummaryAs, anthropic};
+use epitome_error::{Error, ErrorKind, Result};
 use epitome_formats::epitome::said;
-use epitome_formats::{APIS, Api, Made, SummaryAs};
 use epitome_model::{Block, Entry, Role, Source, Tokens, Transcript};
 
 use super::{Context, Speaker};
-use epitome_error::{Error, ErrorKind, Result};
 
 /// What is to be sent: a transcript and its bytes.
 #[derive(Clone, Copy)]
@@ -50,9 +49,9 @@ impl<'a> Outgoing<'a> {
     }
 
     /// The same for a request to a model: see `Model::send` of `epitome-llm`.
-    pub fn to_model(&self) -> api::Outgoing<'a> {
+    pub fn to_model(&self) -> epitome_api::Outgoing<'a> {
         let Outgoing { transcript, source, summary } = *self;
-        api::Outgoing { transcript, source, summary }
+        epitome_api::Outgoing { transcript, source, summary }
     }
 
     /// The messages as Anthropic's wire spells them, each as it was said: nothing is moved, and
@@ -104,7 +103,7 @@ impl Context {
         let wire = named(wire)?;
         let mut read = Vec::new();
         for (idx, message) in messages.iter().enumerate() {
-            read.push(Heard::of(wire, message).map_err(|why| {
+            read.push(ParsedMessage::of(wire, message).map_err(|why| {
                 let place = format!("message {} of {}", idx + 1, messages.len());
                 let err = Error::new(
                     ErrorKind::Unreadable,
@@ -139,8 +138,8 @@ impl Context {
         said
     }
 
-    fn push_all(&mut self, messages: &[Heard<'_>], billed: Option<Tokens>) -> Result<()> {
-        let last = messages.iter().rposition(Heard::is_response);
+    fn push_all(&mut self, messages: &[ParsedMessage<'_>], billed: Option<Tokens>) -> Result<()> {
+        let last = messages.iter().rposition(ParsedMessage::is_response);
         if let (Some(billed), None) = (billed, last) {
             self.billed(billed);
         }
@@ -162,7 +161,7 @@ impl Context {
     pub fn push_request(&mut self, wire: &str, body: &str) -> Result<()> {
         let wire = named(wire)?;
         let body = Framed { before: String::new(), message: body.into(), after: "" };
-        let mut heard = Heard::read(wire, body).map_err(|why| {
+        let mut heard = ParsedMessage::read(wire, body).map_err(|why| {
             Error::new(ErrorKind::Unreadable, format!("this is no body of {}: {why}", wire.name))
         })?;
         let mut ties = Ties { open: self.open_calls(), made: HashSet::new() };
@@ -195,7 +194,7 @@ impl Context {
         open
     }
 
-    fn push_heard(&mut self, heard: &Heard<'_>, message: Option<u64>) -> Result<()> {
+    fn push_heard(&mut self, heard: &ParsedMessage<'_>, message: Option<u64>) -> Result<()> {
         for (idx, (prompt, entry)) in heard.entries.iter().enumerate() {
             let message = message.filter(|_| idx + 1 == heard.entries.len());
             let (model, usage) = (entry.model.as_deref(), entry.usage);
@@ -210,7 +209,11 @@ impl Context {
 
     /// Gives each call an id of its own, as some wires have none and some services count from one
     /// again, and each result its call; or says whose call is missing.
-    fn tie(&self, heard: &mut Heard<'_>, ties: &mut Ties) -> std::result::Result<(), String> {
+    fn tie(
+        &self,
+        heard: &mut ParsedMessage<'_>,
+        ties: &mut Ties,
+    ) -> std::result::Result<(), String> {
         let Ties { open, made } = ties;
         for block in heard.entries.iter_mut().flat_map(|(_, entry)| &mut entry.blocks) {
             match block {
@@ -232,9 +235,10 @@ impl Context {
                     let found = by_id.or_else(again).or_else(by_name).ok_or_else(|| {
                         let id = epitome_model::short(name.unwrap_or(&output.call), 80);
                         let known = self.calls.contains_key(&output.call);
-                        match known || made.contains(&output.call) {
-                            true => format!("the call `{id}` has its result already"),
-                            false => format!("a result of `{id}`, which nobody called"),
+                        if known || made.contains(&output.call) {
+                            format!("the call `{id}` has its result already")
+                        } else {
+                            format!("a result of `{id}`, which nobody called")
                         }
                     })?;
                     output.call = open.remove(found).0;
@@ -295,23 +299,26 @@ impl Source for Framed<'_> {
 }
 
 /// What a message says.
-struct Heard<'m> {
+struct ParsedMessage<'m> {
     source: Framed<'m>,
     /// Each with whether it is the prompt.
     entries: Vec<(bool, Entry)>,
 }
 
-impl<'m> Heard<'m> {
+impl<'m> ParsedMessage<'m> {
     /// Of a message that its wire understands.
-    fn of(wire: &Api, message: &'m str) -> std::result::Result<Heard<'m>, String> {
+    fn of(wire: &Api, message: &'m str) -> std::result::Result<ParsedMessage<'m>, String> {
         if has_half_a_character(message) {
             return Err("a character in it is cut in half (half of a surrogate pair)".to_owned());
         }
         let message = (wire.parse_message)(message).map_err(|why| why.to_string())?;
-        Heard::read(wire, Framed { before: format!("{{\"{}\":[", wire.list), message, after: "]}" })
+        ParsedMessage::read(
+            wire,
+            Framed { before: format!("{{\"{}\":[", wire.list), message, after: "]}" },
+        )
     }
 
-    fn read(wire: &Api, source: Framed<'m>) -> std::result::Result<Heard<'m>, String> {
+    fn read(wire: &Api, source: Framed<'m>) -> std::result::Result<ParsedMessage<'m>, String> {
         let mut faults = Vec::new();
         let transcript = (wire.format.read)(&source, &mut faults);
         if let Some(fault) = faults.first() {
@@ -320,7 +327,7 @@ impl<'m> Heard<'m> {
         let prompt = |item| transcript.head.prompt.contains(&item);
         let entries =
             transcript.context().map(|(item, entry)| (prompt(item), entry.clone())).collect();
-        Ok(Heard { source, entries })
+        Ok(ParsedMessage { source, entries })
     }
 
     fn is_response(&self) -> bool {
@@ -358,7 +365,7 @@ fn elsewhere(message: &str) -> Option<&'static str> {
 }
 
 pub(super) fn named(wire: &str) -> Result<&'static Api> {
-    api::named(wire).ok_or_else(|| {
+    epitome_api::named(wire).ok_or_else(|| {
         let names: Vec<&str> = APIS.iter().map(|wire| wire.name).collect();
         Error::new(ErrorKind::NotFound, format!("there is no wire {wire}"))
             .with_hint(format!("the wires are {}", names.join(", ")))
@@ -379,9 +386,10 @@ mod tests {
 
     impl Journal for FullDisk {
         fn append(&mut self, _: &[u8]) -> Result<()> {
-            match std::mem::take(&mut self.is_new) {
-                true => Ok(()),
-                false => Err(Error::new(ErrorKind::Disk, "no storage space")),
+            if std::mem::take(&mut self.is_new) {
+                Ok(())
+            } else {
+                Err(Error::new(ErrorKind::Disk, "no storage space"))
             }
         }
 

@@ -3,7 +3,7 @@
 use epitome_model::{At, Block, Change, Counter, Part, Source, Tokens};
 use epitome_passes::View;
 
-use super::Planned;
+use super::CompactionPlan;
 use crate::session::Loaded;
 
 /// An edit of a plan as people read it. The words are those of the session: nothing is taken out of
@@ -24,7 +24,7 @@ pub struct Shown {
     pub after: String,
 }
 
-impl<S: Source> Planned<'_, S> {
+impl<S: Source> CompactionPlan<'_, S> {
     /// The edits in the order of the session. Words are read when their edit is asked for.
     pub fn shown<'p>(&'p self, counter: &'p dyn Counter) -> impl ExactSizeIterator<Item = Shown> {
         let Loaded { source, transcript, .. } = self.session;
@@ -84,7 +84,7 @@ fn words<S: Source>(session: &Loaded<S>, at: At) -> String {
             },
             Some(Block::Call(call)) => raw(call.arguments),
             Some(Block::Output(output)) => output.text(source),
-            Some(Block::Again(again)) => again.output.text(source),
+            Some(Block::Repeated(again)) => again.output.text(source),
             Some(Block::Image(picture)) => image(&picture.media, picture.data.len()),
             Some(Block::Opaque(span)) => raw(*span),
             _ => String::new(),

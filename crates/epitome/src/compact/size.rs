@@ -1,15 +1,16 @@
 //! What a planned compaction would take of the archive.
 
+use std::collections::HashMap;
 use std::path::Path;
 
-use epitome_model::{Bytes, Counter, Source};
+use epitome_model::{Bytes, Counter, Source, Span};
 use jiff::Timestamp;
 
-use super::{Planned, draft, put_all};
-use crate::archive::{Made, PackSize, Run, WayBack};
+use super::{CompactionPlan, draft, put_all};
+use crate::archive::{Hash, Made, PackSize, Run, WayBack};
 use crate::error::Result;
 
-impl<S: Source> Planned<'_, S> {
+impl<S: Source> CompactionPlan<'_, S> {
     /// The length of the pack that applying this plan to the session at `path` would write to the
     /// archive, measured by compressing what would go: 0 when there is nothing to do. The pack that
     /// is written later differs by the few bytes of its time, and of the names of what is compacted
@@ -22,9 +23,18 @@ impl<S: Source> Planned<'_, S> {
         if self.is_empty() {
             return Ok(Bytes(0));
         }
-        let way = WayBack::of(&self.session.source, &self.spliced()?)?;
+        let (source, spliced) = (&self.session.source, self.spliced()?);
+        let way = WayBack::of(source, &spliced)?;
+        // In the order of the splices.
+        let blobs = way.records.iter().flat_map(|record| &record.splices).map(|undo| undo.blob);
+        let spans = spliced.splices().iter().map(|splice| splice.span);
+        let hashes: HashMap<Span, Hash> = spans.zip(blobs).collect();
         let mut size = PackSize::new(&self.session.key(path))?;
-        put_all(self, counter, |raw, about| size.put(raw, &about))?;
+        put_all(self, counter, |span, about| match hashes.get(&span) {
+            // The same bytes again: they are not read.
+            Some(hash) if size.holds(hash) => Ok(()),
+            Some(_) | None => size.put(&source.at(span), &about()),
+        })?;
         // As long as that of any run.
         let run = Run { id: "0".repeat(8), command: "compact".to_owned() };
         let made = Made { run: Some(run), ..Made::from(Timestamp::UNIX_EPOCH) };

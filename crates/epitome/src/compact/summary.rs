@@ -3,14 +3,14 @@
 use epitome_engine::{keeping, kept_end, says_more_than_a_summary};
 use epitome_formats::{Format, Summarise, Summary};
 use epitome_model::{At, Block, Bytes, Counter, Source, Span, Splice, Tokens, Transcript, weigh};
-use epitome_passes::{Options, Recipe, Side, verify_summarised};
+use epitome_passes::{ContextKind, Options, Plan, Recipe, Side, verify};
 
-use super::{Planned, Way, bound_in};
+use super::{CompactionPlan, Way, bound_in};
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::Loaded;
 use crate::source::Spliced;
 
-impl<'a, S: Source> Planned<'a, S> {
+impl<'a, S: Source> CompactionPlan<'a, S> {
     /// Plans a summary in the place of everything but the end that the recipe keeps whole, written
     /// as the agent writes its own. Of the recipe only the rules of what is kept count.
     ///
@@ -24,13 +24,18 @@ impl<'a, S: Source> Planned<'a, S> {
     pub fn summarised(
         text: &str,
         session: &'a Loaded<S>,
-        recipe: &'a Recipe,
+        recipe: &Recipe,
         counter: &dyn Counter,
-    ) -> Result<Planned<'a, S>> {
+    ) -> Result<CompactionPlan<'a, S>> {
         let Loaded { format, source, transcript, .. } = session;
         session.writer()?;
         let summarise = format.summarise.ok_or_else(|| no_summaries(format))?;
-        let options = Options { counter, thinking_is_bound: bound_in(format), counted: &[] };
+        let options = Options {
+            kind: ContextKind::Stored,
+            counter,
+            thinking_is_bound: bound_in(format),
+            counted: &[],
+        };
         let keep = keeping(recipe);
         let compaction = epitome_passes::compact(transcript, source, &keep, &options);
         let (old, kept) = kept_end(transcript, &compaction.kept);
@@ -46,24 +51,26 @@ impl<'a, S: Source> Planned<'a, S> {
         let spliced = Spliced::new(source, splices.iter().map(|(s, _)| s.clone()).collect())?;
         let after = (format.read)(&spliced, &mut ());
         let tokens_after = weigh(&after, &spliced, counter).total();
-        let mut breaches = Vec::new();
+        let mut violations = Vec::new();
         if !splices.is_empty() {
             let before_side = Side { transcript, source };
             let after_side = Side { transcript: &after, source: &spliced };
-            breaches = verify_summarised(before_side, after_side, text, kept, format.laws);
-            if breaches.is_empty() && tokens_after >= compaction.tokens_before {
+            let plan = Plan::Summary { text, kept };
+            violations = verify(before_side, after_side, &plan, format.invariants, counter);
+            if violations.is_empty() && tokens_after >= compaction.tokens_before {
                 return Err(too_long());
             }
         }
         let bytes_after = Bytes(Source::len(&spliced));
-        Ok(Planned {
+        Ok(CompactionPlan {
             session,
-            recipe,
+            recipe: recipe.clone(),
             way: Way::Summary,
             compaction,
+            notes: Vec::new(),
             splices,
             removed: Vec::new(),
-            breaches,
+            violations,
             after,
             tokens_after,
             bytes_after,

@@ -2,20 +2,20 @@
 
 use std::time::Duration;
 
-use epitome_llm::{
-    Catalogue, CatalogueError, Choice, Client, ClientSetup, Failure, ModelName, NoModel, Patience,
-    Patient, Provider, Wanted,
-};
+use epitome_llm::{Catalogue, CatalogueError, Choice, NoModel, Provider, RetryingModel, Wanted};
+#[cfg(feature = "models")]
+use epitome_llm::{Client, ClientSetup, Failure, ModelName, RetryPolicy};
 use epitome_model::Tokens;
 
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result};
+#[cfg(feature = "models")]
 use crate::keyring::{KeyPlace, key_of, keyring};
 use crate::regular;
 
 /// What somebody said of the models that are to be asked.
 #[derive(Clone, Copy, Debug, Default)]
-pub struct Naming<'a> {
+pub struct ModelSelection<'a> {
     /// The model: `provider/model`, or a name in the table. A provider alone stands for its
     /// cheapest that will do, or else the session's. Without it one that fits the session.
     pub model: Option<&'a str>,
@@ -60,14 +60,16 @@ pub fn catalogue(config: &Config) -> Result<Catalogue> {
 ///
 /// # Errors
 ///
-/// `Settings` if there is no such model, no key for it, or no address.
-pub fn named_models(config: &Config, naming: &Naming<'_>) -> Result<Patient> {
+/// `Settings` if there is no such model, no key for it, or no address; `Unsupported` without the
+/// feature `models`.
+#[cfg(feature = "models")]
+pub fn named_models(config: &Config, naming: &ModelSelection<'_>) -> Result<RetryingModel> {
     let (choice, catalogue) = chosen_model(config, naming)?;
     let provider = choice.name.provider;
     let first = client(config, &catalogue, choice.name, naming.address, naming)?;
-    let tries = naming.tries.unwrap_or(Patience::default().tries);
-    let mut patient = Patient::new(first, catalogue.clone())
-        .with_patience(Patience { tries, ..Patience::default() });
+    let tries = naming.tries.unwrap_or(RetryPolicy::default().tries);
+    let mut patient = RetryingModel::new(first, catalogue.clone())
+        .with_policy(RetryPolicy { tries, ..RetryPolicy::default() });
     for name in naming.fallback {
         let name = catalogue.resolve(name);
         let name = name.map_err(|err| Error::new(ErrorKind::Settings, err.to_string()))?;
@@ -78,12 +80,24 @@ pub fn named_models(config: &Config, naming: &Naming<'_>) -> Result<Patient> {
     Ok(patient)
 }
 
+/// Fails, because nothing that calls a provider is built in.
+///
+/// # Errors
+///
+/// `Settings` if there is no such model; `Unsupported`.
+#[cfg(not(feature = "models"))]
+pub fn named_models(config: &Config, naming: &ModelSelection<'_>) -> Result<RetryingModel> {
+    let name = chosen_model(config, naming)?.0.name;
+    let what = format!("{name} cannot be called: epitome was built without the feature `models`");
+    Err(Error::new(ErrorKind::Unsupported, what))
+}
+
 /// The model that is asked first, with the table in which it was looked up. It needs no key yet.
 ///
 /// # Errors
 ///
 /// `Settings` if there is no such model.
-pub fn chosen_model(config: &Config, naming: &Naming<'_>) -> Result<(Choice, Catalogue)> {
+pub fn chosen_model(config: &Config, naming: &ModelSelection<'_>) -> Result<(Choice, Catalogue)> {
     let catalogue = catalogue(config)?;
     let (input, output) = naming.tokens;
     let provider = naming.model.and_then(Provider::named);
@@ -96,12 +110,13 @@ pub fn chosen_model(config: &Config, naming: &Naming<'_>) -> Result<(Choice, Cat
     Ok((choice, catalogue))
 }
 
+#[cfg(feature = "models")]
 fn client(
     config: &Config,
     catalogue: &Catalogue,
     name: ModelName,
     address: Option<&str>,
-    naming: &Naming<'_>,
+    naming: &ModelSelection<'_>,
 ) -> Result<Client> {
     let provider = name.provider;
     let (key, place) = key_of(config, provider, keyring(config));
@@ -120,7 +135,7 @@ fn client(
         let variables = Config::key_variables(provider).join(" or ");
         match place {
             KeyPlace::Nowhere(Some(why)) => {
-                err.with_hint(format!("set {variables}; the keyring cannot be asked: {why}"))
+                err.with_hint(format!("set {variables}; cannot use the keyring: {why}"))
             }
             KeyPlace::Variable(_)
             | KeyPlace::Keyring

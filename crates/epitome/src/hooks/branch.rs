@@ -53,7 +53,7 @@ impl Branch {
     pub(super) fn of(repository: &Path, name: &str) -> Result<Branch> {
         let wrong = |what: String| Error::new(ErrorKind::Refused, what).at(repository);
         if text(git(repository).args(["check-ref-format", "--branch", name])).is_err() {
-            return Err(wrong(format!("`{name}` is no name for a branch")));
+            return Err(wrong(format!("`{name}` is not a valid branch name")));
         }
         let is_there = text(git(repository).args(["rev-parse", "-q", "--verify", &full(name)]));
         if is_there.is_ok() {

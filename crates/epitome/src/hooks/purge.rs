@@ -70,8 +70,9 @@ pub(super) fn unwrite(file: &Path, text: &str) -> Result<()> {
     let Some(now) = read(file)? else { return Ok(()) };
     let Some(at) = now.rfind(text) else { return Ok(()) };
     let without = [&now[..at], &now[at + text.len()..]].concat();
-    match without.is_empty() {
-        true => fs::remove_file(file).map_err(|err| Error::writing(err, "the list", file)),
-        false => replace(file, &without),
+    if without.is_empty() {
+        fs::remove_file(file).map_err(|err| Error::writing(err, "the list", file))
+    } else {
+        replace(file, &without)
     }
 }

@@ -94,10 +94,7 @@ impl Installed {
     /// The text with the change taken back, wherever it stands now, if it stands there once.
     pub fn moved_back(&self, now: &str) -> Option<String> {
         let at = now.find(&self.inserted).filter(|_| !self.inserted.is_empty())?;
-        match now[at + 1..].contains(&self.inserted) {
-            true => None,
-            false => self.without(now, at),
-        }
+        if now[at + 1..].contains(&self.inserted) { None } else { self.without(now, at) }
     }
 
     fn without(&self, now: &str, at: usize) -> Option<String> {

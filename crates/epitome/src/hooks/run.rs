@@ -17,10 +17,10 @@ use super::record::{Record, Rule, lock};
 use crate::archive::Hash;
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result};
-use crate::find::{self, Meant};
 use crate::regular;
-use crate::render::{ListPrices, Reading, Telling, render_into, update_index};
+use crate::render::{ListPrices, RenderOptions, RenderSource, render_into, update_index};
 use crate::store::{disk, write_over};
+use epitome_agents::{self as agents, SessionMatch};
 
 /// Bytes of the log at which it begins anew.
 const LOG: u64 = 1 << 20;
@@ -45,12 +45,12 @@ pub fn session_of(config: &Config, agent: &str, ended: &Ended) -> Option<PathBuf
     let file = ended.file.as_deref().map(PathBuf::from).filter(|file| file.is_file());
     file.or_else(|| {
         let id = ended.id.as_deref()?;
-        match find::meant(config, id, Some(agent)) {
-            Meant::File(path) => {
-                let is_one = |it: &find::SessionFile| it.path == path;
-                find::sessions(config, Some(agent)).iter().any(is_one).then_some(path)
+        match agents::meant(&config.agents, id, Some(agent)) {
+            SessionMatch::File(path) => {
+                let is_one = |it: &agents::SessionFile| it.path == path;
+                agents::sessions(&config.agents, Some(agent)).iter().any(is_one).then_some(path)
             }
-            Meant::AnyOf(_) | Meant::Nothing => None,
+            SessionMatch::AnyOf(_) | SessionMatch::Nothing => None,
         }
     })
 }
@@ -87,7 +87,7 @@ pub fn keep(config: &Config, rule: &Rule, session: &Path, redact: &Finder) -> Re
     let recipe = rule.compact.as_deref().and_then(built_in);
     let archive = config.archive();
     let prices = ListPrices::of(config)?;
-    let how = Telling {
+    let how = RenderOptions {
         detail: Detail::Steps,
         redact: Some(redact),
         compact: recipe.as_ref(),
@@ -98,7 +98,7 @@ pub fn keep(config: &Config, rule: &Rule, session: &Path, redact: &Finder) -> Re
         // Before anything is written: what is not the branch's is not written to.
         branch.commit(&rule.out, "Keep what was there")?;
     }
-    let reading = Reading::open(session, Some(&rule.agent))?;
+    let reading = RenderSource::open(session, Some(&rule.agent))?;
     let (listing, _) = render_into(&rule.out, &reading, &how, &rule.formats, &[])?;
     reading.failure().map_or(Ok(()), Err)?;
     update_index(&rule.out, vec![listing.clone()])?;
@@ -112,7 +112,7 @@ pub fn keep(config: &Config, rule: &Rule, session: &Path, redact: &Finder) -> Re
 
 /// Whether nobody uses a session: not the process that ran it, and none that has it open.
 pub fn is_free(config: &Config, session: &Path, process: Option<u32>) -> bool {
-    !process.is_some_and(find::is_running) && find::users(config, session).is_empty()
+    !process.is_some_and(agents::is_running) && agents::users(&config.agents, session).is_empty()
 }
 
 /// Waits until nobody uses a session, at most so long. Whether nobody does.

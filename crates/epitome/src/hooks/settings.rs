@@ -8,10 +8,10 @@ use serde_json::Value;
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Unfit {
     /// It is not JSON, not even with comments.
-    #[error("it is no JSON: {0}")]
+    #[error("not valid JSON: {0}")]
     NoJson(String),
     /// It begins with a mark that agents do not read over.
-    #[error("it begins with a byte order mark, which is no JSON")]
+    #[error("it begins with a byte order mark, which JSON does not allow")]
     Marked,
     /// Something else stands where an object or a list is wanted.
     #[error("`{0}` is something else")]
@@ -74,9 +74,10 @@ pub(crate) fn take(text: &str, list: &[&str], entry: &Value, made: usize) -> Tak
             let text = node.to_string();
             commands.iter().any(|command| text.contains(&Value::from(*command).to_string()))
         };
-        return match array.elements().into_iter().any(calls) {
-            true => Taken::Changed,
-            false => Taken::Missing,
+        return if array.elements().into_iter().any(calls) {
+            Taken::Changed
+        } else {
+            Taken::Missing
         };
     };
     found.remove();
@@ -270,9 +271,9 @@ mod tests {
             ("[]", "`the whole` is something else"),
             ("{\"hooks\":[]}", "`hooks` is something else"),
             ("{\"hooks\":{\"SessionEnd\":{}}}", "`SessionEnd` is something else"),
-            ("{'a':1}", "it is no JSON: "),
-            ("\u{feff}{}", "it begins with a byte order mark, which is no JSON"),
-            ("{\"a\":1", "it is no JSON: "),
+            ("{'a':1}", "not valid JSON: "),
+            ("\u{feff}{}", "it begins with a byte order mark, which JSON does not allow"),
+            ("{\"a\":1", "not valid JSON: "),
         ] {
             let err = put(text, LIST, &entry()).expect_err("it does not fit").to_string();
             assert!(err.starts_with(expect), "{text}: {err}");

@@ -136,13 +136,14 @@ pub(super) fn back(installed: &Installed) -> Result<Change> {
     let file = installed.file.clone();
     let Some(now) = read(&file)? else { return Ok(Change::Nothing { file }) };
     if let Some(after) = installed.before(&now) {
-        return Ok(match installed.made {
-            true => Change::Gone { file, before: now },
-            false => Change::Text { file, before: now, after },
+        return Ok(if installed.made {
+            Change::Gone { file, before: now }
+        } else {
+            Change::Text { file, before: now, after }
         });
     }
     let (Some(entry), Ok(Setting::Listed { list, .. })) =
-        (&installed.entry, hook(&installed.agent).map(|hook| hook.setting))
+        (&installed.entry, hook(&installed.agent).map(|target| target.hook.setting))
     else {
         return Ok(Change::Kept { file });
     };

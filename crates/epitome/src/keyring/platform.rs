@@ -4,15 +4,40 @@
 //! library of the system. macOS: the Keychain. Windows: the Credential Manager. An account is
 //! stored as the crate `keyring` stores it, on every platform.
 
-#[cfg(any(target_os = "macos", windows))]
+#[cfg(not(feature = "keyring"))]
+pub(super) use absent::{get, remove, set};
+#[cfg(all(feature = "keyring", any(target_os = "macos", windows)))]
 pub(super) use native::{get, remove, set};
-#[cfg(not(any(target_os = "macos", windows)))]
+#[cfg(all(feature = "keyring", not(any(target_os = "macos", windows))))]
 pub(super) use service::{get, remove, set};
 
 /// The name under which this program's accounts are stored.
+#[cfg(feature = "keyring")]
 const SERVICE: &str = "epitome";
 
-#[cfg(any(target_os = "macos", windows))]
+/// Without the feature `keyring`.
+#[cfg(not(feature = "keyring"))]
+mod absent {
+    use crate::keyring::NoKeyring;
+
+    pub(in crate::keyring) fn get(_: &str) -> Result<Option<Vec<u8>>, NoKeyring> {
+        Err(reason())
+    }
+
+    pub(in crate::keyring) fn set(_: &str, _: &str) -> Result<(), NoKeyring> {
+        Err(reason())
+    }
+
+    pub(in crate::keyring) fn remove(_: &str) -> Result<bool, NoKeyring> {
+        Err(reason())
+    }
+
+    fn reason() -> NoKeyring {
+        NoKeyring("epitome was built without the feature `keyring`".to_owned())
+    }
+}
+
+#[cfg(all(feature = "keyring", any(target_os = "macos", windows)))]
 mod native {
     use keyring::{Entry, Error};
 
@@ -59,7 +84,7 @@ mod native {
     }
 }
 
-#[cfg(not(any(target_os = "macos", windows)))]
+#[cfg(all(feature = "keyring", not(any(target_os = "macos", windows))))]
 mod service {
     use std::collections::HashMap;
 

@@ -13,7 +13,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use super::names::{Names, names};
-use super::{Reading, Telling};
+use super::{RenderOptions, RenderSource};
 use crate::archive::GcMode;
 use crate::error::{Error, ErrorKind, Result};
 use crate::regular;
@@ -67,8 +67,8 @@ impl Rendered {
 /// `Disk`, `NoPermission`; what was written before stays.
 pub fn render_into(
     folder: &Path,
-    reading: &Reading,
-    how: &Telling<'_>,
+    reading: &RenderSource,
+    how: &RenderOptions<'_>,
     formats: &[Rendered],
     earlier: &[Listing],
 ) -> Result<(Listing, Vec<Found>)> {
@@ -125,9 +125,10 @@ fn write(
         let (name, facts) = (name.stem().to_owned(), epitome_render::Facts::of(story));
         return Ok(Listing { name, facts, ..Listing::default() });
     }
-    let up = match name == main {
-        true => (INDEX.to_owned(), "Sessions".to_owned()),
-        false => (main.file(0), "the session".to_owned()),
+    let up = if name == main {
+        (INDEX.to_owned(), "Sessions".to_owned())
+    } else {
+        (main.file(0), "the session".to_owned())
     };
     let html = Html::paged(story, name.clone(), Some(up));
     (0..html.pages()).into_par_iter().try_for_each(|n| put(&html.file(n), &html.page(n)))?;
@@ -159,7 +160,12 @@ pub fn update_index(folder: &Path, new: Vec<Listing>) -> Result<Index> {
 ///
 /// `Refused` for an address that leads out of the folder; `Disk`, `NoPermission`; what reading the
 /// session says.
-pub fn upsert(folder: &Path, reading: &Reading, how: &Telling<'_>, href: &str) -> Result<Listing> {
+pub fn upsert(
+    folder: &Path,
+    reading: &RenderSource,
+    how: &RenderOptions<'_>,
+    href: &str,
+) -> Result<Listing> {
     if !is_inside(href) {
         let what = format!("`{href}` leads out of the folder");
         return Err(Error::new(ErrorKind::Refused, what).at(folder));
@@ -186,8 +192,8 @@ pub fn upsert(folder: &Path, reading: &Reading, how: &Telling<'_>, href: &str) -
 ///
 /// # Errors
 ///
-/// As [`Reading::tell`].
-pub fn facts_of(reading: &Reading, how: &Telling<'_>) -> Result<Listing> {
+/// As [`RenderSource::tell`].
+pub fn facts_of(reading: &RenderSource, how: &RenderOptions<'_>) -> Result<Listing> {
     let Names { main, origin, .. } = names(reading, &[]);
     let name = main.stem().to_owned();
     let facts = |stories: &[Story<'_>]| stories.first().map(epitome_render::Facts::of);
@@ -386,7 +392,7 @@ pub(crate) fn ours(folder: &Path) -> Result<Vec<Listing>> {
         Error::new(ErrorKind::Unreadable, "the manifest is damaged")
             .at(&path)
             .because(err)
-            .with_hint("`epitome manifest repair` makes it anew")
+            .with_hint("`epitome manifest repair` rebuilds it")
     };
     match version {
         Ok(Some(1)) => Ok(serde_json::from_slice::<Index>(&text).map_err(damaged)?.sessions),

@@ -8,7 +8,7 @@ use std::path::Path;
 
 use epitome_render::{Listing, PageName};
 
-use super::{Member, Reading};
+use super::{Member, RenderSource};
 use crate::archive::Hash;
 use crate::place::Place;
 
@@ -28,7 +28,7 @@ pub(super) struct Names {
 }
 
 /// Chooses names that no other of the `known` sessions has.
-pub(super) fn names(reading: &Reading, known: &[Listing]) -> Names {
+pub(super) fn names(reading: &RenderSource, known: &[Listing]) -> Names {
     let (agent, id) = reading.session.agent_and_id();
     let origin = reading.session.path.as_deref().and_then(origin);
     let main = main(agent, &id, origin.as_deref(), known);

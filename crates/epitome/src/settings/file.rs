@@ -7,6 +7,7 @@ use toml::de::{DeTable, DeValue};
 use toml::{Spanned, Table, Value};
 
 use super::foreign::{FOREIGN, Foreign};
+use super::nearest::nearest;
 use super::{KEYS, Key, Place, Set, keys, known, unknown, wrong};
 use crate::error::{Error, ErrorKind, Result};
 use crate::regular;
@@ -156,7 +157,7 @@ impl Reader<'_> {
                         let tables = KEYS.iter().filter_map(|key| key.name.split_once('.'));
                         let tables = tables.map(|(table, _)| table);
                         let others = FOREIGN.iter().map(|foreign| foreign.table);
-                        unknown(&place, &name, keys::nearest(&name, tables.chain(others)))
+                        unknown(&place, &name, nearest(&name, tables.chain(others)))
                     })?;
                     self.foreign(foreign, &place, spans, values)?;
                 }
@@ -186,7 +187,7 @@ impl Reader<'_> {
             let word: &str = key.get_ref();
             let (by, place) = (format!("{}.{word}", foreign.table), self.place(key));
             let name = foreign.name(word).ok_or_else(|| {
-                let near = keys::nearest(word, foreign.names.iter().map(|name| name.name));
+                let near = nearest(word, foreign.names.iter().map(|name| name.name));
                 let near = near.map(|near| format!("{}.{near}", foreign.table));
                 unknown(&place, &by, near.as_deref())
             })?;

@@ -3,7 +3,7 @@
 use serde_json::json;
 use toml::Value;
 
-use super::keys;
+use super::nearest::nearest;
 
 /// A table of another program's names.
 pub struct Foreign {
@@ -205,9 +205,10 @@ impl Name {
             }
             To::Within(names) => within(names, value),
             To::Typed(types) => typed(types, value),
-            To::IfTrue(set) => Ok(match truth(value)? {
-                true => set.iter().map(|(key, fixed)| (*key, fixed.value())).collect(),
-                false => Vec::new(),
+            To::IfTrue(set) => Ok(if truth(value)? {
+                set.iter().map(|(key, fixed)| (*key, fixed.value())).collect()
+            } else {
+                Vec::new()
             }),
             To::Either(key, yes, no) => {
                 let text = if truth(value)? { yes } else { no };
@@ -310,7 +311,7 @@ fn within(
     let set = table.iter().map(|(name, value)| {
         let found = names.iter().find(|(known, _)| known == name);
         let (_, key) = found.ok_or_else(|| {
-            let near = keys::nearest(name, known.iter().copied());
+            let near = nearest(name, known.iter().copied());
             let near = near.map(|near| format!("; did you mean `{near}`?"));
             format!("has no `{name}`{}", near.unwrap_or_default())
         })?;

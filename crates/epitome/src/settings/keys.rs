@@ -61,19 +61,6 @@ pub fn named(name: &str) -> Option<&'static Key> {
     KEYS.iter().find(|key| key.name == name)
 }
 
-/// The name that is most like this one, if any is.
-pub fn nearest<'k>(name: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
-    let last = |name: &str| name.rsplit('.').next().unwrap_or_default().to_owned();
-    let likeness = |known: &str| {
-        // Somebody may know the word and not the table.
-        let same_word = if last(name) == last(known) { 0.9 } else { 0.0 };
-        strsim::jaro_winkler(name, known).max(same_word)
-    };
-    let scored = known.map(|known| (likeness(known), known)).filter(|(score, _)| *score > 0.75);
-    // Of equals the first.
-    scored.reduce(|best, next| if next.0 > best.0 { next } else { best }).map(|(_, known)| known)
-}
-
 /// What a value of a schema is, in words.
 pub(super) fn takes(schema: &Value) -> String {
     let list = |it: &Value| it.as_array().cloned().unwrap_or_default();
@@ -179,19 +166,5 @@ mod tests {
             "trust.projects",
         ];
         assert_eq!(yours, expect);
-    }
-
-    #[test]
-    fn a_name_that_was_probably_meant_is_found() {
-        let near = |name| nearest(name, KEYS.iter().map(|key| key.name.as_str()));
-        for (name, expect) in [
-            ("compaction.reciepe", Some("compaction.recipe")),
-            ("recipe", Some("compaction.recipe")),
-            ("live.windows", Some("live.window")),
-            ("compaction.keep.result", Some("compaction.keep.results")),
-            ("zzz", None),
-        ] {
-            assert_eq!(near(name), expect, "{name}");
-        }
     }
 }

@@ -1,9 +1,11 @@
 //! What settings change of a recipe.
 
-use epitome_passes::{self as passes, Changes, ThinkingMode};
+use epitome_model::Tokens;
+use epitome_passes::{self as passes, Level, Overlay, PerKind, SummaryOverlay, Target};
 
 use super::Settings;
-use super::values::{Compaction, Inputs, Keep, Level, Live, Thinking};
+use super::values::{Backup, Compaction, Inputs, Keep, Live};
+use crate::backup::BackupPlace;
 
 impl Settings {
     /// The recipe for stored sessions, by name or path, where one is set.
@@ -16,22 +18,34 @@ impl Settings {
         self.values.live.recipe.as_deref().or(self.recipe())
     }
 
-    /// What is otherwise than the recipe says.
-    pub fn changes(&self) -> Changes {
+    /// Where a whole copy of a session is kept before it is compacted, if one is.
+    pub fn backup(&self) -> Option<BackupPlace> {
+        self.values.compaction.backup.map(|backup| match backup {
+            Backup::Archive => BackupPlace::Archive,
+            Backup::Beside => BackupPlace::Beside,
+        })
+    }
+
+    /// What they change of a recipe.
+    pub fn overlay(&self) -> Overlay {
         let Compaction { keep: Keep { turns, results, messages, tokens }, .. } =
             self.values.compaction;
         let Compaction { trigger, exempt_tools, clear_tool_inputs, .. } = &self.values.compaction;
         let compaction = &self.values.compaction;
-        let Live { target, summary, .. } = &self.values.live;
+        let Live { summary, .. } = &self.values.live;
         let live = &self.values.live;
-        Changes {
-            trigger: passes::Trigger { bytes: trigger.bytes, tokens: trigger.tokens },
-            target: compaction.target,
+        let live_target = Some(live.target).filter(|it| *it != Target::default());
+        Overlay {
+            trigger: PerKind {
+                stored: Level { bytes: trigger.bytes, tokens: trigger.tokens, ..Level::default() },
+                live: live.trigger,
+            },
+            target: PerKind {
+                stored: compaction.target.map(Tokens).map(Target::of_tokens),
+                live: live_target,
+            },
             keep: passes::Keep { turns, results, messages, tokens, ..passes::Keep::default() },
-            thinking: compaction.thinking.map(|mode| match mode {
-                Thinking::Keep => ThinkingMode::Keep,
-                Thinking::Drop => ThinkingMode::Drop,
-            }),
+            thinking: compaction.thinking,
             min_bytes: compaction.min_bytes,
             min_result_bytes: compaction.min_result_bytes,
             min_content_bytes: compaction.min_content_bytes,
@@ -44,16 +58,10 @@ impl Settings {
             }),
             repeats: compaction.repeats,
             auto: live.auto,
-            live_trigger: level(&live.trigger),
-            live_target: target
-                .tokens
-                .map(passes::Target::Tokens)
-                .or(target.percent.map(passes::Target::Percent))
-                .or(target.chars.map(passes::Target::Chars)),
             reserve: live.reserve,
             warn: live.warn,
-            summary: passes::SummaryChanges {
-                over: level(&summary.over),
+            summary: SummaryOverlay {
+                over: summary.over,
                 max_tokens: summary.max_tokens,
                 sections: summary.sections.clone(),
                 role: summary.role,
@@ -61,13 +69,9 @@ impl Settings {
                 focus: summary.focus.clone(),
                 protected: summary.protected.clone().unwrap_or_default(),
             },
+            summarise: false,
         }
     }
-}
-
-fn level(level: &Level) -> passes::Level {
-    let Level { tokens, percent, bytes, chars, results, turns, messages } = *level;
-    passes::Level { tokens, percent, bytes, chars, results, turns, messages }
 }
 
 #[cfg(test)]
@@ -79,10 +83,11 @@ mod tests {
         let text = "live.trigger.chars = 900\nlive.target.chars = 500\n\
                     live.summary.over.chars = 700";
         let values = toml::from_str(text).expect("settings");
-        let changes = Settings { values, ..Settings::default() }.changes();
-        let chars = |n| passes::Level { chars: Some(n), ..passes::Level::default() };
-        assert_eq!(changes.live_trigger, chars(900));
-        assert_eq!(changes.live_target, Some(passes::Target::Chars(500)));
-        assert_eq!(changes.summary.over, chars(700));
+        let overlay = Settings { values, ..Settings::default() }.overlay();
+        let chars = |n| Level { chars: Some(n), ..Level::default() };
+        let target = Target { chars: Some(500), ..Target::default() };
+        assert_eq!(overlay.trigger, PerKind { stored: Level::default(), live: chars(900) });
+        assert_eq!(overlay.target, PerKind { stored: None, live: Some(target) });
+        assert_eq!(overlay.summary.over, chars(700));
     }
 }

@@ -5,7 +5,8 @@ use std::path::Path;
 use epitome_passes::BUILT_IN;
 use toml::{Table, Value};
 
-use super::{Key, PathKind, Set, Settings, Values, keys, put, trust, wrong};
+use super::nearest::nearest;
+use super::{Key, PathKind, Set, Settings, Values, put, trust, wrong};
 use crate::config::Config;
 use crate::error::Result;
 
@@ -34,9 +35,10 @@ pub(super) fn alone(config: &Config, key: &Key, set: &Set) -> Result<()> {
 /// A recipe of the program, one of the user's own, or a file.
 fn recipe(config: &Config, name: &str, text: &str, set: &Set) -> Result<()> {
     if !trust::is_name(text) {
-        return match Path::new(text).is_file() {
-            true => Ok(()),
-            false => Err(wrong(&set.place, &format!("{name}: there is no file {text}"))),
+        return if Path::new(text).is_file() {
+            Ok(())
+        } else {
+            Err(wrong(&set.place, &format!("{name}: there is no file {text}")))
         };
     }
     let folder = config.recipes();
@@ -45,7 +47,7 @@ fn recipe(config: &Config, name: &str, text: &str, set: &Set) -> Result<()> {
         return Ok(());
     }
     let err = wrong(&set.place, &format!("{name}: no recipe is called `{text}`"));
-    Err(match keys::nearest(text, BUILT_IN.iter().map(|(known, _)| *known)) {
+    Err(match nearest(text, BUILT_IN.iter().map(|(known, _)| *known)) {
         Some(near) => err.with_hint(format!("did you mean `{near}`?")),
         None => err.with_hint(format!(
             "`epitome recipes` lists them; your own stand in {}",

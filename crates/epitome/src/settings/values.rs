@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use epitome_passes::{BUILT_IN, Sections, SummaryRole};
+use epitome_passes::{BUILT_IN, Level, Sections, SummaryRole, Target, ThinkingMode};
 use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde::{Deserialize, Serialize};
@@ -40,7 +40,7 @@ pub struct Compaction {
     /// What starts a compaction.
     pub trigger: Trigger,
     /// What is done with old reasoning, whatever the recipe says.
-    pub thinking: Option<Thinking>,
+    pub thinking: Option<ThinkingMode>,
     /// Everything of at most so many bytes stays.
     pub min_bytes: Option<u64>,
     /// Results of at most so many bytes stay.
@@ -96,16 +96,6 @@ pub struct Trigger {
     pub bytes: Option<u64>,
 }
 
-/// What is done with old reasoning.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "lowercase")]
-pub enum Thinking {
-    /// It stays.
-    Keep,
-    /// It goes, whole.
-    Drop,
-}
-
 /// Whose arguments go with their results.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged)]
@@ -154,48 +144,6 @@ pub struct Live {
     pub warn: Option<u64>,
     /// The summary, of recipes that have one.
     pub summary: Summary,
-}
-
-/// A size of a context: any of these.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Level {
-    /// Tokens, prompt and tools included.
-    #[schemars(range(min = 1, max = 1_000_000_000))]
-    pub tokens: Option<u64>,
-    /// Per cent of the window without the reserve.
-    #[schemars(range(min = 1, max = 100))]
-    pub percent: Option<u64>,
-    /// Bytes of words.
-    #[schemars(range(min = 1))]
-    pub bytes: Option<u64>,
-    /// Characters of text as written, with what the API's JSON adds around each text.
-    #[schemars(range(min = 1))]
-    pub chars: Option<u64>,
-    /// Results.
-    #[schemars(range(min = 1))]
-    pub results: Option<u64>,
-    /// Turns of the user.
-    #[schemars(range(min = 1))]
-    pub turns: Option<u64>,
-    /// Messages.
-    #[schemars(range(min = 1))]
-    pub messages: Option<u64>,
-}
-
-/// What a compaction should come to.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(deny_unknown_fields, default)]
-pub struct Target {
-    /// Tokens, prompt and tools included.
-    #[schemars(range(min = 1, max = 1_000_000_000))]
-    pub tokens: Option<u64>,
-    /// Per cent of the window without the reserve.
-    #[schemars(range(min = 1, max = 100))]
-    pub percent: Option<u64>,
-    /// Characters of text as written, with what the API's JSON adds around each text.
-    #[schemars(range(min = 1))]
-    pub chars: Option<u64>,
 }
 
 /// The summary: when it is asked for, what it is like, and as whose words it is sent.

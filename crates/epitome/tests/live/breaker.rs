@@ -1,5 +1,5 @@
-//! When a live context gives up, and when it tries again: summaries that fail, passes that a law
-//! refuses, requests that stay too long.
+//! When a live context gives up, and when it tries again: summaries that fail, passes that an
+//! invariant refuses, requests that stay too long.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -142,7 +142,7 @@ fn an_overflow_whose_passes_are_refused_is_told_and_loses_nothing() {
     read(&mut context, 0, "a.rs", &lines("a.rs", 200));
     says(&mut context, 20);
     let before = told(&context.as_it_is());
-    let recovery = context.refused(Some(413), "").expect("a refusal by a law is no error");
+    let recovery = context.refused(Some(413), "").expect("a refusal by an invariant is no error");
     let Recovery::Final { because } = recovery else { panic!("{recovery:?}") };
     assert!(because[0].starts_with("the result of Read a.rs"), "{because:?}");
     assert_eq!(told(&context.as_it_is()), before);
@@ -152,7 +152,7 @@ fn an_overflow_whose_passes_are_refused_is_told_and_loses_nothing() {
         _ => None,
     });
     let failed: Vec<&str> = failed.collect();
-    assert!(failed.contains(&"it would grow"), "{events:?}");
+    assert!(failed.contains(&"a block has more tokens than it had (growth)"), "{events:?}");
     assert_eq!(failed.last(), Some(&"the context cannot be made to fit"));
     assert_eq!(context.report().compactions, 0);
 }
@@ -168,15 +168,14 @@ fn a_recovery_is_final_if_the_summary_that_it_waited_for_makes_nothing_smaller()
         let told = context.refused(Some(413), "").expect("memory is written");
         assert!(matches!(told, Recovery::Summarise { .. }), "{told:?}");
         due(&mut context, model);
-        let expect = match fits {
-            true => told.clone(),
-            false => {
-                let Recovery::Final { because } = context.recovered(told.clone()) else {
-                    panic!("nothing was made smaller")
-                };
-                assert!(because[0].starts_with("words of the assistant: "), "{because:?}");
-                Recovery::Final { because }
-            }
+        let expect = if fits {
+            told.clone()
+        } else {
+            let Recovery::Final { because } = context.recovered(told.clone()) else {
+                panic!("nothing was made smaller")
+            };
+            assert!(because[0].starts_with("words of the assistant: "), "{because:?}");
+            Recovery::Final { because }
         };
         assert_eq!(context.recovered(told), expect);
     }

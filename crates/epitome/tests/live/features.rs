@@ -4,7 +4,8 @@ use epitome::live::{self, Context, Next, Recovery, Said, Setup};
 use epitome_formats::named;
 use epitome_model::{Block, Ref, Role, Stub, Tokens};
 use epitome_passes::{
-    Changes, Event, Inputs, Level, NoReply, Reply, Snip, StopReason, When, Why, built_in,
+    Event, Inputs, Level, NoReply, Overlay, PerKind, Reply, StopReason, TrimRule, When, Why,
+    built_in,
 };
 use epitome_tokens::Estimate;
 use serde_json::{Value, json};
@@ -56,10 +57,13 @@ fn the_reasoning_that_an_open_turn_began_with_stays_until_the_turn_is_over() {
 
 #[test]
 fn what_somebody_wants_otherwise_holds_live() {
-    let talk = |changes: &Changes| {
+    let talk = |overlay: &Overlay| {
         let trigger = Level { tokens: Some(2_000), ..Level::default() };
-        let changes = Changes { live_trigger: trigger, ..changes.clone() };
-        let recipe = built_in("clear-tool-uses").expect("a recipe").with(&changes);
+        let overlay = Overlay {
+            trigger: PerKind { stored: Level::default(), live: trigger },
+            ..overlay.clone()
+        };
+        let recipe = built_in("clear-tool-uses").expect("a recipe").with(&overlay);
         let mut context = Context::in_memory(Setup::new(recipe).with_counter(Estimate::new()));
         context.user("Read them all.").expect("memory is written");
         let content = json!({ "path": "out.rs", "content": lines("out.rs", 20) }).to_string();
@@ -76,23 +80,23 @@ fn what_somebody_wants_otherwise_holds_live() {
         let sent = context.as_it_is().messages();
         (stubs, sent.contains("[cleared to save context]"))
     };
-    let nothing = Changes::default();
+    let nothing = Overlay::default();
     let (all, none) = (Some(Inputs::All), Some(Inputs::None));
     let others = Some(Inputs::Of(vec!["Bash".into()]));
-    for (changes, expect) in [
+    for (overlay, expect) in [
         (nothing.clone(), (2, false)),
-        (Changes { at_least: Some(500), ..nothing.clone() }, (2, false)),
-        (Changes { at_least: Some(50_000), ..nothing.clone() }, (0, false)),
-        (Changes { exempt_tools: vec!["read".into()], ..nothing.clone() }, (0, false)),
-        (Changes { clear_inputs: all, ..nothing.clone() }, (2, true)),
-        (Changes { clear_inputs: others, ..nothing.clone() }, (2, false)),
-        (Changes { clear_inputs: none, ..nothing.clone() }, (2, false)),
-        (Changes { auto: Some(false), ..nothing.clone() }, (0, false)),
+        (Overlay { at_least: Some(500), ..nothing.clone() }, (2, false)),
+        (Overlay { at_least: Some(50_000), ..nothing.clone() }, (0, false)),
+        (Overlay { exempt_tools: vec!["read".into()], ..nothing.clone() }, (0, false)),
+        (Overlay { clear_inputs: all, ..nothing.clone() }, (2, true)),
+        (Overlay { clear_inputs: others, ..nothing.clone() }, (2, false)),
+        (Overlay { clear_inputs: none, ..nothing.clone() }, (2, false)),
+        (Overlay { auto: Some(false), ..nothing.clone() }, (0, false)),
     ] {
-        assert_eq!(cleared(&talk(&changes)), expect, "{changes:?}");
+        assert_eq!(cleared(&talk(&overlay)), expect, "{overlay:?}");
     }
     // Who asks for it takes what there is.
-    let mut context = talk(&Changes { at_least: Some(50_000), ..nothing });
+    let mut context = talk(&Overlay { at_least: Some(50_000), ..nothing });
     context.compact_to(None, Some(Tokens(0))).expect("memory is written");
     assert_eq!(cleared(&context), (2, false));
 }
@@ -243,7 +247,7 @@ fn what_cannot_fit_is_named_and_left() {
     let told_so = context.refused(Some(413), "").expect("memory is written");
     let Recovery::Final { because } = told_so else { panic!("{told_so:?}") };
     assert!(because[0].starts_with("words of the user: "), "{because:?}");
-    assert_eq!(told(&context.as_it_is()), before, "nothing changes");
+    assert_eq!(told(&context.as_it_is()), before, "nothing overlay");
 }
 
 #[test]
@@ -292,7 +296,7 @@ fn a_log_goes_on_where_it_was_left() {
 #[test]
 fn messages_that_were_cut_out_come_back_by_their_reference_and_by_undo() {
     let mut recipe = built_in("s08").expect("a built-in recipe");
-    recipe.live.snip = Some(Snip { over: 10, keep: 10, head: 3 });
+    recipe.stages.live.trim = Some(TrimRule { over: 10, keep: 10, head: 3 });
     let mut context = Context::in_memory(Setup::new(recipe).with_counter(Estimate::new()));
     context.user("Read them all.").expect("memory is written");
     for n in 0..8 {
@@ -337,8 +341,8 @@ fn results_that_the_model_has_not_seen_outlive_a_summary() {
         let mut recipe = built_in(name).expect("a built-in recipe");
         // Less than one of the results has.
         recipe.keep.tokens = recipe.keep.tokens.map(|_| 100);
-        recipe.live.summary.get_or_insert_default();
-        let rule = recipe.live.summary.clone().expect("it was just set");
+        recipe.stages.live.summary.get_or_insert_default();
+        let rule = recipe.stages.live.summary.clone().expect("it was just set");
         let mut context = Context::in_memory(Setup::new(recipe).with_counter(Estimate::new()));
         context.user("Read them all.").expect("memory is written");
         for n in 0..9 {
@@ -354,8 +358,8 @@ fn results_that_the_model_has_not_seen_outlive_a_summary() {
         assert!(stands, "{name}: there is a summary");
         assert_eq!(left.last(), Some(&lines("8.rs", 100)), "{name}");
         let sent = context.as_it_is();
-        let laws = named("epitome").expect("a format").laws;
-        assert_eq!(laws.check(sent.transcript(), sent.source()), [], "{name}");
+        let invariants = named("epitome").expect("a format").invariants;
+        assert_eq!(invariants.check(sent.transcript(), sent.source()), [], "{name}");
     }
 }
 

@@ -2,12 +2,12 @@
 
 mod breaker;
 mod features;
-mod laws;
+mod invariants;
 mod shortened;
 mod talks;
 
 use epitome::live::{Context, Next, Outgoing, Said, Setup};
-use epitome_formats::Api;
+use epitome_api::Api;
 use epitome_model::{Block, Tokens, block_tokens};
 use epitome_passes::{NoReply, Recipe, Reply, StopReason, SummaryRule, built_in};
 use epitome_tokens::Estimate;
@@ -142,5 +142,5 @@ fn reply(rule: &SummaryRule, body: &str) -> Reply {
 }
 
 fn rule(recipe: &str) -> SummaryRule {
-    built_in(recipe).and_then(|it| it.live.summary).expect("a recipe with a summary")
+    built_in(recipe).and_then(|it| it.stages.live.summary).expect("a recipe with a summary")
 }

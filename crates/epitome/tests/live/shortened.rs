@@ -1,4 +1,5 @@
-//! What is left of results in a live context: what was shortened at birth, what somebody took back.
+//! What is left of results in a live context: what was truncated on ingest, what somebody took
+//! back.
 
 use epitome::live::{self, Context, Said};
 use epitome_model::{Lines, Ref, Stub, Tokens};

@@ -2,9 +2,11 @@
 
 use std::sync::{Arc, Mutex};
 
+use epitome::Loaded;
 use epitome::live::{Context, Next, Recovery, Said, Setup, Speaker};
-use epitome::{Asked, Loaded, summary_writer};
-use epitome_formats::{APIS, named};
+use epitome::models::{SummaryJob, summary_writer};
+use epitome_api::APIS;
+use epitome_formats::named;
 use epitome_llm::{Failure, Model, ModelName, Request, Response, Sink, Stop};
 use epitome_model::{Block, Counter, Role, Text, Tokens};
 use epitome_passes::{
@@ -190,7 +192,7 @@ fn what_is_kept_of_a_turn_that_thinks_begins_with_reasoning() {
             let body = body.to_string().into_bytes();
             let format = named("anthropic").expect("a format");
             let read = (format.read)(&body, &mut ());
-            assert_eq!(format.laws.check(&read, &body), [], "{n}");
+            assert_eq!(format.invariants.check(&read, &body), [], "{n}");
         }
     }
 }
@@ -231,7 +233,7 @@ fn a_stored_log_is_read_as_it_was_said_too() {
     let session = Loaded { format, source, transcript, faults: Vec::new() };
     let model = Hears("compatible/nobody".parse().expect("a name"), Mutex::default());
     let recipe = Recipe::parse(TOLD).expect("a recipe");
-    let asked = Asked::about(&session, &recipe, &Estimate::new(), summary_writer(&model));
+    let asked = SummaryJob::about(&session, &recipe, &Estimate::new(), summary_writer(&model));
     let asked = asked.expect("a log has summaries").expect("there is something to summarise");
     asked.of(&model, &Stop::default()).expect_err("it says nothing");
     let heard = model.1.into_inner().expect("nobody panics");
@@ -247,9 +249,10 @@ impl Counter for Biased {
     }
 
     fn count(&self, text: &str) -> Tokens {
-        match text.starts_with("[Summary of what came before]") {
-            true => self.0,
-            false => Estimate::new().count(text),
+        if text.starts_with("[Summary of what came before]") {
+            self.0
+        } else {
+            Estimate::new().count(text)
         }
     }
 }
@@ -432,7 +435,7 @@ fn messages_say_that_a_summary_was_understood_where_the_user_speaks_behind_it() 
         let body = format!(r#"{{"messages":{}}}"#, context.as_it_is().messages()).into_bytes();
         let wire = APIS.iter().find(|wire| wire.name == "anthropic").expect("a wire");
         let read = (wire.format.read)(&body, &mut ());
-        assert_eq!(wire.format.laws.check(&read, &body), []);
+        assert_eq!(wire.format.invariants.check(&read, &body), []);
         let said = String::from_utf8(body).expect("text");
         let roles = said.split(r#"{"role":""#).skip(1);
         let roles = roles.map(|role| if role.starts_with("user") { 'u' } else { 'a' });
@@ -447,7 +450,7 @@ fn messages_say_that_a_summary_was_understood_where_the_user_speaks_behind_it() 
     ] {
         let recipe = if keep { TOLD.to_owned() } else { TOLD.replace("messages = 1", "") };
         let mut recipe = Recipe::parse(&recipe).expect("a recipe");
-        recipe.live.summary.iter_mut().for_each(|rule| rule.role = role);
+        recipe.stages.live.summary.iter_mut().for_each(|rule| rule.role = role);
         let mut context = Context::in_memory(Setup::new(recipe).with_counter(Estimate::new()));
         work(&mut context);
         context.ask_for_compaction(None, Some(Tokens(0)));

@@ -1,15 +1,16 @@
 //! Sessions that are rows of a database: read as lines, replaced in one transaction.
 
+mod opened;
 mod recovered;
 mod summaries;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use epitome::{
-    Archive, Config, ErrorKind, Loaded, Planned, Replaced, Session, Spliced, Store, Target, Way,
-    apply, find, restore,
-};
+use epitome::archive::Archive;
+use epitome::compaction::{CompactionPlan, Way, apply};
+use epitome::storage::{Replaced, Session, Spliced, Store, Target, restore};
+use epitome::{Config, ErrorKind, Loaded, agents};
 use epitome_model::{Bytes, Source};
 use epitome_passes::built_in;
 use epitome_tokens::Estimate;
@@ -181,7 +182,7 @@ fn a_session_is_compacted_and_every_row_comes_back() {
     let file = world.store().open_for_edit(&address).expect("a session");
     let loaded = Loaded::read(file.source(), None).expect("OpenCode's");
     let recipe = built_in("transcript").expect("a recipe");
-    let planned = Planned::new(&loaded, &recipe, &Estimate).expect("a plan");
+    let planned = CompactionPlan::new(&loaded, &recipe, &Estimate).expect("a plan");
     let archive = Archive::new(&world.dir.path().join("home"));
     let generation = apply(&planned, &file, &archive, &Estimate, jiff::Timestamp::UNIX_EPOCH);
     let key = loaded.key(file.path());
@@ -311,7 +312,7 @@ fn a_session_brings_its_log_and_its_sub_agents_along() {
     let world =
         World::new().with_session("ses_c", Some("ses_a")).with_session("ses_d", Some("ses_c"));
     let expect = ["ses_a.events", "ses_c", "ses_c.events", "ses_d", "ses_d.events"];
-    assert_eq!(find::companions(&world.address("ses_a")), expect.map(|name| world.address(name)));
+    assert_eq!(agents::companions(&world.address("ses_a")), expect.map(|name| world.address(name)));
     let log = text(&epitome::open(&world.address("ses_a.events")).expect("the log"));
     assert_eq!(
         log,
@@ -334,22 +335,20 @@ fn a_database_of_others_is_no_session() {
 fn all_sessions_of_a_database_are_found_by_id() {
     let world = World::new().with_session("ses_b", None).with_session("ses_c", Some("ses_a"));
     let mut config = Config::of_home(world.dir.path());
-    config.pi_sessions = world.dir.path().join("none");
-    config.claude = world.dir.path().join("none");
-    config.opencode = world.dir.path().to_owned();
-    config.opencode_database = None;
-    let found = find::sessions(&config, None);
+    let database = world.dir.path().join("opencode.db");
+    config.agents.variables.insert("OPENCODE_DB".to_owned(), database.into());
+    let found = agents::sessions(&config.agents, None);
     let ids: Vec<&str> = found.iter().map(|it| it.id.as_str()).collect();
     assert_eq!(ids, ["ses_a", "ses_b"]);
     assert_eq!(found[1].path, world.address("ses_b"));
     assert_eq!((found[1].agent, found[1].size), ("opencode", Bytes(0)));
-    let meant = |text: &str| find::meant(&config, text, None);
-    assert_eq!(meant("ses_b"), find::Meant::File(world.address("ses_b")));
-    assert!(matches!(meant("ses_"), find::Meant::AnyOf(found) if found.len() == 2));
-    assert_eq!(meant("opencode"), find::Meant::Nothing);
+    let meant = |text: &str| agents::meant(&config.agents, text, None);
+    assert_eq!(meant("ses_b"), agents::SessionMatch::File(world.address("ses_b")));
+    assert!(matches!(meant("ses_"), agents::SessionMatch::AnyOf(found) if found.len() == 2));
+    assert_eq!(meant("opencode"), agents::SessionMatch::Nothing);
     let named = world.address("ses_c");
-    assert_eq!(meant(&named.display().to_string()), find::Meant::File(named));
-    assert_eq!(meant(&world.address("ses_x").display().to_string()), find::Meant::Nothing);
+    assert_eq!(meant(&named.display().to_string()), agents::SessionMatch::File(named));
+    assert_eq!(meant(&world.address("ses_x").display().to_string()), agents::SessionMatch::Nothing);
 }
 
 #[test]
@@ -360,8 +359,8 @@ fn marks_are_written_and_taken_back_and_nothing_else_changes() {
     let file = world.open();
     let loaded = Loaded::read(file.source(), None).expect("OpenCode's");
     let recipe = built_in("transcript").expect("a recipe");
-    let planned = Planned::by(Way::Native, &loaded, &recipe, &Estimate).expect("a plan");
-    assert_eq!(planned.breaches, []);
+    let planned = CompactionPlan::by(Way::Native, &loaded, &recipe, &Estimate).expect("a plan");
+    assert_eq!(planned.violations, []);
     let archive = Archive::new(&world.dir.path().join("home"));
     apply(&planned, &file, &archive, &Estimate, jiff::Timestamp::UNIX_EPOCH).expect("done");
     let key = loaded.key(file.path());

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use epitome::{ErrorKind, Loaded, find};
+use epitome::{ErrorKind, Loaded, agents};
 
 use super::*;
 
@@ -42,8 +42,8 @@ fn files(folder: &Path) -> Vec<(String, Vec<u8>)> {
 
 fn config(world: &World) -> Config {
     let mut config = Config::of_home(world.dir.path());
-    config.opencode = world.dir.path().to_owned();
-    config.opencode_database = None;
+    let database = world.dir.path().join("opencode.db");
+    config.agents.variables.insert("OPENCODE_DB".to_owned(), database.into());
     config
 }
 
@@ -51,7 +51,7 @@ fn config(world: &World) -> Config {
 fn a_database_left_by_a_killed_writer_is_read_and_not_written() {
     let (world, whole) = (killed(), World::new());
     let before = files(world.dir.path());
-    let found = find::all(&config(&world), Some("opencode"));
+    let found = agents::all(&config(&world).agents, Some("opencode"));
     assert_eq!(found.unread.len(), 0, "{:?}", found.unread);
     let ids: Vec<&str> = found.sessions.iter().map(|it| it.id.as_str()).collect();
     assert_eq!(ids, ["ses_a"]);
@@ -69,7 +69,7 @@ fn a_database_left_by_a_killed_writer_is_compacted_and_restored() {
     let file = world.open();
     let loaded = Loaded::read(file.source(), None).expect("OpenCode's");
     let recipe = built_in("transcript").expect("a recipe");
-    let planned = Planned::by(Way::Native, &loaded, &recipe, &Estimate).expect("a plan");
+    let planned = CompactionPlan::by(Way::Native, &loaded, &recipe, &Estimate).expect("a plan");
     apply(&planned, &file, &archive, &Estimate, jiff::Timestamp::UNIX_EPOCH).expect("done");
     let key = loaded.key(file.path());
     drop(file);
@@ -95,7 +95,7 @@ fn what_is_no_file_next_to_a_database_is_refused_and_named() {
         fs::remove_file(&path).ok();
         let made = std::process::Command::new("mkfifo").arg(&path).status().expect("mkfifo");
         assert!(made.success());
-        let found = find::all(&config(&world), Some("opencode"));
+        let found = agents::all(&config(&world).agents, Some("opencode"));
         assert_eq!(found.sessions, [], "{name}");
         let [err] = &found.unread[..] else { panic!("{name}: {:?}", found.unread) };
         assert_eq!((err.kind(), err.path()), (ErrorKind::NotAFile, Some(&*path)));

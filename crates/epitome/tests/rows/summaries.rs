@@ -1,6 +1,9 @@
 //! Summaries that are rows behind the others.
 
-use epitome::{Archive, ErrorKind, Loaded, Planned, Spliced, Target, apply, restore};
+use epitome::archive::Archive;
+use epitome::compaction::{CompactionPlan, apply};
+use epitome::storage::{Spliced, Target, restore};
+use epitome::{ErrorKind, Loaded};
 use epitome_passes::built_in;
 use epitome_tokens::Estimate;
 use serde_json::{Value, json};
@@ -10,20 +13,20 @@ use super::*;
 const SUMMARY: &str = "What was done: \"all of it\".\nAnd what is left: nothing.";
 
 /// Lets a summary stand for everything but the last turn.
-fn summarise(world: &World) -> epitome::Result<(Archive, epitome::SessionKey)> {
+fn summarise(world: &World) -> epitome::Result<(Archive, epitome::archive::SessionKey)> {
     let file = world.open();
     let loaded = Loaded::read(file.source(), None).expect("OpenCode's");
     let keep = epitome_passes::Keep { turns: Some(1), ..Default::default() };
     let recipe = epitome_passes::Recipe { keep, ..built_in("transcript").expect("a recipe") };
-    let planned = Planned::summarised(SUMMARY, &loaded, &recipe, &Estimate)?;
-    assert_eq!(planned.breaches, []);
+    let planned = CompactionPlan::summarised(SUMMARY, &loaded, &recipe, &Estimate)?;
+    assert_eq!(planned.violations, []);
     let archive = Archive::new(&world.dir.path().join("home"));
     apply(&planned, &file, &archive, &Estimate, jiff::Timestamp::UNIX_EPOCH)?;
     Ok((archive, loaded.key(file.path())))
 }
 
 /// Takes back what was done to a session.
-fn take_back(world: &World, (archive, key): &(Archive, epitome::SessionKey)) {
+fn take_back(world: &World, (archive, key): &(Archive, epitome::archive::SessionKey)) {
     let file = world.open();
     let generations = archive.generations(key).expect("generations").whole;
     let blobs = archive.blobs(key);
@@ -150,7 +153,7 @@ fn summary_lines(world: &World) -> String {
     let loaded = Loaded::read(&source, None).expect("OpenCode's");
     let keep = epitome_passes::Keep { turns: Some(1), ..Default::default() };
     let recipe = epitome_passes::Recipe { keep, ..built_in("transcript").expect("a recipe") };
-    let planned = Planned::summarised(SUMMARY, &loaded, &recipe, &Estimate).expect("a plan");
+    let planned = CompactionPlan::summarised(SUMMARY, &loaded, &recipe, &Estimate).expect("a plan");
     let [(splice, _)] = planned.splices.as_slice() else { panic!("{:?}", planned.splices) };
     String::from_utf8(splice.with.to_vec()).expect("text")
 }

@@ -1,26 +1,25 @@
-//! A thread into a transcript.
+//! Converts a thread into a transcript.
 
+use epitome_api::Body;
+use epitome_json::Value;
 use epitome_model::{
-    Block, CacheUse, Copy, Left, Output, Part, Role, Source, Span, Thinking, Transcript, Usage,
+    Block, CacheUse, Faults, HiddenField, Left, Output, Part, Role, Source, Span, Thinking,
+    Transcript, Usage,
 };
 
-use crate::Faults;
-use crate::api::{self, Body};
-use crate::document::Value;
-
-/// How a run ends that did not do what it was called for.
+/// The statuses of a run that failed.
 const FAILED: [&str; 3] = ["error", "cancelled", "rejected-by-user"];
 
-/// An object with `messages`, a number `v` and the time when it was `created`.
+/// Whether it is an object with `messages`, a number `v` and a time `created`.
 pub fn sniff(head: &[u8]) -> bool {
-    let Some(seen) = api::skim(head) else { return false };
+    let Some(seen) = epitome_api::skim(head) else { return false };
     let is_thread = seen.has("v") && seen.has("created") && seen.has("id");
     !seen.more && is_thread && (seen.has("messages") || seen.has("env"))
 }
 
 /// Reads a thread.
 pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
-    api::read(source, faults, thread)
+    epitome_api::read(source, faults, thread)
 }
 
 fn thread(body: &mut Body<'_>, root: &Value<'_>) {
@@ -34,7 +33,7 @@ fn thread(body: &mut Body<'_>, root: &Value<'_>) {
     }
 }
 
-/// The folder of the first tree that the thread was begun in.
+/// The directory of the first tree in which the thread was started.
 fn folder(root: &Value<'_>) -> Option<String> {
     let trees = root.at(&["env", "initial"])?.list_of("trees");
     let uri = trees.first()?.word("uri")?;
@@ -49,7 +48,7 @@ fn read_message(body: &mut Body<'_>, message: &Value<'_>) {
         Some("assistant") => Role::Assistant,
         Some("user") if answers => Role::Tool,
         Some("user") => Role::User,
-        // Summaries of threads before, and notes of the agent.
+        // Summaries of earlier threads, and notes of the agent.
         Some("info") => Role::System,
         Some(_) | None => {
             body.keep(message, Vec::new());
@@ -84,11 +83,11 @@ fn read_block(body: &Body<'_>, block: &Value<'_>) -> Block {
 
 fn call(body: &Body<'_>, block: &Value<'_>) -> Option<Block> {
     let (id, name, input) = (block.word("id")?, block.word("name")?, block.get("input")?);
-    Some(Block::Call(api::call(body.bytes(), &id, &name, input)))
+    Some(Block::Call(epitome_api::call(body.bytes(), &id, &name, input)))
 }
 
-/// What came of a call: `run` has the status, and either the `result`, a text or an object with an
-/// `output`, the `error` or the `progress` so far.
+/// The result of a call: `run` has the status, and either the `result` (a text, or an object with
+/// an `output`), the `error` or the `progress` so far.
 fn output(block: &Value<'_>) -> Output {
     let run = block.get("run");
     let status = run.and_then(|run| run.word("status")).unwrap_or_default();
@@ -128,10 +127,10 @@ fn usage(usage: &Value<'_>) -> Option<Usage> {
     })
 }
 
-/// What only the editor shows: the files that are open, and the like.
-fn copies(message: &Value<'_>) -> Vec<Copy> {
+/// Values that only the editor shows: open files and the like.
+fn copies(message: &Value<'_>) -> Vec<HiddenField> {
     let state = message.get("userState").filter(|state| state.is_object());
-    let copy = |value: &Value<'_>| Copy {
+    let copy = |value: &Value<'_>| HiddenField {
         name: "userState",
         value: value.span(),
         left: Left::EmptyObject,

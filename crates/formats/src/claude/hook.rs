@@ -1,12 +1,12 @@
-//! How Claude Code calls a program when a session ends: `settings.json`, as
-//! <https://code.claude.com/docs/en/hooks> describes it.
+//! Claude Code's end-of-session hook: an entry of `settings.json`, documented at
+//! <https://code.claude.com/docs/en/hooks>.
 
 use crate::hook::{Hook, SESSION_END, Setting, entry};
 
-pub(crate) const HOOK: Hook = Hook {
-    agent: "claude",
+/// What is written so that a program is called.
+pub const HOOK: Hook = Hook {
     file: "settings.json",
-    // In seconds. Without it a hook has a second and a half in all when the program ends.
+    // In seconds. Without a timeout, all hooks together have 1.5 seconds when the program ends.
     setting: Setting::Listed { list: SESSION_END, entry: |command| entry(command, 10) },
     afterwards: None,
 };

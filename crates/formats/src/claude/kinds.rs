@@ -1,12 +1,14 @@
-//! Kinds that Claude Code is known to write, now and before.
+//! The kinds that present and past versions of Claude Code write.
 
+use epitome_model::Faults;
+
+use crate::Line;
 use crate::place::Place;
 use crate::unknown::Unknown;
-use crate::{Faults, Line};
 
 use super::raw;
 
-/// Types of records; most say nothing to a model.
+/// Types of records; a model sees few of them.
 const RECORDS: &[&str] = &[
     "agent-color",
     "agent-name",
@@ -40,7 +42,7 @@ const RECORDS: &[&str] = &[
     "worktree-state",
 ];
 
-/// Types of blocks: those that Anthropic's Messages documents, and a reference to a tool.
+/// Types of blocks: those that Anthropic's Messages documents, and references to tools.
 const BLOCKS: &[&str] = &[
     "bash_code_execution_tool_result",
     "code_execution_tool_result",
@@ -63,8 +65,8 @@ const BLOCKS: &[&str] = &[
     "web_search_tool_result",
 ];
 
-/// Tells what a newer Claude Code may have written.
-pub fn tell(unknown: &mut Unknown, line: &Line<'_>, raw: &raw::Record, faults: &mut dyn Faults) {
+/// Reports kinds that a newer Claude Code may have written.
+pub fn report(unknown: &mut Unknown, line: &Line<'_>, raw: &raw::Record, faults: &mut dyn Faults) {
     let (at, number) = (Place::of(line), line.record.line);
     let kind = at.maybe(raw.kind.as_ref()).unwrap_or_default();
     unknown.kind((number, "a record of a kind"), &kind, RECORDS, faults);

@@ -1,17 +1,17 @@
-//! A session of Claude Code, made of what another says.
+//! Makes a session of Claude Code from another agent's transcript.
 
+use epitome_api::{Conversation, Made, Piece};
 use epitome_model::{Source, Transcript, encode};
 
 use super::tools;
-use crate::api::{Conversation, Made, Piece};
-use crate::port::{Answer, Called, Given, NOTHING, Said, said, uuid};
+use crate::port::{Given, Message, NOTHING, PortedCall, PortedResult, messages, uuid};
 
-/// Characters of an id of a call on Anthropic's wire.
+/// Maximum length of a call id in Anthropic's API.
 const ID: usize = 64;
 
-/// A session that says what the transcript's context says.
+/// A session with the content of the transcript's context.
 pub fn make(transcript: &Transcript, source: &dyn Source, given: &Given<'_>) -> Made {
-    let (all, said) = said(transcript, source, ID);
+    let (all, said) = messages(transcript, source, ID);
     let mut records = Records { given, lines: Vec::new() };
     for said in &said {
         records.say(&all, said);
@@ -27,19 +27,19 @@ struct Records<'g> {
 }
 
 impl Records<'_> {
-    fn say(&mut self, all: &Conversation<'_>, said: &Said<'_>) {
-        match said {
-            Said::User(pieces) => self.user(&words(pieces), ""),
-            Said::Agent(pieces) => self.user(&words(pieces), r#","isMeta":true"#),
-            Said::Summary(text) => {
+    fn say(&mut self, all: &Conversation<'_>, message: &Message<'_>) {
+        match message {
+            Message::User(pieces) => self.user(&words(pieces), ""),
+            Message::Agent(pieces) => self.user(&words(pieces), r#","isMeta":true"#),
+            Message::Summary(text) => {
                 if self.lines.is_empty() {
                     self.boundary();
                 }
                 let marks = r#","isVisibleInTranscriptOnly":true,"isCompactSummary":true"#;
                 self.user(&encode(text), marks);
             }
-            Said::Reply(texts, calls) => {
-                // A response is a record a block; its id holds them together.
+            Message::Reply(texts, calls) => {
+                // A response has one record per block; the records share its id.
                 let id = uuid(self.given.id, &format!("reply {}", self.lines.len()));
                 let id = format!("msg_{}", id.replace('-', ""));
                 let stop = if calls.is_empty() { "end_turn" } else { "tool_use" };
@@ -50,7 +50,7 @@ impl Records<'_> {
                     self.reply(&id, stop, &block);
                 }
             }
-            Said::Result(answer) => self.user(&format!("[{}]", result(answer)), ""),
+            Message::Result(answer) => self.user(&format!("[{}]", result(answer)), ""),
         }
     }
 
@@ -72,7 +72,7 @@ impl Records<'_> {
         );
     }
 
-    /// What stood before a summary is not sent.
+    /// Marks that what precedes a summary is not sent.
     fn boundary(&mut self) {
         self.push(
             "system",
@@ -105,19 +105,19 @@ impl Records<'_> {
     }
 }
 
-fn call(all: &Conversation<'_>, called: &Called<'_>) -> String {
-    let (name, input) = match called.deed.as_ref().and_then(tools::call) {
+fn call(all: &Conversation<'_>, called: &PortedCall<'_>) -> String {
+    let (name, input) = match called.action.as_ref().and_then(tools::call) {
         Some((name, input)) => (name.to_owned(), input),
-        None => (crate::api::name(called.name()), called.arguments(all).object()),
+        None => (epitome_api::name(called.name()), called.arguments(all).object()),
     };
     let (id, name) = (encode(&called.id), encode(&name));
     format!(r#"{{"type":"tool_use","id":{id},"name":{name},"input":{input}}}"#)
 }
 
-fn result(answer: &Answer<'_>) -> String {
-    let Answer { id, failed, pieces } = answer;
+fn result(answer: &PortedResult<'_>) -> String {
+    let PortedResult { id, failed, pieces } = answer;
     let content = match &pieces[..] {
-        // A failure that says nothing is refused.
+        // The API refuses a failed result without text.
         [] if *failed => encode(NOTHING),
         [] => encode(""),
         pieces => words(pieces),
@@ -128,7 +128,7 @@ fn result(answer: &Answer<'_>) -> String {
     )
 }
 
-/// One text as it is, anything else as blocks.
+/// A single text as a string, anything else as blocks.
 fn words(pieces: &[Piece<'_>]) -> String {
     if let [Piece::Text(words)] = pieces {
         return encode(words);

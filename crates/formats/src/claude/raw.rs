@@ -1,10 +1,9 @@
-//! What Claude Code spells: the members of a record, as ranges of its line.
+//! Claude Code's JSON: the members of a record, as ranges of its line.
 
 use std::ops::Range;
 
+use epitome_json::{Cursor, Kind, Malformed};
 use epitome_model::{CacheUse, Usage};
-
-use crate::json::{Cursor, Kind, Malformed};
 
 type Found = Option<Range<usize>>;
 
@@ -28,7 +27,7 @@ pub struct Record {
     pub data: Found,
     pub api_copy: Found,
     pub rendered: Found,
-    /// Members that say where and when, by name, with their values.
+    /// Members that record the place and time, by name, with their values.
     pub circumstances: Vec<(&'static str, Range<usize>)>,
     pub preserved: Vec<Range<usize>>,
     pub anchor: Found,
@@ -40,7 +39,7 @@ pub struct Message {
     pub id: Found,
     pub model: Found,
     pub usage: Option<Usage>,
-    /// Whether it says that it was still being written: then its usage is that of its beginning.
+    /// Whether the response was still being written: then its usage is that of its beginning.
     pub unfinished: bool,
     pub content: Found,
     pub blocks: Vec<Block>,
@@ -64,7 +63,7 @@ pub struct Block {
     pub data: Found,
 }
 
-/// Members of a record that say where and when, beside `cwd` and `version`.
+/// Members of a record for place and time, in addition to `cwd` and `version`.
 const CIRCUMSTANCES: [&str; 5] = ["gitBranch", "slug", "userType", "toolUseID", "parentToolUseID"];
 
 /// Finds the members of a record.
@@ -167,7 +166,7 @@ fn usage(value: &mut Cursor<'_>, line: &[u8]) -> Result<Usage, Malformed> {
     let (mut usage, mut cache) = (Usage::default(), CacheUse::default());
     value.object(|value, key| {
         let place = value.skip()?;
-        let amount = || crate::json::integer(line, &place).unwrap_or(0);
+        let amount = || epitome_json::integer(line, &place).unwrap_or(0);
         match key {
             b"input_tokens" => usage.input = amount(),
             b"cache_creation_input_tokens" => cache.written = amount(),

@@ -1,6 +1,7 @@
-//! Claude Code's own records of a summarised history: a boundary, and the summary as a message.
+//! Writes Claude Code's own records of a summarised history: a boundary, and the summary as a
+//! message.
 //!
-//! What the boundary says is preserved is sent behind the summary.
+//! The messages that the boundary lists as preserved are sent after the summary.
 
 use epitome_model::{Entry, Source, Transcript, encode};
 
@@ -12,7 +13,7 @@ use crate::port::uuid;
 ///
 /// # Errors
 ///
-/// Says why, if the newest entry is none that a resume could continue.
+/// The reason, if a resume could not continue from the newest entry.
 pub fn summarise(
     transcript: &Transcript,
     source: &dyn Source,
@@ -21,8 +22,8 @@ pub fn summarise(
     let entry = |item: usize| transcript.items[item].entry();
     let last = transcript.context().last().ok_or("nothing is sent")?.1;
     let newest = Newest::of(source, last).ok_or("the newest message has no id")?;
-    // A resume goes on from the newest message, and reminders bear older times than what they
-    // hang below.
+    // A resume continues from the newest message, and reminders have earlier times than their
+    // parents.
     let time = transcript.entries().filter_map(|(_, entry)| entry.time.as_deref()).max();
     let time = encode(time.ok_or("no message has a time")?);
     let kept: Vec<&str> =
@@ -81,10 +82,10 @@ pub fn summarise(
 const LEAD_IN: &str = "This session goes on from a longer conversation. What came before is \
                        summarised here; what follows the summary is its end, word for word.";
 
-/// The newest message: what the summary continues.
+/// The newest message, which the summary continues.
 struct Newest {
     id: Box<str>,
-    /// Members that say where and when, as they stand there, each behind a comma.
+    /// Members for place and time as stored, each preceded by a comma.
     circumstances: String,
 }
 

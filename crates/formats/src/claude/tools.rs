@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
+use epitome_api::arguments::{self, Roles, Rule};
 use epitome_model::{Field, FieldRole, Text, ToolKind, encode};
 
-use crate::arguments::{self, Roles, Rule};
-use crate::port::{Deed, Reach, object};
+use crate::port::{Reach, ToolAction, object};
 
 /// Tools by name, in lower case.
 pub const TOOLS: &[Rule] = &[
@@ -78,7 +78,7 @@ const TASK: Roles = Roles {
     fields: &[("prompt", FieldRole::Prompt), ("message", FieldRole::Prompt)],
 };
 
-/// What a call is, by its name and arguments.
+/// Classifies a call by its name and arguments.
 pub fn known(
     name: &str,
     line: &[u8],
@@ -88,19 +88,19 @@ pub fn known(
     arguments::known(TOOLS, name, line, input, base)
 }
 
-/// The tool of Claude Code that does this, and its input.
-pub fn call(deed: &Deed) -> Option<(&'static str, String)> {
+/// The tool of Claude Code for an action, and its input.
+pub fn call(deed: &ToolAction) -> Option<(&'static str, String)> {
     Some(match deed {
-        Deed::Read { path, part } => {
+        ToolAction::Read { path, part } => {
             let mut members = vec![("file_path", encode(path))];
             members.extend(part.iter().map(|(key, value)| (&**key, value.clone())));
             ("Read", object(&members))
         }
-        Deed::Write { path, content } => {
+        ToolAction::Write { path, content } => {
             ("Write", object(&[("file_path", encode(path)), ("content", encode(content))]))
         }
-        Deed::Edit { path, pairs, reach } => {
-            // It replaces one text at a time.
+        ToolAction::Edit { path, pairs, reach } => {
+            // The tool replaces one text per call.
             let [(old, new)] = &pairs[..] else { return None };
             let mut members = vec![
                 ("file_path", encode(path)),
@@ -110,16 +110,16 @@ pub fn call(deed: &Deed) -> Option<(&'static str, String)> {
             members.extend((*reach == Reach::All).then(|| ("replace_all", "true".to_owned())));
             ("Edit", object(&members))
         }
-        Deed::Shell { command, why } => {
+        ToolAction::Shell { command, why } => {
             let mut members = vec![("command", encode(command))];
             members.extend(why.iter().map(|why| ("description", encode(why))));
             ("Bash", object(&members))
         }
-        Deed::Find { pattern, path } => {
+        ToolAction::Find { pattern, path } => {
             let mut members = vec![("pattern", encode(pattern))];
             members.extend(path.iter().map(|path| ("path", encode(path))));
             ("Glob", object(&members))
         }
-        Deed::Patch { .. } => return None,
+        ToolAction::Patch { .. } => return None,
     })
 }

@@ -1,29 +1,29 @@
-//! Codex's own record of a replaced history, holding what is left of everything.
+//! Writes Codex's own record of a replaced history, with everything that is still sent.
 //!
-//! `compacted` with a `replacement_history` is what Codex writes when it compacts by itself. Behind
-//! it Codex writes the state of the world and of the turn anew: without them it would tell the
-//! model once more where it is. And it writes what the context comes to now: by that number a
-//! resume decides whether the context is full.
+//! Codex writes `compacted` with a `replacement_history` when it compacts by itself. After it Codex
+//! writes the world state and the turn context again: without them it would send the model its
+//! environment once more. It also writes the new size of the context, by which a resume decides
+//! whether the context is full.
 
 use std::collections::HashMap;
 use std::ops::Range;
 
+use epitome_json::Cursor;
+use epitome_json::write::{self, Unwritable};
 use epitome_model::{
     At, Block, Change, Edit, Entry, Part, Source, Span, Splice, Transcript, encode,
 };
 
 use super::{SHAPES, raw};
 use crate::accounting;
-use crate::json::Cursor;
 use crate::lines;
 use crate::place::Place;
-use crate::write::{self, Unwritable};
 
-/// The lines that carry out `edits` at the end of a rollout.
+/// The lines that apply `edits`, to be appended to a rollout.
 ///
 /// # Errors
 ///
-/// [`Unwritable`] if an item is not as Codex writes it: it would not read the record then.
+/// [`Unwritable`] if an item is not as Codex writes it: Codex could not read the record then.
 pub fn append(
     transcript: &Transcript,
     source: &dyn Source,
@@ -53,23 +53,23 @@ pub fn append(
             history.push(',');
         }
         let item = match place {
-            Said::Value(span) => write::spliced(source, span, &splices),
-            Said::Summary(literal) => Some(summary(&literal)),
+            HistoryItem::Value(span) => write::spliced(source, span, &splices),
+            HistoryItem::Summary(literal) => Some(summary(&literal)),
         };
         history.push_str(&item.ok_or_else(|| lost(MALFORMED))?);
     }
     behind(source, "", &history).map_err(lost)
 }
 
-/// The lines that say what is sent from now on: items, with commas between them.
+/// The lines that set what is sent from now on: items, separated by commas.
 ///
 /// # Errors
 ///
-/// Says why, if no record tells the time.
+/// The reason, if no record has a time.
 pub fn behind(source: &dyn Source, message: &str, history: &str) -> Result<Vec<u8>, &'static str> {
     let last = Last::of(source);
     if last.has_base {
-        return Err("it goes on from another rollout, and a record would leave that out");
+        return Err("it continues another rollout, which a record would leave out");
     }
     let timestamp = last.timestamp.as_deref().ok_or("no record has a time")?;
     let mut lines = Lines { bytes: Vec::new(), timestamp, ordinal: last.ordinal };
@@ -85,15 +85,15 @@ pub fn behind(source: &dyn Source, message: &str, history: &str) -> Result<Vec<u
     if let Some(turn) = &last.turn {
         lines.push("turn_context", turn);
     }
-    // Four bytes a token: what Codex reckons with, too.
+    // Four bytes per token: Codex estimates the same way.
     if let Some(count) = last.count.and_then(|count| count.with(history.len() as u64 / 4)) {
         lines.push("event_msg", &count);
     }
     Ok(lines.bytes)
 }
 
-/// The line that says that the context comes to at most so many tokens, if the rollout says what it
-/// came to. What was billed before is an upper bound, too.
+/// A `token_count` line for a context of at most this many tokens, if the rollout has such a line.
+/// The number billed before is also an upper bound.
 pub fn count(source: &dyn Source, tokens: u64) -> Option<Vec<u8>> {
     let last = Last::of(source);
     let count = last.count?;
@@ -107,18 +107,18 @@ pub fn count(source: &dyn Source, tokens: u64) -> Option<Vec<u8>> {
     Some(lines.bytes)
 }
 
-/// Why an item cannot be told again.
+/// Why an item cannot be written again.
 pub const MALFORMED: &str = "an item of the session is not as Codex writes it";
 
 /// An item of the history.
-pub enum Said {
-    /// It stands here.
+pub enum HistoryItem {
+    /// A value of the file.
     Value(Span),
-    /// The summary of an old compaction, which is no item: its literal.
+    /// The summary of an old compaction, which is not an item: its literal.
     Summary(String),
 }
 
-/// A summary as Codex writes it today.
+/// A summary in the form of current Codex versions.
 pub fn summary(literal: &str) -> String {
     let content = format!(r#"[{{"type":"input_text","text":{literal}}}]"#);
     let what = r#"{"content_item_kinds":["compaction.summary"]}"#;
@@ -126,9 +126,9 @@ pub fn summary(literal: &str) -> String {
     format!(r#"{{"type":"message","role":"user","content":{content},{passthrough}}}"#)
 }
 
-/// Where the items stand that are sent.
+/// The positions of the items that are sent.
 pub struct Nth {
-    /// Of each item: how many stand before it in its record.
+    /// For each item, the number of items before it in its record.
     before: HashMap<usize, usize>,
 }
 
@@ -149,8 +149,8 @@ impl Nth {
         Nth { before }
     }
 
-    /// The item as a value of its own, if Codex would read it.
-    pub fn place(&self, source: &dyn Source, item: usize, entry: &Entry) -> Option<Said> {
+    /// The item as a separate value, if Codex can read it.
+    pub fn place(&self, source: &dyn Source, item: usize, entry: &Entry) -> Option<HistoryItem> {
         let record = entry.record.span;
         let line = source.at(record);
         let at = Place { line: &line, base: record.start };
@@ -162,17 +162,17 @@ impl Nth {
                 let compacted = raw::compacted(&line, payload).ok()?;
                 let Some(history) = compacted.history else {
                     let literal = line[compacted.message?].to_vec();
-                    return String::from_utf8(literal).ok().map(Said::Summary);
+                    return String::from_utf8(literal).ok().map(HistoryItem::Summary);
                 };
                 history.into_iter().nth(self.before.get(&item).copied()?)?
             }
             _ => return None,
         };
-        is_sound(&line, &raw, entry).then(|| Said::Value(at.span(&raw.whole)))
+        is_sound(&line, &raw, entry).then(|| HistoryItem::Value(at.span(&raw.whole)))
     }
 }
 
-/// Whether Codex reads the item: one that it does not read makes the whole record unreadable.
+/// Whether Codex can read the item: one that it cannot read makes the whole record unreadable.
 fn is_sound(line: &[u8], item: &raw::Item, entry: &Entry) -> bool {
     let is = |place: &Option<Range<usize>>, first: u8| {
         place.as_ref().is_some_and(|place| line[place.start] == first)
@@ -200,17 +200,17 @@ fn is_sound(line: &[u8], item: &raw::Item, entry: &Entry) -> bool {
     }
 }
 
-/// What the newest records say.
+/// The content of the newest records.
 #[derive(Default)]
 struct Last {
     timestamp: Option<Box<str>>,
     ordinal: Option<u64>,
-    /// The last that says everything, and those behind it that say what changed.
+    /// The last full state, and the later records with what changed.
     world: Vec<String>,
     turn: Option<String>,
     count: Option<Count>,
     ended: bool,
-    /// Whether the rollout goes on from another one.
+    /// Whether the rollout continues another one.
     has_base: bool,
 }
 
@@ -223,7 +223,7 @@ impl Last {
             let at = Place::of(&line);
             last.timestamp = at.maybe(record.timestamp.as_ref()).or(last.timestamp.take());
             let ordinal =
-                record.ordinal.as_ref().and_then(|it| crate::json::integer(line.bytes, it));
+                record.ordinal.as_ref().and_then(|it| epitome_json::integer(line.bytes, it));
             last.ordinal = ordinal.or(last.ordinal);
             let Some(payload) = record.payload else { return };
             if line.record.line == 1 {
@@ -252,21 +252,21 @@ impl Last {
     }
 }
 
-/// A `token_count`, and where it says what the last request came to.
+/// A `token_count`, and the position of the last request's tokens in it.
 struct Count {
     text: String,
     usage: Range<usize>,
 }
 
 impl Count {
-    /// What the last request came to.
+    /// The tokens of the last request.
     fn total(&self) -> Option<u64> {
         let usage = self.text.get(self.usage.clone())?.as_bytes();
         let place = accounting::values(usage, &[&["total_tokens"]]).pop()?;
-        crate::json::integer(usage, &place)
+        epitome_json::integer(usage, &place)
     }
 
-    /// The same for a context of so many tokens.
+    /// The same line for a context of this many tokens.
     fn with(mut self, tokens: u64) -> Option<String> {
         let mut members = Vec::new();
         Cursor::new(self.text.get(self.usage.clone())?.as_bytes())

@@ -1,10 +1,10 @@
-//! How Codex calls a program when a session ends: `hooks.json` beside its `config.toml`, as
-//! <https://developers.openai.com/codex/hooks> describes it.
+//! Codex's end-of-session hook: `hooks.json` next to its `config.toml`, documented at
+//! <https://developers.openai.com/codex/hooks>.
 
 use crate::hook::{Hook, SESSION_END, Setting, entry};
 
-pub(crate) const HOOK: Hook = Hook {
-    agent: "codex",
+/// What is written so that a program is called.
+pub const HOOK: Hook = Hook {
     file: "hooks.json",
     // In seconds.
     setting: Setting::Listed { list: SESSION_END, entry: |command| entry(command, 10) },

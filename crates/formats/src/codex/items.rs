@@ -1,4 +1,4 @@
-//! Items of the Responses API as entries: what Codex keeps of a conversation is what it sends.
+//! Converts items of the Responses API, in which Codex stores what it sends, into entries.
 
 use std::ops::Range;
 
@@ -7,7 +7,7 @@ use epitome_model::{Block, Call, Entry, Image, Output, Part, Role, Span, Text, T
 use super::{raw, tools};
 use crate::place::Place;
 
-/// How texts begin that stand in the user's place and were written by Codex.
+/// Beginnings of texts that Codex wrote in the user's role.
 const NOT_USER: [&str; 14] = [
     "<environment_context>",
     "<user_instructions>",
@@ -25,11 +25,11 @@ const NOT_USER: [&str; 14] = [
     "Warning: apply_patch was requested via ",
 ];
 
-/// How the summary begins that Codex makes of a history.
+/// The beginning of a summary that Codex made.
 pub const SUMMARY: &str =
     "Another language model started to solve this problem and produced a summary of its thinking";
 
-/// Whether an item is of a kind that is not read here.
+/// Whether the kind of an item is unknown.
 pub fn is_unknown(at: &Place<'_>, item: &raw::Item) -> bool {
     const KNOWN: [&[u8]; 21] = [
         b"\"message\"",
@@ -57,7 +57,8 @@ pub fn is_unknown(at: &Place<'_>, item: &raw::Item) -> bool {
     item.kind.as_ref().is_none_or(|kind| !KNOWN.contains(&&at.line[kind.clone()]))
 }
 
-/// Whether Codex tells the model with it what it may do, where it is, and what the project wants.
+/// Whether Codex wrote it to tell the model its permissions, its environment, and the project's
+/// instructions.
 pub fn is_prompt(at: &Place<'_>, item: &raw::Item) -> bool {
     const PROMPT: [&str; 5] = [
         "<environment_context>",
@@ -78,7 +79,7 @@ pub fn is_prompt(at: &Place<'_>, item: &raw::Item) -> bool {
         || is(&item.role, b"\"user\"") && !is_of_user(at, item) && texts.any(begins)
 }
 
-/// What an item says. Where it stands in the file and in the conversation is not known here.
+/// Converts an item. The caller sets its position in the file and in the conversation.
 pub fn entry(at: &Place<'_>, item: &raw::Item) -> Entry {
     let kind = item.kind.as_ref().map(|kind| &at.line[kind.clone()]);
     let whole = at.span(&item.whole);
@@ -134,7 +135,7 @@ fn message(at: &Place<'_>, item: &raw::Item) -> Entry {
     Entry { role, blocks, ..Entry::default() }
 }
 
-/// Newer versions say what each part is; in older ones its first words tell.
+/// Newer versions record the kind of each part; in older ones its first words tell.
 fn is_of_user(at: &Place<'_>, item: &raw::Item) -> bool {
     let by_codex = |text: &str| {
         text.starts_with(SUMMARY) || NOT_USER.iter().any(|start| text.starts_with(start))
@@ -152,12 +153,7 @@ fn words(at: &Place<'_>, text: &Text) -> Box<str> {
 }
 
 fn content(at: &Place<'_>, item: &raw::Item) -> Vec<Block> {
-    let block = |raw: &raw::Part| match part(at, raw) {
-        Part::Text(text) => Block::Text(text),
-        Part::Image(image) => Block::Image(image),
-        Part::Opaque(span) => Block::Opaque(span),
-    };
-    item.parts.iter().map(block).collect()
+    item.parts.iter().map(|raw| Block::from(part(at, raw))).collect()
 }
 
 fn part(at: &Place<'_>, raw: &raw::Part) -> Part {
@@ -172,7 +168,7 @@ fn part(at: &Place<'_>, raw: &raw::Part) -> Part {
     }
 }
 
-/// A picture in a URL: `data:image/png;base64,…`. One that stands elsewhere is no text of ours.
+/// A picture in a `data:image/png;base64,…` URL. Pictures at other URLs are not in the session.
 fn image(at: &Place<'_>, raw: &raw::Part, url: &Range<usize>) -> Option<Image> {
     const MARK: &[u8] = b";base64,";
     let literal = &at.line[url.clone()];
@@ -211,7 +207,7 @@ fn output(at: &Place<'_>, item: &raw::Item) -> Option<Output> {
             }
             whole
         }
-        // Tools that were found: without them a later call is refused.
+        // Tools that were found by a search: without them a later call is refused.
         (None, Some(tools)) => {
             parts.push(Part::Opaque(at.span(tools)));
             at.span(tools)

@@ -1,23 +1,23 @@
-//! A rollout of Codex, made of what another session says.
+//! Makes a rollout of Codex from another agent's transcript.
 //!
-//! What Codex shows of a thread, and whether it lists it, it takes from events: each turn has its
-//! own, with what the user and the model said in it.
+//! Codex shows and lists a thread by its events: each turn has its own, with the messages of the
+//! user and the model.
 
+use epitome_api::{Arguments, Conversation, LeftBehind, Made, Piece};
 use epitome_model::{Source, Transcript, encode};
 
 use super::tools;
-use crate::api::{Arguments, Conversation, Left, Made, Piece};
-use crate::port::{Answer, Called, Given, Said, said, uuid};
+use crate::port::{Given, Message, PortedCall, PortedResult, messages, uuid};
 
-/// Characters of an id of a call on OpenAI's Responses.
+/// Maximum length of a call id in OpenAI's Responses API.
 const ID: usize = 64;
 
-/// The version of Codex that writes rollouts so.
+/// The version of Codex whose format this is.
 const VERSION: &str = "0.169.0";
 
-/// A rollout that says what the transcript's context says.
+/// A rollout with the content of the transcript's context.
 pub fn make(transcript: &Transcript, source: &dyn Source, given: &Given<'_>) -> Made {
-    let (mut all, said) = said(transcript, source, ID);
+    let (mut all, said) = messages(transcript, source, ID);
     let mut rollout =
         Rollout { given, lines: Vec::new(), custom: Vec::new(), items: 0, turns: 0, turn: None };
     rollout.meta();
@@ -34,10 +34,10 @@ struct Rollout<'g> {
     lines: Vec<String>,
     /// The ids of calls whose input is a text.
     custom: Vec<String>,
-    /// Records that a model sees.
+    /// The number of records that a model sees.
     items: usize,
     turns: usize,
-    /// The id of the turn that goes on.
+    /// The id of the current turn.
     turn: Option<String>,
 }
 
@@ -58,9 +58,9 @@ impl Rollout<'_> {
         );
     }
 
-    fn say(&mut self, all: &mut Conversation<'_>, said: &Said<'_>) {
-        match said {
-            Said::User(pieces) => {
+    fn say(&mut self, all: &mut Conversation<'_>, message: &Message<'_>) {
+        match message {
+            Message::User(pieces) => {
                 self.begin_turn();
                 self.message("user", &parts(pieces), Some("user.text"));
                 let texts = pieces.iter().filter_map(|piece| match piece {
@@ -71,12 +71,12 @@ impl Rollout<'_> {
                 let shown = format!(r#"{{"type":"text","text":{words},"text_elements":[]}}"#);
                 self.show("UserMessage", &shown);
             }
-            Said::Agent(pieces) => self.message("user", &parts(pieces), Some("unknown")),
-            Said::Summary(text) => {
+            Message::Agent(pieces) => self.message("user", &parts(pieces), Some("unknown")),
+            Message::Summary(text) => {
                 let words = parts(&[Piece::Text(text.as_ref().into())]);
                 self.message("user", &words, Some("compaction.summary"));
             }
-            Said::Reply(texts, calls) => {
+            Message::Reply(texts, calls) => {
                 if self.turn.is_none() {
                     self.begin_turn();
                 }
@@ -90,9 +90,9 @@ impl Rollout<'_> {
                     self.call(all, called);
                 }
             }
-            Said::Result(answer) => {
+            Message::Result(answer) => {
                 if answer.failed {
-                    all.leave(Left::Failures);
+                    all.leave(LeftBehind::Failures);
                 }
                 self.result(answer);
             }
@@ -120,7 +120,7 @@ impl Rollout<'_> {
         }
     }
 
-    /// What a person sees of a turn.
+    /// Writes an event, which a person sees.
     fn show(&mut self, kind: &str, content: &str) {
         let Some(turn) = &self.turn else { return };
         let (thread, id) = (self.given.id, format!("shown {}", self.lines.len()));
@@ -139,7 +139,7 @@ impl Rollout<'_> {
     }
 
     fn message(&mut self, role: &str, content: &str, kind: Option<&str>) {
-        // What each part is, by which Codex tells the user's words from its own.
+        // The kind of each part, by which Codex distinguishes the user's text from its own.
         let kinds = kind.map_or(String::new(), |kind| {
             let n = content.matches(r#"{"type":"input_"#).count().max(1);
             let kinds = vec![format!("\"{kind}\""); n].join(",");
@@ -149,11 +149,11 @@ impl Rollout<'_> {
         self.item(&format!(r#"{{"type":"message","role":"{role}","content":{content}{kinds}}}"#));
     }
 
-    fn call(&mut self, all: &Conversation<'_>, called: &Called<'_>) {
-        let made = called.deed.as_ref().and_then(|deed| tools::call(deed, called.shows));
+    fn call(&mut self, all: &Conversation<'_>, called: &PortedCall<'_>) {
+        let made = called.action.as_ref().and_then(|action| tools::call(action, called.shows));
         let (name, arguments) = match made {
             Some((name, arguments)) => (name.to_owned(), arguments),
-            None => (crate::api::name(called.name()), called.arguments(all)),
+            None => (epitome_api::name(called.name()), called.arguments(all)),
         };
         let (kind, key, text) = match arguments {
             Arguments::Object(object) => ("function_call", "arguments", object),
@@ -166,10 +166,11 @@ impl Rollout<'_> {
         self.item(&format!(r#"{{"type":"{kind}","name":{name},"{key}":{text},"call_id":{id}}}"#));
     }
 
-    fn result(&mut self, answer: &Answer<'_>) {
-        let kind = match self.custom.contains(&answer.id) {
-            true => "custom_tool_call_output",
-            false => "function_call_output",
+    fn result(&mut self, answer: &PortedResult<'_>) {
+        let kind = if self.custom.contains(&answer.id) {
+            "custom_tool_call_output"
+        } else {
+            "function_call_output"
         };
         let output = match &answer.pieces[..] {
             [] => encode(""),
@@ -179,8 +180,8 @@ impl Rollout<'_> {
         let id = encode(&answer.id);
         let item = format!(r#"{{"type":"{kind}","call_id":{id},"output":{output}}}"#);
         self.item(&item);
-        // On a resume Codex cuts the middle out of long results, unless they say how long they may
-        // be, in tokens. No token has less than a byte.
+        // On a resume Codex truncates the middle of long results, unless they have a limit of their
+        // own, in tokens. Every token has at least one byte.
         let limit = format!(r#","metadata":{{"fallback_token_limit_override":{}}}}}"#, item.len());
         if let Some(line) = self.lines.last_mut() {
             line.pop();

@@ -1,15 +1,15 @@
-//! Where a rollout comes from, as its first line says: whose sub-agent wrote it, and which other
-//! rollout it goes on from.
+//! The origin of a rollout, from its first line: the session whose sub-agent wrote it, and the
+//! rollout that it continues.
 
 use super::raw;
 use crate::place::Place;
 
-/// What the first line of a rollout says of others.
+/// References to other rollouts in the first line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Origin {
     /// The session whose sub-agent wrote it.
     pub parent: Option<Box<str>>,
-    /// What it goes on from: it holds nothing of that itself.
+    /// The rollout that it continues: it contains nothing of that itself.
     pub base: Option<Base>,
 }
 
@@ -18,11 +18,11 @@ pub struct Origin {
 pub struct Base {
     /// The id in the name of that rollout.
     pub rollout: Box<str>,
-    /// How many bytes of it are meant; they end with a record.
+    /// The length of that beginning in bytes; it ends with a record.
     pub bytes: u64,
 }
 
-/// Where the rollout comes from that begins with this line; nothing if no rollout does.
+/// The origin of the rollout that begins with this line; `None` if it is not one.
 ///
 /// ```
 /// use epitome_formats::codex::origin;
@@ -39,7 +39,7 @@ pub fn origin(line: &[u8]) -> Option<Origin> {
     let payload = record.payload.filter(|_| &*kind == "session_meta")?;
     let said = raw::origin(line, &payload).ok()?;
     let parent = || {
-        // Sub-agents of sub-agents bear the id of the session, too.
+        // Sub-agents of sub-agents have the id of the session, too.
         let session = at.maybe(said.session.as_ref());
         let own = at.maybe(said.id.as_ref());
         session.filter(|session| Some(session) != own.as_ref()).or(at.maybe(said.parent.as_ref()))

@@ -1,14 +1,13 @@
-//! What Codex spells: the members of a record, as ranges of its line.
+//! Codex's JSON: the members of a record, as ranges of its line.
 
 use std::ops::Range;
 
+use epitome_json::{Cursor, Kind, Malformed};
 use epitome_model::{CacheUse, Usage};
-
-use crate::json::{Cursor, Kind, Malformed};
 
 type Found = Option<Range<usize>>;
 
-/// A record. What it holds is read once its kind is known.
+/// A record. Its payload is parsed once its kind is known.
 #[derive(Debug, Default)]
 pub struct Record {
     pub timestamp: Found,
@@ -17,7 +16,7 @@ pub struct Record {
     pub payload: Found,
 }
 
-/// What a `session_meta` says of the session.
+/// The session's data in a `session_meta`.
 #[derive(Debug, Default)]
 pub struct Meta {
     pub id: Found,
@@ -42,7 +41,7 @@ pub struct Item {
     pub has_content: bool,
     pub has_summary: bool,
     pub summary: Found,
-    /// What each part of a message is: `user.text`, `environments.environment_context`.
+    /// The kind of each part of a message: `user.text`, `environments.environment_context`.
     pub part_kinds: Vec<Range<usize>>,
 }
 
@@ -62,7 +61,7 @@ pub struct Compacted {
     pub history: Option<Vec<Item>>,
 }
 
-/// An `event_msg`, and the item in it if it tells of one.
+/// An `event_msg`, with its item if it has one.
 #[derive(Debug, Default)]
 pub struct Event {
     pub kind: Found,
@@ -72,7 +71,7 @@ pub struct Event {
     pub exit_code: Found,
     pub success: Found,
     pub rolled_back: Option<u64>,
-    /// Texts that repeat what a command printed, by name.
+    /// Texts that repeat the output of a command, by name.
     pub printed: Vec<(&'static str, Range<usize>)>,
     pub changes: Found,
     pub structured: Found,
@@ -80,7 +79,7 @@ pub struct Event {
     pub last_usage: Found,
 }
 
-/// Members that repeat what a command printed.
+/// Members that repeat the output of a command.
 const PRINTED: [&str; 4] = ["aggregated_output", "formatted_output", "stderr", "stdout"];
 
 /// Finds the members of a record.
@@ -120,7 +119,7 @@ pub fn meta(line: &[u8], payload: &Range<usize>) -> Result<Meta, Malformed> {
     Ok(meta)
 }
 
-/// What a `session_meta` says of other rollouts.
+/// The references to other rollouts in a `session_meta`.
 #[derive(Debug, Default)]
 pub struct Origin {
     pub id: Found,
@@ -131,7 +130,7 @@ pub struct Origin {
     pub base_bytes: Option<u64>,
 }
 
-/// Finds what a `session_meta` says of other rollouts.
+/// Finds the references to other rollouts in a `session_meta`.
 pub fn origin(line: &[u8], payload: &Range<usize>) -> Result<Origin, Malformed> {
     let mut origin = Origin::default();
     Cursor::at(line, payload).object(|value, key| {
@@ -192,7 +191,7 @@ fn base(value: &mut Cursor<'_>, line: &[u8], origin: &mut Origin) -> Result<(), 
             b"thread_id" => origin.base = value.string()?,
             b"end_byte_offset" => {
                 let place = value.skip()?;
-                origin.base_bytes = crate::json::integer(line, &place);
+                origin.base_bytes = epitome_json::integer(line, &place);
             }
             _ => {
                 value.skip()?;
@@ -218,7 +217,7 @@ pub fn model(line: &[u8], payload: &Range<usize>) -> Result<Found, Malformed> {
     Ok(model)
 }
 
-/// Whether a `world_state` says everything, rather than what changed.
+/// Whether a `world_state` is full, not a change.
 pub fn is_full(line: &[u8], payload: &Range<usize>) -> bool {
     let mut full = false;
     let whole = Cursor::at(line, payload).object(|value, key| {
@@ -361,23 +360,23 @@ pub fn event(line: &[u8], payload: &Range<usize>) -> Result<Event, Malformed> {
                         event.item = value.string()?;
                         Ok(())
                     }
-                    _ => told(value, key, &mut event),
+                    _ => event_members(value, key, &mut event),
                 })?;
             }
             b"num_turns" => {
                 let place = value.skip()?;
-                event.rolled_back = crate::json::integer(line, &place);
+                event.rolled_back = epitome_json::integer(line, &place);
             }
             b"info" => info(value, line, &mut event)?,
-            _ => told(value, key, &mut event)?,
+            _ => event_members(value, key, &mut event)?,
         }
         Ok(())
     })?;
     Ok(event)
 }
 
-/// What an event tells, or the item in it.
-fn told(value: &mut Cursor<'_>, key: &[u8], event: &mut Event) -> Result<(), Malformed> {
+/// Finds the members of an event or of its item.
+fn event_members(value: &mut Cursor<'_>, key: &[u8], event: &mut Event) -> Result<(), Malformed> {
     match key {
         b"id" | b"call_id" => event.id = value.string()?,
         b"status" => event.status = value.string()?,
@@ -425,7 +424,7 @@ fn info(value: &mut Cursor<'_>, line: &[u8], event: &mut Event) -> Result<(), Ma
         match key {
             b"last_token_usage" => {
                 let place = value.clone().skip()?;
-                // Without either it says what the context comes to after a compaction.
+                // Without either it is the size of the context after a compaction.
                 event.usage = tokens(value, line)?.filter(|it| it.input > 0 || it.output > 0);
                 event.last_usage = Some(place);
             }
@@ -438,20 +437,20 @@ fn info(value: &mut Cursor<'_>, line: &[u8], event: &mut Event) -> Result<(), Ma
     Ok(())
 }
 
-/// Input (what came from a cache is part of it) and output.
+/// Input (including what was read from a cache) and output.
 fn tokens(value: &mut Cursor<'_>, line: &[u8]) -> Result<Option<Usage>, Malformed> {
     let (mut input, mut output, mut cached) = (None, None, None);
     value.object(|value, key| {
         let place = value.skip()?;
         match key {
-            b"input_tokens" => input = crate::json::integer(line, &place),
-            b"cached_input_tokens" => cached = crate::json::integer(line, &place),
-            b"output_tokens" => output = crate::json::integer(line, &place),
+            b"input_tokens" => input = epitome_json::integer(line, &place),
+            b"cached_input_tokens" => cached = epitome_json::integer(line, &place),
+            b"output_tokens" => output = epitome_json::integer(line, &place),
             _ => {}
         }
         Ok(())
     })?;
-    // What goes into a cache is not said: it is input like any other here.
+    // Cache writes are not reported: they count as other input here.
     let cache = cached.map(|read| CacheUse { read, written: 0 });
     Ok(input.zip(output).map(|(input, output)| Usage { input, output, cache, cost: None }))
 }

@@ -1,23 +1,24 @@
-//! Records into a transcript.
+//! Converts records into a transcript.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
 
+use epitome_json::Malformed;
 use epitome_model::{
-    Block, Copy, Entry, Item, Kept, Left, Record, Role, Source, ToolKind, Transcript, Usage,
+    Block, Entry, Fault, Faults, HiddenField, HiddenRecord, Item, Left, Record, Role, Source,
+    ToolKind, Transcript, Usage,
 };
 
 use super::{items, raw};
-use crate::json::Malformed;
 use crate::lines::record;
 use crate::place::Place;
-use crate::{Fault, Faults, Line, lines};
+use crate::{Line, lines};
 
-/// Records that say nothing to a model, beside those that are read here.
+/// Records that no model sees, other than those that are read here.
 const KNOWN: [&[u8]; 3] =
     [b"world_state", b"inter_agent_communication_metadata", b"rollout_reference"];
 
-/// The first line is a `session_meta` with a payload.
+/// Whether the first line is a `session_meta` with a payload.
 pub fn sniff(head: &[u8]) -> bool {
     let mut first = None;
     lines(&head, |line| {
@@ -43,31 +44,31 @@ struct Reader {
     transcript: Transcript,
     /// The model of the turn.
     model: Option<Box<str>>,
-    /// Responses so far, and whether one is going on.
+    /// The number of responses so far, and whether one is open.
     responses: u64,
     in_response: bool,
     last_said: Option<usize>,
-    /// Whether each response has a record of its own that says what it cost.
+    /// Whether each response has a usage record of its own.
     usage_recorded: bool,
-    /// Whether calls failed, as the events tell.
+    /// Whether calls failed, according to the events.
     failed: HashMap<Box<str>, bool>,
     /// Calls that ask the user.
     asked: HashSet<Box<str>>,
-    /// Items in which Codex tells the model what it may do and where it is.
+    /// Items in which Codex tells the model its permissions and environment.
     told: HashSet<usize>,
     has_meta: bool,
 }
 
 impl Reader {
     fn line(&mut self, line: &Line<'_>, faults: &mut dyn Faults) {
-        let kept = Item::Kept(Kept { record: line.record, copies: Vec::new() });
+        let kept = Item::Kept(HiddenRecord { record: line.record, copies: Vec::new() });
         let Some(found) = record(line, raw::record, faults) else {
             self.transcript.items.push(kept);
             return;
         };
         let at = Place::of(line);
         let before = self.transcript.items.len();
-        // The line is well formed: whatever stands in it is, too.
+        // The line is valid JSON, so its values are, too.
         if self.record(&at, line.record, &found, faults).is_err()
             || self.transcript.items.len() == before
         {
@@ -89,22 +90,22 @@ impl Reader {
         match (&*kind, payload.is_empty()) {
             ("response_item", true) => {
                 let empty = Entry { role: Role::Assistant, ..Entry::default() };
-                self.said(at, record, found, empty);
+                self.add_entry(at, record, found, empty);
             }
             ("response_item", false) => {
                 let item = raw::item(at.line, payload)?;
                 let entry = items::entry(at, &item);
-                self.tell(items::is_prompt(at, &item));
+                self.note_prompt(items::is_prompt(at, &item));
                 if items::is_unknown(at, &item) {
                     let what = "an item of a kind that is not known".into();
                     faults.report(Fault { line: record.line, what });
                 }
-                self.said(at, record, found, entry);
+                self.add_entry(at, record, found, entry);
             }
             ("inter_agent_communication", false) => {
                 let blocks = vec![Block::Opaque(at.span(payload))];
                 let entry = Entry { role: Role::System, blocks, ..Entry::default() };
-                self.said(at, record, found, entry);
+                self.add_entry(at, record, found, entry);
             }
             ("compacted", false) => self.compacted(at, record, found, payload)?,
             ("event_msg", false) => {
@@ -115,7 +116,7 @@ impl Reader {
                 let is_first = !self.has_meta;
                 self.meta(at, &raw::meta(at.line, payload)?);
                 if is_first && raw::origin(at.line, payload)?.base.is_some() {
-                    let what = "it goes on from another rollout, of which nothing is read here";
+                    let what = "it continues another rollout, of which nothing is read here";
                     faults.report(Fault { line: record.line, what: what.into() });
                 }
             }
@@ -138,7 +139,7 @@ impl Reader {
     }
 
     fn meta(&mut self, at: &Place<'_>, meta: &raw::Meta) {
-        // A fork tells of what it was forked from, too.
+        // A fork also contains the meta record of its origin.
         if std::mem::replace(&mut self.has_meta, true) {
             return;
         }
@@ -148,13 +149,13 @@ impl Reader {
         head.version = at.maybe(meta.version.as_ref());
     }
 
-    /// Whether the item that follows is a part of what Codex tells the model.
-    fn tell(&mut self, is_prompt: bool) {
+    /// Notes whether the next item is part of the prompt.
+    fn note_prompt(&mut self, is_prompt: bool) {
         self.told.extend(is_prompt.then_some(self.transcript.items.len()));
     }
 
-    /// Something that a model sees, at the end of the context.
-    fn said(&mut self, at: &Place<'_>, record: Record, found: &raw::Record, mut entry: Entry) {
+    /// Adds an item that a model sees to the end of the context.
+    fn add_entry(&mut self, at: &Place<'_>, record: Record, found: &raw::Record, mut entry: Entry) {
         entry.record = record;
         entry.id = found.ordinal.as_ref().map(|place| {
             String::from_utf8_lossy(&at.line[place.clone()]).into_owned().into_boxed_str()
@@ -194,11 +195,11 @@ impl Reader {
         });
         if let Some(span) = span {
             let words = at.text(&((span.start - at.base) as usize..(span.end - at.base) as usize));
-            self.transcript.head.title = Some(crate::title::title(words.trim()));
+            self.transcript.head.title = Some(epitome_model::title(words.trim()));
         }
     }
 
-    /// What was said before is replaced.
+    /// A compaction replaces everything before it.
     fn compacted(
         &mut self,
         at: &Place<'_>,
@@ -213,12 +214,12 @@ impl Reader {
                 self.transcript.context.clear();
                 for item in history {
                     let entry = Entry { repeated: true, ..items::entry(at, item) };
-                    self.tell(items::is_prompt(at, item));
-                    self.said(at, record, found, entry);
+                    self.note_prompt(items::is_prompt(at, item));
+                    self.add_entry(at, record, found, entry);
                 }
                 self.in_response = false;
             }
-            // Of old rollouts: what the user said, and a summary.
+            // Old rollouts: the user's messages, and a summary.
             None => {
                 let items = &self.transcript.items;
                 self.transcript.context.retain(|&item| {
@@ -227,7 +228,7 @@ impl Reader {
                 if let Some(message) = &compacted.message {
                     let blocks = vec![Block::Summary(at.source(message))];
                     let entry = Entry { role: Role::System, blocks, ..Entry::default() };
-                    self.said(at, record, found, entry);
+                    self.add_entry(at, record, found, entry);
                 }
             }
         }
@@ -251,10 +252,10 @@ impl Reader {
             self.usage(event.usage);
         }
         let copies = copies(at, event);
-        self.transcript.items.push(Item::Kept(Kept { record, copies }));
+        self.transcript.items.push(Item::Kept(HiddenRecord { record, copies }));
     }
 
-    /// The last turns are taken back: the context ends before the words that began them.
+    /// Removes the last turns: the context ends before the user messages that began them.
     fn roll_back(&mut self, turns: u64) {
         let Some(skipped) = usize::try_from(turns).ok().and_then(|turns| turns.checked_sub(1))
         else {
@@ -283,7 +284,7 @@ impl Reader {
             let entry = self.transcript.items[*item].entry();
             entry.is_some_and(|entry| entry.role == Role::User)
         };
-        // Within a turn the service wants the reasoning that led to a call.
+        // Within a turn the service requires the reasoning that led to a call.
         let turn = self.transcript.context.iter().rev().find(|item| is_user(item)).copied();
         for (idx, item) in self.transcript.items.iter_mut().enumerate() {
             let Item::Entry(entry) = item else { continue };
@@ -299,7 +300,7 @@ impl Reader {
                 }
             }
         }
-        // Later ones say what changed since.
+        // Later ones only contain changes.
         let silent = |(_, entry): &(usize, &Entry)| entry.role != Role::Assistant;
         let before = self.transcript.context().take_while(silent).map(|(item, _)| item);
         self.transcript.head.prompt = before.filter(|item| self.told.contains(item)).collect();
@@ -307,16 +308,16 @@ impl Reader {
     }
 }
 
-/// What an event repeats for people to see.
-fn copies(at: &Place<'_>, event: &raw::Event) -> Vec<Copy> {
-    let mut copies: Vec<Copy> = event
+/// The values that an event repeats for display.
+fn copies(at: &Place<'_>, event: &raw::Event) -> Vec<HiddenField> {
+    let mut copies: Vec<HiddenField> = event
         .printed
         .iter()
-        .map(|(name, place)| Copy { name, value: at.span(place), left: Left::EmptyText })
+        .map(|(name, place)| HiddenField { name, value: at.span(place), left: Left::EmptyText })
         .collect();
     let mut copy = |name, place: &Option<Range<usize>>, left| {
         if let Some(place) = place {
-            copies.push(Copy { name, value: at.span(place), left });
+            copies.push(HiddenField { name, value: at.span(place), left });
         }
     };
     if event.changes.as_ref().is_some_and(|place| at.line[place.start] == b'{') {

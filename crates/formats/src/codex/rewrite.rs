@@ -1,23 +1,23 @@
-//! Edits into replacements of bytes, and the token count of what is left.
+//! Turns edits into replacements of bytes, and writes a new token count.
 
 use std::collections::HashSet;
 
+use epitome_json::write::{self, Unwritable};
 use epitome_model::{At, Edit, Source, Span, Splice, Transcript};
 
 use super::{SHAPES, append};
-use crate::write::{self, Unwritable};
 
-/// The replacements that carry out `edits`.
+/// The replacements that apply `edits`.
 ///
-/// By the last `token_count` Codex decides on a resume whether the context is full, and then
-/// summarises it. What was billed is accounting and stays, so a `token_count` for the smaller
-/// context is written behind the end, as Codex writes one when it compacts by itself. Where the
-/// edits save less than that record takes, none is written: the old count is off by a hundred
-/// tokens at most.
+/// On a resume, Codex decides by the last `token_count` whether the context is full, and then
+/// summarises it. The tokens billed are accounting and must not change, so a `token_count` for the
+/// smaller context is appended, as Codex does when it compacts by itself. None is appended where
+/// the edits save less than that record takes: the old count is then off by a hundred tokens at
+/// most.
 ///
 /// # Errors
 ///
-/// [`Unwritable`] as for every format.
+/// [`Unwritable`], as for every format.
 pub fn rewrite(
     transcript: &Transcript,
     source: &dyn Source,
@@ -40,7 +40,7 @@ pub fn rewrite(
     let is_sent = |at: &At| known.contains(&transcript.items[at.item()].record().span);
     let Some((_, at)) = splices.iter().find(|(_, at)| is_sent(at)) else { return Ok(splices) };
     let at = *at;
-    // Four bytes a token: what Codex reckons with, too.
+    // Four bytes per token: Codex estimates the same way.
     if let Some(line) = append::count(source, sent / 4).filter(|it| (it.len() as u64) < saved) {
         let span = Span { start: source.len(), end: source.len() };
         splices.push((Splice { span, with: line.into() }, at));

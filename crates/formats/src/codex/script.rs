@@ -1,19 +1,19 @@
-//! String literals in a script of Codex's code mode: JavaScript that calls `tools.<name>(…)`.
+//! Finds string literals in a script of Codex's code mode: JavaScript that calls `tools.<name>(…)`.
 //!
-//! This is no parser: it knows enough of ECMAScript's tokens to tell literals from what surrounds
-//! them, and which call and which member a literal belongs to. A script that fools it loses
-//! nothing: a text is taken for a literal or not, and stays the text that it is.
+//! This is not a parser: it knows enough of ECMAScript's tokens to find literals, and the call and
+//! member each belongs to. A script that it misreads loses nothing: a text that is wrongly taken
+//! for a literal, or is not, remains the same text.
 
 use std::ops::Range;
 
 /// A string literal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Literal {
-    /// Where it stands, quotes included.
+    /// Its range, quotes included.
     pub place: Range<usize>,
-    /// The tool whose arguments it stands in.
+    /// The tool whose arguments contain it.
     pub tool: Option<Range<usize>>,
-    /// The member of an object that it is the value of.
+    /// The member of an object whose value it is.
     pub member: Option<Range<usize>>,
 }
 
@@ -39,7 +39,7 @@ enum Token {
     Call(Range<usize>),
 }
 
-/// What stands before: it decides what a slash, a colon and a bracket mean.
+/// The token before: it determines what a slash, a colon and a bracket mean.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Last {
     Nothing,
@@ -54,13 +54,13 @@ struct Scan<'a> {
     script: &'a [u8],
     pos: usize,
     last: Last,
-    /// Open brackets, each with the tool whose arguments it holds.
+    /// Open brackets, each with the tool whose arguments it contains.
     open: Vec<Option<Range<usize>>>,
     key: Option<Range<usize>>,
 }
 
 impl Scan<'_> {
-    /// Goes on to the next literal or call.
+    /// Advances to the next literal or call.
     fn token(&mut self) -> Option<Token> {
         while let Some(&byte) = self.script.get(self.pos) {
             let start = self.pos;
@@ -131,8 +131,8 @@ impl Scan<'_> {
         }
     }
 
-    /// A literal in these quotes, if it is one: a template with parts to be put in, or one with a
-    /// tag, is none.
+    /// A literal in these quotes, if it is one: a template with substitutions, or with a tag, is
+    /// not.
     fn text(&mut self, quote: u8) -> Option<Range<usize>> {
         let start = self.pos;
         let tagged = quote == b'`' && matches!(self.last, Last::Word(_) | Last::Tool(_));
@@ -149,7 +149,7 @@ impl Scan<'_> {
                     self.pos += 1;
                     let place = start..self.pos;
                     let before = std::mem::replace(&mut self.last, Last::Text(place.clone()));
-                    // A name in quotes is no text of its own: a colon follows.
+                    // A quoted name before a colon is not a text.
                     let rest = self.script[self.pos..].trim_ascii_start();
                     let is_key =
                         rest.first() == Some(&b':') && matches!(before, Last::Mark(b'{' | b','));
@@ -163,13 +163,13 @@ impl Scan<'_> {
             }
             self.pos += 1;
         }
-        // It never ends.
+        // It is not closed.
         self.pos = self.script.len().min(self.pos);
         self.last = Last::Mark(quote);
         None
     }
 
-    /// Goes past a comment, if one begins here.
+    /// Skips a comment, if one begins here.
     fn comment(&mut self) -> bool {
         let rest = &self.script[self.pos..];
         let len = if rest.starts_with(b"//") {
@@ -213,7 +213,7 @@ impl Scan<'_> {
             }
             at += 1;
         }
-        // No regular expression after all.
+        // It is not a regular expression.
         self.pos = start + 1;
     }
 }

@@ -1,33 +1,31 @@
-//! Codex's own record of a summarised history: what the user said, and the summary.
+//! Writes Codex's own record of a summarised history: the user's messages and the summary.
 //!
-//! So Codex 0.169 compacts by itself when the model's service does not: what it tells a model at
-//! the beginning, the newest words of the user, the summary. What is kept of the end stands behind
-//! it.
+//! Codex 0.169 writes the same when it compacts without the help of the service: its introduction
+//! for the model, the newest messages of the user, the summary. The kept end follows.
 
 use std::collections::HashSet;
 
 use epitome_model::{Block, Bytes, Entry, Role, Source, Transcript, encode};
 
-use super::append::{self, MALFORMED, Nth, Said};
+use super::append::{self, HistoryItem, MALFORMED, Nth};
 use super::{items, raw};
 use crate::Summary;
 
-/// How much Codex keeps of what the user said: 20,000 tokens, at the four bytes each that it
-/// reckons with.
+/// The limit of the user's messages that Codex keeps: 20,000 tokens, estimated at four bytes each.
 const WORDS: Bytes = Bytes(4 * 20_000);
 
-/// How Codex introduces a summary, behind [`items::SUMMARY`].
+/// The rest of Codex's introduction of a summary, after [`items::SUMMARY`].
 const REST: &str = " process. You also have access to the state of the tools that were used by \
                     that language model. Use this to build on the work that has already been done \
                     and avoid duplicating work. Here is the summary produced by the other \
                     language model, use the information in this summary to assist with your own \
                     analysis:\n";
 
-/// The lines that let a summary stand for all but the kept end.
+/// The lines that replace everything but the kept end with a summary.
 ///
 /// # Errors
 ///
-/// Says why, if something that stays is not as Codex writes it: it would not read the record.
+/// The reason, if a remaining item is not as Codex writes it: Codex could not read the record.
 pub fn summarise(
     transcript: &Transcript,
     source: &dyn Source,
@@ -50,10 +48,10 @@ pub fn summarise(
         }
         let said = nth.place(source, item, entry);
         let value = match said.ok_or(MALFORMED)? {
-            Said::Value(span) => {
+            HistoryItem::Value(span) => {
                 String::from_utf8(source.at(span).into_owned()).map_err(|_| MALFORMED)?
             }
-            Said::Summary(literal) => append::summary(&literal),
+            HistoryItem::Summary(literal) => append::summary(&literal),
         };
         match entry.role {
             _ if is_kept => tail.push(value),
@@ -67,7 +65,7 @@ pub fn summarise(
     append::behind(source, &message, &history.join(","))
 }
 
-/// What the user said last before the kept end, as much of it as Codex keeps. No message is cut.
+/// The newest user messages before the kept end, as many as Codex keeps. No message is cut.
 fn newest_words(
     transcript: &Transcript,
     source: &dyn Source,
@@ -92,8 +90,8 @@ fn newest_words(
     words
 }
 
-/// Whether Codex tells it to the model at the beginning of a conversation: its rules, its tools,
-/// where it is. Without it Codex would not tell it again, as it has said so in a `world_state`.
+/// Whether it belongs to Codex's introduction of a conversation: its rules, its tools, its
+/// environment. Codex would not send it again, because a `world_state` records it as sent.
 fn introduces(entry: &Entry, value: &str) -> bool {
     const IN_THE_PLACE_OF_THE_USER: [&str; 3] =
         ["<environment_context>", "<user_instructions>", "# AGENTS.md instructions for "];

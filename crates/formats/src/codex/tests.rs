@@ -1,8 +1,8 @@
-use epitome_model::{At, Block, Change, Edit, Entry, Role, Source, Transcript};
+use epitome_model::{At, Block, Change, Edit, Entry, Fault, Role, Source, Transcript};
 use serde_json::{Value, json};
 
 use super::FORMAT;
-use crate::{Fault, Native};
+use crate::Native;
 
 /// A rollout of these records; an object without a `type` of a record is an item.
 fn read(records: &[(&str, Value)]) -> (Vec<u8>, Transcript, Vec<Fault>) {
@@ -64,7 +64,7 @@ fn words(bytes: &[u8], entry: &Entry) -> String {
     said.collect::<Vec<_>>().join(" + ")
 }
 
-/// What a resume sends of a rollout: who says what.
+/// Checks what a resume sends for a rollout: roles and texts.
 fn check(records: &[(&str, Value)], expect: &[(Role, &str)]) {
     let (bytes, transcript, _) = read(records);
     let sent: Vec<(Role, String)> =
@@ -340,8 +340,8 @@ fn the_state_of_the_world_is_told_again_behind_a_record() {
     assert_eq!(records[0]["payload"]["replacement_history"][1]["output"], "x");
 }
 
-/// What Codex would send after a summary was written for all but the last `kept` entries.
-/// A call, its result and what it cost, rewritten with another result.
+/// What Codex would send after a summary of all but the last `kept` entries. A call, its result and
+/// its usage, rewritten with another result.
 fn rewritten(result: &str, left: &str) -> Vec<Value> {
     let usage = json!({"input_tokens": 900, "output_tokens": 100, "total_tokens": 1000});
     let info = json!({"total_token_usage": usage, "last_token_usage": usage});

@@ -1,17 +1,17 @@
 //! Codex's tools by name, and which of their arguments are bulky.
 //!
-//! Three shapes: arguments as JSON in a string (`function_call`), a text in a grammar of its own
-//! (`custom_tool_call`: a patch, or a script that calls other tools), and an object.
+//! Calls have three forms: arguments as a JSON string (`function_call`), a text in a special
+//! grammar (`custom_tool_call`: a patch, or a script that calls other tools), and an object.
 
 use std::ops::Range;
 
+use epitome_api::Arguments;
+use epitome_api::arguments::{self, Known, Roles, Rule};
 use epitome_model::{Field, FieldRole, Inner, Span, Text, ToolKind, decode, encode};
 
 use super::script::{self, Literal};
-use crate::api::Arguments;
-use crate::arguments::{self, Known, Roles, Rule};
 use crate::place::Place;
-use crate::port::{Deed, object};
+use crate::port::{ToolAction, object};
 
 /// Tools by name, in lower case.
 pub const TOOLS: &[Rule] = &[
@@ -78,7 +78,7 @@ const TASK: Roles = Roles {
     fields: &[("message", FieldRole::Prompt)],
 };
 
-/// What a call is whose arguments stand at `place`: JSON, or a string of JSON.
+/// Classifies a call whose arguments are at `place`: JSON, or a string of JSON.
 pub fn known(name: &str, at: &Place<'_>, place: &Range<usize>) -> Known {
     let raw = &at.line[place.clone()];
     if raw.first() != Some(&b'"') {
@@ -96,7 +96,7 @@ pub fn known(name: &str, at: &Place<'_>, place: &Range<usize>) -> Known {
     known
 }
 
-/// What a call is whose only argument is the text at `place`.
+/// Classifies a call whose only argument is the text at `place`.
 pub fn custom(name: &str, at: &Place<'_>, place: &Range<usize>) -> Known {
     let rule = TOOLS.iter().find(|rule| rule.name.eq_ignore_ascii_case(name));
     let kind = rule.map_or(ToolKind::Other, |rule| rule.kind);
@@ -105,7 +105,7 @@ pub fn custom(name: &str, at: &Place<'_>, place: &Range<usize>) -> Known {
     if kind == ToolKind::Patch {
         return (kind, patched(&decode(literal)), None, whole(FieldRole::Patch));
     }
-    // What a recipe left of a script is none.
+    // A stub that a recipe left is not a script.
     if kind == ToolKind::Shell && !literal.starts_with(b"\"[epitome k") {
         let inner = Inner::of(literal, at.span(place).start);
         let known = scripted(&inner);
@@ -117,7 +117,7 @@ pub fn custom(name: &str, at: &Place<'_>, place: &Range<usize>) -> Known {
     (kind, None, None, whole(role))
 }
 
-/// What a script does: what the one tool does that it calls, or else it is a command.
+/// Classifies a script: as the one tool that it calls, or else as a command.
 fn scripted(inner: &Inner<'_>) -> Known {
     let (literals, calls) = script::literals(&inner.text);
     let text = |place: &Range<usize>| String::from_utf8_lossy(&inner.text[place.clone()]);
@@ -147,7 +147,7 @@ fn scripted(inner: &Inner<'_>) -> Known {
             let name: Vec<&str> = name.into_iter().flatten().collect();
             let name = if name.is_empty() { "text".into() } else { name.join(".") };
             if target.is_none() && role == FieldRole::Patch {
-                target = patched(&said(inner, literal));
+                target = patched(&text_of(inner, literal));
             }
             let text = Text::Source(inner.span(&literal.place));
             fields.push(Field { name: name.into(), role, text });
@@ -162,9 +162,9 @@ fn role(
     roles: Option<Roles>,
     member: Option<&str>,
 ) -> Option<FieldRole> {
-    let is_patch = || said(inner, literal).starts_with("*** Begin Patch");
+    let is_patch = || text_of(inner, literal).starts_with("*** Begin Patch");
     match (roles, member) {
-        // A text that is the whole argument, or is put together elsewhere in the script.
+        // A text that is the whole argument, or is assembled elsewhere in the script.
         (_, None) | (None, Some(_)) => {
             Some(if is_patch() { FieldRole::Patch } else { FieldRole::Command })
         }
@@ -175,7 +175,7 @@ fn role(
 }
 
 /// The text of a literal in a script.
-fn said(inner: &Inner<'_>, literal: &Literal) -> String {
+fn text_of(inner: &Inner<'_>, literal: &Literal) -> String {
     let raw = &inner.text[literal.place.clone()];
     let like = encode(&String::from_utf8_lossy(raw));
     decode(&like.as_bytes()[1..like.len() - 1]).into_owned()
@@ -192,21 +192,24 @@ fn patched(patch: &str) -> Option<Text> {
     }
 }
 
-/// The tool of Codex that does this, and its arguments. Whether its result `shows` a picture tells
-/// apart what reads one.
-pub fn call(deed: &Deed, shows: bool) -> Option<(&'static str, Arguments)> {
+/// The tool of Codex for an action, and its arguments. `shows`: whether its result contains a
+/// picture, which distinguishes reading one.
+pub fn call(deed: &ToolAction, shows: bool) -> Option<(&'static str, Arguments)> {
     Some(match deed {
-        Deed::Shell { command, why } => {
+        ToolAction::Shell { command, why } => {
             let mut members = vec![("cmd", encode(command))];
             members.extend(why.iter().map(|why| ("description", encode(why))));
             ("exec_command", Arguments::Object(object(&members)))
         }
-        Deed::Patch { patch } => ("apply_patch", Arguments::Text(patch.clone())),
-        Deed::Read { path, part } if shows && part.is_empty() => {
+        ToolAction::Patch { patch } => ("apply_patch", Arguments::Text(patch.clone())),
+        ToolAction::Read { path, part } if shows && part.is_empty() => {
             ("view_image", Arguments::Object(object(&[("path", encode(path))])))
         }
-        // It reads files by commands, and changes them by patches.
-        Deed::Read { .. } | Deed::Write { .. } | Deed::Edit { .. } | Deed::Find { .. } => {
+        // Codex reads files by commands, and changes them by patches.
+        ToolAction::Read { .. }
+        | ToolAction::Write { .. }
+        | ToolAction::Edit { .. }
+        | ToolAction::Find { .. } => {
             return None;
         }
     })

@@ -1,16 +1,17 @@
-//! Events into a transcript.
+//! Converts events into a transcript.
 //!
-//! Names are those of `session-events.schema.json`, from which the public repository
+//! The names are those of `session-events.schema.json`, from which the public repository
 //! `github/copilot-sdk` generates its types.
 
+use epitome_json::{Document, Value};
 use epitome_model::{
-    Block, Call, Copy, Entry, Left, Output, Part, Role, Source, Span, Thinking, Transcript,
+    Block, Call, Entry, Faults, HiddenField, Left, Output, Part, Role, Source, Span, Thinking,
+    Transcript,
 };
 
 use super::tools;
-use crate::document::{Document, Value};
-use crate::records::{self, Records, Said, Sent, Session};
-use crate::{Faults, lines};
+use crate::lines;
+use crate::records::{self, RecordContent, Records, Sent, Session};
 
 /// A log begins with `session.start`.
 pub fn sniff(head: &[u8]) -> bool {
@@ -43,7 +44,7 @@ pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
 struct Reader;
 
 impl Records for Reader {
-    fn record(&mut self, session: &mut Session<'_>, event: &Value<'_>) -> Said {
+    fn record(&mut self, session: &mut Session<'_>, event: &Value<'_>) -> RecordContent {
         let kind = event.word("type").unwrap_or_default();
         let data = event.get("data").filter(|data| data.is_object());
         read_head(session, &kind, data);
@@ -54,7 +55,7 @@ impl Records for Reader {
             session.forget();
         }
         let copies = data.map(copies).unwrap_or_default();
-        let Some((entry, sent)) = entry(&kind, data) else { return Said::nothing(copies) };
+        let Some((entry, sent)) = entry(&kind, data) else { return RecordContent::nothing(copies) };
         let is_aside =
             is_text(event, "agentId") || data.is_some_and(|data| is_text(data, "parentToolCallId"));
         if kind == "user.message"
@@ -69,7 +70,7 @@ impl Records for Reader {
             ..entry
         };
         let sent = if is_aside { Sent::Nowhere } else { sent };
-        Said { entries: vec![entry], copies, sent }
+        RecordContent { entries: vec![entry], copies, sent }
     }
 }
 
@@ -119,7 +120,7 @@ fn entry(kind: &str, data: Option<&Value<'_>>) -> Option<(Entry, Sent)> {
         "tool.execution_complete" => {
             Some((says(Role::Tool, vec![Block::Output(output(data))]), Sent::Adds))
         }
-        // One that failed has no summary, and changed nothing.
+        // A failed compaction has no summary, and changed nothing.
         "session.compaction_complete" => {
             let summary = text(data?, "summaryContent")?;
             Some((says(Role::System, vec![Block::Summary(summary.source())]), Sent::Compacts))
@@ -134,7 +135,7 @@ fn response(data: &Value<'_>) -> Vec<Block> {
         let text = text(data, "reasoningText").map(Value::source);
         blocks.push(Block::Thinking(Thinking { text, whole, removable: false }));
     }
-    // A response of calls alone has an empty text, which is not sent.
+    // A response with only calls has an empty text, which is not sent.
     let content = text(data, "content").filter(|text| text.raw().len() > 2);
     blocks.extend(content.map(|text| Block::Text(text.source())));
     let requests = data.list_of("toolRequests").iter();
@@ -144,7 +145,7 @@ fn response(data: &Value<'_>) -> Vec<Block> {
 
 fn call(request: &Value<'_>) -> Option<Call> {
     let (id, name) = (request.boxed("toolCallId")?, text(request, "name")?);
-    // A call without arguments has an empty place behind its name.
+    // A call without arguments gets an empty range after its name.
     let end = name.range().end;
     let arguments = request.get("arguments").map_or(end..end, |it| it.range().clone());
     let (line, base) = request.document();
@@ -155,7 +156,7 @@ fn call(request: &Value<'_>) -> Option<Call> {
     Some(Call { id, name, kind, target, part, fields, arguments })
 }
 
-/// The text and the seal of the reasoning: both, if they are next to each other.
+/// The text and the signature of the reasoning: both, if they are adjacent.
 fn reasoning(data: &Value<'_>) -> Option<Span> {
     let seal = text(data, "reasoningOpaque").or_else(|| text(data, "encryptedContent"));
     let (words, seal) = match (text(data, "reasoningText"), seal) {
@@ -183,8 +184,8 @@ fn output(data: Option<&Value<'_>>) -> Output {
     }
 }
 
-/// What the log holds twice, and what only the screen showed.
-fn copies(data: &Value<'_>) -> Vec<Copy> {
+/// Values that the log contains twice, or that were only displayed.
+fn copies(data: &Value<'_>) -> Vec<HiddenField> {
     const UNSEEN: [(&str, &[&str]); 5] = [
         ("arguments", &["arguments"]),
         ("input", &["input"]),
@@ -192,9 +193,10 @@ fn copies(data: &Value<'_>) -> Vec<Copy> {
         ("toolTelemetry", &["toolTelemetry"]),
         ("detailedContent", &["result", "detailedContent"]),
     ];
-    let copy = |name, value: &Value<'_>| Copy { name, value: value.span(), left: Left::Nothing };
+    let copy =
+        |name, value: &Value<'_>| HiddenField { name, value: value.span(), left: Left::Nothing };
     let found = UNSEEN.iter().filter_map(|(name, path)| Some(copy(*name, data.at(path)?)));
-    let mut copies: Vec<Copy> = found.collect();
+    let mut copies: Vec<HiddenField> = found.collect();
     copies.sort_by_key(|copy| copy.value);
     if is_text(data, "transformedContent") {
         copies.extend(text(data, "content").map(|typed| copy("content", typed)));

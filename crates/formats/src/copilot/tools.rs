@@ -2,11 +2,10 @@
 
 use std::ops::Range;
 
+use epitome_api::arguments::{self, Roles, Rule};
 use epitome_model::{Field, FieldRole, Text, ToolKind};
 
-use crate::arguments::{self, Roles, Rule};
-
-/// Tools by name, as they stand in its logs.
+/// Tools by name, as written in its logs.
 const TOOLS: &[Rule] = &[
     Rule { name: "view", kind: ToolKind::Read, roles: VIEW },
     Rule { name: "create", kind: ToolKind::Write, roles: CREATE },
@@ -54,7 +53,7 @@ const FETCH: Roles = Roles { target: &["url", "query"], part: &[], fields: &[] }
 const TASK: Roles =
     Roles { target: &["description"], part: &[], fields: &[("prompt", FieldRole::Prompt)] };
 
-/// What a call is, by its name and arguments.
+/// Classifies a call by its name and arguments.
 pub fn known(
     name: &str,
     line: &[u8],

@@ -2,20 +2,20 @@
 
 use std::collections::{HashMap, HashSet};
 
-use epitome_model::{Entry, Item, Record, Role, Source, Transcript};
+use epitome_json::{Document, Value};
+use epitome_model::{Entry, Fault, Faults, Item, Record, Role, Source, Transcript};
 
 use super::message::{self, Calls};
 use super::record::{kept, line, title};
 use super::state;
 use super::transcript::first_words;
 use crate::database::folder;
-use crate::document::{Document, Value};
+use crate::lines;
 use crate::place::Place;
-use crate::{Fault, Faults, lines};
 
-/// Messages are named by their bytes, so that what was said twice stands here once. A message of at
-/// most this length is sent as often as it is named; a longer one, which nobody types twice, once:
-/// so that a small state cannot name much.
+/// Messages are identified by a hash of their bytes, so that a repeated message is stored once. A
+/// message of at most this length is sent as often as the state lists it; a longer one, which no
+/// user types twice, only once, so that a small state cannot expand to a huge context.
 const OFTEN: u64 = 1 << 10;
 
 /// Reads a chat.
@@ -109,7 +109,7 @@ impl Reader {
                 entry.model.clone_from(&self.model);
             }
         }
-        // What every chat is called at first says less than how it begins.
+        // The default name of every chat is less useful than its first words.
         let named = self.name.filter(|name| &**name != "New Agent");
         transcript.head.title = named.or_else(|| first_words(transcript, source));
         self.transcript

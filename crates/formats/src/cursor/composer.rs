@@ -1,26 +1,27 @@
 //! Composers of the editor: rows of `state.vscdb`.
 //!
-//! Since 2025 a composer names its bubbles, which are rows of their own; before, they stand in it.
+//! Since 2025 a composer lists its bubbles, which are separate rows; before, it contained them.
 
 use std::collections::{HashMap, HashSet};
 
+use epitome_json::{Document, Value};
 use epitome_model::{
-    Block, Copy, Entry, Inner, Item, Kept, Left, Output, Part, Record, Role, Source, Text,
-    Transcript,
+    Block, Entry, Faults, HiddenField, HiddenRecord, Inner, Item, Left, Output, Part, Record, Role,
+    Source, Text, Transcript,
 };
 
 use super::message::{self, Calls, is_blank};
 use super::record::{line, title};
 use super::transcript::first_words;
 use crate::database::folder;
-use crate::document::{Document, Value};
+use crate::lines;
 use crate::place::Place;
-use crate::{Faults, lines};
 
-/// What a model is called where none was chosen.
+/// The model name when none was chosen.
 const NO_MODEL: &str = "default";
 
-/// Members of a result that hold what a tool said, the first that is there; the others say how.
+/// Members of a result that contain the tool's output, in order of preference; the others are
+/// metadata.
 const SAYS: [&str; 4] = ["output", "contents", "content", "modelVisibleErrorMessage"];
 
 /// Reads a composer.
@@ -39,11 +40,11 @@ pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
 #[derive(Default)]
 struct Reader {
     transcript: Transcript,
-    /// The ids of bubbles in the order of the conversation, as the composer names them.
+    /// The ids of bubbles in the order of the conversation, as the composer lists them.
     order: Vec<Box<str>>,
-    /// What stands in the composer itself.
+    /// Bubbles inside the composer.
     inline: Vec<usize>,
-    /// Bubbles that are rows, in the order in which they were last written.
+    /// Bubbles in separate rows, in the order in which they were last written.
     rows: Vec<usize>,
     by_id: HashMap<Box<str>, usize>,
     summary: Option<Summary>,
@@ -57,9 +58,9 @@ struct Reader {
 /// Cursor's own summary of what came before.
 struct Summary {
     item: usize,
-    /// The bubble from which on the conversation is sent behind it.
+    /// The first bubble that is sent after it.
     from: Option<Box<str>>,
-    /// The last bubble that is not.
+    /// The last bubble that it replaces.
     through: Option<Box<str>>,
 }
 
@@ -105,7 +106,7 @@ impl Reader {
         for header in data.list_of("fullConversationHeadersOnly") {
             self.order.extend(header.word("bubbleId").map(Box::from));
         }
-        // In the order in which they stand, which is that of records.
+        // In the order of the text, as records are.
         let mut inside: Vec<&Value<'_>> = data.list_of("conversation").iter().collect();
         let map = data.get("conversationMap").map_or(&[][..], Value::members);
         inside.extend(map.iter().map(|(_, bubble)| bubble));
@@ -134,7 +135,7 @@ impl Reader {
         }
     }
 
-    /// What a composer, or its header, says of it.
+    /// Reads the facts in a composer, or in its header.
     fn facts(&mut self, data: &Value<'_>) {
         let head = &mut self.transcript.head;
         if let Some(name) = data.word("name").and_then(|name| title(&name)) {
@@ -156,7 +157,7 @@ impl Reader {
         let mut copies = Vec::new();
         let mut copy = |name, value: Option<&Value<'_>>| {
             let value = value.filter(|value| !is_blank(value));
-            copies.extend(value.map(|value| Copy {
+            copies.extend(value.map(|value| HiddenField {
                 name,
                 value: at.span(value.range()),
                 left: Left::Nothing,
@@ -171,14 +172,14 @@ impl Reader {
         let role = match data.get("type").map(Value::raw) {
             Some(b"1") => Role::User,
             Some(b"2") => Role::Assistant,
-            Some(_) | None => return Item::Kept(Kept { record, copies }),
+            Some(_) | None => return Item::Kept(HiddenRecord { record, copies }),
         };
         let blocks = match role {
             Role::Assistant => self.response(at, data, id),
             Role::User | Role::System | Role::Tool => request(at, data),
         };
         if blocks.is_empty() {
-            return Item::Kept(Kept { record, copies });
+            return Item::Kept(HiddenRecord { record, copies });
         }
         let spoke = data.get("modelInfo").and_then(|info| model(info, "modelName"));
         Item::Entry(Box::new(Entry {
@@ -193,7 +194,7 @@ impl Reader {
         }))
     }
 
-    /// What a model said: reasoning, words, one call and its result.
+    /// A message of the model: reasoning, text, one call and its result.
     fn response(&mut self, at: &Place<'_>, data: &Value<'_>, id: &str) -> Vec<Block> {
         let mut blocks = Vec::new();
         if let Some(thinking) = data.get("thinking") {
@@ -219,7 +220,7 @@ impl Reader {
         if let Some(name) = name {
             let mut arguments = ["rawArgs", "params"].iter().filter_map(|key| former.get(key));
             let arguments = arguments.find(|it| it.is_object() || !is_blank(it));
-            // A bubble holds one call, so that its own id tells it from others of the same id.
+            // A bubble contains one call, so its own id distinguishes calls with the same id.
             let own = former.word("toolCallId").filter(|own| !own.is_empty());
             let own: Box<str> = own.map_or_else(|| id.into(), Box::from);
             let own = if self.called.insert(own.clone()) { own } else { id.into() };
@@ -265,7 +266,7 @@ impl Reader {
     }
 }
 
-/// What a user said: words, and what was attached to them.
+/// A message of the user: text and attachments.
 fn request(at: &Place<'_>, data: &Value<'_>) -> Vec<Block> {
     let words = data.get("text").and_then(|words| message::text(at, words));
     let attached = ["attachedCodeChunks", "images"].iter().filter_map(|key| data.get(key));
@@ -279,9 +280,10 @@ fn output(at: &Place<'_>, former: &Value<'_>) -> Option<Output> {
     let keys = if error { ["error", "result"] } else { ["result", "error"] };
     let mut said = keys.iter().filter_map(|key| former.get(key));
     let said = said.find(|it| it.is_object() || !is_blank(it))?;
-    let part = match said.is_text() {
-        true => Part::Text(says(at, said)),
-        false => Part::Opaque(at.span(said.range())),
+    let part = if said.is_text() {
+        Part::Text(result_text(at, said))
+    } else {
+        Part::Opaque(at.span(said.range()))
     };
     Some(Output {
         call: Box::default(),
@@ -293,8 +295,8 @@ fn output(at: &Place<'_>, former: &Value<'_>) -> Option<Output> {
     })
 }
 
-/// The words in a result that is a text of JSON; if it is none, all of it.
-fn says(at: &Place<'_>, literal: &Value<'_>) -> Text {
+/// The text in a result that is a JSON string; if it is not JSON, all of it.
+fn result_text(at: &Place<'_>, literal: &Value<'_>) -> Text {
     let inner = Inner::of(literal.raw(), at.span(literal.range()).start);
     if let Ok(document) = Document::parse(&inner.text) {
         let mut words = SAYS.iter().filter_map(|key| document.root.get(key));
@@ -309,14 +311,14 @@ fn model(value: &Value<'_>, key: &str) -> Option<Box<str>> {
     value.word(key).filter(|name| name != NO_MODEL && !name.is_empty()).map(Into::into)
 }
 
-/// A summary as it stands in a composer.
+/// A summary as stored in a composer.
 struct Stored<'v, 'a> {
     words: &'v Value<'a>,
     from: Option<Box<str>>,
     through: Option<Box<str>>,
 }
 
-/// Newer versions have it in an object of its own.
+/// Newer versions store it in a separate object.
 fn summary<'v, 'a>(value: &'v Value<'a>) -> Option<Stored<'v, 'a>> {
     let inner = value.get("summary")?;
     let (all, words) =

@@ -1,10 +1,9 @@
-//! What Cursor's tables, columns and keys are called.
+//! Cursor's tables, columns and keys.
 
-use crate::database::{Database, Document, Glance, Table};
+use crate::database::{Database, Document, ListedBy, Table};
 
-/// The statement that tells all composers. `$rows` are their rows, with what a table of headers
-/// says of each: `id`, `value`, `header`, `written`. No bubble is read for it: its key is looked
-/// up, and its length.
+/// Selects all composers. `$rows` are their rows, with the columns of a table of headers: `id`,
+/// `value`, `header`, `written`. No bubble is read: only its key and its length are looked up.
 macro_rules! composers {
     ($rows:literal) => {
         concat!(
@@ -47,7 +46,8 @@ macro_rules! composers {
     };
 }
 
-/// The rows of one composer: itself, and its bubbles in the order in which they were last written.
+/// Selects the rows of one composer: itself, and its bubbles in the order in which they were last
+/// written.
 macro_rules! bubbles {
     ($header:literal) => {
         concat!(
@@ -68,8 +68,8 @@ macro_rules! bubbles {
 
 const VALUE: Table = Table::only_read("SELECT value FROM cursorDiskKV WHERE rowid = ?1");
 
-/// `state.vscdb` since composers have a table of headers (seen in Cursor 3): titles, folders and
-/// times are there; composers from before have no row in it.
+/// `state.vscdb` since composers have a table of headers (seen in Cursor 3), with titles,
+/// directories and times; older composers have no row in it.
 pub static HEADED: Database = Database {
     agent: "cursor",
     tables: &["cursorDiskKV", "composerHeaders"],
@@ -81,7 +81,7 @@ pub static HEADED: Database = Database {
                 ON h.composerId = substr(c.key, length('composerData:') + 1)
             WHERE c.key > 'composerData:' AND c.key < 'composerData;'"
     ),
-    glance: Glance::Told,
+    glance: ListedBy::Database,
     documents: &[Document {
         name: "",
         rows: bubbles!(
@@ -105,12 +105,12 @@ pub static COMPOSERS: Database = Database {
                 NULL AS written
             FROM cursorDiskKV WHERE key > 'composerData:' AND key < 'composerData;'"
     ),
-    glance: Glance::Told,
+    glance: ListedBy::Database,
     documents: &[Document { name: "", rows: bubbles!(""), tables: &[VALUE], is_made: |_| false }],
 };
 
-/// `store.db` of the CLI: one chat. `meta` names the newest state of it by hash, in hexadecimal
-/// digits of JSON; the state names the messages, in order; all are rows of `blobs`.
+/// `store.db` of the CLI: one chat. `meta` names its newest state by hash, in hexadecimal digits of
+/// JSON; the state lists the messages in order; all are rows of `blobs`.
 pub static CHAT: Database = Database {
     agent: "cursor",
     tables: &["blobs", "meta"],
@@ -121,10 +121,10 @@ pub static CHAT: Database = Database {
                 THEN CAST(unhex(value) AS TEXT) ELSE '{}' END AS data
             FROM meta WHERE key = '0')
         WHERE data ->> '$.agentId' <> ''",
-    glance: Glance::Read,
+    glance: ListedBy::Transcript,
     documents: &[Document {
         name: "",
-        // Beside the newest state the messages whose hashes stand in it. They are JSON.
+        // The newest state, and the messages whose hashes it contains, which are JSON.
         rows: "
         WITH chat AS (
             SELECT row, data ->> '$.latestRootBlobId' AS newest

@@ -1,12 +1,12 @@
-//! Messages as models get them: of chats of the CLI, and of transcripts.
+//! Messages in the form that models receive: in chats of the CLI, and in transcripts.
 
+use epitome_json::Value;
 use epitome_model::{Block, Call, Output, Part, Role, Span, Text, Thinking};
 
 use super::tools;
-use crate::document::Value;
 use crate::place::Place;
 
-/// Calls of which a result is still to come. Transcripts have neither ids nor, mostly, results.
+/// Calls without a result so far. Transcripts have no ids and few results.
 #[derive(Debug, Default)]
 pub struct Calls {
     open: Vec<(Box<str>, bool)>,
@@ -14,7 +14,8 @@ pub struct Calls {
 }
 
 impl Calls {
-    /// A call: its id, or one that is made for it. `asks` says whether a user answers it.
+    /// Adds a call and returns its id, which is made up if it has none. `asks`: whether a user
+    /// answers it.
     pub fn begin(&mut self, id: Option<Box<str>>, asks: bool) -> Box<str> {
         let id = id.filter(|id| !id.is_empty()).unwrap_or_else(|| {
             self.made += 1;
@@ -24,7 +25,7 @@ impl Calls {
         id
     }
 
-    /// The call that a result is of, by its id or as the first that has none, and whether a user
+    /// The call of a result, by its id or else the first open call without one, and whether a user
     /// answered it.
     pub fn end(&mut self, id: Option<Box<str>>) -> (Box<str>, bool) {
         let id = id.filter(|id| !id.is_empty());
@@ -39,7 +40,7 @@ impl Calls {
     }
 }
 
-/// What a message says: a text, or a list of blocks.
+/// The content of a message: a text, or a list of blocks.
 pub fn content(at: &Place<'_>, content: &Value<'_>, calls: &mut Calls) -> Vec<Block> {
     if content.is_text() {
         return text(at, content).into_iter().collect();
@@ -47,7 +48,7 @@ pub fn content(at: &Place<'_>, content: &Value<'_>, calls: &mut Calls) -> Vec<Bl
     content.list().iter().filter_map(|block| of(at, block, calls)).collect()
 }
 
-/// The role of a message by its name.
+/// The role with this name.
 pub fn role(name: &str) -> Option<Role> {
     match name {
         "user" => Some(Role::User),
@@ -95,7 +96,7 @@ fn of(at: &Place<'_>, block: &Value<'_>, calls: &mut Calls) -> Option<Block> {
     }
 }
 
-/// A call, with its arguments as an object or as a text that holds one.
+/// A call, with its arguments as an object or as a string with an object.
 pub fn call(
     at: &Place<'_>,
     around: &Value<'_>,
@@ -110,7 +111,7 @@ pub fn call(
     Call { id, name, kind, target, part, fields, arguments }
 }
 
-/// Reasoning: its words, if there are some, and all that belongs to them.
+/// Reasoning: its text, if any, and the whole block.
 pub fn reasoning(at: &Place<'_>, whole: &Value<'_>, words: Option<&Value<'_>>) -> Block {
     Block::Thinking(Thinking {
         text: words.filter(|words| words.is_text()).map(|words| at.source(words.range())),
@@ -119,12 +120,12 @@ pub fn reasoning(at: &Place<'_>, whole: &Value<'_>, words: Option<&Value<'_>>) -
     })
 }
 
-/// Words, unless there are none.
+/// A text, unless it is blank.
 pub fn text(at: &Place<'_>, words: &Value<'_>) -> Option<Block> {
     (!is_blank(words)).then(|| Block::Text(at.source(words.range())))
 }
 
-/// Whether a value is no text, or one that says nothing.
+/// Whether a value is not a string, or is blank.
 pub fn is_blank(value: &Value<'_>) -> bool {
     value.text().is_none_or(|text| text.trim().is_empty())
 }

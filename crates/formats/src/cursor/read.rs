@@ -1,14 +1,13 @@
-//! Which of Cursor's shapes a source has.
+//! Finds out which of Cursor's formats a source has.
 
-use epitome_model::{Source, Transcript};
+use epitome_model::{Faults, Source, Transcript};
 
 use super::{chat, composer, text, transcript};
-use crate::Faults;
 
-/// Bytes that are enough to tell the shape.
+/// The number of bytes needed to recognise the format.
 const HEAD: u64 = 64 << 10;
 
-/// What a source is.
+/// The format of a source.
 enum Shape {
     /// Rows of `state.vscdb`.
     Composer,
@@ -20,7 +19,7 @@ enum Shape {
     Text,
 }
 
-/// Rows as lines, or a transcript.
+/// Whether it is rows as lines, or a transcript.
 pub fn sniff(head: &[u8]) -> bool {
     shape(head).is_some()
 }

@@ -1,17 +1,17 @@
-//! Records, as all of Cursor's shapes have them.
+//! What the readers of all of Cursor's formats share.
 
-use epitome_model::{Item, Kept, Record};
+use epitome_json::Document;
+use epitome_model::{Faults, HiddenRecord, Item, Record};
 
-use crate::document::Document;
+use crate::Line;
 use crate::lines::record;
 use crate::place::Place;
-use crate::{Faults, Line, json};
 
-/// What Cursor wraps around what a user typed.
+/// The tags that Cursor puts around what a user typed.
 const QUERY: [&str; 2] = ["<user_query>", "</user_query>"];
 
-/// Gives a line of JSON to `each`, which pushes what it is. A line that is none is kept, as is one
-/// of which nothing was pushed.
+/// Parses a line of JSON and passes it to `each`, which pushes its items. A malformed line is kept,
+/// and so is one for which nothing was pushed.
 pub fn line(
     line: &Line<'_>,
     items: &mut Vec<Item>,
@@ -19,7 +19,7 @@ pub fn line(
     each: impl FnOnce(&Place<'_>, &Document<'_>, &mut Vec<Item>),
 ) {
     let before = items.len();
-    if record(line, json::check, faults).is_some()
+    if record(line, epitome_json::check, faults).is_some()
         && let Ok(document) = Document::parse(line.bytes)
     {
         each(&Place::of(line), &document, items);
@@ -29,18 +29,18 @@ pub fn line(
     }
 }
 
-/// A record that says nothing.
+/// A record that no model sees.
 pub fn kept(record: Record) -> Item {
-    Item::Kept(Kept { record, copies: Vec::new() })
+    Item::Kept(HiddenRecord { record, copies: Vec::new() })
 }
 
-/// A title, from words that say something.
+/// A title for a text that is not blank.
 pub fn title(words: &str) -> Option<Box<str>> {
     let words = words.trim();
-    (!words.is_empty()).then(|| crate::title::title(words))
+    (!words.is_empty()).then(|| epitome_model::title(words))
 }
 
-/// What a user typed, if something was put around it.
+/// What a user typed, if it is in tags.
 pub fn typed(words: &str) -> Option<&str> {
     let [open, close] = QUERY;
     let (_, rest) = words.split_once(open)?;

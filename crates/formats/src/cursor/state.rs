@@ -1,18 +1,18 @@
-//! The state of a chat: a message in the encoding of Protocol Buffers
+//! The state of a chat: a Protocol Buffers message
 //! (<https://protobuf.dev/programming-guides/encoding>), of which two fields are read.
 
-/// What a state names.
+/// The content of a state.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct State {
     /// The hashes of the messages, in the order in which they are sent (field 1).
     pub messages: Vec<Box<str>>,
-    /// The folders it was run in, as URLs (field 9).
+    /// The directories it was run in, as URLs (field 9).
     pub folders: Vec<Box<str>>,
     /// Whether all of it could be read.
     pub is_whole: bool,
 }
 
-/// What hexadecimal digits of a state say.
+/// Parses a state in hexadecimal digits.
 pub fn read(digits: &str) -> State {
     let mut state = State::default();
     let bytes: Option<Vec<u8>> = digits.as_bytes().chunks(2).map(byte).collect();

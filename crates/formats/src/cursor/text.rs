@@ -1,4 +1,4 @@
-//! Transcripts as text, from before they were JSON.
+//! Transcripts as plain text, from before they were JSON.
 //!
 //! ```text
 //! user:
@@ -15,25 +15,26 @@
 //! …
 //! ```
 //!
-//! A line that says who speaks begins an entry, one in brackets a part of it; nothing says where a
-//! result ends but the next of these.
+//! A line with a speaker begins an entry, one in brackets a part of it; only the next such line
+//! ends a result.
 
 use epitome_model::{
-    Block, Call, Entry, Item, Output, Part, Record, Role, Source, Span, Text, Thinking, Transcript,
+    Block, Call, Entry, Fault, Faults, Item, Output, Part, Record, Role, Source, Span, Text,
+    Thinking, Transcript,
 };
 
 use super::message::Calls;
 use super::record::kept;
 use super::tools;
 use super::transcript::first_words;
+use crate::lines;
 use crate::place::Place;
-use crate::{Fault, Faults, lines};
 
-/// Lines that say who speaks.
+/// Lines that begin an entry.
 const SPEAKERS: [(&[u8], Role); 3] =
     [(b"user:", Role::User), (b"assistant:", Role::Assistant), (b"A:", Role::Assistant)];
 
-/// Lines that begin a part of what an assistant does.
+/// Lines that begin a part of an assistant's entry.
 const PARTS: [(&[u8], Kind); 3] = [
     (b"[Thinking]", Kind::Thinking),
     (b"[Tool call]", Kind::Call),
@@ -48,7 +49,7 @@ enum Kind {
     Result,
 }
 
-/// Whether it begins with a user, in a way that is Cursor's.
+/// Whether it begins with a user in Cursor's notation.
 pub fn begins(head: &[u8]) -> bool {
     let Some(rest) = head.strip_prefix(b"user:") else { return false };
     let query = rest.trim_ascii_start().starts_with(b"<user_query>");
@@ -131,7 +132,7 @@ impl Reader {
                 part.bytes.extend_from_slice(bytes);
                 part.span.end = line.end;
             }
-            // Nothing was said yet: empty lines before the first word are none of it.
+            // Empty lines before the first word do not belong to the part.
             Some(part) => {
                 part.span = line;
                 part.bytes.extend_from_slice(bytes);
@@ -146,7 +147,8 @@ impl Reader {
         if words.is_empty() && part.kind == Kind::Words {
             return;
         }
-        // Made, and not where it stands: a text that begins with a quote would be read as one.
+        // Copied, not a span of the source: a text that begins with a quote would be read as a
+        // literal.
         let text = Text::Made(words.as_ref().into());
         entry.blocks.push(match part.kind {
             Kind::Words => Block::Text(text),
@@ -180,12 +182,12 @@ impl Reader {
     }
 }
 
-/// What a line begins with, and what follows.
+/// The marker at the beginning of a line, and the rest.
 fn after_mark<'l, T: Clone>(bytes: &'l [u8], marks: &[(&[u8], T)]) -> Option<(T, &'l [u8])> {
     marks.iter().find_map(|(mark, what)| Some((what.clone(), bytes.strip_prefix(*mark)?)))
 }
 
-/// A call: its tool's name, and arguments as lines `name: value`, which no program reads back.
+/// A call: its tool's name, and arguments as lines `name: value`, which cannot be parsed back.
 fn call(words: &str, span: Span, calls: &mut Calls) -> Call {
     let name = words.split_whitespace().next().unwrap_or("unknown");
     let nowhere = Place { line: b"", base: 0 };

@@ -1,13 +1,12 @@
 //! Cursor's tools by name, and which of their arguments are bulky.
 //!
-//! The editor's tools have names of their own (`read_file`, and those of its third version,
-//! `read_file_v2`); the CLI's and those of transcripts are those that models see (`Read`).
+//! The editor's tools have names of their own (`read_file`, and `read_file_v2` in its third
+//! version); those of the CLI and of transcripts are the names that models see (`Read`).
 
+use epitome_api::arguments::{self, Known, Roles, Rule};
+use epitome_json::Value;
 use epitome_model::{FieldRole, Inner, ToolKind};
 
-use crate::arguments::{self, Known, Roles, Rule};
-use crate::document::Value;
-use crate::json;
 use crate::place::Place;
 
 /// Tools by name, in lower case.
@@ -122,12 +121,12 @@ const FETCH: Roles =
 const TASK: Roles =
     Roles { target: &["description"], part: &[], fields: &[("prompt", FieldRole::Prompt)] };
 
-/// What a call is, by its name and its arguments: an object, or a text that holds one.
+/// Classifies a call by its name and its arguments: an object, or a string with one.
 pub fn known(name: &str, at: &Place<'_>, arguments: Option<&Value<'_>>) -> Known {
     match arguments {
         Some(value) if value.is_text() => {
             let inner = Inner::of(value.raw(), at.span(value.range()).start);
-            if json::check(&inner.text).is_err() {
+            if epitome_json::check(&inner.text).is_err() {
                 return arguments::known(TOOLS, name, b"{}", &(0..2), 0);
             }
             let whole = 0..inner.text.len();

@@ -1,12 +1,12 @@
-//! Transcripts of JSON lines: what was said, and what was called, without most results.
+//! Transcripts of JSON lines: messages and calls, without most results.
 
-use epitome_model::{Block, Entry, Item, Role, Source, Transcript};
+use epitome_json::{Document, Value};
+use epitome_model::{Block, Entry, Faults, Item, Role, Source, Transcript};
 
 use super::message::{self, Calls};
 use super::record::{line, title, typed};
-use crate::document::{Document, Value};
+use crate::lines;
 use crate::place::Place;
-use crate::{Faults, lines};
 
 /// Whether the first line is a message as transcripts have it.
 pub fn begins(head: &[u8]) -> bool {
@@ -43,8 +43,8 @@ pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
     transcript
 }
 
-/// The first words that the user typed; what is put around them tells them from what Cursor says in
-/// the user's name. Where nothing tells them, the first words of the user.
+/// The first text that the user typed: the tags around it distinguish it from what Cursor writes in
+/// the user's role. Without tags, the first text of the user.
 pub fn first_words(transcript: &Transcript, source: &dyn Source) -> Option<Box<str>> {
     let users = transcript.context().filter(|(_, entry)| entry.role == Role::User);
     let texts = users.flat_map(|(_, entry)| &entry.blocks).filter_map(|block| match block {

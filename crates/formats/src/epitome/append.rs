@@ -1,30 +1,30 @@
-//! What is added to a log when its context is made small: nothing that stands there changes.
+//! The lines appended to a log when its context is compacted: existing lines never change.
 
 use std::collections::{BTreeMap, HashMap};
 
+use epitome_json::Document;
+use epitome_json::write::{self, Unwritable};
 use epitome_model::{Edit, Ref, Source, Span, Splice, Transcript, encode};
 
 use super::SHAPES;
 use crate::Summary;
-use crate::document::Document;
-use crate::write::{self, Unwritable};
 
-/// What a batch of edits is.
+/// The origin of a batch of edits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Batch<'a> {
-    /// Results that are shortened before they are first sent. They are not taken back.
+    /// Results truncated on ingest, before they are first sent. They cannot be undone.
     Birth,
-    /// A compaction, by this recipe.
+    /// A compaction with this recipe.
     Compaction(Option<&'a str>),
 }
 
-/// Whether an edit can name an item: it is sent, and has an id.
+/// Whether an edit can refer to an item: it is sent, and has an id.
 pub fn reaches(transcript: &Transcript, item: usize) -> bool {
     transcript.items[item].entry().is_some_and(|entry| entry.id.is_some())
         && !transcript.head.prompt.contains(&item)
 }
 
-/// The line that carries out `edits` at the end of a log.
+/// The line that applies `edits`, to be appended to a log.
 ///
 /// # Errors
 ///
@@ -37,11 +37,11 @@ pub fn append(
     batch(transcript, source, edits, Batch::Compaction(None))
 }
 
-/// The line of a batch of edits: each entry that they touch, as it is from now on.
+/// The line of a batch of edits: each edited entry with its new content.
 ///
 /// # Errors
 ///
-/// As `append`.
+/// The same as `append`.
 pub fn batch(
     transcript: &Transcript,
     source: &dyn Source,
@@ -61,7 +61,7 @@ pub fn batch(
         .collect();
     let times = times(transcript);
     let mut said = Vec::new();
-    // Items may share a line, and that line is long: it is looked at once.
+    // Items may share a line, which may be long: it is parsed once.
     let mut known: HashMap<Span, HashMap<Box<str>, Span>> = HashMap::new();
     for (item, edit) in edited {
         let lost = |why| Unwritable { at: edit.at, why };
@@ -74,7 +74,8 @@ pub fn batch(
         let blocks = known.entry(record).or_insert_with(|| places(source, record));
         let place = *blocks.get(id).ok_or_else(|| lost("it is not as a log has it"))?;
         let inside = inside(&splices, place);
-        let blocks = write::spliced(source, place, inside).ok_or_else(|| lost("it is no text"))?;
+        let blocks =
+            write::spliced(source, place, inside).ok_or_else(|| lost("it is not UTF-8"))?;
         said.push(format!(r#"{{"of":{},"blocks":{blocks}}}"#, encode(id)));
     }
     let (kind, recipe) = match what {
@@ -87,11 +88,11 @@ pub fn batch(
     Ok([before(source), line.as_bytes()].concat())
 }
 
-/// The line that makes a summary stand for the beginning of a context.
+/// The line that replaces the beginning of a context with a summary.
 ///
 /// # Errors
 ///
-/// Says why, if nobody could tell from where on the context is kept.
+/// The reason, if the first kept entry cannot be identified.
 pub fn summarise(
     transcript: &Transcript,
     source: &dyn Source,
@@ -102,7 +103,7 @@ pub fn summarise(
             let id = transcript.items[item].entry().and_then(|entry| entry.id.as_deref());
             let id = id.ok_or("what is kept first has no id")?;
             if times(transcript).get(id) != Some(&1) {
-                return Err("the id of what is kept first repeats");
+                return Err("the id of the first kept entry repeats");
             }
             encode(id)
         }
@@ -117,12 +118,12 @@ pub fn summarise(
     Ok([before(source), line.as_bytes()].concat())
 }
 
-/// The line that cuts these items out of a context and lets a text stand where the first of them
-/// stood.
+/// The line that removes these items from a context and puts a text at the position of the first of
+/// them.
 ///
 /// # Errors
 ///
-/// Says why, if an item could not be named.
+/// The reason, if an item cannot be identified.
 pub fn cut(
     transcript: &Transcript,
     source: &dyn Source,
@@ -135,7 +136,7 @@ pub fn cut(
         let id = transcript.items[item].entry().and_then(|entry| entry.id.as_deref());
         let id = id.ok_or("what goes has no id")?;
         if times.get(id) != Some(&1) {
-            return Err("the id of what goes repeats");
+            return Err("the id of an entry to remove repeats");
         }
         of.push(encode(id));
     }
@@ -149,16 +150,16 @@ pub fn cut(
     Ok([before(source), line.as_bytes()].concat())
 }
 
-/// Who takes a compaction back.
+/// Who undoes a compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Undone {
-    /// Somebody who wants back what went.
+    /// The user, to get back what was removed.
     Asked,
-    /// Who made it: it was of no use.
+    /// The compactor, because the compaction was of no use.
     Refused,
 }
 
-/// The line that takes the last compaction back.
+/// The line that undoes the last compaction.
 pub fn undo(by: Undone) -> &'static str {
     match by {
         Undone::Asked => "{\"type\":\"undo\",\"asked\":true}\n",
@@ -166,7 +167,7 @@ pub fn undo(by: Undone) -> &'static str {
     }
 }
 
-/// A torn last line is ended first.
+/// Ends an incomplete last line first.
 fn before(source: &dyn Source) -> &'static [u8] {
     let end = source.len();
     let ended = source.read(end.saturating_sub(1)..end);
@@ -184,7 +185,7 @@ fn times(transcript: &Transcript) -> HashMap<&str, usize> {
     times
 }
 
-/// Where the blocks of each entry of a line stand, by its id.
+/// The positions of the blocks of each entry of a line, by its id.
 fn places(source: &dyn Source, record: Span) -> HashMap<Box<str>, Span> {
     let line = source.at(record);
     let Ok(document) = Document::parse(&line) else { return HashMap::new() };
@@ -203,7 +204,7 @@ fn places(source: &dyn Source, record: Span) -> HashMap<Box<str>, Span> {
     places
 }
 
-/// The splices within a place: they are sorted.
+/// The splices within a range: they are sorted.
 fn inside(splices: &[Splice], place: Span) -> &[Splice] {
     let from = splices.partition_point(|splice| splice.span.start < place.start);
     let to = splices.partition_point(|splice| splice.span.start < place.end);

@@ -1,25 +1,25 @@
-//! Lines of a log into a transcript, one after the other: a live context reads its own as it writes
-//! them.
+//! Converts lines of a log into a transcript, incrementally: a live context reads its own log as it
+//! writes it.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
+use epitome_json::{Document, Value};
 use epitome_model::{
-    Block, CacheUse, Call, Entry, Image, Item, Kept, MicroDollars, Output, Part, Record, Role,
-    Source, Span, Text, Thinking, ToolKind, Transcript, Usage, decode,
+    Block, CacheUse, Call, Entry, Fault, Faults, HiddenRecord, Image, Item, MicroDollars, Output,
+    Part, Record, Role, Source, Span, Text, Thinking, ToolKind, Transcript, Usage, decode,
 };
 
-use crate::document::{Document, Value};
-use crate::{Fault, Faults, Line, api, lines};
+use crate::{Line, lines};
 
-/// Kinds of reasoning as the wires spell them.
+/// Kinds of reasoning in the APIs.
 const REASONING: [&str; 3] = ["thinking", "redacted_thinking", "reasoning"];
 
-/// The first line is a header of ours.
+/// Whether the first line is a header of epitome's.
 pub fn sniff(head: &[u8]) -> bool {
     id(head).is_some()
 }
 
-/// The id that the first line of a log tells; nothing if it is no log.
+/// The id in the first line of a log; `None` if it is not a log.
 pub fn id(head: &[u8]) -> Option<String> {
     let mut first = None;
     lines(&head, |line| {
@@ -46,85 +46,87 @@ pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
 #[derive(Clone, Debug, Default)]
 pub struct Log {
     transcript: Transcript,
-    /// What is sent, in order, by the items that say it now; those that say nothing any more too.
+    /// The items that hold the current content of each entry, in the order they are sent; also
+    /// those that are now empty.
     slots: Vec<usize>,
-    /// Of each entry's id: its place among the slots.
+    /// For each entry's id, its index in `slots`.
     places: HashMap<Box<str>, usize>,
-    /// Edits that left nothing of an entry.
+    /// Items whose content was removed completely by an edit.
     emptied: HashSet<usize>,
-    /// Of each item that an edit made, the item that was said.
+    /// For each item made by an edit, the original item.
     said: HashMap<usize, usize>,
-    /// Of each item that says what was cut out: the items that were.
+    /// For each item that replaces a cut, the items that were cut.
     cuts: BTreeMap<usize, Vec<usize>>,
-    /// What takes back each compaction that stands.
+    /// How to undo each compaction that is in effect.
     undo: Vec<Undo>,
-    /// Of the last compaction, if somebody took it back: how many entries were sent then.
+    /// If the user undid the last compaction: the number of entries sent then.
     undone: Option<usize>,
-    /// Messages of a client that are in it.
+    /// The number of client messages in it.
     messages: u64,
 }
 
-/// What takes a compaction back.
+/// How to undo a compaction.
 #[derive(Clone, Debug)]
 enum Undo {
-    /// These slots held these items.
+    /// These slots had these items.
     Edits(Vec<(usize, usize)>),
-    /// In the place of the first slot stood these items.
+    /// The first slot replaced these items.
     Summary(Vec<usize>),
-    /// In the place of what stands at this slot, these items stood at these slots.
+    /// The item of this slot replaced these items of these slots.
     Cut(usize, Vec<(usize, usize)>),
 }
 
 impl Log {
-    /// What it says so far.
+    /// The transcript so far.
     pub fn transcript(&self) -> &Transcript {
         &self.transcript
     }
 
-    /// How many compactions could be taken back.
+    /// The number of compactions that can be undone.
     pub fn compactions(&self) -> usize {
         self.undo.len()
     }
 
-    /// How many entries were sent when somebody took a compaction back; nothing if there was
+    /// The number of entries that were sent when the user undid a compaction; `None` if there was
     /// another one since.
     pub fn undone(&self) -> Option<usize> {
         self.undone
     }
 
-    /// What is sent, in order, also what edits left nothing of.
+    /// The items that are sent, in order, including those that edits emptied.
     pub fn slots(&self) -> &[usize] {
         &self.slots
     }
 
-    /// The item that was said, of one that says it now.
+    /// The original item of an item made by an edit.
     pub fn as_said(&self, item: usize) -> usize {
         self.said.get(&item).copied().unwrap_or(item)
     }
 
-    /// What was cut out where this item stands, as it was said then, earlier cuts included.
+    /// The original items that were cut at this item, earlier cuts included.
     pub fn cut_out(&self, item: usize) -> Vec<usize> {
         let mut found = Vec::new();
         for &gone in self.cuts.get(&item).into_iter().flatten() {
-            match self.cuts.contains_key(&gone) {
-                true => found.extend(self.cut_out(gone)),
-                false => found.push(gone),
+            if self.cuts.contains_key(&gone) {
+                found.extend(self.cut_out(gone))
+            } else {
+                found.push(gone)
             }
         }
         found
     }
 
-    /// Items that say what was cut out.
+    /// The items that replace a cut.
     pub fn cuts(&self) -> impl Iterator<Item = usize> {
         self.cuts.keys().copied()
     }
 
-    /// How many messages of a client it holds, whole.
+    /// The number of complete client messages in it.
     pub fn messages(&self) -> u64 {
         self.messages
     }
 
-    /// The item that says what the entry of this id says now.
+    /// The item with the current content of the entry with this id.
     pub fn item(&self, id: &str) -> Option<usize> {
         self.places.get(id).map(|&slot| self.slots[slot])
     }
@@ -145,12 +147,12 @@ impl Log {
                     faults.report(Fault { line: line.record.line, what: "no record".into() });
                 }
                 Err(bad) => {
-                    faults.report(Fault::no_record(line.record.line, &bad, line.ended));
+                    faults.report(bad.fault(line.record.line, line.ended));
                 }
             }
         }
         if self.transcript.items.len() == before {
-            let kept = Kept { record: line.record, copies: Vec::new() };
+            let kept = HiddenRecord { record: line.record, copies: Vec::new() };
             self.transcript.items.push(Item::Kept(kept));
         }
     }
@@ -238,11 +240,12 @@ impl Log {
         });
         if let Some(span) = words {
             let range = (span.start - at.base) as usize..(span.end - at.base) as usize;
-            self.transcript.head.title = Some(crate::title::title(decode(&at.bytes[range]).trim()));
+            self.transcript.head.title =
+                Some(epitome_model::title(decode(&at.bytes[range]).trim()));
         }
     }
 
-    /// What these entries say from now on. Returns what their slots held.
+    /// Sets the new content of these entries. Returns the previous items of their slots.
     fn edits(
         &mut self,
         at: &At<'_>,
@@ -285,7 +288,7 @@ impl Log {
         held
     }
 
-    /// A summary stands for everything up to the entry that is kept first.
+    /// Replaces everything before the first kept entry with a summary.
     fn summary(&mut self, at: &At<'_>, root: &Value<'_>, record: Record) {
         let Some(text) = root.get("text").filter(|text| text.is_text()) else { return };
         let kept = root.word("kept").and_then(|id| self.places.get(&*id).copied());
@@ -295,7 +298,7 @@ impl Log {
         let entry = Entry { record, id, role: Role::System, blocks, ..Entry::default() };
         let item = self.transcript.items.len();
         self.transcript.items.push(Item::Entry(Box::new(entry)));
-        // The prompt is told before the conversation, and not summarised.
+        // The prompt is not part of the conversation, and is not summarised.
         let told = |item: &usize| self.transcript.head.prompt.contains(item);
         let prompt = self.slots[..from].iter().take_while(|item| told(item)).count();
         let mut slots = self.slots[..prompt].to_vec();
@@ -308,7 +311,7 @@ impl Log {
         self.send();
     }
 
-    /// A text stands in the place of some entries.
+    /// Replaces some entries with a text.
     fn cut(&mut self, at: &At<'_>, root: &Value<'_>, record: Record, faults: &mut dyn Faults) {
         let Some(text) = root.get("text").filter(|text| text.is_text()) else { return };
         let mut gone = BTreeMap::new();
@@ -377,14 +380,14 @@ impl Log {
         }
     }
 
-    /// An entry that was edited until it said nothing is not sent.
+    /// An entry that edits emptied is not sent.
     fn send(&mut self) {
         let sent = self.slots.iter().copied();
         self.transcript.context = sent.filter(|item| !self.emptied.contains(item)).collect();
     }
 }
 
-/// A line and where it stands.
+/// A line and its position.
 struct At<'a> {
     bytes: &'a [u8],
     base: u64,
@@ -420,14 +423,10 @@ impl At<'_> {
         if let Some(id) = value.word("output") {
             return Block::Output(self.output(value, &id));
         }
-        match self.piece(value) {
-            Part::Text(text) => Block::Text(text),
-            Part::Image(image) => Block::Image(image),
-            Part::Opaque(span) => Block::Opaque(span),
-        }
+        self.piece(value).into()
     }
 
-    /// A block as a wire spells it.
+    /// A block in an API's own format.
     fn of_wire(&self, value: &Value<'_>, kind: &str) -> Block {
         let whole = self.span(value);
         if !REASONING.contains(&kind) {
@@ -443,9 +442,9 @@ impl At<'_> {
     fn call(&self, value: &Value<'_>) -> Option<Call> {
         let (id, name) = (value.word("call")?, value.word("name")?);
         let arguments = value.get("arguments")?;
-        let mut call = api::call_at(self.bytes, self.base, &id, &name, arguments);
+        let mut call = epitome_api::call_at(self.bytes, self.base, &id, &name, arguments);
         let kind = value.get("kind").and_then(|kind| serde_json::from_slice(kind.raw()).ok());
-        // Of a tool that only its caller knows, the table knows no arguments either.
+        // If only the caller knows the tool, the table does not know its arguments either.
         if let Some(kind) = kind.filter(|_| call.kind == ToolKind::Other) {
             call.kind = kind;
         }

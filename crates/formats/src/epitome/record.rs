@@ -1,4 +1,4 @@
-//! What a log spells: its lines, written from what is said.
+//! The lines of a log, and how they are written.
 
 use std::borrow::Cow;
 
@@ -7,25 +7,23 @@ use epitome_model::{
     encode_to,
 };
 
-use crate::json;
-
-/// One thing that an entry of a log says.
+/// One block of an entry.
 #[derive(Clone, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Said<'a> {
-    /// Words.
+    /// Text.
     Text(Cow<'a, str>),
-    /// Reasoning of which only the words are known.
+    /// Reasoning of which only the text is known.
     Thinking(Cow<'a, str>),
     /// A call of a tool.
     Call {
-        /// Ties it to its result.
+        /// The id that links it to its result.
         id: Cow<'a, str>,
         /// The tool's name.
         name: Cow<'a, str>,
-        /// What the tool does, when its name does not tell.
+        /// The kind of the tool, if its name does not tell.
         kind: Option<ToolKind>,
-        /// The arguments: the text of a JSON value, or any text for a tool that takes one.
+        /// The arguments: the text of a JSON value, or any text if the tool takes that.
         arguments: Cow<'a, str>,
     },
     /// The result of a call.
@@ -34,7 +32,7 @@ pub enum Said<'a> {
         call: Cow<'a, str>,
         /// Whether the tool failed.
         error: bool,
-        /// Words and pictures, in order.
+        /// Texts and pictures, in order.
         parts: Vec<Said<'a>>,
     },
     /// A picture.
@@ -44,18 +42,18 @@ pub enum Said<'a> {
         /// Its bytes in base64.
         data: Cow<'a, str>,
     },
-    /// A block as a wire spells it: signed reasoning, a document. The text of a JSON object with a
-    /// `type`; it is sent again on that wire only.
+    /// A block in an API's own format: signed reasoning, a document. The text of a JSON object with
+    /// a `type`; it is sent again to that API only.
     Wire(Cow<'a, str>),
 }
 
 impl<'a> Said<'a> {
-    /// Words.
+    /// A text.
     pub fn text(words: impl Into<Cow<'a, str>>) -> Said<'a> {
         Said::Text(words.into())
     }
 
-    /// A call of a tool whose name tells what it does.
+    /// A call of a tool whose name tells its kind.
     pub fn call(
         id: impl Into<Cow<'a, str>>,
         name: impl Into<Cow<'a, str>>,
@@ -65,31 +63,32 @@ impl<'a> Said<'a> {
         Said::Call { id, name, kind: None, arguments }
     }
 
-    /// The result of a call that went well.
+    /// The result of a successful call.
     pub fn output(call: impl Into<Cow<'a, str>>, words: impl Into<Cow<'a, str>>) -> Said<'a> {
         Said::Output { call: call.into(), error: false, parts: vec![Said::text(words)] }
     }
 
-    /// The result of a call that failed.
+    /// The result of a failed call.
     pub fn failure(call: impl Into<Cow<'a, str>>, words: impl Into<Cow<'a, str>>) -> Said<'a> {
         Said::Output { call: call.into(), error: true, parts: vec![Said::text(words)] }
     }
 }
 
-/// Who speaks in an entry of a log, and what is known of it.
+/// The role of an entry of a log, and its metadata.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Speaker<'a> {
-    /// Who.
+    /// The role.
     pub role: Role,
-    /// Whether it is what the model is told before the conversation.
+    /// Whether it is sent before the conversation.
     pub prompt: bool,
     /// The model that wrote it.
     pub model: Option<&'a str>,
-    /// What the provider counted for the request that it answers.
+    /// The tokens that the provider counted for the request that it answers.
     pub usage: Option<Usage>,
-    /// The response that it belongs to, when that has several entries.
+    /// The id of its response, if that has several entries.
     pub group: Option<&'a str>,
-    /// Which message of a client it is the end of, from 1: a message may be several entries.
+    /// The number of the client message that ends with it, from 1: a message may have several
+    /// entries.
     pub message: Option<u64>,
 }
 
@@ -142,7 +141,7 @@ pub fn add_line(line: &mut Vec<u8>, id: &str, speaker: &Speaker<'_>, said: &[Sai
     line.extend_from_slice(b"}\n");
 }
 
-/// Adds a list of blocks. What is said may be hundreds of megabytes: it is copied once.
+/// Adds a list of blocks. They may have hundreds of megabytes: they are copied once.
 fn list(line: &mut Vec<u8>, said: &[Said<'_>]) {
     line.push(b'[');
     for (idx, said) in said.iter().enumerate() {
@@ -197,9 +196,13 @@ fn word(kind: ToolKind) -> String {
     serde_json::to_string(&kind).unwrap_or_else(|_| "\"other\"".to_owned())
 }
 
-/// Adds a JSON value as it stands, or else a text.
+/// Adds a valid JSON value unchanged, and anything else as a string.
 fn value(line: &mut Vec<u8>, text: &str) {
-    if json::check(text.as_bytes()).is_ok() { one_line(line, text) } else { encode_to(line, text) }
+    if epitome_json::check(text.as_bytes()).is_ok() {
+        one_line(line, text)
+    } else {
+        encode_to(line, text)
+    }
 }
 
 /// Adds JSON on one line: a line feed in it is white space.
@@ -213,7 +216,7 @@ fn one_line(line: &mut Vec<u8>, json: &str) {
     }
 }
 
-/// What an entry of any transcript says, in the words of a log.
+/// The blocks of any entry, as blocks of a log.
 pub fn said<'t>(entry: &'t Entry, source: &'t dyn Source) -> Vec<Said<'t>> {
     let picture = |image: &'t epitome_model::Image| Said::Image {
         media: Cow::Borrowed(&image.media),
@@ -253,13 +256,13 @@ pub fn said<'t>(entry: &'t Entry, source: &'t dyn Source) -> Vec<Said<'t>> {
         Block::Output(output) => Some(result(output)),
         Block::Image(image) => Some(picture(image)),
         Block::Opaque(span) => Some(wire(*span)),
-        // What is said again was said before.
+        // Repeated content was sent before.
         _ => None,
     });
     blocks.collect()
 }
 
-/// The arguments of a call: those that stand in a string are the text of it.
+/// The arguments of a call; those stored in a string are decoded.
 fn arguments<'t>(bytes: &[u8]) -> Cow<'t, str> {
     let text = match bytes.first() {
         Some(b'"') => epitome_model::decode(bytes).into_owned(),
@@ -268,7 +271,7 @@ fn arguments<'t>(bytes: &[u8]) -> Cow<'t, str> {
     Cow::Owned(text)
 }
 
-/// The bytes of a picture: what a `data:` URL holds, or the literal itself.
+/// The base64 of a picture: from a `data:` URL, or the literal itself.
 fn base64<'t>(literal: &[u8]) -> Cow<'t, str> {
     let text = epitome_model::decode(literal).into_owned();
     let data = text.split_once(";base64,").map(|(_, data)| data.to_owned());

@@ -1,29 +1,30 @@
-//! Records behind the end of a log, which Gemini CLI takes for the newest word on what they name.
+//! Appends records to a log, which Gemini CLI reads as the newest version of the messages they
+//! name.
 //!
-//! A message that is written again under its id says something else from its old place on: Gemini
-//! CLI does so itself whenever the calls of a response are done. Its own compaction writes the
-//! whole history anew, as `$set.messages`.
+//! A message that is appended again under its id replaces the earlier one at its old position:
+//! Gemini CLI does so itself when the calls of a response are done. Its own compaction writes the
+//! whole history again, as `$set.messages`.
 
 use std::collections::HashSet;
 
+use epitome_json::write::spliced;
 use epitome_model::{Block, Edit, Entry, Ref, Role, Source, Span, Splice, Transcript, encode};
 
 use super::message::{CONTEXT, is_sent};
 use super::raw;
 use super::read::THANKS;
 use super::write::{part, write};
-use crate::write::spliced;
 use crate::{Summary, Unwritable, lines};
 
-/// How Gemini CLI marks a summary: where one stands, its own compaction asks the model to take over
-/// what it says.
+/// Gemini CLI's tags around a summary: if it finds them, its own compaction asks the model to carry
+/// the content over.
 const SNAPSHOT: [&str; 2] = ["<state_snapshot>", "</state_snapshot>"];
 
-/// The messages that `edits` change, once more.
+/// The messages that `edits` change, in their new form.
 ///
 /// # Errors
 ///
-/// [`Unwritable`] if the session is no log.
+/// [`Unwritable`] if the session is not a log.
 pub fn append(
     transcript: &Transcript,
     source: &dyn Source,
@@ -42,19 +43,19 @@ pub fn append(
             continue;
         }
         let line = spliced(source, message, &splices)
-            .ok_or(Unwritable { at: edit.at, why: "it is no text" })?;
+            .ok_or(Unwritable { at: edit.at, why: "it is not UTF-8" })?;
         bytes.extend_from_slice(line.as_bytes());
         bytes.push(b'\n');
     }
     Ok(bytes)
 }
 
-/// Gemini CLI's own record of a summarised history: the summary as words of the user, the model's
+/// Gemini CLI's own record of a summarised history: the summary as a user message, the model's
 /// thanks, and what is kept.
 ///
 /// # Errors
 ///
-/// Says why, if the session is no log, or if what is kept begins within a message.
+/// The reason, if the session is not a log, or if what is kept begins within a message.
 pub fn summarise(
     transcript: &Transcript,
     source: &dyn Source,
@@ -66,10 +67,10 @@ pub fn summarise(
     let old = transcript.context.len() - summary.kept.len();
     let old = record_spans(transcript, &transcript.context[..old]);
     if kept.first().is_some_and(|first| old.contains(first)) {
-        return Err("what is kept begins with the results of what is not");
+        return Err("what is kept begins with results of calls that are not kept");
     }
     let time = last.time.as_deref().unwrap_or("1970-01-01T00:00:00.000Z");
-    // The same summary may be given again after another one.
+    // The same summary may be used again after another one.
     let place = source.len().to_string();
     let message = |what, kind, text: &str| {
         let id = id(&[last.id.as_deref().unwrap_or_default(), &place, what, summary.text]);
@@ -80,7 +81,7 @@ pub fn summarise(
         [message("summary", "user", &snapshot(summary.text)), message("thanks", "gemini", THANKS)];
     let before = transcript.entries().map(|(_, entry)| entry).filter(|it| is_context(it, source));
     let as_it_is = |span: Span| {
-        String::from_utf8(source.at(span).into_owned()).map_err(|_| "something kept is no text")
+        String::from_utf8(source.at(span).into_owned()).map_err(|_| "a kept record is not UTF-8")
     };
     let mut list: Vec<String> = Vec::new();
     if let Some(entry) = before.last() {
@@ -96,7 +97,7 @@ pub fn summarise(
     Ok(bytes)
 }
 
-/// Where the records of some items stand: a response and its results share one.
+/// The spans of the records of some items: a response and its results share one.
 fn record_spans(transcript: &Transcript, items: &[usize]) -> Vec<Span> {
     let mut spans: Vec<Span> =
         items.iter().map(|&item| transcript.items[item].record().span).collect();
@@ -104,16 +105,17 @@ fn record_spans(transcript: &Transcript, items: &[usize]) -> Vec<Span> {
     spans
 }
 
-/// A summary as Gemini CLI would find it again, and would not take for one of its commands.
+/// A summary in the form that Gemini CLI recognises, and does not take for one of its commands.
 fn snapshot(text: &str) -> String {
     let [open, close] = SNAPSHOT;
-    match text.contains(open) && is_sent(text) {
-        true => text.to_owned(),
-        false => format!("{open}\n{text}\n{close}"),
+    if text.contains(open) && is_sent(text) {
+        text.to_owned()
+    } else {
+        format!("{open}\n{text}\n{close}")
     }
 }
 
-/// Whether an entry is what Gemini CLI puts before every conversation.
+/// Whether Gemini CLI puts this entry before every conversation.
 fn is_context(entry: &Entry, source: &dyn Source) -> bool {
     let first = entry.blocks.first().and_then(|block| match block {
         Block::Text(text) => Some(text),
@@ -140,18 +142,19 @@ struct End {
 impl End {
     /// # Errors
     ///
-    /// Says why nothing can stand behind this session's end.
+    /// Why nothing can be appended to this session.
     fn of(source: &dyn Source) -> Result<End, &'static str> {
         let (mut is_log, mut ended) = (false, true);
         lines(source, |line| {
             ended = line.ended;
-            // A header that holds messages is all there is of an older session.
+            // A header with messages is the whole session in older versions.
             let begins_log = |it: raw::Record| it.is_header() && it.messages.is_none();
             is_log = is_log || raw::record(line.bytes).is_ok_and(begins_log);
         });
-        match is_log {
-            true => Ok(End { ended }),
-            false => Err("it is one object, as older versions kept sessions, and no log"),
+        if is_log {
+            Ok(End { ended })
+        } else {
+            Err("it is one object of an older version, not a log")
         }
     }
 

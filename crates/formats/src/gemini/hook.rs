@@ -1,10 +1,9 @@
-//! How Gemini CLI calls a program when a session ends: `settings.json`, as the page on hooks in its
-//! documentation describes it.
+//! Gemini CLI's end-of-session hook: an entry of `settings.json`, documented in its page on hooks.
 
 use crate::hook::{Hook, SESSION_END, Setting, entry};
 
-pub(crate) const HOOK: Hook = Hook {
-    agent: "gemini",
+/// What is written so that a program is called.
+pub const HOOK: Hook = Hook {
     file: "settings.json",
     // In milliseconds.
     setting: Setting::Listed { list: SESSION_END, entry: |command| entry(command, 10_000) },

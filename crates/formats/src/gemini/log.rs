@@ -1,24 +1,24 @@
-//! The log played back: which messages stand at its end, and in which order.
+//! Replays the log: finds the messages that are valid at its end, and their order.
 //!
-//! As `loadConversationRecord` of Gemini CLI 0.61.0 does it: a map that keeps the order in which
-//! ids came first.
+//! Like `loadConversationRecord` of Gemini CLI 0.61.0: a map that keeps the order in which ids were
+//! first inserted.
 
 use std::collections::HashMap;
 
-/// Messages by id, as numbers that the reader gives them.
+/// Messages by id; the reader numbers them.
 #[derive(Default)]
 pub struct Log {
-    /// In the order in which their ids came.
+    /// In the order in which their ids first appeared.
     order: Vec<usize>,
     at: HashMap<Box<str>, usize>,
-    /// The newest message of each id, whether it still stands or not.
+    /// The newest message of each id, whether it is still valid or not.
     newest: HashMap<Box<str>, usize>,
-    /// The number of the first message after the history was replaced the last time.
+    /// The number of the first message after the last replacement of the history.
     cleared: usize,
 }
 
 impl Log {
-    /// A message is written, or written again.
+    /// Adds a message, or a new version of it.
     pub fn put(&mut self, id: &str, message: usize) {
         self.newest.insert(id.into(), message);
         match self.at.get(id) {
@@ -30,21 +30,21 @@ impl Log {
         }
     }
 
-    /// The history is replaced by what is written from the message `next` on.
+    /// Replaces the history with the messages from `next` on.
     pub fn clear(&mut self, next: usize) {
         self.order.clear();
         self.at.clear();
         self.cleared = next;
     }
 
-    /// A message is taken back, with all after it. Of an id that is not there, everything is.
+    /// Removes a message and all after it. For an unknown id, removes everything.
     pub fn rewind(&mut self, id: &str) {
         let from = self.at.get(id).copied().unwrap_or(0);
         self.order.truncate(from);
         self.at.retain(|_, place| *place < from);
     }
 
-    /// The messages that stand at the end, in order.
+    /// The messages that are valid at the end, in order.
     pub fn standing(&self) -> impl Iterator<Item = usize> {
         self.order.iter().copied()
     }

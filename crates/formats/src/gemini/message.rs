@@ -1,53 +1,53 @@
-//! One message into what a resume sends of it.
+//! Converts one message into what a resume sends for it.
 //!
-//! As `convertSessionToClientHistory` of Gemini CLI 0.61.0 does it: a message of the model becomes
-//! a turn of the model and, if its calls have results, a turn of the user.
+//! Like `convertSessionToClientHistory` of Gemini CLI 0.61.0: a message of the model becomes a turn
+//! of the model and, if its calls have results, a turn of the user.
 
 use std::collections::HashMap;
 use std::ops::Range;
 
+use epitome_json::Kind;
 use epitome_model::{
-    Again, Block, Call, Copy, Entry, Image, Item, Kept, Left, Output, Part, Record, Role, Span,
-    Thinking, is_left_by_recipe,
+    Block, Call, Entry, HiddenField, HiddenRecord, Image, Item, Left, Output, Part, Record,
+    RepeatedOutput, Role, Span, Thinking, is_left_by_recipe,
 };
 
 use super::raw::{self, Content};
 use super::tools;
-use crate::json::Kind;
 use crate::place::Place;
 
 /// A description of a call that is longer than this repeats its arguments.
 const DESCRIPTION: u64 = 200;
 
-/// How texts in the user's place begin that a resume leaves out.
+/// Beginnings of texts in the user's role that a resume leaves out.
 const NOT_SENT: [&str; 4] = ["/", "?", CONTEXT, "<hook_context>"];
 
-/// How the text begins that Gemini CLI puts before every conversation.
+/// The beginning of the text that Gemini CLI puts before every conversation.
 pub const CONTEXT: &str = "<session_context>";
 
-/// Whether a resume sends a text in the user's place, going by how it begins.
+/// Whether a resume sends a text in the user's role, judging by its beginning.
 pub fn is_sent(text: &str) -> bool {
     !NOT_SENT.iter().any(|start| text.trim_start().starts_with(start))
 }
 
-/// A message as it stands in the file.
-pub struct Said {
+/// A message of the file.
+pub struct Message {
     /// Its id.
     pub id: Box<str>,
-    /// Where it stands.
+    /// Its position.
     pub record: Record,
-    /// What it says: an item, or two that share the record.
+    /// Its content: an item, or two that share the record.
     pub items: Vec<Item>,
-    /// What may go when it is written again later.
-    pub outdated: Vec<Copy>,
+    /// What can be removed if a later record repeats it.
+    pub outdated: Vec<HiddenField>,
     /// Whether a resume sends it.
     pub sent: bool,
 }
 
-/// What stands before the name of a tool in the place of an id that is not there.
+/// Put before the name of a tool in place of a missing id.
 const NO_ID: char = '\0';
 
-/// Gives ids to calls and results that have none: those of one tool follow each other.
+/// Assigns ids to calls and results that have none: those of one tool are numbered.
 #[derive(Default)]
 pub struct Numbers {
     calls: HashMap<Box<str>, usize>,
@@ -78,9 +78,9 @@ fn no_id(tool: &str) -> Box<str> {
     format!("{NO_ID}{tool}").into()
 }
 
-/// What a message says. Results stand there as if each was said before: which of them is the first
-/// is known when the whole session is.
-pub fn said(at: &Place<'_>, record: Record, raw: &raw::Message) -> Said {
+/// Converts a message. Results are treated as repeated: which of them is the first is known only
+/// when the whole session is.
+pub fn convert(at: &Place<'_>, record: Record, raw: &raw::Message) -> Message {
     let kind = raw.kind.as_ref().map(|kind| &at.line[kind.clone()]);
     let mut sent = true;
     let mut entries = match kind {
@@ -109,12 +109,12 @@ pub fn said(at: &Place<'_>, record: Record, raw: &raw::Message) -> Said {
     let mut items: Vec<Item> =
         entries.into_iter().map(|entry| Item::Entry(Box::new(entry))).collect();
     if items.is_empty() {
-        items.push(Item::Kept(Kept { record, copies: Vec::new() }));
+        items.push(Item::Kept(HiddenRecord { record, copies: Vec::new() }));
     }
-    Said { id, record, items, outdated: outdated(at, raw), sent }
+    Message { id, record, items, outdated: outdated(at, raw), sent }
 }
 
-/// All words of a message of the user, as far as they tell whether it is sent.
+/// The text of a user message, as far as it decides whether it is sent.
 fn words(at: &Place<'_>, content: Option<&Content>) -> String {
     let Some(content) = content else { return String::new() };
     match content.kind {
@@ -122,7 +122,7 @@ fn words(at: &Place<'_>, content: Option<&Content>) -> String {
         Kind::Array | Kind::Object => {
             let text = |part: &raw::Part| match &part.text {
                 Some(text) if !part.thought && part.response.is_none() => at.text(text),
-                // It stands there as `[Function Response: …]`.
+                // Such parts are shown as `[Function Response: …]`.
                 Some(_) | None => "[".into(),
             };
             content.parts.iter().map(text).collect()
@@ -135,14 +135,14 @@ fn user(at: &Place<'_>, raw: &raw::Message, words: &str) -> Entry {
     let parts = raw.content.as_ref().map_or(&[][..], |content| &content.parts);
     let answers = parts.iter().any(|part| part.response.is_some());
     let mut texts = parts.iter().filter_map(|part| part.text.as_ref());
-    // What is left of a picture does not make it words of the user.
+    // The stub of a picture does not make it a user message.
     let speaks = raw.content.as_ref().is_some_and(|content| content.kind == Kind::String)
         || texts.any(|text| !is_left_by_recipe(&at.text(text)));
     let mut blocks: Vec<Block> = whole_text(at, raw.content.as_ref()).into_iter().collect();
     for part in parts {
-        blocks.push(match said_part(at, part, None) {
-            // Without its results it would be a message of the user: they stay.
-            Block::Again(again) if speaks => Block::Output(again.output),
+        blocks.push(match convert_part(at, part, None) {
+            // Without its results it would be a user message: they are kept.
+            Block::Repeated(again) if speaks => Block::Output(again.output),
             block => block,
         });
     }
@@ -166,14 +166,14 @@ fn model(at: &Place<'_>, raw: &raw::Message) -> Entry {
     entry.blocks.extend(whole_text(at, raw.content.as_ref()));
     for part in parts {
         if part.thought {
-            // Never sent. But without it the calls beside the content would be.
+            // Never sent. But without it the calls next to the content would be.
             if calls_inside || calls.is_empty() {
                 let value = at.span(&part.whole);
-                entry.copies.push(Copy { name: "thought", value, left: Left::Nothing });
+                entry.copies.push(HiddenField { name: "thought", value, left: Left::Nothing });
             }
             continue;
         }
-        let block = said_part(at, part, None);
+        let block = convert_part(at, part, None);
         if let Some(signature) = part.signature.as_ref().filter(|_| !is_opaque(&block)) {
             let whole = at.span(signature);
             entry.blocks.push(Block::Thinking(Thinking { text: None, whole, removable: true }));
@@ -189,7 +189,7 @@ fn model(at: &Place<'_>, raw: &raw::Message) -> Entry {
     }
     if let Some(thoughts) = &raw.thoughts {
         let value = at.span(thoughts);
-        entry.copies.push(Copy { name: "thoughts", value, left: Left::Nothing });
+        entry.copies.push(HiddenField { name: "thoughts", value, left: Left::Nothing });
     }
     entry.model = at.maybe(raw.model.as_ref());
     entry.usage = raw.tokens;
@@ -197,11 +197,11 @@ fn model(at: &Place<'_>, raw: &raw::Message) -> Entry {
 }
 
 /// Parts of a call that are never sent.
-fn unseen(at: &Place<'_>, call: &raw::ToolCall, said_elsewhere: bool) -> Vec<Copy> {
+fn unseen(at: &Place<'_>, call: &raw::ToolCall, said_elsewhere: bool) -> Vec<HiddenField> {
     let mut copies = Vec::new();
     let mut copy = |name, place: Option<&Range<usize>>, left| {
         if let Some(place) = place {
-            copies.push(Copy { name, value: at.span(place), left });
+            copies.push(HiddenField { name, value: at.span(place), left });
         }
     };
     copy("resultDisplay", call.display.as_ref(), Left::Nothing);
@@ -231,11 +231,11 @@ fn results(at: &Place<'_>, calls: &raw::Calls) -> Entry {
                     numbered: false,
                     from_user: tools::is_answered_by_user(&name),
                 };
-                entry.blocks.push(Block::Again(Again { output, whole }));
+                entry.blocks.push(Block::Repeated(RepeatedOutput { output, whole }));
             }
             Kind::Array | Kind::Object => {
                 let parts = result.parts.iter();
-                entry.blocks.extend(parts.map(|part| said_part(at, part, call.id.as_ref())));
+                entry.blocks.extend(parts.map(|part| convert_part(at, part, call.id.as_ref())));
             }
             Kind::String | Kind::Other => {}
         }
@@ -243,15 +243,15 @@ fn results(at: &Place<'_>, calls: &raw::Calls) -> Entry {
     entry
 }
 
-/// A text that is no list of parts.
+/// A text that is not in a list of parts.
 fn whole_text(at: &Place<'_>, content: Option<&Content>) -> Option<Block> {
     let content = content.filter(|it| it.kind == Kind::String && it.whole.len() > 2)?;
     Some(Block::Text(at.source(&content.whole)))
 }
 
-fn said_part(at: &Place<'_>, part: &raw::Part, call: Option<&Range<usize>>) -> Block {
+fn convert_part(at: &Place<'_>, part: &raw::Part, call: Option<&Range<usize>>) -> Block {
     let opaque = || Block::Opaque(at.span(&part.whole));
-    // Without its signature a text of nothing would take the turn along.
+    // Without its signature an empty text would remove the whole turn.
     let holds_signature =
         part.text.as_ref().is_some_and(|text| text.len() == 2) && part.signature.is_some();
     if part.other || part.thought || holds_signature {
@@ -263,7 +263,7 @@ fn said_part(at: &Place<'_>, part: &raw::Part, call: Option<&Range<usize>>) -> B
             if output.whole.is_empty() {
                 return Block::Output(output);
             }
-            Block::Again(Again { output, whole: at.span(&part.whole) })
+            Block::Repeated(RepeatedOutput { output, whole: at.span(&part.whole) })
         }
         raw::Part { call: Some(call), text: None, data: None, response: None, .. } => {
             function_call(at, call).unwrap_or_else(opaque)
@@ -300,7 +300,7 @@ fn call(at: &Place<'_>, [id, name, args]: [&Option<Range<usize>>; 3]) -> Option<
     let place = name.as_ref()?;
     let name = at.text(place);
     let id = at.maybe(id.as_ref()).unwrap_or_else(|| no_id(&name));
-    // A call without arguments has no place for them.
+    // A call without arguments has no range for them.
     let args = args.clone().unwrap_or(place.start..place.start);
     let (kind, target, part, fields) = tools::known(&name, at.line, &args, at.base);
     let arguments = at.span(&args);
@@ -320,8 +320,8 @@ fn output(at: &Place<'_>, raw: &raw::Response, call: Option<&Range<usize>>) -> O
         whole = at.span(body);
         parts.push(Part::Opaque(whole));
     }
-    parts.extend(raw.parts.iter().map(|part| match said_part(at, part, None) {
-        // What is left of a picture stands in the text: without one, the picture stays.
+    parts.extend(raw.parts.iter().map(|part| match convert_part(at, part, None) {
+        // The stub of a picture is put into the text: without one, the picture is kept.
         Block::Image(image) if text.is_some() => Part::Image(image),
         _ => Part::Opaque(at.span(&part.whole)),
     }));
@@ -336,8 +336,9 @@ fn output(at: &Place<'_>, raw: &raw::Response, call: Option<&Range<usize>>) -> O
     }
 }
 
-/// What may go of a message that is written again later. Its id stays: it holds the place.
-fn outdated(at: &Place<'_>, raw: &raw::Message) -> Vec<Copy> {
+/// What can be removed from a message that a later record repeats. Its id is kept, because it
+/// determines the position.
+fn outdated(at: &Place<'_>, raw: &raw::Message) -> Vec<HiddenField> {
     let mut copies = Vec::new();
     if let Some(content) = &raw.content {
         let left = match content.kind {
@@ -345,18 +346,18 @@ fn outdated(at: &Place<'_>, raw: &raw::Message) -> Vec<Copy> {
             Kind::String => Left::EmptyText,
             Kind::Object | Kind::Other => Left::Nothing,
         };
-        copies.push(Copy { name: "content", value: at.span(&content.whole), left });
+        copies.push(HiddenField { name: "content", value: at.span(&content.whole), left });
     }
     if let Some(calls) = &raw.calls {
-        // The list stays: it says how many items share the record.
+        // The list is kept: it determines how many items share the record.
         let value = at.span(&calls.whole);
-        copies.push(Copy { name: "toolCalls", value, left: Left::EmptyArray });
+        copies.push(HiddenField { name: "toolCalls", value, left: Left::EmptyArray });
     }
     for (name, place) in
         [("thoughts", raw.thoughts.as_ref()), ("displayContent", raw.display.as_ref())]
     {
         if let Some(place) = place {
-            copies.push(Copy { name, value: at.span(place), left: Left::Nothing });
+            copies.push(HiddenField { name, value: at.span(place), left: Left::Nothing });
         }
     }
     copies

@@ -1,10 +1,9 @@
-//! What Gemini CLI spells: the members of records and messages, as ranges of their line.
+//! Gemini CLI's JSON: the members of records and messages, as ranges of their line.
 
 use std::ops::Range;
 
+use epitome_json::{Cursor, Kind, Malformed};
 use epitome_model::{CacheUse, Usage};
-
-use crate::json::{Cursor, Kind, Malformed};
 
 type Found = Option<Range<usize>>;
 
@@ -15,7 +14,7 @@ pub struct Record {
     pub message: Message,
     pub rewind_to: Found,
     pub set: Option<Set>,
-    /// Of what else is done to the log: its name.
+    /// The name of another operation on the log.
     pub operation: Option<Box<str>>,
     pub session: Found,
     pub project: Found,
@@ -24,7 +23,7 @@ pub struct Record {
 }
 
 impl Record {
-    /// Whether it says what the session is. Gemini CLI asks first whether it is something else.
+    /// Whether it describes the session. Gemini CLI tests for other kinds of records first.
     pub fn is_header(&self) -> bool {
         let Record { message, rewind_to, set, session, project, .. } = self;
         let is_other = rewind_to.is_some() || message.id.is_some() || set.is_some();
@@ -32,7 +31,7 @@ impl Record {
     }
 }
 
-/// What `$set` sets.
+/// The members of `$set`.
 #[derive(Debug, Default)]
 pub struct Set {
     pub summary: Found,
@@ -67,7 +66,7 @@ pub struct Calls {
     pub list: Vec<ToolCall>,
 }
 
-/// What a message says, or what a call came to: a text, a part, or a list of either.
+/// The content of a message or of a result: a text, a part, or a list of either.
 #[derive(Debug)]
 pub struct Content {
     pub whole: Range<usize>,
@@ -75,7 +74,7 @@ pub struct Content {
     pub parts: Vec<Part>,
 }
 
-/// A part of a turn, as Google's API has it.
+/// A part of a turn, as in Google's API.
 #[derive(Debug, Default)]
 pub struct Part {
     pub whole: Range<usize>,
@@ -86,7 +85,7 @@ pub struct Part {
     pub response: Option<Response>,
     pub data: Found,
     pub media: Found,
-    /// Whether it is something else.
+    /// Whether it is of another kind.
     pub other: bool,
 }
 
@@ -106,15 +105,15 @@ pub struct Response {
     pub body: Found,
     pub output: Found,
     pub error: Found,
-    /// Whether the body holds more than one text.
+    /// Whether the body contains more than one text.
     pub more: bool,
-    /// Pictures and the like, beside the body.
+    /// Pictures and the like, next to the body.
     pub parts: Vec<Part>,
-    /// Something there that is no list of parts.
+    /// A value there that is not a list of parts.
     pub other: Found,
 }
 
-/// What Gemini CLI keeps of a call beside what it sends.
+/// What Gemini CLI stores of a call in addition to what it sends.
 #[derive(Debug, Default)]
 pub struct ToolCall {
     pub id: Found,
@@ -208,16 +207,16 @@ fn tokens(value: &mut Cursor<'_>, line: &[u8]) -> Result<Option<Usage>, Malforme
     let (mut input, mut output, mut cached) = (0, 0, None);
     value.object(|value, key| {
         let place = value.skip()?;
-        let amount = || crate::json::integer(line, &place).unwrap_or(0);
+        let amount = || epitome_json::integer(line, &place).unwrap_or(0);
         match key {
             b"input" => input = amount(),
             b"output" | b"thoughts" => output += amount(),
-            b"cached" => cached = crate::json::integer(line, &place),
+            b"cached" => cached = epitome_json::integer(line, &place),
             _ => {}
         }
         Ok(())
     })?;
-    // What goes into a cache costs what other input does.
+    // Cache writes cost the same as other input.
     let cache = cached.map(|read| CacheUse { read, written: 0 });
     Ok(is_object.then_some(Usage { input, output, cache, cost: None }))
 }
@@ -325,8 +324,8 @@ fn inline_data(part: &mut Part, value: &mut Cursor<'_>) -> Result<(), Malformed>
     Ok(())
 }
 
-/// A part beside a result: never one with results in it, however deep a file nests them.
-fn beside(value: &mut Cursor<'_>) -> Result<Part, Malformed> {
+/// A part next to a result: one that contains no results, however deep a file nests them.
+fn sibling_part(value: &mut Cursor<'_>) -> Result<Part, Malformed> {
     let mut part = Part::default();
     if value.kind() != Kind::Object {
         part.whole = value.skip()?;
@@ -371,7 +370,7 @@ fn response(value: &mut Cursor<'_>) -> Result<Response, Malformed> {
             b"parts" if value.kind() == Kind::Array => {
                 (response.parts, response.other) = (Vec::new(), None);
                 value.array(|element| {
-                    response.parts.push(beside(element)?);
+                    response.parts.push(sibling_part(element)?);
                     Ok(())
                 })?;
             }

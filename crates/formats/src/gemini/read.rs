@@ -1,32 +1,33 @@
-//! Records into a transcript.
+//! Converts records into a transcript.
 
 use std::collections::HashMap;
 use std::ops::Range;
 
 use epitome_model::{
-    Again, Block, Entry, Head, Item, Kept, Output, Part, Record, Role, Source, Span, Stub,
-    Transcript, is_left_by_recipe,
+    Block, Entry, Fault, Faults, Head, HiddenRecord, Item, Output, Part, Record, RepeatedOutput,
+    Role, Source, Span, Stub, Transcript, is_left_by_recipe,
 };
 use memchr::memmem;
 
 use super::log::Log;
-use super::message::{self, CONTEXT, Numbers, Said};
+use super::message::{self, CONTEXT, Message, Numbers};
 use super::raw;
 use crate::lines::record;
 use crate::place::Place;
 use crate::unknown::Unknown;
-use crate::{Fault, Faults, Line, lines};
+use crate::{Line, lines};
 
-/// What stands before the folders in the text that Gemini CLI puts before a conversation.
+/// The text before the list of directories in the text that Gemini CLI puts before a conversation.
 const FOLDERS: &str = "Workspace Directories:**\n  - ";
 
-/// What Gemini CLI lets the model say to a summary of its own compaction.
+/// The model's reply to a summary that Gemini CLI writes.
 pub const THANKS: &str = "Got it. Thanks for the additional context!";
 
 /// Types of messages.
 const MESSAGES: [&str; 5] = ["user", "gemini", "info", "warning", "error"];
 
-/// A header stands among the first lines, or the beginning of the one object of older versions.
+/// Whether one of the first lines is a header, or the text begins like the JSON object of older
+/// versions.
 pub fn sniff(head: &[u8]) -> bool {
     let mut known = false;
     lines(&head, |line| {
@@ -83,8 +84,8 @@ fn whole(source: &dyn Source, faults: &mut dyn Faults) -> Option<Reader> {
 
 /// A record of the file.
 enum Slot {
-    /// One that says nothing.
-    Kept(Kept),
+    /// One that no model sees.
+    HiddenRecord(HiddenRecord),
     /// Messages, by number.
     Messages(Range<usize>),
     /// A list of messages that replaces the history.
@@ -97,7 +98,7 @@ struct Reader {
     has_header: bool,
     named: bool,
     slots: Vec<Slot>,
-    said: Vec<Said>,
+    messages: Vec<Message>,
     log: Log,
     unknown: Unknown,
 }
@@ -106,12 +107,12 @@ impl Reader {
     fn line(&mut self, line: &Line<'_>, faults: &mut Vec<Fault>) {
         let slot = match record(line, raw::record, faults) {
             Some(record) => self.record(line, &record, faults),
-            None => Slot::Kept(kept(line)),
+            None => Slot::HiddenRecord(kept(line)),
         };
         self.slots.push(slot);
     }
 
-    /// In the order in which Gemini CLI asks what a record is.
+    /// In the order in which Gemini CLI tests the kind of a record.
     fn record(&mut self, line: &Line<'_>, raw: &raw::Record, faults: &mut dyn Faults) -> Slot {
         let at = Place::of(line);
         if let Some(operation) = &raw.operation {
@@ -119,7 +120,7 @@ impl Reader {
         }
         if let Some(id) = &raw.rewind_to {
             self.log.rewind(&at.text(id));
-            return Slot::Kept(kept(line));
+            return Slot::HiddenRecord(kept(line));
         }
         if raw.message.id.is_some() {
             let message = self.message(&at, line.record.line, &raw.message, faults);
@@ -127,14 +128,14 @@ impl Reader {
         }
         if let Some(set) = &raw.set {
             self.name(&at, set.summary.as_ref());
-            let Some(messages) = &set.messages else { return Slot::Kept(kept(line)) };
-            self.log.clear(self.said.len());
+            let Some(messages) = &set.messages else { return Slot::HiddenRecord(kept(line)) };
+            self.log.clear(self.messages.len());
             return self.messages(&at, line, messages, faults);
         }
         self.head(&at, raw);
         match raw.messages.as_ref().filter(|_| raw.session.is_some() && raw.project.is_some()) {
             Some(messages) => self.messages(&at, line, messages, faults),
-            None => Slot::Kept(kept(line)),
+            None => Slot::HiddenRecord(kept(line)),
         }
     }
 
@@ -151,7 +152,7 @@ impl Reader {
 
     fn name(&mut self, at: &Place<'_>, summary: Option<&Range<usize>>) {
         if let Some(summary) = summary {
-            self.head.title = Some(crate::title::title(&at.text(summary)));
+            self.head.title = Some(epitome_model::title(&at.text(summary)));
             self.named = true;
         }
     }
@@ -163,13 +164,13 @@ impl Reader {
         raw: &raw::Messages,
         faults: &mut dyn Faults,
     ) -> Slot {
-        let first = self.said.len();
+        let first = self.messages.len();
         for message in raw.list.iter().filter(|message| message.id.is_some()) {
             self.message(at, line.record.line, message, faults);
         }
-        let messages = first..self.said.len();
+        let messages = first..self.messages.len();
         if messages.is_empty() {
-            return Slot::Kept(kept(line));
+            return Slot::HiddenRecord(kept(line));
         }
         Slot::List { record: line.record, messages }
     }
@@ -183,18 +184,18 @@ impl Reader {
     ) -> usize {
         let kind = at.maybe(raw.kind.as_ref()).unwrap_or_default();
         self.unknown.kind((line, "a message of a kind"), &kind, &MESSAGES, faults);
-        let number = self.said.len();
+        let number = self.messages.len();
         let record = Record { line, span: at.span(&raw.whole) };
-        let said = message::said(at, record, raw);
-        self.log.put(&said.id, number);
-        if let Some(Item::Entry(entry)) = said.items.first() {
-            self.look(at, entry, said.sent);
+        let message = message::convert(at, record, raw);
+        self.log.put(&message.id, number);
+        if let Some(Item::Entry(entry)) = message.items.first() {
+            self.look(at, entry, message.sent);
         }
-        self.said.push(said);
+        self.messages.push(message);
         number
     }
 
-    /// The title and the folder, where they are told.
+    /// Reads the title and the directory from an entry.
     fn look(&mut self, at: &Place<'_>, entry: &Entry, sent: bool) {
         let words =
             |span: Span| at.text(&((span.start - at.base) as usize..(span.end - at.base) as usize));
@@ -212,34 +213,34 @@ impl Reader {
                     .map(|folder| folder.trim().into());
             }
             Role::User if sent && self.head.title.is_none() && !self.named => {
-                self.head.title = Some(crate::title::title(words(span).trim()));
+                self.head.title = Some(epitome_model::title(words(span).trim()));
             }
             Role::User | Role::System | Role::Assistant | Role::Tool => {}
         }
     }
 
     fn finish(self, source: &dyn Source) -> Transcript {
-        let Reader { head, slots, mut said, log, .. } = self;
+        let Reader { head, slots, messages: mut all, log, .. } = self;
         let mut transcript = Transcript { head, ..Transcript::default() };
-        let mut places: Vec<Range<usize>> = vec![0..0; said.len()];
+        let mut places: Vec<Range<usize>> = vec![0..0; all.len()];
         for slot in slots {
             match slot {
-                Slot::Kept(kept) => transcript.items.push(Item::Kept(kept)),
-                Slot::List { record, messages } if is_repeated(&log, &said, &messages) => {
-                    let outdated = said[messages].iter_mut().map(|it| &mut it.outdated);
+                Slot::HiddenRecord(kept) => transcript.items.push(Item::Kept(kept)),
+                Slot::List { record, messages } if is_repeated(&log, &all, &messages) => {
+                    let outdated = all[messages].iter_mut().map(|it| &mut it.outdated);
                     let copies = outdated.flat_map(std::mem::take).collect();
-                    transcript.items.push(Item::Kept(Kept { record, copies }));
+                    transcript.items.push(Item::Kept(HiddenRecord { record, copies }));
                 }
                 Slot::Messages(messages) | Slot::List { messages, .. } => {
                     for message in messages {
                         let first = transcript.items.len();
-                        transcript.items.extend(items(&log, &mut said[message], message));
+                        transcript.items.extend(items(&log, &mut all[message], message));
                         places[message] = first..transcript.items.len();
                     }
                 }
             }
         }
-        for message in log.standing().filter(|&message| said[message].sent) {
+        for message in log.standing().filter(|&message| all[message].sent) {
             let items = places[message].clone();
             let entries = items.filter(|&item| transcript.items[item].entry().is_some());
             transcript.context.extend(entries);
@@ -250,33 +251,34 @@ impl Reader {
     }
 }
 
-fn kept(line: &Line<'_>) -> Kept {
-    Kept { record: line.record, copies: Vec::new() }
+fn kept(line: &Line<'_>) -> HiddenRecord {
+    HiddenRecord { record: line.record, copies: Vec::new() }
 }
 
-/// What a message is in the transcript: a copy, if it is written again later. It takes as many
-/// items as before, so that a log which grows has the same items at its beginning.
-fn items(log: &Log, said: &mut Said, message: usize) -> Vec<Item> {
-    if log.is_outdated(&said.id, message) {
-        let record = said.record;
-        let mut items: Vec<Item> =
-            (said.items.iter()).map(|_| Item::Kept(Kept { record, copies: Vec::new() })).collect();
+/// The items of a message: copies, if a later record repeats it. It has as many items as before, so
+/// that appending to a log does not change the items at its beginning.
+fn items(log: &Log, message: &mut Message, number: usize) -> Vec<Item> {
+    if log.is_outdated(&message.id, number) {
+        let record = message.record;
+        let mut items: Vec<Item> = (message.items.iter())
+            .map(|_| Item::Kept(HiddenRecord { record, copies: Vec::new() }))
+            .collect();
         if let Some(Item::Kept(first)) = items.first_mut() {
-            first.copies = std::mem::take(&mut said.outdated);
+            first.copies = std::mem::take(&mut message.outdated);
         }
         return items;
     }
-    std::mem::take(&mut said.items)
+    std::mem::take(&mut message.items)
 }
 
-/// Whether a later record replaces a list of messages, and all of them are written again.
-fn is_repeated(log: &Log, said: &[Said], messages: &Range<usize>) -> bool {
+/// Whether a later record replaces a list of messages and repeats all of them.
+fn is_repeated(log: &Log, all: &[Message], messages: &Range<usize>) -> bool {
     log.was_replaced_after(messages.start)
-        && messages.clone().all(|message| log.is_outdated(&said[message].id, message))
+        && messages.clone().all(|message| log.is_outdated(&all[message].id, message))
 }
 
-/// Results stand as if each was said before: the first of each call is not, and neither are those
-/// that say something else. Pictures of these stay: without them they may say the same.
+/// Results were read as repeated: this restores the first result of each call, and those with other
+/// content. Pictures of these are kept: without them the contents may be the same.
 fn first_times(transcript: &mut Transcript, source: &dyn Source) {
     let mut order = transcript.context.clone();
     let mut sent = vec![false; transcript.items.len()];
@@ -289,18 +291,18 @@ fn first_times(transcript: &mut Transcript, source: &dyn Source) {
         for block in &mut entry.blocks {
             match block {
                 Block::Call(call) => numbers.call(&mut call.id),
-                Block::Again(Again { output, .. }) => {
+                Block::Repeated(RepeatedOutput { output, .. }) => {
                     numbers.result(&mut output.call);
                     let before = first.get(&output.call);
-                    let same = before.is_some_and(|it| is_same(it, &said(output), source));
+                    let same = before.is_some_and(|it| is_same(it, &spans(output), source));
                     if !same || is_counted(output, source) {
-                        stand(&mut first, output);
+                        restore(&mut first, output);
                         *block = Block::Output(output.clone());
                     }
                 }
                 Block::Output(output) => {
                     numbers.result(&mut output.call);
-                    stand(&mut first, output);
+                    restore(&mut first, output);
                 }
                 _ => {}
             }
@@ -308,10 +310,10 @@ fn first_times(transcript: &mut Transcript, source: &dyn Source) {
     }
 }
 
-/// A result stands: as the first of its call, or beside it.
-fn stand(first: &mut HashMap<Box<str>, Vec<Span>>, output: &mut Output) {
+/// Restores a result: the first of its call, or one with other content.
+fn restore(first: &mut HashMap<Box<str>, Vec<Span>>, output: &mut Output) {
     if !first.contains_key(&output.call) {
-        first.insert(output.call.clone(), said(output));
+        first.insert(output.call.clone(), spans(output));
         return;
     }
     for part in &mut output.parts {
@@ -321,8 +323,8 @@ fn stand(first: &mut HashMap<Box<str>, Vec<Span>>, output: &mut Output) {
     }
 }
 
-/// Where all stands that a result says: its text, and pictures beside it.
-fn said(output: &Output) -> Vec<Span> {
+/// The spans of a result: its text, and pictures next to it.
+fn spans(output: &Output) -> Vec<Span> {
     let beside = output.parts.iter().filter_map(|part| match part {
         Part::Image(image) => Some(image.whole),
         Part::Opaque(whole) => Some(*whole),
@@ -336,8 +338,8 @@ fn is_same(one: &[Span], other: &[Span], source: &dyn Source) -> bool {
     one.len() == other.len() && pairs.all(|(one, other)| source.at(*one) == source.at(*other))
 }
 
-/// Whether all that is left of a result is a count or a few words: two of these are the same,
-/// whatever the results were.
+/// Whether all that is left of a result is a count or a few words: two such results look the same,
+/// whatever they were.
 fn is_counted(output: &Output, source: &dyn Source) -> bool {
     let small = output.whole.len() < 1024;
     small && {
@@ -346,7 +348,7 @@ fn is_counted(output: &Output, source: &dyn Source) -> bool {
     }
 }
 
-/// Gemini CLI's own compaction leaves a summary in the user's place, and thanks for it in the
+/// Gemini CLI's own compaction writes a summary in the user's role, and thanks for it in the
 /// model's: both are the agent's.
 fn summary(transcript: &mut Transcript, source: &dyn Source) {
     let says = |item: usize| match transcript.items[item].entry()?.blocks.as_slice() {

@@ -3,7 +3,8 @@ mod pictures;
 use serde_json::{Value, json};
 
 use epitome_model::{
-    At, Block, Change, Copy, Edit, Entry, Item, Left, Role, Source, Tokens, ToolKind, Transcript,
+    At, Block, Change, Edit, Entry, HiddenField, Item, Left, Role, Source, Tokens, ToolKind,
+    Transcript,
 };
 
 use super::{FORMAT, read};
@@ -20,7 +21,7 @@ fn read_log(records: &[Value]) -> (Transcript, Vec<u8>) {
     (read::read(&bytes, &mut ()), bytes)
 }
 
-/// Each entry that a resume sends, in a line.
+/// Each entry that a resume sends, as one line.
 fn sent(transcript: &Transcript, source: &dyn Source) -> Vec<String> {
     transcript.context().map(|(_, entry)| told(entry, source)).collect()
 }
@@ -32,7 +33,7 @@ fn told(entry: &Entry, source: &dyn Source) -> String {
         Block::Thinking(_) => "signature".into(),
         Block::Call(call) => format!("call {}", call.id),
         Block::Output(output) => format!("{} {}", output.call, output.text(source)),
-        Block::Again(again) => format!("again {}", again.output.call),
+        Block::Repeated(again) => format!("again {}", again.output.call),
         Block::Image(_) => "picture".into(),
         _ => "opaque".into(),
     };
@@ -61,7 +62,7 @@ fn function_call(id: &str) -> Value {
     json!({"functionCall": {"id": id, "name": "glob", "args": {"pattern": "*"}}})
 }
 
-/// A response with one call, and what came of it.
+/// A response with one call and its result.
 fn called(id: &str, content: Value, result: Value) -> Value {
     let call = json!({"id": "a", "name": "glob", "args": {"pattern": "*"}, "result": result,
         "resultDisplay": "shown"});
@@ -111,7 +112,7 @@ fn a_message_written_again_stands_where_it_stood_and_counts_once() {
     check(&records, &["Assistant: whole", "User: and"]);
     let (transcript, bytes) = read_log(&records);
     let Item::Kept(kept) = &transcript.items[1] else { panic!("it is a copy") };
-    let [Copy { name: "content", value, left: Left::EmptyText }] = kept.copies[..] else {
+    let [HiddenField { name: "content", value, left: Left::EmptyText }] = kept.copies[..] else {
         panic!("{:?}", kept.copies)
     };
     assert_eq!(*bytes.at(value), *b"\"half\"");
@@ -205,8 +206,8 @@ fn calls_beside_a_thought_are_not_sent_and_the_thought_stays() {
     let (transcript, bytes) = read_log(&records);
     let names: Vec<&str> = transcript.items[1].copies().iter().map(|copy| copy.name).collect();
     assert_eq!(names, ["resultDisplay", "thoughts"]);
-    let breaches = FORMAT.laws.check(&transcript, &bytes);
-    assert_eq!(breaches.len(), 1, "{breaches:?}");
+    let violations = FORMAT.invariants.check(&transcript, &bytes);
+    assert_eq!(violations.len(), 1, "{violations:?}");
 }
 
 #[test]
@@ -341,34 +342,37 @@ fn tools_are_known_by_what_they_do() {
 
 #[test]
 fn what_the_wire_refuses_is_told() {
-    let laws = |records: &[Value]| -> Vec<String> {
+    let invariants = |records: &[Value]| -> Vec<String> {
         let (transcript, bytes) = read_log(records);
-        FORMAT.laws.check(&transcript, &bytes).iter().map(ToString::to_string).collect()
+        FORMAT.invariants.check(&transcript, &bytes).iter().map(ToString::to_string).collect()
     };
     let go = message("1", "user", json!("go"));
     let call = message("2", "gemini", json!([function_call("a")]));
     let result = message("3", "user", json!([response("a", "x")]));
     let on = message("4", "user", json!("on"));
-    assert_eq!(laws(&[go.clone(), call.clone(), result.clone(), on.clone()]), [] as [&str; 0]);
-    assert_eq!(laws(&[go.clone(), call.clone()]), [] as [&str; 0], "it may still run");
     assert_eq!(
-        laws(&[go.clone(), call.clone(), on.clone()]),
+        invariants(&[go.clone(), call.clone(), result.clone(), on.clone()]),
+        [] as [&str; 0]
+    );
+    assert_eq!(invariants(&[go.clone(), call.clone()]), [] as [&str; 0], "it may still run");
+    assert_eq!(
+        invariants(&[go.clone(), call.clone(), on.clone()]),
         ["line 3: the call a has no result in the turn that follows (pairing)"]
     );
     assert_eq!(
-        laws(&[go.clone(), result.clone(), on]),
+        invariants(&[go.clone(), result.clone(), on]),
         ["line 2: a result without its call a in the turn before (pairing)"]
     );
     let twice = message("5", "user", json!([response("a", "x")]));
     assert_eq!(
-        laws(&[go.clone(), call, result, twice]),
+        invariants(&[go.clone(), call, result, twice]),
         ["line 3: the call a is answered more than once (pairing)"]
     );
     let empty = message("2", "gemini", json!([{"text": ""}]));
-    assert_eq!(laws(&[go, empty]), ["line 3: a text of nothing (empty text)"]);
+    assert_eq!(invariants(&[go, empty]), ["line 3: an empty text (empty text)"]);
 }
 
-/// What a log says behind its end, record for record.
+/// The records appended to a log.
 fn behind(bytes: &[u8]) -> Vec<Value> {
     let text = std::str::from_utf8(bytes).unwrap();
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
@@ -408,7 +412,7 @@ fn nothing_stands_behind_the_one_object_of_older_versions() {
     let whole = json!({"sessionId": "s-1", "projectHash": "p", "messages": list});
     for bytes in [whole.to_string().into_bytes(), serde_json::to_vec_pretty(&whole).unwrap()] {
         let transcript = read::read(&bytes, &mut ());
-        let why = "it is one object, as older versions kept sessions, and no log";
+        let why = "it is one object of an older version, not a log";
         let append = own_records();
         let refused = append(&transcript, &bytes, &[shortened(1)]).unwrap_err();
         assert_eq!((refused.at, refused.why), (shortened(1).at, why));
@@ -456,7 +460,7 @@ fn a_summary_is_written_as_the_agents_own() {
     assert_eq!(sent(&after, &bytes), expect);
 
     let within = Summary { text: "All", kept: &end[1..], tokens: Tokens(9) };
-    let why = "what is kept begins with the results of what is not";
+    let why = "what is kept begins with results of calls that are not kept";
     assert_eq!(summarise(&transcript, &bytes, &within), Err(why));
 }
 

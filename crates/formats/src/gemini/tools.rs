@@ -1,12 +1,11 @@
 //! Gemini CLI's tools by name, and which of their arguments are bulky.
 //!
-//! The names are those of version 0.61.0, and those of older versions that sessions still hold.
+//! The names are those of version 0.61.0, and those of older versions that are found in sessions.
 
 use std::ops::Range;
 
+use epitome_api::arguments::{self, Roles, Rule};
 use epitome_model::{Field, FieldRole, Text, ToolKind};
-
-use crate::arguments::{self, Roles, Rule};
 
 /// Tools by name, in lower case.
 pub const TOOLS: &[Rule] = &[
@@ -81,7 +80,7 @@ const TASK: Roles = Roles {
     fields: &[("prompt", FieldRole::Prompt), ("objective", FieldRole::Prompt)],
 };
 
-/// What a call is, by its name and arguments.
+/// Classifies a call by its name and arguments.
 pub fn known(
     name: &str,
     line: &[u8],
@@ -91,7 +90,7 @@ pub fn known(
     arguments::known(TOOLS, name, line, args, base)
 }
 
-/// Whether the results of a tool are words of the user.
+/// Whether the results of a tool are text of the user.
 pub fn is_answered_by_user(name: &str) -> bool {
     matches!(name, "ask_user" | "exit_plan_mode")
 }

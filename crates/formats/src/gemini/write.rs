@@ -1,19 +1,19 @@
-//! Edits into replacements of bytes.
+//! Turns edits into replacements of bytes.
 
+use epitome_json::write::{self, Gone, Piece, Shapes};
 use epitome_model::{
     At, Block, Change, Edit, Image, Output, Part, Source, Span, Splice, Transcript, encode,
 };
 
 use crate::Unwritable;
-use crate::write::{self, Gone, Piece, Shapes};
 
 const SHAPES: Shapes = Shapes { output: write::literal, block: part, thinking: Gone::Whole };
 
-/// The replacements that carry out `edits`.
+/// The replacements that apply `edits`.
 ///
 /// # Errors
 ///
-/// [`Unwritable`] as for every format.
+/// [`Unwritable`], as for every format.
 pub fn write(
     transcript: &Transcript,
     source: &dyn Source,
@@ -27,7 +27,7 @@ pub fn part(text: &str) -> String {
     format!(r#"{{"text":{}}}"#, encode(text))
 }
 
-/// Pictures beside the text of a result: Google's API takes no words in their place.
+/// Pictures next to the text of a result: Google's API accepts no text in their place.
 fn own(transcript: &Transcript, edit: &Edit) -> Option<Vec<Piece>> {
     let (At::Block { item, block } | At::Part { item, block, .. }) = edit.at else { return None };
     let entry = transcript.items.get(item)?.entry()?;
@@ -42,7 +42,7 @@ fn own(transcript: &Transcript, edit: &Edit) -> Option<Vec<Piece>> {
         }
         At::Part { part, .. } => {
             let Part::Image(image) = output.parts.get(part)? else { return None };
-            // Behind the words of the result, where the model looks for them.
+            // After the text of the result, where the model looks for them.
             let end = output.whole.end.checked_sub(1)?;
             let literal = encode(&format!("\n{words}"));
             let inner = literal[1..literal.len() - 1].to_owned();

@@ -1,19 +1,18 @@
-//! A trajectory into a transcript.
+//! Converts a trajectory into a transcript.
 
 use std::collections::VecDeque;
 
+use epitome_api::Body;
+use epitome_json::{Value, integer};
 use epitome_model::{
-    Block, Call, Copy, Left, Output, Part, Role, Source, Span, Text, ToolKind, Transcript, Usage,
+    Block, Call, Faults, HiddenField, Left, Output, Part, Role, Source, Span, Text, ToolKind,
+    Transcript, Usage,
 };
 
-use crate::Faults;
-use crate::api::{self, Body};
-use crate::document::Value;
-use crate::json::integer;
-
-/// An object with `messages` and either the name of this format or `info` of a run.
+/// Whether it is an object with `messages` and either the name of this format or the `info` of a
+/// run.
 pub fn sniff(head: &[u8]) -> bool {
-    let Some(seen) = api::skim(head) else { return false };
+    let Some(seen) = epitome_api::skim(head) else { return false };
     let roles = seen.roles.iter().any(|role| role == "assistant" || role == "user");
     let run = seen.has("trajectory_format") || seen.has("info") && !seen.members.contains("info");
     !seen.more && seen.has("messages") && roles && run
@@ -21,7 +20,7 @@ pub fn sniff(head: &[u8]) -> bool {
 
 /// Reads a trajectory.
 pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
-    api::read(source, faults, trajectory)
+    epitome_api::read(source, faults, trajectory)
 }
 
 fn trajectory(body: &mut Body<'_>, root: &Value<'_>) {
@@ -39,10 +38,10 @@ fn trajectory(body: &mut Body<'_>, root: &Value<'_>) {
 
 #[derive(Default)]
 struct Reader {
-    /// The calls of the last reply that have no result yet, in order: what is printed next is
-    /// paired with them by position unless it names one.
+    /// The calls of the last response without a result, in order: the next output is paired with
+    /// them by position unless it names one.
     asked: VecDeque<Box<str>>,
-    /// Replies that were read.
+    /// The number of responses read.
     n: usize,
 }
 
@@ -50,12 +49,12 @@ impl Reader {
     fn message(&mut self, body: &mut Body<'_>, message: &Value<'_>) {
         let words = || message.get("content").map(content).unwrap_or_default();
         let extra = message.get("extra").filter(|extra| extra.range().len() > 2);
-        let copy = |value: &Value<'_>| Copy {
+        let copy = |value: &Value<'_>| HiddenField {
             name: "extra",
             value: value.span(),
             left: Left::EmptyObject,
         };
-        let copies: Vec<Copy> = extra.map(copy).into_iter().collect();
+        let copies: Vec<HiddenField> = extra.map(copy).into_iter().collect();
         let entry = match message.word("role").as_deref() {
             Some("system") => {
                 body.prompt(message, words());
@@ -70,13 +69,13 @@ impl Reader {
                 self.asked.retain(|asked| **asked != *id);
                 body.say(message, Role::Tool, vec![result(message, &id)])
             }
-            // Before version 2 what a command printed came as words of the user.
+            // Before version 2 the output of a command was a user message.
             Some("user") => match self.asked.pop_front() {
                 Some(id) => body.say(message, Role::Tool, vec![result(message, &id)]),
                 None if self.n > 0 => body.say(message, Role::System, words()),
                 None => body.say(message, Role::User, words()),
             },
-            // How the run ended: nobody is told.
+            // How the run ended, which is not sent.
             Some(_) | None => {
                 body.keep(message, copies);
                 return;
@@ -93,7 +92,7 @@ impl Reader {
         for call in message.list_of("tool_calls") {
             let made = call.word("id").zip(call.get("function")).and_then(|(id, function)| {
                 let (name, arguments) = (function.word("name")?, function.get("arguments")?);
-                Some(api::call(body.bytes(), &id, &name, arguments))
+                Some(epitome_api::call(body.bytes(), &id, &name, arguments))
             });
             self.asked.extend(made.iter().map(|call| call.id.clone()));
             blocks.push(made.map_or(Block::Opaque(call.span()), Block::Call));
@@ -110,7 +109,7 @@ impl Reader {
     }
 }
 
-/// A call that stands in the words of a reply: they are counted as words.
+/// A call inside the text of a response: it is counted as text.
 fn in_words(id: &str, command: &str, message: &Value<'_>) -> Call {
     let start = message.span().start;
     Call {
@@ -124,8 +123,8 @@ fn in_words(id: &str, command: &str, message: &Value<'_>) -> Call {
     }
 }
 
-/// The command between fences: what a run takes for one is set in its configuration, so that fences
-/// of another kind are looked at when there are none of the usual ones.
+/// The command between fences: the run's configuration sets which fences count, so other fences are
+/// used if there are none of the usual ones.
 fn fenced(words: &str) -> Option<&str> {
     let usual = ["```bash\n", "```mswea_bash_command\n"];
     let known = usual.iter().find_map(|fence| words.split_once(fence));
@@ -136,24 +135,25 @@ fn fenced(words: &str) -> Option<&str> {
     Some(command.trim()).filter(|command| !command.is_empty())
 }
 
-/// What a content says: a text, or a list of parts with texts.
+/// The text of a content: a string, or a list of parts with texts.
 fn text(content: &Value<'_>) -> String {
     let parts = || content.list().iter().filter_map(|part| part.word("text"));
     content.text().map_or_else(|| parts().collect(), Into::into)
 }
 
 fn content(content: &Value<'_>) -> Vec<Block> {
-    match content.is_text() {
-        true if content.range().len() > 2 => vec![Block::Text(content.source())],
-        true => Vec::new(),
-        false => content
+    if content.is_text() {
+        let is_empty = content.range().len() <= 2;
+        if is_empty { Vec::new() } else { vec![Block::Text(content.source())] }
+    } else {
+        content
             .list()
             .iter()
             .map(|part| match part.get("text").filter(|text| text.is_text()) {
                 Some(text) => Block::Text(text.source()),
                 None => Block::Opaque(part.span()),
             })
-            .collect(),
+            .collect()
     }
 }
 

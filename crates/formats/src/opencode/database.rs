@@ -1,10 +1,10 @@
-//! What OpenCode's tables and columns are called.
+//! OpenCode's tables and columns.
 
 use super::summarise;
-use crate::database::{Database, Document, Glance, Table};
+use crate::database::{Database, Document, ListedBy, Table};
 
-/// `opencode.db`: a row a session, a message, a part of a message; and a log of all versions of
-/// these, `event`.
+/// `opencode.db`: one row per session, per message and per part of a message; and a log of all
+/// their versions, `event`.
 pub static DATABASE: Database = Database {
     agent: "opencode",
     tables: &["session", "message", "part"],
@@ -14,14 +14,14 @@ pub static DATABASE: Database = Database {
             + (SELECT coalesce(sum(octet_length(data)), 0) FROM part WHERE session_id = s.id)
             AS size
         FROM session s",
-    glance: Glance::Read,
+    glance: ListedBy::Transcript,
     documents: &[CONVERSATION, EVENTS],
 };
 
-/// Messages in the order in which OpenCode sends them, each with its parts behind it.
+/// Messages in the order in which OpenCode sends them, each followed by its parts.
 ///
-/// Of the session only what stays as it is while the agent goes on: what it appends must not
-/// change what stands before.
+/// Only the columns of the session that do not change while the agent runs: appending must not
+/// change earlier lines.
 const CONVERSATION: Document = Document {
     name: "",
     rows: "
@@ -43,7 +43,7 @@ const CONVERSATION: Document = Document {
     tables: &[
         Table {
             begins: "{\"table\":\"session\",",
-            // Where the session was taken back to; it says nothing when it was not.
+            // The point to which the session was reverted, if it was.
             select: "SELECT revert FROM session WHERE rowid = ?1",
             update: None,
             add: None,
@@ -74,8 +74,8 @@ const CONVERSATION: Document = Document {
     is_made: summarise::is_made,
 };
 
-/// Every version of every message and part, about twice what the conversation takes. OpenCode
-/// reads it to bring another machine up to date.
+/// Every version of every message and part, about twice the size of the conversation. OpenCode
+/// reads it to synchronise another machine.
 const EVENTS: Document = Document {
     name: "events",
     rows: "

@@ -1,22 +1,22 @@
-//! The log of all versions of messages and parts: what of it can go.
+//! The log of all versions of messages and parts: what can be removed from it.
 
 use std::ops::Range;
 
-use epitome_model::{Copy, Left};
+use epitome_json::{Cursor, Kind, Malformed};
+use epitome_model::{HiddenField, Left};
 
-use super::laws::IN_METADATA;
+use super::invariants::IN_METADATA;
 use super::raw;
 use crate::accounting;
-use crate::json::{Cursor, Kind, Malformed};
 use crate::place::Place;
 
-/// The bulky values of a logged version. What is left is a version of the same shape: OpenCode
-/// reads the log anew when another machine asks for it, and refuses what it does not know.
-pub fn copies(at: &Place<'_>, data: &Range<usize>) -> Result<Vec<Copy>, Malformed> {
+/// The bulky values of a logged version. The rest is still a valid version: OpenCode reads the log
+/// again when another machine asks for it, and refuses what it does not know.
+pub fn copies(at: &Place<'_>, data: &Range<usize>) -> Result<Vec<HiddenField>, Malformed> {
     let (mut copies, mut noted) = (Vec::new(), Vec::new());
     let mut copy = |name, place: &Option<Range<usize>>, left| {
         if let Some(place) = place {
-            copies.push(Copy { name, value: at.span(place), left });
+            copies.push(HiddenField { name, value: at.span(place), left });
         }
     };
     let mut cursor = Cursor::at(at.line, data);
@@ -58,7 +58,7 @@ mod tests {
 
     #[test]
     fn what_a_sub_agent_ran_in_stays_in_the_log() {
-        // Longer than what stays anyway.
+        // Longer than the limit for short values.
         let (output, id) = ("o".repeat(80), "i".repeat(80));
         let noted =
             format!(r#"{{"sessionId":"{id}","model":{{"modelID":"{id}"}},"preview":"{output}"}}"#);

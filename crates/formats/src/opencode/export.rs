@@ -1,18 +1,17 @@
-//! What `opencode export` writes: one JSON with the session, its messages and their parts.
+//! Exports of `opencode export`: one JSON document with the session, its messages and their parts.
 //!
-//! Records are counted instead of lines: all of it may be one line, and lines go with what goes.
+//! Records are counted instead of lines: the document may be one line, and edits can remove lines.
 
 use std::ops::Range;
 
-use epitome_model::{Record, Source, Span, Transcript};
+use epitome_json::Cursor;
+use epitome_model::{Fault, Faults, Record, Source, Span, Transcript};
 
 use super::raw;
 use super::read::Reader;
-use crate::json::Cursor;
 use crate::place::Place;
-use crate::{Fault, Faults};
 
-/// Whether a source begins as an export does.
+/// Whether a source begins like an export.
 pub fn sniff(head: &[u8]) -> bool {
     raw::is_export(head)
 }
@@ -25,7 +24,7 @@ pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
     let (info, messages) = match raw::export(&bytes) {
         Ok(found) => found,
         Err(bad) => {
-            faults.report(Fault::no_record(1, &bad, true));
+            faults.report(bad.fault(1, true));
             reader.keep(record(1, &whole));
             return reader.finish();
         }
@@ -37,7 +36,7 @@ pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
     let mut records: Vec<(Range<usize>, Kind)> = Vec::new();
     records.extend(info.map(|place| (place, Kind::Session)));
     for message in messages {
-        // What it is comes before what it says, wherever it stands.
+        // The info of a message comes before its parts, wherever it is in the document.
         let Some(place) = message.info else { continue };
         let apart = message.parts.iter().all(|part| place.end <= part.start);
         records.push((place, Kind::Message));
@@ -48,7 +47,7 @@ pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
     records.sort_by_key(|(place, _)| place.start);
     for (number, (place, kind)) in (1..).zip(records) {
         let record = record(number, &place);
-        // It has been read once already, so that it is well formed.
+        // It was parsed before, so it is valid JSON.
         let done = match kind {
             Kind::Session => raw::info(&mut Cursor::at(&bytes, &place)).map(|row| {
                 reader.session(&at, &row, row.data.as_ref());

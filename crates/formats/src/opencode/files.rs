@@ -1,10 +1,11 @@
 //! The JSON tree of releases before 1.2, read as an export.
 
+use epitome_json::Cursor;
+
 use super::raw;
 use crate::files::{Files, Frame};
-use crate::json::Cursor;
 
-/// `storage/`: a file a session, a message, a part.
+/// `storage/`: one file per session, message and part.
 pub static FILES: Files = Files {
     agent: "opencode",
     sessions: "session",

@@ -1,14 +1,11 @@
-//! How OpenCode calls a program when it has answered: a plugin, as
-//! <https://opencode.ai/docs/plugins> describes it. It knows no end of a session.
+//! OpenCode's hook after each answer: a plugin, documented at <https://opencode.ai/docs/plugins>.
+//! OpenCode has no end of a session.
 
 use crate::hook::{Hook, Setting, script};
 
-pub(crate) const HOOK: Hook = Hook {
-    agent: "opencode",
-    file: "plugins/epitome.js",
-    setting: Setting::Own(text),
-    afterwards: None,
-};
+/// What is written so that a program is called.
+pub const HOOK: Hook =
+    Hook { file: "plugins/epitome.js", setting: Setting::Own(text), afterwards: None };
 
 fn text(words: &[&str]) -> String {
     script(

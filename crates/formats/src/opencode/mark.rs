@@ -1,18 +1,18 @@
-//! OpenCode's own way to shorten what it sends: `state.time.compacted` on a result that it pruned.
+//! OpenCode's own way to shorten what it sends: `state.time.compacted` marks a pruned result.
 //!
-//! The result stays in the part, and is not sent any more. OpenCode marks results that completed
-//! (`SessionCompaction.prune`), and so do we.
+//! The result remains in the part, and is no longer sent. OpenCode marks completed results
+//! (`SessionCompaction.prune`), and so does epitome.
 
 use std::ops::Range;
 
+use epitome_json::{Cursor, integer};
 use epitome_model::{At, Block, Edit, Output, Part, Source, Span, Splice, Transcript};
 
 use super::raw;
 use crate::Unwritable;
-use crate::json::{Cursor, integer};
 
-/// Whether a mark can stand for a result: it completed, and nothing in it is left that has to be
-/// sent. A mark keeps no evidence of a command that failed, and what the user said is theirs.
+/// Whether a result can be marked: it completed, and nothing in it has to be sent. A mark keeps no
+/// evidence of a failed command, and the user's text must be kept.
 pub fn reaches(transcript: &Transcript, source: &dyn Source, at: At) -> bool {
     let Some((output, record)) = output(transcript, at) else { return false };
     let is_opaque = |part: &Part| matches!(part, Part::Opaque(_));
@@ -21,19 +21,19 @@ pub fn reaches(transcript: &Transcript, source: &dyn Source, at: At) -> bool {
         && markable(&source.at(record)).is_some_and(|state| !state.has_failed)
 }
 
-/// The replacements that mark results: the time of the newest message stands for when it was done,
-/// as there is no clock here.
+/// The replacements that mark results. The time of the mark is that of the newest message, because
+/// there is no clock here.
 ///
 /// # Errors
 ///
-/// [`Unwritable`] where no mark can stand.
+/// [`Unwritable`] where no mark is possible.
 pub fn write(
     transcript: &Transcript,
     source: &dyn Source,
     edits: &[Edit],
 ) -> Result<Vec<(Splice, At)>, Unwritable> {
     let times = transcript.entries().filter_map(|(_, entry)| entry.time.as_deref());
-    // Nought would be no mark.
+    // Zero would not be a mark.
     let newest = times.filter_map(|time| time.parse::<u64>().ok()).max().unwrap_or(1).max(1);
     let mut splices = Vec::new();
     for edit in edits {
@@ -49,7 +49,7 @@ pub fn write(
     Ok(splices)
 }
 
-/// A result as a whole, and the record that it stands in.
+/// A result as a whole, and the record that contains it.
 fn output(transcript: &Transcript, at: At) -> Option<(&Output, Span)> {
     let At::Block { item, block } = at else { return None };
     let entry = transcript.items.get(item)?.entry()?;
@@ -59,10 +59,10 @@ fn output(transcript: &Transcript, at: At) -> Option<(&Output, Span)> {
     }
 }
 
-/// Where a mark goes in the record of a result.
+/// The position of a mark in the record of a result.
 struct Markable {
     place: Range<usize>,
-    /// What stands before the time.
+    /// The text before the time.
     with: &'static str,
     has_failed: bool,
 }
@@ -94,7 +94,7 @@ mod tests {
 
     use super::*;
 
-    /// A part of a tool with this state, as a session; and how it is marked, if it can be.
+    /// Checks how a tool part with this state is marked, if it can be.
     fn check(state: &str, expect: Option<&str>) {
         let line = |table: &str, id: &str, data: &str| {
             format!(

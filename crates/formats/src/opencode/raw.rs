@@ -1,23 +1,22 @@
-//! What OpenCode spells: the members of its records, as ranges of the bytes they stand in.
+//! OpenCode's JSON: the members of its records, as ranges of the bytes that contain them.
 
 use std::ops::Range;
 
+use epitome_json::{Cursor, Kind, Malformed, integer};
 use epitome_model::{CacheUse, Usage};
-
-use crate::json::{Cursor, Kind, Malformed, integer};
 
 type Found = Option<Range<usize>>;
 
-/// What OpenCode sends in the place of a result that it has pruned.
+/// The text that OpenCode sends in place of a pruned result.
 pub const CLEARED: &str = "[Old tool result content cleared]";
 
-/// A line: what tells a row from others, and its JSON.
+/// A line: what identifies a row, and its JSON.
 #[derive(Debug, Default)]
 pub struct Row {
     pub table: Found,
     pub id: Found,
     pub message_id: Found,
-    /// Of a session, and of an event.
+    /// The id of the session, or of the session of an event.
     pub session: Found,
     pub directory: Found,
     pub title: Found,
@@ -27,7 +26,7 @@ pub struct Row {
     pub data: Found,
 }
 
-/// What stands in a row of `message`, or in the `info` of an exported one.
+/// A row of `message`, or the `info` of an exported one.
 #[derive(Debug, Default)]
 pub struct Message {
     /// In an export only: a row has it in a column.
@@ -36,7 +35,7 @@ pub struct Message {
     pub parent: Found,
     pub created: Found,
     pub model: Found,
-    /// `true` of an assistant's; of a user's an object with what changed on disk.
+    /// `true` for an assistant's summary; for a user message an object with the changed files.
     pub summary: Found,
     pub finish: Found,
     pub error: Found,
@@ -45,7 +44,7 @@ pub struct Message {
     pub cost: Found,
 }
 
-/// What stands in a row of `part`, or in the `parts` of an exported message.
+/// A row of `part`, or an element of the `parts` of an exported message.
 #[derive(Debug, Default)]
 pub struct Part {
     pub whole: Range<usize>,
@@ -94,7 +93,7 @@ pub struct File {
     pub url: Found,
 }
 
-/// Where a session was taken back to.
+/// The point to which a session was reverted.
 #[derive(Debug, Default)]
 pub struct Revert {
     pub message: Found,
@@ -126,7 +125,7 @@ pub fn row(line: &[u8]) -> Result<Row, Malformed> {
     Ok(row)
 }
 
-/// Finds what an exported session says about itself.
+/// Finds the facts about an exported session.
 pub fn info(value: &mut Cursor<'_>) -> Result<Row, Malformed> {
     let mut row = Row::default();
     value.object(|value, key| {
@@ -145,7 +144,7 @@ pub fn info(value: &mut Cursor<'_>) -> Result<Row, Malformed> {
     Ok(row)
 }
 
-/// Finds the session that a session is a part of.
+/// Finds the parent of a session.
 pub fn parent(value: &mut Cursor<'_>) -> Result<Found, Malformed> {
     let mut parent = None;
     value.object(|value, key| {
@@ -159,14 +158,14 @@ pub fn parent(value: &mut Cursor<'_>) -> Result<Found, Malformed> {
     Ok(parent)
 }
 
-/// An exported message: where it stands, and where each of its parts does.
+/// An exported message: its position, and those of its parts.
 #[derive(Debug, Default)]
 pub struct Exported {
     pub info: Found,
     pub parts: Vec<Range<usize>>,
 }
 
-/// An export: where it says what the session is, and its messages.
+/// The position of an export's session info, and its messages.
 pub fn export(bytes: &[u8]) -> Result<(Found, Vec<Exported>), Malformed> {
     let (mut info, mut messages) = (None, Vec::new());
     let mut cursor = Cursor::new(bytes);
@@ -209,10 +208,10 @@ fn exported(value: &mut Cursor<'_>) -> Result<Exported, Malformed> {
     Ok(message)
 }
 
-/// Whether bytes begin as an export does: with the `info` of a session, which has an id.
+/// Whether bytes begin like an export: with the `info` of a session, which has an id.
 pub fn is_export(head: &[u8]) -> bool {
     let mut known = false;
-    // The head may end anywhere: what was seen until then counts.
+    // The head may end anywhere: what was found so far counts.
     let _ = Cursor::new(head).object(|value, key| {
         if key == b"info" {
             value.object(|value, key| {
@@ -228,7 +227,7 @@ pub fn is_export(head: &[u8]) -> bool {
     known
 }
 
-/// The JSON of a record: what stands in a row, or the record itself in an export.
+/// The JSON of a record: the content of a row, or the record itself in an export.
 pub fn data_of(record: &[u8]) -> Range<usize> {
     match row(record) {
         Ok(Row { table: Some(_), data: Some(data), .. }) => data,
@@ -268,13 +267,13 @@ pub fn message(value: &mut Cursor<'_>, bytes: &[u8]) -> Result<Message, Malforme
     Ok(message)
 }
 
-/// What a message says of where, by whom and with which model it was made.
+/// The directory, agent and model of a message.
 #[derive(Debug, Default)]
 pub struct Circumstances {
     pub agent: Found,
-    /// Of a user's message: an object.
+    /// For a user message: an object.
     pub model: Found,
-    /// Of an assistant's.
+    /// For an assistant message.
     pub model_id: Found,
     pub provider_id: Found,
     pub path: Found,
@@ -343,12 +342,12 @@ fn state(value: &mut Cursor<'_>, bytes: &[u8]) -> Result<State, Malformed> {
                 state.metadata = Some(facts(value, &mut state)?);
             }
             b"time" if value.kind() == Kind::Object => {
-                // Of two with this name the last one counts.
+                // If the member occurs twice, the last one counts.
                 (state.is_compacted, state.compacted) = (false, None);
                 state.time = Some(value.object(|value, key| {
                     let place = value.skip()?;
                     if key == b"compacted" {
-                        // Any but none and zero counts, as it does in JavaScript.
+                        // Any truthy value counts, as in JavaScript.
                         let said = &bytes[place.clone()];
                         state.is_compacted = !matches!(said, b"0" | b"null" | b"false");
                         state.compacted = Some(place);
@@ -448,7 +447,7 @@ fn amount(value: &mut Cursor<'_>, bytes: &[u8]) -> Result<u64, Malformed> {
     Ok(integer(bytes, &place).unwrap_or(0))
 }
 
-/// Finds where a session was taken back to.
+/// Finds the point to which a session was reverted.
 pub fn revert(value: &mut Cursor<'_>) -> Result<Revert, Malformed> {
     let mut revert = Revert::default();
     value.object(|value, key| {

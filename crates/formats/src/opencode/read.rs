@@ -1,21 +1,23 @@
-//! Records into a transcript.
+//! Converts records into a transcript.
 //!
-//! A record is a message or a part of one; what a resume sends is worked out as OpenCode 1.18.33
-//! does it (`MessageV2.filterCompacted`, `MessageV2.toModelMessages`).
+//! A record is a message or a part of one; what a resume sends is determined as in OpenCode 1.18.33
+//! (`MessageV2.filterCompacted`, `MessageV2.toModelMessages`).
 
 mod said;
 
 use std::collections::HashMap;
 use std::ops::Range;
 
-use epitome_model::{Copy, Entry, Item, Kept, Left, Record, Role, Transcript, Usage};
+use epitome_json::{Cursor, Malformed};
+use epitome_model::{
+    Entry, Faults, HiddenField, HiddenRecord, Item, Left, Record, Role, Transcript, Usage,
+};
 
 use super::{events, raw};
-use crate::json::{Cursor, Malformed};
+use crate::Line;
 use crate::lines::record;
 use crate::place::Place;
 use crate::unknown::Unknown;
-use crate::{Faults, Line};
 
 const ROLES: [&str; 2] = ["user", "assistant"];
 /// Types of parts.
@@ -34,10 +36,10 @@ const PARTS: [&str; 12] = [
     "retry",
 ];
 
-/// The ids of a part and of its message, where they stand beside it.
+/// The ids of a part and of its message, if they are next to it.
 type Ids<'r> = (Option<&'r Range<usize>>, Option<&'r Range<usize>>);
 
-/// What a message is, beside what its parts say.
+/// A message, without the content of its parts.
 #[derive(Debug, Default)]
 struct Message {
     id: Box<str>,
@@ -46,24 +48,24 @@ struct Message {
     time: Option<Box<str>>,
     model: Option<Box<str>>,
     usage: Option<Usage>,
-    /// It says that it is a summary.
+    /// Whether it is marked as a summary.
     is_summary: bool,
-    /// A summary that the history ends at: finished, and without an error.
+    /// Whether the history begins with it: a summary that finished without an error.
     summarises: bool,
-    /// Failed before it said anything that counts.
+    /// Whether it failed before it had content.
     is_failed: bool,
     was_aborted: bool,
-    /// Its parts that say something, as items.
+    /// Its parts with content, as items.
     said: Vec<usize>,
-    /// All of its parts, by id: a session may be taken back to one of them.
+    /// All of its parts, by id: a session may be reverted to one of them.
     parts: Vec<(Box<str>, usize)>,
-    /// Where what is kept of the history begins, if it asks for a summary.
+    /// If it requests a summary: where the kept part of the history begins.
     compaction: Option<Option<Box<str>>>,
-    /// A part of it counts although it failed.
+    /// Whether one of its parts counts although it failed.
     counts: bool,
 }
 
-/// Gathers records in the order in which they stand.
+/// Collects records in their order.
 #[derive(Default)]
 pub struct Reader {
     transcript: Transcript,
@@ -75,16 +77,16 @@ pub struct Reader {
 }
 
 impl Reader {
-    /// Takes a row, written as a line.
+    /// Reads a row in the form of a line.
     pub fn line(&mut self, line: &Line<'_>, faults: &mut dyn Faults) {
-        let kept = Item::Kept(Kept { record: line.record, copies: Vec::new() });
+        let kept = Item::Kept(HiddenRecord { record: line.record, copies: Vec::new() });
         let Some(row) = record(line, raw::row, faults) else {
             self.transcript.items.push(kept);
             return;
         };
         let at = Place::of(line);
         let table = at.maybe(row.table.as_ref()).unwrap_or_default();
-        // The line has been read once already, so that what stands in it is well formed.
+        // The line was parsed before, so its values are valid JSON.
         let done = match (&*table, &row.data) {
             ("session", data) => {
                 self.session(&at, &row, data.as_ref());
@@ -105,19 +107,19 @@ impl Reader {
         }
     }
 
-    /// What a session says about itself.
+    /// Reads the facts about a session.
     pub fn session(&mut self, at: &Place<'_>, row: &raw::Row, revert: Option<&Range<usize>>) {
         let head = &mut self.transcript.head;
         head.id = at.maybe(row.id.as_ref());
         head.cwd = at.maybe(row.directory.as_ref());
-        head.title = row.title.as_ref().map(|title| crate::title::title(&at.text(title)));
+        head.title = row.title.as_ref().map(|title| epitome_model::title(&at.text(title)));
         head.version = at.maybe(row.version.as_ref());
         let revert = revert.and_then(|at_data| raw::revert(&mut Cursor::at(at.line, at_data)).ok());
         self.revert =
             revert.and_then(|it| Some((at.text(it.message.as_ref()?), at.maybe(it.part.as_ref()))));
     }
 
-    /// A message. Its parts come behind it.
+    /// Reads a message. Its parts follow.
     pub fn message(
         &mut self,
         at: &Place<'_>,
@@ -138,9 +140,13 @@ impl Reader {
         let mut copies = Vec::new();
         let mut is_summary = false;
         if let Some(place) = &raw.summary {
-            // What changed on disk while the user was answered: only shown.
+            // The files that changed while the user was answered: only displayed.
             if at.line[place.start] == b'{' {
-                copies.push(Copy { name: "summary", value: at.span(place), left: Left::Nothing });
+                copies.push(HiddenField {
+                    name: "summary",
+                    value: at.span(place),
+                    left: Left::Nothing,
+                });
             }
             is_summary = &at.line[place.clone()] == b"true";
         }
@@ -163,7 +169,7 @@ impl Reader {
             was_aborted: aborted,
             ..Message::default()
         });
-        self.transcript.items.push(Item::Kept(Kept { record, copies }));
+        self.transcript.items.push(Item::Kept(HiddenRecord { record, copies }));
         Ok(())
     }
 
@@ -190,7 +196,7 @@ impl Reader {
         }
         let Some(said) = said::part(at, &raw, &kind, message, &id, &mut self.calls) else {
             let copies = Vec::new();
-            self.transcript.items.push(Item::Kept(Kept { record, copies }));
+            self.transcript.items.push(Item::Kept(HiddenRecord { record, copies }));
             return Ok(());
         };
         let group = Some(message.id.clone());
@@ -220,13 +226,13 @@ impl Reader {
             self.transcript.head.id = Some(format!("{session}.events").into());
         }
         let copies = events::copies(at, data)?;
-        self.transcript.items.push(Item::Kept(Kept { record, copies }));
+        self.transcript.items.push(Item::Kept(HiddenRecord { record, copies }));
         Ok(())
     }
 
-    /// Keeps a record that says nothing.
+    /// Adds a record that no model sees.
     pub fn keep(&mut self, record: Record) {
-        self.transcript.items.push(Item::Kept(Kept { record, copies: Vec::new() }));
+        self.transcript.items.push(Item::Kept(HiddenRecord { record, copies: Vec::new() }));
     }
 
     /// The transcript, with what a resume would send.
@@ -241,7 +247,7 @@ impl Reader {
         self.transcript
     }
 
-    /// With its next prompt OpenCode deletes what a session was taken back over.
+    /// With its next prompt OpenCode deletes the messages that a revert covers.
     fn taken_back(&mut self) {
         let Some((id, part)) = &self.revert else { return };
         let Some(&idx) = self.by_id.get(id) else { return };
@@ -258,7 +264,7 @@ impl Reader {
     }
 }
 
-/// The messages that are sent, in order: from the newest summary on, with what it kept behind it.
+/// The messages that are sent, in order: from the newest summary on, followed by what it kept.
 fn compacted(messages: &[Message]) -> Vec<usize> {
     let mut back: Vec<usize> = Vec::new();
     let mut summarised: Vec<&str> = Vec::new();
@@ -289,7 +295,7 @@ fn compacted(messages: &[Message]) -> Vec<usize> {
     with_tail_behind(messages, back)
 }
 
-/// The request for a summary and the summary stand before what was kept.
+/// Puts the request for a summary and the summary before what was kept.
 fn with_tail_behind(messages: &[Message], order: Vec<usize>) -> Vec<usize> {
     let asks = |idx: usize| match &messages[idx] {
         Message { role: Role::User, compaction: Some(Some(tail)), .. } => Some(tail),

@@ -1,22 +1,22 @@
-//! OpenCode's own records of a summarised history: a message of the user that asks for it, and the
+//! Writes OpenCode's own records of a summarised history: a user message that requests it, and the
 //! summary as the answer (`SessionCompaction.create` and `.process`).
 //!
-//! The request names the message from which on the history is sent behind the summary.
+//! The request names the first message that is sent after the summary.
 
 use std::collections::HashSet;
 
+use epitome_json::{Cursor, integer};
 use epitome_model::{Ref, Source, Transcript, encode};
 
 use super::raw;
-use crate::json::{Cursor, integer};
 use crate::place::Place;
 use crate::{Line, Summary, lines};
 
-/// The four rows, as lines behind those of the session.
+/// The four rows, as lines to append to those of the session.
 ///
 /// # Errors
 ///
-/// Says why, if OpenCode could not tell what is kept, or would not keep the summary.
+/// The reason, if OpenCode could not tell what is kept, or would not keep the summary.
 pub fn summarise(
     transcript: &Transcript,
     source: &dyn Source,
@@ -31,7 +31,7 @@ pub fn summarise(
         None => String::new(),
     };
     let Newest { agent, model, provider, name, path } = session.newest(transcript)?;
-    // OpenCode goes on from the newest message: by its time, and then by its id.
+    // OpenCode continues from the newest message: by its time, and then by its id.
     let (asked, done) = (session.time + 1, session.time + 2);
     let id = |kind, time, what| session.id(kind, time, what);
     let (request, answer) = (id("msg", asked, "request"), id("msg", done, "summary"));
@@ -85,7 +85,7 @@ pub fn summarise(
     Ok(format!("{before}{}\n", rows.join("\n")).into_bytes())
 }
 
-/// Whether a line is of a row that [`summarise`] made: its id ends with digits that follow from
+/// Whether a line is a row that [`summarise`] made: its id ends with digits that are derived from
 /// those before them.
 pub fn is_made(line: &[u8]) -> bool {
     let Ok(raw::Row { id: Some(id), .. }) = raw::row(line) else { return false };
@@ -96,20 +96,20 @@ pub fn is_made(line: &[u8]) -> bool {
     begins.len() == BEGINNING && checked(begins) == ends
 }
 
-/// `msg_`, twelve digits of the time, and seven of our own.
+/// `msg_`, twelve digits of the time, and seven of epitome's.
 const BEGINNING: usize = 4 + 12 + Ref::DIGITS;
 
 fn checked(begins: &str) -> String {
     Ref::of(format!("{begins} epitome").as_bytes()).digits().to_owned()
 }
 
-/// What of the rows matters to new ones.
+/// What new rows need to know of the existing ones.
 #[derive(Default)]
 struct Session {
     id: Box<str>,
     directory: Option<Box<str>>,
     was_taken_back: bool,
-    /// When the newest message was made, in milliseconds since 1970.
+    /// The time of the newest message, in milliseconds since 1970.
     time: u64,
     agent: Option<String>,
     model: Option<String>,
@@ -117,7 +117,7 @@ struct Session {
     ended: bool,
 }
 
-/// What new messages say of where and with which model they were made, as JSON.
+/// The directory, agent and model for new messages, as JSON.
 struct Newest {
     agent: String,
     model: String,
@@ -131,7 +131,7 @@ impl Session {
         let mut session = Session { ended: true, ..Session::default() };
         lines(source, |line| session.line(&line));
         if session.id.is_empty() {
-            return Err("it is an export, and not the session itself");
+            return Err("it is an export, not the session itself");
         }
         if session.was_taken_back {
             return Err(
@@ -175,7 +175,7 @@ impl Session {
         }
     }
 
-    /// The id of the message from which on everything is kept.
+    /// The id of the first kept message.
     fn begins_with(
         &self,
         transcript: &Transcript,
@@ -188,14 +188,15 @@ impl Session {
             let row = raw::row(&line).ok()?;
             Place { line: &line, base: 0 }.maybe(row.message_id.as_ref())
         };
-        let id = message(first).ok_or("what is kept first is no part of a message")?;
+        let id = message(first).ok_or("the first kept item is not part of a message")?;
         let kept: HashSet<usize> = kept.iter().copied().collect();
         let is_of_it = |item: usize| message(item).as_ref() == Some(&id);
-        // OpenCode keeps whole messages, in the order in which they stand.
+        // OpenCode keeps whole messages, in their order.
         let sent = |item: usize| item >= first || is_of_it(item);
-        match transcript.context.iter().all(|&item| sent(item) == kept.contains(&item)) {
-            true => Ok(id),
-            false => Err("what is kept is not the end of the rows from a message on"),
+        if transcript.context.iter().all(|&item| sent(item) == kept.contains(&item)) {
+            Ok(id)
+        } else {
+            Err("what is kept is not a complete end of the rows")
         }
     }
 
@@ -217,7 +218,7 @@ impl Session {
         })
     }
 
-    /// An id as OpenCode makes them, the same in every run: the time, a number, and digits.
+    /// An id in OpenCode's form, the same in every run: the time, a number, and digits.
     fn id(&self, kind: &str, time: u64, what: &str) -> String {
         let stamp = (time.wrapping_mul(0x1000) + 1) & 0xffff_ffff_ffff;
         let own = Ref::of(format!("{} {time} {what}", self.id).as_bytes());

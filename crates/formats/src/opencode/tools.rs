@@ -2,11 +2,10 @@
 
 use std::ops::Range;
 
+use epitome_api::arguments::{self, Roles, Rule};
 use epitome_model::{Field, FieldRole, Text, ToolKind};
 
-use crate::arguments::{self, Roles, Rule};
-
-/// Tools by name, of 1.18 and before. Those of MCP servers are called `<server>_<tool>`.
+/// Tools by name, of 1.18 and before. Those of MCP servers are named `<server>_<tool>`.
 pub const TOOLS: &[Rule] = &[
     Rule { name: "read", kind: ToolKind::Read, roles: READ },
     Rule { name: "write", kind: ToolKind::Write, roles: WRITE },
@@ -60,7 +59,7 @@ const FETCH: Roles = Roles { target: &["url", "query"], part: &[], fields: &[] }
 const TASK: Roles =
     Roles { target: &["description"], part: &[], fields: &[("prompt", FieldRole::Prompt)] };
 
-/// What a call is, by its name and arguments.
+/// Classifies a call by its name and arguments.
 pub fn known(
     name: &str,
     line: &[u8],

@@ -1,18 +1,18 @@
-//! Edits into replacements of bytes.
+//! Turns edits into replacements of bytes.
 
 use std::ops::Range;
 
+use epitome_json::Cursor;
+use epitome_json::write::{self, Gone, Piece, Shapes};
 use epitome_model::{At, Block, Change, Edit, Part, Source, Span, Splice, Transcript, encode};
 
 use super::raw;
 use crate::Unwritable;
-use crate::json::Cursor;
-use crate::write::{self, Gone, Piece, Shapes};
 
-/// The generic shapes serve for texts and arguments; a part as a whole is never replaced.
+/// The generic shapes are used for texts and arguments; a part as a whole is never replaced.
 const SHAPES: Shapes = Shapes { output: encode, block: encode, thinking: Gone::Whole };
 
-/// The replacements that carry out `edits`.
+/// The replacements that apply `edits`.
 pub fn write(
     transcript: &Transcript,
     source: &dyn Source,
@@ -22,8 +22,8 @@ pub fn write(
     write::splices_with(transcript, source, edits, &SHAPES, &own)
 }
 
-/// What OpenCode wants otherwise than other formats: a part stays a part, with the members that
-/// its kind has to have.
+/// The edits that OpenCode needs in its own form: a part remains a part, with the required members
+/// of its kind.
 fn own(transcript: &Transcript, source: &dyn Source, edit: &Edit) -> Option<Vec<Piece>> {
     let (At::Block { item, block } | At::Part { item, block, .. }) = edit.at else { return None };
     let entry = transcript.items.get(item)?.entry()?;
@@ -40,7 +40,7 @@ fn own(transcript: &Transcript, source: &dyn Source, edit: &Edit) -> Option<Vec<
         }
         (Block::Output(output), At::Part { part, .. }, Change::Replace(words)) => {
             let Part::Image(image) = output.parts.get(part)? else { return None };
-            // Beside the words of the result, where the model looks for them.
+            // Next to the text of the result, where the model looks for them.
             let end = output.whole.end.checked_sub(1)?;
             let literal = encode(&format!("\n{words}"));
             let inner = literal[1..literal.len() - 1].to_owned();
@@ -51,7 +51,7 @@ fn own(transcript: &Transcript, source: &dyn Source, edit: &Edit) -> Option<Vec<
     }
 }
 
-/// The part in a record, with its places counted from the beginning of the source.
+/// The part in a record, with positions relative to the source.
 struct Record {
     from: u64,
     part: raw::Part,
@@ -69,7 +69,7 @@ impl Record {
         Span { start: self.from + place.start as u64, end: self.from + place.end as u64 }
     }
 
-    /// Reasoning without words and signature is not sent.
+    /// Reasoning without text and signature is not sent.
     fn without_reasoning(&self) -> Vec<Piece> {
         let words = self.part.text.iter();
         let words = words.map(|place| Piece::Value(self.span(place), "\"\"".to_owned()));
@@ -77,7 +77,7 @@ impl Record {
         words.chain(signature).collect()
     }
 
-    /// A picture becomes words of whoever sent it. The name of the file stays, and is not sent.
+    /// Turns a picture into text of the same role. The file name is kept, and is not sent.
     fn as_text(&self, words: &str) -> Option<Vec<Piece>> {
         let (kind, url) = (self.part.kind.as_ref()?, self.part.url.as_ref()?);
         let text = Piece::Member(self.span(url), format!("\"text\":{}", encode(words)));

@@ -1,8 +1,9 @@
-//! pi's own way to shorten what it sends: `context_edit` entries, each with what another entry says
-//! from now on. pi knows them since 1.0; older versions pass over them.
+//! pi's own way to shorten what it sends: `context_edit` entries, each with the new content of
+//! another entry. pi reads them since 1.0; older versions ignore them.
 
 use std::collections::{BTreeMap, HashSet};
 
+use epitome_json::write::{self, Unwritable};
 use epitome_model::{
     At, Block, Change, Edit, Entry, Ref, Role, Source, Span, Splice, Transcript, encode,
 };
@@ -11,21 +12,21 @@ use super::{SHAPES, raw};
 use crate::Summary;
 use crate::lines;
 use crate::place::Place;
-use crate::write::{self, Unwritable};
 
-/// `context_edit` is of version 3.
+/// `context_edit` requires version 3.
 pub fn passed_over(transcript: &Transcript) -> Option<&'static str> {
     let is_today = transcript.head.version.as_deref() == Some("3");
     (!is_today).then_some("only sessions of version 3 have them")
 }
 
-/// Whether a `context_edit` can speak for an item: it names an entry, so the entry has an id.
+/// Whether a `context_edit` can replace an item: it refers to an entry by id, so the entry must
+/// have one.
 pub fn reaches(transcript: &Transcript, item: usize) -> bool {
     passed_over(transcript).is_none()
         && transcript.items[item].entry().is_some_and(|it| it.id.is_some() && is_editable(it))
 }
 
-/// Whether pi edits the entry: what people, models and tools said; not its own words, and not
+/// Whether pi edits the entry: messages of users, models and tools; not its own messages, and not
 /// commands that the user ran.
 pub fn is_editable(entry: &Entry) -> bool {
     match entry.role {
@@ -35,11 +36,11 @@ pub fn is_editable(entry: &Entry) -> bool {
     }
 }
 
-/// The entries that carry out `edits` at the end of a session.
+/// The entries that apply `edits`, to be appended to a session.
 ///
 /// # Errors
 ///
-/// [`Unwritable`] if an id repeats: nobody knows then which entry is meant.
+/// [`Unwritable`] if an id repeats, because the entry is then ambiguous.
 pub fn append(
     transcript: &Transcript,
     source: &dyn Source,
@@ -59,8 +60,9 @@ pub fn append(
         let at = edits[0].at;
         let lost = |why| Unwritable { at, why };
         let entry = transcript.items[item].entry().ok_or_else(|| lost("it says nothing"))?;
-        let said = Said::of(source, entry).ok_or_else(|| lost("it is not as pi writes it"))?;
-        if end.repeated.contains(&said.target) || end.repeated.contains(&end.leaf) {
+        let located =
+            Located::of(source, entry).ok_or_else(|| lost("it is not as pi writes it"))?;
+        if end.repeated.contains(&located.target) || end.repeated.contains(&end.leaf) {
             return Err(lost("its id repeats"));
         }
         if end.leaf.is_empty() {
@@ -70,11 +72,11 @@ pub fn append(
             None
         } else {
             Some(
-                write::spliced(source, said.content, &splices)
-                    .ok_or_else(|| lost("it is no text"))?,
+                write::spliced(source, located.content, &splices)
+                    .ok_or_else(|| lost("it is not UTF-8"))?,
             )
         };
-        bytes.extend_from_slice(end.line(&said.target, content.as_deref()).as_bytes());
+        bytes.extend_from_slice(end.line(&located.target, content.as_deref()).as_bytes());
     }
     Ok(if edits.is_empty() { Vec::new() } else { bytes })
 }
@@ -83,7 +85,7 @@ pub fn append(
 ///
 /// # Errors
 ///
-/// Says why, if pi could not tell from where on the history is kept.
+/// The reason, if pi could not tell where the kept part of the history begins.
 pub fn summarise(
     transcript: &Transcript,
     source: &dyn Source,
@@ -97,13 +99,13 @@ pub fn summarise(
     let first = match summary.kept.first() {
         Some(&item) => {
             let entry = transcript.items[item].entry();
-            let said = entry.and_then(|entry| Said::of(source, entry));
-            said.ok_or("what is kept first is not as pi writes it")?.target
+            let located = entry.and_then(|entry| Located::of(source, entry));
+            located.ok_or("what is kept first is not as pi writes it")?.target
         }
         None => id.clone(),
     };
     if end.repeated.contains(&first) {
-        return Err("the id of what is kept first repeats");
+        return Err("the id of the first kept entry repeats");
     }
     let [parent, time, text, first] =
         [&end.leaf, end.timestamp.get_or_insert_with(|| EPOCH.into()), summary.text, &first]
@@ -121,7 +123,7 @@ pub fn summarise(
 
 const EPOCH: &str = "1970-01-01T00:00:00.000Z";
 
-/// Whether every block goes: pi sends nothing in its place then.
+/// Whether every block is removed: then pi sends nothing for the entry.
 fn is_gone(item: usize, entry: &Entry, edits: &[&Edit]) -> bool {
     let dropped = |block| {
         let at = At::Block { item, block };
@@ -130,14 +132,14 @@ fn is_gone(item: usize, entry: &Entry, edits: &[&Edit]) -> bool {
     (0..entry.blocks.len()).all(dropped)
 }
 
-/// What an entry says, and which entry it is, or speaks for.
-struct Said {
+/// The content of an entry, and the entry whose content it is.
+struct Located {
     target: Box<str>,
     content: Span,
 }
 
-impl Said {
-    fn of(source: &dyn Source, entry: &Entry) -> Option<Said> {
+impl Located {
+    fn of(source: &dyn Source, entry: &Entry) -> Option<Located> {
         let line = source.at(entry.record.span);
         let at = Place { line: &line, base: entry.record.span.start };
         let record = raw::record(&line).ok()?;
@@ -146,11 +148,11 @@ impl Said {
             None => record.content.as_ref()?,
         };
         let target = record.target.as_ref().or(record.id.as_ref())?;
-        Some(Said { target: at.text(target), content: at.span(content) })
+        Some(Located { target: at.text(target), content: at.span(content) })
     }
 }
 
-/// What stands at the end of a session, and which ids are taken.
+/// The end of a session, and the ids in use.
 #[derive(Default)]
 struct End {
     /// The id of the last entry; empty if it has none.

@@ -1,14 +1,10 @@
-//! How pi calls a program when a session ends: an extension, as the page on extensions in its
-//! documentation describes it.
+//! pi's end-of-session hook: an extension, documented in its page on extensions.
 
 use crate::hook::{Hook, Setting, script};
 
-pub(crate) const HOOK: Hook = Hook {
-    agent: "pi",
-    file: "extensions/epitome.js",
-    setting: Setting::Own(text),
-    afterwards: None,
-};
+/// What is written so that a program is called.
+pub const HOOK: Hook =
+    Hook { file: "extensions/epitome.js", setting: Setting::Own(text), afterwards: None };
 
 fn text(words: &[&str]) -> String {
     script(

@@ -1,26 +1,26 @@
-//! A session of pi, made of what another says.
+//! Makes a session of pi from another agent's transcript.
 
+use epitome_api::{Conversation, Made, Piece};
 use epitome_model::{Source, Transcript, encode};
 
 use super::tools;
-use crate::api::{Conversation, Made, Piece};
-use crate::port::{Answer, Called, Given, Said, said};
+use crate::port::{Given, Message, PortedCall, PortedResult, messages};
 
-/// Characters of an id of a call: what the narrowest of pi's wires takes.
+/// Maximum length of a call id: the smallest limit of pi's APIs.
 const ID: usize = 40;
 
-/// What pi calls the words of an extension; these are of no extension that it knows.
+/// The type of an extension's message; no extension of pi has this name.
 const CUSTOM: &str = "ported";
 
-/// What every reply has to say it cost. pi counts by it, and finds it missing otherwise.
+/// The cost that every response must have: pi adds it up, and fails if it is missing.
 const USAGE: &str = concat!(
     r#"{"input":0,"output":0,"cacheRead":0,"cacheWrite":0,"totalTokens":0,"#,
     r#""cost":{"input":0,"output":0,"cacheRead":0,"cacheWrite":0,"total":0}}"#,
 );
 
-/// A session that says what the transcript's context says.
+/// A session with the content of the transcript's context.
 pub fn make(transcript: &Transcript, source: &dyn Source, given: &Given<'_>) -> Made {
-    let (all, said) = said(transcript, source, ID);
+    let (all, said) = messages(transcript, source, ID);
     let mut entries = Entries { given, lines: Vec::new(), names: Vec::new() };
     let (id, time, cwd) = (encode(given.id), encode(given.time), encode(given.cwd));
     let header =
@@ -37,27 +37,27 @@ pub fn make(transcript: &Transcript, source: &dyn Source, given: &Given<'_>) -> 
 struct Entries<'g> {
     given: &'g Given<'g>,
     lines: Vec<String>,
-    /// The ids of calls that wait for their results, with the names of their tools.
+    /// The ids of open calls, with the names of their tools.
     names: Vec<(String, String)>,
 }
 
 impl Entries<'_> {
-    fn say(&mut self, all: &Conversation<'_>, said: &Said<'_>) {
+    fn say(&mut self, all: &Conversation<'_>, message: &Message<'_>) {
         let millis = self.given.millis;
-        match said {
-            Said::User(pieces) => {
+        match message {
+            Message::User(pieces) => {
                 let content = blocks(pieces);
                 self.message(&format!(r#""role":"user","content":{content},"timestamp":{millis}"#));
             }
-            Said::Agent(pieces) => {
+            Message::Agent(pieces) => {
                 let content = blocks(pieces);
                 self.push(
                     "custom_message",
                     &format!(r#""customType":"{CUSTOM}","content":{content},"display":false"#),
                 );
             }
-            Said::Summary(text) => self.summary(&encode(text)),
-            Said::Reply(texts, calls) => {
+            Message::Summary(text) => self.summary(&encode(text)),
+            Message::Reply(texts, calls) => {
                 let mut content: Vec<String> = texts.iter().map(|words| text(words)).collect();
                 let stop = if calls.is_empty() { "stop" } else { "toolUse" };
                 content.extend(calls.iter().map(|called| self.call(all, called)));
@@ -72,41 +72,43 @@ impl Entries<'_> {
                     millis,
                 ));
             }
-            Said::Result(answer) => self.result(answer),
+            Message::Result(answer) => self.result(answer),
         }
     }
 
-    /// The first thing said is what pi compacted; later ones stand where a branch was left.
+    /// The first message is a compaction of pi; later ones are branch summaries.
     fn summary(&mut self, text: &str) {
         let id = self.id(self.lines.len());
-        match self.lines.is_empty() {
-            true => self.push(
+        if self.lines.is_empty() {
+            self.push(
                 "compaction",
                 &format!(r#""summary":{text},"firstKeptEntryId":"{id}","tokensBefore":0"#),
-            ),
-            false => self.push("branch_summary", &format!(r#""fromId":"root","summary":{text}"#)),
+            )
+        } else {
+            self.push("branch_summary", &format!(r#""fromId":"root","summary":{text}"#))
         }
     }
 
-    fn call(&mut self, all: &Conversation<'_>, called: &Called<'_>) -> String {
-        let made = called.deed.as_ref().and_then(tools::call);
+    fn call(&mut self, all: &Conversation<'_>, called: &PortedCall<'_>) -> String {
+        let made = called.action.as_ref().and_then(tools::call);
         let (name, arguments) = match made {
             Some((name, arguments)) => (name.to_owned(), arguments),
-            None => (crate::api::name(called.name()), called.arguments(all).object()),
+            None => (epitome_api::name(called.name()), called.arguments(all).object()),
         };
         let (id, named) = (encode(&called.id), encode(&name));
         self.names.push((called.id.clone(), name));
         format!(r#"{{"type":"toolCall","id":{id},"name":{named},"arguments":{arguments}}}"#)
     }
 
-    fn result(&mut self, answer: &Answer<'_>) {
+    fn result(&mut self, answer: &PortedResult<'_>) {
         let name = self.names.iter().rev().find(|(id, _)| *id == answer.id);
         let name = encode(name.map_or("", |(_, name)| name));
-        let Answer { id, failed, pieces } = answer;
+        let PortedResult { id, failed, pieces } = answer;
         let (id, millis) = (encode(id), self.given.millis);
-        let content = match pieces.is_empty() && *failed {
-            true => format!("[{}]", text(crate::port::NOTHING)),
-            false => blocks(pieces),
+        let content = if pieces.is_empty() && *failed {
+            format!("[{}]", text(crate::port::NOTHING))
+        } else {
+            blocks(pieces)
         };
         self.message(&format!(
             concat!(

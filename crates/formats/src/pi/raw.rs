@@ -1,10 +1,9 @@
-//! What pi spells: the members of an entry, as ranges of its line.
+//! pi's JSON: the members of an entry, as ranges of its line.
 
 use std::ops::Range;
 
+use epitome_json::{Cursor, Kind, Malformed};
 use epitome_model::{CacheUse, Usage};
-
-use crate::json::{Cursor, Kind, Malformed};
 
 type Found = Option<Range<usize>>;
 
@@ -27,7 +26,7 @@ pub struct Record {
     /// `content` of a `custom_message`, or of the `replacement` of a `context_edit`.
     pub content: Found,
     pub blocks: Vec<Block>,
-    /// Whether the `replacement` of a `context_edit` is nothing: then the entry is not sent.
+    /// Whether the `replacement` of a `context_edit` is empty: then the entry is not sent.
     pub omits: bool,
     pub details: Found,
 }
@@ -81,7 +80,7 @@ pub fn record(line: &[u8]) -> Result<Record, Malformed> {
             b"firstKeptEntryId" => record.first_kept_id = value.string()?,
             b"firstKeptEntryIndex" => {
                 let place = value.skip()?;
-                record.first_kept_index = crate::json::integer(line, &place);
+                record.first_kept_index = epitome_json::integer(line, &place);
             }
             b"fromId" => record.from = value.string()?,
             b"targetId" => record.target = value.string()?,
@@ -150,7 +149,7 @@ fn usage(value: &mut Cursor<'_>, line: &[u8]) -> Result<Usage, Malformed> {
             return Ok(());
         }
         let place = value.skip()?;
-        let amount = || crate::json::integer(line, &place).unwrap_or(0);
+        let amount = || epitome_json::integer(line, &place).unwrap_or(0);
         match key {
             b"input" => fresh = amount(),
             b"cacheRead" => cache.read = amount(),

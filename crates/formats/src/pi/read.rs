@@ -1,24 +1,24 @@
-//! Entries into a transcript.
+//! Converts entries into a transcript.
 
 use std::collections::HashMap;
 use std::ops::Range;
 
 use epitome_model::{
-    Block, Call, Entry, Image, Item, Kept, Left, Output, Part, Role, Source, Span, Thinking,
-    ToolKind, Transcript,
+    Block, Call, Entry, Fault, Faults, HiddenRecord, Image, Item, Left, Output, Part, Role, Source,
+    Span, Thinking, ToolKind, Transcript,
 };
 
-use super::laws::ACCOUNTING;
+use super::invariants::ACCOUNTING;
 use super::{append, raw, tools};
 use crate::accounting;
 use crate::lines::record;
 use crate::place::Place;
 use crate::tree::{self, Node, Orphan};
 use crate::unknown::Unknown;
-use crate::{Fault, Faults, Line, lines};
+use crate::{Line, lines};
 
 const VERSIONS: [&str; 3] = ["1", "2", "3"];
-/// Types of entries; `session` may stand below the first line where files were put together.
+/// Types of entries; `session` may occur after the first line where files were concatenated.
 const ENTRIES: [&str; 12] = [
     "session",
     "message",
@@ -33,7 +33,7 @@ const ENTRIES: [&str; 12] = [
     "session_info",
     "usage",
 ];
-/// Roles of messages; `hookMessage` is what `custom` was called before version 3.
+/// Roles of messages; `hookMessage` was the name of `custom` before version 3.
 const ROLES: [&str; 9] = [
     "user",
     "assistant",
@@ -47,7 +47,7 @@ const ROLES: [&str; 9] = [
 ];
 const BLOCKS: [&str; 4] = ["text", "thinking", "toolCall", "image"];
 
-/// The first line is a header: a `session` with an id.
+/// Whether the first line is a header: a `session` with an id.
 pub fn sniff(head: &[u8]) -> bool {
     let mut first = None;
     lines(&head, |line| {
@@ -69,17 +69,17 @@ pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
     reader.finish(faults)
 }
 
-/// What an entry is, beside what it says.
+/// The kind of an entry, without its content.
 enum Turn {
-    /// Something said, or nothing at all.
+    /// A message, or nothing at all.
     Plain,
-    /// The agent's prompt: a compaction declares it anew.
+    /// The agent's prompt: a compaction declares it again.
     Prompt,
-    /// Words of an extension of pi.
+    /// A message of an extension of pi.
     Custom,
-    /// The history before is replaced by a summary, but for the entries from this one on.
+    /// A summary that replaces the history before it, except the entries from this one on.
     Compaction(From),
-    /// What this entry says takes the place of what another said; nothing if it omits that.
+    /// New content for another entry; `None` if it is omitted.
     Replaces { target: Box<str>, with: Option<Span> },
 }
 
@@ -94,9 +94,9 @@ struct Reader {
     transcript: Transcript,
     nodes: Vec<Node>,
     turns: Vec<Turn>,
-    /// Records so far, the header included: version 1 names entries by it.
+    /// The number of records so far, including the header: version 1 refers to entries by it.
     records: u64,
-    /// Of the nodes: their number among the records.
+    /// For each node, its number among the records.
     numbers: Vec<u64>,
     linear: bool,
     named: bool,
@@ -111,7 +111,7 @@ impl Reader {
                 self.records += 1;
                 item
             }
-            None => Item::Kept(Kept { record: line.record, copies: Vec::new() }),
+            None => Item::Kept(HiddenRecord { record: line.record, copies: Vec::new() }),
         };
         self.transcript.items.push(item);
     }
@@ -119,21 +119,21 @@ impl Reader {
     fn record(&mut self, line: &Line<'_>, raw: &raw::Record, faults: &mut dyn Faults) -> Item {
         let at = Place::of(line);
         let kind = at.maybe(raw.kind.as_ref()).unwrap_or_default();
-        self.tell(&at, (line.record.line, &kind), raw, faults);
+        self.report_unknown(&at, (line.record.line, &kind), raw, faults);
         if &*kind == "session" && self.records == 0 {
             self.header(&at, raw);
-            return Item::Kept(Kept { record: line.record, copies: Vec::new() });
+            return Item::Kept(HiddenRecord { record: line.record, copies: Vec::new() });
         }
         if &*kind == "session_info"
             && let Some(name) = &raw.name
         {
-            self.transcript.head.title = Some(crate::title::title(&at.text(name)));
+            self.transcript.head.title = Some(epitome_model::title(&at.text(name)));
             self.named = true;
         }
         let (entry, turn) = entry(&at, raw, &kind, self.records);
         self.node(&at, raw, turn);
         let Some(mut entry) = entry else {
-            return Item::Kept(Kept { record: line.record, copies: Vec::new() });
+            return Item::Kept(HiddenRecord { record: line.record, copies: Vec::new() });
         };
         entry.record = line.record;
         entry.id = at.maybe(raw.id.as_ref());
@@ -143,27 +143,27 @@ impl Reader {
         Item::Entry(Box::new(entry))
     }
 
-    /// Tells what a newer pi may have written.
-    fn tell(
+    /// Reports kinds that a newer pi may have written.
+    fn report_unknown(
         &mut self,
         at: &Place<'_>,
         (line, kind): (u64, &str),
         raw: &raw::Record,
         faults: &mut dyn Faults,
     ) {
-        let mut tell = |what, kind: Option<&Range<usize>>, known: &[&str]| {
+        let mut report = |what, kind: Option<&Range<usize>>, known: &[&str]| {
             let kind = at.maybe(kind).unwrap_or_default();
             self.unknown.kind((line, what), &kind, known, faults);
         };
         if kind == "session" {
-            tell("a version", raw.version.as_ref(), &VERSIONS);
+            report("a version", raw.version.as_ref(), &VERSIONS);
         }
-        tell("an entry of a kind", raw.kind.as_ref(), &ENTRIES);
+        report("an entry of a kind", raw.kind.as_ref(), &ENTRIES);
         let message = raw.message.as_ref();
-        tell("a role", message.and_then(|message| message.role.as_ref()), &ROLES);
+        report("a role", message.and_then(|message| message.role.as_ref()), &ROLES);
         let blocks = message.map_or(&[][..], |message| &message.blocks);
         for block in blocks.iter().chain(&raw.blocks) {
-            tell("a block of a kind", block.kind.as_ref(), &BLOCKS);
+            report("a block of a kind", block.kind.as_ref(), &BLOCKS);
         }
     }
 
@@ -198,7 +198,7 @@ impl Reader {
         });
         if let Some(span) = span {
             let words = at.text(&((span.start - at.base) as usize..(span.end - at.base) as usize));
-            self.transcript.head.title = Some(crate::title::title(words.trim()));
+            self.transcript.head.title = Some(epitome_model::title(words.trim()));
         }
     }
 
@@ -239,7 +239,7 @@ impl Reader {
         self.edited(&path)
     }
 
-    /// The newest edit of an entry stands where the entry stood, and speaks in its role.
+    /// Puts the newest edit of an entry at the position of the entry, with its role.
     fn edited(&mut self, path: &[usize]) -> Vec<usize> {
         let mut edits: HashMap<&str, (usize, Option<Span>)> = HashMap::new();
         for &node in path {
@@ -274,7 +274,7 @@ impl Reader {
         sent
     }
 
-    /// Gives an edit the role of the entry that it speaks for, and what belongs to that.
+    /// Gives an edit the role and the other properties of the entry that it replaces.
     fn speaks_for(&mut self, edit: usize, item: usize, with: Span) {
         let items = &mut self.transcript.items;
         let Some(target) = items[item].entry().cloned() else { return };
@@ -295,7 +295,7 @@ fn entry(at: &Place<'_>, raw: &raw::Record, kind: &str, number: u64) -> (Option<
         "message" => {
             let role = raw.message.as_ref().and_then(|message| at.maybe(message.role.as_ref()));
             let turn = if role.as_deref() == Some("system") { Turn::Prompt } else { Turn::Plain };
-            (raw.message.as_ref().map(|message| said(at, message, number)), turn)
+            (raw.message.as_ref().map(|message| entry_of(at, message, number)), turn)
         }
         "compaction" => {
             let from = match raw.first_kept_index {
@@ -316,7 +316,7 @@ fn entry(at: &Place<'_>, raw: &raw::Record, kind: &str, number: u64) -> (Option<
     }
 }
 
-fn said(at: &Place<'_>, raw: &raw::Message, number: u64) -> Entry {
+fn entry_of(at: &Place<'_>, raw: &raw::Message, number: u64) -> Entry {
     let role = at.maybe(raw.role.as_ref()).unwrap_or_default();
     let mut entry = Entry::default();
     match &*role {
@@ -349,11 +349,11 @@ fn said(at: &Place<'_>, raw: &raw::Message, number: u64) -> Entry {
     entry
 }
 
-/// A command that the user ran and its output: a call and its result in one, though pi sends them
-/// as words of the user.
+/// A command that the user ran, with its output: a call and its result in one, though pi sends them
+/// as a user message.
 fn own_command(at: &Place<'_>, raw: &raw::Message, number: u64) -> Vec<Block> {
     let (Some(command), Some(output)) = (&raw.command, &raw.output) else { return Vec::new() };
-    // Calls are told apart by their ids, and this one has none: its place serves.
+    // A call needs an id, and this one has none: its record number is used.
     let id: Box<str> = format!("record {number}").into();
     let call = Call {
         id: id.clone(),
@@ -372,7 +372,7 @@ fn own_command(at: &Place<'_>, raw: &raw::Message, number: u64) -> Vec<Block> {
 
 fn content(at: &Place<'_>, place: Option<&Range<usize>>, blocks: &[raw::Block]) -> Vec<Block> {
     match place {
-        // An empty string is no text: pi leaves it out.
+        // An empty string is not a text: pi leaves it out.
         Some(place) if at.line[place.start] == b'"' && place.len() > 2 => {
             vec![Block::Text(at.source(place))]
         }
@@ -387,7 +387,7 @@ fn block(at: &Place<'_>, raw: &raw::Block) -> Block {
         ("text", Some(text), ..) => Block::Text(at.source(text)),
         ("thinking", ..) => {
             let text = raw.thinking.as_ref().map(|text| at.source(text));
-            // On OpenAI's Responses the signature is the whole reasoning item as JSON text.
+            // With OpenAI's Responses the signature is the whole reasoning item as JSON text.
             let item = raw.signature.as_ref().is_some_and(|s| at.line[s.start + 1] == b'{');
             Block::Thinking(Thinking { text, whole, removable: !item })
         }

@@ -2,10 +2,10 @@
 
 use std::ops::Range;
 
+use epitome_api::arguments::{self, Roles, Rule};
 use epitome_model::{Field, FieldRole, Text, ToolKind, encode};
 
-use crate::arguments::{self, Roles, Rule};
-use crate::port::{Deed, Reach, object};
+use crate::port::{Reach, ToolAction, object};
 
 /// Tools by name: pi's own, and the names that its extensions commonly use.
 pub const TOOLS: &[Rule] = &[
@@ -53,7 +53,7 @@ const TASK: Roles = Roles {
     fields: &[("prompt", FieldRole::Prompt), ("task", FieldRole::Prompt)],
 };
 
-/// What a call is, by its name and arguments.
+/// Classifies a call by its name and arguments.
 pub fn known(
     name: &str,
     line: &[u8],
@@ -63,34 +63,34 @@ pub fn known(
     arguments::known(TOOLS, name, line, arguments, base)
 }
 
-/// The tool of pi that does this, and its arguments.
-pub fn call(deed: &Deed) -> Option<(&'static str, String)> {
+/// The tool of pi for an action, and its arguments.
+pub fn call(deed: &ToolAction) -> Option<(&'static str, String)> {
     Some(match deed {
-        Deed::Read { path, part } => {
+        ToolAction::Read { path, part } => {
             let mut members = vec![("path", encode(path))];
             members.extend(part.iter().map(|(key, value)| (&**key, value.clone())));
             ("read", object(&members))
         }
-        Deed::Write { path, content } => {
+        ToolAction::Write { path, content } => {
             ("write", object(&[("path", encode(path)), ("content", encode(content))]))
         }
-        Deed::Edit { path, pairs, reach: Reach::One } => {
+        ToolAction::Edit { path, pairs, reach: Reach::One } => {
             let edits = pairs
                 .iter()
                 .map(|(old, new)| object(&[("oldText", encode(old)), ("newText", encode(new))]));
             let edits = format!("[{}]", edits.collect::<Vec<_>>().join(","));
             ("edit", object(&[("path", encode(path)), ("edits", edits)]))
         }
-        Deed::Shell { command, why } => {
+        ToolAction::Shell { command, why } => {
             let mut members = vec![("command", encode(command))];
             members.extend(why.iter().map(|why| ("description", encode(why))));
             ("bash", object(&members))
         }
-        Deed::Find { pattern, path } => {
+        ToolAction::Find { pattern, path } => {
             let mut members = vec![("pattern", encode(pattern))];
             members.extend(path.iter().map(|path| ("path", encode(path))));
             ("find", object(&members))
         }
-        Deed::Edit { reach: Reach::All, .. } | Deed::Patch { .. } => return None,
+        ToolAction::Edit { reach: Reach::All, .. } | ToolAction::Patch { .. } => return None,
     })
 }

@@ -2,7 +2,7 @@
 
 use std::ops::Range;
 
-use epitome_model::{Breach, Laws, Source, Transcript};
+use epitome_model::{Invariants, Source, Transcript, Violation};
 
 use crate::accounting::{self, Path};
 use crate::pairing;
@@ -21,14 +21,14 @@ const ACCOUNTING: &[Path] = &[
     &["usageMetadata"],
 ];
 
-/// Qwen Code sends the messages of a session as they are: every call has its result after it.
+/// Qwen Code sends the messages of a session unchanged: every call must have a result after it.
 pub struct QwenInvariants;
 
-impl Laws for QwenInvariants {
-    fn check(&self, transcript: &Transcript, _source: &dyn Source) -> Vec<Breach> {
-        let mut breaches = pairing::breaches(transcript);
-        breaches.sort();
-        breaches
+impl Invariants for QwenInvariants {
+    fn check(&self, transcript: &Transcript, _source: &dyn Source) -> Vec<Violation> {
+        let mut violations = pairing::violations(transcript);
+        violations.sort();
+        violations
     }
 
     fn accounting(&self, record: &[u8]) -> Vec<Range<usize>> {

@@ -1,28 +1,26 @@
-//! Records into a transcript.
+//! Converts records into a transcript.
 //!
-//! As `SessionService.loadSession` and `buildApiHistoryFromConversation` of Qwen Code 0.15.10 do
-//! it: the messages of the records from the first one to the last, or, after a compaction, the
-//! history in its record and the messages behind it.
+//! Like `SessionService.loadSession` and `buildApiHistoryFromConversation` of Qwen Code 0.15.10:
+//! the messages of the records from the first to the last, or, after a compaction, the history in
+//! its record and the messages after it.
 
+use epitome_json::Value;
 use epitome_model::{
-    Block, CacheUse, Copy, Entry, Image, Left, Output, Part, Role, Source, Span, Thinking,
-    Transcript, Usage,
+    Block, CacheUse, Entry, Faults, HiddenField, Image, Left, Output, Part, Role, Source, Span,
+    Thinking, Transcript, Usage,
 };
 
-use crate::Faults;
-use crate::api;
-use crate::document::Value;
-use crate::records::{self, Records, Said, Session};
+use crate::records::{self, RecordContent, Records, Session};
 use crate::tree::Orphan;
 
 /// Kinds of records.
 const KINDS: [&str; 4] = ["user", "assistant", "tool_result", "system"];
 
-/// Subtypes of messages in the user's place that the agent wrote itself.
+/// Subtypes of messages that the agent wrote in the user's role.
 const BY_AGENT: [&str; 5] =
     ["notification", "background_task_completed", "cron", "goal_runtime", "agent_bootstrap"];
 
-/// A record with the ids of Claude Code's and the messages of Gemini's API, or a record of the
+/// Whether a record has ids like Claude Code's and messages of Gemini's API, or is one of the
 /// agent's own.
 pub fn sniff(head: &[u8]) -> bool {
     records::sniff(head, |record| {
@@ -41,12 +39,12 @@ pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
 struct Reader {
     /// The items of each compaction: the entries of the history that it sends.
     compactions: Vec<std::ops::Range<usize>>,
-    /// Where the records with messages are among the items.
+    /// The indices of items with messages.
     messages: Vec<usize>,
 }
 
 impl Records for Reader {
-    fn record(&mut self, session: &mut Session<'_>, record: &Value<'_>) -> Said {
+    fn record(&mut self, session: &mut Session<'_>, record: &Value<'_>) -> RecordContent {
         let kind = record.word("type").unwrap_or_default();
         session.unknown("a record of a kind", &kind, &KINDS);
         session.head(record.boxed("sessionId"), record.boxed("cwd"), record.boxed("version"));
@@ -60,9 +58,9 @@ impl Records for Reader {
         }
         let copies = copies(record);
         let Some(message) = record.get("message").filter(|it| it.is_object()) else {
-            return Said::nothing(copies);
+            return RecordContent::nothing(copies);
         };
-        let mut entry = said(message, false);
+        let mut entry = entry_of(message, false);
         entry.role = role(record, message, &entry);
         entry.id = record.boxed("uuid");
         entry.parent = record.boxed("parentUuid");
@@ -70,7 +68,7 @@ impl Records for Reader {
         entry.model = record.boxed("model");
         entry.usage = record.get("usageMetadata").and_then(usage);
         self.messages.push(item);
-        Said { entries: vec![entry], copies, ..Said::default() }
+        RecordContent { entries: vec![entry], copies, ..RecordContent::default() }
     }
 
     fn finish(self, session: &mut Session<'_>) {
@@ -85,20 +83,20 @@ impl Records for Reader {
 }
 
 impl Reader {
-    /// A record of the agent's own: a compaction, a title, or what only the screen shows.
-    fn system(&mut self, session: &mut Session<'_>, record: &Value<'_>) -> Said {
+    /// A record of the agent's own: a compaction, a title, or something that is only displayed.
+    fn system(&mut self, session: &mut Session<'_>, record: &Value<'_>) -> RecordContent {
         let payload = record.get("systemPayload");
         if let Some(title) = payload.and_then(|payload| payload.word("customTitle")) {
             session.name(&title);
         }
         let history = payload.map_or(&[][..], |payload| payload.list_of("compressedHistory"));
         if !record.is("subtype", "chat_compression") || history.is_empty() {
-            return Said::nothing(copies(record));
+            return RecordContent::nothing(copies(record));
         }
         let start = session.next();
         self.compactions.push(start..start + history.len());
         let entries = history.iter().enumerate().map(|(idx, message)| {
-            let mut entry = said(message, idx == 0);
+            let mut entry = entry_of(message, idx == 0);
             entry.role = match message.word("role").as_deref() {
                 Some("model") => Role::Assistant,
                 _ if idx == 0 => Role::System,
@@ -108,7 +106,7 @@ impl Reader {
             entry.repeated = true;
             entry
         });
-        Said { entries: entries.collect(), ..Said::default() }
+        RecordContent { entries: entries.collect(), ..RecordContent::default() }
     }
 }
 
@@ -130,7 +128,7 @@ fn role(record: &Value<'_>, message: &Value<'_>, entry: &Entry) -> Role {
 }
 
 /// A message of Gemini's API. The first text of a compacted history is a summary.
-fn said(message: &Value<'_>, is_summary: bool) -> Entry {
+fn entry_of(message: &Value<'_>, is_summary: bool) -> Entry {
     let mut entry = Entry::default();
     for part in message.list_of("parts") {
         entry.blocks.push(match block(part) {
@@ -165,7 +163,7 @@ fn block(part: &Value<'_>) -> Block {
 
 fn function_call(call: &Value<'_>) -> Option<Block> {
     let (id, name, arguments) = (call.word("id")?, call.word("name")?, call.get("args")?);
-    Some(Block::Call(api::call(arguments.document().0, &id, &name, arguments)))
+    Some(Block::Call(epitome_api::call(arguments.document().0, &id, &name, arguments)))
 }
 
 fn image(data: &Value<'_>, whole: &Value<'_>) -> Option<Image> {
@@ -203,7 +201,7 @@ fn output(response: &Value<'_>) -> Output {
 fn usage(usage: &Value<'_>) -> Option<Usage> {
     let count = |key| usage.get(key).and_then(Value::integer);
     let cache = |read| CacheUse { read, written: 0 };
-    // Thoughts are counted within the candidates: totals of recorded sessions say so.
+    // Thoughts are included in the candidates: totals of recorded sessions show it.
     Some(Usage {
         input: count("promptTokenCount")?,
         output: count("candidatesTokenCount").unwrap_or(0),
@@ -212,9 +210,9 @@ fn usage(usage: &Value<'_>) -> Option<Usage> {
     })
 }
 
-/// Parts of a record that no request holds: what the screen shows of a result, and what telemetry
-/// repeats of calls and answers.
-fn copies(record: &Value<'_>) -> Vec<Copy> {
+/// Parts of a record that are in no request: the displayed form of a result, and telemetry that
+/// repeats calls and answers.
+fn copies(record: &Value<'_>) -> Vec<HiddenField> {
     const UNSEEN: [(&str, &[&str], Left); 3] = [
         ("resultDisplay", &["toolCallResult", "resultDisplay"], Left::Nothing),
         ("function_args", &["systemPayload", "uiEvent", "function_args"], Left::EmptyObject),
@@ -228,7 +226,7 @@ fn copies(record: &Value<'_>) -> Vec<Copy> {
             Left::EmptyArray => value.is_list(),
             Left::Nothing => true,
         };
-        is_as_left.then(|| Copy { name, value: value.span(), left })
+        is_as_left.then(|| HiddenField { name, value: value.span(), left })
     };
     UNSEEN.into_iter().filter_map(copy).collect()
 }

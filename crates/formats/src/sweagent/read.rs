@@ -1,25 +1,24 @@
-//! A trajectory into a transcript.
+//! Converts a trajectory into a transcript.
 
 use std::collections::VecDeque;
 
+use epitome_api::Body;
+use epitome_json::Value;
 use epitome_model::{
-    Block, Call, Copy, Left, Output, Part, Role, Source, Span, Text, ToolKind, Transcript,
+    Block, Call, Faults, HiddenField, Left, Output, Part, Role, Source, Span, Text, ToolKind,
+    Transcript,
 };
 
-use crate::Faults;
-use crate::api::{self, Body};
-use crate::document::Value;
-
-/// An object with a `trajectory` and what stands beside it.
+/// Whether it is an object with a `trajectory` and its sibling members.
 pub fn sniff(head: &[u8]) -> bool {
-    let Some(seen) = api::skim(head) else { return false };
+    let Some(seen) = epitome_api::skim(head) else { return false };
     let beside = ["environment", "history", "info", "replay_config"];
     !seen.more && seen.has("trajectory") && seen.has_any(&beside) && !seen.has("messages")
 }
 
 /// Reads a trajectory.
 pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
-    api::read(source, faults, trajectory)
+    epitome_api::read(source, faults, trajectory)
 }
 
 fn trajectory(body: &mut Body<'_>, root: &Value<'_>) {
@@ -31,32 +30,33 @@ fn trajectory(body: &mut Body<'_>, root: &Value<'_>) {
         reader.message(body, message);
     }
     for step in steps {
-        match history.is_empty() {
-            true => reader.step(body, step),
-            // The steps say again what the history says.
-            false => body.keep(step, vec![copy("step", step)]),
+        if history.is_empty() {
+            reader.step(body, step)
+        } else {
+            // The steps repeat the history.
+            body.keep(step, vec![copy("step", step)])
         }
     }
 }
 
-/// An empty place at the beginning of a value.
+/// An empty span at the beginning of a value.
 fn nothing(value: &Value<'_>) -> Span {
     let start = value.span().start;
     Span { start, end: start }
 }
 
-fn copy(name: &'static str, value: &Value<'_>) -> Copy {
-    Copy { name, value: value.span(), left: Left::Nothing }
+fn copy(name: &'static str, value: &Value<'_>) -> HiddenField {
+    HiddenField { name, value: value.span(), left: Left::Nothing }
 }
 
 #[derive(Default)]
 struct Reader {
-    /// The calls of the last reply that have no result yet, in order: what is observed next is
-    /// paired with them by position unless it names one.
+    /// The calls of the last response without a result, in order: the next observation is paired
+    /// with them by position unless it names one.
     asked: VecDeque<Box<str>>,
-    /// Replies that were read, but for those of demonstrations.
+    /// The number of responses read, without those of demonstrations.
     n: usize,
-    /// Calls without an id of their own that were read.
+    /// The number of calls without an id read so far.
     calls: usize,
 }
 
@@ -78,14 +78,14 @@ impl Reader {
                 self.asked.retain(|asked| **asked != *id);
                 body.say(message, Role::Tool, vec![result(message.get("content"), &id)])
             }
-            // Versions before 1.0 have no type of a message: what follows an action is what was
-            // observed, and nobody else speaks once the run has begun.
+            // Versions before 1.0 have no message types: the message after an action is an
+            // observation, and there are no user messages once the run has begun.
             _ => match self.asked.pop_front() {
                 Some(id) => {
                     body.say(message, Role::Tool, vec![result(message.get("content"), &id)])
                 }
-                // A demonstration comes from the agent, and so does what was wrong with a reply.
-                // The task has the type of an observation as well, before the first reply.
+                // Demonstrations come from the agent, and so do complaints about a response. The
+                // task also has the type of an observation, before the first response.
                 None if self.n > 0 || message.get("is_demo").is_some_and(Value::is_true) => {
                     body.say(message, Role::System, words())
                 }
@@ -108,7 +108,7 @@ impl Reader {
         for call in message.list_of("tool_calls") {
             let made = call.word("id").zip(call.get("function")).and_then(|(id, function)| {
                 let (name, arguments) = (function.word("name")?, function.get("arguments")?);
-                Some(api::call(body.bytes(), &id, &name, arguments))
+                Some(epitome_api::call(body.bytes(), &id, &name, arguments))
             });
             self.asked.extend(made.iter().map(|call| call.id.clone()));
             blocks.push(made.map_or(Block::Opaque(call.span()), Block::Call));
@@ -124,7 +124,7 @@ impl Reader {
         blocks
     }
 
-    /// A call that stands in the words of a reply, or by itself.
+    /// A call inside the text of a response, or by itself.
     fn in_words(&mut self, action: &str, arguments: Span) -> Block {
         self.calls += 1;
         let id: Box<str> = format!("step {}", self.calls).into();
@@ -140,7 +140,7 @@ impl Reader {
         })
     }
 
-    /// A step of a trajectory that has no history: a reply, its action, and what was observed.
+    /// A step of a trajectory without a history: a response, its action, and the observation.
     fn step(&mut self, body: &mut Body<'_>, step: &Value<'_>) {
         let said = step.any(&["response", "thought"]).filter(|said| said.is_text());
         let record = said.or(step.get("action"));
@@ -160,7 +160,7 @@ impl Reader {
     }
 }
 
-/// The command in a reply that does not name it: the last one between fences.
+/// The command in a response that does not name it: the last one between fences.
 fn fenced(words: &str) -> Option<&str> {
     let (before, _) = words.trim_end().rsplit_once("\n```")?;
     let (_, block) = before.rsplit_once("```")?;
@@ -169,17 +169,18 @@ fn fenced(words: &str) -> Option<&str> {
 }
 
 fn content(content: &Value<'_>) -> Vec<Block> {
-    match content.is_text() {
-        true if content.range().len() > 2 => vec![Block::Text(content.source())],
-        true => Vec::new(),
-        false => content
+    if content.is_text() {
+        let is_empty = content.range().len() <= 2;
+        if is_empty { Vec::new() } else { vec![Block::Text(content.source())] }
+    } else {
+        content
             .list()
             .iter()
             .map(|part| match part.get("text").filter(|text| text.is_text()) {
                 Some(text) => Block::Text(text.source()),
                 None => Block::Opaque(part.span()),
             })
-            .collect(),
+            .collect()
     }
 }
 

@@ -1,9 +1,11 @@
-//! What a service answered, as we say it. None of its words carries a key.
+//! Turns a service's HTTP response into a [`Response`] or a [`Failure`]. No text in them contains
+//! the key.
 
 use std::error::Error as _;
 use std::time::Duration;
 
-use epitome_formats::api::{BadResponse, Response};
+use epitome_api::{BadResponse, Response};
+use epitome_engine::overflow;
 use epitome_model::StopReason;
 use jiff::fmt::rfc2822;
 use reqwest::header::{DATE, HeaderMap, RETRY_AFTER};
@@ -11,25 +13,25 @@ use serde_json::Value;
 
 use crate::failure::Failure;
 use crate::key::Key;
-use epitome_engine::overflow;
 
 type Answer = Result<Response, Failure>;
 
-/// Characters of a service's words that are told.
-const TOLD: usize = 300;
+/// Characters of a service's message that are reported.
+const MESSAGE_CHARS: usize = 300;
 
-/// No model has tokens of so many bytes on average: who counted fewer has read only a part.
+/// No model's tokens have this many bytes on average: a lower count means that only a part was
+/// read.
 const BYTES_OF_A_TOKEN: u64 = 16;
 
-/// What a service responded with a status of 200, once its body is known to be a response.
+/// A response with status 200 whose body is valid.
 ///
-/// `sent` are the bytes of the texts in the request.
+/// `sent` is the number of text bytes in the request.
 pub(super) fn checked(mut response: Response, sent: u64, key: Option<&Key>) -> Answer {
     let used = response.usage;
     let read = used.map(|used| used.all_input());
     if let Some(read) = read.filter(|read| read.0 > 0 && read.0 * BYTES_OF_A_TOKEN < sent) {
-        let said = format!("only {read} tokens of it were read");
-        return Err(Failure::TooLong { limit: Some(read), said, used });
+        let message = format!("only {read} tokens of it were read");
+        return Err(Failure::TooLong { limit: Some(read), message, used });
     }
     if let StopReason::Other(reason) = &response.stop {
         response.stop = StopReason::Other(plain(reason, key));
@@ -37,7 +39,7 @@ pub(super) fn checked(mut response: Response, sent: u64, key: Option<&Key>) -> A
     Ok(response)
 }
 
-/// A body behind a status of 200 that is no response.
+/// A response with status 200 whose body is not valid.
 pub(super) fn bad(bad: BadResponse, key: Option<&Key>) -> Failure {
     match bad {
         BadResponse::Cut(why) => Failure::Half(why),
@@ -46,20 +48,20 @@ pub(super) fn bad(bad: BadResponse, key: Option<&Key>) -> Failure {
     }
 }
 
-/// An error behind a status of 200: OpenAI's responses that failed, errors in the middle of a
-/// stream, and proxies.
+/// An error with status 200: failed OpenAI responses, errors in the middle of a stream, and
+/// proxies.
 fn failed(json: &str, key: Option<&Key>) -> Failure {
     let parsed: Value = serde_json::from_str(json).unwrap_or(Value::Null);
     let code = parsed["error"]["code"].as_u64().and_then(|code| u16::try_from(code).ok());
     let kind = parsed["error"]["type"].as_str().and_then(status_of);
     let code = code.filter(|code| *code >= 400).or(kind);
-    if let (None | Some(400), Some(told)) = (code, overflow(Some(200), json)) {
-        let (limit, said) = (told.limit, said(200, json, key));
-        return Failure::TooLong { limit, said, used: None };
+    if let (None | Some(400), Some(found)) = (code, overflow(Some(200), json)) {
+        let (limit, message) = (found.limit, message(200, json, key));
+        return Failure::TooLong { limit, message, used: None };
     }
     match code {
         Some(status) => refused(status, json, None, key),
-        None => Failure::BadAnswer(said(200, json, key)),
+        None => Failure::BadAnswer(message(200, json, key)),
     }
 }
 
@@ -80,7 +82,7 @@ fn status_of(kind: &str) -> Option<u16> {
     }
 }
 
-/// Why the way there or back failed.
+/// Why the connection failed.
 pub(super) fn on_the_way(err: &reqwest::Error, timeout: Duration, key: Option<&Key>) -> Failure {
     match () {
         () if err.is_connect() => Failure::Unreachable(root(err, key)),
@@ -90,7 +92,7 @@ pub(super) fn on_the_way(err: &reqwest::Error, timeout: Duration, key: Option<&K
     }
 }
 
-/// The last cause alone: those before it name the whole address.
+/// Only the last cause: those before it contain the whole URL.
 fn root(err: &reqwest::Error, key: Option<&Key>) -> String {
     let mut cause = err.source();
     let mut last = None;
@@ -100,65 +102,65 @@ fn root(err: &reqwest::Error, key: Option<&Key>) -> String {
     plain(&last.unwrap_or_else(|| "the connection broke".into()), key)
 }
 
-/// A status that is no success.
+/// A response with an error status.
 pub(super) fn refused(
     status: u16,
     body: &str,
     headers: Option<&HeaderMap>,
     key: Option<&Key>,
 ) -> Failure {
-    let said = said(status, body, key);
+    let message = message(status, body, key);
     let after = headers.and_then(retry_after).or_else(|| retry_delay(body));
     let lower = body.to_lowercase();
     let has = |words: &[&str]| words.iter().any(|word| lower.contains(word));
-    if let Some(told) = overflow(Some(status), body) {
-        return Failure::TooLong { limit: told.limit, said, used: None };
+    if let Some(found) = overflow(Some(status), body) {
+        return Failure::TooLong { limit: found.limit, message, used: None };
     }
     match status {
-        300..=399 => Failure::Setup(format!("the service sends us elsewhere: {said}")),
-        401 | 403 => Failure::Auth(said),
-        402 => Failure::Rejected(said),
-        404 => Failure::NoSuchModel(said),
-        // Limits per minute that one question alone exceeds.
-        413 => Failure::TooLong { limit: None, said, used: None },
-        429 if has(&["insufficient_quota", "billing"]) => Failure::Rejected(said),
-        429 => Failure::Rate { after, said },
-        // 498: no capacity at Groq.
-        408 | 425 | 498 | 500..=599 => Failure::Overloaded { status, after, said },
+        300..=399 => Failure::Setup(format!("the service redirects to another address: {message}")),
+        401 | 403 => Failure::Auth(message),
+        402 => Failure::Rejected(message),
+        404 => Failure::NoSuchModel(message),
+        // A single request exceeds the limit per minute.
+        413 => Failure::TooLong { limit: None, message, used: None },
+        429 if has(&["insufficient_quota", "billing"]) => Failure::Rejected(message),
+        429 => Failure::Rate { after, message },
+        // 498: Groq has no capacity.
+        408 | 425 | 498 | 500..=599 => Failure::Overloaded { status, after, message },
         _ if has(&["content_filter", "content policy", "usage polic", "prompt_blocked"]) => {
-            Failure::Refused(said)
+            Failure::Refused(message)
         }
         _ if has(&["api key not valid", "api_key_invalid", "invalid api key"]) => {
-            Failure::Auth(said)
+            Failure::Auth(message)
         }
-        _ => Failure::Rejected(said),
+        _ => Failure::Rejected(message),
     }
 }
 
-/// What the body of a refusal says, without what is around it.
-fn said(status: u16, body: &str, key: Option<&Key>) -> String {
+/// The message in an error body.
+fn message(status: u16, body: &str, key: Option<&Key>) -> String {
     let parsed: Value = serde_json::from_str(body).unwrap_or(Value::Null);
-    // Google answers with a list of one.
+    // Google responds with a list of one object.
     let object = if parsed.is_array() { &parsed[0] } else { &parsed };
     let places = ["/error/message", "/message", "/error", "/detail"];
     let found = places.iter().find_map(|place| object.pointer(place)?.as_str());
     let text = match found {
         Some(text) => text,
-        None if body.trim_start().starts_with('<') => "a page of HTML",
+        None if body.trim_start().starts_with('<') => "an HTML page",
         None => body,
     };
     let text = plain(text, key);
     if text.is_empty() { format!("status {status}") } else { text }
 }
 
-/// One short line of a text that somebody else wrote.
+/// A service's text as one short line.
 fn plain(text: &str, key: Option<&Key>) -> String {
-    // The whole text first, so that no piece of a key is left at the cut.
+    // The key is removed from the whole text first, so that the cut leaves no piece of it.
     let text = key.map_or_else(|| text.to_owned(), |key| key.hide(text));
     let printable = text.replace(|c: char| c.is_control(), " ");
     let words: Vec<&str> = printable.split_whitespace().collect();
     let line = words.join(" ");
-    match line.char_indices().nth(TOLD) {
+    match line.char_indices().nth(MESSAGE_CHARS) {
         Some((at, _)) => format!("{}…", &line[..at]),
         None => line,
     }
@@ -173,14 +175,14 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     if let Ok(seconds) = value.parse::<f64>() {
         return Duration::try_from_secs_f64(seconds).ok();
     }
-    // A date counts from the service's own clock.
+    // A date is relative to the service's own clock.
     let parser = rfc2822::DateTimeParser::new();
     let (then, now) =
         (parser.parse_timestamp(value).ok()?, parser.parse_timestamp(text(DATE.as_str())?).ok()?);
     Duration::try_from(then.duration_since(now)).ok()
 }
 
-/// Google says it in the body: <https://cloud.google.com/apis/design/errors#error_details>.
+/// Google states it in the body: <https://cloud.google.com/apis/design/errors#error_details>.
 fn retry_delay(body: &str) -> Option<Duration> {
     let parsed: Value = serde_json::from_str(body).ok()?;
     let object = if parsed.is_array() { &parsed[0] } else { &parsed };
@@ -251,7 +253,7 @@ mod tests {
 
     #[test]
     fn a_response_that_failed_is_a_failure_though_its_status_is_200() {
-        let api = epitome_formats::api::named("openai-responses").expect("an API");
+        let api = epitome_api::named("openai-responses").expect("an API");
         let failed = |error: &str| {
             let body = format!(r#"{{"status":"failed","output":[],"error":{error}}}"#);
             let failure = api.response(body.as_bytes()).map_err(|it| bad(it, None));
@@ -270,22 +272,22 @@ mod tests {
     #[test]
     fn words_of_a_service_are_one_short_line_without_a_key() {
         let key = Key::new("sk-live-0123456789abcdef").expect("a key");
-        let long = format!("{}sk-live-0123456789abcdef", "x".repeat(TOLD - 10));
+        let long = format!("{}sk-live-0123456789abcdef", "x".repeat(MESSAGE_CHARS - 10));
         let cases = [
             (r#"{"error":{"message":"a\n\u001b[31mb"}}"#.to_owned(), "a [31mb".to_owned()),
             ("key sk-live-0123456789abcdef".to_owned(), "key [key]".to_owned()),
-            (long, format!("{}[key]", "x".repeat(TOLD - 10))),
-            ("y".repeat(TOLD + 1), format!("{}…", "y".repeat(TOLD))),
+            (long, format!("{}[key]", "x".repeat(MESSAGE_CHARS - 10))),
+            ("y".repeat(MESSAGE_CHARS + 1), format!("{}…", "y".repeat(MESSAGE_CHARS))),
             (
                 r#"{"error":{"message":"Incorrect API key provided: sk-live-****cdef."}}"#
                     .to_owned(),
                 "Incorrect API key provided: [key]****[key].".to_owned(),
             ),
-            ("<html>".to_owned(), "a page of HTML".to_owned()),
+            ("<html>".to_owned(), "an HTML page".to_owned()),
             (String::new(), "status 500".to_owned()),
         ];
         for (body, expect) in cases {
-            assert_eq!(said(500, &body, Some(&key)), expect, "{body}");
+            assert_eq!(message(500, &body, Some(&key)), expect, "{body}");
         }
     }
 }

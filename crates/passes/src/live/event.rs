@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use epitome_model::Tokens;
 use serde::{Deserialize, Serialize};
 
-use crate::summary::{Spent, Struck};
+use crate::summary::{AskTotals, Struck};
 
 /// Why a context is made small.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -77,7 +77,7 @@ pub enum Event {
         /// What was struck out of it: the history does not hold it.
         struck: Struck,
         /// What it cost.
-        spent: Spent,
+        spent: AskTotals,
     },
     /// Nothing was done.
     Skipped {

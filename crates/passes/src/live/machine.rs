@@ -8,32 +8,14 @@ mod breaker;
 use std::collections::BTreeMap;
 
 use epitome_model::Tokens;
-use serde::Serialize;
 
-use super::{Event, Live, Missed, When, Why};
-use crate::level::{Level, Target};
+use super::{Event, Missed, Why};
+use crate::level::{ContextSize, Level, Target};
+use crate::live_settings::{Live, When};
 use crate::summary::Written;
+use crate::{ContextKind, Recipe};
 
-use breaker::{Breaker, Came, has_grown};
-
-/// How large a context is: what the next request would send.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Gauge {
-    /// Tokens, prompt and tools included.
-    pub tokens: Tokens,
-    /// Bytes of words.
-    pub bytes: u64,
-    /// Characters of words as they are written, with what a wire puts around them.
-    pub chars: u64,
-    /// Results.
-    pub results: u64,
-    /// Turns of the user.
-    pub turns: u64,
-    /// Messages.
-    pub messages: u64,
-    /// Tokens by one count only, whatever a provider says of some of them.
-    pub counted: Tokens,
-}
+use breaker::{AttemptResult, Breaker, has_grown};
 
 /// What is to be done next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,7 +32,11 @@ pub enum Step {
 #[derive(Clone, Debug)]
 pub struct Machine {
     live: Live,
-    window: Option<Tokens>,
+    trigger: Level,
+    target: Option<Target>,
+    /// What the context has to exceed before a summary is asked for, if the recipe has summaries.
+    summary_over: Option<Level>,
+    usable: Option<Tokens>,
     stage: Stage,
     asked_for: Option<Why>,
     warned: bool,
@@ -85,10 +71,18 @@ struct Attempt {
 
 impl Machine {
     /// For a recipe, and a window if it is known.
-    pub fn new(live: Live, window: Option<Tokens>) -> Machine {
+    pub fn new(recipe: &Recipe, window: Option<Tokens>) -> Machine {
+        let live = recipe.live;
+        let trigger = match recipe.live_trigger() {
+            none if none == Level::default() => Level { percent: Some(80), ..none },
+            trigger => trigger,
+        };
         Machine {
             live,
-            window,
+            trigger,
+            target: recipe.target.live,
+            summary_over: recipe.stages.live.summary.as_ref().map(|rule| rule.over),
+            usable: window.map(|window| live.usable(window)),
             stage: Stage::Idle,
             asked_for: None,
             warned: false,
@@ -100,32 +94,19 @@ impl Machine {
         }
     }
 
-    /// The settings.
-    pub fn live(&self) -> &Live {
-        &self.live
-    }
-
     /// Tokens of the window that a request may have.
     pub fn usable(&self) -> Option<Tokens> {
-        // A reserve that takes more than half of a small window would leave no room for anything.
-        self.window.map(|window| window - Tokens(self.live.reserve.min(window.0 / 2)))
+        self.usable
     }
 
-    /// The target in tokens.
-    pub fn target(&self) -> Option<Tokens> {
-        match self.live.target? {
-            Target::Tokens(tokens) => Some(Tokens(tokens)),
-            Target::Percent(percent) => Some(share(self.usable()?, percent)),
-            Target::Chars(_) => None,
-        }
+    /// The target.
+    pub fn target(&self) -> Option<Target> {
+        self.target
     }
 
-    /// The target in characters.
-    pub fn target_chars(&self) -> Option<u64> {
-        match self.live.target? {
-            Target::Chars(chars) => Some(chars),
-            Target::Tokens(_) | Target::Percent(_) => None,
-        }
+    /// The target in tokens, if it limits them.
+    pub fn target_tokens(&self) -> Option<Tokens> {
+        self.target?.tokens(self.usable)
     }
 
     /// Asks for a compaction before the next request, breaker or not.
@@ -167,7 +148,7 @@ impl Machine {
     }
 
     /// What is to be done next. After [`Step::Send`] the next request begins.
-    pub fn step(&mut self, gauge: &Gauge) -> Step {
+    pub fn step(&mut self, gauge: &ContextSize) -> Step {
         let step = match self.stage {
             Stage::Idle => self.begin(gauge),
             Stage::Needs(Attempt { why, .. }) => Step::Ask(why),
@@ -189,7 +170,13 @@ impl Machine {
     }
 
     /// What came of the passes: the size before and after, and edits by pass.
-    pub fn ran(&mut self, why: Why, before: Tokens, after: &Gauge, by_tier: BTreeMap<String, u64>) {
+    pub fn ran(
+        &mut self,
+        why: Why,
+        before: Tokens,
+        after: &ContextSize,
+        by_tier: BTreeMap<String, u64>,
+    ) {
         self.tell(why, before, after, by_tier);
         let attempt = Attempt { why, before, saved: before - after.tokens };
         if self.wants_summary(after, why) {
@@ -205,7 +192,7 @@ impl Machine {
         &mut self,
         why: Why,
         before: Tokens,
-        after: &Gauge,
+        after: &ContextSize,
         by_tier: BTreeMap<String, u64>,
     ) {
         self.tell(why, before, after, by_tier);
@@ -213,7 +200,13 @@ impl Machine {
     }
 
     /// What came of a summary: the size before it and now, and why there is none if there is none.
-    pub fn answered(&mut self, why: Why, before: Tokens, now: &Gauge, outcome: Result<(), String>) {
+    pub fn answered(
+        &mut self,
+        why: Why,
+        before: Tokens,
+        now: &ContextSize,
+        outcome: Result<(), String>,
+    ) {
         let attempt = self.under_way(why, before);
         let over_target = self.missed(now);
         self.alone = false;
@@ -223,11 +216,11 @@ impl Machine {
                 let (after, by_tier) = (now.tokens, BTreeMap::from([("summary".to_owned(), 1)]));
                 self.events.push(Event::Finished { why, before, after, by_tier, over_target });
                 let saved = attempt.saved + (before - after);
-                self.close(Came::Gained { of: attempt.before, saved }, now);
+                self.close(AttemptResult::Gained { of: attempt.before, saved }, now);
             }
             Err(reason) => {
                 self.events.push(Event::Failed { why, reason, over_target });
-                self.close(Came::Unwritten, now);
+                self.close(AttemptResult::Unwritten, now);
             }
         }
     }
@@ -240,7 +233,7 @@ impl Machine {
 
     /// Nobody was there to be asked: no failure of anybody's, and asked for again next time. What
     /// the passes gained is judged alone.
-    pub fn unanswered(&mut self, why: Why, now: &Gauge, reason: String) {
+    pub fn unanswered(&mut self, why: Why, now: &ContextSize, reason: String) {
         let attempt = self.under_way(why, now.tokens);
         if !std::mem::replace(&mut self.alone, true) {
             let over_target = self.missed(now);
@@ -255,10 +248,10 @@ impl Machine {
     }
 
     /// Passes that could not be carried out: the context is as it was.
-    pub fn failed(&mut self, why: Why, now: &Gauge, reason: String) {
+    pub fn failed(&mut self, why: Why, now: &ContextSize, reason: String) {
         let over_target = self.missed(now);
         self.events.push(Event::Failed { why, reason, over_target });
-        self.close(Came::Refused, now);
+        self.close(AttemptResult::Refused, now);
     }
 
     /// What happened since this was last asked.
@@ -266,12 +259,12 @@ impl Machine {
         std::mem::take(&mut self.events)
     }
 
-    fn begin(&mut self, gauge: &Gauge) -> Step {
+    fn begin(&mut self, gauge: &ContextSize) -> Step {
         if let Some(why) = self.asked_for.take() {
             self.events.push(Event::Started { why, tokens: gauge.tokens });
             return Step::Run(why);
         }
-        let full = self.usable().is_some_and(|usable| gauge.tokens > usable);
+        let full = self.usable.is_some_and(|usable| gauge.tokens > usable);
         if !full && self.is_held(gauge) {
             return Step::Send;
         }
@@ -281,50 +274,39 @@ impl Machine {
             When::Trigger => {}
         }
         let why = if full { Why::Hard } else { Why::Trigger };
-        let due = full || self.reached(&self.trigger(), gauge);
-        if !due || !self.breaker.lets(gauge.tokens) {
+        let due = full || self.is_reached(&self.trigger, gauge);
+        if !due || !self.breaker.allows(gauge.tokens) {
             return Step::Send;
         }
         self.events.push(Event::Started { why, tokens: gauge.tokens });
         Step::Run(why)
     }
 
-    fn trigger(&self) -> Level {
-        match self.live.trigger == Level::default() {
-            true => Level { percent: Some(80), ..Level::default() },
-            false => self.live.trigger,
-        }
+    fn is_reached(&self, level: &Level, gauge: &ContextSize) -> bool {
+        level.is_reached(ContextKind::Live, gauge, self.usable)
     }
 
-    fn reached(&self, level: &Level, gauge: &Gauge) -> bool {
-        let over = |limit: Option<u64>, is: u64| limit.is_some_and(|limit| is > limit);
-        let percent = level.percent.and_then(|it| Some(share(self.usable()?, it).0));
-        over(level.tokens, gauge.tokens.0)
-            || over(percent, gauge.tokens.0)
-            || over(level.bytes, gauge.bytes)
-            || over(level.chars, gauge.chars)
-            || over(level.results, gauge.results)
-            || over(level.turns, gauge.turns)
-            || over(level.messages, gauge.messages)
-    }
-
-    fn wants_summary(&self, gauge: &Gauge, why: Why) -> bool {
-        let Some(rule) = &self.live.summary else { return false };
+    fn wants_summary(&self, gauge: &ContextSize, why: Why) -> bool {
+        let Some(over) = self.summary_over else { return false };
         // Who asks for a compaction wants one, and what overflowed has to fit.
         let by_hand = matches!(why, Why::Manual | Why::Tool);
-        let over_chars = self.target_chars().map(|target| gauge.chars > target);
-        let over_target =
-            over_chars.unwrap_or_else(|| self.target().is_none_or(|it| gauge.tokens > it));
-        let over = match rule.over == Level::default() {
-            true => over_target,
-            false => self.reached(&rule.over, gauge),
+        let over = if over == Level::default() {
+            !self.target.is_some_and(|target| target.is_reached(gauge, self.usable))
+        } else {
+            self.is_reached(&over, gauge)
         };
         // All but what is done before every request was let through when it began.
-        (by_hand || over) && (why != Why::Request || self.breaker.lets(gauge.tokens))
+        (by_hand || over) && (why != Why::Request || self.breaker.allows(gauge.tokens))
     }
 
     /// Tells what the passes did.
-    fn tell(&mut self, why: Why, before: Tokens, after: &Gauge, by_tier: BTreeMap<String, u64>) {
+    fn tell(
+        &mut self,
+        why: Why,
+        before: Tokens,
+        after: &ContextSize,
+        by_tier: BTreeMap<String, u64>,
+    ) {
         // What is done before every request has no target.
         let sliding = why == Why::Request;
         let over_target = self.missed(after).filter(|_| !sliding);
@@ -339,16 +321,12 @@ impl Machine {
     }
 
     /// By how much the target is missed.
-    fn missed(&self, gauge: &Gauge) -> Option<Missed> {
-        match (self.aim.or_else(|| self.target()), self.target_chars()) {
-            (Some(target), _) => {
-                Some(gauge.tokens - target).filter(|it| *it > Tokens(0)).map(Missed::Tokens)
-            }
-            (None, Some(target)) => {
-                gauge.chars.checked_sub(target).filter(|it| *it > 0).map(Missed::Chars)
-            }
-            (None, None) => None,
-        }
+    fn missed(&self, gauge: &ContextSize) -> Option<Missed> {
+        let target = self.aim.map(Target::of_tokens).or(self.target)?;
+        let tokens = target.tokens(self.usable).map(|it| gauge.tokens - it);
+        let chars = target.chars.map(|it| gauge.chars.saturating_sub(it));
+        let tokens = tokens.filter(|it| *it > Tokens(0)).map(Missed::Tokens);
+        tokens.or_else(|| chars.filter(|it| *it > 0).map(Missed::Chars))
     }
 
     fn under_way(&self, why: Why, before: Tokens) -> Attempt {
@@ -360,28 +338,28 @@ impl Machine {
 
     /// No summary was asked for, or nobody was there: the gain is that of the passes. Of those that
     /// run before every request none is expected.
-    fn end(&mut self, attempt: Attempt, now: &Gauge) {
+    fn end(&mut self, attempt: Attempt, now: &ContextSize) {
         let Attempt { why, before, saved } = attempt;
         match why {
             Why::Request => self.stage = Stage::Done,
             Why::Trigger | Why::Hard | Why::Manual | Why::Tool | Why::Overflow => {
-                self.close(Came::Gained { of: before, saved }, now);
+                self.close(AttemptResult::Gained { of: before, saved }, now);
             }
         }
     }
 
     /// Nothing more is done in this attempt: it is judged, once.
-    fn close(&mut self, came: Came, now: &Gauge) {
+    fn close(&mut self, result: AttemptResult, now: &ContextSize) {
         self.stage = Stage::Done;
         self.aim = None;
         let tokens = now.tokens;
-        if let Some(reason) = self.breaker.judge(came, tokens) {
+        if let Some(reason) = self.breaker.judge(result, tokens) {
             self.events.push(Event::Breaker { tokens, reason });
         }
     }
 
-    fn warn(&mut self, gauge: &Gauge) {
-        let Some(usable) = self.usable() else { return };
+    fn warn(&mut self, gauge: &ContextSize) {
+        let Some(usable) = self.usable else { return };
         let percent = gauge.tokens.0 * 100 / usable.0.max(1);
         if percent < self.live.warn {
             self.warned = false;
@@ -391,13 +369,9 @@ impl Machine {
     }
 
     /// Whether somebody took a compaction back, and the context has not grown since.
-    pub fn is_held(&self, gauge: &Gauge) -> bool {
+    pub fn is_held(&self, gauge: &ContextSize) -> bool {
         self.held_at.is_some_and(|at| !has_grown(at, gauge.counted))
     }
-}
-
-fn share(tokens: Tokens, percent: u64) -> Tokens {
-    Tokens(tokens.0 * percent / 100)
 }
 
 #[cfg(test)]

@@ -274,3 +274,7 @@ pub fn words(said: &[String], current: bool, most: Tokens, counter: &dyn Counter
 fn within(words: &str, most: Tokens) -> Cow<'_, str> {
     cut(words, usize::try_from(most.0).unwrap_or(usize::MAX))
 }
+
+#[cfg(test)]
+#[path = "facts_tests.rs"]
+mod tests;

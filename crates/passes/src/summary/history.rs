@@ -75,9 +75,10 @@ impl Piece {
         if text.is_empty() {
             return format!("<{tag}{about}/>");
         }
-        match text.contains('\n') {
-            true => format!("<{tag}{about}>\n{text}\n</{tag}>"),
-            false => format!("<{tag}{about}>{text}</{tag}>"),
+        if text.contains('\n') {
+            format!("<{tag}{about}>\n{text}\n</{tag}>")
+        } else {
+            format!("<{tag}{about}>{text}</{tag}>")
         }
     }
 }
@@ -128,7 +129,7 @@ impl<'v> Records<'v, '_> {
             }
             Block::Opaque(_) => self.add("agent", String::new(), "[a document]", 100, 0),
             // A summary is updated, and what is said again was said.
-            Block::Summary(_) | Block::Again(_) => {}
+            Block::Summary(_) | Block::Repeated(_) => {}
             _ => {}
         }
     }
@@ -199,8 +200,13 @@ pub fn cut(text: &str, most: usize) -> Cow<'_, str> {
         errors.push('\n');
     }
     let left = middle.chars().count();
-    Cow::Owned(match errors.is_empty() {
-        true => format!("{head}[… {left} characters left out …]{tail}"),
-        false => format!("{head}\n[… {left} characters left out, of them:]\n{errors}[…]{tail}"),
+    Cow::Owned(if errors.is_empty() {
+        format!("{head}[… {left} characters left out …]{tail}")
+    } else {
+        format!("{head}\n[… {left} characters left out, of them:]\n{errors}[…]{tail}")
     })
 }
+
+#[cfg(test)]
+#[path = "history_tests.rs"]
+mod tests;

@@ -46,3 +46,7 @@ pub fn listen(view: &View<'_>, item: usize, history: &mut Haystack) {
         }
     }
 }
+
+#[cfg(test)]
+#[path = "old_tests.rs"]
+mod tests;

@@ -111,3 +111,19 @@ fn fill(template: &str, value: impl Fn(&str) -> String) -> String {
     out.push_str(rest);
     out
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_value_is_put_in_once_and_its_braces_stay() {
+        let value = |name: &str| match name {
+            "a" => "{b}".to_owned(),
+            "b" => "x".to_owned(),
+            _ => String::new(),
+        };
+        assert_eq!(fill("{a} and {b}{c}.", value), "{b} and x.");
+        assert_eq!(fill("plain", value), "plain");
+    }
+}

@@ -152,3 +152,7 @@ const CLAUDE_CODE: &[(&str, &str)] = &[
     ("Current work", "what was under way at the end, with its file and place"),
     ("Next step", "the one that follows from the current work and the user's words"),
 ];
+
+#[cfg(test)]
+#[path = "sections_tests.rs"]
+mod tests;

@@ -46,3 +46,19 @@ impl<T: Default> Tally<T> {
         all.into_iter().map(|(name, count, _)| (&**name, count)).collect()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_are_in_the_order_in_which_they_were_counted_last() {
+        let mut tally: Tally<u64> = Tally::default();
+        assert_eq!((tally.len(), tally.is_empty(), tally.all()), (0, true, vec![]));
+        for name in ["a", "b", "a", "c"] {
+            *tally.touch(name) += 1;
+        }
+        assert_eq!(tally.all(), [("b", &1), ("a", &2), ("c", &1)]);
+        assert_eq!((tally.len(), tally.is_empty()), (3, false));
+    }
+}

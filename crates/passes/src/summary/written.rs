@@ -150,3 +150,7 @@ fn list<T: Default>(
     lines.extend(shown[left..].iter().map(|(name, it)| format!("- {}", escaped(&line(name, it)))));
     Some(lines.join("\n"))
 }
+
+#[cfg(test)]
+#[path = "written_tests.rs"]
+mod tests;

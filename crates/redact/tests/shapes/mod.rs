@@ -1,11 +1,11 @@
-//! Where secrets stand, and how they are written there.
+//! The places of secrets, and how they are encoded there.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 
 /// A place for a secret.
 pub struct Shape {
-    /// Which of [`CLASSES`].
+    /// An index into [`CLASSES`].
     pub class: usize,
     pub name: &'static str,
     /// How the secret is written.
@@ -170,9 +170,12 @@ fn percent(secret: &str) -> String {
 }
 
 fn percent_signs(secret: &str) -> String {
-    each(secret, |byte| match byte.is_ascii_alphanumeric() {
-        true => char::from(byte).to_string(),
-        false => format!("%{byte:02x}"),
+    each(secret, |byte| {
+        if byte.is_ascii_alphanumeric() {
+            char::from(byte).to_string()
+        } else {
+            format!("%{byte:02x}")
+        }
     })
 }
 

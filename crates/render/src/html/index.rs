@@ -70,9 +70,11 @@ impl Index {
     }
 }
 
-/// Whether a page is one that leads to sessions, and was made here.
+/// Whether a page is an index of sessions that epitome wrote. The page of a session is none, though
+/// it has the same header when it stands alone.
 pub fn is_index_page(html: &str) -> bool {
     html.contains("<span class=\"home\">epitome</span>")
+        && !html.contains(&format!("<meta name=\"{FACTS}\""))
 }
 
 /// The facts in a page, if it is the first of a session.
@@ -121,8 +123,5 @@ fn session(listing: &Listing) -> Markup {
 /// The name of a file as an address: never one with a scheme or of another machine.
 fn address(file: &str) -> String {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_' | '.' | '/');
-    match file.chars().all(fits) && !file.starts_with('/') {
-        true => file.to_owned(),
-        false => "#".to_owned(),
-    }
+    if file.chars().all(fits) && !file.starts_with('/') { file.to_owned() } else { "#".to_owned() }
 }

@@ -13,7 +13,7 @@ use super::layout::Page;
 use super::name::PageName;
 use super::words::words;
 use super::{card, plain};
-use crate::story::{Piece, Told, What};
+use crate::story::{Branch, Piece, What};
 use crate::{Detail, Facts, Story, Turn, time, visible};
 
 pub use sheet::Sheet;
@@ -339,7 +339,7 @@ impl Page<'_, '_> {
     fn piece(&self, piece: &Piece<'_>, place: Place) -> Markup {
         let source = self.source();
         let id = format!("{}{}", self.prefix, piece.anchor());
-        let aside = piece.told == Told::Aside;
+        let aside = piece.told == Branch::Aside;
         let read = |text: &epitome_model::Text| text.read(source).into_owned();
         html! {
             @match piece.what {
@@ -403,7 +403,7 @@ impl Page<'_, '_> {
         html! {
             header.who {
                 b { (who) }
-                @if piece.told == Told::Aside { span.off { "on a branch that was left" } }
+                @if piece.told == Branch::Aside { span.off { "on a branch that was left" } }
                 @if let Some(when) = when { time datetime=(when) { (time::shown(when)) } }
                 (anchor(id))
             }

@@ -202,4 +202,23 @@ mod tests {
         assert_eq!(html.0.matches("<blockquote>").count(), DEEPEST);
         assert_eq!(html.0.matches("</blockquote>").count(), DEEPEST);
     }
+
+    #[test]
+    fn lists_and_marks_keep_their_form() {
+        check("3. a\n4. b", "<ol start=\"3\"><li>a</li><li>b</li></ol>");
+        check("- a\n  - b", "<ul><li>a<ul><li>b</li></ul></li></ul>");
+        check("- [ ] a", "<ul><li>☐ a</li></ul>");
+        check("~~a~~\nb", "<p><del>a</del><br>b</p>");
+        check("> a\n\n---", "<blockquote><p>a</p></blockquote><hr>");
+        check("## a\n### b\n#### c", "<h4>a</h4><h5>b</h5><h6>c</h6>");
+        check("a\u{202e}", "<p>a<span class=\"ctl\">\\u{202e}</span></p>");
+    }
+
+    #[test]
+    fn a_text_beyond_the_limit_is_cut_and_shown_as_it_stands() {
+        let html = words(&"*\n".repeat(8), Limit { text: 8, line: 100 }, &Budget::new(0));
+        let expect = "<pre class=\"raw\">*\n*\n*\n</pre><p class=\"gap\">4 lines not shown, 8 B</p>\
+             <pre class=\"raw\">*\n</pre>";
+        assert_eq!(html.into_string(), expect);
+    }
 }

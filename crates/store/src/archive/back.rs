@@ -1,15 +1,16 @@
-//! The way back from a changed file, worked out while the changes are still at hand.
+//! The way back from a changed file to the original, computed while the changes are still known.
 
 use std::collections::BTreeSet;
 
-use epitome_model::{Source, Span};
+use epitome_model::{Source, Span, Splice};
+use rayon::prelude::*;
 
 use super::{Digest, EditedRecord, Hash, RecordHash, UndoSplice};
 use crate::source::{Spliced, each_chunk, exactly};
 use epitome_error::Result;
 
-/// What a [`Draft`](super::Draft) needs to know of a change: what the file was, what it is, and
-/// how each edited record is undone.
+/// What a [`Draft`](super::Draft) needs to know of a change: the digests of the file before and
+/// after, and how to undo each edited record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct WayBack {
     /// The file before.
@@ -23,17 +24,24 @@ pub struct WayBack {
 }
 
 impl WayBack {
-    /// The way back from `after` to the file below it.
+    /// The way back from `after` to the file that it was made from.
     ///
-    /// The bytes that each splice removes (`before.at(splice.span)`, empty ones too) must be put
-    /// in the archive beside it.
+    /// The bytes that each splice removes (`before.at(splice.span)`, empty ones too) must be
+    /// archived with it.
     ///
     /// # Errors
     ///
-    /// `Changed` when `before` gives fewer bytes than it has.
+    /// `Changed` when `before` gives fewer bytes than its length.
     pub fn of(before: &dyn Source, after: &Spliced<'_>) -> Result<WayBack> {
+        let (of_before, (of_after, blobs)) = rayon::join(
+            || lines_and_digest(before),
+            || (lines_and_digest(after), blobs(before, after.splices())),
+        );
+        let (lines_before, digest_before) = of_before?;
+        let (lines, digest_after) = of_after?;
+        let mut lines = lines.into_iter();
+        let mut blobs = blobs?.into_iter();
         let mut records: Vec<EditedRecord> = Vec::new();
-        let mut lines = lines(after)?.into_iter();
         let mut open: Option<Line> = None;
         for (splice, &start) in after.splices().iter().zip(after.starts()) {
             let end = start + splice.with.len() as u64;
@@ -45,7 +53,8 @@ impl WayBack {
                 let next = lines.next().expect("the last line reaches to the end of the file");
                 line.span.end = next.span.end;
             }
-            let undo = UndoSplice { at: start, len: end - start, blob: blob(before, splice.span)? };
+            let blob = blobs.next().expect("each splice has its hash");
+            let undo = UndoSplice { at: start, len: end - start, blob };
             match records.last_mut().filter(|_| same_record) {
                 Some(record) => record.splices.push(undo),
                 None => {
@@ -56,7 +65,7 @@ impl WayBack {
             }
             let record = records.last_mut().expect("one was just put there");
             if record.len < line.span.len() {
-                // It became longer, or is new: then the hash of the line is not yet its own.
+                // The record became longer, or is new: then the hash of the line is not final yet.
                 record.len = line.span.len();
                 record.hash = RecordHash::of(&exactly(after, line.span.start..line.span.end)?);
             }
@@ -65,56 +74,93 @@ impl WayBack {
         for record in &mut records {
             record.splices.iter_mut().for_each(|splice| splice.at -= record.at);
         }
-        let shared = shared(before, &records)?;
-        let (before, after) = (Digest::of_source(before)?, Digest::of_source(after)?);
-        Ok(WayBack { before, after, records, shared })
+        let shared = shared(lines_before, &records);
+        Ok(WayBack { before: digest_before, after: digest_after, records, shared })
     }
 }
 
-/// Which records look like a line that no edit made.
-fn shared(before: &dyn Source, records: &[EditedRecord]) -> Result<Vec<RecordHash>> {
+/// Which records are equal to a line of the file before.
+fn shared(before: Vec<Line>, records: &[EditedRecord]) -> Vec<RecordHash> {
     let edited: BTreeSet<RecordHash> = records.iter().map(|record| record.hash).collect();
-    let lines = lines(before)?.into_iter().map(|line| line.hash);
+    let lines = before.into_iter().map(|line| line.hash);
     let shared: BTreeSet<RecordHash> = lines.filter(|hash| edited.contains(hash)).collect();
-    Ok(shared.into_iter().collect())
+    shared.into_iter().collect()
 }
 
-fn blob(before: &dyn Source, span: Span) -> Result<Hash> {
-    Ok(Hash::of(&exactly(before, span.start..span.end)?))
+/// The hash of what each splice removes, in the order of the splices.
+fn blobs(before: &dyn Source, splices: &[Splice]) -> Result<Vec<Hash>> {
+    let hash = |splice: &Splice| {
+        let Span { start, end } = splice.span;
+        Ok(Hash::of(&exactly(before, start..end)?))
+    };
+    splices.par_iter().map(hash).collect()
 }
 
 /// A line without its line feed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Line {
-    /// Where it is.
+    /// Its byte range.
     pub span: Span,
-    /// Of its bytes.
+    /// The hash of its bytes.
     pub hash: RecordHash,
 }
 
-/// All lines of a source, the empty one after a last line feed included: their spans with the line
-/// feeds between them are the whole source.
+/// All lines of a source, including the empty one after a last line feed: their spans and the line
+/// feeds between them cover the whole source.
 pub fn lines(source: &dyn Source) -> Result<Vec<Line>> {
-    let mut lines = Vec::new();
-    let mut hasher = blake3::Hasher::new();
-    let (mut start, mut at) = (0, 0);
-    let mut end_line = |hasher: &mut blake3::Hasher, start: u64, end: u64| {
-        let hash = RecordHash::from(hasher.finalize());
-        lines.push(Line { span: Span { start, end }, hash });
-        hasher.reset();
-    };
+    let mut lines = Lines::default();
     each_chunk(source, 0..source.len(), |bytes| {
-        let mut from = 0;
-        for feed in memchr::memchr_iter(b'\n', bytes) {
-            hasher.update(&bytes[from..feed]);
-            end_line(&mut hasher, start, at + feed as u64);
-            from = feed + 1;
-            start = at + from as u64;
-        }
-        hasher.update(&bytes[from..]);
-        at += bytes.len() as u64;
+        lines.add(bytes);
         Ok(())
     })?;
-    end_line(&mut hasher, start, at);
-    Ok(lines)
+    Ok(lines.end())
+}
+
+/// All lines of a source and the digest of all of it, which is read once.
+fn lines_and_digest(source: &dyn Source) -> Result<(Vec<Line>, Digest)> {
+    let mut lines = Lines::default();
+    let mut whole = blake3::Hasher::new();
+    each_chunk(source, 0..source.len(), |bytes| {
+        lines.add(bytes);
+        whole.update(bytes);
+        Ok(())
+    })?;
+    Ok((lines.end(), Digest::new(source.len(), &whole.finalize())))
+}
+
+/// The lines of bytes that come in pieces.
+#[derive(Default)]
+struct Lines {
+    lines: Vec<Line>,
+    /// Of what has come of the last line.
+    hasher: blake3::Hasher,
+    /// Where the last line begins.
+    start: u64,
+    /// The bytes that have come.
+    len: u64,
+}
+
+impl Lines {
+    fn add(&mut self, bytes: &[u8]) {
+        let mut from = 0;
+        for feed in memchr::memchr_iter(b'\n', bytes) {
+            self.hasher.update(&bytes[from..feed]);
+            self.end_line(self.len + feed as u64);
+            from = feed + 1;
+        }
+        self.hasher.update(&bytes[from..]);
+        self.len += bytes.len() as u64;
+    }
+
+    fn end_line(&mut self, end: u64) {
+        let hash = RecordHash::from(self.hasher.finalize());
+        self.lines.push(Line { span: Span { start: self.start, end }, hash });
+        self.hasher.reset();
+        self.start = end + 1;
+    }
+
+    fn end(mut self) -> Vec<Line> {
+        self.end_line(self.len);
+        self.lines
+    }
 }

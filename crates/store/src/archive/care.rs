@@ -1,56 +1,53 @@
-//! Looking after the archive: is every byte there.
+//! Verifying the archive.
 
 use std::collections::HashSet;
-use std::path::Path;
 
 use epitome_model::Bytes;
 
 use super::pack::{Contents, Kind, Pack};
-use super::{Archive, Generation, Hash, numbers, pack_path};
+use super::{Archive, Generation, Hash, Numbers, pack_name};
 use epitome_error::{Error, ErrorKind, Result};
 
-/// What [`Archive::verify`] saw.
+/// The result of [`Archive::verify`].
 #[derive(Clone, Debug, Default)]
 pub struct VerifyReport {
     /// Sessions with at least one pack.
     pub sessions: u64,
     /// Packs, damaged ones included.
     pub packs: u64,
-    /// Pieces of removed bytes that are what their hash says.
+    /// Pieces of removed bytes that match their hash.
     pub blobs: u64,
-    /// Their bytes.
+    /// Their length in bytes.
     pub raw: Bytes,
-    /// The bytes of all packs on disk.
+    /// The length of all packs on disk, in bytes.
     pub stored: Bytes,
-    /// What is wrong, one error a fault. Each names its pack.
+    /// One error per fault. Each names its pack.
     pub faults: Vec<Error>,
 }
 
 impl Archive {
-    /// Reads everything and says what is not as it was written.
+    /// Reads everything and reports what differs from what was written.
     ///
     /// # Errors
     ///
-    /// `Archive` when a folder cannot be listed. Damage is no error but a fault
-    /// in the report.
+    /// `Archive` when a folder cannot be listed. Damage is not an error but a fault in the report.
     pub fn verify(&self) -> Result<VerifyReport> {
         let mut report = VerifyReport::default();
         for folder in self.session_folders()? {
-            let numbers = numbers(&folder)?;
-            report.sessions += u64::from(!numbers.is_empty());
-            for number in super::missing(&folder)? {
-                report.faults.push(super::lost(&pack_path(&folder, number), number));
+            let Numbers { here, removed } = self.numbers(&folder)?;
+            report.sessions += u64::from(!here.is_empty());
+            for number in super::missing(&here, &removed) {
+                report.faults.push(self.lost(&pack_name(&folder, number), number));
             }
-            for number in numbers {
+            for number in here {
                 report.packs += 1;
-                let path = pack_path(&folder, number);
-                let home = path.strip_prefix(&self.root).ok().and_then(Path::parent);
-                let checked = verify_pack(&path, &mut report).and_then(|generation| {
-                    let is_home = Some(generation.key().folder().as_path()) == home;
-                    if !is_home {
-                        return Err(super::foreign(&path));
+                let name = pack_name(&folder, number);
+                let read = self.pack(&name).and_then(|pack| verify_pack(&pack, &mut report));
+                let checked = read.and_then(|generation| {
+                    if generation.key().folder() != folder {
+                        return Err(self.foreign(&name));
                     }
-                    super::check_number(&generation, &path, number)
+                    self.check_number(&generation, &name, number)
                 });
                 report.faults.extend(checked.err());
             }
@@ -60,10 +57,9 @@ impl Archive {
 }
 
 /// Reads all of a pack. Returns its generation.
-pub(crate) fn verify_pack(path: &Path, report: &mut VerifyReport) -> Result<Generation> {
-    let pack = Pack::open(path)?;
+pub(crate) fn verify_pack(pack: &Pack, report: &mut VerifyReport) -> Result<Generation> {
     report.stored += Bytes(pack.len());
-    let fault = |what: &str| Error::new(ErrorKind::Archive, what).at(path);
+    let fault = |what: &str| Error::new(ErrorKind::Archive, what).at(pack.location());
     if pack.contents == Contents::Rebuilt {
         report.faults.push(fault("the table of contents is damaged; the bytes can be read"));
     }

@@ -1,112 +1,106 @@
-//! Taking out of the archive what is proved to be no longer needed.
+//! Garbage collection: removing generations that are proved to be no longer needed.
 //!
-//! Nothing is deleted on an inference. What goes is moved to a trash folder in the archive first,
-//! and leaves that only when the grace period is over.
+//! Nothing is deleted on an assumption. A pack is first moved to a trash folder in the archive, and
+//! deleted only after the grace period.
 
 use std::collections::BTreeSet;
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use epitome_model::Bytes;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::{
-    Archive, Digest, Generation, SessionKey, folders_in, names_in, numbers, pack_path,
-    read_generation, removed_path,
-};
-use crate::regular;
+use super::{Archive, Digest, Generation, SessionKey, pack_name, removed_name};
 use crate::store::disk::{self, GcMode};
 use epitome_error::{Error, ErrorKind, Result};
 
-/// The folder in the archive that holds what was removed.
+/// The trash folder of the archive.
 pub(super) const TRASH: &str = ".trash";
 
-/// How long a removable generation stays, and again in the trash: 14 days.
+/// How long an unneeded generation stays in the archive, and again in the trash: 14 days.
 pub const GRACE: SignedDuration = SignedDuration::from_hours(14 * 24);
 
-/// What is known of a generation when the archive is cleaned up.
+/// Whether a generation is needed.
 #[derive(Clone, Debug)]
 pub enum Need {
     /// A session needs it.
     Needed,
-    /// It is proved that none does.
+    /// No session needs it: proved.
     Unneeded(Reason),
-    /// It cannot be told. The error says what cannot be read.
+    /// Not known. The error says what cannot be read.
     Unknown(Error),
 }
 
 /// Why a generation is not needed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Reason {
-    /// The session is there and has all bytes that it removed.
+    /// The session exists and has all bytes that the generation removed.
     Restored,
-    /// The session is gone, and no other names what was removed from it.
+    /// The session is gone, and no other session refers to what was removed from it.
     Gone,
 }
 
-/// Generations of a session that are not needed.
+/// Unneeded generations of a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Collected {
-    /// Which session.
+    /// The session.
     pub key: SessionKey,
-    /// Where its file is, or was.
+    /// The path of its file, which may be gone.
     pub path: PathBuf,
-    /// Why.
+    /// The reason.
     pub reason: Reason,
-    /// How many.
+    /// Their number.
     pub packs: u64,
-    /// Their bytes on disk.
+    /// Their length on disk, in bytes.
     pub stored: Bytes,
 }
 
-/// What [`Archive::gc`] removed, or would remove.
+/// The result of [`Archive::gc`]: what it removed, or would remove.
 #[derive(Clone, Debug, Default)]
 pub struct GcReport {
-    /// Sessions of which packs go to the trash.
+    /// Sessions whose packs go to the trash.
     pub sessions: Vec<Collected>,
-    /// Files that killed processes left.
+    /// Temporary files that killed processes left.
     pub leftovers: u64,
-    /// Their bytes.
+    /// Their length in bytes.
     pub leftover_bytes: Bytes,
-    /// Sessions of which at least one generation stays.
+    /// Sessions that keep at least one generation.
     pub kept: u64,
-    /// Generations that are not needed and younger than the grace period.
+    /// Unneeded generations younger than the grace period.
     pub young: u64,
-    /// Packs that leave the trash for good.
+    /// Packs deleted from the trash.
     pub emptied: u64,
-    /// Their bytes.
+    /// Their length in bytes.
     pub emptied_bytes: Bytes,
-    /// Bytes that stay in the trash.
+    /// Bytes that remain in the trash.
     pub trash_bytes: Bytes,
-    /// What cannot be read: what it may be needed for stays.
+    /// What cannot be read: everything it may need is kept.
     pub unread: Vec<Error>,
 }
 
-/// When a cleaning up is, and what is too young for it.
+/// The time of a collection, and the grace period.
 #[derive(Clone, Copy, Debug)]
 pub struct Grace {
-    /// What is the time.
+    /// The current time.
     pub now: Timestamp,
-    /// How long what is not needed stays.
+    /// How long unneeded generations are kept.
     pub period: SignedDuration,
 }
 
 impl Grace {
-    /// Whether something of that time is old enough to go. The future is young.
+    /// Whether something of that time is older than the grace period. Times in the future are not.
     fn is_over(&self, since: Timestamp) -> bool {
         self.now.duration_since(since) >= self.period
     }
 }
 
 impl Archive {
-    /// Moves the packs of generations that `judge` proves not to be needed to the trash, empties
-    /// the trash of what is older than the grace period, and removes what killed processes left, in
-    /// the archive, among the caches next to it and next to the sessions that it knows; or says
-    /// what it would do. `judge` gets all generations of a session and answers for each.
+    /// Moves the packs of generations that `judge` proves not to be needed to the trash, deletes
+    /// from the trash what is older than the grace period, and removes temporary files of killed
+    /// processes in the archive, among the caches next to it and next to the sessions that it
+    /// knows; or only reports this. `judge` gets all generations of a session and answers for each.
     ///
-    /// Sessions with a pack that cannot be read stay: it cannot be told what they are of.
+    /// Sessions with a pack that cannot be read are kept: what it belongs to is not known.
     ///
     /// # Errors
     ///
@@ -119,59 +113,60 @@ impl Archive {
     ) -> Result<GcReport> {
         let mut report = GcReport::default();
         self.empty_trash(grace, mode, &mut report)?;
-        let mut swept = BTreeSet::from([self.root.clone(), self.root.with_file_name("cache")]);
+        let mut swept = BTreeSet::from([String::new()]);
+        let mut next_to = BTreeSet::new();
         for folder in self.session_folders()? {
             swept.insert(folder.clone());
             let generations = self.collect_session(&folder, &judge, grace, mode, &mut report)?;
             let files = generations.iter().map(|it| &it.path).filter(|path| path.is_absolute());
-            swept.extend(files.filter_map(|path| path.parent()).map(Path::to_owned));
+            next_to.extend(files.filter_map(|path| path.parent()).map(Path::to_owned));
         }
-        for folder in swept {
-            for left in disk::sweep(&folder, mode) {
-                report.leftovers += 1;
-                report.leftover_bytes += Bytes(left.len);
-            }
+        let in_store = swept.iter().flat_map(|folder| self.store.sweep(folder, mode));
+        let next_to = next_to.iter().flat_map(|folder| disk::sweep(folder, mode));
+        for len in in_store.chain(next_to.map(|left| Bytes(left.len))) {
+            report.leftovers += 1;
+            report.leftover_bytes += len;
         }
         for folder in self.session_folders()? {
             if mode == GcMode::Remove {
-                remove_if_empty(&folder);
+                self.store.remove_if_empty(&folder);
             }
         }
         Ok(report)
     }
 
     /// Moves all packs of a session to the trash, whether they are needed or not, damaged ones
-    /// included. Returns how many, and their bytes.
+    /// included. Returns their number and their length in bytes.
     ///
     /// # Errors
     ///
     /// `NotFound` when there are none; `NoPermission`, `Unreadable`, `Disk`.
     pub fn remove(&self, key: &SessionKey, now: Timestamp) -> Result<(u64, Bytes)> {
-        let folder = self.folder(key);
-        let numbers = numbers(&folder)?;
+        let folder = key.folder();
+        let numbers = self.numbers(&folder)?.here;
         if numbers.is_empty() {
             let what = "the archive holds nothing of this session";
-            return Err(Error::new(ErrorKind::NotFound, what).at(&folder));
+            return Err(Error::new(ErrorKind::NotFound, what).at(&self.store.location(&folder)));
         }
-        let stored = numbers.iter().map(|&number| size(&pack_path(&folder, number))).sum();
+        let stored = numbers.iter().map(|&number| self.size(&pack_name(&folder, number))).sum();
         self.to_trash(&folder, &numbers, now)?;
-        remove_if_empty(&folder);
-        Ok((numbers.len() as u64, Bytes(stored)))
+        self.store.remove_if_empty(&folder);
+        Ok((numbers.len() as u64, stored))
     }
 
-    /// The bytes on disk of each generation of a session, by number.
+    /// The length on disk of each generation of a session, by number.
     ///
     /// # Errors
     ///
     /// `Archive` when its folder cannot be listed.
     pub fn sizes(&self, key: &SessionKey) -> Result<Vec<(u64, Bytes)>> {
-        let folder = self.folder(key);
-        let sized = |number| (number, Bytes(size(&pack_path(&folder, number))));
-        Ok(numbers(&folder)?.into_iter().map(sized).collect())
+        let folder = key.folder();
+        let sized = |number| (number, self.size(&pack_name(&folder, number)));
+        Ok(self.numbers(&folder)?.here.into_iter().map(sized).collect())
     }
 
-    /// Withdraws the pack of a generation after a session was not replaced, if it is seen that it
-    /// was not: it begins with what the generation began with, and not with what it left.
+    /// Removes the pack of a generation if the session was provably not replaced: it begins with
+    /// what the generation began with, and not with what it left.
     pub fn withdraw_if_unused(&self, generation: &Generation, session: &Path) {
         let (before, after) = (generation.before, generation.after);
         let digests = crate::place::open(session)
@@ -181,31 +176,31 @@ impl Archive {
         }
     }
 
-    /// Removes the pack of a generation that was just written and to which nothing refers.
+    /// Removes the pack of a generation that was just written and that nothing refers to.
     pub fn withdraw(&self, generation: &Generation) {
-        let folder = self.folder(&generation.key());
-        let path = pack_path(&folder, generation.number);
-        // It is garbage if this fails, and `gc` proves that.
-        let is_last = numbers(&folder).is_ok_and(|it| it.last() == Some(&generation.number));
-        if is_last && fs::remove_file(&path).is_ok() {
-            remove_if_empty(&folder);
+        let folder = generation.key().folder();
+        let name = pack_name(&folder, generation.number);
+        // If this fails it stays as garbage, which `gc` removes.
+        let last = self.numbers(&folder).ok().and_then(|numbers| numbers.here.last().copied());
+        if last == Some(generation.number) && self.store.delete(&name).is_ok() {
+            self.store.remove_if_empty(&folder);
         }
     }
 
     /// Collects generations of one session. Returns those that can be read.
     fn collect_session(
         &self,
-        folder: &Path,
+        folder: &str,
         judge: &impl Fn(&[Generation]) -> Vec<Need>,
         grace: Grace,
         mode: GcMode,
         report: &mut GcReport,
     ) -> Result<Vec<Generation>> {
         let mut generations = Vec::new();
-        let numbers = numbers(folder)?;
+        let numbers = self.numbers(folder)?.here;
         let unread = report.unread.len();
         for &number in &numbers {
-            match read_generation(&pack_path(folder, number), number) {
+            match self.read_generation(&pack_name(folder, number), number) {
                 Ok(generation) => generations.push(generation),
                 Err(err) => report.unread.push(err),
             }
@@ -234,7 +229,7 @@ impl Archive {
         }
         report.kept += u64::from(going.len() < numbers.len());
         let Some(reason) = reasons.pop_last() else { return Ok(generations) };
-        let stored = going.iter().map(|&number| size(&pack_path(folder, number))).sum();
+        let stored = going.iter().map(|&number| self.size(&pack_name(folder, number))).sum();
         if mode == GcMode::Remove {
             self.to_trash(folder, &going, grace.now)?;
         }
@@ -243,57 +238,80 @@ impl Archive {
             path: newest.path.clone(),
             reason,
             packs: going.len() as u64,
-            stored: Bytes(stored),
+            stored,
         });
         Ok(generations)
     }
 
-    /// Moves packs of a session to the trash. A small file says of each that it is not missing.
-    fn to_trash(&self, folder: &Path, going: &[u64], now: Timestamp) -> Result<()> {
-        let failed = |err, path: &Path| Error::writing(err, "the archive", path);
-        let inside = folder.strip_prefix(&self.root).unwrap_or(folder);
-        let trash = self.root.join(TRASH).join(inside);
-        disk::private_folder(&trash)?;
-        // Newest first: what is left after an interruption is a beginning without gaps.
+    /// Moves packs of a session to the trash. For each, a small file records that it is not
+    /// missing.
+    fn to_trash(&self, folder: &str, going: &[u64], now: Timestamp) -> Result<()> {
+        let trash = format!("{TRASH}/{folder}");
+        self.store.make_folder(&trash)?;
+        // Newest first: after an interruption the remaining numbers have no gaps.
         for &number in going.iter().rev() {
-            let path = pack_path(folder, number);
-            // What it left is never taken for an original, and its number never given again.
-            let generation = read_generation(&path, number).ok();
+            let name = pack_name(folder, number);
+            // Its result must never be taken for an original, and its number never be used again.
+            let generation = self.read_generation(&name, number).ok();
             let left = generation.filter(|it| !it.is_way_back()).map(|it| it.after);
             let text = left.map(|left| serde_json::to_vec(&Mark { left }));
             let text = text.transpose().ok().flatten().unwrap_or_default();
-            let note = removed_path(folder, number);
-            fs::write(&note, text).map_err(|err| failed(err, &note))?;
-            move_beside(&path, &trash, now).map_err(|err| failed(err, &path))?;
+            self.store.write_note(&removed_name(folder, number), &text)?;
+            self.move_to(&trash, &name, now)?;
         }
-        disk::flush_folder(&trash).map_err(|err| failed(err, &trash))
+        self.store.flush_folder(&trash)
+    }
+
+    /// Moves a pack into the trash under an unused name.
+    fn move_to(&self, trash: &str, name: &str, now: Timestamp) -> Result<()> {
+        let last = name.rsplit('/').next().unwrap_or_default();
+        let to = format!("{trash}/{last}.{}", now.as_second().max(0));
+        if self.store.rename(name, &to)? {
+            return Ok(());
+        }
+        let mut n = 2_u64;
+        while !self.store.rename(name, &format!("{to}.{n}"))? {
+            n += 1;
+        }
+        Ok(())
     }
 
     /// Deletes what has been in the trash for longer than the grace period.
     fn empty_trash(&self, grace: Grace, mode: GcMode, report: &mut GcReport) -> Result<()> {
-        for agent in folders_in(&self.root.join(TRASH))? {
-            for folder in folders_in(&agent)? {
-                for name in names_in(&folder)? {
-                    let Some(since) = name.to_str().and_then(trashed_at) else { continue };
-                    let path = folder.join(&name);
-                    let bytes = Bytes(size(&path));
+        for agent in self.folders_in(TRASH)? {
+            for folder in self.folders_in(&agent)? {
+                for listed in self.store.list(&folder)? {
+                    let Some(since) = trashed_at(listed.name()) else { continue };
+                    let name = format!("{folder}/{}", listed.name());
+                    let bytes = self.size(&name);
                     if !grace.is_over(since) {
                         report.trash_bytes += bytes;
                         continue;
                     }
                     if mode == GcMode::Remove {
-                        let failed = |err| Error::writing(err, "the archive", &path);
-                        fs::remove_file(&path).map_err(failed)?;
+                        self.store.delete(&name)?;
                     }
                     report.emptied += 1;
                     report.emptied_bytes += bytes;
                 }
                 if mode == GcMode::Remove {
-                    remove_if_empty(&folder);
+                    self.store.remove_if_empty(&folder);
                 }
             }
         }
         Ok(())
+    }
+
+    /// The result of the removed generation, if known.
+    pub(super) fn left_by_removed(&self, folder: &str, number: u64) -> Option<Digest> {
+        let note = self.store.open(&removed_name(folder, number)).ok()?;
+        let text = note.read(0..note.len());
+        serde_json::from_slice(&text).ok().map(|mark: Mark| mark.left)
+    }
+
+    /// The length of a pack; 0 if that is not known.
+    fn size(&self, name: &str) -> Bytes {
+        self.store.facts(name).map_or(Bytes(0), |facts| facts.len)
     }
 }
 
@@ -302,55 +320,17 @@ fn since(generation: &Generation) -> Timestamp {
     generation.imported.unwrap_or(generation.made)
 }
 
-/// What is left of a pack that was removed on purpose. Older versions left nothing.
+/// The record of a pack that was removed on purpose. Older versions wrote an empty file.
 #[derive(Serialize, Deserialize)]
 struct Mark {
     /// The file as the generation left it.
     left: Digest,
 }
 
-/// What the generation left that was removed, if that is known.
-pub(super) fn left_by_removed(folder: &Path, number: u64) -> Option<Digest> {
-    let text = regular::read(&removed_path(folder, number)).ok()?;
-    serde_json::from_slice(&text).ok().map(|mark: Mark| mark.left)
-}
-
-/// Moves a pack into the trash under a name that nothing has.
-fn move_beside(path: &Path, trash: &Path, now: Timestamp) -> io::Result<()> {
-    let name = path.file_name().unwrap_or_default().to_string_lossy();
-    let name = format!("{name}.{}", now.as_second().max(0));
-    let mut n = 1_u64;
-    loop {
-        let to = match n {
-            1 => trash.join(&name),
-            _ => trash.join(format!("{name}.{n}")),
-        };
-        match fs::hard_link(path, &to) {
-            Ok(()) => return fs::remove_file(path),
-            Err(err) if err.kind() == io::ErrorKind::AlreadyExists => n += 1,
-            // A disk without hard links.
-            Err(_) if fs::symlink_metadata(&to).is_err() => return fs::rename(path, &to),
-            Err(_) => n += 1,
-        }
-    }
-}
-
-/// When a pack came into the trash, as its name says: `000001.pack.1767225600`, and with a number
-/// behind it where that was taken.
+/// When a pack was moved to the trash, from its name: `000001.pack.1767225600`, followed by a
+/// number if that name was taken.
 fn trashed_at(name: &str) -> Option<Timestamp> {
     let (_, seconds) = name.rsplit_once(".pack.")?;
     let seconds = seconds.split_once('.').map_or(seconds, |(seconds, _)| seconds);
     Timestamp::from_second(seconds.parse().ok()?).ok()
-}
-
-fn size(path: &Path) -> u64 {
-    fs::metadata(path).map_or(0, |meta| meta.len())
-}
-
-/// Removes the folder of a session, and that of its agent, if nothing is in them.
-fn remove_if_empty(folder: &Path) {
-    let removed: io::Result<()> = fs::remove_dir(folder);
-    if let (Ok(()), Some(parent)) = (removed, folder.parent()) {
-        fs::remove_dir(parent).ok();
-    }
 }

@@ -1,4 +1,4 @@
-//! What the archive knows of one compaction.
+//! The archive's record of one compaction.
 
 use std::collections::{BTreeMap, HashSet};
 use std::path::PathBuf;
@@ -11,29 +11,29 @@ use super::{Digest, Hash, RecordHash, Run, SessionKey};
 use crate::reference::Reference;
 use epitome_error::{Error, ErrorKind, Result};
 
-/// What removed bytes were: for whoever asks to see them.
+/// A description of removed bytes, for people.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct About {
     /// The pass that removed them.
     pub pass: String,
-    /// What it was, in a few words: `Read src/main.rs`.
+    /// What they were, in a few words: `Read src/main.rs`.
     pub what: String,
-    /// The line of its record in the session, from 1; 0 when it is not known.
+    /// The line of their record in the session, from 1; 0 if not known.
     pub line: u64,
     /// Ranges of the raw bytes that are JSON string literals, quotes included. Their texts joined
-    /// by line feeds are what a person wants to see. None: the raw bytes are.
+    /// by line feeds are what a person wants to see; if there are none, the raw bytes are.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub texts: Vec<(u32, u32)>,
-    /// The media type, when it is a picture: `image/png`.
+    /// The media type of a picture: `image/png`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media: Option<String>,
-    /// The file that held the same text at that time.
+    /// The file that held the same text at that time, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference: Option<Reference>,
 }
 
 impl About {
-    /// What a person wants to see of `raw`: its texts, or the bytes as they stand.
+    /// The texts of `raw` for people, or the bytes unchanged.
     pub fn shown(&self, raw: &[u8]) -> Vec<u8> {
         let literal = |&(start, end): &(u32, u32)| raw.get(start as usize..end as usize);
         let literals: Option<Vec<&[u8]>> = self.texts.iter().map(literal).collect();
@@ -47,10 +47,10 @@ impl About {
     }
 }
 
-/// A compaction as it is handed to the archive.
+/// A compaction to be archived.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Draft {
-    /// The session file, as a person knows it.
+    /// The path of the session file.
     pub path: PathBuf,
     /// The name of the recipe.
     pub recipe: String,
@@ -60,7 +60,7 @@ pub struct Draft {
     pub run: Option<Run>,
     /// The session that this one belongs to.
     pub part_of: Option<SessionKey>,
-    /// What belongs to the session and was compacted with it.
+    /// What belongs to the session and was compacted with it, such as sub-agents.
     pub parts: Vec<Part>,
     /// The file before.
     pub before: Digest,
@@ -68,18 +68,18 @@ pub struct Draft {
     pub after: Digest,
     /// The records that were edited, in the order of the file after.
     pub records: Vec<EditedRecord>,
-    /// What a resume would have sent before.
+    /// Tokens that a resume would have sent before.
     pub tokens_before: Tokens,
-    /// What a resume sends after.
+    /// Tokens that a resume sends after.
     pub tokens_after: Tokens,
-    /// How many edits each pass made.
+    /// The number of edits by each pass.
     pub edits: BTreeMap<String, u64>,
-    /// Hashes of edited records that are also lines of the file before: such a line in a file is no
-    /// proof of the edit. None: not known, as in packs of older versions.
+    /// Hashes of edited records that are also lines of the file before: such a line in a file does
+    /// not prove the edit. `None`: not known, as in packs of older versions.
     pub shared: Option<Vec<RecordHash>>,
 }
 
-/// One compaction of a session: what it was, and how it is undone.
+/// One compaction of a session, and how to undo it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Generation {
     /// Counts from 1 within a session. It is the name of the pack, and in the pack, so that one
@@ -90,15 +90,14 @@ pub struct Generation {
     pub agent: String,
     /// The id of the session.
     pub session: String,
-    /// The session file, as a person knew it.
+    /// The path of the session file at that time.
     #[serde(with = "path_text")]
     pub path: PathBuf,
     /// The name of the recipe.
     pub recipe: String,
     /// When it was made.
     pub made: Timestamp,
-    /// The run of the program that made it. Older versions stored none, and giving bytes back is
-    /// none.
+    /// The run of the program that made it. `None` in packs of older versions, and for restores.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub run: Option<Run>,
     /// The session that this one belongs to, for a sub-agent's or a log. Older versions stored
@@ -117,25 +116,25 @@ pub struct Generation {
     pub after: Digest,
     /// The records that were edited, in the order of the file after.
     pub records: Vec<EditedRecord>,
-    /// What a resume would have sent before.
+    /// Tokens that a resume would have sent before.
     pub tokens_before: Tokens,
     /// What a resume sends after.
     pub tokens_after: Tokens,
-    /// How many edits each pass made.
+    /// The number of edits by each pass.
     pub edits: BTreeMap<String, u64>,
-    /// Hashes of edited records that are also lines of the file before: such a line in a file is no
-    /// proof of the edit. None: not known, as in packs of older versions.
+    /// Hashes of edited records that are also lines of the file before: such a line in a file does
+    /// not prove the edit. `None`: not known, as in packs of older versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub shared: Option<Vec<RecordHash>>,
-    /// When it was imported, if it was: the pack may have been made by anyone.
+    /// When it was imported, if it was. Anyone may have made an imported pack.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub imported: Option<Timestamp>,
 }
 
-/// A generation of what belongs to a session, made with one of the session.
+/// A generation of a sub-agent or log, made together with one of the session.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
-    /// The session that belongs to the other one.
+    /// The sub-agent or log.
     pub key: SessionKey,
     /// The number of its generation.
     pub generation: u64,
@@ -143,38 +142,38 @@ pub struct Part {
     pub before: Digest,
 }
 
-/// The number of a pack that does not hold it.
+/// The number used for a pack that does not hold its number.
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for a reference")]
 fn is_unknown(number: &u64) -> bool {
     *number == 0
 }
 
-/// A record of the compacted file that was edited: one line, or some that were edited as one.
+/// An edited record of the compacted file: one line, or several that were edited as one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct EditedRecord {
-    /// Its first byte in the compacted file.
+    /// Its offset in the compacted file.
     pub at: u64,
-    /// Its length in the compacted file, without the line feed.
+    /// Its length in the compacted file in bytes, without the line feed.
     pub len: u64,
     /// The hash of those bytes.
     pub hash: RecordHash,
-    /// How it is undone, in order.
+    /// The splices that undo it, in order.
     pub splices: Vec<UndoSplice>,
 }
 
-/// Bytes of a compacted record that stand in the place of removed ones.
+/// A range of bytes in a compacted record, to be replaced by removed ones.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UndoSplice {
-    /// Its first byte, counted from that of the record.
+    /// Its offset in the record.
     pub at: u64,
-    /// Its length; 0 when nothing was left.
+    /// Its length in bytes; 0 if nothing was left.
     pub len: u64,
-    /// The removed bytes.
+    /// The hash of the removed bytes.
     pub blob: Hash,
 }
 
 impl Draft {
-    /// The generation that it is to be.
+    /// The generation to be written.
     pub fn into_generation(self, key: &SessionKey) -> Generation {
         Generation {
             number: 0,
@@ -200,14 +199,14 @@ impl Draft {
 }
 
 impl Generation {
-    /// The session that it is of.
+    /// The key of its session.
     pub fn key(&self) -> SessionKey {
         SessionKey::new(self.agent.clone(), self.session.clone())
     }
 
-    /// Whether it gave bytes back: what was there before it was compacted, and no original.
+    /// Whether it is a restore: then the file before was not an original.
     pub fn is_way_back(&self) -> bool {
-        // A user's recipe may have that name, but no pass has.
+        // A user's recipe may have that name, but no pass does.
         self.recipe == "restore" && self.edits.contains_key("restore")
     }
 
@@ -216,18 +215,18 @@ impl Generation {
         self.run.as_ref().is_some_and(|it| it.id == run)
     }
 
-    /// Whether it did the same to a copy of the session: that copy is as well of either.
+    /// Whether it made the same change to a copy of the session: that copy then belongs to both.
     pub fn is_twin_of(&self, other: &Generation) -> bool {
         (self.before, self.after) == (other.before, other.after) && self.path != other.path
     }
 
-    /// The names of all removed bytes.
+    /// The hashes of all removed bytes.
     pub fn blobs(&self) -> impl Iterator<Item = Hash> + '_ {
         self.records.iter().flat_map(|record| record.splices.iter().map(|splice| splice.blob))
     }
 
-    /// Says what makes it no way back: splices out of order or out of their record, or bytes that
-    /// are not among `held`.
+    /// Returns what makes it unusable for a restore: splices out of order or outside of their
+    /// record, or bytes that are not among `held`.
     pub fn check(&self, held: &HashSet<Hash>) -> Result<()> {
         let wrong = |what: &str| Err(Error::new(ErrorKind::Broken, what));
         let mut from = 0;
@@ -253,8 +252,8 @@ impl Generation {
     }
 }
 
-/// A path as text; on unix, one that is no text is kept as its bytes: a path that is changed on
-/// its way would make a session look gone.
+/// A path as text; on unix, a path that is not Unicode is stored as its bytes: a changed path would
+/// make a session look gone.
 mod path_text {
     use std::path::{Path, PathBuf};
 
@@ -294,12 +293,12 @@ mod path_text {
     }
 }
 
-/// When and by what a compaction is made.
+/// The time and run of a compaction, and the sessions it belongs with.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Made {
     /// When.
     pub at: Timestamp,
-    /// By which run. None: by a program that does not group its compactions.
+    /// The run. `None` for programs that do not group their compactions.
     pub run: Option<Run>,
     /// The session that this one belongs to, for a sub-agent's or a log.
     pub part_of: Option<SessionKey>,

@@ -1,4 +1,4 @@
-//! Names of bytes: blake3 hashes, whole or cut short, and the digest of a file.
+//! Blake3 hashes, whole or truncated, and the digest of a file.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,13 +13,13 @@ use epitome_error::Result;
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Hex<const N: usize>([u8; N]);
 
-/// The name of removed bytes: their whole blake3 hash.
+/// The whole blake3 hash of removed bytes, which is their name.
 pub type Hash = Hex<32>;
 
-/// The name of a record: half a blake3 hash, 32 digits, enough to tell records apart.
+/// Half a blake3 hash (32 digits) of a record, enough to distinguish records.
 pub type RecordHash = Hex<16>;
 
-/// What is no hash: not the digits that it takes.
+/// The error for a text that is not a hash of the expected number of digits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NoHash;
 
@@ -50,13 +50,13 @@ impl<const N: usize> From<blake3::Hash> for Hex<N> {
 }
 
 impl Hash {
-    /// The short name that a stub gives to these bytes.
+    /// The short reference that a stub contains for these bytes.
     pub fn reference(&self) -> Ref {
         let digits = &self.to_string()[..Ref::DIGITS];
         digits.parse().expect("digits of a hash are a reference")
     }
 
-    /// Whether `reference` may mean these bytes.
+    /// Whether `reference` may refer to these bytes.
     pub fn is(&self, reference: &Ref) -> bool {
         let digits = reference.digits().as_bytes();
         digits.len() <= 64
@@ -85,7 +85,7 @@ impl<const N: usize> fmt::Debug for Hex<N> {
 
 impl fmt::Display for NoHash {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("this is no hash")
+        f.write_str("not a hash")
     }
 }
 
@@ -126,7 +126,7 @@ impl<'de, const N: usize> Deserialize<'de> for Hex<N> {
     }
 }
 
-/// What a file, or its beginning, was: its length and its hash.
+/// The length and hash of a file, or of its beginning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Digest {
     /// Bytes.
@@ -150,7 +150,7 @@ impl Digest {
     ///
     /// # Errors
     ///
-    /// `Changed` when the source gives fewer bytes than it has.
+    /// `Changed` when the source gives fewer bytes than its length.
     pub fn of_source(source: &dyn Source) -> Result<Digest> {
         let len = source.len();
         let mut hasher = blake3::Hasher::new();

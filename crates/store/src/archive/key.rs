@@ -1,15 +1,13 @@
-//! The name of a session in the archive, and the folder that it gives.
-
-use std::path::PathBuf;
+//! The key of a session in the archive, and its folder name.
 
 use serde::{Deserialize, Serialize};
 
 use super::Hash;
 
-/// Names a session: which agent, and which id the agent gave it.
+/// Identifies a session: the agent, and the id that the agent gave it.
 ///
-/// An id may be any text: it comes from a file that anyone may have written. What it gives as a
-/// folder name is safe.
+/// An id may be any text, because anyone may have written the file. The folder name made from it is
+/// safe.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct SessionKey {
     /// The name of the agent: `claude`.
@@ -19,9 +17,9 @@ pub struct SessionKey {
     pub id: String,
 }
 
-/// Longest name that stays as it is.
+/// The maximum length of a name that is used unchanged.
 const LONGEST: usize = 80;
-/// What is left of a longer or strange one, before its hash.
+/// The length kept of a longer or unsafe name, before its hash.
 const CUT: usize = 60;
 
 impl SessionKey {
@@ -30,17 +28,17 @@ impl SessionKey {
         SessionKey { agent: agent.into(), id: id.into() }
     }
 
-    /// Its folder below that of the archive.
-    pub fn folder(&self) -> PathBuf {
-        PathBuf::from(safe_name(&self.agent)).join(safe_name(&self.id))
+    /// Its folder in the archive: two safe names, separated by `/`.
+    pub fn folder(&self) -> String {
+        format!("{}/{}", safe_name(&self.agent), safe_name(&self.id))
     }
 }
 
-/// A name for a file on any system, which no other text gives.
+/// A safe file name on any system, unique for each text.
 ///
-/// Plain names (lower case letters, digits, `-`, `_`, `.` inside) stay; others lose what is not
-/// plain and get `~` and half of their hash, which no plain name has. Capitals count as not plain:
-/// some disks take `A` and `a` for one.
+/// Plain names (lower case letters, digits, `-`, `_`, `.` inside) are used unchanged; from others,
+/// other characters are removed, and `~` and half of their hash appended, which no plain name has.
+/// Capitals do not count as plain: some disks do not distinguish `A` and `a`.
 pub fn safe_name(text: &str) -> String {
     let plain = |c: char| matches!(c, 'a'..='z' | '0'..='9' | '-' | '_' | '.');
     if !text.is_empty()
@@ -61,7 +59,7 @@ pub fn safe_name(text: &str) -> String {
     format!("{cut}~{}", &Hash::of(text.as_bytes()).to_string()[..32])
 }
 
-/// Names that Windows keeps for devices, whatever follows a dot.
+/// Names reserved by Windows for devices, whatever follows a dot.
 fn is_device(name: &str) -> bool {
     let stem = name.split('.').next().unwrap_or(name);
     matches!(stem, "con" | "prn" | "aux" | "nul")
@@ -72,7 +70,7 @@ fn is_device(name: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use std::path::Component;
+    use std::path::{Component, PathBuf};
 
     use proptest::prelude::*;
 
@@ -82,7 +80,7 @@ mod tests {
     fn plain_ids_are_their_own_folder() {
         let id = "0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4";
         let key = SessionKey::new("claude", id);
-        assert_eq!(key.folder(), PathBuf::from("claude").join(id));
+        assert_eq!(key.folder(), format!("claude/{id}"));
     }
 
     #[test]

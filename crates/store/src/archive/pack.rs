@@ -1,26 +1,27 @@
-//! The bytes of a pack: how they are laid out, and how they are read when some are damaged.
+//! The layout of a pack, and reading packs that are partly damaged.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::io::{self, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
-use epitome_model::{Ref, Source};
+use epitome_model::Ref;
 use memchr::memmem;
 
+use super::pack_store::PackBytes;
 use super::{About, Generation, Hash, SessionKey};
-use crate::source::{CHUNK, FileSource};
+use crate::source::CHUNK;
 use epitome_error::{Error, ErrorKind, Result};
 
-/// The number of the layout that this epitome writes.
+/// The format number that this version writes.
 pub const FORMAT: u32 = 1;
-/// Longest piece that is put in a pack, and longest that is read from one.
+/// The maximum length of a piece in bytes, written or read.
 pub const LONGEST: u64 = 1 << 30;
 const LONGEST_ABOUT: u64 = 1 << 24;
 
 const MAGIC: &[u8; 8] = b"EPITPACK";
 const END: &[u8; 8] = b"PACKEPIT";
-/// What all tags begin with: a byte that is no UTF-8 makes it rare in payloads.
+/// The first bytes of all tags: a byte that is not valid UTF-8 makes them rare in payloads.
 const TAG: &[u8; 3] = b"\x89EP";
 
 pub const HEADER: usize = 16;
@@ -28,7 +29,7 @@ const RECORD: usize = 64;
 const ENTRY: usize = 64;
 const FOOTER: usize = 52;
 
-/// What a piece of a pack is.
+/// The kinds of pieces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// Whose pack it is.
@@ -54,12 +55,12 @@ impl Kind {
     }
 }
 
-/// A line of the table of contents.
+/// An entry of the table of contents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Entry {
     pub kind: Kind,
     pub hash: Hash,
-    /// Where its record begins.
+    /// The offset of its record.
     pub at: u64,
     pub raw_len: u64,
     pub stored_len: u64,
@@ -72,7 +73,7 @@ impl Entry {
         Some(from..from.checked_add(self.stored_len)?)
     }
 
-    /// Where its payload ends; nothing when no number says it.
+    /// The end of its payload; `None` on overflow.
     pub fn end(&self) -> Option<u64> {
         self.payload().map(|payload| payload.end)
     }
@@ -82,7 +83,7 @@ impl Entry {
         self.payload().is_some_and(|payload| payload.contains(&at))
     }
 
-    /// Whether it can be of a pack of `len` bytes.
+    /// Whether it is possible in a pack of `len` bytes.
     fn fits(&self, len: u64) -> bool {
         self.raw_len <= LONGEST
             && u64::from(self.about_len) <= LONGEST_ABOUT
@@ -90,7 +91,7 @@ impl Entry {
     }
 }
 
-/// The first bytes of a pack.
+/// The header of a pack.
 pub fn header() -> [u8; HEADER] {
     let mut bytes = [0; HEADER];
     bytes[..8].copy_from_slice(MAGIC);
@@ -100,7 +101,7 @@ pub fn header() -> [u8; HEADER] {
     bytes
 }
 
-/// What stands before the payload of a piece: enough to find it without a table of contents.
+/// The record before the payload of a piece: enough to find it without a table of contents.
 pub fn record(entry: &Entry, about: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::with_capacity(RECORD + about.len());
     bytes.extend_from_slice(&entry.kind.tag());
@@ -144,47 +145,47 @@ pub fn ending(entries: &mut [Entry], at: u64) -> Vec<u8> {
     bytes
 }
 
-/// How the table of contents was come by.
+/// How the table of contents was obtained.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Contents {
     Stored,
-    /// It is damaged; the pieces were looked for one by one.
+    /// It is damaged; the pieces were found by a scan.
     Rebuilt,
 }
 
 /// An open pack.
 #[derive(Debug)]
 pub struct Pack {
-    file: FileSource,
+    file: Box<dyn PackBytes>,
+    location: PathBuf,
     entries: Vec<Entry>,
     pub contents: Contents,
 }
 
 impl Pack {
-    /// Opens a pack and reads its table of contents.
+    /// Reads the table of contents of an open pack; `location` is where errors say that it is.
     ///
     /// # Errors
     ///
-    /// `NewerFormat`; `Archive` when it is no pack or nothing in it can be found; what
-    /// [`FileSource::open`] says.
-    pub fn open(path: &Path) -> Result<Pack> {
-        let file = FileSource::open(path)?;
+    /// `NewerFormat`; `Archive` when it is not a pack or nothing in it can be found; failures to
+    /// read it.
+    pub fn of(file: Box<dyn PackBytes>, location: PathBuf) -> Result<Pack> {
         let head = format_of_header(&file.read(0..HEADER as u64));
-        let stored = stored_contents(&file);
+        let stored = stored_contents(&*file);
         if let Some(err) = file.failure() {
             return Err(err);
         }
-        // The header's own check tells damage from a number that is truly new.
+        // The header's checksum distinguishes damage from a format number that is really newer.
         let format = head.or(stored.as_ref().map(|(format, _)| *format));
         if format.is_some_and(|format| format != FORMAT) {
             let what = "this part of the archive was written by a newer epitome";
-            return Err(Error::new(ErrorKind::NewerFormat, what).at(path));
+            return Err(Error::new(ErrorKind::NewerFormat, what).at(&location));
         }
         let pack = match stored {
-            Some((_, entries)) => Pack { file, entries, contents: Contents::Stored },
+            Some((_, entries)) => Pack { file, location, entries, contents: Contents::Stored },
             None => {
-                let entries = scan(&file)?;
-                Pack { file, entries, contents: Contents::Rebuilt }
+                let entries = scan(&*file)?;
+                Pack { file, location, entries, contents: Contents::Rebuilt }
             }
         };
         if pack.entries.is_empty() {
@@ -193,25 +194,26 @@ impl Pack {
         Ok(pack)
     }
 
-    /// Whether the first bytes are whole.
+    /// Whether the header is undamaged.
     pub fn has_header(&self) -> bool {
         format_of_header(&self.file.read(0..HEADER as u64)).is_some()
     }
 
-    pub fn path(&self) -> &Path {
-        self.file.path()
+    /// Where errors say that it is.
+    pub fn location(&self) -> &Path {
+        &self.location
     }
 
     pub fn len(&self) -> u64 {
         self.file.len()
     }
 
-    /// All that is in it, sorted by hash.
+    /// All entries, sorted by hash.
     pub fn entries(&self) -> &[Entry] {
         &self.entries
     }
 
-    /// The removed bytes in it that `reference` may mean.
+    /// The entries that `reference` may refer to.
     pub fn matching(&self, reference: &Ref) -> impl Iterator<Item = &Entry> {
         let digits = reference.digits();
         let low: Hash = format!("{digits:0<64}").parse().unwrap_or(Hash::from_bytes([0xff; 32]));
@@ -222,7 +224,7 @@ impl Pack {
             .filter(|entry| entry.kind == Kind::Blob)
     }
 
-    /// The removed bytes of that name.
+    /// The removed bytes with that hash.
     ///
     /// # Errors
     ///
@@ -239,7 +241,7 @@ impl Pack {
         }
     }
 
-    /// The bytes of a piece, proved by their hash.
+    /// The bytes of a piece, checked against their hash.
     pub fn raw(&self, entry: &Entry) -> Result<Vec<u8>> {
         let damaged = || self.damaged(format!("the bytes {} are damaged", entry.hash));
         let payload = entry.payload().ok_or_else(damaged)?;
@@ -251,7 +253,7 @@ impl Pack {
         Ok(raw)
     }
 
-    /// What is said about a piece; nothing when its record is damaged.
+    /// The description of a piece; `None` if its record is damaged.
     pub fn about(&self, entry: &Entry) -> Option<About> {
         serde_json::from_slice(&self.about_bytes(entry)?).ok()
     }
@@ -288,13 +290,13 @@ impl Pack {
         })
     }
 
-    /// Whether the record before a piece is whole.
+    /// Whether the record of a piece is undamaged.
     pub fn has_record(&self, entry: &Entry) -> bool {
         self.about_bytes(entry).is_some()
     }
 
     fn about_bytes(&self, entry: &Entry) -> Option<Vec<u8>> {
-        let record = read_record(&self.file, entry.at)?;
+        let record = read_record(&*self.file, entry.at)?;
         (record.0 == *entry).then_some(record.1)
     }
 
@@ -309,11 +311,11 @@ impl Pack {
     }
 
     fn damaged(&self, what: impl Into<String>) -> Error {
-        Error::new(ErrorKind::Archive, what).at(self.path())
+        Error::new(ErrorKind::Archive, what).at(&self.location)
     }
 }
 
-/// The number of the layout, if the header is whole.
+/// The format number, if the header is undamaged.
 fn format_of_header(bytes: &[u8]) -> Option<u32> {
     let whole = bytes.len() == HEADER
         && bytes.starts_with(MAGIC)
@@ -321,8 +323,8 @@ fn format_of_header(bytes: &[u8]) -> Option<u32> {
     whole.then(|| u32_at(bytes, 8))
 }
 
-/// The number of the layout and the table of contents, if both are whole.
-fn stored_contents(file: &FileSource) -> Option<(u32, Vec<Entry>)> {
+/// The format number and the table of contents, if both are undamaged.
+fn stored_contents(file: &dyn PackBytes) -> Option<(u32, Vec<Entry>)> {
     let len = file.len();
     // One read is enough for most packs.
     let tail_at = len.saturating_sub(8 * 1024);
@@ -344,7 +346,7 @@ fn stored_contents(file: &FileSource) -> Option<(u32, Vec<Entry>)> {
         return None;
     }
     let format = u32_at(footer, 32);
-    // What a newer table says is not for us to read.
+    // A newer table may have another meaning.
     let entries: Option<Vec<Entry>> = match format {
         FORMAT => table.chunks_exact(ENTRY).map(|bytes| entry_of(bytes, len)).collect(),
         _ => Some(Vec::new()),
@@ -366,8 +368,8 @@ fn entry_of(bytes: &[u8], len: u64) -> Option<Entry> {
     entry.fits(len).then_some(entry)
 }
 
-/// The record at `at` and what it says about its piece, if it is whole.
-fn read_record(file: &FileSource, at: u64) -> Option<(Entry, Vec<u8>)> {
+/// The record at `at` and the description of its piece, if undamaged.
+fn read_record(file: &dyn PackBytes, at: u64) -> Option<(Entry, Vec<u8>)> {
     let head = file.read(at..at.checked_add(RECORD as u64)?);
     if head.len() != RECORD {
         return None;
@@ -389,8 +391,8 @@ fn read_record(file: &FileSource, at: u64) -> Option<(Entry, Vec<u8>)> {
     (check == head[56..]).then_some((entry, about))
 }
 
-/// Looks for pieces from the first byte to the last.
-fn scan(file: &FileSource) -> Result<Vec<Entry>> {
+/// Scans the whole file for pieces.
+fn scan(file: &dyn PackBytes) -> Result<Vec<Entry>> {
     let mut entries = Vec::new();
     let mut at = 0;
     while let Some(found) = next_tag(file, at) {
@@ -409,23 +411,24 @@ fn scan(file: &FileSource) -> Result<Vec<Entry>> {
     Ok(entries)
 }
 
-/// Where the next tag begins, from `at` on.
-fn next_tag(file: &FileSource, mut at: u64) -> Option<u64> {
+/// The offset of the next tag, from `at` on.
+fn next_tag(file: &dyn PackBytes, mut at: u64) -> Option<u64> {
     while at + (RECORD as u64) <= file.len() {
         let bytes = file.read(at..at + CHUNK);
         if let Some(idx) = memmem::find(&bytes, TAG) {
             return Some(at + idx as u64);
         }
-        // A tag may lie across the end of what was read.
+        // A tag may cross the end of the buffer.
         at += (bytes.len() as u64).checked_sub(TAG.len() as u64 - 1).filter(|&n| n > 0)?;
     }
     None
 }
 
-/// A piece as it was. The decoder of a thread is kept: to make one costs more than most pieces.
+/// Decompresses a piece. The decoder of a thread is reused: creating one costs more than most
+/// pieces.
 fn unpacked(stored: &[u8], raw_len: u64) -> io::Result<Vec<u8>> {
-    /// Up to here the length is believed; above, a hostile one must not make us ask for that much
-    /// memory at once.
+    /// Up to this size the stated length is trusted; above, a hostile one must not make us allocate
+    /// it at once.
     const BELIEVED: u64 = 16 << 20;
     thread_local! {
         static DECODER: RefCell<Option<zstd::bulk::Decompressor<'static>>> =

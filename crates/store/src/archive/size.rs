@@ -1,24 +1,32 @@
-//! How long packs are: those on disk, and one that would be written.
+//! The length of packs: existing ones, and one that would be written.
 
 use std::collections::HashSet;
 
 use epitome_model::Bytes;
 
 use super::pack::{self, Entry, Kind};
+use super::pack_store::Facts;
 use super::writer::LEVEL;
-use super::{About, Archive, Draft, Generation, Hash, SessionKey, pack_path};
+use super::{About, Archive, Draft, Generation, Hash, SessionKey, pack_name};
 use epitome_error::{Error, ErrorKind, Result};
 
 impl Archive {
+    /// What is known of the pack of a generation without opening it.
+    ///
+    /// # Errors
+    ///
+    /// `NotFound` when there is no such pack, `NoPermission`, `Unreadable`.
+    pub fn facts(&self, key: &SessionKey, number: u64) -> Result<Facts> {
+        self.store.facts(&pack_name(&key.folder(), number))
+    }
+
     /// The length of the pack of a generation.
     ///
     /// # Errors
     ///
     /// `NotFound` when there is no such pack, `NoPermission`, `Unreadable`.
     pub fn pack_len(&self, key: &SessionKey, number: u64) -> Result<Bytes> {
-        let path = pack_path(&self.folder(key), number);
-        let meta = path.metadata().map_err(|err| Error::reading(err, "the archive", &path))?;
-        Ok(Bytes(meta.len()))
+        Ok(self.facts(key, number)?.len)
     }
 }
 
@@ -32,7 +40,7 @@ pub struct PackSize {
 }
 
 impl PackSize {
-    /// A pack of a session without any removed bytes.
+    /// An empty pack of a session.
     pub fn new(key: &SessionKey) -> Result<PackSize> {
         let zstd = zstd::bulk::Compressor::new(LEVEL).map_err(failed)?;
         let len = pack::header().len() as u64;
@@ -41,6 +49,11 @@ impl PackSize {
         let about = serde_json::to_vec(key).expect("two texts always serialise");
         size.piece(Kind::Key, &[], &about)?;
         Ok(size)
+    }
+
+    /// Whether bytes of this hash were added before.
+    pub fn holds(&self, hash: &Hash) -> bool {
+        self.held.contains(hash)
     }
 
     /// Adds removed bytes. The same bytes are stored once.
@@ -54,7 +67,7 @@ impl PackSize {
 
     /// The length of the whole pack.
     pub fn finish(mut self, draft: Draft) -> Result<Bytes> {
-        // Its number takes a digit, more or less.
+        // The number may take one digit more or less.
         let generation = Generation { number: 1, ..draft.into_generation(&self.key) };
         let manifest = serde_json::to_vec(&generation)
             .map_err(|err| Error::new(ErrorKind::Broken, "no manifest").because(err))?;

@@ -12,7 +12,7 @@ use crate::source::Spliced;
 use crate::store::disk::fault;
 
 /// A generation of one record, which lost what stands in the middle.
-fn draft(raw: &[u8]) -> Draft {
+pub(super) fn draft(raw: &[u8]) -> Draft {
     let file = [b"{", raw, b"}\n"].concat();
     let span = epitome_model::Span { start: 1, end: 1 + raw.len() as u64 };
     let splice = epitome_model::Splice { span, with: b"-".as_slice().into() };
@@ -35,17 +35,21 @@ fn draft(raw: &[u8]) -> Draft {
     }
 }
 
-fn add(archive: &Archive, key: &SessionKey, raw: &[u8]) -> Result<Generation> {
+pub(super) fn add(archive: &Archive, key: &SessionKey, raw: &[u8]) -> Result<Generation> {
     let mut pack = archive.begin(key)?;
     pack.put(raw, About { what: "Read a.rs".into(), line: 1, ..About::default() })?;
     pack.commit(draft(raw))
 }
 
+fn path_of(archive: &Archive, key: &SessionKey, number: u64) -> PathBuf {
+    archive.store.location(&pack_name(&key.folder(), number))
+}
+
 /// All files below a folder, with their bytes.
 fn files(folder: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let mut files = Vec::new();
-    for name in names_in(folder).expect("a folder") {
-        let path = folder.join(name);
+    for entry in fs::read_dir(folder).into_iter().flatten() {
+        let path = entry.expect("an entry").path();
         if path.is_dir() {
             files.extend(self::files(&path));
         } else {
@@ -112,9 +116,9 @@ fn a_damaged_byte_never_gives_wrong_bytes() {
     pack.put(other, About { what: "other".into(), ..About::default() }).expect("put");
     pack.put(one, About { what: "one".into(), ..About::default() }).expect("put");
     let made = pack.commit(draft(one)).expect("a generation");
-    let path = pack_path(&archive.folder(&key), made.number);
+    let path = path_of(&archive, &key, made.number);
     let whole = fs::read(&path).expect("a pack");
-    let opened = Pack::open(&path).expect("a pack");
+    let opened = archive.open_pack(&key, made.number).expect("a pack");
     let piece_at = |at: u64| {
         let inside = |entry: &&pack::Entry| entry.payload_contains(at);
         opened.entries().iter().find(inside).map(|entry| (entry.kind, entry.hash))
@@ -158,7 +162,7 @@ fn a_pack_cut_off_anywhere_gives_an_error_or_the_truth() {
     let home = tempfile::tempdir().expect("a folder");
     let (archive, key) = (Archive::new(home.path()), SessionKey::new("claude", "s"));
     let made = add(&archive, &key, b"removed bytes").expect("a generation");
-    let path = pack_path(&archive.folder(&key), made.number);
+    let path = path_of(&archive, &key, made.number);
     let whole = fs::read(&path).expect("a pack");
     for len in 0..whole.len() {
         fs::write(&path, &whole[..len]).expect("written");
@@ -179,7 +183,7 @@ fn a_newer_format_is_refused_by_name() {
     let home = tempfile::tempdir().expect("a folder");
     let (archive, key) = (Archive::new(home.path()), SessionKey::new("claude", "s"));
     let made = add(&archive, &key, b"removed").expect("a generation");
-    let path = pack_path(&archive.folder(&key), made.number);
+    let path = path_of(&archive, &key, made.number);
     let mut bytes = fs::read(&path).expect("a pack");
     bytes[8..12].copy_from_slice(&2_u32.to_le_bytes());
     let check = Hash::of(&bytes[..12]);
@@ -198,13 +202,13 @@ fn a_piece_within_a_piece_is_no_piece() {
     let home = tempfile::tempdir().expect("a folder");
     let (archive, key) = (Archive::new(home.path()), SessionKey::new("claude", "s"));
     let made = add(&archive, &key, b"inner").expect("a generation");
-    let pack = fs::read(pack_path(&archive.folder(&key), made.number)).expect("a pack");
+    let pack = fs::read(path_of(&archive, &key, made.number)).expect("a pack");
     // Amid noise, so that zstd leaves it as it is.
     let mut inner = vec![0; 30_000];
     blake3::Hasher::new().finalize_xof().fill(&mut inner);
     inner[9_000..9_000 + pack.len()].copy_from_slice(&pack);
     let outer = add(&archive, &key, &inner).expect("a generation");
-    let path = pack_path(&archive.folder(&key), outer.number);
+    let path = path_of(&archive, &key, outer.number);
     let mut bytes = fs::read(&path).expect("a pack");
     let last = bytes.len() - 1;
     bytes[last] ^= 1;

@@ -1,8 +1,7 @@
-//! The way back where no hash of the whole file leads: line by line, newest generation first.
+//! Restoring where no hash of the whole file leads further: line by line, newest generation first.
 //!
-//! A line is undone only where it is certain that the edit made it. That its text is the same is
-//! not enough: in a pretty-printed document an edit can leave a line like `},`, which is found in
-//! many other places.
+//! A line is undone only where it is certain that the edit made it. An equal text is not enough: in
+//! a pretty-printed document an edit can leave a line like `},`, which occurs in many other places.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
 
@@ -13,24 +12,24 @@ use crate::archive::{EditedRecord, Generation, Line, RecordHash, lines};
 use crate::source::{Spliced, exactly};
 use epitome_error::{Error, ErrorKind, Result};
 
-/// Length from which a whole line of JSON is taken to be like no other, in generations that do not
-/// say which of their records look like lines of the file before.
+/// The length in bytes from which a whole line of JSON counts as unique, in generations that do not
+/// say which of their records equal lines of the file before.
 const DISTINCT: usize = 40;
 
-/// The lines of a file, on their way back through the generations.
+/// The lines of a file during a restore through the generations.
 pub(super) struct Walk<'a> {
     current: &'a dyn Source,
-    /// Where each line is in the current file, and what it hashes to so far.
+    /// The position of each line in the current file, and its current hash.
     lines: Vec<Line>,
-    /// The length of each line so far.
+    /// The current length of each line.
     lens: Vec<u64>,
-    /// What was undone in a line, counted from its beginning.
+    /// The splices undone in a line, relative to its beginning.
     edits: HashMap<usize, Vec<Splice>>,
-    /// How many edits of a line were undone.
+    /// The number of edits undone in a line.
     undone: HashMap<usize, u64>,
 }
 
-/// A line and the record that it is, so far as it is known.
+/// A line and its record, as far as known.
 type Match<'g> = (usize, &'g EditedRecord);
 
 impl<'a> Walk<'a> {
@@ -40,14 +39,14 @@ impl<'a> Walk<'a> {
         Ok(Walk { current, lines, lens, edits: HashMap::new(), undone: HashMap::new() })
     }
 
-    /// Which line is which record of a generation, in the order of the file. Never more lines than
-    /// records of that text; a record of which no line is certain is left out.
+    /// Matches lines with the records of a generation, in the order of the file. Never more lines
+    /// than records of that text; a record without a certain line is left out.
     ///
-    /// A record is told by its text where only the edit can have made it, and by its place where it
-    /// has the same distance as then to what is certain before and after it.
+    /// A record is matched by its text where only the edit can have made it, and by its position
+    /// where it has the same distance as then to the certain lines before and after it.
     pub(super) fn matches<'g>(&self, generation: &'g Generation) -> Result<Vec<Match<'g>>> {
         let mut open: BTreeMap<RecordHash, Group<'g>> = BTreeMap::new();
-        // An empty line may be any.
+        // An empty line matches anything.
         for record in generation.records.iter().filter(|record| record.len > 0) {
             open.entry(record.hash).or_default().records.push(record);
         }
@@ -71,7 +70,7 @@ impl<'a> Walk<'a> {
         Ok(matches)
     }
 
-    /// Records that are as far from the certain ones before and after them as they were.
+    /// Records with the same distance as then from the certain ones before and after them.
     fn by_place<'g>(
         &self,
         generation: &Generation,
@@ -85,7 +84,7 @@ impl<'a> Walk<'a> {
             len += line + 1;
         }
         let end = len.saturating_sub(1);
-        // Where something was, and where it is. The ends of the file are certain as well.
+        // Old and new positions. The ends of the file are certain as well.
         let mut anchors = vec![(0, 0), (generation.after.len, end)];
         anchors.extend(certain.iter().map(|(idx, record)| (record.at, starts[*idx])));
         anchors.sort_unstable();
@@ -115,7 +114,7 @@ impl<'a> Walk<'a> {
         Ok(exactly(self.current, start..end)?.into_owned())
     }
 
-    /// The bytes of a line as far as it was undone.
+    /// The bytes of a line with the edits undone so far.
     fn bytes_now(&self, idx: usize) -> Result<Vec<u8>> {
         let bytes = self.bytes(idx)?;
         let view = Spliced::new(&bytes, self.edits(idx))?;
@@ -126,7 +125,7 @@ impl<'a> Walk<'a> {
         self.edits.get(&idx).cloned().unwrap_or_default()
     }
 
-    /// The first byte of a line in the current file.
+    /// The offset of a line in the current file.
     pub(super) fn start(&self, idx: usize) -> u64 {
         self.lines[idx].span.start
     }
@@ -149,8 +148,7 @@ impl<'a> Walk<'a> {
         Ok(())
     }
 
-    /// Forgets lines that went all the way there and back. Returns how many edits of the others
-    /// were undone.
+    /// Drops lines that ended as they began. Returns how many edits of the others were undone.
     pub(super) fn drop_what_is_as_before(&mut self) -> Result<u64> {
         for idx in self.undone.keys().copied().collect::<Vec<usize>>() {
             if RecordHash::of(&self.bytes(idx)?) == self.lines[idx].hash {
@@ -202,7 +200,7 @@ impl<'a> Walk<'a> {
     }
 }
 
-/// Records and lines of one text that have not found each other yet.
+/// Records and lines of one text that are not matched yet.
 #[derive(Default)]
 struct Group<'g> {
     records: Vec<&'g EditedRecord>,
@@ -212,7 +210,7 @@ struct Group<'g> {
 }
 
 impl<'g> Group<'g> {
-    /// As many lines as records are told apart by their order.
+    /// If there are as many lines as records, they are matched by order.
     fn as_many(&mut self) -> Vec<Match<'g>> {
         if !self.is_proof || self.lines.len() != self.records.len() {
             return Vec::new();
@@ -231,7 +229,7 @@ impl<'g> Group<'g> {
     }
 }
 
-/// Whether a line is like no other: it names what was removed from it, or is a whole record.
+/// Whether a line is unique: it names what was removed from it, or is a whole record.
 fn is_distinct(bytes: &[u8], record: &EditedRecord) -> bool {
     let is_record = bytes.len() >= DISTINCT && bytes.starts_with(b"{") && bytes.ends_with(b"}");
     let names = || {
@@ -242,27 +240,28 @@ fn is_distinct(bytes: &[u8], record: &EditedRecord) -> bool {
     is_record || names()
 }
 
-/// All that may be a reference in some bytes.
+/// All possible references in some bytes.
 fn words(bytes: &[u8]) -> impl Iterator<Item = &[u8]> {
     bytes.windows(1 + Ref::DIGITS).filter(|word| word[0] == b'k')
 }
 
-/// Refuses a file with more faults, or more violations of what its agent wants, than it had.
+/// Refuses a file with more faults or violations of its agent's invariants than before.
 pub(super) fn check_sound(before: &dyn Source, after: &dyn Source, agent: &str) -> Result<()> {
-    // Without a format there is nothing to hold it against.
+    // Without a format there are no invariants to check.
     let Some(format) = epitome_formats::named(agent) else { return Ok(()) };
     let wrong = |source: &dyn Source| {
         let mut faults = Vec::new();
         let transcript = (format.read)(source, &mut faults);
-        (faults, format.laws.check(&transcript, source))
+        (faults, format.invariants.check(&transcript, source))
     };
-    let ((faults, breaches), (new_faults, new_breaches)) = (wrong(before), wrong(after));
+    let ((faults, violations), (new_faults, new_violations)) = (wrong(before), wrong(after));
     let cause = if new_faults.len() > faults.len() {
         let fault = new_faults.iter().find(|it| faults.iter().all(|old| old.what != it.what));
         fault.or(new_faults.first()).map(|fault| format!("line {}: {}", fault.line, fault.what))
-    } else if new_breaches.len() > breaches.len() {
-        let is_new = |it: &&epitome_model::Breach| breaches.iter().all(|old| old.what != it.what);
-        new_breaches.iter().find(is_new).or(new_breaches.first()).map(ToString::to_string)
+    } else if new_violations.len() > violations.len() {
+        let is_new =
+            |it: &&epitome_model::Violation| violations.iter().all(|old| old.what != it.what);
+        new_violations.iter().find(is_new).or(new_violations.first()).map(ToString::to_string)
     } else {
         None
     };

@@ -2,25 +2,25 @@
 
 use std::collections::HashSet;
 
-use epitome_model::{Again, Block, Output, Part, Ref, Source, Stub, line_count};
+use epitome_model::{Block, Output, Part, Ref, RepeatedOutput, Source, Stub, line_count};
 
 use super::{Restoration, Restored, Target, by_record, newest_first, restore_without};
 use crate::archive::{Archive, Digest, Generations, SessionKey};
 use crate::source::Spliced;
 use epitome_error::{Error, ErrorKind, Result};
 
-/// What becomes of a restore that would need a damaged or missing part of the archive.
+/// What to do if a restore needs a damaged or missing part of the archive.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Damage {
-    /// It is refused: nothing changes.
+    /// Refuse: nothing changes.
     #[default]
     Refuse,
-    /// What that part removed stays out, and is counted as missing.
+    /// Leave out what that part removed, and count it as missing.
     LeaveOut,
 }
 
-/// Works out how `current` becomes what it was, as [`restore`](super::restore), from all that the
-/// archive has of its session: `found`, with what of it is damaged.
+/// Computes how to restore `current`, as [`restore`](super::restore), from `found`: everything that
+/// the archive has of its session, and what of it is damaged.
 ///
 /// # Errors
 ///
@@ -69,17 +69,17 @@ pub fn restore_from(
     Ok(done)
 }
 
-/// Whether `current` goes on behind what the first undone generation left. Agents append, and so do
-/// compactions in an agent's own way, of which the damaged part may be one.
+/// Whether `current` continues after the result of the first undone generation. Agents append, and
+/// so do native compactions, one of which may be the damaged part.
 fn goes_on_behind(found: &Generations, undone: &[u64], current: &dyn Source) -> bool {
     let first = found.whole.iter().find(|it| undone.first() == Some(&it.number));
     first.is_some_and(|first| current.len() > first.after.len)
 }
 
 const PARTIAL: &str =
-    "`--partial` restores what can be; `epitome archive verify` says what is damaged";
+    "`--partial` restores what can be; `epitome archive verify` lists what is damaged";
 
-/// The texts of a block in whose place a stub may stand.
+/// The texts of a block that may be stubs.
 fn texts_of(block: &Block, source: &dyn Source) -> Vec<String> {
     let output = |output: &Output| {
         let parts = output.parts.iter().filter_map(|part| match part {
@@ -88,8 +88,8 @@ fn texts_of(block: &Block, source: &dyn Source) -> Vec<String> {
         });
         std::iter::once(output.text(source)).chain(parts).collect()
     };
-    // A text of a user that is a stub was pasted: no compaction writes in the user's words.
-    if let Block::Output(it) | Block::Again(Again { output: it, .. }) = block {
+    // A user's text that is a stub was pasted: no compaction edits user messages.
+    if let Block::Output(it) | Block::Repeated(RepeatedOutput { output: it, .. }) = block {
         output(it)
     } else if let Block::Call(call) = block {
         call.fields.iter().map(|field| field.text.read(source).into_owned()).collect()
@@ -98,13 +98,12 @@ fn texts_of(block: &Block, source: &dyn Source) -> Vec<String> {
     }
 }
 
-/// Refuses what hashes lead back to and what still is no original: it begins with what a generation
-/// left that was removed from the archive, or has stubs of which the archive does not have the
-/// bytes.
+/// Refuses a result proved by hash that is still not an original: it begins with the result of a
+/// generation that was removed from the archive, or has stubs whose bytes are not in the archive.
 ///
 /// # Errors
 ///
-/// `Archive` says which; what searching the archive says.
+/// `Archive` says which; the errors of searching the archive.
 pub fn check_original(
     archive: &Archive,
     key: &SessionKey,
@@ -126,11 +125,11 @@ pub fn check_original(
     check_stubs(archive, key, found, restored)
 }
 
-/// Refuses a file with a stub of which the archive does not have the bytes.
+/// Refuses a file with a stub whose bytes are not in the archive.
 ///
 /// # Errors
 ///
-/// `Archive` names the first such stub; what searching the archive says.
+/// `Archive` names the first such stub; the errors of searching the archive.
 pub fn check_stubs(
     archive: &Archive,
     key: &SessionKey,
@@ -150,14 +149,14 @@ pub fn check_stubs(
         .flat_map(|entry| &entry.blocks)
         .flat_map(|block| texts_of(block, source))
         .filter_map(|text| Stub::parse(&text))
-        // A stub keeps no more lines than it stands for: a longer one was pasted.
+        // A stub has no more lines than the text it replaced: a longer one was pasted.
         .filter(|stub| stub.lines().is_none_or(|lines| line_count(stub.body()) <= lines))
         .map(|stub| stub.reference().clone())
         .collect();
     names.sort();
     names.dedup();
     for name in names.into_iter().filter(|name| !known.contains(name)) {
-        // A forked session has those of another.
+        // A forked session has stubs of another.
         if archive.find(&name)?.is_empty() {
             let what = format!("{name} was removed from this session and is not in the archive");
             return Err(Error::new(ErrorKind::Archive, what).with_hint(PARTIAL));

@@ -9,7 +9,7 @@ use epitome_model::{Bytes, Source};
 use rusqlite::{Connection, Statement, TransactionBehavior};
 
 use super::connection::{cannot_write, open_to_write};
-use super::{Row, Rows};
+use super::sqlite::{Row, Rows};
 use crate::source::FileSource;
 use crate::store::Replaced;
 use epitome_error::{Error, ErrorKind, Result};

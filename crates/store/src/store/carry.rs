@@ -1,4 +1,4 @@
-//! Bytes that others still write to a file whose name was taken.
+//! Bytes that other programs still write to a file that was replaced.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -13,37 +13,37 @@ use crate::regular;
 use crate::source::{CHUNK, FileSource};
 use epitome_error::{Error, Result};
 
-/// How long we wait for who has a replaced file open to write and close it. Who keeps it open
-/// longer was there before we began, and is overridden by name.
+/// How long to wait until a process that has a replaced file open has written and closed it. A
+/// process that keeps it open longer had it open before, and was overridden with `--force`.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// How often bytes are tried to be put where they belong while an agent goes on writing.
+/// How often carrying over is tried while an agent continues to write.
 const TRIES: usize = 4;
 
-/// The session has its new bytes by then: the hint of a full disk would say that it has not.
+/// The session has its new bytes by then, contrary to the hint of a full disk.
 const WRITTEN: &str = "the session itself is written, and `epitome restore` takes that back; see \
                        whether what the agent wrote in these seconds is at its end";
 
-/// Between two looks.
+/// The interval between two checks.
 const PAUSE: Duration = Duration::from_millis(1);
 
-/// Carries over what is written to files that stood at a path until another took their name.
+/// Carries over what is written to replaced files.
 ///
-/// Agents open a session, write a record and close it. One that opened it just before its name was
-/// taken writes to the old file, and the next record perhaps to the new one: what is carried over
-/// goes between what we wrote and what the agent has written since.
+/// Agents open a session, write a record and close it. An agent that opened it just before the
+/// replacement writes to the old file, and its next record perhaps to the new one: carried-over
+/// bytes belong between what epitome wrote and what the agent has written since.
 pub(super) struct Carry<'a> {
     path: &'a Path,
-    /// In the order in which they had the name.
+    /// In the order in which they were at the path.
     olds: Vec<Old<'a>>,
     carried: Bytes,
 }
 
 struct Old<'a> {
     file: Held<'a>,
-    /// How much of it stands in the new file.
+    /// How many of its bytes are in the new file.
     seen: u64,
-    /// Where in the new file its next bytes belong.
+    /// The offset in the new file for its next bytes.
     at: u64,
 }
 
@@ -68,7 +68,7 @@ impl<'a> Carry<'a> {
         Carry { path, olds: vec![first], carried: Bytes(0) }
     }
 
-    /// Carries over what has been written by now.
+    /// Carries over what has been written so far.
     ///
     /// # Errors
     ///
@@ -97,7 +97,8 @@ impl<'a> Carry<'a> {
                     let seen = file.len();
                     self.olds.push(Old { file: Held::Later(file), seen, at: seen + many });
                 }
-                // Nothing stands behind, or nothing can be put between: better there than lost.
+                // Nothing follows, or inserting is impossible: appending is better than losing
+                // them.
                 None => {
                     new.write_all(&late).and_then(|()| new.sync_all()).map_err(failed)?;
                     let end = new.metadata().map_err(failed)?.len();
@@ -110,8 +111,8 @@ impl<'a> Carry<'a> {
         Ok(())
     }
 
-    /// Puts bytes into the file at the path by replacing it once more. Returns what stood there;
-    /// nothing when someone wrote to it meanwhile.
+    /// Inserts bytes into the file at the path by replacing it once more. Returns the replaced
+    /// file; `None` if it was written to meanwhile.
     fn insert(&self, at: u64, late: &[u8]) -> Result<Option<FileSource>> {
         let failed = |err| Error::writing(err, "the session", self.path);
         let was = FileSource::open(self.path)?;
@@ -133,8 +134,9 @@ impl<'a> Carry<'a> {
         Ok(Some(was))
     }
 
-    /// Carries over until nobody has an old file open any more, but for at least `grace`: who is
-    /// about to open one does not show. Returns all that was carried over.
+    /// Carries over until no process has an old file open any more, and for at least `grace`,
+    /// because a process that is about to open one cannot be seen. Returns all that was carried
+    /// over.
     ///
     /// # Errors
     ///
@@ -143,12 +145,12 @@ impl<'a> Carry<'a> {
         let began = Instant::now();
         loop {
             disk::step(disk::Step::Look).ok();
-            // Asked before the bytes are: who is gone by now has written before.
+            // Checked before reading: a process that has closed the file by now has written before.
             let waited = began.elapsed();
             let done = waited >= PATIENCE || waited >= grace && !self.is_open();
             let olds = self.olds.len();
             self.now()?;
-            // A file that was replaced just now has not been asked after.
+            // A file that was replaced just now has not been checked.
             if done && olds == self.olds.len() {
                 return Ok(self.carried);
             }

@@ -1,5 +1,5 @@
-//! Steps that must survive a cut of the power: private folders, temporary files that get their
-//! name when they are whole, flushed folders.
+//! Disk operations that survive a power cut: private folders, temporary files that are renamed when
+//! complete, flushed folders.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Seek, Write};
@@ -13,16 +13,16 @@ use epitome_error::{Error, Result};
 const PREFIX: &str = ".epitome-";
 const SUFFIX: &str = ".tmp";
 
-/// Whether garbage is only named or taken away.
+/// Whether garbage is only reported or removed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum GcMode {
-    /// Say what would go.
+    /// Report it.
     Show,
     /// Remove it.
     Remove,
 }
 
-/// A step that may fail. Tests make each of them fail once.
+/// A step that may fail. Tests inject a failure into each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     /// Making a folder.
@@ -37,16 +37,12 @@ pub enum Step {
     Name,
     /// Flushing the folder's names.
     FlushFolder,
-    /// Looking for those who still write to what was replaced.
+    /// Looking for processes that still write to a replaced file.
     Look,
 }
 
 #[cfg(not(any(test, feature = "faults")))]
-/// Nothing fails by itself.
-///
-/// # Errors
-///
-/// None.
+/// Outside of tests no step fails.
 #[inline]
 pub fn step(_: Step) -> io::Result<()> {
     Ok(())
@@ -55,15 +51,15 @@ pub fn step(_: Step) -> io::Result<()> {
 #[cfg(any(test, feature = "faults"))]
 pub use fault::step;
 
-/// A file without a name of its own yet: it is gone when this is dropped, and swept by the next
-/// epitome that comes by when the process is killed.
+/// A temporary file. It is deleted when dropped; if the process is killed, the next epitome deletes
+/// it.
 ///
-/// Its writer holds a lock on it, by which others know that it is still wanted.
+/// Its writer holds a lock on it, which shows other processes that it is in use.
 pub struct Temp(NamedTempFile);
 
-/// Why a name could not be given.
+/// Why it could not be renamed.
 pub enum NotPlaced {
-    /// Something else has it. The file is as it was.
+    /// The name is taken. The existing file is unchanged.
     Taken(Temp),
     /// The system refuses.
     Failed(io::Error),
@@ -78,7 +74,7 @@ impl Temp {
             let file =
                 tempfile::Builder::new().prefix(PREFIX).suffix(SUFFIX).tempfile_in(folder)?;
             match file.as_file().try_lock() {
-                // Someone may have swept it before it was locked.
+                // Another process may have deleted it before it was locked.
                 Ok(()) if !file.path().exists() => continue,
                 Err(TryLockError::WouldBlock) => continue,
                 // A disk without locks has no sweeping either: see `sweep`.
@@ -97,19 +93,19 @@ impl Temp {
         self.0.path()
     }
 
-    /// Cuts it off after `len` bytes; what is written next follows these.
+    /// Truncates it to `len` bytes; later writes follow these.
     pub fn truncate(&self, len: u64) -> io::Result<()> {
         self.file().set_len(len)?;
         self.file().seek(io::SeekFrom::Start(len)).map(drop)
     }
 
-    /// Puts what was written on the disk itself.
+    /// Flushes it to the disk.
     pub fn flush_to_disk(&self) -> io::Result<()> {
         step(Step::Flush)?;
         self.0.as_file().sync_all()
     }
 
-    /// Gives it the name `path`, if nothing has that name.
+    /// Renames it to `path`, if that name is free.
     pub fn place_new(self, path: &Path) -> std::result::Result<(), NotPlaced> {
         step(Step::Name).map_err(NotPlaced::Failed)?;
         match self.0.persist_noclobber(path) {
@@ -121,7 +117,7 @@ impl Temp {
         }
     }
 
-    /// Gives it the name `path`, in place of what had it.
+    /// Renames it to `path`, replacing an existing file.
     pub fn place_over(self, path: &Path) -> io::Result<()> {
         step(Step::Name)?;
         self.0.persist(path).map(drop).map_err(|err| err.error)
@@ -144,7 +140,7 @@ impl Write for Temp {
 pub struct Leftover {
     /// Where it is.
     pub path: PathBuf,
-    /// Its bytes.
+    /// Its length in bytes.
     pub len: u64,
 }
 
@@ -180,7 +176,7 @@ pub fn sweep(folder: &Path, mode: GcMode) -> Vec<Leftover> {
     found
 }
 
-/// Makes a folder and those above it that are missing, for the user alone, and flushes each.
+/// Creates a folder and its missing parents, for the user alone, and flushes each.
 pub fn private_folder(path: &Path) -> Result<()> {
     if path.is_dir() {
         return Ok(());
@@ -209,13 +205,13 @@ fn make_private(path: &Path) -> io::Result<()> {
     fs::create_dir(path)
 }
 
-/// Puts the names in a folder on the disk itself.
+/// Flushes the names in a folder to the disk.
 #[cfg(unix)]
 #[cfg_attr(not(test), expect(clippy::disallowed_methods, reason = "a folder is opened"))]
 pub fn flush_folder(path: &Path) -> io::Result<()> {
     step(Step::FlushFolder)?;
     match File::open(path)?.sync_all() {
-        // Some network disks know no such thing for folders.
+        // Some network disks cannot flush folders.
         Err(err)
             if matches!(err.kind(), io::ErrorKind::InvalidInput | io::ErrorKind::Unsupported) =>
         {
@@ -225,13 +221,13 @@ pub fn flush_folder(path: &Path) -> io::Result<()> {
     }
 }
 
-/// Elsewhere the system flushes names by itself.
+/// Other systems flush names by themselves.
 #[cfg(not(unix))]
 pub fn flush_folder(_: &Path) -> io::Result<()> {
     step(Step::FlushFolder)
 }
 
-/// Steps that fail when a test says so.
+/// Failures injected by tests.
 #[cfg(any(test, feature = "faults"))]
 pub mod fault {
     use std::cell::RefCell;
@@ -245,11 +241,11 @@ pub mod fault {
         static HOOK: RefCell<Option<Hook>> = const { RefCell::new(None) };
     }
 
-    /// Asks the hook of this thread.
+    /// Calls the hook of this thread.
     ///
     /// # Errors
     ///
-    /// What the hook says.
+    /// The error of the hook.
     pub fn step(step: Step) -> io::Result<()> {
         // Taken out while it runs, so that the hook may use the disk itself.
         let Some(mut hook) = HOOK.with_borrow_mut(Option::take) else { return Ok(()) };

@@ -1,4 +1,4 @@
-//! Who has a file open.
+//! Processes that have a file open.
 
 use std::path::Path;
 
@@ -8,27 +8,26 @@ use crate::regular;
 /// A process that has a file open.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct User {
-    /// Its number.
+    /// Its process id.
     pub pid: u32,
     /// Its name, as the system shows it; empty when it does not.
     pub name: String,
-    /// Whether it can write to the file. Where the system does not say, it can.
+    /// Whether it can write to the file; `true` if the system does not say.
     pub writes: bool,
 }
 
-/// The other processes that have the file at `path` open, by number, as far as we may see them:
-/// those of other users are hidden from all but the administrator. Another epitome that only reads
-/// is not among them: it writes nothing that could be lost.
+/// The other processes that have the file at `path` open, by id, as far as they are visible: those
+/// of other users are hidden from all but the administrator. Another epitome that only reads is not
+/// among them: it writes nothing that could be lost.
 ///
-/// On Linux it looks into `/proc`, on other unixes it asks `lsof`, elsewhere it finds nobody.
+/// Linux uses `/proc`, other unixes `lsof`; on other systems the list is empty.
 pub fn users_of(path: &Path) -> Vec<User> {
     others(find(path))
 }
 
-/// The other processes that still have the file open that stood at `path` before another took
-/// its name.
+/// The other processes that still have the old file open that was at `path` before it was replaced.
 ///
-/// On Linux alone: elsewhere a file without a name is not found, and there is nobody.
+/// On Linux only: elsewhere an unlinked file is not found, and the list is empty.
 #[cfg(target_os = "linux")]
 pub(super) fn users_of_replaced(path: &Path, was: &std::fs::Metadata) -> Vec<User> {
     others(find_file(path, was))
@@ -64,8 +63,8 @@ fn find_file(real: &Path, wanted: &std::fs::Metadata) -> Vec<User> {
     let has_open = |process: &Path| {
         let fds = fs::read_dir(process.join("fd")).ok()?.flatten();
         let ours = fds.filter(|fd| {
-            // The name is asked first: it is cheap, and the same inside a container. Words stand
-            // behind that of a file that has lost it.
+            // The link is read first: it is cheap, and the same inside a container. For an unlinked
+            // file, text follows the name.
             let named = |to: &Path| to.file_name().unwrap_or_default().as_bytes().starts_with(name);
             fs::read_link(fd.path()).is_ok_and(|to| named(&to))
                 && fs::metadata(fd.path())
@@ -98,7 +97,7 @@ fn find(_: &Path) -> Vec<User> {
     Vec::new()
 }
 
-/// Whether an open file can be written to, by what Linux says of it:
+/// Whether an open file is writable, from Linux's
 /// <https://man7.org/linux/man-pages/man5/proc_pid_fdinfo.5.html>.
 #[cfg(target_os = "linux")]
 fn can_write(info: &Path) -> bool {
@@ -121,8 +120,8 @@ fn is_epitome(user: &User) -> bool {
     user.name == "epitome"
 }
 
-/// What `lsof -F pca` says: a line `p<number>` a process, its fields on the lines that follow, and
-/// those of its open files, each with how it may be accessed (`r`, `w`, `u`).
+/// Parses the output of `lsof -F pca`: a line `p<number>` for each process, followed by lines with
+/// its fields, and those of its open files, each with its access mode (`r`, `w`, `u`).
 #[cfg(any(test, all(unix, not(target_os = "linux"))))]
 fn said(answer: &str) -> Vec<User> {
     let mut users: Vec<User> = Vec::new();

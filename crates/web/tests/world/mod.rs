@@ -31,15 +31,14 @@ impl World {
         let mut config = Config::of_home(&home);
         config.home = home.join("epitome");
         config.settings = home.join("settings");
-        config.pi_sessions = home.join("pi");
-        config.claude = home.join("claude");
-        config.codex = home.join("codex");
-        config.copilot = home.join("copilot");
-        config.cursor = home.join("cursor");
-        config.cursor_editor = home.join("cursor-editor");
-        config.gemini = home.join("gemini");
-        config.opencode = home.join("opencode");
-        config.opencode_database = None;
+        let folders = [
+            ("PI_CODING_AGENT_SESSION_DIR", "pi"),
+            ("CLAUDE_CONFIG_DIR", "claude"),
+            ("CODEX_HOME", "codex"),
+        ];
+        for (variable, folder) in folders {
+            config.agents.variables.insert(variable.to_owned(), home.join(folder).into());
+        }
         config.person = Person::default();
         World { _dir: dir, home, config }
     }
@@ -66,7 +65,7 @@ impl World {
     }
 
     pub fn serve_within(&self, which: Which, limits: Limits) -> Viewer {
-        let rules = epitome::rules(&self.config, &[]).expect("rules");
+        let rules = epitome::redact::rules(&self.config, &[]).expect("rules");
         let options = Options {
             settings: Settings::load(&self.config, &[]).expect("settings"),
             config: self.config.clone(),

@@ -21,9 +21,10 @@ struct Args {
 
 fn main() -> anyhow::Result<()> {
     let args = Args::parse();
-    let scenario = match args.own_compaction {
-        true => Scenario::own_compaction(args.agent),
-        false => Scenario::full(args.agent),
+    let scenario = if args.own_compaction {
+        Scenario::own_compaction(args.agent)
+    } else {
+        Scenario::full(args.agent)
     };
     let recording = agents::record::record(args.agent, &scenario)?;
     let beside = args.out.with_extension("");

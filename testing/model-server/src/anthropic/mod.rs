@@ -1,6 +1,6 @@
 //! Anthropic Messages: <https://docs.claude.com/en/api/messages>.
 
-pub mod laws;
+pub mod invariants;
 
 use crate::routes::{Reply, identifier, rough_tokens};
 use crate::script::{Ending, Step};
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 /// Answers `POST /v1/messages`.
 pub(crate) fn reply(body: &Value, stage: &Stage) -> (Reply, Outcome) {
-    if let Err(refusal) = laws::check(body) {
+    if let Err(refusal) = invariants::check(body) {
         let error = json!({ "type": "invalid_request_error", "message": refusal.0 });
         let id = identifier("req_", body, 0);
         let reply = json!({ "type": "error", "error": error, "request_id": id });

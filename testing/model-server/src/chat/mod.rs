@@ -1,6 +1,6 @@
 //! OpenAI Chat Completions: <https://platform.openai.com/docs/api-reference/chat>.
 
-pub mod laws;
+pub mod invariants;
 
 use crate::routes::{Reply, identifier, rough_tokens};
 use crate::script::{Ending, Step};
@@ -13,7 +13,7 @@ const CREATED: u64 = 1_700_000_000;
 
 /// Answers `POST /v1/chat/completions`.
 pub(crate) fn reply(body: &Value, stage: &Stage) -> (Reply, Outcome) {
-    if let Err(refusal) = laws::check(body) {
+    if let Err(refusal) = invariants::check(body) {
         let error = json!({
             "message": refusal.0, "type": "invalid_request_error", "param": "messages",
             "code": null,

@@ -1,6 +1,6 @@
 //! Google's Gemini API: <https://ai.google.dev/api/generate-content>.
 
-pub mod laws;
+pub mod invariants;
 
 use crate::routes::{Reply, identifier, rough_tokens};
 use crate::script::{Ending, Step};
@@ -24,7 +24,7 @@ pub(crate) fn reply(path: &str, body: &Value, stage: &Stage) -> Option<(Reply, O
         }
         _ => return None,
     };
-    if let Err(refusal) = laws::check(model, body) {
+    if let Err(refusal) = invariants::check(model, body) {
         let error = json!({ "code": 400, "message": refusal.0, "status": "INVALID_ARGUMENT" });
         return Some((Reply::json(400, &json!({ "error": error })), Outcome::Refused(refusal.0)));
     }

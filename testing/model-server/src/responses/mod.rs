@@ -1,6 +1,6 @@
 //! OpenAI Responses: <https://platform.openai.com/docs/api-reference/responses>.
 
-pub mod laws;
+pub mod invariants;
 
 use crate::routes::{Reply, identifier, rough_tokens};
 use crate::script::{Ending, Step};
@@ -14,15 +14,16 @@ const CREATED: u64 = 1_700_000_000;
 
 /// Answers `POST /v1/responses`.
 pub(crate) fn reply(body: &Value, stage: &Stage) -> (Reply, Outcome) {
-    if let Err(refusal) = laws::check(body) {
+    if let Err(refusal) = invariants::check(body) {
         let error = json!({
             "message": refusal.0, "type": "invalid_request_error", "param": "input", "code": null,
         });
         return (Reply::json(400, &json!({ "error": error })), Outcome::Refused(refusal.0));
     }
-    let (step, outcome) = match offers_tools(body) {
-        true => stage.next(&first_user_texts(&body["input"])),
-        false => (stage.canned(), Outcome::Canned),
+    let (step, outcome) = if offers_tools(body) {
+        stage.next(&first_user_texts(&body["input"]))
+    } else {
+        (stage.canned(), Outcome::Canned)
     };
     let reply = if body["stream"] == true {
         Reply::stream(stream(body, &step))
@@ -62,8 +63,8 @@ fn first_user_texts(input: &Value) -> String {
 fn output(body: &Value, step: &Step) -> Vec<Value> {
     let input = &body["input"];
     let mut items = Vec::new();
-    // What came of reasoning says so in its id, for the laws to look at.
-    let mark = if step.thinking.is_some() { laws::REASONED } else { "" };
+    // The id tells the invariants that the item follows reasoning.
+    let mark = if step.thinking.is_some() { invariants::REASONED } else { "" };
     if let Some(thinking) = &step.thinking {
         items.push(json!({
             "type": "reasoning", "id": identifier("rs_", input, 0),

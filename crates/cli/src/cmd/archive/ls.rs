@@ -3,14 +3,14 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use epitome::Generation;
+use epitome::archive::Generation;
+use epitome::ops::Change;
 use epitome_model::Bytes;
 use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::app::App;
 use crate::failure::{Failure, Result};
-use crate::report::Change;
 use crate::text::{self, DIM, RED, Side, Table, age, change, count, one_line};
 
 /// A compaction in JSON.
@@ -101,7 +101,7 @@ fn listed(app: &App, kept: &[Kept], total: Bytes) -> String {
         for it in &session.generations {
             packs += 1;
             let (before, after) = (it.before.len, it.after.len);
-            let gone = if epitome::exists(&it.path) { "" } else { " (gone)" };
+            let gone = if epitome::storage::exists(&it.path) { "" } else { " (gone)" };
             let imported = if it.imported.is_some() { " (imported)" } else { "" };
             table.row(vec![
                 it.agent.clone(),

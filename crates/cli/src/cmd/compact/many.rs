@@ -1,16 +1,16 @@
 //! Many sessions at once: what came of each, and of all of them.
 
 use epitome::ErrorKind;
+use epitome::ops::{AskedModels, Compact, CompactReport};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rayon::prelude::*;
 use serde::Serialize;
 
-use super::{How, Job};
+use super::Job;
 use crate::confirm::{agreed, can_ask};
 use crate::failure::{Failure, Result};
-use crate::report::{self, Report, Sum};
+use crate::report::{self, Shown, Sum};
 use crate::session::{Filter, Input};
-use crate::summarise::{Account, Models};
 use crate::text::{DIM, count, visible};
 
 /// A session of many that was left as it is.
@@ -20,7 +20,7 @@ struct Left<'a> {
     recipe: &'a str,
     dry_run: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
-    models: Option<Models>,
+    models: Option<AskedModels>,
     error: &'a Failure,
 }
 
@@ -37,7 +37,7 @@ pub(super) fn run_all(job: &Job<'_>, filter: &Filter, yes: bool) -> Result<()> {
 impl Job<'_> {
     /// Several sessions. On a terminal a person is asked before more than one is written.
     pub(super) fn compact_several(&self, inputs: Vec<Input>, yes: bool) -> Result<()> {
-        if inputs.len() > 1 && !yes && !self.how.dry_run && can_ask() {
+        if inputs.len() > 1 && !yes && !self.dry_run && can_ask() {
             self.ask(&inputs)?;
         }
         self.compact_many(inputs)
@@ -45,16 +45,17 @@ impl Job<'_> {
 
     /// Says what compacting all of them comes to, and asks whether it is to be done.
     fn ask(&self, inputs: &[Input]) -> Result<()> {
-        let how = &How { dry_run: true, ..self.how.clone() };
-        let Job { app, run, recipe, least, filter, .. } = *self;
-        let (summary, wish, account) = (None, None, Account::default());
-        let preview = Job { app, run, recipe, how, least, summary, wish, account, filter };
+        let Job { app, compact, vacuum, account, filter, .. } = *self;
+        let compact = Compact { summary: None, ..compact };
+        let (dry_run, diff) = (true, false);
+        let preview = Job { app, compact, dry_run, diff, vacuum, account, filter };
         let bar = self.bar(inputs.len());
         let reports = inputs.par_iter().filter_map(|input| {
             bar.inc(1);
-            preview.compact(input).ok().flatten().filter(|report| !report.is_nothing())
+            let shown = preview.compact(input).ok().flatten();
+            shown.map(|shown| shown.report).filter(|report| !report.is_nothing())
         });
-        let reports: Vec<Report> = reports.collect();
+        let reports: Vec<CompactReport> = reports.collect();
         bar.finish_and_clear();
         let mut sum = Sum::default();
         reports.iter().for_each(|report| sum.add(report));
@@ -66,7 +67,7 @@ impl Job<'_> {
     fn compact_many(&self, inputs: Vec<Input>) -> Result<()> {
         let named = inputs.clone();
         let bar = self.bar(inputs.len());
-        let done: Vec<(Input, Result<Option<Report>>)> = inputs
+        let done: Vec<(Input, Result<Option<Shown>>)> = inputs
             .into_par_iter()
             .map(|input| {
                 let done = self.compact(&input);
@@ -76,13 +77,16 @@ impl Job<'_> {
             .collect();
         bar.finish_and_clear();
         self.vacuum(&named)?;
-        let mut reports = Vec::new();
+        let (mut reports, mut diffs) = (Vec::new(), String::new());
         let mut worst: Option<Failure> = None;
         let mut left = 0_u64;
         for (input, done) in done {
             match done {
-                Ok(Some(report)) if self.app.global.json => self.app.print_json(&report)?,
-                Ok(Some(report)) => reports.push(report),
+                Ok(Some(shown)) if self.app.global.json => self.app.print_json(&shown.report)?,
+                Ok(Some(shown)) => {
+                    diffs.push_str(&shown.diff);
+                    reports.push(shown.report);
+                }
                 Ok(None) => {}
                 Err(failure) => {
                     left += 1;
@@ -96,7 +100,7 @@ impl Job<'_> {
             }
         }
         if !self.app.global.json {
-            self.print_all(&reports, left)?;
+            self.print_all(&reports, diffs, left)?;
         }
         match worst {
             Some(failure) => {
@@ -110,24 +114,25 @@ impl Job<'_> {
     /// Says why a session stays as it is.
     pub(super) fn tell(&self, input: &Input, failure: &Failure, excused: bool) -> Result<()> {
         if self.app.global.json {
-            let (recipe, dry_run) = (self.recipe.name.as_str(), self.how.dry_run);
+            let (recipe, dry_run) = (self.compact.recipe.name.as_str(), self.dry_run);
             let (session, models) = (input.name(), self.account.of(&input.name()));
             return self.app.print_json(&Left { session, recipe, dry_run, models, error: failure });
         }
-        match excused {
-            true => self.app.note(&format!("{DIM}left:{DIM:#} {}", visible(&failure.told()))),
-            false => self.app.note(failure.render().trim_end()),
+        if excused {
+            self.app.note(&format!("{DIM}skipped:{DIM:#} {}", visible(&failure.told())))
+        } else {
+            self.app.note(failure.render().trim_end())
         }
         Ok(())
     }
 
-    fn print_all(&self, reports: &[Report], left: u64) -> Result<()> {
-        let mut text: String = reports.iter().map(|report| report.diff.as_str()).collect();
+    fn print_all(&self, reports: &[CompactReport], diffs: String, left: u64) -> Result<()> {
+        let mut text = diffs;
         text.push_str(&report::summary(reports));
         if reports.is_empty() {
             text = "no sessions\n".to_owned();
         }
-        if self.how.dry_run {
+        if self.dry_run {
             text.push_str(&format!("{DIM}nothing was written{DIM:#}\n"));
         }
         if left > 0 {
@@ -139,9 +144,10 @@ impl Job<'_> {
 
     fn bar(&self, sessions: usize) -> ProgressBar {
         // It hides itself where there is no terminal.
-        let target = match self.app.global.json {
-            true => ProgressDrawTarget::hidden(),
-            false => ProgressDrawTarget::stderr(),
+        let target = if self.app.global.json {
+            ProgressDrawTarget::hidden()
+        } else {
+            ProgressDrawTarget::stderr()
         };
         let style = ProgressStyle::with_template("{bar:30} {pos}/{len} sessions {elapsed}");
         ProgressBar::with_draw_target(Some(sessions as u64), target)
@@ -152,12 +158,5 @@ impl Job<'_> {
 /// A session of many that is in use or of a format that is only read, or a file among sessions
 /// that is none.
 pub fn is_excused(failure: &Failure) -> bool {
-    failure.is_of(&[
-        ErrorKind::InUse,
-        ErrorKind::HeldByAgent,
-        ErrorKind::Locked,
-        ErrorKind::Changed,
-        ErrorKind::UnknownFormat,
-        ErrorKind::ReadOnly,
-    ])
+    failure.error.is_some_and(ErrorKind::leaves_one_of_many)
 }

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use epitome::{Hold, Store};
+use epitome::storage::{Hold, Store};
 
 use crate::failure::{Failure, Result, Status};
 

@@ -16,7 +16,7 @@ use crate::failure::{Failure, Result};
 const MOST: u64 = 1_000_000_000_000;
 
 /// What an agent asks.
-pub enum Asked<'l> {
+pub enum Request<'l> {
     Hello(Hello),
     Reset(Begin),
     Open(Open),
@@ -138,8 +138,8 @@ enum Stop {
     Refused,
 }
 
-impl<'l> Asked<'l> {
-    pub fn of(line: &'l [u8]) -> Result<Asked<'l>> {
+impl<'l> Request<'l> {
+    pub fn of(line: &'l [u8]) -> Result<Request<'l>> {
         // Some shells put a mark before what they send.
         let line = line.strip_prefix(b"\xef\xbb\xbf").unwrap_or(line);
         let Members(mut said) = serde_json::from_slice(line)
@@ -152,17 +152,17 @@ impl<'l> Asked<'l> {
         // Whoever counts may number requests; the answer comes in their order.
         said.retain(|(key, _)| *key != "k");
         let asked = match op.as_str() {
-            "hello" => Asked::Hello(members(&op, said)?),
-            "reset" => Asked::Reset(members::<Begin>(&op, said)?.checked()?),
-            "open" => Asked::Open(members::<Open>(&op, said)?),
-            "call" => Asked::Call(members(&op, said)?),
-            "force" => Asked::Force(members::<Force>(&op, said)?.checked()?),
-            "usage" => members::<Nothing>(&op, said).map(|_| Asked::Usage)?,
-            "compact" => Asked::Compact(members::<Compact>(&op, said)?.checked()?),
-            "refused" => Asked::Refused(members(&op, said)?),
-            "answer" => Asked::Answer(members::<Answer>(&op, said)?.reply()?),
-            "recall" => Asked::Recall(members(&op, said)?),
-            "undo" => members::<Nothing>(&op, said).map(|_| Asked::Undo)?,
+            "hello" => Request::Hello(members(&op, said)?),
+            "reset" => Request::Reset(members::<Begin>(&op, said)?.checked()?),
+            "open" => Request::Open(members::<Open>(&op, said)?),
+            "call" => Request::Call(members(&op, said)?),
+            "force" => Request::Force(members::<Force>(&op, said)?.checked()?),
+            "usage" => members::<Nothing>(&op, said).map(|_| Request::Usage)?,
+            "compact" => Request::Compact(members::<Compact>(&op, said)?.checked()?),
+            "refused" => Request::Refused(members(&op, said)?),
+            "answer" => Request::Answer(members::<Answer>(&op, said)?.reply()?),
+            "recall" => Request::Recall(members(&op, said)?),
+            "undo" => members::<Nothing>(&op, said).map(|_| Request::Undo)?,
             other => {
                 let other = epitome_model::short(other, 40);
                 return Err(Failure::usage(format!("there is no op `{other}`: {OPS}")));

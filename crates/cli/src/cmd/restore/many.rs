@@ -2,11 +2,12 @@
 
 use std::path::{Path, PathBuf};
 
-use epitome::{Damage, GivenBack, GivingBack, Restored, What};
+use epitome::ops::{Change, GivenBack, OpenSession, Restore, RestoreReport, What};
+use epitome::storage::{Damage, Restored};
 use epitome_model::Bytes;
 use serde::Serialize;
 
-use super::{Report, imported};
+use super::imported;
 use crate::app::App;
 use crate::confirm::agreed;
 use crate::failure::{Failure, Result};
@@ -45,9 +46,10 @@ pub fn give_back(app: &App, how: &How<'_>, wanted: &[Wanted<'_>]) -> Result<()> 
     let mut many = Many { app, how, left: 0, worst: None };
     let mut planned = Vec::new();
     for wanted in wanted {
-        many.name_what_is_gone(wanted);
-        match many.giving(wanted).plan(&wanted.path).map_err(Failure::from) {
-            Ok(plan) if plan.iter().all(GivenBack::is_nothing) => {}
+        let session = many.session(wanted);
+        many.name_what_is_gone(wanted, &session);
+        match many.restore(wanted).plan(&session).map_err(Failure::from) {
+            Ok(plan) if plan.is_nothing() => {}
             Ok(plan) => planned.push((wanted, plan)),
             Err(failure) => many.leave(&wanted.path, failure)?,
         }
@@ -56,11 +58,11 @@ pub fn give_back(app: &App, how: &How<'_>, wanted: &[Wanted<'_>]) -> Result<()> 
         for (wanted, plan) in &planned {
             many.report(&wanted.path, plan)?;
         }
-        return many.end(planned.len(), sum_of(planned.iter().flat_map(|(_, plan)| plan)));
+        return many.end(planned.len(), sum_of(planned.iter().map(|(_, plan)| plan)));
     }
     if planned.len() > 1 {
         let sessions = count(planned.len() as u64, "session");
-        let (before, after) = sum_of(planned.iter().flat_map(|(_, plan)| plan));
+        let Change { before, after } = sum_of(planned.iter().map(|(_, plan)| plan));
         let disk = bytes_change(before, after);
         app.note(&format!("{sessions} would be {}: disk {disk}", how.done));
         agreed(app, how.yes, "Go on?")?;
@@ -69,16 +71,16 @@ pub fn give_back(app: &App, how: &How<'_>, wanted: &[Wanted<'_>]) -> Result<()> 
     app.check_is_read()?;
     let (mut written, mut all, mut unread) = (0, Vec::new(), None);
     for (wanted, _) in planned {
-        let giving = many.giving(wanted);
+        let session = many.session(wanted);
         if how.force {
-            app.warn_of_writers(&wanted.path);
+            app.warn_of_writers(&session);
         }
         let asked = |done: &[GivenBack]| imported(app, done, how.yes);
-        match giving.give_back(&wanted.path, asked, Failure::writing) {
+        match many.restore(wanted).run_after(&session, asked) {
             Ok(done) => {
                 unread = unread.or(many.report(&wanted.path, &done).err());
                 written += 1;
-                all.extend(done);
+                all.push(done);
             }
             Err(failure) => unread = unread.or(many.leave(&wanted.path, failure).err()),
         }
@@ -98,38 +100,39 @@ struct Many<'a> {
 }
 
 impl<'a> Many<'a> {
-    fn giving(&self, wanted: &Wanted<'a>) -> GivingBack<'a> {
-        let (what, force) = (wanted.what, self.how.force);
+    fn session(&self, wanted: &Wanted<'_>) -> OpenSession<'a> {
+        OpenSession::of_agent(&self.app.config, &wanted.path, self.app.agent())
+    }
+
+    fn restore(&self, wanted: &Wanted<'a>) -> Restore<'a> {
         let damage = if self.how.partial { Damage::LeaveOut } else { Damage::Refuse };
-        GivingBack { config: &self.app.config, what, agent: self.app.agent(), force, damage }
+        Restore { what: wanted.what, force: self.how.force, damage }
     }
 
     /// Names what is no part of the session, or is not there any more.
-    fn name_what_is_gone(&self, wanted: &Wanted<'_>) {
-        self.app.warn_of_no_parts(&wanted.path);
+    fn name_what_is_gone(&self, wanted: &Wanted<'_>, session: &OpenSession<'_>) {
+        self.app.warn_of_no_parts(session);
         let What::Run { files, .. } = wanted.what else { return };
-        for path in files.iter().filter(|path| files.len() > 1 && !epitome::exists(path)) {
+        for path in files.iter().filter(|path| files.len() > 1 && !epitome::storage::exists(path)) {
             self.app.warn(Some(&format!("{}: it is gone; the rest is undone", path.display())));
         }
     }
 
-    fn report(&self, path: &Path, done: &[GivenBack]) -> Result<()> {
+    fn report(&self, path: &Path, report: &RestoreReport) -> Result<()> {
         if self.app.global.json {
-            // The session itself may be gone.
-            let path = match done.first() {
-                Some(first) if !epitome::exists(path) => &first.path,
-                Some(_) | None => path,
-            };
-            return self.app.print_json(&Report::of(self.app, done, path, self.how.dry_run)?);
+            return self.app.print_json(report);
         }
+        let done = &report.done;
         let would = if self.how.dry_run { "would be " } else { "" };
-        let (before, after) = sum_of(done);
+        let Change { before, after } = report.disk_bytes();
         let disk = bytes_change(before, after);
         let damaged = done.iter().any(|it| !it.damaged.is_empty());
-        let note = match done.iter().any(|it| matches!(it.outcome, Restored::ByRecord { .. })) {
-            true => "  record by record: other programs changed it since",
-            false if damaged => "  another part of its archive is damaged",
-            false => "",
+        let note = if done.iter().any(|it| matches!(it.outcome, Restored::ByRecord { .. })) {
+            "  record by record: other programs changed it since"
+        } else if damaged {
+            "  another part of its archive is damaged"
+        } else {
+            ""
         };
         let done = self.how.done;
         self.app
@@ -144,7 +147,7 @@ impl<'a> Many<'a> {
             let dry_run = self.how.dry_run;
             self.app.print_json(&Left { session: path, dry_run, error: &failure })?;
         } else {
-            self.app.note(&format!("{DIM}left:{DIM:#} {}", field(&failure.told())));
+            self.app.note(&format!("{DIM}skipped:{DIM:#} {}", field(&failure.told())));
         }
         if self.worst.as_ref().is_none_or(|it| it.status < failure.status) {
             self.worst = Some(failure);
@@ -152,7 +155,7 @@ impl<'a> Many<'a> {
         Ok(())
     }
 
-    fn end(self, written: usize, (before, after): (Bytes, Bytes)) -> Result<()> {
+    fn end(self, written: usize, Change { before, after }: Change<Bytes>) -> Result<()> {
         let How { done, verb, dry_run, .. } = self.how;
         if !self.app.global.json {
             let sessions = count(written as u64, "session");
@@ -175,8 +178,9 @@ impl<'a> Many<'a> {
     }
 }
 
-fn sum_of<'b>(files: impl IntoIterator<Item = &'b GivenBack>) -> (Bytes, Bytes) {
-    files.into_iter().fold((Bytes(0), Bytes(0)), |(before, after), file| {
-        (before + file.bytes_before, after + file.bytes_after())
+fn sum_of<'b>(reports: impl IntoIterator<Item = &'b RestoreReport>) -> Change<Bytes> {
+    reports.into_iter().map(RestoreReport::disk_bytes).fold(Change::default(), |sum, one| Change {
+        before: sum.before + one.before,
+        after: sum.after + one.after,
     })
 }

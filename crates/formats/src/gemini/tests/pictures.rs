@@ -1,4 +1,4 @@
-//! Pictures beside the text of a result, as Gemini CLI writes them for some models.
+//! Pictures next to the text of a result, as Gemini CLI writes them for some models.
 
 use epitome_model::{At, Block, Change, Edit, Part, Source, Splice, Transcript};
 use serde_json::{Value, json};
@@ -15,7 +15,7 @@ fn shown(text: &str, parts: Value) -> Value {
         {"id": "a", "name": "glob", "response": {"output": text}, "parts": parts}})
 }
 
-/// What each part of the first result is.
+/// The kind of each part of the first result.
 fn kinds(transcript: &Transcript) -> Vec<&'static str> {
     let blocks = transcript.context().flat_map(|(_, entry)| &entry.blocks);
     let outputs = blocks.filter_map(|block| match block {
@@ -42,7 +42,7 @@ fn pictures_beside_a_result_are_known() {
         (shown("x", json!([picture("QUJD"), pdf])), vec!["text", "picture", "opaque"]),
         (shown("x", json!([file, more, "x"])), vec!["text", "opaque", "opaque", "opaque"]),
         (shown("x", json!("no list")), vec!["text", "opaque"]),
-        // Without words there is no place for what is left of a picture.
+        // Without text there is no place for the stub of a picture.
         (empty, vec!["opaque", "opaque"]),
     ] {
         let (transcript, _) = read_log(&[message("3", "user", json!([result]))]);

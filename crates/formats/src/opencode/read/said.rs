@@ -1,10 +1,10 @@
-//! What one part of a message says to a model.
+//! Converts one part of a message.
 
 use std::collections::HashSet;
 use std::ops::Range;
 
 use epitome_model::{
-    Block, Call, Copy, Entry, Image, Left, Output, Part, Role, Span, Text, Thinking,
+    Block, Call, Entry, HiddenField, Image, Left, Output, Part, Role, Span, Text, Thinking,
 };
 
 use super::Message;
@@ -12,20 +12,20 @@ use crate::opencode::raw::{self, State};
 use crate::opencode::tools;
 use crate::place::Place;
 
-/// What it sends for a call that never came to its end.
+/// Sent for a call that never finished.
 const INTERRUPTED: &str = "[Tool execution was interrupted]";
-/// What it sends for a request to summarise, and for a tool that the user ran.
+/// Sent for a request to summarise, and for a tool that the user ran.
 const SUMMARISE: &str = "What did we do so far?";
 const BY_USER: &str = "The following tool was executed by the user";
 
-/// Around words of the user in results.
+/// Texts around the user's own text in results.
 const FROM_USER: [&[u8]; 2] = [
     b"The user rejected permission to use this specific tool call with the following feedback",
     b"User has answered your questions",
 ];
 
-/// Of what a tool noted, what OpenCode looks up later: which instructions a read has shown, the
-/// session of a sub-agent, what a call had printed when it was interrupted.
+/// The tool metadata that OpenCode looks up later: the instructions that a read has shown, the
+/// session of a sub-agent, the output of an interrupted call.
 const LOOKED_UP: [&[u8]; 7] = [
     b"loaded",
     b"sessionId",
@@ -36,7 +36,7 @@ const LOOKED_UP: [&[u8]; 7] = [
     b"outputPath",
 ];
 
-/// What a part says; nothing if it is one that no model ever sees.
+/// The blocks of a part; `None` if no model ever sees it.
 pub fn part(
     at: &Place<'_>,
     raw: &raw::Part,
@@ -51,15 +51,18 @@ pub fn part(
             if raw.is_synthetic {
                 entry.role = Role::System;
             }
-            // An empty one is left out, and one that is only shown.
+            // An empty text is left out, and so is one that is only displayed.
             let said = raw.text.as_ref().filter(|text| text.len() > 2 && !raw.is_ignored);
             entry.blocks = said.map(|text| Block::Text(at.source(text))).into_iter().collect();
         }
         ("text", Role::Assistant) => {
             let said = raw.text.as_ref().filter(|text| text.len() > 2);
-            let block = |text| match message.is_summary {
-                true => Block::Summary(at.source(text)),
-                false => Block::Text(at.source(text)),
+            let block = |text| {
+                if message.is_summary {
+                    Block::Summary(at.source(text))
+                } else {
+                    Block::Text(at.source(text))
+                }
             };
             entry.blocks = said.map(block).into_iter().collect();
         }
@@ -76,7 +79,7 @@ pub fn part(
         ("tool", Role::Assistant) => {
             let state = raw.state.as_ref()?;
             let own = at.maybe(raw.call.as_ref()).unwrap_or_default();
-            // Some models count their calls from nought in each response.
+            // Some models number their calls from zero in each response.
             let id = if calls.insert(own.clone()) { own } else { id.into() };
             let (call, output) = tool(at, raw, state, &id);
             entry.copies = copies(at, state, &output);
@@ -87,16 +90,18 @@ pub fn part(
     Some(entry)
 }
 
-/// What the user attached. A text and a folder are said again in a part of their own.
+/// An attachment of the user. The content of a text file or directory is repeated in a separate
+/// part.
 fn file(at: &Place<'_>, raw: &raw::Part) -> Option<Block> {
     let mime = at.maybe(raw.mime.as_ref())?;
     let url = raw.url.as_ref()?;
     if matches!(&*mime, "text/plain" | "application/x-directory") {
         return None;
     }
-    Some(match mime.starts_with("image/") && is_data(at, url) {
-        true => Block::Image(Image { media: mime, data: at.span(url), whole: at.span(&raw.whole) }),
-        false => Block::Opaque(at.span(&raw.whole)),
+    Some(if mime.starts_with("image/") && is_data(at, url) {
+        Block::Image(Image { media: mime, data: at.span(url), whole: at.span(&raw.whole) })
+    } else {
+        Block::Opaque(at.span(&raw.whole))
     })
 }
 
@@ -104,7 +109,7 @@ fn is_data(at: &Place<'_>, url: &Range<usize>) -> bool {
     at.line[url.clone()].starts_with(b"\"data:")
 }
 
-/// Reasoning; nothing when it was emptied, as it is then not sent.
+/// Reasoning; `None` if it was emptied, because it is then not sent.
 fn thinking(at: &Place<'_>, raw: &raw::Part) -> Option<Block> {
     let text = raw.text.as_ref()?;
     if text.len() <= 2 && raw.metadata.is_none() {
@@ -122,7 +127,7 @@ fn tool(at: &Place<'_>, raw: &raw::Part, state: &State, id: &str) -> (Call, Outp
     let name = at.maybe(raw.tool.as_ref()).unwrap_or_default();
     let input = state.input.clone().unwrap_or_default();
     let (kind, target, part, fields) = tools::known(&name, at.line, &input, at.base);
-    // Where there are none, the part begins.
+    // Without arguments, the beginning of the part.
     let arguments = at.span(state.input.as_ref().unwrap_or(&(raw.whole.start..raw.whole.start)));
     let mut output = output(at, state);
     output.call = id.into();
@@ -174,11 +179,11 @@ fn attached(at: &Place<'_>, file: &raw::File) -> Part {
     }
 }
 
-/// What a tool noted for the screen, and what was pruned: no model sees it.
-fn copies(at: &Place<'_>, state: &State, output: &Output) -> Vec<Copy> {
+/// Metadata that a tool recorded for display, and pruned results: no model sees them.
+fn copies(at: &Place<'_>, state: &State, output: &Output) -> Vec<HiddenField> {
     let mut copies = Vec::new();
     let mut copy = |name, place: &Range<usize>, left| {
-        copies.push(Copy { name, value: at.span(place), left });
+        copies.push(HiddenField { name, value: at.span(place), left });
     };
     for (key, place) in &state.facts {
         let is_output = output.whole == at.span(place);

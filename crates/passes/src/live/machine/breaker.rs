@@ -4,14 +4,14 @@ use epitome_model::Tokens;
 
 /// Gains of less than so many per cent are poor.
 const POOR: u64 = 5;
-/// So many of them in a row open the breaker.
+/// So many of them in a streaks open the breaker.
 const POOR_GAINS: u32 = 2;
-/// So many failures of one kind in a row open it.
+/// So many failures of one kind in a streaks open it.
 const FAILURES: u32 = 3;
 
 /// What came of one attempt, passes and summary together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Came {
+pub(super) enum AttemptResult {
     /// It could be carried out: of so many tokens, so many are gone.
     Gained { of: Tokens, saved: Tokens },
     /// A summary was asked for, and there is none.
@@ -24,7 +24,7 @@ pub(super) enum Came {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Breaker {
     /// It is.
-    Closed(Row),
+    Closed(Streaks),
     /// It is not until it has grown from this size by as much as would be a gain. Then one attempt
     /// is let through, with all of its steps.
     Open { at: Tokens },
@@ -32,7 +32,7 @@ pub(super) enum Breaker {
 
 /// What went wrong, each kind since it last went well.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub(super) struct Row {
+pub(super) struct Streaks {
     poor: u32,
     unwritten: u32,
     refused: u32,
@@ -40,13 +40,13 @@ pub(super) struct Row {
 
 impl Default for Breaker {
     fn default() -> Breaker {
-        Breaker::Closed(Row::default())
+        Breaker::Closed(Streaks::default())
     }
 }
 
 impl Breaker {
     /// Whether an attempt may begin at this size.
-    pub(super) fn lets(&self, tokens: Tokens) -> bool {
+    pub(super) fn allows(&self, tokens: Tokens) -> bool {
         match self {
             Breaker::Closed(_) => true,
             Breaker::Open { at } => has_grown(*at, tokens),
@@ -54,41 +54,41 @@ impl Breaker {
     }
 
     /// Judges an attempt that has come to this size. Says why, if that opens the breaker.
-    pub(super) fn judge(&mut self, came: Came, now: Tokens) -> Option<String> {
-        let row = match self {
-            Breaker::Closed(row) => row,
+    pub(super) fn judge(&mut self, result: AttemptResult, now: Tokens) -> Option<String> {
+        let streaks = match self {
+            Breaker::Closed(streaks) => streaks,
             Breaker::Open { at } => {
                 *at = now;
-                if came.is_good() {
+                if result.is_good() {
                     *self = Breaker::default();
                 }
                 return None;
             }
         };
-        let reason = row.and(came)?;
+        let reason = streaks.and(result)?;
         *self = Breaker::Open { at: now };
         Some(reason)
     }
 }
 
-impl Row {
+impl Streaks {
     /// One more attempt. Says why, if that was one too many.
-    fn and(&mut self, came: Came) -> Option<String> {
-        match came {
-            Came::Gained { .. } if came.is_good() => {
-                *self = Row::default();
+    fn and(&mut self, result: AttemptResult) -> Option<String> {
+        match result {
+            AttemptResult::Gained { .. } if result.is_good() => {
+                *self = Streaks::default();
                 None
             }
-            Came::Gained { .. } => {
-                *self = Row { poor: self.poor + 1, ..Row::default() };
+            AttemptResult::Gained { .. } => {
+                *self = Streaks { poor: self.poor + 1, ..Streaks::default() };
                 (self.poor >= POOR_GAINS)
                     .then(|| format!("{} gains of less than {POOR} per cent", self.poor))
             }
-            Came::Unwritten => {
-                *self = Row { unwritten: self.unwritten + 1, refused: 0, ..*self };
+            AttemptResult::Unwritten => {
+                *self = Streaks { unwritten: self.unwritten + 1, refused: 0, ..*self };
                 (self.unwritten >= FAILURES).then(|| format!("{} summaries failed", self.unwritten))
             }
-            Came::Refused => {
+            AttemptResult::Refused => {
                 self.refused += 1;
                 (self.refused >= FAILURES)
                     .then(|| format!("{} compactions could not be carried out", self.refused))
@@ -97,11 +97,11 @@ impl Row {
     }
 }
 
-impl Came {
+impl AttemptResult {
     fn is_good(self) -> bool {
         match self {
-            Came::Gained { of, saved } => saved.0 * 100 >= of.0 * POOR,
-            Came::Unwritten | Came::Refused => false,
+            AttemptResult::Gained { of, saved } => saved.0 * 100 >= of.0 * POOR,
+            AttemptResult::Unwritten | AttemptResult::Refused => false,
         }
     }
 }

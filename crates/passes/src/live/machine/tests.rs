@@ -1,13 +1,32 @@
 use super::*;
+use crate::PerKind;
 use crate::summary::SummaryRule;
 
-fn gauge(tokens: u64) -> Gauge {
-    Gauge { tokens: Tokens(tokens), counted: Tokens(tokens), ..Gauge::default() }
+fn gauge(tokens: u64) -> ContextSize {
+    ContextSize { tokens: Tokens(tokens), counted: Tokens(tokens), ..ContextSize::default() }
 }
 
-fn machine(live: Live) -> Machine {
-    Machine::new(Live { reserve: 0, ..live }, Some(Tokens(1_000)))
+/// In a window of 1,000 tokens, all of them for requests.
+fn machine(mut recipe: Recipe) -> Machine {
+    recipe.live.reserve = 0;
+    Machine::new(&recipe, Some(Tokens(1_000)))
 }
+
+fn with_target(target: Target, mut recipe: Recipe) -> Recipe {
+    recipe.target.live = Some(target);
+    recipe
+}
+
+fn with_trigger(live: Level) -> Recipe {
+    Recipe { trigger: PerKind { live, ..PerKind::default() }, ..Recipe::default() }
+}
+
+fn that_runs(when: When, mut recipe: Recipe) -> Recipe {
+    recipe.live.when = when;
+    recipe
+}
+
+const PERCENT: Target = Target { tokens: None, percent: Some(60), chars: None };
 
 fn tiers() -> BTreeMap<String, u64> {
     BTreeMap::from([("results".to_owned(), 1)])
@@ -15,7 +34,7 @@ fn tiers() -> BTreeMap<String, u64> {
 
 #[test]
 fn a_context_is_warned_of_and_then_compacted() {
-    let mut machine = machine(Live { target: Some(Target::Percent(60)), ..Live::default() });
+    let mut machine = machine(with_target(PERCENT, Recipe::default()));
     assert_eq!(machine.step(&gauge(699)), Step::Send);
     assert_eq!(machine.step(&gauge(700)), Step::Send);
     assert_eq!(machine.step(&gauge(800)), Step::Send);
@@ -36,32 +55,28 @@ fn a_context_is_warned_of_and_then_compacted() {
 }
 
 #[test]
-fn any_part_of_a_trigger_starts_it() {
-    let of = |trigger, gauge: Gauge| {
-        machine(Live { trigger, ..Live::default() }).step(&gauge) == Step::Run(Why::Trigger)
-    };
-    let level = Level::default;
-    let (tokens, counted) = (Tokens(11), Tokens(11));
-    let all = Gauge { tokens, bytes: 12, chars: 16, results: 13, turns: 14, messages: 15, counted };
-    for (trigger, expect) in [
-        (Level { tokens: Some(10), ..level() }, true),
-        (Level { tokens: Some(11), ..level() }, false),
-        (Level { percent: Some(1), ..level() }, true),
-        (Level { percent: Some(2), ..level() }, false),
-        (Level { bytes: Some(11), ..level() }, true),
-        (Level { bytes: Some(12), ..level() }, false),
-        (Level { results: Some(12), ..level() }, true),
-        (Level { turns: Some(13), ..level() }, true),
-        (Level { messages: Some(14), ..level() }, true),
-        (Level { messages: Some(15), results: Some(13), ..level() }, false),
+fn what_exceeds_the_trigger_starts_it() {
+    let of = |trigger, gauge| machine(trigger).step(&gauge) == Step::Run(Why::Trigger);
+    let (tokens, results) = (Some(10), Some(3));
+    let stored = Level { tokens, ..Level::default() };
+    let live = Level { results, ..Level::default() };
+    for (trigger, tokens, results, expect) in [
+        (PerKind::default(), 800, 9, false),
+        (PerKind::default(), 801, 0, true),
+        (PerKind { stored, live: Level::default() }, 11, 0, true),
+        (PerKind { stored, live: Level::default() }, 10, 9, false),
+        (PerKind { stored, live }, 801, 3, false),
+        (PerKind { stored, live }, 11, 4, true),
     ] {
-        assert_eq!(of(trigger, all), expect, "{trigger:?}");
+        let size = ContextSize { results, ..gauge(tokens) };
+        let recipe = Recipe { trigger, ..Recipe::default() };
+        assert_eq!(of(recipe, size), expect, "{trigger:?} {size:?}");
     }
 }
 
 #[test]
 fn two_poor_gains_open_the_breaker_until_the_context_has_grown() {
-    let mut machine = machine(Live::default());
+    let mut machine = machine(Recipe::default());
     for _ in 0..2 {
         assert_eq!(machine.step(&gauge(900)), Step::Run(Why::Trigger));
         machine.ran(Why::Trigger, Tokens(900), &gauge(880), tiers());
@@ -85,14 +100,14 @@ fn two_poor_gains_open_the_breaker_until_the_context_has_grown() {
 #[test]
 fn a_full_window_is_hard_whatever_the_trigger_says() {
     let trigger = Level { results: Some(99), ..Level::default() };
-    let mut machine = machine(Live { trigger, ..Live::default() });
+    let mut machine = machine(with_trigger(trigger));
     assert_eq!(machine.step(&gauge(1_000)), Step::Send);
     assert_eq!(machine.step(&gauge(1_001)), Step::Run(Why::Hard));
 }
 
 #[test]
 fn a_small_window_keeps_half_for_the_conversation() {
-    let machine = Machine::new(Live::default(), Some(Tokens(20_000)));
+    let machine = Machine::new(&Recipe::default(), Some(Tokens(20_000)));
     assert_eq!(machine.usable(), Some(Tokens(10_000)));
 }
 
@@ -100,20 +115,20 @@ fn a_small_window_keeps_half_for_the_conversation() {
 fn what_was_taken_back_stays_until_the_context_has_grown_or_is_full_or_somebody_asks() {
     for when in [When::Trigger, When::Request] {
         let held = || {
-            let mut machine = machine(Live { when, ..Live::default() });
+            let mut machine = machine(that_runs(when, Recipe::default()));
             machine.hold(Tokens(900));
             machine
         };
-        let starts = |gauge: &Gauge| matches!(held().step(gauge), Step::Run(_));
+        let starts = |gauge: &ContextSize| matches!(held().step(gauge), Step::Run(_));
         // What a provider says of it meanwhile is no growth.
-        let billed = Gauge { tokens: Tokens(999), ..gauge(900) };
+        let billed = ContextSize { tokens: Tokens(999), ..gauge(900) };
         for (gauge, expect) in [
             (gauge(900), false),
             (gauge(944), false),
             (gauge(945), true),
             (gauge(1_001), true),
             (billed, false),
-            (Gauge { tokens: Tokens(1_001), ..billed }, true),
+            (ContextSize { tokens: Tokens(1_001), ..billed }, true),
         ] {
             assert_eq!(starts(&gauge), expect, "{when:?} {gauge:?}");
         }
@@ -137,7 +152,7 @@ enum Comes {
     Summary(u64, u64),
     /// They leave so many, and nobody is there to be asked.
     Nobody(u64),
-    /// A law refuses what they do.
+    /// An invariant refuses what they do.
     Refused,
 }
 
@@ -155,7 +170,7 @@ fn play_one(machine: &mut Machine, tokens: u64, comes: Comes) -> String {
             (Step::Send, _) => break,
             (Step::Run(why), Comes::Refused) => {
                 told.push("run".into());
-                machine.failed(why, &now, "a law".into());
+                machine.failed(why, &now, "an invariant".into());
             }
             (Step::Run(why), Comes::To(left) | Comes::Summary(left, _) | Comes::Nobody(left)) => {
                 told.push("run".into());
@@ -185,12 +200,14 @@ fn play_one(machine: &mut Machine, tokens: u64, comes: Comes) -> String {
     told.join(", ")
 }
 
-fn with_summary() -> Live {
-    Live { summary: Some(SummaryRule::default()), warn: 1_000, ..Live::default() }
+fn with_summary() -> Recipe {
+    let mut recipe = without();
+    recipe.stages.live.summary = Some(SummaryRule::default());
+    recipe
 }
 
-fn without() -> Live {
-    Live { warn: 1_000, ..Live::default() }
+fn without() -> Recipe {
+    Recipe { live: Live { warn: 1_000, ..Live::default() }, ..Recipe::default() }
 }
 
 const POOR: &str = "run, 2 gains of less than 5 per cent (900)";
@@ -198,11 +215,11 @@ const UNWRITTEN: &str = "run, ask, 3 summaries failed (900)";
 const REFUSED: &str = "run, 3 compactions could not be carried out (900)";
 
 /// A recipe, requests, and what is done and heard at each.
-type Talk<'a> = (Live, &'a [(u64, Comes)], &'a [&'a str]);
+type Talk<'a> = (Recipe, &'a [(u64, Comes)], &'a [&'a str]);
 
 fn check(talks: &[Talk<'_>]) {
-    for (n, (live, requests, expect)) in talks.iter().enumerate() {
-        let mut machine = machine(live.clone());
+    for (n, (recipe, requests, expect)) in talks.iter().enumerate() {
+        let mut machine = machine(recipe.clone());
         assert_eq!(play(&mut machine, requests), *expect, "{n}: {requests:?}");
     }
 }
@@ -232,7 +249,7 @@ fn three_failed_summaries_open_the_breaker_until_the_context_has_grown() {
             &[fails, fails, fails, (945, To(945)), (992, To(992)), (993, Summary(993, 300))],
             &["run, ask", "run, ask", UNWRITTEN, "run, ask", "", "run, ask"],
         ),
-        // Failures count in a row: a summary in between begins anew.
+        // Failures count in a streaks: a summary in between begins anew.
         (
             with_summary(),
             &[fails, fails, (900, Summary(900, 300)), fails, fails, fails],
@@ -242,7 +259,7 @@ fn three_failed_summaries_open_the_breaker_until_the_context_has_grown() {
 }
 
 #[test]
-fn what_an_attempt_gains_opens_the_breaker_or_closes_it_and_so_do_laws() {
+fn gains_and_violations_open_and_close_the_breaker() {
     use Comes::{Nobody, Refused, Summary, To};
     let fails = (900, To(900));
     check(&[
@@ -271,7 +288,7 @@ fn what_an_attempt_gains_opens_the_breaker_or_closes_it_and_so_do_laws() {
             &[fails, fails, (945, To(300)), (900, To(880)), fails, (944, To(0))],
             &["run", POOR, "run", "run", POOR, ""],
         ),
-        // What a law refuses is told as what it is, and is no summary's failure.
+        // What an invariant refuses is told as what it is, and is no summary's failure.
         (
             with_summary(),
             &[(900, Refused), (900, Refused), (900, Refused), (944, To(0)), (945, To(300))],
@@ -291,14 +308,14 @@ fn who_asks_begins_anew() {
     let mut machine = machine(with_summary());
     assert_eq!(play(&mut machine, &[fails; 3])[2], UNWRITTEN);
     machine.force(Why::Manual);
-    // Of three failures in a row the first is the one that was asked for.
+    // Of three failures in a streaks the first is the one that was asked for.
     let expect = ["run, ask", "run, ask", UNWRITTEN, ""];
     assert_eq!(play(&mut machine, &[fails; 4]), expect);
 }
 
 #[test]
 fn a_summary_of_a_sliding_recipe_waits_behind_the_breaker_and_its_passes_do_not() {
-    let mut machine = machine(Live { when: When::Request, ..with_summary() });
+    let mut machine = machine(that_runs(When::Request, with_summary()));
     let fails = (900, Comes::To(900));
     let talk = [fails, fails, fails, fails, (945, Comes::Summary(945, 300)), fails];
     let expect = ["run, ask", "run, ask", UNWRITTEN, "run", "run, ask", "run, ask"];
@@ -307,21 +324,23 @@ fn a_summary_of_a_sliding_recipe_waits_behind_the_breaker_and_its_passes_do_not(
 
 #[test]
 fn who_misses_the_target_says_so_whatever_was_done() {
-    let target = |target| Live { target: Some(target), ..without() };
+    let target = |target| with_target(target, without());
     let tokens = |tokens| Some(Missed::Tokens(Tokens(tokens)));
-    let chars = target(Target::Chars(2_000));
-    for (live, now, expect) in [
-        (target(Target::Tokens(600)), 900, tokens(300)),
-        (target(Target::Percent(60)), 601, tokens(1)),
-        (target(Target::Percent(60)), 600, None),
+    let none = Target::default();
+    let chars = target(Target { chars: Some(2_000), ..none });
+    for (recipe, now, expect) in [
+        (target(Target::of_tokens(Tokens(600))), 900, tokens(300)),
+        (target(PERCENT), 601, tokens(1)),
+        (target(PERCENT), 600, None),
+        (target(Target { chars: Some(2_000), ..PERCENT }), 600, Some(Missed::Chars(400))),
         (chars.clone(), 501, Some(Missed::Chars(4))),
         (chars, 500, None),
         (without(), 900, None),
     ] {
         let why = Why::Hard;
-        let now = Gauge { chars: now * 4, ..gauge(now) };
+        let now = ContextSize { chars: now * 4, ..gauge(now) };
         let told = |does: &dyn Fn(&mut Machine)| {
-            let mut machine = machine(live.clone());
+            let mut machine = machine(recipe.clone());
             does(&mut machine);
             machine.events().pop().expect("it says so")
         };
@@ -349,7 +368,7 @@ fn who_misses_the_target_says_so_whatever_was_done() {
                 Event::Failed { why, reason: reason.clone(), over_target },
                 Event::Failed { why, reason: reason.clone(), over_target: tokens(7) },
             ],
-            "{live:?}"
+            "{recipe:?}"
         );
     }
     let json = |missed| serde_json::to_string(&missed).expect("it is JSON");

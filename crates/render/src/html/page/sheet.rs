@@ -1,7 +1,5 @@
 //! A page in parts.
 
-use std::ops::Range;
-
 use super::Html;
 
 /// A page in parts, each of them HTML in which everything of the session is escaped.
@@ -21,13 +19,31 @@ pub struct Sheet {
     pub below: String,
 }
 
+impl Sheet {
+    /// Bytes of all of it.
+    pub fn len(&self) -> usize {
+        let Sheet { title, bar, timeline, above, turns, below } = self;
+        let turns: usize = turns.iter().map(|(anchor, html)| anchor.len() + html.len()).sum();
+        title.len() + bar.len() + timeline.len() + above.len() + turns + below.len()
+    }
+
+    /// Whether there is nothing on it.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+}
+
 impl Html<'_> {
+    /// The last item of the transcript on each page.
+    pub fn last_items(&self) -> Vec<usize> {
+        let pieces = self.pages.iter().map(|pieces| &self.story.pieces[pieces.clone()]);
+        pieces.map(|pieces| pieces.last().map_or(0, |piece| piece.item)).collect()
+    }
+
     /// The page on which an item of the transcript stands, from 0.
     pub fn page_of(&self, item: usize) -> usize {
-        let has = |pieces: &Range<usize>| {
-            self.story.pieces[pieces.clone()].last().is_some_and(|piece| item <= piece.item)
-        };
-        self.pages.iter().position(has).unwrap_or(self.pages.len() - 1)
+        let page = self.last_items().iter().position(|last| item <= *last);
+        page.unwrap_or(self.pages.len() - 1)
     }
 
     /// The parts of a page, for a program that puts a frame of its own around them. What is nested

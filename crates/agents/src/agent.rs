@@ -1,0 +1,175 @@
+//! What is known of one agent.
+
+use std::fs::{self, File, TryLockError};
+use std::path::{Path, PathBuf};
+
+use epitome_error::Result;
+use epitome_formats::{Format, Hook};
+use epitome_store::regular;
+use epitome_store::store::User;
+use jiff::Zoned;
+
+use crate::environment::Environment;
+use crate::session_file::{SessionFile, stem};
+use crate::unread::Unread;
+
+/// An agent: where it keeps sessions and what it does with them. The methods with a body describe
+/// an agent that has no such thing.
+pub trait Agent: Sync {
+    /// The format of its sessions.
+    fn format(&self) -> &'static Format;
+
+    /// The variables of the environment that say where its folders are.
+    fn variables(&self) -> &'static [&'static str] {
+        &[]
+    }
+
+    /// The folder in which it keeps sessions.
+    fn folder(&self, environment: &Environment) -> PathBuf;
+
+    /// All its sessions, without those of sub-agents that belong to one of them.
+    fn sessions(&self, environment: &Environment, unread: &mut Unread) -> Vec<SessionFile>;
+
+    /// Sessions of sub-agents that have a file of their own in a folder of sessions. They are found
+    /// when their id is given.
+    fn sub_agent_sessions(&self, _: &Environment, _: &mut Unread) -> Vec<SessionFile> {
+        Vec::new()
+    }
+
+    /// Whether `text`, as a user types it, may mean the session of this id.
+    fn matches(&self, id: &str, text: &str) -> bool {
+        id.starts_with(text)
+    }
+
+    /// Whether a file of this name holds what a sub-agent did, and belongs to another session.
+    fn is_part(&self, _file: &Path) -> bool {
+        false
+    }
+
+    /// The files that sub-agents of the session in this file wrote.
+    fn sub_agents(&self, _session: &Path) -> Vec<PathBuf> {
+        Vec::new()
+    }
+
+    /// The id by which the archive knows the file of a sub-agent of a session.
+    fn part_id(&self, session: &str, part: &Path) -> String {
+        let name = stem(part);
+        // As `Loaded::key` has it: such a file names the session's id as its own.
+        if name.starts_with("agent-") { format!("{session}.{name}") } else { name.into_owned() }
+    }
+
+    /// The processes that say they have a session open without holding its file open.
+    fn users(&self, _: &Environment, _session: &Path) -> Vec<User> {
+        Vec::new()
+    }
+
+    /// Takes the lock by which the agent keeps others from writing a session, if it has one.
+    ///
+    /// # Errors
+    ///
+    /// The processes that hold it.
+    fn lock(
+        &self,
+        _: &Environment,
+        _session: &Path,
+    ) -> std::result::Result<Option<AgentLock>, Vec<User>> {
+        Ok(None)
+    }
+
+    /// Deletes the positions in a session's file that the agent has stored. It reads the file again
+    /// when it needs them.
+    ///
+    /// # Errors
+    ///
+    /// `Disk` when that store cannot be written.
+    fn forget(&self, _: &Environment, _session: &Path) -> Result<()> {
+        Ok(())
+    }
+
+    /// Refuses a change of a session from the byte `from` on if another session refers to positions
+    /// behind that.
+    ///
+    /// # Errors
+    ///
+    /// `Refused`, with the path of the other session.
+    fn check_places(&self, _session: &Path, _from: u64) -> Result<()> {
+        Ok(())
+    }
+
+    /// Its hook for the end of a session, if it has one.
+    fn hook(&self) -> Option<HookTarget> {
+        None
+    }
+
+    /// How it continues a session that another program wrote, if it can.
+    fn resume(&self) -> Option<Resume> {
+        None
+    }
+
+    /// Its name, which is that of its format.
+    fn name(&self) -> &'static str {
+        self.format().name
+    }
+}
+
+/// The hook with which an agent calls a program when a session ends.
+#[derive(Clone, Copy, Debug)]
+pub struct HookTarget {
+    /// What is written.
+    pub hook: &'static Hook,
+    /// The folder of the agent's settings, which the path in `hook` is relative to.
+    pub settings: fn(&Environment) -> PathBuf,
+}
+
+/// How an agent continues a session that another program wrote.
+#[derive(Clone, Copy, Debug)]
+pub struct Resume {
+    /// The command that continues a session; its id is the last argument.
+    pub command: &'static [&'static str],
+    /// The file in which the agent looks for the session. `Refused` when that is not known.
+    pub place: fn(&Environment, &NewSession<'_>) -> Result<PathBuf>,
+}
+
+/// A session that is to be put where its agent looks for it.
+#[derive(Clone, Copy, Debug)]
+pub struct NewSession<'a> {
+    /// Its id.
+    pub id: &'a str,
+    /// The folder that it is run in.
+    pub cwd: &'a Path,
+    /// When it begins, in UTC.
+    pub time: &'a Zoned,
+}
+
+/// An agent's own lock of a session. The agent does not open the session until this is dropped.
+#[derive(Debug)]
+pub struct AgentLock {
+    path: PathBuf,
+    _lock: File,
+}
+
+impl AgentLock {
+    /// Takes the lock in the file at `path`, which is made if it is not there. `None` on a disk
+    /// without locks.
+    ///
+    /// # Errors
+    ///
+    /// Another process holds it.
+    pub(crate) fn take(path: PathBuf) -> std::result::Result<Option<AgentLock>, PathBuf> {
+        let mut options = File::options();
+        options.create(true).truncate(false).write(true);
+        let Ok(lock) = regular::open_with(&mut options, &path) else { return Ok(None) };
+        match lock.try_lock() {
+            Ok(()) => Ok(Some(AgentLock { path, _lock: lock })),
+            Err(TryLockError::WouldBlock) => Err(path),
+            Err(TryLockError::Error(_)) => Ok(None),
+        }
+    }
+}
+
+impl Drop for AgentLock {
+    fn drop(&mut self) {
+        // Agents delete their lock files as well. If it fails, an empty file is left.
+        fs::remove_file(&self.path).ok();
+    }
+}

@@ -1,0 +1,134 @@
+//! Claude Code: `projects/<folder>/<id>.jsonl`, and the files of its sub-agents in
+//! `projects/<folder>/<id>/subagents/agent-<id>.jsonl`; older versions put those next to the
+//! session.
+//!
+//! `sessions/<pid>.json` is there as long as Claude Code runs, or longer when it was killed.
+
+use std::path::{Path, PathBuf};
+
+use epitome_error::{Error, ErrorKind, Result};
+use epitome_formats::{Format, claude};
+use epitome_store::regular;
+use epitome_store::store::User;
+use serde::Deserialize;
+
+use crate::agent::{Agent, HookTarget, NewSession, Resume};
+use crate::environment::Environment;
+use crate::process::name_of;
+use crate::session_file::{SessionFile, files_in, is_jsonl, stem};
+use crate::unread::Unread;
+
+/// UTF-16 units in the name of a project's folder, beyond which Claude Code shortens it by a hash
+/// of its own.
+const LONGEST: usize = 200;
+
+/// Claude Code.
+pub(crate) struct Claude;
+
+impl Agent for Claude {
+    fn format(&self) -> &'static Format {
+        &claude::FORMAT
+    }
+
+    fn variables(&self) -> &'static [&'static str] {
+        &["CLAUDE_CONFIG_DIR"]
+    }
+
+    fn folder(&self, environment: &Environment) -> PathBuf {
+        home(environment).join("projects")
+    }
+
+    fn sessions(&self, environment: &Environment, unread: &mut Unread) -> Vec<SessionFile> {
+        let folders = unread.files_in(&self.folder(environment));
+        let mut found: Vec<PathBuf> =
+            folders.iter().flat_map(|folder| unread.files_in(folder)).collect();
+        found.retain(|path| is_jsonl(path) && !self.is_part(path));
+        SessionFile::of_files(found, self.name(), |stem| stem, unread)
+    }
+
+    fn is_part(&self, file: &Path) -> bool {
+        stem(file).starts_with("agent-")
+    }
+
+    fn sub_agents(&self, session: &Path) -> Vec<PathBuf> {
+        let Some(parent) = session.parent() else { return Vec::new() };
+        let folder = parent.join(session.file_stem().unwrap_or_default()).join("subagents");
+        let mut found = files_in(&folder);
+        found.retain(|path| is_jsonl(path) && self.is_part(path));
+        found.sort();
+        found
+    }
+
+    fn users(&self, environment: &Environment, session: &Path) -> Vec<User> {
+        let (Ok(real), Ok(projects)) =
+            (session.canonicalize(), self.folder(environment).canonicalize())
+        else {
+            return Vec::new();
+        };
+        // A copy elsewhere has the same id, and Claude Code does not use it.
+        if !real.starts_with(projects) {
+            return Vec::new();
+        }
+        let in_folder = real.strip_prefix(home(environment)).unwrap_or(&real);
+        let is_part = |id: &str| {
+            stem(in_folder) == id || in_folder.components().any(|part| part.as_os_str() == id)
+        };
+        let running = files_in(&home(environment).join("sessions")).into_iter();
+        running
+            .filter_map(|path| serde_json::from_slice::<Running>(&regular::read(&path).ok()?).ok())
+            .filter(|it| is_part(&it.session) && it.pid != std::process::id())
+            .filter_map(|it| Some(User { pid: it.pid, name: name_of(it.pid)?, writes: true }))
+            .collect()
+    }
+
+    fn hook(&self) -> Option<HookTarget> {
+        Some(HookTarget { hook: &claude::HOOK, settings: home })
+    }
+
+    fn resume(&self) -> Option<Resume> {
+        Some(Resume { command: &["claude", "--resume"], place })
+    }
+}
+
+/// A process of Claude Code, as its file in `sessions/` describes it.
+#[derive(Deserialize)]
+struct Running {
+    pid: u32,
+    #[serde(rename = "sessionId")]
+    session: String,
+}
+
+fn home(environment: &Environment) -> PathBuf {
+    environment.folder("CLAUDE_CONFIG_DIR", environment.home.join(".claude"))
+}
+
+fn place(environment: &Environment, new: &NewSession<'_>) -> Result<PathBuf> {
+    let folder = dashed(&new.cwd.to_string_lossy());
+    if folder.len() > LONGEST {
+        let what = "Claude Code shortens the name of a folder as deep as this one";
+        return Err(Error::new(ErrorKind::Refused, what)
+            .at(new.cwd)
+            .with_hint("write the session elsewhere with --out, and resume it by its path"));
+    }
+    Ok(Claude.folder(environment).join(folder).join(format!("{}.jsonl", new.id)))
+}
+
+/// The name that Claude Code gives the folder of a project: each UTF-16 unit that is not an ASCII
+/// letter or digit is a dash.
+fn dashed(cwd: &str) -> String {
+    let unit = |c: char| {
+        if c.is_ascii_alphanumeric() { c.to_string() } else { "-".repeat(c.len_utf16()) }
+    };
+    cwd.chars().map(unit).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn folders_of_projects_are_named_as_claude_code_names_them() {
+        assert_eq!(dashed("/home/dev/my_app.x"), "-home-dev-my-app-x");
+        assert_eq!(dashed("/p/ä🤖"), "-p----");
+    }
+}

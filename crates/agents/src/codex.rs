@@ -1,0 +1,379 @@
+//! Codex: rollouts, compressed or not, in `sessions/<year>/<month>/<day>/` and
+//! `archived_sessions/`, and the lock that it holds while it writes one.
+//!
+//! `thread-writer-locks/<id>.lock` is there as long as Codex has the thread open, with a `flock` on
+//! it; a Codex that was killed leaves the file, but not the lock.
+
+use std::collections::HashSet;
+use std::fs::{self, TryLockError};
+use std::io::{BufRead, BufReader, Read};
+use std::path::{Path, PathBuf};
+#[cfg(feature = "sqlite")]
+use std::time::Duration;
+use std::time::SystemTime;
+
+use epitome_error::{Error, ErrorKind, Result};
+use epitome_formats::Format;
+use epitome_formats::codex::{self, Origin, origin};
+use epitome_store::regular;
+#[cfg(feature = "sqlite")]
+use epitome_store::rows::open_to_write;
+use epitome_store::store::{User, users_of};
+use rayon::prelude::*;
+#[cfg(feature = "sqlite")]
+use rusqlite::{Connection, TransactionBehavior};
+
+use crate::agent::{Agent, AgentLock, HookTarget, NewSession, Resume};
+use crate::environment::Environment;
+use crate::session_file::{SessionFile, files_in, is_jsonl, stem};
+use crate::unread::Unread;
+
+/// How long another program may be writing to the database.
+#[cfg(feature = "sqlite")]
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// Codex.
+pub(crate) struct Codex;
+
+impl Agent for Codex {
+    fn format(&self) -> &'static Format {
+        &codex::FORMAT
+    }
+
+    fn variables(&self) -> &'static [&'static str] {
+        &["CODEX_HOME"]
+    }
+
+    fn folder(&self, environment: &Environment) -> PathBuf {
+        environment.folder("CODEX_HOME", environment.home.join(".codex"))
+    }
+
+    /// All rollouts without those that sub-agents of another one wrote.
+    fn sessions(&self, environment: &Environment, unread: &mut Unread) -> Vec<SessionFile> {
+        let mut found = files(&self.folder(environment), unread);
+        let ids: HashSet<String> = found.iter().map(|path| id(&stem(path)).to_owned()).collect();
+        let origins: Vec<Option<Origin>> = found.par_iter().map(|path| origin_of(path)).collect();
+        let mut origins = origins.into_iter();
+        found.retain(|_| {
+            let parent = origins.next().flatten().and_then(|origin| origin.parent);
+            !parent.is_some_and(|parent| ids.contains(&*parent))
+        });
+        SessionFile::of_files(found, self.name(), id, unread)
+    }
+
+    fn sub_agent_sessions(
+        &self,
+        environment: &Environment,
+        unread: &mut Unread,
+    ) -> Vec<SessionFile> {
+        let found = files(&self.folder(environment), unread);
+        SessionFile::of_files(found, self.name(), id, unread)
+    }
+
+    fn sub_agents(&self, session: &Path) -> Vec<PathBuf> {
+        sub_agents(session)
+    }
+
+    fn part_id(&self, _: &str, part: &Path) -> String {
+        id(&stem(part)).to_owned()
+    }
+
+    fn users(&self, environment: &Environment, session: &Path) -> Vec<User> {
+        users(&self.folder(environment), session)
+    }
+
+    fn lock(
+        &self,
+        environment: &Environment,
+        session: &Path,
+    ) -> std::result::Result<Option<AgentLock>, Vec<User>> {
+        match lock_of(&self.folder(environment), session) {
+            Some(path) => AgentLock::take(path).map_err(|path| holders(&path)),
+            None => Ok(None),
+        }
+    }
+
+    fn forget(&self, environment: &Environment, session: &Path) -> Result<()> {
+        forget(&self.folder(environment), session)
+    }
+
+    fn check_places(&self, session: &Path, from: u64) -> Result<()> {
+        check_places(session, from)
+    }
+
+    fn hook(&self) -> Option<HookTarget> {
+        Some(HookTarget { hook: &codex::HOOK, settings: |environment| Codex.folder(environment) })
+    }
+
+    fn resume(&self) -> Option<Resume> {
+        Some(Resume { command: &["codex", "resume"], place })
+    }
+}
+
+fn place(environment: &Environment, new: &NewSession<'_>) -> Result<PathBuf> {
+    let day = new.time.strftime("%Y/%m/%d").to_string();
+    let name = format!("rollout-{}-{}.jsonl", new.time.strftime("%Y-%m-%dT%H-%M-%S"), new.id);
+    Ok(Codex.folder(environment).join("sessions").join(day).join(name))
+}
+
+/// `sessions/<year>/<month>/<day>/rollout-<time>-<id>.jsonl`, and `archived_sessions/` with none of
+/// the folders.
+fn files(home: &Path, unread: &mut Unread) -> Vec<PathBuf> {
+    let mut found = unread.files_in(&home.join("archived_sessions"));
+    let mut folders = vec![home.join("sessions")];
+    for _ in 0..3 {
+        folders = folders.iter().flat_map(|folder| unread.files_in(folder)).collect();
+    }
+    found.extend(folders.iter().flat_map(|folder| unread.files_in(folder)));
+    found.retain(|path| stem(path).starts_with("rollout-") && is_rollout(path));
+    found
+}
+
+/// `….jsonl`, or `….jsonl.zst`: Codex compresses what nobody has used for a while. Of both it reads
+/// the plain one.
+fn is_rollout(path: &Path) -> bool {
+    let plain = path.with_extension("");
+    is_jsonl(path)
+        || path.extension().is_some_and(|it| it == "zst") && is_jsonl(&plain) && !plain.exists()
+}
+
+/// The id in the name of a rollout: what follows the time, `2026-11-20T23-12-03`.
+fn id(stem: &str) -> &str {
+    const TIME: usize = "rollout-2026-11-20T23-12-03-".len();
+    let stem = stem.strip_suffix(".jsonl").unwrap_or(stem);
+    stem.get(TIME..).unwrap_or(stem)
+}
+
+/// What the sub-agents of a rollout wrote, and theirs: among the rollouts of this Codex, or beside
+/// a rollout that lies elsewhere.
+fn sub_agents(session: &Path) -> Vec<PathBuf> {
+    let name = stem(session).into_owned();
+    if !name.starts_with("rollout-") {
+        return Vec::new();
+    }
+    // A session that was last written before it began has a time that says nothing.
+    let written = fs::metadata(session).and_then(|meta| meta.modified()).ok();
+    let last = written.and_then(day_after).filter(|last| **last >= *day(&name));
+    let is_of_these_days = |path: &PathBuf| {
+        let stem = stem(path);
+        day(&stem) >= day(&name) && last.as_deref().is_none_or(|last| day(&stem) <= last)
+    };
+    let mut others: Vec<(PathBuf, Box<str>)> = around(session)
+        .into_par_iter()
+        .filter(|path| is_of_these_days(path) && stem(path) != name)
+        .filter_map(|path| Some((origin_of(&path)?.parent?, path)))
+        .map(|(parent, path)| (path, parent))
+        .collect();
+    others.sort();
+    let mut known = HashSet::from([id(&name).to_owned()]);
+    let mut found = Vec::new();
+    loop {
+        let (ours, rest): (Vec<_>, Vec<_>) =
+            others.into_iter().partition(|(_, parent)| known.contains(&**parent));
+        if ours.is_empty() {
+            return found;
+        }
+        known.extend(ours.iter().map(|(path, _)| id(&stem(path)).to_owned()));
+        found.extend(ours.into_iter().map(|(path, _)| path));
+        others = rest;
+    }
+}
+
+/// Refuses a change of a rollout at `from` if another rollout goes on from what stands behind that:
+/// it knows how many bytes of this one are its beginning.
+///
+/// # Errors
+///
+/// `Refused`, with the other's path.
+fn check_places(session: &Path, from: u64) -> Result<()> {
+    let name = stem(session).into_owned();
+    if !name.starts_with("rollout-") {
+        return Ok(());
+    }
+    let goes_on = |path: &PathBuf| {
+        let base = origin_of(path).and_then(|origin| origin.base);
+        base.is_some_and(|base| *base.rollout == *id(&name) && base.bytes > from)
+    };
+    match around(session).into_par_iter().find_any(goes_on) {
+        Some(other) => {
+            let what = format!("another session goes on from this one: {}", other.display());
+            Err(Error::new(ErrorKind::Refused, what)
+                .at(session)
+                .with_hint("Codex finds its beginning by places in this file, which would change"))
+        }
+        None => Ok(()),
+    }
+}
+
+/// The rollouts of the Codex that a rollout is of; of one elsewhere those beside it.
+fn around(session: &Path) -> Vec<PathBuf> {
+    let real = session.canonicalize().unwrap_or_else(|_| session.to_owned());
+    let is_root = |path: &&Path| {
+        path.file_name().is_some_and(|name| name == "sessions" || name == "archived_sessions")
+    };
+    match real.ancestors().find(is_root).and_then(Path::parent) {
+        Some(home) => files(home, &mut Unread::default()),
+        None => {
+            let mut beside = real.parent().map(files_in).unwrap_or_default();
+            beside.retain(|path| stem(path).starts_with("rollout-") && is_rollout(path));
+            beside
+        }
+    }
+}
+
+/// What the first line of a rollout says of others.
+fn origin_of(path: &Path) -> Option<Origin> {
+    let file = regular::open(path).ok()?;
+    let line = if is_jsonl(path) {
+        first_line(file)
+    } else {
+        zstd::Decoder::new(file).and_then(first_line)
+    };
+    origin(&line.ok()?)
+}
+
+/// Codex's instructions stand in the first line; nothing in it is longer than this.
+const FIRST_LINE: u64 = 4 << 20;
+
+fn first_line(from: impl Read) -> std::io::Result<Vec<u8>> {
+    let mut line = Vec::new();
+    BufReader::new(from.take(FIRST_LINE)).read_until(b'\n', &mut line)?;
+    Ok(line)
+}
+
+/// The day in the name of a rollout, with what stands before it.
+fn day(stem: &str) -> &str {
+    stem.get(.."rollout-2026-11-20".len()).unwrap_or(stem)
+}
+
+/// The day after a time: days of names are those of the place where Codex ran.
+fn day_after(time: SystemTime) -> Option<String> {
+    let time = jiff::Timestamp::try_from(time).ok()?.to_zoned(jiff::tz::TimeZone::UTC);
+    Some(format!("rollout-{}", time.tomorrow().ok()?.date()))
+}
+
+/// The processes that hold Codex's lock of a rollout.
+fn users(home: &Path, session: &Path) -> Vec<User> {
+    let Some(path) = lock_of(home, session) else { return Vec::new() };
+    let Ok(lock) = regular::open(&path) else { return Vec::new() };
+    match lock.try_lock() {
+        Err(TryLockError::WouldBlock) => {
+            drop(lock);
+            holders(&path)
+        }
+        Ok(()) | Err(TryLockError::Error(_)) => Vec::new(),
+    }
+}
+
+/// What Codex shows of threads, with places in their rollouts.
+const SHOWN: &str = "thread_history_1.sqlite";
+
+/// Its tables, each with a column `thread_id`.
+#[cfg(feature = "sqlite")]
+const TABLES: [&str; 4] =
+    ["thread_turns", "thread_items", "thread_realtime_items", "thread_history_projection_state"];
+
+/// Takes what Codex has made of a rollout out of the database that its screen shows. It knows
+/// places in the file, and would wait for new turns behind the end of a shorter one; without it,
+/// Codex reads the rollout again.
+///
+/// # Errors
+///
+/// `Disk` when the database cannot be written.
+fn forget(home: &Path, session: &Path) -> Result<()> {
+    let Some(rollout) = rollout_below(home, session) else { return Ok(()) };
+    let database = home.join(SHOWN);
+    if !database.is_file() {
+        return Ok(());
+    }
+    let failed = || {
+        Error::new(ErrorKind::Disk, "cannot change what Codex shows of the session")
+            .at(&database)
+            .with_hint("nothing was changed")
+    };
+    delete(&database, id(&stem(&rollout)), &failed)
+}
+
+#[cfg(not(feature = "sqlite"))]
+fn delete(database: &Path, _thread: &str, failed: &dyn Fn() -> Error) -> Result<()> {
+    Err(failed().because(epitome_store::rows::absent(database)))
+}
+
+#[cfg(feature = "sqlite")]
+fn delete(database: &Path, thread: &str, failed: &dyn Fn() -> Error) -> Result<()> {
+    let mut connection = open_to_write(database).map_err(|err| failed().because(err))?;
+    delete_rows(&mut connection, thread).map_err(|err| failed().because(err))
+}
+
+#[cfg(feature = "sqlite")]
+fn delete_rows(connection: &mut Connection, thread: &str) -> rusqlite::Result<()> {
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    let transaction = connection.transaction_with_behavior(TransactionBehavior::Immediate)?;
+    for table in TABLES {
+        let known = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?1";
+        if transaction.prepare(known)?.exists([table])? {
+            let rows = format!("DELETE FROM {table} WHERE thread_id = ?1");
+            transaction.execute(&rows, [thread])?;
+        }
+    }
+    transaction.commit()
+}
+
+fn holders(path: &Path) -> Vec<User> {
+    let mut users = users_of(path);
+    if users.is_empty() {
+        // It may run as someone else, whose files are hidden from us.
+        users.push(User { pid: 0, name: "codex".to_owned(), writes: true });
+    }
+    users
+}
+
+fn lock_of(home: &Path, session: &Path) -> Option<PathBuf> {
+    let real = rollout_below(home, session)?;
+    let locks = home.canonicalize().ok()?.join("thread-writer-locks");
+    locks.is_dir().then(|| locks.join(format!("{}.lock", id(&stem(&real)))))
+}
+
+/// The rollout itself, if it is one of this Codex. A copy elsewhere bears the same id and is
+/// nobody's.
+fn rollout_below(home: &Path, session: &Path) -> Option<PathBuf> {
+    let (real, home) = (session.canonicalize().ok()?, home.canonicalize().ok()?);
+    let below = ["sessions", "archived_sessions"].iter().any(|it| real.starts_with(home.join(it)));
+    (below && stem(&real).starts_with("rollout-")).then_some(real)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_codex_shows_of_one_thread_is_forgotten() {
+        let home = tempfile::tempdir().expect("a folder");
+        let folder = home.path().join("sessions/2026/01/01");
+        fs::create_dir_all(&folder).expect("a folder");
+        let rollout = folder.join("rollout-2026-01-01T00-00-00-one.jsonl");
+        fs::write(&rollout, "").expect("a file");
+        assert!(forget(home.path(), &rollout).is_ok(), "there is no database yet");
+        let database = Connection::open(home.path().join(SHOWN)).expect("a database");
+        // One table is missing, as it may be in another version.
+        for table in &TABLES[..3] {
+            let made = format!(
+                "CREATE TABLE {table} (thread_id TEXT, at INTEGER);
+                 INSERT INTO {table} VALUES ('one', 1), ('other', 2), ('one', 3);"
+            );
+            database.execute_batch(&made).expect("a table");
+        }
+        forget(home.path(), &rollout).expect("it is written");
+        for table in &TABLES[..3] {
+            let left = format!("SELECT group_concat(thread_id || at) FROM {table}");
+            let left: String = database.query_row(&left, [], |row| row.get(0)).expect("a row");
+            assert_eq!(left, "other2", "{table}");
+        }
+        fs::write(home.path().join(SHOWN), "no database").expect("a file");
+        let refused = forget(home.path(), &rollout).map_err(|err| err.kind());
+        assert_eq!(refused, Err(ErrorKind::Disk));
+        let copy = home.path().join("rollout-2026-01-01T00-00-00-one.jsonl");
+        fs::write(&copy, "").expect("a file");
+        assert!(forget(home.path(), &copy).is_ok(), "Codex does not use a copy");
+    }
+}

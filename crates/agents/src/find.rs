@@ -1,0 +1,335 @@
+//! Sessions on this machine: all of them, the one that a user means, and what belongs to one.
+//!
+//! Only names of files, databases, and the small files and locks by which agents say which sessions
+//! they have open are read here, and the first bytes of a session to tell whose it is.
+
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use epitome_error::{Error, Result};
+use epitome_formats::{Format, sniff};
+use epitome_store::archive::Generation;
+use epitome_store::compressed;
+use epitome_store::place::{self, Place, is_database};
+use epitome_store::regular;
+use epitome_store::rows;
+use epitome_store::session::{HEADS, format_of};
+use epitome_store::source::FileSource;
+use epitome_store::store::{User, users_of};
+
+use crate::agent::{Agent, AgentLock, HookTarget, Resume};
+use crate::environment::Environment;
+use crate::session_file::SessionFile;
+use crate::unread::Unread;
+use crate::{AGENTS, named};
+
+/// The session that a user means by a text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum SessionMatch {
+    /// This file.
+    File(PathBuf),
+    /// Any of these sessions: the ids of all begin with the text.
+    AnyOf(Vec<SessionFile>),
+    /// No session.
+    Nothing,
+}
+
+/// The sessions that were found.
+#[derive(Debug, Default)]
+pub struct Found {
+    /// By path.
+    pub sessions: Vec<SessionFile>,
+    /// Folders, files and databases of agents that could not be looked into, each as an error with
+    /// its path. They may hold more sessions.
+    pub unread: Vec<Error>,
+}
+
+/// All session files of the agents on this machine, or of one agent, by path. What cannot be
+/// read is left out: [`all`] reports it.
+pub fn sessions(environment: &Environment, agent: Option<&str>) -> Vec<SessionFile> {
+    all(environment, agent).sessions
+}
+
+/// All session files of the agents on this machine, or of one agent, and what could not be looked
+/// into.
+pub fn all(environment: &Environment, agent: Option<&str>) -> Found {
+    let mut unread = Unread::default();
+    let mut sessions: Vec<SessionFile> =
+        chosen(agent).flat_map(|agent| agent.sessions(environment, &mut unread)).collect();
+    sessions.sort_by(|one, other| one.path.cmp(&other.path));
+    Found { sessions, unread: unread.into_errors() }
+}
+
+/// The folders in which agents keep sessions, whether they are there or not.
+pub fn folders(environment: &Environment) -> Vec<PathBuf> {
+    AGENTS.iter().map(|agent| agent.folder(environment)).collect()
+}
+
+/// The session that a user means by a path, an id, or the beginning of one.
+pub fn meant(environment: &Environment, text: &str, agent: Option<&str>) -> SessionMatch {
+    let path = Path::new(text);
+    if is_database(path) {
+        return in_named_database(path, "");
+    }
+    if let Some((database, name)) = rows::split(path)
+        && !path.exists()
+        && is_database(&database)
+    {
+        let is_there = matches!(Place::of(path), Place::Rows(_));
+        return if is_there {
+            SessionMatch::File(path.to_owned())
+        } else {
+            in_named_database(&database, name)
+        };
+    }
+    if path.exists()
+        || path.components().count() > 1
+        || text.ends_with(".jsonl")
+        || text.ends_with(".jsonl.zst")
+        || text.ends_with(".json")
+    {
+        return SessionMatch::File(path.to_owned());
+    }
+    let is_meant = |file: &SessionFile| {
+        let by_id = named(file.agent).is_some_and(|agent| agent.matches(&file.id, text));
+        by_id || file.stem().starts_with(text)
+    };
+    let mut found: Vec<SessionFile> =
+        sessions(environment, agent).into_iter().filter(is_meant).collect();
+    if found.is_empty() {
+        let unread = &mut Unread::default();
+        let parts = chosen(agent).flat_map(|it| it.sub_agent_sessions(environment, unread));
+        found.extend(parts.filter(is_meant));
+    }
+    if let Some(exact) = found.iter().position(|file| file.id == text || file.stem() == text) {
+        // The same id may be in two folders: then only the path says which is meant.
+        if found.iter().filter(|file| file.id == text).count() < 2 {
+            return SessionMatch::File(found.swap_remove(exact).path);
+        }
+        found.retain(|file| file.id == text);
+    }
+    match found.len() {
+        0 => SessionMatch::Nothing,
+        1 => SessionMatch::File(found.swap_remove(0).path),
+        _ => SessionMatch::AnyOf(found),
+    }
+}
+
+/// The files that the session of a generation may be in: the one it was made for, and those that
+/// agents keep under its id.
+pub fn files_of(environment: &Environment, generation: &Generation) -> Vec<PathBuf> {
+    let mut found = vec![generation.path.clone()];
+    let (id, part) = generation.session.split_once('.').unwrap_or((&generation.session, ""));
+    for session in sessions(environment, Some(&generation.agent)) {
+        if session.id == generation.session {
+            found.push(session.path);
+        } else if session.id == id {
+            let companions = companions_of(named(session.agent), &session.path).into_iter();
+            found.extend(companions.filter(|path| path.to_string_lossy().contains(part)));
+        }
+    }
+    found.retain(|path| place::exists(path));
+    found
+}
+
+/// The files and rows that belong to a session in addition to its own: those of its sub-agents, and
+/// what else a database keeps of it.
+pub fn companions(session: &Path) -> Vec<PathBuf> {
+    companions_at(&Place::of(session), session)
+}
+
+/// What belongs to a session whose place is known already.
+pub fn companions_at(place: &Place, session: &Path) -> Vec<PathBuf> {
+    match place {
+        Place::Rows(rows) => rows.companions(),
+        Place::Spread(spread) => spread.companions(),
+        Place::File(_) => match format_at(session) {
+            Some(format) => {
+                named(format.name).map(|agent| agent.sub_agents(session)).unwrap_or_default()
+            }
+            // The file is damaged or gone. Those of its sub-agents are still there, and each agent
+            // names them in its own way.
+            None => AGENTS.iter().flat_map(|agent| agent.sub_agents(session)).collect(),
+        },
+    }
+}
+
+/// What belongs to a session of a known agent.
+pub(crate) fn companions_of(agent: Option<&dyn Agent>, session: &Path) -> Vec<PathBuf> {
+    match Place::of(session) {
+        Place::Rows(rows) => rows.companions(),
+        Place::Spread(spread) => spread.companions(),
+        Place::File(_) => agent.map(|agent| agent.sub_agents(session)).unwrap_or_default(),
+    }
+}
+
+/// The agent whose session is in a file, by the first bytes of the file.
+pub fn agent_of(session: &Path) -> Option<&'static dyn Agent> {
+    named(format_at(session)?.name)
+}
+
+/// The format of the file at a path. Of a compressed file only the beginning is decompressed.
+fn format_at(session: &Path) -> Option<&'static Format> {
+    let source = FileSource::open(session).ok()?;
+    if !compressed::is_compressed(&source) {
+        return format_of(&source);
+    }
+    HEADS.iter().find_map(|&length| {
+        let mut head = Vec::new();
+        let file = regular::open(session).ok()?;
+        zstd::Decoder::new(file).ok()?.take(length).read_to_end(&mut head).ok()?;
+        sniff(&head)
+    })
+}
+
+/// How many sub-agents a session started.
+pub fn sub_agents(session: &Path) -> usize {
+    let found = companions(session);
+    match Place::of(session) {
+        Place::File(_) | Place::Spread(_) => found.len(),
+        Place::Rows(_) => {
+            let is_conversation = |path: &&PathBuf| match Place::of(path) {
+                Place::Rows(rows) => rows.is_conversation(),
+                Place::File(_) | Place::Spread(_) => false,
+            };
+            found.iter().filter(is_conversation).count()
+        }
+    }
+}
+
+/// The agents that continue sessions which other programs wrote, and how.
+pub fn resumed() -> impl Iterator<Item = (&'static dyn Agent, Resume)> {
+    AGENTS.iter().filter_map(|agent| Some((*agent, agent.resume()?)))
+}
+
+/// The agents that can be told to call a program when a session ends, and how.
+pub fn hooked() -> impl Iterator<Item = (&'static dyn Agent, HookTarget)> {
+    AGENTS.iter().filter_map(|agent| Some((*agent, agent.hook()?)))
+}
+
+/// The processes that use a session: those that have its file open, and agents that say they have
+/// the session open without holding the file.
+///
+/// Rows of a database have no users: a program that writes them waits for the others.
+pub fn users(environment: &Environment, session: &Path) -> Vec<User> {
+    users_at(environment, &Place::of(session), session)
+}
+
+/// The processes that use a session whose place is known already.
+pub fn users_at(environment: &Environment, place: &Place, session: &Path) -> Vec<User> {
+    if let Place::Rows(_) = place {
+        return Vec::new();
+    }
+    let mut users = users_of(session);
+    // Each agent knows its own sessions by their folder.
+    users.extend(AGENTS.iter().flat_map(|agent| agent.users(environment, session)));
+    users.sort();
+    users.dedup_by_key(|user| user.pid);
+    users
+}
+
+/// Makes the agent of a session forget the positions in its file that it has stored, before the
+/// file is replaced by one in which they are others. It finds them again.
+///
+/// # Errors
+///
+/// `Disk` when that store cannot be written.
+pub fn forget(environment: &Environment, session: &Path) -> Result<()> {
+    AGENTS.iter().try_for_each(|agent| agent.forget(environment, session))
+}
+
+/// Refuses a change of a session from the byte `from` on if another session refers to positions
+/// behind that as its own beginning.
+///
+/// # Errors
+///
+/// `Refused`, with the path of the other session.
+pub fn check_places(session: &Path, from: u64) -> Result<()> {
+    agent_of(session).map_or(Ok(()), |agent| agent.check_places(session, from))
+}
+
+/// Takes the lock by which the agent of a session keeps others from writing it, if it has one. No
+/// agent opens the session while the result lives.
+///
+/// # Errors
+///
+/// The processes that hold it.
+pub fn lock(
+    environment: &Environment,
+    session: &Path,
+) -> std::result::Result<Option<AgentLock>, Vec<User>> {
+    for agent in AGENTS {
+        if let Some(lock) = agent.lock(environment, session)? {
+            return Ok(Some(lock));
+        }
+    }
+    Ok(None)
+}
+
+/// The agents of a name, or all.
+fn chosen(agent: Option<&str>) -> impl Iterator<Item = &'static dyn Agent> {
+    AGENTS.iter().copied().filter(move |it| agent.is_none_or(|agent| agent == it.name()))
+}
+
+/// The session of a database that a user means by the beginning of its id.
+fn in_named_database(database: &Path, text: &str) -> SessionMatch {
+    let mut found = SessionFile::of_database(database, &mut Unread::default());
+    // Sessions of sub-agents are found when their id is given.
+    found.retain(
+        |(parent, it)| {
+            if text.is_empty() { parent.is_none() } else { it.id.starts_with(text) }
+        },
+    );
+    let mut found: Vec<SessionFile> = found.into_iter().map(|(_, session)| session).collect();
+    match found.len() {
+        // The error that it holds no session comes from opening it.
+        0 if text.is_empty() => SessionMatch::File(database.to_owned()),
+        0 => SessionMatch::Nothing,
+        1 => SessionMatch::File(found.swap_remove(0).path),
+        _ => SessionMatch::AnyOf(found),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    /// Writes the files of sub-agents as every agent names them next to a session, and returns the
+    /// session and what belongs to it, relative to their folder.
+    fn found(name: &str, bytes: &[u8]) -> Vec<String> {
+        let dir = tempfile::tempdir().expect("a folder");
+        let put = |name: &str, bytes: &[u8]| {
+            let path = dir.path().join(name);
+            fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+            fs::write(&path, bytes).expect("a file");
+            path
+        };
+        let session = put(&format!("{name}.jsonl"), bytes);
+        put(&format!("{name}/subagents/agent-1.jsonl"), b"{}\n");
+        put("123ae7f3-9b4a-4ac1-9a17-d404baffc5a5/2.jsonl", b"{}\n");
+        let relative = |path: PathBuf| {
+            let path = path.strip_prefix(dir.path()).expect("below it").to_owned();
+            path.to_string_lossy().into_owned()
+        };
+        companions(&session).into_iter().map(relative).collect()
+    }
+
+    #[test]
+    fn sub_agents_are_looked_for_as_the_agent_of_the_session_names_them() {
+        const NAME: &str = "session-2026-11-20T23-12-123ae7f3";
+        let of_claude = format!("{NAME}/subagents/agent-1.jsonl");
+        let of_gemini = "123ae7f3-9b4a-4ac1-9a17-d404baffc5a5/2.jsonl".to_owned();
+        for (agent, expect) in [
+            ("claude", vec![of_claude.clone()]),
+            ("gemini", vec![of_gemini.clone()]),
+            ("pi", vec![]),
+            ("codex", vec![]),
+        ] {
+            let bytes = fixtures::get(agent, "pricing").bytes();
+            assert_eq!(found(NAME, &bytes), expect, "{agent}");
+        }
+        assert_eq!(found(NAME, b""), [of_claude, of_gemini], "an empty file may be of any agent");
+    }
+}

@@ -1,0 +1,206 @@
+//! Coding agents: where each keeps its sessions, which processes use one, and the hook with which
+//! it calls a program when a session ends.
+//!
+//! An [`Agent`] is one file of this crate and one line in [`AGENTS`]; nothing else lists agents.
+//! What an agent looks at to find its folders (the user's home, variables) is passed in as an
+//! [`Environment`].
+//!
+//! ```
+//! use epitome_agents::{AGENTS, Environment, named, sessions};
+//!
+//! let environment = Environment::of_home("/home/ada".as_ref());
+//! let claude = named("claude").expect("a known agent");
+//! assert!(claude.folder(&environment).ends_with("ada/.claude/projects"));
+//! assert!(sessions(&environment, Some("claude")).is_empty(), "Ada has no sessions here");
+//! assert!(AGENTS.iter().any(|agent| agent.name() == "codex"));
+//! ```
+//!
+//! # Absent
+//!
+//! Agents' JSON keys, which are spelled in `epitome-formats`. The process environment. Changes of
+//! sessions: this crate only looks, and takes and releases an agent's own lock.
+
+#![cfg_attr(not(test), warn(clippy::disallowed_methods))]
+
+mod agent;
+mod amp;
+mod below;
+mod census;
+mod claude;
+mod codex;
+mod copilot;
+mod cursor;
+mod environment;
+mod epitome;
+mod find;
+mod gemini;
+mod opencode;
+mod pi;
+mod process;
+mod qwen;
+mod session_file;
+mod unread;
+
+pub use agent::{Agent, AgentLock, HookTarget, NewSession, Resume};
+pub use below::below;
+pub use census::{Census, Presence, places};
+pub use environment::Environment;
+pub use find::{
+    Found, SessionMatch, agent_of, all, check_places, companions, companions_at, files_of, folders,
+    forget, hooked, lock, meant, resumed, sessions, sub_agents, users, users_at,
+};
+pub use process::is_running;
+pub use session_file::SessionFile;
+pub use unread::Unread;
+
+/// Every agent of which a machine may have sessions.
+pub static AGENTS: &[&dyn Agent] = &[
+    &claude::Claude,
+    &codex::Codex,
+    &pi::Pi,
+    &opencode::OpenCode,
+    &gemini::Gemini,
+    &cursor::Cursor,
+    &epitome::Epitome,
+    &qwen::Qwen,
+    &amp::Amp,
+    &copilot::Copilot,
+];
+
+/// The agent of a name: `claude`.
+pub fn named(name: &str) -> Option<&'static dyn Agent> {
+    AGENTS.iter().copied().find(|agent| agent.name() == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeSet;
+    use std::path::PathBuf;
+
+    use epitome_formats::{FORMATS, Setting};
+
+    use super::*;
+
+    /// Formats of sessions that no agent keeps in a folder of its own: they are exported, or sent
+    /// to a service.
+    const WITHOUT_A_FOLDER: [&str; 6] =
+        ["mini-swe", "swe-agent", "anthropic", "openai-chat", "openai-responses", "gemini-request"];
+
+    #[test]
+    fn every_format_is_of_one_agent_or_of_none() {
+        for format in FORMATS {
+            let of = AGENTS.iter().filter(|agent| agent.name() == format.name).count();
+            let expect = usize::from(!WITHOUT_A_FOLDER.contains(&format.name));
+            assert_eq!(of, expect, "{}", format.name);
+        }
+        let known: BTreeSet<&str> = FORMATS.iter().map(|format| format.name).collect();
+        assert!(AGENTS.iter().all(|agent| known.contains(agent.name())));
+    }
+
+    #[test]
+    fn no_two_agents_share_a_folder_of_sessions_or_of_settings() {
+        let environment = Environment::of_home("/home/ada".as_ref());
+        let folders: BTreeSet<PathBuf> =
+            AGENTS.iter().map(|agent| agent.folder(&environment)).collect();
+        assert_eq!(folders.len(), AGENTS.len(), "{folders:?}");
+        let settings: BTreeSet<PathBuf> = hooked()
+            .map(|(_, target)| (target.settings)(&environment).join(target.hook.file))
+            .collect();
+        assert_eq!(settings.len(), hooked().count(), "{settings:?}");
+    }
+
+    #[test]
+    fn what_a_session_is_made_for_can_be_resumed() {
+        for agent in AGENTS {
+            let is_made = agent.format().make.is_some();
+            assert_eq!(agent.resume().is_some(), is_made, "{}", agent.name());
+        }
+    }
+
+    #[test]
+    fn every_hook_is_written_in_the_words_of_its_agent() {
+        let mut written = String::new();
+        for (agent, HookTarget { hook, .. }) in hooked() {
+            let text = match hook.setting {
+                Setting::Listed { list, entry } => {
+                    format!("{} += {}\n", list.join("."), entry("/bin/epitome hook"))
+                }
+                Setting::Own(text) => text(&["/bin/epitome", "hook"]),
+            };
+            written.push_str(&format!("== {} {}\n{text}", agent.name(), hook.file));
+        }
+        insta::assert_snapshot!(written);
+    }
+
+    /// Files in the folder of each agent, and the id of the session if the file is one.
+    const FILES: [(&str, &str, Option<&str>); 22] = [
+        ("claude", "-p/a1.jsonl", Some("a1")),
+        ("claude", "-p/agent-a2.jsonl", None),
+        ("claude", "-p/a3.json", None),
+        ("pi", "--p--/2026-11-20T23-12-03-500Z_a1.jsonl", Some("a1")),
+        ("pi", "a2.jsonl", Some("a2")),
+        ("pi", "--p--/notes.txt", None),
+        ("amp", "T-a1.json", Some("T-a1")),
+        ("amp", "T-a2.jsonl", None),
+        ("qwen", "p/chats/a1.jsonl", Some("a1")),
+        ("qwen", "p/a2.jsonl", None),
+        ("qwen", "p/chats/a3.txt", None),
+        ("copilot", "a1/events.jsonl", Some("a1")),
+        ("copilot", "a2.jsonl", Some("a2")),
+        ("copilot", "a3/other.jsonl", None),
+        ("epitome", "a1.jsonl", Some("a1")),
+        ("epitome", "a2.lock", None),
+        ("gemini", "p/chats/session-2026-11-20T10-00-a1.json", Some("a1")),
+        ("gemini", "p/logs.json", None),
+        ("opencode", "auth.json", None),
+        ("opencode", "log/opencode.log", None),
+        ("codex", "config.toml", None),
+        ("cursor", "mcp.json", None),
+    ];
+
+    #[test]
+    fn the_sessions_of_an_agent_are_the_files_of_its_own_layout() {
+        let home = tempfile::tempdir().expect("a folder");
+        let environment = Environment::of_home(home.path());
+        for (agent, file, _) in FILES {
+            let path = named(agent).expect("a known agent").folder(&environment).join(file);
+            std::fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+            std::fs::write(path, "{}\n").expect("a file");
+        }
+        for agent in AGENTS {
+            let folder = agent.folder(&environment);
+            let mut unread = Unread::default();
+            let found = agent.sessions(&environment, &mut unread).into_iter();
+            let found: BTreeSet<(PathBuf, String)> = found.map(|it| (it.path, it.id)).collect();
+            let expect = FILES.iter().filter(|(name, ..)| *name == agent.name());
+            let expect: BTreeSet<(PathBuf, String)> = expect
+                .filter_map(|(_, file, id)| Some((folder.join(file), (*id)?.to_owned())))
+                .collect();
+            assert_eq!(found, expect, "{}", agent.name());
+            assert_eq!(unread.into_errors().len(), 0, "{}", agent.name());
+            let is_listed = FILES.iter().any(|(name, ..)| *name == agent.name());
+            assert!(is_listed, "{}", agent.name());
+        }
+    }
+
+    #[test]
+    fn a_hook_is_written_into_the_settings_of_its_agent() {
+        let mut environment = Environment::of_home("/u".as_ref());
+        let files = |environment: &Environment| -> BTreeSet<(&str, PathBuf)> {
+            let file = |target: HookTarget| (target.settings)(environment).join(target.hook.file);
+            hooked().map(|(agent, target)| (agent.name(), file(target))).collect()
+        };
+        let expect = [
+            ("claude", "/u/.claude/settings.json"),
+            ("codex", "/u/.codex/hooks.json"),
+            ("gemini", "/u/.gemini/settings.json"),
+            ("opencode", "/u/.config/opencode/plugins/epitome.js"),
+            ("pi", "/u/.pi/agent/extensions/epitome.js"),
+        ];
+        let expect: BTreeSet<_> =
+            expect.iter().map(|(agent, file)| (*agent, PathBuf::from(file))).collect();
+        assert_eq!(files(&environment), expect);
+        environment.variables.insert("XDG_CONFIG_HOME".to_owned(), "/c".into());
+        assert!(files(&environment).iter().any(|(_, file)| file.starts_with("/c/opencode")));
+    }
+}

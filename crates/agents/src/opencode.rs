@@ -1,0 +1,112 @@
+//! OpenCode: its databases, and the files of releases before 1.2.
+
+use std::collections::HashSet;
+use std::path::PathBuf;
+
+use epitome_formats::{Format, opencode};
+use epitome_store::file_tree::FileTreeSession;
+
+use crate::agent::{Agent, HookTarget};
+use crate::environment::Environment;
+use crate::session_file::{SessionFile, stem};
+use crate::unread::Unread;
+
+/// Names one database, relative to the folder of all.
+const DATABASE: &str = "OPENCODE_DB";
+
+/// OpenCode.
+pub(crate) struct OpenCode;
+
+impl Agent for OpenCode {
+    fn format(&self) -> &'static Format {
+        &opencode::FORMAT
+    }
+
+    fn variables(&self) -> &'static [&'static str] {
+        &["XDG_DATA_HOME", "XDG_CONFIG_HOME", DATABASE]
+    }
+
+    fn folder(&self, environment: &Environment) -> PathBuf {
+        environment.xdg_data().join("opencode")
+    }
+
+    fn sessions(&self, environment: &Environment, unread: &mut Unread) -> Vec<SessionFile> {
+        let databases = self.databases(environment, unread);
+        let mut found: Vec<SessionFile> =
+            databases.iter().flat_map(|it| SessionFile::roots(it, unread)).collect();
+        // Releases with a database leave the files of earlier ones in place.
+        let moved: HashSet<String> = found.iter().map(|it| it.id.clone()).collect();
+        let files = self.files(environment, unread).into_iter();
+        found.extend(files.filter(|it| !moved.contains(&it.id)));
+        found
+    }
+
+    fn hook(&self) -> Option<HookTarget> {
+        // In the same place on every system.
+        let settings = |environment: &Environment| {
+            let config = environment.folder("XDG_CONFIG_HOME", environment.home.join(".config"));
+            config.join("opencode")
+        };
+        Some(HookTarget { hook: &opencode::HOOK, settings })
+    }
+}
+
+impl OpenCode {
+    /// The sessions in the files of releases before 1.2.
+    fn files(&self, environment: &Environment, unread: &mut Unread) -> Vec<SessionFile> {
+        let storage = self.folder(environment).join("storage");
+        let spread = FileTreeSession::all(&storage, self.name()).into_iter();
+        let found = spread.filter_map(|spread| {
+            let path = spread.session().to_owned();
+            let file = SessionFile::of_file(path, self.name(), spread.id(), unread)?;
+            Some(SessionFile { size: spread.size(), ..file })
+        });
+        found.collect()
+    }
+
+    /// The database that the user chose, or all in its folder: each release channel has its own.
+    fn databases(&self, environment: &Environment, unread: &mut Unread) -> Vec<PathBuf> {
+        let folder = self.folder(environment);
+        if let Some(database) = environment.variable(DATABASE).filter(|it| *it != ":memory:") {
+            return vec![folder.join(database)];
+        }
+        let mut found = unread.files_in(&folder);
+        found.retain(|path| {
+            stem(path).starts_with("opencode") && path.extension().is_some_and(|it| it == "db")
+        });
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_database_that_the_user_chose_is_the_only_one() {
+        for (value, expect) in [
+            ("a.db", &["/u/.local/share/opencode/a.db"][..]),
+            ("/o.db", &["/o.db"]),
+            (":memory:", &[]),
+        ] {
+            let mut environment = Environment::of_home("/u".as_ref());
+            environment.variables.insert(DATABASE.to_owned(), value.into());
+            let found = OpenCode.databases(&environment, &mut Unread::default());
+            assert_eq!(found, expect.iter().map(PathBuf::from).collect::<Vec<_>>(), "{value}");
+        }
+    }
+
+    #[test]
+    fn every_release_channel_has_a_database_of_its_own() {
+        let home = tempfile::tempdir().expect("a folder");
+        let folder = home.path().join(".local/share/opencode");
+        std::fs::create_dir_all(&folder).expect("a folder");
+        for name in ["opencode.db", "opencode-dev.db", "opencode.db-wal", "other.db"] {
+            std::fs::write(folder.join(name), "").expect("a file");
+        }
+        let environment = Environment::of_home(home.path());
+        let mut found = OpenCode.databases(&environment, &mut Unread::default());
+        found.sort();
+        assert_eq!(found, ["opencode-dev.db", "opencode.db"].map(|name| folder.join(name)));
+    }
+}

@@ -1,0 +1,35 @@
+//! Qwen Code: `projects/<folder>/chats/<id>.jsonl`.
+
+use std::path::PathBuf;
+
+use epitome_formats::{Format, qwen};
+
+use crate::agent::Agent;
+use crate::environment::Environment;
+use crate::session_file::{SessionFile, is_jsonl};
+use crate::unread::Unread;
+
+/// Qwen Code.
+pub(crate) struct Qwen;
+
+impl Agent for Qwen {
+    fn format(&self) -> &'static Format {
+        &qwen::FORMAT
+    }
+
+    fn variables(&self) -> &'static [&'static str] {
+        &["QWEN_HOME", "QWEN_RUNTIME_DIR"]
+    }
+
+    fn folder(&self, environment: &Environment) -> PathBuf {
+        let home = environment.folder("QWEN_HOME", environment.home.join(".qwen"));
+        environment.folder("QWEN_RUNTIME_DIR", home).join("projects")
+    }
+
+    fn sessions(&self, environment: &Environment, unread: &mut Unread) -> Vec<SessionFile> {
+        let projects = unread.files_in(&self.folder(environment));
+        let chats = projects.iter().flat_map(|project| unread.files_in(&project.join("chats")));
+        let found = chats.filter(|path| is_jsonl(path)).collect();
+        SessionFile::of_files(found, self.name(), |stem| stem, unread)
+    }
+}

@@ -1,0 +1,107 @@
+//! A session of an agent as a list shows it, and how files become sessions.
+
+use std::borrow::Cow;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::time::SystemTime;
+
+use epitome_model::Bytes;
+use epitome_store::rows::{self, SessionRow};
+
+use crate::unread::Unread;
+
+/// A session of an agent. It has not been read.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionFile {
+    /// Where it is: a file, or `DATABASE#ID`.
+    pub path: PathBuf,
+    /// The name of the agent in whose folder it is.
+    pub agent: &'static str,
+    /// The session's id, as the name of the file or the database tells it.
+    pub id: String,
+    /// When it was last written.
+    pub modified: SystemTime,
+    /// Its size on disk.
+    pub size: Bytes,
+    /// What a database says of it, if a list shows no more than that: it is then not read.
+    pub told: Option<SessionRow>,
+}
+
+impl SessionFile {
+    /// The name of the file without its extension; empty for what is in a database.
+    pub(crate) fn stem(&self) -> Cow<'_, str> {
+        if self.path.is_file() { stem(&self.path) } else { "".into() }
+    }
+
+    /// The sessions in files, with the id that `id` finds in the name of each.
+    pub(crate) fn of_files(
+        paths: Vec<PathBuf>,
+        agent: &'static str,
+        id: impl Fn(&str) -> &str,
+        unread: &mut Unread,
+    ) -> Vec<SessionFile> {
+        let found = paths.into_iter().filter_map(|path| {
+            let id = id(&stem(&path)).to_owned();
+            SessionFile::of_file(path, agent, id, unread)
+        });
+        found.collect()
+    }
+
+    /// The session in a file, if there is a file.
+    pub(crate) fn of_file(
+        path: PathBuf,
+        agent: &'static str,
+        id: String,
+        unread: &mut Unread,
+    ) -> Option<SessionFile> {
+        let meta = unread.file(&path)?;
+        let modified = meta.modified().unwrap_or(SystemTime::UNIX_EPOCH);
+        Some(SessionFile { path, agent, id, modified, size: Bytes(meta.len()), told: None })
+    }
+
+    /// The sessions of a database, each with the id of the session that it is a part of.
+    pub(crate) fn of_database(
+        database: &Path,
+        unread: &mut Unread,
+    ) -> Vec<(Option<String>, SessionFile)> {
+        if !unread.is_there(database) {
+            return Vec::new();
+        }
+        let (kind, sessions) = match rows::sessions(database) {
+            Ok(found) => found,
+            Err(err) => {
+                unread.database(err);
+                return Vec::new();
+            }
+        };
+        let found = sessions.into_iter().map(|it| {
+            let path = rows::address(database, &it.id, "");
+            let rows::Stored { id, parent, modified, size, told } = it;
+            (parent, SessionFile { path, agent: kind.agent, id, modified, size, told })
+        });
+        found.collect()
+    }
+
+    /// The sessions of a database that are not part of another. A sub-agent's session belongs to
+    /// the session that started it.
+    pub(crate) fn roots(database: &Path, unread: &mut Unread) -> Vec<SessionFile> {
+        let found = SessionFile::of_database(database, unread).into_iter();
+        found.filter_map(|(parent, session)| parent.is_none().then_some(session)).collect()
+    }
+}
+
+/// The entries of a folder; none if it cannot be read.
+pub(crate) fn files_in(folder: &Path) -> Vec<PathBuf> {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    entries.flatten().map(|entry| entry.path()).collect()
+}
+
+/// Whether a name ends in `.jsonl`.
+pub(crate) fn is_jsonl(path: &Path) -> bool {
+    path.extension().is_some_and(|extension| extension == "jsonl")
+}
+
+/// The name of a file without its extension.
+pub(crate) fn stem(path: &Path) -> Cow<'_, str> {
+    path.file_stem().unwrap_or_default().to_string_lossy()
+}

@@ -1,0 +1,80 @@
+//! Folders and files that could not be read while sessions were looked for.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use epitome_error::{Error, ErrorKind};
+use epitome_store::regular;
+
+/// Folders, files and databases in which there may be sessions that were not found.
+#[derive(Debug, Default)]
+pub struct Unread(Vec<Error>);
+
+impl Unread {
+    /// The errors, one for each path, in the order of the paths.
+    pub(crate) fn into_errors(self) -> Vec<Error> {
+        let Unread(mut errors) = self;
+        errors.sort_by(|one, other| one.path().cmp(&other.path()));
+        errors.dedup_by(|one, other| one.path() == other.path());
+        errors
+    }
+
+    /// The entries of a folder; none of one that is not there.
+    pub(crate) fn files_in(&mut self, folder: &Path) -> Vec<PathBuf> {
+        match fs::read_dir(folder).and_then(|entries| entries.collect::<io::Result<Vec<_>>>()) {
+            Ok(entries) => entries.into_iter().map(|entry| entry.path()).collect(),
+            Err(err) => {
+                self.report(err, "the folder", folder);
+                Vec::new()
+            }
+        }
+    }
+
+    /// The metadata of a file that may be a session; `None` for a folder.
+    pub(crate) fn file(&mut self, path: &Path) -> Option<fs::Metadata> {
+        match fs::metadata(path) {
+            Ok(meta) if meta.is_dir() => None,
+            Ok(meta) => match regular::check(&meta, path) {
+                Ok(()) => Some(meta),
+                Err(err) => {
+                    self.0.push(err);
+                    None
+                }
+            },
+            // A link may lead to a disk that is not there now.
+            Err(err) if err.kind() == io::ErrorKind::NotFound && path.is_symlink() => {
+                self.0.push(Error::reading(err, "the file", path));
+                None
+            }
+            Err(err) => {
+                self.report(err, "the file", path);
+                None
+            }
+        }
+    }
+
+    /// Whether there is something at `path`.
+    pub(crate) fn is_there(&mut self, path: &Path) -> bool {
+        match fs::metadata(path) {
+            Ok(_) => true,
+            Err(err) => {
+                self.report(err, "the database", path);
+                false
+            }
+        }
+    }
+
+    /// A database that could not be read. One of another program holds no sessions.
+    pub(crate) fn database(&mut self, err: Error) {
+        if err.kind() != ErrorKind::UnknownFormat {
+            self.0.push(err);
+        }
+    }
+
+    fn report(&mut self, err: io::Error, what: &str, path: &Path) {
+        if !matches!(err.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory) {
+            self.0.push(Error::reading(err, what, path));
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Converts a transcript into a request body.
+
+use epitome_json::{Document, Value};
+use epitome_model::{Block, Source, Transcript, encode};
+
+use crate::{Conversation, LeftBehind, Made, OPENING, Piece, SummaryAs, Tool, name};
+
+/// Maximum length of an id in characters.
+const ID: usize = 64;
+
+/// The body of a request with the context of a transcript.
+pub fn make(transcript: &Transcript, source: &dyn Source) -> Made {
+    make_as(transcript, source, SummaryAs::User)
+}
+
+/// The same, with the summary in the given role.
+pub fn make_as(transcript: &Transcript, source: &dyn Source, summary: SummaryAs) -> Made {
+    let mut all = Conversation::with_summary(transcript, source, ID, summary).carrying(carries);
+    let mut messages = Messages::default();
+    for step in std::mem::take(&mut all.steps) {
+        let reply = reply(&mut all, &step.reply);
+        if !reply.is_empty() && messages.all.is_empty() {
+            messages.say("user", vec![text(OPENING)]);
+        }
+        messages.say("assistant", reply);
+        let mut heard: Vec<String> = Vec::new();
+        for answer in &step.results {
+            let parts: Vec<String> = all.parts(answer.output).iter().map(block).collect();
+            let failed = if answer.output.error { r#","is_error":true"# } else { "" };
+            heard.push(format!(
+                r#"{{"type":"tool_result","tool_use_id":{},"content":[{}]{failed}}}"#,
+                encode(all.id(answer.call)),
+                parts.join(","),
+            ));
+        }
+        for said in &step.words {
+            heard.extend(all.words(&[*said]).iter().map(block));
+        }
+        messages.say("user", heard);
+    }
+    let prompt: Vec<String> = all.prompt.iter().map(|words| text(words)).collect();
+    let system = if prompt.is_empty() {
+        String::new()
+    } else {
+        format!(r#""system":[{}],"#, prompt.join(","))
+    };
+    let n = messages.all.len();
+    let body = format!(r#"{{{system}"messages":[{}]}}"#, messages.render());
+    all.finish(body, n)
+}
+
+/// A tool as an element of `tools`.
+pub fn tool(tool: &Tool<'_>) -> String {
+    let (name, about) = (encode(tool.name), encode(tool.description));
+    let schema = tool.parameters;
+    format!(r#"{{"name":{name},"description":{about},"input_schema":{schema}}}"#)
+}
+
+/// Blocks of the user and parts of results that are sent unchanged: text and pictures too, if they
+/// have a cache marker.
+const CARRIED: [&str; 5] = ["document", "search_result", "tool_reference", "text", "image"];
+
+fn carries(block: &Value<'_>) -> bool {
+    block.word("type").is_some_and(|kind| CARRIED.contains(&&*kind))
+}
+
+/// Signed reasoning, then texts, then calls: the API refuses text after a call.
+fn reply(all: &mut Conversation<'_>, blocks: &[&Block]) -> Vec<String> {
+    let (mut said, mut calls) = (Vec::new(), Vec::new());
+    for block in blocks {
+        match block {
+            Block::Text(words) => said.push(text(&all.text(words))),
+            Block::Thinking(thinking) => match signed(&all.raw(thinking.whole)) {
+                // Reasoning between calls remains between them.
+                Some(raw) if calls.is_empty() => said.push(raw),
+                Some(raw) => calls.push(raw),
+                None => all.leave(LeftBehind::Reasoning),
+            },
+            Block::Call(call) => calls.push(format!(
+                r#"{{"type":"tool_use","id":{},"name":{},"input":{}}}"#,
+                encode(all.id(call)),
+                encode(&name(&call.name)),
+                all.arguments(call).object(),
+            )),
+            _ => all.leave(LeftBehind::Opaque),
+        }
+    }
+    let spoken = said.iter().chain(&calls).any(|block| !block.starts_with(THINKING));
+    if !spoken {
+        // Reasoning alone is not a message.
+        said.iter().chain(&calls).for_each(|_| all.leave(LeftBehind::Reasoning));
+        return Vec::new();
+    }
+    said.extend(calls);
+    said
+}
+
+/// The beginning of a block of reasoning as we write it.
+const THINKING: &str = r#"{"type":"thinking""#;
+
+/// A block of reasoning unchanged, if this API signed it.
+fn signed(raw: &str) -> Option<String> {
+    let document = Document::parse(raw.as_bytes()).ok()?;
+    let block = &document.root;
+    let (words, signature) = (block.get("thinking")?, block.get("signature")?);
+    let whole = block.is("type", "thinking") && words.is_text() && signature.range().len() > 2;
+    let raw = |value: &Value<'_>| String::from_utf8_lossy(value.raw()).into_owned();
+    whole.then(|| {
+        format!(r#"{THINKING},"thinking":{},"signature":{}}}"#, raw(words), raw(signature))
+    })
+}
+
+fn text(words: &str) -> String {
+    format!(r#"{{"type":"text","text":{}}}"#, encode(words))
+}
+
+fn block(piece: &Piece<'_>) -> String {
+    match piece {
+        Piece::Text(words) => text(words),
+        Piece::Picture { media, data } => format!(
+            r#"{{"type":"image","source":{{"type":"base64","media_type":"{media}","data":{}}}}}"#,
+            encode(data),
+        ),
+        Piece::Carried(raw) => raw.clone(),
+    }
+}
+
+/// Messages; consecutive ones of one role are joined.
+#[derive(Default)]
+struct Messages {
+    all: Vec<(&'static str, Vec<String>)>,
+}
+
+impl Messages {
+    fn say(&mut self, role: &'static str, blocks: Vec<String>) {
+        match self.all.last_mut() {
+            _ if blocks.is_empty() => {}
+            Some((last, before)) if *last == role => before.extend(blocks),
+            Some(_) | None => self.all.push((role, blocks)),
+        }
+    }
+
+    fn render(&self) -> String {
+        let messages = self.all.iter().map(|(role, blocks)| {
+            format!(r#"{{"role":"{role}","content":[{}]}}"#, blocks.join(","))
+        });
+        messages.collect::<Vec<_>>().join(",")
+    }
+}

@@ -1,0 +1,71 @@
+//! Parses a message of this API.
+
+use std::borrow::Cow;
+
+use epitome_json::Value;
+
+use crate::message::{self, Checked, Instead, NotUnderstood, kind, no, object, own, text, words};
+
+/// Parses a message.
+pub fn parse_message(message: &str) -> Result<Cow<'_, str>, NotUnderstood> {
+    message::parse(message, check_message)
+}
+
+fn check_message(message: &Value<'_>, _: &mut Instead) -> Checked {
+    // The system prompt is not in the list of messages.
+    let role = message::role(message, &["user", "assistant"])?;
+    if message.word("type").is_some_and(|it| it != "message") {
+        return kind(message);
+    }
+    own(message, &["content"])?;
+    words(message, "content", |block| self::block(block, role))
+}
+
+fn block(block: &Value<'_>, role: &str) -> Checked {
+    let kind = block.word("type").unwrap_or_default();
+    let speaker = match &*kind {
+        "tool_result" => "user",
+        "thinking" | "redacted_thinking" | "tool_use" | "server_tool_use" | "mcp_tool_use"
+        | "compaction" => "assistant",
+        "text" | "image" | "document" | "search_result" | "container_upload" | "tool_reference" => {
+            role
+        }
+        // The service's own tools have many kinds of results, which are sent back unchanged.
+        other if other.ends_with("_tool_result") => "assistant",
+        _ => return message::kind(block),
+    };
+    if role != speaker {
+        return no(format_args!("a `{kind}` of the role `{role}`"));
+    }
+    match &*kind {
+        "text" => own(block, &["text"]).and_then(|()| text(block, "text")),
+        "thinking" => text(block, "thinking"),
+        "redacted_thinking" => text(block, "data"),
+        "image" => object(block, "source").map(|_| ()),
+        "tool_use" => {
+            own(block, &["input"])?;
+            text(block, "id")?;
+            text(block, "name")?;
+            object(block, "input").map(|_| ())
+        }
+        "tool_result" => {
+            own(block, &["tool_use_id", "content"])?;
+            text(block, "tool_use_id")?;
+            match block.get("content") {
+                Some(content) if !content.is_null() => words(block, "content", part),
+                Some(_) | None => Ok(()),
+            }
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A part of a result.
+fn part(part: &Value<'_>) -> Checked {
+    match part.word("type").as_deref() {
+        Some("text") => own(part, &["text"]).and_then(|()| text(part, "text")),
+        Some("image") => object(part, "source").map(|_| ()),
+        Some("document" | "search_result" | "tool_reference") => Ok(()),
+        Some(_) | None => kind(part),
+    }
+}

@@ -1,0 +1,103 @@
+//! Converts a transcript into messages without rearranging them: for programs that exchange
+//! messages in this format and send the request later.
+
+use epitome_model::{Block, Entry, Output, Part, Role, Source, Text, Transcript, encode};
+
+use crate::{SummaryAs, UNDERSTOOD};
+
+/// The list of messages, as JSON. It has no system prompt: a summary that belongs there becomes a
+/// user message.
+pub fn messages(transcript: &Transcript, source: &dyn Source, summary: SummaryAs) -> String {
+    let prompt = &transcript.head.prompt;
+    let said = transcript.context().filter(|(item, _)| !prompt.contains(item));
+    list(said.map(|(_, entry)| entry), source, summary)
+}
+
+/// These entries as a list of messages, as JSON.
+pub fn messages_of<'e>(entries: impl Iterator<Item = &'e Entry>, source: &dyn Source) -> String {
+    list(entries, source, SummaryAs::User)
+}
+
+fn list<'e>(
+    entries: impl Iterator<Item = &'e Entry>,
+    source: &dyn Source,
+    summary: SummaryAs,
+) -> String {
+    let mut all: Vec<(&str, String)> = Vec::new();
+    let mut heard = false;
+    for entry in entries {
+        let role = if entry.role == Role::Assistant { "assistant" } else { "user" };
+        for block in &entry.blocks {
+            let is_summary = matches!(block, Block::Summary(_));
+            // Results belong to the response before: nothing may come between.
+            let is_result = matches!(block, Block::Output(_));
+            if heard && role == "user" && !is_summary && !is_result {
+                all.push(("assistant", block_json(&UNDERSTOOD, source)));
+            }
+            heard = is_summary && summary == SummaryAs::Acknowledged;
+            let block = block_json(block, source);
+            match all.last_mut() {
+                Some((last, content)) if *last == role => {
+                    content.push(',');
+                    content.push_str(&block);
+                }
+                Some(_) | None => all.push((role, block)),
+            }
+        }
+    }
+    let messages =
+        all.iter().map(|(role, content)| format!(r#"{{"role":"{role}","content":[{content}]}}"#));
+    format!("[{}]", messages.collect::<Vec<_>>().join(","))
+}
+
+fn block_json(block: &Block, source: &dyn Source) -> String {
+    let raw = |span| String::from_utf8_lossy(&source.at(span)).into_owned();
+    match block {
+        Block::Text(words) | Block::Summary(words) => text(words, source),
+        Block::Thinking(thinking) => match &thinking.text {
+            Some(words) if !raw(thinking.whole).contains("\"type\"") => {
+                format!(r#"{{"type":"thinking","thinking":{}}}"#, encode(&words.read(source)))
+            }
+            Some(_) | None => raw(thinking.whole),
+        },
+        Block::Call(call) => {
+            let (id, name) = (encode(&call.id), encode(&call.name));
+            let input = raw(call.arguments);
+            let input =
+                if input.starts_with('{') { input } else { format!(r#"{{"input":{input}}}"#) };
+            format!(r#"{{"type":"tool_use","id":{id},"name":{name},"input":{input}}}"#)
+        }
+        Block::Output(output) => {
+            let failed = if output.error { r#","is_error":true"# } else { "" };
+            let (id, content) = (encode(&output.call), content(output, source));
+            format!(r#"{{"type":"tool_result","tool_use_id":{id},"content":{content}{failed}}}"#)
+        }
+        Block::Image(image) => picture(image, source),
+        Block::Opaque(span) => raw(*span),
+        _ => text(&Text::Made("".into()), source),
+    }
+}
+
+/// A string, or a list of parts.
+fn content(output: &Output, source: &dyn Source) -> String {
+    if let [Part::Text(words)] = output.parts.as_slice() {
+        return encode(&words.read(source));
+    }
+    let parts = output.parts.iter().map(|part| match part {
+        Part::Text(words) => text(words, source),
+        Part::Image(image) => picture(image, source),
+        Part::Opaque(span) => String::from_utf8_lossy(&source.at(*span)).into_owned(),
+    });
+    format!("[{}]", parts.collect::<Vec<_>>().join(","))
+}
+
+fn text(words: &Text, source: &dyn Source) -> String {
+    format!(r#"{{"type":"text","text":{}}}"#, encode(&words.read(source)))
+}
+
+fn picture(image: &epitome_model::Image, source: &dyn Source) -> String {
+    let (media, data) =
+        (encode(&image.media), epitome_model::decode(&source.at(image.data)).into_owned());
+    let data = encode(&data);
+    format!(r#"{{"type":"image","source":{{"type":"base64","media_type":{media},"data":{data}}}}}"#)
+}

@@ -1,0 +1,169 @@
+//! Converts a request body into a transcript.
+
+use epitome_json::Value;
+use epitome_model::{Block, Call, Faults, Image, Output, Part, Role, Source, Thinking, Transcript};
+
+use crate::Body;
+
+/// Keys that only this API has.
+const OWN: [&str; 5] =
+    ["system", "anthropic_version", "anthropic_beta", "stop_sequences", "context_management"];
+/// Keys that other APIs and agents' files have, and this one does not.
+const FOREIGN: [&str; 7] =
+    ["info", "trajectory_format", "response_format", "max_completion_tokens", "stop", "n", "seed"];
+/// Kinds of blocks that only this API has.
+const BLOCKS: [&str; 4] = ["tool_use", "tool_result", "thinking", "redacted_thinking"];
+const FOREIGN_ROLES: [&str; 4] = ["developer", "tool", "function", "exit"];
+
+/// Whether it is an object with `messages` that no other API would accept.
+pub fn sniff(head: &[u8]) -> bool {
+    let Some(seen) = crate::skim(head) else { return false };
+    let foreign = seen.has_any(&FOREIGN)
+        || FOREIGN_ROLES.iter().any(|role| seen.roles.contains(*role))
+        || seen.members.contains("tool_calls")
+        || seen.tools.contains("function");
+    if seen.more || foreign || !seen.has("messages") || !seen.members.contains("role") {
+        return false;
+    }
+    seen.has_any(&OWN)
+        || BLOCKS.iter().any(|kind| seen.kinds.contains(*kind))
+        || seen.tools.contains("input_schema")
+        || seen.has("max_tokens") && seen.model.contains("claude")
+}
+
+/// Reads a request body.
+pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
+    crate::read(source, faults, body)
+}
+
+fn body(body: &mut Body<'_>, root: &Value<'_>) {
+    body.model(root.get("model"));
+    if let Some(tools) = root.get("tools").filter(|tools| !tools.list().is_empty()) {
+        body.prompt(tools, vec![Block::Opaque(tools.span())]);
+    }
+    if let Some(system) = root.get("system") {
+        let blocks = if system.is_text() {
+            texts(system)
+        } else {
+            system.list().iter().map(|block| convert_block(body, block, false)).collect()
+        };
+        body.prompt(system, blocks);
+    }
+    let messages = root.list_of("messages");
+    let thinks = root.get("thinking").is_some_and(|it| it.is("type", "enabled"));
+    let bound = root.word("model").is_some_and(|model| super::thinking_is_bound(&model));
+    let prompt = messages.iter().rposition(|it| it.is("role", "user") && !answers(it));
+    for (idx, message) in messages.iter().enumerate() {
+        // During tool use, the reasoning before the calls must remain.
+        let in_loop = thinks && !bound && prompt.is_none_or(|prompt| idx > prompt);
+        self::message(body, message, !in_loop);
+    }
+}
+
+/// Whether a message contains a result.
+fn answers(message: &Value<'_>) -> bool {
+    message.list_of("content").iter().any(|block| block.is("type", "tool_result"))
+}
+
+fn message(body: &mut Body<'_>, message: &Value<'_>, removable: bool) {
+    let content = message.get("content");
+    let parts = content.map_or(&[][..], Value::list);
+    let role = match message.word("role").as_deref() {
+        Some("user") => Role::User,
+        Some("assistant") => Role::Assistant,
+        Some(_) | None => Role::System,
+    };
+    let is_result = |part: &Value<'_>| part.is("type", "tool_result");
+    let results = parts.iter().filter(|part| is_result(part)).count();
+    if results > 0 && results < parts.len() {
+        // A message with results and text: the text next to results is not from the user.
+        for part in parts {
+            let role = if is_result(part) { Role::Tool } else { role };
+            // A `content` that is a single value cannot be removed.
+            let block = convert_block(body, part, false);
+            body.say(part, role, vec![block]);
+        }
+        return;
+    }
+    // A message must not be empty: reasoning that is its only content remains.
+    let alone = parts.iter().all(|part| is_thinking(part));
+    let role = if results > 0 { Role::Tool } else { role };
+    let blocks = match content {
+        Some(content) if content.is_text() => texts(content),
+        Some(_) | None => {
+            parts.iter().map(|part| convert_block(body, part, removable && !alone)).collect()
+        }
+    };
+    body.say(message, role, blocks);
+}
+
+fn texts(value: &Value<'_>) -> Vec<Block> {
+    // An empty string has no content.
+    if value.range().len() > 2 { vec![Block::Text(value.source())] } else { Vec::new() }
+}
+
+fn is_thinking(part: &Value<'_>) -> bool {
+    part.is("type", "thinking") || part.is("type", "redacted_thinking")
+}
+
+fn convert_block(body: &Body<'_>, part: &Value<'_>, removable: bool) -> Block {
+    let whole = part.span();
+    let kind = part.word("type").unwrap_or_default();
+    match (&*kind, part.get("text").filter(|text| text.is_text())) {
+        ("text", Some(text)) => Block::Text(text.source()),
+        ("thinking" | "redacted_thinking", _) => {
+            let text = part.get("thinking").filter(|text| text.is_text());
+            Block::Thinking(Thinking { text: text.map(Value::source), whole, removable })
+        }
+        ("tool_use", _) => call(body, part).map_or(Block::Opaque(whole), Block::Call),
+        ("tool_result", _) => Block::Output(output(part)),
+        ("image", _) => image(part).map_or(Block::Opaque(whole), Block::Image),
+        _ => Block::Opaque(whole),
+    }
+}
+
+fn call(body: &Body<'_>, part: &Value<'_>) -> Option<Call> {
+    let (id, name, input) = (part.word("id")?, part.word("name")?, part.get("input")?);
+    Some(crate::call(body.bytes(), &id, &name, input))
+}
+
+fn output(part: &Value<'_>) -> Output {
+    let content = part.get("content");
+    let parts = match content {
+        Some(content) if content.is_text() => vec![Part::Text(content.source())],
+        Some(content) => content.list().iter().map(piece).collect(),
+        None => Vec::new(),
+    };
+    Output {
+        call: part.word("tool_use_id").unwrap_or_default().as_ref().into(),
+        error: part.get("is_error").is_some_and(Value::is_true),
+        parts,
+        whole: content.map(Value::span).unwrap_or_default(),
+        numbered: false,
+        from_user: false,
+    }
+}
+
+fn piece(part: &Value<'_>) -> Part {
+    // A part with a cache marker is not removed, because the marker would be removed with it.
+    if part.get("cache_control").is_some() {
+        return Part::Opaque(part.span());
+    }
+    let text = part.get("text").filter(|text| text.is_text() && part.is("type", "text"));
+    match (text, image(part)) {
+        (Some(text), _) => Part::Text(text.source()),
+        (None, Some(image)) => Part::Image(image),
+        (None, None) => Part::Opaque(part.span()),
+    }
+}
+
+/// A picture whose bytes are in the body, without a cache marker.
+fn image(part: &Value<'_>) -> Option<Image> {
+    let source = part.get("source").filter(|source| source.is("type", "base64"))?;
+    let data = source.get("data").filter(|data| data.is_text())?;
+    if !part.is("type", "image") || part.get("cache_control").is_some() {
+        return None;
+    }
+    let media = source.word("media_type").unwrap_or_else(|| "image".into());
+    Some(Image { media: media.as_ref().into(), data: data.span(), whole: part.span() })
+}

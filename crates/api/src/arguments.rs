@@ -1,0 +1,158 @@
+//! Finds the target and the bulky fields in the arguments of a call, by a table of tools.
+
+use std::ops::Range;
+
+use epitome_json::{Cursor, Kind, Malformed};
+use epitome_model::{Field, FieldRole, Span, Text, ToolKind};
+
+/// A row of the table: one tool.
+#[derive(Clone, Copy, Debug)]
+pub struct Rule {
+    /// Its name in lower case.
+    pub name: &'static str,
+    /// What it does.
+    pub kind: ToolKind,
+    /// The roles of its arguments.
+    pub roles: Roles,
+}
+
+/// The roles of a tool's arguments, by name. `edits[].old` is a member of each element of an array.
+#[derive(Clone, Copy, Debug)]
+pub struct Roles {
+    /// The target of the call: the first of these that is present.
+    pub target: &'static [&'static str],
+    /// The arguments that select a part of the target.
+    pub part: &'static [&'static str],
+    /// The arguments that may be bulky.
+    pub fields: &'static [(&'static str, FieldRole)],
+}
+
+/// A call: the kind of its tool, its target, the part of the target, and its bulky fields.
+pub type Known = (ToolKind, Option<Text>, Option<Box<str>>, Vec<Field>);
+
+/// Classifies a call. A tool that is not in the table is [`ToolKind::Other`]: its target is its
+/// first string, and all its strings may be bulky.
+pub fn known(
+    rules: &[Rule],
+    name: &str,
+    line: &[u8],
+    arguments: &Range<usize>,
+    base: u64,
+) -> Known {
+    let span = |place: &Range<usize>| Span {
+        start: base + place.start as u64,
+        end: base + place.end as u64,
+    };
+    known_at(rules, name, line, arguments, &span)
+}
+
+/// Like [`known`], for arguments in another text; `span` maps its ranges to the source.
+pub fn known_at(
+    rules: &[Rule],
+    name: &str,
+    text: &[u8],
+    arguments: &Range<usize>,
+    span: &dyn Fn(&Range<usize>) -> Span,
+) -> Known {
+    let rule = rules.iter().find(|rule| rule.name.eq_ignore_ascii_case(name));
+    let roles = rule.map(|rule| rule.roles);
+    let mut found = Found { text, span, roles, target: None, part: None, fields: Vec::new() };
+    // Malformed JSON yields the fields before the error, or none.
+    let _ = found.object(&mut Cursor::at(text, arguments), "");
+    let kind = rule.map_or(ToolKind::Other, |rule| rule.kind);
+    (kind, found.target.map(|(_, text)| text), found.part, found.fields)
+}
+
+struct Found<'a> {
+    text: &'a [u8],
+    span: &'a dyn Fn(&Range<usize>) -> Span,
+    roles: Option<Roles>,
+    /// The best target so far, and its index in the table.
+    target: Option<(usize, Text)>,
+    part: Option<Box<str>>,
+    fields: Vec<Field>,
+}
+
+impl Found<'_> {
+    fn object(&mut self, cursor: &mut Cursor<'_>, prefix: &str) -> Result<(), Malformed> {
+        cursor.object(|value, key| {
+            let key = String::from_utf8_lossy(key);
+            let name = format!("{prefix}{key}");
+            match value.kind() {
+                Kind::String => {
+                    let place = value.skip()?;
+                    self.found(&name, &place);
+                    self.narrow(&key, &place);
+                }
+                Kind::Array if prefix.is_empty() => self.array(value, &name)?,
+                Kind::Array | Kind::Object | Kind::Other => {
+                    let place = value.skip()?;
+                    self.narrow(&key, &place);
+                }
+            }
+            Ok(())
+        })?;
+        Ok(())
+    }
+
+    fn array(&mut self, cursor: &mut Cursor<'_>, name: &str) -> Result<(), Malformed> {
+        let mut idx = 0;
+        cursor.array(|element| {
+            let name = format!("{name}[{idx}]");
+            match element.kind() {
+                Kind::Object => {
+                    self.object(element, &format!("{name}."))?;
+                }
+                // For an unknown tool, strings in a list do not count as bulky.
+                Kind::String if self.roles.is_some() => self.found(&name, &element.skip()?),
+                Kind::String | Kind::Array | Kind::Other => {
+                    element.skip()?;
+                }
+            }
+            idx += 1;
+            Ok(())
+        })?;
+        Ok(())
+    }
+
+    fn found(&mut self, name: &str, place: &Range<usize>) {
+        let text = Text::Source((self.span)(place));
+        let rank = match &self.roles {
+            Some(roles) => roles.target.iter().position(|target| *target == name),
+            None => Some(usize::from(name.contains('['))),
+        };
+        if let Some(rank) = rank
+            && self.target.as_ref().is_none_or(|(best, _)| rank < *best)
+        {
+            self.target = Some((rank, text.clone()));
+        }
+        let role = match &self.roles {
+            Some(roles) => {
+                let pattern = without_index(name);
+                roles.fields.iter().find(|(field, _)| *field == pattern).map(|(_, role)| *role)
+            }
+            None => Some(FieldRole::Other),
+        };
+        if let Some(role) = role {
+            self.fields.push(Field { name: name.into(), role, text });
+        }
+    }
+
+    fn narrow(&mut self, key: &str, place: &Range<usize>) {
+        if self.roles.is_some_and(|roles| roles.part.contains(&key)) {
+            let value = String::from_utf8_lossy(&self.text[place.clone()]);
+            let part = self.part.take().unwrap_or_default();
+            self.part = Some(format!("{part}{key}={value};").into());
+        }
+    }
+}
+
+/// `edits[2].oldText` as the table writes it: `edits[].oldText`.
+fn without_index(name: &str) -> String {
+    match (name.find('['), name.find(']')) {
+        (Some(open), Some(close)) if open < close => {
+            format!("{}{}", &name[..=open], &name[close..])
+        }
+        _ => name.to_owned(),
+    }
+}

@@ -1,0 +1,152 @@
+//! Converts a request body into a transcript: one item per message or element.
+
+use epitome_json::{Document, Value, whole};
+use epitome_model::{
+    Block, Entry, Fault, Faults, Head, HiddenField, HiddenRecord, Item, Part, Record, Role, Source,
+    Span, Text, Transcript,
+};
+
+/// Reads a request body: `each` adds its messages, in the order in which they are sent. A document
+/// that is not a request body is kept unchanged.
+pub fn read(
+    source: &dyn Source,
+    faults: &mut dyn Faults,
+    each: fn(&mut Body<'_>, &Value<'_>),
+) -> Transcript {
+    let bytes = whole(source);
+    if bytes.iter().all(u8::is_ascii_whitespace) {
+        return Transcript::default();
+    }
+    let document = match Document::parse(&bytes) {
+        Ok(document) => document,
+        Err(bad) => {
+            let what = format!("not valid JSON: {} at byte {}", bad.what, bad.offset);
+            faults.report(Fault { line: 1, what });
+            let span = Span { start: 0, end: bytes.len() as u64 };
+            let kept = HiddenRecord { record: Record { line: 1, span }, copies: Vec::new() };
+            return Transcript { items: vec![Item::Kept(kept)], ..Transcript::default() };
+        }
+    };
+    if std::str::from_utf8(&bytes).is_err() {
+        faults.report(Fault::not_utf8(1));
+    }
+    let mut body = Body {
+        document: &document,
+        head: Head::default(),
+        model: None,
+        items: Vec::new(),
+        prompt: 0,
+        responses: 0,
+    };
+    each(&mut body, &document.root);
+    body.finish()
+}
+
+/// A request body that is being read.
+pub struct Body<'d> {
+    document: &'d Document<'d>,
+    head: Head,
+    model: Option<Box<str>>,
+    /// In the order in which they are sent.
+    items: Vec<Item>,
+    /// The number of items that are sent before the conversation.
+    prompt: usize,
+    /// The number of model responses so far: consecutive messages of the model are one response.
+    responses: usize,
+}
+
+/// The blocks of a message whose `content` is a string or a list of parts, which `part` parses. An
+/// empty string has none.
+pub fn content(message: &Value<'_>, part: fn(&Value<'_>) -> Part) -> Vec<Block> {
+    match message.get("content") {
+        Some(content) if content.is_text() && content.range().len() > 2 => {
+            vec![Block::Text(content.source())]
+        }
+        Some(content) => content.list().iter().map(|value| Block::from(part(value))).collect(),
+        None => Vec::new(),
+    }
+}
+
+impl Body<'_> {
+    /// The bytes of the document.
+    pub fn bytes(&self) -> &[u8] {
+        self.document.bytes()
+    }
+
+    /// Sets the model.
+    pub fn model(&mut self, value: Option<&Value<'_>>) {
+        self.model = value.and_then(Value::text).map(|name| name.as_ref().into());
+    }
+
+    /// Adds something that is sent before the conversation: the system prompt, the tools.
+    pub fn prompt(&mut self, record: &Value<'_>, blocks: Vec<Block>) {
+        if !blocks.is_empty() {
+            self.say(record, Role::System, blocks);
+            self.prompt = self.items.len();
+        }
+    }
+
+    /// Facts about the session itself.
+    pub fn head(&mut self) -> &mut Head {
+        &mut self.head
+    }
+
+    /// Adds a value that no model sees, with its bulky parts.
+    pub fn keep(&mut self, record: &Value<'_>, copies: Vec<HiddenField>) {
+        let record = self.record(record);
+        self.items.push(Item::Kept(HiddenRecord { record, copies }));
+    }
+
+    /// Adds a message.
+    pub fn say(&mut self, record: &Value<'_>, role: Role, blocks: Vec<Block>) -> &mut Entry {
+        let last = self.items.iter().rev().find_map(Item::entry).map(|entry| entry.role);
+        let group = (role == Role::Assistant).then(|| {
+            self.responses += usize::from(last != Some(Role::Assistant));
+            format!("response {}", self.responses).into()
+        });
+        let model = self.model.clone().filter(|_| role == Role::Assistant);
+        let record = self.record(record);
+        let entry = Entry { record, role, group, model, blocks, ..Entry::default() };
+        self.items.push(Item::Entry(Box::new(entry)));
+        match self.items.last_mut() {
+            Some(Item::Entry(entry)) => entry,
+            Some(Item::Kept(_)) | None => unreachable!("it was just put there"),
+        }
+    }
+
+    fn record(&self, value: &Value<'_>) -> Record {
+        Record { line: self.document.line(value), span: value.span() }
+    }
+
+    fn finish(self) -> Transcript {
+        let Body { document, head, items, prompt, .. } = self;
+        let mut transcript = Transcript::default();
+        let place = |idx: &usize| items[*idx].record().span;
+        let mut order: Vec<usize> = (0..items.len()).collect();
+        order.sort_by_key(place);
+        let mut places = vec![0; items.len()];
+        for (place, &sent) in order.iter().enumerate() {
+            places[sent] = place;
+        }
+        transcript.head = head;
+        transcript.head.prompt = places[..prompt].to_vec();
+        let entries = places.iter().zip(&items).filter(|(_, item)| item.entry().is_some());
+        transcript.context = entries.map(|(&place, _)| place).collect();
+        let bytes = document.bytes();
+        let mut entries = items.iter().filter_map(Item::entry);
+        transcript.head.title = entries.find_map(|entry| title(entry, &bytes));
+        transcript.items = order.iter().map(|&idx| items[idx].clone()).collect();
+        transcript
+    }
+}
+
+fn title(entry: &Entry, source: &dyn Source) -> Option<Box<str>> {
+    let words = |text: &Text| epitome_model::title(text.read(source).trim());
+    match entry.role {
+        Role::User => entry.blocks.iter().find_map(|block| match block {
+            Block::Text(text) => Some(words(text)),
+            _ => None,
+        }),
+        Role::Assistant | Role::Tool | Role::System => None,
+    }
+}

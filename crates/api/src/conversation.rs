@@ -1,0 +1,479 @@
+//! Orders a transcript as every API requires: what comes before the conversation, then responses,
+//! each with its results and the messages after it.
+
+use std::collections::{BTreeMap, HashMap, HashSet};
+use std::sync::LazyLock;
+
+use epitome_json::{Document, Value};
+use epitome_model::{
+    Block, Call, Entry, Image, Output, Part, Role, Source, Span, Text, Transcript, decode,
+};
+
+use super::is_name;
+
+/// What an API cannot express, and what is therefore left out.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum LeftBehind {
+    /// Reasoning: only the API that signed or encrypted it accepts it.
+    Reasoning,
+    /// Calls without a result: a request must not contain them.
+    OpenCalls,
+    /// Results whose call is not in the context.
+    OrphanResults,
+    /// Pictures of a type that the API does not accept.
+    Pictures,
+    /// Definitions of tools.
+    Tools,
+    /// What epitome does not understand.
+    Opaque,
+    /// The agent's own messages: its prompt, its reminders.
+    Prompts,
+    /// A history that only the service that encrypted it can read.
+    Sealed,
+    /// Failure flags of results: the text is sent, the flag is not.
+    Failures,
+    /// The work of sub-agents: sessions of their own.
+    SubAgents,
+}
+
+impl LeftBehind {
+    /// Its name in JSON output.
+    pub fn name(self) -> &'static str {
+        match self {
+            LeftBehind::Reasoning => "reasoning",
+            LeftBehind::OpenCalls => "open_calls",
+            LeftBehind::OrphanResults => "orphan_results",
+            LeftBehind::Pictures => "pictures",
+            LeftBehind::Tools => "tools",
+            LeftBehind::Opaque => "opaque",
+            LeftBehind::Prompts => "prompts",
+            LeftBehind::Sealed => "sealed",
+            LeftBehind::Failures => "failures",
+            LeftBehind::SubAgents => "sub_agents",
+        }
+    }
+}
+
+/// A request body made from a transcript.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Made {
+    /// The body: one JSON document. Empty if the transcript has no content.
+    pub body: String,
+    /// The number of messages or items in it.
+    pub messages: usize,
+    /// What was left out, and how often.
+    pub left: BTreeMap<LeftBehind, u64>,
+}
+
+/// Sent before a conversation that begins with a response: every API requires the user to begin.
+pub const OPENING: &str = "[the session begins with the reply below]";
+
+/// The role in which a summary is sent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SummaryAs {
+    /// The user: every API accepts this.
+    #[default]
+    User,
+    /// The user, followed by an acknowledgement of the model, unless the model speaks next anyway.
+    Acknowledged,
+    /// The system prompt, unless the conversation has no other content.
+    System,
+}
+
+/// The model's acknowledgement of a summary.
+pub(crate) static UNDERSTOOD: LazyLock<Block> =
+    LazyLock::new(|| Block::Text(Text::Made("Understood. I go on from the summary.".into())));
+
+/// A transcript's context, in the order that APIs require.
+pub struct Conversation<'t> {
+    source: &'t dyn Source,
+    summary: SummaryAs,
+    /// Whether the last block was a summary that the model has to acknowledge.
+    heard: bool,
+    /// What is sent before the conversation.
+    pub prompt: Vec<String>,
+    /// The conversation. The first step has no response if the user begins.
+    pub steps: Vec<Step<'t>>,
+    left: BTreeMap<LeftBehind, u64>,
+    ids: Ids,
+    /// Whether a value that is not understood is sent unchanged.
+    carries: fn(&Value<'_>) -> bool,
+}
+
+/// A response, the results of its calls, and the messages after them.
+#[derive(Default)]
+pub struct Step<'t> {
+    group: Option<&'t str>,
+    /// Texts, reasoning and calls. Every call has a result.
+    pub reply: Vec<&'t Block>,
+    /// In the order of the calls.
+    pub results: Vec<Answered<'t>>,
+    /// From the user and the agent.
+    pub words: Vec<Word<'t>>,
+    open: Vec<(&'t Call, Option<&'t Output>)>,
+}
+
+/// A block that is not from the model.
+#[derive(Clone, Copy)]
+pub struct Word<'t> {
+    /// The block.
+    pub block: &'t Block,
+    /// Its role.
+    pub role: Role,
+    /// The item that contains it.
+    pub item: usize,
+}
+
+/// A call with its result.
+pub struct Answered<'t> {
+    /// The call.
+    pub call: &'t Call,
+    /// Its result.
+    pub output: &'t Output,
+}
+
+impl<'t> Conversation<'t> {
+    /// The context of a transcript.
+    pub fn of(transcript: &'t Transcript, source: &'t dyn Source, longest_id: usize) -> Self {
+        Conversation::with_summary(transcript, source, longest_id, SummaryAs::User)
+    }
+
+    /// The context of a transcript, with its summary in the given role.
+    pub fn with_summary(
+        transcript: &'t Transcript,
+        source: &'t dyn Source,
+        longest_id: usize,
+        summary: SummaryAs,
+    ) -> Self {
+        let ids = Ids { longest: longest_id, ..Ids::default() };
+        let (steps, left) = (vec![Step::default()], BTreeMap::new());
+        // A request must contain more than its prompt.
+        let said = |(item, entry): (usize, &Entry)| {
+            let is_summary = |block: &Block| matches!(block, Block::Summary(_));
+            !transcript.head.prompt.contains(&item) && !entry.blocks.iter().all(is_summary)
+        };
+        let alone = summary == SummaryAs::System && !transcript.context().any(said);
+        let summary = if alone { SummaryAs::User } else { summary };
+        let prompt = Vec::new();
+        let mut all = Conversation {
+            source,
+            summary,
+            heard: false,
+            prompt,
+            steps,
+            left,
+            ids,
+            carries: |_| false,
+        };
+        for (item, entry) in transcript.context() {
+            if transcript.head.prompt.contains(&item) {
+                all.add_prompt(entry);
+            } else {
+                all.entry(item, entry);
+            }
+        }
+        all.close();
+        all
+    }
+
+    /// Sets which values are sent unchanged.
+    pub fn carrying(mut self, carries: fn(&Value<'_>) -> bool) -> Self {
+        self.carries = carries;
+        self
+    }
+
+    fn add_prompt(&mut self, entry: &'t Entry) {
+        for block in &entry.blocks {
+            match block {
+                Block::Text(text) | Block::Summary(text) => {
+                    let text = text.read(self.source);
+                    if !text.trim().is_empty() {
+                        self.prompt.push(text.into_owned());
+                    }
+                }
+                Block::Opaque(_) => self.leave(LeftBehind::Tools),
+                _ => self.leave(LeftBehind::Opaque),
+            }
+        }
+    }
+
+    fn entry(&mut self, item: usize, entry: &'t Entry) {
+        for block in &entry.blocks {
+            match block {
+                Block::Call(call) => {
+                    let step = self.replying(entry);
+                    step.reply.push(block);
+                    step.open.push((call, None));
+                }
+                Block::Output(output) => self.result(output),
+                Block::Text(text) | Block::Summary(text) if self.is_blank(text) => {}
+                Block::Summary(text) if self.summary == SummaryAs::System => {
+                    self.prompt.push(text.read(self.source).into_owned());
+                }
+                Block::Text(_) | Block::Thinking(_) | Block::Opaque(_) | Block::Image(_)
+                    if entry.role == Role::Assistant =>
+                {
+                    self.replying(entry).reply.push(block);
+                }
+                Block::Thinking(_) => self.leave(LeftBehind::Reasoning),
+                // It was sent before.
+                Block::Repeated(_) => {}
+                _ => {
+                    let is_summary = matches!(block, Block::Summary(_));
+                    if self.heard && !is_summary {
+                        self.steps.push(Step { reply: vec![&UNDERSTOOD], ..Step::default() });
+                    }
+                    self.heard = is_summary && self.summary == SummaryAs::Acknowledged;
+                    let last = self.steps.len() - 1;
+                    self.steps[last].words.push(Word { block, role: entry.role, item });
+                }
+            }
+        }
+    }
+
+    /// The step of a response: an open one of the same response, or a new one after another
+    /// speaker.
+    fn replying(&mut self, entry: &'t Entry) -> &mut Step<'t> {
+        self.heard = false;
+        let group = entry.group.as_deref();
+        let last = self.steps.last().expect("there is a first step");
+        let same = group.is_some() && last.group == group;
+        let answered = last.open.iter().any(|(_, output)| output.is_some());
+        let first = self.steps.len() == 1;
+        if !same && (first || answered || !last.words.is_empty()) {
+            self.steps.push(Step { group, ..Step::default() });
+        }
+        self.steps.last_mut().expect("there is a last step")
+    }
+
+    fn result(&mut self, output: &'t Output) {
+        let open = self.steps.iter_mut().rev().flat_map(|step| step.open.iter_mut());
+        let mut open = open.filter(|(call, answer)| call.id == output.call && answer.is_none());
+        match open.next() {
+            Some((_, answer)) => *answer = Some(output),
+            None => self.leave(LeftBehind::OrphanResults),
+        }
+    }
+
+    /// Removes calls without results, and responses that are then empty.
+    fn close(&mut self) {
+        let steps = std::mem::take(&mut self.steps);
+        for mut step in steps {
+            let open = std::mem::take(&mut step.open);
+            let unanswered: HashSet<*const Call> = open
+                .iter()
+                .filter(|(_, output)| output.is_none())
+                .map(|(call, _)| std::ptr::from_ref(*call))
+                .collect();
+            for _ in &unanswered {
+                self.leave(LeftBehind::OpenCalls);
+            }
+            step.reply.retain(|block| match block {
+                Block::Call(call) => !unanswered.contains(&std::ptr::from_ref(call)),
+                _ => true,
+            });
+            let answered = open.into_iter().filter_map(|(call, output)| Some((call, output?)));
+            step.results = answered.map(|(call, output)| Answered { call, output }).collect();
+            for answer in &step.results {
+                self.ids.give(answer.call);
+            }
+            if !step.reply.is_empty() || !step.words.is_empty() {
+                self.steps.push(step);
+            }
+        }
+    }
+
+    /// Counts something that is left out.
+    pub fn leave(&mut self, what: LeftBehind) {
+        *self.left.entry(what).or_default() += 1;
+    }
+
+    /// The decoded text.
+    pub fn text(&self, text: &'t Text) -> std::borrow::Cow<'t, str> {
+        text.read(self.source)
+    }
+
+    /// The bytes of something that is sent unchanged.
+    pub fn raw(&self, span: Span) -> String {
+        String::from_utf8_lossy(&self.source.at(span)).into_owned()
+    }
+
+    fn is_blank(&self, text: &Text) -> bool {
+        text.read(self.source).trim().is_empty()
+    }
+
+    /// A value that is not understood, unchanged, if the API accepts it. Otherwise it is counted as
+    /// left out.
+    pub fn carried(&mut self, span: Span) -> Option<Piece<'t>> {
+        let raw = self.raw(span);
+        let carries = |document: Document<'_>| (self.carries)(&document.root);
+        if Document::parse(raw.as_bytes()).is_ok_and(carries) {
+            return Some(Piece::Carried(raw));
+        }
+        self.leave(LeftBehind::Opaque);
+        None
+    }
+
+    /// The id of a call in the request: its own, if the API accepts it.
+    pub fn id(&self, call: &Call) -> &str {
+        self.ids.of(call)
+    }
+
+    /// The text and pictures of a result.
+    pub fn parts(&mut self, output: &'t Output) -> Vec<Piece<'t>> {
+        let mut pieces = Vec::new();
+        for part in &output.parts {
+            match part {
+                Part::Text(text) if self.is_blank(text) => {}
+                Part::Text(text) => pieces.push(Piece::Text(self.text(text))),
+                Part::Image(image) => pieces.extend(self.picture(image)),
+                Part::Opaque(span) => pieces.extend(self.carried(*span)),
+            }
+        }
+        pieces
+    }
+
+    /// The text and pictures of messages.
+    pub fn words(&mut self, words: &[Word<'t>]) -> Vec<Piece<'t>> {
+        let mut pieces = Vec::new();
+        for word in words {
+            match word.block {
+                Block::Text(text) | Block::Summary(text) => {
+                    pieces.push(Piece::Text(self.text(text)));
+                }
+                Block::Image(image) => pieces.extend(self.picture(image)),
+                Block::Thinking(_) => self.leave(LeftBehind::Reasoning),
+                Block::Opaque(span) => pieces.extend(self.carried(*span)),
+                _ => self.leave(LeftBehind::Opaque),
+            }
+        }
+        pieces
+    }
+
+    fn picture(&mut self, image: &Image) -> Option<Piece<'t>> {
+        let literal = decode(&self.source.at(image.data)).into_owned();
+        let data = match literal.split_once(";base64,") {
+            Some((_, data)) => data.to_owned(),
+            None => literal,
+        };
+        match media(&image.media, &data) {
+            Some(media) => Some(Piece::Picture { media, data }),
+            None => {
+                self.leave(LeftBehind::Pictures);
+                None
+            }
+        }
+    }
+
+    /// The arguments of a call: an object, or any other text.
+    pub fn arguments(&self, call: &Call) -> Arguments {
+        let raw = self.raw(call.arguments);
+        if raw.starts_with('{') {
+            return Arguments::Object(raw);
+        }
+        let text = decode(raw.as_bytes()).into_owned();
+        let is_object = text.trim_start().starts_with('{');
+        if is_object && epitome_json::check(text.as_bytes()).is_ok() {
+            Arguments::Object(text)
+        } else if text.is_empty() || raw == "null" {
+            Arguments::Object("{}".to_owned())
+        } else {
+            Arguments::Text(text)
+        }
+    }
+
+    /// The finished body, with what was left out.
+    pub fn finish(self, body: String, messages: usize) -> Made {
+        Made { body: if messages == 0 { String::new() } else { body }, messages, left: self.left }
+    }
+}
+
+/// The arguments of a call.
+pub enum Arguments {
+    /// JSON text of an object.
+    Object(String),
+    /// Any text: the input of a custom tool.
+    Text(String),
+}
+
+impl Arguments {
+    /// Converts to an object.
+    pub fn object(self) -> String {
+        match self {
+            Arguments::Object(object) => object,
+            Arguments::Text(text) => format!(r#"{{"input":{}}}"#, epitome_model::encode(&text)),
+        }
+    }
+}
+
+/// Text or a picture.
+pub enum Piece<'t> {
+    /// Text.
+    Text(std::borrow::Cow<'t, str>),
+    /// A picture in base64.
+    Picture {
+        /// Its media type.
+        media: &'static str,
+        /// Its bytes in base64.
+        data: String,
+    },
+    /// A value in the API's own JSON, sent unchanged.
+    Carried(String),
+}
+
+/// The media type of a picture, if every API accepts it: its bytes are base64, and the type is
+/// known.
+fn media(said: &str, data: &str) -> Option<&'static str> {
+    let digits = data.trim_end_matches('=');
+    let is_digit = |b: u8| b.is_ascii_alphanumeric() || matches!(b, b'+' | b'/');
+    if !data.len().is_multiple_of(4)
+        || data.len() - digits.len() > 2
+        || !digits.bytes().all(is_digit)
+    {
+        return None;
+    }
+    const KNOWN: [(&str, &str); 4] = [
+        ("image/png", "iVBOR"),
+        ("image/jpeg", "/9j/"),
+        ("image/gif", "R0lG"),
+        ("image/webp", "UklG"),
+    ];
+    let by_bytes = KNOWN.iter().find(|(_, begins)| data.starts_with(begins));
+    let by_name = || KNOWN.iter().find(|(media, _)| *media == said);
+    by_bytes.or_else(by_name).map(|(media, _)| *media)
+}
+
+/// A tool name in characters that every API accepts.
+pub fn name(name: &str) -> String {
+    if is_name(name, 64) && !name.starts_with(|c: char| c.is_ascii_digit() || c == '-') {
+        return name.to_owned();
+    }
+    let fits = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    let clean: String = name.chars().take(60).map(|c| if fits(c) { c } else { '_' }).collect();
+    format!("_{clean}")
+}
+
+/// Ids of calls, each used once.
+#[derive(Default)]
+struct Ids {
+    longest: usize,
+    taken: HashSet<String>,
+    given: HashMap<*const Call, String>,
+}
+
+impl Ids {
+    fn give(&mut self, call: &Call) {
+        let mut id = call.id.to_string();
+        let mut n = self.given.len();
+        while !is_name(&id, self.longest) || self.taken.contains(&id) {
+            id = format!("call_{n}");
+            n += 1;
+        }
+        self.taken.insert(id.clone());
+        self.given.insert(std::ptr::from_ref(call), id);
+    }
+
+    fn of(&self, call: &Call) -> &str {
+        self.given.get(&std::ptr::from_ref(call)).map_or("", |id| id)
+    }
+}

@@ -1,0 +1,27 @@
+//! Bodies of requests as sessions: how they are recognised, read, edited and checked.
+
+use epitome_json::write::Write;
+use epitome_model::{Faults, Invariants, Source, Transcript, encode};
+
+/// The bodies of requests to one API.
+///
+/// `epitome-formats` lists them next to the sessions of agents.
+pub struct BodyFormat {
+    /// Its name: `anthropic`, `gemini-request`.
+    pub name: &'static str,
+    /// Whether a source that begins with these bytes is such a body.
+    pub sniff: fn(head: &[u8]) -> bool,
+    /// Reads a body. Readers never fail: what they cannot parse is kept, and reported to `faults`.
+    pub read: fn(source: &dyn Source, faults: &mut dyn Faults) -> Transcript,
+    /// Turns edits into replacements of bytes.
+    pub write: Write,
+    /// What the API refuses.
+    pub invariants: &'static dyn Invariants,
+    /// Whether reasoning of this model is valid only while everything before it is unchanged.
+    pub thinking_is_bound: fn(model: &str) -> bool,
+}
+
+/// A content block with a text, as Anthropic's and OpenAI's APIs take it.
+pub fn text_block(text: &str) -> String {
+    format!(r#"{{"type":"text","text":{}}}"#, encode(text))
+}

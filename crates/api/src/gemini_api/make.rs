@@ -1,0 +1,127 @@
+//! Converts a transcript into a request body.
+
+use epitome_json::Value;
+use epitome_model::{Block, Role, Source, Transcript, encode};
+
+use super::message::CARRIED;
+use crate::{Conversation, LeftBehind, Made, OPENING, Piece, Step, SummaryAs, Tool, Word, name};
+
+/// Maximum length of an id. Ids of calls are not sent: some services with this API refuse them.
+const ID: usize = 64;
+
+/// Replaces the signature of calls that another model made: the provider's page on thought
+/// signatures documents it.
+const UNSIGNED: &str = r#","thoughtSignature":"skip_thought_signature_validator""#;
+
+/// The body of a request with the context of a transcript.
+pub fn make(transcript: &Transcript, source: &dyn Source) -> Made {
+    make_as(transcript, source, SummaryAs::User)
+}
+
+/// The same, with the summary in the given role.
+pub fn make_as(transcript: &Transcript, source: &dyn Source, summary: SummaryAs) -> Made {
+    let mut all = Conversation::with_summary(transcript, source, ID, summary).carrying(carries);
+    let mut contents: Vec<(&str, Vec<String>)> = Vec::new();
+    for step in std::mem::take(&mut all.steps) {
+        let (said, calls) = reply(&mut all, &step);
+        if contents.is_empty() && !(said.is_empty() && calls.is_empty()) {
+            contents.push(("user", vec![text(OPENING)]));
+        }
+        // Calls must follow the user or results, never another turn of the model.
+        match contents.last_mut().filter(|(role, _)| *role == "model") {
+            Some((_, before)) => before.extend(said.into_iter().chain(calls)),
+            None => push(&mut contents, "model", said.into_iter().chain(calls).collect()),
+        }
+        let (mut results, mut words) = (Vec::new(), Vec::new());
+        for answer in &step.results {
+            let mut texts = Vec::new();
+            for part in all.parts(answer.output) {
+                match part {
+                    Piece::Text(text) => texts.push(text.into_owned()),
+                    // Pictures of results follow in a user message.
+                    Piece::Picture { .. } | Piece::Carried(_) => words.push(self::part(&part)),
+                }
+            }
+            let key = if answer.output.error { "error" } else { "output" };
+            results.push(format!(
+                r#"{{"functionResponse":{{"name":{},"response":{{"{key}":{}}}}}}}"#,
+                encode(&name(&answer.call.name)),
+                encode(&texts.join("\n")),
+            ));
+        }
+        push(&mut contents, "user", results);
+        for said in &step.words {
+            words.extend(all.words(&[*said]).iter().map(part));
+        }
+        push(&mut contents, "user", words);
+    }
+    let told: Vec<String> = all.prompt.iter().map(|words| text(words)).collect();
+    let told = if told.is_empty() {
+        String::new()
+    } else {
+        format!(r#""systemInstruction":{{"parts":[{}]}},"#, told.join(","))
+    };
+    let said = contents
+        .iter()
+        .map(|(role, parts)| format!(r#"{{"role":"{role}","parts":[{}]}}"#, parts.join(",")));
+    let body = format!(r#"{{{told}"contents":[{}]}}"#, said.collect::<Vec<_>>().join(","));
+    all.finish(body, contents.len())
+}
+
+/// A tool as an element of `tools`.
+pub fn tool(tool: &Tool<'_>) -> String {
+    format!(r#"{{"functionDeclarations":[{}]}}"#, function(tool))
+}
+
+/// A tool as an element of `functionDeclarations`.
+pub fn function(tool: &Tool<'_>) -> String {
+    let (name, about) = (encode(tool.name), encode(tool.description));
+    let schema = tool.parameters;
+    format!(r#"{{"name":{name},"description":{about},"parameters":{schema}}}"#)
+}
+
+fn carries(part: &Value<'_>) -> bool {
+    CARRIED.iter().any(|keys| part.any(&keys[..]).is_some())
+}
+
+fn push<'r>(contents: &mut Vec<(&'r str, Vec<String>)>, role: &'r str, parts: Vec<String>) {
+    if !parts.is_empty() {
+        contents.push((role, parts));
+    }
+}
+
+/// The parts of a response, with its calls.
+fn reply<'t>(all: &mut Conversation<'t>, step: &Step<'t>) -> (Vec<String>, Vec<String>) {
+    let (mut said, mut calls) = (Vec::new(), Vec::new());
+    for block in &step.reply {
+        match block {
+            Block::Text(words) => said.push(text(&all.text(words))),
+            Block::Call(call) => calls.push(format!(
+                r#"{{"functionCall":{{"name":{},"args":{}}}{}}}"#,
+                encode(&name(&call.name)),
+                all.arguments(call).object(),
+                if calls.is_empty() { UNSIGNED } else { "" },
+            )),
+            Block::Thinking(_) => all.leave(LeftBehind::Reasoning),
+            block => {
+                let word = Word { block, role: Role::Assistant, item: 0 };
+                said.extend(all.words(&[word]).iter().map(part));
+            }
+        }
+    }
+    (said, calls)
+}
+
+fn text(words: &str) -> String {
+    format!(r#"{{"text":{}}}"#, encode(words))
+}
+
+fn part(piece: &Piece<'_>) -> String {
+    match piece {
+        Piece::Text(words) => text(words),
+        Piece::Picture { media, data } => {
+            format!(r#"{{"inlineData":{{"mimeType":"{media}","data":{}}}}}"#, encode(data))
+        }
+        Piece::Carried(raw) => raw.clone(),
+    }
+}

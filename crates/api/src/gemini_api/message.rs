@@ -1,0 +1,87 @@
+//! Parses a content of this API.
+
+use std::borrow::Cow;
+
+use epitome_json::Value;
+use epitome_model::encode;
+
+use super::read::TEXTS;
+use crate::message::{
+    self, Checked, Instead, NotUnderstood, is_nothing, list, no, object, own, text,
+};
+
+/// The data of a part, in either spelling.
+const PARTS: [[&str; 2]; 7] = [
+    ["text", "text"],
+    ["functionCall", "function_call"],
+    ["functionResponse", "function_response"],
+    ["inlineData", "inline_data"],
+    ["fileData", "file_data"],
+    ["executableCode", "executable_code"],
+    ["codeExecutionResult", "code_execution_result"],
+];
+
+/// Parts that are sent unchanged, to this API only.
+pub const CARRIED: &[[&str; 2]] = PARTS.split_at(3).1;
+
+/// Parses a content. A function result that is not one text is converted to a string of its JSON.
+pub fn parse_message(content: &str) -> Result<Cow<'_, str>, NotUnderstood> {
+    message::parse(content, check_message)
+}
+
+fn check_message(content: &Value<'_>, instead: &mut Instead) -> Checked {
+    let role = match content.get("role") {
+        Some(_) => message::role(content, &["user", "model", "function"])?,
+        None => "user",
+    };
+    own(content, &["parts"])?;
+    match content.get("parts") {
+        Some(parts) if parts.is_list() => list(parts, "parts", |it| part(it, role, instead)),
+        Some(_) => no("a `parts` that is not a list"),
+        None => no("no `parts`"),
+    }
+}
+
+fn part(part: &Value<'_>, role: &str, instead: &mut Instead) -> Checked {
+    let mut said = PARTS.iter().filter(|keys| part.any(&keys[..]).is_some());
+    let (Some(keys), None) = (said.next(), said.next()) else {
+        let known: Vec<&str> = PARTS.iter().map(|keys| keys[0]).collect();
+        return no(format_args!("not one of `{}`", known.join("`, `")));
+    };
+    own(part, &keys[..])?;
+    match (keys[0], part.any(&keys[..])) {
+        ("text", _) => text(part, "text"),
+        ("functionCall", Some(_)) if role != "model" => no("a call that is not of the model"),
+        ("functionResponse", Some(_)) if role == "model" => no("a result of the model"),
+        ("functionCall", Some(call)) => {
+            own(call, &["args"])?;
+            text(call, "name")?;
+            match call.get("args") {
+                Some(args) if !args.is_null() => object(call, "args").map(|_| ()),
+                Some(_) | None => Ok(()),
+            }
+        }
+        ("functionResponse", Some(response)) => {
+            own(response, &["response", "parts"])?;
+            text(response, "name")?;
+            returned(object(response, "response")?, instead);
+            Ok(())
+        }
+        (key, _) => object(part, if part.get(key).is_some() { key } else { keys[1] }).map(|_| ()),
+    }
+}
+
+/// The result of a function: a text under a known key, or JSON.
+fn returned(response: &Value<'_>, instead: &mut Instead) {
+    let members: Vec<_> =
+        response.members().iter().filter(|(_, value)| !is_nothing(value)).collect();
+    match members.as_slice() {
+        [] => {}
+        [(key, value)] if TEXTS.contains(&&**key) && value.is_text() => {}
+        [..] => {
+            let key = if response.any(&["error"]).is_some() { "error" } else { "output" };
+            let json = encode(&String::from_utf8_lossy(response.raw()));
+            instead.of(response, format!(r#"{{"{key}":{json}}}"#));
+        }
+    }
+}

@@ -1,0 +1,175 @@
+//! Converts a request body into a transcript.
+
+use epitome_json::Value;
+use epitome_model::{Block, Faults, Image, Output, Part, Role, Source, Thinking, Transcript};
+
+use crate::Body;
+
+/// Keys under which a function returns text.
+pub const TEXTS: [&str; 5] = ["output", "error", "result", "content", "text"];
+
+/// Whether it is an object with `contents` of `parts`.
+pub fn sniff(head: &[u8]) -> bool {
+    let Some(seen) = crate::skim(head) else { return false };
+    let other = ["messages", "sessionId", "projectHash", "input"];
+    !seen.more && seen.has("contents") && seen.members.contains("parts") && !seen.has_any(&other)
+}
+
+/// Reads a request body.
+pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
+    crate::read(source, faults, body)
+}
+
+fn body(body: &mut Body<'_>, root: &Value<'_>) {
+    body.model(root.get("model"));
+    if let Some(tools) = root.get("tools").filter(|tools| !tools.list().is_empty()) {
+        body.prompt(tools, vec![Block::Opaque(tools.span())]);
+    }
+    if let Some(system) = root.any(&["systemInstruction", "system_instruction"]) {
+        let parts = system.list_of("parts").iter();
+        let words = parts.map(|part| match part.get("text").filter(|text| text.is_text()) {
+            Some(text) => Block::Text(text.source()),
+            None => Block::Opaque(part.span()),
+        });
+        body.prompt(system, words.collect());
+    }
+    let contents = root.list_of("contents");
+    let prompt = contents.iter().rposition(|it| !it.is("role", "model") && !answers(it));
+    let mut reader = Reader { open: Vec::new(), calls: 0 };
+    for (idx, content) in contents.iter().enumerate() {
+        // Reasoning of the current request must be sent back unchanged.
+        reader.content(body, content, prompt.is_some_and(|prompt| idx < prompt));
+    }
+}
+
+fn answers(content: &Value<'_>) -> bool {
+    content.list_of("parts").iter().any(|part| function_response(part).is_some())
+}
+
+fn function_call<'v, 'd>(part: &'v Value<'d>) -> Option<&'v Value<'d>> {
+    part.any(&["functionCall", "function_call"])
+}
+
+fn function_response<'v, 'd>(part: &'v Value<'d>) -> Option<&'v Value<'d>> {
+    part.any(&["functionResponse", "function_response"])
+}
+
+struct Reader {
+    /// Calls of the last response that have no result yet: their ids and names.
+    open: Vec<(Box<str>, Box<str>)>,
+    /// The number of calls so far: calls without an id are identified by it.
+    calls: usize,
+}
+
+impl Reader {
+    fn content(&mut self, body: &mut Body<'_>, content: &Value<'_>, past: bool) {
+        let parts = content.list_of("parts");
+        let role = match content.word("role").as_deref() {
+            Some("model") => Role::Assistant,
+            Some("system") => Role::System,
+            Some(_) | None => Role::User,
+        };
+        let results = parts.iter().filter(|part| function_response(part).is_some()).count();
+        if role == Role::Assistant {
+            self.open.clear();
+        }
+        if results > 0 && results < parts.len() {
+            for part in parts {
+                let is_result = function_response(part).is_some();
+                let block = self.convert_block(body, part, false);
+                body.say(part, if is_result { Role::Tool } else { role }, vec![block]);
+            }
+            return;
+        }
+        let alone = parts.iter().all(|part| part.get("thought").is_some_and(Value::is_true));
+        let blocks =
+            parts.iter().map(|part| self.convert_block(body, part, past && !alone)).collect();
+        body.say(content, if results > 0 { Role::Tool } else { role }, blocks);
+    }
+
+    fn convert_block(&mut self, body: &Body<'_>, part: &Value<'_>, past: bool) -> Block {
+        let whole = part.span();
+        if let Some(call) = function_call(part) {
+            return self.call(body, part, call, past).unwrap_or(Block::Opaque(whole));
+        }
+        if let Some(response) = function_response(part) {
+            return Block::Output(self.output(response));
+        }
+        let text = part.get("text").filter(|text| text.is_text());
+        match (text, image(part)) {
+            (Some(text), _) if part.get("thought").is_some_and(Value::is_true) => {
+                let removable = past;
+                Block::Thinking(Thinking { text: Some(text.source()), whole, removable })
+            }
+            (Some(text), _) => Block::Text(text.source()),
+            (None, Some(image)) => Block::Image(image),
+            (None, None) => Block::Opaque(whole),
+        }
+    }
+
+    fn call(
+        &mut self,
+        body: &Body<'_>,
+        part: &Value<'_>,
+        call: &Value<'_>,
+        past: bool,
+    ) -> Option<Block> {
+        let name = call.word("name")?;
+        self.calls += 1;
+        let numbered = || format!("call {}", self.calls);
+        let id = call.word("id").map_or_else(numbered, |id| id.into_owned());
+        let arguments = call.get("args").unwrap_or(call);
+        let mut made = crate::call(body.bytes(), &id, &name, arguments);
+        let signed = part.any(&["thoughtSignature", "thought_signature"]).is_some();
+        if signed && !past {
+            made.fields.clear();
+        }
+        self.open.push((id.into(), name.as_ref().into()));
+        Some(Block::Call(made))
+    }
+
+    fn output(&mut self, response: &Value<'_>) -> Output {
+        let said = response.get("response");
+        let text = said.and_then(|said| said.any(&TEXTS)).filter(|text| text.is_text());
+        let mut parts = match (text, said) {
+            (Some(text), _) => vec![Part::Text(text.source())],
+            (None, Some(said)) => vec![Part::Opaque(said.span())],
+            (None, None) => Vec::new(),
+        };
+        parts.extend(response.list_of("parts").iter().map(|part| Part::Opaque(part.span())));
+        Output {
+            call: self.answered(response),
+            error: said.is_some_and(|said| said.any(&["error"]).is_some()),
+            parts,
+            whole: text.or(said).map(Value::span).unwrap_or_default(),
+            numbered: false,
+            from_user: false,
+        }
+    }
+
+    /// The id of the call that a result answers: its own, or else that of the first open call with
+    /// its name, in the order of the calls.
+    fn answered(&mut self, response: &Value<'_>) -> Box<str> {
+        let (id, name) = (response.word("id"), response.word("name").unwrap_or_default());
+        let found = match &id {
+            Some(id) => self.open.iter().position(|(open, _)| **open == **id),
+            None => self.open.iter().position(|(_, open)| **open == *name),
+        };
+        match (found, id) {
+            (Some(found), _) => self.open.remove(found).0,
+            (None, Some(id)) => id.as_ref().into(),
+            (None, None) => format!("no call of {name}").into(),
+        }
+    }
+}
+
+/// A picture whose bytes are in the body.
+fn image(part: &Value<'_>) -> Option<Image> {
+    let inline = part.any(&["inlineData", "inline_data"])?;
+    let data = inline.get("data").filter(|data| data.is_text())?;
+    let media = inline.any(&["mimeType", "mime_type"])?.text()?;
+    if !media.starts_with("image/") {
+        return None;
+    }
+    Some(Image { media: media.as_ref().into(), data: data.span(), whole: part.span() })
+}

@@ -1,0 +1,133 @@
+//! The APIs of model services: one folder each, with everything specific to it.
+//!
+//! - `read` and `message`: convert the body of a request, or one message of it, into a
+//!   [`Transcript`];
+//! - `make`: converts a transcript into the body of a request;
+//! - `endpoint`: the path, and the members that control the response;
+//! - `response` and `stream`: convert a response, whole or streamed, into an [`Entry`];
+//! - `invariants`: finds requests that the service would refuse.
+//!
+//! The files next to the folders hold what the APIs share. A new API is a folder and an element of
+//! [`APIS`].
+//!
+//! ```
+//! let body = br#"{"model":"gpt-5","messages":[{"role":"user","content":"Hi"}]}"#.to_vec();
+//! let api = epitome_api::named("openai-chat").expect("an API");
+//! let transcript = (api.format.read)(&body, &mut ());
+//! assert_eq!(transcript.entries().count(), 1);
+//! let anthropic = epitome_api::named("anthropic").expect("an API");
+//! let made = (anthropic.make)(&transcript, &body);
+//! let expect = r#"{"messages":[{"role":"user","content":[{"type":"text","text":"Hi"}]}]}"#;
+//! assert_eq!(made.body, expect);
+//! ```
+//!
+//! # Absent
+//!
+//! No HTTP: `epitome-llm` sends bodies and receives bytes. No keys of agents: their sessions are in
+//! `epitome-formats`.
+//!
+//! [`Entry`]: epitome_model::Entry
+
+// Pure crates do no IO: `clippy.toml` names what they must not use.
+#![deny(clippy::disallowed_methods, clippy::disallowed_types)]
+
+pub mod anthropic;
+pub mod arguments;
+mod body;
+mod conversation;
+mod endpoint;
+mod format;
+pub mod gemini_api;
+pub mod message;
+pub mod ollama;
+pub mod openai_chat;
+pub mod openai_responses;
+mod request;
+mod response;
+mod skim;
+mod stream;
+mod tool;
+mod tools;
+mod violation;
+
+pub use body::{Body, content, read};
+pub(crate) use conversation::UNDERSTOOD;
+pub use conversation::{
+    Answered, Arguments, Conversation, LeftBehind, Made, OPENING, Piece, Step, SummaryAs, Word,
+    name,
+};
+pub use endpoint::{Auth, Endpoint, HttpRequest};
+pub use format::{BodyFormat, text_block};
+pub(crate) use request::tools;
+pub use request::{Options, Outgoing};
+pub use response::{BadResponse, Response};
+pub use skim::skim;
+pub use stream::{Delta, Framing, OnDelta, Stream};
+pub use tool::{Tool, text_argument};
+pub use tools::{call, call_at, picture};
+pub use violation::{Violations, check, is_name};
+
+use std::fmt;
+
+use epitome_json::Value;
+use epitome_model::{Source, Transcript};
+
+use message::MessageParser;
+use response::Parsed;
+use stream::Assembler;
+
+/// The API of a model service: how requests to it are read, checked and made.
+pub struct Api {
+    /// Its name, as on the command line: `openai-chat`.
+    pub name: &'static str,
+    /// Older names that are accepted in its place.
+    pub aliases: &'static [&'static str],
+    /// The member of a request body that holds the messages.
+    pub list: &'static str,
+    /// Reads and checks request bodies.
+    pub format: &'static BodyFormat,
+    /// Parses one element of that list, or fails as a whole.
+    pub parse_message: MessageParser,
+    /// Makes the body of a request with the context of a transcript.
+    pub make: fn(&Transcript, &dyn Source) -> Made,
+    /// The same, with the summary in the given role.
+    pub make_as: fn(&Transcript, &dyn Source, SummaryAs) -> Made,
+    /// Makes an element of the `tools` of a request.
+    pub tool: fn(&Tool<'_>) -> String,
+    /// The service's own endpoint.
+    pub endpoint: Endpoint,
+    /// The members of a body for the options, each followed by a comma. The second argument is the
+    /// rest of the body.
+    pub(crate) options: fn(&Options<'_>, &str) -> String,
+    /// Parses a response; `None` if it is not one.
+    pub(crate) parse_response: fn(&Value<'_>) -> Option<Parsed>,
+    /// Makes the assembler of a streamed response.
+    pub(crate) assembler: fn() -> Box<dyn Assembler>,
+}
+
+impl Api {
+    /// Its name and then its aliases.
+    pub fn names(&self) -> impl Iterator<Item = &'static str> + use<> {
+        std::iter::once(self.name).chain(self.aliases.iter().copied())
+    }
+}
+
+impl fmt::Debug for Api {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Api").field(&self.name).finish()
+    }
+}
+
+/// Every API that a session can be exported to.
+pub static APIS: &[Api] =
+    &[anthropic::API, openai_chat::API, openai_responses::API, gemini_api::API];
+
+/// The API with this name or alias.
+///
+/// ```
+/// let api = epitome_api::named("gemini").expect("an alias of gemini-api");
+/// assert_eq!(api.name, "gemini-api");
+/// ```
+pub fn named(name: &str) -> Option<&'static Api> {
+    APIS.iter().find(|api| api.names().any(|it| it == name))
+}

@@ -1,0 +1,217 @@
+//! Parses one message of an API, or fails as a whole: a message of another API is an error, even if
+//! it has keys that this API knows.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::fmt;
+use std::ops::Range;
+
+use epitome_json::{Document, Value};
+
+/// Keys that some API, or a client library, uses for content, calls or results. Any other unknown
+/// key is taken for metadata, and ignored.
+const SAYING: [&str; 40] = [
+    "action",
+    "args",
+    "arguments",
+    "attachments",
+    "audio",
+    "call_id",
+    "code",
+    "content",
+    "contents",
+    "encrypted_content",
+    "experimental_attachments",
+    "functionCall",
+    "functionResponse",
+    "function_call",
+    "function_response",
+    "images",
+    "input",
+    "message",
+    "messages",
+    "operation",
+    "output",
+    "parts",
+    "reasoning",
+    "reasoning_content",
+    "reasoning_details",
+    "refusal",
+    "response",
+    "result",
+    "summary",
+    "system",
+    "text",
+    "thinking",
+    "toolCallId",
+    "toolCalls",
+    "toolInvocations",
+    "tool_call_id",
+    "tool_calls",
+    "tool_results",
+    "tool_use_id",
+    "tool_uses",
+];
+
+/// Why a message was not understood: a clause that begins with the position in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotUnderstood(String);
+
+impl fmt::Display for NotUnderstood {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
+
+impl std::error::Error for NotUnderstood {}
+
+/// Parses a message: the text of a JSON object, an element of the list in a body. Returns it in the
+/// form that the reader of the API accepts, which differs where the reader supports only text: such
+/// values become text.
+///
+/// # Errors
+///
+/// [`NotUnderstood`], with the reason, if any part of the message is unknown.
+pub type MessageParser = for<'m> fn(&'m str) -> Result<Cow<'m, str>, NotUnderstood>;
+
+/// The result of checking one part of a message.
+pub type Checked = Result<(), NotUnderstood>;
+
+/// Fails with a reason.
+pub fn no<T>(what: impl fmt::Display) -> Result<T, NotUnderstood> {
+    Err(NotUnderstood(what.to_string()))
+}
+
+/// Values of a message that are replaced before it is read.
+#[derive(Default)]
+pub struct Instead(Vec<(Range<usize>, String)>);
+
+impl Instead {
+    /// Replaces a value.
+    pub fn of(&mut self, value: &Value<'_>, with: String) {
+        self.0.push((value.range().clone(), with));
+    }
+
+    /// Adds a member to an object that is not empty.
+    pub fn member(&mut self, object: &Value<'_>, key: &str, value: &str) {
+        let end = object.range().end - 1;
+        self.0.push((end..end, format!(",\"{key}\":{value}")));
+    }
+}
+
+/// Parses a message with the checks of `each`.
+pub fn parse(
+    message: &str,
+    each: fn(&Value<'_>, &mut Instead) -> Checked,
+) -> Result<Cow<'_, str>, NotUnderstood> {
+    let document = Document::parse(message.as_bytes())
+        .or_else(|bad| no(format_args!("no JSON: {} at byte {}", bad.what, bad.offset)))?;
+    if !document.root.is_object() {
+        return no("no object");
+    }
+    let mut instead = Instead::default();
+    each(&document.root, &mut instead)?;
+    let Instead(mut places) = instead;
+    if places.is_empty() {
+        return Ok(Cow::Borrowed(message));
+    }
+    places.sort_by_key(|(range, _)| range.start);
+    let (mut text, mut at) = (String::with_capacity(message.len()), 0);
+    for (range, with) in places {
+        text.push_str(&message[at..range.start]);
+        text.push_str(&with);
+        at = range.end;
+    }
+    text.push_str(&message[at..]);
+    Ok(Cow::Owned(text))
+}
+
+/// Checks that the role is one of these, and returns it.
+pub fn role(message: &Value<'_>, known: &[&'static str]) -> Result<&'static str, NotUnderstood> {
+    let Some(role) = message.get("role") else { return no("no `role`") };
+    let word = role.text().unwrap_or_default();
+    match known.iter().find(|known| **known == word) {
+        Some(known) => Ok(known),
+        None => no(format_args!("the role {}", shown(role))),
+    }
+}
+
+/// Checks that the content of a value is under these keys, each at most once, and under no other.
+pub fn own(value: &Value<'_>, own: &[&str]) -> Checked {
+    let mut seen = HashSet::new();
+    if let Some((key, _)) = value.members().iter().find(|(key, _)| !seen.insert(key)) {
+        return no(format_args!("`{}` twice", epitome_model::short(key, 40)));
+    }
+    let foreign = value.members().iter().find(|(key, member)| {
+        SAYING.contains(&&**key) && !own.contains(&&**key) && !is_nothing(member)
+    });
+    match foreign {
+        Some((key, _)) => no(format_args!("`{key}`")),
+        None => Ok(()),
+    }
+}
+
+/// Checks that a member is a string.
+pub fn text(value: &Value<'_>, key: &str) -> Checked {
+    match value.get(key) {
+        Some(text) if text.is_text() => Ok(()),
+        Some(_) => no(format_args!("a `{key}` that is not a string")),
+        None => no(format_args!("no `{key}`")),
+    }
+}
+
+/// Checks that a member is an object, and returns it.
+pub fn object<'v, 'd>(value: &'v Value<'d>, key: &str) -> Result<&'v Value<'d>, NotUnderstood> {
+    match value.get(key) {
+        Some(object) if object.is_object() => Ok(object),
+        Some(_) => no(format_args!("a `{key}` that is not an object")),
+        None => no(format_args!("no `{key}`")),
+    }
+}
+
+/// Checks that a member is a string, or a list of objects that `each` accepts.
+pub fn words(value: &Value<'_>, key: &str, each: impl FnMut(&Value<'_>) -> Checked) -> Checked {
+    match value.get(key) {
+        Some(content) if content.is_text() => Ok(()),
+        Some(content) if content.is_list() => list(content, key, each),
+        Some(content) => no(format_args!("a `{key}` that is {}", shown(content))),
+        None => no(format_args!("no `{key}`")),
+    }
+}
+
+/// Checks that the elements of a list are objects that `each` accepts.
+pub fn list(list: &Value<'_>, key: &str, mut each: impl FnMut(&Value<'_>) -> Checked) -> Checked {
+    for (idx, element) in list.list().iter().enumerate() {
+        let understood = if element.is_object() { each(element) } else { no(shown(element)) };
+        understood.or_else(|NotUnderstood(why)| no(format_args!("{why} in `{key}.{idx}`")))?;
+    }
+    Ok(())
+}
+
+/// Fails because a kind is unknown.
+pub fn kind<T>(value: &Value<'_>) -> Result<T, NotUnderstood> {
+    match value.get("type") {
+        Some(kind) => no(format_args!("the type {}", shown(kind))),
+        None => no("no `type`"),
+    }
+}
+
+/// Whether a value has no content: `null`, or empty.
+pub fn is_nothing(value: &Value<'_>) -> bool {
+    let raw = value.raw();
+    value.is_null()
+        || raw == b"\"\""
+        || value.is_list() && value.list().is_empty()
+        || value.is_object() && value.members().is_empty()
+}
+
+/// A value as shown in an error.
+fn shown(value: &Value<'_>) -> String {
+    if value.is_object() {
+        return "an object".into();
+    }
+    if value.is_list() {
+        return "a list".into();
+    }
+    format!("`{}`", epitome_model::short(&String::from_utf8_lossy(value.raw()), 40))
+}

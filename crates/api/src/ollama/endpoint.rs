@@ -1,0 +1,27 @@
+//! `POST /api/chat`: <https://github.com/ollama/ollama/blob/main/docs/api.md>.
+
+use crate::{Endpoint, Framing, Options, openai_chat, tools};
+
+/// An Ollama on this machine or elsewhere.
+pub const ENDPOINT: Endpoint = Endpoint {
+    path: |_, _| "api/chat".into(),
+    headers: &[],
+    key: ("authorization", "Bearer "),
+    model_in_body: true,
+    members: "",
+    framing: Framing::Lines,
+};
+
+/// No model needs more bytes of text per token than this.
+const BYTES_OF_A_TOKEN: u64 = 3;
+
+/// Ollama silently truncates what is longer than the window, so the request sets a window that is
+/// large enough.
+pub fn options(options: &Options<'_>, body: &str) -> String {
+    let limit = options.max_tokens;
+    let window = (body.len() as u64 / BYTES_OF_A_TOKEN + limit).next_multiple_of(4_096);
+    let tools = tools(options.tools, openai_chat::tool);
+    let stream = options.stream;
+    let sizes = format!(r#"{{"num_predict":{limit},"num_ctx":{window}}}"#);
+    format!(r#""stream":{stream},"options":{sizes},{tools}"#)
+}

@@ -1,0 +1,50 @@
+//! A response of `/api/chat`: <https://github.com/ollama/ollama/blob/main/docs/api.md>.
+
+use epitome_json::Value;
+use epitome_model::{StopReason, TokenUsage, Tokens, encode};
+
+use crate::response::{Parsed, count, raw};
+
+pub(super) fn parse(root: &Value<'_>) -> Option<Parsed> {
+    let message = root.get("message").filter(|message| message.is_object())?;
+    let stop = root.word("done_reason").map(|reason| match &*reason {
+        "stop" => StopReason::End,
+        "length" => StopReason::Length,
+        other => StopReason::Other(other.to_owned()),
+    });
+    let usage = count(Some(root), "prompt_eval_count").map(|input| TokenUsage {
+        input,
+        cached: Tokens(0),
+        cache_written: Tokens(0),
+        output: count(Some(root), "eval_count").unwrap_or_default(),
+    });
+    let messages = self::message(message).into_iter().collect();
+    Some(Parsed { messages, model: root.word("model").map(String::from), stop, usage })
+}
+
+/// A message of Chat Completions with the same content; `None` if it is empty.
+fn message(message: &Value<'_>) -> Option<String> {
+    let calls = message.list_of("tool_calls").iter().enumerate();
+    let calls: Vec<String> = calls.filter_map(|(idx, it)| call(idx, it)).collect();
+    let texts = [("content", "content"), ("reasoning", "thinking")];
+    let texts = texts.into_iter().filter_map(|(key, of)| {
+        let text = message.word(of).filter(|text| !text.is_empty())?;
+        Some(format!(r#""{key}":{}"#, encode(&text)))
+    });
+    let mut members: Vec<String> = texts.collect();
+    if !calls.is_empty() {
+        members.push(format!(r#""tool_calls":[{}]"#, calls.join(",")));
+    }
+    let says = !members.is_empty();
+    says.then(|| format!(r#"{{"role":"assistant",{}}}"#, members.join(",")))
+}
+
+/// A call with its arguments as a string, as in Chat Completions. Older versions have no ids.
+fn call(idx: usize, call: &Value<'_>) -> Option<String> {
+    let function = call.get("function")?;
+    let id = call.word("id").map_or_else(|| format!("call_{idx}"), String::from);
+    let arguments = function.get("arguments").map_or_else(|| "{}".to_owned(), raw);
+    let (id, name) = (encode(&id), encode(&function.word("name")?));
+    let function = format!(r#"{{"name":{name},"arguments":{}}}"#, encode(&arguments));
+    Some(format!(r#"{{"id":{id},"type":"function","function":{function}}}"#))
+}

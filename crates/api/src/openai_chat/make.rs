@@ -1,0 +1,119 @@
+//! Converts a transcript into a request body.
+
+use epitome_json::Value;
+use epitome_model::{Block, Source, Transcript, encode};
+
+use super::message::CARRIED;
+use crate::{Conversation, LeftBehind, Made, OPENING, Piece, Step, SummaryAs, Tool, name};
+
+/// Maximum length of an id in characters.
+const ID: usize = 40;
+
+/// The body of a request with the context of a transcript.
+pub fn make(transcript: &Transcript, source: &dyn Source) -> Made {
+    make_as(transcript, source, SummaryAs::User)
+}
+
+/// The same, with the summary in the given role.
+pub fn make_as(transcript: &Transcript, source: &dyn Source, summary: SummaryAs) -> Made {
+    let mut all = Conversation::with_summary(transcript, source, ID, summary).carrying(carries);
+    let mut messages: Vec<String> = Vec::new();
+    if !all.prompt.is_empty() {
+        let words = all.prompt.iter().map(|words| Piece::Text(words.into())).collect();
+        messages.push(format!(r#"{{"role":"system","content":{}}}"#, content(words)));
+    }
+    let prompts = messages.len();
+    let mut heard: Vec<Piece<'_>> = Vec::new();
+    for step in std::mem::take(&mut all.steps) {
+        let reply = reply(&mut all, &step);
+        if let Some(reply) = reply {
+            if messages.len() == prompts && heard.is_empty() {
+                heard.push(Piece::Text(OPENING.into()));
+            }
+            say(&mut messages, std::mem::take(&mut heard));
+            messages.push(reply);
+        }
+        for answer in &step.results {
+            let mut words: Vec<String> = Vec::new();
+            for part in all.parts(answer.output) {
+                match part {
+                    Piece::Text(text) => words.push(text.into_owned()),
+                    // A tool message cannot contain pictures: they follow in a user message.
+                    picture @ (Piece::Picture { .. } | Piece::Carried(_)) => heard.push(picture),
+                }
+            }
+            messages.push(format!(
+                r#"{{"role":"tool","tool_call_id":{},"content":{}}}"#,
+                encode(all.id(answer.call)),
+                encode(&words.join("\n")),
+            ));
+        }
+        for said in &step.words {
+            heard.extend(all.words(&[*said]));
+        }
+    }
+    say(&mut messages, heard);
+    let n = messages.len() - prompts;
+    all.finish(format!(r#"{{"messages":[{}]}}"#, messages.join(",")), n)
+}
+
+/// A tool as an element of `tools`.
+pub fn tool(tool: &Tool<'_>) -> String {
+    let (name, about) = (encode(tool.name), encode(tool.description));
+    let schema = tool.parameters;
+    let function = format!(r#"{{"name":{name},"description":{about},"parameters":{schema}}}"#);
+    format!(r#"{{"type":"function","function":{function}}}"#)
+}
+
+fn carries(part: &Value<'_>) -> bool {
+    part.word("type").is_some_and(|kind| CARRIED.contains(&&*kind))
+}
+
+fn say(messages: &mut Vec<String>, words: Vec<Piece<'_>>) {
+    if !words.is_empty() {
+        messages.push(format!(r#"{{"role":"user","content":{}}}"#, content(words)));
+    }
+}
+
+fn reply(all: &mut Conversation<'_>, step: &Step<'_>) -> Option<String> {
+    let (mut said, mut calls) = (Vec::new(), Vec::new());
+    for block in &step.reply {
+        match block {
+            Block::Text(words) => said.push(Piece::Text(all.text(words))),
+            Block::Call(call) => calls.push(format!(
+                r#"{{"id":{},"type":"function","function":{{"name":{},"arguments":{}}}}}"#,
+                encode(all.id(call)),
+                encode(&name(&call.name)),
+                encode(&all.arguments(call).object()),
+            )),
+            Block::Thinking(_) => all.leave(LeftBehind::Reasoning),
+            _ => all.leave(LeftBehind::Opaque),
+        }
+    }
+    if said.is_empty() && calls.is_empty() {
+        return None;
+    }
+    let said = if said.is_empty() { "null".to_owned() } else { content(said) };
+    let calls = if calls.is_empty() {
+        String::new()
+    } else {
+        format!(r#","tool_calls":[{}]"#, calls.join(","))
+    };
+    Some(format!(r#"{{"role":"assistant","content":{said}{calls}}}"#))
+}
+
+/// A string, or a list of parts.
+fn content(pieces: Vec<Piece<'_>>) -> String {
+    if let [Piece::Text(words)] = pieces.as_slice() {
+        return encode(words);
+    }
+    let parts = pieces.iter().map(|piece| match piece {
+        Piece::Text(words) => format!(r#"{{"type":"text","text":{}}}"#, encode(words)),
+        Piece::Picture { media, data } => format!(
+            r#"{{"type":"image_url","image_url":{{"url":{}}}}}"#,
+            encode(&format!("data:{media};base64,{data}")),
+        ),
+        Piece::Carried(raw) => raw.clone(),
+    });
+    format!("[{}]", parts.collect::<Vec<_>>().join(","))
+}

@@ -1,0 +1,100 @@
+//! Parses a message of this API.
+
+use std::borrow::Cow;
+
+use epitome_json::Value;
+
+use crate::message::{
+    self, Checked, Instead, NotUnderstood, is_nothing, kind, list, no, object, own, text, words,
+};
+
+/// Parts that are sent unchanged, to this API only.
+pub const CARRIED: [&str; 3] = ["image_url", "input_audio", "file"];
+
+/// Parses a message. A refusal of the model is read as text.
+pub fn parse_message(message: &str) -> Result<Cow<'_, str>, NotUnderstood> {
+    message::parse(message, check_message)
+}
+
+fn check_message(message: &Value<'_>, instead: &mut Instead) -> Checked {
+    let role = message::role(message, &["system", "developer", "user", "assistant", "tool"])?;
+    if message.get("type").is_some_and(|it| !it.is_null()) {
+        return kind(message);
+    }
+    match role {
+        "assistant" => response(message, instead),
+        "tool" => {
+            own(message, &["content", "tool_call_id"])?;
+            text(message, "tool_call_id")?;
+            words(message, "content", |part| self::part(part, &["text", "image_url"], instead))
+        }
+        "user" => {
+            own(message, &["content"])?;
+            let kinds = ["text", "image_url", "input_audio", "file"];
+            words(message, "content", |part| self::part(part, &kinds, instead))
+        }
+        _ => {
+            own(message, &["content"])?;
+            words(message, "content", |part| self::part(part, &["text"], instead))
+        }
+    }
+}
+
+fn response(message: &Value<'_>, instead: &mut Instead) -> Checked {
+    const OWN: [&str; 6] =
+        ["content", "refusal", "tool_calls", "reasoning", "reasoning_content", "reasoning_details"];
+    own(message, &OWN)?;
+    let content = message.get("content").filter(|content| !content.is_null());
+    if content.is_some() {
+        words(message, "content", |part| self::part(part, &["text", "refusal"], instead))?;
+    }
+    if let Some(calls) = message.get("tool_calls").filter(|calls| !calls.is_null()) {
+        if !calls.is_list() {
+            return no("a `tool_calls` that is not a list");
+        }
+        list(calls, "tool_calls", call)?;
+    }
+    let Some(refusal) = message.get("refusal").filter(|it| !is_nothing(it)) else { return Ok(()) };
+    if !refusal.is_text() || content.is_some_and(|content| !is_nothing(content)) {
+        return no("a `refusal` next to a `content`");
+    }
+    let words = String::from_utf8_lossy(refusal.raw()).into_owned();
+    match message.get("content") {
+        Some(content) => instead.of(content, words),
+        None => instead.member(message, "content", &words),
+    }
+    Ok(())
+}
+
+fn part(part: &Value<'_>, kinds: &[&str], instead: &mut Instead) -> Checked {
+    let known = part.word("type").filter(|it| kinds.contains(&&**it));
+    match known.as_deref() {
+        Some("text") => own(part, &["text"]).and_then(|()| text(part, "text")),
+        Some("refusal") => {
+            own(part, &["refusal"])?;
+            text(part, "refusal")?;
+            let words = part.get("refusal").map_or(&b"\"\""[..], Value::raw);
+            let words = String::from_utf8_lossy(words);
+            instead.of(part, format!(r#"{{"type":"text","text":{words}}}"#));
+            Ok(())
+        }
+        Some("image_url") => text(object(part, "image_url")?, "url"),
+        Some(other) => object(part, other).map(|_| ()),
+        None => kind(part),
+    }
+}
+
+fn call(call: &Value<'_>) -> Checked {
+    text(call, "id")?;
+    let (function, key) = match call.word("type").as_deref() {
+        Some("custom") => (object(call, "custom")?, "input"),
+        Some("function") | None => (object(call, "function")?, "arguments"),
+        Some(_) => return kind(call),
+    };
+    text(function, "name")?;
+    match function.get(key) {
+        // Some services send them as an object.
+        Some(arguments) if arguments.is_object() => Ok(()),
+        Some(_) | None => text(function, key),
+    }
+}

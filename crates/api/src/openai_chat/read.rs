@@ -1,0 +1,177 @@
+//! Converts a request body into a transcript.
+
+use epitome_json::Value;
+use epitome_model::{Block, Call, Faults, Image, Output, Part, Role, Source, Thinking, Transcript};
+
+use crate::Body;
+
+/// Keys and kinds of blocks that Anthropic's Messages has, and this API does not.
+const FOREIGN: [&str; 5] =
+    ["system", "anthropic_version", "anthropic_beta", "context_management", "stop_sequences"];
+const FOREIGN_BLOCKS: [&str; 4] = ["tool_use", "tool_result", "thinking", "redacted_thinking"];
+/// Keys of files that contain a trajectory, not a request.
+const TRAJECTORY: [&str; 4] = ["info", "trajectory_format", "trajectory", "history"];
+const ROLES: [&str; 6] = ["system", "developer", "user", "assistant", "tool", "function"];
+
+/// Members of a request other than its messages.
+const PARAMETERS: [&str; 35] = [
+    "audio",
+    "frequency_penalty",
+    "function_call",
+    "functions",
+    "logit_bias",
+    "logprobs",
+    "max_completion_tokens",
+    "max_tokens",
+    "messages",
+    "metadata",
+    "modalities",
+    "model",
+    "n",
+    "parallel_tool_calls",
+    "prediction",
+    "presence_penalty",
+    "prompt_cache_key",
+    "reasoning",
+    "reasoning_effort",
+    "response_format",
+    "safety_identifier",
+    "seed",
+    "service_tier",
+    "stop",
+    "store",
+    "stream",
+    "stream_options",
+    "temperature",
+    "tool_choice",
+    "tools",
+    "top_logprobs",
+    "top_p",
+    "user",
+    "verbosity",
+    "web_search_options",
+];
+
+/// Keys under which vendors put reasoning, which is sent back unchanged.
+pub const REASONING: [&str; 3] = ["reasoning_content", "reasoning", "reasoning_details"];
+
+/// Whether it is an object with `messages` whose roles are of this API, and not of Anthropic's.
+pub fn sniff(head: &[u8]) -> bool {
+    let Some(seen) = crate::skim(head) else { return false };
+    let foreign = seen.has_any(&FOREIGN)
+        || seen.has_any(&TRAJECTORY)
+        || FOREIGN_BLOCKS.iter().any(|kind| seen.kinds.contains(*kind))
+        || seen.tools.contains("input_schema");
+    let claude = seen.has("max_tokens") && seen.model.contains("claude");
+    let own = seen.members.contains("tool_calls")
+        || seen.tools.contains("function")
+        || ["developer", "tool", "system"].iter().any(|role| seen.roles.contains(*role));
+    // An unknown role violates an invariant of this API; with other keys it may be an agent's file.
+    let is_request = seen.has("model")
+        && seen.roles.contains("user")
+        && seen.keys.iter().all(|key| PARAMETERS.contains(&key.as_str()));
+    let roles = is_request || seen.roles.iter().all(|role| ROLES.contains(&role.as_str()));
+    !seen.more
+        && !foreign
+        && !seen.roles.is_empty()
+        && roles
+        && (own || !claude)
+        && seen.has("messages")
+}
+
+/// Reads a request body.
+pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
+    crate::read(source, faults, body)
+}
+
+fn body(body: &mut Body<'_>, root: &Value<'_>) {
+    body.model(root.get("model"));
+    if let Some(tools) = root.get("tools").filter(|tools| !tools.list().is_empty()) {
+        body.prompt(tools, vec![Block::Opaque(tools.span())]);
+    }
+    let messages = root.list_of("messages");
+    let is_prompt = |it: &&Value<'_>| it.is("role", "system") || it.is("role", "developer");
+    let prompts = messages.iter().take_while(is_prompt).count();
+    let last = messages.iter().rposition(|it| it.is("role", "user")).unwrap_or(0);
+    for (idx, message) in messages.iter().enumerate() {
+        let role = message.word("role").unwrap_or_default();
+        match &*role {
+            "system" | "developer" if idx < prompts => {
+                body.prompt(message, crate::content(message, piece))
+            }
+            "user" => {
+                body.say(message, Role::User, crate::content(message, piece));
+            }
+            "tool" => {
+                body.say(message, Role::Tool, vec![Block::Output(output(message))]);
+            }
+            // Some vendors require the reasoning of the current request.
+            "assistant" => {
+                let blocks = response(body, message, idx < last);
+                body.say(message, Role::Assistant, blocks);
+            }
+            _ => {
+                body.say(message, Role::System, crate::content(message, piece));
+            }
+        }
+    }
+}
+
+fn response(body: &Body<'_>, message: &Value<'_>, removable: bool) -> Vec<Block> {
+    let mut blocks = Vec::new();
+    for key in REASONING {
+        let Some(whole) = message.get(key).filter(|whole| !whole.is_null()) else { continue };
+        let text = whole.is_text().then(|| whole.source());
+        blocks.push(Block::Thinking(Thinking { text, whole: whole.span(), removable }));
+    }
+    blocks.extend(crate::content(message, piece));
+    for key in ["refusal", "function_call", "audio"] {
+        let others = message.get(key).filter(|other| !other.is_null());
+        blocks.extend(others.map(|other| Block::Opaque(other.span())));
+    }
+    let calls = message.list_of("tool_calls").iter();
+    blocks.extend(calls.map(|it| call(body, it).map_or(Block::Opaque(it.span()), Block::Call)));
+    blocks
+}
+
+fn piece(part: &Value<'_>) -> Part {
+    let text = part.get("text").filter(|text| text.is_text() && part.is("type", "text"));
+    match (text, image(part)) {
+        (Some(text), _) => Part::Text(text.source()),
+        (None, Some(image)) => Part::Image(image),
+        (None, None) => Part::Opaque(part.span()),
+    }
+}
+
+/// A picture whose bytes are in the body.
+fn image(part: &Value<'_>) -> Option<Image> {
+    let data = part.get("image_url")?.get("url")?;
+    crate::picture(data, part).filter(|_| part.is("type", "image_url"))
+}
+
+fn call(body: &Body<'_>, call: &Value<'_>) -> Option<Call> {
+    let id = call.word("id")?;
+    let (function, key) = match call.get("function") {
+        Some(function) => (function, "arguments"),
+        None => (call.get("custom")?, "input"),
+    };
+    let (name, arguments) = (function.word("name")?, function.get(key)?);
+    Some(crate::call(body.bytes(), &id, &name, arguments))
+}
+
+fn output(message: &Value<'_>) -> Output {
+    let content = message.get("content");
+    let parts = match content {
+        Some(content) if content.is_text() => vec![Part::Text(content.source())],
+        Some(content) => content.list().iter().map(piece).collect(),
+        None => Vec::new(),
+    };
+    Output {
+        call: message.word("tool_call_id").unwrap_or_default().as_ref().into(),
+        error: false,
+        parts,
+        whole: content.filter(|it| !it.is_null()).map(Value::span).unwrap_or_default(),
+        numbered: false,
+        from_user: false,
+    }
+}

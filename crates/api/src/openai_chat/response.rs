@@ -1,0 +1,40 @@
+//! A response of Chat Completions: <https://platform.openai.com/docs/api-reference/chat>.
+
+use epitome_json::Value;
+use epitome_model::StopReason;
+
+use super::read::REASONING;
+use crate::message::is_nothing;
+use crate::response::{Parsed, raw, usage};
+
+/// Members of a message that are sent back.
+const CONTENT: [&str; 3] = ["content", "refusal", "tool_calls"];
+
+pub(super) fn parse(root: &Value<'_>) -> Option<Parsed> {
+    let choice = root.list_of("choices").first()?;
+    let message = choice.get("message").filter(|message| message.is_object())?;
+    let stop = choice.word("finish_reason").map(|reason| match &*reason {
+        "stop" => StopReason::End,
+        "length" => StopReason::Length,
+        "tool_calls" | "function_call" => StopReason::Call,
+        "content_filter" => StopReason::Refused,
+        other => StopReason::Other(other.to_owned()),
+    });
+    let usage =
+        usage(root.get("usage"), "prompt_tokens", "completion_tokens", "prompt_tokens_details");
+    let messages = self::message(message).into_iter().collect();
+    Some(Parsed { messages, model: root.word("model").map(String::from), stop, usage })
+}
+
+/// A message as it is sent back; `None` if it is empty.
+fn message(message: &Value<'_>) -> Option<String> {
+    let members = message.members().iter();
+    let members = members.filter(|(key, value)| {
+        let known = CONTENT.contains(&&**key) || REASONING.contains(&&**key);
+        known && !is_nothing(value)
+    });
+    let members: Vec<String> =
+        members.map(|(key, value)| format!(r#""{key}":{}"#, raw(value))).collect();
+    let says = !members.is_empty();
+    says.then(|| format!(r#"{{"role":"assistant",{}}}"#, members.join(",")))
+}

@@ -1,0 +1,81 @@
+//! Parses an item of this API.
+
+use std::borrow::Cow;
+
+use epitome_json::Value;
+
+use crate::message::{self, Checked, Instead, NotUnderstood, kind, no, own, text, words};
+
+/// Parts that are sent unchanged, to this API only.
+pub const CARRIED: [&str; 2] = ["input_image", "input_file"];
+
+/// Calls that the service answers itself: sent unchanged, to this API only.
+pub const SERVICE_CALLS: [&str; 6] = [
+    "web_search_call",
+    "file_search_call",
+    "code_interpreter_call",
+    "image_generation_call",
+    "mcp_call",
+    "mcp_list_tools",
+];
+
+/// Parses an item. A refusal of the model is read as text.
+pub fn parse_message(item: &str) -> Result<Cow<'_, str>, NotUnderstood> {
+    message::parse(item, check_message)
+}
+
+fn check_message(item: &Value<'_>, instead: &mut Instead) -> Checked {
+    match item.word("type").as_deref() {
+        Some("message") => message(item, instead),
+        None if item.get("type").is_none() => message(item, instead),
+        Some("reasoning") => match item.get("summary") {
+            Some(summary) if summary.is_list() => Ok(()),
+            Some(_) | None => no("no `summary`"),
+        },
+        Some("function_call") => call(item, "arguments"),
+        Some("custom_tool_call") => call(item, "input"),
+        Some("function_call_output" | "custom_tool_call_output") => {
+            own(item, &["call_id", "output"])?;
+            text(item, "call_id")?;
+            let kinds = ["input_text", "output_text", "text", "input_image", "input_file"];
+            words(item, "output", |part| self::part(part, &kinds, instead))
+        }
+        Some(own) if SERVICE_CALLS.contains(&own) => Ok(()),
+        Some(_) | None => kind(item),
+    }
+}
+
+fn message(item: &Value<'_>, instead: &mut Instead) -> Checked {
+    let role = message::role(item, &["user", "assistant", "system", "developer"])?;
+    own(item, &["content"])?;
+    let kinds: &[&str] = match role {
+        "assistant" => &["output_text", "text", "refusal"],
+        "user" => &["input_text", "text", "input_image", "input_file"],
+        _ => &["input_text", "text"],
+    };
+    words(item, "content", |part| self::part(part, kinds, instead))
+}
+
+fn part(part: &Value<'_>, kinds: &[&str], instead: &mut Instead) -> Checked {
+    let known = part.word("type").filter(|it| kinds.contains(&&**it));
+    match known.as_deref() {
+        Some("input_image" | "input_file") => Ok(()),
+        Some("refusal") => {
+            own(part, &["refusal"])?;
+            text(part, "refusal")?;
+            let words = part.get("refusal").map_or(&b"\"\""[..], Value::raw);
+            let words = String::from_utf8_lossy(words);
+            instead.of(part, format!(r#"{{"type":"output_text","text":{words}}}"#));
+            Ok(())
+        }
+        Some(_) => own(part, &["text"]).and_then(|()| text(part, "text")),
+        None => kind(part),
+    }
+}
+
+fn call(item: &Value<'_>, key: &str) -> Checked {
+    own(item, &["call_id", key])?;
+    text(item, "call_id")?;
+    text(item, "name")?;
+    text(item, key)
+}

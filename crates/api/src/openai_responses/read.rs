@@ -1,0 +1,168 @@
+//! Converts a request body into a transcript.
+
+use epitome_json::Value;
+use epitome_model::{
+    Block, Faults, Image, Output, Part, Role, Source, Thinking, ToolKind, Transcript,
+};
+
+use super::message::SERVICE_CALLS;
+use crate::Body;
+
+/// Keys that requests of this API have, and other requests with an `input` do not.
+const OWN: [&str; 9] = [
+    "instructions",
+    "previous_response_id",
+    "conversation",
+    "reasoning",
+    "include",
+    "store",
+    "max_output_tokens",
+    "prompt_cache_key",
+    "truncation",
+];
+
+/// Whether it is an object with an `input` that is a list of items, or with keys of this API.
+pub fn sniff(head: &[u8]) -> bool {
+    let Some(seen) = crate::skim(head) else { return false };
+    let items = seen.members.contains("role")
+        || ["message", "reasoning", "function_call", "function_call_output", "compaction"]
+            .iter()
+            .any(|kind| seen.kinds.contains(*kind));
+    let other = ["messages", "contents", "info", "session", "sessionId"];
+    !seen.more && seen.has("input") && !seen.has_any(&other) && (items || seen.has_any(&OWN))
+}
+
+/// Reads a request body.
+pub fn read(source: &dyn Source, faults: &mut dyn Faults) -> Transcript {
+    crate::read(source, faults, body)
+}
+
+fn body(body: &mut Body<'_>, root: &Value<'_>) {
+    body.model(root.get("model"));
+    if let Some(tools) = root.get("tools").filter(|tools| !tools.list().is_empty()) {
+        body.prompt(tools, vec![Block::Opaque(tools.span())]);
+    }
+    if let Some(words) = root.get("instructions").filter(|it| it.is_text() && it.range().len() > 2)
+    {
+        body.prompt(words, vec![Block::Text(words.source())]);
+    }
+    let Some(input) = root.get("input") else { return };
+    if input.is_text() {
+        body.say(input, Role::User, vec![Block::Text(input.source())]);
+    }
+    let is_prompt = |it: &&Value<'_>| it.is("role", "system") || it.is("role", "developer");
+    let prompts = input.list().iter().take_while(is_prompt).count();
+    for (idx, it) in input.list().iter().enumerate() {
+        item(body, it, idx < prompts);
+    }
+}
+
+fn item(body: &mut Body<'_>, item: &Value<'_>, prompt: bool) {
+    let kind = item.word("type").unwrap_or_else(|| "message".into());
+    match &*kind {
+        "message" => {
+            let blocks = crate::content(item, piece);
+            let role = match item.word("role").as_deref() {
+                Some("user") => Role::User,
+                Some("assistant") => Role::Assistant,
+                Some(_) | None if prompt => return body.prompt(item, blocks),
+                Some(_) | None => Role::System,
+            };
+            body.say(item, role, blocks);
+        }
+        // The API refuses a call without the reasoning that led to it.
+        "reasoning" => {
+            let text = item.list_of("summary").first().and_then(|it| it.get("text"));
+            let text = text.filter(|text| text.is_text()).map(Value::source);
+            let thinking = Thinking { text, whole: item.span(), removable: false };
+            body.say(item, Role::Assistant, vec![Block::Thinking(thinking)]);
+        }
+        "function_call" | "custom_tool_call" => {
+            let block = call(body, item).unwrap_or(Block::Opaque(item.span()));
+            body.say(item, Role::Assistant, vec![block]);
+        }
+        "local_shell_call" | "shell_call" | "apply_patch_call" | "computer_call" => {
+            let block = service_call(item, &kind).unwrap_or(Block::Opaque(item.span()));
+            body.say(item, Role::Assistant, vec![block]);
+        }
+        "function_call_output" | "custom_tool_call_output" | "local_shell_call_output" => {
+            body.say(item, Role::Tool, vec![Block::Output(output(item))]);
+        }
+        // Their outputs are structured.
+        "shell_call_output" | "apply_patch_call_output" | "computer_call_output" => {
+            let whole = Output { parts: vec![Part::Opaque(item.span())], ..output(item) };
+            body.say(item, Role::Tool, vec![Block::Output(whole)]);
+        }
+        // The service answered them in the same response.
+        own if SERVICE_CALLS.contains(&own) => {
+            body.say(item, Role::Assistant, vec![Block::Opaque(item.span())]);
+        }
+        _ => {
+            body.say(item, Role::System, vec![Block::Opaque(item.span())]);
+        }
+    }
+}
+
+fn piece(part: &Value<'_>) -> Part {
+    let kind = part.word("type").unwrap_or_default();
+    let is_words = matches!(&*kind, "input_text" | "output_text" | "text");
+    let text = part.get("text").filter(|text| is_words && text.is_text());
+    match (text, image(part)) {
+        (Some(text), _) => Part::Text(text.source()),
+        (None, Some(image)) => Part::Image(image),
+        (None, None) => Part::Opaque(part.span()),
+    }
+}
+
+fn image(part: &Value<'_>) -> Option<Image> {
+    let url = part.get("image_url").filter(|_| part.is("type", "input_image"))?;
+    crate::picture(url, part)
+}
+
+fn call(body: &Body<'_>, item: &Value<'_>) -> Option<Block> {
+    let (id, name) = (item.word("call_id")?, item.word("name")?);
+    let arguments = item.any(&["arguments", "input"])?;
+    Some(Block::Call(crate::call(body.bytes(), &id, &name, arguments)))
+}
+
+/// A call of a tool that the service defines: the item is its arguments.
+fn service_call(item: &Value<'_>, kind: &str) -> Option<Block> {
+    let id = item.word("call_id")?;
+    let does = match kind {
+        "apply_patch_call" => ToolKind::Patch,
+        "computer_call" => ToolKind::Other,
+        _ => ToolKind::Shell,
+    };
+    let arguments = item.any(&["action", "operation"]).unwrap_or(item).span();
+    Some(Block::Call(epitome_model::Call {
+        id: id.as_ref().into(),
+        name: kind.trim_end_matches("_call").into(),
+        kind: does,
+        target: None,
+        part: None,
+        fields: Vec::new(),
+        arguments,
+    }))
+}
+
+fn output(item: &Value<'_>) -> Output {
+    let output = item.get("output");
+    let parts = match output {
+        Some(output) if output.is_text() => vec![Part::Text(output.source())],
+        Some(output) => output.list().iter().map(piece).collect(),
+        None => Vec::new(),
+    };
+    Output {
+        call: item
+            .any(&["call_id", "id"])
+            .and_then(Value::text)
+            .unwrap_or_default()
+            .as_ref()
+            .into(),
+        error: item.is("status", "incomplete"),
+        parts,
+        whole: output.map(Value::span).unwrap_or_default(),
+        numbered: false,
+        from_user: false,
+    }
+}

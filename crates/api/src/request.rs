@@ -1,0 +1,79 @@
+//! A whole request to a model: what is sent, and how the model is to respond.
+
+use epitome_model::{Source, Transcript, encode};
+
+use super::{Api, Endpoint, Made, SummaryAs, Tool};
+
+/// What is sent to a model: the context of a transcript.
+#[derive(Clone, Copy)]
+pub struct Outgoing<'a> {
+    /// The transcript; its [`context`](Transcript::context) is sent.
+    pub transcript: &'a Transcript,
+    /// The source that holds its texts.
+    pub source: &'a dyn Source,
+    /// The role in which a summary is sent.
+    pub summary: SummaryAs,
+}
+
+/// How a model is to respond.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Options<'a> {
+    /// The model, as the service calls it.
+    pub model: &'a str,
+    /// Tokens that the response may have, reasoning included.
+    pub max_tokens: u64,
+    /// Tools that it may call.
+    pub tools: &'a [Tool<'a>],
+    /// Whether the response is streamed.
+    pub stream: bool,
+    /// Whether the model reasons. OpenAI's Responses API is then asked for reasoning that can be
+    /// sent back; other models refuse this.
+    pub reasons: bool,
+}
+
+impl Api {
+    /// The body of a request. Empty, if the transcript has nothing to send.
+    ///
+    /// ```
+    /// use epitome_api::{Options, Outgoing, SummaryAs, anthropic, named};
+    ///
+    /// let body = br#"{"messages":[{"role":"user","content":"Hi"}]}"#.to_vec();
+    /// let transcript = (anthropic::FORMAT.read)(&body, &mut ());
+    /// let summary = SummaryAs::User;
+    /// let outgoing = Outgoing { transcript: &transcript, source: &body, summary };
+    /// let options =
+    ///     Options { model: "m", max_tokens: 9, tools: &[], stream: false, reasons: false };
+    /// let api = named("openai-chat").expect("an API");
+    /// assert_eq!(
+    ///     api.request(&api.endpoint, &outgoing, &options).body,
+    ///     r#"{"model":"m","max_tokens":9,"messages":[{"role":"user","content":"Hi"}]}"#,
+    /// );
+    /// ```
+    pub fn request(
+        &self,
+        endpoint: &Endpoint,
+        outgoing: &Outgoing<'_>,
+        options: &Options<'_>,
+    ) -> Made {
+        let Outgoing { transcript, source, summary } = *outgoing;
+        let mut made = (self.make_as)(transcript, source, summary);
+        let Some(rest) = made.body.strip_prefix('{') else { return made };
+        let model = if endpoint.model_in_body {
+            format!(r#""model":{},"#, encode(options.model))
+        } else {
+            String::new()
+        };
+        let members = (self.options)(options, rest);
+        made.body = format!("{{{model}{}{members}{rest}", endpoint.members);
+        made
+    }
+}
+
+/// The member `tools` of a body, followed by a comma; empty if there are no tools.
+pub(crate) fn tools(tools: &[Tool<'_>], offer: fn(&Tool<'_>) -> String) -> String {
+    if tools.is_empty() {
+        return String::new();
+    }
+    let tools: Vec<String> = tools.iter().map(offer).collect();
+    format!(r#""tools":[{}],"#, tools.join(","))
+}

@@ -1,0 +1,104 @@
+//! Scans the beginning of a file to recognise the API of a request body.
+
+use std::collections::BTreeSet;
+
+use epitome_json::{Cursor, Kind, Malformed};
+
+/// What was found in one JSON object. The scanned bytes may end anywhere in it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Skim {
+    /// Its keys.
+    pub keys: BTreeSet<String>,
+    /// Keys of the elements of `messages`, `input` or `contents`.
+    pub members: BTreeSet<String>,
+    /// Their roles.
+    pub roles: BTreeSet<String>,
+    /// Kinds of the elements, and of the elements of their contents.
+    pub kinds: BTreeSet<String>,
+    /// Keys of the elements of `tools`.
+    pub tools: BTreeSet<String>,
+    /// The model.
+    pub model: String,
+    /// Whether there is anything else after the object.
+    pub more: bool,
+}
+
+impl Skim {
+    /// Whether it has such a key.
+    pub fn has(&self, key: &str) -> bool {
+        self.keys.contains(key)
+    }
+
+    /// Whether it has any of these keys.
+    pub fn has_any(&self, keys: &[&str]) -> bool {
+        keys.iter().any(|key| self.has(key))
+    }
+}
+
+/// Scans the beginning of an object; `None` if it is not an object.
+pub fn skim(head: &[u8]) -> Option<Skim> {
+    let head = head.strip_prefix(b"\xef\xbb\xbf").unwrap_or(head);
+    let mut seen = Skim::default();
+    let mut cursor = Cursor::new(head);
+    if cursor.kind() != Kind::Object {
+        return None;
+    }
+    // An object that is cut off is accepted.
+    let whole = cursor.object(|value, key| {
+        let key = String::from_utf8_lossy(key).into_owned();
+        seen.keys.insert(key.clone());
+        match key.as_str() {
+            "messages" | "input" | "contents" => skim_messages(value, head, &mut seen),
+            "tools" => keys(value, &mut seen.tools),
+            "model" => {
+                let place = value.skip()?;
+                seen.model = String::from_utf8_lossy(&head[place]).trim_matches('"').to_owned();
+                Ok(())
+            }
+            _ => value.skip().map(|_| ()),
+        }
+    });
+    seen.more = whole.is_ok() && cursor.end().is_err();
+    Some(seen)
+}
+
+fn skim_messages(value: &mut Cursor<'_>, head: &[u8], seen: &mut Skim) -> Result<(), Malformed> {
+    value.array(|element| {
+        element.object(|value, key| {
+            seen.members.insert(String::from_utf8_lossy(key).into_owned());
+            match key {
+                b"role" => word(value, head, &mut seen.roles),
+                b"type" => word(value, head, &mut seen.kinds),
+                b"content" | b"parts" => value
+                    .array(|part| {
+                        part.object(|value, key| match key {
+                            b"type" => word(value, head, &mut seen.kinds),
+                            _ => value.skip().map(|_| ()),
+                        })?;
+                        Ok(())
+                    })
+                    .map(|_| ()),
+                _ => value.skip().map(|_| ()),
+            }
+        })?;
+        Ok(())
+    })?;
+    Ok(())
+}
+
+fn word(value: &mut Cursor<'_>, head: &[u8], into: &mut BTreeSet<String>) -> Result<(), Malformed> {
+    let place = value.skip()?;
+    into.insert(String::from_utf8_lossy(&head[place]).trim_matches('"').to_owned());
+    Ok(())
+}
+
+fn keys(value: &mut Cursor<'_>, into: &mut BTreeSet<String>) -> Result<(), Malformed> {
+    value.array(|element| {
+        element.object(|value, key| {
+            into.insert(String::from_utf8_lossy(key).into_owned());
+            value.skip().map(|_| ())
+        })?;
+        Ok(())
+    })?;
+    Ok(())
+}

@@ -1,0 +1,81 @@
+//! Reports request bodies that violate the invariants of their API.
+
+use std::fmt::Display;
+
+use epitome_json::{Document, Value, whole};
+use epitome_model::{Invariant, Source, Violation};
+
+/// Checks a body with `invariants`.
+pub fn check(
+    source: &dyn Source,
+    invariants: fn(&mut Violations<'_>, &Value<'_>),
+) -> Vec<Violation> {
+    let bytes = whole(source);
+    if bytes.iter().all(u8::is_ascii_whitespace) {
+        return Vec::new();
+    }
+    let document = match Document::parse(&bytes) {
+        Ok(document) if document.root.is_object() => document,
+        Ok(_) | Err(_) => {
+            let what = "it is not a JSON object".to_owned();
+            return vec![Violation { invariant: Invariant::Shape, line: 1, what }];
+        }
+    };
+    let mut found = Violations { document: &document, found: Vec::new() };
+    invariants(&mut found, &document.root);
+    found.found.sort();
+    found.found
+}
+
+/// The violations found so far.
+pub struct Violations<'d> {
+    document: &'d Document<'d>,
+    found: Vec<Violation>,
+}
+
+impl Violations<'_> {
+    /// Reports a violation at `value`, whose path in the body is `place`.
+    pub fn add(
+        &mut self,
+        invariant: Invariant,
+        value: &Value<'_>,
+        place: &str,
+        what: impl Display,
+    ) {
+        let line = self.document.line(value);
+        self.found.push(Violation { invariant, line, what: format!("{place}: {what}") });
+    }
+
+    /// Checks that an object has no members but these.
+    pub fn keys(&mut self, value: &Value<'_>, place: &str, known: &[&str]) {
+        for (key, member) in value.members() {
+            if !known.contains(&&**key) {
+                let key = epitome_model::short(key, 40);
+                self.add(
+                    Invariant::Keys,
+                    member,
+                    place,
+                    format_args!("`{key}` is not a key of this"),
+                );
+            }
+        }
+    }
+
+    /// Checks that a member is present and is a string.
+    pub fn text(&mut self, value: &Value<'_>, place: &str, key: &str) {
+        if !value.get(key).is_some_and(Value::is_text) {
+            self.add(Invariant::Shape, value, place, format_args!("`{key}` is not a string"));
+        }
+    }
+
+    /// Bytes of the body.
+    pub fn body_len(&self) -> usize {
+        self.document.bytes().len()
+    }
+}
+
+/// Whether an id or name consists of these characters, and is not too long.
+pub fn is_name(text: &str, longest: usize) -> bool {
+    let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
+    !text.is_empty() && text.len() <= longest && text.chars().all(fits)
+}

@@ -1,0 +1,185 @@
+use epitome_formats::epitome::cut;
+use epitome_model::{At, Block, Change, Edit, Invariant, Source, Tokens, Transcript, WriteMode};
+use epitome_passes::{Compaction, Cut, Event, PlannedEdit, Why, built_in};
+
+use super::super::Setup;
+use super::*;
+
+const USER: usize = 1;
+const CALL: usize = 2;
+const RESULT: usize = 3;
+const REPLY: usize = 4;
+
+/// A question, reasoning and a call, its result, a reply. Item 0 is the head of the log.
+fn context() -> Context {
+    let setup = Setup::new(built_in("s06").expect("a built-in recipe"));
+    let mut context = Context::in_memory(setup);
+    let messages = [
+        r#"{"role":"user","content":"the words of the user"}"#,
+        r#"{"role":"assistant","content":[
+            {"type":"thinking","thinking":"hm","signature":"c2ln"},
+            {"type":"tool_use","id":"c1","name":"Read","input":{"path":"a.rs"}}]}"#,
+        r#"{"role":"user","content":[
+            {"type":"tool_result","tool_use_id":"c1","content":"a result of a few words"}]}"#,
+        r#"{"role":"assistant","content":"the answer of the model"}"#,
+    ];
+    context.push_messages("anthropic", &messages, Some(Tokens(900))).expect("memory is written");
+    context
+}
+
+/// All that a refused change must leave as it was.
+fn state(context: &Context) -> (Vec<u8>, Transcript, super::super::WindowUse) {
+    (context.log().to_vec(), context.transcript().clone(), context.usage())
+}
+
+/// What `line` comes to: which invariant it violates, if it does. Then nothing has changed.
+fn applied(context: &mut Context, line: &str, plan: &Plan<'_>) -> Option<String> {
+    let before = state(context);
+    let err = context.apply(line.as_bytes(), plan).err()?;
+    assert_eq!(err.kind(), ErrorKind::Refused);
+    assert_eq!(state(context), before, "{err}");
+    let what = err.to_string();
+    Some(what.rsplit_once('(').expect("it names an invariant").1.trim_end_matches(')').to_owned())
+}
+
+/// The plan of one edit, whatever it says.
+fn edit(item: usize, change: Change) -> Compaction {
+    let edit = Edit { at: At::Block { item, block: 0 }, change, pass: "test" };
+    let edits = vec![PlannedEdit { edit, tokens: Tokens(1) }];
+    Compaction { edits, ..Compaction::default() }
+}
+
+/// A line of the log that replaces an entry by itself, with `to` for `from`.
+fn replaced(context: &Context, item: usize, from: &str, to: &str) -> String {
+    let entry = context.transcript().items[item].entry().expect("an entry");
+    let record = context.log.bytes().at(entry.record.span);
+    let record = String::from_utf8(record.into_owned()).expect("UTF-8");
+    let (_, blocks) = record.split_once("\"blocks\":").expect("an entry has blocks");
+    let blocks = blocks.strip_suffix('}').expect("blocks are last");
+    assert!(blocks.contains(from), "{from} in {blocks}");
+    let (id, blocks) = (entry.id.as_deref().expect("an id"), blocks.replacen(from, to, 1));
+    format!("{{\"type\":\"compaction\",\"edits\":[{{\"of\":\"{id}\",\"blocks\":{blocks}}}]}}\n")
+}
+
+#[test]
+fn a_live_context_refuses_edits_that_violate_an_invariant() {
+    let longer = "a result of a great many more words than there were before";
+    let cases = [
+        (RESULT, "a result of a few words", "short", None),
+        (USER, "the words of the user", "the words", Some(Invariant::UserWords)),
+        (CALL, r#""thinking":"hm""#, r#""thinking":"h""#, Some(Invariant::Reasoning)),
+        (CALL, "c2ln", "c2l", Some(Invariant::Reasoning)),
+        (CALL, r#""call":"c1""#, r#""call":"c2""#, Some(Invariant::Pairing)),
+        (RESULT, r#""output":"c1""#, r#""output":"c2""#, Some(Invariant::Pairing)),
+        (RESULT, "a result of a few words", longer, Some(Invariant::Growth)),
+        (REPLY, "the answer of the model", "the answer", Some(Invariant::Shape)),
+    ];
+    for (item, from, to, invariant) in cases {
+        let mut context = context();
+        let line = replaced(&context, item, from, to);
+        let compaction = edit(item, Change::Replace(to.to_owned()));
+        let plan = Plan::Edits(&compaction, WriteMode::Append);
+        let expect = invariant.map(|it| it.to_string());
+        assert_eq!(applied(&mut context, &line, &plan), expect, "{from} → {to}");
+    }
+    // An entry that is not sent any more, and one that no edit speaks of.
+    let mut context = context();
+    let line = r#"{"type":"compaction","edits":[{"of":"1","blocks":[]}]}"#.to_owned() + "\n";
+    let compaction = edit(USER, Change::Drop);
+    let plan = Plan::Edits(&compaction, WriteMode::Append);
+    assert_eq!(applied(&mut context, &line, &plan).as_deref(), Some("tree"));
+}
+
+#[test]
+fn a_live_context_refuses_cuts_that_violate_an_invariant() {
+    let cases: [(&[usize], &str, &str, Option<Invariant>); 5] = [
+        (&[CALL, RESULT], "two", "two", None),
+        (&[USER], "one", "one", Some(Invariant::UserWords)),
+        (&[CALL], "one", "one", Some(Invariant::Pairing)),
+        (&[REPLY], "one", "another", Some(Invariant::Shape)),
+        (&[REPLY], "as long as ten replies or more, ten", "", Some(Invariant::Growth)),
+    ];
+    for (items, text, meant, invariant) in cases {
+        let mut context = context();
+        let meant = if meant.is_empty() { text } else { meant };
+        let (transcript, source) = (context.transcript(), context.log.bytes());
+        let line = cut(transcript, source, items, text).expect("all have an id");
+        let line = String::from_utf8(line).expect("UTF-8");
+        let planned = Cut { items: items.into(), text: meant.into(), messages: 1 };
+        let found = applied(&mut context, &line, &Plan::Cut(&planned));
+        assert_eq!(found, invariant.map(|it| it.to_string()), "{text}");
+    }
+    // A cut that takes more than was meant.
+    let mut context = context();
+    let (transcript, source) = (context.transcript(), context.log.bytes());
+    let line = cut(transcript, source, &[CALL, RESULT, REPLY], "three").expect("all have an id");
+    let line = String::from_utf8(line).expect("UTF-8");
+    let planned = Cut { items: vec![CALL, RESULT], text: "three".into(), messages: 2 };
+    assert_eq!(applied(&mut context, &line, &Plan::Cut(&planned)).as_deref(), Some("tree"));
+}
+
+#[test]
+fn a_live_context_refuses_a_summary_in_place_of_what_is_kept() {
+    let line = |kept: &str| {
+        format!("{{\"type\":\"summary\",\"id\":\"s\",\"kept\":{kept},\"text\":\"In short.\"}}\n")
+    };
+    let plan = Plan::Summary { text: "In short.", kept: &[REPLY] };
+    let cases = [
+        (format!("\"{REPLY}\""), None),
+        // The summary also replaces the entries that must be kept.
+        ("null".to_owned(), Some("shape")),
+        (format!("\"{RESULT}\""), Some("pairing")),
+    ];
+    for (kept, invariant) in cases {
+        let mut context = context();
+        assert_eq!(applied(&mut context, &line(&kept), &plan).as_deref(), invariant, "{kept}");
+    }
+    let mut context = context();
+    let other = Plan::Summary { text: "At length.", kept: &[REPLY] };
+    assert_eq!(
+        applied(&mut context, &line(&format!("\"{REPLY}\"")), &other).as_deref(),
+        Some("shape")
+    );
+}
+
+#[test]
+fn a_pass_that_touches_words_of_the_user_is_reported_and_changes_nothing() {
+    let mut context = context();
+    let (before, tokens) = (state(&context), context.tokens());
+    let did = context.write_plan("bad", edit(USER, Change::Replace("x".into())));
+    context.conclude(Why::Manual, tokens, did).expect("memory is written");
+    assert_eq!(state(&context), before);
+    let reason = "words changed (user words)".to_owned();
+    let failed = Event::Failed { why: Why::Manual, reason, over_target: None };
+    assert_eq!(context.events(), [failed]);
+}
+
+#[test]
+fn a_result_that_would_grow_on_ingest_is_sent_as_it_is_and_reported() {
+    let mut context = context();
+    let before = state(&context);
+    let at = At::Block { item: RESULT, block: 0 };
+    let change = Change::Replace("word ".repeat(90));
+    let edits = vec![Edit { at, change, pass: "ingest" }];
+    assert!(!context.write_shortened(edits).expect("memory is written"));
+    assert_eq!(state(&context), before);
+    let what = "a block has more tokens than it had (growth)";
+    let reason = format!("a result is not shortened before it is sent: {what}");
+    let skipped = Event::Skipped { why: Why::Request, reason, over_target: None };
+    assert_eq!(context.events(), [skipped]);
+}
+
+#[test]
+fn what_is_said_after_a_refused_change_is_counted_as_what_it_is() {
+    let mut context = context();
+    let at = At::Block { item: RESULT, block: 0 };
+    let edits = vec![Edit { at, change: Change::Replace("word ".repeat(90)), pass: "ingest" }];
+    context.write_shortened(edits).expect("memory is written");
+    context.user("And then?").expect("memory is written");
+    let entry = context.transcript().context().next_back().map(|(_, entry)| entry.blocks.clone());
+    assert!(matches!(entry.as_deref(), Some([Block::Text(_)])), "{entry:?}");
+    let transcript = context.transcript();
+    let counted = epitome_model::weigh(transcript, context.log.bytes(), &*context.counter).total();
+    let blocks: usize = transcript.context().map(|(_, entry)| entry.blocks.len()).sum();
+    assert_eq!(context.report().sent, counted + Tokens(4 * blocks as u64));
+}

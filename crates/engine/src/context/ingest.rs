@@ -1,0 +1,133 @@
+//! Results are shortened before they are first sent.
+
+use epitome_formats::epitome::{Batch, batch};
+use epitome_model::{At, Block, Change, Edit, Entry, Ref, Role, Source, Stub, Tokens};
+use epitome_passes::{Compaction, INGEST, PlannedEdit, Why, only_text};
+
+use super::Context;
+use epitome_error::{Error, ErrorKind, Result};
+
+impl Context {
+    /// Shortens the results of an entry before it is first sent.
+    pub(super) fn truncate_on_ingest(&mut self, item: usize) -> Result<()> {
+        let Some(rule) = self.recipe.stages.live.ingest else { return Ok(()) };
+        let (transcript, source) = (self.log.log().transcript(), self.log.bytes());
+        let Some(entry) = transcript.items[item].entry() else { return Ok(()) };
+        let mut edits = Vec::new();
+        for (block, said) in entry.blocks.iter().enumerate() {
+            let Block::Output(output) = said else { continue };
+            let Some(text) = only_text(output).map(|text| text.read(source)) else { continue };
+            let what = self.calls.get(&output.call).map_or("result", |what| what);
+            let whole = Ref::of(&Source::at(source, output.whole));
+            let short = rule.shorten(&text, whole, &self.seen, &*self.counter);
+            self.seen.add(short.as_deref().unwrap_or(&text), what);
+            edits.extend(short.map(|short| Edit {
+                at: At::Block { item, block },
+                change: Change::Replace(short),
+                pass: INGEST,
+            }));
+        }
+        if edits.is_empty() {
+            return Ok(());
+        }
+        if !self.write_shortened(edits)? {
+            return Ok(());
+        }
+        let last = self.transcript().items.len() - 1;
+        self.counts.replace(
+            item,
+            last,
+            self.log.log().transcript(),
+            self.log.bytes(),
+            &*self.counter,
+        );
+        Ok(())
+    }
+
+    /// Shortens the largest results that the model has not answered, if they are too much together.
+    /// Those that were sent before stay as they were sent.
+    pub(super) fn preview(&mut self) -> Result<()> {
+        let ingest = self.recipe.stages.live.ingest;
+        let Some(rule) = ingest.and_then(|rule| rule.batch) else { return Ok(()) };
+        let (transcript, source) = (self.log.log().transcript(), self.log.bytes());
+        let newest = transcript.context().rev().take_while(|(_, it)| it.role != Role::Assistant);
+        let mut newest: Vec<(usize, &Entry)> = newest.collect();
+        newest.reverse();
+        let results: Vec<_> = newest
+            .into_iter()
+            .flat_map(|(item, entry)| {
+                let blocks = entry.blocks.iter().enumerate();
+                blocks.filter_map(move |(block, said)| match said {
+                    Block::Output(output) => Some((At::Block { item, block }, output)),
+                    _ => None,
+                })
+            })
+            .collect();
+        let texts: Vec<String> = results.iter().map(|(_, it)| it.text(source)).collect();
+        let may = |at: usize| {
+            let (place, output) = results[at];
+            let new = place.item() >= self.sent && only_text(output).is_some();
+            new && Stub::parse(&texts[at]).is_none()
+        };
+        let all: Vec<(&str, bool)> =
+            texts.iter().enumerate().map(|(at, text)| (&**text, may(at))).collect();
+        let edits: Vec<Edit> = rule
+            .too_much(&all)
+            .into_iter()
+            .filter_map(|at| {
+                let (place, output) = results[at];
+                let whole = Ref::of(&Source::at(source, output.whole));
+                let preview = rule.preview(&texts[at], whole);
+                let is_less = self.counter.count(&preview) < self.counter.count(&texts[at]);
+                let change = Change::Replace(preview);
+                is_less.then_some(Edit { at: place, change, pass: INGEST })
+            })
+            .collect();
+        if edits.is_empty() {
+            return Ok(());
+        }
+        if !self.write_shortened(edits)? {
+            return Ok(());
+        }
+        // What the provider counted did not hold them yet.
+        let anchor = self.anchor;
+        self.recount();
+        self.anchor = anchor;
+        Ok(())
+    }
+
+    /// Writes what is left of results. Returns whether it did: what would violate an invariant is
+    /// sent as it is, and an event says why.
+    pub(super) fn write_shortened(&mut self, edits: Vec<Edit>) -> Result<bool> {
+        let (transcript, source) = (self.log.log().transcript(), self.log.bytes());
+        let line = batch(transcript, source, &edits, Batch::Birth)
+            .map_err(|err| Error::new(ErrorKind::Refused, err.why));
+        let edits = edits.into_iter().map(|edit| PlannedEdit { edit, tokens: Tokens(0) });
+        let mut plan = Compaction { edits: edits.collect(), ..Compaction::default() };
+        match line.and_then(|line| self.apply_edits(&line, &mut plan)) {
+            Ok(()) => Ok(true),
+            Err(err) if err.kind() == ErrorKind::Refused => {
+                let reason = format!("a result is not shortened before it is sent: {err}");
+                self.machine.skip(Why::Request, reason);
+                Ok(false)
+            }
+            Err(err) => Err(err),
+        }
+    }
+
+    /// Remembers what the calls of an entry do.
+    pub(super) fn learn(&mut self, item: usize) {
+        let (transcript, source) = (self.log.log().transcript(), self.log.bytes());
+        let entry = transcript.items[item].entry();
+        for block in entry.into_iter().flat_map(|entry| &entry.blocks) {
+            if let Block::Call(call) = block {
+                let target = call.target.as_ref().map(|target| target.read(source));
+                let what = match target {
+                    Some(target) => format!("{} {target}", call.name),
+                    None => call.name.to_string(),
+                };
+                self.calls.insert(call.id.clone(), epitome_model::short(&what, 80).into());
+            }
+        }
+    }
+}

@@ -1,0 +1,76 @@
+//! What a recipe does before every request, whatever the size of the context: messages are cut out
+//! of the middle.
+
+use epitome_api::anthropic::messages_of;
+use epitome_error::{Error, ErrorKind, Result};
+use epitome_formats::epitome::cut;
+use epitome_model::{Block, Ref, Stub};
+use epitome_passes::{Cut, Plan, When, Why};
+use tracing::debug_span;
+
+use super::Context;
+use crate::middle::middle_cut;
+
+impl Context {
+    /// Does what is due before every request.
+    pub(super) fn before_request(&mut self) -> Result<()> {
+        if self.pending.is_some() {
+            return Ok(());
+        }
+        self.preview()?;
+        match self.recipe.live.when {
+            When::Asked => Ok(()),
+            When::Trigger | When::Request => self.trim_middle(),
+        }
+    }
+
+    /// Cuts messages out of the middle, if there are too many.
+    fn trim_middle(&mut self) -> Result<()> {
+        let wants = self.snips && !self.machine.is_held(&self.gauge());
+        let Some(rule) = self.recipe.stages.live.trim.filter(|_| wants) else { return Ok(()) };
+        let tokens = |item: usize| self.counts.item(item);
+        let log = self.log.log();
+        let cut = middle_cut(log, self.log.bytes(), &rule, |_| false, tokens, &*self.counter);
+        let Some(cut) = cut else { return Ok(()) };
+        let before = self.tokens();
+        let _span = debug_span!("live.trim", messages = cut.messages, before = before.0).entered();
+        match self.cut_out(&cut) {
+            Ok(()) => self.machine.snipped(before, self.tokens(), cut.messages),
+            Err(err) if err.kind() == ErrorKind::Refused => {
+                // It would be refused before every request.
+                self.snips = false;
+                let reason = format!("nothing is cut out of the middle: {err}");
+                self.machine.skip(Why::Request, reason);
+            }
+            Err(err) => return Err(err),
+        }
+        Ok(())
+    }
+
+    /// Carries out a cut.
+    fn cut_out(&mut self, planned: &Cut) -> Result<()> {
+        let (transcript, source) = (self.log.log().transcript(), self.log.bytes());
+        let line = cut(transcript, source, &planned.items, &planned.text)
+            .map_err(|why| Error::new(ErrorKind::Refused, why))?;
+        // What goes is on disk before it goes.
+        self.log.flush()?;
+        self.apply(&line, &Plan::Cut(planned))?;
+        self.recount();
+        Ok(())
+    }
+
+    /// The messages that were cut out under a reference, as they were said, on Anthropic's wire.
+    pub(super) fn recall_cut(&self, reference: &Ref) -> Option<String> {
+        let log = self.log.log();
+        let (transcript, source) = (log.transcript(), self.log.bytes());
+        let item = log.cuts().find(|&item| {
+            let entry = transcript.items[item].entry();
+            let Some([Block::Text(text)]) = entry.map(|it| it.blocks.as_slice()) else {
+                return false;
+            };
+            Stub::parse(&text.read(source)).is_some_and(|it| it.reference() == reference)
+        })?;
+        let said = log.cut_out(item).into_iter().map(|item| log.as_said(item));
+        Some(messages_of(said.filter_map(|item| transcript.items[item].entry()), source))
+    }
+}

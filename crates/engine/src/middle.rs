@@ -1,0 +1,67 @@
+//! What is cut out of the middle of a log, of a context in use as of a stored one.
+
+use std::collections::HashSet;
+
+use epitome_api::anthropic::messages_of;
+use epitome_formats::epitome::Log;
+use epitome_formats::lines;
+use epitome_model::{
+    Counter, Entry, Ref, Source, Stub, TOKENS_AROUND, Tokens, block_tokens, units,
+};
+use epitome_passes::{Cut, TrimRule, is_cut, messages};
+
+/// What a rule cuts out of a log, with the text that is sent in its place; nothing if that would
+/// save nothing. Replies of which something is kept stay. `tokens` counts an item.
+pub(crate) fn middle_cut(
+    log: &Log,
+    source: &dyn Source,
+    rule: &TrimRule,
+    is_kept: impl Fn(usize) -> bool,
+    tokens: impl Fn(usize) -> Tokens,
+    counter: &dyn Counter,
+) -> Option<Cut> {
+    let transcript = log.transcript();
+    let mut items = rule.middle(transcript, source);
+    let units = units(transcript).into_iter();
+    let stays = units.filter(|unit| unit.items.iter().any(|&item| is_kept(item)));
+    let stays: HashSet<usize> = stays.flat_map(|unit| unit.items).collect();
+    items.retain(|item| !stays.contains(item));
+    let entries = |items: &[usize]| -> Vec<&Entry> {
+        items.iter().filter_map(|&item| transcript.items[item].entry()).collect()
+    };
+    let count = |entries: &[&Entry]| messages(entries.iter().copied()).len() as u64;
+    let is_new = |entry: &&Entry| !is_cut(entry, source);
+    let new: Vec<&Entry> = entries(&items).into_iter().filter(is_new).collect();
+    if new.is_empty() {
+        return None;
+    }
+    // With what earlier cuts took.
+    let mut all = Vec::new();
+    for &item in &items {
+        let before = log.cut_out(item);
+        if before.is_empty() { all.push(item) } else { all.extend(before) }
+    }
+    let removed = messages_of(entries(&items).into_iter(), source);
+    let text = Stub::new(Ref::of(removed.as_bytes()))
+        .with_what(&format!("{} messages left out", count(&entries(&all))))
+        .to_string();
+    let saved: Tokens = items.iter().map(|&item| tokens(item)).sum();
+    let messages = count(&new);
+    (saved > counter.count(&text) + TOKENS_AROUND).then_some(Cut { items, text, messages })
+}
+
+/// The same of a stored log.
+pub fn stored_middle_cut(
+    source: &dyn Source,
+    rule: &TrimRule,
+    is_kept: impl Fn(usize) -> bool,
+    counter: &dyn Counter,
+) -> Option<Cut> {
+    let mut log = Log::default();
+    lines(source, |line| log.line(&line, &mut ()));
+    let tokens = |item: usize| -> Tokens {
+        let blocks = log.transcript().items[item].entry().map_or(&[][..], |entry| &entry.blocks);
+        blocks.iter().map(|block| block_tokens(block, source, counter) + TOKENS_AROUND).sum()
+    };
+    middle_cut(&log, source, rule, is_kept, tokens, counter)
+}

@@ -1,0 +1,55 @@
+//! What of a recipe a plan leaves out.
+
+use std::fmt;
+
+use epitome_model::Tokens;
+
+/// A part of a recipe that is left out, and why. Displayed as a sentence.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Note {
+    /// The agent has no record with which messages are cut out.
+    NoTrim {
+        /// The agent's name.
+        agent: &'static str,
+        /// Why, as a clause.
+        why: &'static str,
+    },
+    /// Per cent of a window that is not known.
+    NoWindow {
+        /// The session's model, if the session names one.
+        model: Option<String>,
+    },
+    /// A recipe without edits, and no model was named for its summary.
+    OnlyASummary,
+    /// Nothing goes: the context is within the target already.
+    WithinTarget {
+        /// What a resume sends.
+        tokens: Tokens,
+        /// The target.
+        target: Tokens,
+    },
+}
+
+impl fmt::Display for Note {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Note::NoTrim { agent, why } => {
+                write!(f, "trim: not possible in sessions of {agent}: {why}")
+            }
+            Note::NoWindow { model } => {
+                let model = model.as_deref().unwrap_or("the session's model");
+                write!(
+                    f,
+                    "per cent of the window are left out: the window of {model} is not known; \
+                     set `live.window`"
+                )
+            }
+            Note::OnlyASummary => f.write_str(
+                "the recipe does nothing but ask a model for a summary: it needs `--summarise`",
+            ),
+            Note::WithinTarget { tokens, target } => {
+                write!(f, "the context has {tokens} tokens, within the target of {target}")
+            }
+        }
+    }
+}

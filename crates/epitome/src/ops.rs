@@ -1,0 +1,62 @@
+//! Operations on sessions: each takes an [`OpenSession`] and options, and returns a report whose
+//! serde form is the documented JSON (`docs/json.md`). The program, the viewer, hooks and `watch`
+//! call these.
+//!
+//! A session and what belongs to it (the sessions of sub-agents, logs that a database keeps) are
+//! one transaction. All files are planned first, then all that goes is archived and proved, then
+//! all files are written next to the old ones, and only then they take their places. If one cannot,
+//! those that did are replaced by what they were. A process that is killed between two of them
+//! leaves a part compacted: the next compaction does the rest, and a restore gives all of it back.
+//!
+//! ```no_run
+//! use std::path::Path;
+//!
+//! use epitome::Config;
+//! use epitome::ops::{Compact, OpenSession};
+//! use epitome_passes::built_in;
+//! use epitome_tokens::O200k;
+//!
+//! let config = Config::from_env()?;
+//! let recipe = built_in("epitome").expect("a recipe of the program");
+//! let run = config.begin_run("example");
+//! let session = OpenSession::at(&config, Path::new("session.jsonl"));
+//! let report = Compact::new(&recipe, &O200k::new(), &run).run(&session)?;
+//! println!("{} → {} tokens", report.file.context_tokens.before, report.file.context_tokens.after);
+//! # Ok::<(), epitome::Error>(())
+//! ```
+
+mod compact;
+mod open;
+mod replace;
+mod report;
+mod restore;
+mod restored;
+mod summary;
+
+pub use compact::Compact;
+pub use open::{OpenSession, is_run_in};
+pub use report::{
+    Change, CompactReport, CompactedFile, FaultFound, Fitted, KeptBecause, Outcome, RuleKept,
+    UserFound, WayTaken,
+};
+pub use restore::{Restore, What, archive_way_back};
+pub use restored::{GivenBack, How, RestoreReport, RestoredFile};
+pub use summary::{AUTO, AskedModels, ModelEvent, ModelRequest, Questions, SummaryFrom, WouldAsk};
+
+use std::path::Path;
+
+use crate::archive::Generation;
+use crate::config::Config;
+use crate::error::Result;
+
+/// The generations that are in a file as it is now, oldest first. None: it cannot be read.
+///
+/// # Errors
+///
+/// `NoPermission`, `Unreadable` when the archive cannot be listed: then nothing is known.
+pub(crate) fn compactions_in(config: &Config, path: &Path) -> Result<Option<Vec<Generation>>> {
+    restore::compactions_in(config, &open::SessionPart::at(path))
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,473 @@
+//! A session compacted with what belongs to it.
+
+use std::borrow::Cow;
+use std::path::{Path, PathBuf};
+
+use epitome_model::{Bytes, Counter, Source, Splice, Tokens};
+use epitome_passes::Recipe;
+
+use super::open::{OpenSession, SessionPart, is_no_part};
+use super::replace::{Taken, check_writable, replace_all};
+use super::report::{CompactReport, CompactedFile, UserFound};
+use super::summary::{AskedModels, ModelEvent, SummaryFrom, WouldAsk};
+use crate::archive::{Generation, Made, Part, Run};
+use crate::backup::{BackupPlace, keep_backup};
+use crate::compact::{CompactionPlan, Note, Way, apply_to, archive_generation};
+use crate::config::Config;
+use crate::drive::catalogue;
+use crate::error::{Error, ErrorKind, Result};
+use crate::session::Loaded;
+use crate::settings::Settings;
+use crate::source::FileSource;
+use crate::watch::Share;
+
+/// How sessions are compacted.
+#[derive(Clone, Copy)]
+pub struct Compact<'a> {
+    /// What is removed, and what is kept.
+    pub recipe: &'a Recipe,
+    /// How tokens are counted.
+    pub counter: &'a dyn Counter,
+    /// The run that it belongs to.
+    pub run: &'a Run,
+    /// How it is written. None: in the agent's own way where that is its default and holds all
+    /// there is, else by rewriting.
+    pub way: Option<Way>,
+    /// A summary in place of the beginning of the history. Sub-agents are left as they are then:
+    /// what sums up a session says nothing of what they did.
+    pub summary: Option<SummaryFrom<'a>>,
+    /// Goes on although another program has a session open.
+    pub force: bool,
+    /// Where a whole copy of each file is kept.
+    pub backup: Option<BackupPlace>,
+    /// Writes the compacted session to this new file, without what belongs to it; the session
+    /// stays.
+    pub out: Option<&'a Path>,
+    /// Leaves a session if less than this share of its context would go.
+    pub least: Option<Share>,
+    /// The window of the sessions' model. None: as the table of models has it.
+    pub window: Option<Tokens>,
+}
+
+/// A file and what is to become of it.
+type Plan<'a> = (&'a Taken, CompactionPlan<'a, &'a FileSource>);
+
+/// What was written of a file.
+#[derive(Default)]
+struct Written {
+    generation: Option<Generation>,
+    pack: Bytes,
+    backup: Option<PathBuf>,
+}
+
+impl<'a> Compact<'a> {
+    /// As `epitome compact SESSION` does it without options and settings.
+    pub fn new(recipe: &'a Recipe, counter: &'a dyn Counter, run: &'a Run) -> Compact<'a> {
+        let (way, summary, backup, out) = (None, None, None, None);
+        let (least, window) = (None, None);
+        Compact { recipe, counter, run, way, summary, force: false, backup, out, least, window }
+    }
+
+    /// As `epitome compact SESSION` does it with the user's settings.
+    pub fn with_settings(
+        settings: &Settings,
+        recipe: &'a Recipe,
+        counter: &'a dyn Counter,
+        run: &'a Run,
+    ) -> Compact<'a> {
+        let window = settings.values.live.window.map(Tokens);
+        Compact { backup: settings.backup(), window, ..Compact::new(recipe, counter, run) }
+    }
+
+    /// Plans the compaction of a session and of what belongs to it. Nothing is written. Each plan
+    /// is handed to `look`. An invariant that it would break is no error here: see
+    /// [`CompactReport::check`].
+    ///
+    /// # Errors
+    ///
+    /// `ReadOnly`, and what opening, reading and planning may say.
+    pub fn plan(
+        &self,
+        session: &OpenSession<'_>,
+        mut look: impl FnMut(&Path, &CompactionPlan<'_, FileSource>),
+    ) -> Result<CompactReport> {
+        let (config, path) = (session.config, session.path());
+        if self.out.is_some() {
+            return self.plan_loaded(config, path, session.loaded()?, look);
+        }
+        session.place().check_writable()?;
+        let mut report = self.plan_loaded(config, path, session.loaded()?, &mut look)?;
+        report.file.in_use = session.users().iter().map(UserFound::of).collect();
+        for part in self.members(session).into_iter().skip(1) {
+            part.place.check_writable()?;
+            let loaded = match part.read(session.agent) {
+                Ok(loaded) => loaded,
+                Err(err) if is_no_part(&err) => continue,
+                Err(err) => return Err(err),
+            };
+            let mut file = self.plan_loaded(config, &part.path, &loaded, &mut look)?.file;
+            file.is_conversation = part.place.is_conversation();
+            report.files.push(file);
+        }
+        report.too_little = self.is_too_little(&report);
+        Ok(report)
+    }
+
+    /// Plans the compaction of a session that was read already, without what belongs to it. `path`
+    /// is what the report calls it.
+    ///
+    /// # Errors
+    ///
+    /// As [`plan`](Compact::plan).
+    pub fn plan_loaded<S: Source>(
+        &self,
+        config: &Config,
+        path: &Path,
+        session: &Loaded<S>,
+        mut look: impl FnMut(&Path, &CompactionPlan<'_, S>),
+    ) -> Result<CompactReport> {
+        let mut models = None;
+        let planned = self.planned(config, path, session, &mut models)?;
+        look(path, &planned);
+        let mut file = self.report_of(config, path, &planned);
+        file.archive_bytes = planned.pack_len(path, self.counter)?;
+        let mut report = self.report(file, models);
+        report.dry_run = true;
+        report.out = self.out.map(Path::to_owned);
+        report.too_little = self.is_too_little(&report);
+        Ok(report)
+    }
+
+    /// Writes a session that was read already to the new file `out`, compacted and without what
+    /// belongs to it. `path` is what the report calls the session.
+    ///
+    /// # Errors
+    ///
+    /// `Invariant` if one would break; `Exists` if `out` does; what planning, the archive and
+    /// writing may say.
+    pub fn copy_loaded<S: Source>(
+        &self,
+        config: &Config,
+        path: &Path,
+        session: &Loaded<S>,
+        out: &Path,
+    ) -> Result<CompactReport> {
+        let mut models = None;
+        let planned = self.planned(config, path, session, &mut models)?;
+        planned.check_invariants(path)?;
+        if out.symlink_metadata().is_ok() {
+            let what = "there is something of that name already";
+            return Err(Error::new(ErrorKind::Exists, what).at(out));
+        }
+        let archive = config.archive();
+        let made = Made { run: Some(self.run.clone()), ..Made::from(config.now()) };
+        let generation =
+            apply_to(&planned, out, &archive, self.counter, made).map_err(Error::while_writing)?;
+        let mut file = self.report_of(config, path, &planned);
+        file.set_done(&generation, archive.pack_len(&generation.key(), generation.number)?);
+        let mut report = self.report(file, models);
+        report.run = Some(self.run.id.clone());
+        report.out = Some(out.to_owned());
+        Ok(report)
+    }
+
+    /// Compacts a session and what belongs to it, as one: everything is planned, then archived and
+    /// proved, then written, and if one file cannot be written none is.
+    ///
+    /// # Errors
+    ///
+    /// `InUse`, `HeldByAgent` and `Locked` with who has it; `ReadOnly`; `Invariant` if one would
+    /// break; what planning, reading, the archive and the store say. Nothing is changed then, or
+    /// the error names what could not be taken back.
+    pub fn run(&self, session: &OpenSession<'_>) -> Result<CompactReport> {
+        self.run_after(session, || Ok(()))
+    }
+
+    /// As [`run`](Compact::run). `before_writing` is called when all is planned and there is
+    /// something to write: if it fails, nothing is written.
+    ///
+    /// # Errors
+    ///
+    /// As [`run`](Compact::run), and those of `before_writing`.
+    pub fn run_after<E: From<Error>>(
+        &self,
+        session: &OpenSession<'_>,
+        before_writing: impl FnOnce() -> Result<(), E>,
+    ) -> Result<CompactReport, E> {
+        if let Some(out) = self.out {
+            let copied = self.copy_loaded(session.config, session.path(), session.loaded()?, out);
+            return Ok(copied?);
+        }
+        let taken = self.take(session)?;
+        let mut sessions = Vec::new();
+        for (n, one) in taken.iter().enumerate() {
+            match Loaded::read(one.source(), session.agent) {
+                Ok(loaded) => sessions.push((one, loaded)),
+                Err(err) if n > 0 && is_no_part(&err) => {}
+                Err(err) => return Err(err.at(&one.path).into()),
+            }
+        }
+        let (mut planned, mut models) = (Vec::new(), None);
+        for (one, loaded) in &sessions {
+            let plan = self.planned(session.config, &one.path, loaded, &mut models)?;
+            plan.check_invariants(&one.path)?;
+            planned.push((*one, plan));
+        }
+        let mut files: Vec<CompactedFile> = planned
+            .iter()
+            .map(|(one, plan)| CompactedFile {
+                is_conversation: one.is_conversation,
+                ..self.report_of(session.config, &one.path, plan)
+            })
+            .collect();
+        let mut report = self.report(files.remove(0), models);
+        report.files = files;
+        report.too_little = self.is_too_little(&report);
+        if report.too_little {
+            return Ok(report);
+        }
+        let written = self.write(session.config, &planned, before_writing)?;
+        let files = std::iter::once(&mut report.file).chain(&mut report.files);
+        for (file, Written { generation, pack, backup }) in files.zip(written) {
+            file.backup = backup;
+            if let Some(generation) = generation {
+                file.set_done(&generation, pack);
+                report.run = Some(self.run.id.clone());
+            }
+        }
+        Ok(report)
+    }
+
+    /// What a model would be asked for a summary. Nothing is sent, and nothing is written.
+    ///
+    /// # Errors
+    ///
+    /// `Refused` if no summary can be written into the session; what choosing the model says.
+    pub fn forecast<S: Source>(
+        &self,
+        config: &Config,
+        path: &Path,
+        session: &Loaded<S>,
+        request: &super::ModelRequest,
+    ) -> Result<WouldAsk> {
+        self.check_holds_a_summary(session).map_err(|err| err.about(path))?;
+        request
+            .forecast(config, self.counter, session, self.recipe, path)
+            .map_err(|err| err.about(path))
+    }
+
+    /// Takes each file of a session, so that no other program writes it.
+    fn take(&self, session: &OpenSession<'_>) -> Result<Vec<Taken>> {
+        let mut taken = Vec::new();
+        for (n, part) in self.members(session).into_iter().enumerate() {
+            let one = check_writable(part, session.agent)
+                .and_then(|()| Taken::take(session.config, part, None, self.force));
+            match one {
+                Ok(one) => taken.push(one),
+                Err(err) if n > 0 && is_no_part(&err) => {}
+                Err(err) => return Err(err),
+            }
+        }
+        Ok(taken)
+    }
+
+    /// The files that are compacted, the session first.
+    fn members<'s>(&self, session: &'s OpenSession<'_>) -> Vec<&'s SessionPart> {
+        if self.summary.is_some() {
+            return vec![session.own()];
+        }
+        session.members().collect()
+    }
+
+    /// Plans the compaction of one file. `models` is set to what was asked of models for it.
+    fn planned<'s, S: Source>(
+        &self,
+        config: &Config,
+        path: &Path,
+        session: &'s Loaded<S>,
+        models: &mut Option<AskedModels>,
+    ) -> Result<CompactionPlan<'s, S>> {
+        let planned = match self.summary {
+            None => self.planned_by_recipe(config, session),
+            Some(SummaryFrom::Text(text)) => {
+                CompactionPlan::summarised(text, session, self.recipe, self.counter)
+            }
+            Some(SummaryFrom::Model { request, on }) => {
+                let on = |event: ModelEvent| {
+                    if let ModelEvent::Asked { models: asked, .. } = &event {
+                        *models = Some(asked.clone());
+                    }
+                    on(path, event);
+                };
+                self.check_holds_a_summary(session)
+                    .and_then(|()| request.written(config, self.counter, session, self.recipe, on))
+                    .and_then(|text| {
+                        CompactionPlan::summarised(&text, session, self.recipe, self.counter)
+                    })
+            }
+        };
+        planned.map_err(|err| err.about(path))
+    }
+
+    fn planned_by_recipe<'s, S: Source>(
+        &self,
+        config: &Config,
+        session: &'s Loaded<S>,
+    ) -> Result<CompactionPlan<'s, S>> {
+        let (recipe, note) = self.in_window(config, session)?;
+        let way = match self.way {
+            // The copy is to be small.
+            None if self.out.is_some() => Some(Way::Rewrite),
+            way => way,
+        };
+        let mut planned = match way {
+            None => CompactionPlan::as_usual(session, &recipe, self.counter)?,
+            Some(way) => CompactionPlan::by(way, session, &recipe, self.counter)?,
+        };
+        planned.notes.extend(note);
+        Ok(planned)
+    }
+
+    /// The recipe in the window of the session's model, where it asks for one; or a note that this
+    /// is not known.
+    fn in_window<S: Source>(
+        &self,
+        config: &Config,
+        session: &Loaded<S>,
+    ) -> Result<(Cow<'a, Recipe>, Option<Note>)> {
+        if !self.recipe.asks_for_window() {
+            return Ok((Cow::Borrowed(self.recipe), None));
+        }
+        let mut models =
+            session.transcript.entries().filter_map(|(_, entry)| entry.model.as_deref());
+        let model = models.next_back();
+        let window = match (self.window, model) {
+            (Some(window), _) => Some(window),
+            (None, Some(model)) => catalogue(config)?.named(model).map(|known| known.window),
+            (None, None) => None,
+        };
+        Ok(match window {
+            Some(window) => (Cow::Owned(self.recipe.clone().in_window(window)), None),
+            None => {
+                let note = Note::NoWindow { model: model.map(str::to_owned) };
+                (Cow::Borrowed(self.recipe), Some(note))
+            }
+        })
+    }
+
+    /// Refuses a session that no summary can be written into, before a model is asked for one.
+    fn check_holds_a_summary<S: Source>(&self, session: &Loaded<S>) -> Result<()> {
+        let any = "What was done.";
+        CompactionPlan::summarised(any, session, self.recipe, self.counter).map(drop)
+    }
+
+    fn report_of<S: Source>(
+        &self,
+        config: &Config,
+        path: &Path,
+        planned: &CompactionPlan<'_, S>,
+    ) -> CompactedFile {
+        let mut file = CompactedFile::of(path, planned);
+        file.set_billed(planned.calibration(config, path, self.counter));
+        file
+    }
+
+    fn report(&self, file: CompactedFile, models: Option<AskedModels>) -> CompactReport {
+        CompactReport {
+            file,
+            recipe: self.recipe.name.clone(),
+            counter: self.counter.name(),
+            dry_run: false,
+            out: None,
+            run: None,
+            too_little: false,
+            models,
+            files: Vec::new(),
+        }
+    }
+
+    fn is_too_little(&self, report: &CompactReport) -> bool {
+        let tokens = report.tokens();
+        self.least.is_some_and(|least| !least.is_saved(tokens.before, tokens.after))
+    }
+
+    /// Archives and proves all that goes, then replaces the files.
+    fn write<E: From<Error>>(
+        &self,
+        config: &Config,
+        planned: &[Plan<'_>],
+        before_writing: impl FnOnce() -> Result<(), E>,
+    ) -> Result<Vec<Written>, E> {
+        let mut changes = Vec::new();
+        for (one, planned) in planned.iter().filter(|(_, planned)| !planned.is_empty()) {
+            let splices: Vec<Splice> = planned.splices.iter().map(|(it, _)| it.clone()).collect();
+            one.file.check_comes_back(&splices)?;
+            let change = one.change(splices, planned.way == Way::Rewrite);
+            changes.push(change.map_err(Error::while_writing)?);
+        }
+        if changes.is_empty() {
+            return Ok(Vec::new());
+        }
+        before_writing()?;
+        let written = self.archive_all(config, planned).map_err(Error::while_writing)?;
+        // The session last: it is what an agent reads first.
+        changes.reverse();
+        if let Err(err) = replace_all(config, &changes) {
+            for ((one, _), made) in planned.iter().zip(&written) {
+                if let Some(generation) = &made.generation {
+                    config.archive().withdraw_if_unused(generation, one.file.path());
+                }
+            }
+            return Err(err.while_writing().into());
+        }
+        Ok(written)
+    }
+
+    /// Archives all that goes, or leaves the archive as it was.
+    fn archive_all(&self, config: &Config, planned: &[Plan<'_>]) -> Result<Vec<Written>> {
+        let whose = planned.first().map(|(one, it)| it.session.key(one.file.path()));
+        let mut written: Vec<Written> = planned.iter().map(|_| Written::default()).collect();
+        let mut parts = Vec::new();
+        // What belongs to the session first: the session's generation names it.
+        for (n, (one, planned)) in planned.iter().enumerate().rev() {
+            if planned.is_empty() {
+                continue;
+            }
+            let made = Made {
+                at: config.now(),
+                run: Some(self.run.clone()),
+                part_of: whose.clone().filter(|_| n > 0),
+                parts: if n == 0 { std::mem::take(&mut parts) } else { Vec::new() },
+            };
+            written[n] = match self.archive_one(config, one, planned, made) {
+                Ok(done) => done,
+                Err(err) => {
+                    let made = written.iter().filter_map(|it| it.generation.as_ref());
+                    made.for_each(|generation| config.archive().withdraw(generation));
+                    return Err(err);
+                }
+            };
+            if let (true, Some(made)) = (n > 0, &written[n].generation) {
+                parts.push(Part { key: made.key(), generation: made.number, before: made.before });
+            }
+        }
+        Ok(written)
+    }
+
+    fn archive_one(
+        &self,
+        config: &Config,
+        one: &Taken,
+        planned: &CompactionPlan<'_, &FileSource>,
+        made: Made,
+    ) -> Result<Written> {
+        let key = planned.session.key(one.file.path());
+        let keep = |place| keep_backup(config, one.source(), &key, place);
+        let backup = self.backup.map(keep).transpose()?;
+        let archive = config.archive();
+        let generation =
+            archive_generation(planned, one.file.path(), &archive, self.counter, made)?;
+        let pack = archive.pack_len(&key, generation.number)?;
+        Ok(Written { generation: Some(generation), pack, backup })
+    }
+}

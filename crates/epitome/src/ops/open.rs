@@ -1,0 +1,168 @@
+//! A session that operations work on: where it is and what belongs to it, found out once.
+
+use std::cell::OnceCell;
+use std::path::{Path, PathBuf};
+
+use epitome_agents as agents;
+
+use crate::config::Config;
+use crate::error::{Error, ErrorKind, Result};
+use crate::place::Place;
+use crate::session::Loaded;
+use crate::source::FileSource;
+use crate::store::User;
+
+/// A session, and what belongs to it: the sessions of its sub-agents, and logs that a database
+/// keeps of it.
+///
+/// Its address is resolved once. It is read, and what belongs to it is looked for, when that is
+/// first asked for. An operation that writes opens it again under its lock.
+pub struct OpenSession<'c> {
+    pub(super) config: &'c Config,
+    pub(super) agent: Option<&'c str>,
+    own: SessionPart,
+    parts: OnceCell<Vec<SessionPart>>,
+    loaded: OnceCell<Result<Loaded>>,
+}
+
+/// One file of a session, or the rows of one in a database.
+#[derive(Clone, Debug)]
+pub(crate) struct SessionPart {
+    /// The address, as the caller names it.
+    pub path: PathBuf,
+    pub place: Place,
+}
+
+impl<'c> OpenSession<'c> {
+    /// The session at an address: a file, or `DATABASE#ID`. Whether it is there is not asked yet.
+    pub fn at(config: &'c Config, path: &Path) -> OpenSession<'c> {
+        OpenSession::of_agent(config, path, None)
+    }
+
+    /// The session at an address, taken for one of `agent`, whatever it looks like.
+    pub fn of_agent(config: &'c Config, path: &Path, agent: Option<&'c str>) -> OpenSession<'c> {
+        let own = SessionPart::at(path);
+        OpenSession { config, agent, own, parts: OnceCell::new(), loaded: OnceCell::new() }
+    }
+
+    /// Its address.
+    pub fn path(&self) -> &Path {
+        &self.own.path
+    }
+
+    /// Where it is.
+    pub fn place(&self) -> &Place {
+        &self.own.place
+    }
+
+    /// The session as it was when it was first asked for.
+    ///
+    /// # Errors
+    ///
+    /// As [`Loaded::open`].
+    pub fn loaded(&self) -> Result<&Loaded> {
+        let loaded = self.loaded.get_or_init(|| self.own.read(self.agent));
+        loaded.as_ref().map_err(Error::clone)
+    }
+
+    /// Whether it was run in the folder `project` or below it.
+    ///
+    /// # Errors
+    ///
+    /// As [`loaded`](OpenSession::loaded).
+    pub fn is_run_in(&self, project: &Path) -> Result<bool> {
+        Ok(is_run_in(project, self.loaded()?.transcript.head.cwd.as_deref()))
+    }
+
+    /// The other processes that have the session open at this moment.
+    pub fn users(&self) -> Vec<User> {
+        self.own.users(self.config)
+    }
+
+    /// The same for each of its files that has any, the session first.
+    pub fn users_by_file(&self) -> Vec<Vec<User>> {
+        let users = self.members().map(|part| part.users(self.config));
+        users.filter(|users| !users.is_empty()).collect()
+    }
+
+    /// What is where parts of a session are and is no file, or is gone: it is no part of it.
+    pub fn no_parts(&self) -> Vec<&Path> {
+        let is_none = |part: &&SessionPart| match part.place {
+            // They were just listed.
+            Place::Rows(_) => false,
+            Place::File(_) | Place::Spread(_) => part.open().is_err_and(|err| is_no_file(&err)),
+        };
+        self.parts().iter().filter(is_none).map(|part| part.path.as_path()).collect()
+    }
+
+    /// The session itself.
+    pub(super) fn own(&self) -> &SessionPart {
+        &self.own
+    }
+
+    /// What belongs to it.
+    pub(super) fn parts(&self) -> &[SessionPart] {
+        self.parts.get_or_init(|| match &self.own.place {
+            Place::Rows(rows) => rows.parts().into_iter().map(SessionPart::of_rows).collect(),
+            Place::File(_) | Place::Spread(_) => {
+                let found = agents::companions_at(&self.own.place, &self.own.path);
+                found.iter().map(|path| SessionPart::at(path)).collect()
+            }
+        })
+    }
+
+    /// The session, and what belongs to it.
+    pub(super) fn members(&self) -> impl Iterator<Item = &SessionPart> {
+        std::iter::once(&self.own).chain(self.parts())
+    }
+}
+
+impl SessionPart {
+    pub(crate) fn at(path: &Path) -> SessionPart {
+        SessionPart { path: path.to_owned(), place: Place::of(path) }
+    }
+
+    fn of_rows(rows: crate::rows::Rows) -> SessionPart {
+        SessionPart { path: rows.address(), place: Place::Rows(rows) }
+    }
+
+    /// Opens it to read its bytes.
+    pub(super) fn open(&self) -> Result<FileSource> {
+        self.place.open()
+    }
+
+    /// Opens and reads it.
+    pub(super) fn read(&self, agent: Option<&str>) -> Result<Loaded> {
+        Loaded::at(&self.place, &self.path, agent)
+    }
+
+    /// The other processes that have it open. Rows of a database have no users.
+    pub(super) fn users(&self, config: &Config) -> Vec<User> {
+        agents::users_at(&config.agents, &self.place, &self.path)
+    }
+
+    /// Its address without symbolic links, or as it is if there is nothing.
+    pub(super) fn real(&self) -> PathBuf {
+        self.place.real().unwrap_or_else(|_| self.path.clone())
+    }
+}
+
+/// Whether `cwd`, the folder in which a session was run, is the folder `project` or below it. Of a
+/// session that does not name its folder it is not known: then it is not.
+pub fn is_run_in(project: &Path, cwd: Option<&str>) -> bool {
+    let Some(cwd) = cwd.map(Path::new) else { return false };
+    let given = std::path::absolute(project).unwrap_or_else(|_| project.to_owned());
+    let real = project.canonicalize().unwrap_or_else(|_| given.clone());
+    cwd.starts_with(given) || cwd.starts_with(real)
+}
+
+/// Whether a file next to a session is no part of it, because it is no session or no file: it stays
+/// as it is.
+pub(super) fn is_no_part(err: &Error) -> bool {
+    err.kind() == ErrorKind::UnknownFormat || is_no_file(err)
+}
+
+/// Whether something is no file: a folder, a pipe, a link to what is gone, or not there any more.
+pub(super) fn is_no_file(err: &Error) -> bool {
+    matches!(err.kind(), ErrorKind::NotFound | ErrorKind::NotAFile)
+}

@@ -1,0 +1,142 @@
+//! A session and what belongs to it: taken to be written, and replaced as one.
+
+use std::path::{Path, PathBuf};
+
+use epitome_formats::named;
+use epitome_model::{Source as _, Splice};
+use tracing::info_span;
+
+use crate::config::Config;
+use crate::error::{Error, ErrorKind, Result};
+use crate::place::Place;
+use crate::session::{format_of, writer};
+use crate::source::{FileSource, Spliced};
+use crate::store::{self, Store, User};
+use epitome_agents::{self as agents, AgentLock};
+
+use super::open::SessionPart;
+
+/// A file of a session that no other program writes while this lives.
+pub(super) struct Taken {
+    /// The file as the caller names it.
+    pub path: PathBuf,
+    /// Whether it is a conversation, and not a log that a database keeps of one.
+    pub is_conversation: bool,
+    pub file: store::Session,
+    _held: Option<AgentLock>,
+}
+
+/// What is to stand in the place of a file.
+pub(super) struct Change<'a> {
+    pub of: &'a Taken,
+    pub becomes: Spliced<'a>,
+    /// Whether bytes that stay get another place in the file.
+    pub moves: bool,
+}
+
+impl Taken {
+    /// Takes a session that no other program uses. With `force` another may have it open. `rows`
+    /// are the rows of a database, if they were read already: they are compared with those in the
+    /// database when they are replaced.
+    pub(super) fn take(
+        config: &Config,
+        part: &SessionPart,
+        rows: Option<FileSource>,
+        force: bool,
+    ) -> Result<Taken> {
+        let path = part.path.as_path();
+        let users = part.users(config);
+        if !users.is_empty() && !force {
+            return Err(in_use(ErrorKind::InUse, path, &users));
+        }
+        let held = agents::lock(&config.agents, path);
+        let held = held.map_err(|users| in_use(ErrorKind::HeldByAgent, path, &users))?;
+        let file = Store::new(&config.home).open_place(&part.place, rows)?;
+        let is_conversation = part.place.is_conversation();
+        Ok(Taken { path: path.to_owned(), is_conversation, file, _held: held })
+    }
+
+    pub(super) fn source(&self) -> &FileSource {
+        self.file.source()
+    }
+
+    /// What the session becomes with `splices` laid over it, if another session allows that.
+    pub(super) fn change(&self, splices: Vec<Splice>, moves: bool) -> Result<Change<'_>> {
+        if let (Some(first), true) = (splices.first(), moves) {
+            agents::check_places(&self.path, first.span.start)?;
+        }
+        Ok(Change { of: self, becomes: Spliced::new(self.source(), splices)?, moves })
+    }
+}
+
+/// Refuses what is seen to be no session, or of a format that is only read, before anything is
+/// made on disk.
+pub(super) fn check_writable(part: &SessionPart, agent: Option<&str>) -> Result<()> {
+    part.place.check_writable()?;
+    let format = match (&part.place, agent) {
+        (Place::Rows(rows), None) => named(rows.agent()),
+        (Place::Rows(_), Some(name)) => named(name),
+        (Place::File(_) | Place::Spread(_), _) => {
+            let source = part.open()?;
+            agent.map_or_else(|| format_of(&source), named)
+        }
+    };
+    match format {
+        Some(format) => writer(format).map(drop).map_err(|err| err.at(&part.path)),
+        // The error says what it is instead.
+        None => part.read(agent).map(drop),
+    }
+}
+
+/// Replaces all of the files, or none.
+///
+/// Everything is written next to the files first. If one cannot be replaced then, those that were
+/// are replaced again by what they were.
+pub(super) fn replace_all(config: &Config, changes: &[Change<'_>]) -> Result<()> {
+    let mut prepared = Vec::new();
+    for change in changes {
+        let bytes = change.becomes.len();
+        let _span = info_span!("session.replace", bytes).entered();
+        prepared.push((change, change.of.file.prepare(|out| change.becomes.copy_to(out))?));
+    }
+    for (done, (change, prepared)) in prepared.into_iter().enumerate() {
+        let path = &change.of.path;
+        let forgotten = if change.moves { agents::forget(&config.agents, path) } else { Ok(()) };
+        if let Err(err) = forgotten.and_then(|()| prepared.place()) {
+            return Err(taken_back(&changes[..done], err));
+        }
+    }
+    Ok(())
+}
+
+/// Takes replacements back because of an error, and returns the error: `why`, or one that names
+/// what could not be taken back.
+fn taken_back(done: &[Change<'_>], why: Error) -> Error {
+    let mut left = Vec::new();
+    for change in done.iter().rev() {
+        if change.of.file.take_back(&change.becomes).is_err() {
+            left.push(change.of.path.display().to_string());
+        }
+    }
+    if left.is_empty() {
+        return why;
+    }
+    let what = format!(
+        "only a part of the session was written, and could not be taken back: {}",
+        left.join(", ")
+    );
+    let hint = "`epitome restore SESSION` restores all of it";
+    Error::new(why.kind(), what).because(why).with_hint(hint)
+}
+
+fn in_use(kind: ErrorKind, path: &Path, users: &[User]) -> Error {
+    let who = users.iter().map(|user| match (user.name.as_str(), user.pid) {
+        ("", pid) => format!("process {pid}"),
+        // One that we may not see.
+        (name, 0) => name.to_owned(),
+        (name, pid) => format!("{name} (process {pid})"),
+    });
+    let who: Vec<String> = who.collect();
+    let what = format!("the session is in use by {}", who.join(", "));
+    Error::new(kind, what).at(path)
+}

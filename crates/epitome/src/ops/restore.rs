@@ -1,0 +1,537 @@
+//! A session given back with what belongs to it.
+
+use std::path::{Path, PathBuf};
+
+use epitome_model::{Bytes, Ref, Source, Splice, Tokens};
+
+use super::open::{OpenSession, SessionPart, is_no_file};
+use super::replace::{Change, Taken, check_writable, replace_all};
+use super::restored::{GivenBack, RestoreReport};
+use crate::archive::{About, Digest, Draft, Generation, Generations, Part, SessionKey, WayBack};
+use crate::config::Config;
+use crate::error::{Error, ErrorKind, Result};
+use crate::place::Place;
+use crate::restore::{
+    Damage, Restoration, Restored, Target, check_original, check_stubs, restore_block, restore_from,
+};
+use crate::session::Loaded;
+use crate::source::{FileSource, Spliced};
+use crate::state;
+use crate::store::write_new;
+
+/// What is given back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum What<'a> {
+    /// The session, as far as the target says.
+    Session(Target),
+    /// One removed piece.
+    Block(&'a Ref),
+    /// What a run removed, if nothing compacted the session since.
+    Run {
+        /// The id of the run.
+        id: &'a str,
+        /// The files of the session that it compacted.
+        files: &'a [PathBuf],
+    },
+}
+
+/// How sessions are given back.
+#[derive(Clone, Copy, Debug)]
+pub struct Restore<'a> {
+    /// What is given back.
+    pub what: What<'a>,
+    /// Goes on although another program has a session open.
+    pub force: bool,
+    /// Whether a damaged part of the archive changes nothing, or what is left is restored.
+    pub damage: Damage,
+}
+
+/// To what the agent wrote, as `epitome restore SESSION` without options.
+impl Default for Restore<'_> {
+    fn default() -> Self {
+        let what = What::Session(Target::Original);
+        Restore { what, force: false, damage: Damage::Refuse }
+    }
+}
+
+/// A file of which the archive knows something, opened.
+type Opened = (SessionPart, FileSource, Known);
+
+impl Restore<'_> {
+    /// The session and what belongs to it, or the session alone if more is not meant.
+    fn files(&self, session: &OpenSession<'_>) -> Vec<SessionPart> {
+        let own = session.own();
+        match self.what {
+            What::Session(Target::Original) => session.members().cloned().collect(),
+            What::Run { files, .. } => {
+                let part = |path: &PathBuf| {
+                    if *path == own.path { own.clone() } else { SessionPart::at(path) }
+                };
+                files.iter().map(part).collect()
+            }
+            // The numbers and names are those of this file.
+            What::Session(Target::Generation(_)) | What::Block(_) => vec![own.clone()],
+        }
+    }
+
+    /// Says what would be given back. Nothing is written.
+    ///
+    /// # Errors
+    ///
+    /// As [`run`](Restore::run), but that no session is in use.
+    pub fn plan(&self, session: &OpenSession<'_>) -> Result<RestoreReport> {
+        let mut done = Vec::new();
+        for (part, source, known) in self.known(session)? {
+            done.push(self.plan_file(session.config, &part.path, &source, known)?.0);
+        }
+        RestoreReport::of(session, done, true)
+    }
+
+    /// Gives a session and what belongs to it back, as one: see [`run_after`](Restore::run_after).
+    ///
+    /// # Errors
+    ///
+    /// `Refused` if a part of the archive was imported: only the user can say whether it is used.
+    /// Else as [`run_after`](Restore::run_after).
+    pub fn run(&self, session: &OpenSession<'_>) -> Result<RestoreReport> {
+        self.run_after(session, |done| match done.iter().find(|it| !it.imported.is_empty()) {
+            None => Ok(()),
+            Some(back) => {
+                let what = "a part of this session's archive was imported, and may put in what \
+                            was never there";
+                let hint = "`epitome restore SESSION` asks before it uses that";
+                Err(Error::new(ErrorKind::Refused, what).at(&back.path).with_hint(hint))
+            }
+        })
+    }
+
+    /// Gives a session and what belongs to it back as one: everything is planned and proved, then
+    /// written, and if one file cannot be written none is. Files that were never compacted are left
+    /// out, the session too. `before_writing` is called when all is planned: if it fails, nothing
+    /// is written.
+    ///
+    /// # Errors
+    ///
+    /// `InUse`, `HeldByAgent` and `Locked` with who has it; `NotArchived` if the archive holds
+    /// nothing of any of them; what reading, the archive and the store say. Nothing is changed
+    /// then, or the error names what could not be taken back.
+    pub fn run_after<E: From<Error>>(
+        &self,
+        session: &OpenSession<'_>,
+        before_writing: impl FnOnce(&[GivenBack]) -> Result<(), E>,
+    ) -> Result<RestoreReport, E> {
+        let config = session.config;
+        let mut taken = Vec::new();
+        for (part, source, known) in self.known(session)? {
+            let rows = matches!(part.place, Place::Rows(_)).then_some(source);
+            taken.push((Taken::take(config, &part, rows, self.force)?, known));
+        }
+        let (mut done, mut changes) = (Vec::new(), Vec::new());
+        for (one, known) in &taken {
+            let (back, splices) = self.plan_file(config, &one.path, one.source(), known.clone())?;
+            if !splices.is_empty() {
+                let change = one.change(splices, true).map_err(Error::while_writing)?;
+                changes.push((done.len(), change));
+            }
+            done.push(back);
+        }
+        before_writing(&done)?;
+        for (n, Change { of, becomes, .. }) in &changes {
+            let back = &mut done[*n];
+            if let Restored::ByRecord { .. } = back.outcome {
+                let path = of.file.path();
+                let generation = archive_way_back(config, &back.key, path, of.source(), becomes);
+                back.generation = Some(generation.map_err(Error::while_writing)?.number);
+            }
+        }
+        let changes: Vec<Change<'_>> = changes.into_iter().rev().map(|(_, it)| it).collect();
+        replace_all(config, &changes).map_err(Error::while_writing)?;
+        Ok(RestoreReport::of(session, done, false)?)
+    }
+
+    /// Writes the session alone as it was to a new file; the session stays.
+    ///
+    /// # Errors
+    ///
+    /// As [`plan`](Restore::plan); `Exists` when something has that name.
+    pub fn write_copy<E: From<Error>>(
+        &self,
+        session: &OpenSession<'_>,
+        out: &Path,
+        before_writing: impl FnOnce(&[GivenBack]) -> Result<(), E>,
+    ) -> Result<RestoreReport, E> {
+        let (config, own) = (session.config, session.own());
+        let source = own.open()?;
+        check_writable(own, session.agent)?;
+        let known = known_of(session, own, &source)?.ok_or_else(|| not_archived(&own.path))?;
+        let (back, splices) = self.plan_file(config, &own.path, &source, known)?;
+        before_writing(std::slice::from_ref(&back))?;
+        let spliced = Spliced::new(&source, splices)?;
+        write_new(out, |to| spliced.copy_to(to)).map_err(Error::while_writing)?;
+        let mut report = RestoreReport::of(session, vec![back], false)?;
+        report.out = Some(out.to_owned());
+        Ok(report)
+    }
+
+    /// The files of a session of which the archive knows something.
+    fn known(&self, session: &OpenSession<'_>) -> Result<Vec<Opened>> {
+        let mut found: Vec<Opened> = Vec::new();
+        let mut lost = Vec::new();
+        for part in self.files(session) {
+            let is_session = part.path == session.path();
+            let source = match part.open() {
+                Ok(source) => source,
+                Err(err) if self.may_be_gone(&err, is_session) => continue,
+                Err(err) => return Err(err),
+            };
+            let known = known_of(session, &part, &source);
+            if is_session && !matches!(known, Ok(Some(_))) {
+                check_writable(&part, session.agent)?;
+            }
+            match known {
+                Ok(Some(known)) => found.push((part, source, known)),
+                Ok(None) => {}
+                Err(err) if !is_session && err.kind() == ErrorKind::UnknownFormat => {}
+                // What is left of the others is given back.
+                Err(err) if self.leaves_out(&err) => lost.push(err),
+                Err(err) => return Err(err),
+            }
+        }
+        let own = found.iter().find(|(part, ..)| part.path == session.path());
+        if let Some((.., known)) = own {
+            lost.extend(self.lost_parts(session, &known.found.whole)?);
+        }
+        if let What::Run { id, .. } = self.what {
+            found.retain(|(.., known)| known.found.whole.iter().any(|it| it.is_of(id)));
+        }
+        match (found.first_mut(), lost.first()) {
+            (Some((.., known)), Some(_)) if self.damage == Damage::LeaveOut => {
+                known.found.damaged.append(&mut lost);
+                Ok(found)
+            }
+            (_, Some(first)) if self.damage == Damage::LeaveOut => Err(first.clone()),
+            (_, Some(first)) => Err(first.clone().with_hint(HALF)),
+            (Some(_), None) => Ok(found),
+            (None, None) => Err(not_archived(session.path())),
+        }
+    }
+
+    fn leaves_out(&self, err: &Error) -> bool {
+        self.damage == Damage::LeaveOut && err.kind() == ErrorKind::Archive
+    }
+
+    /// Whether a file that cannot be opened is left out: what is no file is no part of a session,
+    /// and of what a run compacted, that is given back which is still there.
+    fn may_be_gone(&self, err: &Error, is_session: bool) -> bool {
+        match self.what {
+            What::Run { files, .. } if is_session && files.len() < 2 => false,
+            What::Run { .. } => is_no_file(err),
+            What::Session(_) | What::Block(_) => !is_session && is_no_file(err),
+        }
+    }
+
+    /// What was compacted with the session, is not as it was before, and is not in the archive.
+    fn lost_parts(
+        &self,
+        session: &OpenSession<'_>,
+        generations: &[Generation],
+    ) -> Result<Vec<Error>> {
+        let parts: Vec<&Part> = match self.what {
+            What::Session(Target::Original) => {
+                generations.iter().flat_map(|it| &it.parts).collect()
+            }
+            What::Run { id, .. } => {
+                generations.iter().filter(|it| it.is_of(id)).flat_map(|it| &it.parts).collect()
+            }
+            What::Session(Target::Generation(_)) | What::Block(_) => return Ok(Vec::new()),
+        };
+        let mut lost = Vec::new();
+        for part in &parts {
+            let found = session.config.archive().generations(&part.key)?;
+            let is_here = found.whole.iter().any(|it| it.number == part.generation);
+            if is_here || found.removed.contains(&part.generation) {
+                continue;
+            }
+            let older = generations.iter().flat_map(|it| &it.parts);
+            let older = older.filter(|it| it.key == part.key && it.generation <= part.generation);
+            let before: Vec<Digest> = older.map(|it| it.before).collect();
+            if let Some(path) = file_that_needs(session, part, &before)? {
+                let what = format!(
+                    "generation {} of what belongs to the session is damaged or missing in the \
+                     archive",
+                    part.generation
+                );
+                lost.push(Error::new(ErrorKind::Archive, what).at(&path));
+            }
+        }
+        Ok(lost)
+    }
+
+    fn plan_file(
+        &self,
+        config: &Config,
+        path: &Path,
+        source: &FileSource,
+        known: Known,
+    ) -> Result<(GivenBack, Vec<Splice>)> {
+        let archive = config.archive();
+        let Known { key, found: known } = known;
+        let generations = &known.whole;
+        let to = |target| restore_from(&archive, &key, &known, source, target, self.damage);
+        let found = match self.what {
+            What::Session(target) => to(target),
+            What::Block(reference) => {
+                restore_block(source, generations, &archive.blobs(&key), reference)
+            }
+            What::Run { id, .. } => undo_run(generations, id, to),
+        };
+        let restoration = found.map_err(|err| {
+            if err.kind() != ErrorKind::NotFound {
+                return err;
+            }
+            let numbers = generations.iter().map(|it| it.number.to_string());
+            let numbers: Vec<String> = numbers.collect();
+            let hint = format!("this session has the generations {}", numbers.join(", "));
+            err.with_kind(ErrorKind::NotArchived).with_hint(hint)
+        })?;
+        let imported = known.imported_in(&restoration).into_iter().collect();
+        let Restoration { splices, outcome } = restoration;
+        let becomes = Spliced::new(source, splices.clone())?;
+        let after = Digest::of_source(&becomes)?;
+        let is_whole = matches!(self.what, What::Session(Target::Original))
+            && matches!(outcome, Restored::Exact { .. });
+        let short_of =
+            if is_whole { check_original(&archive, &key, &known, &becomes).err() } else { None };
+        if let (Some(err), Damage::Refuse) = (&short_of, self.damage) {
+            return Err(err.clone().at(path));
+        }
+        let undone = outcome.undone();
+        let of = generations.iter().filter(|generation| undone.contains(&generation.number));
+        let edits = of.map(|generation| generation.records.len() as u64).sum();
+        let (path, bytes_before) = (path.to_owned(), Bytes(Source::len(source)));
+        let (generation, damaged) = (None, known.damaged);
+        Ok((
+            GivenBack {
+                path,
+                key,
+                outcome,
+                edits,
+                bytes_before,
+                after,
+                generation,
+                damaged,
+                short_of,
+                imported,
+            },
+            splices,
+        ))
+    }
+}
+
+/// The file of a part, if not the original `before`.
+fn file_that_needs(
+    session: &OpenSession<'_>,
+    part: &Part,
+    before: &[Digest],
+) -> Result<Option<PathBuf>> {
+    let lens: Vec<u64> = before.iter().map(|it| it.len).collect();
+    for file in session.parts() {
+        let Ok(source) = file.open() else { continue };
+        let loaded = Loaded::read(&source, session.agent);
+        if loaded.is_ok_and(|it| it.key(&file.path) == part.key) {
+            let digests = Digest::of_prefixes(&source, &lens)?;
+            let is_whole = before.iter().any(|it| digests.contains(it));
+            return Ok((!is_whole).then(|| file.path.clone()));
+        }
+    }
+    Ok(None)
+}
+
+/// What the archive knows of a file, by the key of the session; if it cannot be read any more, by
+/// the path of its file.
+fn known_of(
+    session: &OpenSession<'_>,
+    part: &SessionPart,
+    source: &FileSource,
+) -> Result<Option<Known>> {
+    let (config, path) = (session.config, part.path.as_path());
+    let loaded = Loaded::read(source, session.agent);
+    let has_id = loaded.as_ref().is_ok_and(|it| it.transcript.head.id.is_some());
+    let by_key = match &loaded {
+        Ok(loaded) => Some(Known::of_key(config, loaded.key(path))?),
+        Err(_) => None,
+    };
+    let known = match by_key {
+        Some(known) if has_id || !known.is_empty() => known,
+        by_name => match Known::of_path(config, part)?.or(by_name) {
+            Some(known) => known,
+            None => return Err(loaded.err().unwrap_or_else(|| not_archived(path)).at(path)),
+        },
+    };
+    match (known.found.whole.is_empty(), known.found.damaged.first()) {
+        (false, _) => Ok(Some(known)),
+        (true, None) => {
+            // What was compacted here or elsewhere says so.
+            check_stubs(&config.archive(), &known.key, &known.found, source)
+                .map_err(|err| err.at(path))?;
+            Ok(None)
+        }
+        (true, Some(first)) => {
+            let what = "no generation of this session can be read";
+            Err(Error::new(ErrorKind::Archive, what).at(path).because(first.clone()))
+        }
+    }
+}
+
+/// What to do about a session of which a part cannot be given back.
+const HALF: &str = "nothing was changed; `epitome restore SESSION --partial` restores what can be, \
+                    `epitome archive verify` lists what is damaged";
+
+/// Undoes what a run did to a session, which nothing else compacted since. `restored_to` gives what
+/// restores it to a target.
+fn undo_run(
+    generations: &[Generation],
+    run: &str,
+    restored_to: impl Fn(Target) -> Result<Restoration>,
+) -> Result<Restoration> {
+    let of_run = |number: u64| {
+        let it = generations.iter().find(|generation| generation.number == number);
+        let is_twin = |it: &Generation| {
+            generations.iter().any(|other| other.is_of(run) && other.is_twin_of(it))
+        };
+        it.is_some_and(|it| it.is_of(run) || is_twin(it))
+    };
+    let refused = |what: &str| {
+        Err(Error::new(ErrorKind::Changed, what)
+            .with_hint("`epitome restore SESSION` restores what is still as epitome left it"))
+    };
+    let whole = restored_to(Target::Original)?;
+    let Restored::Exact { undone } = &whole.outcome else {
+        return refused("the session was changed by another program since that run");
+    };
+    // Newest first.
+    let last = undone.iter().take_while(|&&number| of_run(number)).count();
+    if undone[last..].iter().any(|&number| of_run(number)) {
+        return refused("the session was compacted again since that run");
+    }
+    match undone.get(last) {
+        // It was undone already, or never written.
+        _ if last == 0 => {
+            let outcome = Restored::Exact { undone: Vec::new() };
+            Ok(Restoration { splices: Vec::new(), outcome })
+        }
+        None => Ok(whole),
+        Some(&older) => restored_to(Target::Generation(older)),
+    }
+}
+
+/// What the archive knows of a file.
+#[derive(Clone)]
+struct Known {
+    key: SessionKey,
+    found: Generations,
+}
+
+impl Known {
+    fn of_key(config: &Config, key: SessionKey) -> Result<Known> {
+        let found = config.archive().generations(&key)?;
+        Ok(Known { key, found })
+    }
+
+    fn is_empty(&self) -> bool {
+        self.found.whole.is_empty() && self.found.damaged.is_empty()
+    }
+
+    fn of_path(config: &Config, part: &SessionPart) -> Result<Option<Known>> {
+        let path = &part.real();
+        for key in config.archive().sessions()? {
+            let known = Known::of_key(config, key)?;
+            if known.found.whole.iter().any(|generation| same_file(&generation.path, path)) {
+                return Ok(Some(known));
+            }
+        }
+        Ok(None)
+    }
+}
+
+fn same_file(one: &Path, other: &Path) -> bool {
+    one == other
+        || match (one.canonicalize(), other.canonicalize()) {
+            (Ok(one), Ok(other)) => one == other,
+            (Err(_), _) | (_, Err(_)) => false,
+        }
+}
+
+fn not_archived(session: &Path) -> Error {
+    let what = "the archive holds nothing of this session";
+    Error::new(ErrorKind::NotArchived, what).at(session)
+}
+
+impl OpenSession<'_> {
+    /// The generations that a restore without options would undo, oldest first: those of the
+    /// session, or, if it has none, of the first that belongs to it. None: all is what its agent
+    /// wrote, or cannot be restored.
+    pub fn undoable(&self) -> Vec<Generation> {
+        let found = self.members().map(|part| compactions_in(self.config, part));
+        found.flatten().flatten().find(|found| !found.is_empty()).unwrap_or_default()
+    }
+}
+
+/// The generations that are in a file as it is now, oldest first. None: it cannot be read.
+///
+/// # Errors
+///
+/// `NoPermission`, `Unreadable` when the archive cannot be listed: then nothing is known.
+pub(super) fn compactions_in(
+    config: &Config,
+    part: &SessionPart,
+) -> Result<Option<Vec<Generation>>> {
+    let Ok(session) = part.read(None) else { return Ok(None) };
+    let mut key = session.key(&part.path);
+    // As a restore finds it: a session that lost its id is known by the path of its file.
+    if session.transcript.head.id.is_none()
+        && Known::of_key(config, key.clone())?.is_empty()
+        && let Some(known) = Known::of_path(config, part)?
+    {
+        key = known.key;
+    }
+    state::in_effect(&config.archive(), &key, &session.source).map(Some)
+}
+
+/// Archives the present bytes of a session before `spliced` takes their place, as a generation: a
+/// later restore finds the way through it.
+///
+/// # Errors
+///
+/// `Disk`, `NoPermission`; what reading the session says.
+pub fn archive_way_back(
+    config: &Config,
+    key: &SessionKey,
+    path: &Path,
+    source: &FileSource,
+    spliced: &Spliced<'_>,
+) -> Result<Generation> {
+    let way = WayBack::of(source, spliced)?;
+    let mut pack = config.archive().begin(key)?;
+    for splice in spliced.splices() {
+        let what = "what stood in place of a restored piece".to_owned();
+        let about = About { pass: "restore".to_owned(), what, ..About::default() };
+        pack.put(&source.at(splice.span), about)?;
+    }
+    let records = way.records.len() as u64;
+    pack.commit(Draft {
+        path: path.to_owned(),
+        recipe: "restore".to_owned(),
+        made: config.now(),
+        run: None,
+        part_of: None,
+        parts: Vec::new(),
+        before: way.before,
+        after: way.after,
+        records: way.records,
+        tokens_before: Tokens(0),
+        tokens_after: Tokens(0),
+        edits: [("restore".to_owned(), records)].into(),
+        shared: Some(way.shared),
+    })
+}

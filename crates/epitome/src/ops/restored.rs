@@ -1,0 +1,196 @@
+//! What a restore came to, as data. Its serde form is the JSON of `epitome restore --json`
+//! (`docs/json.md`): members are added to it, never changed or removed.
+
+use std::path::PathBuf;
+
+use epitome_model::Bytes;
+use serde::Serialize;
+
+use super::open::OpenSession;
+use super::report::{Change, lossy, lossy_option};
+use crate::archive::{Digest, SessionKey};
+use crate::error::{Error, Result};
+use crate::restore::Restored;
+
+/// A file of a session that was given back, or would be.
+#[derive(Clone, Debug)]
+pub struct GivenBack {
+    /// The session, or what a sub-agent did.
+    pub path: PathBuf,
+    /// What the archive knows it by.
+    pub key: SessionKey,
+    /// How.
+    pub outcome: Restored,
+    /// Edits of the generations that were undone to the byte.
+    pub edits: u64,
+    /// Its length before.
+    pub bytes_before: Bytes,
+    /// The file afterwards.
+    pub after: Digest,
+    /// The generation that holds what was there before, if it was not undone to the byte.
+    pub generation: Option<u64>,
+    /// What of the archive is damaged or missing.
+    pub damaged: Vec<Error>,
+    /// Why this is no original although hashes lead to it: bytes are not in the archive.
+    pub short_of: Option<Error>,
+    /// The numbers of imported generations that it takes: they may put in what was never there.
+    pub imported: Vec<u64>,
+}
+
+impl GivenBack {
+    /// Whether there was nothing to undo.
+    pub fn is_nothing(&self) -> bool {
+        matches!(&self.outcome, Restored::Exact { undone } if undone.is_empty())
+    }
+
+    /// Its length afterwards.
+    pub fn bytes_after(&self) -> Bytes {
+        Bytes(self.after.len)
+    }
+}
+
+/// How a file was given back.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum How {
+    /// To the byte, proved by hash.
+    Exact,
+    /// Record by record: other programs changed the file since.
+    ByRecord,
+    /// To the byte, but not to the original: older bytes are not in the archive.
+    Short,
+    /// There was nothing to undo.
+    Nothing,
+}
+
+/// What became of one file.
+#[derive(Clone, Debug, Serialize)]
+pub struct RestoredFile {
+    /// The address of the file.
+    #[serde(serialize_with = "lossy")]
+    pub session: PathBuf,
+    /// The agent, as its format is called.
+    pub agent: String,
+    /// How it was given back.
+    pub outcome: How,
+    /// The generations that were undone.
+    pub undone: Vec<u64>,
+    /// How many records or edits were given back.
+    pub restored: u64,
+    /// How many of them not by hash.
+    #[serde(skip)]
+    pub by_record: u64,
+    /// Edits that are not where epitome left them any more.
+    pub missing: u64,
+    /// The length of the file.
+    pub disk_bytes: Change<Bytes>,
+    /// The blake3 hash of what was written.
+    pub blake3: String,
+    /// The same, if it was proved to be what the archive says was there.
+    pub restored_proof: Option<String>,
+    /// The generation that holds what was there before, if it was not undone to the byte.
+    pub generation: Option<u64>,
+    /// What of the archive is damaged or missing.
+    pub damaged: Vec<String>,
+    /// The imported generations that it takes.
+    #[serde(skip)]
+    pub imported: Vec<u64>,
+}
+
+/// What became of a session with all that belongs to it.
+#[derive(Clone, Debug, Serialize)]
+pub struct RestoreReport {
+    /// The session itself, also when it never was compacted.
+    #[serde(flatten)]
+    pub file: RestoredFile,
+    /// Whether it was only planned.
+    pub dry_run: bool,
+    /// The copy that was written; the session stays.
+    #[serde(skip_serializing_if = "Option::is_none", serialize_with = "lossy_option")]
+    pub out: Option<PathBuf>,
+    /// The files that belong to it.
+    pub files: Vec<RestoredFile>,
+    /// The files of which the archive knows something, the session first.
+    #[serde(skip)]
+    pub done: Vec<GivenBack>,
+}
+
+impl RestoreReport {
+    /// Whether there was nothing to undo.
+    pub fn is_nothing(&self) -> bool {
+        self.done.iter().all(GivenBack::is_nothing)
+    }
+
+    /// The length of the files of which the archive knows something.
+    pub fn disk_bytes(&self) -> Change<Bytes> {
+        Change {
+            before: self.done.iter().map(|it| it.bytes_before).sum(),
+            after: self.done.iter().map(GivenBack::bytes_after).sum(),
+        }
+    }
+
+    pub(super) fn of(
+        session: &OpenSession<'_>,
+        done: Vec<GivenBack>,
+        dry_run: bool,
+    ) -> Result<RestoreReport> {
+        let own = done.iter().position(|back| back.path == session.path());
+        // The session itself may be gone, and what belonged to it not.
+        let own = own.or((!done.is_empty() && !session.place().exists()).then_some(0));
+        let file = match own {
+            Some(own) => RestoredFile::of(&done[own]),
+            None => RestoredFile::untouched(session)?,
+        };
+        let others = done.iter().enumerate().filter(|(n, _)| Some(*n) != own);
+        let files = others.map(|(_, back)| RestoredFile::of(back)).collect();
+        Ok(RestoreReport { file, dry_run, out: None, files, done })
+    }
+}
+
+impl RestoredFile {
+    fn of(back: &GivenBack) -> RestoredFile {
+        let (outcome, by_record, missing) = match &back.outcome {
+            Restored::Exact { .. } if back.short_of.is_some() => (How::Short, 0, 0),
+            Restored::Exact { .. } if back.is_nothing() => (How::Nothing, 0, 0),
+            Restored::Exact { .. } => (How::Exact, 0, 0),
+            Restored::ByRecord { restored, missing, .. } => (How::ByRecord, *restored, *missing),
+        };
+        let blake3 = back.after.blake3.to_string();
+        RestoredFile {
+            session: back.path.clone(),
+            agent: back.key.agent.clone(),
+            outcome,
+            undone: back.outcome.undone().to_vec(),
+            restored: back.edits + by_record,
+            by_record,
+            missing,
+            disk_bytes: Change { before: back.bytes_before, after: back.bytes_after() },
+            restored_proof: matches!(outcome, How::Exact | How::Nothing).then(|| blake3.clone()),
+            blake3,
+            generation: back.generation,
+            damaged: back.damaged.iter().chain(&back.short_of).map(ToString::to_string).collect(),
+            imported: back.imported.clone(),
+        }
+    }
+
+    /// A session that was never compacted; what belongs to it was.
+    fn untouched(session: &OpenSession<'_>) -> Result<RestoredFile> {
+        let loaded = session.loaded()?;
+        let Digest { len, blake3 } = Digest::of_source(&loaded.source)?;
+        Ok(RestoredFile {
+            session: session.path().to_owned(),
+            agent: loaded.format.name.to_owned(),
+            outcome: How::Nothing,
+            undone: Vec::new(),
+            restored: 0,
+            by_record: 0,
+            missing: 0,
+            disk_bytes: Change { before: Bytes(len), after: Bytes(len) },
+            blake3: blake3.to_string(),
+            restored_proof: None,
+            generation: None,
+            damaged: Vec::new(),
+            imported: Vec::new(),
+        })
+    }
+}

@@ -1,0 +1,208 @@
+//! Where the summary of a stored session comes from: a text, or a model that writes it.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use epitome_llm::{Because, CallTotals, Known, Model, Provider, Stop};
+use epitome_model::{Counter, MicroDollars, Source, TokenUsage, Tokens};
+use epitome_passes::{Recipe, Writer};
+use epitome_tokens::O200k;
+use serde::Serialize;
+
+use crate::config::Config;
+use crate::drive::{
+    Forecast, ModelSelection, SummaryJob, catalogue, chosen_model, named_models, summary_writer,
+    summary_writer_of,
+};
+use crate::error::Result;
+use crate::session::Loaded;
+use crate::settings::Settings;
+
+/// The name that stands for a model of the session's own provider.
+pub const AUTO: &str = "auto";
+/// A window that takes any question whole.
+const ANY: Tokens = Tokens(1 << 40);
+
+/// Where a summary comes from.
+#[derive(Clone, Copy)]
+pub enum SummaryFrom<'a> {
+    /// This text.
+    Text(&'a str),
+    /// A model writes it.
+    Model {
+        /// Which.
+        request: &'a ModelRequest,
+        /// Called with the address of the session when the model is asked, and when it has
+        /// responded or failed.
+        on: &'a (dyn Fn(&Path, ModelEvent) + Sync),
+    },
+}
+
+/// What happens while a model writes a summary.
+#[derive(Clone, Debug)]
+pub enum ModelEvent {
+    /// It is about to be asked.
+    Asking {
+        /// Its name.
+        model: String,
+        /// Tokens of the first question.
+        tokens: Tokens,
+    },
+    /// It responded, or all attempts failed.
+    Asked {
+        /// What was asked, and what it took.
+        models: AskedModels,
+        /// The day of the list prices.
+        prices_of: String,
+    },
+}
+
+/// What was asked of models for one session, failures included.
+#[derive(Clone, Debug, Serialize)]
+pub struct AskedModels {
+    /// The one that was asked first.
+    pub model: String,
+    /// What it took.
+    #[serde(flatten)]
+    pub spent: CallTotals,
+}
+
+/// Which model is to write a summary, as options and settings say it.
+#[derive(Clone, Debug, Default)]
+pub struct ModelRequest {
+    model: Option<String>,
+    address: Option<String>,
+    fallback: Vec<String>,
+    timeout: Option<Duration>,
+    tries: Option<u32>,
+}
+
+/// What a model would be asked about a session. Its serde form is the JSON of
+/// `epitome compact --summarise --dry-run --json` (`docs/json.md`).
+#[derive(Clone, Debug, Serialize)]
+pub struct WouldAsk {
+    /// The address of the session.
+    pub session: String,
+    /// The name of the recipe.
+    pub recipe: String,
+    /// Always true.
+    pub dry_run: bool,
+    /// The questions.
+    pub would_ask: Questions,
+}
+
+/// Questions to a model that were not asked.
+#[derive(Clone, Debug, Serialize)]
+pub struct Questions {
+    /// The model.
+    pub model: String,
+    /// Why that one.
+    pub because: Because,
+    /// How many questions, and their tokens.
+    #[serde(flatten)]
+    pub forecast: Forecast,
+    /// In millionths of a dollar, at list prices; nothing if they are not known.
+    pub cost: Option<MicroDollars>,
+    /// The day of these prices.
+    pub prices_of: String,
+}
+
+impl ModelRequest {
+    /// The model that a call names, or else the settings: `""` names none, `auto` one of the
+    /// session's provider. `address` and `fallback` are those of the call.
+    pub fn new(
+        settings: &Settings,
+        model: &str,
+        address: Option<&str>,
+        fallback: &[String],
+    ) -> ModelRequest {
+        let set = &settings.values.compaction;
+        let of_settings: Vec<String> = set.fallback.iter().cloned().collect();
+        let model = Some(model).filter(|it| !it.is_empty()).or(set.model.as_deref());
+        ModelRequest {
+            model: model.filter(|it| *it != AUTO).map(Into::into),
+            address: address.map(Into::into),
+            fallback: if fallback.is_empty() { of_settings } else { fallback.to_vec() },
+            timeout: set.timeout.map(Duration::from_secs),
+            tries: set.tries,
+        }
+    }
+
+    fn naming<'n, S: Source>(
+        &'n self,
+        counter: &dyn Counter,
+        session: &'n Loaded<S>,
+        recipe: &Recipe,
+    ) -> Result<ModelSelection<'n>> {
+        let entries = session.transcript.entries();
+        let mut speakers = entries.filter_map(|(_, entry)| entry.model.as_deref());
+        // A model that is named is asked, whatever it takes.
+        let model = self.model.as_deref();
+        let asked = if model.is_none_or(|model| Provider::named(model).is_some()) {
+            // As one question, which is the longest that there can be.
+            let whole = Writer { window: ANY, counter: Arc::new(O200k::new()) };
+            SummaryJob::about(session, recipe, counter, whole)?
+        } else {
+            None
+        };
+        Ok(ModelSelection {
+            model,
+            address: self.address.as_deref(),
+            fallback: &self.fallback,
+            session: speakers.next_back(),
+            tokens: asked.map_or_else(Default::default, |asked| asked.tokens()),
+            timeout: self.timeout,
+            tries: self.tries,
+        })
+    }
+
+    /// A summary; the empty text, if there is nothing to summarise.
+    pub(super) fn written<S: Source>(
+        &self,
+        config: &Config,
+        counter: &dyn Counter,
+        session: &Loaded<S>,
+        recipe: &Recipe,
+        mut on: impl FnMut(ModelEvent),
+    ) -> Result<String> {
+        let model = named_models(config, &self.naming(counter, session, recipe)?)?;
+        let asked = SummaryJob::about(session, recipe, counter, summary_writer(&model))?;
+        let Some(asked) = asked else { return Ok(String::new()) };
+        let (tokens, _) = asked.tokens();
+        let name = model.name().to_string();
+        on(ModelEvent::Asking { model: name.clone(), tokens });
+        let written = asked.of(&model, &Stop::default());
+        let models = AskedModels { model: name, spent: model.spent() };
+        let prices_of = catalogue(config)?.date().to_owned();
+        on(ModelEvent::Asked { models, prices_of });
+        Ok(written?.text)
+    }
+
+    /// What would be asked. Nothing is sent, and no key is needed.
+    pub(super) fn forecast<S: Source>(
+        &self,
+        config: &Config,
+        counter: &dyn Counter,
+        session: &Loaded<S>,
+        recipe: &Recipe,
+        path: &Path,
+    ) -> Result<WouldAsk> {
+        let (choice, table) = chosen_model(config, &self.naming(counter, session, recipe)?)?;
+        let known = table.known(&choice.name);
+        let writer = summary_writer_of(&choice.name, known.map(Known::room));
+        let asked = SummaryJob::about(session, recipe, counter, writer)?;
+        let forecast = asked.map_or_else(Forecast::default, SummaryJob::forecast);
+        let Forecast { input, output, .. } = forecast;
+        let used = TokenUsage { input, output, ..TokenUsage::default() };
+        let would_ask = Questions {
+            model: choice.name.to_string(),
+            because: choice.because,
+            forecast,
+            cost: known.map(|known| known.cost(&used)),
+            prices_of: table.date().to_owned(),
+        };
+        let (session, recipe) = (path.display().to_string(), recipe.name.clone());
+        Ok(WouldAsk { session, recipe, dry_run: true, would_ask })
+    }
+}

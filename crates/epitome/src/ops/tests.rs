@@ -1,0 +1,218 @@
+//! A disk that fails at every step: a session and its sub-agents stay all as they were, or become
+//! all what they were to become.
+
+use std::cell::Cell;
+use std::fs::{self, File, FileTimes};
+use std::io;
+use std::path::{Path, PathBuf};
+use std::rc::Rc;
+use std::time::{Duration, SystemTime};
+
+use epitome_passes::Recipe;
+use epitome_tokens::Estimate;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::config::Config;
+use crate::store::disk::{Step, fault};
+
+const ID: &str = "0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4";
+
+/// A session of Claude Code and two sub-agents, with nothing to do in the session if it is `short`.
+struct Case {
+    _dir: tempfile::TempDir,
+    config: Config,
+    files: Vec<(PathBuf, Vec<u8>)>,
+}
+
+impl Case {
+    fn new(short: bool) -> Case {
+        let dir = tempfile::tempdir().expect("a folder");
+        let user = dir.path().canonicalize().expect("a folder");
+        let config = Config::of(&user, &user.join("data"), &user.join("config"), |_| None);
+        let projects = user.join(".claude/projects/-p");
+        let agent = |name: &str| projects.join(ID).join("subagents").join(name);
+        let files = [
+            (projects.join(format!("{ID}.jsonl")), if short { 0 } else { 60 }),
+            (agent("agent-a.jsonl"), 40),
+            (agent("agent-b.jsonl"), 50),
+        ];
+        let files = files.map(|(path, lines)| {
+            let bytes = session(lines).into_bytes();
+            fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+            fs::write(&path, &bytes).expect("a session");
+            let old = SystemTime::UNIX_EPOCH + Duration::from_secs(1_000_000);
+            let file = File::options().write(true).open(&path).expect("a session");
+            file.set_times(FileTimes::new().set_modified(old)).expect("a time");
+            (path, bytes)
+        });
+        Case { _dir: dir, config, files: files.into() }
+    }
+
+    fn path(&self) -> &Path {
+        &self.files[0].0
+    }
+
+    fn session(&self) -> OpenSession<'_> {
+        OpenSession::at(&self.config, self.path())
+    }
+
+    fn compact(&self) -> Result<CompactReport> {
+        let text = "name = \"r\"\nabout = \"Results.\"\n[[passes]]\npass = \"results\"\n\
+                    style = \"cleared\"\n";
+        let recipe = Recipe::parse(text).expect("a recipe");
+        let run = self.config.begin_run("compact");
+        Compact::new(&recipe, &Estimate, &run).run(&self.session())
+    }
+
+    fn restore(&self) -> Result<RestoreReport> {
+        Restore::default().run(&self.session())
+    }
+
+    /// Which of the files are what the agent wrote.
+    fn originals(&self) -> Vec<bool> {
+        self.files.iter().map(|(path, was)| fs::read(path).expect("a session") == *was).collect()
+    }
+}
+
+fn session(lines: usize) -> String {
+    let mut parent = Value::Null;
+    let mut text = String::new();
+    let mut add = |n: usize, role: &str, content: Value| {
+        let uuid = format!("00000000-0000-4000-8000-{n:012}");
+        let line = json!({
+            "type": role, "uuid": uuid, "parentUuid": parent, "sessionId": ID, "cwd": "/p",
+            "timestamp": "2026-11-18T10:00:00.000Z", "message": {"role": role, "content": content},
+        });
+        parent = json!(uuid);
+        text.push_str(&format!("{line}\n"));
+    };
+    add(0, "user", json!("List the files."));
+    for n in 0..3 {
+        let (id, at) = (format!("t{n}"), 1 + 2 * n);
+        let call = json!({"type": "tool_use", "id": id, "name": "Bash",
+                          "input": {"command": format!("ls {n}")}});
+        add(at, "assistant", json!([call]));
+        let output: String = (0..lines).map(|line| format!("{n}: file number {line}\n")).collect();
+        let result = json!({"type": "tool_result", "tool_use_id": id, "content": output});
+        add(at + 1, "user", json!([result]));
+    }
+    add(7, "assistant", json!([{"type": "text", "text": "Those are all."}]));
+    add(8, "user", json!("Thanks."));
+    text
+}
+
+/// Fails step number `n`, and with `from_then_on` all later ones. Says whether it came to that.
+fn failing(
+    n: usize,
+    from_then_on: bool,
+) -> (impl FnMut(Step) -> io::Result<()> + 'static, Rc<Cell<bool>>) {
+    let failed = Rc::new(Cell::new(false));
+    let (mut seen, told) = (0, Rc::clone(&failed));
+    let hook = move |_: Step| {
+        seen += 1;
+        if seen == n + 1 || (from_then_on && seen > n) {
+            told.set(true);
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        Ok(())
+    };
+    (hook, failed)
+}
+
+/// Runs `work` on a new case once for each step that can fail. Afterwards the files are what
+/// `check` says; the next compaction completes them, and a restore gives all of them back.
+fn every_step(
+    short: bool,
+    from_then_on: bool,
+    prepare: impl Fn(&Case),
+    work: impl Fn(&Case) -> Result<()>,
+    check: impl Fn(&Case, &Result<()>, usize),
+) -> usize {
+    for n in 0.. {
+        let case = Case::new(short);
+        prepare(&case);
+        let (hook, failed) = failing(n, from_then_on);
+        let done = fault::with(hook, || work(&case));
+        check(&case, &done, n);
+        case.compact().expect("the next compaction");
+        let compacted = [short, false, false];
+        assert_eq!(case.originals(), compacted, "step {n}, {done:?}: compacted again");
+        case.restore().expect("the restore");
+        assert_eq!(case.originals(), [true; 3], "step {n}, {done:?}: restored");
+        if !failed.get() {
+            done.expect("nothing failed");
+            return n;
+        }
+    }
+    unreachable!("a compaction has an end")
+}
+
+#[test]
+fn a_failing_step_of_a_compaction_changes_nothing_of_a_family() {
+    for short in [false, true] {
+        let steps = every_step(
+            short,
+            false,
+            |_| {},
+            |case| case.compact().map(drop),
+            |case, done, n| {
+                let compacted = [short, false, false];
+                let expect = if done.is_ok() { compacted } else { [true; 3] };
+                assert_eq!(case.originals(), expect, "step {n}: {done:?}");
+            },
+        );
+        assert!(steps > 20, "{steps} steps");
+    }
+}
+
+#[test]
+fn a_failing_step_of_a_restore_changes_nothing_of_a_family() {
+    for short in [false, true] {
+        let compacted = [short, false, false];
+        let steps = every_step(
+            short,
+            false,
+            |case| drop(case.compact().expect("it is compacted")),
+            |case| case.restore().map(drop),
+            |case, done, n| {
+                let expect = if done.is_ok() { [true; 3] } else { compacted };
+                assert_eq!(case.originals(), expect, "step {n}: {done:?}");
+            },
+        );
+        assert!(steps > 8, "{steps} steps");
+    }
+}
+
+#[test]
+fn what_cannot_be_taken_back_is_named_and_given_back_later() {
+    let named = Cell::new(0);
+    every_step(
+        false,
+        true,
+        |_| {},
+        |case| case.compact().map(drop),
+        |case, done, n| {
+            let Err(err) = done else { return };
+            let changed = case.originals().contains(&false);
+            let said = err.to_string();
+            assert_eq!(said.contains("could not be taken back"), changed, "step {n}: {said}");
+            assert!(!changed || !err.hint().unwrap_or_default().contains("nothing was changed"));
+            named.set(named.get() + usize::from(changed));
+        },
+    );
+    assert!(named.get() > 0, "no step failed between two replacements");
+}
+
+#[test]
+fn a_restore_of_a_session_that_was_never_compacted_gives_its_sub_agents_back() {
+    let case = Case::new(true);
+    let done = case.compact().expect("it is compacted");
+    assert_eq!(done.all().map(|it| it.generation).collect::<Vec<_>>(), [None, Some(1), Some(1)]);
+    assert_eq!(case.originals(), [true, false, false]);
+    assert_eq!(case.session().undoable().len(), 1);
+    let back = case.restore().expect("it is restored");
+    assert_eq!(back.done.len(), 2);
+    assert_eq!(case.originals(), [true; 3]);
+    assert_eq!(case.session().undoable().len(), 0);
+}

@@ -1,0 +1,34 @@
+//! The name that a misspelt one was probably meant to be.
+
+/// The name that is most like this one, if any is.
+pub fn nearest<'k>(name: &str, known: impl Iterator<Item = &'k str>) -> Option<&'k str> {
+    let last = |name: &str| name.rsplit('.').next().unwrap_or_default().to_owned();
+    let likeness = |known: &str| {
+        // The last word may be right, and the table wrong.
+        let same_word = if last(name) == last(known) { 0.9 } else { 0.0 };
+        strsim::jaro_winkler(name, known).max(same_word)
+    };
+    let scored = known.map(|known| (likeness(known), known)).filter(|(score, _)| *score > 0.75);
+    // Of names that are equally like it, the first.
+    scored.reduce(|best, next| if next.0 > best.0 { next } else { best }).map(|(_, known)| known)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::settings::keys::KEYS;
+
+    #[test]
+    fn a_name_that_was_probably_meant_is_found() {
+        let near = |name| nearest(name, KEYS.iter().map(|key| key.name.as_str()));
+        for (name, expect) in [
+            ("compaction.reciepe", Some("compaction.recipe")),
+            ("recipe", Some("compaction.recipe")),
+            ("live.windows", Some("live.window")),
+            ("compaction.keep.result", Some("compaction.keep.results")),
+            ("zzz", None),
+        ] {
+            assert_eq!(near(name), expect, "{name}");
+        }
+    }
+}

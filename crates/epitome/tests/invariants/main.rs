@@ -1,0 +1,287 @@
+//! The invariants of the product, over generated and recorded sessions, for all formats and
+//! recipes.
+
+mod accounting;
+mod generated;
+mod recorded;
+
+use std::collections::HashMap;
+
+use epitome::archive::{Generation, Hash, WayBack};
+use epitome::compaction::{CompactionPlan, Way};
+use epitome::storage::{Blobs, Restored, Spliced, Target, restore};
+use epitome::{Error, ErrorKind, Loaded};
+use epitome_formats::{Mark, Native, named};
+use epitome_model::{At, Block, Counter, Source, Tokens, Transcript};
+use epitome_passes::{self as passes, BUILT_IN, Keep, Recipe, built_in, is_error_line};
+use epitome_tokens::Estimate;
+use proptest::prelude::*;
+
+/// Removed bytes in memory.
+struct Removed(HashMap<Hash, Vec<u8>>);
+
+impl Blobs for Removed {
+    fn blob(&self, _generation: u64, hash: &Hash) -> Result<Vec<u8>, Error> {
+        Ok(self.0[hash].clone())
+    }
+}
+
+/// A recipe of those in the program, with some other rules of what is kept.
+fn recipe() -> impl Strategy<Value = Recipe> {
+    let keep = (
+        proptest::option::of(0_u64..3),
+        proptest::option::of(0_u64..4),
+        proptest::option::of(0_u64..400),
+        proptest::option::of(0_u64..101),
+        any::<bool>(),
+    );
+    let target = proptest::option::of(0_u64..500);
+    (0..BUILT_IN.len(), proptest::option::of(keep), target).prop_map(|(idx, keep, target)| {
+        let mut recipe = built_in(BUILT_IN[idx].0).expect("a built-in recipe");
+        if let Some((turns, results, tokens, share, unanswered)) = keep {
+            recipe.keep = Keep { turns, results, tokens, share, unanswered, messages: None };
+        }
+        recipe.trigger = Default::default();
+        recipe.target.stored = target.map(Tokens).map(passes::Target::of_tokens);
+        recipe
+    })
+}
+
+fn load(agent: &str, bytes: &[u8]) -> Loaded<Vec<u8>> {
+    let format = named(agent).expect("a known agent");
+    let source = bytes.to_vec();
+    let mut faults = Vec::new();
+    let transcript = (format.read)(&source, &mut faults);
+    Loaded { format, source, transcript, faults }
+}
+
+fn bytes_of(spliced: &Spliced<'_>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    spliced.copy_to(&mut bytes).expect("memory is written");
+    bytes
+}
+
+/// Compacts, and checks every invariant on the way. Returns the compacted session.
+fn check(
+    agent: &str,
+    before: &[u8],
+    recipe: &Recipe,
+    counter: &dyn Counter,
+    appended: &[u8],
+) -> Vec<u8> {
+    let session = load(agent, before);
+    let planned = CompactionPlan::new(&session, recipe, counter).expect("the edits can be written");
+    assert_eq!(planned.violations, [], "invariants hold");
+    let spliced = planned.spliced().expect("the splices lie apart");
+    let after = bytes_of(&spliced);
+
+    // 2: Everything comes back, with what was appended since.
+    let mut blobs = HashMap::new();
+    for (splice, _) in &planned.splices {
+        let raw = session.source.at(splice.span).into_owned();
+        blobs.insert(Hash::of(&raw), raw);
+    }
+    let generation = generation(WayBack::of(&session.source, &spliced).expect("in memory"));
+    let now = [after.as_slice(), appended].concat();
+    let back =
+        restore(&now, &[generation], &Removed(blobs), Target::Original).expect("it comes back");
+    if !planned.is_empty() {
+        assert_eq!(back.outcome, Restored::Exact { undone: vec![1] });
+    }
+    let restored = bytes_of(&Spliced::new(&now, back.splices).expect("the splices lie apart"));
+    assert_eq!(restored, [before, appended].concat(), "everything comes back");
+
+    // What other programs read stays; an agent's own record may follow.
+    let (was, is) = (accounting::values(before), accounting::values(&after));
+    let changed = was.iter().enumerate().find(|(idx, value)| is.get(*idx) != Some(value));
+    assert_eq!(changed, None, "accounting stays");
+
+    // 6: Nothing grows.
+    assert!(after.len() <= before.len(), "the file does not grow");
+    assert!(planned.tokens_after <= planned.compaction.tokens_before, "the context does not grow");
+    assert_eq!(planned.tokens_after, total(&planned.after, &after, counter), "numbers are true");
+
+    // 7: Twice is once.
+    let again = load(agent, &after);
+    let second = CompactionPlan::new(&again, recipe, counter).expect("the edits can be written");
+    assert_eq!(second.splices, [], "a compacted session is left alone");
+
+    // 8: Same input, same bytes.
+    let once_more =
+        CompactionPlan::new(&session, recipe, counter).expect("the edits can be written");
+    assert_eq!(bytes_of(&once_more.spliced().expect("they lie apart")), after);
+    after
+}
+
+/// Whether a session is as its agent writes it.
+#[derive(Clone, Copy, PartialEq)]
+enum Is {
+    Sound,
+    Damaged,
+}
+
+/// Compacts in the agent's own way, and checks every invariant on the way. Something damaged may be
+/// what the record cannot hold; then it is refused.
+fn check_native(
+    agent: &str,
+    (before, is): (&[u8], Is),
+    recipe: &Recipe,
+    counter: &dyn Counter,
+    appended: &[u8],
+) {
+    let session = load(agent, before);
+    let plan = |session| CompactionPlan::by(Way::Native, session, recipe, counter);
+    let planned = match plan(&session) {
+        Ok(planned) => planned,
+        Err(err) if err.kind() == ErrorKind::Refused && is_passed_over(&session) => return,
+        Err(err) if is == Is::Sound => panic!("{err:?}"),
+        Err(_) => return,
+    };
+    if is == Is::Damaged && !planned.violations.is_empty() {
+        return;
+    }
+    assert_eq!(planned.violations, [], "invariants hold");
+    let spliced = planned.spliced().expect("the splices lie apart");
+    let after = bytes_of(&spliced);
+
+    // 1: Nothing that stands there changes, or marks are put there alone.
+    match session.format.native.expect("an own way") {
+        Native::Append(_) => assert_eq!(&after[..before.len()], before, "it is appended"),
+        Native::Mark(mark) => check_marks(mark, &planned),
+    }
+    // 2: Everything comes back, with what was appended since.
+    let removed = planned.splices.iter().map(|(it, _)| session.source.at(it.span).into_owned());
+    let blobs = removed.chain([Vec::new()]).map(|raw| (Hash::of(&raw), raw)).collect();
+    let generation = generation(WayBack::of(&session.source, &spliced).expect("in memory"));
+    let now = [after.as_slice(), appended].concat();
+    let back =
+        restore(&now, &[generation], &Removed(blobs), Target::Original).expect("it comes back");
+    let restored = bytes_of(&Spliced::new(&now, back.splices).expect("the splices lie apart"));
+    assert_eq!(restored, [before, appended].concat(), "everything comes back");
+    // 6: Nothing grows in the context.
+    assert!(planned.tokens_after <= planned.compaction.tokens_before, "the context does not grow");
+    assert_eq!(planned.tokens_after, total(&planned.after, &after, counter), "numbers are true");
+    // 7: Twice is once.
+    let again = load(agent, &after);
+    assert_eq!(plan(&again).expect("it can be written").splices, [], "it is left alone");
+    // 8: Same input, same bytes.
+    let once_more = plan(&session).expect("it can be written");
+    assert_eq!(bytes_of(&once_more.spliced().expect("they lie apart")), after);
+}
+
+/// Whether the agent would not read records of its own way in this session.
+fn is_passed_over(session: &Loaded<Vec<u8>>) -> bool {
+    match session.format.native {
+        Some(Native::Append(append)) => (append.passed_over)(&session.transcript).is_some(),
+        Some(Native::Mark(_)) | None => false,
+    }
+}
+
+/// A marked result is as it was, but that the agent sends its own words in the place of it.
+fn check_marks(mark: Mark, planned: &CompactionPlan<'_, Vec<u8>>) {
+    let session = planned.session;
+    let after = bytes_of(&planned.spliced().expect("the splices lie apart"));
+    for (span, at) in &planned.removed {
+        let At::Block { item, block } = at else { panic!("{at:?} is no result") };
+        let output = |transcript: &Transcript| match transcript.items[*item].entry() {
+            Some(entry) => match &entry.blocks[*block] {
+                Block::Output(output) => output.clone(),
+                other => panic!("{other:?} is no result"),
+            },
+            None => panic!("it says nothing"),
+        };
+        assert!(!output(&session.transcript).error, "a failed result keeps its evidence");
+        assert_eq!(output(&planned.after).text(&after), mark.sent);
+        let raw = session.source.at(*span);
+        assert!(memchr::memmem::find(&after, &raw).is_some(), "it stands where it stood");
+    }
+}
+
+/// Lets a summary stand for the beginning of a session, and checks every invariant on the way.
+fn check_summary(agent: &str, before: &[u8], recipe: &Recipe, appended: &[u8]) {
+    let text = "Words that stand for what went before: \"quoted\", and\non two lines.";
+    let session = load(agent, before);
+    let plan = |session| CompactionPlan::summarised(text, session, recipe, &Estimate);
+    let planned = match plan(&session) {
+        Ok(planned) => planned,
+        // A short history is shorter than any summary of it, too.
+        Err(err) => {
+            assert_eq!(err.kind(), ErrorKind::Refused);
+            return;
+        }
+    };
+    assert_eq!(planned.violations, [], "invariants hold");
+    let spliced = planned.spliced().expect("the splices lie apart");
+    let after = bytes_of(&spliced);
+    assert_eq!(&after[..before.len()], before, "it is appended");
+    let blobs = HashMap::from([(Hash::of(b""), Vec::new())]);
+    let generation = generation(WayBack::of(&session.source, &spliced).expect("in memory"));
+    let now = [after.as_slice(), appended].concat();
+    let back =
+        restore(&now, &[generation], &Removed(blobs), Target::Original).expect("it comes back");
+    let restored = bytes_of(&Spliced::new(&now, back.splices).expect("the splices lie apart"));
+    assert_eq!(restored, [before, appended].concat(), "everything comes back");
+    assert_eq!(planned.tokens_after, total(&planned.after, &after, &Estimate), "numbers are true");
+    assert!(planned.tokens_after <= planned.compaction.tokens_before, "the context does not grow");
+    let again = load(agent, &after);
+    assert_eq!(plan(&again).expect("it stands there").splices, [], "it is left alone");
+    let once_more = plan(&session).expect("it can be written");
+    assert_eq!(bytes_of(&once_more.spliced().expect("they lie apart")), after);
+}
+
+fn generation(way: WayBack) -> Generation {
+    Generation {
+        number: 1,
+        agent: "a".into(),
+        session: "s".into(),
+        path: "p".into(),
+        recipe: "r".into(),
+        made: jiff::Timestamp::UNIX_EPOCH,
+        run: None,
+        part_of: None,
+        parts: Vec::new(),
+        epitome: "0".into(),
+        before: way.before,
+        after: way.after,
+        records: way.records,
+        tokens_before: Tokens(0),
+        tokens_after: Tokens(0),
+        edits: Default::default(),
+        shared: Some(way.shared),
+        imported: None,
+    }
+}
+
+fn total(transcript: &Transcript, source: &Vec<u8>, counter: &dyn Counter) -> Tokens {
+    epitome_model::weigh(transcript, source, counter).total()
+}
+
+/// Every line that carries an error still stands in the result that it stood in, or in one that a
+/// resume sends after it.
+fn check_errors(agent: &str, before: &[u8], after: &[u8]) {
+    let (before, after) = (load(agent, before), load(agent, after));
+    let outputs = |session: &Loaded<Vec<u8>>, item: usize| -> Vec<(bool, String)> {
+        let blocks = session.transcript.items[item].entry().map(|entry| entry.blocks.as_slice());
+        let texts = blocks.into_iter().flatten().filter_map(|block| match block {
+            Block::Output(output) => Some((output.error, output.text(&session.source))),
+            _ => None,
+        });
+        texts.collect()
+    };
+    for item in 0..before.transcript.items.len() {
+        let sent = &after.transcript.context;
+        let below = sent.iter().filter(|&&it| sent.contains(&item) && it > item);
+        let below: Vec<String> =
+            below.flat_map(|&it| outputs(&after, it)).map(|(_, text)| text).collect();
+        // An entry may hold the results of several calls.
+        let beside = outputs(&after, item);
+        let pairs = outputs(&before, item).into_iter().enumerate();
+        for (idx, (_, was)) in pairs.filter(|(_, (failed, _))| *failed) {
+            for line in was.lines().filter(|line| is_error_line(line)) {
+                let stands = |text: &String| text.contains(line.trim());
+                let here = beside[idx..].iter().any(|(_, text)| stands(text));
+                assert!(here || below.iter().any(stands), "the line `{line}` is lost");
+            }
+        }
+    }
+}

@@ -1,0 +1,457 @@
+//! The invariants over random histories, on four wires.
+
+use std::collections::HashSet;
+use std::sync::Arc;
+
+use epitome::live::{Context, Setup};
+use epitome_api::{APIS, Api};
+use epitome_formats::named;
+use epitome_model::{Block, Entry, Role, Stub, Text, Tokens, weigh};
+use epitome_passes::{
+    BUILT_IN, BatchRule, Event, IngestRule, Level, PassSettings, Recipe, Target, TrimRule, When,
+    Writer, built_in, is_error_line,
+};
+use epitome_tokens::Estimate;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+
+/// A recipe, and a window that is soon full.
+fn small() -> impl Strategy<Value = (Recipe, u64)> {
+    (0..BUILT_IN.len(), 60_u64..3_000, any::<bool>()).prop_map(|(idx, window, birth)| {
+        let mut recipe = built_in(BUILT_IN[idx].0).expect("a built-in recipe");
+        recipe.trigger = Default::default();
+        recipe.live.reserve = 0;
+        recipe.stages.live.summary.get_or_insert_default();
+        let batch = recipe.stages.live.ingest.and_then(|birth| birth.batch);
+        let batch = batch.map(|_| BatchRule { chars: 200, over: 60, preview: 40 });
+        let cap = birth.then_some(200);
+        recipe.stages.live.ingest = Some(IngestRule { repeats: birth, cap, batch });
+        if recipe.stages.live.trim.is_some() {
+            recipe.stages.live.trim = Some(TrimRule { over: 6, keep: 6, head: 2 });
+            recipe.trigger.live = Level { chars: Some(5 * window), ..Level::default() };
+            let chars = Some(4 * window);
+            recipe.target.live = Some(Target { chars, ..Target::default() });
+        }
+        recipe.keep.tokens = recipe.keep.tokens.map(|_| 100);
+        (recipe, window)
+    })
+}
+
+/// Says a history message by message and looks at every view on the way.
+fn check(
+    wire: &Api,
+    messages: &[Value],
+    recipe: &Recipe,
+    (window, model): (u64, Model),
+) -> Vec<u8> {
+    let setup = Setup::new(recipe.clone()).with_counter(Estimate::new());
+    // A window in which all words of the user are kept.
+    let writer = Writer { window: Tokens(200_000), counter: Arc::new(Estimate::new()) };
+    let mut context = Context::in_memory(setup.with_window(Tokens(window)).with_writer(writer));
+    let rule = recipe.stages.live.summary.clone().unwrap_or_default();
+    let mut before: Option<(u64, Vec<String>, Vec<Sent>)> = None;
+    let mut cached: Option<(u64, String)> = None;
+    let mut log: Vec<u8> = Vec::new();
+    for message in messages {
+        context.push_json(wire.name, &message.to_string()).expect("a message of the wire");
+        if is_reply(message) {
+            continue;
+        }
+        drive(&mut context, model, &rule);
+        let view = told(&context.as_it_is());
+        let compactions = context.report().compactions;
+        let now = sent(&context);
+        // What was said is only ever added to, and nothing that was shortened grows.
+        assert!(context.log().starts_with(&log), "the log is only added to");
+        context.log().clone_into(&mut log);
+        for event in context.events() {
+            if let Event::Finished { before, after, .. } = event {
+                assert!(after < before, "{after} after {before}");
+            }
+        }
+        if let Some((then, sent, results)) = &before {
+            check_no_growth(results, &now);
+            // A prefix that was sent is never changed outside a compaction.
+            if *then == compactions {
+                assert_eq!(view[..sent.len()], sent[..], "the view only grows");
+            }
+            if recipe.live.when == When::Request && summaries(results) == summaries(&now) {
+                check_slid(recipe, results, &now);
+            }
+        }
+        before = Some((compactions, view, now));
+        // Nobody sends a request in which results are missing.
+        if is_answered(&context) {
+            let prefix = cached.filter(|(then, _)| *then == compactions);
+            let text = list(wire, &context);
+            if let Some((_, sent)) = prefix.filter(|_| recipe.live.when != When::Request) {
+                check_cached(wire, &sent, &text);
+            }
+            cached = Some((compactions, text));
+        }
+        check_view(wire, &context);
+    }
+    let log = context.log().to_vec();
+    // What stands on disk says the same.
+    let again = (named("epitome").expect("a format").read)(&log, &mut ());
+    assert_eq!(again, *context.as_it_is().transcript(), "the log says what is sent");
+    // Twice is once.
+    context.compact_to(None, Some(Tokens(0))).expect("memory is written");
+    let once = context.log().len();
+    context.compact_to(None, Some(Tokens(0))).expect("memory is written");
+    assert_eq!(context.log().len(), once, "a compacted context is left alone");
+    check_view(wire, &context);
+    if let ("epitome", Model::None) = (&*recipe.name, model) {
+        check_errors(&context);
+    }
+    check_all_is_there(wire, messages, recipe, &mut context);
+    log
+}
+
+/// Every line that carries an error, of a result that failed, still stands in a result. A line that
+/// is a giant itself may have been truncated on ingest.
+fn check_errors(context: &Context) {
+    let view = context.as_it_is();
+    let results = |entry: &Entry| -> Vec<(bool, String)> {
+        let outputs = entry.blocks.iter().filter_map(|block| match block {
+            Block::Output(output) => Some((output.error, output.text(view.source()))),
+            _ => None,
+        });
+        outputs.collect()
+    };
+    let sent = view.transcript().context().flat_map(|(_, entry)| results(entry));
+    let sent: Vec<String> = sent.map(|(_, text)| text).collect();
+    // What was said stands in the log before what is left of it.
+    let said = view.transcript().entries().flat_map(|(_, entry)| results(entry));
+    for (_, said) in said.filter(|(failed, _)| *failed) {
+        for line in said.lines().filter(|line| line.len() < 150 && is_error_line(line)) {
+            let stands = sent.iter().any(|text| text.contains(line.trim()));
+            assert!(stands, "the line `{line}` is lost");
+        }
+    }
+}
+
+/// Everything comes back: once all compactions are taken back, all is sent that was said, in its
+/// order, and what was truncated on ingest stands behind its reference.
+fn check_all_is_there(wire: &Api, messages: &[Value], recipe: &Recipe, context: &mut Context) {
+    while context.undo().expect("memory is written") {}
+    let mut whole = Context::in_memory(Setup::new(Recipe {
+        trigger: Default::default(),
+        target: Default::default(),
+        live: Default::default(),
+        stages: Default::default(),
+        ..recipe.clone()
+    }));
+    for message in messages {
+        whole.push_json(wire.name, &message.to_string()).expect("a message of the wire");
+    }
+    let said = |context: &Context| -> Vec<(Role, Vec<String>)> {
+        let view = context.as_it_is();
+        let words = |block: &Block| match block {
+            Block::Output(output) => {
+                let text = output.text(view.source());
+                let born = Stub::parse(&text).and_then(|stub| context.recall(stub.reference()));
+                format!("{} = {}", output.call, born.unwrap_or(text))
+            }
+            Block::Call(call) => {
+                let given = view.source().at(call.arguments);
+                format!("{} {} {}", call.id, call.name, String::from_utf8_lossy(&given))
+            }
+            Block::Text(text) => text.read(view.source()).into_owned(),
+            Block::Thinking(thinking) => {
+                let text = thinking.text.as_ref();
+                text.map(|text| text.read(view.source()).into_owned()).unwrap_or_default()
+            }
+            Block::Image(image) => {
+                String::from_utf8_lossy(&view.source().at(image.data)).into_owned()
+            }
+            _ => "something else".to_owned(),
+        };
+        let context = view.transcript().context();
+        context.map(|(_, entry)| (entry.role, entry.blocks.iter().map(words).collect())).collect()
+    };
+    assert_eq!(said(context), said(&whole), "{}: all is there again", wire.name);
+}
+
+/// All up to the end of the last block that was sent is sent again, byte for byte. On Chat
+/// Completions a message of one text is a string, and a list when another text joins it.
+fn check_cached(wire: &Api, sent: &str, now: &str) {
+    if wire.name != "openai-chat" {
+        let prefix = sent.trim_end_matches([']', '}']);
+        assert!(now.starts_with(prefix), "{}: {sent}\n{now}", wire.name);
+        return;
+    }
+    let blocks = |list: &str| -> Vec<Value> {
+        if list.is_empty() {
+            return Vec::new();
+        }
+        let body = format!("{{\"messages\":[{list}");
+        let body: Value = serde_json::from_str(&body).expect("the messages end the body");
+        let list = body["messages"].as_array().expect("a list").clone();
+        let blocks = list.into_iter().flat_map(|mut message| match message["content"].take() {
+            Value::Array(parts) => {
+                parts.into_iter().map(|part| json!([message["role"], part])).collect()
+            }
+            Value::String(text) if message["role"] == "user" => {
+                vec![json!(["user", { "type": "text", "text": text }])]
+            }
+            content => vec![json!([content, message])],
+        });
+        blocks.collect()
+    };
+    let (sent, now) = (blocks(sent), blocks(now));
+    assert!(now.starts_with(&sent), "{}: {sent:?}\n{now:?}", wire.name);
+}
+
+/// The messages as they are sent, byte for byte.
+fn list(wire: &Api, context: &Context) -> String {
+    let body = context.as_it_is().body(wire.name).expect("a wire").body;
+    let open = format!("\"{}\":[", wire.list);
+    body.split_once(&open).map_or_else(String::new, |(_, list)| list.to_owned())
+}
+
+fn is_answered(context: &Context) -> bool {
+    let view = context.as_it_is();
+    let blocks = view.transcript().context().flat_map(|(_, entry)| &entry.blocks);
+    let (mut calls, mut results) = (HashSet::new(), HashSet::new());
+    for block in blocks {
+        match block {
+            Block::Call(call) => drop(calls.insert(call.id.clone())),
+            Block::Output(output) => drop(results.insert(output.call.clone())),
+            _ => {}
+        }
+    }
+    calls.is_subset(&results)
+}
+
+/// No result is sent longer than it was before.
+fn check_no_growth(before: &[Sent], now: &[Sent]) {
+    for then in before.iter().filter(|it| it.result_of.is_some()) {
+        // A call whose id comes twice has two results.
+        let same = |it: &&Sent| it.result_of == then.result_of;
+        if before.iter().filter(same).count() == 1 {
+            for now in now.iter().filter(same) {
+                assert!(now.tokens <= then.tokens, "{then:?} grew: {now:?}");
+            }
+        }
+    }
+}
+
+/// Of what was sent, nothing has changed but results that slid out of the last ones: each of these
+/// is now the word that the recipe leaves, was sent whole before, and stays so.
+fn check_slid(recipe: &Recipe, before: &[Sent], now: &[Sent]) {
+    let [PassSettings::Results(pass)] = recipe.stages.live.passes.as_slice() else {
+        panic!("a sliding recipe has one pass")
+    };
+    let results: Vec<usize> = (0..now.len()).filter(|&at| now[at].result_of.is_some()).collect();
+    let newest = &results[results.len().saturating_sub(pass.newest)..];
+    for (at, (then, now)) in before.iter().zip(now).enumerate() {
+        if then == now {
+            continue;
+        }
+        assert!(then.result_of.is_some() && then.result_of == now.result_of, "{then:?} {now:?}");
+        assert!(!newest.contains(&at), "one of the last {} has changed: {then:?}", pass.newest);
+        assert!(now.words.starts_with("[Previous: used ") && now.words.ends_with(']'), "{now:?}");
+        assert!(!then.words.starts_with("[Previous: used "), "twice: {then:?} {now:?}");
+        assert!(then.words.chars().count() > pass.min_chars, "{then:?} was short enough");
+    }
+    assert!(now.len() >= before.len(), "nothing goes");
+}
+
+fn is_reply(message: &Value) -> bool {
+    let replies = ["assistant", "model"];
+    message["role"].as_str().is_some_and(|role| replies.contains(&role))
+        || message["type"]
+            .as_str()
+            .is_some_and(|kind| kind.ends_with("_call") || kind == "reasoning")
+}
+
+/// A view is legal on its wire, its user's words are as they were, and its numbers are true.
+fn check_view(wire: &Api, context: &Context) {
+    let view = context.as_it_is();
+    let made = view.body(wire.name).expect("a wire");
+    if made.messages > 0 {
+        let body = made.body.into_bytes();
+        let read = (wire.format.read)(&body, &mut ());
+        assert_eq!(wire.format.invariants.check(&read, &body), [], "the wire takes it");
+    }
+    let counted = weigh(view.transcript(), view.source(), &Estimate::new()).total();
+    let blocks: usize = view.transcript().context().map(|(_, entry)| entry.blocks.len()).sum();
+    assert_eq!(context.report().sent, counted + Tokens(4 * blocks as u64), "numbers are true");
+    let sent: Vec<usize> = view.transcript().context.clone();
+    let users = view.transcript().entries().filter(|(_, entry)| entry.role == Role::User);
+    let blocks = view.transcript().context().flat_map(|(_, entry)| &entry.blocks);
+    let summary = blocks.filter_map(|block| match block {
+        Block::Summary(text) => Some(text.read(view.source()).into_owned()),
+        _ => None,
+    });
+    let summary: String = summary.collect();
+    for (item, entry) in users.filter(|(_, entry)| entry.blocks.iter().all(is_words)) {
+        let words = entry.blocks.iter().map(|block| match block {
+            Block::Text(text) => text.read(view.source()).trim().to_owned(),
+            _ => String::new(),
+        });
+        // What stands for a picture is not of the user.
+        let words = words.filter(|words| Stub::parse(words).is_none());
+        for words in words.filter(|_| !sent.contains(&item)) {
+            assert!(
+                summary.contains(&words),
+                "the user's words are sacred: {words:?} in {summary}"
+            );
+        }
+    }
+    for made_up in ["I never did", "no/such/file.rs", "\n<user>"] {
+        assert!(!summary.contains(made_up), "nothing is made up: {summary}");
+    }
+}
+
+fn is_words(block: &Block) -> bool {
+    matches!(block, Block::Text(Text::Source(_)))
+}
+
+/// Random histories are many: where one failed is not kept.
+fn config() -> ProptestConfig {
+    ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(24) }
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn invariants_hold_live_with_four_apis(
+        anthropic in fixtures::generate::body("anthropic"),
+        chat in fixtures::generate::body("openai-chat"),
+        responses in fixtures::generate::body("openai-responses"),
+        gemini in fixtures::generate::body("gemini-request"),
+        (recipe, window) in small(),
+        model in prop::sample::select(vec![Model::None, Model::Tells, Model::Fails]),
+    ) {
+        for (wire, body) in APIS.iter().zip([anthropic, chat, responses, gemini]) {
+            let messages = messages(wire, &body);
+            let log = check(wire, &messages, &recipe, (window, model));
+            // Same input, same bytes.
+            prop_assert_eq!(check(wire, &messages, &recipe, (window, model)), log);
+        }
+    }
+}
+
+/// What a command printed: few lines of few kinds, so that results repeat lines of each other.
+fn printed() -> impl Strategy<Value = String> {
+    let line = prop::sample::select(vec![
+        "<returncode>0</returncode>",
+        "<returncode>1</returncode>",
+        "error: cannot find value `x` in this scope",
+        "Traceback (most recent call last):",
+        "ValueError: no such price",
+        "FAILED tests/test_price.py::test_sunday",
+        "    return price * 2",
+        "total 24",
+        "ok",
+        "the quick brown fox jumps over the lazy dog and goes on for quite a while after that",
+        "",
+    ]);
+    let lines = prop::collection::vec((line, 1_usize..12), 0..8);
+    lines.prop_map(|lines| {
+        lines.into_iter().flat_map(|(line, n)| vec![line; n]).collect::<Vec<_>>().join("\n")
+    })
+}
+
+/// A command that reads, writes or runs something; some come again.
+fn command() -> impl Strategy<Value = (&'static str, String)> {
+    let file = prop::sample::select(vec!["a.py", "b.py", "tests/test_price.py"]);
+    prop_oneof![
+        file.clone().prop_map(|file| ("bash", json!({"command": format!("cat {file}")}))),
+        (file.clone(), printed()).prop_map(|(file, text)| {
+            ("bash", json!({"command": format!("cat <<'EOF' > {file}\n{text}\nEOF")}))
+        }),
+        file.clone().prop_map(|file| ("Read", json!({"path": file}))),
+        (file.clone(), printed())
+            .prop_map(|(file, text)| ("Write", json!({"path": file, "content": text}))),
+        // One long line without anything that JSON escapes.
+        (file, 40_usize..400).prop_map(|(file, n)| {
+            ("Write", json!({"path": file, "content": "one long line ".repeat(n / 10)}))
+        }),
+    ]
+    .prop_map(|(name, arguments)| (name, arguments.to_string()))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 200, ..config() })]
+
+    /// A short session, asked to be compacted twice with the settings that its recipe has.
+    #[test]
+    fn a_forced_compaction_of_a_short_session_leaves_nothing_to_do(
+        steps in prop::collection::vec((command(), printed(), any::<bool>()), 1..20),
+        recipe in 0..BUILT_IN.len(),
+        percent in 0_u64..100,
+    ) {
+        let mut context = Context::in_memory(setup(BUILT_IN[recipe].0, 200_000));
+        context.user("Mend the prices of Sundays.").expect("memory is written");
+        for (n, ((name, arguments), text, failed)) in steps.iter().enumerate() {
+            let id = format!("c{n}");
+            let call = Said::call(id.clone(), *name, arguments.clone());
+            context.assistant(&[Said::text("Next."), call]).expect("memory is written");
+            let result = if *failed {
+                Said::failure(id, text.clone())
+            } else {
+                Said::output(id, text.clone())
+            };
+            context.tool(&[result]).expect("memory is written");
+        }
+        // As small as can be, or as small as it takes.
+        let target = Tokens(context.usage().tokens.0 * percent.saturating_sub(20) / 100);
+        context.compact_to(None, Some(target)).expect("memory is written");
+        let once = context.log().len();
+        context.compact_to(None, Some(target)).expect("memory is written");
+        let log = context.log()[once..].to_vec();
+        prop_assert!(log.is_empty(), "{}: {}", BUILT_IN[recipe].0, String::from_utf8_lossy(&log));
+    }
+}
+
+/// Found in an evaluation on a session of mini-swe-agent: what the edits of arguments save was
+/// estimated from their texts, so that the first run stopped a little above its target.
+#[test]
+fn a_forced_compaction_comes_down_to_its_target_in_one_run() {
+    for recipe in ["epitome", "transcript", "gitclaw"] {
+        for percent in (20..100).step_by(2) {
+            let mut context = Context::in_memory(setup(recipe, 200_000));
+            context.user("Write them all.").expect("memory is written");
+            for n in 0..16 {
+                let text = "one long line ".repeat(20 + n);
+                let arguments = json!({"path": format!("{n}.py"), "content": text}).to_string();
+                let call = Said::call(format!("c{n}"), "Write", arguments);
+                context.assistant(&[call]).expect("memory is written");
+                context.tool(&[Said::output(format!("c{n}"), "ok")]).expect("memory is written");
+            }
+            let target = Tokens(context.usage().tokens.0 * percent / 100);
+            context.compact_to(None, Some(target)).expect("memory is written");
+            let once = context.log().len();
+            context.compact_to(None, Some(target)).expect("memory is written");
+            let log = String::from_utf8_lossy(&context.log()[once..]).into_owned();
+            assert_eq!(log, "", "{recipe} to {percent} per cent");
+        }
+    }
+}
+
+#[test]
+fn sliding_recipes_change_nothing_but_what_slid_out() {
+    for (recipe, reads) in [("s06", 9), ("jcli", 16)] {
+        let mut context = talk(recipe, 200_000, 0);
+        let recipe = built_in(recipe).expect("a built-in recipe");
+        let mut before: Vec<Sent> = Vec::new();
+        let mut slid = 0;
+        for n in 0..reads {
+            // Every third is too short to become a word.
+            let text = if n % 3 == 2 { "short".to_owned() } else { lines("a.rs", 100) };
+            read(&mut context, n, "a.rs", &text);
+            context.view().expect("memory is written");
+            let now = sent(&context);
+            check_slid(&recipe, &before, &now);
+            slid += before.iter().zip(&now).filter(|(then, now)| then != now).count();
+            before = now;
+        }
+        assert_eq!(slid, 4, "{}", recipe.name);
+    }
+}

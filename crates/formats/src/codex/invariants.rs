@@ -1,0 +1,70 @@
+//! What Codex and OpenAI's Responses API refuse.
+
+use std::ops::Range;
+
+use epitome_model::{Block, Invariant, Invariants, Role, Source, Transcript, Violation};
+
+use crate::accounting::{self, Path};
+use crate::pairing;
+
+/// Values that other programs read from a rollout. If reasoning is removed, the id of its item is
+/// removed with it.
+const ACCOUNTING: &[Path] = &[
+    &["type"],
+    &["timestamp"],
+    &["ordinal"],
+    &["metadata"],
+    &["payload", "info"],
+    &["payload", "rate_limits"],
+    &["payload", "usage"],
+    &["payload", "turn_token_usage"],
+    &["payload", "thread_token_usage"],
+    &["payload", "session_id"],
+    &["payload", "call_id"],
+    &["payload", "turn_id"],
+    &["payload", "cwd"],
+    &["payload", "git"],
+    &["payload", "model"],
+    &["payload", "model_provider"],
+    &["payload", "cli_version"],
+];
+
+/// Codex answers a call without a result itself ("aborted") and leaves out a result without its
+/// call, but a session that relies on this loses what is left out.
+pub struct CodexInvariants;
+
+impl Invariants for CodexInvariants {
+    fn check(&self, transcript: &Transcript, _source: &dyn Source) -> Vec<Violation> {
+        let mut violations = pairing::violations(transcript);
+        violations.extend(lonely_reasoning(transcript));
+        violations.sort();
+        violations
+    }
+
+    fn accounting(&self, record: &[u8]) -> Vec<Range<usize>> {
+        accounting::values(record, ACCOUNTING)
+    }
+}
+
+/// Reasoning belongs to the next message or call of the model: without it the service answers
+/// "provided without its required following item".
+fn lonely_reasoning(transcript: &Transcript) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    let mut open = None;
+    for (_, entry) in transcript.context() {
+        for block in &entry.blocks {
+            match block {
+                Block::Thinking(_) => open = Some(entry.record.line),
+                _ if entry.role == Role::Assistant => open = None,
+                _ => {
+                    violations.extend(open.take().map(|line| Violation {
+                        invariant: Invariant::Reasoning,
+                        line,
+                        what: "reasoning that no message or call of the model follows".into(),
+                    }));
+                }
+            }
+        }
+    }
+    violations
+}

@@ -1,0 +1,138 @@
+//! What Google's API refuses in the turns of a session.
+//!
+//! From <https://ai.google.dev/gemini-api/docs/function-calling> and from responses of the API: the
+//! turn after a turn of calls contains a result for each, and there are no results without calls.
+
+use std::ops::Range;
+
+use epitome_model::{
+    Block, Invariant, Invariants, RepeatedOutput, Role, Source, Transcript, Violation,
+};
+
+use crate::accounting::{self, EACH, Path};
+
+/// Values that other programs read from messages, wherever these are.
+const ACCOUNTING: &[Path] = &[
+    &["id"],
+    &["type"],
+    &["timestamp"],
+    &["model"],
+    &["tokens"],
+    &["sessionId"],
+    &["projectHash"],
+    &["startTime"],
+    &["lastUpdated"],
+    &["$set", "messages", EACH, "id"],
+    &["$set", "messages", EACH, "type"],
+    &["$set", "messages", EACH, "timestamp"],
+    &["$set", "messages", EACH, "model"],
+    &["$set", "messages", EACH, "tokens"],
+];
+
+/// Gemini CLI joins neighbouring messages of one side into one turn, and repairs nothing on a
+/// resume.
+pub struct GeminiInvariants;
+
+impl Invariants for GeminiInvariants {
+    fn check(&self, transcript: &Transcript, source: &dyn Source) -> Vec<Violation> {
+        let turns = turns(transcript);
+        let mut violations = Vec::new();
+        for (idx, turn) in turns.iter().enumerate() {
+            let before = idx.checked_sub(1).map(|idx| &turns[idx]);
+            violations.extend(results(turn, before));
+            if turn.calls.is_empty() {
+                continue;
+            }
+            // Without a later turn, the calls may still be running.
+            if let Some(after) = turns.get(idx + 1) {
+                violations.extend(answers(turn, after));
+            }
+        }
+        violations.extend(empty_texts(transcript, source));
+        violations.sort();
+        violations.dedup();
+        violations
+    }
+
+    fn accounting(&self, record: &[u8]) -> Vec<Range<usize>> {
+        accounting::values(record, ACCOUNTING)
+    }
+}
+
+/// Neighbouring entries of one side.
+struct Turn<'a> {
+    by_model: bool,
+    line: u64,
+    calls: Vec<&'a str>,
+    results: Vec<&'a str>,
+}
+
+fn turns(transcript: &Transcript) -> Vec<Turn<'_>> {
+    let mut turns: Vec<Turn<'_>> = Vec::new();
+    for (_, entry) in transcript.context() {
+        if entry.blocks.is_empty() {
+            continue;
+        }
+        let by_model = entry.role == Role::Assistant;
+        if turns.last().is_none_or(|turn| turn.by_model != by_model) {
+            let line = entry.record.line;
+            turns.push(Turn { by_model, line, calls: Vec::new(), results: Vec::new() });
+        }
+        let turn = turns.last_mut().expect("one was just put there");
+        for block in &entry.blocks {
+            match block {
+                Block::Call(call) => turn.calls.push(&call.id),
+                Block::Output(output) | Block::Repeated(RepeatedOutput { output, .. }) => {
+                    turn.results.push(&output.call);
+                }
+                _ => {}
+            }
+        }
+    }
+    turns
+}
+
+/// Results without their calls.
+fn results(turn: &Turn<'_>, before: Option<&Turn<'_>>) -> Vec<Violation> {
+    let known = |call: &&&str| before.is_some_and(|before| before.calls.contains(call));
+    let foreign = turn.results.iter().filter(|call| !known(call));
+    foreign
+        .map(|call| Violation {
+            invariant: Invariant::Pairing,
+            line: turn.line,
+            what: format!("a result without its call {call} in the turn before"),
+        })
+        .collect()
+}
+
+/// Calls without a result in the next turn, or with two.
+fn answers(turn: &Turn<'_>, after: &Turn<'_>) -> Vec<Violation> {
+    let mut violations = Vec::new();
+    for call in &turn.calls {
+        let what = match after.results.iter().filter(|result| *result == call).count() {
+            0 => format!("the call {call} has no result in the turn that follows"),
+            1 => continue,
+            _ => format!("the call {call} is answered more than once"),
+        };
+        violations.push(Violation { invariant: Invariant::Pairing, line: turn.line, what });
+    }
+    violations
+}
+
+/// One empty text among the parts makes Gemini CLI leave out the model's whole turn.
+fn empty_texts(transcript: &Transcript, source: &dyn Source) -> Vec<Violation> {
+    let entries = transcript.context().filter(|(_, entry)| entry.role == Role::Assistant);
+    entries
+        .filter(|(_, entry)| {
+            entry.blocks.iter().any(|block| match block {
+                Block::Text(text) => text.read(source).is_empty(),
+                _ => false,
+            })
+        })
+        .map(|(_, entry)| Violation {
+            invariant: Invariant::Empty,
+            line: entry.record.line,
+            what: "an empty text".into(),
+        })
+        .collect()
+}

@@ -1,0 +1,115 @@
+//! What OpenCode and the APIs behind it refuse.
+
+use std::ops::Range;
+
+use epitome_json::Cursor;
+use epitome_model::{Block, Invariant, Invariants, Source, Transcript, Violation};
+
+use super::raw;
+use crate::accounting::{self, Path};
+use crate::pairing;
+
+/// The position of a message or part in a record: the record itself (in an export), a row with it,
+/// or an event with it.
+const HELD: [&[Path]; 3] = [&[&["data"]], &[&["data", "info"]], &[&["data", "part"]]];
+
+/// Values that other programs read from rows, messages and parts. The type of a part may change: a
+/// picture becomes text.
+const ACCOUNTING: &[Path] = &[
+    &["table"],
+    &["id"],
+    &["message_id"],
+    &["parent_id"],
+    &["directory"],
+    &["version"],
+    &["time_created"],
+    &["sessionID"],
+    &["messageID"],
+    &["parentID"],
+    &["callID"],
+    &["role"],
+    &["agent"],
+    &["mode"],
+    &["modelID"],
+    &["providerID"],
+    &["model"],
+    &["path"],
+    &["cost"],
+    &["tokens"],
+    &["finish"],
+    &["time"],
+    &["tool"],
+    &["state", "status"],
+    &["state", "time", "start"],
+    &["state", "time", "end"],
+    &["state", "metadata", "sessionId"],
+    &["state", "metadata", "model"],
+];
+
+/// Such values in the metadata of a call: the session and model of a sub-agent.
+pub(super) const IN_METADATA: &[Path] = &[&["sessionId"], &["model"]];
+
+/// OpenCode answers a call without a result itself, and stores both in one part. If a part lacks a
+/// required member, OpenCode cannot read the session any more.
+pub struct OpencodeInvariants;
+
+impl Invariants for OpencodeInvariants {
+    fn check(&self, transcript: &Transcript, source: &dyn Source) -> Vec<Violation> {
+        let mut violations = pairing::violations(transcript);
+        for (_, entry) in transcript.entries() {
+            if !entry.blocks.iter().any(|block| matches!(block, Block::Call(_))) {
+                continue;
+            }
+            let record = source.at(entry.record.span);
+            for missing in missing(&record) {
+                let what = format!("the state of a call has no `{missing}`");
+                violations.push(Violation {
+                    invariant: Invariant::Shape,
+                    line: entry.record.line,
+                    what,
+                });
+            }
+        }
+        violations
+    }
+
+    fn accounting(&self, record: &[u8]) -> Vec<Range<usize>> {
+        let mut found = accounting::values(record, ACCOUNTING);
+        for place in HELD.iter().flat_map(|held| accounting::values(record, held)) {
+            let inner = accounting::values(&record[place.clone()], ACCOUNTING).into_iter();
+            found.extend(inner.map(|it| place.start + it.start..place.start + it.end));
+        }
+        found
+    }
+}
+
+/// Members without which OpenCode does not read a part (`ToolState…` in its schema).
+fn missing(record: &[u8]) -> Vec<&'static str> {
+    let place = raw::data_of(record);
+    let Ok(part) = raw::part(&mut Cursor::at(record, &place), record) else { return Vec::new() };
+    let Some(state) = part.state else { return Vec::new() };
+    let status = state.status.as_ref().map(|place| &record[place.clone()]);
+    let mut missing = Vec::new();
+    let mut need = |name, there: bool| {
+        if !there {
+            missing.push(name);
+        }
+    };
+    need("input", state.input.is_some());
+    match status {
+        Some(b"\"completed\"") => {
+            need("output", state.output.is_some());
+            need("title", state.title.is_some());
+            need("metadata", state.metadata.is_some());
+            need("time", state.time.is_some());
+        }
+        Some(b"\"error\"") => {
+            need("error", state.error.is_some());
+            need("time", state.time.is_some());
+        }
+        Some(b"\"running\"") => need("time", state.time.is_some()),
+        Some(b"\"pending\"") => {}
+        Some(_) | None => need("status", false),
+    }
+    missing
+}

@@ -1,0 +1,197 @@
+//! What a call does, independent of the agent's tool and argument names.
+//!
+//! Several agents have the same tools under other names. A call is translated to another agent's
+//! tool only if all its arguments can be expressed there; otherwise it is kept unchanged.
+
+use std::borrow::Cow;
+
+use epitome_api::{Arguments, Conversation};
+use epitome_json::{Document, Value};
+use epitome_model::{Call, FieldRole, ToolKind, encode};
+
+/// The action of a call.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum ToolAction {
+    /// Reads a file, or a part of it: `offset` and `limit` as written.
+    Read { path: String, part: Vec<(String, String)> },
+    /// Writes a whole file.
+    Write { path: String, content: String },
+    /// Replaces texts in a file: pairs of old and new.
+    Edit { path: String, pairs: Vec<(String, String)>, reach: Reach },
+    /// Runs a command, with a description.
+    Shell { command: String, why: Option<String> },
+    /// Applies a patch in Codex's grammar.
+    Patch { patch: String },
+    /// Lists files by a pattern.
+    Find { pattern: String, path: Option<String> },
+}
+
+/// Which occurrences an edit replaces.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reach {
+    /// The only one.
+    One,
+    /// All of them.
+    All,
+}
+
+/// Arguments that do not change what is done: timeouts, output limits.
+const MANNER: [&str; 6] =
+    ["yield_time_ms", "max_output_tokens", "timeout", "timeout_ms", "login", "tty"];
+
+/// Arguments for the working directory.
+const FOLDER: [&str; 4] = ["workdir", "cwd", "dir_path", "directory"];
+
+impl ToolAction {
+    /// The action of a call in a session that was run in `cwd`, if it is one of these and nothing
+    /// more.
+    pub fn of<'t>(call: &'t Call, all: &Conversation<'t>, cwd: Option<&str>) -> Option<ToolAction> {
+        let text = match all.arguments(call) {
+            Arguments::Object(text) => text,
+            Arguments::Text(text) => return of_text(call, all, text),
+        };
+        let document = Document::parse(text.as_bytes()).ok()?;
+        let mut rest = Members::of(&document.root);
+        let target = call.target.as_ref().map(|text| all.text(text).into_owned());
+        let action = match call.kind {
+            ToolKind::Read => {
+                let path = rest.take_text(call, &target?)?;
+                let part = ["offset", "limit"].into_iter().filter_map(|key| {
+                    let value = rest.take(key)?;
+                    Some((key.to_owned(), String::from_utf8_lossy(value.raw()).into_owned()))
+                });
+                let part: Vec<(String, String)> = part.collect();
+                let is_number = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
+                part.iter().all(|(_, value)| is_number(value)).then_some(())?;
+                ToolAction::Read { path, part }
+            }
+            ToolKind::Write => {
+                let content = rest.take_field(call, FieldRole::Content)?;
+                ToolAction::Write { path: rest.take_text(call, &target?)?, content }
+            }
+            ToolKind::Edit => {
+                let pairs = rest.take_pairs(call)?;
+                let path = rest.take_text(call, &target?)?;
+                let all = rest.take("replace_all").or_else(|| rest.take("replaceAll"));
+                let reach = match all.map(Value::raw) {
+                    None | Some(b"false" | b"null") => Reach::One,
+                    Some(b"true") => Reach::All,
+                    Some(_) => return None,
+                };
+                ToolAction::Edit { path, pairs, reach }
+            }
+            ToolKind::Shell => {
+                let command = rest.take_command(call)?;
+                let why = rest.take("description").and_then(Value::text).map(Cow::into_owned);
+                ToolAction::Shell { command, why }
+            }
+            ToolKind::Patch => {
+                ToolAction::Patch { patch: rest.take_field(call, FieldRole::Patch)? }
+            }
+            ToolKind::List => {
+                let pattern = rest.take("pattern")?.text()?.into_owned();
+                let path = rest.take("path").and_then(Value::text).map(Cow::into_owned);
+                ToolAction::Find { pattern, path }
+            }
+            _ => return None,
+        };
+        rest.say_nothing_more(cwd).then_some(action)
+    }
+}
+
+/// The action of a call whose only argument is a text: a command, or a patch.
+fn of_text<'t>(call: &'t Call, all: &Conversation<'t>, text: String) -> Option<ToolAction> {
+    match call.kind {
+        ToolKind::Patch => Some(ToolAction::Patch { patch: text }),
+        ToolKind::Shell => {
+            let is_command = all.text(call.target.as_ref()?) == text;
+            is_command.then_some(ToolAction::Shell { command: text, why: None })
+        }
+        _ => None,
+    }
+}
+
+/// The members of the arguments that have not been used yet.
+struct Members<'v, 'a>(Vec<(&'v str, &'v Value<'a>)>);
+
+impl<'v, 'a> Members<'v, 'a> {
+    fn of(root: &'v Value<'a>) -> Self {
+        Members(root.members().iter().map(|(key, value)| (&**key, value)).collect())
+    }
+
+    fn take(&mut self, key: &str) -> Option<&'v Value<'a>> {
+        let at = self.0.iter().position(|(name, _)| *name == key)?;
+        Some(self.0.remove(at).1)
+    }
+
+    /// Takes the member with this text that is not a bulky field.
+    fn take_text(&mut self, call: &Call, text: &str) -> Option<String> {
+        let is_field = |key: &str| call.fields.iter().any(|field| &*field.name == key);
+        let at = self
+            .0
+            .iter()
+            .position(|(key, value)| !is_field(key) && value.text().is_some_and(|it| it == text))?;
+        self.0.remove(at);
+        Some(text.to_owned())
+    }
+
+    /// Takes the only field with this role.
+    fn take_field(&mut self, call: &Call, role: FieldRole) -> Option<String> {
+        let mut fields = call.fields.iter().filter(|field| field.role == role);
+        let (field, None) = (fields.next()?, fields.next()) else { return None };
+        Some(self.take(&field.name)?.text()?.into_owned())
+    }
+
+    /// Takes the old and new texts of an edit: two members, or a list of pairs.
+    fn take_pairs(&mut self, call: &Call) -> Option<Vec<(String, String)>> {
+        let name = |role| call.fields.iter().find(|it| it.role == role).map(|it| &*it.name);
+        let (old, new) = (name(FieldRole::Old)?, name(FieldRole::New)?);
+        let pair = |value: &Value<'a>, old: &str, new: &str| {
+            let says = |key| Some(value.get(key)?.text()?.into_owned());
+            Some((says(old)?, says(new)?))
+        };
+        if let (Some((list, old)), Some((_, new))) = (old.split_once("[0]."), new.split_once("]."))
+        {
+            let list = self.take(list)?.list();
+            let whole = |value: &Value<'a>| {
+                (value.members().len() == 2).then(|| pair(value, old, new)).flatten()
+            };
+            return list.iter().map(whole).collect();
+        }
+        let says = |value: &'v Value<'a>| Some(value.text()?.into_owned());
+        Some(vec![(self.take(old).and_then(says)?, self.take(new).and_then(says)?)])
+    }
+
+    /// Takes a command: a text, or an argument list for a shell.
+    fn take_command(&mut self, call: &Call) -> Option<String> {
+        let commands = call.fields.iter().filter(|field| field.role == FieldRole::Command);
+        let first = commands.into_iter().next()?;
+        let Some((list, _)) = first.name.split_once('[') else {
+            return Some(self.take(&first.name)?.text()?.into_owned());
+        };
+        let words: Option<Vec<Cow<'a, str>>> =
+            self.take(list)?.list().iter().map(Value::text).collect();
+        match &words?[..] {
+            [shell, option, command] if matches!(&**option, "-c" | "-lc") => {
+                let shell = shell.rsplit('/').next().unwrap_or_default();
+                matches!(shell, "bash" | "sh" | "zsh").then(|| command.to_string())
+            }
+            _ => None,
+        }
+    }
+
+    /// Whether the remaining members do not change what is done.
+    fn say_nothing_more(&self, cwd: Option<&str>) -> bool {
+        self.0.iter().all(|(key, value)| {
+            let here = || value.text().is_some_and(|it| Some(&*it) == cwd);
+            let is_default = value.is_null() || value.raw() == b"false";
+            is_default || MANNER.contains(key) || FOLDER.contains(key) && here()
+        })
+    }
+}
+
+/// A JSON object of these members, whose values are JSON.
+pub fn object(members: &[(&str, String)]) -> String {
+    let members = members.iter().map(|(key, value)| format!("{}:{value}", encode(key)));
+    format!("{{{}}}", members.collect::<Vec<_>>().join(","))
+}

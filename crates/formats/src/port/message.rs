@@ -1,0 +1,141 @@
+//! The messages of a context, one record at a time, in an order that every agent accepts.
+
+use std::borrow::Cow;
+
+use epitome_api::{Arguments, Conversation, LeftBehind, OPENING, Piece, Word};
+use epitome_json::Document;
+use epitome_model::{Block, Call, Part, Role, Source, Transcript};
+
+use super::ToolAction;
+
+/// One message.
+pub enum Message<'t> {
+    /// From the user.
+    User(Vec<Piece<'t>>),
+    /// From the agent itself, in the role of the user.
+    Agent(Vec<Piece<'t>>),
+    /// A summary of what came before.
+    Summary(Cow<'t, str>),
+    /// From the model: texts, then calls.
+    Reply(Vec<Cow<'t, str>>, Vec<PortedCall<'t>>),
+    /// The result of a call.
+    Result(PortedResult<'t>),
+}
+
+/// A call, and its action if several agents have it.
+pub struct PortedCall<'t> {
+    call: &'t Call,
+    /// Its id in the new session.
+    pub id: String,
+    /// Its action, if it can be expressed with other tools.
+    pub action: Option<ToolAction>,
+    /// Whether its result contains a picture.
+    pub shows: bool,
+}
+
+/// The result of a call.
+pub struct PortedResult<'t> {
+    /// The id of the call.
+    pub id: String,
+    /// Whether the tool failed.
+    pub failed: bool,
+    /// Its content.
+    pub pieces: Vec<Piece<'t>>,
+}
+
+impl PortedCall<'_> {
+    /// The name that the source gives the tool.
+    pub fn name(&self) -> &str {
+        &self.call.name
+    }
+
+    /// The arguments as stored, on one line.
+    pub fn arguments(&self, all: &Conversation<'_>) -> Arguments {
+        match all.arguments(self.call) {
+            // White space between values: line feeds in strings are always escaped.
+            Arguments::Object(object) => Arguments::Object(object.replace(['\n', '\r'], " ")),
+            Arguments::Text(text) => Arguments::Text(text),
+        }
+    }
+}
+
+/// The messages of a transcript's context. Ids of calls have at most `longest_id` characters.
+pub fn messages<'t>(
+    transcript: &'t Transcript,
+    source: &'t dyn Source,
+    longest_id: usize,
+) -> (Conversation<'t>, Vec<Message<'t>>) {
+    let mut all = Conversation::of(transcript, source, longest_id);
+    for _ in 0..all.prompt.len() {
+        all.leave(LeftBehind::Prompts);
+    }
+    let cwd = transcript.head.cwd.as_deref();
+    let mut found = Vec::new();
+    for step in std::mem::take(&mut all.steps) {
+        let (mut texts, mut calls) = (Vec::new(), Vec::new());
+        for block in &step.reply {
+            match block {
+                Block::Text(text) => texts.push(all.text(text)),
+                Block::Call(call) => {
+                    let output = step.results.iter().find(|it| std::ptr::eq(it.call, call));
+                    let shows = output.is_some_and(|answer| {
+                        answer.output.parts.iter().any(|part| matches!(part, Part::Image(_)))
+                    });
+                    let action = ToolAction::of(call, &all, cwd);
+                    calls.push(PortedCall { call, id: all.id(call).to_owned(), action, shows });
+                }
+                Block::Thinking(_) => all.leave(LeftBehind::Reasoning),
+                Block::Opaque(_) => leave_opaque(&mut all, block, LeftBehind::Opaque),
+                _ => all.leave(LeftBehind::Opaque),
+            }
+        }
+        if !texts.is_empty() || !calls.is_empty() {
+            if found.is_empty() {
+                found.push(Message::Agent(vec![Piece::Text(OPENING.into())]));
+            }
+            found.push(Message::Reply(texts, calls));
+        }
+        for answer in &step.results {
+            let (call, failed) = (answer.call, answer.output.error);
+            let pieces = all.parts(answer.output);
+            found.push(Message::Result(PortedResult {
+                id: all.id(call).to_owned(),
+                failed,
+                pieces,
+            }));
+        }
+        for words in step.words.chunk_by(|one, next| one.item == next.item) {
+            add_entry(&mut all, words, &mut found);
+        }
+    }
+    (all, found)
+}
+
+/// Adds the messages of one entry.
+fn add_entry<'t>(all: &mut Conversation<'t>, words: &[Word<'t>], found: &mut Vec<Message<'t>>) {
+    let mut pieces = Vec::new();
+    for word in words {
+        match word.block {
+            Block::Summary(text) => found.push(Message::Summary(all.text(text))),
+            Block::Opaque(_) if word.role == Role::System => {
+                leave_opaque(all, word.block, LeftBehind::Prompts);
+            }
+            Block::Opaque(_) => leave_opaque(all, word.block, LeftBehind::Opaque),
+            _ => pieces.extend(all.words(&[*word])),
+        }
+    }
+    let Some(first) = words.first().filter(|_| !pieces.is_empty()) else { return };
+    found.push(match first.role {
+        Role::User => Message::User(pieces),
+        Role::Assistant | Role::Tool | Role::System => Message::Agent(pieces),
+    });
+}
+
+/// Counts a block that is not understood: as sealed, if it is sealed.
+fn leave_opaque(all: &mut Conversation<'_>, block: &Block, or: LeftBehind) {
+    let Block::Opaque(span) = block else { return };
+    let raw = all.raw(*span);
+    let sealed = Document::parse(raw.as_bytes())
+        .is_ok_and(|document| document.root.get("encrypted_content").is_some());
+    all.leave(if sealed { LeftBehind::Sealed } else { or });
+}

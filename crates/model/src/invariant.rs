@@ -1,0 +1,98 @@
+//! What must hold for a transcript, and how a violation is reported.
+
+use std::fmt;
+use std::ops::Range;
+
+use serde::Serialize;
+
+use crate::{Source, Transcript};
+
+/// A property that must hold.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+#[non_exhaustive]
+pub enum Invariant {
+    /// Every result has a call and every call has a result, each exactly once.
+    Pairing,
+    /// A result comes after its call and before the next message of the user.
+    Position,
+    /// Reasoning is unchanged or removed.
+    Reasoning,
+    /// The text of the user is unchanged.
+    UserWords,
+    /// No text is empty where the API refuses empty text.
+    Empty,
+    /// An edited record is still a record of its format.
+    Shape,
+    /// The same entries exist, in the same tree.
+    Tree,
+    /// No edited block grew.
+    Growth,
+    /// Each entry has a role that its content allows, and the first role is allowed.
+    Roles,
+    /// What a provider made and signed is complete, and is where the provider requires it.
+    Opaque,
+    /// There are no more cache markers than the provider accepts, and only at places it accepts.
+    Cache,
+    /// There are no keys that the API does not know.
+    Keys,
+    /// Sizes are within the provider's limits.
+    Limits,
+    /// What other programs read from a record (cost, time, place) is unchanged.
+    Accounting,
+}
+
+impl fmt::Display for Invariant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Invariant::Pairing => "pairing",
+            Invariant::Position => "position",
+            Invariant::Reasoning => "reasoning",
+            Invariant::UserWords => "user words",
+            Invariant::Empty => "empty text",
+            Invariant::Shape => "shape",
+            Invariant::Tree => "tree",
+            Invariant::Growth => "growth",
+            Invariant::Roles => "roles",
+            Invariant::Opaque => "provider's items",
+            Invariant::Cache => "cache markers",
+            Invariant::Keys => "unknown keys",
+            Invariant::Limits => "limits",
+            Invariant::Accounting => "accounting",
+        })
+    }
+}
+
+/// An invariant that does not hold, and its position.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+pub struct Violation {
+    /// The invariant.
+    #[serde(rename = "law")]
+    pub invariant: Invariant,
+    /// The line of the record, from 1.
+    pub line: u64,
+    /// A short description of the fault.
+    pub what: String,
+}
+
+impl fmt::Display for Violation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: {} ({})", self.line, self.what, self.invariant)
+    }
+}
+
+/// The invariants of one format: what its agent, or the API that the agent calls, requires.
+pub trait Invariants: Sync {
+    /// Returns every violation in what a resume would send.
+    fn check(&self, transcript: &Transcript, source: &dyn Source) -> Vec<Violation>;
+
+    /// The values of a record that no edit may change, because other programs read them: tokens and
+    /// costs, ids, times, models, and the working directory. Each is a range of `record`, in the
+    /// order of the record.
+    ///
+    /// Formats that are never written return none.
+    fn accounting(&self, record: &[u8]) -> Vec<Range<usize>> {
+        let _ = record;
+        Vec::new()
+    }
+}

@@ -1,0 +1,177 @@
+use super::*;
+
+#[test]
+fn lines_that_say_what_failed_are_known() {
+    let cases = [
+        ("error[E0308]: mismatched types", true),
+        ("src/a.ts(3,5): error TS2322: Type 'x'", true),
+        ("thread 'main' panicked at src/main.rs:3:5", true),
+        ("--- FAIL: TestParse (0.00s)", true),
+        ("FAILED tests/test_a.py::test_b", true),
+        ("ValueError: invalid literal", true),
+        ("Traceback (most recent call last):", true),
+        ("bash: foo: command not found", true),
+        ("npm ERR! code E404", true),
+        ("Exit code 1", true),
+        ("fatal: not a git repository", true),
+        ("E       assert 1 == 2", true),
+        ("cmd/main.go:364:22: cannot use x as int value", true),
+        ("./testenv.go:12:3: undefined: getTestBinary", true),
+        ("<tool_use_error>String to replace not found in file.", true),
+        ("failed to parse jq expression", true),
+        ("[lint] ERROR task failed", true),
+        ("at 12:30: all is well", false),
+        ("ok  pkg/errors 0.01s", false),
+        ("0 errors, 0 warnings", false),
+        ("    if err != nil {", false),
+        ("handles errors gracefully", false),
+    ];
+    for (line, expect) in cases {
+        assert_eq!(is_error_line(line), expect, "{line}");
+    }
+}
+
+#[test]
+fn the_file_that_holds_the_whole_is_named_still() {
+    let cases = [
+        "Output too large (63.2KB). Full output saved to: /home/dev/tool-results/b7.txt",
+        "Full output saved to: /home/dev/.local/share/opencode/tool-output/tool_1",
+        "Output too large. Full output available at: /home/dev/p/tool-outputs/a.txt",
+        "Output too large. Showing first 8,000 and last 32,000 characters. For full output \
+         see: D:\\p\\tool-outputs\\a.txt",
+        "[Tool output string (0.13MB, 9 lines) masked to preserve context window. Full string \
+         saved to: /p/tool-outputs/a.txt]",
+    ];
+    let amount = Amount { width: 40, ..Amount::default() };
+    for line in cases {
+        let body = "0\n".repeat(20);
+        for text in [format!("<a>\n{line}\n{body}"), format!("{body}\n{line}\n</a>\n")] {
+            let shown = shown(&text, false, amount);
+            assert!(shown.lines().any(|it| it == line), "{line}: {shown}");
+        }
+        let within = shown(&format!("{body}{line}\n{body}"), false, amount);
+        assert!(!within.contains(line), "{within}");
+    }
+    for line in ["the full output: see below", "full outputs are long", "x: /full/output"] {
+        assert!(!is_where_saved(line), "{line}");
+    }
+}
+
+#[test]
+fn definitions_are_known() {
+    let cases = [
+        ("   12→pub fn main() {", true),
+        ("12\tdef run(self):", true),
+        ("export async function load() {", true),
+        ("## Usage", true),
+        ("func (s *Store) Get(key string) error {", true),
+        ("    let x = 1;", false),
+        ("return fn(x)", false),
+    ];
+    for (line, expect) in cases {
+        assert_eq!(DEFINITION.is_match(line), expect, "{line}");
+    }
+}
+
+#[test]
+fn a_long_run_keeps_its_ends() {
+    let text = (1..=30).map(|n| format!("{n}\n")).collect::<String>();
+    let amount = Amount { head: 1, tail: 2, few: 20, ..Amount::default() };
+    assert_eq!(shown(&text, false, amount), "1\n…\n29\n30");
+}
+
+#[test]
+fn a_failing_run_keeps_its_errors_and_ends() {
+    let text = "start\na\nb\nerror: bad\nc\nd\nerror: bad\nexit code 1\n";
+    let amount = Amount { head: 1, tail: 1, ..Amount::default() };
+    assert_eq!(shown(text, true, amount), "…\nerror: bad\n…\nexit code 1");
+}
+
+#[test]
+fn what_fails_again_below_is_kept_there() {
+    let amount = Amount { tail: 1, ..Amount::default() };
+    let mut later = SaidLater::default();
+    let mut shown = |text: &str| of_output(text, ToolKind::Shell, true, amount, &mut later);
+    let (one, other) = ("error: mismatched types in a.rs", "error: unused variable in b.rs");
+    let cases = [
+        (format!("{one}\nexit code 1"), format!("{one}\nexit code 1")),
+        (format!("{other}\n{one}\nexit code 1"), format!("{other}\n…\nexit code 1")),
+        // That it failed is said where it failed.
+        (format!("{one}\nmade 1 of 2"), format!("{one}\nmade 1 of 2")),
+    ];
+    for (text, expect) in cases {
+        assert_eq!(shown(&text), expect);
+    }
+}
+
+fn shown(text: &str, failed: bool, amount: Amount) -> String {
+    of_output(text, ToolKind::Shell, failed, amount, &mut SaidLater::default())
+}
+
+#[test]
+fn what_is_kept_of_a_result_depends_on_its_tool() {
+    let text = "fn one() {\nbody\nerror: bad\nstruct Two;\nlast";
+    let amount = Amount { head: 1, tail: 1, outline: 9, ..Amount::default() };
+    let of = |kind, failed| of_output(text, kind, failed, amount, &mut SaidLater::default());
+    let (errors, outline) = ("…\nerror: bad\n…\nlast", "fn one() {\n…\nstruct Two;");
+    let cases = [
+        (ToolKind::Shell, false, errors),
+        (ToolKind::Other, false, errors),
+        (ToolKind::Fetch, false, errors),
+        (ToolKind::Read, false, outline),
+        (ToolKind::Search, false, ""),
+        (ToolKind::Write, false, ""),
+        (ToolKind::Edit, false, ""),
+        (ToolKind::List, false, ""),
+        (ToolKind::Read, true, errors),
+        (ToolKind::Edit, true, errors),
+    ];
+    for (kind, failed, expect) in cases {
+        assert_eq!(of(kind, failed), expect, "{kind:?}, failed: {failed}");
+    }
+}
+
+#[test]
+fn an_outline_is_spread_over_the_whole_file() {
+    let text = (1..=9).map(|n| format!("fn f{n}() {{}}\n")).collect::<String>();
+    let of = |outline| of_argument(&text, Amount { outline, ..Amount::default() });
+    assert_eq!(of(0), "");
+    assert_eq!(of(1), "fn f1() {}");
+    assert_eq!(of(3), "fn f1() {}\n…\nfn f4() {}\n…\nfn f7() {}");
+    // At most four, at equal distances: every third.
+    assert_eq!(of(4), of(3));
+    assert_eq!(of(9), text.trim_end());
+}
+
+#[test]
+fn long_lines_are_cut_except_those_that_say_what_failed() {
+    let text = "ééééé\nerror: it does not work";
+    let amount = Amount { head: 1, tail: 1, width: 5, ..Amount::default() };
+    assert_eq!(of_argument(text, amount), "éé…\nerror: it does not work");
+    assert_eq!(of_argument(text, Amount { width: 0, ..amount }), text);
+    let long = format!("\n{}\n", "x".repeat(9));
+    assert_eq!(shown(&long, false, amount), "…\nxxxxx…");
+    // What a failure says is not cut.
+    assert_eq!(shown(&long, true, amount), "…\nxxxxxxxxx");
+}
+
+#[test]
+fn empty_lines_are_no_ends() {
+    let amount = Amount { head: 1, tail: 1, ..Amount::default() };
+    assert_eq!(of_argument("\n  \nfirst\nmiddle\nlast\n\n", amount), "…\nfirst\n…\nlast");
+    assert_eq!(of_argument("\n\n", amount), "");
+}
+
+#[test]
+fn a_beginning_never_cuts_a_character() {
+    for (most, expect) in [(0, ""), (1, "a"), (2, "a"), (3, "aé"), (4, "aé"), (9, "aé漢")] {
+        assert_eq!(beginning("aé漢", most), expect, "{most}");
+    }
+}
+
+#[test]
+fn a_line_of_a_megabyte_is_neither_an_error_nor_a_definition() {
+    let long = |start: &str, len: usize| format!("{start}{}", "x".repeat(len - start.len()));
+    assert!(is_error_line(&long("error: ", 4_000)) && is_definition(&long("fn ", 4_000)));
+    assert!(!is_error_line(&long("error: ", 4_001)) && !is_definition(&long("fn ", 4_001)));
+}

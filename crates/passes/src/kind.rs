@@ -1,0 +1,43 @@
+//! The two kinds of contexts that a recipe shortens, and what it has for each.
+
+use serde::Serialize;
+
+/// The kind of a context.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ContextKind {
+    /// That of a session which an agent has stored: compacted when a person or a program asks.
+    Stored,
+    /// One in use: compacted whenever the trigger of its recipe is reached.
+    Live,
+}
+
+/// A value for each kind.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct PerKind<T> {
+    /// The value for stored sessions.
+    pub stored: T,
+    /// The value for contexts in use.
+    pub live: T,
+}
+
+impl<T> PerKind<T> {
+    /// The value for one kind.
+    pub fn of(&self, kind: ContextKind) -> &T {
+        match kind {
+            ContextKind::Stored => &self.stored,
+            ContextKind::Live => &self.live,
+        }
+    }
+
+    /// Both values.
+    pub fn both_mut(&mut self) -> [&mut T; 2] {
+        [&mut self.stored, &mut self.live]
+    }
+}
+
+impl<T: Clone> PerKind<T> {
+    /// The same value for both kinds.
+    pub fn same(value: T) -> PerKind<T> {
+        PerKind { stored: value.clone(), live: value }
+    }
+}

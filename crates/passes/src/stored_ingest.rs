@@ -1,0 +1,65 @@
+//! Results of a stored session, shortened as if that had been done before they were first sent.
+
+use epitome_model::{At, Block, Change, Edit, Output, Ref, Role, Text};
+
+use crate::View;
+use crate::ingest::{INGEST, IngestRule, Seen, only_text};
+
+/// A stored result of the response that is looked at.
+struct Arrived {
+    at: At,
+    whole: Ref,
+    text: String,
+    /// Whether it may become a preview.
+    may: bool,
+}
+
+impl IngestRule {
+    /// The edits that leave of stored results what a context in use would have sent first, in the
+    /// order of the session. What is kept whole stays, and so does what a recipe left.
+    pub(crate) fn plan(&self, view: &View<'_>) -> Vec<Edit> {
+        let (mut edits, mut batch, mut seen) = (Vec::new(), Vec::new(), Seen::default());
+        for (item, entry) in view.transcript.context() {
+            if entry.role == Role::Assistant {
+                edits.extend(self.plan_batch(view, std::mem::take(&mut batch)));
+            }
+            for (block, said) in entry.blocks.iter().enumerate() {
+                let Block::Output(output) = said else { continue };
+                let at = At::Block { item, block };
+                let (mut text, whole) = (output.text(view.source), whole(view, output));
+                let is_new = |text: &Text| !view.is_left(text);
+                let mut may = !view.is_kept(item) && only_text(output).is_some_and(is_new);
+                let short = Some(&text).filter(|_| may);
+                let short =
+                    short.and_then(|text| self.shorten(text, whole.clone(), &seen, view.counter));
+                let edit = short.and_then(|short| view.replace(at, &text, short, INGEST));
+                if let Some(Edit { change: Change::Replace(short), .. }) = &edit {
+                    (text, may) = (short.clone(), false);
+                }
+                if self.repeats {
+                    seen.add(&text, &view.what(view.call_of(output)));
+                }
+                edits.extend(edit);
+                batch.push(Arrived { at, whole, text, may });
+            }
+        }
+        edits.extend(self.plan_batch(view, batch));
+        edits.sort_by_key(|edit| edit.at);
+        edits
+    }
+
+    /// Previews of the largest results of one response, if they are too much together.
+    fn plan_batch(&self, view: &View<'_>, batch: Vec<Arrived>) -> Vec<Edit> {
+        let Some(rule) = self.batch else { return Vec::new() };
+        let texts: Vec<(&str, bool)> = batch.iter().map(|it| (&*it.text, it.may)).collect();
+        let previews = rule.too_much(&texts).into_iter().filter_map(|at| {
+            let Arrived { at, whole, text, .. } = &batch[at];
+            view.replace(*at, text, rule.preview(text, whole.clone()), INGEST)
+        });
+        previews.collect()
+    }
+}
+
+fn whole(view: &View<'_>, output: &Output) -> Ref {
+    Ref::of(&view.source.at(output.whole))
+}

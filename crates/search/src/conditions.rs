@@ -1,0 +1,117 @@
+//! A query as SQL.
+
+use rusqlite::types::Value;
+
+use super::query::{Clause, Filter, Query};
+use super::tables;
+use super::words;
+
+/// The messages that a query finds: what follows `SELECT …` in a statement, and its values.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Conditions {
+    /// From `FROM` on.
+    pub(super) sql: String,
+    pub(super) values: Vec<Value>,
+    /// An expression for how well a message fits: more is better.
+    pub(super) score: &'static str,
+}
+
+impl Conditions {
+    pub(super) fn of(query: &Query) -> Conditions {
+        let (excluded, wanted): (Vec<&Clause>, Vec<&Clause>) =
+            query.clauses.iter().partition(|clause| clause.is_excluded);
+        let mut conditions = Conditions {
+            sql: "FROM messages CROSS JOIN sessions ON key = session WHERE true".to_owned(),
+            values: Vec::new(),
+            score: "1.0",
+        };
+        if !wanted.is_empty() {
+            conditions.score = "-bm25(words)";
+            // The order in which SQLite goes through the tables is the one written here.
+            conditions.sql = "FROM words CROSS JOIN messages ON number = words.rowid \
+                CROSS JOIN sessions ON key = session WHERE words MATCH ?"
+                .to_owned();
+            conditions.values.push(expression(&wanted, " AND "));
+        }
+        if !excluded.is_empty() {
+            let sql = "number NOT IN (SELECT rowid FROM words WHERE words MATCH ?)";
+            conditions.and(sql, [expression(&excluded, " OR ")]);
+        }
+        for (filter, value) in &query.filters {
+            conditions.filter(*filter, value);
+        }
+        if !query.folders.is_empty() {
+            let marks = vec!["?"; query.folders.len()].join(", ");
+            let sql = format!("key IN (SELECT session FROM folders WHERE folder IN ({marks}))");
+            let folders = query.folders.iter().map(|folder| tables::path(folder).into());
+            conditions.and(&sql, folders);
+        }
+        conditions
+    }
+
+    fn filter(&mut self, filter: Filter, value: &str) {
+        let text = value.to_owned();
+        match filter {
+            Filter::Agent => self.and("agent = ?", [text.into()]),
+            Filter::Role => self.and("role = ?", [text.into()]),
+            Filter::Session => {
+                let length = i64::try_from(value.chars().count()).unwrap_or(i64::MAX);
+                self.and("substr(id_lower, 1, ?) = ?", [length.into(), text.into()]);
+            }
+            Filter::Project => {
+                self.and("instr(project_words, ?) > 0", [spaced(&words::normalized(value)).into()]);
+            }
+        }
+    }
+
+    fn and(&mut self, condition: &str, values: impl IntoIterator<Item = Value>) {
+        self.sql.push_str(" AND ");
+        self.sql.push_str(condition);
+        self.values.extend(values);
+    }
+}
+
+/// Words with a space before and after each: one such text is in another where its words follow
+/// each other there.
+pub(super) fn spaced(normalized: &str) -> String {
+    format!(" {normalized} ")
+}
+
+/// An expression for `MATCH`. Words are letters and digits alone, so that all in quotes is a word.
+fn expression(clauses: &[&Clause], between: &str) -> Value {
+    let one = |clause: &&Clause| {
+        let star = if clause.is_prefix { " *" } else { "" };
+        format!("\"{}\"{star}", clause.words.join(" "))
+    };
+    clauses.iter().map(one).collect::<Vec<_>>().join(between).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(query: &str, expect: &[&str], expect_sql: &str) {
+        let query = Query::parse(query).expect("a query");
+        let Conditions { sql, values, score } = Conditions::of(&query);
+        let texts: Vec<Value> = expect.iter().map(|text| (*text).to_owned().into()).collect();
+        assert_eq!((values, sql.as_str()), (texts, expect_sql), "{query:?}");
+        let is_ranked = query.clauses.iter().any(|clause| !clause.is_excluded);
+        assert_eq!(score, if is_ranked { "-bm25(words)" } else { "1.0" }, "{query:?}");
+    }
+
+    #[test]
+    fn each_word_of_a_query_is_quoted_and_each_value_is_a_parameter() {
+        let found = "FROM words CROSS JOIN messages ON number = words.rowid \
+            CROSS JOIN sessions ON key = session WHERE words MATCH ?";
+        check("Borrow NOT checker", &[r#""borrow" AND "not" AND "checker""#], found);
+        check("foo_bar text:a*", &[r#""foo bar" AND "text a" *"#], found);
+        check("(a) ^b {c} d+e", &[r#""a" AND "b" AND "c" AND "d e""#], found);
+        let excluded = " AND number NOT IN (SELECT rowid FROM words WHERE words MATCH ?)";
+        let expect = [r#""a""#, r#""b c" OR "d" *"#];
+        check("a -\"b c\" -d*", &expect, &format!("{found}{excluded}"));
+        let all = "FROM messages CROSS JOIN sessions ON key = session WHERE true";
+        let expect = [r#""a""#, "user", " my app "];
+        let filters = " AND role = ? AND instr(project_words, ?) > 0";
+        check("-a role:user project:my-app", &expect, &format!("{all}{excluded}{filters}"));
+    }
+}

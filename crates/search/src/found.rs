@@ -1,0 +1,106 @@
+//! What a search finds.
+
+use std::path::PathBuf;
+
+use rusqlite::types::Value;
+use rusqlite::{Connection, Row, Statement, params_from_iter};
+
+use super::conditions::Conditions;
+use super::query::{Clause, Query};
+use super::snippet::{Run, snippet};
+use super::tables::{Place, count};
+use super::text;
+
+/// What was found, the best first.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Hits {
+    /// The first of them.
+    pub hits: Vec<Hit>,
+    /// How many there are in all.
+    pub all: usize,
+}
+
+/// One thing that is said somewhere.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Hit {
+    /// The session: a file, or `DATABASE#ID`.
+    pub session: PathBuf,
+    /// Its agent.
+    pub agent: String,
+    /// Its id.
+    pub id: String,
+    /// The folder it was run in.
+    pub project: Option<String>,
+    /// What it is called.
+    pub title: String,
+    /// The number of the sub-agent that says it, from 0, in the order of the session's
+    /// [`RenderSource`](epitome::render::RenderSource).
+    pub sub_agent: Option<usize>,
+    /// The anchor on the session's pages, but for what they put before those of sub-agents.
+    pub anchor: String,
+    /// The item of the transcript.
+    pub item: usize,
+    /// The turn, from 1.
+    pub turn: usize,
+    /// Who says it: `user`, `assistant`, `tool` or `system`.
+    pub role: String,
+    /// What it is: `words`, `summary`, `thinking` or `call`.
+    pub kind: String,
+    /// When, as the session writes it.
+    pub time: Option<String>,
+    /// How well it fits.
+    pub score: f32,
+    /// What is said there, with what was asked for marked.
+    pub snippet: Vec<Run>,
+}
+
+/// The best hits of a query, at most so many: of those that fit equally well the newest, and then
+/// in the order of sessions.
+pub(super) fn find(connection: &Connection, query: &Query, most: usize) -> rusqlite::Result<Hits> {
+    // One state of the index, whatever another process writes meanwhile.
+    let reading = connection.unchecked_transaction()?;
+    let Conditions { sql, mut values, score } = Conditions::of(query);
+    let all =
+        reading.query_row(&format!("SELECT count(*) {sql}"), params_from_iter(&values), |row| {
+            count(0, row.get(0)?)
+        })?;
+    let order = "score DESC, time DESC, path, sub_agent, item";
+    let best = format!("SELECT number, {score} AS score {sql} ORDER BY {order} LIMIT ?");
+    values.push(Value::Integer(i64::try_from(most).unwrap_or(i64::MAX)));
+    let mut best = reading.prepare(&best)?;
+    let best = best.query_map(params_from_iter(&values), |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let place = Place::COLUMNS;
+    let mut message = reading.prepare(&format!(
+        "SELECT {place}, path, agent, id, project, title, text FROM messages \
+         JOIN sessions ON key = session JOIN texts ON message = number WHERE number = ?"
+    ))?;
+    let hits = best.map(|best| hit(&mut message, best?, &query.clauses));
+    Ok(Hits { hits: hits.collect::<rusqlite::Result<_>>()?, all })
+}
+
+fn hit(
+    message: &mut Statement<'_>,
+    (number, score): (i64, f64),
+    clauses: &[Clause],
+) -> rusqlite::Result<Hit> {
+    message.query_row([number], |row: &Row<'_>| {
+        let Place { role, kind, sub_agent, anchor, item, turn, time } = Place::read(row)?;
+        let session: String = row.get(7)?;
+        Ok(Hit {
+            session: PathBuf::from(session),
+            agent: row.get(8)?,
+            id: row.get(9)?,
+            project: row.get(10)?,
+            title: row.get(11)?,
+            sub_agent,
+            anchor,
+            item,
+            turn,
+            role,
+            kind,
+            time,
+            score: score as f32,
+            snippet: snippet(&text::read(row.get_ref(12)?)?, clauses),
+        })
+    })
+}

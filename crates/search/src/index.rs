@@ -1,0 +1,225 @@
+//! An index on disk: a folder with an SQLite database and its checksum.
+//!
+//! A folder's name ends in a number that grows whenever an index is replaced: a process that opened
+//! the old one never sees a file of the new one under the same name. The database has a write-ahead
+//! log, so that reading goes on while another process writes, and a killed process leaves what it
+//! last committed.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Write as _};
+use std::path::PathBuf;
+use std::time::Duration;
+
+use epitome::Config;
+use rusqlite::config::DbConfig;
+use rusqlite::{Connection, ErrorCode, OpenFlags};
+
+use super::{Result, SearchError, tables};
+
+const DATABASE: &str = "index.db";
+const CHECKSUM: &str = "checksum";
+/// How long a process waits while another one recovers the log of a killed one.
+const BUSY: Duration = Duration::from_secs(10);
+
+/// Where the indexes of one version and one scope are.
+#[derive(Clone, Debug)]
+pub(super) struct Place {
+    /// The folder's name in that of all caches, and its path.
+    name: String,
+    folder: PathBuf,
+    /// Identifies what an index was made with.
+    version: String,
+}
+
+/// One index.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Index {
+    folder: PathBuf,
+    number: u64,
+}
+
+/// The right to write. It ends with the process, also when that is killed.
+#[derive(Debug)]
+pub(super) struct Lock {
+    _file: File,
+}
+
+impl Place {
+    /// Creates the folder, for the user alone.
+    pub(super) fn new(config: &Config, name: String, version: String) -> Result<Place> {
+        let folder = config.cache(&name)?;
+        Ok(Place { name, folder, version })
+    }
+
+    /// The lock, unless another process or thread has it.
+    pub(super) fn lock(&self) -> Result<Option<Lock>> {
+        let lock = private().create(true).open(self.folder.join("lock"));
+        let file = lock.map_err(SearchError::Folder)?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(Lock { _file: file })),
+            Err(fs::TryLockError::WouldBlock) => Ok(None),
+            Err(fs::TryLockError::Error(err)) => Err(SearchError::Folder(err)),
+        }
+    }
+
+    /// The index, if there is one.
+    pub(super) fn index(&self) -> Result<Option<Index>> {
+        let of_entry = |entry: fs::DirEntry| {
+            let name = entry.file_name().into_string().ok()?;
+            let number = name.strip_prefix(&self.version)?.strip_prefix('-')?.parse().ok()?;
+            Some(Index { folder: entry.path(), number })
+        };
+        let entries = fs::read_dir(&self.folder).map_err(SearchError::Folder)?;
+        Ok(entries.flatten().filter_map(of_entry).max_by_key(|index| index.number))
+    }
+
+    /// Puts an empty index in the place of `old`, unless another process already did, and deletes
+    /// all others: those of other versions, too.
+    pub(super) fn replace(&self, config: &Config, old: Option<&Index>) -> Result<Index> {
+        let _lock = self.lock()?.ok_or(SearchError::Busy)?;
+        let current = self.index()?;
+        if let Some(current) = &current
+            && old != Some(current)
+        {
+            return Ok(current.clone());
+        }
+        let number = current.map_or(1, |current| current.number + 1);
+        for entry in fs::read_dir(&self.folder).into_iter().flatten().flatten() {
+            if entry.path().is_dir() {
+                fs::remove_dir_all(entry.path()).map_err(SearchError::Folder)?;
+            }
+        }
+        let folder = config.cache(&format!("{}/{}-{number}", self.name, self.version))?;
+        let index = Index { folder, number };
+        index.create()?;
+        Ok(index)
+    }
+}
+
+impl Index {
+    fn create(&self) -> Result<()> {
+        // SQLite gives its other files the mode of the database.
+        let file = private().create_new(true).open(self.folder.join(DATABASE));
+        file.map_err(SearchError::Folder)?;
+        let connection = self.connect()?;
+        connection.query_row("PRAGMA journal_mode = WAL", [], |_| Ok(()))?;
+        Ok(tables::create(&connection)?)
+    }
+
+    /// A connection to the index.
+    ///
+    /// # Errors
+    ///
+    /// One that becomes [`SearchError::Damaged`] if it is not a whole index.
+    pub(super) fn open(&self) -> rusqlite::Result<Connection> {
+        let connection = self.connect()?;
+        let sql = "SELECT 1 FROM pragma_user_version WHERE user_version = ?";
+        connection.query_row(sql, [tables::VERSION], |_| Ok(()))?;
+        Ok(connection)
+    }
+
+    fn connect(&self) -> rusqlite::Result<Connection> {
+        let flags = OpenFlags::SQLITE_OPEN_READ_WRITE | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+        let connection = Connection::open_with_flags(self.folder.join(DATABASE), flags)?;
+        connection.busy_timeout(BUSY)?;
+        connection.set_db_config(DbConfig::SQLITE_DBCONFIG_DEFENSIVE, true)?;
+        // A damaged file may hold anything. What does not fit into memory goes to no other folder.
+        connection.execute_batch(
+            "PRAGMA trusted_schema = OFF; PRAGMA cell_size_check = ON;
+             PRAGMA temp_store = MEMORY; PRAGMA synchronous = NORMAL;",
+        )?;
+        Ok(connection)
+    }
+
+    /// Declares that the index is about to be written.
+    pub(super) fn unseal(&self) -> Result<()> {
+        match fs::remove_file(self.folder.join(CHECKSUM)) {
+            Err(err) if err.kind() != io::ErrorKind::NotFound => Err(SearchError::Folder(err)),
+            Ok(()) | Err(_) => Ok(()),
+        }
+    }
+
+    /// Writes the checksum of an index that is no longer written. Without one if its log could not
+    /// be merged into the database, because another process reads.
+    pub(super) fn seal(&self, connection: Connection) -> Result<()> {
+        let sql = "PRAGMA wal_checkpoint(TRUNCATE)";
+        let is_read = connection.query_row(sql, [], |row| row.get::<_, bool>(0))?;
+        drop(connection);
+        if is_read {
+            return Ok(());
+        }
+        let sealed = self.checksum().and_then(|sum| {
+            let new = self.folder.join("checksum.new");
+            let mut file = private().create(true).truncate(true).open(&new)?;
+            file.write_all(sum.as_bytes())?;
+            fs::rename(new, self.folder.join(CHECKSUM))
+        });
+        sealed.map_err(SearchError::Folder)
+    }
+
+    fn checksum(&self) -> io::Result<String> {
+        let file = File::open(self.folder.join(DATABASE))?;
+        let sum = blake3::Hasher::new().update_reader(file)?.finalize();
+        Ok(sum.to_hex().to_string())
+    }
+
+    /// Whether each byte is what was written. Of an index that was not sealed, because the process
+    /// was killed or another one read it: whether its parts fit each other.
+    pub(super) fn is_whole(&self) -> Result<bool> {
+        match fs::read(self.folder.join(CHECKSUM)) {
+            Ok(sealed) => Ok(sealed == self.checksum().map_err(SearchError::Folder)?.as_bytes()),
+            Err(err) if err.kind() == io::ErrorKind::NotFound => match self.fits() {
+                Ok(fits) => Ok(fits),
+                Err(err) if is_damage(&err) => Ok(false),
+                Err(err) => Err(err.into()),
+            },
+            Err(err) => Err(SearchError::Folder(err)),
+        }
+    }
+
+    fn fits(&self) -> rusqlite::Result<bool> {
+        let sql = "PRAGMA integrity_check(1)";
+        let result: String = self.open()?.query_row(sql, [], |row| row.get(0))?;
+        Ok(result == "ok")
+    }
+}
+
+/// To open a file that only the user may read.
+fn private() -> OpenOptions {
+    let mut options = OpenOptions::new();
+    options.write(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    options
+}
+
+impl From<rusqlite::Error> for SearchError {
+    fn from(err: rusqlite::Error) -> SearchError {
+        if is_damage(&err) { SearchError::Damaged } else { SearchError::Index(err) }
+    }
+}
+
+/// Whether an error says that the index is not what was written, rather than that the disk or the
+/// system refuses.
+fn is_damage(err: &rusqlite::Error) -> bool {
+    use rusqlite::Error;
+
+    match err {
+        Error::FromSqlConversionFailure(..)
+        | Error::IntegralValueOutOfRange(..)
+        | Error::InvalidColumnType(..)
+        | Error::QueryReturnedNoRows
+        | Error::SqlInputError { .. }
+        | Error::Utf8Error(..) => true,
+        err => matches!(
+            err.sqlite_error_code(),
+            // `Unknown`: there is no such table. All statements are right for whole indexes.
+            Some(
+                ErrorCode::DatabaseCorrupt
+                    | ErrorCode::NotADatabase
+                    | ErrorCode::CannotOpen
+                    | ErrorCode::Unknown
+            )
+        ),
+    }
+}

@@ -1,0 +1,242 @@
+//! Queries as users write them.
+
+use std::path::PathBuf;
+
+use epitome_formats::{FORMATS, named};
+
+use super::words;
+
+/// Characters of a query.
+const LONGEST: usize = 1_000;
+/// What `role:` takes.
+const ROLES: [&str; 4] = ["user", "assistant", "tool", "system"];
+
+/// Words, phrases and filters: all must be met.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Query {
+    pub(super) clauses: Vec<Clause>,
+    pub(super) filters: Vec<(Filter, String)>,
+    /// Folders, one of which the session was run in or below.
+    pub(super) folders: Vec<PathBuf>,
+}
+
+/// Why a query is refused, in words for users.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct BadQuery(String);
+
+/// Words that follow each other.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Clause {
+    /// At least one, in lower case.
+    pub(super) words: Vec<String>,
+    /// Whether the last one is the beginning of a word.
+    pub(super) is_prefix: bool,
+    /// Whether messages that hold them are left out.
+    pub(super) is_excluded: bool,
+}
+
+/// What `name:value` selects by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Filter {
+    Agent,
+    Project,
+    Role,
+    Session,
+}
+
+impl Filter {
+    fn named(name: &str) -> Option<Filter> {
+        match name {
+            "agent" => Some(Filter::Agent),
+            "project" => Some(Filter::Project),
+            "role" => Some(Filter::Role),
+            "session" => Some(Filter::Session),
+            _ => None,
+        }
+    }
+}
+
+impl Query {
+    /// Reads a query: words, `"phrases"`, `beginnings*`, `-without`, and the filters `agent:`,
+    /// `project:`, `role:` and `session:`.
+    ///
+    /// ```
+    /// use epitome_search::Query;
+    ///
+    /// assert!(Query::parse("cargo \"borrow checker\" agent:claude role:tool").is_ok());
+    /// let bad = Query::parse("\"no end").expect_err("the phrase has no end");
+    /// assert_eq!(bad.to_string(), "a phrase begins with \" and does not end");
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// What is wrong with it.
+    pub fn parse(text: &str) -> Result<Query, BadQuery> {
+        if text.chars().count() > LONGEST {
+            return bad(format!("a query has at most {LONGEST} characters"));
+        }
+        let mut query = Query::default();
+        let mut rest = text.trim_start();
+        while !rest.is_empty() {
+            let (without, behind) = match rest.strip_prefix('-') {
+                Some(behind) if !behind.starts_with(char::is_whitespace) => (true, behind),
+                Some(_) | None => (false, rest),
+            };
+            let filter = behind
+                .split_once(':')
+                .and_then(|(name, behind)| Some((Filter::named(name)?, name, behind)));
+            let (value, quoted, behind) = match filter {
+                Some((_, _, behind)) => value(behind)?,
+                None => value(behind)?,
+            };
+            rest = behind.trim_start();
+            match filter {
+                Some((_, name, _)) if without => return bad(format!("-{name}: is not known")),
+                Some((filter, name, _)) => query.filter(filter, name, value)?,
+                None => query.clause(value, quoted, without)?,
+            }
+        }
+        if query.clauses.is_empty() && query.filters.is_empty() {
+            return bad("there are no words to look for");
+        }
+        Ok(query)
+    }
+
+    /// The same query, of sessions of this agent alone.
+    ///
+    /// # Errors
+    ///
+    /// When there is no such agent.
+    pub fn of_agent(mut self, agent: &str) -> Result<Query, BadQuery> {
+        self.filter(Filter::Agent, "agent", agent)?;
+        Ok(self)
+    }
+
+    /// The same query, of sessions alone that were run in one of these folders or below it.
+    #[must_use]
+    pub fn of_folders(mut self, folders: Vec<PathBuf>) -> Query {
+        self.folders = folders;
+        self
+    }
+
+    fn filter(&mut self, filter: Filter, name: &str, value: &str) -> Result<(), BadQuery> {
+        let value = value.to_lowercase();
+        if value.is_empty() {
+            return bad(format!("{name}: of which?"));
+        }
+        match filter {
+            Filter::Agent if named(&value).is_none() => {
+                let known: Vec<&str> = FORMATS.iter().map(|format| format.name).collect();
+                return bad(format!("unknown agent `{value}`: {}", known.join(", ")));
+            }
+            Filter::Role if !ROLES.contains(&&*value) => {
+                return bad(format!("unknown role `{value}`: {}", ROLES.join(", ")));
+            }
+            Filter::Project if !has_word(&value) => {
+                return bad(format!("`{value}` holds no name of a folder"));
+            }
+            Filter::Agent | Filter::Role | Filter::Project | Filter::Session => {}
+        }
+        self.filters.push((filter, value));
+        Ok(())
+    }
+
+    fn clause(&mut self, text: &str, quoted: bool, is_excluded: bool) -> Result<(), BadQuery> {
+        let is_prefix = !quoted && text.ends_with('*');
+        let words = words_of(text)?;
+        if !words.is_empty() {
+            self.clauses.push(Clause { words, is_prefix, is_excluded });
+        } else if quoted || is_excluded || is_prefix {
+            return bad(format!("`{text}` holds no letters or digits"));
+        }
+        // Punctuation alone is in no index, and excludes nothing.
+        Ok(())
+    }
+}
+
+/// A word or a phrase in quotes, whether it was one, and what stands behind it.
+fn value(text: &str) -> Result<(&str, bool, &str), BadQuery> {
+    if let Some(phrase) = text.strip_prefix('"') {
+        let Some((phrase, behind)) = phrase.split_once('"') else {
+            return bad("a phrase begins with \" and does not end");
+        };
+        return Ok((phrase, true, behind));
+    }
+    let end = text.find(char::is_whitespace).unwrap_or(text.len());
+    Ok((&text[..end], false, &text[end..]))
+}
+
+/// Whether a text has a word that the index holds.
+fn has_word(text: &str) -> bool {
+    let mut has = false;
+    words::each(text, |word| has |= word.is_indexed());
+    has
+}
+
+/// The words of a clause, in order.
+fn words_of(text: &str) -> Result<Vec<String>, BadQuery> {
+    let mut found = Vec::new();
+    let mut is_indexed = true;
+    words::each(text, |word| {
+        is_indexed &= word.is_indexed();
+        found.push(word.text.clone());
+    });
+    if is_indexed {
+        Ok(found)
+    } else {
+        bad(format!("words longer than {} are not found", words::LONGEST))
+    }
+}
+
+fn bad<T>(what: impl Into<String>) -> Result<T, BadQuery> {
+    Err(BadQuery(what.into()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expect: Result<&[&str], &str>) {
+        let told = Query::parse(text).map(|query| {
+            let clauses = query.clauses.iter().map(|it| {
+                let sign = if it.is_excluded { "-" } else { "" };
+                format!("{sign}{}{}", it.words.join("+"), if it.is_prefix { "*" } else { "" })
+            });
+            let filters = query.filters.iter().map(|(filter, value)| format!("{filter:?}={value}"));
+            clauses.chain(filters).collect::<Vec<_>>()
+        });
+        let told = told.map_err(|err| err.to_string());
+        let expect = expect.map(|it| it.iter().map(|it| (*it).to_owned()).collect::<Vec<_>>());
+        assert_eq!(told, expect.map_err(str::to_owned), "{text}");
+    }
+
+    #[test]
+    fn words_phrases_beginnings_and_filters_are_read() {
+        check("Borrow checker", Ok(&["borrow", "checker"]));
+        check("\"borrow checker\" x", Ok(&["borrow+checker", "x"]));
+        check("std::fs::read", Ok(&["std+fs+read"]));
+        check("pars* foo_ba*", Ok(&["pars*", "foo+ba*"]));
+        check("a -b -\"c d\"", Ok(&["a", "-b", "-c+d"]));
+        check("x agent:Claude role:user", Ok(&["x", "Agent=claude", "Role=user"]));
+        check("project:\"my app\" session:0f3c", Ok(&["Project=my app", "Session=0f3c"]));
+        check("https://example.com a - b", Ok(&["https+example+com", "a", "b"]));
+        let run = vec!["漢"; 30];
+        check(&run.concat(), Ok(&[&*run.join("+")]));
+    }
+
+    #[test]
+    fn what_cannot_be_asked_is_said() {
+        check("", Err("there are no words to look for"));
+        check(" && ", Err("there are no words to look for"));
+        check("a \"b", Err("a phrase begins with \" and does not end"));
+        check("a *", Err("`*` holds no letters or digits"));
+        check("-agent:pi x", Err("-agent: is not known"));
+        check("agent: x", Err("agent: of which?"));
+        check("role:boss", Err("unknown role `boss`: user, assistant, tool, system"));
+        check("project:/ x", Err("`/` holds no name of a folder"));
+        check(&"x".repeat(65), Err("words longer than 64 are not found"));
+        check(&format!("a_{}", "ä".repeat(33)), Err("words longer than 64 are not found"));
+        check(&"x ".repeat(501), Err("a query has at most 1000 characters"));
+    }
+}

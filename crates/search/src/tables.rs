@@ -1,0 +1,150 @@
+//! The tables of the index, and the numbers by which it knows sessions, folders and messages.
+
+use std::path::Path;
+
+use rusqlite::types::Value;
+use rusqlite::{Connection, Row};
+
+/// Changes with the tables and with what is written into them: an index with another number is
+/// another index.
+pub(super) const VERSION: i32 = 2;
+
+/// `words` holds no text, only where each word is; its text is made by `words::normalized` and is
+/// split at spaces: to its tokenizer, all that is not ASCII is letters. `id_lower` and
+/// `project_words` are what the filters `session:` and `project:` compare. `hash` is of all that a
+/// message is found by and shown with.
+const TABLES: &str = "
+    CREATE TABLE sessions (
+        key INTEGER PRIMARY KEY,
+        path TEXT NOT NULL,
+        size INTEGER NOT NULL,
+        modified INTEGER NOT NULL,
+        agent TEXT NOT NULL,
+        id TEXT NOT NULL,
+        id_lower TEXT NOT NULL,
+        project TEXT,
+        project_words TEXT,
+        title TEXT NOT NULL
+    ) STRICT;
+    CREATE TABLE folders (
+        session INTEGER NOT NULL,
+        folder INTEGER NOT NULL,
+        PRIMARY KEY (session, folder)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE messages (
+        number INTEGER PRIMARY KEY,
+        session INTEGER NOT NULL,
+        hash INTEGER NOT NULL,
+        role TEXT NOT NULL,
+        kind TEXT NOT NULL,
+        sub_agent INTEGER,
+        anchor TEXT NOT NULL,
+        item INTEGER NOT NULL,
+        turn INTEGER NOT NULL,
+        time TEXT
+    ) STRICT;
+    CREATE INDEX messages_of_session ON messages (session, hash);
+    CREATE TABLE texts (
+        message INTEGER PRIMARY KEY,
+        text ANY NOT NULL
+    ) STRICT;
+    CREATE VIRTUAL TABLE words USING fts5 (
+        text, content = '', contentless_delete = 1, tokenize = 'ascii'
+    );";
+
+/// Writes the empty tables into an empty database.
+pub(super) fn create(connection: &Connection) -> rusqlite::Result<()> {
+    connection.execute_batch(&format!("BEGIN; {TABLES} PRAGMA user_version = {VERSION}; COMMIT;"))
+}
+
+/// A message of a session, but for its text.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Place {
+    pub(super) role: String,
+    pub(super) kind: String,
+    /// The number of the sub-agent that it is of, from 0.
+    pub(super) sub_agent: Option<usize>,
+    pub(super) anchor: String,
+    pub(super) item: usize,
+    pub(super) turn: usize,
+    pub(super) time: Option<String>,
+}
+
+impl Place {
+    /// The columns that [`Place::read`] takes.
+    pub(super) const COLUMNS: &str = "role, kind, sub_agent, anchor, item, turn, time";
+
+    /// Takes the first columns of a row.
+    pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Place> {
+        Ok(Place {
+            role: row.get(0)?,
+            kind: row.get(1)?,
+            sub_agent: row
+                .get(2)
+                .and_then(|it: Option<i64>| it.map(|it| count(2, it)).transpose())?,
+            anchor: row.get(3)?,
+            item: count(4, row.get(4)?)?,
+            turn: count(5, row.get(5)?)?,
+            time: row.get(6)?,
+        })
+    }
+
+    /// The values of [`Place::COLUMNS`].
+    pub(super) fn values(&self) -> [Value; 7] {
+        let Place { role, kind, sub_agent, anchor, item, turn, time } = self;
+        let number = |number: usize| Value::Integer(i64::try_from(number).unwrap_or(i64::MAX));
+        [
+            role.clone().into(),
+            kind.clone().into(),
+            sub_agent.map_or(Value::Null, number),
+            anchor.clone().into(),
+            number(*item),
+            number(*turn),
+            time.clone().into(),
+        ]
+    }
+
+    /// A number for a message: of all that is written about it.
+    pub(super) fn hash(&self, text: &str) -> i64 {
+        let Place { role, kind, sub_agent, anchor, item, turn, time } = self;
+        let sub_agent = sub_agent.map_or(u64::MAX, |number| number as u64);
+        let numbers = [sub_agent, *item as u64, *turn as u64].map(u64::to_le_bytes);
+        let texts = [role, kind, anchor, time.as_deref().unwrap_or(""), text];
+        let texts = texts.iter().map(|text| text.as_bytes());
+        number(texts.chain(numbers.iter().map(|number| &number[..])))
+    }
+}
+
+/// What the index says of a session. All but the path is without secrets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Known {
+    pub(super) path: String,
+    pub(super) agent: String,
+    pub(super) id: String,
+    pub(super) project: Option<String>,
+    pub(super) title: String,
+}
+
+/// A number in a column that cannot be negative.
+pub(super) fn count(column: usize, number: i64) -> rusqlite::Result<usize> {
+    let err = rusqlite::Error::IntegralValueOutOfRange(column, number);
+    usize::try_from(number).map_err(|_| err)
+}
+
+/// A number for a list of parts. That two lists on one machine have the same is as good as
+/// impossible.
+fn number<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> i64 {
+    let mut hasher = blake3::Hasher::new();
+    for part in parts {
+        hasher.update(&(part.len() as u64).to_le_bytes());
+        hasher.update(part);
+    }
+    let hash = hasher.finalize();
+    let (first, _) = hash.as_bytes().split_first_chunk().expect("a hash has 32 bytes");
+    i64::from_le_bytes(*first)
+}
+
+/// A number for a path: of a folder, or of a session.
+pub(super) fn path(path: &Path) -> i64 {
+    number([path.as_os_str().as_encoded_bytes()])
+}

@@ -1,0 +1,419 @@
+//! Brings the index to where the sessions are.
+
+use std::collections::{HashMap, HashSet};
+use std::path::Path;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::UNIX_EPOCH;
+
+use epitome::ErrorKind;
+use epitome::agents::SessionFile;
+use epitome::redact::rules;
+use epitome::render::{RenderOptions, RenderSource};
+use epitome_model::Role;
+use epitome_redact::Finder;
+use epitome_render::{Detail, Said, Story, said};
+use rayon::prelude::*;
+use rusqlite::types::Value;
+use rusqlite::{Connection, named_params, params, params_from_iter};
+
+use super::conditions::spaced;
+use super::index::Index;
+use super::tables::{self, Known, Place};
+use super::{REDACTED, Result, Search, SearchError, text, words};
+
+/// Of pages of the database, and of words that are not yet in them: KiB and bytes in memory while
+/// an index is written.
+const PAGES: u32 = 64 << 10;
+const WORDS: u32 = 32 << 20;
+/// Messages that are prepared on one thread and then written together.
+const BATCH: usize = 64;
+/// Sessions that are read at once, and the size from which on they are read one at a time.
+const READERS: usize = 4;
+const LARGE: u64 = 32 << 20;
+/// Bytes of sessions, and sessions, after which what was done can be found.
+const STEP: (u64, usize) = (128 << 20, 2_000);
+
+/// How far an update is, in sessions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Progress {
+    /// Looked at.
+    pub done: usize,
+    /// To be looked at.
+    pub of: usize,
+}
+
+/// What came of an update.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Update {
+    /// The index holds what the sessions say.
+    Done(Updated),
+    /// Another process is at it; what it has not done is not found yet.
+    Elsewhere,
+}
+
+/// What an update did.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Updated {
+    /// Sessions that are new or changed.
+    pub sessions: usize,
+    /// What is said in them that was not in the index.
+    pub written: usize,
+    /// Sessions that are gone.
+    pub gone: usize,
+    /// Sessions that cannot be read.
+    pub unreadable: usize,
+}
+
+impl Search {
+    /// Makes the index hold what is in these sessions, and nothing else: all sessions of the scope
+    /// are to be passed. What did not change is not read.
+    ///
+    /// # Errors
+    ///
+    /// `Damaged`, `Index`, `Folder`, `Rules`, and those of the user's rules. What was written
+    /// before stays.
+    pub fn update(
+        &self,
+        files: &[SessionFile],
+        tell: &(dyn Fn(Progress) + Sync),
+    ) -> Result<Update> {
+        // An empty one is as good a beginning as any.
+        let looked = match self.read(|connection| stale(connection, files)) {
+            Err(SearchError::Damaged) => self.read(|connection| stale(connection, files)),
+            looked => looked,
+        };
+        if looked?.is_empty() {
+            return Ok(Update::Done(Updated::default()));
+        }
+        let rules = rules(&self.config, &[])?.only(&REDACTED).map_err(SearchError::Rules)?;
+        let finder = Finder::new(rules).map_err(SearchError::Rules)?;
+        let Some(lock) = self.place.lock()? else { return Ok(Update::Elsewhere) };
+        let index = self.place.index()?;
+        let written = match &index {
+            Some(index) => self.write(index, files, &finder, tell),
+            None => Err(SearchError::Damaged),
+        };
+        self.of.store(0, Ordering::Relaxed);
+        drop(lock);
+        match written {
+            Err(SearchError::Damaged) => self.delete(index.as_ref()),
+            written => written.map(Update::Done),
+        }
+    }
+
+    fn write(
+        &self,
+        index: &Index,
+        files: &[SessionFile],
+        finder: &Finder,
+        tell: &(dyn Fn(Progress) + Sync),
+    ) -> Result<Updated> {
+        let connection = index.open()?;
+        connection.execute_batch(&format!("PRAGMA cache_size = -{PAGES}"))?;
+        let sql = "INSERT INTO words (words, rank) VALUES ('hashsize', ?)";
+        connection.execute(sql, [WORDS])?;
+        // Another process may just have done a part of it.
+        let Stale { changed, gone } = stale(&connection, files)?;
+        self.done.store(0, Ordering::Relaxed);
+        self.of.store(changed.len(), Ordering::Relaxed);
+        index.unseal()?;
+        let work = Work {
+            search: self,
+            connection: Mutex::new(connection),
+            finder,
+            tell,
+            of: changed.len(),
+            large: Mutex::new(()),
+            written: AtomicUsize::new(0),
+            unreadable: AtomicUsize::new(0),
+        };
+        let threads = std::thread::available_parallelism().map_or(1, |n| n.get().min(READERS));
+        let pool = rayon::ThreadPoolBuilder::new().num_threads(threads).build();
+        let pool = pool.map_err(|err| SearchError::Folder(std::io::Error::other(err)))?;
+        work.connection().execute_batch("BEGIN IMMEDIATE")?;
+        gone.iter().try_for_each(|session| remove(&work.connection(), *session))?;
+        for step in steps(&changed) {
+            pool.install(|| step.par_iter().try_for_each(|file| work.session(file)))?;
+            work.connection().execute_batch("COMMIT; BEGIN IMMEDIATE")?;
+        }
+        work.connection().execute_batch("COMMIT")?;
+        index.seal(work.connection.into_inner().unwrap_or_else(PoisonError::into_inner))?;
+        Ok(Updated {
+            sessions: changed.len(),
+            written: work.written.into_inner(),
+            gone: gone.len(),
+            unreadable: work.unreadable.into_inner(),
+        })
+    }
+}
+
+/// What of an index is not as the sessions are.
+struct Stale<'a> {
+    changed: Vec<&'a SessionFile>,
+    gone: Vec<i64>,
+}
+
+impl Stale<'_> {
+    fn is_empty(&self) -> bool {
+        self.changed.is_empty() && self.gone.is_empty()
+    }
+}
+
+/// A session's length, and nanoseconds since 1970: what tells that it did not change.
+type Stamp = (i64, i64);
+
+fn stamp(file: &SessionFile) -> Stamp {
+    let since = file.modified.duration_since(UNIX_EPOCH).unwrap_or_default();
+    let number = |it: u128| i64::try_from(it).unwrap_or(i64::MAX);
+    (number(file.size.0.into()), number(since.as_nanos()))
+}
+
+fn stale<'a>(connection: &Connection, files: &'a [SessionFile]) -> rusqlite::Result<Stale<'a>> {
+    let mut known = connection.prepare("SELECT key, size, modified FROM sessions")?;
+    let known = known.query_map([], |row| Ok((row.get(0)?, (row.get(1)?, row.get(2)?))))?;
+    let known: HashMap<i64, Stamp> = known.collect::<rusqlite::Result<_>>()?;
+    let mut seen = HashSet::with_capacity(files.len());
+    let mut changed = Vec::new();
+    for file in files {
+        let key = tables::path(&file.path);
+        seen.insert(key);
+        if known.get(&key) != Some(&stamp(file)) {
+            changed.push(file);
+        }
+    }
+    // The newest first: that is what people look for.
+    changed.sort_by_key(|file| std::cmp::Reverse(file.modified));
+    let gone = known.into_keys().filter(|key| !seen.contains(key)).collect();
+    Ok(Stale { changed, gone })
+}
+
+/// Parts of the sessions after each of which what was done can be found.
+fn steps<'f, 'a>(files: &'f [&'a SessionFile]) -> Vec<&'f [&'a SessionFile]> {
+    let mut steps = Vec::new();
+    let (mut start, mut bytes) = (0, 0);
+    for (idx, file) in files.iter().enumerate() {
+        bytes += file.size.0;
+        if bytes >= STEP.0 || idx + 1 - start >= STEP.1 || idx + 1 == files.len() {
+            steps.push(&files[start..=idx]);
+            (start, bytes) = (idx + 1, 0);
+        }
+    }
+    steps
+}
+
+/// An update on its way.
+struct Work<'a> {
+    search: &'a Search,
+    connection: Mutex<Connection>,
+    finder: &'a Finder,
+    tell: &'a (dyn Fn(Progress) + Sync),
+    of: usize,
+    large: Mutex<()>,
+    written: AtomicUsize,
+    unreadable: AtomicUsize,
+}
+
+impl Work<'_> {
+    fn session(&self, file: &SessionFile) -> rusqlite::Result<()> {
+        let alone = (file.size.0 >= LARGE)
+            .then(|| self.large.lock().unwrap_or_else(PoisonError::into_inner));
+        match self.read(file) {
+            Some(read) => self.put(file, &read)?,
+            None => drop(self.unreadable.fetch_add(1, Ordering::Relaxed)),
+        }
+        drop(alone);
+        let done = self.search.done.fetch_add(1, Ordering::Relaxed) + 1;
+        (self.tell)(Progress { done, of: self.of });
+        Ok(())
+    }
+
+    fn connection(&self) -> MutexGuard<'_, Connection> {
+        self.connection.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// What a session says; of what is no session nothing, and nothing at all when it could not be
+    /// read this time.
+    fn read(&self, file: &SessionFile) -> Option<Read> {
+        let path = file.path.to_str()?;
+        let known = |id: &str, project: Option<&str>, title: String| Known {
+            path: path.to_owned(),
+            agent: file.agent.to_owned(),
+            id: id.to_owned(),
+            project: project.map(str::to_owned),
+            title,
+        };
+        let reading = match RenderSource::open(&file.path, Some(file.agent)) {
+            Ok(reading) => reading,
+            Err(err) if err.kind() == ErrorKind::UnknownFormat => {
+                let known = known(&file.id, None, String::new());
+                return Some(Read { known, folders: Vec::new(), said: Vec::new() });
+            }
+            Err(_) => return None,
+        };
+        // As it is, and as numbers only: what is shown of it is redacted.
+        let cwd = reading.session.loaded.transcript.head.cwd.as_deref().map(Path::new);
+        let folders: Vec<i64> =
+            cwd.into_iter().flat_map(Path::ancestors).map(tables::path).collect();
+        let archive = self.search.config.archive();
+        let how = RenderOptions {
+            detail: Detail::Steps,
+            redact: Some(self.finder),
+            compact: None,
+            archive: &archive,
+            prices: None,
+        };
+        let told = reading.tell(
+            &how,
+            |_| String::new(),
+            |stories| {
+                let head = &stories[0].session.transcript.head;
+                let id = head.id.as_deref().unwrap_or(&file.id);
+                let known = known(id, head.cwd.as_deref(), stories[0].title());
+                let said =
+                    stories.iter().enumerate().flat_map(|(number, story)| pieces(story, number));
+                Read { known, folders: folders.clone(), said: said.collect() }
+            },
+        );
+        match (told, reading.failure()) {
+            (Ok((read, _)), None) => Some(read),
+            (Ok(_), Some(_)) | (Err(_), _) => None,
+        }
+    }
+
+    /// Writes what is new of a session, and takes out what is gone.
+    fn put(&self, file: &SessionFile, read: &Read) -> rusqlite::Result<()> {
+        let session = tables::path(&file.path);
+        let mut old = messages(&self.connection(), session)?;
+        let is_new = |(place, text): &&(Place, String)| {
+            let same = old.get_mut(&place.hash(text)).and_then(Vec::pop);
+            same.is_none()
+        };
+        let new: Vec<&(Place, String)> = read.said.iter().filter(is_new).collect();
+        let gone: Vec<i64> = old.into_values().flatten().collect();
+        delete(&self.connection(), &gone)?;
+        for batch in new.chunks(BATCH) {
+            let batch: Vec<Message<'_>> =
+                batch.iter().map(|(place, text)| Message::new(place, text)).collect();
+            insert(&self.connection(), session, &batch)?;
+        }
+        self.written.fetch_add(new.len(), Ordering::Relaxed);
+        insert_session(&self.connection(), session, stamp(file), read)
+    }
+}
+
+/// The messages of a session that are in the index: by their hashes, the numbers of those that have
+/// it.
+fn messages(connection: &Connection, session: i64) -> rusqlite::Result<HashMap<i64, Vec<i64>>> {
+    let sql = "SELECT hash, number FROM messages WHERE session = ? ORDER BY number DESC";
+    let mut stored = connection.prepare(sql)?;
+    let rows = stored.query_map([session], |row| Ok((row.get(0)?, row.get(1)?)))?;
+    let mut found: HashMap<i64, Vec<i64>> = HashMap::new();
+    for row in rows {
+        let (hash, number) = row?;
+        found.entry(hash).or_default().push(number);
+    }
+    Ok(found)
+}
+
+/// A message as it is stored.
+struct Message<'a> {
+    place: &'a Place,
+    hash: i64,
+    words: String,
+    text: Value,
+}
+
+impl<'a> Message<'a> {
+    fn new(place: &'a Place, text: &str) -> Message<'a> {
+        let (words, hash) = (words::normalized(text), place.hash(text));
+        Message { place, hash, words, text: text::stored(text) }
+    }
+}
+
+fn insert(connection: &Connection, session: i64, batch: &[Message<'_>]) -> rusqlite::Result<()> {
+    let columns = Place::COLUMNS;
+    let mut message = connection.prepare(&format!(
+        "INSERT INTO messages ({columns}, session, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+    ))?;
+    let mut indexed = connection.prepare("INSERT INTO words (rowid, text) VALUES (?, ?)")?;
+    let mut stored = connection.prepare("INSERT INTO texts (message, text) VALUES (?, ?)")?;
+    for Message { place, hash, words, text } in batch {
+        let own = [session.into(), (*hash).into()];
+        let number = message.insert(params_from_iter(place.values().into_iter().chain(own)))?;
+        indexed.execute(params![number, words])?;
+        stored.execute(params![number, text])?;
+    }
+    Ok(())
+}
+
+fn insert_session(
+    connection: &Connection,
+    session: i64,
+    (size, modified): Stamp,
+    read: &Read,
+) -> rusqlite::Result<()> {
+    let Known { path, agent, id, project, title } = &read.known;
+    connection.execute(
+        "INSERT OR REPLACE INTO sessions VALUES (:key, :path, :size, :modified, :agent, :id,
+             :id_lower, :project, :project_words, :title)",
+        named_params! {
+            ":key": session,
+            ":path": path,
+            ":size": size,
+            ":modified": modified,
+            ":agent": agent,
+            ":id": id,
+            ":id_lower": id.to_lowercase(),
+            ":project": project,
+            ":project_words": project.as_deref().map(|it| spaced(&words::normalized(it))),
+            ":title": title,
+        },
+    )?;
+    connection.execute("DELETE FROM folders WHERE session = ?", [session])?;
+    let mut insert = connection.prepare("INSERT OR IGNORE INTO folders VALUES (?, ?)")?;
+    read.folders.iter().try_for_each(|folder| insert.execute([session, *folder]).map(drop))
+}
+
+fn delete(connection: &Connection, messages: &[i64]) -> rusqlite::Result<()> {
+    for sql in [
+        "DELETE FROM messages WHERE number = ?",
+        "DELETE FROM words WHERE rowid = ?",
+        "DELETE FROM texts WHERE message = ?",
+    ] {
+        let mut delete = connection.prepare(sql)?;
+        messages.iter().try_for_each(|message| delete.execute([message]).map(drop))?;
+    }
+    Ok(())
+}
+
+/// Takes out a session.
+fn remove(connection: &Connection, session: i64) -> rusqlite::Result<()> {
+    let messages: Vec<i64> = messages(connection, session)?.into_values().flatten().collect();
+    delete(connection, &messages)?;
+    connection.execute("DELETE FROM folders WHERE session = ?", [session])?;
+    connection.execute("DELETE FROM sessions WHERE key = ?", [session]).map(drop)
+}
+
+/// What is in a session.
+struct Read {
+    known: Known,
+    folders: Vec<i64>,
+    said: Vec<(Place, String)>,
+}
+
+/// What one story of a session says: the first is the session's own.
+fn pieces(story: &Story<'_>, number: usize) -> impl Iterator<Item = (Place, String)> {
+    said(story).map(move |said| {
+        let Said { anchor, item, turn, role, kind, time, text } = said;
+        let role = match role {
+            Role::User => "user",
+            Role::Assistant => "assistant",
+            Role::Tool => "tool",
+            Role::System => "system",
+        };
+        let (role, kind) = (role.to_owned(), kind.name().to_owned());
+        let sub_agent = number.checked_sub(1);
+        (Place { role, kind, sub_agent, anchor, item, turn, time }, text)
+    })
+}

@@ -1,0 +1,97 @@
+//! The words of a text: what is indexed, and what is searched for.
+
+use std::ops::Range;
+
+/// Bytes of the longest word in the index. Longer ones are hashes and pictures in base64, which no
+/// one types.
+pub(super) const LONGEST: usize = 64;
+/// Keeps the place of a longer word. Its character is in no word.
+const TOO_LONG: &str = "…";
+
+/// A run of letters and digits; of scripts without spaces between words, one character.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Word {
+    /// In lower case.
+    pub(super) text: String,
+    /// How many words precede it.
+    pub(super) place: usize,
+    /// Its bytes in the text.
+    pub(super) range: Range<usize>,
+}
+
+impl Word {
+    /// Whether the index holds it.
+    pub(super) fn is_indexed(&self) -> bool {
+        self.text.len() <= LONGEST
+    }
+}
+
+/// Calls `take` with each word of a text, in order, those that are too long for the index included.
+pub(super) fn each(text: &str, mut take: impl FnMut(&Word)) {
+    let mut word = Word::default();
+    let mut chars = text.char_indices().peekable();
+    while let Some((start, first)) = chars.next() {
+        if !first.is_alphanumeric() {
+            continue;
+        }
+        word.text.clear();
+        word.text.extend(first.to_lowercase());
+        word.range = start..start + first.len_utf8();
+        let joins = |c: char| c.is_alphanumeric() && !is_word_alone(c);
+        while !is_word_alone(first)
+            && let Some((at, c)) = chars.next_if(|(_, c)| joins(*c))
+        {
+            word.text.extend(c.to_lowercase());
+            word.range.end = at + c.len_utf8();
+        }
+        take(&word);
+        word.place += 1;
+    }
+}
+
+/// The words of a text with one space between two: what the index takes and splits at the spaces.
+pub(super) fn normalized(text: &str) -> String {
+    let mut words = String::with_capacity(text.len());
+    each(text, |word| {
+        if !words.is_empty() {
+            words.push(' ');
+        }
+        words.push_str(if word.is_indexed() { &word.text } else { TOO_LONG });
+    });
+    words
+}
+
+/// Han and kana, which are written without spaces.
+fn is_word_alone(c: char) -> bool {
+    matches!(c, '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{4dbf}' | '\u{4e00}'..='\u{9fff}'
+        | '\u{f900}'..='\u{faff}' | '\u{20000}'..='\u{3ffff}')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str, expect: &[(&str, usize)], expect_normalized: &str) {
+        let mut found = Vec::new();
+        each(text, |word| {
+            assert_eq!(text[word.range.clone()].to_lowercase(), word.text);
+            if word.is_indexed() {
+                found.push((word.text.clone(), word.place));
+            }
+        });
+        let expect: Vec<_> = expect.iter().map(|(word, at)| ((*word).to_owned(), *at)).collect();
+        assert_eq!(found, expect, "{text:?}");
+        assert_eq!(normalized(text), expect_normalized, "{text:?}");
+    }
+
+    #[test]
+    fn words_are_runs_of_letters_and_characters_without_spaces() {
+        check("", &[], "");
+        let expect = [("fn", 0), ("parse", 1), ("header", 2), ("self", 3)];
+        check("fn parse_header(&self)", &expect, "fn parse header self");
+        check("Größe ÉTÉ", &[("größe", 0), ("été", 1)], "größe été");
+        check("v2漢字ok", &[("v2", 0), ("漢", 1), ("字", 2), ("ok", 3)], "v2 漢 字 ok");
+        check(&format!("a {} b", "x".repeat(65)), &[("a", 0), ("b", 2)], "a … b");
+        check(&"x".repeat(64), &[(&*"x".repeat(64), 0)], &"x".repeat(64));
+    }
+}

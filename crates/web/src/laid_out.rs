@@ -1,0 +1,82 @@
+//! A session and its sub-agents, laid out as pages.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use axum::http::StatusCode;
+use epitome_render::{Html, Sheet};
+
+use crate::problem::Problem;
+
+/// Bytes of HTML that are kept of one session.
+pub(crate) const OF_ONE: usize = 16 << 20;
+
+/// A page in parts, and where it stands among the others.
+#[derive(Clone, Debug)]
+pub(crate) struct ToldSheet {
+    pub(crate) sheet: Sheet,
+    pub(crate) file: String,
+    /// Whether appended turns are shown here.
+    pub(crate) is_last: bool,
+    pub(crate) part: usize,
+    pub(crate) sub_agents: usize,
+}
+
+/// A session and its sub-agents, laid out. Of a long session not all pages are kept.
+#[derive(Default)]
+pub(crate) struct LaidOut {
+    /// The last item of each page, by part: the session itself, then its sub-agents.
+    last_items: Vec<Vec<usize>>,
+    /// By part and page.
+    pub(crate) sheets: HashMap<(usize, usize), Arc<ToldSheet>>,
+}
+
+impl LaidOut {
+    /// A page and those that follow it, then all others, up to `most` bytes of HTML. The first is
+    /// among them, however long it is.
+    pub(crate) fn of(pages: &[Html<'_>], (part, page): (usize, usize), most: usize) -> LaidOut {
+        let last_items: Vec<Vec<usize>> = pages.iter().map(Html::last_items).collect();
+        let count = |part: usize| pages.get(part).map_or(0, Html::pages);
+        let of_part = (page..count(part)).chain(0..page.min(count(part)));
+        let others = (0..pages.len()).filter(|other| *other != part);
+        let of_others = others.flat_map(|other| (0..count(other)).map(move |page| (other, page)));
+        let (mut sheets, mut len) = (HashMap::new(), 0);
+        for (part, page) in of_part.map(|page| (part, page)).chain(of_others) {
+            let html = &pages[part];
+            let sheet = html.sheet(page);
+            len += sheet.len();
+            if len > most && !sheets.is_empty() {
+                break;
+            }
+            let (file, is_last) = (html.file(page), page + 1 == html.pages());
+            let told = ToldSheet { sheet, file, is_last, part, sub_agents: pages.len() - 1 };
+            sheets.insert((part, page), Arc::new(told));
+        }
+        LaidOut { last_items, sheets }
+    }
+
+    /// The page on which an item stands: the last one, if it stands on none.
+    pub(crate) fn page_of(&self, part: usize, item: usize) -> usize {
+        let Some(last_items) = self.last_items.get(part) else { return 0 };
+        let found = last_items.iter().position(|last| item <= *last);
+        found.unwrap_or(last_items.len().saturating_sub(1))
+    }
+
+    /// A page, or that there is none of that number. Nothing if it is not kept.
+    pub(crate) fn sheet(
+        &self,
+        part: usize,
+        page: usize,
+    ) -> Option<Result<Arc<ToldSheet>, Problem>> {
+        match self.sheets.get(&(part, page)) {
+            Some(told) => Some(Ok(Arc::clone(told))),
+            None if self.last_items.get(part).is_some_and(|pages| page < pages.len()) => None,
+            None => Some(Err(not_there())),
+        }
+    }
+}
+
+pub(crate) fn not_there() -> Problem {
+    Problem::new(StatusCode::NOT_FOUND, "the session has no such page")
+        .hint("it may have become shorter: its first page is `session.html`")
+}

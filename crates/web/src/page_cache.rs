@@ -1,0 +1,112 @@
+//! Pages of the sessions that were opened last, so that the next page of a long session is there
+//! without reading, redacting and laying out the session again.
+//!
+//! Only what is shown is kept, with its secrets taken out. A session is read again as soon as one
+//! of its files is not what it was.
+
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use crate::laid_out::LaidOut;
+use crate::stamp::Stamp;
+
+/// Sessions that are kept. Together they have at most four times
+/// [`OF_ONE`](crate::laid_out::OF_ONE).
+const SESSIONS: usize = 4;
+
+/// A session as it was when it was read: its path, and the stamps of its files, of those of its
+/// sub-agents and of the prices that it is shown with.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Key {
+    pub(crate) session: PathBuf,
+    pub(crate) stamps: Vec<Stamp>,
+}
+
+/// The sessions that were opened last, the newest first.
+#[derive(Default)]
+pub(crate) struct PageCache(Mutex<Vec<(Key, Arc<LaidOut>)>>);
+
+impl PageCache {
+    /// What `wanted` finds in the session as it was laid out before, or else as `read` lays it out.
+    /// That is kept then, in place of the session as it was before.
+    pub(crate) fn get<T, E>(
+        &self,
+        key: Key,
+        wanted: impl Fn(&LaidOut) -> Option<T>,
+        read: impl FnOnce() -> Result<LaidOut, E>,
+    ) -> Result<Option<T>, E> {
+        if let Some(found) = self.known(&key).and_then(|known| wanted(&known)) {
+            return Ok(Some(found));
+        }
+        let laid_out = Arc::new(read()?);
+        let found = wanted(&laid_out);
+        let mut kept = self.kept();
+        kept.retain(|(known, _)| known.session != key.session);
+        kept.insert(0, (key, laid_out));
+        kept.truncate(SESSIONS);
+        Ok(found)
+    }
+
+    fn known(&self, key: &Key) -> Option<Arc<LaidOut>> {
+        let mut kept = self.kept();
+        let at = kept.iter().position(|(known, _)| known == key)?;
+        kept[..=at].rotate_right(1);
+        Some(Arc::clone(&kept[0].1))
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Vec<(Key, Arc<LaidOut>)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::cell::Cell;
+
+    use super::*;
+
+    fn key(session: &str, stamp: &str) -> Key {
+        Key { session: session.into(), stamps: vec![Stamp(stamp.into())] }
+    }
+
+    #[test]
+    fn the_sessions_opened_last_are_kept_until_one_of_their_files_changes() {
+        let cache = PageCache::default();
+        let reads = Cell::new(0);
+        let open = |session: &str, stamp: &str| {
+            let read = || {
+                reads.set(reads.get() + 1);
+                Ok::<_, ()>(LaidOut::default())
+            };
+            cache.get(key(session, stamp), |_| Some(()), read).unwrap();
+            reads.get()
+        };
+        // A session, the length it was read at, and how often anything was read by then.
+        for (session, stamp, expect) in [
+            ("a", "1", 1),
+            ("a", "1", 1),
+            ("a", "2", 2),
+            ("a", "2", 2),
+            // As it was before: that is not kept.
+            ("a", "1", 3),
+            ("b", "1", 4),
+            ("c", "1", 5),
+            ("d", "1", 6),
+            ("a", "1", 6),
+            // The one that was not asked for longest makes room.
+            ("e", "1", 7),
+            ("a", "1", 7),
+            ("b", "1", 8),
+        ] {
+            assert_eq!(open(session, stamp), expect, "{session} {stamp}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_kept_of_a_session_is_read() {
+        let cache = PageCache::default();
+        let found = cache.get(key("a", "1"), |_| None::<()>, || Ok::<_, ()>(LaidOut::default()));
+        assert_eq!(found, Ok(None));
+        assert_eq!(cache.get(key("a", "1"), |_| None::<()>, || Err(())), Err(()));
+    }
+}

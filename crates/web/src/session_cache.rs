@@ -1,0 +1,170 @@
+//! A cache of the session list, filled in the background.
+//!
+//! Names, sizes and times are read from the disk for each list. The content of sessions is read in
+//! the background, the newest first, and cached on disk by the library (`list`): a list is shown at
+//! once, and is complete a little later.
+
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use epitome::agents::SessionFile;
+use epitome::list::{Listed, known, list};
+use epitome::recipes;
+use epitome::{Config, Settings};
+use epitome_passes::{Overlay, built_in};
+
+/// How long a list waits for the sessions that it shows to be read.
+const PATIENCE: Duration = Duration::from_millis(400);
+/// The number of sessions read at once: few at first, so that the first appear soon.
+const FEW: usize = 64;
+const MANY: usize = 4096;
+
+/// A session of the list.
+#[derive(Clone, Debug)]
+pub(crate) struct CachedSession {
+    /// Its key in URLs.
+    pub(crate) key: String,
+    pub(crate) file: SessionFile,
+    /// Its content, once it was read.
+    pub(crate) seen: Option<Arc<Listed>>,
+}
+
+pub(crate) struct SessionCache {
+    config: Config,
+    settings: Settings,
+    inside: Mutex<Inside>,
+    /// Notified when more sessions were read.
+    read: Condvar,
+}
+
+#[derive(Default)]
+struct Inside {
+    /// The newest first.
+    kept: Vec<CachedSession>,
+    by_key: HashMap<String, usize>,
+    is_reading: bool,
+}
+
+impl SessionCache {
+    pub(crate) fn new(config: Config, settings: Settings) -> SessionCache {
+        epitome::redact::Screen::new(&config).prepare();
+        SessionCache { config, settings, inside: Mutex::default(), read: Condvar::new() }
+    }
+
+    /// Updates the list from the disk. Cached content of unchanged sessions is kept; reading the
+    /// others starts.
+    pub(crate) fn refresh(self: &Arc<Self>, files: Vec<SessionFile>) {
+        let mut inside = self.inside();
+        let mut before: HashMap<PathBuf, CachedSession> =
+            inside.kept.drain(..).map(|kept| (kept.file.path.clone(), kept)).collect();
+        let mut kept: Vec<CachedSession> = files
+            .into_iter()
+            .map(|file| match before.remove(&file.path) {
+                Some(known)
+                    if is_as_it_was(&known.file, &file)
+                        && known.seen.as_ref().is_none_or(|it| it.is_current(&self.config)) =>
+                {
+                    known
+                }
+                Some(known) => CachedSession { file, seen: None, ..known },
+                None => CachedSession { key: key(&file.path), file, seen: None },
+            })
+            .collect();
+        kept.sort_by(|one, other| {
+            let newest = other.file.modified.cmp(&one.file.modified);
+            newest.then_with(|| one.file.path.cmp(&other.file.path))
+        });
+        inside.by_key = kept.iter().enumerate().map(|(at, it)| (it.key.clone(), at)).collect();
+        inside.kept = kept;
+        let unread = inside.kept.iter().any(|kept| kept.seen.is_none());
+        if unread && !inside.is_reading {
+            inside.is_reading = true;
+            let shelf = Arc::clone(self);
+            std::thread::spawn(move || shelf.read_all());
+        }
+    }
+
+    /// The sessions, the newest first, once those that `shown` selects are read, or after a short
+    /// wait.
+    pub(crate) fn list(
+        &self,
+        shown: impl Fn(&[CachedSession]) -> Vec<usize>,
+    ) -> Vec<CachedSession> {
+        let inside = self.inside();
+        let waits = |inside: &mut Inside| {
+            let unread = |&at: &usize| inside.kept.get(at).is_some_and(|it| it.seen.is_none());
+            inside.is_reading && shown(&inside.kept).iter().any(unread)
+        };
+        let waited = self.read.wait_timeout_while(inside, PATIENCE, waits);
+        waited.unwrap_or_else(PoisonError::into_inner).0.kept.clone()
+    }
+
+    /// The session with a key.
+    pub(crate) fn file(&self, key: &str) -> Option<SessionFile> {
+        let inside = self.inside();
+        inside.by_key.get(key).map(|&at| inside.kept[at].file.clone())
+    }
+
+    /// Reads the sessions that are not cached, the newest first, after loading the cache on disk.
+    fn read_all(&self) {
+        // An invalid recipe is reported where a session is planned.
+        let recipe = recipes::resolve(&self.config, &self.settings, None, &Overlay::default())
+            .ok()
+            .or_else(|| built_in("epitome"))
+            .expect("the recipe is part of the program");
+        let wanted = self.unread(usize::MAX);
+        let known = known(&self.config, &wanted, &recipe);
+        self.learn(wanted.into_iter().zip(known));
+        let mut at_once = FEW;
+        loop {
+            let wanted = self.unread(at_once);
+            if wanted.is_empty() {
+                return;
+            }
+            let listed = list(&self.config, wanted.clone(), &recipe);
+            self.learn(wanted.into_iter().zip(listed.into_iter().map(Some)));
+            at_once = (at_once * 4).min(MANY);
+        }
+    }
+
+    /// Takes this many unread sessions. If there are none, the reader stops.
+    fn unread(&self, n: usize) -> Vec<SessionFile> {
+        let mut inside = self.inside();
+        let unread = inside.kept.iter().filter(|kept| kept.seen.is_none());
+        let files: Vec<SessionFile> = unread.take(n).map(|kept| kept.file.clone()).collect();
+        inside.is_reading = !files.is_empty();
+        self.read.notify_all();
+        files
+    }
+
+    /// Stores what was read of files that have not changed since.
+    fn learn(&self, seen: impl Iterator<Item = (SessionFile, Option<Listed>)>) {
+        let mut inside = self.inside();
+        for (file, listed) in seen {
+            let at = inside.by_key.get(&key(&file.path)).copied();
+            let kept = at.and_then(|at| inside.kept.get_mut(at));
+            if let (Some(kept), Some(listed)) = (kept, listed)
+                && is_as_it_was(&kept.file, &file)
+            {
+                kept.seen = Some(Arc::new(listed));
+            }
+        }
+        drop(inside);
+        self.read.notify_all();
+    }
+
+    fn inside(&self) -> MutexGuard<'_, Inside> {
+        self.inside.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The key of a session in URLs, which reveals nothing of its path.
+pub(crate) fn key(path: &Path) -> String {
+    blake3::hash(path.as_os_str().as_encoded_bytes()).to_hex()[..20].to_owned()
+}
+
+fn is_as_it_was(one: &SessionFile, other: &SessionFile) -> bool {
+    (one.modified, one.size) == (other.modified, other.size)
+}
