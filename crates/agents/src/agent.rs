@@ -46,8 +46,9 @@ pub trait Agent: Sync {
         false
     }
 
-    /// The files that sub-agents of the session in this file wrote.
-    fn sub_agents(&self, _session: &Path) -> Vec<PathBuf> {
+    /// The files that sub-agents of the session in this file wrote. What cannot be looked into is
+    /// reported to `unread`.
+    fn sub_agents(&self, _session: &Path, _unread: &mut Unread) -> Vec<PathBuf> {
         Vec::new()
     }
 

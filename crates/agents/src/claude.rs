@@ -15,7 +15,7 @@ use serde::Deserialize;
 use crate::agent::{Agent, HookTarget, NewSession, Resume};
 use crate::environment::Environment;
 use crate::process::name_of;
-use crate::session_file::{SessionFile, files_in, is_jsonl, stem};
+use crate::session_file::{SessionFile, is_jsonl, stem};
 use crate::unread::Unread;
 
 /// UTF-16 units in the name of a project's folder, beyond which Claude Code shortens it by a hash
@@ -50,10 +50,10 @@ impl Agent for Claude {
         stem(file).starts_with("agent-")
     }
 
-    fn sub_agents(&self, session: &Path) -> Vec<PathBuf> {
+    fn sub_agents(&self, session: &Path, unread: &mut Unread) -> Vec<PathBuf> {
         let Some(parent) = session.parent() else { return Vec::new() };
         let folder = parent.join(session.file_stem().unwrap_or_default()).join("subagents");
-        let mut found = files_in(&folder);
+        let mut found = unread.files_in(&folder);
         found.retain(|path| is_jsonl(path) && self.is_part(path));
         found.sort();
         found
@@ -73,7 +73,7 @@ impl Agent for Claude {
         let is_part = |id: &str| {
             stem(in_folder) == id || in_folder.components().any(|part| part.as_os_str() == id)
         };
-        let running = files_in(&home(environment).join("sessions")).into_iter();
+        let running = Unread::default().files_in(&home(environment).join("sessions")).into_iter();
         running
             .filter_map(|path| serde_json::from_slice::<Running>(&regular::read(&path).ok()?).ok())
             .filter(|it| is_part(&it.session) && it.pid != std::process::id())

@@ -25,7 +25,7 @@ use rusqlite::{Connection, TransactionBehavior};
 
 use crate::agent::{Agent, AgentLock, HookTarget, NewSession, Resume};
 use crate::environment::Environment;
-use crate::session_file::{SessionFile, files_in, is_jsonl, stem};
+use crate::session_file::{SessionFile, is_jsonl, stem};
 use crate::unread::Unread;
 
 /// How long another program may be writing to the database.
@@ -70,8 +70,8 @@ impl Agent for Codex {
         SessionFile::of_files(found, self.name(), id, unread)
     }
 
-    fn sub_agents(&self, session: &Path) -> Vec<PathBuf> {
-        sub_agents(session)
+    fn sub_agents(&self, session: &Path, unread: &mut Unread) -> Vec<PathBuf> {
+        sub_agents(session, unread)
     }
 
     fn part_id(&self, _: &str, part: &Path) -> String {
@@ -146,7 +146,7 @@ fn id(stem: &str) -> &str {
 
 /// What the sub-agents of a rollout wrote, and theirs: among the rollouts of this Codex, or beside
 /// a rollout that lies elsewhere.
-fn sub_agents(session: &Path) -> Vec<PathBuf> {
+fn sub_agents(session: &Path, unread: &mut Unread) -> Vec<PathBuf> {
     let name = stem(session).into_owned();
     if !name.starts_with("rollout-") {
         return Vec::new();
@@ -158,7 +158,7 @@ fn sub_agents(session: &Path) -> Vec<PathBuf> {
         let stem = stem(path);
         day(&stem) >= day(&name) && last.as_deref().is_none_or(|last| day(&stem) <= last)
     };
-    let mut others: Vec<(PathBuf, Box<str>)> = around(session)
+    let mut others: Vec<(PathBuf, Box<str>)> = around(session, unread)
         .into_par_iter()
         .filter(|path| is_of_these_days(path) && stem(path) != name)
         .filter_map(|path| Some((origin_of(&path)?.parent?, path)))
@@ -194,7 +194,7 @@ fn check_places(session: &Path, from: u64) -> Result<()> {
         let base = origin_of(path).and_then(|origin| origin.base);
         base.is_some_and(|base| *base.rollout == *id(&name) && base.bytes > from)
     };
-    match around(session).into_par_iter().find_any(goes_on) {
+    match around(session, &mut Unread::default()).into_par_iter().find_any(goes_on) {
         Some(other) => {
             let what = format!("another session goes on from this one: {}", other.display());
             Err(Error::new(ErrorKind::Refused, what)
@@ -206,15 +206,16 @@ fn check_places(session: &Path, from: u64) -> Result<()> {
 }
 
 /// The rollouts of the Codex that a rollout is of; of one elsewhere those beside it.
-fn around(session: &Path) -> Vec<PathBuf> {
+fn around(session: &Path, unread: &mut Unread) -> Vec<PathBuf> {
     let real = session.canonicalize().unwrap_or_else(|_| session.to_owned());
     let is_root = |path: &&Path| {
         path.file_name().is_some_and(|name| name == "sessions" || name == "archived_sessions")
     };
     match real.ancestors().find(is_root).and_then(Path::parent) {
-        Some(home) => files(home, &mut Unread::default()),
+        Some(home) => files(home, unread),
         None => {
-            let mut beside = real.parent().map(files_in).unwrap_or_default();
+            let mut beside =
+                real.parent().map(|folder| unread.files_in(folder)).unwrap_or_default();
             beside.retain(|path| stem(path).starts_with("rollout-") && is_rollout(path));
             beside
         }

@@ -133,23 +133,37 @@ pub fn files_of(environment: &Environment, generation: &Generation) -> Vec<PathB
 }
 
 /// The files and rows that belong to a session in addition to its own: those of its sub-agents, and
-/// what else a database keeps of it.
+/// what else a database keeps of it. What cannot be looked into is left out.
 pub fn companions(session: &Path) -> Vec<PathBuf> {
-    companions_at(&Place::of(session), session)
+    of_place(&Place::of(session), session, &mut Unread::default())
 }
 
-/// What belongs to a session whose place is known already.
-pub fn companions_at(place: &Place, session: &Path) -> Vec<PathBuf> {
+/// All that belongs to a session whose place is known already.
+///
+/// # Errors
+///
+/// `NoPermission`, `Unreadable` and the like when a folder that may hold a part of the session
+/// cannot be looked into.
+pub fn companions_at(place: &Place, session: &Path) -> Result<Vec<PathBuf>> {
+    let mut unread = Unread::default();
+    let found = of_place(place, session, &mut unread);
+    match unread.into_errors().into_iter().next() {
+        Some(err) => Err(err),
+        None => Ok(found),
+    }
+}
+
+fn of_place(place: &Place, session: &Path, unread: &mut Unread) -> Vec<PathBuf> {
     match place {
         Place::Rows(rows) => rows.companions(),
         Place::Spread(spread) => spread.companions(),
         Place::File(_) => match format_at(session) {
-            Some(format) => {
-                named(format.name).map(|agent| agent.sub_agents(session)).unwrap_or_default()
-            }
+            Some(format) => named(format.name)
+                .map(|agent| agent.sub_agents(session, unread))
+                .unwrap_or_default(),
             // The file is damaged or gone. Those of its sub-agents are still there, and each agent
             // names them in its own way.
-            None => AGENTS.iter().flat_map(|agent| agent.sub_agents(session)).collect(),
+            None => AGENTS.iter().flat_map(|agent| agent.sub_agents(session, unread)).collect(),
         },
     }
 }
@@ -159,7 +173,9 @@ pub(crate) fn companions_of(agent: Option<&dyn Agent>, session: &Path) -> Vec<Pa
     match Place::of(session) {
         Place::Rows(rows) => rows.companions(),
         Place::Spread(spread) => spread.companions(),
-        Place::File(_) => agent.map(|agent| agent.sub_agents(session)).unwrap_or_default(),
+        Place::File(_) => {
+            agent.map(|agent| agent.sub_agents(session, &mut Unread::default())).unwrap_or_default()
+        }
     }
 }
 
@@ -331,5 +347,27 @@ mod tests {
             assert_eq!(found(NAME, &bytes), expect, "{agent}");
         }
         assert_eq!(found(NAME, b""), [of_claude, of_gemini], "an empty file may be of any agent");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn a_folder_of_sub_agents_that_cannot_be_read_is_an_error() {
+        const NAME: &str = "session-2026-11-20T23-12-123ae7f3";
+        const GEMINI: &str = "123ae7f3-9b4a-4ac1-9a17-d404baffc5a5";
+        let claude = format!("{NAME}/subagents");
+        for (agent, folder) in [("claude", claude.as_str()), ("gemini", GEMINI)] {
+            let dir = tempfile::tempdir().expect("a folder");
+            let session = dir.path().join(format!("{NAME}.jsonl"));
+            fs::write(&session, fixtures::get(agent, "pricing").bytes()).expect("a file");
+            let folder = dir.path().join(folder);
+            fs::create_dir_all(folder.parent().expect("a folder")).expect("a folder");
+            // A link to itself cannot be read, whoever the user is.
+            std::os::unix::fs::symlink(&folder, &folder).expect("a link");
+            let strict = companions_at(&Place::of(&session), &session);
+            let strict = strict.map_err(|err| (err.kind(), err.path().map(Path::to_owned)));
+            let expect = Err((epitome_error::ErrorKind::Unreadable, Some(folder)));
+            assert_eq!(strict, expect, "{agent}");
+            assert_eq!(companions(&session), Vec::<PathBuf>::new(), "{agent}");
+        }
     }
 }

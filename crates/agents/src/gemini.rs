@@ -9,7 +9,7 @@ use epitome_formats::{Format, gemini};
 
 use crate::agent::{Agent, HookTarget};
 use crate::environment::Environment;
-use crate::session_file::{SessionFile, files_in, is_jsonl, stem};
+use crate::session_file::{SessionFile, is_jsonl, stem};
 use crate::unread::Unread;
 
 /// Characters of a session's id in the name of its file.
@@ -40,17 +40,19 @@ impl Agent for Gemini {
         id.starts_with(text) || is_short_for(id, text)
     }
 
-    fn sub_agents(&self, session: &Path) -> Vec<PathBuf> {
+    fn sub_agents(&self, session: &Path, unread: &mut Unread) -> Vec<PathBuf> {
         let name = stem(session);
         let Some(chats) = session.parent().filter(|_| name.starts_with("session-")) else {
             return Vec::new();
         };
         let short = short_id(&name);
-        let folders = files_in(chats).into_iter().filter(|path| {
-            let id = path.file_name().unwrap_or_default().to_string_lossy();
-            is_short_for(short, &id) && path.is_dir()
+        let mut folders = unread.files_in(chats);
+        folders.retain(|path| {
+            is_short_for(short, &path.file_name().unwrap_or_default().to_string_lossy())
         });
-        let mut found: Vec<PathBuf> = folders.flat_map(|folder| files_in(&folder)).collect();
+        // A file of such a name is not a folder, which is no error.
+        let mut found: Vec<PathBuf> =
+            folders.iter().flat_map(|folder| unread.files_in(folder)).collect();
         found.retain(|path| is_jsonl(path));
         found.sort();
         found
@@ -134,7 +136,7 @@ mod tests {
         let session = write(root.path(), "session-2026-11-20T23-12-123ae7f3.jsonl", 1);
         let sub_agent = write(root.path(), &format!("{ID}/946d99ab.jsonl"), 1);
         write(root.path(), "99999999-0000-0000-0000-000000000000/1.jsonl", 1);
-        assert_eq!(Gemini.sub_agents(&session), [sub_agent]);
+        assert_eq!(Gemini.sub_agents(&session, &mut Unread::default()), [sub_agent]);
         for (short, id, expect) in
             [("123ae7f3", ID, true), ("99999999", ID, false), ("123ae7f3", "123ae7f3", false)]
         {

@@ -1,7 +1,6 @@
 //! A session of an agent as a list shows it, and how files become sessions.
 
 use std::borrow::Cow;
-use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 
@@ -88,12 +87,6 @@ impl SessionFile {
         let found = SessionFile::of_database(database, unread).into_iter();
         found.filter_map(|(parent, session)| parent.is_none().then_some(session)).collect()
     }
-}
-
-/// The entries of a folder; none if it cannot be read.
-pub(crate) fn files_in(folder: &Path) -> Vec<PathBuf> {
-    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
-    entries.flatten().map(|entry| entry.path()).collect()
 }
 
 /// Whether a name ends in `.jsonl`.

@@ -98,7 +98,7 @@ impl<'a> Compact<'a> {
         session.place().check_writable()?;
         let mut report = self.plan_loaded(config, path, session.loaded()?, &mut look)?;
         report.file.in_use = session.users().iter().map(UserFound::of).collect();
-        for part in self.members(session).into_iter().skip(1) {
+        for part in self.members(session)?.into_iter().skip(1) {
             part.place.check_writable()?;
             let loaded = match part.read(session.agent) {
                 Ok(loaded) => loaded,
@@ -259,7 +259,7 @@ impl<'a> Compact<'a> {
     /// Takes each file of a session, so that no other program writes it.
     fn take(&self, session: &OpenSession<'_>) -> Result<Vec<Taken>> {
         let mut taken = Vec::new();
-        for (n, part) in self.members(session).into_iter().enumerate() {
+        for (n, part) in self.members(session)?.into_iter().enumerate() {
             let one = check_writable(part, session.agent)
                 .and_then(|()| Taken::take(session.config, part, None, self.force));
             match one {
@@ -272,11 +272,11 @@ impl<'a> Compact<'a> {
     }
 
     /// The files that are compacted, the session first.
-    fn members<'s>(&self, session: &'s OpenSession<'_>) -> Vec<&'s SessionPart> {
+    fn members<'s>(&self, session: &'s OpenSession<'_>) -> Result<Vec<&'s SessionPart>> {
         if self.summary.is_some() {
-            return vec![session.own()];
+            return Ok(vec![session.own()]);
         }
-        session.members().collect()
+        Ok(session.members()?.collect())
     }
 
     /// Plans the compaction of one file. `models` is set to what was asked of models for it.

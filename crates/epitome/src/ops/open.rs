@@ -21,7 +21,7 @@ pub struct OpenSession<'c> {
     pub(super) config: &'c Config,
     pub(super) agent: Option<&'c str>,
     own: SessionPart,
-    parts: OnceCell<Vec<SessionPart>>,
+    parts: OnceCell<Result<Vec<SessionPart>>>,
     loaded: OnceCell<Result<Loaded>>,
 }
 
@@ -79,9 +79,9 @@ impl<'c> OpenSession<'c> {
         self.own.users(self.config)
     }
 
-    /// The same for each of its files that has any, the session first.
+    /// The same for each of its files that was found and has any, the session first.
     pub fn users_by_file(&self) -> Vec<Vec<User>> {
-        let users = self.members().map(|part| part.users(self.config));
+        let users = self.found_members().map(|part| part.users(self.config));
         users.filter(|users| !users.is_empty()).collect()
     }
 
@@ -92,7 +92,8 @@ impl<'c> OpenSession<'c> {
             Place::Rows(_) => false,
             Place::File(_) | Place::Spread(_) => part.open().is_err_and(|err| is_no_file(&err)),
         };
-        self.parts().iter().filter(is_none).map(|part| part.path.as_path()).collect()
+        let parts = self.parts().unwrap_or_default().iter();
+        parts.filter(is_none).map(|part| part.path.as_path()).collect()
     }
 
     /// The session itself.
@@ -101,19 +102,34 @@ impl<'c> OpenSession<'c> {
     }
 
     /// What belongs to it.
-    pub(super) fn parts(&self) -> &[SessionPart] {
-        self.parts.get_or_init(|| match &self.own.place {
-            Place::Rows(rows) => rows.parts().into_iter().map(SessionPart::of_rows).collect(),
+    ///
+    /// # Errors
+    ///
+    /// As [`agents::companions_at`].
+    pub(super) fn parts(&self) -> Result<&[SessionPart]> {
+        let parts = self.parts.get_or_init(|| match &self.own.place {
+            Place::Rows(rows) => Ok(rows.parts().into_iter().map(SessionPart::of_rows).collect()),
             Place::File(_) | Place::Spread(_) => {
-                let found = agents::companions_at(&self.own.place, &self.own.path);
-                found.iter().map(|path| SessionPart::at(path)).collect()
+                let found = agents::companions_at(&self.own.place, &self.own.path)?;
+                Ok(found.iter().map(|path| SessionPart::at(path)).collect())
             }
-        })
+        });
+        parts.as_deref().map_err(Error::clone)
     }
 
     /// The session, and what belongs to it.
-    pub(super) fn members(&self) -> impl Iterator<Item = &SessionPart> {
-        std::iter::once(&self.own).chain(self.parts())
+    ///
+    /// # Errors
+    ///
+    /// As [`OpenSession::parts`].
+    pub(super) fn members(&self) -> Result<impl Iterator<Item = &SessionPart>> {
+        Ok(std::iter::once(&self.own).chain(self.parts()?))
+    }
+
+    /// The same for what only describes the session. When it cannot be found out what belongs to
+    /// it, that is the session alone: an operation that needs the rest fails.
+    pub(super) fn found_members(&self) -> impl Iterator<Item = &SessionPart> {
+        std::iter::once(&self.own).chain(self.parts().unwrap_or_default())
     }
 }
 

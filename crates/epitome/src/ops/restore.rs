@@ -59,10 +59,10 @@ type Opened = (SessionPart, FileSource, Known);
 
 impl Restore<'_> {
     /// The session and what belongs to it, or the session alone if more is not meant.
-    fn files(&self, session: &OpenSession<'_>) -> Vec<SessionPart> {
+    fn files(&self, session: &OpenSession<'_>) -> Result<Vec<SessionPart>> {
         let own = session.own();
-        match self.what {
-            What::Session(Target::Original) => session.members().cloned().collect(),
+        Ok(match self.what {
+            What::Session(Target::Original) => session.members()?.cloned().collect(),
             What::Run { files, .. } => {
                 let part = |path: &PathBuf| {
                     if *path == own.path { own.clone() } else { SessionPart::at(path) }
@@ -71,7 +71,7 @@ impl Restore<'_> {
             }
             // The numbers and names are those of this file.
             What::Session(Target::Generation(_)) | What::Block(_) => vec![own.clone()],
-        }
+        })
     }
 
     /// Says what would be given back. Nothing is written.
@@ -177,7 +177,7 @@ impl Restore<'_> {
     fn known(&self, session: &OpenSession<'_>) -> Result<Vec<Opened>> {
         let mut found: Vec<Opened> = Vec::new();
         let mut lost = Vec::new();
-        for part in self.files(session) {
+        for part in self.files(session)? {
             let is_session = part.path == session.path();
             let source = match part.open() {
                 Ok(source) => source,
@@ -335,7 +335,7 @@ fn file_that_needs(
     before: &[Digest],
 ) -> Result<Option<PathBuf>> {
     let lens: Vec<u64> = before.iter().map(|it| it.len).collect();
-    for file in session.parts() {
+    for file in session.parts()? {
         let Ok(source) = file.open() else { continue };
         let loaded = Loaded::read(&source, session.agent);
         if loaded.is_ok_and(|it| it.key(&file.path) == part.key) {
@@ -472,7 +472,7 @@ impl OpenSession<'_> {
     /// session, or, if it has none, of the first that belongs to it. None: all is what its agent
     /// wrote, or cannot be restored.
     pub fn undoable(&self) -> Vec<Generation> {
-        let found = self.members().map(|part| compactions_in(self.config, part));
+        let found = self.found_members().map(|part| compactions_in(self.config, part));
         found.flatten().flatten().find(|found| !found.is_empty()).unwrap_or_default()
     }
 }
