@@ -6,6 +6,7 @@
 mod apply;
 mod count;
 mod cut;
+mod digest;
 mod ingest;
 mod log;
 mod overflow;

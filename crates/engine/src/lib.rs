@@ -37,5 +37,5 @@ pub use journal::Journal;
 pub use middle::stored_middle_cut;
 pub use overflow::{KnownBy, Overflow, overflow};
 pub use summary::{
-    StartedSummary, SummaryRequest, WINDOW, keeping, kept_end, says_more_than_a_summary,
+    StartedSummary, SummaryRequest, WINDOW, history, keeping, kept_end, says_more_than_a_summary,
 };

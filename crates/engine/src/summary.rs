@@ -1,9 +1,11 @@
 //! How a summary begins, of a stored session as of a context in use.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
-use epitome_model::{Block, Role, Source, Tokens, Transcript, units};
-use epitome_passes::{Kept, Old, Options, Recipe, Summarising, SummaryRule, View, Writer};
+use epitome_model::{Block, Entry, Role, Source, Tokens, Transcript, units};
+use epitome_passes::{
+    Kept, Old, Options, Recipe, Summarising, SummaryRule, View, Writer, is_digest,
+};
 
 /// Tokens of a window that nobody has named.
 pub const WINDOW: Tokens = Tokens(32_000);
@@ -95,4 +97,38 @@ pub fn says_more_than_a_summary(transcript: &Transcript, items: &[usize]) -> boo
     let from = transcript.context.iter().rposition(summarises).map_or(0, |at| at + 1);
     let said = items.iter().skip(from).filter_map(|&item| entry(item));
     said.into_iter().any(|entry| entry.role != Role::System)
+}
+
+/// What was said up to the end of `old`, the beginning of a context, as it was said first: also what
+/// earlier digests stand for, instead of those digests, and summaries with what they stand for.
+/// Items in the order of the session.
+///
+/// An entry is preceded by the one that it continues. Where a session names none, and before a
+/// summary that continues none, that is the one before it in the file.
+pub fn history(transcript: &Transcript, source: &dyn Source, old: &[usize]) -> Vec<usize> {
+    let is_summary = |entry: &Entry| entry.blocks.iter().any(|it| matches!(it, Block::Summary(_)));
+    let is_digest = |entry: &Entry| entry.blocks.iter().any(|it| is_digest(it, source));
+    let is_tree = transcript.entries().any(|(_, entry)| entry.parent.is_some());
+    let by_id: HashMap<&str, usize> = transcript
+        .entries()
+        .filter_map(|(item, entry)| Some((entry.id.as_deref()?, item)))
+        .collect();
+    let before = |item: usize, entry: &Entry| match entry.parent.as_deref() {
+        Some(parent) => by_id.get(parent).copied(),
+        None if is_tree && !is_summary(entry) => None,
+        None => transcript.items[..item].iter().rposition(|it| it.entry().is_some()),
+    };
+    let mut seen: BTreeSet<usize> = old.iter().copied().collect();
+    let mut next = old.first().copied();
+    while let Some(item) = next {
+        seen.insert(item);
+        let entry = transcript.items[item].entry();
+        next = entry.and_then(|entry| before(item, entry)).filter(|item| !seen.contains(item));
+    }
+    let is_said = |item: &usize| {
+        let entry = transcript.items[*item].entry();
+        let is_prompt = transcript.head.prompt.contains(item);
+        entry.is_some_and(|entry| !is_digest(entry) && !entry.repeated && !is_prompt)
+    };
+    seen.into_iter().filter(is_said).collect()
 }

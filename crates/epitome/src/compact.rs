@@ -1,6 +1,7 @@
 //! One compaction of one file: plan, check, archive, prove, replace. In this order, and nothing is
 //! written before everything before it has succeeded.
 
+mod digest;
 mod native;
 mod note;
 mod shown;
@@ -104,11 +105,16 @@ impl<'a, S: Source> CompactionPlan<'a, S> {
         let mut planned = CompactionPlan::of_edits(way, session, recipe, counter)?;
         planned.notes.extend(recipe.is_summary_alone().then_some(Note::OnlyASummary));
         planned.notes.extend(within_target(&planned));
-        match recipe.stages.stored.trim {
-            Some(rule) if planned.compaction.not_reached.is_none() => {
-                trim::trimmed(planned, &rule, counter)
-            }
-            Some(_) | None => Ok(planned),
+        if planned.compaction.not_reached.is_some() {
+            return Ok(planned);
+        }
+        let planned = match recipe.stages.stored.trim {
+            Some(rule) => trim::trimmed(planned, &rule, counter)?,
+            None => planned,
+        };
+        match recipe.stages.stored.digest {
+            Some(rule) => planned.digested(&rule, counter),
+            None => Ok(planned),
         }
     }
 

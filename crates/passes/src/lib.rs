@@ -16,7 +16,9 @@ mod arguments;
 mod ask;
 mod compaction;
 mod copies;
+mod digest;
 mod evidence;
+pub mod facts;
 mod images;
 mod ingest;
 mod keep;
@@ -41,6 +43,7 @@ mod view;
 
 pub use ask::{Ask, NoReply, Reply, StopReason, TokenUsage};
 pub use compaction::{Compaction, Options, PlannedEdit, compact, for_reading};
+pub use digest::{Digest, DigestRule, call_numbers, is_digest, named_calls};
 pub use evidence::is_error_line;
 pub use ingest::{BatchRule, INGEST, IngestRule, Seen, only_text};
 pub use keep::{Keep, KeepRule, Kept};

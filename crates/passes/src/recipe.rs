@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::settings::PassSettings;
 use crate::thinking::Thinking;
-use crate::{IngestRule, Keep, Level, Live, PerKind, SummaryRule, Target, TrimRule};
+use crate::{DigestRule, IngestRule, Keep, Level, Live, PerKind, SummaryRule, Target, TrimRule};
 
 /// What is kept whole, what starts it, how far it goes, and the stages that take the rest away.
 ///
@@ -62,6 +62,8 @@ pub struct Stages {
     pub trim: Option<TrimRule>,
     /// The passes, in order. Of two that want to edit one place the first does.
     pub passes: Vec<PassSettings>,
+    /// The digest that follows: the old part becomes one entry made of its own lines.
+    pub digest: Option<DigestRule>,
     /// The summary that follows when the passes are not enough. Of a stored session a model is
     /// asked only if the user names one.
     pub summary: Option<SummaryRule>,
@@ -158,8 +160,9 @@ impl Recipe {
 
     /// Whether it does nothing to a stored session but to have a summary written.
     pub fn is_summary_alone(&self) -> bool {
-        let Stages { ingest, trim, passes, summary } = &self.stages.stored;
-        summary.is_some() && passes.is_empty() && ingest.is_none() && trim.is_none()
+        let Stages { ingest, trim, passes, digest, summary } = &self.stages.stored;
+        let others = ingest.is_some() || trim.is_some() || digest.is_some();
+        summary.is_some() && passes.is_empty() && !others
     }
 }
 
@@ -193,8 +196,9 @@ impl Stages {
 }
 
 /// The recipes in the program, as they are written. The first is the default.
-pub const BUILT_IN: [(&str, &str); 10] = [
+pub const BUILT_IN: [(&str, &str); 11] = [
     ("epitome", include_str!("recipes/epitome.toml")),
+    ("digest", include_str!("recipes/digest.toml")),
     ("gitclaw", include_str!("recipes/gitclaw.toml")),
     ("transcript", include_str!("recipes/transcript.toml")),
     ("transcript-no-thinking", include_str!("recipes/transcript-no-thinking.toml")),

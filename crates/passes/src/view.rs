@@ -190,6 +190,12 @@ impl<'a> View<'a> {
         tokens
     }
 
+    /// The tokens of an item.
+    pub fn item_tokens(&self, item: usize) -> Tokens {
+        let blocks = self.transcript.items[item].entry().map_or(0, |entry| entry.blocks.len());
+        (0..blocks).map(|block| self.tokens(item, block)).sum()
+    }
+
     /// The tokens of a block, if they were counted before.
     fn known_tokens(&self, item: usize, block: usize) -> Option<Tokens> {
         let known = self.known.get(item).and_then(|blocks| blocks.get(block)).copied();

@@ -1,16 +1,16 @@
 //! Where a summary ends and what is kept begins.
 
-use epitome_model::{Block, Role, Source, Tokens, Transcript};
+use epitome_model::{Block, Role, Source, Transcript};
 
 /// Where to cut a turn that goes on, so that what is kept of it begins with reasoning, as it did:
-/// Anthropic refuses it otherwise while the model thinks. As near before `end` as can be, or else
-/// behind it, and not behind `most`; where no response begins so, at `end`.
+/// Anthropic refuses it otherwise while the model thinks. As near before `end` as can be and not
+/// before `least`, or else behind it, and not behind `most`; where no response begins so, at `end`.
 pub(super) fn with_reasoning(
     transcript: &Transcript,
     source: &dyn Source,
+    least: usize,
     end: usize,
     most: usize,
-    weight: impl Fn(usize) -> Tokens,
 ) -> usize {
     let context = &transcript.context;
     let entry = |at: usize| context.get(at).and_then(|&item| transcript.items[item].entry());
@@ -30,8 +30,6 @@ pub(super) fn with_reasoning(
         matches!(first.and_then(|it| it.blocks.first()), Some(Block::Thinking(thinking))
             if source.at(thinking.whole).starts_with(b"{"))
     };
-    let weighs = |end: usize| context[..end].iter().map(|&item| weight(item)).sum::<Tokens>();
-    // What is kept more must not be most of what was to go.
-    let before = (turn..=end).rev().find(thinks).filter(|at| weighs(*at).0 * 2 >= weighs(end).0);
+    let before = (turn.max(least)..=end).rev().find(thinks);
     before.or_else(|| (end..=most).find(thinks)).unwrap_or(end)
 }

@@ -7,7 +7,6 @@ use epitome_formats::{Summary, epitome, lines, named};
 use epitome_model::{Block, Role, Source, Tokens, Transcript, weigh};
 use epitome_passes::{
     Answered, Ask, AskTotals, ContextKind, NoReply, Options, Plan, Reply, Summarising, Why, Writer,
-    Written,
 };
 
 use tracing::debug_span;
@@ -84,8 +83,11 @@ impl Context {
             }
             Answered::Written(written) => {
                 self.spent += written.spent;
-                match self.put(&written, &items) {
-                    Ok(()) => Ok(()),
+                match self.put(&written.text, &items) {
+                    Ok(()) => {
+                        self.machine.wrote(&written);
+                        Ok(())
+                    }
                     Err(err) if err.kind() == ErrorKind::Refused => {
                         self.spent.failed += 1;
                         Err(err.to_string())
@@ -134,15 +136,7 @@ impl Context {
             thinking_is_bound: format.thinking_is_bound,
             counted: self.counts.items(),
         };
-        // A response that has not all its results yet stays with those that it has, and so do
-        // results that the model has not seen, if the recipe keeps those: nobody would know them.
-        let last = LastResponse::of(transcript);
-        let newest = transcript.context().next_back().map(|(_, entry)| entry.role);
-        let unseen = self.recipe.keep.unanswered && newest == Some(Role::Tool);
-        let stays = unseen || !last.open.is_empty();
-        let most = if stays { last.begins } else { transcript.context.len() };
-        let weight = |item: usize| self.counts.item(item);
-        let end = |end: usize| with_reasoning(transcript, source, end.min(most), most, weight);
+        let end = |end: usize| self.end_of_old(self.half_of(end), end);
         let said = |_: &[usize], kept: &[usize]| (first_said(log, kept), as_said(transcript, kept));
         let writer = self.writer.clone().unwrap_or_else(|| Writer {
             window: self.window.unwrap_or(WINDOW),
@@ -155,8 +149,33 @@ impl Context {
         Ok(Pending { why, items, kept, writing })
     }
 
-    /// Puts a summary in the place of these items.
-    fn put(&mut self, written: &Written, items: &[usize]) -> Result<()> {
+    /// Where the part of the context ends that a summary or a digest may stand for, as near to `end`
+    /// as can be, and not before `least`: both are places in the context.
+    pub(super) fn end_of_old(&self, least: usize, end: usize) -> usize {
+        let (transcript, source) = (self.log.log().transcript(), self.log.bytes());
+        // A response that has not all its results yet stays with those that it has, and so do
+        // results that the model has not seen, if the recipe keeps those: nobody would know them.
+        let last = LastResponse::of(transcript);
+        let newest = transcript.context().next_back().map(|(_, entry)| entry.role);
+        let unseen = self.recipe.keep.unanswered && newest == Some(Role::Tool);
+        let stays = unseen || !last.open.is_empty();
+        let most = if stays { last.begins } else { transcript.context.len() };
+        with_reasoning(transcript, source, least, end.min(most), most)
+    }
+
+    /// The first place in the context before which there is half of what is before `end`.
+    fn half_of(&self, end: usize) -> usize {
+        let weights = self.transcript().context[..end].iter().map(|&item| self.counts.item(item).0);
+        let half = weights.clone().sum::<u64>().div_ceil(2);
+        let sums = weights.scan(0, |sum, weight| {
+            *sum += weight;
+            Some(*sum)
+        });
+        sums.take_while(|sum| *sum < half).count() + 1
+    }
+
+    /// Puts a text, as a summary, in the place of these items.
+    pub(super) fn put(&mut self, text: &str, items: &[usize]) -> Result<()> {
         let refuse = |what: &str| Error::new(ErrorKind::Refused, what);
         let (transcript, source) = (self.log.log().transcript(), self.log.bytes());
         let sent: Vec<usize> = transcript.context.clone();
@@ -166,18 +185,17 @@ impl Context {
             return Err(refuse("the context has changed since it was asked"));
         };
         let stands_for: Tokens = items.iter().map(|&item| self.counts.item(item)).sum();
-        if self.counter.count(&written.text) >= stands_for {
+        if self.counter.count(text) >= stands_for {
             return Err(refuse("the summary is longer than what it stands for"));
         }
         let tokens = weigh(transcript, source, &*self.counter).total();
         // What was said since it was asked is kept as well.
-        let summary = Summary { text: &written.text, kept: &sent[last + 1..], tokens };
+        let kept = &sent[last + 1..];
+        let summary = Summary { text, kept, tokens };
         let write = epitome::FORMAT.summarise.expect("our own format has summaries");
         let line = write(transcript, source, &summary).map_err(refuse)?;
         self.log.flush()?;
-        let (text, kept) = (&*written.text, &sent[last + 1..]);
         self.apply(&line, &Plan::Summary { text, kept })?;
-        self.machine.wrote(written);
         self.recount();
         Ok(())
     }
@@ -200,7 +218,7 @@ fn first_said(log: &Log, kept: &[usize]) -> Vec<usize> {
 
 /// All that goes, now and in earlier summaries, as it was said: the first entry of an id is what
 /// was said, others are what it says since.
-fn as_said(transcript: &Transcript, kept: &[usize]) -> Vec<usize> {
+pub(super) fn as_said(transcript: &Transcript, kept: &[usize]) -> Vec<usize> {
     let id = |item: usize| transcript.items[item].entry().and_then(|entry| entry.id.as_deref());
     let mut seen: HashSet<&str> = kept.iter().filter_map(|&item| id(item)).collect();
     let is_summary = |block: &Block| matches!(block, Block::Summary(_));

@@ -2,6 +2,8 @@
 
 use epitome_model::{Block, Image, Part, Ref, Source, decode};
 
+use epitome_passes::{call_numbers, is_digest, named_calls};
+
 use super::Context;
 
 impl Context {
@@ -33,7 +35,7 @@ impl Context {
         })
     }
 
-    /// Of each result that is not sent as it was said: its call, and the reference under which
+    /// Of each result that is sent, and not as it was said: its call, and the reference under which
     /// [`recall`](Context::recall) gives the whole, whether what is sent names it or not.
     pub fn references(&self) -> Vec<(&str, Ref)> {
         let (log, source) = (self.log.log(), self.log.bytes());
@@ -53,6 +55,33 @@ impl Context {
             .filter(|(whole, now)| now.is_some_and(|it| it.text(source) != whole.text(source)))
             .map(|(whole, _)| (&*whole.call, Ref::of(&Source::at(source, whole.whole))))
             .collect()
+    }
+
+    /// The result of the Nth call of the session, from 1, as it was said.
+    pub fn recall_call(&self, number: u64) -> Option<String> {
+        let numbers = call_numbers(self.transcript());
+        let call = numbers.iter().find_map(|(call, n)| (*n == number).then_some(*call))?;
+        let blocks = self.transcript().entries().flat_map(|(_, entry)| &entry.blocks);
+        blocks.into_iter().find_map(|block| match block {
+            Block::Output(output) if *output.call == *call => Some(output.text(self.log.bytes())),
+            _ => None,
+        })
+    }
+
+    /// The calls that a digest stands for, each with its name in the digest: `#4`, or `#4–6` for one
+    /// of several. [`recall_call`](Context::recall_call) gives the result of each.
+    pub fn digested_calls(&self) -> Vec<(&str, String)> {
+        let source = self.log.bytes();
+        let blocks = self.transcript().context().flat_map(|(_, entry)| &entry.blocks);
+        let digest = blocks.into_iter().find_map(|block| match block {
+            Block::Summary(text) if is_digest(block, source) => Some(text.read(source)),
+            _ => None,
+        });
+        let Some(named) = digest.map(|digest| named_calls(&digest)) else { return Vec::new() };
+        let mut calls: Vec<(&str, u64)> = call_numbers(self.transcript()).into_iter().collect();
+        calls.sort_by_key(|(_, number)| *number);
+        let name = |(call, number)| Some((call, named.get(&number)?.clone()));
+        calls.into_iter().filter_map(name).collect()
     }
 }
 

@@ -29,8 +29,8 @@ impl Context {
             Why::Trigger | Why::Request => self.recipe.at_least,
             Why::Hard | Why::Manual | Why::Tool | Why::Overflow => None,
         };
-        let target = PerKind { live: target, ..self.recipe.target };
-        let recipe = Recipe { target, at_least, ..self.recipe.clone() };
+        let targets = PerKind { live: target, ..self.recipe.target };
+        let recipe = Recipe { target: targets, at_least, ..self.recipe.clone() };
         let before = self.tokens();
         let span = debug_span!(
             "live.run",
@@ -41,7 +41,8 @@ impl Context {
             edits = Empty
         );
         let _span = span.clone().entered();
-        let outcome = self.carry_out(&recipe);
+        let outcome =
+            self.carry_out(&recipe).and_then(|by_tier| self.digested(why, target, by_tier));
         if let Ok(by_tier) = &outcome {
             span.record("after", self.tokens().0);
             span.record("edits", by_tier.values().sum::<u64>());

@@ -14,6 +14,13 @@ pub enum Note {
         /// Why, as a clause.
         why: &'static str,
     },
+    /// The session cannot hold a digest.
+    NoDigest {
+        /// The agent's name.
+        agent: &'static str,
+        /// Why, as a clause.
+        why: String,
+    },
     /// Per cent of a window that is not known.
     NoWindow {
         /// The session's model, if the session names one.
@@ -35,6 +42,9 @@ impl fmt::Display for Note {
         match self {
             Note::NoTrim { agent, why } => {
                 write!(f, "trim: not possible in sessions of {agent}: {why}")
+            }
+            Note::NoDigest { agent, why } => {
+                write!(f, "digest: not possible in sessions of {agent}: {why}")
             }
             Note::NoWindow { model } => {
                 let model = model.as_deref().unwrap_or("the session's model");

@@ -3,7 +3,7 @@
 use epitome_engine::{keeping, kept_end, says_more_than_a_summary};
 use epitome_formats::{Format, Summarise, Summary};
 use epitome_model::{At, Block, Bytes, Counter, Source, Span, Splice, Tokens, Transcript, weigh};
-use epitome_passes::{ContextKind, Options, Plan, Recipe, Side, verify};
+use epitome_passes::{Compaction, ContextKind, Options, Plan, Recipe, Side, verify};
 
 use super::{CompactionPlan, Way, bound_in};
 use crate::error::{Error, ErrorKind, Result};
@@ -27,18 +27,50 @@ impl<'a, S: Source> CompactionPlan<'a, S> {
         recipe: &Recipe,
         counter: &dyn Counter,
     ) -> Result<CompactionPlan<'a, S>> {
-        let Loaded { format, source, transcript, .. } = session;
         session.writer()?;
-        let summarise = format.summarise.ok_or_else(|| no_summaries(format))?;
+        let options = Options {
+            kind: ContextKind::Stored,
+            counter,
+            thinking_is_bound: bound_in(session.format),
+            counted: &[],
+        };
+        let keep = keeping(recipe);
+        let Loaded { source, transcript, .. } = session;
+        let compaction = epitome_passes::compact(transcript, source, &keep, &options);
+        let kept = kept_end(transcript, &compaction.kept).1;
+        CompactionPlan::in_place_of(text, session, (recipe, compaction), kept, counter)
+    }
+
+    /// The same in the place of everything but `kept`, the end of the context.
+    pub(super) fn with_summary(
+        text: &str,
+        session: &'a Loaded<S>,
+        recipe: &Recipe,
+        kept: &[usize],
+        counter: &dyn Counter,
+    ) -> Result<CompactionPlan<'a, S>> {
+        let Loaded { format, source, transcript, .. } = session;
         let options = Options {
             kind: ContextKind::Stored,
             counter,
             thinking_is_bound: bound_in(format),
             counted: &[],
         };
-        let keep = keeping(recipe);
-        let compaction = epitome_passes::compact(transcript, source, &keep, &options);
-        let (old, kept) = kept_end(transcript, &compaction.kept);
+        let nothing = Recipe::default();
+        let compaction = epitome_passes::compact(transcript, source, &nothing, &options);
+        CompactionPlan::in_place_of(text, session, (recipe, compaction), kept, counter)
+    }
+
+    fn in_place_of(
+        text: &str,
+        session: &'a Loaded<S>,
+        (recipe, compaction): (&Recipe, Compaction),
+        kept: &[usize],
+        counter: &dyn Counter,
+    ) -> Result<CompactionPlan<'a, S>> {
+        let Loaded { format, source, transcript, .. } = session;
+        let summarise = format.summarise.ok_or_else(|| no_summaries(format))?;
+        let old = &transcript.context[..transcript.context.len() - kept.len()];
         let mut splices = Vec::new();
         if says_more_than_a_summary(transcript, old) && !stands_already(text, session, summarise)? {
             let summary = Summary { text, kept, tokens: compaction.tokens_before };

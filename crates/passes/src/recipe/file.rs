@@ -7,7 +7,8 @@ use toml::de::Error;
 use super::{Recipe, Stages, Stop};
 use crate::settings::PassSettings;
 use crate::{
-    IngestRule, Keep, Level, Live, PerKind, SummaryRule, Target, ToolRule, TrimRule, When,
+    DigestRule, IngestRule, Keep, Level, Live, PerKind, SummaryRule, Target, ToolRule, TrimRule,
+    When,
 };
 
 /// A recipe as its file has it.
@@ -50,6 +51,7 @@ struct StageKeys {
     ingest: Option<IngestRule>,
     trim: Option<TrimRule>,
     passes: Option<Vec<PassSettings>>,
+    digest: Option<DigestRule>,
     summary: Option<SummaryRule>,
     #[serde(default)]
     live: LiveStages,
@@ -62,6 +64,7 @@ struct LiveStages {
     ingest: Option<IngestRule>,
     trim: Option<TrimRule>,
     passes: Option<Vec<PassSettings>>,
+    digest: Option<DigestRule>,
     summary: Option<SummaryRule>,
 }
 
@@ -134,8 +137,8 @@ impl RecipeFile {
         }
         let keys = self.stages.take();
         let (shared, own) = match keys {
-            Some(StageKeys { ingest, trim, passes, summary, live }) => {
-                (LiveStages { ingest, trim, passes, summary }, live)
+            Some(StageKeys { ingest, trim, passes, digest, summary, live }) => {
+                (LiveStages { ingest, trim, passes, digest, summary }, live)
             }
             None => Default::default(),
         };
@@ -146,6 +149,7 @@ impl RecipeFile {
             ingest: shared.ingest,
             trim: shared.trim,
             passes: passes.unwrap_or_default(),
+            digest: shared.digest,
             summary: one(("stages.summary", shared.summary), summary)?,
         };
         let ingest = one(("stages.live.ingest", own.ingest), ("live.ingest", before.ingest))?;
@@ -156,6 +160,7 @@ impl RecipeFile {
             ingest: ingest.or(stored.ingest),
             trim: trim.or(stored.trim),
             passes: passes.unwrap_or_else(|| stored.passes.clone()),
+            digest: own.digest.or(stored.digest),
             summary: own.summary.or_else(|| stored.summary.clone()),
         };
         Ok(PerKind { stored, live })
@@ -223,7 +228,7 @@ mod tests {
         let summary = Some(SummaryRule { max_tokens: 8, ..SummaryRule::default() });
         let trim = Some(TrimRule { over: 5, keep: 4, head: 1 });
         let copies = passes(&["copies"]);
-        let stored = Stages { ingest: Some(ingest), trim, passes: copies, summary };
+        let stored = Stages { ingest: Some(ingest), trim, passes: copies, digest: None, summary };
         let live = Stages {
             ingest: Some(IngestRule { repeats: true, ..IngestRule::default() }),
             passes: passes(&["stale"]),

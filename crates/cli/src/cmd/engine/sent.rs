@@ -41,8 +41,9 @@ impl Sent {
                 body = Some(raw(if made.is_empty() { "null".into() } else { made })?);
             }
         }
-        let refs = context.references().into_iter();
-        let refs = refs.map(|(call, reference)| (call.to_owned(), reference.to_string())).collect();
+        let refs = context.references().into_iter().map(|(call, it)| (call, it.to_string()));
+        let refs = refs.chain(context.digested_calls());
+        let refs = refs.map(|(call, name)| (call.to_owned(), name)).collect();
         Ok(Sent { messages, body, refs, refused: None, events: context.events() })
     }
 

@@ -226,6 +226,13 @@ impl Server {
 
     fn recall(&mut self, name: &str) -> Result<Value> {
         let context = &self.session()?.context;
+        if let Some(number) = name.strip_prefix('#').and_then(|number| number.parse().ok()) {
+            let unknown = || {
+                let what = format!("there is no call #{number} with a result");
+                Failure::new(Status::Unreadable, "not-found", what)
+            };
+            return Ok(json!({ "text": context.recall_call(number).ok_or_else(unknown)? }));
+        }
         let reference = name.parse::<Ref>().map_err(|_| {
             let name = short(name, 40);
             Failure::usage(format!("`{name}` is no reference: one is like k7f3a9c2"))

@@ -1,0 +1,52 @@
+//! A digest of a stored session, written as the agent's own record of a summary.
+
+use epitome_engine::{history, says_more_than_a_summary};
+use epitome_model::{Counter, Source, Tokens};
+use epitome_passes::{DigestRule, View};
+
+use super::{CompactionPlan, Note};
+use crate::error::{ErrorKind, Result};
+use crate::session::Loaded;
+
+impl<'a, S: Source> CompactionPlan<'a, S> {
+    /// The plan with a digest in the place of its edits: of what a digest stands for nothing else
+    /// is sent. The plan as it is, with a note, if the session cannot hold one; as it is without one
+    /// if the context is within the target, or nothing is old.
+    pub(super) fn digested(
+        mut self,
+        rule: &DigestRule,
+        counter: &dyn Counter,
+    ) -> Result<CompactionPlan<'a, S>> {
+        let session = self.session;
+        let Loaded { format, source, transcript, .. } = session;
+        let target = self.recipe.target.stored.and_then(|target| target.tokens);
+        let budget = Tokens(target.unwrap_or(rule.budget));
+        if self.compaction.tokens_before <= budget {
+            return Ok(self);
+        }
+        if format.summarise.is_none() {
+            let why = "epitome writes no summaries into them";
+            self.notes.push(Note::NoDigest { agent: format.name, why: why.into() });
+            return Ok(self);
+        }
+        let view = View::new(transcript, source, counter);
+        let (old, kept) = transcript.context.split_at(rule.tail(&view, budget));
+        if !says_more_than_a_summary(transcript, old) {
+            return Ok(self);
+        }
+        let is_prompt = |item: &usize| transcript.head.prompt.contains(item);
+        let stays = old.iter().filter(|item| is_prompt(item)).chain(kept);
+        let stays: Tokens = stays.map(|&item| view.item_tokens(item)).sum();
+        let left = Tokens(budget.0.saturating_sub(stays.0));
+        let said = history(transcript, source, old);
+        let Some(digest) = rule.digest(&view, &said, kept, left) else { return Ok(self) };
+        match CompactionPlan::with_summary(&digest.text, session, &self.recipe, kept, counter) {
+            Ok(planned) => Ok(CompactionPlan { notes: self.notes, ..planned }),
+            Err(err) if err.kind() == ErrorKind::Refused => {
+                self.notes.push(Note::NoDigest { agent: format.name, why: err.to_string() });
+                Ok(self)
+            }
+            Err(err) => Err(err),
+        }
+    }
+}

@@ -1,0 +1,135 @@
+//! A digest: one entry made of lines of the session, in place of its old part.
+//!
+//! Lines are chosen by the facts that they hold and that the model will probably use, each fact
+//! counted once, per token, until a budget is spent. The digest is made from what was said first,
+//! never from an earlier digest, so that a second one of the same history is the same.
+
+mod choose;
+mod pieces;
+mod value;
+mod write;
+
+use epitome_model::{Role, Tokens, Unit, units};
+use serde::{Deserialize, Serialize};
+
+use crate::View;
+
+use choose::Choice;
+pub use pieces::call_numbers;
+use pieces::pieces;
+use value::Values;
+pub use write::{is_digest, named_calls};
+
+/// How a digest is made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct DigestRule {
+    /// Tokens of the context with the digest, where no target says so.
+    pub budget: u64,
+    /// The last responses of the model with their results stay as they are: at most so many.
+    pub keep_calls: u64,
+    /// They are at most these per cent of the budget, but for the last one, which always stays.
+    pub keep_share: u64,
+    /// A text of the user of at most so many tokens is in the digest whole; of a longer one, lines.
+    pub whole_user: u64,
+}
+
+impl Default for DigestRule {
+    fn default() -> DigestRule {
+        DigestRule { budget: 40_000, keep_calls: 4, keep_share: 30, whole_user: 1_500 }
+    }
+}
+
+/// Times that lines are chosen, until their tokens together are about the budget.
+const ROUNDS: usize = 3;
+
+/// A digest.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Digest {
+    /// Its text.
+    pub text: String,
+    /// Its tokens.
+    pub tokens: Tokens,
+    /// Lines of the session in it.
+    pub lines: u64,
+    /// Of how many lines they were chosen.
+    pub of: u64,
+}
+
+impl DigestRule {
+    /// Where in the context the part begins that stays as it is: an index into
+    /// `Transcript::context`.
+    pub fn tail(&self, view: &View<'_>, budget: Tokens) -> usize {
+        tail(view, Tokens(budget.0 * self.keep_share / 100), self.keep_calls)
+    }
+
+    /// Where it may begin at the earliest, if that makes it valid: it may be half of the budget.
+    pub fn longest_tail(&self, view: &View<'_>, budget: Tokens) -> usize {
+        tail(view, Tokens(budget.0 / 2), u64::MAX)
+    }
+
+    /// The digest of `said`, in front of `kept`, with at most `budget` tokens; none if there is
+    /// nothing to choose from. Both are items in the order in which they were said; of an entry that
+    /// was changed since, the first.
+    pub fn digest(
+        &self,
+        view: &View<'_>,
+        said: &[usize],
+        kept: &[usize],
+        budget: Tokens,
+    ) -> Option<Digest> {
+        let pieces = pieces(view, said, kept, self);
+        if !pieces.old().iter().any(|piece| !piece.lines.is_empty()) {
+            return None;
+        }
+        let values = Values::of(&pieces);
+        let choice = Choice::of(&pieces, &values, view.counter);
+        let mut nominal = budget;
+        let mut best: Option<Digest> = None;
+        // Lines are counted one by one, which is more than they are together; what stands between
+        // them is not counted.
+        for _ in 0..ROUNDS {
+            let digest = write::digest(&pieces, &choice.best(nominal), view.counter);
+            let tokens = digest.tokens.0.max(1);
+            let is_better = best.as_ref().is_none_or(|best| {
+                best.tokens > budget || (best.tokens < digest.tokens && digest.tokens <= budget)
+            });
+            if is_better {
+                best = Some(digest);
+            }
+            if tokens <= budget.0 && tokens * 100 >= budget.0 * 99 {
+                break;
+            }
+            nominal = Tokens(nominal.0 * budget.0 * 995 / (tokens * 1_000));
+        }
+        best
+    }
+}
+
+/// Where the last responses begin that are no more than `most` tokens together, and no more than
+/// `calls`; the last one always counts.
+fn tail(view: &View<'_>, most: Tokens, calls: u64) -> usize {
+    let context = &view.transcript.context;
+    let weight =
+        |unit: &Unit| -> Tokens { unit.items.iter().map(|&item| view.item_tokens(item)).sum() };
+    let is_response = |unit: &Unit| {
+        let entries = unit.items.iter().filter_map(|&item| view.transcript.items[item].entry());
+        entries.into_iter().any(|entry| entry.role == Role::Assistant)
+    };
+    let (mut kept, mut responses) = (Tokens(0), 0);
+    let mut begins = context.len();
+    for unit in units(view.transcript).iter().rev() {
+        kept += weight(unit);
+        if responses > 0 && (kept > most || responses >= calls) {
+            break;
+        }
+        responses += u64::from(is_response(unit));
+        let places = unit.items.iter().filter_map(|it| context.iter().position(|c| c == it));
+        begins = places.min().map_or(begins, |first| begins.min(first));
+    }
+    begins
+}
+
+#[cfg(test)]
+#[path = "digest_tests.rs"]
+mod tests;

@@ -1,0 +1,174 @@
+//! Which lines a digest has: the most value that is new in it, for each token, until they are spent.
+
+use std::cmp::Ordering;
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+
+use epitome_model::{Counter, Tokens};
+use rayon::prelude::*;
+
+use crate::facts::{FactId, FactKind, FactMap};
+
+use super::pieces::{Piece, Pieces, Who};
+use super::value::Values;
+
+/// By the number of a piece, what of it is in the digest.
+pub(super) type Chosen = BTreeMap<usize, ChosenLines>;
+
+/// What of a piece is in a digest: at least its short header.
+#[derive(Clone, Debug, Default)]
+pub(super) struct ChosenLines {
+    /// The header with the whole target.
+    pub full: bool,
+    pub lines: BTreeSet<usize>,
+}
+
+/// What an error is worth apart from its facts.
+const ERROR: f64 = 0.01;
+
+/// What can be chosen, and what need not be.
+pub(super) struct Choice<'p> {
+    old: &'p [Piece],
+    values: &'p Values,
+    candidates: Vec<Candidate>,
+    /// Facts in what stays anyway.
+    known: FactMap<()>,
+    /// Tokens of the pieces that are in the digest whole.
+    whole: u64,
+}
+
+/// A line, or a header, that could be chosen.
+#[derive(Clone, Copy)]
+struct Candidate {
+    /// Its value for each token, or more.
+    gain: f64,
+    piece: usize,
+    /// None: the header with the whole target.
+    line: Option<usize>,
+    tokens: u64,
+}
+
+impl<'p> Choice<'p> {
+    /// Weighs all lines of the old pieces.
+    pub fn of(pieces: &'p Pieces, values: &'p Values, counter: &dyn Counter) -> Choice<'p> {
+        let old = pieces.old();
+        let mut known = FactMap::default();
+        for piece in pieces.kept() {
+            piece.full.iter().for_each(|full| cover(&mut known, &full.facts));
+            piece.lines.iter().for_each(|line| cover(&mut known, &line.facts));
+        }
+        let mut whole = 0;
+        for piece in old {
+            if let Some((_, tokens)) = &piece.whole {
+                whole += tokens.0 + piece.head_tokens.0;
+                piece.lines.iter().for_each(|line| cover(&mut known, &line.facts));
+            }
+        }
+        let mut choice = Choice { old, values, candidates: Vec::new(), known, whole };
+        let is_open =
+            |(_, piece): &(usize, &Piece)| piece.whole.is_none() && piece.speaker != Who::Thinking;
+        let pieces = old.par_iter().enumerate().filter(is_open);
+        let found = pieces.flat_map_iter(|(n, piece)| choice.of_piece(n, piece, counter));
+        choice.candidates = found.collect();
+        choice
+    }
+
+    fn of_piece(&self, n: usize, piece: &Piece, counter: &dyn Counter) -> Vec<Candidate> {
+        let header = piece.full.is_some().then_some(None);
+        let lines = (0..piece.lines.len()).map(Some);
+        let candidate = |line: Option<usize>| {
+            let gain = self.gain(piece, line, &self.known);
+            if gain <= 0.0 {
+                return None;
+            }
+            let tokens = match line {
+                None => piece.full.as_ref().map_or(0, |full| full.tokens.0),
+                Some(line) => counter.count(&piece.lines[line].text).0 + 1,
+            };
+            Some(Candidate { gain: gain / tokens as f64, piece: n, line, tokens })
+        };
+        header.into_iter().chain(lines).filter_map(candidate).collect()
+    }
+
+    /// What a line adds to what is covered.
+    fn gain(&self, piece: &Piece, line: Option<usize>, covered: &FactMap<()>) -> f64 {
+        let (facts, error) = match line {
+            None => (piece.full.as_ref().map_or(&[][..], |full| &full.facts), false),
+            Some(line) => (&*piece.lines[line].facts, piece.lines[line].is_error),
+        };
+        let new = facts.iter().filter(|(fact, _)| !covered.contains_key(fact));
+        let value: f64 = new.map(|(fact, _)| self.values.get(*fact)).sum();
+        value + if error { ERROR } else { 0.0 }
+    }
+
+    /// The best of about so many tokens. What was worth most when it was weighed is weighed again,
+    /// and chosen if it is still worth more than the next.
+    pub fn best(&self, budget: Tokens) -> Chosen {
+        let mut left = budget.0.saturating_sub(self.whole);
+        let mut covered = self.known.clone();
+        let mut heap: BinaryHeap<Candidate> = self.candidates.clone().into();
+        let mut chosen = Chosen::new();
+        while left > 0
+            && let Some(best) = heap.pop()
+        {
+            let piece = &self.old[best.piece];
+            let gain = self.gain(piece, best.line, &covered);
+            if gain <= 0.0 {
+                continue;
+            }
+            let now = Candidate { gain: gain / best.tokens as f64, ..best };
+            if heap.peek().is_some_and(|next| next.gain > now.gain + 1e-12) {
+                heap.push(now);
+                continue;
+            }
+            let is_first = !chosen.contains_key(&best.piece);
+            let cost = match (best.line, is_first) {
+                (Some(_), true) => best.tokens + piece.head_tokens.0,
+                (Some(_), false) | (None, true) => best.tokens,
+                // It takes the place of the short one.
+                (None, false) => best.tokens.saturating_sub(piece.head_tokens.0),
+            };
+            if cost > left {
+                continue;
+            }
+            left -= cost;
+            let of_piece = chosen.entry(best.piece).or_default();
+            match best.line {
+                Some(line) => {
+                    of_piece.lines.insert(line);
+                    cover(&mut covered, &piece.lines[line].facts);
+                }
+                None => {
+                    of_piece.full = true;
+                    piece.full.iter().for_each(|full| cover(&mut covered, &full.facts));
+                }
+            }
+        }
+        chosen
+    }
+}
+
+fn cover(covered: &mut FactMap<()>, facts: &[(FactId, FactKind)]) {
+    covered.extend(facts.iter().map(|(fact, _)| (*fact, ())));
+}
+
+impl PartialEq for Candidate {
+    fn eq(&self, other: &Candidate) -> bool {
+        self.cmp(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Candidate {}
+
+impl PartialOrd for Candidate {
+    fn partial_cmp(&self, other: &Candidate) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+/// The largest gain first; of equal ones, the oldest.
+impl Ord for Candidate {
+    fn cmp(&self, other: &Candidate) -> Ordering {
+        let place = |it: &Candidate| (it.piece, it.line);
+        self.gain.total_cmp(&other.gain).then_with(|| place(other).cmp(&place(self)))
+    }
+}

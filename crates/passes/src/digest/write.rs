@@ -1,0 +1,123 @@
+//! A digest as text.
+
+use std::collections::BTreeMap;
+
+use epitome_model::{Block, Counter, Source};
+
+use super::Digest;
+use super::choose::{Chosen, ChosenLines};
+use super::pieces::{Piece, Pieces, Who};
+
+/// How a digest begins.
+const BEGIN: &str = "[Digest of the conversation so far, with";
+/// Bytes in which it begins: agents put words of their own before a summary.
+const WORDS: usize = 2_000;
+/// Stands before a line if lines before it are left out.
+const GAP: &str = "…";
+/// Stands between the numbers of several calls.
+const TO: &str = "–";
+
+/// Whether a block is a digest.
+pub fn is_digest(block: &Block, source: &dyn Source) -> bool {
+    let Block::Summary(text) = block else { return false };
+    let text = text.read(source);
+    text.find(BEGIN).is_some_and(|at| at < WORDS)
+}
+
+/// The text of a digest.
+pub(super) fn digest(pieces: &Pieces, chosen: &Chosen, counter: &dyn Counter) -> Digest {
+    let old = pieces.old();
+    let calls = old.iter().filter(|piece| matches!(piece.speaker, Who::Call { .. })).count();
+    let mut text = format!(
+        "{BEGIN} {calls} tool calls: lines of it in their order. {GAP} = lines left out, #N = the \
+         Nth call.]"
+    );
+    let mut shown = 0;
+    let mut unshown = Unshown::default();
+    let mut add = |line: &str| {
+        text.push('\n');
+        text.push_str(line);
+    };
+    for (n, piece) in old.iter().enumerate() {
+        let of_piece = chosen.get(&n);
+        if of_piece.is_none() && piece.whole.is_none() {
+            unshown.add(piece);
+            continue;
+        }
+        unshown.line().iter().for_each(|line| add(line));
+        if let Some((whole, _)) = &piece.whole {
+            add(&piece.head);
+            add(whole);
+            shown += piece.lines.len() as u64;
+        }
+        let Some(ChosenLines { full, lines }) = of_piece else { continue };
+        match &piece.full {
+            Some(whole) if *full => add(&whole.text),
+            Some(_) | None => add(&piece.head),
+        }
+        let mut next = 0;
+        for &at in lines {
+            let gap = if at == next { "" } else { GAP };
+            add(&format!("{gap}{}", piece.lines[at].text));
+            next = at + 1;
+        }
+        shown += lines.len() as u64;
+    }
+    unshown.line().iter().for_each(|line| add(line));
+    let of = old.iter().map(|piece| piece.lines.len() as u64).sum();
+    let tokens = counter.count(&text);
+    Digest { text, tokens, lines: shown, of }
+}
+
+/// Calls of which no line is shown, one after the other: those of one tool are told together.
+#[derive(Default)]
+struct Unshown<'p> {
+    runs: Vec<(u64, u64, &'p str)>,
+}
+
+impl<'p> Unshown<'p> {
+    fn add(&mut self, piece: &'p Piece) {
+        let Who::Call { number, .. } = piece.speaker else { return };
+        let tool = piece.head.split_once(' ').map_or("", |(_, tool)| tool);
+        match self.runs.last_mut() {
+            Some((_, last, of)) if *last + 1 == number && *of == tool => *last = number,
+            Some(_) | None => self.runs.push((number, number, tool)),
+        }
+    }
+
+    /// The line that tells them, and nothing the next time.
+    fn line(&mut self) -> Option<String> {
+        let runs = std::mem::take(&mut self.runs).into_iter();
+        let told: Vec<String> =
+            runs.map(|(first, last, tool)| format!("{} {tool}", range(first, last))).collect();
+        (!told.is_empty()).then(|| told.join(", "))
+    }
+}
+
+/// `#4`, or `#4–6`.
+fn range(first: u64, last: u64) -> String {
+    if first == last { format!("#{first}") } else { format!("#{first}{TO}{last}") }
+}
+
+/// The calls that a digest names, by their number, each as it is named: `#4`, or `#4–6` for one of
+/// several.
+pub fn named_calls(digest: &str) -> BTreeMap<u64, String> {
+    let mut named = BTreeMap::new();
+    for line in digest.lines().filter(|line| line.starts_with('#')) {
+        for name in line.split(", ").filter_map(|part| part.split(' ').next()) {
+            let Some(numbers) = name.strip_prefix('#') else { continue };
+            let (first, last) = numbers.split_once(TO).unwrap_or((numbers, numbers));
+            if let (Ok(first), Ok(last)) = (first.parse::<u64>(), last.parse::<u64>())
+                && last < first.saturating_add(MOST)
+            {
+                for number in first..=last {
+                    named.entry(number).or_insert_with(|| name.to_owned());
+                }
+            }
+        }
+    }
+    named
+}
+
+/// Calls in one range: more are no range of ours.
+const MOST: u64 = 100_000;

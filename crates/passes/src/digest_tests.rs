@@ -1,0 +1,115 @@
+use std::collections::BTreeMap;
+
+use epitome_model::ToolKind;
+use samples::{Quarters, Sample};
+
+use super::*;
+
+/// A session in which a test fails, its file is read, and a long listing is made.
+fn session() -> Sample {
+    let code: Vec<String> = (1..=60).map(|n| format!("    let it be {n};")).collect();
+    let listing: Vec<String> = (1..=99).map(|n| format!("an old word and {n}")).collect();
+    Sample::new()
+        .user("Why does the test of parse_len fail? Never touch lib.rs.")
+        .call(ToolKind::Shell, "cargo test parse_len")
+        .error("running 1 test\nerror: src/len.rs:12 expected maxLen\nend of it")
+        .call(ToolKind::Read, "/p/src/len.rs")
+        .output(&format!("{}\nfn parse_len() {{ maxLen }}\n}}", code.join("\n")))
+        .call(ToolKind::List, "/p/old")
+        .output(&listing.join("\n"))
+        .call(ToolKind::List, "/p/older")
+        .output(&listing.join("\n"))
+        .reply("It is maxLen in src/len.rs:12.")
+        .call(ToolKind::Shell, "git status")
+        .output("clean")
+}
+
+fn digest(budget: u64) -> Digest {
+    let sample = session();
+    let view = View::new(sample.transcript(), sample.source(), &Quarters);
+    let items: Vec<usize> = (0..sample.transcript().items.len()).collect();
+    let (said, kept) = items.split_at(items.len() - 2);
+    DigestRule::default().digest(&view, said, kept, Tokens(budget)).expect("a digest")
+}
+
+#[test]
+fn a_digest_has_the_lines_that_are_used_and_names_every_call() {
+    let digest = digest(140);
+    assert_eq!(
+        digest.text,
+        "[Digest of the conversation so far, with 4 tool calls: lines of it in their order. … = \
+         lines left out, #N = the Nth call.]\n\
+         User:\n\
+         Why does the test of parse_len fail? Never touch lib.rs.\n\
+         #1 Shell\n\
+         …error: src/len.rs:12 expected maxLen\n\
+         #2 Read /p/src/len.rs\n\
+         #3–4 List\n\
+         Assistant:\n\
+         It is maxLen in src/len.rs:12."
+    );
+    // The name of the function stands in the question, and maxLen in the error.
+    assert_eq!((digest.lines, digest.of), (3, 266));
+}
+
+#[test]
+fn a_digest_is_no_longer_than_its_budget_unless_the_user_said_more() {
+    for budget in [110, 140, 300, 1_000, 3_000] {
+        let tokens = digest(budget).tokens;
+        assert!(tokens <= Tokens(budget), "{tokens:?} of {budget}");
+    }
+    assert!(digest(10).text.contains("Never touch lib.rs."), "the user's words are there");
+}
+
+#[test]
+fn a_digest_is_the_same_each_time() {
+    assert_eq!(digest(200), digest(200));
+}
+
+#[test]
+fn the_calls_that_a_digest_names_are_known_by_their_numbers() {
+    let named = |digest: &str| {
+        let named = named_calls(digest).into_iter();
+        named.map(|(number, name)| format!("{number} {name}")).collect::<Vec<_>>().join(", ")
+    };
+    for (digest, expect) in [
+        ("#4 Bash ls\n…a line", "4 #4"),
+        ("#4–6 Bash, #9 Read\n#12 Read /a.rs", "4 #4–6, 5 #4–6, 6 #4–6, 9 #9, 12 #12"),
+        ("# a heading\n#include <a>\n…#7 is no header\n#1–99999999999 x", ""),
+    ] {
+        assert_eq!(named(digest), expect, "{digest}");
+    }
+    let expect: BTreeMap<u64, String> =
+        [(1, "#1"), (2, "#2"), (3, "#3–4"), (4, "#3–4")].map(|(n, it)| (n, it.to_owned())).into();
+    assert_eq!(named_calls(&digest(140).text), expect);
+}
+
+#[test]
+fn the_last_calls_stay_while_there_is_room_for_them() {
+    let sample = session();
+    let view = View::new(sample.transcript(), sample.source(), &Quarters);
+    let rule =
+        |keep_calls, keep_share| DigestRule { keep_calls, keep_share, ..DigestRule::default() };
+    // The items: a question, four calls with results, a reply, a call with its result.
+    for (rule, budget, expect) in [
+        (rule(1, 30), 1_000, 10),
+        (rule(2, 30), 1_000, 9),
+        (rule(4, 30), 1_000, 9),
+        (rule(4, 100), 3_000, 5),
+        (rule(9, 100), 100_000, 0),
+        (rule(0, 0), 0, 10),
+    ] {
+        assert_eq!(rule.tail(&view, Tokens(budget)), expect, "{rule:?} {budget}");
+    }
+}
+
+#[test]
+fn a_digest_is_told_from_another_summary() {
+    let texts = ["a model's words", &digest(140).text, "Words before it.\n\n[Digest of"];
+    let found = texts.map(|text| {
+        let sample = Sample::new().summary(text);
+        let entry = sample.transcript().items[0].entry().expect("an entry");
+        is_digest(&entry.blocks[0], sample.source())
+    });
+    assert_eq!(found, [false, true, false]);
+}

@@ -1,0 +1,237 @@
+//! One pass over a text.
+
+use serde::Serialize;
+
+/// What a fact is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FactKind {
+    /// An address: `https://example.org/a`.
+    Url,
+    /// A path, or its last one to three names: `src/lib.rs`, `lib.rs`.
+    Path,
+    /// A line of a file: `lib.rs:12`.
+    Line,
+    /// A name that is no plain word: `readFile`, `max_len`, `utf8ToText`.
+    Identifier,
+    /// A name with hyphens: `content-type`.
+    Hyphenated,
+    /// A hash or a UUID, in hexadecimal digits.
+    Hash,
+    /// A number of three to nine digits, or with a point.
+    Number,
+}
+
+/// Longest piece of text without white space that is looked at, in bytes.
+const LONGEST: usize = 400;
+
+/// Calls `each` with every fact of a text, in order. A fact that stands there twice comes twice.
+///
+/// ```
+/// use epitome_passes::facts::{FactKind, each_fact};
+///
+/// let mut found = Vec::new();
+/// each_fact("see src/lib.rs:12, maxLen", |kind, fact| found.push((kind, fact)));
+/// assert_eq!(found, [
+///     (FactKind::Line, "lib.rs:12"),
+///     (FactKind::Path, "lib.rs"),
+///     (FactKind::Path, "src/lib.rs"),
+///     (FactKind::Identifier, "maxLen"),
+/// ]);
+/// ```
+pub fn each_fact<'t>(text: &'t str, mut each: impl FnMut(FactKind, &'t str)) {
+    for token in text.split(is_separator) {
+        if token.len() >= 3 && token.len() <= LONGEST {
+            classify(token, &mut each);
+        }
+    }
+}
+
+fn is_separator(c: char) -> bool {
+    c.is_whitespace() || "\"'`<>(){}[],;|*\\=!?^".contains(c)
+}
+
+fn classify<'t>(token: &'t str, each: &mut impl FnMut(FactKind, &'t str)) {
+    let is_edge = |c: char| ".:,-~#&$@%+/".contains(c);
+    let is_rooted = ["/", "./", "~", "--"].iter().any(|it| token.starts_with(it));
+    let mut name = token.trim_end_matches(is_edge);
+    if !is_rooted {
+        name = name.trim_start_matches(is_edge);
+    }
+    if name.len() < 3 {
+        return;
+    }
+    if name.contains("://") {
+        if let Some(at) = name.find("http") {
+            let url = name[at..].trim_end_matches(['.', ':', ',', '/']);
+            if url.len() > 10 {
+                each(FactKind::Url, url);
+            }
+        }
+        return;
+    }
+    if is_hash(name) {
+        return each(FactKind::Hash, name);
+    }
+    if is_number(name) {
+        if name.bytes().any(|byte| byte != b'0') {
+            each(FactKind::Number, name);
+        }
+        return;
+    }
+    if let Some((path, end)) = line_of_file(name) {
+        let base = path.rfind('/').map_or(0, |at| at + 1);
+        each(FactKind::Line, &name[base..end]);
+        name = path;
+    }
+    if name.contains('/') && name.len() >= 5 {
+        paths(name, each);
+    } else if has_extension(name) && name.len() >= 5 {
+        each(FactKind::Path, name);
+    }
+    identifiers(name, each);
+    hyphenated(name, each);
+}
+
+/// A path, and its last one to three names.
+fn paths<'t>(name: &'t str, each: &mut impl FnMut(FactKind, &'t str)) {
+    let path = name.strip_prefix("./").unwrap_or(name).trim_matches('/');
+    let parts = path.split('/').filter(|it| !it.is_empty()).count();
+    let last = path.rsplit('/').next().unwrap_or(path);
+    let is_path = parts >= 2
+        && path.chars().any(char::is_alphabetic)
+        && path.len() < 240
+        && (parts > 2 || last.contains('.') || path.len() >= 10);
+    if !is_path {
+        return;
+    }
+    let mut start = path.len();
+    for n in 1..=3.min(parts) {
+        start = path[..start].trim_end_matches('/').rfind('/').map_or(0, |at| at + 1);
+        let tail = &path[start..];
+        if n > 1 || has_extension(tail) || is_identifier(tail) {
+            each(FactKind::Path, tail);
+        }
+    }
+    if parts > 3 {
+        each(FactKind::Path, path);
+    }
+}
+
+/// Names in a piece of text that are identifiers.
+fn identifiers<'t>(text: &'t str, each: &mut impl FnMut(FactKind, &'t str)) {
+    let in_word = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$';
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    while at < bytes.len() {
+        if !in_word(bytes[at]) || bytes[at].is_ascii_digit() {
+            at += 1;
+            continue;
+        }
+        let end = at + bytes[at..].iter().take_while(|byte| in_word(**byte)).count();
+        if is_identifier(&text[at..end]) {
+            each(FactKind::Identifier, &text[at..end]);
+        }
+        at = end;
+    }
+}
+
+/// Names with hyphens in a piece of text, of at least eight letters.
+fn hyphenated<'t>(text: &'t str, each: &mut impl FnMut(FactKind, &'t str)) {
+    if !text.contains('-') {
+        return;
+    }
+    let is_inside = |c: char| c.is_ascii_alphanumeric() || c == '-';
+    for run in text.split(|c| !is_inside(c)) {
+        let start = run.find(|c: char| c.is_ascii_alphabetic()).unwrap_or(run.len());
+        // A hyphen that ends a name, or two of them, end it.
+        let run = &run[start..];
+        let end = run.find("--").unwrap_or(run.len());
+        let name = run[..end].trim_end_matches('-');
+        if name.len() >= 8 && name.contains('-') {
+            each(FactKind::Hyphenated, name);
+        }
+    }
+}
+
+/// Whether a word is an identifier: of 5 to 80 bytes, with an underscore, a capital within, or a
+/// digit among letters.
+fn is_identifier(word: &str) -> bool {
+    if !(5..=80).contains(&word.len()) {
+        return false;
+    }
+    let core = word.trim_matches(['_', '$']);
+    if core.len() >= 5 && core.contains('_') {
+        return true;
+    }
+    let bytes = word.as_bytes();
+    if bytes.windows(2).any(|two| two[0].is_ascii_lowercase() && two[1].is_ascii_uppercase()) {
+        return true;
+    }
+    bytes.iter().any(u8::is_ascii_digit)
+        && bytes.iter().filter(|byte| byte.is_ascii_alphabetic()).count() >= 3
+}
+
+/// Whether a text is a hash of 7 to 64 lower-case digits with a letter and a digit, or a UUID.
+fn is_hash(text: &str) -> bool {
+    let bytes = text.as_bytes();
+    let is_hex = |byte: &u8| byte.is_ascii_digit() || (b'a'..=b'f').contains(byte);
+    if (7..=64).contains(&bytes.len()) && bytes.iter().all(is_hex) {
+        return bytes.iter().any(u8::is_ascii_digit) && !bytes.iter().all(u8::is_ascii_digit);
+    }
+    bytes.len() == 36
+        && bytes.iter().enumerate().all(|(at, byte)| match at {
+            8 | 13 | 18 | 23 => *byte == b'-',
+            _ => byte.is_ascii_hexdigit(),
+        })
+}
+
+/// Whether a text is a number of three to nine digits, or of groups of digits with points.
+fn is_number(text: &str) -> bool {
+    let is_digits = |part: &str| !part.is_empty() && part.bytes().all(|it| it.is_ascii_digit());
+    if text.contains('.') {
+        text.split('.').all(is_digits)
+    } else {
+        (3..=9).contains(&text.len()) && is_digits(text)
+    }
+}
+
+/// The file in `file.rs:12` or `file.rs:12:5`, and where the number of the line ends.
+fn line_of_file(text: &str) -> Option<(&str, usize)> {
+    let mut from = 0;
+    while let Some(at) = text[from..].find(':').map(|at| from + at) {
+        let digits = text[at + 1..].bytes().take_while(u8::is_ascii_digit).count();
+        let end = at + 1 + digits;
+        let rest = &text[end..];
+        let is_end = rest.is_empty()
+            || rest.strip_prefix(':').is_some_and(|column| {
+                !column.is_empty() && column.bytes().all(|it| it.is_ascii_digit())
+            });
+        if digits > 0 && is_end && ends_in_extension(&text[..at]) {
+            return Some((&text[..at], end));
+        }
+        from = at + 1;
+    }
+    None
+}
+
+/// Whether a text ends in a point, a letter, and at most five letters or digits.
+fn ends_in_extension(text: &str) -> bool {
+    let Some((_, extension)) = text.rsplit_once('.') else { return false };
+    (1..=6).contains(&extension.len())
+        && extension.as_bytes()[0].is_ascii_alphabetic()
+        && extension.bytes().all(|byte| byte.is_ascii_alphanumeric())
+}
+
+/// Whether a text is the name of a file: `lib.rs`, `.bashrc` is none.
+fn has_extension(text: &str) -> bool {
+    let Some((stem, _)) = text.rsplit_once('.') else { return false };
+    let is_first = |c: char| c.is_alphanumeric() || "_@+-".contains(c);
+    ends_in_extension(text)
+        && stem.starts_with(is_first)
+        && stem.chars().all(|c| is_first(c) || c == '.')
+}
+
+#[cfg(test)]
+#[path = "scan_tests.rs"]
+mod tests;
