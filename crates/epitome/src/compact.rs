@@ -104,12 +104,14 @@ impl<'a, S: Source> CompactionPlan<'a, S> {
         let mut planned = CompactionPlan::of_edits(way, session, recipe, counter)?;
         planned.notes.extend(recipe.is_summary_alone().then_some(Note::OnlyASummary));
         planned.notes.extend(within_target(&planned));
-        match recipe.stages.stored.trim {
+        let mut planned = match recipe.stages.stored.trim {
             Some(rule) if planned.compaction.not_reached.is_none() => {
-                trim::trimmed(planned, &rule, counter)
+                trim::trimmed(planned, &rule, counter)?
             }
-            Some(_) | None => Ok(planned),
-        }
+            Some(_) | None => planned,
+        };
+        planned.notes.extend(missed_for_pins(&planned));
+        Ok(planned)
     }
 
     /// Plans the edits of a recipe.
@@ -365,6 +367,14 @@ fn within_target<S>(planned: &CompactionPlan<'_, S>) -> Option<Note> {
     let target = planned.recipe.target.stored?.tokens(None)?;
     let is_why = edits.is_empty() && not_reached.is_none() && *tokens <= target;
     is_why.then_some(Note::WithinTarget { tokens: *tokens, target })
+}
+
+/// Why a target is missed, if the reason is what sets rules.
+fn missed_for_pins<S>(planned: &CompactionPlan<'_, S>) -> Option<Note> {
+    let target = planned.recipe.target.stored?.tokens(None)?;
+    let (after, tokens) = (planned.tokens_after, planned.compaction.pinned);
+    let is_why = after > target && after - tokens <= target;
+    is_why.then_some(Note::Pinned { tokens, target })
 }
 
 fn draft<S>(planned: &CompactionPlan<'_, S>, path: &Path, way: WayBack, made: Made) -> Draft {

@@ -115,7 +115,8 @@ impl Context {
             let target = PerKind::same(Some(Target::of_tokens(self.in_counts(wanted))));
             // All that can go does, except what was to stay.
             let exempt_tools = self.recipe.exempt_tools.clone();
-            let recipe = Recipe { target, at_least: None, exempt_tools, ..recipe };
+            let rule_files = self.recipe.rule_files.clone();
+            let recipe = Recipe { target, at_least: None, exempt_tools, rule_files, ..recipe };
             match self.carry_out(&recipe) {
                 Ok(did) => did.into_iter().for_each(|(tier, n)| {
                     *by_tier.entry(tier).or_default() += n;

@@ -21,6 +21,13 @@ pub enum Note {
     },
     /// A recipe without edits, and no model was named for its summary.
     OnlyASummary,
+    /// The target is missed because of what sets rules, which stays.
+    Pinned {
+        /// What stays for that.
+        tokens: Tokens,
+        /// The target.
+        target: Tokens,
+    },
     /// Nothing goes: the context is within the target already.
     WithinTarget {
         /// What a resume sends.
@@ -46,6 +53,11 @@ impl fmt::Display for Note {
             }
             Note::OnlyASummary => f.write_str(
                 "the recipe does nothing but ask a model for a summary: it needs `--summarise`",
+            ),
+            Note::Pinned { tokens, target } => write!(
+                f,
+                "the target of {target} tokens is not reached: {tokens} tokens of rule files, \
+                 skills, plans and lists stay"
             ),
             Note::WithinTarget { tokens, target } => {
                 write!(f, "the context has {tokens} tokens, within the target of {target}")
