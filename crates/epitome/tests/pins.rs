@@ -4,13 +4,13 @@
 use std::sync::Arc;
 
 use epitome::Loaded;
-use epitome::compaction::{CompactionPlan, Way};
+use epitome::compaction::{CompactionPlan, Note, Way};
 use epitome_engine::{SummaryRequest, said_before};
 use epitome_formats::named;
 use epitome_model::{Block, Tokens};
 use epitome_passes::{
-    Answered, BUILT_IN, ContextKind, Keep, Options, Recipe, Reply, RuleFiles, StopReason,
-    SummaryRule, Writer, built_in,
+    Answered, BUILT_IN, ContextKind, Keep, Options, PerKind, Recipe, Reply, RuleFiles, StopReason,
+    SummaryRule, Target, Writer, built_in,
 };
 use epitome_tokens::Estimate;
 use serde_json::{Value, json};
@@ -372,9 +372,40 @@ fn rules_survive_summaries_whatever_the_model_writes() {
             assert_eq!(text.matches("\n<pinned ").count(), 4, "{what}: each once in\n{text}");
             let loaded = session.load();
             let planned = CompactionPlan::summarised(&text, &loaded, &recipe, &Estimate);
-            assert!(session.take(&planned.expect(&what), &what), "{what} is written");
+            let planned = planned.expect(&what);
+            assert_eq!(planned.notes, [], "{what}");
+            assert!(session.take(&planned, &what), "{what} is written");
             session.check(&what);
         }
+    }
+}
+
+#[test]
+fn a_summary_that_leaves_rules_out_and_a_target_that_they_miss_are_noted() {
+    let mut session = Session::begin("claude");
+    session.go_on(0);
+    session.go_on(1);
+    let loaded = session.load();
+    let keep = Keep { turns: Some(1), ..Keep::default() };
+    let summed = Recipe { keep, ..recipe("epitome") };
+    let [_, marked, ..] = RULES;
+    let planned = CompactionPlan::summarised(marked, &loaded, &summed, &Estimate).expect("a plan");
+    let names = ["/p/AGENTS.md", "/p/skills/release/SKILL.md", "CLAUDE.md"];
+    let names = names.map(str::to_owned).to_vec();
+    assert_eq!(planned.notes, [Note::RulesLeftOut { names }]);
+    let all = recipe("transcript");
+    let least = CompactionPlan::new(&loaded, &all, &Estimate).expect("a plan");
+    let pinned = least.compaction.pinned;
+    for (target, expect) in [
+        (least.tokens_after, None),
+        (least.tokens_after - Tokens(1), Some(pinned)),
+        (least.tokens_after - pinned - Tokens(1), None),
+    ] {
+        let wanted = PerKind::same(Some(Target::of_tokens(target)));
+        let recipe = Recipe { target: wanted, ..all.clone() };
+        let planned = CompactionPlan::new(&loaded, &recipe, &Estimate).expect("a plan");
+        let expect = expect.map(|tokens| Note::Pinned { tokens, target });
+        assert_eq!(planned.notes.into_iter().next(), expect, "{target}");
     }
 }
 

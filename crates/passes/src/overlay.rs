@@ -258,6 +258,18 @@ mod tests {
     }
 
     #[test]
+    fn names_of_rule_files_are_added_and_none_are_those_of_agents() {
+        let pins = |pins: &[&str]| {
+            let pins = Some(pins.iter().map(|name| (*name).to_owned()).collect());
+            Overlay { pins, ..Overlay::default() }
+        };
+        let recipe = changed("epitome", pins(&["a", "b"])).with(&pins(&["c"]));
+        assert_eq!(recipe.rule_files.added(), ["a", "b", "c"]);
+        let none = recipe.with(&pins(&[])).rule_files;
+        assert!(none.added().is_empty() && none.has("AGENTS.md"));
+    }
+
+    #[test]
     fn arguments_are_cleared_once_or_not_at_all() {
         let inputs = |inputs| Overlay { clear_inputs: Some(inputs), ..Overlay::default() };
         let cleared = |recipe: &Recipe| {

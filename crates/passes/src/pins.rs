@@ -7,6 +7,7 @@
 
 mod commanding;
 mod marks;
+mod patched;
 mod put_in;
 mod shown;
 mod states;

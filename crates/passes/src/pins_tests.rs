@@ -33,6 +33,17 @@ fn what_sets_rules_is_pinned_wherever_it_came_from() {
     let written = [(FieldRole::Content, "No tabs.")];
     let written = Sample::new().call_with(ToolKind::Write, "CLAUDE.md", &written).output("ok");
     check(written, &["0 rules CLAUDE.md: No tabs."]);
+    let patch = "*** Update File: CLAUDE.md\n+No tabs.";
+    let patched = Sample::new().call_with(ToolKind::Patch, "", &[(FieldRole::Patch, patch)]);
+    let expect = "0 rules CLAUDE.md: *** Update File: CLAUDE.md / +No tabs. / ";
+    check(patched.output("ok"), &[expect]);
+    let several = |entry: &mut epitome_model::Entry| {
+        if let epitome_model::Block::Call(call) = &mut entry.blocks[0] {
+            call.target = None;
+        }
+    };
+    let several = Sample::new().call(ToolKind::Read, "docs/AGENTS.md").with(several);
+    check(several.output("No tabs."), &["1 rules docs/AGENTS.md: No tabs."]);
     let given = Sample::new().system("Contents of /p/CLAUDE.md (rules):\n\nNo tabs.");
     check(given, &["0 rules /p/CLAUDE.md: Contents of /p/CLAUDE.md (rules): /  / No tabs."]);
     check(Sample::new().user("Do it.\n<pin>No tabs.</pin>"), &["0 marked the user: No tabs."]);

@@ -1,5 +1,7 @@
 //! Names of files that set rules for an agent.
 
+use memchr::memmem;
+
 /// Names of rule files that agents read. With a slash, the end of a path; `*` is any text within a
 /// name.
 const BUILT_IN: [&str; 12] = [
@@ -53,9 +55,26 @@ impl RuleFiles {
 
     /// Whether a path names a rule file.
     pub fn has(&self, path: &str) -> bool {
+        if !self.may_name(path) {
+            return false;
+        }
         let path: Vec<String> = path.split(['/', '\\']).map(str::to_lowercase).collect();
-        let added = self.added.iter().map(String::as_str);
-        BUILT_IN.into_iter().chain(added).any(|pattern| is_end_of(&path, pattern))
+        self.patterns().any(|pattern| is_end_of(&path, pattern))
+    }
+
+    /// Whether a text may name one: of most texts it is known at once that they do not.
+    pub(crate) fn may_name(&self, text: &str) -> bool {
+        let text = text.to_ascii_lowercase();
+        self.patterns().any(|pattern| {
+            let pieces = pattern.split(['/', '*']);
+            let longest = pieces.max_by_key(|piece| piece.len()).unwrap_or_default();
+            !longest.is_ascii()
+                || memmem::find(text.as_bytes(), longest.to_ascii_lowercase().as_bytes()).is_some()
+        })
+    }
+
+    fn patterns(&self) -> impl Iterator<Item = &str> {
+        BUILT_IN.into_iter().chain(self.added.iter().map(String::as_str))
     }
 }
 

@@ -20,6 +20,9 @@ pub struct ShownFile {
 /// The rule files that a command prints, in their order.
 pub fn shown(command: &str, files: &RuleFiles) -> Vec<ShownFile> {
     let mut shown = Vec::new();
+    if !files.may_name(command) {
+        return shown;
+    }
     for line in command.split(['\n', ';']).flat_map(|it| it.split("&&")) {
         for alternative in line.split("||") {
             let mut pipe = alternative.split('|');

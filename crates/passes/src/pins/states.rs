@@ -6,9 +6,11 @@ use epitome_model::{Block, Call, FieldRole, Output, Part, Role, Text, ToolKind, 
 
 use super::PinKind;
 use super::marks::between_marks;
+use super::patched::patched;
 use super::put_in::pinned_in;
 use super::shown::shown;
 use crate::View;
+use crate::evidence::beginning;
 use crate::listed::listed;
 use crate::rule_files::RuleFiles;
 use crate::view::without_numbers;
@@ -170,6 +172,17 @@ fn of_call(view: &View<'_>, call: &Call) -> Option<Found> {
             let key = Key::new(PinKind::RuleFile, &full(view, &path));
             Some((PinKind::RuleFile, path, text.clone(), vec![key.of_part(Some(text))]))
         }
+        ToolKind::Patch => {
+            let found = patched(&fields(view, call, FieldRole::Patch)?, files);
+            let of = found.iter().map(|(path, text)| {
+                let key = Key::new(PinKind::RuleFile, &full(view, path));
+                key.of_part(Some(text.clone()))
+            });
+            let of: Vec<Key> = of.collect();
+            let (names, texts): (Vec<String>, Vec<String>) = found.into_iter().unzip();
+            let is_any = !names.is_empty();
+            is_any.then(|| (PinKind::RuleFile, names.join(", "), texts.concat(), of))
+        }
         ToolKind::Plan => {
             let text = arguments(view, call)?;
             Some((PinKind::Plan, call.name.to_string(), text, vec![plan_of_call()]))
@@ -191,10 +204,16 @@ fn of_output(view: &View<'_>, output: &Output) -> Option<Found> {
     let mut of = Vec::new();
     let (kind, name) = match call.kind {
         ToolKind::Read if !output.error => {
-            let path = target.filter(|path| files.has(path))?;
-            let part = call.part.as_deref().map(str::to_owned);
-            of.push(Key::new(PinKind::RuleFile, &full(view, path)).of_part(part));
-            (PinKind::RuleFile, path.to_owned())
+            // A tool that reads several files has them among its arguments.
+            let raw = view.source.at(call.arguments);
+            let several = || listed(&raw).and_then(|text| named(&text, files));
+            let one = target.filter(|path| files.has(path)).map(str::to_owned);
+            let is_one = target.is_some();
+            let path = one.or_else(|| if is_one { None } else { several() })?;
+            let all = || String::from_utf8_lossy(&raw).into_owned();
+            let part = if is_one { call.part.as_deref().map(str::to_owned) } else { Some(all()) };
+            of.push(Key::new(PinKind::RuleFile, &full(view, &path)).of_part(part));
+            (PinKind::RuleFile, path)
         }
         ToolKind::Shell => {
             let found = shown(target?, files);
@@ -246,15 +265,19 @@ fn of_output(view: &View<'_>, output: &Output) -> Option<Found> {
 /// The rule file that a text of the agent gives, and the text: one of its first lines names it.
 fn given(view: &View<'_>, text: &Text) -> Option<(String, String)> {
     const LINES: usize = 3;
+    const WIDTH: usize = 400;
     let text = view.words(text);
-    let name = text.lines().take(LINES).find_map(|line| named(line, view.rule_files()))?;
+    let mut lines = text.lines().take(LINES);
+    let name = lines.find_map(|line| named(beginning(line, WIDTH), view.rule_files()))?;
     Some((name, text.into_owned()))
 }
 
-/// The rule file that a line names.
+/// The first rule file that a text names.
 fn named(line: &str, files: &RuleFiles) -> Option<String> {
     let marks = |c: char| c.is_whitespace() || "\"'`()[]<>:,;=".contains(c);
-    let line = line.get(..400).unwrap_or(line);
+    if !files.may_name(line) {
+        return None;
+    }
     line.split(marks).find(|word| files.has(word)).map(str::to_owned)
 }
 
