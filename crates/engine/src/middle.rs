@@ -8,14 +8,14 @@ use epitome_formats::lines;
 use epitome_model::{
     Counter, Entry, Ref, Source, Stub, TOKENS_AROUND, Tokens, block_tokens, units,
 };
-use epitome_passes::{Cut, TrimRule, is_cut, messages};
+use epitome_passes::{Cut, RuleFiles, TrimRule, View, is_cut, messages, pins};
 
 /// What a rule cuts out of a log, with the text that is sent in its place; nothing if that would
-/// save nothing. Replies of which something is kept stay. `tokens` counts an item.
+/// save nothing. Replies of which something is kept or pinned stay. `tokens` counts an item.
 pub(crate) fn middle_cut(
     log: &Log,
     source: &dyn Source,
-    rule: &TrimRule,
+    (rule, files): (&TrimRule, &RuleFiles),
     is_kept: impl Fn(usize) -> bool,
     tokens: impl Fn(usize) -> Tokens,
     counter: &dyn Counter,
@@ -23,7 +23,10 @@ pub(crate) fn middle_cut(
     let transcript = log.transcript();
     let mut items = rule.middle(transcript, source);
     let units = units(transcript).into_iter();
-    let stays = units.filter(|unit| unit.items.iter().any(|&item| is_kept(item)));
+    let view = View::new(transcript, source, counter).with_rule_files(files);
+    let pinned: HashSet<usize> = pins(&view, &items).into_iter().map(|pin| pin.item).collect();
+    let stays = |item: usize| is_kept(item) || pinned.contains(&item);
+    let stays = units.filter(|unit| unit.items.iter().any(|&item| stays(item)));
     let stays: HashSet<usize> = stays.flat_map(|unit| unit.items).collect();
     items.retain(|item| !stays.contains(item));
     let entries = |items: &[usize]| -> Vec<&Entry> {
@@ -53,7 +56,7 @@ pub(crate) fn middle_cut(
 /// The same of a stored log.
 pub fn stored_middle_cut(
     source: &dyn Source,
-    rule: &TrimRule,
+    rule: (&TrimRule, &RuleFiles),
     is_kept: impl Fn(usize) -> bool,
     counter: &dyn Counter,
 ) -> Option<Cut> {

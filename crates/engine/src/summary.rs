@@ -56,7 +56,8 @@ impl SummaryRequest<'_> {
         let told = |item: &&usize| !transcript.head.prompt.contains(item);
         let items: Vec<usize> = old.iter().filter(told).copied().collect();
         let (read, said) = said(&items, kept);
-        let view = View::new(transcript, source, options.counter);
+        let view =
+            View::new(transcript, source, options.counter).with_rule_files(&recipe.rule_files);
         let old = Old { items: &items, read: &read, said: &said, kept };
         let writing = Summarising::begin(&view, &old, &rule, writer)?;
         Ok(Some(StartedSummary { kept: kept.to_vec(), items, writing }))

@@ -108,14 +108,14 @@ impl<'a, S: Source> CompactionPlan<'a, S> {
         if planned.compaction.not_reached.is_some() {
             return Ok(planned);
         }
-        let planned = match recipe.stages.stored.trim {
-            Some(rule) => trim::trimmed(planned, &rule, counter)?,
-            None => planned,
-        };
-        match recipe.stages.stored.digest {
-            Some(rule) => planned.digested(&rule, counter),
-            None => Ok(planned),
+        if let Some(rule) = recipe.stages.stored.trim {
+            planned = trim::trimmed(planned, &rule, counter)?;
         }
+        if let Some(rule) = recipe.stages.stored.digest {
+            planned = planned.digested(&rule, counter)?;
+        }
+        planned.notes.extend(missed_for_pins(&planned));
+        Ok(planned)
     }
 
     /// Plans the edits of a recipe.
@@ -371,6 +371,14 @@ fn within_target<S>(planned: &CompactionPlan<'_, S>) -> Option<Note> {
     let target = planned.recipe.target.stored?.tokens(None)?;
     let is_why = edits.is_empty() && not_reached.is_none() && *tokens <= target;
     is_why.then_some(Note::WithinTarget { tokens: *tokens, target })
+}
+
+/// Why a target is missed, if the reason is what sets rules.
+fn missed_for_pins<S>(planned: &CompactionPlan<'_, S>) -> Option<Note> {
+    let target = planned.recipe.target.stored?.tokens(None)?;
+    let (after, tokens) = (planned.tokens_after, planned.compaction.pinned);
+    let is_why = after > target && after - tokens <= target;
+    is_why.then_some(Note::Pinned { tokens, target })
 }
 
 fn draft<S>(planned: &CompactionPlan<'_, S>, path: &Path, way: WayBack, made: Made) -> Draft {

@@ -10,7 +10,8 @@ use epitome_model::{
 use crate::keep::{self, Kept};
 use crate::level::ContextSize;
 use crate::{
-    ContextKind, Cut, Level, LinesOf, PassSettings, Recipe, Stop, Target, View, copies, thinking,
+    ContextKind, Cut, Level, LinesOf, PassSettings, Recipe, Stop, Target, View, copies, pins,
+    thinking,
 };
 
 /// What a run needs in addition to the recipe.
@@ -34,6 +35,8 @@ pub struct Compaction {
     pub cut: Option<Cut>,
     /// What is kept whole, and why.
     pub kept: Kept,
+    /// What sets rules and is left as it is, in tokens.
+    pub pinned: Tokens,
     /// What a resume would send now.
     pub tokens_before: Tokens,
     /// The trigger that was not reached; then there are no edits.
@@ -77,7 +80,9 @@ pub fn compact(
     recipe: &Recipe,
     options: &Options<'_>,
 ) -> Compaction {
-    let mut view = View::new(transcript, source, options.counter).with_counts(options.counted);
+    let mut view = View::new(transcript, source, options.counter)
+        .with_counts(options.counted)
+        .with_rule_files(&recipe.rule_files);
     let run = Run::new(recipe, options);
     let size = run.size(&view);
     let mut compaction = Compaction { tokens_before: size.tokens, ..Compaction::default() };
@@ -85,6 +90,9 @@ pub fn compact(
         compaction.not_reached = Some(recipe.trigger.stored);
     } else if !run.is_within(&size) {
         compaction.kept = keep::apply(recipe.keep, &mut view);
+        let pinned = pins::places(&view);
+        compaction.pinned = pinned.iter().map(|&(item, block)| view.tokens(item, block)).sum();
+        view.pin(pinned);
         let mut planned = run.ingest(&view);
         planned.extend(plan(&mut view, recipe, options.kind));
         let mut chosen: Vec<PlannedEdit> = run.up_to_target(&view, size, planned);
@@ -137,7 +145,7 @@ fn plan(view: &mut View<'_>, recipe: &Recipe, kind: ContextKind) -> Vec<(Part, P
     let mut calls = EditedCalls::default();
     for (pass, settings) in recipe.stages.of(kind).passes.iter().enumerate() {
         let mut edits = settings.pass().plan(view);
-        edits.retain(|edit| !is_exempt(view, recipe, edit.at));
+        edits.retain(|edit| !view.is_pinned(edit.at) && !is_exempt(view, recipe, edit.at));
         view.take(&edits);
         planned.extend(edits.into_iter().map(|edit| {
             let tokens = match (edit.at, &edit.change) {
@@ -286,7 +294,8 @@ impl<'a> Run<'a> {
             ContextKind::Live => None,
         };
         let edits = rule.map(|rule| rule.plan(view)).unwrap_or_default().into_iter();
-        let edits = edits.filter(|edit| !is_exempt(view, self.recipe, edit.at));
+        let edits =
+            edits.filter(|edit| !view.is_pinned(edit.at) && !is_exempt(view, self.recipe, edit.at));
         let planned = |edit| {
             let tokens = saving(view, &edit);
             (Part::Ingest, PlannedEdit { edit, tokens })

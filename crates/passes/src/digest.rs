@@ -13,6 +13,7 @@ use epitome_model::{Role, Tokens, Unit, units};
 use serde::{Deserialize, Serialize};
 
 use crate::View;
+use crate::pins::{pinned_text, pins, room_beside};
 
 use choose::Choice;
 pub use pieces::call_numbers;
@@ -70,26 +71,34 @@ impl DigestRule {
 
     /// The digest of `said`, in front of `kept`, with at most `budget` tokens; none if there is
     /// nothing to choose from. Both are items in the order in which they were said; of an entry that
-    /// was changed since, the first.
+    /// was changed since, the first. What sets rules is in it word for word (see [`pins`]).
+    ///
+    /// # Errors
+    ///
+    /// Says what has to stay and how many tokens it needs, if that is more than the budget.
     pub fn digest(
         &self,
         view: &View<'_>,
         said: &[usize],
         kept: &[usize],
         budget: Tokens,
-    ) -> Option<Digest> {
+    ) -> Result<Option<Digest>, String> {
         let pieces = pieces(view, said, kept, self);
         if !pieces.old().iter().any(|piece| !piece.lines.is_empty()) {
-            return None;
+            return Ok(None);
         }
         let values = Values::of(&pieces);
-        let choice = Choice::of(&pieces, &values, view.counter);
-        let mut nominal = budget;
+        let pins = pins(view, said);
+        let room = room_beside(&pins, budget, view.counter)?;
+        let rules = pinned_text(&pins);
+        let choice = Choice::of(&pieces, &values, rules.as_deref(), view.counter);
+        let mut nominal = room;
         let mut best: Option<Digest> = None;
         // Lines are counted one by one, which is more than they are together; what stands between
         // them is not counted.
         for _ in 0..ROUNDS {
-            let digest = write::digest(&pieces, &choice.best(nominal), view.counter);
+            let digest =
+                write::digest(&pieces, &choice.best(nominal), rules.as_deref(), view.counter);
             let tokens = digest.tokens.0.max(1);
             let is_better = best.as_ref().is_none_or(|best| {
                 best.tokens > budget || (best.tokens < digest.tokens && digest.tokens <= budget)
@@ -102,7 +111,7 @@ impl DigestRule {
             }
             nominal = Tokens(nominal.0 * budget.0 * 995 / (tokens * 1_000));
         }
-        best
+        Ok(best)
     }
 }
 

@@ -29,7 +29,10 @@ fn digest(budget: u64) -> Digest {
     let view = View::new(sample.transcript(), sample.source(), &Quarters);
     let items: Vec<usize> = (0..sample.transcript().items.len()).collect();
     let (said, kept) = items.split_at(items.len() - 2);
-    DigestRule::default().digest(&view, said, kept, Tokens(budget)).expect("a digest")
+    DigestRule::default()
+        .digest(&view, said, kept, Tokens(budget))
+        .expect("no rules")
+        .expect("a digest")
 }
 
 #[test]
@@ -112,4 +115,18 @@ fn a_digest_is_told_from_another_summary() {
         is_digest(&entry.blocks[0], sample.source())
     });
     assert_eq!(found, [false, true, false]);
+}
+
+#[test]
+fn rules_are_in_a_digest_word_for_word_or_it_is_refused() {
+    let rules = "# Rules\n- never push\n- say please";
+    let sample = session().call(ToolKind::Read, "/p/AGENTS.md").output(rules).reply("Yes.");
+    let view = View::new(sample.transcript(), sample.source(), &Quarters);
+    let items: Vec<usize> = (0..sample.transcript().items.len()).collect();
+    let (said, kept) = items.split_at(items.len() - 1);
+    let digest = |budget| DigestRule::default().digest(&view, said, kept, Tokens(budget));
+    let text = digest(200).expect("they fit").expect("a digest").text;
+    assert!(text.contains(rules), "{text}");
+    let refused = "what has to stay (/p/AGENTS.md) needs 8 tokens: a budget of 5 is too small";
+    assert_eq!(digest(5), Err(refused.to_owned()));
 }

@@ -24,12 +24,15 @@ mod ingest;
 mod keep;
 mod kind;
 mod level;
+mod listed;
 mod live;
 mod live_settings;
 mod overlay;
+mod pins;
 mod recipe;
 mod repeats;
 mod results;
+mod rule_files;
 mod settings;
 mod stale;
 mod stored_ingest;
@@ -52,7 +55,9 @@ pub use level::{ContextSize, Level, Target};
 pub use live::{Event, Machine, Missed, Step, Why};
 pub use live_settings::{Live, ToolRule, When};
 pub use overlay::{Inputs, Overlay, SummaryOverlay};
+pub use pins::{Pin, PinKind, pinned_text, pins, room_beside};
 pub use recipe::{BUILT_IN, Recipe, RecipeError, Stages, Stop, ThinkingMode, built_in};
+pub use rule_files::RuleFiles;
 pub use settings::PassSettings;
 pub use summary::{
     Answered, AskTotals, Caps, Old, Section, SectionSet, Sections, Struck, Summarising,

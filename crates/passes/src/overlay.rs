@@ -29,6 +29,9 @@ pub struct Overlay {
     /// that the model has not answered; a recipe that leaves the newest results alone one by one
     /// leaves `results` of them.
     pub keep: Keep,
+    /// Names of files that set rules, in addition to those of the recipe; none: those that the
+    /// recipe adds are not added. See [`RuleFiles`](crate::RuleFiles).
+    pub pins: Option<Vec<String>>,
     /// What is done with old reasoning.
     pub thinking: Option<ThinkingMode>,
     /// Bytes of whatever is left as it is.
@@ -101,6 +104,7 @@ impl Recipe {
         self.at_least = overlay.at_least.or(self.at_least);
         self.exempt_tools.extend(overlay.exempt_tools.iter().cloned());
         self.set_keep(overlay.keep);
+        self.rule_files.overlay(overlay.pins.as_deref());
         if overlay.auto == Some(false) {
             self.live.when = When::Asked;
         }
@@ -251,6 +255,18 @@ mod tests {
         let recipe = changed("epitome", overlay());
         let expect = Keep { results: Some(7), unanswered: true, ..Keep::default() };
         assert_eq!(recipe.keep, expect);
+    }
+
+    #[test]
+    fn names_of_rule_files_are_added_and_none_are_those_of_agents() {
+        let pins = |pins: &[&str]| {
+            let pins = Some(pins.iter().map(|name| (*name).to_owned()).collect());
+            Overlay { pins, ..Overlay::default() }
+        };
+        let recipe = changed("epitome", pins(&["a", "b"])).with(&pins(&["c"]));
+        assert_eq!(recipe.rule_files.added(), ["a", "b", "c"]);
+        let none = recipe.with(&pins(&[])).rule_files;
+        assert!(none.added().is_empty() && none.has("AGENTS.md"));
     }
 
     #[test]

@@ -9,7 +9,9 @@ use serde::{Deserialize, Serialize};
 
 use crate::settings::PassSettings;
 use crate::thinking::Thinking;
-use crate::{DigestRule, IngestRule, Keep, Level, Live, PerKind, SummaryRule, Target, TrimRule};
+use crate::{
+    DigestRule, IngestRule, Keep, Level, Live, PerKind, RuleFiles, SummaryRule, Target, TrimRule,
+};
 
 /// What is kept whole, what starts it, how far it goes, and the stages that take the rest away.
 ///
@@ -36,6 +38,8 @@ pub struct Recipe {
     pub about: String,
     /// What is kept whole.
     pub keep: Keep,
+    /// The names of files that set rules for the agent: their texts stay. In a file `keep.pins`.
+    pub rule_files: RuleFiles,
     /// What starts it. See [`Recipe::live_trigger`].
     pub trigger: PerKind<Level>,
     /// What it should come to. Without one, the passes do all that they can.

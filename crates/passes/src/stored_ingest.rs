@@ -28,7 +28,9 @@ impl IngestRule {
                 let at = At::Block { item, block };
                 let (mut text, whole) = (output.text(view.source), whole(view, output));
                 let is_new = |text: &Text| !view.is_left(text);
-                let mut may = !view.is_kept(item) && only_text(output).is_some_and(is_new);
+                let mut may = !view.is_kept(item)
+                    && !view.is_pinned(at)
+                    && only_text(output).is_some_and(is_new);
                 let short = Some(&text).filter(|_| may);
                 let short =
                     short.and_then(|text| self.shorten(text, whole.clone(), &seen, view.counter));

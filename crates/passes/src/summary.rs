@@ -23,6 +23,7 @@ use epitome_model::{Counter, Tokens, block_tokens};
 use serde::Serialize;
 
 use crate::ask::{Ask, NoReply, Reply, StopReason, TokenUsage};
+use crate::pins::{pinned_text, pins};
 use crate::view::View;
 
 use check::Haystack;
@@ -175,7 +176,8 @@ impl Summarising {
         let current = old.kept.iter().find(speaks).is_none();
         let facts = Facts::of(view, old.said);
         let most = Tokens(rule.user_tokens.min(writer.window.0 / WINDOW_SHARE));
-        let frame = Frame::new(&facts, rule, current, most, &*writer.counter);
+        let pinned = pinned_text(&pins(view, &everything(old)));
+        let frame = Frame::new(&facts, rule, pinned, (current, most), &*writer.counter);
         history.add(frame.text());
         let of = old.items.iter().filter_map(|&item| view.transcript.items[item].entry());
         let of = of.flat_map(|entry| &entry.blocks);
@@ -292,6 +294,15 @@ impl Summarising {
         }
         Answered::Written(Written { text, tokens, of, struck, spent })
     }
+}
+
+/// The items that go, as they were said first and as they stand: what a recipe left of one says
+/// nothing that sets rules.
+fn everything(old: &Old<'_>) -> Vec<usize> {
+    let mut items: Vec<usize> = old.said.iter().chain(old.items).copied().collect();
+    items.sort_unstable();
+    items.dedup();
+    items
 }
 
 /// The words of an answer that is one.

@@ -14,6 +14,7 @@ use rayon::prelude::*;
 
 use crate::ingest::SHORTENED;
 use crate::level::ContextSize;
+use crate::rule_files::RuleFiles;
 use crate::trim::messages;
 
 /// A transcript, its source, what of it is kept whole, and which calls belong to which results.
@@ -29,6 +30,9 @@ pub struct View<'a> {
     calls: HashMap<&'a str, (usize, usize)>,
     answered: HashMap<&'a str, bool>,
     taken: HashSet<At>,
+    /// Items and blocks that no pass may touch.
+    pinned: HashSet<(usize, usize)>,
+    rule_files: &'a RuleFiles,
     /// For who reads a session, with the lines of what recipes took: see [`View::for_reading`].
     reading: Option<LinesOf<'a>>,
     known: &'a [Vec<Tokens>],
@@ -74,6 +78,8 @@ impl<'a> View<'a> {
             calls,
             answered,
             taken: HashSet::new(),
+            pinned: HashSet::new(),
+            rule_files: RuleFiles::built_in(),
             reading: None,
             known: &[],
             first: OnceLock::new(),
@@ -96,6 +102,33 @@ impl<'a> View<'a> {
     pub fn with_counts(mut self, known: &'a [Vec<Tokens>]) -> View<'a> {
         self.known = known;
         self
+    }
+
+    /// With names of files that set rules for the agent.
+    #[must_use]
+    pub fn with_rule_files(mut self, files: &'a RuleFiles) -> View<'a> {
+        self.rule_files = files;
+        self
+    }
+
+    /// The names of files that set rules for the agent.
+    pub fn rule_files(&self) -> &'a RuleFiles {
+        self.rule_files
+    }
+
+    /// Leaves these blocks, by item and block, as they are: no edit of them is made.
+    pub fn pin(&mut self, blocks: impl IntoIterator<Item = (usize, usize)>) {
+        self.pinned.extend(blocks);
+    }
+
+    /// Whether a place is pinned, or the block around it. What no model sees never is.
+    pub fn is_pinned(&self, at: At) -> bool {
+        match at {
+            At::Block { item, block }
+            | At::Field { item, block, .. }
+            | At::Part { item, block, .. } => self.pinned.contains(&(item, block)),
+            At::Copy { .. } => false,
+        }
     }
 
     /// Keeps these items whole.
@@ -541,7 +574,7 @@ impl Counter for Nothing {
 }
 
 /// The text of a file that was shown with the number of each line before it.
-fn without_numbers(text: &str) -> String {
+pub(crate) fn without_numbers(text: &str) -> String {
     let lines = text.lines().map_while(|line| {
         let rest = line.trim_start().trim_start_matches(|c: char| c.is_ascii_digit());
         rest.strip_prefix('→').or_else(|| rest.strip_prefix('\t'))

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use epitome_error::Result;
+use epitome_error::{Error, ErrorKind, Result};
 use epitome_model::{Block, Source, TOKENS_AROUND, Tokens, Transcript};
 use epitome_passes::{Target, View, Why, is_digest};
 
@@ -34,7 +34,9 @@ impl Context {
         let target = target.and_then(|it| it.tokens).map(|tokens| Tokens(tokens) + frames);
         let budget = target.unwrap_or(Tokens(rule.budget));
         let (transcript, source) = (self.transcript(), self.log.bytes());
-        let view = View::new(transcript, source, &*self.counter).with_counts(self.counts.items());
+        let view = View::new(transcript, source, &*self.counter)
+            .with_counts(self.counts.items())
+            .with_rule_files(&self.recipe.rule_files);
         let least = rule.longest_tail(&view, budget);
         let end = self.end_of_old(least, rule.tail(&view, budget));
         let (old, kept) = transcript.context.split_at(end);
@@ -50,7 +52,9 @@ impl Context {
         let stays = kept.iter().chain(old.iter().filter(|item| is_prompt(item)));
         let stays: Tokens = stays.map(|&item| self.counts.item(item)).sum();
         let left = Tokens(budget.0.saturating_sub((stays + TOKENS_AROUND).0)).max(LEAST);
-        let Some(digest) = rule.digest(&view, &said, kept, left) else { return Ok(by_tier) };
+        let digest = rule.digest(&view, &said, kept, left);
+        let digest = digest.map_err(|why| Error::new(ErrorKind::Refused, why))?;
+        let Some(digest) = digest else { return Ok(by_tier) };
         if digest.tokens >= items.iter().map(|&item| self.counts.item(item)).sum() {
             return Ok(by_tier);
         }

@@ -2,7 +2,7 @@
 
 use epitome_formats::epitome::{Batch, batch};
 use epitome_model::{At, Block, Change, Edit, Entry, Ref, Role, Source, Stub, Tokens};
-use epitome_passes::{Compaction, INGEST, PlannedEdit, Why, only_text};
+use epitome_passes::{Compaction, INGEST, Pin, PlannedEdit, View, Why, only_text, pins};
 
 use super::Context;
 use epitome_error::{Error, ErrorKind, Result};
@@ -27,6 +27,7 @@ impl Context {
                 pass: INGEST,
             }));
         }
+        let edits = self.without_pinned(edits);
         if edits.is_empty() {
             return Ok(());
         }
@@ -83,6 +84,7 @@ impl Context {
                 is_less.then_some(Edit { at: place, change, pass: INGEST })
             })
             .collect();
+        let edits = self.without_pinned(edits);
         if edits.is_empty() {
             return Ok(());
         }
@@ -94,6 +96,21 @@ impl Context {
         self.recount();
         self.anchor = anchor;
         Ok(())
+    }
+
+    /// The edits but for those of what sets rules: that is sent whole.
+    fn without_pinned(&self, mut edits: Vec<Edit>) -> Vec<Edit> {
+        let items: Vec<usize> = edits.iter().map(|edit| edit.at.item()).collect();
+        if items.is_empty() {
+            return edits;
+        }
+        let (transcript, source) = (self.log.log().transcript(), self.log.bytes());
+        let mut view =
+            View::new(transcript, source, &*self.counter).with_rule_files(&self.recipe.rule_files);
+        let pinned: Vec<Pin> = pins(&view, &items);
+        view.pin(pinned.iter().map(|pin| (pin.item, pin.block)));
+        edits.retain(|edit| !view.is_pinned(edit.at));
+        edits
     }
 
     /// Writes what is left of results. Returns whether it did: what would violate an invariant is

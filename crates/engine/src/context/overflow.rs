@@ -1,10 +1,12 @@
 //! A provider that refuses a request as too long: the one retry. How it is known stands in
 //! `overflow.rs`.
 
+use std::collections::HashSet;
+
 use crate::{KnownBy, Overflow, overflow};
 use epitome_formats::epitome::Undone;
 use epitome_model::{Block, Tokens};
-use epitome_passes::{PerKind, Recipe, Target, Why};
+use epitome_passes::{PerKind, Recipe, Target, View, Why, pins};
 use serde::Serialize;
 
 use tracing::debug_span;
@@ -115,7 +117,8 @@ impl Context {
             let target = PerKind::same(Some(Target::of_tokens(self.in_counts(wanted))));
             // All that can go does, except what was to stay.
             let exempt_tools = self.recipe.exempt_tools.clone();
-            let recipe = Recipe { target, at_least: None, exempt_tools, ..recipe };
+            let rule_files = self.recipe.rule_files.clone();
+            let recipe = Recipe { target, at_least: None, exempt_tools, rule_files, ..recipe };
             match self.carry_out(&recipe) {
                 Ok(did) => did.into_iter().for_each(|(tier, n)| {
                     *by_tier.entry(tier).or_default() += n;
@@ -191,6 +194,11 @@ impl Context {
     /// What is largest in the context, in words.
     fn largest(&self) -> Vec<String> {
         let transcript = self.transcript();
+        let view = View::new(transcript, self.log.bytes(), &*self.counter)
+            .with_rule_files(&self.recipe.rule_files);
+        let pinned = pins(&view, &transcript.context);
+        let pinned: HashSet<(usize, usize)> =
+            pinned.into_iter().map(|pin| (pin.item, pin.block)).collect();
         let mut all: Vec<(Tokens, String)> = Vec::new();
         for (item, entry) in transcript.context() {
             for (block, said) in entry.blocks.iter().enumerate() {
@@ -206,7 +214,8 @@ impl Context {
                     Block::Summary(_) => "the summary".to_owned(),
                     _ => format!("words of the {:?}", entry.role).to_lowercase(),
                 };
-                all.push((tokens, what));
+                let stays = if pinned.contains(&(item, block)) { ", which stays" } else { "" };
+                all.push((tokens, format!("{what}{stays}")));
             }
         }
         if self.overhead > Tokens(0) {

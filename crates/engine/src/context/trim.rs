@@ -30,7 +30,8 @@ impl Context {
         let Some(rule) = self.recipe.stages.live.trim.filter(|_| wants) else { return Ok(()) };
         let tokens = |item: usize| self.counts.item(item);
         let log = self.log.log();
-        let cut = middle_cut(log, self.log.bytes(), &rule, |_| false, tokens, &*self.counter);
+        let (rule, counter) = ((&rule, &self.recipe.rule_files), &*self.counter);
+        let cut = middle_cut(log, self.log.bytes(), rule, |_| false, tokens, counter);
         let Some(cut) = cut else { return Ok(()) };
         let before = self.tokens();
         let _span = debug_span!("live.trim", messages = cut.messages, before = before.0).entered();

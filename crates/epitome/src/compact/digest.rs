@@ -5,7 +5,7 @@ use epitome_model::{Counter, Source, Tokens};
 use epitome_passes::{DigestRule, View};
 
 use super::{CompactionPlan, Note};
-use crate::error::{ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::session::Loaded;
 
 impl<'a, S: Source> CompactionPlan<'a, S> {
@@ -29,7 +29,8 @@ impl<'a, S: Source> CompactionPlan<'a, S> {
             self.notes.push(Note::NoDigest { agent: format.name, why: why.into() });
             return Ok(self);
         }
-        let view = View::new(transcript, source, counter);
+        let rule_files = self.recipe.rule_files.clone();
+        let view = View::new(transcript, source, counter).with_rule_files(&rule_files);
         let (old, kept) = transcript.context.split_at(rule.tail(&view, budget));
         if !says_more_than_a_summary(transcript, old) {
             return Ok(self);
@@ -39,7 +40,9 @@ impl<'a, S: Source> CompactionPlan<'a, S> {
         let stays: Tokens = stays.map(|&item| view.item_tokens(item)).sum();
         let left = Tokens(budget.0.saturating_sub(stays.0));
         let said = history(transcript, source, old);
-        let Some(digest) = rule.digest(&view, &said, kept, left) else { return Ok(self) };
+        let digest = rule.digest(&view, &said, kept, left);
+        let digest = digest.map_err(|why| Error::new(ErrorKind::Refused, why))?;
+        let Some(digest) = digest else { return Ok(self) };
         match CompactionPlan::with_summary(&digest.text, session, &self.recipe, kept, counter) {
             Ok(planned) => Ok(CompactionPlan { notes: self.notes, ..planned }),
             Err(err) if err.kind() == ErrorKind::Refused => {

@@ -28,6 +28,18 @@ pub enum Note {
     },
     /// A recipe without edits, and no model was named for its summary.
     OnlyASummary,
+    /// A summary that was given does not hold what sets rules.
+    RulesLeftOut {
+        /// What is left out: names of rule files, of skills, of tools.
+        names: Vec<String>,
+    },
+    /// The target is missed because of what sets rules, which stays.
+    Pinned {
+        /// What stays for that.
+        tokens: Tokens,
+        /// The target.
+        target: Tokens,
+    },
     /// Nothing goes: the context is within the target already.
     WithinTarget {
         /// What a resume sends.
@@ -56,6 +68,16 @@ impl fmt::Display for Note {
             }
             Note::OnlyASummary => f.write_str(
                 "the recipe does nothing but ask a model for a summary: it needs `--summarise`",
+            ),
+            Note::RulesLeftOut { names } => write!(
+                f,
+                "the summary that was given does not hold what sets rules: {}",
+                names.join(", ")
+            ),
+            Note::Pinned { tokens, target } => write!(
+                f,
+                "the target of {target} tokens is not reached: {tokens} tokens of rule files, \
+                 skills, plans and lists stay"
             ),
             Note::WithinTarget { tokens, target } => {
                 write!(f, "the context has {tokens} tokens, within the target of {target}")

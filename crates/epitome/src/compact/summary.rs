@@ -3,9 +3,11 @@
 use epitome_engine::{keeping, kept_end, says_more_than_a_summary};
 use epitome_formats::{Format, Summarise, Summary};
 use epitome_model::{At, Block, Bytes, Counter, Source, Span, Splice, Tokens, Transcript, weigh};
-use epitome_passes::{Compaction, ContextKind, Options, Plan, Recipe, Side, verify};
+use epitome_passes::{
+    Compaction, ContextKind, Options, Pin, Plan, Recipe, Side, View, pins, verify,
+};
 
-use super::{CompactionPlan, Way, bound_in};
+use super::{CompactionPlan, Note, Way, bound_in};
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::Loaded;
 use crate::source::Spliced;
@@ -71,7 +73,7 @@ impl<'a, S: Source> CompactionPlan<'a, S> {
         let Loaded { format, source, transcript, .. } = session;
         let summarise = format.summarise.ok_or_else(|| no_summaries(format))?;
         let old = &transcript.context[..transcript.context.len() - kept.len()];
-        let mut splices = Vec::new();
+        let (mut splices, mut notes) = (Vec::new(), Vec::new());
         if says_more_than_a_summary(transcript, old) && !stands_already(text, session, summarise)? {
             let summary = Summary { text, kept, tokens: compaction.tokens_before };
             let with = summarise(transcript, source, &summary).map_err(|why| {
@@ -79,6 +81,8 @@ impl<'a, S: Source> CompactionPlan<'a, S> {
                 Error::new(ErrorKind::Refused, what)
             })?;
             splices.push((behind(source, with), At::Block { item: old[0], block: 0 }));
+            let view = View::new(transcript, source, counter).with_rule_files(&recipe.rule_files);
+            notes.extend(left_out(text, &pins(&view, old)));
         }
         let spliced = Spliced::new(source, splices.iter().map(|(s, _)| s.clone()).collect())?;
         let after = (format.read)(&spliced, &mut ());
@@ -99,7 +103,7 @@ impl<'a, S: Source> CompactionPlan<'a, S> {
             recipe: recipe.clone(),
             way: Way::Summary,
             compaction,
-            notes: Vec::new(),
+            notes,
             splices,
             removed: Vec::new(),
             violations,
@@ -108,6 +112,15 @@ impl<'a, S: Source> CompactionPlan<'a, S> {
             bytes_after,
         })
     }
+}
+
+/// What sets rules, goes, and is not in the text of a summary.
+fn left_out(text: &str, pins: &[Pin]) -> Option<Note> {
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let text = words(text);
+    let missing = pins.iter().filter(|pin| !text.contains(&words(&pin.text)));
+    let names: Vec<String> = missing.map(|pin| pin.name.clone()).collect();
+    (!names.is_empty()).then_some(Note::RulesLeftOut { names })
 }
 
 /// Whether what a resume sends begins with a summary of just this text.

@@ -30,6 +30,7 @@ pub(super) fn trimmed<'a, S: Source>(
         }
     };
     let is_kept = |item: usize| planned.compaction.kept.items.contains(&item);
+    let rule = (rule, &planned.recipe.rule_files);
     let Some(cut) = stored_middle_cut(source, rule, is_kept, counter) else { return Ok(planned) };
     let line = write(transcript, source, &cut.items, &cut.text).map_err(|why| {
         Error::new(ErrorKind::Broken, format!("messages cannot be cut out: {why}"))

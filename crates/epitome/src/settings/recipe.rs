@@ -28,8 +28,7 @@ impl Settings {
 
     /// What they change of a recipe.
     pub fn overlay(&self) -> Overlay {
-        let Compaction { keep: Keep { turns, results, messages, tokens }, .. } =
-            self.values.compaction;
+        let Keep { turns, results, messages, tokens, ref pins } = self.values.compaction.keep;
         let Compaction { trigger, exempt_tools, clear_tool_inputs, .. } = &self.values.compaction;
         let compaction = &self.values.compaction;
         let Live { summary, .. } = &self.values.live;
@@ -45,6 +44,7 @@ impl Settings {
                 live: live_target,
             },
             keep: passes::Keep { turns, results, messages, tokens, ..passes::Keep::default() },
+            pins: pins.clone(),
             thinking: compaction.thinking,
             min_bytes: compaction.min_bytes,
             min_result_bytes: compaction.min_result_bytes,

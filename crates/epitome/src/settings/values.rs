@@ -83,6 +83,8 @@ pub struct Keep {
     pub messages: Option<u64>,
     /// The last tokens.
     pub tokens: Option<u64>,
+    /// Names of files that set rules, beside those of agents and of the recipe.
+    pub pins: Option<Vec<String>>,
 }
 
 /// What starts a compaction of a stored session, and of a context in use whose recipe says nothing

@@ -3,6 +3,7 @@
 mod breaker;
 mod features;
 mod invariants;
+mod pins;
 mod shortened;
 mod talks;
 
@@ -11,7 +12,7 @@ use epitome_api::Api;
 use epitome_model::{Block, Tokens, block_tokens};
 use epitome_passes::{NoReply, Recipe, Reply, StopReason, SummaryRule, built_in};
 use epitome_tokens::Estimate;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 fn setup(recipe: &str, window: u64) -> Setup {
     let recipe = built_in(recipe).expect("a built-in recipe");

@@ -6,7 +6,7 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use epitome_model::{Counter, Tokens};
 use rayon::prelude::*;
 
-use crate::facts::{FactId, FactKind, FactMap};
+use crate::facts::{FactId, FactKind, FactMap, facts};
 
 use super::pieces::{Piece, Pieces, Who};
 use super::value::Values;
@@ -48,10 +48,16 @@ struct Candidate {
 }
 
 impl<'p> Choice<'p> {
-    /// Weighs all lines of the old pieces.
-    pub fn of(pieces: &'p Pieces, values: &'p Values, counter: &dyn Counter) -> Choice<'p> {
+    /// Weighs all lines of the old pieces. `rules` are in the digest anyway.
+    pub fn of(
+        pieces: &'p Pieces,
+        values: &'p Values,
+        rules: Option<&str>,
+        counter: &dyn Counter,
+    ) -> Choice<'p> {
         let old = pieces.old();
         let mut known = FactMap::default();
+        cover(&mut known, &facts(rules.unwrap_or_default()));
         for piece in pieces.kept() {
             piece.full.iter().for_each(|full| cover(&mut known, &full.facts));
             piece.lines.iter().for_each(|line| cover(&mut known, &line.facts));

@@ -24,8 +24,13 @@ pub fn is_digest(block: &Block, source: &dyn Source) -> bool {
     text.find(BEGIN).is_some_and(|at| at < WORDS)
 }
 
-/// The text of a digest.
-pub(super) fn digest(pieces: &Pieces, chosen: &Chosen, counter: &dyn Counter) -> Digest {
+/// The text of a digest, with the rules at its end.
+pub(super) fn digest(
+    pieces: &Pieces,
+    chosen: &Chosen,
+    rules: Option<&str>,
+    counter: &dyn Counter,
+) -> Digest {
     let old = pieces.old();
     let calls = old.iter().filter(|piece| matches!(piece.speaker, Who::Call { .. })).count();
     let mut text = format!(
@@ -64,6 +69,7 @@ pub(super) fn digest(pieces: &Pieces, chosen: &Chosen, counter: &dyn Counter) ->
         shown += lines.len() as u64;
     }
     unshown.line().iter().for_each(|line| add(line));
+    rules.iter().for_each(|rules| add(rules));
     let of = old.iter().map(|piece| piece.lines.len() as u64).sum();
     let tokens = counter.count(&text);
     Digest { text, tokens, lines: shown, of }

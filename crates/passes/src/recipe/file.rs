@@ -7,8 +7,8 @@ use toml::de::Error;
 use super::{Recipe, Stages, Stop};
 use crate::settings::PassSettings;
 use crate::{
-    DigestRule, IngestRule, Keep, Level, Live, PerKind, SummaryRule, Target, ToolRule, TrimRule,
-    When,
+    DigestRule, IngestRule, Keep, Level, Live, PerKind, RuleFiles, SummaryRule, Target, ToolRule,
+    TrimRule, When,
 };
 
 /// A recipe as its file has it.
@@ -18,7 +18,7 @@ struct RecipeFile {
     name: String,
     about: String,
     #[serde(default)]
-    keep: Keep,
+    keep: KeepKeys,
     #[serde(default)]
     trigger: TriggerKeys,
     target: Option<Target>,
@@ -33,6 +33,19 @@ struct RecipeFile {
     // Of earlier versions.
     target_chars: Option<u64>,
     passes: Option<Vec<PassSettings>>,
+}
+
+/// The rules of what is kept whole, and names of files whose text stays wherever it stands.
+#[derive(Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct KeepKeys {
+    turns: Option<u64>,
+    results: Option<u64>,
+    messages: Option<u64>,
+    tokens: Option<u64>,
+    share: Option<u64>,
+    unanswered: bool,
+    pins: Vec<String>,
 }
 
 #[derive(Default, Deserialize)]
@@ -94,10 +107,12 @@ pub(super) fn parse(text: &str) -> Result<Recipe, Error> {
     let LiveKeys { when, reserve, warn, tool, .. } = file.live;
     let live = Live::default();
     let (reserve, warn) = (reserve.unwrap_or(live.reserve), warn.unwrap_or(live.warn));
+    let KeepKeys { turns, results, messages, tokens, share, unanswered, pins } = file.keep;
     Ok(Recipe {
         name: file.name,
         about: file.about,
-        keep: file.keep,
+        keep: Keep { turns, results, messages, tokens, share, unanswered },
+        rule_files: RuleFiles::with(pins),
         trigger,
         target,
         stop: file.stop,
@@ -181,8 +196,8 @@ fn one<T>(now: (&str, Option<T>), before: (&str, Option<T>)) -> Result<Option<T>
 #[cfg(test)]
 mod tests {
     use crate::{
-        BatchRule, IngestRule, Keep, Level, Live, PassSettings, PerKind, Recipe, Stages, Stop,
-        SummaryRule, Target, ToolRule, TrimRule, When,
+        BatchRule, IngestRule, Keep, Level, Live, PassSettings, PerKind, Recipe, RuleFiles, Stages,
+        Stop, SummaryRule, Target, ToolRule, TrimRule, When,
     };
 
     fn passes(names: &[&str]) -> Vec<PassSettings> {
@@ -211,7 +226,7 @@ mod tests {
             at_least = 5
             exempt_tools = ['X']
             trigger = { stored = { bytes = 7 }, live = { percent = 80 } }
-            keep = { turns = 2 }
+            keep = { turns = 2, pins = ['RULES.md'] }
             live = { when = 'request', reserve = 1, warn = 2, tool = { min_tokens = 3 } }
             [stages]
             ingest = { cap = 9 }
@@ -246,6 +261,7 @@ mod tests {
             at_least: Some(5),
             exempt_tools: vec!["X".into()],
             keep: Keep { turns: Some(2), ..Keep::default() },
+            rule_files: RuleFiles::with(vec!["RULES.md".into()]),
             live: Live { when, reserve: 1, warn: 2, tool },
             ..recipe(PerKind { stored, live })
         };

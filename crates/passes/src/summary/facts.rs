@@ -1,11 +1,11 @@
-//! What a program can tell of a history: files, commands, errors, the user's words, lists.
+//! What a program can tell of a history: files, commands, errors, the user's words.
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use epitome_model::{Block, Call, Counter, Entry, Output, Role, Stub, Tokens, ToolKind, short};
 
-use super::history::{cut, escaped};
+use super::history::{OPENS, cut, escaped};
 use super::tally::Tally;
 use crate::evidence::is_error_line;
 use crate::view::View;
@@ -21,12 +21,6 @@ pub struct Facts {
     pub errors: Tally<u64>,
     /// The user's words, message by message.
     pub user: Vec<String>,
-    /// The list of what is to be done, as it was written last.
-    pub todo: Option<String>,
-    /// The plan that was shown last.
-    pub plan: Option<String>,
-    /// Skills by name, with their instructions; the last one used is the last.
-    pub skills: Vec<(String, String)>,
 }
 
 /// What was done to a file.
@@ -51,11 +45,6 @@ pub struct Command {
     pub fails: bool,
 }
 
-/// Characters of a plan, a list, the instructions of a skill.
-const LONG: usize = 6_000;
-/// Skills that are told.
-const SKILLS: usize = 3;
-
 impl Facts {
     /// Of these items, oldest first.
     pub fn of(view: &View<'_>, items: &[usize]) -> Facts {
@@ -76,6 +65,9 @@ impl Facts {
                         reading.calls.insert(&call.id, call);
                     }
                     Block::Output(output) => reading.output(output),
+                    Block::Summary(text) => {
+                        reading.facts.user.extend(words_in(&text.read(view.source)));
+                    }
                     _ => {}
                 }
             }
@@ -139,13 +131,6 @@ impl<'v> Reading<'v, '_> {
                     run.fails = failed;
                 }
             }
-            ToolKind::Todo if !failed => {
-                self.facts.todo = self.list(call).or(self.facts.todo.take())
-            }
-            ToolKind::Plan if !failed => {
-                self.facts.plan = self.list(call).or(self.facts.plan.take())
-            }
-            ToolKind::Skill if !failed => self.skill(call, target, &text),
             _ => {}
         }
         self.error(output, call, &text);
@@ -180,55 +165,6 @@ impl<'v> Reading<'v, '_> {
         } else if output.error {
             *self.facts.errors.touch(&short(&self.view.what(Some(call)), 80)) += 1;
         }
-    }
-
-    fn skill(&mut self, call: &Call, target: Option<&str>, text: &str) {
-        let name = match target {
-            Some(target) => target.to_owned(),
-            None => self.list(call).unwrap_or_else(|| call.name.to_string()),
-        };
-        let name = short(&name, 120);
-        self.facts.skills.retain(|(known, _)| *known != name);
-        self.facts.skills.push((name, cut(text.trim(), LONG).into_owned()));
-        if self.facts.skills.len() > SKILLS {
-            self.facts.skills.remove(0);
-        }
-    }
-
-    /// The arguments of a call, value by value, whatever their keys are.
-    fn list(&self, call: &Call) -> Option<String> {
-        let raw = self.view.source.at(call.arguments);
-        let value: serde_json::Value = serde_json::from_slice(&raw).ok()?;
-        let value = match value.as_str().map(serde_json::from_str) {
-            Some(Ok(inner)) => inner,
-            Some(Err(_)) | None => value,
-        };
-        let mut lines = Vec::new();
-        told(&value, &mut lines);
-        let text = lines.join("\n");
-        (!text.trim().is_empty()).then(|| cut(&text, LONG).into_owned())
-    }
-}
-
-/// A list has a line for each of its elements.
-fn told(value: &serde_json::Value, lines: &mut Vec<String>) {
-    use serde_json::Value;
-
-    match value {
-        Value::Object(members) => members.values().for_each(|value| told(value, lines)),
-        Value::Array(elements) => {
-            for element in elements {
-                let mut words = Vec::new();
-                told(element, &mut words);
-                let words: Vec<String> = words.iter().map(|it| short(it, 400)).collect();
-                if !words.is_empty() {
-                    lines.push(format!("- {}", words.join(" · ")));
-                }
-            }
-        }
-        Value::String(text) if !text.trim().is_empty() => lines.push(text.trim().to_owned()),
-        Value::Number(number) => lines.push(number.to_string()),
-        Value::Bool(_) | Value::Null | Value::String(_) => {}
     }
 }
 
@@ -268,6 +204,18 @@ pub fn words(said: &[String], current: bool, most: Tokens, counter: &dyn Counter
         format!("<user-message n=\"{} of {of}\">\n{}\n</user-message>", n + 1, escaped(text))
     };
     shown.iter().map(tag).collect()
+}
+
+/// The user's words that a summary of ours holds.
+fn words_in(summary: &str) -> Vec<String> {
+    let mut found = Vec::new();
+    let ours = summary.split_once(OPENS).map_or("", |(_, ours)| ours);
+    for part in ours.split("\n<user-message n=\"").skip(1) {
+        let text =
+            part.split_once("\">\n").and_then(|(_, text)| text.split_once("\n</user-message>"));
+        found.extend(text.map(|(text, _)| text.to_owned()));
+    }
+    found
 }
 
 /// A token is at least a byte.

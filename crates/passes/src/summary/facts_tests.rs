@@ -1,7 +1,6 @@
 use epitome_model::FieldRole;
-use epitome_model::ToolKind::{Edit, Patch, Plan, Read, Shell, Skill, Todo, Write};
+use epitome_model::ToolKind::{Edit, Patch, Read, Shell, Write};
 use samples::{Quarters, Sample};
-use serde_json::json;
 
 use super::*;
 
@@ -107,44 +106,6 @@ fn texts_of_the_user_are_kept_message_by_message() {
             output.from_user = true;
         });
     assert_eq!(facts(&sample).user, ["Go.\nAnd on.", "[a picture]", "More.", "No, never."]);
-}
-
-#[test]
-fn the_last_list_plan_and_skills_that_worked_are_kept() {
-    let used = |sample: Sample, name: &str| sample.call(Skill, name).output(&format!("{name}!"));
-    let sample = Sample::new()
-        .call(Todo, "write it")
-        .output("ok")
-        .call(Todo, "refused")
-        .error("no")
-        .call(Plan, "first this")
-        .output("ok")
-        .call(Plan, "then that")
-        .output("ok");
-    let sample = ["a", "b", "c", "a", "d"].into_iter().fold(sample, used);
-    let found = facts(&sample);
-    assert_eq!(found.todo.as_deref(), Some("write it"));
-    assert_eq!(found.plan.as_deref(), Some("then that"));
-    let expect = ["c", "a", "d"].map(|name| (name.to_owned(), format!("{name}!")));
-    assert_eq!(found.skills, expect);
-}
-
-#[test]
-fn a_list_has_a_line_for_each_element_whatever_its_keys_are() {
-    let todos = json!([{ "a": "Write", "b": 3, "c": "done" }, { "a": " Run ", "b": true }]);
-    let mixed = json!({ "why": "because", "plan": ["one", "", { "a": null }] });
-    let cases = [
-        (json!({ "todos": todos }), vec!["- Write · 3 · done", "- Run"]),
-        (mixed, vec!["because", "- one"]),
-        (json!(["x"]), vec!["- x"]),
-        (json!({ "a": null, "b": [], "c": " " }), vec![]),
-    ];
-    for (value, expect) in cases {
-        let mut lines = Vec::new();
-        told(&value, &mut lines);
-        lines.sort_by_key(|line| line.starts_with('-'));
-        assert_eq!(lines, expect, "{value}");
-    }
 }
 
 /// Which messages are shown, each as its number and text.

@@ -43,9 +43,22 @@ pub struct Piece {
     least: usize,
 }
 
+/// How a summary of ours begins.
+pub const OPENS: &str = "[Summary of what came before]";
+
 /// The tags of prompts and summaries.
-const TAGS: [&str; 9] =
-    ["history", "earlier", "notes", "protected", "focus", "user", "assistant", "call", "result"];
+const TAGS: [&str; 10] = [
+    "history",
+    "earlier",
+    "notes",
+    "protected",
+    "focus",
+    "user",
+    "assistant",
+    "call",
+    "result",
+    "pinned",
+];
 
 static TAG: LazyLock<Regex> = LazyLock::new(|| {
     let tags = TAGS.join("|");

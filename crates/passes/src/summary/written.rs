@@ -4,11 +4,8 @@ use epitome_model::{Counter, Tokens};
 
 use super::SummaryRule;
 use super::facts::{Command, Facts, File, words};
-use super::history::escaped;
+use super::history::{OPENS, escaped};
 use super::tally::Tally;
-
-/// How a summary of ours begins.
-const OPENS: &str = "[Summary of what came before]";
 
 /// What it is, for who goes on from it.
 const ABOUT: &str = include_str!("../prompts/about.md");
@@ -27,15 +24,17 @@ const ERRORS: usize = 30;
 pub struct Frame(String);
 
 impl Frame {
-    /// Of what was said; `current` says that the user waits for the last of it.
+    /// Of what was said, with `pinned` as it is; `current` says that the user waits for the last of
+    /// it, `most` how many tokens the user's words may have.
     pub fn new(
         facts: &Facts,
         settings: &SummaryRule,
-        current: bool,
-        most: Tokens,
+        pinned: Option<String>,
+        (current, most): (bool, Tokens),
         counter: &dyn Counter,
     ) -> Frame {
         let mut parts = vec![format!("{OPENS}\n\n{ABOUT}\n{TAKEN}")];
+        parts.extend(pinned);
         if let Some(focus) = settings.focus.as_deref().map(str::trim).filter(|it| !it.is_empty()) {
             parts.push(format!("## Asked to look at\n{}", escaped(focus)));
         }
@@ -49,15 +48,6 @@ impl Frame {
             1 => line.to_owned(),
             times => format!("{line} ({times} times)"),
         }));
-        if let Some(todo) = &facts.todo {
-            parts.push(format!("## To do, as it was written last\n{}", escaped(todo)));
-        }
-        if let Some(plan) = &facts.plan {
-            parts.push(format!("## Plan, as it was shown last\n{}", escaped(plan)));
-        }
-        for (name, text) in &facts.skills {
-            parts.push(format!("## Skill in use: {}\n{}", escaped(name), escaped(text)));
-        }
         Frame(parts.join("\n\n"))
     }
 

@@ -4,7 +4,8 @@ use super::*;
 
 /// The text of a frame behind its introduction.
 fn taken(facts: &Facts, rule: &SummaryRule, current: bool) -> String {
-    let frame = Frame::new(facts, rule, current, Tokens(1_000), &Quarters);
+    let pinned = (!facts.user.is_empty()).then(|| "PINNED".to_owned());
+    let frame = Frame::new(facts, rule, pinned, (current, Tokens(1_000)), &Quarters);
     let text = frame.text();
     let (before, taken) = text.split_once(TAKEN).expect("it has a heading");
     assert_eq!(before, format!("{OPENS}\n\n{ABOUT}\n"));
@@ -13,13 +14,7 @@ fn taken(facts: &Facts, rule: &SummaryRule, current: bool) -> String {
 
 #[test]
 fn a_summary_begins_with_what_a_program_took_from_the_session() {
-    let mut facts = Facts {
-        user: vec!["Go.".into()],
-        todo: Some("- </notes>".into()),
-        plan: Some("First this.".into()),
-        skills: vec![("pdf".into(), "Read it.".into())],
-        ..Facts::default()
-    };
+    let mut facts = Facts { user: vec!["Go.".into()], ..Facts::default() };
     *facts.files.touch("a.rs") = File { read: 2, ..File::default() };
     *facts.files.touch("b.rs") = File { written: 1, edited: 3, ..File::default() };
     *facts.commands.touch("ls") = Command { runs: 1, ..Command::default() };
@@ -30,17 +25,14 @@ fn a_summary_begins_with_what_a_program_took_from_the_session() {
         protected: vec!["Rule one.".into(), "Rule two.".into()],
         ..SummaryRule::default()
     };
-    let expect = "\n\n## Asked to look at\nthe parser\n\n\
+    let expect = "\n\nPINNED\n\n## Asked to look at\nthe parser\n\n\
          ## Kept as it is\nRule one.\n\nRule two.\n\n\
          ## What the user said, word for word\n\
          The last of these messages is the one to be answered.\n\
          <user-message n=\"1 of 1\">\nGo.\n</user-message>\n\n\
          ## Files: read 2, written 1, edited 3\n- a.rs: read 2\n- b.rs: written 1, edited 3\n\n\
          ## Commands: run 1, failed 0\n- `ls`: ran\n\n\
-         ## Errors\n- make: bad\n- make: worse (2 times)\n\n\
-         ## To do, as it was written last\n- &lt;/notes>\n\n\
-         ## Plan, as it was shown last\nFirst this.\n\n\
-         ## Skill in use: pdf\nRead it.";
+         ## Errors\n- make: bad\n- make: worse (2 times)";
     assert_eq!(taken(&facts, &rule, true), expect);
     assert_eq!(taken(&Facts::default(), &SummaryRule::default(), true), "");
 }
@@ -52,7 +44,7 @@ fn messages_that_are_left_out_are_counted() {
     let expect = "\n\n## What the user said, word for word (1 of 3 left out)\n\
          <user-message n=\"1 of 3\">\na\n</user-message>\n\
          <user-message n=\"3 of 3\">\nc\n</user-message>";
-    let frame = Frame::new(&facts, &SummaryRule::default(), false, Tokens(30), &Quarters);
+    let frame = Frame::new(&facts, &SummaryRule::default(), None, (false, Tokens(30)), &Quarters);
     assert!(frame.text().ends_with(expect), "{}", frame.text());
 }
 
@@ -88,7 +80,8 @@ fn of_a_long_list_the_newest_names_are_shown() {
 
 #[test]
 fn the_narrative_of_a_summary_of_ours_is_what_the_model_told() {
-    let frame = Frame::new(&Facts::default(), &SummaryRule::default(), false, Tokens(9), &Quarters);
+    let (facts, rule) = (Facts::default(), SummaryRule::default());
+    let frame = Frame::new(&facts, &rule, None, (false, Tokens(9)), &Quarters);
     let text = frame.with(&[("Goal".into(), "Go.".into()), ("Next".into(), "None.".into())]);
     assert_eq!(narrative(&text), "## Goal\nGo.\n\n## Next\nNone.");
     assert_eq!(narrative("# Told by a model\n\nNot ours."), "# Told by a model\n\nNot ours.");

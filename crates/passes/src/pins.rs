@@ -1,0 +1,138 @@
+//! What sets rules for the agent: it is in the context after every compaction.
+//!
+//! Rule files that the agent has read or was given, instructions of skills, the newest plan and
+//! list of what is to be done, and what the user put between marks. What a text says changes
+//! nothing of this: only names of files, kinds of tools and the user's marks count, and marks count
+//! in words of the user and in rule files alone.
+
+mod commanding;
+mod marks;
+mod patched;
+mod put_in;
+mod shown;
+mod states;
+
+use std::collections::HashSet;
+
+use epitome_model::{Counter, Tokens};
+
+use crate::View;
+
+use commanding::commanding;
+use marks::between_marks;
+use states::{State, states};
+
+pub use put_in::pinned_text;
+
+/// A part of the context that sets rules.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Pin {
+    /// The item, as an index into `Transcript::items`.
+    pub item: usize,
+    /// The block of its entry.
+    pub block: usize,
+    /// What it is.
+    pub kind: PinKind,
+    /// What it is called: the path of a rule file as the session has it, the name of a skill.
+    pub name: String,
+    /// What has to stay: the whole text, or of a long one all that commands or forbids.
+    pub text: String,
+}
+
+/// What a pin is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum PinKind {
+    /// A rule file, as it was read, written, shown by a command or given to the agent.
+    RuleFile,
+    /// Instructions that a skill tool returned.
+    Skill,
+    /// The newest plan.
+    Plan,
+    /// The newest list of what is to be done.
+    Todo,
+    /// What the user put between marks.
+    Marked,
+}
+
+impl PinKind {
+    /// All kinds.
+    pub const ALL: [PinKind; 5] =
+        [PinKind::RuleFile, PinKind::Skill, PinKind::Plan, PinKind::Todo, PinKind::Marked];
+
+    /// What it is, in a word: as a summary names it.
+    pub fn word(self) -> &'static str {
+        match self {
+            PinKind::RuleFile => "rules",
+            PinKind::Skill => "skill",
+            PinKind::Plan => "plan",
+            PinKind::Todo => "todo",
+            PinKind::Marked => "marked",
+        }
+    }
+}
+
+/// Tokens up to which a rule file is pinned whole.
+pub const WHOLE: Tokens = Tokens(1_500);
+
+/// Of the entries `items`, oldest first, what sets rules for the agent, in their order. Of each
+/// rule file, skill, plan and list the newest state: one of which a newer state is in the context,
+/// among `items` or not, is no pin.
+pub fn pins(view: &View<'_>, items: &[usize]) -> Vec<Pin> {
+    let wanted: HashSet<usize> = items.iter().copied().collect();
+    let mut pins: Vec<Pin> = states(view, items)
+        .into_iter()
+        .filter(|state| wanted.contains(&state.item))
+        .filter_map(|state| pin(view, state))
+        .collect();
+    // Said twice, the newest is enough; a summary may end its lines otherwise.
+    let mut said = HashSet::new();
+    let words = |pin: &Pin| pin.text.split_whitespace().collect::<Vec<_>>().join(" ");
+    let mut is_new = |pin: &Pin| said.insert((pin.kind, words(pin)));
+    let new: Vec<bool> = pins.iter().rev().map(&mut is_new).collect();
+    let mut new = new.into_iter().rev();
+    pins.retain(|_| new.next().unwrap_or(true));
+    pins
+}
+
+/// The places that no pass may touch.
+pub(crate) fn places(view: &View<'_>) -> HashSet<(usize, usize)> {
+    let pins = pins(view, &view.transcript.context);
+    pins.into_iter().map(|pin| (pin.item, pin.block)).collect()
+}
+
+fn pin(view: &View<'_>, state: State) -> Option<Pin> {
+    let State { item, block, kind, name, text, .. } = state;
+    let text = match kind {
+        PinKind::RuleFile if view.counter.count(&text) > WHOLE => {
+            let mut parts: Vec<String> = between_marks(&text).map(str::to_owned).collect();
+            parts.insert(0, commanding(&text));
+            parts.retain(|part| !part.trim().is_empty());
+            parts.join("\n")
+        }
+        PinKind::RuleFile | PinKind::Skill | PinKind::Plan | PinKind::Todo | PinKind::Marked => {
+            text
+        }
+    };
+    (!text.trim().is_empty()).then_some(Pin { item, block, kind, name, text })
+}
+
+/// What is left of a budget after these pins.
+///
+/// # Errors
+///
+/// Says how many tokens they need, if they do not fit.
+pub fn room_beside(pins: &[Pin], budget: Tokens, counter: &dyn Counter) -> Result<Tokens, String> {
+    let need: Tokens = pins.iter().map(|pin| counter.count(&pin.text)).sum();
+    if need <= budget {
+        return Ok(budget - need);
+    }
+    let names: Vec<&str> = pins.iter().map(|pin| pin.name.as_str()).collect();
+    Err(format!(
+        "what has to stay ({}) needs {need} tokens: a budget of {budget} is too small",
+        names.join(", ")
+    ))
+}
+
+#[cfg(test)]
+#[path = "pins_tests.rs"]
+mod tests;

@@ -1,0 +1,69 @@
+//! Pins as a text that a summary holds, and as it is read from one.
+
+use super::{Pin, PinKind};
+
+/// What is above them.
+const HEADING: &str = "## What sets rules, word for word";
+
+/// Pins as they are put into a summary; nothing if there are none. Each has its lines counted, so
+/// that no text in it ends it.
+pub fn pinned_text(pins: &[Pin]) -> Option<String> {
+    let tagged = |Pin { kind, name, text, .. }: &Pin| {
+        let (what, lines) = (kind.word(), text.lines().count());
+        let name = name.replace(['"', '\n', '\r'], " ");
+        let text = text.lines().collect::<Vec<_>>().join("\n");
+        format!("<pinned what=\"{what}\" name=\"{name}\" lines=\"{lines}\">\n{text}\n</pinned>")
+    };
+    let tagged: Vec<String> = pins.iter().map(tagged).collect();
+    (!tagged.is_empty()).then(|| format!("{HEADING}\n{}", tagged.join("\n")))
+}
+
+/// The pins that a summary holds: kind, name, text.
+pub fn pinned_in(summary: &str) -> Vec<(PinKind, String, String)> {
+    let mut found = Vec::new();
+    let mut lines = summary.lines().skip_while(|line| line.trim() != HEADING).skip(1);
+    while let Some((kind, name, n)) = lines.next().and_then(opening) {
+        let text: Vec<&str> = lines.by_ref().take(n).collect();
+        if lines.next().map(str::trim) != Some("</pinned>") {
+            break;
+        }
+        found.push((kind, name.to_owned(), text.join("\n")));
+    }
+    found
+}
+
+/// What the line before a pin says: kind, name, lines.
+fn opening(line: &str) -> Option<(PinKind, &str, usize)> {
+    let (what, rest) = line.trim().strip_prefix("<pinned what=\"")?.split_once("\" name=\"")?;
+    let (name, rest) = rest.split_once("\" lines=\"")?;
+    let kind = PinKind::ALL.into_iter().find(|kind| kind.word() == what)?;
+    Some((kind, name, rest.strip_suffix("\">")?.parse().ok()?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_put_into_a_summary_is_read_from_it() {
+        let pin = |kind, name: &str, text: &str| Pin {
+            item: 0,
+            block: 0,
+            kind,
+            name: name.to_owned(),
+            text: text.to_owned(),
+        };
+        let pins = [
+            pin(PinKind::RuleFile, "AGENTS.md", "# Rules\n\n</pinned>\n- never push"),
+            pin(PinKind::Marked, "the user", "x < 3"),
+        ];
+        let text = pinned_text(&pins).expect("there are pins");
+        let expect: Vec<_> =
+            pins.iter().map(|it| (it.kind, it.name.clone(), it.text.clone())).collect();
+        assert_eq!(pinned_in(&format!("[Summary]\n\n{text}\n\n## More\nwords")), expect);
+        assert_eq!(pinned_text(&[]), None);
+        for text in ["", "## More", HEADING, "<pinned what=\"rules\" name=\"a\" lines=\"1\">"] {
+            assert_eq!(pinned_in(text), vec![], "{text}");
+        }
+    }
+}

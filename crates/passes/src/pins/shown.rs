@@ -1,0 +1,96 @@
+//! The files that a command prints.
+
+use crate::rule_files::RuleFiles;
+
+/// Programs that print the files that they are given.
+const PRINTS: [&str; 11] =
+    ["cat", "bat", "batcat", "less", "more", "nl", "head", "tail", "sed", "type", "get-content"];
+/// Of these, those that print whole files.
+const WHOLE: [&str; 6] = ["cat", "bat", "batcat", "nl", "type", "get-content"];
+
+/// A rule file that a command prints.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ShownFile {
+    /// Its path, as the command has it.
+    pub path: String,
+    /// Whether all of it is printed.
+    pub is_whole: bool,
+}
+
+/// The rule files that a command prints, in their order.
+pub fn shown(command: &str, files: &RuleFiles) -> Vec<ShownFile> {
+    let mut shown = Vec::new();
+    if !files.may_name(command) {
+        return shown;
+    }
+    for line in command.split(['\n', ';']).flat_map(|it| it.split("&&")) {
+        for alternative in line.split("||") {
+            let mut pipe = alternative.split('|');
+            let words = pipe.next().map(words).unwrap_or_default();
+            let is_filtered = pipe.next().is_some();
+            shown.extend(of_words(&words, is_filtered, files));
+        }
+    }
+    shown
+}
+
+fn of_words(words: &[String], is_filtered: bool, files: &RuleFiles) -> Vec<ShownFile> {
+    // What stands before the program: a shell and its options, `sudo`, variables.
+    let program = |word: &String| {
+        let name = word.rsplit(['/', '\\']).next().unwrap_or(word).to_lowercase();
+        PRINTS.into_iter().find(|it| *it == name.strip_suffix(".exe").unwrap_or(&name))
+    };
+    let is_before = |word: &&String| program(word).is_none() && !files.has(word);
+    let at = words.iter().take_while(is_before).count();
+    let Some(name) = words.get(at).and_then(program) else { return Vec::new() };
+    let arguments = &words[at + 1..];
+    let writes = arguments.iter().any(|it| it.contains('>') || it.contains("<<"));
+    if writes || name == "sed" && arguments.iter().any(|it| it.starts_with("-i")) {
+        return Vec::new();
+    }
+    let is_whole = WHOLE.contains(&name) && !is_filtered;
+    let paths = arguments.iter().filter(|it| files.has(it));
+    paths.map(|path| ShownFile { path: path.clone(), is_whole }).collect()
+}
+
+/// The words of a command without their quotes. A redirection of errors is none of them.
+fn words(command: &str) -> Vec<String> {
+    let trim = |word: &str| {
+        let word =
+            word.trim_matches(|c: char| matches!(c, '"' | '\'' | '`' | '(' | ')' | '{' | '}'));
+        word.to_owned()
+    };
+    let words = command.split_whitespace().map(trim);
+    words.filter(|it| !it.is_empty() && !it.starts_with("2>")).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_that_prints_a_rule_file_is_known() {
+        let (all, part) = (true, false);
+        for (command, expect) in [
+            ("cat AGENTS.md", vec![("AGENTS.md", all)]),
+            ("bash -lc 'cat AGENTS.md'", vec![("AGENTS.md", all)]),
+            ("cd /p && /bin/cat a.md sub/CLAUDE.md 2>/dev/null; ls", vec![("sub/CLAUDE.md", all)]),
+            ("ls; cat \"AGENTS.md\" GEMINI.md", vec![("AGENTS.md", all), ("GEMINI.md", all)]),
+            ("sed -n '1,200p' AGENTS.md", vec![("AGENTS.md", part)]),
+            ("cat AGENTS.md | head -5", vec![("AGENTS.md", part)]),
+            ("cat x || cat AGENTS.md", vec![("AGENTS.md", all)]),
+            ("Get-Content .\\AGENTS.md", vec![(".\\AGENTS.md", all)]),
+            ("cat > AGENTS.md <<'EOF'", vec![]),
+            ("cat a.md >> AGENTS.md", vec![]),
+            ("sed -i s/a/b/ AGENTS.md", vec![]),
+            ("cat a.md; git add AGENTS.md", vec![]),
+            ("echo AGENTS.md | xargs rm", vec![]),
+            ("git commit -m 'cat AGENTS.md'", vec![("AGENTS.md", all)]),
+            ("", vec![]),
+        ] {
+            let found = shown(command, &RuleFiles::default());
+            let found: Vec<_> = found.iter().map(|it| (it.path.as_str(), it.is_whole)).collect();
+            assert_eq!(found, expect, "{command}");
+        }
+    }
+}

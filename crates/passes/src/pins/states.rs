@@ -1,0 +1,305 @@
+//! The newest state of whatever sets rules.
+
+use std::collections::{HashMap, HashSet};
+
+use epitome_model::{Block, Call, FieldRole, Output, Part, Role, Text, ToolKind, short};
+
+use super::PinKind;
+use super::marks::between_marks;
+use super::patched::patched;
+use super::put_in::pinned_in;
+use super::shown::shown;
+use crate::View;
+use crate::evidence::beginning;
+use crate::listed::listed;
+use crate::rule_files::RuleFiles;
+use crate::view::without_numbers;
+
+/// What something that sets rules said at one place.
+#[derive(Clone, Debug)]
+pub struct State {
+    /// The item that holds it.
+    pub item: usize,
+    /// The block of its entry.
+    pub block: usize,
+    /// What it is.
+    pub kind: PinKind,
+    /// What it is called.
+    pub name: String,
+    /// What it says.
+    pub text: String,
+    /// What it is a state of.
+    of: Vec<Key>,
+}
+
+/// What a state is of: a later one of the same takes its place.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+struct Key {
+    kind: PinKind,
+    name: String,
+    /// The part of a file, if it is not all of it.
+    part: Option<String>,
+}
+
+impl Key {
+    fn new(kind: PinKind, name: &str) -> Key {
+        Key { kind, name: name.to_owned(), part: None }
+    }
+
+    fn of_part(self, part: Option<String>) -> Key {
+        Key { part, ..self }
+    }
+}
+
+/// The states in the context and among `items`, in their order, without those of which the context
+/// has a newer one.
+pub fn states(view: &View<'_>, items: &[usize]) -> Vec<State> {
+    let sent: HashSet<usize> = view.transcript.context.iter().copied().collect();
+    let before = items.iter().copied().filter(|item| !sent.contains(item));
+    let all = before.chain(view.transcript.context.iter().copied());
+    let mut states: Vec<State> = all.flat_map(|item| of_item(view, item)).collect();
+    let mut newest: HashMap<Key, usize> = HashMap::new();
+    let mut is_newest = Vec::new();
+    for state in states.iter().rev() {
+        let is_old = |key: &Key| {
+            let whole = key.clone().of_part(None);
+            newest.get(key).or(newest.get(&whole)).is_some_and(|len| takes_place(state, *len))
+        };
+        is_newest.push(state.of.is_empty() || !state.of.iter().all(is_old));
+        for key in &state.of {
+            let len = newest.entry(key.clone()).or_default();
+            *len = (*len).max(state.text.len());
+        }
+    }
+    let mut is_newest = is_newest.into_iter().rev();
+    states.retain(|_| is_newest.next().unwrap_or(true));
+    states
+}
+
+/// Whether a later state of so many bytes takes the place of this one. An agent that reads a file
+/// again may be told that it has not changed: of a file or a skill, what is much shorter does not.
+fn takes_place(state: &State, len: usize) -> bool {
+    match state.kind {
+        PinKind::RuleFile | PinKind::Skill | PinKind::Plan => len * 2 >= state.text.len(),
+        PinKind::Todo | PinKind::Marked => true,
+    }
+}
+
+fn of_item(view: &View<'_>, item: usize) -> Vec<State> {
+    let Some(entry) = view.transcript.items[item].entry() else { return Vec::new() };
+    let mut states = Vec::new();
+    for (block, said) in entry.blocks.iter().enumerate() {
+        let mut add = |kind, name: &str, text: String, of: Vec<Key>| {
+            states.push(State { item, block, kind, name: name.to_owned(), text, of });
+        };
+        match said {
+            Block::Text(text) => match entry.role {
+                Role::User => {
+                    for text in between_marks(&view.words(text)) {
+                        add(PinKind::Marked, "the user", text.to_owned(), Vec::new());
+                    }
+                }
+                Role::System => {
+                    if let Some((name, text)) = given(view, text) {
+                        let key = Key::new(PinKind::RuleFile, &format!("given {name}"));
+                        add(PinKind::RuleFile, &name, text, vec![key]);
+                    }
+                }
+                Role::Assistant | Role::Tool => {}
+            },
+            Block::Summary(text) => {
+                for (kind, name, text) in pinned_in(&view.words(text)) {
+                    let of = carried(view, kind, &name);
+                    add(kind, &name, text, of);
+                }
+            }
+            Block::Call(call) => {
+                if let Some((kind, name, text, of)) = of_call(view, call) {
+                    add(kind, &name, text, of);
+                }
+            }
+            Block::Output(output) => {
+                if let Some((kind, name, text, of)) = of_output(view, output) {
+                    add(kind, &name, text, of);
+                }
+            }
+            _ => {}
+        }
+    }
+    states
+}
+
+/// What an earlier summary holds is a state of.
+fn carried(view: &View<'_>, kind: PinKind, name: &str) -> Vec<Key> {
+    match kind {
+        PinKind::RuleFile => vec![Key::new(kind, &full(view, name))],
+        PinKind::Skill => vec![Key::new(kind, name)],
+        PinKind::Plan => vec![plan_of_call()],
+        PinKind::Todo => vec![list_of_call(name)],
+        PinKind::Marked => Vec::new(),
+    }
+}
+
+fn plan_of_call() -> Key {
+    Key::new(PinKind::Plan, "call")
+}
+
+fn list_of_call(name: &str) -> Key {
+    Key::new(PinKind::Todo, &format!("call of {name}"))
+}
+
+/// Kind, name, text, and what it is a state of.
+type Found = (PinKind, String, String, Vec<Key>);
+
+/// What the agent wrote into a rule file, a plan, a list of what is to be done.
+fn of_call(view: &View<'_>, call: &Call) -> Option<Found> {
+    if !view.succeeded(call) {
+        return None;
+    }
+    let target = call.target.as_ref().map(|target| view.words(target).into_owned());
+    let files = view.rule_files();
+    match call.kind {
+        ToolKind::Write => {
+            let path = target.filter(|path| files.has(path))?;
+            let text = fields(view, call, FieldRole::Content)?;
+            let key = Key::new(PinKind::RuleFile, &full(view, &path));
+            Some((PinKind::RuleFile, path, text, vec![key]))
+        }
+        // With the state before it, an edit is the newest state.
+        ToolKind::Edit => {
+            let path = target.filter(|path| files.has(path))?;
+            let text = fields(view, call, FieldRole::New)?;
+            let key = Key::new(PinKind::RuleFile, &full(view, &path));
+            Some((PinKind::RuleFile, path, text.clone(), vec![key.of_part(Some(text))]))
+        }
+        ToolKind::Patch => {
+            let found = patched(&fields(view, call, FieldRole::Patch)?, files);
+            let of = found.iter().map(|(path, text)| {
+                let key = Key::new(PinKind::RuleFile, &full(view, path));
+                key.of_part(Some(text.clone()))
+            });
+            let of: Vec<Key> = of.collect();
+            let (names, texts): (Vec<String>, Vec<String>) = found.into_iter().unzip();
+            let is_any = !names.is_empty();
+            is_any.then(|| (PinKind::RuleFile, names.join(", "), texts.concat(), of))
+        }
+        ToolKind::Plan => {
+            let text = arguments(view, call)?;
+            Some((PinKind::Plan, call.name.to_string(), text, vec![plan_of_call()]))
+        }
+        ToolKind::Todo => {
+            let text = arguments(view, call)?;
+            Some((PinKind::Todo, call.name.to_string(), text, vec![list_of_call(&call.name)]))
+        }
+        _ => None,
+    }
+}
+
+/// What a tool returned of a rule file, of a skill, of a plan or of a list.
+fn of_output(view: &View<'_>, output: &Output) -> Option<Found> {
+    let call = view.call_of(output)?;
+    let target = call.target.as_ref().map(|target| view.words(target));
+    let target = target.as_deref();
+    let files = view.rule_files();
+    let mut of = Vec::new();
+    let (kind, name) = match call.kind {
+        ToolKind::Read if !output.error => {
+            // A tool that reads several files has them among its arguments.
+            let raw = view.source.at(call.arguments);
+            let several = || listed(&raw).and_then(|text| named(&text, files));
+            let one = target.filter(|path| files.has(path)).map(str::to_owned);
+            let is_one = target.is_some();
+            let path = one.or_else(|| if is_one { None } else { several() })?;
+            let all = || String::from_utf8_lossy(&raw).into_owned();
+            let part = if is_one { call.part.as_deref().map(str::to_owned) } else { Some(all()) };
+            of.push(Key::new(PinKind::RuleFile, &full(view, &path)).of_part(part));
+            (PinKind::RuleFile, path)
+        }
+        ToolKind::Shell => {
+            let found = shown(target?, files);
+            for file in &found {
+                // A path is below a folder that the call alone may know.
+                let is_full = file.path.starts_with(['/', '~']);
+                let raw = view.source.at(call.arguments);
+                let raw = String::from_utf8_lossy(&raw);
+                let name = if is_full { &*file.path } else { &*raw };
+                let key = Key::new(PinKind::RuleFile, name);
+                let part = (!file.is_whole).then(|| target.unwrap_or_default().to_owned());
+                of.push(key.of_part(part));
+            }
+            let names: Vec<&str> = found.iter().map(|file| file.path.as_str()).collect();
+            (!names.is_empty()).then_some((PinKind::RuleFile, names.join(", ")))?
+        }
+        ToolKind::Skill if !output.error => {
+            let name = target.map(str::to_owned).or_else(|| arguments(view, call));
+            let name = short(&name.unwrap_or_else(|| call.name.to_string()), 120);
+            of.push(Key::new(PinKind::Skill, &name));
+            (PinKind::Skill, name)
+        }
+        ToolKind::Plan if !output.error => {
+            of.push(Key::new(PinKind::Plan, ""));
+            (PinKind::Plan, call.name.to_string())
+        }
+        ToolKind::Todo if !output.error => {
+            of.push(Key::new(PinKind::Todo, &call.name));
+            (PinKind::Todo, call.name.to_string())
+        }
+        _ => return None,
+    };
+    // What a recipe left is no state: the state stands elsewhere, or is gone.
+    let is_left = |part: &Part| matches!(part, Part::Text(text) if view.is_left(text));
+    if output.parts.iter().any(is_left) {
+        return None;
+    }
+    let text = output.text(view.source);
+    // Of a plan or a list a short word of its tool is not the state.
+    let is_list = matches!(kind, PinKind::Plan | PinKind::Todo);
+    if is_list && arguments(view, call).is_some_and(|it| it.len() > text.len()) {
+        return None;
+    }
+    let plain = if output.numbered { without_numbers(&text) } else { String::new() };
+    let text = if plain.is_empty() { text } else { plain };
+    (!text.trim().is_empty()).then_some((kind, name, text, of))
+}
+
+/// The rule file that a text of the agent gives, and the text: one of its first lines names it.
+fn given(view: &View<'_>, text: &Text) -> Option<(String, String)> {
+    const LINES: usize = 3;
+    const WIDTH: usize = 400;
+    let text = view.words(text);
+    let mut lines = text.lines().take(LINES);
+    let name = lines.find_map(|line| named(beginning(line, WIDTH), view.rule_files()))?;
+    Some((name, text.into_owned()))
+}
+
+/// The first rule file that a text names.
+fn named(line: &str, files: &RuleFiles) -> Option<String> {
+    let marks = |c: char| c.is_whitespace() || "\"'`()[]<>:,;=".contains(c);
+    if !files.may_name(line) {
+        return None;
+    }
+    line.split(marks).find(|word| files.has(word)).map(str::to_owned)
+}
+
+/// A path from the root, if the session says where it is.
+fn full(view: &View<'_>, path: &str) -> String {
+    let is_full = path.starts_with(['/', '~', '\\']) || path.get(1..2) == Some(":");
+    match view.transcript.head.cwd.as_deref() {
+        Some(cwd) if !is_full => format!("{cwd}/{}", path.trim_start_matches("./")),
+        Some(_) | None => path.to_owned(),
+    }
+}
+
+fn fields(view: &View<'_>, call: &Call, role: FieldRole) -> Option<String> {
+    let texts = call.fields.iter().filter(|field| field.role == role);
+    let texts: Vec<String> = texts.map(|it| view.words(&it.text).into_owned()).collect();
+    let text = texts.join("\n");
+    // What a recipe left is no state.
+    let is_left = call.fields.iter().any(|field| view.is_left(&field.text));
+    (!text.trim().is_empty() && !is_left).then_some(text)
+}
+
+/// The arguments of a call, value by value.
+fn arguments(view: &View<'_>, call: &Call) -> Option<String> {
+    listed(&view.source.at(call.arguments))
+}

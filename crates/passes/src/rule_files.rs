@@ -1,0 +1,137 @@
+//! Names of files that set rules for an agent.
+
+use memchr::memmem;
+
+/// Names of rule files that agents read. With a slash, the end of a path; `*` is any text within a
+/// name.
+const BUILT_IN: [&str; 12] = [
+    "AGENTS.md",
+    "AGENTS.override.md",
+    "CLAUDE.md",
+    "CLAUDE.local.md",
+    "GEMINI.md",
+    "QWEN.md",
+    ".cursorrules",
+    ".windsurfrules",
+    ".clinerules",
+    "SKILL.md",
+    ".cursor/rules/*.mdc",
+    "copilot-instructions.md",
+];
+
+/// The names of rule files: those that agents have, and those that recipes and settings add.
+#[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
+#[serde(transparent)]
+pub struct RuleFiles {
+    added: Vec<String>,
+}
+
+impl RuleFiles {
+    /// Those that agents have, and these. A pattern is the name of a file, or the end of a path if
+    /// it has a slash; `*` is any text within a name. Capitals do not count.
+    pub fn with(added: Vec<String>) -> RuleFiles {
+        RuleFiles { added }
+    }
+
+    /// Those that agents have.
+    pub fn built_in() -> &'static RuleFiles {
+        static NONE_ADDED: RuleFiles = RuleFiles { added: Vec::new() };
+        &NONE_ADDED
+    }
+
+    /// What was added.
+    pub fn added(&self) -> &[String] {
+        &self.added
+    }
+
+    /// Takes what another says: a list is added, and an empty one removes what was added before.
+    pub(crate) fn overlay(&mut self, added: Option<&[String]>) {
+        match added {
+            Some([]) => self.added.clear(),
+            Some(more) => self.added.extend(more.iter().cloned()),
+            None => {}
+        }
+    }
+
+    /// Whether a path names a rule file.
+    pub fn has(&self, path: &str) -> bool {
+        if !self.may_name(path) {
+            return false;
+        }
+        let path: Vec<String> = path.split(['/', '\\']).map(str::to_lowercase).collect();
+        self.patterns().any(|pattern| is_end_of(&path, pattern))
+    }
+
+    /// Whether a text may name one: of most texts it is known at once that they do not.
+    pub(crate) fn may_name(&self, text: &str) -> bool {
+        let text = text.to_ascii_lowercase();
+        self.patterns().any(|pattern| {
+            let pieces = pattern.split(['/', '*']);
+            let longest = pieces.max_by_key(|piece| piece.len()).unwrap_or_default();
+            !longest.is_ascii()
+                || memmem::find(text.as_bytes(), longest.to_ascii_lowercase().as_bytes()).is_some()
+        })
+    }
+
+    fn patterns(&self) -> impl Iterator<Item = &str> {
+        BUILT_IN.into_iter().chain(self.added.iter().map(String::as_str))
+    }
+}
+
+/// Whether a path ends as a pattern says.
+fn is_end_of(path: &[String], pattern: &str) -> bool {
+    let pattern = pattern.trim_start_matches("./").to_lowercase();
+    let parts: Vec<&str> = pattern.split('/').filter(|part| !part.is_empty()).collect();
+    let Some(from) = path.len().checked_sub(parts.len()) else { return false };
+    !parts.is_empty()
+        && parts.iter().zip(&path[from..]).all(|(pattern, name)| matches(pattern, name))
+}
+
+/// Whether a name is what a pattern says.
+fn matches(pattern: &str, name: &str) -> bool {
+    let Some((head, rest)) = pattern.split_once('*') else { return pattern == name };
+    let Some(name) = name.strip_prefix(head) else { return false };
+    (0..=name.len()).any(|at| name.is_char_boundary(at) && matches(rest, &name[at..]))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_name_is_that_of_a_rule_file_whatever_its_folder_and_capitals() {
+        let added = ["docs/rules/*.md".to_owned(), "STYLE*".to_owned()];
+        let (files, more) = (RuleFiles::default(), RuleFiles::with(added.to_vec()));
+        for (path, built_in, with_added) in [
+            ("AGENTS.md", true, true),
+            ("/p/sub/agents.MD", true, true),
+            (r"C:\p\CLAUDE.md", true, true),
+            ("MY-AGENTS.md", false, false),
+            ("AGENTS.md.bak", false, false),
+            ("/p/.cursor/rules/a.mdc", true, true),
+            ("/p/rules/a.mdc", false, false),
+            ("/p/.github/copilot-instructions.md", true, true),
+            ("skills/x/SKILL.md", true, true),
+            ("docs/rules/names.md", false, true),
+            ("docs/rules/deep/names.md", false, false),
+            ("STYLE.txt", false, true),
+            ("", false, false),
+        ] {
+            assert_eq!((files.has(path), more.has(path)), (built_in, with_added), "{path}");
+        }
+    }
+
+    #[test]
+    fn a_list_adds_and_an_empty_one_removes_what_was_added() {
+        let mut files = RuleFiles::with(vec!["a".into()]);
+        for (list, expect) in [
+            (None, vec!["a"]),
+            (Some(vec!["b".to_owned()]), vec!["a", "b"]),
+            (Some(vec![]), vec![]),
+        ] {
+            files.overlay(list.as_deref());
+            assert_eq!(files.added(), expect);
+        }
+        assert!(files.has("AGENTS.md"), "what is built in stays");
+    }
+}
