@@ -9,11 +9,13 @@ mod pieces;
 mod value;
 mod write;
 
+use std::collections::BTreeSet;
+
 use epitome_model::{Role, Tokens, Unit, units};
 use serde::{Deserialize, Serialize};
 
-use crate::View;
 use crate::pins::{pinned_text, pins, room_beside};
+use crate::{Old, View};
 
 use choose::Choice;
 pub use pieces::call_numbers;
@@ -69,9 +71,9 @@ impl DigestRule {
         tail(view, Tokens(budget.0 / 2), u64::MAX)
     }
 
-    /// The digest of `said`, in front of `kept`, with at most `budget` tokens; none if there is
-    /// nothing to choose from. Both are items in the order in which they were said; of an entry that
-    /// was changed since, the first. What sets rules is in it word for word (see [`pins`]).
+    /// The digest that is sent in place of `old.items`, made of `old.said`, in front of `old.kept`,
+    /// with at most `budget` tokens; none if there is nothing to choose from. What sets rules is in
+    /// it word for word (see [`pins`]).
     ///
     /// # Errors
     ///
@@ -79,16 +81,17 @@ impl DigestRule {
     pub fn digest(
         &self,
         view: &View<'_>,
-        said: &[usize],
-        kept: &[usize],
+        old: &Old<'_>,
         budget: Tokens,
     ) -> Result<Option<Digest>, String> {
-        let pieces = pieces(view, said, kept, self);
+        let pieces = pieces(view, old.said, old.kept, self);
         if !pieces.old().iter().any(|piece| !piece.lines.is_empty()) {
             return Ok(None);
         }
         let values = Values::of(&pieces);
-        let pins = pins(view, said);
+        // An earlier digest is not among what was said, and has rules of which nothing else is left.
+        let all: BTreeSet<usize> = old.items.iter().chain(old.said).copied().collect();
+        let pins = pins(view, &Vec::from_iter(all));
         let room = room_beside(&pins, budget, view.counter)?;
         let rules = pinned_text(&pins);
         let choice = Choice::of(&pieces, &values, rules.as_deref(), view.counter);

@@ -155,7 +155,8 @@ fn no_recipe_edits_what_is_pinned() {
             let touched: Vec<At> = plan.edits.iter().map(|it| it.edit.at).collect();
             let pinned = |at: &At| [2, 4, 6].contains(&at.item());
             assert!(!touched.iter().any(pinned), "{name} {kind:?}: {touched:?}");
-            assert!(name == "pi" || !touched.is_empty(), "{name} {kind:?} does something");
+            let has_passes = !["pi", "digest"].contains(&name);
+            assert!(!has_passes || !touched.is_empty(), "{name} {kind:?} does something");
         }
     }
 }

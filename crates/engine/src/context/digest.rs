@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use epitome_error::{Error, ErrorKind, Result};
 use epitome_model::{Block, Source, TOKENS_AROUND, Tokens, Transcript};
-use epitome_passes::{Target, View, Why, is_digest};
+use epitome_passes::{Old, Target, View, Why, is_digest};
 
 use super::Context;
 use super::question::as_said;
@@ -31,8 +31,14 @@ impl Context {
         };
         // The target is without what a wire adds to each block, and most blocks go.
         let frames = self.counts.total().frames;
-        let target = target.and_then(|it| it.tokens).map(|tokens| Tokens(tokens) + frames);
-        let budget = target.unwrap_or(Tokens(rule.budget));
+        let own = || {
+            let tokens = self.machine.target_tokens().unwrap_or(Tokens(rule.budget));
+            self.in_counts(tokens).0
+        };
+        let budget = Tokens(target.and_then(|it| it.tokens).unwrap_or_else(own)) + frames;
+        if self.counts.total().tokens <= budget {
+            return Ok(by_tier);
+        }
         let (transcript, source) = (self.transcript(), self.log.bytes());
         let view = View::new(transcript, source, &*self.counter)
             .with_counts(self.counts.items())
@@ -52,7 +58,8 @@ impl Context {
         let stays = kept.iter().chain(old.iter().filter(|item| is_prompt(item)));
         let stays: Tokens = stays.map(|&item| self.counts.item(item)).sum();
         let left = Tokens(budget.0.saturating_sub((stays + TOKENS_AROUND).0)).max(LEAST);
-        let digest = rule.digest(&view, &said, kept, left);
+        let old = Old { items: &items, read: &said, said: &said, kept };
+        let digest = rule.digest(&view, &old, left);
         let digest = digest.map_err(|why| Error::new(ErrorKind::Refused, why))?;
         let Some(digest) = digest else { return Ok(by_tier) };
         if digest.tokens >= items.iter().map(|&item| self.counts.item(item)).sum() {

@@ -2,7 +2,7 @@
 
 use epitome_engine::{history, says_more_than_a_summary};
 use epitome_model::{Counter, Source, Tokens};
-use epitome_passes::{DigestRule, View};
+use epitome_passes::{DigestRule, Old, View};
 
 use super::{CompactionPlan, Note};
 use crate::error::{Error, ErrorKind, Result};
@@ -40,7 +40,8 @@ impl<'a, S: Source> CompactionPlan<'a, S> {
         let stays: Tokens = stays.map(|&item| view.item_tokens(item)).sum();
         let left = Tokens(budget.0.saturating_sub(stays.0));
         let said = history(transcript, source, old);
-        let digest = rule.digest(&view, &said, kept, left);
+        let goes = Old { items: old, read: &said, said: &said, kept };
+        let digest = rule.digest(&view, &goes, left);
         let digest = digest.map_err(|why| Error::new(ErrorKind::Refused, why))?;
         let Some(digest) = digest else { return Ok(self) };
         match CompactionPlan::with_summary(&digest.text, session, &self.recipe, kept, counter) {

@@ -70,7 +70,14 @@ fn check(
     appended: &[u8],
 ) -> Vec<u8> {
     let session = load(agent, before);
-    let planned = CompactionPlan::new(&session, recipe, counter).expect("the edits can be written");
+    let planned = match CompactionPlan::new(&session, recipe, counter) {
+        Ok(planned) => planned,
+        // Rules that the target has no room for.
+        Err(err) if err.kind() == ErrorKind::Refused && recipe.stages.stored.digest.is_some() => {
+            return before.to_vec();
+        }
+        Err(err) => panic!("the edits can be written: {err:?}"),
+    };
     assert_eq!(planned.violations, [], "invariants hold");
     let spliced = planned.spliced().expect("the splices lie apart");
     let after = bytes_of(&spliced);
@@ -97,7 +104,8 @@ fn check(
     assert_eq!(changed, None, "accounting stays");
 
     // 6: Nothing grows.
-    assert!(after.len() <= before.len(), "the file does not grow");
+    let is_record = planned.way == Way::Summary;
+    assert!(is_record || after.len() <= before.len(), "the file does not grow");
     assert!(planned.tokens_after <= planned.compaction.tokens_before, "the context does not grow");
     assert_eq!(planned.tokens_after, total(&planned.after, &after, counter), "numbers are true");
 
@@ -134,6 +142,10 @@ fn check_native(
     let planned = match plan(&session) {
         Ok(planned) => planned,
         Err(err) if err.kind() == ErrorKind::Refused && is_passed_over(&session) => return,
+        // Rules that the target has no room for.
+        Err(err) if err.kind() == ErrorKind::Refused && recipe.stages.stored.digest.is_some() => {
+            return;
+        }
         Err(err) if is == Is::Sound => panic!("{err:?}"),
         Err(_) => return,
     };
