@@ -100,8 +100,8 @@ pub fn says_more_than_a_summary(transcript: &Transcript, items: &[usize]) -> boo
     said.into_iter().any(|entry| entry.role != Role::System)
 }
 
-/// What was said up to the end of `old`, the beginning of a context, as it was said first: also what
-/// earlier digests stand for, instead of those digests, and summaries with what they stand for.
+/// What was said up to the end of `old`, the beginning of a context, as it was said first: also
+/// what earlier digests stand for, instead of those digests, and summaries with what they stand for.
 /// Items in the order of the session.
 ///
 /// An entry is preceded by the one that it continues. Where a session names none, and before a
@@ -133,3 +133,7 @@ pub fn history(transcript: &Transcript, source: &dyn Source, old: &[usize]) -> V
     };
     seen.into_iter().filter(is_said).collect()
 }
+
+#[cfg(test)]
+#[path = "summary_tests.rs"]
+mod tests;

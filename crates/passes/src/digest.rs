@@ -89,7 +89,7 @@ impl DigestRule {
             return Ok(None);
         }
         let values = Values::of(&pieces);
-        // An earlier digest is not among what was said, and has rules of which nothing else is left.
+        // An earlier digest is not among what was said, and may hold the last copy of a rule.
         let all: BTreeSet<usize> = old.items.iter().chain(old.said).copied().collect();
         let pins = pins(view, &Vec::from_iter(all));
         let room = room_beside(&pins, budget, view.counter)?;
@@ -104,7 +104,8 @@ impl DigestRule {
                 write::digest(&pieces, &choice.best(nominal), rules.as_deref(), view.counter);
             let tokens = digest.tokens.0.max(1);
             let is_better = best.as_ref().is_none_or(|best| {
-                best.tokens > budget || (best.tokens < digest.tokens && digest.tokens <= budget)
+                let (old, new) = (best.tokens, digest.tokens);
+                if old > budget { new < old } else { new > old && new <= budget }
             });
             if is_better {
                 best = Some(digest);

@@ -149,8 +149,8 @@ impl Context {
         Ok(Pending { why, items, kept, writing })
     }
 
-    /// Where the part of the context ends that a summary or a digest may stand for, as near to `end`
-    /// as can be, and not before `least`: both are places in the context.
+    /// Where the part of the context ends that a summary or a digest may stand for, as near to
+    /// `end` as can be, and not before `least`: both are places in the context.
     pub(super) fn end_of_old(&self, least: usize, end: usize) -> usize {
         let (transcript, source) = (self.log.log().transcript(), self.log.bytes());
         // A response that has not all its results yet stays with those that it has, and so do

@@ -10,8 +10,8 @@ use crate::session::Loaded;
 
 impl<'a, S: Source> CompactionPlan<'a, S> {
     /// The plan with a digest in the place of its edits: of what a digest stands for nothing else
-    /// is sent. The plan as it is, with a note, if the session cannot hold one; as it is without one
-    /// if the context is within the target, or nothing is old.
+    /// is sent. The plan as it is, with a note, if the session cannot hold one; as it is without
+    /// one if the context is within the target, or nothing is old.
     pub(super) fn digested(
         mut self,
         rule: &DigestRule,

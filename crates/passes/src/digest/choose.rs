@@ -1,4 +1,5 @@
-//! Which lines a digest has: the most value that is new in it, for each token, until they are spent.
+//! Which lines a digest has: the most value that is new in it, for each token, until these are
+//! spent.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
