@@ -52,7 +52,9 @@ impl Agent for Codex {
     fn sessions(&self, environment: &Environment, unread: &mut Unread) -> Vec<SessionFile> {
         let mut found = files(&self.folder(environment), unread);
         let ids: HashSet<String> = found.iter().map(|path| id(&stem(path)).to_owned()).collect();
-        let origins: Vec<Option<Origin>> = found.par_iter().map(|path| origin_of(path)).collect();
+        // One that cannot be read is listed: whoever opens it is told why.
+        let origins = found.par_iter().map(|path| origin_of(path).ok().flatten());
+        let origins: Vec<Option<Origin>> = origins.collect();
         let mut origins = origins.into_iter();
         found.retain(|_| {
             let parent = origins.next().flatten().and_then(|origin| origin.parent);
@@ -158,12 +160,21 @@ fn sub_agents(session: &Path, unread: &mut Unread) -> Vec<PathBuf> {
         let stem = stem(path);
         day(&stem) >= day(&name) && last.as_deref().is_none_or(|last| day(&stem) <= last)
     };
-    let mut others: Vec<(PathBuf, Box<str>)> = around(session, unread)
+    let origins: Vec<(PathBuf, Result<Option<Origin>>)> = around(session, unread)
         .into_par_iter()
         .filter(|path| is_of_these_days(path) && stem(path) != name)
-        .filter_map(|path| Some((origin_of(&path)?.parent?, path)))
-        .map(|(parent, path)| (path, parent))
+        .map(|path| {
+            let origin = origin_of(&path);
+            (path, origin)
+        })
         .collect();
+    let mut others: Vec<(PathBuf, Box<str>)> = Vec::new();
+    for (path, origin) in origins {
+        match origin {
+            Ok(origin) => others.extend(origin.and_then(|it| it.parent).map(|it| (path, it))),
+            Err(err) => unread.add(err),
+        }
+    }
     others.sort();
     let mut known = HashSet::from([id(&name).to_owned()]);
     let mut found = Vec::new();
@@ -184,17 +195,27 @@ fn sub_agents(session: &Path, unread: &mut Unread) -> Vec<PathBuf> {
 ///
 /// # Errors
 ///
-/// `Refused`, with the other's path.
+/// `Refused`, with the other's path; `NoPermission`, `Unreadable` when it cannot be seen whether
+/// there is one.
 fn check_places(session: &Path, from: u64) -> Result<()> {
     let name = stem(session).into_owned();
     if !name.starts_with("rollout-") {
         return Ok(());
     }
-    let goes_on = |path: &PathBuf| {
-        let base = origin_of(path).and_then(|origin| origin.base);
-        base.is_some_and(|base| *base.rollout == *id(&name) && base.bytes > from)
+    let goes_on = |path: &PathBuf| match origin_of(path) {
+        Ok(origin) => {
+            let base = origin.and_then(|origin| origin.base);
+            let is_ours = base.is_some_and(|it| *it.rollout == *id(&name) && it.bytes > from);
+            is_ours.then(|| Ok(path.clone()))
+        }
+        Err(err) => Some(Err(err)),
     };
-    match around(session, &mut Unread::default()).into_par_iter().find_any(goes_on) {
+    let mut unread = Unread::default();
+    let others = around(session, &mut unread);
+    if let Some(err) = unread.into_errors().into_iter().next() {
+        return Err(err);
+    }
+    match others.par_iter().find_map_any(goes_on).transpose()? {
         Some(other) => {
             let what = format!("another session goes on from this one: {}", other.display());
             Err(Error::new(ErrorKind::Refused, what)
@@ -222,15 +243,33 @@ fn around(session: &Path, unread: &mut Unread) -> Vec<PathBuf> {
     }
 }
 
-/// What the first line of a rollout says of others.
-fn origin_of(path: &Path) -> Option<Origin> {
-    let file = regular::open(path).ok()?;
-    let line = if is_jsonl(path) {
-        first_line(file)
-    } else {
-        zstd::Decoder::new(file).and_then(first_line)
-    };
-    origin(&line.ok()?)
+/// What the first line of a rollout says of others. None for a file that is gone or damaged.
+///
+/// # Errors
+///
+/// `NoPermission`, `Unreadable` when it cannot be read.
+fn origin_of(path: &Path) -> Result<Option<Origin>> {
+    let line = regular::open(path).and_then(|file| {
+        if is_jsonl(path) {
+            first_line(file)
+        } else {
+            zstd::Decoder::new(file).and_then(first_line)
+        }
+    });
+    match line {
+        Ok(line) => Ok(origin(&line)),
+        Err(err) => {
+            let is_damaged = is_compression_error(&err) && !is_jsonl(path);
+            let err = Error::reading(err, "the file", path);
+            let is_none = matches!(err.kind(), ErrorKind::NotFound | ErrorKind::NotAFile);
+            if is_none || is_damaged { Ok(None) } else { Err(err) }
+        }
+    }
+}
+
+/// Whether bytes were read, and are not what zstd wrote: what the system refuses has a number.
+fn is_compression_error(err: &std::io::Error) -> bool {
+    err.raw_os_error().is_none() && err.get_ref().is_none_or(|it| !it.is::<Error>())
 }
 
 /// Codex's instructions stand in the first line; nothing in it is longer than this.

@@ -187,7 +187,7 @@ pub fn agent_of(session: &Path) -> Option<&'static dyn Agent> {
 /// The format of the file at a path. Of a compressed file only the beginning is decompressed.
 fn format_at(session: &Path) -> Option<&'static Format> {
     let source = FileSource::open(session).ok()?;
-    if !compressed::is_compressed(&source) {
+    if !compressed::is_compressed(&source).ok()? {
         return format_of(&source);
     }
     HEADS.iter().find_map(|&length| {

@@ -20,6 +20,11 @@ impl Unread {
         errors
     }
 
+    /// What could not be read.
+    pub(crate) fn add(&mut self, err: Error) {
+        self.0.push(err);
+    }
+
     /// The entries of a folder; none of one that is not there.
     pub(crate) fn files_in(&mut self, folder: &Path) -> Vec<PathBuf> {
         match fs::read_dir(folder).and_then(|entries| entries.collect::<io::Result<Vec<_>>>()) {

@@ -33,7 +33,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::reference::{GitObjects, Reference, blob_id};
 use crate::restore::Blobs;
 use crate::session::Loaded;
-use crate::source::{FileSource, Spliced, copy};
+use crate::source::{FileSource, Spliced, copy, if_read};
 use crate::store::{self, write_new};
 
 /// How a compaction is written.
@@ -95,8 +95,17 @@ impl<'a, S: Source> CompactionPlan<'a, S> {
     /// # Errors
     ///
     /// `Broken` if the edits cannot be written; `Unsupported` if this agent has no records for
-    /// [`Way::Native`].
+    /// [`Way::Native`]; what reading the session says.
     pub fn by(
+        way: Way,
+        session: &'a Loaded<S>,
+        recipe: &Recipe,
+        counter: &dyn Counter,
+    ) -> Result<CompactionPlan<'a, S>> {
+        if_read(&session.source, CompactionPlan::planned(way, session, recipe, counter))
+    }
+
+    fn planned(
         way: Way,
         session: &'a Loaded<S>,
         recipe: &Recipe,
@@ -346,6 +355,16 @@ pub(crate) fn archive_generation<S: Source>(
     counter: &dyn Counter,
     made: Made,
 ) -> Result<Generation> {
+    if_read(&planned.session.source, archived(planned, path, archive, counter, made))
+}
+
+fn archived<S: Source>(
+    planned: &CompactionPlan<'_, S>,
+    path: &Path,
+    archive: &Archive,
+    counter: &dyn Counter,
+    made: Made,
+) -> Result<Generation> {
     planned.check_invariants(path)?;
     let format = planned.session.format.name;
     let _span =
@@ -356,6 +375,8 @@ pub(crate) fn archive_generation<S: Source>(
     let mut pack = archive.begin(&key)?;
     let source = &planned.session.source;
     put_all(planned, counter, |span, about| pack.put(&source.at(span), about()).map(drop))?;
+    // Otherwise the pack holds other bytes than were there.
+    if_read(source, Ok(()))?;
     let generation = pack.commit(draft(planned, path, way, made))?;
     if let Err(err) = prove(&spliced, &generation, &archive.blobs(&key)) {
         archive.withdraw(&generation);

@@ -50,6 +50,8 @@ pub mod watch;
 
 #[cfg(feature = "sessions")]
 use epitome_error as error;
+#[cfg(all(test, feature = "sessions"))]
+use epitome_store::step;
 #[cfg(feature = "sessions")]
 use epitome_store::{place, reference, regular, restore, rows, session, source, state, store};
 

@@ -34,6 +34,7 @@ mod restored;
 mod summary;
 
 pub use compact::Compact;
+pub(crate) use open::is_no_part;
 pub use open::{OpenSession, is_run_in};
 pub use report::{
     Change, CompactReport, CompactedFile, FaultFound, Fitted, KeptBecause, Outcome, RuleKept,

@@ -14,7 +14,8 @@ use std::path::{Path, PathBuf};
 
 use epitome_llm::Catalogue;
 use epitome_model::{
-    Applied, Block, Lines, MicroDollars, Ref, Source, ToolKind, Transcript, Usage, line_count,
+    Applied, Block, Lines, MicroDollars, ReadFailure, Ref, Source, ToolKind, Transcript, Usage,
+    line_count,
 };
 use epitome_passes::{Recipe, for_reading};
 use epitome_redact::{Finder, Found, Redactor};
@@ -27,6 +28,8 @@ use crate::archive::Archive;
 use crate::config::Config;
 use crate::drive::catalogue;
 use crate::error::{Error, Result};
+use crate::ops::is_no_part;
+use crate::place::Place;
 use crate::redact::redacted;
 use crate::session::Loaded;
 use crate::source::{FileSource, Spliced};
@@ -61,6 +64,13 @@ impl Source for ShownSource {
         match self {
             ShownSource::File(file) => file.read(range),
             ShownSource::Memory(bytes) => Source::read(bytes, range),
+        }
+    }
+
+    fn read_failure(&self) -> Option<ReadFailure> {
+        match self {
+            ShownSource::File(file) => file.read_failure(),
+            ShownSource::Memory(_) => None,
         }
     }
 }
@@ -121,18 +131,22 @@ impl Prices for ListPrices {
 }
 
 impl RenderSource {
-    /// Opens a session and what its sub-agents did. A sub-agent's session that cannot be read is
-    /// left out.
+    /// Opens a session and what its sub-agents did. What is no session is left out.
     ///
     /// # Errors
     ///
-    /// As [`Loaded::open`].
+    /// As [`Loaded::open`], of the sub-agents' sessions too.
     pub fn open(path: &Path, agent: Option<&str>) -> Result<RenderSource> {
         let session = Member::open(path, agent)?;
         let agent = Some(session.loaded.format.name);
-        let sub_agents = agents::companions(path);
-        let sub_agents =
-            sub_agents.iter().filter_map(|path| Member::open(path, agent).ok()).collect();
+        let mut sub_agents = Vec::new();
+        for path in agents::companions_at(&Place::of(path), path)? {
+            match Member::open(&path, agent) {
+                Ok(member) => sub_agents.push(member),
+                Err(err) if is_no_part(&err) => {}
+                Err(err) => return Err(err),
+            }
+        }
         Ok(RenderSource { session, sub_agents })
     }
 

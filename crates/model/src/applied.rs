@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use std::ops::Range;
 
 use crate::{
-    At, Block, Call, Change, Edit, Entry, Item, Part, Source, Span, Text, Transcript, encode,
-    encode_as,
+    At, Block, Call, Change, Edit, Entry, Item, Part, ReadFailure, Source, Span, Text, Transcript,
+    encode, encode_as,
 };
 
 /// A transcript with edits applied, and the source of its texts: the original source, followed by
@@ -85,6 +85,10 @@ impl Source for Longer<'_> {
         let mut bytes = self.base.read(range.start..base).into_owned();
         bytes.extend_from_slice(&self.more[..end]);
         Cow::Owned(bytes)
+    }
+
+    fn read_failure(&self) -> Option<ReadFailure> {
+        self.base.read_failure()
     }
 }
 

@@ -41,7 +41,7 @@ pub use inner::Inner;
 pub use invariant::{Invariant, Invariants, Violation};
 pub use literal::{encode, encode_to};
 pub use nested::{as_seen, decode, encode_as};
-pub use source::{Source, Span, Text};
+pub use source::{ReadFailure, Source, Span, Text};
 pub use stub::{
     CLEARED, Note, Ref, Stub, counted, excerpt, is_left_by_recipe, is_truncated, line_count,
     previous, removed, short, truncated,

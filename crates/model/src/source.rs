@@ -1,7 +1,9 @@
 //! Access to the bytes of a session and to the texts in them.
 
 use std::borrow::Cow;
+use std::error::Error;
 use std::ops::Range;
+use std::sync::Arc;
 
 use crate::nested::{decode, decode_owned};
 
@@ -10,14 +12,20 @@ use crate::nested::{decode, decode_owned};
 ///
 /// Readers and passes read the ranges that they need and keep none of them, so that memory grows
 /// with the number of records and not with their length. An implementation that fails to read
-/// returns fewer bytes and remembers the failure; its owner checks for a failure afterwards and
-/// discards the result.
+/// returns fewer bytes and remembers the [failure](Source::read_failure); its owner checks for a
+/// failure afterwards and discards the result.
 pub trait Source: Sync {
     /// Length in bytes.
     fn len(&self) -> u64;
 
     /// The bytes of `range`, clipped to the length of the source.
     fn read(&self, range: Range<u64>) -> Cow<'_, [u8]>;
+
+    /// The first failure to read, if there was one: what was made of the bytes is not to be
+    /// trusted. Bytes in memory never fail.
+    fn read_failure(&self) -> Option<ReadFailure> {
+        None
+    }
 
     /// Whether there are no bytes at all.
     fn is_empty(&self) -> bool {
@@ -29,6 +37,9 @@ pub trait Source: Sync {
         self.read(span.start..span.end)
     }
 }
+
+/// Why bytes could not be read.
+pub type ReadFailure = Arc<dyn Error + Send + Sync>;
 
 impl Source for &[u8] {
     fn len(&self) -> u64 {
@@ -61,6 +72,10 @@ impl<S: Source> Source for &S {
 
     fn read(&self, range: Range<u64>) -> Cow<'_, [u8]> {
         (**self).read(range)
+    }
+
+    fn read_failure(&self) -> Option<ReadFailure> {
+        (**self).read_failure()
     }
 }
 

@@ -96,6 +96,15 @@ pub struct Generations {
     pub removed_left: Vec<(u64, Digest)>,
 }
 
+/// The sessions that have generations.
+#[derive(Clone, Debug, Default)]
+pub struct Sessions {
+    /// Those of which a pack can be read, sorted.
+    pub keys: Vec<SessionKey>,
+    /// One error for each pack of the others: they are damaged, or cannot be read.
+    pub unread: Vec<Error>,
+}
+
 /// Removed bytes that a reference may refer to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found {
@@ -145,9 +154,13 @@ impl Archive {
     pub fn generations(&self, key: &SessionKey) -> Result<Generations> {
         let folder = key.folder();
         let Numbers { here, removed } = self.numbers(&folder)?;
-        let left = |number: &u64| Some((*number, self.left_by_removed(&folder, *number)?));
-        let removed_left = removed.iter().filter_map(left).collect();
-        let mut found = Generations { removed_left, ..Generations::default() };
+        let mut found = Generations::default();
+        for &number in &removed {
+            match self.left_by_removed(&folder, number) {
+                Ok(left) => found.removed_left.extend(left.map(|left| (number, left))),
+                Err(err) => found.damaged.push(err),
+            }
+        }
         for number in missing(&here, &removed) {
             found.damaged.push(self.lost(&pack_name(&folder, number), number));
         }
@@ -203,24 +216,46 @@ impl Archive {
         Ok(found)
     }
 
-    /// All sessions that have generations. Sessions without any readable pack are left out:
+    /// All sessions that have generations. Sessions whose packs are all damaged are left out:
     /// [`verify`](Archive::verify) names them.
     ///
     /// # Errors
     ///
-    /// `Archive` when a folder cannot be listed.
+    /// `Archive` when a folder cannot be listed; `NoPermission`, `Unreadable` when a pack cannot be
+    /// read that is the only one to say whose it is.
     pub fn sessions(&self) -> Result<Vec<SessionKey>> {
-        let mut keys = Vec::new();
-        for folder in self.session_folders()? {
-            let here = self.numbers(&folder)?.here;
-            let key = here
-                .into_iter()
-                .find_map(|number| self.pack(&pack_name(&folder, number)).ok()?.key().ok());
-            keys.extend(key);
+        let Sessions { keys, unread } = self.sessions_found()?;
+        match unread.into_iter().find(|err| !is_damage(err)) {
+            Some(err) => Err(err),
+            None => Ok(keys),
         }
-        keys.sort();
-        keys.dedup();
-        Ok(keys)
+    }
+
+    /// All sessions that have generations, and what cannot be read of those that are not found.
+    ///
+    /// # Errors
+    ///
+    /// `Archive` when a folder cannot be listed.
+    pub fn sessions_found(&self) -> Result<Sessions> {
+        let mut found = Sessions::default();
+        for folder in self.session_folders()? {
+            let mut unread = Vec::new();
+            let of_pack = |number: u64| self.pack(&pack_name(&folder, number))?.key();
+            let is_known = self.numbers(&folder)?.here.into_iter().any(|number| {
+                of_pack(number)
+                    .map(|key| found.keys.push(key))
+                    .map_err(|it| unread.push(it))
+                    .is_ok()
+            });
+            // Removed meanwhile.
+            unread.retain(|err| err.kind() != ErrorKind::NotFound);
+            if !is_known {
+                found.unread.append(&mut unread);
+            }
+        }
+        found.keys.sort();
+        found.keys.dedup();
+        Ok(found)
     }
 
     pub(crate) fn store(&self) -> &Arc<dyn PackStore> {
@@ -349,6 +384,11 @@ impl Blobs for SessionBlobs {
         drop(open);
         pack.read(hash)
     }
+}
+
+/// Whether it is what is in a pack that cannot be read, and not the disk.
+pub(crate) fn is_damage(err: &Error) -> bool {
+    matches!(err.kind(), ErrorKind::Archive | ErrorKind::NewerFormat | ErrorKind::NotAFile)
 }
 
 /// The numbers of the packs that are missing although a later one exists, and were not removed by

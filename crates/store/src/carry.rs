@@ -149,8 +149,10 @@ impl Archive {
         let verified = read.and_then(|pack| Ok((verify_pack(&pack, &mut report)?, pack)));
         let (generation, pack) = match verified {
             Ok(verified) => verified,
-            Err(err) if err.kind() == ErrorKind::NewerFormat => return Err(err),
-            Err(err) => return Err(refused("it holds a damaged pack").because(err)),
+            Err(err) if matches!(err.kind(), ErrorKind::Archive | ErrorKind::Broken) => {
+                return Err(refused("it holds a damaged pack").because(err));
+            }
+            Err(err) => return Err(err),
         };
         if let Some(fault) = report.faults.pop() {
             return Err(refused("it holds a damaged pack").because(fault));
@@ -223,7 +225,11 @@ impl Archive {
         all.iter().for_each(|generation| found.extend(files(generation)));
         let mut joined: BTreeSet<u64> = here.iter().map(|it| it.number).collect();
         for file in found {
-            let Ok(source) = crate::place::open(&file) else { continue };
+            let source = match crate::place::open(&file) {
+                Ok(source) => source,
+                Err(err) if is_no_session(&err) => continue,
+                Err(err) => return Err(err),
+            };
             let (before, after) = (walk(&source, here, &blobs)?, walk(&source, &all, &blobs)?);
             // An imported generation must not match a state of the file that a generation here
             // left.
@@ -253,6 +259,11 @@ impl Archive {
             joined.extend(more);
         }
     }
+}
+
+/// Whether there is no session in a file, which is gone or something else.
+fn is_no_session(err: &Error) -> bool {
+    matches!(err.kind(), ErrorKind::NotFound | ErrorKind::NotAFile | ErrorKind::UnknownFormat)
 }
 
 /// A verified pack that is not in the archive yet. Its generation has the number it would get.

@@ -11,7 +11,7 @@ use std::io::{self, BufWriter, Read, Write};
 use epitome_model::{Bytes, Source};
 use zstd::stream::raw::{Decoder, InBuffer, Operation, OutBuffer};
 
-use crate::source::{CHUNK, FileSource, copy, each_chunk};
+use crate::source::{CHUNK, FileSource, copy, each_chunk, if_read};
 use epitome_error::{Error, ErrorKind, Result};
 
 /// The first bytes of a frame.
@@ -35,8 +35,13 @@ struct Frame {
 pub struct Frames(Vec<Frame>);
 
 /// Whether a file begins with the magic number of zstd.
-pub fn is_compressed(file: &FileSource) -> bool {
-    file.len() >= MAGIC.len() as u64 && *file.read(0..MAGIC.len() as u64) == MAGIC
+///
+/// # Errors
+///
+/// What reading it says.
+pub fn is_compressed(file: &FileSource) -> Result<bool> {
+    let is_magic = file.len() >= MAGIC.len() as u64 && *file.read(0..MAGIC.len() as u64) == MAGIC;
+    if_read(file, Ok(is_magic))
 }
 
 /// Decompresses a file.

@@ -23,6 +23,7 @@ pub mod rows;
 pub mod session;
 pub mod source;
 pub mod state;
+pub mod step;
 pub mod store;
 
 pub use archive::{Archive, Generation};

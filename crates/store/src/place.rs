@@ -2,7 +2,7 @@
 //!
 //! Its address is a path: `FILE`, or `DATABASE#SESSION`, or a database that holds a single session.
 
-use std::io::Read;
+use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use crate::compressed;
@@ -70,13 +70,13 @@ impl Place {
         match self {
             Place::File(path) => {
                 let source = FileSource::open(path).map_err(|err| match err.kind() {
-                    ErrorKind::NotFound => named_or_not(path).unwrap_or(err),
+                    ErrorKind::NotFound => no_rows(path).unwrap_or(err),
                     _ => err,
                 })?;
                 if is_database(path) {
                     return Err(rows::not_one(path));
                 }
-                if compressed::is_compressed(&source) {
+                if compressed::is_compressed(&source)? {
                     Ok(compressed::open(&source, compressed::LIMIT)?.0)
                 } else {
                     Ok(source)
@@ -136,15 +136,46 @@ pub fn exists(address: &Path) -> bool {
     Place::of(address).exists()
 }
 
-/// An address of rows whose database exists, and whose session does not.
-fn named_or_not(address: &Path) -> Option<Error> {
+/// Why there are no rows at an address whose database exists: it does not hold them, or could not
+/// be read. `None` if there is no database.
+fn no_rows(address: &Path) -> Option<Error> {
     let (database, name) = rows::split(address)?;
-    let what = format!("the database holds no session `{name}`");
-    is_database(&database).then(|| Error::new(ErrorKind::NotFound, what).at(&database))
+    let err = match begins_as_database(&database) {
+        Ok(false) => return None,
+        Err(err) => {
+            let err = Error::reading(err, "the database", &database);
+            let is_none = matches!(err.kind(), ErrorKind::NotFound | ErrorKind::NotAFile);
+            return (!is_none).then_some(err);
+        }
+        Ok(true) => match rows::sessions(&database) {
+            Ok((_, sessions)) if sessions.iter().any(|it| it.id == *root_of(name)) => {
+                Error::new(ErrorKind::Unreadable, "the session could not be read a moment ago")
+            }
+            Ok(_) => {
+                let what = format!("the database holds no session `{name}`");
+                Error::new(ErrorKind::NotFound, what)
+            }
+            Err(err) => err,
+        },
+    };
+    Some(err.about(&database))
 }
 
-/// Whether a file is an SQLite database.
+/// The id of the session in the name of its rows: `ID.events`.
+fn root_of(name: &str) -> &str {
+    name.split_once('.').map_or(name, |(id, _)| id)
+}
+
+/// Whether a file is an SQLite database. One that cannot be read is not known to be one.
 pub fn is_database(path: &Path) -> bool {
+    begins_as_database(path).unwrap_or(false)
+}
+
+fn begins_as_database(path: &Path) -> io::Result<bool> {
     let mut head = [0; MAGIC.len()];
-    regular::open(path).and_then(|mut file| file.read_exact(&mut head)).is_ok() && head == *MAGIC
+    match regular::open(path)?.read_exact(&mut head) {
+        Ok(()) => Ok(head == *MAGIC),
+        Err(err) if err.kind() == io::ErrorKind::UnexpectedEof => Ok(false),
+        Err(err) => Err(err),
+    }
 }

@@ -15,7 +15,7 @@ use tracing::info_span;
 
 pub use crate::archive::Blobs;
 use crate::archive::{Digest, EditedRecord, Generation, Generations, Hash};
-use crate::source::{Spliced, exactly};
+use crate::source::{Spliced, exactly, if_read};
 use by_record::{Walk, check_sound};
 use epitome_error::{Error, ErrorKind, Result};
 pub use whole::check_original;
@@ -156,6 +156,15 @@ fn restore_without(
 /// `NotFound` when no generation removed such bytes, `Refused` when the reference matches several
 /// pieces, `Archive` and `Changed` as for [`restore`].
 pub fn restore_block(
+    current: &dyn Source,
+    generations: &[Generation],
+    blobs: &dyn Blobs,
+    reference: &Ref,
+) -> Result<Restoration> {
+    if_read(current, block_restored(current, generations, blobs, reference))
+}
+
+fn block_restored(
     current: &dyn Source,
     generations: &[Generation],
     blobs: &dyn Blobs,
@@ -433,7 +442,10 @@ pub fn walk(current: &dyn Source, generations: &[Generation], blobs: &dyn Blobs)
         while let Some(idx) = last_applied(&open, &digests) {
             let generation = open.remove(idx);
             // Of two that left the same file, one may be damaged and the other whole.
-            let Ok(undo) = undo_all(generation, blobs) else { continue };
+            let undo = match undo_all(generation, blobs) {
+                Err(err) if err.kind() == ErrorKind::Archive => continue,
+                undo => undo?,
+            };
             let before = Spliced::new(current, view.splices().to_vec())?.then(undo)?;
             if Digest::of_prefixes(&before, &[generation.before.len])? == [generation.before] {
                 next = Some((generation.number, before.into_splices()));

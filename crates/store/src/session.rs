@@ -10,7 +10,7 @@ use tracing::field::Empty;
 
 use crate::archive::SessionKey;
 use crate::place::Place;
-use crate::source::FileSource;
+use crate::source::{FileSource, if_read};
 use epitome_error::{Error, ErrorKind, Result};
 
 /// Bytes at the beginning of a file by which its format is known; the second number when the first
@@ -46,11 +46,7 @@ impl Loaded<FileSource> {
     ///
     /// As [`Loaded::open`].
     pub fn at(place: &Place, path: &Path, agent: Option<&str>) -> Result<Loaded> {
-        let session = Loaded::read(place.open()?, agent).map_err(|err| err.at(path))?;
-        match session.source.failure() {
-            Some(failure) => Err(failure),
-            None => Ok(session),
-        }
+        Loaded::read(place.open()?, agent).map_err(|err| err.about(path))
     }
 }
 
@@ -59,23 +55,31 @@ impl<S: Source> Loaded<S> {
     ///
     /// # Errors
     ///
-    /// `UnknownFormat` if no format knows it.
+    /// `UnknownFormat` if no format knows it; what reading its bytes says.
     pub fn read(source: S, agent: Option<&str>) -> Result<Loaded<S>> {
-        let span = debug_span!("session.read", bytes = Source::len(&source), format = Empty);
-        let _span = span.clone().entered();
-        let format = match agent {
-            Some(name) => named(name).ok_or_else(|| unknown_agent(name))?,
-            None => format_of(&source).ok_or_else(|| unknown(&source))?,
-        };
-        span.record("format", format.name);
-        let mut faults = Vec::new();
-        let transcript = (format.read)(&source, &mut faults);
-        if !transcript.items.iter().any(|item| item.entry().is_some()) && agent.is_some() {
-            let what = format!("there is nothing that {} wrote", format.name);
-            return Err(Error::new(ErrorKind::UnknownFormat, what).with_hint(known()));
-        }
+        let (format, transcript, faults) = if_read(&source, parsed(&source, agent))?;
         Ok(Loaded { format, source, transcript, faults })
     }
+}
+
+/// What a session says, its format, and what could not be understood.
+type Parsed = (&'static Format, Transcript, Vec<Fault>);
+
+fn parsed(source: &dyn Source, agent: Option<&str>) -> Result<Parsed> {
+    let span = debug_span!("session.read", bytes = source.len(), format = Empty);
+    let _span = span.clone().entered();
+    let format = match agent {
+        Some(name) => named(name).ok_or_else(|| unknown_agent(name))?,
+        None => format_of(source).ok_or_else(|| unknown(source))?,
+    };
+    span.record("format", format.name);
+    let mut faults = Vec::new();
+    let transcript = (format.read)(source, &mut faults);
+    if !transcript.items.iter().any(|item| item.entry().is_some()) && agent.is_some() {
+        let what = format!("there is nothing that {} wrote", format.name);
+        return Err(Error::new(ErrorKind::UnknownFormat, what).with_hint(known()));
+    }
+    Ok((format, transcript, faults))
 }
 
 impl<S> Loaded<S> {
@@ -144,6 +148,7 @@ fn known() -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::step::fault;
 
     #[test]
     fn a_long_first_record_hides_no_session() {
@@ -162,5 +167,25 @@ mod tests {
         let Writing::ReadOnly(why) = format.writing else { panic!("{err}") };
         assert!(err.to_string().ends_with(why), "{err}");
         assert!(writer(named("pi").expect("a format that is written")).is_ok());
+    }
+
+    #[test]
+    fn a_session_that_cannot_be_read_is_not_one_of_no_agent() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let path = dir.path().join("s.jsonl");
+        std::fs::write(&path, fixtures::get("claude", "pricing").bytes()).expect("a session");
+        let opened = |n| {
+            let done = fault::with(fault::unreadable_at(n), || Loaded::open(&path, None));
+            done.map(drop).map_err(|err| (err.kind(), err.path().map(Path::to_owned)))
+        };
+        let expect = Err((ErrorKind::Unreadable, Some(path.clone())));
+        let failed: Vec<bool> = (0..12)
+            .map(opened)
+            .map(|it| {
+                assert!(it.is_ok() || it == expect, "{it:?}");
+                it.is_err()
+            })
+            .collect();
+        assert!(failed.iter().filter(|it| **it).count() > 2, "{failed:?}");
     }
 }

@@ -10,11 +10,12 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::ops::Range;
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
-use epitome_model::{Source, Span, Splice};
+use epitome_model::{ReadFailure, Source, Span, Splice};
 
 use crate::regular;
+use crate::step::{Step, step};
 use epitome_error::{Error, ErrorKind, Result};
 
 /// Bytes read at once when a source is read from one end to the other.
@@ -71,6 +72,7 @@ impl FileSource {
     /// Bytes of the file as it is now, whatever its length was when it was opened.
     pub fn read_now(&self, range: Range<u64>) -> io::Result<Vec<u8>> {
         let mut bytes = vec![0; usize::try_from(range.end - range.start).unwrap_or(0)];
+        step(Step::Read)?;
         let mut got = 0;
         while got < bytes.len() {
             match self.file.read_at(&mut bytes[got..], range.start + got as u64) {
@@ -112,6 +114,10 @@ impl Source for FileSource {
             }
         }
         Cow::Owned(bytes)
+    }
+
+    fn read_failure(&self) -> Option<ReadFailure> {
+        self.failure().map(|err| Arc::new(err) as ReadFailure)
     }
 }
 
@@ -366,6 +372,10 @@ impl Source for Spliced<'_> {
         }
         Cow::Owned(joined)
     }
+
+    fn read_failure(&self) -> Option<ReadFailure> {
+        self.base.read_failure()
+    }
 }
 
 /// Writes a range of a source, a mebibyte at a time.
@@ -388,14 +398,38 @@ pub fn each_chunk(
     Ok(())
 }
 
+/// The error of the first read of `source` that failed, if one did.
+pub fn failure_of<S: Source + ?Sized>(source: &S) -> Option<Error> {
+    let failure = source.read_failure()?;
+    Some(match failure.downcast_ref::<Error>() {
+        Some(err) => err.clone(),
+        None => Error::new(ErrorKind::Unreadable, "cannot read the session").because(failure),
+    })
+}
+
+/// What was made of the bytes of `source`, unless a read of them failed: then that is the error,
+/// whatever came of the bytes that were read.
+///
+/// # Errors
+///
+/// The failure of `source`; else that of `made`.
+pub fn if_read<S: Source + ?Sized, T>(source: &S, made: Result<T>) -> Result<T> {
+    failure_of(source).map_or(made, Err)
+}
+
 /// The bytes of `range`, all of them.
+///
+/// # Errors
+///
+/// The failure of `source`, or `Changed` when it gives fewer bytes without one.
 pub fn exactly(source: &dyn Source, range: Range<u64>) -> Result<Cow<'_, [u8]>> {
     let want = range.end.saturating_sub(range.start);
     let bytes = source.read(range);
     if bytes.len() as u64 == want {
         return Ok(bytes);
     }
-    Err(Error::new(ErrorKind::Changed, "the file became shorter while it was read"))
+    let shorter = || Error::new(ErrorKind::Changed, "the file became shorter while it was read");
+    Err(failure_of(source).unwrap_or_else(shorter))
 }
 
 fn usize_of(len: u64) -> usize {

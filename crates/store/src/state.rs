@@ -8,9 +8,10 @@ use epitome_error::Result;
 use epitome_model::{Bytes, Source};
 use serde::{Deserialize, Serialize};
 
-use crate::archive::{Archive, Digest, Generation, SessionKey, lines};
+use crate::archive::{Archive, Digest, Generation, Generations, SessionKey, is_damage, lines};
 use crate::restore::{Damage, Restored, Target, restore_from};
 use crate::session::Loaded;
+use crate::source::if_read;
 
 impl<S: Source> Loaded<S> {
     /// The compactions that are in the session as it is now, oldest first; `path` is where it is.
@@ -34,17 +35,29 @@ impl<S: Source> Loaded<S> {
 ///
 /// # Errors
 ///
-/// `NoPermission`, `Unreadable`, `Archive` when the archive cannot be listed: then nothing is
-/// known.
+/// `NoPermission`, `Unreadable`, `Archive` when the archive cannot be listed, or a part of it or
+/// the session not be read: then nothing is known.
 pub fn in_effect(
     archive: &Archive,
     key: &SessionKey,
     source: &dyn Source,
 ) -> Result<Vec<Generation>> {
-    let found = archive.generations(key)?;
+    let mut found = archive.generations(key)?;
+    if let Some(at) = found.damaged.iter().position(|err| !is_damage(err)) {
+        return Err(found.damaged.swap_remove(at));
+    }
     if found.whole.is_empty() {
         return Ok(Vec::new());
     }
+    if_read(source, Ok(effective(archive, key, source, found)))
+}
+
+fn effective(
+    archive: &Archive,
+    key: &SessionKey,
+    source: &dyn Source,
+    found: Generations,
+) -> Vec<Generation> {
     let way = restore_from(archive, key, &found, source, Target::Original, Damage::Refuse);
     let mut known = found.whole;
     let numbers = match way {
@@ -59,7 +72,7 @@ pub fn in_effect(
         },
     };
     known.retain(|it| numbers.contains(&it.number));
-    Ok(known)
+    known
 }
 
 /// The generations `undone`, and those of which edited records are in the session. Records that

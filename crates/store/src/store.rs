@@ -189,7 +189,7 @@ impl Session {
         one_name(&meta, &real, SEVERAL_NAMES)?;
         // Bytes appended since it was opened are not part of the session.
         let stamp = Stamp { len: file.len(), ..stamp_of_open(&file)? };
-        let (source, held) = if compressed::is_compressed(&file) {
+        let (source, held) = if compressed::is_compressed(&file)? {
             let (plain, frames) = compressed::open(&file, compressed::LIMIT)?;
             (plain, Held::Compressed(stamp, file, frames))
         } else {
@@ -442,9 +442,26 @@ pub fn write_new(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<()>) 
 ///
 /// The errors of `write`; `Disk`, `NoPermission`. An existing file is then unchanged.
 pub fn write_over(path: &Path, write: impl FnOnce(&mut dyn Write) -> Result<()>) -> Result<()> {
+    write_over_with(path, None, write)
+}
+
+/// As [`write_over`], with these permissions. Nothing is left to be done after the replacement
+/// that may fail.
+///
+/// # Errors
+///
+/// As [`write_over`].
+pub fn write_over_with(
+    path: &Path,
+    permissions: Option<fs::Permissions>,
+    write: impl FnOnce(&mut dyn Write) -> Result<()>,
+) -> Result<()> {
     let folder = path.parent().filter(|it| !it.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let failed = |err| Error::writing(err, "the file", path);
     let temp = written(folder, path, write)?;
+    if let Some(permissions) = permissions {
+        temp.set_permissions(permissions).map_err(failed)?;
+    }
     temp.flush_to_disk().map_err(failed)?;
     temp.place_over(path).map_err(failed)
 }

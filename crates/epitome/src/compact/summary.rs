@@ -10,7 +10,7 @@ use epitome_passes::{
 use super::{CompactionPlan, Note, Way, bound_in};
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::Loaded;
-use crate::source::Spliced;
+use crate::source::{Spliced, if_read};
 
 impl<'a, S: Source> CompactionPlan<'a, S> {
     /// Plans a summary in the place of everything but the end that the recipe keeps whole, written
@@ -22,8 +22,18 @@ impl<'a, S: Source> CompactionPlan<'a, S> {
     /// # Errors
     ///
     /// `Refused` if this agent has no such record, if this session cannot hold it, and if the
-    /// summary is longer than what it stands for.
+    /// summary is longer than what it stands for; what reading the session says.
     pub fn summarised(
+        text: &str,
+        session: &'a Loaded<S>,
+        recipe: &Recipe,
+        counter: &dyn Counter,
+    ) -> Result<CompactionPlan<'a, S>> {
+        let planned = CompactionPlan::summary_planned(text, session, recipe, counter);
+        if_read(&session.source, planned)
+    }
+
+    fn summary_planned(
         text: &str,
         session: &'a Loaded<S>,
         recipe: &Recipe,

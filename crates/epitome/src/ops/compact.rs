@@ -18,7 +18,7 @@ use crate::drive::catalogue;
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::Loaded;
 use crate::settings::Settings;
-use crate::source::FileSource;
+use crate::source::{FileSource, if_read};
 use crate::watch::Share;
 
 /// How sessions are compacted.
@@ -130,7 +130,7 @@ impl<'a> Compact<'a> {
         let planned = self.planned(config, path, session, &mut models)?;
         look(path, &planned);
         let mut file = self.report_of(config, path, &planned);
-        file.archive_bytes = planned.pack_len(path, self.counter)?;
+        file.archive_bytes = if_read(&session.source, planned.pack_len(path, self.counter))?;
         let mut report = self.report(file, models);
         report.dry_run = true;
         report.out = self.out.map(Path::to_owned);

@@ -108,7 +108,7 @@ impl<'c> OpenSession<'c> {
     /// As [`agents::companions_at`].
     pub(super) fn parts(&self) -> Result<&[SessionPart]> {
         let parts = self.parts.get_or_init(|| match &self.own.place {
-            Place::Rows(rows) => Ok(rows.parts().into_iter().map(SessionPart::of_rows).collect()),
+            Place::Rows(rows) => Ok(rows.parts()?.into_iter().map(SessionPart::of_rows).collect()),
             Place::File(_) | Place::Spread(_) => {
                 let found = agents::companions_at(&self.own.place, &self.own.path)?;
                 Ok(found.iter().map(|path| SessionPart::at(path)).collect())
@@ -174,7 +174,7 @@ pub fn is_run_in(project: &Path, cwd: Option<&str>) -> bool {
 
 /// Whether a file next to a session is no part of it, because it is no session or no file: it stays
 /// as it is.
-pub(super) fn is_no_part(err: &Error) -> bool {
+pub(crate) fn is_no_part(err: &Error) -> bool {
     err.kind() == ErrorKind::UnknownFormat || is_no_file(err)
 }
 

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use epitome_model::{Bytes, Ref, Source, Splice, Tokens};
 
-use super::open::{OpenSession, SessionPart, is_no_file};
+use super::open::{OpenSession, SessionPart, is_no_file, is_no_part};
 use super::replace::{Change, Taken, check_writable, replace_all};
 use super::restored::{GivenBack, RestoreReport};
 use crate::archive::{About, Digest, Draft, Generation, Generations, Part, SessionKey, WayBack};
@@ -15,7 +15,7 @@ use crate::restore::{
     Damage, Restoration, Restored, Target, check_original, check_stubs, restore_block, restore_from,
 };
 use crate::session::Loaded;
-use crate::source::{FileSource, Spliced};
+use crate::source::{FileSource, Spliced, if_read};
 use crate::state;
 use crate::store::write_new;
 
@@ -84,7 +84,7 @@ impl Restore<'_> {
         for (part, source, known) in self.known(session)? {
             done.push(self.plan_file(session.config, &part.path, &source, known)?.0);
         }
-        RestoreReport::of(session, done, true)
+        RestoreReport::of(session, done)
     }
 
     /// Gives a session and what belongs to it back, as one: see [`run_after`](Restore::run_after).
@@ -136,17 +136,20 @@ impl Restore<'_> {
             done.push(back);
         }
         before_writing(&done)?;
+        // Now: when all is written it is too late for an error.
+        let report = RestoreReport::of(session, done)?;
+        let mut made = Vec::new();
         for (n, Change { of, becomes, .. }) in &changes {
-            let back = &mut done[*n];
+            let back = &report.done[*n];
             if let Restored::ByRecord { .. } = back.outcome {
                 let path = of.file.path();
                 let generation = archive_way_back(config, &back.key, path, of.source(), becomes);
-                back.generation = Some(generation.map_err(Error::while_writing)?.number);
+                made.push((*n, generation.map_err(Error::while_writing)?.number));
             }
         }
         let changes: Vec<Change<'_>> = changes.into_iter().rev().map(|(_, it)| it).collect();
         replace_all(config, &changes).map_err(Error::while_writing)?;
-        Ok(RestoreReport::of(session, done, false)?)
+        Ok(report.written(&made))
     }
 
     /// Writes the session alone as it was to a new file; the session stays.
@@ -167,8 +170,8 @@ impl Restore<'_> {
         let (back, splices) = self.plan_file(config, &own.path, &source, known)?;
         before_writing(std::slice::from_ref(&back))?;
         let spliced = Spliced::new(&source, splices)?;
+        let mut report = RestoreReport::of(session, vec![back])?.written(&[]);
         write_new(out, |to| spliced.copy_to(to)).map_err(Error::while_writing)?;
-        let mut report = RestoreReport::of(session, vec![back], false)?;
         report.out = Some(out.to_owned());
         Ok(report)
     }
@@ -274,6 +277,16 @@ impl Restore<'_> {
         source: &FileSource,
         known: Known,
     ) -> Result<(GivenBack, Vec<Splice>)> {
+        if_read(source, self.plan_of(config, path, source, known))
+    }
+
+    fn plan_of(
+        &self,
+        config: &Config,
+        path: &Path,
+        source: &FileSource,
+        known: Known,
+    ) -> Result<(GivenBack, Vec<Splice>)> {
         let archive = config.archive();
         let Known { key, found: known } = known;
         let generations = &known.whole;
@@ -336,9 +349,17 @@ fn file_that_needs(
 ) -> Result<Option<PathBuf>> {
     let lens: Vec<u64> = before.iter().map(|it| it.len).collect();
     for file in session.parts()? {
-        let Ok(source) = file.open() else { continue };
-        let loaded = Loaded::read(&source, session.agent);
-        if loaded.is_ok_and(|it| it.key(&file.path) == part.key) {
+        let source = match file.open() {
+            Ok(source) => source,
+            Err(err) if is_no_file(&err) => continue,
+            Err(err) => return Err(err),
+        };
+        let loaded = match Loaded::read(&source, session.agent) {
+            Ok(loaded) => loaded,
+            Err(err) if is_no_part(&err) => continue,
+            Err(err) => return Err(err),
+        };
+        if loaded.key(&file.path) == part.key {
             let digests = Digest::of_prefixes(&source, &lens)?;
             let is_whole = before.iter().any(|it| digests.contains(it));
             return Ok((!is_whole).then(|| file.path.clone()));
@@ -359,7 +380,8 @@ fn known_of(
     let has_id = loaded.as_ref().is_ok_and(|it| it.transcript.head.id.is_some());
     let by_key = match &loaded {
         Ok(loaded) => Some(Known::of_key(config, loaded.key(path))?),
-        Err(_) => None,
+        Err(err) if err.kind() == ErrorKind::UnknownFormat => None,
+        Err(err) => return Err(err.clone()),
     };
     let known = match by_key {
         Some(known) if has_id || !known.is_empty() => known,
@@ -477,16 +499,20 @@ impl OpenSession<'_> {
     }
 }
 
-/// The generations that are in a file as it is now, oldest first. None: it cannot be read.
+/// The generations that are in a file as it is now, oldest first. None: it is gone, or no session.
 ///
 /// # Errors
 ///
-/// `NoPermission`, `Unreadable` when the archive cannot be listed: then nothing is known.
+/// `NoPermission`, `Unreadable` when the file or the archive cannot be read: then nothing is known.
 pub(super) fn compactions_in(
     config: &Config,
     part: &SessionPart,
 ) -> Result<Option<Vec<Generation>>> {
-    let Ok(session) = part.read(None) else { return Ok(None) };
+    let session = match part.read(None) {
+        Ok(session) => session,
+        Err(err) if is_no_part(&err) => return Ok(None),
+        Err(err) => return Err(err),
+    };
     let mut key = session.key(&part.path);
     // As a restore finds it: a session that lost its id is known by the path of its file.
     if session.transcript.head.id.is_none()

@@ -129,11 +129,8 @@ impl RestoreReport {
         }
     }
 
-    pub(super) fn of(
-        session: &OpenSession<'_>,
-        done: Vec<GivenBack>,
-        dry_run: bool,
-    ) -> Result<RestoreReport> {
+    /// The report of a plan. What a file became is set by [`written`](RestoreReport::written).
+    pub(super) fn of(session: &OpenSession<'_>, done: Vec<GivenBack>) -> Result<RestoreReport> {
         let own = done.iter().position(|back| back.path == session.path());
         // The session itself may be gone, and what belonged to it not.
         let own = own.or((!done.is_empty() && !session.place().exists()).then_some(0));
@@ -143,7 +140,22 @@ impl RestoreReport {
         };
         let others = done.iter().enumerate().filter(|(n, _)| Some(*n) != own);
         let files = others.map(|(_, back)| RestoredFile::of(back)).collect();
-        Ok(RestoreReport { file, dry_run, out: None, files, done })
+        Ok(RestoreReport { file, dry_run: true, out: None, files, done })
+    }
+
+    /// The same when it was carried out: `generations` are those that were made for a way back,
+    /// by the number of the file in `done`. Nothing is read, so that nothing can fail any more.
+    pub(super) fn written(mut self, generations: &[(usize, u64)]) -> RestoreReport {
+        self.dry_run = false;
+        for &(n, number) in generations {
+            let back = &mut self.done[n];
+            back.generation = Some(number);
+            let mut files = std::iter::once(&mut self.file).chain(&mut self.files);
+            if let Some(file) = files.find(|file| file.session == back.path) {
+                file.generation = Some(number);
+            }
+        }
+        self
     }
 }
 

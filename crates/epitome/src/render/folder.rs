@@ -376,7 +376,11 @@ pub(crate) fn ours(folder: &Path) -> Result<Vec<Listing>> {
             .with_hint("choose another folder")
     };
     let index = folder.join(INDEX);
-    let page = regular::read(&index).ok();
+    let page = match regular::read(&index) {
+        Ok(page) => Some(page),
+        Err(err) if err.kind() == std::io::ErrorKind::NotFound => None,
+        Err(err) => return Err(Error::reading(err, "the index", &index)),
+    };
     if page.is_some_and(|page| !is_index_page(&String::from_utf8_lossy(&page))) {
         return Err(foreign(&index));
     }

@@ -10,7 +10,7 @@ use epitome_model::Bytes;
 use jiff::{SignedDuration, Timestamp};
 use serde::{Deserialize, Serialize};
 
-use super::{Archive, Digest, Generation, SessionKey, pack_name, removed_name};
+use super::{Archive, Digest, Generation, SessionKey, is_damage, pack_name, removed_name};
 use crate::store::disk::{self, GcMode};
 use epitome_error::{Error, ErrorKind, Result};
 
@@ -252,7 +252,12 @@ impl Archive {
         for &number in going.iter().rev() {
             let name = pack_name(folder, number);
             // Its result must never be taken for an original, and its number never be used again.
-            let generation = self.read_generation(&name, number).ok();
+            let generation = match self.read_generation(&name, number) {
+                Ok(generation) => Some(generation),
+                // Its result is lost with it.
+                Err(err) if is_damage(&err) => None,
+                Err(err) => return Err(err),
+            };
             let left = generation.filter(|it| !it.is_way_back()).map(|it| it.after);
             let text = left.map(|left| serde_json::to_vec(&Mark { left }));
             let text = text.transpose().ok().flatten().unwrap_or_default();
@@ -303,10 +308,21 @@ impl Archive {
     }
 
     /// The result of the removed generation, if known.
-    pub(super) fn left_by_removed(&self, folder: &str, number: u64) -> Option<Digest> {
-        let note = self.store.open(&removed_name(folder, number)).ok()?;
+    ///
+    /// # Errors
+    ///
+    /// `NoPermission`, `Unreadable` when its note cannot be read.
+    pub(super) fn left_by_removed(&self, folder: &str, number: u64) -> Result<Option<Digest>> {
+        let note = match self.store.open(&removed_name(folder, number)) {
+            Ok(note) => note,
+            Err(err) if err.kind() == ErrorKind::NotFound => return Ok(None),
+            Err(err) => return Err(err),
+        };
         let text = note.read(0..note.len());
-        serde_json::from_slice(&text).ok().map(|mark: Mark| mark.left)
+        if let Some(err) = note.failure() {
+            return Err(err);
+        }
+        Ok(serde_json::from_slice(&text).ok().map(|mark: Mark| mark.left))
     }
 
     /// The length of a pack; 0 if that is not known.

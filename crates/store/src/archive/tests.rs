@@ -9,7 +9,7 @@ use jiff::Timestamp;
 
 use super::*;
 use crate::source::Spliced;
-use crate::store::disk::fault;
+use crate::step::{Step, fault};
 
 /// A generation of one record, which lost what stands in the middle.
 pub(super) fn draft(raw: &[u8]) -> Draft {
@@ -92,7 +92,7 @@ fn a_number_that_another_took_is_passed_over() {
     let (other, its_key) = (archive.clone(), key.clone());
     let mut once = Some(());
     let interfere = move |step| {
-        if step == crate::store::disk::Step::Name && once.take().is_some() {
+        if step == Step::Name && once.take().is_some() {
             add(&other, &its_key, b"theirs")?;
         }
         Ok(())
@@ -241,4 +241,37 @@ fn a_draft_that_is_no_way_back_is_not_archived() {
         assert_eq!(pack.commit(draft).expect_err("no way back").kind(), ErrorKind::Broken);
     }
     assert_eq!(files(home.path()), []);
+}
+
+#[test]
+fn a_pack_that_cannot_be_read_is_an_error_and_not_a_session_less() {
+    let home = tempfile::tempdir().expect("a folder");
+    let (archive, key) = (Archive::new(home.path()), SessionKey::new("claude", "s"));
+    add(&archive, &key, b"removed").expect("a generation");
+    for n in 0..10 {
+        let found = fault::with(fault::unreadable_at(n), || archive.sessions_found());
+        let Sessions { keys, unread } = found.expect("a listing");
+        assert_eq!(keys.len() + unread.len(), 1, "read {n}: {keys:?}, {unread:?}");
+        match fault::with(fault::unreadable_at(n), || archive.sessions()) {
+            Ok(keys) => assert_eq!(keys, slice::from_ref(&key), "read {n}"),
+            Err(err) => assert_eq!(err.kind(), ErrorKind::Unreadable, "read {n}"),
+        }
+    }
+}
+
+#[test]
+fn a_note_of_a_removed_pack_that_cannot_be_read_is_no_empty_one() {
+    let home = tempfile::tempdir().expect("a folder");
+    let (archive, key) = (Archive::new(home.path()), SessionKey::new("claude", "s"));
+    add(&archive, &key, b"removed").expect("a generation");
+    let unreadable = fault::unreadable_at(1);
+    let removed = fault::with(unreadable, || archive.remove(&key, Timestamp::UNIX_EPOCH));
+    assert_eq!(removed.map_err(|err| err.kind()), Err(ErrorKind::Unreadable));
+    archive.remove(&key, Timestamp::UNIX_EPOCH).expect("it is removed");
+    let left = |found: Generations| (found.removed_left.len(), found.damaged.len());
+    assert_eq!(archive.generations(&key).map(left).expect("a listing"), (1, 0));
+    for n in [0, 1] {
+        let found = fault::with(fault::unreadable_at(n), || archive.generations(&key));
+        assert_eq!(found.map(left).expect("a listing"), (0, 1), "read {n}");
+    }
 }

@@ -6,7 +6,7 @@ use epitome_model::{Block, Output, Part, Ref, RepeatedOutput, Source, Stub, line
 
 use super::{Restoration, Restored, Target, by_record, newest_first, restore_without};
 use crate::archive::{Archive, Digest, Generations, SessionKey};
-use crate::source::Spliced;
+use crate::source::{Spliced, failure_of, if_read};
 use epitome_error::{Error, ErrorKind, Result};
 
 /// What to do if a restore needs a damaged or missing part of the archive.
@@ -27,6 +27,17 @@ pub enum Damage {
 /// As [`restore`](super::restore); `Archive`, too, when a damaged or missing part may be needed and
 /// `damage` says to refuse.
 pub fn restore_from(
+    archive: &Archive,
+    key: &SessionKey,
+    found: &Generations,
+    current: &dyn Source,
+    target: Target,
+    damage: Damage,
+) -> Result<Restoration> {
+    if_read(current, restored_from(archive, key, found, current, target, damage))
+}
+
+fn restored_from(
     archive: &Archive,
     key: &SessionKey,
     found: &Generations,
@@ -153,6 +164,9 @@ pub fn check_stubs(
         .filter(|stub| stub.lines().is_none_or(|lines| line_count(stub.body()) <= lines))
         .map(|stub| stub.reference().clone())
         .collect();
+    if let Some(err) = failure_of(source) {
+        return Err(err);
+    }
     names.sort();
     names.dedup();
     for name in names.into_iter().filter(|name| !known.contains(name)) {

@@ -82,9 +82,13 @@ impl Rows {
         Vec::new()
     }
 
-    /// Not known: none.
-    pub fn parts(&self) -> Vec<Rows> {
-        Vec::new()
+    /// Fails.
+    ///
+    /// # Errors
+    ///
+    /// `Unsupported`.
+    pub fn parts(&self) -> Result<Vec<Rows>> {
+        Err(absent(&self.address()))
     }
 
     /// Not known: they are taken for a conversation.

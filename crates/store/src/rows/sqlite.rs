@@ -105,14 +105,18 @@ impl Rows {
 
     /// The addresses of the rows that belong to the session in addition to its conversation.
     pub fn companions(&self) -> Vec<PathBuf> {
-        self.parts().iter().map(Rows::address).collect()
+        self.parts().unwrap_or_default().iter().map(Rows::address).collect()
     }
 
     /// The rows that belong to the session in addition to its conversation: the rest of what is
     /// stored of it, and the sessions of its sub-agents with theirs.
-    pub fn parts(&self) -> Vec<Rows> {
+    ///
+    /// # Errors
+    ///
+    /// `Locked`, `NoPermission`, `Unreadable` when the database cannot be read.
+    pub fn parts(&self) -> Result<Vec<Rows>> {
         if !self.is_conversation() {
-            return Vec::new();
+            return Ok(Vec::new());
         }
         let mut wanted = vec![self.session.clone()];
         let mut found = Vec::new();
@@ -124,14 +128,14 @@ impl Rows {
                     found.push(Rows { session: id.clone(), document, ..self.clone() });
                 }
             }
-            let below = sessions_of(&self.database, &Which::PartsOf(&id));
-            for part in below.into_iter().flat_map(|(_, parts)| parts) {
+            let (_, below) = sessions_of(&self.database, &Which::PartsOf(&id))?;
+            for part in below {
                 if !wanted.contains(&part.id) {
                     wanted.push(part.id);
                 }
             }
         }
-        found
+        Ok(found)
     }
 
     /// Whether they are a conversation, and not a log that belongs to one.

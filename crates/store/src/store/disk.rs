@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 use tempfile::NamedTempFile;
 
 use crate::regular;
+use crate::step::{Step, step};
 use epitome_error::{Error, Result};
 
 const PREFIX: &str = ".epitome-";
@@ -21,35 +22,6 @@ pub enum GcMode {
     /// Remove it.
     Remove,
 }
-
-/// A step that may fail. Tests inject a failure into each.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Step {
-    /// Making a folder.
-    Folder,
-    /// Making a temporary file.
-    Create,
-    /// Writing to it.
-    Write,
-    /// Flushing it to the disk.
-    Flush,
-    /// Renaming it.
-    Name,
-    /// Flushing the folder's names.
-    FlushFolder,
-    /// Looking for processes that still write to a replaced file.
-    Look,
-}
-
-#[cfg(not(any(test, feature = "faults")))]
-/// Outside of tests no step fails.
-#[inline]
-pub fn step(_: Step) -> io::Result<()> {
-    Ok(())
-}
-
-#[cfg(any(test, feature = "faults"))]
-pub use fault::step;
 
 /// A temporary file. It is deleted when dropped; if the process is killed, the next epitome deletes
 /// it.
@@ -97,6 +69,12 @@ impl Temp {
     pub fn truncate(&self, len: u64) -> io::Result<()> {
         self.file().set_len(len)?;
         self.file().seek(io::SeekFrom::Start(len)).map(drop)
+    }
+
+    /// Sets its permissions.
+    pub fn set_permissions(&self, permissions: fs::Permissions) -> io::Result<()> {
+        step(Step::Mode)?;
+        self.file().set_permissions(permissions)
     }
 
     /// Flushes it to the disk.
@@ -225,52 +203,4 @@ pub fn flush_folder(path: &Path) -> io::Result<()> {
 #[cfg(not(unix))]
 pub fn flush_folder(_: &Path) -> io::Result<()> {
     step(Step::FlushFolder)
-}
-
-/// Failures injected by tests.
-#[cfg(any(test, feature = "faults"))]
-pub mod fault {
-    use std::cell::RefCell;
-    use std::io;
-
-    use super::Step;
-
-    type Hook = Box<dyn FnMut(Step) -> io::Result<()>>;
-
-    thread_local! {
-        static HOOK: RefCell<Option<Hook>> = const { RefCell::new(None) };
-    }
-
-    /// Calls the hook of this thread.
-    ///
-    /// # Errors
-    ///
-    /// The error of the hook.
-    pub fn step(step: Step) -> io::Result<()> {
-        // Taken out while it runs, so that the hook may use the disk itself.
-        let Some(mut hook) = HOOK.with_borrow_mut(Option::take) else { return Ok(()) };
-        let done = hook(step);
-        HOOK.set(Some(hook));
-        done
-    }
-
-    /// Runs `work` with `hook` asked before every step of this thread.
-    pub fn with<T>(
-        hook: impl FnMut(Step) -> io::Result<()> + 'static,
-        work: impl FnOnce() -> T,
-    ) -> T {
-        HOOK.set(Some(Box::new(hook)));
-        let done = work();
-        HOOK.set(None);
-        done
-    }
-
-    /// Fails the step number `n`, from 0, with a full disk.
-    pub fn full_at(n: usize) -> impl FnMut(Step) -> io::Result<()> + 'static {
-        let mut seen = 0;
-        move |_| {
-            seen += 1;
-            if seen == n + 1 { Err(io::ErrorKind::StorageFull.into()) } else { Ok(()) }
-        }
-    }
 }
