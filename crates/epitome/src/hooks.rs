@@ -31,7 +31,7 @@ use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result};
 use crate::regular;
 use crate::render::Rendered;
-use crate::store::{disk, one_name, write_over};
+use crate::store::{disk, one_name, write_over_with};
 use record::{Installed, Record, difference, hash, lock, missing};
 use settings::put;
 use uninstall::back;
@@ -362,14 +362,17 @@ fn replace(file: &Path, text: &str) -> Result<()> {
         disk::private_folder(folder)?;
         disk::sweep(folder, GcMode::Remove);
     }
-    let meta = fs::metadata(file);
-    if let Ok(meta) = &meta {
+    let meta = match fs::metadata(file) {
+        Ok(meta) => Some(meta),
+        Err(err) if err.kind() == std::io::ErrorKind::NotFound => None,
+        Err(err) => return Err(Error::reading(err, "the settings", file)),
+    };
+    if let Some(meta) = &meta {
         check_replaceable(meta, file)?;
     }
     let mode = meta.map(|meta| meta.permissions());
-    write_over(file, |out| Ok(out.write_all(text.as_bytes())?))?;
-    if let Ok(mode) = mode {
-        fs::set_permissions(file, mode).map_err(|err| Error::writing(err, "the settings", file))?;
-    }
-    Ok(())
+    write_over_with(file, mode, |out| Ok(out.write_all(text.as_bytes())?))
 }
+
+#[cfg(test)]
+mod tests;
