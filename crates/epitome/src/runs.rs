@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use epitome_model::{Bytes, Tokens};
 use jiff::Timestamp;
 
-use crate::archive::{Generation, Run, SessionKey};
+use crate::archive::{Generation, Generations, Run, SessionKey, Sessions};
 use crate::config::Config;
 use crate::error::{Error, Result};
 use crate::ops::compactions_in;
@@ -67,6 +67,11 @@ pub struct RunLog {
     pub runs: Vec<LoggedRun>,
     /// Generations without a run.
     pub without_run: u64,
+    /// Parts of the archive that are damaged or cannot be read: they may be of any run, or of one
+    /// that is not listed.
+    pub unread: Vec<Error>,
+    /// Why it is not known of some sessions what is in effect: they are there and cannot be read.
+    pub unread_sessions: Vec<Error>,
 }
 
 impl LoggedRun {
@@ -107,9 +112,20 @@ impl RunLog {
     }
 
     /// The newest run of which something is left to undo.
-    pub fn last_in_effect(self) -> Option<LoggedRun> {
+    ///
+    /// # Errors
+    ///
+    /// `Archive`, `NoPermission`, `Unreadable` when a part of the archive or a session cannot be
+    /// read: it may be of a newer run.
+    pub fn last_in_effect(self) -> Result<Option<LoggedRun>> {
+        if let Some(err) = self.unread.into_iter().chain(self.unread_sessions).next() {
+            let what = "it is not known which run was the last: not all that was compacted can be \
+                        read";
+            let hint = "`epitome log` lists the runs that are known, `epitome undo RUN` undoes one";
+            return Err(Error::new(err.kind(), what).because(err).with_hint(hint));
+        }
         let is_left = |state| matches!(state, RunState::InEffect | RunState::Partly);
-        self.runs.into_iter().find(|run| is_left(run.state))
+        Ok(self.runs.into_iter().find(|run| is_left(run.state)))
     }
 }
 
@@ -122,8 +138,12 @@ pub fn runs(config: &Config) -> Result<RunLog> {
     let mut log = RunLog::default();
     let mut of_runs: HashMap<Run, Vec<Generation>> = HashMap::new();
     let archive = config.archive();
-    for key in archive.sessions()? {
-        for generation in archive.generations(&key)?.whole {
+    let Sessions { keys, unread } = archive.sessions_found()?;
+    log.unread = unread;
+    for key in keys {
+        let found = archive.generations(&key)?;
+        log.unread.extend(found.damaged);
+        for generation in found.whole {
             match &generation.run {
                 Some(run) => of_runs.entry(run.clone()).or_default().push(generation),
                 // Giving bytes back is no compaction.
@@ -133,12 +153,10 @@ pub fn runs(config: &Config) -> Result<RunLog> {
         }
     }
     let mut known =
-        Known { config, in_effect: HashMap::new(), places: OnceCell::new(), failure: None };
+        Known { config, in_effect: HashMap::new(), places: OnceCell::new(), unread: Vec::new() };
     let logged = of_runs.into_iter().map(|(run, made)| logged(run, made, &mut known));
     log.runs = logged.collect();
-    if let Some(err) = known.failure {
-        return Err(err);
-    }
+    log.unread_sessions = known.unread;
     log.runs.sort_by(|one, other| (other.at, &other.run).cmp(&(one.at, &one.run)));
     Ok(log)
 }
@@ -149,8 +167,8 @@ struct Known<'a> {
     /// The generations in effect of files that were looked at. None: the file cannot be read.
     in_effect: HashMap<PathBuf, Option<Vec<Generation>>>,
     places: OnceCell<Places>,
-    /// Why the archive could not be read: then no state is true.
-    failure: Option<Error>,
+    /// Why files could not be looked at.
+    unread: Vec<Error>,
 }
 
 /// Where agents keep sessions, by their ids.
@@ -160,10 +178,10 @@ impl Known<'_> {
     fn state(&mut self, path: &Path, generation: &Generation) -> RunState {
         let config = self.config;
         let found = self.in_effect.entry(path.to_owned());
-        let failure = &mut self.failure;
+        let unread = &mut self.unread;
         let read = || {
             compactions_in(config, path).unwrap_or_else(|err| {
-                *failure = Some(err);
+                unread.push(err);
                 None
             })
         };
@@ -278,6 +296,16 @@ fn together(parts: impl Iterator<Item = RunState>) -> RunState {
     }
 }
 
+/// Sessions that the archive knows.
+#[derive(Clone, Debug, Default)]
+pub struct ArchivedSessions {
+    /// Where they are.
+    pub paths: Vec<PathBuf>,
+    /// Parts of the archive that are damaged or cannot be read, of other sessions: they may be of
+    /// one that is wanted.
+    pub unread: Vec<Error>,
+}
+
 /// The sessions of which the archive has a generation that is `wanted`, by path. What belongs to
 /// another of them is left out: it is given back with it.
 ///
@@ -288,20 +316,25 @@ pub fn archived_sessions(
     config: &Config,
     agent: Option<&str>,
     wanted: impl Fn(&Generation) -> bool,
-) -> Result<Vec<PathBuf>> {
+) -> Result<ArchivedSessions> {
     let archive = config.archive();
+    let Sessions { keys, mut unread } = archive.sessions_found()?;
     let mut paths: BTreeMap<SessionKey, BTreeSet<PathBuf>> = BTreeMap::new();
     let mut chosen: BTreeSet<SessionKey> = BTreeSet::new();
-    for key in archive.sessions()? {
+    for key in keys {
         if agent.is_some_and(|agent| agent != key.agent) {
             continue;
         }
-        let generations = archive.generations(&key)?.whole;
+        let Generations { whole: generations, damaged, .. } = archive.generations(&key)?;
         let made = generations.iter().filter(|it| !it.is_way_back() && wanted(it));
         let made: Vec<&Generation> = made.collect();
         for it in &made {
             chosen.insert(it.part_of.clone().unwrap_or_else(|| key.clone()));
             chosen.insert(key.clone());
+        }
+        // Of one that is wanted, restoring it says what is damaged.
+        if made.is_empty() {
+            unread.extend(damaged);
         }
         // Copies of a session are at several places.
         let all = made.into_iter().chain(generations.last());
@@ -315,7 +348,8 @@ pub fn archived_sessions(
     }
     let belonging = found.iter().flat_map(|path| agents::companions(path));
     let belonging: BTreeSet<PathBuf> = belonging.map(|path| real(&path)).collect();
-    Ok(found.into_iter().filter(|path| !belonging.contains(&real(path))).collect())
+    let paths = found.into_iter().filter(|path| !belonging.contains(&real(path))).collect();
+    Ok(ArchivedSessions { paths, unread })
 }
 
 fn real(path: &Path) -> PathBuf {
@@ -325,6 +359,7 @@ fn real(path: &Path) -> PathBuf {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::ErrorKind;
 
     #[test]
     fn a_run_is_named_by_the_beginning_of_its_id() {
@@ -342,6 +377,8 @@ mod tests {
                 run("a1", RunState::InEffect),
             ],
             without_run: 0,
+            unread: Vec::new(),
+            unread_sessions: Vec::new(),
         };
         let named = |id: &str| match log.clone().named(id) {
             RunMatch::Run(run) => vec![run.run.id],
@@ -355,7 +392,15 @@ mod tests {
         assert_eq!(named("a"), ["a2?", "a1?"]);
         assert_eq!(named(""), ["c1?", "a2?", "a1?"], "all may be meant");
         assert_eq!(named("b"), Vec::<String>::new());
-        let last = log.last_in_effect().map(|run| run.run.id);
+        let unread = vec![Error::new(ErrorKind::Unreadable, "cannot read the archive")];
+        for log in [
+            RunLog { unread: unread.clone(), ..log.clone() },
+            RunLog { unread_sessions: unread, ..log.clone() },
+        ] {
+            let last = log.last_in_effect();
+            assert_eq!(last.map(drop).map_err(|err| err.kind()), Err(ErrorKind::Unreadable));
+        }
+        let last = log.last_in_effect().expect("all is known").map(|run| run.run.id);
         assert_eq!(last.as_deref(), Some("a2"), "the newest of which something is left");
     }
 }

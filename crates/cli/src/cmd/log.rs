@@ -10,7 +10,7 @@ use jiff::Timestamp;
 use serde::Serialize;
 
 use crate::app::App;
-use crate::failure::Result;
+use crate::failure::{Failure, Result};
 use crate::text::{DIM, Side, Table, age, change, count, one_line};
 
 /// List the runs that compacted sessions, the last first
@@ -58,6 +58,9 @@ enum State {
 
 pub fn run(app: &App, args: &Args) -> Result<()> {
     let mut log = runs(&app.config)?;
+    for err in log.unread.drain(..).chain(log.unread_sessions.drain(..)) {
+        app.warn(Some(&Failure::from(err).told()));
+    }
     log.runs.truncate(args.limit.unwrap_or(usize::MAX));
     if app.global.json {
         return log.runs.iter().try_for_each(|run| app.print_json(&Row::of(run)));

@@ -7,11 +7,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args as ClapArgs;
+use epitome::ErrorKind;
 use epitome::archive::Generation;
 use epitome::ops::{
     Change, GivenBack, How, OpenSession, Restore, RestoreReport, RestoredFile, What,
 };
-use epitome::runs::{LoggedRun, RunMatch, archived_sessions, runs};
+use epitome::runs::{ArchivedSessions, LoggedRun, RunLog, RunMatch, archived_sessions, runs};
 use epitome::storage::{Damage, Target};
 use epitome_model::Ref;
 
@@ -111,7 +112,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
 
 fn several(app: &App, args: &Args) -> Result<()> {
     let Which { all, since, run, project } = &args.many;
-    let run = run.as_deref().map(|id| find_run(app, id)).transpose()?;
+    let run = run.as_deref().map(|id| find_run(runs(&app.config)?, id)).transpose()?;
     let since = since.map(|age| app.config.now().saturating_sub(age)).transpose();
     let since = since.map_err(|err| Failure::usage("--since is too long").because(&err))?;
     if !all && since.is_none() && run.is_none() {
@@ -121,23 +122,31 @@ fn several(app: &App, args: &Args) -> Result<()> {
         since.is_none_or(|since| generation.made >= since)
             && run.as_ref().is_none_or(|run| generation.is_of(&run.run.id))
     };
-    let mut paths = archived_sessions(&app.config, app.agent(), is_meant)?;
+    let ArchivedSessions { mut paths, unread } =
+        archived_sessions(&app.config, app.agent(), is_meant)?;
     if let Some(project) = project {
         paths.retain(|path| {
             let session = OpenSession::of_agent(&app.config, path, app.agent());
-            session.is_run_in(project).unwrap_or(false)
+            // One that is there and cannot be read may be meant: restoring it says why not.
+            session.is_run_in(project).unwrap_or_else(|err| !is_no_session(&err))
         });
     }
     let what = What::Session(Target::Original);
     let wanted: Vec<Wanted<'_>> = paths.into_iter().map(|path| Wanted { path, what }).collect();
     let (done, verb) = ("restored", "restore");
     let Args { dry_run, force, yes, partial, .. } = *args;
-    many::give_back(app, &many::How { done, verb, dry_run, force, yes, partial }, &wanted)
+    let how = many::How { done, verb, dry_run, force, yes, partial };
+    many::give_back(app, &how, &wanted, unread)
+}
+
+/// Whether there is no session at a path: it is gone, or something else.
+fn is_no_session(err: &epitome::Error) -> bool {
+    matches!(err.kind(), ErrorKind::NotFound | ErrorKind::NotAFile | ErrorKind::UnknownFormat)
 }
 
 /// The run whose id begins so.
-pub fn find_run(app: &App, id: &str) -> Result<LoggedRun> {
-    match runs(&app.config)?.named(id) {
+pub fn find_run(log: RunLog, id: &str) -> Result<LoggedRun> {
+    match log.named(id) {
         RunMatch::Run(run) => Ok(*run),
         RunMatch::Nothing => Err(Failure::usage(format!("no run has the id `{id}`"))
             .hint("`epitome log` lists the runs")),

@@ -42,9 +42,11 @@ pub struct Args {
 }
 
 pub fn run(app: &App, args: &Args) -> Result<()> {
+    let log = runs(&app.config)?;
+    let unread = log.unread.clone();
     let run = match &args.run {
-        Some(id) => Some(find_run(app, id)?),
-        None => runs(&app.config)?.last_in_effect(),
+        Some(id) => Some(find_run(log, id)?),
+        None => log.last_in_effect()?,
     };
     if let Some(run) = &run {
         let (id, command) = (&run.run.id, &run.run.command);
@@ -64,5 +66,6 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         app,
         &How { done: "undone", verb: "undo", dry_run, force, yes, partial: false },
         &wanted,
+        unread,
     )
 }

@@ -14,7 +14,9 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::config::Config;
-use crate::store::disk::{Step, fault};
+use crate::error::{Error, ErrorKind};
+use crate::runs::{RunState, runs};
+use crate::step::{Step, fault};
 
 const ID: &str = "0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4";
 
@@ -58,9 +60,7 @@ impl Case {
     }
 
     fn compact(&self) -> Result<CompactReport> {
-        let text = "name = \"r\"\nabout = \"Results.\"\n[[passes]]\npass = \"results\"\n\
-                    style = \"cleared\"\n";
-        let recipe = Recipe::parse(text).expect("a recipe");
+        let recipe = recipe();
         let run = self.config.begin_run("compact");
         Compact::new(&recipe, &Estimate, &run).run(&self.session())
     }
@@ -73,6 +73,12 @@ impl Case {
     fn originals(&self) -> Vec<bool> {
         self.files.iter().map(|(path, was)| fs::read(path).expect("a session") == *was).collect()
     }
+}
+
+fn recipe() -> Recipe {
+    let text = "name = \"r\"\nabout = \"Results.\"\n[[passes]]\npass = \"results\"\n\
+                style = \"cleared\"\n";
+    Recipe::parse(text).expect("a recipe")
 }
 
 fn session(lines: usize) -> String {
@@ -102,16 +108,17 @@ fn session(lines: usize) -> String {
     text
 }
 
-/// Fails step number `n`, and with `from_then_on` all later ones. Says whether it came to that.
+/// Fails step number `n` of those that write, and with `from_then_on` all later ones. Says whether
+/// it came to that.
 fn failing(
     n: usize,
     from_then_on: bool,
 ) -> (impl FnMut(Step) -> io::Result<()> + 'static, Rc<Cell<bool>>) {
     let failed = Rc::new(Cell::new(false));
     let (mut seen, told) = (0, Rc::clone(&failed));
-    let hook = move |_: Step| {
-        seen += 1;
-        if seen == n + 1 || (from_then_on && seen > n) {
+    let hook = move |step: Step| {
+        seen += usize::from(!step.is_reading());
+        if !step.is_reading() && (seen == n + 1 || (from_then_on && seen > n)) {
             told.set(true);
             return Err(io::ErrorKind::StorageFull.into());
         }
@@ -135,6 +142,8 @@ fn every_step(
         let (hook, failed) = failing(n, from_then_on);
         let done = fault::with(hook, || work(&case));
         check(&case, &done, n);
+        let kind = done.as_ref().err().map(Error::kind);
+        assert!(kind.is_none_or(|it| !is_our_bug(it)), "step {n}: {done:?}");
         case.compact().expect("the next compaction");
         let compacted = [short, false, false];
         assert_eq!(case.originals(), compacted, "step {n}, {done:?}: compacted again");
@@ -146,6 +155,107 @@ fn every_step(
         }
     }
     unreachable!("a compaction has an end")
+}
+
+/// Whether an error says that epitome itself is wrong, or the session, and not the disk.
+fn is_our_bug(kind: ErrorKind) -> bool {
+    matches!(kind, ErrorKind::Broken | ErrorKind::Invariant | ErrorKind::UnknownFormat)
+}
+
+/// Runs `work` on a prepared case once for each read that can fail, until none does. A failure
+/// changes nothing, so that the next read fails in the same case.
+fn every_read<T>(
+    prepare: impl Fn() -> Case,
+    work: impl Fn(&Case) -> Result<T>,
+    check: impl Fn(&Case, &Result<T>, usize),
+) {
+    let mut case = prepare();
+    for n in 0.. {
+        let before = case.originals();
+        let failed = Rc::new(Cell::new(false));
+        let told = Rc::clone(&failed);
+        let mut unreadable = fault::unreadable_at(n);
+        let hook = move |step| unreadable(step).inspect_err(|_| told.set(true));
+        let done = fault::with(hook, || work(&case));
+        check(&case, &done, n);
+        match done {
+            Err(err) => {
+                assert_eq!(case.originals(), before, "read {n}: {err:?}");
+                assert!(!is_our_bug(err.kind()), "read {n}: {err:?}");
+            }
+            Ok(_) if failed.get() => case = prepare(),
+            Ok(_) => {
+                assert!(n > 10, "{n} reads");
+                return;
+            }
+        }
+    }
+}
+
+fn compacted(short: bool) -> Case {
+    let case = Case::new(short);
+    case.compact().expect("it is compacted");
+    case
+}
+
+#[test]
+fn a_failing_read_changes_nothing_of_a_family() {
+    for short in [false, true] {
+        let compact = |case: &Case| case.compact().map(drop);
+        every_read(
+            || Case::new(short),
+            compact,
+            |case, done, n| {
+                let expect = [short || done.is_err(), done.is_err(), done.is_err()];
+                assert_eq!(case.originals(), expect, "compact, read {n}: {done:?}");
+            },
+        );
+        let restore = |case: &Case| case.restore().map(drop);
+        every_read(
+            || compacted(short),
+            restore,
+            |case, done, n| {
+                let expect = [short || done.is_ok(), done.is_ok(), done.is_ok()];
+                assert_eq!(case.originals(), expect, "restore, read {n}: {done:?}");
+            },
+        );
+    }
+}
+
+#[test]
+fn a_run_that_cannot_be_read_is_neither_undone_nor_a_part_of_itself() {
+    let last = |case: &Case| runs(&case.config)?.last_in_effect();
+    every_read(
+        || compacted(false),
+        last,
+        |case, last, n| {
+            let Ok(run) = last else { return };
+            let run = run.as_ref().unwrap_or_else(|| panic!("read {n}: the run is in effect"));
+            assert_eq!(run.state, RunState::InEffect, "read {n}");
+            let files: Vec<&PathBuf> = run.sessions.iter().flat_map(|it| &it.files).collect();
+            let mut expect: Vec<&PathBuf> = case.files.iter().map(|(path, _)| path).collect();
+            expect.sort();
+            assert_eq!(files, expect, "read {n}");
+        },
+    );
+}
+
+#[test]
+fn a_plan_of_a_file_that_cannot_be_read_is_the_error_of_the_disk() {
+    let plan = |case: &Case| {
+        let recipe = recipe();
+        let run = case.config.begin_run("compact");
+        Compact::new(&recipe, &Estimate, &run).plan(&case.session(), |_, _| {}).map(drop)
+    };
+    every_read(
+        || Case::new(false),
+        plan,
+        |_, planned, n| {
+            let Err(err) = planned else { return };
+            assert_eq!(err.kind(), ErrorKind::Unreadable, "read {n}: {err:?}");
+            assert!(err.path().is_some(), "read {n}: {err:?}");
+        },
+    );
 }
 
 #[test]

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use epitome::archive::Generation;
+use epitome::archive::{Generation, Sessions};
 use epitome::ops::Change;
 use epitome_model::Bytes;
 use jiff::Timestamp;
@@ -64,9 +64,10 @@ struct Kept {
 
 pub fn ls(app: &App) -> Result<()> {
     let archive = app.config.archive();
-    let mut damaged = 0_u64;
+    let Sessions { keys, unread } = archive.sessions_found().map_err(Failure::writing)?;
+    let mut damaged = unread.len() as u64;
     let mut kept = Vec::new();
-    for key in archive.sessions().map_err(Failure::writing)? {
+    for key in keys {
         let found = archive.generations(&key).map_err(Failure::writing)?;
         damaged += found.damaged.len() as u64;
         let sizes = archive.sizes(&key).map_err(Failure::writing)?.into_iter().collect();

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use epitome::ops::{Change, GivenBack, OpenSession, Restore, RestoreReport, What};
 use epitome::storage::{Damage, Restored};
+use epitome::{Error, ErrorKind};
 use epitome_model::Bytes;
 use serde::Serialize;
 
@@ -42,8 +43,17 @@ struct Left<'a> {
 
 /// Gives several sessions back. All are planned and proved first. Before more than one is written,
 /// a person is asked. A session that cannot be given back is left and reported; the others are not.
-pub fn give_back(app: &App, how: &How<'_>, wanted: &[Wanted<'_>]) -> Result<()> {
+/// `unread` are parts of the archive that may be of more such sessions.
+pub fn give_back(
+    app: &App,
+    how: &How<'_>,
+    wanted: &[Wanted<'_>],
+    unread: Vec<Error>,
+) -> Result<()> {
     let mut many = Many { app, how, left: 0, worst: None };
+    for err in unread {
+        many.leave_unread(err)?;
+    }
     let mut planned = Vec::new();
     for wanted in wanted {
         let session = many.session(wanted);
@@ -137,6 +147,17 @@ impl<'a> Many<'a> {
         let done = self.how.done;
         self.app
             .print(&format!("{would}{BOLD}{done}{BOLD:#}  {}  {disk}{note}\n", text::path(path)))
+    }
+
+    /// Reports a part of the archive that may be of a session to be given back. One that is damaged
+    /// is damaged for good, and is most often of another; it is no reason to fail.
+    fn leave_unread(&mut self, err: Error) -> Result<()> {
+        if err.kind() == ErrorKind::Archive {
+            self.app.warn(Some(&Failure::from(err).told()));
+            return Ok(());
+        }
+        let path = err.path().map(Path::to_owned).unwrap_or_default();
+        self.leave(&path, Failure::writing(err))
     }
 
     /// Reports a session that stays as it is.
