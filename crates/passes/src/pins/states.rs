@@ -56,7 +56,12 @@ impl Key {
 pub fn states(view: &View<'_>, items: &[usize]) -> Vec<State> {
     let sent: HashSet<usize> = view.transcript.context.iter().copied().collect();
     let before = items.iter().copied().filter(|item| !sent.contains(item));
-    let all = before.chain(view.transcript.context.iter().copied());
+    // A summary that goes without being one of the items holds nothing that stays; where it stays,
+    // what it stands for is none of them.
+    let wanted: HashSet<usize> = items.iter().copied().collect();
+    let is_other_summary = |item: usize| !wanted.contains(&item) && is_summary(view, item);
+    let context = view.transcript.context.iter().copied();
+    let all = before.chain(context.filter(|item| !is_other_summary(*item)));
     let mut states: Vec<State> = all.flat_map(|item| of_item(view, item)).collect();
     let mut newest: HashMap<Key, usize> = HashMap::new();
     let mut is_newest = Vec::new();
@@ -83,6 +88,11 @@ fn takes_place(state: &State, len: usize) -> bool {
         PinKind::RuleFile | PinKind::Skill | PinKind::Plan => len * 2 >= state.text.len(),
         PinKind::Todo | PinKind::Marked => true,
     }
+}
+
+fn is_summary(view: &View<'_>, item: usize) -> bool {
+    let blocks = view.transcript.items[item].entry().map_or(&[][..], |entry| &entry.blocks);
+    blocks.iter().any(|block| matches!(block, Block::Summary(_)))
 }
 
 fn of_item(view: &View<'_>, item: usize) -> Vec<State> {
@@ -302,4 +312,29 @@ fn fields(view: &View<'_>, call: &Call, role: FieldRole) -> Option<String> {
 /// The arguments of a call, value by value.
 fn arguments(view: &View<'_>, call: &Call) -> Option<String> {
     listed(&view.source.at(call.arguments))
+}
+
+#[cfg(test)]
+mod tests {
+    use samples::{Quarters, Sample};
+
+    use super::super::{pinned_text, pins};
+    use super::*;
+
+    /// A second digest is made of what was said first, not of the digest before it.
+    #[test]
+    fn what_a_summary_holds_does_not_take_the_place_of_what_it_stands_for() {
+        let sample = Sample::new().call(ToolKind::Read, "/p/AGENTS.md").output("No tabs.");
+        let view = View::new(sample.transcript(), sample.source(), &Quarters);
+        let held = pinned_text(&pins(&view, &[0, 1])).expect("a pin");
+        let sample = sample.summary(&held);
+        let mut transcript = sample.transcript().clone();
+        transcript.context = vec![2];
+        let view = View::new(&transcript, sample.source(), &Quarters);
+        for (items, expect) in [(vec![0, 1], vec![1]), (vec![0, 1, 2], vec![2]), (vec![2], vec![2])]
+        {
+            let found: Vec<usize> = pins(&view, &items).iter().map(|pin| pin.item).collect();
+            assert_eq!(found, expect, "{items:?}");
+        }
+    }
 }
