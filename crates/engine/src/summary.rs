@@ -105,7 +105,7 @@ pub fn says_more_than_a_summary(transcript: &Transcript, items: &[usize]) -> boo
 /// Items in the order of the session.
 ///
 /// An entry is preceded by the one that it continues. Where a session names none, and before a
-/// summary that continues none, that is the one before it in the file.
+/// summary that continues none that is known, that is the one before it in the file.
 pub fn history(transcript: &Transcript, source: &dyn Source, old: &[usize]) -> Vec<usize> {
     let is_summary = |entry: &Entry| entry.blocks.iter().any(|it| matches!(it, Block::Summary(_)));
     let is_digest = |entry: &Entry| entry.blocks.iter().any(|it| is_digest(it, source));
@@ -114,18 +114,25 @@ pub fn history(transcript: &Transcript, source: &dyn Source, old: &[usize]) -> V
         .entries()
         .filter_map(|(item, entry)| Some((entry.id.as_deref()?, item)))
         .collect();
-    let before = |item: usize, entry: &Entry| match entry.parent.as_deref() {
-        Some(parent) => by_id.get(parent).copied(),
-        None if is_tree && !is_summary(entry) => None,
-        None => transcript.items[..item].iter().rposition(|it| it.entry().is_some()),
+    let earlier = |item: usize| {
+        let is_said = |entry: &Entry| !entry.repeated;
+        transcript.items[..item].iter().rposition(|it| it.entry().is_some_and(is_said))
     };
-    let mut seen: BTreeSet<usize> = old.iter().copied().collect();
+    let before = |item: usize, entry: &Entry| {
+        let parent = entry.parent.as_deref().and_then(|parent| by_id.get(parent).copied());
+        match parent {
+            None if is_tree && !is_summary(entry) => None,
+            None => earlier(item),
+            Some(parent) => Some(parent),
+        }
+    };
+    // A summary may continue an entry that is kept behind it.
+    let mut passed = BTreeSet::new();
     let mut next = old.first().copied();
-    while let Some(item) = next {
-        seen.insert(item);
-        let entry = transcript.items[item].entry();
-        next = entry.and_then(|entry| before(item, entry)).filter(|item| !seen.contains(item));
+    while let Some(item) = next.filter(|item| passed.insert(*item)) {
+        next = transcript.items[item].entry().and_then(|entry| before(item, entry));
     }
+    let seen: BTreeSet<usize> = old.iter().copied().chain(passed).collect();
     let is_said = |item: &usize| {
         let entry = transcript.items[*item].entry();
         let is_prompt = transcript.head.prompt.contains(item);

@@ -26,11 +26,18 @@ fn the_history_of_a_context_goes_back_before_digests_and_leaves_other_branches_o
         ("d", None, DIGEST),
         ("e", Some("d"), "three"),
     ];
+    let kept_behind = [
+        ("a", None, "one"),
+        ("b", Some("a"), "two"),
+        ("c", Some("b"), DIGEST),
+        ("d", Some("c"), "three"),
+    ];
     let by_model = [("a", None, "one"), ("b", None, "[A model's summary]"), ("c", None, "two")];
     for (entries, old, expect) in [
         (&linear[..], &[2, 3][..], &[0, 1, 3][..]),
         (&linear, &[0, 1], &[0, 1]),
         (&tree, &[3, 4], &[0, 2, 4]),
+        (&kept_behind, &[2, 1, 3], &[0, 1, 3]),
         (&by_model, &[1, 2], &[0, 1, 2]),
         (&by_model, &[], &[]),
     ] {
