@@ -3,9 +3,9 @@
 use std::env;
 use std::sync::LazyLock;
 
-use epitome::Loaded;
-use epitome::compaction::CompactionPlan;
+use epitome::compaction::{CompactionPlan, Way};
 use epitome::storage::Spliced;
+use epitome::{ErrorKind, Loaded};
 use epitome_formats::{FORMATS, Format, Writing, named};
 use epitome_model::{Block, Item, Output, Part, Source, Span, Splice, Text, Transcript};
 use epitome_passes::{BUILT_IN, Keep, Recipe, built_in};
@@ -65,6 +65,10 @@ fn compacts(session: &Loaded<&[u8]>, recipe: &Recipe) {
     let name = &recipe.name;
     let planned = match CompactionPlan::new(session, recipe, &Estimate::new()) {
         Ok(planned) => planned,
+        // What sets rules may need more than the target.
+        Err(err) if err.kind() == ErrorKind::Refused && recipe.stages.stored.digest.is_some() => {
+            return;
+        }
         Err(err) => panic!("{name}: {err:?}"),
     };
     let broken = session.format.invariants.check(&session.transcript, &session.source);
@@ -76,7 +80,8 @@ fn compacts(session: &Loaded<&[u8]>, recipe: &Recipe) {
         );
     }
     let after = all(&planned.spliced().expect("splices lie apart"));
-    assert!(after.len() <= session.source.len(), "{name}: nothing grows");
+    let is_record = planned.way == Way::Summary;
+    assert!(is_record || after.len() <= session.source.len(), "{name}: nothing grows");
     let mut splices: Vec<&Splice> = planned.splices.iter().map(|(splice, _)| splice).collect();
     splices.sort_by_key(|splice| splice.span);
     let undone = Spliced::new(&after, inverse(&splices, session.source)).expect("they lie apart");

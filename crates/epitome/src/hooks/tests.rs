@@ -45,3 +45,33 @@ fn an_installation_that_fails_changes_no_settings() {
     }
     assert!(failures > 8, "{failures} steps");
 }
+
+#[test]
+fn what_an_uninstallation_that_fails_leaves_is_taken_back_by_the_next() {
+    let mut failures = 0;
+    for n in 0.. {
+        let dir = tempfile::tempdir().expect("a folder");
+        let user = dir.path().canonicalize().expect("a folder");
+        let config = Config::of(&user, &user.join("data"), &user.join("config"), |_| None);
+        let file = user.join(".claude/settings.json");
+        fs::create_dir_all(user.join(".claude")).expect("a folder");
+        fs::write(&file, SETTINGS).expect("settings");
+        let plan = Install::plan(&config, "claude", Path::new("/epitome"), &HookRequest::default());
+        plan.expect("a plan").carry_out(&config).expect("it is installed");
+        let installed = fs::read_to_string(&file).expect("settings");
+        let plan = Uninstall::plan(&config, None, None, None).expect("a plan").remove(0);
+        let done = fault::with(failing(n), || plan.carry_out(&config));
+        let now = fs::read_to_string(&file).expect("settings");
+        let expect = if done.is_ok() { SETTINGS } else { installed.as_str() };
+        assert_eq!(now, expect, "step {n}: {done:?}");
+        for undo in Uninstall::plan(&config, None, None, None).expect("a plan") {
+            undo.carry_out(&config).expect("it is taken back");
+        }
+        assert_eq!(fs::read_to_string(&file).expect("settings"), SETTINGS, "step {n}: {done:?}");
+        failures += usize::from(done.is_err());
+        if done.is_ok() && n > failures + 20 {
+            break;
+        }
+    }
+    assert!(failures > 4, "{failures} steps");
+}

@@ -105,10 +105,20 @@ impl Uninstall {
             Some(Change::Gone { file, before }) => {
                 unchanged(file, before)?;
                 fs::remove_file(file).map_err(|err| Error::writing(err, "the settings", file))?;
-                purge::empty(&installed.map(|it| it.folders).unwrap_or_default());
             }
             Some(Change::Kept { .. } | Change::Nothing { .. }) | None => {}
         }
+        self.forget(config, &mut record).inspect_err(|_| self.put_back())?;
+        if let (Some(Change::Gone { .. }), Some(it)) = (&self.settings, installed) {
+            purge::empty(&it.folders);
+        }
+        // Nothing is in it: it was made for this.
+        fs::remove_dir(&config.home).ok();
+        Ok(())
+    }
+
+    /// Takes it out of the record, with what was written for its rules alone.
+    fn forget(&self, config: &Config, record: &mut Record) -> Result<()> {
         if self.settings.is_some() {
             record.installed.retain(|it| it.agent != self.agent);
         }
@@ -124,10 +134,19 @@ impl Uninstall {
                 purge::empty(&rule.made);
             }
         }
-        record.store(config)?;
-        // Nothing is in it: it was made for this.
-        fs::remove_dir(&config.home).ok();
-        Ok(())
+        record.store(config)
+    }
+
+    /// Writes the settings as they were: the record still has what is in them.
+    fn put_back(&self) {
+        match &self.settings {
+            // If it fails as well, the error of the first failure is told, and a second `uninstall`
+            // finds nothing of ours in the settings.
+            Some(Change::Text { file, before, .. } | Change::Gone { file, before }) => {
+                replace(file, before).ok();
+            }
+            Some(Change::Kept { .. } | Change::Nothing { .. }) | None => {}
+        }
     }
 }
 
