@@ -101,8 +101,8 @@ pub fn says_more_than_a_summary(transcript: &Transcript, items: &[usize]) -> boo
 }
 
 /// What was said up to the end of `old`, the beginning of a context, as it was said first: also
-/// what earlier digests stand for, instead of those digests, and summaries with what they stand for.
-/// Items in the order of the session.
+/// what earlier digests stand for, instead of those digests, and summaries with what they stand
+/// for. Items in the order of the session.
 ///
 /// An entry is preceded by the one that it continues. Where a session names none, and before a
 /// summary that continues none that is known, that is the one before it in the file.

@@ -31,7 +31,7 @@ const LAYERS: &[Crate] = &[
         name: "epitome-engine",
         layer: 5,
         on: &[MODEL, ERROR, API, "epitome-formats", "epitome-passes", "epitome-tokens"],
-        tests: &["fixtures"],
+        tests: &["fixtures", "samples"],
     },
     Crate {
         name: "epitome-llm",
