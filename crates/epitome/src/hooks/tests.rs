@@ -16,62 +16,86 @@ fn failing(n: usize) -> impl FnMut(Step) -> io::Result<()> + 'static {
     }
 }
 
-#[test]
-fn an_installation_that_fails_changes_no_settings() {
-    let mut failures = 0;
-    for n in 0.. {
+/// A user with settings of Claude Code.
+struct User {
+    _dir: tempfile::TempDir,
+    config: Config,
+    settings: PathBuf,
+}
+
+impl User {
+    fn new() -> User {
         let dir = tempfile::tempdir().expect("a folder");
         let user = dir.path().canonicalize().expect("a folder");
         let config = Config::of(&user, &user.join("data"), &user.join("config"), |_| None);
-        let file = user.join(".claude/settings.json");
+        let settings = user.join(".claude/settings.json");
         fs::create_dir_all(user.join(".claude")).expect("a folder");
-        fs::write(&file, SETTINGS).expect("settings");
-        let plan = Install::plan(&config, "claude", Path::new("/epitome"), &HookRequest::default());
-        let plan = plan.expect("a plan");
-        let done = fault::with(failing(n), || plan.carry_out(&config));
-        let now = fs::read_to_string(&file).expect("settings");
-        match &done {
-            Ok(_) => assert_ne!(now, SETTINGS, "step {n}"),
-            Err(err) => assert_eq!(now, SETTINGS, "step {n}: {err:?}"),
-        }
-        for undo in Uninstall::plan(&config, None, None, None).expect("a plan") {
-            undo.carry_out(&config).expect("it is taken back");
-        }
-        assert_eq!(fs::read_to_string(&file).expect("settings"), SETTINGS, "step {n}: {done:?}");
-        failures += usize::from(done.is_err());
-        if done.is_ok() && n > failures + 20 {
-            break;
-        }
+        fs::write(&settings, SETTINGS).expect("settings");
+        User { _dir: dir, config, settings }
     }
+
+    fn settings(&self) -> String {
+        fs::read_to_string(&self.settings).expect("settings")
+    }
+
+    fn install(&self) -> Install {
+        let asked = HookRequest::default();
+        Install::plan(&self.config, "claude", Path::new("/epitome"), &asked).expect("a plan")
+    }
+
+    fn uninstall(&self) -> Vec<Uninstall> {
+        Uninstall::plan(&self.config, None, None, None).expect("a plan")
+    }
+
+    /// Uninstalls what is installed; the settings are what they were then.
+    #[track_caller]
+    fn check_taken_back(&self, step: usize) {
+        for undo in self.uninstall() {
+            undo.carry_out(&self.config).expect("it is taken back");
+        }
+        assert_eq!(self.settings(), SETTINGS, "step {step}");
+    }
+}
+
+/// Calls `each` with a step that fails, the first first, until none of twenty is reached. `each`
+/// says whether the step was reached.
+fn every_step(mut each: impl FnMut(usize) -> bool) -> usize {
+    let (mut n, mut failures) = (0, 0);
+    while n <= failures + 20 {
+        failures += usize::from(each(n));
+        n += 1;
+    }
+    failures
+}
+
+#[test]
+fn an_installation_that_fails_changes_no_settings() {
+    let failures = every_step(|n| {
+        let user = User::new();
+        let plan = user.install();
+        let done = fault::with(failing(n), || plan.carry_out(&user.config));
+        match &done {
+            Ok(_) => assert_ne!(user.settings(), SETTINGS, "step {n}"),
+            Err(err) => assert_eq!(user.settings(), SETTINGS, "step {n}: {err:?}"),
+        }
+        user.check_taken_back(n);
+        done.is_err()
+    });
     assert!(failures > 8, "{failures} steps");
 }
 
 #[test]
 fn what_an_uninstallation_that_fails_leaves_is_taken_back_by_the_next() {
-    let mut failures = 0;
-    for n in 0.. {
-        let dir = tempfile::tempdir().expect("a folder");
-        let user = dir.path().canonicalize().expect("a folder");
-        let config = Config::of(&user, &user.join("data"), &user.join("config"), |_| None);
-        let file = user.join(".claude/settings.json");
-        fs::create_dir_all(user.join(".claude")).expect("a folder");
-        fs::write(&file, SETTINGS).expect("settings");
-        let plan = Install::plan(&config, "claude", Path::new("/epitome"), &HookRequest::default());
-        plan.expect("a plan").carry_out(&config).expect("it is installed");
-        let installed = fs::read_to_string(&file).expect("settings");
-        let plan = Uninstall::plan(&config, None, None, None).expect("a plan").remove(0);
-        let done = fault::with(failing(n), || plan.carry_out(&config));
-        let now = fs::read_to_string(&file).expect("settings");
+    let failures = every_step(|n| {
+        let user = User::new();
+        user.install().carry_out(&user.config).expect("it is installed");
+        let installed = user.settings();
+        let plan = user.uninstall().remove(0);
+        let done = fault::with(failing(n), || plan.carry_out(&user.config));
         let expect = if done.is_ok() { SETTINGS } else { installed.as_str() };
-        assert_eq!(now, expect, "step {n}: {done:?}");
-        for undo in Uninstall::plan(&config, None, None, None).expect("a plan") {
-            undo.carry_out(&config).expect("it is taken back");
-        }
-        assert_eq!(fs::read_to_string(&file).expect("settings"), SETTINGS, "step {n}: {done:?}");
-        failures += usize::from(done.is_err());
-        if done.is_ok() && n > failures + 20 {
-            break;
-        }
-    }
+        assert_eq!(user.settings(), expect, "step {n}: {done:?}");
+        user.check_taken_back(n);
+        done.is_err()
+    });
     assert!(failures > 4, "{failures} steps");
 }
