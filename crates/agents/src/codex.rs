@@ -52,7 +52,7 @@ impl Agent for Codex {
     fn sessions(&self, environment: &Environment, unread: &mut Unread) -> Vec<SessionFile> {
         let mut found = files(&self.folder(environment), unread);
         let ids: HashSet<String> = found.iter().map(|path| id(&stem(path)).to_owned()).collect();
-        // One that cannot be read is listed: whoever opens it is told why.
+        // One that cannot be read is listed: opening it says why.
         let origins = found.par_iter().map(|path| origin_of(path).ok().flatten());
         let origins: Vec<Option<Origin>> = origins.collect();
         let mut origins = origins.into_iter();

@@ -361,7 +361,7 @@ mod tests {
             fs::write(&session, fixtures::get(agent, "pricing").bytes()).expect("a file");
             let folder = dir.path().join(folder);
             fs::create_dir_all(folder.parent().expect("a folder")).expect("a folder");
-            // A link to itself cannot be read, whoever the user is.
+            // No user, not even root, can read a link to itself.
             std::os::unix::fs::symlink(&folder, &folder).expect("a link");
             let strict = companions_at(&Place::of(&session), &session);
             let strict = strict.map_err(|err| (err.kind(), err.path().map(Path::to_owned)));

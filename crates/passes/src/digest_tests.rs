@@ -129,3 +129,18 @@ fn rules_are_in_a_digest_word_for_word_or_it_is_refused() {
     let refused = "what has to stay (/p/AGENTS.md) needs 9 tokens: a budget of 5 is too small";
     assert_eq!(digest(5), Err(refused.to_owned()));
 }
+
+#[test]
+fn of_more_facts_than_fit_some_are_chosen_and_lines_have_no_numbers_of_their_tool() {
+    let lines: Vec<String> = (1..=400).map(|n| format!("{n:>6}→let name_{n} = old;")).collect();
+    let sample = Sample::new().user("Go on.").call(ToolKind::Read, "/p/a.rs");
+    let sample = sample.output(&lines.join("\n")).reply("Yes.").reply("Done.");
+    let view = View::new(sample.transcript(), sample.source(), &Quarters);
+    let (said, kept) = (&[0, 1, 2, 3][..], &[4][..]);
+    let old = Old { items: said, read: said, said, kept };
+    let digest = DigestRule::default().digest(&view, &old, Tokens(400)).expect("no rules");
+    let Digest { text, tokens, lines, of } = digest.expect("a digest");
+    assert!((Tokens(360)..=Tokens(400)).contains(&tokens), "{tokens:?}");
+    assert!((30..100).contains(&lines), "{lines} of {of}");
+    assert!(text.contains("\nlet name_1 = old;\nlet name_2 = old;"), "{text}");
+}

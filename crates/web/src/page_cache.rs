@@ -78,7 +78,7 @@ mod tests {
                 reads.set(reads.get() + 1);
                 Ok::<_, ()>(LaidOut::default())
             };
-            cache.get(key(session, stamp), |_| Some(()), read).unwrap();
+            cache.get(key(session, stamp), |_| Some(()), read).expect("it is read");
             reads.get()
         };
         // A session, the length it was read at, and how often anything was read by then.

@@ -153,8 +153,8 @@ impl Context {
     /// `end` as can be, and not before `least`: both are places in the context.
     pub(super) fn end_of_old(&self, least: usize, end: usize) -> usize {
         let (transcript, source) = (self.log.log().transcript(), self.log.bytes());
-        // A response that has not all its results yet stays with those that it has, and so do
-        // results that the model has not seen, if the recipe keeps those: nobody would know them.
+        // A response stays, with its results, until all of them are there. So do results that the
+        // model has not seen yet, if the recipe keeps those.
         let last = LastResponse::of(transcript);
         let newest = transcript.context().next_back().map(|(_, entry)| entry.role);
         let unseen = self.recipe.keep.unanswered && newest == Some(Role::Tool);
