@@ -69,7 +69,8 @@ impl Context {
     }
 
     /// The calls that a digest replaces, each with its name in the digest: `#4`, or `#4–6` if the
-    /// digest names several calls together. [`recall_call`](Context::recall_call) gives the result of each.
+    /// digest names several calls together. [`recall_call`](Context::recall_call) returns the
+    /// result of each.
     pub fn digested_calls(&self) -> Vec<(&str, String)> {
         let source = self.log.bytes();
         let blocks = self.transcript().context().flat_map(|(_, entry)| &entry.blocks);
