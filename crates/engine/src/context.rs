@@ -35,6 +35,7 @@ use tracing::trace_span;
 use crate::Journal;
 
 use count::Counts;
+use ingest::KnownCall;
 use log::ContextLog;
 use question::{ALL_KEPT, Pending};
 use size::Anchor;
@@ -46,7 +47,7 @@ pub use question::Question;
 pub use question::said_before;
 pub use setup::{Report, Setup, WindowUse};
 pub use tool::{NotDone, Outcome, compact_tool};
-pub use wire::Outgoing;
+pub use wire::{Called, Outgoing};
 
 /// A live context.
 ///
@@ -75,7 +76,7 @@ pub struct Context {
     factor: Option<(u64, u64)>,
     seen: Seen,
     /// What each call does, in a few words.
-    calls: HashMap<Box<str>, Box<str>>,
+    calls: HashMap<Box<str>, KnownCall>,
     pending: Option<Pending>,
     /// What the next summary should look at, and what every one should.
     focus: (Option<String>, Option<String>),
@@ -159,6 +160,8 @@ impl Context {
         for item in 0..context.transcript().items.len() {
             context.learn(item);
         }
+        let (transcript, source) = (context.log.log().transcript(), context.log.bytes());
+        context.counts.know_all(transcript, source, &*context.counter);
         context.recount();
         context.hold();
         context
@@ -219,6 +222,11 @@ impl Context {
             match self.machine.step(&gauge) {
                 Step::Send => {
                     self.tell()?;
+                    // A model that asked while another compaction was under way is answered, too.
+                    self.notice()?;
+                    if self.asked.is_some() {
+                        continue;
+                    }
                     self.sent = self.transcript().items.len();
                     return Ok(Next::Send);
                 }

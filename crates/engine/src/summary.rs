@@ -104,8 +104,9 @@ pub fn says_more_than_a_summary(transcript: &Transcript, items: &[usize]) -> boo
 /// what earlier digests stand for, instead of those digests, and summaries with what they stand
 /// for. Items in the order of the session.
 ///
-/// An entry is preceded by the one that it continues. Where a session names none, and before a
-/// summary that continues none that is known, that is the one before it in the file.
+/// An entry is preceded by the one that it continues. Where a session names none, where it names a
+/// record that no model sees, and before a summary that continues none that is known, that is the
+/// one before it in the file.
 pub fn history(transcript: &Transcript, source: &dyn Source, old: &[usize]) -> Vec<usize> {
     let is_summary = |entry: &Entry| entry.blocks.iter().any(|it| matches!(it, Block::Summary(_)));
     let is_digest = |entry: &Entry| entry.blocks.iter().any(|it| is_digest(it, source));
@@ -119,11 +120,11 @@ pub fn history(transcript: &Transcript, source: &dyn Source, old: &[usize]) -> V
         transcript.items[..item].iter().rposition(|it| it.entry().is_some_and(is_said))
     };
     let before = |item: usize, entry: &Entry| {
-        let parent = entry.parent.as_deref().and_then(|parent| by_id.get(parent).copied());
-        match parent {
+        match entry.parent.as_deref() {
             None if is_tree && !is_summary(entry) => None,
             None => earlier(item),
-            Some(parent) => Some(parent),
+            // The parent may be a record that no model sees.
+            Some(parent) => by_id.get(parent).copied().or_else(|| earlier(item)),
         }
     };
     // A summary may continue an entry that is kept behind it.

@@ -26,6 +26,12 @@ fn the_history_of_a_context_goes_back_before_digests_and_leaves_other_branches_o
         ("d", None, DIGEST),
         ("e", Some("d"), "three"),
     ];
+    let hidden = [
+        ("a", None, "one"),
+        ("b", Some("no entry"), "two"),
+        ("c", None, DIGEST),
+        ("d", Some("c"), "three"),
+    ];
     let kept_behind = [
         ("a", None, "one"),
         ("b", Some("a"), "two"),
@@ -37,6 +43,7 @@ fn the_history_of_a_context_goes_back_before_digests_and_leaves_other_branches_o
         (&linear[..], &[2, 3][..], &[0, 1, 3][..]),
         (&linear, &[0, 1], &[0, 1]),
         (&tree, &[3, 4], &[0, 2, 4]),
+        (&hidden, &[2, 3], &[0, 1, 3]),
         (&kept_behind, &[2, 1, 3], &[0, 1, 3]),
         (&by_model, &[1, 2], &[0, 1, 2]),
         (&by_model, &[], &[]),

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::str::FromStr;
 
+use serde::{Serialize, Serializer};
+
 use crate::{Bytes, Lines};
 
 /// The id of removed bytes: `k` and the first seven hexadecimal digits of their blake3 hash.
@@ -39,6 +41,12 @@ impl Ref {
 impl fmt::Display for Ref {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "k{}", self.0)
+    }
+}
+
+impl Serialize for Ref {
+    fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
+        to.collect_str(self)
     }
 }
 

@@ -10,7 +10,7 @@ use epitome_model::{
 use crate::keep::{self, Kept};
 use crate::level::ContextSize;
 use crate::{
-    ContextKind, Cut, Level, LinesOf, PassSettings, Recipe, Stop, Target, View, copies, pins,
+    ContextKind, Cut, Level, LinesOf, PassSettings, Pin, Recipe, Stop, Target, View, copies, pins,
     thinking,
 };
 
@@ -90,9 +90,12 @@ pub fn compact(
         compaction.not_reached = Some(recipe.trigger.stored);
     } else if !run.is_within(&size) {
         compaction.kept = keep::apply(recipe.keep, &mut view);
-        let pinned = pins::places(&view);
-        compaction.pinned = pinned.iter().map(|&(item, block)| view.tokens(item, block)).sum();
-        view.pin(pinned);
+        let pinned = pins(&view, &transcript.context);
+        // A summary that holds one is longer than it.
+        let tokens =
+            |pin: &Pin| view.tokens(pin.item, pin.block).min(view.counter.count(&pin.text));
+        compaction.pinned = pinned.iter().map(tokens).sum();
+        view.pin(pinned.iter().map(|pin| (pin.item, pin.block)));
         let mut planned = run.ingest(&view);
         planned.extend(plan(&mut view, recipe, options.kind));
         let mut chosen: Vec<PlannedEdit> = run.up_to_target(&view, size, planned);

@@ -1,4 +1,4 @@
-use epitome_model::ToolKind::Shell;
+use epitome_model::ToolKind::{Read, Shell};
 use samples::{Quarters, Sample};
 
 use super::*;
@@ -179,4 +179,23 @@ fn lines_that_repeat_in_stored_results_are_left_out_once() {
     let edits = shown(&run(&sample, &recipe.expect("a recipe")).edits());
     let expect = "4 = [epitome k#: shortened, 61 lines] / [60 lines as above: Shell a] / The end.";
     assert_eq!(edits, [expect]);
+}
+
+#[test]
+fn a_stored_file_that_was_read_has_a_cap_of_its_own() {
+    let text = "name = 'x'\nabout = ''\nstages.ingest = { cap = 20, reads = 9_000 }";
+    let recipe = Recipe::parse(text).expect("a recipe");
+    let sample = Sample::new().user("Go.").call(Read, "a.rs").output(&lines(60));
+    let sample = sample.call(Shell, "a").output(&lines(60)).reply("Done.");
+    let edits = run(&sample, &recipe).edits();
+    let items: Vec<usize> = edits.iter().map(|edit| edit.at.item()).collect();
+    assert_eq!(items, [4], "the result of the command alone");
+}
+
+#[test]
+fn what_a_summary_holds_of_rules_is_counted_without_the_summary() {
+    let rules = "## What sets rules, word for word\n<pinned what=\"rules\" name=\"AGENTS.md\" \
+                 lines=\"1\">\nNo tabs.\n</pinned>";
+    let sample = Sample::new().summary(&format!("{}\n{rules}", lines(60))).user("Go.");
+    assert_eq!(run(&sample, &recipe("")).pinned, Tokens(2));
 }

@@ -14,7 +14,7 @@ use std::collections::BTreeSet;
 use epitome_model::{Role, Tokens, Unit, units};
 use serde::{Deserialize, Serialize};
 
-use crate::pins::{pinned_text, pins, room_beside};
+use crate::pins::{fitted, pinned_text, pins, room_beside};
 use crate::{Old, View};
 
 use choose::Choice;
@@ -31,7 +31,8 @@ pub struct DigestRule {
     pub budget: u64,
     /// The last responses of the model with their results stay as they are: at most so many.
     pub keep_calls: u64,
-    /// They are at most these per cent of the budget, but for the last one, which always stays.
+    /// They are at most these per cent of the budget, but for the last one, which stays if it is no
+    /// more than half of it.
     pub keep_share: u64,
     /// A text of the user of at most so many tokens is in the digest whole; of a longer one, lines.
     pub whole_user: u64,
@@ -39,12 +40,15 @@ pub struct DigestRule {
 
 impl Default for DigestRule {
     fn default() -> DigestRule {
-        DigestRule { budget: 40_000, keep_calls: 4, keep_share: 30, whole_user: 1_500 }
+        DigestRule { budget: 40_000, keep_calls: 4, keep_share: 15, whole_user: 1_500 }
     }
 }
 
 /// Times that lines are chosen, until their tokens together are about the budget.
 const ROUNDS: usize = 3;
+
+/// Of a budget, the part that a digest has at least: one in so many.
+const LEAST: u64 = 10;
 
 /// A digest.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -63,26 +67,28 @@ impl DigestRule {
     /// Where in the context the part begins that stays as it is: an index into
     /// `Transcript::context`.
     pub fn tail(&self, view: &View<'_>, budget: Tokens) -> usize {
-        tail(view, Tokens(budget.0 * self.keep_share / 100), self.keep_calls)
+        tail(view, budget, Tokens(budget.0 * self.keep_share / 100), self.keep_calls)
     }
 
     /// Where it may begin at the earliest, if that makes it valid: it may be half of the budget.
     pub fn longest_tail(&self, view: &View<'_>, budget: Tokens) -> usize {
-        tail(view, Tokens(budget.0 / 2), u64::MAX)
+        tail(view, budget, Tokens(budget.0 / 2), u64::MAX)
     }
 
-    /// The digest that is sent in place of `old.items`, made of `old.said`, in front of `old.kept`,
-    /// with at most `budget` tokens; none if there is nothing to choose from. What sets rules is in
-    /// it word for word (see [`pins`]).
+    /// The digest that is sent in place of `old.items`, made of `old.said`, in front of `old.kept`;
+    /// none if there is nothing to choose from. With it and with what stays `beside` it, the
+    /// context has at most `budget` tokens. It has a tenth of them for its lines whatever stays
+    /// beside it, and what sets rules is in it word for word (see [`pins`]).
     ///
     /// # Errors
     ///
-    /// Says what has to stay and how many tokens it needs, if that is more than the budget.
+    /// Says what sets rules and how many tokens that needs, if it is more than the budget.
     pub fn digest(
         &self,
         view: &View<'_>,
         old: &Old<'_>,
         budget: Tokens,
+        beside: Tokens,
     ) -> Result<Option<Digest>, String> {
         let pieces = pieces(view, old.said, old.kept, self);
         if !pieces.old().iter().any(|piece| !piece.lines.is_empty()) {
@@ -91,11 +97,13 @@ impl DigestRule {
         let values = Values::of(&pieces);
         // An earlier digest is not among what was said, and may hold the last copy of a rule.
         let all: BTreeSet<usize> = old.items.iter().chain(old.said).copied().collect();
-        let pins = pins(view, &Vec::from_iter(all));
-        let room = room_beside(&pins, budget, view.counter)?;
+        let pins = fitted(pins(view, &Vec::from_iter(all)), budget, view.counter);
+        let pinned = Tokens(budget.0 - room_beside(&pins, budget, view.counter)?.0);
+        let least = pinned + Tokens(budget.0 / LEAST);
+        let budget = Tokens(budget.0.saturating_sub(beside.0)).max(least);
         let rules = pinned_text(&pins);
         let choice = Choice::of(&pieces, &values, rules.as_deref(), view.counter);
-        let mut nominal = room;
+        let mut nominal = Tokens(budget.0 - pinned.0);
         let mut best: Option<Digest> = None;
         // Lines are counted one by one, which is more than they are together; what stands between
         // them is not counted.
@@ -120,8 +128,8 @@ impl DigestRule {
 }
 
 /// Where the last responses begin that are no more than `most` tokens together, and no more than
-/// `calls`; the last one always counts.
-fn tail(view: &View<'_>, most: Tokens, calls: u64) -> usize {
+/// `calls`; the last one counts if it leaves half of the budget.
+fn tail(view: &View<'_>, budget: Tokens, most: Tokens, calls: u64) -> usize {
     let context = &view.transcript.context;
     let weight =
         |unit: &Unit| -> Tokens { unit.items.iter().map(|&item| view.item_tokens(item)).sum() };
@@ -133,7 +141,9 @@ fn tail(view: &View<'_>, most: Tokens, calls: u64) -> usize {
     let mut begins = context.len();
     for unit in units(view.transcript).iter().rev() {
         kept += weight(unit);
-        if responses > 0 && (kept > most || responses >= calls) {
+        let is_more =
+            if responses > 0 { kept > most || responses >= calls } else { kept.0 > budget.0 / 2 };
+        if is_more {
             break;
         }
         responses += u64::from(is_response(unit));

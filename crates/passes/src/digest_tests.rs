@@ -25,12 +25,19 @@ fn session() -> Sample {
 }
 
 fn digest(budget: u64) -> Digest {
+    digest_beside(budget, 0)
+}
+
+/// With so many tokens that stay beside it.
+fn digest_beside(budget: u64, beside: u64) -> Digest {
+    let (budget, beside) = (Tokens(budget), Tokens(beside));
     let sample = session();
     let view = View::new(sample.transcript(), sample.source(), &Quarters);
     let items: Vec<usize> = (0..sample.transcript().items.len()).collect();
     let (said, kept) = items.split_at(items.len() - 2);
     let old = Old { items: said, read: said, said, kept };
-    DigestRule::default().digest(&view, &old, Tokens(budget)).expect("no rules").expect("a digest")
+    let digest = DigestRule::default().digest(&view, &old, budget, beside);
+    digest.expect("no rules").expect("a digest")
 }
 
 #[test]
@@ -43,14 +50,12 @@ fn a_digest_has_the_lines_that_are_used_and_names_every_call() {
          User:\n\
          Why does the test of parse_len fail? Never touch lib.rs.\n\
          #1 Shell\n\
-         …error: src/len.rs:12 expected maxLen\n\
+         … error: src/len.rs:12 expected maxLen\n\
          #2 Read /p/src/len.rs\n\
-         #3–4 List\n\
-         Assistant:\n\
-         It is maxLen in src/len.rs:12."
+         #3–4 List"
     );
-    // The name of the function stands in the question, and maxLen in the error.
-    assert_eq!((digest.lines, digest.of), (3, 264));
+    // The name of the function stands in the question, and what the answer says in the error.
+    assert_eq!((digest.lines, digest.of), (2, 264));
 }
 
 #[test]
@@ -60,6 +65,12 @@ fn a_digest_is_no_longer_than_its_budget_unless_the_user_said_more() {
         assert!(tokens <= Tokens(budget), "{tokens:?} of {budget}");
     }
     assert!(digest(10).text.contains("Never touch lib.rs."), "the user's words are there");
+}
+
+#[test]
+fn a_digest_has_a_tenth_of_the_budget_whatever_stays_beside_it() {
+    assert_eq!(digest_beside(2_000, 9_000), digest(200));
+    assert!(digest(200).lines > 1, "there is more in it than the words of the user");
 }
 
 #[test]
@@ -98,7 +109,9 @@ fn the_last_calls_stay_while_there_is_room_for_them() {
         (rule(4, 30), 1_000, 9),
         (rule(4, 100), 3_000, 5),
         (rule(9, 100), 100_000, 0),
-        (rule(0, 0), 0, 10),
+        // The last one goes if it is more than half of the budget.
+        (rule(0, 0), 20, 10),
+        (rule(0, 0), 0, 12),
     ] {
         assert_eq!(rule.tail(&view, Tokens(budget)), expect, "{rule:?} {budget}");
     }
@@ -123,7 +136,7 @@ fn rules_are_in_a_digest_word_for_word_or_it_is_refused() {
     let items: Vec<usize> = (0..sample.transcript().items.len()).collect();
     let (said, kept) = items.split_at(items.len() - 1);
     let old = Old { items: said, read: said, said, kept };
-    let digest = |budget| DigestRule::default().digest(&view, &old, Tokens(budget));
+    let digest = |budget| DigestRule::default().digest(&view, &old, Tokens(budget), Tokens(0));
     let text = digest(200).expect("they fit").expect("a digest").text;
     assert!(text.contains(rules), "{text}");
     let refused = "what has to stay (/p/AGENTS.md) needs 9 tokens: a budget of 5 is too small";
@@ -138,9 +151,38 @@ fn of_more_facts_than_fit_some_are_chosen_and_lines_have_no_numbers_of_their_too
     let view = View::new(sample.transcript(), sample.source(), &Quarters);
     let (said, kept) = (&[0, 1, 2, 3][..], &[4][..]);
     let old = Old { items: said, read: said, said, kept };
-    let digest = DigestRule::default().digest(&view, &old, Tokens(400)).expect("no rules");
+    let digest =
+        DigestRule::default().digest(&view, &old, Tokens(400), Tokens(0)).expect("no rules");
     let Digest { text, tokens, lines, of } = digest.expect("a digest");
     assert!((Tokens(360)..=Tokens(400)).contains(&tokens), "{tokens:?}");
     assert!((30..100).contains(&lines), "{lines} of {of}");
     assert!(text.contains("\nlet name_1 = old;\nlet name_2 = old;"), "{text}");
+}
+
+#[test]
+fn lines_that_follow_each_other_keep_their_shape() {
+    let code = "fn main() {\n    if is_done(parseLen) {\n        return maxLen;\n    }\n}";
+    let sample = Sample::new().user("Go on.").call(ToolKind::Read, "/p/a.rs").output(code);
+    let sample = sample.reply("Yes.").reply("Done.");
+    let view = View::new(sample.transcript(), sample.source(), &Quarters);
+    let (said, kept) = (&[0, 1, 2, 3][..], &[4][..]);
+    let old = Old { items: said, read: said, said, kept };
+    let digest = DigestRule::default().digest(&view, &old, Tokens(400), Tokens(0));
+    let text = digest.expect("no rules").expect("a digest").text;
+    let expect = "\n… if is_done(parseLen) {\n    return maxLen;";
+    assert!(text.contains(expect), "{text}");
+}
+
+/// Of a long text of the user what commands stays whatever is left out of it.
+#[test]
+fn a_long_text_of_the_user_keeps_what_it_commands() {
+    let words = "we talked of this and that\n".repeat(400);
+    let said = format!("{words}Never touch the lock file.\n{words}");
+    let sample = Sample::new().user(&said).reply("Yes.").reply("Done.");
+    let view = View::new(sample.transcript(), sample.source(), &Quarters);
+    let old = Old { items: &[0, 1], read: &[0, 1], said: &[0, 1], kept: &[2] };
+    let digest = DigestRule::default().digest(&view, &old, Tokens(200), Tokens(0));
+    let text = digest.expect("no rules").expect("a digest").text;
+    let lines: Vec<&str> = text.lines().skip(1).collect();
+    assert_eq!(lines, ["User:", "… Never touch the lock file."]);
 }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use epitome_model::{Counter, Lines, Output, Part, Ref, Stub, Text, Tokens, line_count};
+use epitome_model::{Counter, Lines, Output, Part, Ref, Stub, Text, Tokens, ToolKind, line_count};
 use serde::{Deserialize, Serialize};
 
 use crate::evidence::{is_definition, is_error_line};
@@ -21,6 +21,10 @@ pub struct IngestRule {
     pub repeats: bool,
     /// Results of more tokens than this are cut down to the lines that say most.
     pub cap: Option<u64>,
+    /// Of a file that is read, results of more tokens than this, if it is not the same as `cap`: a
+    /// later edit quotes them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reads: Option<u64>,
     /// What is done when the results of one response are too much together.
     pub batch: Option<BatchRule>,
 }
@@ -130,6 +134,12 @@ pub fn only_text(output: &Output) -> Option<&Text> {
 }
 
 impl IngestRule {
+    /// The rule for the results of a tool of this kind.
+    pub fn of(&self, kind: Option<ToolKind>) -> IngestRule {
+        let reads = self.reads.filter(|_| kind == Some(ToolKind::Read));
+        IngestRule { cap: reads.or(self.cap), ..*self }
+    }
+
     /// A result as it is first sent: nothing if it stays as it is. `reference` names the whole.
     pub fn shorten(
         &self,

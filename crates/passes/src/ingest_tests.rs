@@ -33,7 +33,7 @@ fn an_error_is_said_again() {
     let mut seen = Seen::default();
     let text = format!("{}error: no such file\n{}", lines(0..30), lines(30..60));
     seen.add(&text, "Bash make");
-    let birth = IngestRule { repeats: true, cap: None, batch: None };
+    let birth = IngestRule { repeats: true, ..IngestRule::default() };
     let short = birth.shorten(&text, Ref::of(b"x"), &seen, &Words).expect("most stands above");
     let below = short.split_once('\n').map_or("", |(_, below)| below);
     assert_eq!(
@@ -54,7 +54,7 @@ fn a_giant_keeps_what_failed_and_its_ends() {
 
 #[test]
 fn what_says_nothing_twice_stays() {
-    let birth = IngestRule { repeats: true, cap: Some(10_000), batch: None };
+    let birth = IngestRule { repeats: true, cap: Some(10_000), ..IngestRule::default() };
     assert_eq!(birth.shorten(&lines(0..90), Ref::of(b"x"), &Seen::default(), &Words), None);
     assert_eq!(birth.shorten("short", Ref::of(b"x"), &Seen::default(), &Words), None);
 }
@@ -158,4 +158,19 @@ fn a_result_is_not_shortened_for_a_few_tokens_or_without_a_rule() {
     // One error less and a mark for each gap: fewer bytes, and more tokens.
     let errors = "error: a\nbbbbbbbbbbbbbbbb\n".repeat(100);
     assert_eq!(short(IngestRule { cap: Some(299), ..rule }, &errors), None);
+}
+
+#[test]
+fn files_that_are_read_may_have_a_cap_of_their_own() {
+    let rule = |cap, reads| IngestRule { cap, reads, ..IngestRule::default() };
+    for (rule, kind, expect) in [
+        (rule(Some(4), Some(8)), Some(ToolKind::Read), Some(8)),
+        (rule(Some(4), Some(8)), Some(ToolKind::Shell), Some(4)),
+        (rule(Some(4), Some(8)), None, Some(4)),
+        (rule(Some(4), None), Some(ToolKind::Read), Some(4)),
+        (rule(None, Some(8)), Some(ToolKind::Read), Some(8)),
+        (rule(None, Some(8)), Some(ToolKind::Shell), None),
+    ] {
+        assert_eq!(rule.of(kind).cap, expect, "{rule:?} {kind:?}");
+    }
 }

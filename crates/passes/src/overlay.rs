@@ -299,7 +299,7 @@ mod tests {
         let inputs = Some(Inputs::All);
         let overlay =
             Overlay { min_result_bytes: Some(777), clear_inputs: inputs, ..Overlay::default() };
-        let recipe = changed("epitome", overlay);
+        let recipe = changed("clear-tool-uses", overlay);
         for passes in [&recipe.stages.live.passes, &recipe.stages.stored.passes] {
             let results = passes.iter().find_map(|pass| match pass {
                 PassSettings::Results(pass) => Some(pass.min_bytes),

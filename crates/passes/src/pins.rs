@@ -6,6 +6,7 @@
 //! in words of the user and in rule files alone.
 
 mod commanding;
+mod fitted;
 mod marks;
 mod patched;
 mod put_in;
@@ -18,10 +19,12 @@ use epitome_model::{Counter, Tokens};
 
 use crate::View;
 
-use commanding::commanding;
-use marks::between_marks;
+pub(crate) use commanding::commanding;
+use fitted::say_once;
+use marks::{CLOSE, OPEN, between_marks};
 use states::{State, states};
 
+pub use fitted::fitted;
 pub use put_in::pinned_text;
 
 /// A part of the context that sets rules.
@@ -91,29 +94,30 @@ pub fn pins(view: &View<'_>, items: &[usize]) -> Vec<Pin> {
     let new: Vec<bool> = pins.iter().rev().map(&mut is_new).collect();
     let mut new = new.into_iter().rev();
     pins.retain(|_| new.next().unwrap_or(true));
+    // The tool that takes a plan repeats it.
+    say_once(&mut pins, |kind| kind == PinKind::Plan);
+    pins.retain(|pin| !pin.text.trim().is_empty());
     pins
-}
-
-/// The places that no pass may touch.
-pub(crate) fn places(view: &View<'_>) -> HashSet<(usize, usize)> {
-    let pins = pins(view, &view.transcript.context);
-    pins.into_iter().map(|pin| (pin.item, pin.block)).collect()
 }
 
 fn pin(view: &View<'_>, state: State) -> Option<Pin> {
     let State { item, block, kind, name, text, .. } = state;
     let text = match kind {
-        PinKind::RuleFile if view.counter.count(&text) > WHOLE => {
-            let mut parts: Vec<String> = between_marks(&text).map(str::to_owned).collect();
-            parts.insert(0, commanding(&text));
-            parts.retain(|part| !part.trim().is_empty());
-            parts.join("\n")
-        }
+        PinKind::RuleFile if view.counter.count(&text) > WHOLE => commanding_parts(&text),
         PinKind::RuleFile | PinKind::Skill | PinKind::Plan | PinKind::Todo | PinKind::Marked => {
             text
         }
     };
     (!text.trim().is_empty()).then_some(Pin { item, block, kind, name, text })
+}
+
+/// What commands or forbids in a text, and what is between marks.
+fn commanding_parts(text: &str) -> String {
+    let mut parts = vec![commanding(text)];
+    // With their marks, so that they are known again.
+    parts.extend(between_marks(text).map(|marked| format!("{OPEN}{marked}{CLOSE}")));
+    parts.retain(|part| !part.trim().is_empty());
+    parts.join("\n")
 }
 
 /// What is left of a budget after these pins.

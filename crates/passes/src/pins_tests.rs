@@ -101,10 +101,19 @@ fn the_newest_plan_and_list_are_pinned() {
 }
 
 #[test]
+fn of_a_plan_that_its_tool_repeats_nothing_is_pinned_twice() {
+    let plan = "First build the parser, then the printer.";
+    let sample = Sample::new().call(ToolKind::Plan, plan);
+    let sample = sample.output(&format!("Approved:\n{plan}\nGo on with it, step by step."));
+    let expect = format!("1 plan Plan: Approved: / {plan} / Go on with it, step by step.");
+    check(sample, &[&expect]);
+}
+
+#[test]
 fn of_a_long_rule_file_what_commands_is_pinned() {
     let words = "Words that tell a story. ".repeat(400);
     let text = format!("# About\n{words}\nNever push to main.\n<pin>The port is 8080.</pin>");
-    let expect = "1 rules AGENTS.md: # About / Never push to main. / The port is 8080.";
+    let expect = "1 rules AGENTS.md: # About / Never push to main. / <pin>The port is 8080.</pin>";
     check(read(Sample::new(), "AGENTS.md", &text), &[expect]);
 }
 
@@ -155,7 +164,7 @@ fn no_recipe_edits_what_is_pinned() {
             let touched: Vec<At> = plan.edits.iter().map(|it| it.edit.at).collect();
             let pinned = |at: &At| [2, 4, 6].contains(&at.item());
             assert!(!touched.iter().any(pinned), "{name} {kind:?}: {touched:?}");
-            let has_passes = !["pi", "digest"].contains(&name);
+            let has_passes = !recipe.stages.of(kind).passes.is_empty();
             assert!(!has_passes || !touched.is_empty(), "{name} {kind:?} does something");
         }
     }

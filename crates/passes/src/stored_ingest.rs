@@ -32,14 +32,16 @@ impl IngestRule {
                     && !view.is_pinned(at)
                     && only_text(output).is_some_and(is_new);
                 let short = Some(&text).filter(|_| may);
+                let call = view.call_of(output);
+                let rule = self.of(call.map(|call| call.kind));
                 let short =
-                    short.and_then(|text| self.shorten(text, whole.clone(), &seen, view.counter));
+                    short.and_then(|text| rule.shorten(text, whole.clone(), &seen, view.counter));
                 let edit = short.and_then(|short| view.replace(at, &text, short, INGEST));
                 if let Some(Edit { change: Change::Replace(short), .. }) = &edit {
                     (text, may) = (short.clone(), false);
                 }
                 if self.repeats {
-                    seen.add(&text, &view.what(view.call_of(output)));
+                    seen.add(&text, &view.what(call));
                 }
                 edits.extend(edit);
                 batch.push(Arrived { at, whole, text, may });

@@ -95,6 +95,16 @@ impl Counts {
         self.total.chars = self.total.chars - self.chars[old] + self.chars[new];
     }
 
+    /// Counts every item, sent or not: those of a log that is resumed.
+    pub fn know_all(
+        &mut self,
+        transcript: &Transcript,
+        source: &dyn Source,
+        counter: &dyn Counter,
+    ) {
+        (0..transcript.items.len()).for_each(|item| self.know(item, transcript, source, counter));
+    }
+
     /// Counts what is sent anew.
     pub fn all(&mut self, transcript: &Transcript, source: &dyn Source, counter: &dyn Counter) {
         self.total = Total::default();

@@ -10,12 +10,15 @@ use super::Context;
 use super::question::as_said;
 use crate::summary::says_more_than_a_summary;
 
-/// Tokens of a digest below which it says too little to be worth while.
-const LEAST: Tokens = Tokens(200);
-
 fn is_summary(transcript: &Transcript, source: &dyn Source, item: usize) -> bool {
     let blocks = transcript.items[item].entry().map_or(&[][..], |entry| &entry.blocks);
     blocks.iter().any(|it| matches!(it, Block::Summary(_)) && !is_digest(it, source))
+}
+
+/// Whether a digest saves a twentieth of what it stands for. One that saves less costs more in the
+/// provider's cache than it will ever give back.
+fn is_worth_while(digest: Tokens, stands_for: Tokens) -> bool {
+    digest.0 * 20 <= stands_for.0 * 19
 }
 
 impl Context {
@@ -57,16 +60,31 @@ impl Context {
         said.sort_unstable();
         let stays = kept.iter().chain(old.iter().filter(|item| is_prompt(item)));
         let stays: Tokens = stays.map(|&item| self.counts.item(item)).sum();
-        let left = Tokens(budget.0.saturating_sub((stays + TOKENS_AROUND).0)).max(LEAST);
         let old = Old { items: &items, read: &said, said: &said, kept };
-        let digest = rule.digest(&view, &old, left);
+        let digest = rule.digest(&view, &old, budget, stays + TOKENS_AROUND);
         let digest = digest.map_err(|why| Error::new(ErrorKind::Refused, why))?;
         let Some(digest) = digest else { return Ok(by_tier) };
-        if digest.tokens >= items.iter().map(|&item| self.counts.item(item)).sum() {
+        let goes = items.iter().map(|&item| self.counts.item(item)).sum();
+        if !is_worth_while(digest.tokens + TOKENS_AROUND, goes) {
             return Ok(by_tier);
         }
         self.put(&digest.text, &items)?;
         by_tier.insert("digest".into(), 1);
         Ok(by_tier)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_digest_that_saves_next_to_nothing_is_not_worth_while() {
+        for (digest, stands_for, expect) in
+            [(0, 0, true), (95, 100, true), (96, 100, false), (100, 100, false), (101, 100, false)]
+        {
+            let worth = is_worth_while(Tokens(digest), Tokens(stands_for));
+            assert_eq!(worth, expect, "{digest} for {stands_for}");
+        }
     }
 }

@@ -1,11 +1,18 @@
 //! Results are shortened before they are first sent.
 
 use epitome_formats::epitome::{Batch, batch};
-use epitome_model::{At, Block, Change, Edit, Entry, Ref, Role, Source, Stub, Tokens};
+use epitome_model::{At, Block, Change, Edit, Entry, Ref, Role, Source, Stub, Tokens, ToolKind};
 use epitome_passes::{Compaction, INGEST, Pin, PlannedEdit, View, Why, only_text, pins};
 
 use super::Context;
 use epitome_error::{Error, ErrorKind, Result};
+
+/// What a call does.
+pub(super) struct KnownCall {
+    /// Its tool and its target, in a few words.
+    pub what: Box<str>,
+    pub kind: ToolKind,
+}
 
 impl Context {
     /// Shortens the results of an entry before it is first sent.
@@ -17,7 +24,9 @@ impl Context {
         for (block, said) in entry.blocks.iter().enumerate() {
             let Block::Output(output) = said else { continue };
             let Some(text) = only_text(output).map(|text| text.read(source)) else { continue };
-            let what = self.calls.get(&output.call).map_or("result", |what| what);
+            let call = self.calls.get(&output.call);
+            let what = call.map_or("result", |call| &call.what);
+            let rule = rule.of(call.map(|call| call.kind));
             let whole = Ref::of(&Source::at(source, output.whole));
             let short = rule.shorten(&text, whole, &self.seen, &*self.counter);
             self.seen.add(short.as_deref().unwrap_or(&text), what);
@@ -143,7 +152,8 @@ impl Context {
                     Some(target) => format!("{} {target}", call.name),
                     None => call.name.to_string(),
                 };
-                self.calls.insert(call.id.clone(), epitome_model::short(&what, 80).into());
+                let what = epitome_model::short(&what, 80).into();
+                self.calls.insert(call.id.clone(), KnownCall { what, kind: call.kind });
             }
         }
     }

@@ -111,7 +111,8 @@ impl Context {
             for (_, entry) in transcript.context() {
                 for block in &entry.blocks {
                     if let Block::Output(output) = block {
-                        let what = self.calls.get(&output.call).map_or("result", |what| what);
+                        let call = self.calls.get(&output.call);
+                        let what = call.map_or("result", |call| &call.what);
                         self.seen.add(&output.text(source), what);
                     }
                 }

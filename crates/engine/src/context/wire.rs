@@ -4,10 +4,10 @@ use std::borrow::Cow;
 use std::collections::HashSet;
 use std::ops::Range;
 
-use epitome_api::{APIS, Api, Made, SummaryAs, anthropic};
+use epitome_api::{APIS, Api, Made, Response, SummaryAs, anthropic};
 use epitome_error::{Error, ErrorKind, Result};
 use epitome_formats::epitome::said;
-use epitome_model::{Block, Entry, Role, Source, Tokens, Transcript};
+use epitome_model::{Block, Entry, Role, Source, Tokens, ToolKind, Transcript, decode};
 
 use super::{Context, Speaker};
 
@@ -125,9 +125,56 @@ impl Context {
                 Error::new(ErrorKind::Unreadable, format!("{place}: {why}"))
             })?;
         }
+        self.push_parsed(&read, billed)
+    }
+
+    /// Adds the response of a model, with what its provider counted. Returns its calls in order,
+    /// as the context has them: of two calls with one id the second gets another.
+    ///
+    /// ```
+    /// use epitome_engine::{Context, Setup};
+    /// use epitome_passes::built_in;
+    ///
+    /// let mut context = Context::in_memory(Setup::new(built_in("epitome").expect("a recipe")));
+    /// let body = br#"{"content":[{"type":"tool_use","id":"c1","name":"read","input":{}}]}"#;
+    /// let api = epitome_api::named("anthropic").expect("an API");
+    /// let response = api.response(body).expect("a response");
+    /// let called = context.push_response(&response)?;
+    /// assert_eq!((&*called[0].id, &*called[0].arguments), ("c1", "{}"));
+    /// let again = context.push_response(&response)?;
+    /// assert_eq!(&*again[0].id, "c1_again_1");
+    /// # Ok::<(), epitome_error::Error>(())
+    /// ```
+    ///
+    /// # Errors
+    ///
+    /// `Disk` if the log cannot be written; nothing was added then.
+    pub fn push_response(&mut self, response: &Response) -> Result<Vec<Called>> {
+        let message = String::from_utf8_lossy(&response.source);
+        let source = Framed { before: String::new(), message, after: "" };
+        let mut read = ParsedMessage { source, entries: vec![(false, response.entry.clone())] };
+        let mut ties = Ties { open: self.open_calls(), made: HashSet::new() };
+        self.tie(&mut read, &mut ties).map_err(|why| Error::new(ErrorKind::Unreadable, why))?;
+        let blocks = read.entries.iter().flat_map(|(_, entry)| &entry.blocks);
+        let called = blocks.filter_map(|block| match block {
+            Block::Call(call) => Some(Called {
+                id: call.id.clone(),
+                name: call.name.clone(),
+                kind: call.kind,
+                arguments: arguments(&read.source.at(call.arguments)),
+            }),
+            _ => None,
+        });
+        let called = called.collect();
+        self.push_parsed(&[read], None)?;
+        Ok(called)
+    }
+
+    /// Adds all of these messages, or none.
+    fn push_parsed(&mut self, read: &[ParsedMessage<'_>], billed: Option<Tokens>) -> Result<()> {
         let (from, told) = (self.log.bytes().len(), (self.anchor, self.factor, self.overflows));
         self.log.gather();
-        let said = self.push_all(&read, billed).and_then(|()| self.log.write_gathered());
+        let said = self.push_all(read, billed).and_then(|()| self.log.write_gathered());
         if said.is_err() {
             self.log.forget(from);
             self.calls.clear();
@@ -247,6 +294,28 @@ impl Context {
             }
         }
         Ok(())
+    }
+}
+
+/// A call of a tool, as a response makes it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Called {
+    /// The id that its result names.
+    pub id: Box<str>,
+    /// The tool.
+    pub name: Box<str>,
+    /// What the tool does, if its name tells.
+    pub kind: ToolKind,
+    /// Its arguments: the text of a JSON object, or whatever the model made of it.
+    pub arguments: String,
+}
+
+/// Arguments as the model wrote them: some APIs put the object into a string.
+fn arguments(json: &[u8]) -> String {
+    if json.starts_with(b"\"") {
+        decode(json).into_owned()
+    } else {
+        String::from_utf8_lossy(json).into_owned()
     }
 }
 

@@ -33,7 +33,9 @@ pub(super) struct Choice<'p> {
     candidates: Vec<Candidate>,
     /// Facts in what stays anyway.
     known: FactMap<()>,
-    /// Tokens of the pieces that are in the digest whole.
+    /// Lines that are in the digest anyway.
+    commands: Chosen,
+    /// Tokens of these, and of the pieces that are in the digest whole.
     whole: u64,
 }
 
@@ -63,14 +65,19 @@ impl<'p> Choice<'p> {
             piece.full.iter().for_each(|full| cover(&mut known, &full.facts));
             piece.lines.iter().for_each(|line| cover(&mut known, &line.facts));
         }
-        let mut whole = 0;
-        for piece in old {
+        let (mut whole, mut commands) = (0, Chosen::new());
+        for (n, piece) in old.iter().enumerate() {
+            for (at, line) in piece.lines.iter().enumerate().filter(|(_, line)| line.commands) {
+                whole += counter.count(&line.text).0 + 1;
+                cover(&mut known, &line.facts);
+                commands.entry(n).or_default().lines.insert(at);
+            }
             if let Some((_, tokens)) = &piece.whole {
                 whole += tokens.0 + piece.head_tokens.0;
                 piece.lines.iter().for_each(|line| cover(&mut known, &line.facts));
             }
         }
-        let mut choice = Choice { old, values, candidates: Vec::new(), known, whole };
+        let mut choice = Choice { old, values, candidates: Vec::new(), known, commands, whole };
         let is_open =
             |(_, piece): &(usize, &Piece)| piece.whole.is_none() && piece.speaker != Who::Thinking;
         let pieces = old.par_iter().enumerate().filter(is_open);
@@ -89,9 +96,11 @@ impl<'p> Choice<'p> {
             }
             let tokens = match line {
                 None => piece.full.as_ref().map_or(0, |full| full.tokens.0),
-                Some(line) => counter.count(&piece.lines[line].text).0 + 1,
+                Some(line) => counter.count(piece.lines[line].text.trim_start()).0 + 1,
             };
-            Some(Candidate { gain: gain / tokens as f64, piece: n, line, tokens })
+            let opens = line.map_or(0, |_| piece.head_tokens.0);
+            let gain = gain / price(tokens, opens);
+            Some(Candidate { gain, piece: n, line, tokens })
         };
         header.into_iter().chain(lines).filter_map(candidate).collect()
     }
@@ -113,7 +122,7 @@ impl<'p> Choice<'p> {
         let mut left = budget.0.saturating_sub(self.whole);
         let mut covered = self.known.clone();
         let mut heap: BinaryHeap<Candidate> = self.candidates.clone().into();
-        let mut chosen = Chosen::new();
+        let mut chosen = self.commands.clone();
         while left > 0
             && let Some(best) = heap.pop()
         {
@@ -122,7 +131,9 @@ impl<'p> Choice<'p> {
             if gain <= 0.0 {
                 continue;
             }
-            let now = Candidate { gain: gain / best.tokens as f64, ..best };
+            let is_open = best.line.is_none() || chosen.contains_key(&best.piece);
+            let opens = if is_open { 0 } else { piece.head_tokens.0 };
+            let now = Candidate { gain: gain / price(best.tokens, opens), ..best };
             if heap.peek().is_some_and(|next| next.gain > now.gain + 1e-12) {
                 heap.push(now);
                 continue;
@@ -152,6 +163,12 @@ impl<'p> Choice<'p> {
         }
         chosen
     }
+}
+
+/// What a line costs in the comparison: the first one of a call pays for its header twice, so that
+/// a digest has more of fewer calls.
+fn price(tokens: u64, opens: u64) -> f64 {
+    (tokens + 2 * opens) as f64
 }
 
 fn cover(covered: &mut FactMap<()>, facts: &[(FactId, FactKind)]) {

@@ -7,6 +7,7 @@ use rayon::prelude::*;
 use serde_json::Value;
 
 use crate::facts::{FactId, FactKind, facts};
+use crate::pins::commanding;
 use crate::{View, is_error_line};
 
 use super::DigestRule;
@@ -77,6 +78,8 @@ pub(super) struct Line {
     pub facts: Vec<(FactId, FactKind)>,
     /// Whether it looks like an error.
     pub is_error: bool,
+    /// Whether the user commands or forbids something in it: it is in the digest anyway.
+    pub commands: bool,
 }
 
 impl Pieces {
@@ -228,6 +231,9 @@ impl<'a> Part<'a> {
             }
             _ => None,
         };
+        if speaker == Who::User && whole.is_none() {
+            mark_commands(&mut lines);
+        }
         Piece {
             speaker,
             response: self.responses,
@@ -237,6 +243,16 @@ impl<'a> Part<'a> {
             lines,
             whole,
         }
+    }
+}
+
+/// Marks the lines of a long text of the user that command or forbid.
+fn mark_commands(lines: &mut [Line]) {
+    let text: Vec<&str> = lines.iter().map(|line| line.text.as_str()).collect();
+    let commands = commanding(&text.join("\n"));
+    let mut commands = commands.lines().peekable();
+    for line in lines {
+        line.commands = commands.next_if(|command| *command == line.text).is_some();
     }
 }
 
@@ -289,7 +305,8 @@ fn each_text(value: &Value, each: &mut impl FnMut(&str)) {
 fn split(text: &str, is_argument: bool, numbered: bool, lines: &mut Vec<Line>) {
     let mut add = |line: &str| {
         let is_error = line.len() < 300 && is_error_line(line);
-        lines.push(Line { facts: facts(line), is_error, is_argument, text: line.to_owned() });
+        let (facts, text) = (facts(line), line.to_owned());
+        lines.push(Line { facts, is_error, is_argument, commands: false, text });
     };
     let numbered = numbered || text.lines().take(3).all(|line| without_number(line) != line);
     for line in text.split('\n') {

@@ -1,6 +1,6 @@
 //! A digest as text.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use epitome_model::{Block, Counter, Source};
 
@@ -60,11 +60,14 @@ pub(super) fn digest(
             Some(whole) if *full => add(&whole.text),
             Some(_) | None => add(&piece.head),
         }
-        let mut next = 0;
-        for &at in lines {
-            let gap = if at == next { "" } else { GAP };
-            add(&format!("{gap}{}", piece.lines[at].text));
-            next = at + 1;
+        // Lines that follow each other keep their shape; what all of them are indented is dropped.
+        for run in runs(lines) {
+            let indent = run.iter().map(|&at| indent(&piece.lines[at].text)).min().unwrap_or(0);
+            for &at in &run {
+                let is_gap = at == run[0] && at > 0;
+                let gap = if is_gap { format!("{GAP} ") } else { String::new() };
+                add(&format!("{gap}{}", &piece.lines[at].text[indent..]));
+            }
         }
         shown += lines.len() as u64;
     }
@@ -73,6 +76,23 @@ pub(super) fn digest(
     let of = old.iter().map(|piece| piece.lines.len() as u64).sum();
     let tokens = counter.count(&text);
     Digest { text, tokens, lines: shown, of }
+}
+
+/// The lines as runs of lines that follow each other.
+fn runs(lines: &BTreeSet<usize>) -> Vec<Vec<usize>> {
+    let mut runs: Vec<Vec<usize>> = Vec::new();
+    for &at in lines {
+        match runs.last_mut() {
+            Some(run) if run.last() == Some(&(at - 1)) => run.push(at),
+            Some(_) | None => runs.push(vec![at]),
+        }
+    }
+    runs
+}
+
+/// Bytes of white space before a line.
+fn indent(line: &str) -> usize {
+    line.len() - line.trim_start().len()
 }
 
 /// Calls of which no line is shown, one after the other: those of one tool are told together.

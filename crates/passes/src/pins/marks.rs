@@ -1,9 +1,9 @@
 //! Text that the user put between marks.
 
 /// The mark before a text that has to stay.
-const OPEN: &str = "<pin>";
+pub const OPEN: &str = "<pin>";
 /// The mark behind it.
-const CLOSE: &str = "</pin>";
+pub const CLOSE: &str = "</pin>";
 
 /// The texts between marks, in their order. A mark without its end is text like any other.
 pub fn between_marks(text: &str) -> impl Iterator<Item = &str> {

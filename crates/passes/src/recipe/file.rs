@@ -319,7 +319,7 @@ mod tests {
             let copies = passes(&["copies"]);
             let stored = Stages { passes: copies, summary, ..Stages::default() };
             let live = Stages {
-                ingest: Some(IngestRule { repeats: true, cap: None, batch }),
+                ingest: Some(IngestRule { repeats: true, batch, ..IngestRule::default() }),
                 trim: Some(TrimRule { over: 5, keep: 4, head: 1 }),
                 passes: passes(&["stale"]),
                 ..stored.clone()

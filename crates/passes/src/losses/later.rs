@@ -1,0 +1,163 @@
+//! What an agent needed of what had left.
+
+use std::collections::{HashMap, HashSet};
+
+use epitome_model::{Block, Call, Output, Role, Tokens, ToolKind};
+
+use super::left::{Placed, Target, is_same as alike, path, text_of};
+use super::{Again, Because, UsedFact};
+use crate::View;
+use crate::facts::{FactId, FactMap, each_fact};
+
+/// What came after a compaction.
+pub(super) struct Later<'v, 'a> {
+    view: &'v View<'a>,
+    items: &'v [usize],
+    /// Results, by their calls.
+    results: HashMap<&'a str, (usize, usize, &'a Output)>,
+}
+
+/// What the agent changed since the compaction.
+#[derive(Default)]
+struct Changed {
+    files: HashSet<String>,
+    /// The texts of patches, which name several files.
+    patches: String,
+}
+
+impl<'v, 'a> Later<'v, 'a> {
+    pub fn new(view: &'v View<'a>, items: &'v [usize]) -> Later<'v, 'a> {
+        let mut results = HashMap::new();
+        for &item in items {
+            let Some(entry) = view.transcript.items[item].entry() else { continue };
+            for (block, said) in entry.blocks.iter().enumerate() {
+                if let Block::Output(output) = said {
+                    results.entry(&*output.call).or_insert((item, block, output));
+                }
+            }
+        }
+        Later { view, items, results }
+    }
+
+    /// The facts that were used though they were gone; and notes at each piece what was needed of
+    /// it. What came back is gone no more.
+    pub fn needs(
+        &self,
+        pieces: &mut [Placed],
+        gone: &mut FactMap<(usize, usize)>,
+        targets: &HashMap<Target, Vec<usize>>,
+        before: &View<'_>,
+    ) -> Vec<UsedFact> {
+        let places: HashMap<(usize, usize), usize> =
+            pieces.iter().enumerate().map(|(idx, (_, at))| (*at, idx)).collect();
+        let mut changed = Changed::default();
+        let mut used = Vec::new();
+        for &item in self.items {
+            let Some(entry) = self.view.transcript.items[item].entry() else { continue };
+            if entry.repeated {
+                continue;
+            }
+            for (block, said) in entry.blocks.iter().enumerate() {
+                let text = text_of(self.view, said);
+                each_fact(&text, |kind, fact| {
+                    let Some(at) = gone.remove(&FactId::of(fact)) else { return };
+                    if entry.role != Role::Assistant {
+                        return;
+                    }
+                    if let Some(&idx) = places.get(&at) {
+                        pieces[idx].0.used += 1;
+                    }
+                    let from = before.transcript.items[at.0].record().line;
+                    let line = entry.record.line;
+                    used.push(UsedFact { fact: fact.to_owned(), kind, line, from });
+                });
+                if let Block::Call(call) = said {
+                    self.call(call, (item, block), before, pieces, targets, &changed);
+                    changed.note(self.view, call, &text);
+                }
+            }
+        }
+        used
+    }
+
+    /// Notes a call that reads or runs again what had left.
+    fn call(
+        &self,
+        call: &Call,
+        at: (usize, usize),
+        before: &View<'_>,
+        pieces: &mut [Placed],
+        targets: &HashMap<Target, Vec<usize>>,
+        changed: &Changed,
+    ) {
+        let Some(found) = Target::of(self.view, call).and_then(|it| targets.get(&it)) else {
+            return;
+        };
+        let result = self.results.get(&*call.id);
+        let text = result.map(|(_, _, output)| output.text(self.view.source));
+        let was = |idx: usize| {
+            let (item, block) = pieces[idx].1;
+            Some(&before.transcript.items[item].entry()?.blocks[block])
+        };
+        let is_same = |idx: usize| {
+            was(idx)
+                .zip(text.as_ref())
+                .is_some_and(|(was, text)| alike(text, &text_of(before, was)))
+        };
+        let part = |idx: usize| match was(idx)? {
+            Block::Output(output) => before.call_of(output)?.part.clone(),
+            _ => None,
+        };
+        let is_part = |idx: usize| call.part.is_none() || part(idx) == call.part;
+        let weigh = |idx: &usize| (is_same(*idx), part(*idx) == call.part, pieces[*idx].0.tokens);
+        let may_be = found.iter().copied().filter(|idx| is_part(*idx));
+        let Some(idx) = may_be.max_by_key(weigh) else { return };
+        let is_same = is_same(idx);
+        let (piece, _) = &mut pieces[idx];
+        if piece.again.is_some() {
+            return;
+        }
+        let because = if is_same {
+            Because::Same
+        } else if changed.is_why(self.view, call) {
+            Because::Changed
+        } else {
+            Because::Gone
+        };
+        piece.again = Some(Again {
+            line: self.view.transcript.items[at.0].record().line,
+            call_tokens: self.view.tokens(at.0, at.1),
+            result_tokens: result
+                .map_or(Tokens(0), |(item, block, _)| self.view.tokens(*item, *block)),
+            because,
+        });
+    }
+}
+
+impl Changed {
+    fn note(&mut self, view: &View<'_>, call: &Call, arguments: &str) {
+        if !call.kind.changes_file() {
+            return;
+        }
+        if let Some(target) = &call.target {
+            self.files.insert(path(view, &view.words(target)).to_owned());
+        }
+        if call.kind == ToolKind::Patch {
+            self.patches.push_str(arguments);
+        }
+    }
+
+    /// Whether another result of this call is from a change. That of a command always is: it was
+    /// run to see how things are now.
+    fn is_why(&self, view: &View<'_>, call: &Call) -> bool {
+        match (call.kind, &call.target) {
+            (ToolKind::Shell, _) => true,
+            (ToolKind::Read, Some(target)) => {
+                let target = view.words(target);
+                let path = path(view, &target);
+                self.files.contains(path) || self.patches.contains(path)
+            }
+            _ => !self.files.is_empty() || !self.patches.is_empty(),
+        }
+    }
+}

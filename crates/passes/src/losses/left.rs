@@ -1,0 +1,362 @@
+//! What was in one context and is not in another.
+
+use std::collections::{HashMap, HashSet};
+
+use epitome_model::{Block, Call, Entry, Output, Ref, Role, Tokens, ToolKind, as_seen, short};
+
+use super::{LostKind, LostPiece};
+use crate::facts::{FactId, FactMap, each_fact};
+use crate::pins::{PinKind, pins};
+use crate::{View, is_error_line};
+
+/// Characters of a name.
+const NAME: usize = 300;
+
+/// A piece, and the item and block of the context before that it was.
+pub(super) type Placed = (LostPiece, (usize, usize));
+
+/// What left.
+pub(super) struct Left {
+    /// In the order of the session.
+    pub pieces: Vec<Placed>,
+    /// The facts that are gone, each with the last block that held it.
+    pub gone: FactMap<(usize, usize)>,
+    pub facts_before: u64,
+    /// The pieces that are results of calls, by what was called.
+    pub targets: HashMap<Target, Vec<usize>>,
+    succeeded: HashMap<Target, usize>,
+}
+
+/// What a call was about: two calls with the same target bring back the same.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub(super) struct Target {
+    kind: ToolKind,
+    of: String,
+}
+
+impl Target {
+    /// Of a read the path, of a command the command, of another call all its arguments.
+    pub fn of(view: &View<'_>, call: &Call) -> Option<Target> {
+        let kind = call.kind;
+        let target = || call.target.as_ref().map(|it| view.words(it).into_owned());
+        let of = match kind {
+            ToolKind::Read => path(view, &target()?).to_owned(),
+            ToolKind::Shell => target()?.trim().to_owned(),
+            ToolKind::Search | ToolKind::List | ToolKind::Fetch | ToolKind::Other => {
+                format!("{} {}", call.name, as_seen(&view.source.at(call.arguments)))
+            }
+            _ => return None,
+        };
+        Some(Target { kind, of })
+    }
+}
+
+/// A path as it is from the session's folder, if it is in it.
+pub(super) fn path<'p>(view: &View<'_>, path: &'p str) -> &'p str {
+    let below = view.transcript.head.cwd.as_deref().and_then(|cwd| path.strip_prefix(cwd));
+    below.map_or(path, |rest| rest.trim_start_matches(['/', '\\']))
+}
+
+impl Left {
+    pub fn of(before: &View<'_>, after: &View<'_>) -> Left {
+        let there = There::of(after);
+        let rules = lost_rules(before, after, &there);
+        let mut left = Left {
+            pieces: Vec::new(),
+            gone: FactMap::default(),
+            facts_before: 0,
+            targets: HashMap::new(),
+            succeeded: succeeded(before),
+        };
+        let mut seen = FactMap::<()>::default();
+        for (item, entry) in before.transcript.context() {
+            for (block, said) in entry.blocks.iter().enumerate() {
+                let text = text_of(before, said);
+                each_fact(&text, |_, fact| {
+                    let id = FactId::of(fact);
+                    seen.insert(id, ());
+                    if !there.facts.contains_key(&id) {
+                        left.gone.insert(id, (item, block));
+                    }
+                });
+                let rule = rules.get(&(item, block)).cloned();
+                left.block(before, &there, (item, block), entry, said, &text, rule);
+            }
+        }
+        left.facts_before = seen.len() as u64;
+        left
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "one place, seen from several sides")]
+    fn block(
+        &mut self,
+        view: &View<'_>,
+        there: &There,
+        at: (usize, usize),
+        entry: &Entry,
+        said: &Block,
+        text: &str,
+        rule: Option<(LostKind, String)>,
+    ) {
+        let Some((kind, name)) = rule.or_else(|| described(view, entry, said, text)) else {
+            return;
+        };
+        let share = match said {
+            Block::Image(image) => {
+                u64::from(!there.images.contains(&Ref::of(&view.source.at(image.whole)))) * 100
+            }
+            _ if kind == LostKind::Rule || kind == LostKind::Plan => 100,
+            _ => there.missing(text),
+        };
+        if share == 0 {
+            return;
+        }
+        let call = match said {
+            Block::Output(output) => view.call_of(output),
+            _ => None,
+        };
+        let resolved = match (kind, call) {
+            (LostKind::Error, Some(call)) => {
+                let last = Target::of(view, call).and_then(|it| self.succeeded.get(&it));
+                Some(last.is_some_and(|last| *last > at.0))
+            }
+            (LostKind::Error, None) => Some(false),
+            _ => None,
+        };
+        if let Some(target) = call.and_then(|call| Target::of(view, call)) {
+            self.targets.entry(target).or_default().push(self.pieces.len());
+        }
+        let piece = LostPiece {
+            kind,
+            name,
+            line: entry.record.line,
+            tokens: Tokens(view.tokens(at.0, at.1).0 * share / 100),
+            partly: share < 100,
+            references: references(view, said),
+            resolved,
+            again: None,
+            used: 0,
+        };
+        self.pieces.push((piece, at));
+    }
+}
+
+/// What is in a context.
+struct There {
+    facts: FactMap<()>,
+    lines: HashSet<FactId>,
+    images: HashSet<Ref>,
+}
+
+impl There {
+    fn of(view: &View<'_>) -> There {
+        let (mut facts, mut lines) = (FactMap::default(), HashSet::new());
+        let mut images = HashSet::new();
+        for said in view.transcript.context().flat_map(|(_, entry)| &entry.blocks) {
+            if let Block::Image(image) = said {
+                images.insert(Ref::of(&view.source.at(image.whole)));
+            }
+            let text = text_of(view, said);
+            each_fact(&text, |_, fact| {
+                facts.insert(FactId::of(fact), ());
+            });
+            lines.extend(text.lines().filter_map(line));
+        }
+        There { facts, lines, images }
+    }
+
+    /// How much of a text is not there, in per cent of what its lines say.
+    fn missing(&self, text: &str) -> u64 {
+        let (mut all, mut gone) = (0, 0);
+        for it in text.lines() {
+            let Some(id) = line(it) else { continue };
+            let len = it.trim().len() as u64;
+            all += len;
+            gone += if self.lines.contains(&id) { 0 } else { len };
+        }
+        if gone == 0 { 0 } else { (gone * 100 / all).max(1) }
+    }
+}
+
+/// Whether a text says what another did, but for a tenth of it: a time, a number of a process.
+pub(super) fn is_same(text: &str, was: &str) -> bool {
+    let lines = was.lines().filter_map(line).collect();
+    There { facts: FactMap::default(), lines, images: HashSet::new() }.missing(text) <= 10
+}
+
+/// A line without its number in the file and the white space around it; none if it says nothing.
+fn line(line: &str) -> Option<FactId> {
+    let trimmed = line.trim();
+    let rest = trimmed.trim_start_matches(|c: char| c.is_ascii_digit());
+    let is_number = rest.len() < trimmed.len();
+    let words = rest.strip_prefix(['→', '\t']).filter(|_| is_number).unwrap_or(trimmed).trim();
+    words.chars().any(char::is_alphanumeric).then(|| FactId::of(words))
+}
+
+/// The rules and plans that were in one context and are not in the other, by item and block.
+fn lost_rules(
+    before: &View<'_>,
+    after: &View<'_>,
+    there: &There,
+) -> HashMap<(usize, usize), (LostKind, String)> {
+    let kept = pins(after, &after.transcript.context);
+    let mut lost = HashMap::new();
+    for pin in pins(before, &before.transcript.context) {
+        let is_newer = matches!(pin.kind, PinKind::Plan | PinKind::Todo)
+            && kept.iter().any(|it| it.kind == pin.kind);
+        if is_newer || there.missing(&pin.text) == 0 {
+            continue;
+        }
+        let kind = match pin.kind {
+            PinKind::RuleFile | PinKind::Skill | PinKind::Marked => LostKind::Rule,
+            PinKind::Plan | PinKind::Todo => LostKind::Plan,
+        };
+        let name = if pin.name.is_empty() { pin.kind.word().to_owned() } else { pin.name };
+        lost.insert((pin.item, pin.block), (kind, short(&name, NAME)));
+    }
+    lost
+}
+
+/// What a block is and is called; none if it is nothing to be missed.
+fn described(
+    view: &View<'_>,
+    entry: &Entry,
+    said: &Block,
+    text: &str,
+) -> Option<(LostKind, String)> {
+    let first = || short(text.trim(), NAME);
+    match said {
+        Block::Text(_) => Some(match entry.role {
+            Role::User => (LostKind::User, first()),
+            Role::Assistant => (LostKind::Reply, first()),
+            Role::System | Role::Tool => (LostKind::Agent, first()),
+        }),
+        Block::Summary(_) => Some((LostKind::Agent, first())),
+        Block::Image(image) => Some((LostKind::Image, image.media.to_string())),
+        Block::Call(call) if call.kind.changes_file() && !call.fields.is_empty() => {
+            Some((LostKind::Change, short(&named(view, call), NAME)))
+        }
+        Block::Output(output) => of_output(view, output, text),
+        Block::Call(_) | Block::Thinking(_) | Block::Repeated(_) | Block::Opaque(_) => None,
+        _ => None,
+    }
+}
+
+fn of_output(view: &View<'_>, output: &Output, text: &str) -> Option<(LostKind, String)> {
+    if text.trim().is_empty() || epitome_model::is_left_by_recipe(text) {
+        return None;
+    }
+    let call = view.call_of(output);
+    let name = call.map_or_else(|| "result".to_owned(), |call| named(view, call));
+    if output.error {
+        let is_status = |line: &&str| line.trim_start().to_lowercase().starts_with("exit code");
+        let errors = || text.lines().filter(|line| is_error_line(line));
+        let says = errors().find(|line| !is_status(line)).or_else(|| errors().next());
+        let says = says.or_else(|| text.lines().rev().find(|line| !line.trim().is_empty()));
+        let says = says.unwrap_or_default().trim();
+        return Some((LostKind::Error, format!("{}: {}", short(&name, 60), short(says, 100))));
+    }
+    if output.from_user {
+        return Some((LostKind::User, short(text.trim(), NAME)));
+    }
+    let kind = match call.map_or(ToolKind::Other, |call| call.kind) {
+        ToolKind::Read => LostKind::Read,
+        ToolKind::Shell => LostKind::Command,
+        // That it was done; what was done is in the call.
+        ToolKind::Write | ToolKind::Edit | ToolKind::Patch => return None,
+        _ => LostKind::Result,
+    };
+    Some((kind, short(&name, NAME)))
+}
+
+/// What a call is called: its target, or its name and its target.
+fn named(view: &View<'_>, call: &Call) -> String {
+    let Some(target) = call.target.as_ref().map(|it| view.words(it)) else {
+        return call.name.to_string();
+    };
+    match call.kind {
+        ToolKind::Shell => target.trim().to_owned(),
+        kind if kind == ToolKind::Read || kind.changes_file() => path(view, &target).to_owned(),
+        _ => format!("{} {target}", call.name),
+    }
+}
+
+/// For each target the last item of the context in which a call of it succeeded.
+fn succeeded(view: &View<'_>) -> HashMap<Target, usize> {
+    let mut found = HashMap::new();
+    for (item, entry) in view.transcript.context() {
+        for said in &entry.blocks {
+            if let Block::Call(call) = said
+                && view.succeeded(call)
+                && let Some(target) = Target::of(view, call)
+            {
+                found.insert(target, item);
+            }
+        }
+    }
+    found
+}
+
+fn references(view: &View<'_>, said: &Block) -> Vec<Ref> {
+    match said {
+        Block::Text(text) | Block::Summary(text) => vec![view.reference(text)],
+        Block::Output(output) => vec![Ref::of(&view.source.at(output.whole))],
+        Block::Call(call) if call.fields.is_empty() => {
+            vec![Ref::of(&view.source.at(call.arguments))]
+        }
+        Block::Call(call) => call.fields.iter().map(|it| view.reference(&it.text)).collect(),
+        _ => Vec::new(),
+    }
+}
+
+/// The text of a session that has this name: as a piece that left would have it.
+pub(super) fn named_text(view: &View<'_>, reference: &Ref) -> Option<String> {
+    let is_it = |it: &Ref| it.digits().starts_with(reference.digits());
+    let blocks = view.transcript.entries().flat_map(|(_, entry)| &entry.blocks);
+    for said in blocks {
+        let names = references(view, said);
+        let Some(at) = names.iter().position(is_it) else { continue };
+        return match said {
+            Block::Call(call) if !call.fields.is_empty() => {
+                Some(view.words(&call.fields[at].text).into_owned())
+            }
+            Block::Image(_) => None,
+            _ => Some(text_of(view, said)),
+        };
+    }
+    None
+}
+
+/// What a block says, as a model sees it.
+pub(super) fn text_of(view: &View<'_>, said: &Block) -> String {
+    match said {
+        Block::Text(text) | Block::Summary(text) => view.words(text).into_owned(),
+        Block::Call(call) => values(&as_seen(&view.source.at(call.arguments))),
+        Block::Output(output) => output.text(view.source),
+        _ => String::new(),
+    }
+}
+
+/// The values of arguments in JSON, a line each; other arguments as they are. Their names are the
+/// tool's.
+fn values(arguments: &str) -> String {
+    fn add(value: &serde_json::Value, text: &mut String) {
+        match value {
+            serde_json::Value::String(it) => {
+                text.push_str(it);
+                text.push('\n');
+            }
+            serde_json::Value::Number(it) => {
+                text.push_str(&it.to_string());
+                text.push('\n');
+            }
+            serde_json::Value::Array(all) => all.iter().for_each(|it| add(it, text)),
+            serde_json::Value::Object(all) => all.values().for_each(|it| add(it, text)),
+            serde_json::Value::Null | serde_json::Value::Bool(_) => {}
+        }
+    }
+    let Ok(value) = serde_json::from_str(arguments) else { return arguments.to_owned() };
+    let mut text = String::new();
+    add(&value, &mut text);
+    text
+}

@@ -1,0 +1,131 @@
+use epitome_model::{FieldRole, ToolKind};
+use samples::{Quarters, Sample};
+
+use super::*;
+
+/// What left between two contexts, and what was needed of it by the items of `session` from
+/// `from` on.
+fn lost(before: &Sample, after: &Sample, session: &Sample, from: usize) -> Losses {
+    let view = |it| {
+        let it: &Sample = it;
+        View::new(it.transcript(), it.source(), &Quarters)
+    };
+    let (before, after, session_view) = (view(before), view(after), view(session));
+    let later: Vec<usize> = (from..session.transcript().items.len()).collect();
+    losses(&before, &after, &session_view, &later)
+}
+
+/// Pieces as lines: `KIND NAME`, `partly`, what was done again, facts used.
+fn shown(losses: &Losses) -> Vec<String> {
+    let line = |piece: &LostPiece| {
+        let mut text = format!("{:?} {}", piece.kind, piece.name);
+        if piece.partly {
+            text.push_str(", partly");
+        }
+        if let Some(resolved) = piece.resolved {
+            text.push_str(if resolved { ", resolved" } else { ", open" });
+        }
+        if let Some(again) = &piece.again {
+            let Again { line, call_tokens, result_tokens, because } = again;
+            text.push_str(&format!(", {because:?} on {line}: {call_tokens} + {result_tokens}"));
+        }
+        if piece.used > 0 {
+            text.push_str(&format!(", {} used", piece.used));
+        }
+        text
+    };
+    losses.pieces.iter().map(line).collect()
+}
+
+const MAIN: &str = "fn read_config() {\n    let file = open(\"settings.toml\");\n}";
+
+/// A session up to its compaction.
+fn session() -> Sample {
+    Sample::new()
+        .user("Never push to main.\nFix the reader.")
+        .call(ToolKind::Read, "/p/CLAUDE.md")
+        .output("Use tabs only.")
+        .call(ToolKind::Read, "/p/src/main.rs")
+        .output(MAIN)
+        .call(ToolKind::Shell, "cargo test")
+        .error("error: cannot find read_config\nlong output")
+        .reply("The reader is in read_config.")
+}
+
+#[test]
+fn what_is_in_the_context_no_more_has_left() {
+    let after = Sample::new().summary("Fix the reader.");
+    let losses = lost(&session(), &after, &Sample::new(), 0);
+    let expect = [
+        "User Never push to main. Fix the reader., partly",
+        "Rule /p/CLAUDE.md",
+        "Read /p/src/main.rs",
+        "Error cargo test: error: cannot find read_config, open",
+        "Reply The reader is in read_config.",
+    ];
+    assert_eq!(shown(&losses), expect);
+    assert_eq!((losses.facts_before, losses.facts_gone), (7, 7));
+    assert_eq!(losses.facts_used, []);
+}
+
+#[test]
+fn a_text_whose_lines_are_there_has_not_left() {
+    let numbered = "1\tfn read_config() {\n2\t    let file = open(\"settings.toml\");";
+    let rest = "Use tabs only.\nNever push to main.\nFix the reader.\nlong output\n\
+                The reader is in read_config.\nerror: cannot find read_config";
+    let calls = "cargo test /p/src/main.rs /p/CLAUDE.md";
+    let digest = format!("Digest\n{numbered}\n{rest}\n{calls}");
+    let after = Sample::new().summary(&digest);
+    let losses = lost(&session(), &after, &Sample::new(), 0);
+    assert_eq!(shown(&losses), [""; 0]);
+    assert_eq!(losses.facts_gone, 0);
+}
+
+#[test]
+fn what_is_read_again_is_counted_with_its_cost() {
+    let after = || Sample::new().summary("Fix it.");
+    let read =
+        |sample: Sample, text: &str| sample.call(ToolKind::Read, "/p/src/main.rs").output(text);
+    let of_main = |later: Sample| {
+        let losses = lost(&session(), &after(), &later, 1);
+        shown(&losses).into_iter().find(|it| it.starts_with("Read")).expect("it left")
+    };
+    let again = |why: &str, line: u64, tokens: &str| {
+        format!("Read /p/src/main.rs, {why} on {line}: {tokens}")
+    };
+    let same = read(after(), MAIN);
+    assert_eq!(of_main(same), again("Same", 2, "8 + 15"));
+    let other = read(after(), "fn f() {}");
+    assert_eq!(of_main(other), again("Gone", 2, "8 + 3"));
+    let edit = [(FieldRole::New, "fn f() {}")];
+    let changed = after().call_with(ToolKind::Edit, "/p/src/main.rs", &edit).output("ok");
+    assert_eq!(of_main(read(changed, "fn f() {}")), again("Changed", 4, "8 + 3"));
+    // Only the first time: after that it was in the context.
+    let twice = read(read(after(), MAIN), "fn f() {}");
+    assert_eq!(of_main(twice), again("Same", 2, "8 + 15"));
+}
+
+#[test]
+fn a_fact_is_used_if_nothing_brought_it_back() {
+    let after = || Sample::new().summary("Fix it.");
+    let used = |later: Sample| {
+        let losses = lost(&session(), &after(), &later, 1);
+        losses.facts_used.into_iter().map(|it| (it.fact, it.line, it.from)).collect::<Vec<_>>()
+    };
+    let says = after().reply("It is in read_config.").reply("read_config again");
+    assert_eq!(used(says), [("read_config".to_owned(), 2, 8)]);
+    assert_eq!(used(after().user("Rename read_config.").reply("read_config, then")), []);
+    let shown = after().call(ToolKind::Search, "fn").output("fn read_config").reply("read_config");
+    assert_eq!(used(shown), []);
+}
+
+#[test]
+fn an_error_whose_call_succeeded_later_is_resolved() {
+    let before = session().call(ToolKind::Shell, "cargo test").output("ok. 1 passed");
+    let losses = lost(&before, &Sample::new().summary("Done."), &Sample::new(), 0);
+    let error = shown(&losses).into_iter().find(|it| it.starts_with("Error"));
+    assert_eq!(
+        error.as_deref(),
+        Some("Error cargo test: error: cannot find read_config, resolved")
+    );
+}

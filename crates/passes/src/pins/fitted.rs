@@ -1,0 +1,106 @@
+//! Pins that leave room beside them.
+
+use std::collections::HashSet;
+
+use epitome_model::{Counter, Tokens};
+
+use super::{Pin, PinKind, commanding_parts};
+
+/// Per cent of a budget that pins may take whole.
+const SHARE: u64 = 25;
+/// Tokens up to which a pin stays whole all the same.
+const SMALL: u64 = 300;
+/// Bytes of a line that is said once, though several pins have it.
+const LINE: usize = 24;
+
+/// The pins as they are if they take no more than a quarter of the budget. If they take more, a
+/// line that a newer one of their kind repeats is in the newest alone, and then, the longest first
+/// and until they fit, rule files and skills of more than 300 tokens are reduced to what commands
+/// or forbids.
+pub fn fitted(mut pins: Vec<Pin>, budget: Tokens, counter: &dyn Counter) -> Vec<Pin> {
+    let tokens = |pin: &Pin| counter.count(&pin.text).0;
+    let most = budget.0 * SHARE / 100;
+    if pins.iter().map(tokens).sum::<u64>() <= most {
+        return pins;
+    }
+    say_once(&mut pins, |_| true);
+    let mut sizes: Vec<u64> = pins.iter().map(tokens).collect();
+    let mut order: Vec<usize> = (0..pins.len()).collect();
+    order.sort_by_key(|&n| std::cmp::Reverse(sizes[n]));
+    for n in order {
+        if sizes.iter().sum::<u64>() <= most || sizes[n] <= SMALL {
+            break;
+        }
+        match pins[n].kind {
+            PinKind::RuleFile | PinKind::Skill => {
+                pins[n].text = commanding_parts(&pins[n].text);
+                sizes[n] = tokens(&pins[n]);
+            }
+            PinKind::Plan | PinKind::Todo | PinKind::Marked => {}
+        }
+    }
+    pins.retain(|pin| !pin.text.trim().is_empty());
+    pins
+}
+
+/// Takes the lines away that a newer pin of the same kind has as well, where a kind is `wanted`.
+pub fn say_once(pins: &mut [Pin], wanted: impl Fn(PinKind) -> bool) {
+    let mut said: HashSet<(PinKind, String)> = HashSet::new();
+    for pin in pins.iter_mut().rev().filter(|pin| wanted(pin.kind)) {
+        let is_new = |line: &&str| {
+            line.trim().len() < LINE || !said.contains(&(pin.kind, line.trim().to_owned()))
+        };
+        let lines: Vec<&str> = pin.text.lines().filter(is_new).collect();
+        let text = lines.join("\n");
+        said.extend(pin.text.lines().map(|line| (pin.kind, line.trim().to_owned())));
+        if text.len() < pin.text.trim_end().len() {
+            pin.text = text;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use samples::Quarters;
+
+    use super::*;
+
+    fn pin(kind: PinKind, name: &str, text: &str) -> Pin {
+        Pin { item: 0, block: 0, kind, name: name.to_owned(), text: text.to_owned() }
+    }
+
+    fn texts(pins: Vec<Pin>) -> Vec<String> {
+        pins.into_iter().map(|pin| format!("{}: {}", pin.name, pin.text)).collect()
+    }
+
+    #[test]
+    fn long_pins_are_reduced_to_what_commands_and_small_ones_stay_whole() {
+        let long = format!("{}\nNever push to main.\n<pin>Port 80.</pin>", "Words. ".repeat(200));
+        let pins = || {
+            vec![
+                pin(PinKind::RuleFile, "a", &long),
+                pin(PinKind::Skill, "b", "Colours are nice."),
+                pin(PinKind::Plan, "c", &"Build it. ".repeat(200)),
+            ]
+        };
+        assert_eq!(fitted(pins(), Tokens(20_000), &Quarters), pins(), "they fit");
+        let plan = format!("c: {}", "Build it. ".repeat(200));
+        let rules = "a: Never push to main.\n<pin>Port 80.</pin>".to_owned();
+        let found = texts(fitted(pins(), Tokens(1_200), &Quarters));
+        assert_eq!(found, [rules, "b: Colours are nice.".to_owned(), plan]);
+    }
+
+    #[test]
+    fn a_line_that_a_newer_one_of_its_kind_has_is_said_once() {
+        let line = "A line of more than twenty-four bytes.";
+        let mut pins = vec![
+            pin(PinKind::Plan, "old", &format!("First.\n{line}")),
+            pin(PinKind::Skill, "other", line),
+            pin(PinKind::Plan, "new", &format!("  {line}\nFirst.")),
+        ];
+        say_once(&mut pins, |kind| kind == PinKind::Plan);
+        let expect =
+            ["old: First.".to_owned(), format!("other: {line}"), format!("new:   {line}\nFirst.")];
+        assert_eq!(texts(pins), expect);
+    }
+}
