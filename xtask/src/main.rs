@@ -5,6 +5,7 @@ mod cargo;
 mod chaos;
 mod ci;
 mod e2e;
+mod quality;
 mod recipes;
 mod redact;
 mod skips;
@@ -28,6 +29,9 @@ usage: cargo xtask COMMAND
   chaos [--minutes N]   kills, full disks, damage, busy writers, hostile homes: nothing is lost
         [--seed S]      (--only PART --cases N runs some cases of one part again)
   recipes [FOLDER…]     a table: what each recipe saves, by default over the recorded sessions
+  quality [--target PERCENT] [RECIPE…]
+                        what recipes keep of the open set and cost, by `simulate` and by the
+                        instrument that it follows; where these are
   redact                a table: what is found of planted credentials, by epitome and others
   bench [FOLDER]        a table: how fast and how large, by default over the recorded sessions";
 
@@ -42,6 +46,7 @@ fn main() -> ExitCode {
         ["e2e", agents @ ..] => e2e::run(agents),
         ["chaos", options @ ..] => chaos::run(options),
         ["recipes", folders @ ..] => recipes::run(folders),
+        ["quality", args @ ..] => quality::run(args),
         ["redact"] => redact::run(),
         ["bench"] => bench::run(None),
         ["bench", folder] => bench::run(Some(folder.as_ref())),

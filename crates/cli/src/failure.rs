@@ -32,6 +32,8 @@ pub enum Status {
     Disk = 5,
     /// A scan found something.
     Found = 6,
+    /// A simulation missed its gate.
+    Missed = 7,
 }
 
 /// An error with its causes and hints.

@@ -10,6 +10,7 @@ mod diff;
 mod failure;
 mod interrupt;
 mod left;
+mod losses;
 mod redaction;
 mod report;
 mod session;
@@ -44,6 +45,7 @@ enum Command {
     Restore(cmd::restore::Args),
     Undo(cmd::undo::Args),
     Log(cmd::log::Args),
+    Losses(cmd::losses::Args),
     Show(cmd::show::Args),
     Export(cmd::export::Args),
     Port(cmd::port::Args),
@@ -60,6 +62,7 @@ enum Command {
     Serve(cmd::serve::Args),
     Archive(cmd::archive::Args),
     Recipes(cmd::recipes::Args),
+    Simulate(cmd::simulate::Args),
     Config(cmd::config::Args),
     Key(cmd::key::Args),
     Demo(cmd::demo::Args),
@@ -95,6 +98,7 @@ fn run(cli: Cli) -> Result<()> {
         Command::Restore(args) => cmd::restore::run(&app, args),
         Command::Undo(args) => cmd::undo::run(&app, args),
         Command::Log(args) => cmd::log::run(&app, args),
+        Command::Losses(args) => cmd::losses::run(&app, args),
         Command::Show(args) => cmd::show::run(&app, args),
         Command::Export(args) => cmd::export::run(&app, args),
         Command::Port(args) => cmd::port::run(&app, args),
@@ -111,6 +115,7 @@ fn run(cli: Cli) -> Result<()> {
         Command::Serve(args) => cmd::serve::run(&app, args),
         Command::Archive(args) => cmd::archive::run(&app, args),
         Command::Recipes(args) => cmd::recipes::run(&app, args),
+        Command::Simulate(args) => cmd::simulate::run(&app, args),
         Command::Config(args) => cmd::config::run(&app, args),
         Command::Key(args) => cmd::key::run(&app, args),
         Command::Demo(args) => cmd::demo::run(&app, args),

@@ -120,6 +120,8 @@ fn no_command_hands_texts_of_a_session_to_the_terminal_as_they_are() {
         &["compact", name, "--dry-run", "--json", "--keep-turns", "1"],
         &["scan", name],
         &["scan", name, "--json"],
+        &["simulate", name],
+        &["simulate", name, "--json"],
         &["render", name],
         &["render", name, "--format", "markdown"],
         &["render", name, "--format", "html"],

@@ -45,6 +45,8 @@ pub mod render;
 pub mod runs;
 #[cfg(feature = "sessions")]
 pub mod settings;
+#[cfg(feature = "render")]
+pub mod simulate;
 #[cfg(feature = "sessions")]
 pub mod watch;
 

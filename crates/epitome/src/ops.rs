@@ -25,7 +25,9 @@
 //! # Ok::<(), epitome::Error>(())
 //! ```
 
+mod change;
 mod compact;
+mod losses;
 mod open;
 mod replace;
 mod report;
@@ -33,12 +35,17 @@ mod restore;
 mod restored;
 mod summary;
 
+pub use change::Change;
 pub use compact::Compact;
+pub use losses::{
+    AgainTotal, Amount, CompactedBy, CompactionLosses, FactTotals, LossOptions, LossReport, Piece,
+    planned_losses, session_losses, session_text,
+};
 pub(crate) use open::is_no_part;
 pub use open::{OpenSession, is_run_in};
 pub use report::{
-    Change, CompactReport, CompactedFile, FaultFound, Fitted, KeptBecause, Outcome, RuleKept,
-    UserFound, WayTaken,
+    CompactReport, CompactedFile, FaultFound, Fitted, KeptBecause, Outcome, RuleKept, UserFound,
+    WayTaken,
 };
 pub use restore::{Restore, What, archive_way_back};
 pub use restored::{GivenBack, How, RestoreReport, RestoredFile};

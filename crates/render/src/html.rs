@@ -2,6 +2,7 @@
 
 mod card;
 mod code;
+mod figures;
 mod frame;
 mod index;
 mod layout;
@@ -9,6 +10,7 @@ mod name;
 mod page;
 mod words;
 
+pub use figures::{Drawn, Figures, Plot, Series};
 pub use frame::{SCRIPT, STYLE};
 pub use index::{Index, Listing, facts_of_page, is_index_page};
 pub use name::PageName;

@@ -35,7 +35,8 @@ mod visible;
 pub use changes::Changes;
 pub use facts::{Cost, Facts, RequestTotals};
 pub use html::{
-    Html, Index, Listing, PageName, SCRIPT, STYLE, Sheet, facts_of_page, is_index_page,
+    Drawn, Figures, Html, Index, Listing, PageName, Plot, SCRIPT, STYLE, Series, Sheet,
+    facts_of_page, is_index_page,
 };
 pub use json::{Document, JsonError, from_json, json};
 pub use markdown::markdown;
@@ -43,4 +44,5 @@ pub use prices::Prices;
 pub use said::{Said, SaidKind, said};
 pub use story::{Detail, Session, Story, Turn};
 pub use terminal::terminal;
+pub use time::parse as moment;
 pub use visible::{inert_json, styled, visible};

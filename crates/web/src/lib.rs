@@ -15,6 +15,7 @@ mod guard;
 mod hits;
 mod laid_out;
 mod list;
+mod losses;
 mod options;
 mod page;
 mod page_cache;

@@ -17,7 +17,7 @@ use crate::guard::{Guard, guard};
 use crate::list::encoded;
 use crate::options::Options;
 use crate::viewer::Viewer;
-use crate::{asset, change, hits, list, plan, session, tail};
+use crate::{asset, change, hits, list, losses, plan, session, tail};
 
 /// The maximum length of a form in bytes.
 const FORM: usize = 16 << 10;
@@ -117,6 +117,7 @@ fn routes(viewer: Arc<Viewer>, known: Arc<Guard>) -> Router {
         .route("/{token}/s/{key}/at", get(session::at))
         .route("/{token}/s/{key}/tail", get(tail::tail))
         .route("/{token}/s/{key}/plan", get(plan::page))
+        .route("/{token}/s/{key}/losses", get(losses::page))
         .route("/{token}/s/{key}/compact", post(change::compact))
         .route("/{token}/s/{key}/restore", post(change::give_back))
         .route("/{token}/s/{key}/{file}", get(session::page))

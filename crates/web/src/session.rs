@@ -125,6 +125,7 @@ fn tools(sub_agents: usize) -> Markup {
     html! {
         p.tools {
             a href="plan" { "What compacting would save" }
+            " " a href="losses" { "What compactions took" }
             @for part in 1..=sub_agents {
                 a href=(name(part).file(0)) { "Sub-agent " (part) }
             }

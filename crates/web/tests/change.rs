@@ -212,3 +212,30 @@ fn a_plan_is_shown_without_secrets_and_with_every_character_visible() {
     assert!(plan.contains("&lt;b&gt;bold&lt;/b&gt;") && !plan.contains("<b>bold"), "{plan}");
     assert!(!plan.contains('\u{202e}') && !plan.contains('\u{1b}'), "{plan}");
 }
+
+#[test]
+fn what_compactions_took_is_shown_without_secrets_and_with_every_character_visible() {
+    let world = World::new();
+    let token = fixtures::planted::like("ghp_[0-9a-zA-Z]{36}", 7);
+    let session = String::from_utf8(fixtures::get("claude", "own-compaction").bytes()).unwrap();
+    let first = "The tests fail since this morning.";
+    let hostile = format!("<b>bold</b> \\u202e\\u001b[31m {token} {first}");
+    let path = world.claude("one", session.replace(first, &hostile));
+    let before = fs::read(&path).unwrap();
+    let viewer = world.serve(Which::All);
+    let page = viewer.get(&viewer.sessions("")[0]).body;
+    assert!(page.contains("<a href=\"losses\">"), "{page}");
+    let losses = viewer.get(&format!("{}losses", folder(&viewer))).body;
+    assert!(losses.contains("Compaction 1 of 1, claude’s own"), "{losses}");
+    assert!(losses.contains("none can be put back alone"), "{losses}");
+    assert!(losses.contains("<code>epitome show k"), "{losses}");
+    assert!(losses.contains("[REDACTED:") && !losses.contains(&token), "{losses}");
+    assert!(losses.contains("&lt;b&gt;bold&lt;/b&gt;") && !losses.contains("<b>bold"), "{losses}");
+    assert!(!losses.contains('\u{202e}') && !losses.contains('\u{1b}'), "{losses}");
+    // One of epitome's names the command that puts a piece back.
+    viewer.post(&format!("{}compact", folder(&viewer)), "recipe=gitclaw");
+    if fs::read(&path).unwrap() != before {
+        let losses = viewer.get(&format!("{}losses", folder(&viewer))).body;
+        assert!(losses.contains("by epitome, recipe gitclaw"), "{losses}");
+    }
+}

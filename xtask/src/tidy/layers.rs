@@ -26,6 +26,12 @@ const LAYERS: &[Crate] = &[
     Crate { name: "epitome-render", layer: 2, on: &[MODEL], tests: &["fixtures", "samples"] },
     Crate { name: "epitome-redact", layer: 2, on: &[MODEL], tests: &["fixtures"] },
     Crate { name: "epitome-api", layer: 3, on: &[MODEL, JSON], tests: &[] },
+    Crate {
+        name: "epitome-measure",
+        layer: 3,
+        on: &[MODEL, JSON, "epitome-passes"],
+        tests: &["samples"],
+    },
     Crate { name: "epitome-formats", layer: 4, on: &[MODEL, JSON, API], tests: &["fixtures"] },
     Crate {
         name: "epitome-engine",
@@ -75,6 +81,7 @@ const JSON: &str = "epitome-json";
 const API: &str = "epitome-api";
 const ERROR: &str = "epitome-error";
 const ENGINE: &str = "epitome-engine";
+const MEASURE: &str = "epitome-measure";
 const STORE: &str = "epitome-store";
 const REDACT: &str = "epitome-redact";
 const AGENTS: &str = "epitome-agents";
@@ -82,6 +89,7 @@ const SEARCH: &str = "epitome-search";
 const LLM: &str = "epitome-llm";
 const BELOW_DRIVER: &[&str] = &[
     MODEL,
+    MEASURE,
     API,
     ERROR,
     "epitome-formats",
@@ -111,6 +119,7 @@ const BELOW_WEB: &[&str] = &[
     "epitome",
     SEARCH,
 ];
+    &[MODEL, API, ERROR, ENGINE, "epitome-passes", "epitome-tokens", LLM, "epitome"];
 const BELOW_CLI: &[&str] = &[
     MODEL,
     API,

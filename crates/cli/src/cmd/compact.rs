@@ -10,7 +10,10 @@ use std::path::{Path, PathBuf};
 use clap::{Args as ClapArgs, ValueEnum};
 use epitome::archive::Run;
 use epitome::compaction::{BackupPlace, CompactionPlan, Way};
-use epitome::ops::{Compact, CompactReport, ModelRequest, OpenSession, SummaryFrom};
+use epitome::ops::{
+    Compact, CompactReport, CompactionLosses, LossOptions, ModelRequest, OpenSession, SummaryFrom,
+    planned_losses,
+};
 use epitome::redact::Screen;
 use epitome::storage::vacuum;
 use epitome::watch::Share;
@@ -22,6 +25,7 @@ use crate::app::App;
 use crate::choice::Choice;
 use crate::diff;
 use crate::failure::{Failure, Result};
+use crate::losses::render_planned;
 use crate::report::{self, Shown};
 use crate::session::{Filter, Input, read_stdin};
 use crate::summarise::Account;
@@ -73,6 +77,12 @@ pub struct How {
     /// Show each change block by block, and change nothing: implies --dry-run
     #[arg(long, conflicts_with_all = ["json", "out"])]
     pub diff: bool,
+
+    /// Show what would leave the context, and change nothing: implies --dry-run
+    ///
+    /// `epitome losses` shows the same of compactions that were made.
+    #[arg(long, conflicts_with_all = ["all", "out", "diff", "summarise"])]
+    pub losses: bool,
 
     /// Proceed although another program has the session open
     #[arg(long)]
@@ -194,8 +204,9 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         app,
         compact,
         // A difference is a preview.
-        dry_run: how.dry_run || how.diff,
+        dry_run: how.dry_run || how.diff || how.losses,
         diff: how.diff,
+        losses: how.losses,
         vacuum: how.vacuum,
         account: &account,
         filter: all.then_some(filter),
@@ -230,8 +241,9 @@ pub fn one(
     // Without a backup, whatever is set: `watch` would find one next to a session, and compact it
     // as a session.
     let compact = Compact { least, ..Compact::new(recipe, app.counter(), run) };
-    let (account, diff, vacuum, filter) = (&Account::default(), false, false, None);
-    let job = Job { app, compact, dry_run, diff, vacuum, account, filter };
+    let (account, vacuum, filter) = (&Account::default(), false, None);
+    let (diff, losses) = (false, false);
+    let job = Job { app, compact, dry_run, diff, losses, vacuum, account, filter };
     let done = job.compact(&Input::File(session.to_owned()))?;
     Ok(done.expect("without a filter every session is wanted").report)
 }
@@ -242,6 +254,8 @@ struct Job<'a> {
     dry_run: bool,
     /// Shows what would become what.
     diff: bool,
+    /// Reports what would leave the context.
+    losses: bool,
     vacuum: bool,
     /// What was asked of models.
     account: &'a Account,
@@ -263,7 +277,8 @@ impl Job<'_> {
         if is_json {
             return self.app.print_json(&report);
         }
-        self.app.print(&format!("{diff}{}", report::render(&report)))
+        let losses = report.losses.as_ref().map(render_planned).unwrap_or_default();
+        self.app.print(&format!("{diff}{}{losses}", report::render(&report)))
     }
 
     /// Makes the databases of the sessions small, each once.
@@ -296,8 +311,15 @@ impl Job<'_> {
         }
         if self.dry_run {
             let mut diff = Difference::of(self)?;
-            let report = self.compact.plan(&session, |_, planned| diff.add(self, planned))?;
+            let mut losses = None;
+            let mut report = self.compact.plan(&session, |file, planned| {
+                diff.add(self, planned);
+                if file == path.as_path() {
+                    losses = self.losses(file, planned);
+                }
+            })?;
             report.check()?;
+            report.losses = losses.transpose()?;
             return Ok(Some(Shown { report, diff: diff.text }));
         }
         let report = self.write(&session)?;
@@ -315,10 +337,33 @@ impl Job<'_> {
             return Ok(Shown { report, diff: String::new() });
         }
         let mut diff = Difference::of(self)?;
-        let look = |_: &Path, planned: &CompactionPlan<'_, _>| diff.add(self, planned);
-        let report = self.compact.plan_loaded(config, path, &session, look)?;
+        let mut losses = None;
+        let look = |_: &Path, planned: &CompactionPlan<'_, _>| {
+            diff.add(self, planned);
+            losses = self.losses(path, planned);
+        };
+        let mut report = self.compact.plan_loaded(config, path, &session, look)?;
         report.check()?;
+        report.losses = losses.transpose()?;
         Ok(Shown { report, diff: diff.text })
+    }
+
+    /// What would leave the context, if that was asked for.
+    fn losses<S: Source>(
+        &self,
+        path: &Path,
+        planned: &CompactionPlan<'_, S>,
+    ) -> Option<Result<CompactionLosses>> {
+        if !self.losses {
+            return None;
+        }
+        let of = || {
+            let screen = self.app.screen()?;
+            let rule_files = &planned.recipe.rule_files;
+            let options = LossOptions { counter: self.app.counter(), rule_files, screen: &screen };
+            Ok(planned_losses(&self.app.config, path, planned, &options)?)
+        };
+        Some(of())
     }
 
     /// Writes a session, or a small copy of it.

@@ -10,7 +10,7 @@ use clap::Args as ClapArgs;
 use epitome::ErrorKind;
 use epitome::archive::Generation;
 use epitome::ops::{
-    Change, GivenBack, How, OpenSession, Restore, RestoreReport, RestoredFile, What,
+    Change, GivenBack, How, OpenSession, Restore, RestoreReport, RestoredFile, What, session_text,
 };
 use epitome::runs::{ArchivedSessions, LoggedRun, RunLog, RunMatch, archived_sessions, runs};
 use epitome::storage::{Damage, Target};
@@ -172,21 +172,41 @@ fn one(app: &App, args: &Args, session: &OsStr) -> Result<()> {
         imported(app, done, args.yes)
     };
     app.warn_of_no_parts(&session);
-    let mut report = match &args.out {
-        Some(out) if !args.dry_run => restore.write_copy(&session, out, asked)?,
-        Some(_) | None if args.dry_run => restore.plan(&session)?,
+    let done = match &args.out {
+        Some(out) if !args.dry_run => restore.write_copy(&session, out, asked),
+        Some(_) | None if args.dry_run => restore.plan(&session).map_err(Failure::from),
         Some(_) | None => {
             if args.force {
                 app.warn_of_writers(&session);
             }
-            restore.run_after(&session, asked)?
+            restore.run_after(&session, asked)
         }
     };
+    let mut report = done.map_err(|failure| match &args.block {
+        Some(reference) => in_the_file(failure, &session, reference),
+        None => failure,
+    })?;
     report.out.clone_from(&args.out);
     if app.global.json {
         app.print_json(&report)
     } else {
         app.print(&render(&report, args.partial))
+    }
+}
+
+/// Says so if a piece that is not in the archive is still in the file.
+fn in_the_file(failure: Failure, session: &OpenSession<'_>, reference: &Ref) -> Failure {
+    match session_text(session, reference) {
+        Ok(Some(_)) => failure
+            .hint(format!(
+                "{reference} is still in the file: it was taken out of the context by a \
+                 compaction that archived nothing, and cannot be put back alone"
+            ))
+            .hint(format!(
+                "`epitome show {reference} --session {}` prints it",
+                text::path(session.path())
+            )),
+        Ok(None) | Err(_) => failure,
     }
 }
 

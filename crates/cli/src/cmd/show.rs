@@ -1,9 +1,12 @@
 //! `epitome show`: removed bytes, for people and for a model with a shell.
 
+use std::ffi::OsString;
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use clap::Args as ClapArgs;
 use epitome::archive::{Archive, FileState, Found, Reference};
+use epitome::ops::{OpenSession, session_text};
 use epitome::redact::Screen;
 use epitome_model::Ref;
 use regex::Regex;
@@ -11,6 +14,7 @@ use regex::Regex;
 use crate::app::App;
 use crate::cmd::restore::parse_ref;
 use crate::failure::{Failure, Result, Status};
+use crate::session::file;
 use crate::text::{DIM, field, visible};
 
 const EXAMPLES: &str = "\
@@ -23,13 +27,18 @@ Examples:
 /// Print the text that a stub replaced
 ///
 /// The text is printed unchanged, with a note about its origin on standard error. A picture is
-/// printed as its bytes.
+/// printed as its bytes. With --session it may also be a text that the agent's own compaction took
+/// out of the context: `epitome losses` names it.
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     /// The reference in a stub: `k7f3a9c2` in `[epitome k7f3a9c2: Read a.rs, …]`
     #[arg(value_name = "REF", value_parser = parse_ref)]
     pub reference: Ref,
+
+    /// Look for it in this session, archived or not: a file, an id, or the beginning of one
+    #[arg(long, value_name = "SESSION")]
+    pub session: Option<OsString>,
 
     /// Only these lines, counted from 1: 20..40, 20.., ..40, 20
     #[arg(long, value_name = "A..B", value_parser = parse_lines)]
@@ -48,6 +57,16 @@ pub struct Range {
 }
 
 pub fn run(app: &App, args: &Args) -> Result<()> {
+    if let Some(session) = &args.session {
+        let path = file(app, session)?;
+        let session = OpenSession::of_agent(&app.config, &path, app.agent());
+        let text = session_text(&session, &args.reference)?.ok_or_else(|| {
+            let what = format!("no text of this session is called {}", args.reference);
+            Failure::new(Status::Disk, "not-found", what)
+                .hint("`epitome losses SESSION` lists what left its context, with names")
+        })?;
+        return print(app, args, &text, text.as_bytes());
+    }
     let archive = app.config.archive();
     let found = archive.find(&args.reference).map_err(Failure::writing)?;
     let (found, raw) = read(&archive, one(args, found)?)?;
@@ -56,11 +75,15 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     if let Some(media) = &found.about.media {
         return picture(app, media, &shown);
     }
-    let text = String::from_utf8_lossy(&shown);
+    print(app, args, &String::from_utf8_lossy(&shown), &shown)
+}
+
+/// Prints what of a text is wanted; `bytes` are the text as it was.
+fn print(app: &App, args: &Args, text: &str, bytes: &[u8]) -> Result<()> {
     if args.lines.is_none() && args.grep.is_none() && !app.is_terminal() {
-        return app.print_bytes(&shown);
+        return app.print_bytes(bytes);
     }
-    let selected = select(&text, args, app.is_terminal());
+    let selected = select(text, args, app.is_terminal());
     if app.is_terminal() { app.print(&selected) } else { app.print_bytes(selected.as_bytes()) }
 }
 

@@ -144,6 +144,17 @@ impl Claude {
         self.push("user", json!({"role": "user", "content": content}), copy);
     }
 
+    /// A compaction as the agent itself makes it: a boundary, and a summary.
+    pub fn compaction(&mut self, summary: &str) {
+        self.push("system", Value::Null, Value::Null);
+        let boundary = self.lines.last_mut().expect("it was pushed");
+        boundary["parentUuid"] = Value::Null;
+        boundary["subtype"] = json!("compact_boundary");
+        boundary["content"] = json!("Conversation compacted");
+        self.push("user", json!({"role": "user", "content": summary}), Value::Null);
+        self.lines.last_mut().expect("it was pushed")["isCompactSummary"] = json!(true);
+    }
+
     pub fn lines(&self) -> String {
         self.lines.iter().map(|line| format!("{line}\n")).collect()
     }

@@ -8,6 +8,9 @@ use super::{CompactionPlan, Note};
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::Loaded;
 
+/// Tokens that a format's own words around a summary have, or more.
+const AROUND: Tokens = Tokens(80);
+
 impl<'a, S: Source> CompactionPlan<'a, S> {
     /// The plan with a digest in the place of its edits: of what a digest stands for nothing else
     /// is sent. The plan as it is, with a note, if the session cannot hold one; as it is without
@@ -38,10 +41,9 @@ impl<'a, S: Source> CompactionPlan<'a, S> {
         let is_prompt = |item: &usize| transcript.head.prompt.contains(item);
         let stays = old.iter().filter(|item| is_prompt(item)).chain(kept);
         let stays: Tokens = stays.map(|&item| view.item_tokens(item)).sum();
-        let left = Tokens(budget.0.saturating_sub(stays.0));
         let said = history(transcript, source, old);
         let goes = Old { items: old, read: &said, said: &said, kept };
-        let digest = rule.digest(&view, &goes, left);
+        let digest = rule.digest(&view, &goes, budget, stays + AROUND);
         let digest = digest.map_err(|why| Error::new(ErrorKind::Refused, why))?;
         let Some(digest) = digest else { return Ok(self) };
         match CompactionPlan::with_summary(&digest.text, session, &self.recipe, kept, counter) {

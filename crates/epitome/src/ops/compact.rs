@@ -381,6 +381,7 @@ impl<'a> Compact<'a> {
             out: None,
             run: None,
             too_little: false,
+            losses: None,
             models,
             files: Vec::new(),
         }

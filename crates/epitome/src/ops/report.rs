@@ -9,20 +9,13 @@ use epitome_passes::{KeepRule, Kept, Level};
 use epitome_tokens::Calibration;
 use serde::{Serialize, Serializer};
 
+use super::change::Change;
+use super::losses::CompactionLosses;
 use super::summary::AskedModels;
 use crate::archive::Generation;
 use crate::compact::{CompactionPlan, Way};
 use crate::error::Result;
 use crate::store::User;
-
-/// A number before and after.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
-pub struct Change<T> {
-    /// Before.
-    pub before: T,
-    /// After.
-    pub after: T,
-}
 
 /// How the tokens that a provider bills for a request follow from those of the messages:
 /// `factor × messages + fixed_tokens`.
@@ -226,6 +219,9 @@ pub struct CompactReport {
     /// What models were asked for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub models: Option<AskedModels>,
+    /// What of the session itself would leave the context, if that was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub losses: Option<CompactionLosses>,
     /// The files that belong to it.
     pub files: Vec<CompactedFile>,
 }

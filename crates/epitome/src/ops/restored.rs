@@ -6,8 +6,9 @@ use std::path::PathBuf;
 use epitome_model::Bytes;
 use serde::Serialize;
 
+use super::change::Change;
 use super::open::OpenSession;
-use super::report::{Change, lossy, lossy_option};
+use super::report::{lossy, lossy_option};
 use crate::archive::{Digest, SessionKey};
 use crate::error::{Error, Result};
 use crate::restore::Restored;

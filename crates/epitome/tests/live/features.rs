@@ -25,7 +25,7 @@ fn s06_leaves_the_last_three_results() {
 
 #[test]
 fn the_reasoning_that_an_open_turn_began_with_stays_until_the_turn_is_over() {
-    let mut context = Context::in_memory(setup("epitome", 200_000));
+    let mut context = Context::in_memory(with_stored_passes("epitome"));
     let say = |context: &mut Context, message: Value| {
         context.push_json("anthropic", &message.to_string()).expect("a message");
     };
@@ -374,7 +374,7 @@ fn what_is_not_sent_as_it_was_said_can_be_had_whether_the_view_names_it_or_not()
 
 #[test]
 fn a_picture_that_went_comes_back_as_an_address_that_holds_it() {
-    let mut context = Context::in_memory(setup("epitome", 200_000));
+    let mut context = Context::in_memory(with_stored_passes("epitome"));
     let data = "iVBOR".repeat(400);
     let source = json!({ "type": "base64", "media_type": "image/png", "data": data });
     let picture = json!({ "type": "image", "source": source });
@@ -391,4 +391,20 @@ fn a_picture_that_went_comes_back_as_an_address_that_holds_it() {
     let stub = view.split('"').find(|it| it.contains(": image/png")).expect("a stub");
     let reference = Stub::parse(stub).expect("a stub").reference().clone();
     assert_eq!(context.recall(&reference), Some(format!("data:image/png;base64,{data}")));
+}
+
+#[test]
+fn a_file_that_is_read_has_a_cap_of_its_own_when_it_arrives() {
+    let recipe = "name = 'x'\nabout = ''\n[stages.live]\npasses = []\n\
+                  ingest = { cap = 50, reads = 9_000 }\n[stages]";
+    let mut context = Context::in_memory(custom(recipe));
+    context.user("Read it.").expect("memory is written");
+    let text = lines("a.rs", 100);
+    read(&mut context, 0, "a.rs", &text);
+    let arguments = r#"{"command":"cat a.rs"}"#;
+    context.assistant(&[Said::call("b", "Bash", arguments)]).expect("memory is written");
+    context.tool(&[Said::output("b", lines("b.rs", 100))]).expect("memory is written");
+    let results = results(&context);
+    assert_eq!(results[0], text);
+    assert!(results[1].len() < text.len() / 4, "{}", results[1]);
 }

@@ -27,7 +27,7 @@ fn small() -> impl Strategy<Value = (Recipe, u64)> {
         let batch = recipe.stages.live.ingest.and_then(|birth| birth.batch);
         let batch = batch.map(|_| BatchRule { chars: 200, over: 60, preview: 40 });
         let cap = birth.then_some(200);
-        recipe.stages.live.ingest = Some(IngestRule { repeats: birth, cap, batch });
+        recipe.stages.live.ingest = Some(IngestRule { repeats: birth, cap, batch, reads: None });
         if recipe.stages.live.trim.is_some() {
             recipe.stages.live.trim = Some(TrimRule { over: 6, keep: 6, head: 2 });
             recipe.trigger.live = Level { chars: Some(5 * window), ..Level::default() };

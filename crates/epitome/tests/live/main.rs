@@ -19,6 +19,13 @@ fn setup(recipe: &str, window: u64) -> Setup {
     Setup::new(recipe).with_counter(Estimate::new()).with_window(Tokens(window))
 }
 
+/// With the passes that a recipe has for stored sessions, and without a digest.
+fn with_stored_passes(recipe: &str) -> Setup {
+    let mut recipe = built_in(recipe).expect("a built-in recipe");
+    recipe.stages.live = recipe.stages.stored.clone();
+    Setup::new(recipe).with_counter(Estimate::new()).with_window(Tokens(200_000))
+}
+
 /// With a recipe that stands in a test.
 fn custom(recipe: &str) -> Setup {
     Setup::new(Recipe::parse(recipe).expect("a recipe")).with_counter(Estimate::new())

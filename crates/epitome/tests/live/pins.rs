@@ -96,7 +96,7 @@ fn rules_survive_a_refusal_of_the_provider() {
 fn a_long_rule_file_is_not_shortened_on_ingest() {
     let mut context = Context::in_memory(setup("epitome", 200_000));
     context.user("Begin.").expect("memory is written");
-    let rules: String = (0..2_000).map(|n| format!("- Rule {n} must hold.\n")).collect();
+    let rules: String = (0..5_000).map(|n| format!("- Rule {n} must hold.\n")).collect();
     used(&mut context, "r1", ("Read", json!({"path": "AGENTS.md"})), &rules);
     used(&mut context, "r2", ("Read", json!({"path": "main.rs"})), &rules.replace("Rule", "Line"));
     let sent = sent(&context);

@@ -48,7 +48,8 @@ impl Job<'_> {
         let Job { app, compact, vacuum, account, filter, .. } = *self;
         let compact = Compact { summary: None, ..compact };
         let (dry_run, diff) = (true, false);
-        let preview = Job { app, compact, dry_run, diff, vacuum, account, filter };
+        let losses = false;
+        let preview = Job { app, compact, dry_run, diff, losses, vacuum, account, filter };
         let bar = self.bar(inputs.len());
         let reports = inputs.par_iter().filter_map(|input| {
             bar.inc(1);

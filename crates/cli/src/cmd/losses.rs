@@ -1,0 +1,48 @@
+//! `epitome losses`: what compactions took out of the context, and what was needed of it.
+
+use std::ffi::OsString;
+
+use clap::Args as ClapArgs;
+use epitome::ops::{LossOptions, OpenSession, session_losses};
+use epitome_passes::RuleFiles;
+
+use crate::app::App;
+use crate::failure::Result;
+use crate::losses::render;
+use crate::session::file;
+
+const EXAMPLES: &str = "\
+Examples:
+  epitome losses 0f3c9a52
+  epitome losses --all-pieces 0f3c9a52
+  epitome losses --json 0f3c9a52 | jq '.compactions[].again'";
+
+/// Show what each compaction of a session took out of its context, and what the agent needed later
+///
+/// Compactions of epitome and the agent's own. `epitome compact --dry-run --losses` shows the same
+/// of a compaction before it is made.
+#[derive(ClapArgs, Clone, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// A file, an id, or the beginning of an id
+    #[arg(value_name = "SESSION")]
+    pub session: OsString,
+
+    /// List every text that left, instead of those that matter most
+    #[arg(long)]
+    pub all_pieces: bool,
+}
+
+pub fn run(app: &App, args: &Args) -> Result<()> {
+    let path = file(app, &args.session)?;
+    let session = OpenSession::of_agent(&app.config, &path, app.agent());
+    let screen = app.screen()?;
+    let options =
+        LossOptions { counter: app.counter(), rule_files: RuleFiles::built_in(), screen: &screen };
+    let report = session_losses(&session, &options)?;
+    app.check_is_read()?;
+    if app.global.json {
+        return app.print_json(&report);
+    }
+    app.print(&render(&report, args.all_pieces))
+}

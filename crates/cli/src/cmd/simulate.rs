@@ -1,0 +1,290 @@
+//! `epitome simulate`: what recipes would have kept of the user's own sessions, and cost.
+
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+use clap::Args as ClapArgs;
+use epitome::Loaded;
+use epitome::models::catalogue;
+use epitome::recipes;
+use epitome::simulate::{Gate, RecipeReport, Simulate, SimulateReport, Simulated};
+use epitome::storage::{Spliced, write_new};
+use epitome_llm::Catalogue;
+use epitome_model::Tokens;
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use rayon::prelude::*;
+
+use crate::app::{App, Count};
+use crate::failure::{Failure, Result, Status};
+use crate::session::{self, Input, parse_tokens, read_stdin};
+use crate::text::{DIM, Side, Table, count, field};
+
+const EXAMPLES: &str = "\
+Examples:
+  epitome simulate session.jsonl
+  epitome simulate --recipe digest --recipe s06 --html report.html *.jsonl
+  epitome simulate --recipe digest --gate 'recall>=0.9,cost<=0.6' sessions/*.jsonl
+  epitome simulate --all";
+
+/// The recipes that are compared if none is named, next to the one of the settings: the default, and
+/// what is simplest, clearing all results but the newest.
+const COMPARED: [&str; 2] = ["epitome", "clear-tool-uses"];
+
+/// For how many days `--all` looks back.
+const DAYS: u64 = 30;
+
+/// The context window if none is set, as that of `epitome engine`.
+const WINDOW: u64 = 200_000;
+
+/// Tokens of the prompt and the tools of an agent, where nothing else is said: what most agents
+/// send, by the requests that they record.
+const PROMPT: u64 = 12_000;
+
+/// For how many seconds a provider caches a request: Anthropic's default.
+const TTL: u64 = 300;
+
+/// Replay sessions call by call under recipes: what they keep of what was used later, and cost
+///
+/// Each session is replayed with the real engine, without a model, a network or a change. The first
+/// columns are of compactions that are forced at up to eight places of a session; `cost` and those
+/// behind it are of a context that the recipe keeps small while the session goes on.
+/// docs/simulate.md says what the figures mean.
+#[derive(ClapArgs, Clone, Debug)]
+#[command(after_help = EXAMPLES)]
+pub struct Args {
+    /// Files, ids, beginnings of ids, or `-` for standard input
+    #[arg(value_name = "SESSION", required_unless_present = "all")]
+    pub sessions: Vec<OsString>,
+
+    /// A recipe by name, or a file; may be given several times [default: the one for live contexts,
+    /// epitome, clear-tool-uses]
+    #[arg(long, value_name = "RECIPE")]
+    pub recipe: Vec<String>,
+
+    /// A table of models whose prices come before the others (docs/models.md)
+    #[arg(long, value_name = "FILE")]
+    pub prices: Option<PathBuf>,
+
+    /// Price all sessions as those of this model [default: each session's own]
+    #[arg(long, value_name = "MODEL")]
+    pub model: Option<String>,
+
+    /// The context window of the model in tokens [default: 200k]
+    #[arg(long, value_name = "TOKENS", value_parser = parse_tokens)]
+    pub window: Option<u64>,
+
+    /// Tokens of every request in addition to the messages: prompt and tools [default: 12k on the
+    /// bill, of which the engine is not told]
+    #[arg(long, value_name = "TOKENS", value_parser = parse_tokens)]
+    pub overhead: Option<u64>,
+
+    /// How far a forced compaction goes, in per cent of the tokens [default: as the recipe says]
+    #[arg(long, value_name = "PERCENT", value_parser = clap::value_parser!(u64).range(1..=100))]
+    pub target: Option<u64>,
+
+    /// Also write a page with the table and plots, which needs nothing but itself
+    #[arg(long, value_name = "FILE")]
+    pub html: Option<PathBuf>,
+
+    /// Conditions that the first recipe has to meet, or the status is 7: recall>=0.9,cost<=0.6
+    #[arg(long, value_name = "CONDITIONS", value_parser = clap::value_parser!(Gate))]
+    pub gate: Option<Gate>,
+
+    /// All sessions of the last 30 days, and what they would have cost
+    #[arg(long, conflicts_with = "sessions")]
+    pub all: bool,
+}
+
+pub fn run(app: &App, args: &Args) -> Result<()> {
+    let simulate = options(app, args)?;
+    let inputs = if args.all { of_last_days(app) } else { named(app, &args.sessions)? };
+    let bar = bar(app, inputs.len());
+    let done: Vec<Result<Simulated>> = inputs
+        .par_iter()
+        .map(|input| {
+            let done = one(app, &simulate, input);
+            bar.inc(1);
+            done
+        })
+        .collect();
+    bar.finish_and_clear();
+    let (mut simulated, mut failed) = (Vec::new(), 0);
+    for done in done {
+        match done {
+            Ok(session) => simulated.push(session),
+            // The others are looked at nevertheless.
+            Err(failure) if inputs.len() > 1 => {
+                app.note(failure.render().trim_end());
+                failed += 1;
+            }
+            Err(failure) => return Err(failure),
+        }
+    }
+    if simulated.is_empty() {
+        return Err(Failure::new(Status::Unreadable, "not-found", "there is no session to replay"));
+    }
+    let report = SimulateReport::of(&simulate, &simulated);
+    if let Some(path) = &args.html {
+        let page = report.page(&simulated);
+        write_new(path, |to| Spliced::new(&page.as_bytes(), Vec::new())?.copy_to(to))
+            .map_err(Failure::writing)?;
+    }
+    if app.global.json {
+        app.print_json(&report)?;
+    } else {
+        let month = if args.all { month(&report) } else { String::new() };
+        app.print(&format!("{month}{}", table(&report)))?;
+    }
+    if failed > 0 {
+        let what = format!("{failed} of {} sessions were not replayed", inputs.len());
+        return Err(Failure::new(Status::Unreadable, "unreadable", what));
+    }
+    args.gate.as_ref().map_or(Ok(()), |gate| check(gate, &report))
+}
+
+fn options(app: &App, args: &Args) -> Result<Simulate> {
+    let settings = app.settings()?;
+    let mut names: Vec<Option<&str>> = args.recipe.iter().map(|name| Some(&**name)).collect();
+    if names.is_empty() {
+        names.push(None);
+        names.extend(COMPARED.map(Some));
+    }
+    let mut all: Vec<(String, epitome_passes::Recipe)> = Vec::new();
+    for name in names {
+        let recipe = recipes::resolve_live(&app.config, settings, name)?;
+        let name = name.map_or_else(|| recipe.name.clone(), str::to_owned);
+        if !all.iter().any(|(known, _)| *known == name) {
+            all.push((name, recipe));
+        }
+    }
+    let mut prices = catalogue(&app.config)?;
+    if let Some(path) = &args.prices {
+        prices = prices.with(table_of(path)?);
+    }
+    if let Some(model) = args.model.as_deref().filter(|model| prices.named(model).is_none()) {
+        let what = format!("the price of `{}` is not known", field(model));
+        return Err(Failure::usage(what).hint("--prices names a table that has it"));
+    }
+    let overhead = args.overhead.or(settings.values.live.overhead);
+    Ok(Simulate {
+        recipes: all,
+        window: Tokens(args.window.or(settings.values.live.window).unwrap_or(WINDOW)),
+        overhead: Tokens(overhead.unwrap_or(0)),
+        prompt: Tokens(overhead.unwrap_or(PROMPT)),
+        target: args.target.map(|percent| percent as f64 / 100.0),
+        prices,
+        model: args.model.clone(),
+        ttl: TTL,
+        estimate: app.global.count == Count::Estimate,
+    })
+}
+
+fn table_of(path: &Path) -> Result<Catalogue> {
+    let what = "the table of prices cannot be read";
+    let failure = || Failure::new(Status::Usage, "usage", what).about(path);
+    let text = std::fs::read_to_string(path).map_err(|err| failure().because(&err))?;
+    Catalogue::parse(&text).map_err(|err| failure().because(&err))
+}
+
+fn named(app: &App, names: &[OsString]) -> Result<Vec<Input>> {
+    names.iter().map(|name| Input::find(app, name)).collect()
+}
+
+/// The sessions of this machine that were written in the last days.
+fn of_last_days(app: &App) -> Vec<Input> {
+    let now = SystemTime::from(app.config.now());
+    let recent = |modified: SystemTime| {
+        now.duration_since(modified).unwrap_or_default() <= Duration::from_secs(DAYS * 86_400)
+    };
+    let found = session::all(app).sessions.into_iter();
+    found.filter(|file| recent(file.modified)).map(|file| Input::File(file.path)).collect()
+}
+
+fn one(app: &App, simulate: &Simulate, input: &Input) -> Result<Simulated> {
+    let name = input.name();
+    match input {
+        Input::Stdin => Ok(simulate.session(&name, &Loaded::read(read_stdin()?, app.agent())?)?),
+        Input::File(path) => {
+            let session = Loaded::open(path, app.agent())?;
+            let done = simulate.session(&name, &session).map_err(|err| err.about(path))?;
+            session.source.failure().map_or(Ok(done), |failure| Err(failure.into()))
+        }
+    }
+}
+
+fn bar(app: &App, sessions: usize) -> ProgressBar {
+    // It hides itself where there is no terminal.
+    let target =
+        if app.global.json { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
+    let style = ProgressStyle::with_template("replaying {bar:30} {pos}/{len} sessions {elapsed}");
+    ProgressBar::with_draw_target(Some(sessions as u64), target)
+        .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+}
+
+fn table(report: &SimulateReport) -> String {
+    let mut sides = [Side::Right; RecipeReport::HEADS.len()];
+    sides[0] = Side::Left;
+    let mut table = Table::new(&sides, &RecipeReport::HEADS);
+    report.recipes.iter().for_each(|recipe| table.row(recipe.cells()));
+    let sessions = count(report.sessions.len() as u64, "session");
+    let (calls, cuts) = (count(report.calls, "call"), count(report.cuts, "forced compaction"));
+    let tokens = report.tokens;
+    format!("{}{DIM}{sessions}, {calls}, {tokens} tokens, {cuts}{DIM:#}\n", table.render())
+}
+
+/// What the last days would have cost, in a paragraph.
+fn month(report: &SimulateReport) -> String {
+    let [none, recipes @ ..] = report.recipes.as_slice() else { return String::new() };
+    let (sessions, calls) = (report.sessions.len() as u64, report.calls);
+    let told = recipes.iter().map(|recipe| {
+        let (name, dollars) = (field(&recipe.recipe), recipe.micro_dollars);
+        let change = recipe.cost.map_or_else(String::new, |cost| {
+            let more = if cost > 1.0 { "more" } else { "less" };
+            format!(" ({:.0}% {more})", (cost - 1.0).abs() * 100.0)
+        });
+        let far = recipe.far_recall.map_or_else(String::new, |far| {
+            format!(
+                ", and its requests would have held {:.1}% of the facts from far back that were \
+                     used",
+                far * 100.0
+            )
+        });
+        format!("With {name} they would have cost {dollars}{change}{far}.")
+    });
+    let (sessions, calls) = (count(sessions, "session"), count(calls, "call"));
+    let first = format!(
+        "In the last {DAYS} days, {sessions} with {calls} would have cost {} at list prices \
+         without any compaction.",
+        none.micro_dollars
+    );
+    let all: Vec<String> = std::iter::once(first).chain(told).collect();
+    format!("{}\n\n", wrapped(&all.join(" ")))
+}
+
+/// A paragraph in lines of at most 100 columns.
+fn wrapped(text: &str) -> String {
+    let mut lines = vec![String::new()];
+    for word in text.split(' ') {
+        let last = lines.last_mut().expect("there is a line");
+        if last.is_empty() {
+            last.push_str(word);
+        } else if last.chars().count() + 1 + word.chars().count() <= 100 {
+            last.push(' ');
+            last.push_str(word);
+        } else {
+            lines.push(word.to_owned());
+        }
+    }
+    lines.join("\n")
+}
+
+fn check(gate: &Gate, report: &SimulateReport) -> Result<()> {
+    let Some(recipe) = report.recipes.get(1) else { return Ok(()) };
+    let missed = gate.missed(recipe);
+    if missed.is_empty() {
+        return Ok(());
+    }
+    let what = format!("the recipe {} misses the gate: {}", recipe.recipe, missed.join(", "));
+    Err(Failure::new(Status::Missed, "gate", what))
+}

@@ -1,0 +1,364 @@
+//! What the compactions of a session took out of its context, and what the agent needed of it.
+
+mod timeline;
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use epitome_llm::Catalogue;
+use epitome_model::{Counter, MicroDollars, Ref, Source, TokenUsage, Tokens, Transcript};
+use epitome_passes::losses::{Again, Losses, LostKind, LostPiece, UsedFact, losses, text_named};
+use epitome_passes::{RuleFiles, View};
+use epitome_tokens::Estimate;
+use jiff::Timestamp;
+use serde::{Serialize, Serializer};
+
+use super::change::Change;
+use super::open::OpenSession;
+use crate::compact::{CompactionPlan, Way};
+use crate::config::Config;
+use crate::drive::catalogue;
+use crate::error::Result;
+use crate::redact::{Screen, SessionScreen};
+
+use timeline::{Found, Timeline};
+
+/// How losses are reported.
+pub struct LossOptions<'a> {
+    /// How tokens are counted.
+    pub counter: &'a dyn Counter,
+    /// The names of files that set rules for the agent.
+    pub rule_files: &'a RuleFiles,
+    /// Takes secrets out of what is shown.
+    pub screen: &'a Screen,
+}
+
+/// What the compactions of a session took out of its context.
+#[derive(Clone, Debug, Serialize)]
+pub struct LossReport {
+    /// The session.
+    #[serde(serialize_with = "lossy")]
+    pub session: PathBuf,
+    /// Its agent.
+    pub agent: &'static str,
+    /// Its id.
+    pub id: Option<String>,
+    /// How tokens are counted.
+    pub counter: &'static str,
+    /// The date of the prices.
+    pub prices_of: String,
+    /// Each compaction, oldest first.
+    pub compactions: Vec<CompactionLosses>,
+    /// What could not be found out, as sentences.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub notes: Vec<String>,
+}
+
+/// Which program made a compaction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum CompactedBy {
+    /// The agent itself.
+    Agent,
+    /// epitome.
+    Epitome,
+}
+
+/// What a compaction took out of the context of a session.
+#[derive(Clone, Debug, Serialize)]
+pub struct CompactionLosses {
+    /// Which program made it.
+    pub by: CompactedBy,
+    /// Of epitome's: its number in the archive. None for one that is planned.
+    pub generation: Option<u64>,
+    /// Of epitome's: the recipe.
+    pub recipe: Option<String>,
+    /// When it was made, as the session or the archive has it.
+    pub at: Option<String>,
+    /// Of the agent's own: the line of its record, from 1.
+    pub line: Option<u64>,
+    /// The model that the context was sent to.
+    pub model: Option<String>,
+    /// What a resume sends.
+    pub context_tokens: Change<Tokens>,
+    /// How much left, by kind.
+    pub left: BTreeMap<LostKind, Amount>,
+    /// What was read or run again only because it had left.
+    pub again: AgainTotal,
+    /// Different facts in the context before; those that are gone; those of them that were used.
+    pub facts: FactTotals,
+    /// The facts that the agent wrote later though they were gone.
+    pub facts_used: Vec<UsedFact>,
+    /// The texts that left, in the order of the session.
+    pub pieces: Vec<Piece>,
+}
+
+/// How much of one kind left.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Amount {
+    /// Texts.
+    pub pieces: u64,
+    /// Their tokens.
+    pub tokens: Tokens,
+}
+
+/// What calls that were made again came to.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct AgainTotal {
+    /// The calls.
+    pub calls: u64,
+    /// Their tokens, with those of their results.
+    pub tokens: Tokens,
+    /// What they cost once, at list prices, in millionths of a dollar; `null` if no price of the
+    /// model is known.
+    pub cost: Option<MicroDollars>,
+}
+
+/// Facts, counted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct FactTotals {
+    /// In the context before.
+    pub before: u64,
+    /// Not in the context after.
+    pub gone: u64,
+    /// Of these, written by the agent before anything had brought them back.
+    pub used: u64,
+}
+
+/// A text that left, and how it is had again.
+#[derive(Clone, Debug, Serialize)]
+pub struct Piece {
+    /// The text.
+    #[serde(flatten)]
+    pub lost: LostPiece,
+    /// What the call that was made again cost once; `null` if that is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub cost: Option<MicroDollars>,
+    /// The command that puts it back into the session, if there is one: what the agent itself took
+    /// out of the context cannot be put back alone.
+    pub restore: Option<String>,
+    /// The command that prints it.
+    pub show: Option<String>,
+}
+
+impl Piece {
+    /// The name by which it is restored or shown.
+    pub fn reference(&self) -> Option<&Ref> {
+        let commands = [self.restore.as_deref(), self.show.as_deref()];
+        let command = commands.into_iter().flatten().next()?;
+        self.lost.references.iter().find(|it| command.contains(&it.to_string()))
+    }
+}
+
+/// What the compactions of a session took out of its context, ours and the agent's own.
+///
+/// # Errors
+///
+/// What opening and reading the session, the archive and the table of models say.
+pub fn session_losses(session: &OpenSession<'_>, options: &LossOptions<'_>) -> Result<LossReport> {
+    let loaded = session.loaded()?;
+    let prices = catalogue(session.config)?;
+    let archive = session.config.archive();
+    let timeline = Timeline::of(loaded, &archive, session.path())?;
+    let whole = View::new(&timeline.transcript, timeline.whole(), options.counter);
+    let mut screen = options.screen.of_session(timeline.whole());
+    let name = name_of(session.path(), &loaded.transcript);
+    let mut notes = timeline.notes.clone();
+    let mut compactions = Vec::new();
+    for found in timeline.found() {
+        let moment = timeline.at(&found);
+        let of = |transcript, source| {
+            View::new(transcript, source, options.counter).with_rule_files(options.rule_files)
+        };
+        let before = of(&moment.before.0, &moment.before.1);
+        let after = of(&moment.after.0, &moment.after.1);
+        let tokens = Change { before: before.context_tokens(), after: after.context_tokens() };
+        let lost = losses(&before, &after, &whole, &found.later);
+        if lost.pieces.is_empty() && found.generation.is_none() {
+            continue;
+        }
+        let made = Made { found: &found, session: &name };
+        let model = model_of(&moment.before.0);
+        compactions.push(reported(lost, tokens, model, &made, &prices, &mut screen));
+    }
+    notes.dedup();
+    let id = loaded.transcript.head.id.as_deref().map(|id| screen.text(id));
+    Ok(LossReport {
+        session: session.path().to_owned(),
+        agent: loaded.format.name,
+        id,
+        counter: options.counter.name(),
+        prices_of: prices.date().to_owned(),
+        compactions,
+        notes,
+    })
+}
+
+/// The text of a session that has this name in a report of losses, from the session as it was
+/// before all compactions. None: no text of it has.
+///
+/// # Errors
+///
+/// What opening and reading the session and the archive say.
+pub fn session_text(session: &OpenSession<'_>, reference: &Ref) -> Result<Option<String>> {
+    let loaded = session.loaded()?;
+    let timeline = Timeline::of(loaded, &session.config.archive(), session.path())?;
+    let view = View::new(&timeline.transcript, timeline.whole(), &const { Estimate::new() });
+    Ok(text_named(&view, reference))
+}
+
+/// What a planned compaction of the session at `path` would take out of its context.
+///
+/// # Errors
+///
+/// What the table of models says.
+pub fn planned_losses<S: Source>(
+    config: &Config,
+    path: &Path,
+    plan: &CompactionPlan<'_, S>,
+    options: &LossOptions<'_>,
+) -> Result<CompactionLosses> {
+    let prices = catalogue(config)?;
+    let loaded = plan.session;
+    let spliced = plan.spliced()?;
+    let of = |transcript, source| {
+        View::new(transcript, source, options.counter).with_rule_files(options.rule_files)
+    };
+    let before = of(&loaded.transcript, &loaded.source);
+    let after = of(&plan.after, &spliced);
+    let tokens = Change { before: before.context_tokens(), after: after.context_tokens() };
+    let lost = losses(&before, &after, &before, &[]);
+    let removed = match plan.way {
+        Way::Rewrite => {
+            plan.removed.iter().map(|(span, _)| Ref::of(&loaded.source.at(*span))).collect()
+        }
+        Way::Native | Way::Summary => Vec::new(),
+    };
+    let found = Found {
+        by: CompactedBy::Epitome,
+        recipe: Some(plan.recipe.name.clone()),
+        removed,
+        ..Found::default()
+    };
+    let name = name_of(path, &loaded.transcript);
+    let made = Made { found: &found, session: &name };
+    let mut screen = options.screen.of_session(&loaded.source);
+    let model = model_of(&loaded.transcript);
+    Ok(reported(lost, tokens, model, &made, &prices, &mut screen))
+}
+
+/// A compaction, and what its session is called on a command line.
+struct Made<'a> {
+    found: &'a Found,
+    session: &'a str,
+}
+
+fn reported(
+    lost: Losses,
+    context_tokens: Change<Tokens>,
+    model: Option<String>,
+    made: &Made<'_>,
+    prices: &Catalogue,
+    screen: &mut SessionScreen<'_>,
+) -> CompactionLosses {
+    let cost = |again: &Again| {
+        let usage = TokenUsage {
+            input: again.result_tokens,
+            output: again.call_tokens,
+            ..TokenUsage::default()
+        };
+        prices.cost(model.as_deref()?, &usage)
+    };
+    let Losses { pieces, facts_before, facts_gone, mut facts_used } = lost;
+    let mut left: BTreeMap<LostKind, Amount> = BTreeMap::new();
+    let mut again = AgainTotal { cost: Some(MicroDollars(0)), ..AgainTotal::default() };
+    for piece in &pieces {
+        let amount = left.entry(piece.kind).or_default();
+        amount.pieces += 1;
+        amount.tokens += piece.tokens;
+        if let Some(it) = piece.again.as_ref().filter(|it| it.is_loss()) {
+            again.calls += 1;
+            again.tokens += it.call_tokens + it.result_tokens;
+            again.cost = again.cost.zip(cost(it)).map(|(all, one)| all + one);
+        }
+    }
+    let facts =
+        FactTotals { before: facts_before, gone: facts_gone, used: facts_used.len() as u64 };
+    facts_used.iter_mut().for_each(|it| it.fact = screen.text(&it.fact));
+    let pieces = pieces.into_iter().map(|mut lost| {
+        lost.name = screen.text(&lost.name);
+        let cost = lost.again.as_ref().and_then(cost);
+        let (restore, show) = made.commands(&lost);
+        Piece { lost, cost, restore, show }
+    });
+    let pieces = pieces.collect();
+    let Found { by, generation, recipe, time, line, .. } = made.found;
+    CompactionLosses {
+        by: *by,
+        generation: *generation,
+        recipe: recipe.clone(),
+        at: time.as_deref().map(|it| screen.text(&in_words(it))),
+        line: *line,
+        model: model.as_deref().map(|it| screen.text(it)),
+        context_tokens,
+        left,
+        again,
+        facts,
+        facts_used,
+        pieces,
+    }
+}
+
+impl Made<'_> {
+    /// The commands that put a piece back, and print it.
+    fn commands(&self, piece: &LostPiece) -> (Option<String>, Option<String>) {
+        let archived = piece.references.iter().find(|it| self.found.removed.contains(it));
+        match (archived, piece.references.first()) {
+            (Some(reference), _) => {
+                let restore = format!("epitome restore {} --block {reference}", self.session);
+                (Some(restore), Some(format!("epitome show {reference}")))
+            }
+            // It still is in the file.
+            (None, Some(reference)) => {
+                (None, Some(format!("epitome show {reference} --session {}", self.session)))
+            }
+            (None, None) => (None, None),
+        }
+    }
+}
+
+/// A time as RFC 3339 has it: some agents write milliseconds.
+fn in_words(time: &str) -> String {
+    let millis = time.parse().ok().and_then(|it| Timestamp::from_millisecond(it).ok());
+    millis.map_or_else(|| time.to_owned(), |it| it.to_string())
+}
+
+/// The model of the newest response in a context.
+fn model_of(transcript: &Transcript) -> Option<String> {
+    transcript.context().rev().find_map(|(_, entry)| entry.model.as_deref().map(str::to_owned))
+}
+
+/// What a session is called on a command line: its id, or else its path.
+fn name_of(path: &Path, transcript: &Transcript) -> String {
+    let is_plain = |text: &str| {
+        !text.is_empty()
+            && !text.starts_with('-')
+            && text.bytes().all(|it| it.is_ascii_alphanumeric() || b"-_./#".contains(&it))
+    };
+    let id = transcript.head.id.as_deref().filter(|id| is_plain(id) && id.len() >= 8);
+    match id {
+        Some(id) => id.to_owned(),
+        None => {
+            let path = path.to_string_lossy();
+            if is_plain(&path) {
+                path.into_owned()
+            } else {
+                format!("'{}'", path.replace('\'', r"'\''"))
+            }
+        }
+    }
+}
+
+fn lossy<S: Serializer>(path: &Path, to: S) -> std::result::Result<S::Ok, S::Error> {
+    to.collect_str(&path.display())
+}

@@ -1,0 +1,366 @@
+//! Where the compactions of a session are, and what its context was on either side of each.
+
+use std::borrow::Cow;
+use std::collections::HashSet;
+use std::ops::Range;
+use std::path::Path;
+
+use epitome_formats::Format;
+use epitome_model::{Block, Entry, Item, ReadFailure, Ref, Role, Source, Transcript};
+
+use super::CompactedBy;
+use crate::archive::{Archive, Generation};
+use crate::error::Result;
+use crate::restore::{Damage, Restored, Target, restore_from};
+use crate::session::Loaded;
+use crate::source::Spliced;
+
+/// A session as it was before all its compactions of epitome, with what was appended since, and
+/// each of its states.
+pub(super) struct Timeline<'a> {
+    format: &'static Format,
+    /// The session as it was.
+    whole: Spliced<'a>,
+    /// The session before and after each compaction of epitome, with what was appended since.
+    states: Vec<(Spliced<'a>, Spliced<'a>)>,
+    generations: Vec<Generation>,
+    /// Where each compaction of epitome is in the session as it was.
+    places: Vec<u64>,
+    /// The session as it was.
+    pub transcript: Transcript,
+    /// What could not be found out.
+    pub notes: Vec<String>,
+}
+
+/// A compaction that was found.
+#[derive(Debug)]
+pub(super) struct Found {
+    pub by: CompactedBy,
+    pub generation: Option<u64>,
+    pub recipe: Option<String>,
+    pub time: Option<String>,
+    pub line: Option<u64>,
+    /// What of the session as it was is before it, and where what it put in its place ends.
+    pub ends: (u64, u64),
+    /// What is before it without what the agent added at its end: the beginning of the compaction,
+    /// where an agent records that as well.
+    pub begins: Option<u64>,
+    /// Of the agent's own: the summary.
+    pub summary: Option<String>,
+    /// Of epitome's: its index.
+    pub own: Option<usize>,
+    /// The items that came later.
+    pub later: Vec<usize>,
+    /// The names of what is in the archive.
+    pub removed: Vec<Ref>,
+}
+
+impl Default for Found {
+    fn default() -> Found {
+        Found {
+            by: CompactedBy::Agent,
+            generation: None,
+            recipe: None,
+            time: None,
+            line: None,
+            ends: (0, 0),
+            begins: None,
+            summary: None,
+            own: None,
+            later: Vec::new(),
+            removed: Vec::new(),
+        }
+    }
+}
+
+/// The contexts on either side of a compaction.
+pub(super) struct Moment<'t> {
+    pub before: (Transcript, Prefix<'t>),
+    pub after: (Transcript, Prefix<'t>),
+}
+
+/// The beginning of a source.
+pub(super) struct Prefix<'t> {
+    source: &'t dyn Source,
+    len: u64,
+}
+
+impl Source for Prefix<'_> {
+    fn len(&self) -> u64 {
+        self.len
+    }
+
+    fn read(&self, range: Range<u64>) -> Cow<'_, [u8]> {
+        self.source.read(range.start.min(self.len)..range.end.min(self.len))
+    }
+
+    fn read_failure(&self) -> Option<ReadFailure> {
+        self.source.read_failure()
+    }
+}
+
+impl<'a> Timeline<'a> {
+    pub fn of<S: Source>(
+        session: &'a Loaded<S>,
+        archive: &Archive,
+        path: &Path,
+    ) -> Result<Timeline<'a>> {
+        let mut notes = Vec::new();
+        let mut generations = session.compactions(archive, path)?;
+        let mut states = Vec::new();
+        match states_of(session, archive, path, &generations) {
+            Ok(Some(found)) => states = found,
+            Ok(None) => {
+                notes.push(unknown(generations.len(), "the file was changed by others since"));
+                generations.clear();
+            }
+            Err(err) => {
+                notes.push(unknown(generations.len(), &err.to_string()));
+                generations.clear();
+            }
+        }
+        let splices = states.first().map_or(&[][..], |(before, _)| before.splices()).to_vec();
+        let whole = Spliced::new(&session.source, splices)?;
+        let mut places: Vec<u64> = Vec::new();
+        for (n, generation) in generations.iter().enumerate() {
+            places.push(match n.checked_sub(1) {
+                None => generation.before.len,
+                Some(last) => {
+                    let since = generation.before.len.saturating_sub(generations[last].after.len);
+                    places[last] + since
+                }
+            });
+        }
+        let transcript = if generations.is_empty() {
+            session.transcript.clone()
+        } else {
+            (session.format.read)(&whole, &mut ())
+        };
+        let format = session.format;
+        Ok(Timeline { format, whole, states, generations, places, transcript, notes })
+    }
+
+    /// The session as it was.
+    pub fn whole(&self) -> &dyn Source {
+        &self.whole
+    }
+
+    /// All compactions, in the order in which they were made.
+    pub fn found(&self) -> Vec<Found> {
+        let mut found: Vec<Found> = self.own().chain(self.agents()).collect();
+        found.sort_by_key(|it| it.ends.0);
+        found
+    }
+
+    fn own(&self) -> impl Iterator<Item = Found> {
+        self.generations.iter().zip(&self.places).enumerate().map(|(n, (generation, &place))| {
+            let splices = generation.records.iter().flat_map(|it| &it.splices);
+            let name = |hash: String| format!("k{}", &hash[..Ref::DIGITS]).parse().ok();
+            Found {
+                by: CompactedBy::Epitome,
+                generation: Some(generation.number),
+                recipe: Some(generation.recipe.clone()),
+                time: Some(generation.made.to_string()),
+                ends: (place, place),
+                own: Some(n),
+                later: self.from(place),
+                removed: splices.filter_map(|it| name(it.blob.to_string())).collect(),
+                ..Found::default()
+            }
+        })
+    }
+
+    /// Those of the agent: where a summary, or a copy of the history, is among the records.
+    fn agents(&self) -> Vec<Found> {
+        let mut found = Vec::new();
+        let mut left = self.agents_in(&self.transcript);
+        let mut known = HashSet::new();
+        while let Some(mut one) = left.pop() {
+            // Some agents write the whole history again, with the summary that is in it.
+            if let Some(first) =
+                one.summary.as_deref().and_then(|text| self.first(text, one.ends.0))
+            {
+                let (before, moved) = first;
+                left.extend(self.agents_in(&before));
+                one = Found { summary: one.summary, time: None, ..moved };
+            }
+            if known.insert(one.ends) {
+                found.push(one);
+            }
+        }
+        found
+    }
+
+    /// The record with which a summary came into the context, if it was there already at `end`; and
+    /// the session before it.
+    fn first(&self, text: &str, end: u64) -> Option<(Transcript, Found)> {
+        let read = |end: u64| {
+            let source = Prefix { source: &self.whole, len: end };
+            (self.format.read)(&source, &mut ())
+        };
+        let has = |end: u64| {
+            let session = read(end);
+            let mut blocks = session.context().flat_map(|(_, entry)| &entry.blocks);
+            blocks.any(|it| matches!(it, Block::Summary(it) if it.read(&self.whole) == text))
+        };
+        if !has(end) {
+            return None;
+        }
+        let records = self.transcript.items.iter().map(Item::record);
+        let mut ends: Vec<(u64, u64)> =
+            records.map(|it| (self.line_end(it.span.end), it.line)).collect();
+        ends.sort_unstable();
+        ends.dedup();
+        let at = ends.partition_point(|(end, _)| !has(*end));
+        let (before, (last, line)) = (ends.get(at.checked_sub(1)?)?.0, *ends.get(at)?);
+        let line = Some(line);
+        let later = self.from(last);
+        Some((read(before), Found { ends: (before, last), line, later, ..Found::default() }))
+    }
+
+    /// Those whose records are in a transcript of the session, or of its beginning.
+    fn agents_in(&self, session: &Transcript) -> Vec<Found> {
+        let items = &session.items;
+        let mut found = Vec::new();
+        let mut at = 0;
+        while at < items.len() {
+            let Some(entry) = items[at].entry().filter(|entry| is_compaction(entry)) else {
+                at += 1;
+                continue;
+            };
+            let before = || {
+                let before = items[..at].iter().rev().filter_map(Item::entry);
+                before.filter(|it| it.record.line < entry.record.line)
+            };
+            let end = |entry: &Entry| self.line_end(entry.record.span.end);
+            let is_of = |it: &Entry| it.group.is_some() && it.group == entry.group;
+            let without = before().find(|it| it.role != Role::System && !is_of(it)).map(end);
+            let before = before().next().map(end);
+            let mut last = entry.record.span.end;
+            for item in items[at..].iter().take_while(|item| is_of_compaction(item)) {
+                at += 1;
+                last = last.max(item.record().span.end);
+            }
+            let last = self.line_end(last);
+            if let Some(before) = before {
+                found.push(Found {
+                    summary: entry.blocks.iter().find_map(|it| match it {
+                        Block::Summary(text) => Some(text.read(&self.whole).into_owned()),
+                        _ => None,
+                    }),
+                    time: entry.time.as_deref().map(str::to_owned),
+                    line: Some(entry.record.line),
+                    ends: (before, last),
+                    begins: without.filter(|end| *end < before),
+                    later: self.from(last),
+                    ..Found::default()
+                });
+            }
+        }
+        found
+    }
+
+    /// The end of the line in which something ends. Some records have many entries, and some agents
+    /// ignore a record without its line feed.
+    fn line_end(&self, mut end: u64) -> u64 {
+        const STEP: u64 = 64 << 10;
+        let whole = self.whole();
+        while end < whole.len() {
+            let here = whole.read(end..end + STEP);
+            match memchr::memchr(b'\n', &here) {
+                Some(at) => return end + at as u64 + 1,
+                None if here.is_empty() => break,
+                None => end += here.len() as u64,
+            }
+        }
+        end
+    }
+
+    /// The items behind a place.
+    fn from(&self, place: u64) -> Vec<usize> {
+        let items = self.transcript.items.iter().enumerate();
+        items.filter(|(_, item)| item.record().span.start >= place).map(|(idx, _)| idx).collect()
+    }
+
+    /// The contexts on either side of a compaction.
+    pub fn at(&self, found: &Found) -> Moment<'_> {
+        if let Some(n) = found.own {
+            let (before, after) = &self.states[n];
+            let generation = &self.generations[n];
+            return Moment {
+                before: self.prefix(before, generation.before.len),
+                after: self.prefix(after, generation.after.len),
+            };
+        }
+        let (begins, ends) = found.ends;
+        // What a compaction of epitome before it had taken was not there any more.
+        let n = self.places.iter().filter(|place| **place <= begins).count();
+        let here = |place: u64| match n.checked_sub(1) {
+            None => self.prefix(&self.whole, place),
+            Some(last) => {
+                let len = self.generations[last].after.len + (place - self.places[last]);
+                self.prefix(&self.states[last].1, len)
+            }
+        };
+        let mut before = here(begins);
+        if let Some(begins) = found.begins {
+            let without = here(begins);
+            if without.0.context.len() > before.0.context.len() {
+                before = without;
+            }
+        }
+        Moment { before, after: here(ends) }
+    }
+
+    /// The first `len` bytes of a state.
+    fn prefix<'t>(&self, source: &'t Spliced<'a>, len: u64) -> (Transcript, Prefix<'t>) {
+        let source = Prefix { source, len };
+        ((self.format.read)(&source, &mut ()), source)
+    }
+}
+
+/// The session before and after each of its compactions; none if that is not known to the byte.
+fn states_of<'a, S: Source>(
+    session: &'a Loaded<S>,
+    archive: &Archive,
+    path: &Path,
+    generations: &[Generation],
+) -> Result<Option<Vec<(Spliced<'a>, Spliced<'a>)>>> {
+    if generations.is_empty() {
+        return Ok(Some(Vec::new()));
+    }
+    let (key, source) = (session.key(path), &session.source);
+    let known = archive.generations(&key)?;
+    let state = |target| {
+        let way = restore_from(archive, &key, &known, source, target, Damage::Refuse)?;
+        let is_exact = matches!(way.outcome, Restored::Exact { .. });
+        is_exact.then(|| Spliced::new(source, way.splices)).transpose()
+    };
+    let mut states = Vec::new();
+    let mut last = Target::Original;
+    for generation in generations {
+        let this = Target::Generation(generation.number);
+        let (Some(before), Some(after)) = (state(last)?, state(this)?) else { return Ok(None) };
+        states.push((before, after));
+        last = this;
+    }
+    Ok(Some(states))
+}
+
+fn unknown(n: usize, why: &str) -> String {
+    let what = if n == 1 { "1 compaction" } else { &format!("{n} compactions") };
+    format!("{what} of epitome cannot be told apart from the rest: {why}")
+}
+
+/// Whether an entry is of a record that takes the place of the history.
+fn is_compaction(entry: &Entry) -> bool {
+    entry.repeated || entry.blocks.iter().any(|it| matches!(it, Block::Summary(_)))
+}
+
+/// Whether an item belongs to a compaction that began before it: what the agent adds by itself.
+fn is_of_compaction(item: &Item) -> bool {
+    match item {
+        Item::Kept(_) => true,
+        Item::Entry(entry) => is_compaction(entry) || entry.role == Role::System,
+    }
+}

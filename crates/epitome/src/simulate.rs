@@ -1,0 +1,142 @@
+//! The user's own sessions, replayed call by call under each recipe: what is kept of what the agent
+//! used later, and what it would have cost.
+//!
+//! The engine is the real one; nothing is written and no model is called, so that summaries are not
+//! simulated. See `docs/simulate.md`.
+
+mod counts;
+mod forced;
+mod gate;
+mod page;
+mod replay;
+mod report;
+mod view;
+
+use std::sync::Arc;
+
+use epitome_llm::{Catalogue, Known};
+use epitome_measure::{Cut, History, Needs};
+use epitome_model::{Counter, MicroDollars, Source, Tokens};
+use epitome_passes::{Recipe, TokenUsage};
+use epitome_tokens::{Estimate, O200k};
+
+use crate::live::Setup;
+use crate::session::Loaded;
+
+use counts::Remembering;
+
+pub use forced::Forced;
+pub use gate::{Condition, Gate, GateError};
+pub use replay::LiveCall;
+pub use report::{RecipeReport, SessionReport, SimulateReport};
+
+/// The model whose prices count where a session names none that is known.
+pub const PRICED_AS: &str = "claude-sonnet-4-6";
+
+/// The name under which no compaction at all is reported.
+pub const NO_COMPACTION: &str = "none";
+
+/// How sessions are simulated.
+#[derive(Clone, Debug)]
+pub struct Simulate {
+    /// The recipes, each with the name by which it is reported.
+    pub recipes: Vec<(String, Recipe)>,
+    /// The context window of the model.
+    pub window: Tokens,
+    /// What every request has in addition to the messages, as the engine is told.
+    pub overhead: Tokens,
+    /// The same, as it is billed: a prompt and tools, whether or not the engine is told of them.
+    pub prompt: Tokens,
+    /// How far a forced compaction goes, as a share of the tokens; by default as far as the recipe
+    /// says.
+    pub target: Option<f64>,
+    /// What tokens cost.
+    pub prices: Catalogue,
+    /// The model whose prices count; by default each session's own.
+    pub model: Option<String>,
+    /// For how many seconds a provider caches a request.
+    pub ttl: u64,
+    /// Whether tokens are estimated.
+    pub estimate: bool,
+}
+
+/// A session that was simulated.
+#[derive(Clone, Debug)]
+pub struct Simulated {
+    /// What is reported of it.
+    pub report: SessionReport,
+    /// For each recipe, no compaction first, its calls.
+    pub live: Vec<Vec<LiveCall>>,
+    /// For each recipe, no compaction first, its forced compactions.
+    pub forced: Vec<Vec<Forced>>,
+}
+
+impl Simulate {
+    /// Replays a session under every recipe, and under none.
+    ///
+    /// # Errors
+    ///
+    /// What the engine says of a context in memory: that is a bug.
+    pub fn session<S: Source>(&self, name: &str, session: &Loaded<S>) -> crate::Result<Simulated> {
+        let (transcript, source) = (&session.transcript, &session.source);
+        let counter = Remembering::of(self.counter());
+        let history = History::of(transcript, source, &counter);
+        let needs = Needs::of(&history);
+        let model = transcript.entries().rev().find_map(|(_, entry)| entry.model.as_deref());
+        let price = self.price(model);
+        let cuts: Vec<Cut<'_>> =
+            needs.cuts.iter().map(|&call| Cut::before(call, &history, &needs)).collect();
+        let job = Job { with: self, history: &history, needs: &needs, source, price, counter };
+        let mut live = vec![job.uncompacted()];
+        let mut forced = vec![Vec::new()];
+        for (_, recipe) in &self.recipes {
+            forced.push(job.forced(recipe, &cuts)?);
+            live.push(job.live(recipe)?);
+        }
+        let report = SessionReport::of(name, session.format.name, &job, &forced, &live);
+        Ok(Simulated { report, live, forced })
+    }
+
+    fn counter(&self) -> &'static dyn Counter {
+        if self.estimate { &const { Estimate::new() } } else { &const { O200k::new() } }
+    }
+
+    /// The model whose prices count for a session of this one.
+    fn price(&self, model: Option<&str>) -> &Known {
+        let named = |name: &str| self.prices.named(name);
+        let chosen = self.model.as_deref().or(model).and_then(named);
+        chosen.or_else(|| named(PRICED_AS)).expect("the built-in table has it")
+    }
+}
+
+/// One session under one recipe.
+struct Job<'j> {
+    with: &'j Simulate,
+    history: &'j History,
+    needs: &'j Needs,
+    source: &'j dyn Source,
+    price: &'j Known,
+    counter: Remembering,
+}
+
+impl Job<'_> {
+    /// What these tokens cost.
+    fn dollars(&self, bill: &epitome_measure::Bill) -> MicroDollars {
+        let epitome_measure::Bill { cached, written, output } = *bill;
+        self.price.cost(&TokenUsage { input: Tokens(0), cached, cache_written: written, output })
+    }
+
+    fn setup(&self, recipe: &Recipe) -> Setup {
+        Setup::new(recipe.clone())
+            .with_window(self.with.window)
+            .with_overhead(self.with.overhead)
+            .with_counter(self.counter.clone())
+    }
+
+    fn pool(&self) -> view::Pool {
+        view::Pool::of(&self.history.pieces)
+    }
+}
+
+/// A list of pieces that can be measured.
+type Pieces = Vec<Arc<epitome_measure::Piece>>;

@@ -1,0 +1,84 @@
+//! A compaction that is forced at each cut of a session.
+
+use epitome_measure::{Cut, CutFigures, LineId, References, line_ids};
+use epitome_model::Tokens;
+use epitome_passes::{PinKind, Recipe, View, fitted, pins};
+
+use super::view::Pool;
+use super::{Job, Pieces};
+use crate::live::Context;
+
+/// What a forced compaction has kept.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Forced {
+    /// Of what was used later.
+    pub figures: CutFigures,
+    /// Rule files, skills and marked texts of the user, before it.
+    pub pins: u64,
+    /// Of these, those of which every line that commands is there after it.
+    pub kept_pins: u64,
+}
+
+impl Forced {
+    /// The share of the tokens that stays.
+    pub fn kept(&self) -> f64 {
+        self.figures.after.0 as f64 / self.figures.before.0.max(1) as f64
+    }
+}
+
+impl Job<'_> {
+    /// Forces a compaction with a recipe at every cut. A cut after which nothing was used says
+    /// nothing.
+    pub(super) fn forced(&self, recipe: &Recipe, cuts: &[Cut<'_>]) -> crate::Result<Vec<Forced>> {
+        let mut pool = self.pool();
+        let mut all = Vec::new();
+        for cut in cuts {
+            let mut context = Context::in_memory(self.setup(recipe));
+            self.say(&mut context, 0..self.history.calls[cut.call()].entry)?;
+            all.extend(self.force(recipe, &mut context, cut, pool.for_another())?);
+        }
+        Ok(all)
+    }
+
+    fn force(
+        &self,
+        recipe: &Recipe,
+        context: &mut Context,
+        cut: &Cut<'_>,
+        pool: &mut Pool,
+    ) -> crate::Result<Option<Forced>> {
+        let counter = &self.counter;
+        let before = context.as_it_is();
+        let view = View::new(before.transcript(), before.source(), counter);
+        let view = view.with_rule_files(&recipe.rule_files);
+        let pins = pins(&view, &before.transcript().context);
+        // Of long ones what commands is enough, as it is for a digest.
+        let pins = fitted(pins, Tokens(0), counter);
+        let rules = pins.iter().filter(|pin| stands_as_it_is(pin.kind));
+        let rules: Vec<_> = rules.map(|pin| line_ids(&pin.text)).collect();
+        let tokens = context.usage().tokens.0 as f64;
+        let target = self.with.target.map_or(0, |share| (tokens * share) as u64);
+        // One who forces it means it, whatever the size.
+        context.ask_for_compaction(None, Some(Tokens(target)));
+        let pieces = pool.pieces(context.view()?, counter);
+        let named = context.references().into_iter().map(|(call, it)| (call, it.to_string()));
+        let named = named.chain(context.digested_calls());
+        let references: References = named.map(|(call, name)| (call.into(), name)).collect();
+        let Some(figures) = cut.measure(&pieces, &references) else { return Ok(None) };
+        let kept_pins = rules.iter().filter(|lines| hold(&pieces, lines)).count() as u64;
+        Ok(Some(Forced { figures, pins: rules.len() as u64, kept_pins }))
+    }
+}
+
+/// Whether the lines of a pin are lines of the context. A plan and a list are arguments of a call,
+/// and a digest writes them otherwise.
+fn stands_as_it_is(kind: PinKind) -> bool {
+    match kind {
+        PinKind::RuleFile | PinKind::Skill | PinKind::Marked => true,
+        PinKind::Plan | PinKind::Todo => false,
+    }
+}
+
+fn hold(pieces: &Pieces, lines: &[LineId]) -> bool {
+    lines.iter().all(|line| pieces.iter().any(|piece| piece.lines.binary_search(line).is_ok()))
+}

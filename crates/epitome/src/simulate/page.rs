@@ -1,0 +1,114 @@
+//! A simulation as a page: the table, and what happens call by call.
+
+use epitome_model::MicroDollars;
+use epitome_render::{Drawn, Figures, Plot, Series};
+
+use super::replay::LiveCall;
+use super::report::{RecipeReport, SimulateReport};
+use super::{NO_COMPACTION, Simulated};
+
+/// Sessions whose context is plotted: those with the most calls.
+const PLOTTED: usize = 4;
+/// Points of a line, at most.
+const POINTS: usize = 600;
+
+impl SimulateReport {
+    /// A page that needs nothing but itself, and has no script. `simulated` are the sessions of
+    /// the report.
+    pub fn page(&self, simulated: &[Simulated]) -> String {
+        let mut longest: Vec<&Simulated> = simulated.iter().collect();
+        longest.sort_by_key(|it| std::cmp::Reverse(it.report.calls));
+        let mut plots = vec![self.kept(simulated), self.cost(simulated)];
+        plots.extend(longest.into_iter().take(PLOTTED).map(|session| self.context(session)));
+        let (sessions, calls, cuts) = (self.sessions.len(), self.calls, self.cuts);
+        Figures {
+            title: "What recipes keep and cost".to_owned(),
+            about: format!(
+                "{sessions} sessions, {calls} calls, {} tokens, {cuts} forced compactions. Prices \
+                 of {}. The columns are those of docs/simulate.md.",
+                self.tokens, self.prices
+            ),
+            heads: RecipeReport::HEADS.map(str::to_owned).to_vec(),
+            rows: self.recipes.iter().map(RecipeReport::cells).collect(),
+            plots,
+        }
+        .page()
+    }
+
+    fn series(&self, n: usize) -> Series {
+        let name = self.recipes[n].recipe.clone();
+        let name = if name == NO_COMPACTION { "no compaction".to_owned() } else { name };
+        Series { name, ..Series::default() }
+    }
+
+    fn kept(&self, simulated: &[Simulated]) -> Plot {
+        let series = (0..self.recipes.len()).map(|n| {
+            let forced = simulated.iter().flat_map(|session| &session.forced[n]);
+            let points = forced.map(|it| (it.kept(), it.figures.recall)).collect();
+            let mean = self.recipes[n].kept.zip(self.recipes[n].recall);
+            let marks = mean.map(|mean| (mean, "mean over sessions".to_owned()));
+            Series { drawn: Drawn::Dots, points, marks: Vec::from_iter(marks), ..self.series(n) }
+        });
+        Plot {
+            title: "Recall against tokens kept".to_owned(),
+            about:
+                "Each dot is a forced compaction; the large one is the mean. Up and to the left \
+                    is better."
+                    .to_owned(),
+            across: "share of the tokens that stays".to_owned(),
+            up: "share of the facts used later that stays".to_owned(),
+            series: series.collect(),
+        }
+    }
+
+    fn cost(&self, simulated: &[Simulated]) -> Plot {
+        let series = (0..self.recipes.len()).map(|n| {
+            let calls = simulated.iter().flat_map(|session| &session.live[n]);
+            let sum = calls.scan(MicroDollars(0), |sum, call| {
+                *sum = MicroDollars(sum.0 + call.cost.0);
+                Some(sum.0 as f64 / 1e6)
+            });
+            let points = sum.enumerate().map(|(call, cost)| (call as f64, cost)).collect();
+            Series { points: thinned(points), ..self.series(n) }
+        });
+        Plot {
+            title: "Cost so far".to_owned(),
+            about: "The sessions one after another, at list prices, where any beginning of an \
+                    earlier request is cached."
+                .to_owned(),
+            across: "calls".to_owned(),
+            up: "dollars".to_owned(),
+            series: series.collect(),
+        }
+    }
+
+    fn context(&self, session: &Simulated) -> Plot {
+        let series = (0..self.recipes.len()).map(|n| {
+            let place = |(call, it): (usize, &LiveCall)| (call as f64, it.figures.context.0 as f64);
+            let calls = || session.live[n].iter().enumerate();
+            let compacted = calls().filter(|(_, it)| it.compactions > 0);
+            let marks = compacted.map(|at| (place(at), "compaction".to_owned())).collect();
+            Series { points: thinned(calls().map(place).collect()), marks, ..self.series(n) }
+        });
+        let about = format!(
+            "{}, priced as {}. Circles are compactions.",
+            session.report.agent, session.report.priced_as
+        );
+        let name = session.report.session.rsplit(['/', '\\']).next().unwrap_or_default();
+        Plot {
+            title: format!("Context over the calls of {name}"),
+            about,
+            across: "calls".to_owned(),
+            up: "tokens of the request".to_owned(),
+            series: series.collect(),
+        }
+    }
+}
+
+/// Not more points than can be seen; the last is always there.
+fn thinned(points: Vec<(f64, f64)>) -> Vec<(f64, f64)> {
+    let every = points.len().div_ceil(POINTS).max(1);
+    let last = points.len().saturating_sub(1);
+    let kept = points.into_iter().enumerate().filter(|(n, _)| n % every == 0 || *n == last);
+    kept.map(|(_, point)| point).collect()
+}

@@ -1,0 +1,94 @@
+//! A context in use, before every call of a session.
+
+use std::ops::Range;
+
+use epitome_formats::epitome::said;
+use epitome_measure::{CallFigures, Replay};
+use epitome_model::MicroDollars;
+use epitome_passes::{Event, Recipe};
+use epitome_render::moment;
+
+use super::Job;
+use crate::live::{Context, Speaker};
+
+/// A call of a session under one recipe.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct LiveCall {
+    /// What it cost in tokens, and what its response lacked.
+    pub figures: CallFigures,
+    /// What it cost where any beginning of an earlier request is cached.
+    pub cost: MicroDollars,
+    /// What it cost where whole earlier requests are cached.
+    pub cost_requests: MicroDollars,
+    /// What it would cost to read again what its edits lacked.
+    pub rereads: MicroDollars,
+    /// Compactions before it, since the call before.
+    pub compactions: u64,
+}
+
+impl Job<'_> {
+    /// The session as it would be without any compaction.
+    pub(super) fn uncompacted(&self) -> Vec<LiveCall> {
+        let mut replay = self.replay();
+        let calls = 0..self.history.calls.len();
+        let view = |call: usize| self.history.sent(call).to_vec();
+        calls.map(|call| self.call(&mut replay, call, view(call), 0)).collect()
+    }
+
+    /// The session under a recipe, which is asked before every call.
+    pub(super) fn live(&self, recipe: &Recipe) -> crate::Result<Vec<LiveCall>> {
+        let mut replay = self.replay();
+        let mut pool = self.pool();
+        let mut context = Context::in_memory(self.setup(recipe));
+        let (mut said, mut calls) = (0, Vec::new());
+        for (call, place) in self.history.calls.iter().enumerate() {
+            self.say(&mut context, said..place.entry)?;
+            said = place.entry;
+            let view = pool.pieces(context.view()?, &self.counter);
+            let events = context.events();
+            let is_done = |event: &&Event| matches!(event, Event::Finished { .. });
+            let compactions = events.iter().filter(is_done).count() as u64;
+            calls.push(self.call(&mut replay, call, view, compactions));
+        }
+        Ok(calls)
+    }
+
+    /// Says these entries of the history.
+    pub(super) fn say(&self, context: &mut Context, entries: Range<usize>) -> crate::Result<()> {
+        for entry in &self.history.entries[entries] {
+            let speaker = Speaker { role: entry.role, ..Speaker::default() };
+            context.push(&speaker, &said(entry, self.source))?;
+        }
+        Ok(())
+    }
+
+    fn replay(&self) -> Replay<'_> {
+        Replay::new(self.history, self.needs, self.with.prompt)
+    }
+
+    fn call(
+        &self,
+        replay: &mut Replay<'_>,
+        call: usize,
+        view: super::Pieces,
+        compactions: u64,
+    ) -> LiveCall {
+        let figures = replay.call(call, view, self.is_cold(call));
+        LiveCall {
+            cost: self.dollars(&figures.prefix),
+            cost_requests: self.dollars(&figures.requests),
+            rereads: self.dollars(&figures.rereads),
+            figures,
+            compactions,
+        }
+    }
+
+    /// Whether the call before was so long ago that nothing is cached any more. Without recorded
+    /// times it never is.
+    fn is_cold(&self, call: usize) -> bool {
+        let time = |call: usize| moment(self.history.calls[call].time.as_deref()?);
+        let Some(before) = call.checked_sub(1) else { return false };
+        let Some((from, to)) = time(before).zip(time(call)) else { return false };
+        to.duration_since(from).as_secs() > i64::try_from(self.with.ttl).unwrap_or(i64::MAX)
+    }
+}

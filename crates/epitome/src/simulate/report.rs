@@ -1,0 +1,332 @@
+//! What a simulation comes to, in the documented JSON.
+
+use epitome_model::{MicroDollars, Tokens};
+use serde::Serialize;
+
+use super::forced::Forced;
+use super::replay::LiveCall;
+use super::{Job, NO_COMPACTION, Simulate, Simulated};
+
+/// A simulation of sessions. See `docs/json.md`.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SimulateReport {
+    /// Each recipe over all sessions; the first is no compaction.
+    pub recipes: Vec<RecipeReport>,
+    /// Calls of models.
+    pub calls: u64,
+    /// Tokens that were said.
+    pub tokens: Tokens,
+    /// Compactions that were forced with each recipe.
+    pub cuts: u64,
+    /// The context window.
+    pub window: Tokens,
+    /// What every request has in addition to the messages, as the engine is told.
+    pub overhead: Tokens,
+    /// The same, as it is billed.
+    pub prompt: Tokens,
+    /// For how many seconds a request is cached.
+    pub ttl: u64,
+    /// The date of the prices.
+    pub prices: String,
+    /// How tokens are counted.
+    pub counter: &'static str,
+    /// Each session.
+    pub sessions: Vec<SessionReport>,
+}
+
+/// A session under each recipe.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct SessionReport {
+    /// Its file.
+    pub session: String,
+    /// Its agent.
+    pub agent: &'static str,
+    /// Calls of the model.
+    pub calls: u64,
+    /// Tokens that were said.
+    pub tokens: Tokens,
+    /// Compactions that were forced.
+    pub cuts: u64,
+    /// The model whose prices count.
+    pub priced_as: String,
+    /// Its figures with each recipe, as those of all sessions.
+    pub recipes: Vec<RecipeReport>,
+}
+
+/// What a recipe comes to. Shares are from 0 to 1; a figure is absent where nothing was measured.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct RecipeReport {
+    /// Its name; `none` for no compaction.
+    pub recipe: String,
+    /// Of forced compactions: the share of the tokens that stays.
+    pub kept: Option<f64>,
+    /// The share of the facts of the next calls, by rarity, that the context holds.
+    pub recall: Option<f64>,
+    /// The same in whole lines.
+    pub in_line: Option<f64>,
+    /// The same, with what can be recalled or read again.
+    pub recoverable: Option<f64>,
+    /// The share of what sets rules that stays, every line.
+    pub pins: Option<f64>,
+    /// The share of later edits for which a file has to be read again.
+    pub rereads: Option<f64>,
+    /// Live: the bill against no compaction, where any beginning of a request is cached.
+    pub cost: Option<f64>,
+    /// The same where whole earlier requests are cached.
+    pub cost_bp: Option<f64>,
+    /// The first with the bill of reading again what edits lacked.
+    pub cost_rereads: Option<f64>,
+    /// The bills in millionths of a dollar.
+    pub micro_dollars: MicroDollars,
+    /// See `cost_bp`.
+    pub micro_dollars_bp: MicroDollars,
+    /// The share of the facts of each response that the context held.
+    pub call_recall: Option<f64>,
+    /// The same of facts that last stood more than ten calls before.
+    pub far_recall: Option<f64>,
+    /// Tokens of a request, on average.
+    pub context: Tokens,
+    /// The share of the calls whose request does not fit into the window.
+    pub over: f64,
+    /// The share of the edits for which a file had to be read again.
+    pub live_rereads: Option<f64>,
+    /// Compactions.
+    pub compactions: u64,
+    #[serde(skip)]
+    sums: Sums,
+}
+
+/// What figures over several sessions are made of.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Sums {
+    calls: u64,
+    over: u64,
+    context: u64,
+    pins: (u64, u64),
+    rereads: (u64, u64),
+    live_rereads: (u64, u64),
+    reread: MicroDollars,
+}
+
+impl SessionReport {
+    pub(super) fn of(
+        name: &str,
+        agent: &'static str,
+        job: &Job<'_>,
+        forced: &[Vec<Forced>],
+        live: &[Vec<LiveCall>],
+    ) -> SessionReport {
+        let names = job.with.recipes.iter().map(|(name, _)| name.as_str());
+        let names = std::iter::once(NO_COMPACTION).chain(names);
+        let rows = names.zip(forced).zip(live);
+        let mut recipes: Vec<RecipeReport> = rows
+            .map(|((name, forced), live)| RecipeReport::of(name, job.with, forced, live))
+            .collect();
+        compare(&mut recipes);
+        SessionReport {
+            session: name.to_owned(),
+            agent,
+            calls: job.history.calls.len() as u64,
+            tokens: job.history.tokens(),
+            cuts: job.needs.cuts.len() as u64,
+            priced_as: job.price.name.to_string(),
+            recipes,
+        }
+    }
+}
+
+impl RecipeReport {
+    /// The heads of a table of recipes: what [`cells`](RecipeReport::cells) has.
+    pub const HEADS: [&str; 14] = [
+        "recipe",
+        "kept",
+        "recall",
+        "in line",
+        "recoverable",
+        "pins",
+        "cost",
+        "bp",
+        "dollars",
+        "call",
+        "far",
+        "context",
+        "over",
+        "re-reads",
+    ];
+
+    /// Its row of a table.
+    pub fn cells(&self) -> Vec<String> {
+        let nothing = || "-".to_owned();
+        let percent =
+            |share: Option<f64>| share.map_or_else(nothing, |it| format!("{:.1}%", it * 100.0));
+        let ratio = |ratio: Option<f64>| ratio.map_or_else(nothing, |it| format!("{it:.3}"));
+        let is_none = self.recipe == NO_COMPACTION;
+        vec![
+            if is_none { "no compaction".to_owned() } else { self.recipe.clone() },
+            percent(self.kept),
+            percent(self.recall),
+            percent(self.in_line),
+            percent(self.recoverable),
+            percent(self.pins),
+            ratio(self.cost),
+            ratio(self.cost_bp),
+            self.micro_dollars.to_string(),
+            percent(self.call_recall),
+            percent(self.far_recall),
+            self.context.to_string(),
+            percent(Some(self.over)),
+            percent(self.live_rereads),
+        ]
+    }
+
+    fn of(name: &str, with: &Simulate, forced: &[Forced], live: &[LiveCall]) -> RecipeReport {
+        let of_cuts = |share: fn(&Forced) -> f64| mean(forced.iter().map(share));
+        let of_calls = |share: fn(&LiveCall) -> Option<f64>| mean(live.iter().filter_map(share));
+        let sum = |tokens: fn(&LiveCall) -> u64| live.iter().map(tokens).sum::<u64>();
+        let pair = |one: fn(&Forced) -> u64, of: fn(&Forced) -> u64| {
+            (forced.iter().map(one).sum(), forced.iter().map(of).sum())
+        };
+        let over = live.iter().filter(|call| call.figures.context > with.window).count() as u64;
+        let sums = Sums {
+            calls: live.len() as u64,
+            over,
+            context: sum(|call| call.figures.context.0),
+            pins: pair(|it| it.kept_pins, |it| it.pins),
+            rereads: pair(|it| it.figures.rereads, |it| it.figures.edits),
+            live_rereads: (sum(|call| call.figures.reread), sum(|call| call.figures.edits)),
+            reread: MicroDollars(sum(|call| call.rereads.0)),
+        };
+        let report = RecipeReport {
+            recipe: name.to_owned(),
+            kept: of_cuts(Forced::kept),
+            recall: of_cuts(|it| it.figures.recall),
+            in_line: of_cuts(|it| it.figures.in_line),
+            recoverable: of_cuts(|it| it.figures.recoverable),
+            pins: None,
+            rereads: None,
+            cost: None,
+            cost_bp: None,
+            cost_rereads: None,
+            micro_dollars: MicroDollars(sum(|call| call.cost.0)),
+            micro_dollars_bp: MicroDollars(sum(|call| call.cost_requests.0)),
+            call_recall: of_calls(|call| call.figures.recall),
+            far_recall: of_calls(|call| call.figures.far),
+            context: Tokens(0),
+            over: 0.0,
+            live_rereads: None,
+            compactions: sum(|call| call.compactions),
+            sums,
+        };
+        report.finished()
+    }
+
+    /// Several sessions as one: means over sessions of what is a mean, sums of what is a sum.
+    fn over_all(of: &[&RecipeReport]) -> RecipeReport {
+        let shares = |share: fn(&RecipeReport) -> Option<f64>| {
+            mean(of.iter().filter_map(|report| share(report)))
+        };
+        let sum = |n: fn(&RecipeReport) -> u64| of.iter().map(|report| n(report)).sum::<u64>();
+        let pair = |one: fn(&Sums) -> (u64, u64)| {
+            of.iter().fold((0, 0), |(a, b), report| {
+                let (c, d) = one(&report.sums);
+                (a + c, b + d)
+            })
+        };
+        let report = RecipeReport {
+            recipe: of.first().map_or_else(String::new, |report| report.recipe.clone()),
+            kept: shares(|it| it.kept),
+            recall: shares(|it| it.recall),
+            in_line: shares(|it| it.in_line),
+            recoverable: shares(|it| it.recoverable),
+            call_recall: shares(|it| it.call_recall),
+            far_recall: shares(|it| it.far_recall),
+            pins: None,
+            rereads: None,
+            cost: None,
+            cost_bp: None,
+            cost_rereads: None,
+            micro_dollars: MicroDollars(sum(|it| it.micro_dollars.0)),
+            micro_dollars_bp: MicroDollars(sum(|it| it.micro_dollars_bp.0)),
+            context: Tokens(0),
+            over: 0.0,
+            live_rereads: None,
+            compactions: sum(|it| it.compactions),
+            sums: Sums {
+                calls: sum(|it| it.sums.calls),
+                over: sum(|it| it.sums.over),
+                context: sum(|it| it.sums.context),
+                pins: pair(|it| it.pins),
+                rereads: pair(|it| it.rereads),
+                live_rereads: pair(|it| it.live_rereads),
+                reread: MicroDollars(sum(|it| it.sums.reread.0)),
+            },
+        };
+        report.finished()
+    }
+
+    /// With what follows from its sums.
+    fn finished(self) -> RecipeReport {
+        let Sums { calls, over, context, pins, rereads, live_rereads, .. } = self.sums;
+        let share = |(part, of): (u64, u64)| (of > 0).then(|| rounded(part as f64 / of as f64));
+        RecipeReport {
+            pins: share(pins),
+            rereads: share(rereads),
+            live_rereads: share(live_rereads),
+            context: Tokens(context / calls.max(1)),
+            over: share((over, calls)).unwrap_or_default(),
+            ..self
+        }
+    }
+}
+
+impl SimulateReport {
+    /// What these sessions come to together.
+    pub fn of(with: &Simulate, simulated: &[Simulated]) -> SimulateReport {
+        let sessions: Vec<SessionReport> = simulated.iter().map(|it| it.report.clone()).collect();
+        let recipe = |n: usize| {
+            let reports: Vec<&RecipeReport> = sessions.iter().map(|it| &it.recipes[n]).collect();
+            RecipeReport::over_all(&reports)
+        };
+        let count = if sessions.is_empty() { 0 } else { with.recipes.len() + 1 };
+        let mut recipes: Vec<RecipeReport> = (0..count).map(recipe).collect();
+        compare(&mut recipes);
+        SimulateReport {
+            recipes,
+            calls: sessions.iter().map(|it| it.calls).sum(),
+            tokens: sessions.iter().map(|it| it.tokens).sum(),
+            cuts: sessions.iter().map(|it| it.cuts).sum(),
+            window: with.window,
+            overhead: with.overhead,
+            prompt: with.prompt,
+            ttl: with.ttl,
+            prices: with.prices.date().to_owned(),
+            counter: with.counter().name(),
+            sessions,
+        }
+    }
+}
+
+/// Says what each recipe costs against the first, which is none.
+fn compare(recipes: &mut [RecipeReport]) {
+    let Some(MicroDollars(none)) = recipes.first().map(|none| none.micro_dollars) else { return };
+    let ratio = |cost: u64| (none > 0).then(|| rounded(cost as f64 / none as f64));
+    for report in recipes {
+        report.cost = ratio(report.micro_dollars.0);
+        report.cost_bp = ratio(report.micro_dollars_bp.0);
+        report.cost_rereads = ratio(report.micro_dollars.0 + report.sums.reread.0);
+    }
+}
+
+fn mean(shares: impl Iterator<Item = f64>) -> Option<f64> {
+    let (mut sum, mut count) = (0.0, 0_u64);
+    for share in shares {
+        sum += share;
+        count += 1;
+    }
+    (count > 0).then(|| rounded(sum / count as f64))
+}
+
+/// To a ten thousandth: the same figure is the same text.
+fn rounded(share: f64) -> f64 {
+    (share * 10_000.0).round() / 10_000.0
+}

@@ -1,0 +1,51 @@
+//! What a context sends, as pieces that can be measured.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use epitome_measure::Piece;
+use epitome_model::Counter;
+
+use super::Pieces;
+use crate::live::Outgoing;
+
+/// Pieces that were measured before, by id.
+#[derive(Clone)]
+pub struct Pool {
+    known: HashMap<u64, Arc<Piece>>,
+    /// The pieces of each item of one context's log: what an item says never changes.
+    items: Vec<Option<Pieces>>,
+}
+
+impl Pool {
+    /// With the pieces of a history: most of what is sent is what was said.
+    pub fn of(pieces: &[Arc<Piece>]) -> Pool {
+        let known = pieces.iter().map(|piece| (piece.id, piece.clone())).collect();
+        Pool { known, items: Vec::new() }
+    }
+
+    /// The pieces for another context.
+    pub fn for_another(&mut self) -> &mut Pool {
+        self.items.clear();
+        self
+    }
+
+    /// The pieces of a view.
+    pub fn pieces(&mut self, view: Outgoing<'_>, counter: &dyn Counter) -> Pieces {
+        let (transcript, source) = (view.transcript(), view.source());
+        self.items.resize(transcript.items.len(), None);
+        let mut pieces = Vec::new();
+        for (item, entry) in transcript.context() {
+            let measured = self.items[item].get_or_insert_with(|| {
+                let blocks = entry.blocks.iter().map(|block| {
+                    let id = Piece::id_of(block, entry.role, source);
+                    let new = || Arc::new(Piece::of(block, entry.role, source, counter));
+                    self.known.entry(id).or_insert_with(new).clone()
+                });
+                blocks.collect()
+            });
+            pieces.extend_from_slice(measured);
+        }
+        pieces
+    }
+}

@@ -1,0 +1,189 @@
+//! One compaction: what of the facts that were used later it has kept.
+
+use std::collections::{HashMap, HashSet};
+use std::hash::BuildHasherDefault;
+use std::sync::Arc;
+
+use epitome_model::Tokens;
+use epitome_passes::facts::{FactId, IdHasher};
+use memchr::memmem;
+
+use crate::history::History;
+use crate::lines::{LineId, plain_line};
+use crate::needs::{Edit, HORIZON, Needs, Used};
+use crate::piece::Piece;
+
+/// Of each result that is not sent as it was, its call, and the text under which it is recalled.
+pub type References = HashMap<Box<str>, String>;
+
+/// Of the pieces that hold a fact, how many are looked at for its line: the newest.
+const LOOKED_AT: usize = 4;
+
+type Set<T> = HashSet<T, BuildHasherDefault<IdHasher>>;
+
+/// A place in a session at which a compaction is forced.
+#[derive(Clone, Debug)]
+pub struct Cut<'h> {
+    history: &'h History,
+    needs: &'h Needs,
+    call: usize,
+    first: usize,
+    /// What was used, each with the lines that held it.
+    used: Vec<(Used, Vec<&'h str>)>,
+}
+
+/// What a compaction has kept.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct CutFigures {
+    /// Tokens before it.
+    pub before: Tokens,
+    /// Tokens after it.
+    pub after: Tokens,
+    /// Facts that were used in the calls after it.
+    pub used: usize,
+    /// The share of these, by weight, that the context holds.
+    pub recall: f64,
+    /// The share that it holds in a whole line.
+    pub in_line: f64,
+    /// The share that it holds, or can recall: by a reference or the name of a file in it.
+    pub recoverable: f64,
+    /// Edits in the calls after it that quote what was said before it.
+    pub edits: u64,
+    /// Of these, those that quote a line which the context does not hold.
+    pub rereads: u64,
+    /// The tokens of the results that have to be read again for them.
+    pub reread: Tokens,
+}
+
+impl<'h> Cut<'h> {
+    /// The compaction before this call.
+    pub fn before(call: usize, history: &'h History, needs: &'h Needs) -> Cut<'h> {
+        let first = history.calls[call].pieces.0;
+        let used = needs.used_after(history, call).into_iter().map(|used| {
+            let lines = lines(history, &used);
+            (used, lines)
+        });
+        Cut { history, needs, call, first, used: used.collect() }
+    }
+
+    /// The call before which it is.
+    pub fn call(&self) -> usize {
+        self.call
+    }
+
+    /// What a compacted context has kept. `None` if nothing was used afterwards.
+    pub fn measure(&self, view: &[Arc<Piece>], references: &References) -> Option<CutFigures> {
+        let held = Held::of(view);
+        let mut figures = CutFigures {
+            before: self.history.tokens_before(self.first),
+            after: view.iter().map(|piece| piece.tokens).sum(),
+            used: self.used.len(),
+            ..CutFigures::default()
+        };
+        let all: f64 = self.used.iter().map(|(used, _)| used.weight).sum();
+        for (used, lines) in &self.used {
+            if !held.facts.contains(&used.fact) {
+                if self.is_recoverable(used, &held, references) {
+                    figures.recoverable += used.weight;
+                }
+                continue;
+            }
+            figures.recall += used.weight;
+            figures.recoverable += used.weight;
+            if lines.iter().any(|line| held.has_line(line)) {
+                figures.in_line += used.weight;
+            }
+        }
+        for share in [&mut figures.recall, &mut figures.in_line, &mut figures.recoverable] {
+            *share /= all;
+        }
+        let within = self.call..=self.call + HORIZON;
+        let edits = self.needs.edits.iter().filter(|(call, _)| within.contains(call));
+        for edit in edits.flat_map(|(_, edits)| edits) {
+            self.reread(edit, &held, &mut figures);
+        }
+        (all > 0.0).then_some(figures)
+    }
+
+    fn reread(&self, edit: &Edit, held: &Held<'_>, figures: &mut CutFigures) {
+        let mut old = edit.lines.iter().filter(|(_, place)| *place < self.first).peekable();
+        if edit.from >= self.first || old.peek().is_none() {
+            return;
+        }
+        figures.edits += 1;
+        if !old.all(|(line, _)| held.lines.contains(line)) {
+            figures.rereads += 1;
+            figures.reread += self.history.pieces[edit.from].tokens;
+        }
+    }
+
+    /// Whether the context names what gives a fact back.
+    fn is_recoverable(&self, used: &Used, held: &Held<'_>, references: &References) -> bool {
+        used.places.iter().map(|&place| &self.history.pieces[place]).any(|piece| {
+            let reference = piece.call.as_ref().and_then(|call| references.get(call));
+            let is_named = reference.is_some_and(|reference| held.says(reference));
+            is_named || piece.file.as_deref().is_some_and(|file| held.names(file))
+        })
+    }
+}
+
+/// The lines that hold a fact, in the newest pieces with it.
+fn lines<'h>(history: &'h History, used: &Used) -> Vec<&'h str> {
+    let finder = memmem::Finder::new(&used.text);
+    let places = used.places.iter().rev().take(LOOKED_AT);
+    let mut lines = Vec::new();
+    for text in places.map(|&place| &*history.pieces[place].text) {
+        let mut end = 0;
+        for at in finder.find_iter(text.as_bytes()).collect::<Vec<_>>() {
+            // Of several in a line, the first is enough.
+            if at >= end {
+                let start = text[..at].rfind('\n').map_or(0, |at| at + 1);
+                end = text[at..].find('\n').map_or(text.len(), |len| at + len);
+                lines.push(&text[start..end]);
+            }
+        }
+    }
+    lines.sort_unstable();
+    lines.dedup();
+    lines
+}
+
+/// What a context holds.
+struct Held<'v> {
+    view: &'v [Arc<Piece>],
+    facts: Set<FactId>,
+    lines: Set<LineId>,
+}
+
+impl<'v> Held<'v> {
+    fn of(view: &'v [Arc<Piece>]) -> Held<'v> {
+        let facts = view.iter().flat_map(|piece| piece.facts.iter().copied()).collect();
+        let lines = view.iter().flat_map(|piece| piece.lines.iter().copied()).collect();
+        Held { view, facts, lines }
+    }
+
+    /// Whether a line is there, whole. Short ones count as they are.
+    fn has_line(&self, line: &str) -> bool {
+        let is_there = |id: &LineId| self.lines.contains(id) || self.says(plain_line(line));
+        LineId::of(line).as_ref().is_none_or(is_there)
+    }
+
+    /// Whether a text stands in it, anywhere.
+    fn says(&self, text: &str) -> bool {
+        let finder = memmem::Finder::new(text);
+        self.view.iter().any(|piece| finder.find(piece.text.as_bytes()).is_some())
+    }
+
+    /// Whether it names a file: its last name, or its last two.
+    fn names(&self, file: &str) -> bool {
+        let mut names = file.rsplit('/');
+        let last = names.next().unwrap_or(file);
+        let two = names.next().filter(|folder| !folder.is_empty());
+        let two = two.map(|folder| FactId::of(&format!("{folder}/{last}")));
+        self.facts.contains(&FactId::of(last)) || two.is_some_and(|it| self.facts.contains(&it))
+    }
+}
+
+#[cfg(test)]
+#[path = "cut_tests.rs"]
+mod tests;

@@ -1,0 +1,63 @@
+use epitome_model::{FieldRole, ToolKind};
+use samples::Sample;
+
+use super::*;
+use crate::testing::{history, text};
+
+/// Two files are read; after the cut one fact of each is used, and one of them is edited.
+fn session() -> History {
+    let sample = Sample::new()
+        .user("Fix it.")
+        .call(ToolKind::Read, "src/first.rs")
+        .output("fn oneFact() {}\nlet first_line = 1;")
+        .call(ToolKind::Shell, "make all")
+        .output("note: otherFact is slow")
+        .user("Go on.")
+        .reply("oneFact calls otherFact")
+        .call_with(ToolKind::Edit, "src/other.rs", &[(FieldRole::Old, "let first_line = 1;")])
+        .output("done");
+    history(&sample)
+}
+
+#[test]
+fn what_a_compaction_kept_is_told_by_what_is_used_afterwards() {
+    let history = session();
+    let needs = Needs::of(&history);
+    // The reply is the third call.
+    let cut = Cut::before(2, &history, &needs);
+    let none = References::new();
+    let named: References = [("call-2".into(), "k1234567".to_owned())].into();
+    let cases = [
+        (
+            "fn oneFact() {}\nnote: otherFact is slow\nlet first_line = 1;",
+            &none,
+            (1.0, 1.0, 1.0, 0),
+        ),
+        // A bag of words holds no line, and a line that is missing has to be read again.
+        ("oneFact otherFact first_line", &none, (1.0, 0.0, 1.0, 1)),
+        ("nothing", &none, (0.0, 0.0, 0.0, 1)),
+        // The file is named: what it held can be read again.
+        ("see src/first.rs", &none, (0.0, 0.0, 0.67, 1)),
+        ("nothing", &named, (0.0, 0.0, 0.0, 1)),
+        ("see k1234567", &named, (0.0, 0.0, 0.33, 1)),
+    ];
+    for (kept, references, expect) in cases {
+        let view = vec![Arc::new(text(kept))];
+        let figures = cut.measure(&view, references).expect("something was used");
+        let share = |share: f64| (share * 100.0).round() / 100.0;
+        let CutFigures { recall, in_line, recoverable, rereads, edits, .. } = figures;
+        let got = (share(recall), share(in_line), share(recoverable), rereads);
+        assert_eq!((got, edits), (expect, 1), "{kept}");
+        assert_eq!(figures.after, view[0].tokens);
+        assert_eq!(figures.before, history.tokens_before(6));
+    }
+}
+
+#[test]
+fn a_cut_after_which_nothing_is_used_says_nothing() {
+    let sample = Sample::new().user("Hello.").reply("Hello.").user("Bye.").reply("Bye.");
+    let history = history(&sample);
+    let needs = Needs::of(&history);
+    let cut = Cut::before(1, &history, &needs);
+    assert_eq!(cut.measure(&[], &References::new()), None);
+}

@@ -1,0 +1,223 @@
+//! A session as a list of pieces, and where its calls are.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::Arc;
+
+use epitome_model::{
+    Block, Call, Counter, Entry, Output, Part, Role, Source, Text, Tokens, ToolKind, Transcript,
+};
+
+use crate::piece::{Piece, PieceKind};
+
+/// What stands for a result that the session does not hold.
+const NO_RESULT: &str = "[no result recorded]";
+/// What the user says in a session that the model begins.
+const BEGINNING: &str = "[session start]";
+
+/// All that was said in a session, compactions undone: what a context that is never compacted
+/// would hold.
+///
+/// Every call of a tool has its result in the entry behind it. Summaries, side chains and copies of
+/// the history are left out.
+#[derive(Clone, Debug, Default)]
+pub struct History {
+    /// What was said, to be said again.
+    pub entries: Vec<Entry>,
+    /// Its blocks.
+    pub pieces: Vec<Arc<Piece>>,
+    /// The calls of the model.
+    pub calls: Vec<ModelCall>,
+    /// Tokens before each piece, and of all.
+    tokens: Vec<Tokens>,
+    /// For each piece, how many calls were answered before it.
+    answered: Vec<usize>,
+}
+
+/// A request to the model and its response.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ModelCall {
+    /// The entry that holds the response: those before it were sent.
+    pub entry: usize,
+    /// The first piece of the response, and the first behind it.
+    pub pieces: (usize, usize),
+    /// When it was recorded, as written in the session.
+    pub time: Option<Box<str>>,
+}
+
+impl History {
+    /// The history of a session.
+    pub fn of(transcript: &Transcript, source: &dyn Source, counter: &dyn Counter) -> History {
+        let mut history = History { entries: entries(transcript, source), ..History::default() };
+        let mut files: HashMap<Box<str>, Box<str>> = HashMap::new();
+        for (entry, said) in history.entries.iter().enumerate() {
+            let first = history.pieces.len();
+            for block in &said.blocks {
+                let mut piece = Piece::of(block, said.role, source, counter);
+                match block {
+                    Block::Call(call) if matches!(call.kind, ToolKind::Read | ToolKind::Shell) => {
+                        files.extend(piece.file.clone().map(|file| (call.id.clone(), file)));
+                    }
+                    Block::Output(output) => piece.file = files.get(&output.call).cloned(),
+                    _ => {}
+                }
+                history.pieces.push(Arc::new(piece));
+                history.answered.push(history.calls.len());
+            }
+            if said.role == Role::Assistant {
+                let pieces = (first, history.pieces.len());
+                history.calls.push(ModelCall { entry, pieces, time: said.time.clone() });
+            }
+        }
+        history.tokens = vec![Tokens(0)];
+        for piece in &history.pieces {
+            let before = history.tokens.last().copied().unwrap_or_default();
+            history.tokens.push(before + piece.tokens);
+        }
+        history
+    }
+
+    /// The tokens of all that was said before a piece.
+    pub fn tokens_before(&self, piece: usize) -> Tokens {
+        self.tokens.get(piece).or(self.tokens.last()).copied().unwrap_or_default()
+    }
+
+    /// The tokens of all that was said.
+    pub fn tokens(&self) -> Tokens {
+        self.tokens.last().copied().unwrap_or_default()
+    }
+
+    /// The response of a call.
+    pub fn response(&self, call: usize) -> &[Arc<Piece>] {
+        let (first, end) = self.calls[call].pieces;
+        &self.pieces[first..end]
+    }
+
+    /// What a request sends if nothing was compacted: all before the response.
+    pub fn sent(&self, call: usize) -> &[Arc<Piece>] {
+        &self.pieces[..self.calls[call].pieces.0]
+    }
+
+    /// How many calls were answered before a piece.
+    pub(crate) fn call_of(&self, piece: usize) -> usize {
+        self.answered[piece]
+    }
+}
+
+/// What was said, in the order in which a model may be sent it.
+fn entries(transcript: &Transcript, source: &dyn Source) -> Vec<Entry> {
+    let prompt: HashSet<usize> = transcript.head.prompt.iter().copied().collect();
+    let sent: HashSet<usize> = transcript.context.iter().copied().collect();
+    let first = transcript.context.iter().copied().min().unwrap_or(usize::MAX);
+    let is_said = |item: usize, entry: &Entry| {
+        (item < first || sent.contains(&item)) && !prompt.contains(&item) && !entry.repeated
+    };
+    let mut building = Building::default();
+    for (_, entry) in transcript.entries() {
+        for block in &entry.blocks {
+            if let Block::Output(output) = block {
+                building.results.entry(output.call.clone()).or_insert_with(|| output.clone());
+            }
+        }
+    }
+    for (_, entry) in transcript.entries().filter(|(item, entry)| is_said(*item, entry)) {
+        building.take(entry, source);
+    }
+    building.end_response();
+    building.entries
+}
+
+#[derive(Default)]
+struct Building {
+    entries: Vec<Entry>,
+    /// The response that is not complete yet.
+    response: Option<Entry>,
+    /// Results by the id of their call; the first of an id counts.
+    results: HashMap<Box<str>, Output>,
+    called: HashSet<Box<str>>,
+}
+
+impl Building {
+    fn take(&mut self, entry: &Entry, source: &dyn Source) {
+        let is_said = |block: &Block| match block {
+            Block::Text(text) => !text.read(source).trim().is_empty(),
+            Block::Thinking(_) | Block::Image(_) | Block::Opaque(_) => true,
+            _ => false,
+        };
+        if entry.role != Role::Assistant {
+            let words = entry.blocks.iter().filter(|block| is_said(block)).cloned();
+            let words: Vec<Block> = words.collect();
+            if !words.is_empty() {
+                self.end_response();
+                self.entries.push(Entry { blocks: words, copies: Vec::new(), ..entry.clone() });
+            }
+            return;
+        }
+        let mut said: Vec<Block> = Vec::new();
+        for block in &entry.blocks {
+            match block {
+                Block::Call(Call { id, .. }) if self.called.insert(id.clone()) => {
+                    said.push(block.clone());
+                }
+                other if is_said(other) => said.push(other.clone()),
+                _ => {}
+            }
+        }
+        if said.is_empty() {
+            return;
+        }
+        let goes_on =
+            self.response.as_ref().is_some_and(|it| it.group.is_some() && it.group == entry.group);
+        if !goes_on {
+            self.end_response();
+        }
+        // Two responses with nothing between them are one.
+        let open = self
+            .response
+            .take()
+            .or_else(|| self.entries.pop_if(|last| last.role == Role::Assistant));
+        let mut open = open.unwrap_or_else(|| Entry {
+            blocks: Vec::new(),
+            copies: Vec::new(),
+            ..entry.clone()
+        });
+        open.blocks.extend(said);
+        self.response = Some(open);
+    }
+
+    /// Puts the results of the response behind it.
+    fn end_response(&mut self) {
+        let Some(response) = self.response.take() else { return };
+        if self.entries.is_empty() {
+            let blocks = vec![Block::Text(Text::Made(BEGINNING.into()))];
+            self.entries.push(Entry { blocks, ..Entry::default() });
+        }
+        let calls = response.blocks.iter().filter_map(|block| match block {
+            Block::Call(call) => Some(call.id.clone()),
+            _ => None,
+        });
+        let results: Vec<Block> = calls
+            .map(|call| {
+                let none = || Output {
+                    call: call.clone(),
+                    error: false,
+                    parts: vec![Part::Text(Text::Made(NO_RESULT.into()))],
+                    whole: epitome_model::Span::default(),
+                    numbered: false,
+                    from_user: false,
+                };
+                Block::Output(self.results.get(&call).cloned().unwrap_or_else(none))
+            })
+            .collect();
+        self.entries.push(response);
+        if !results.is_empty() {
+            self.entries.push(Entry { role: Role::Tool, blocks: results, ..Entry::default() });
+        }
+    }
+}
+
+impl Piece {
+    /// Whether what a session needs is looked for in it: reasoning is not sent to every model.
+    pub(crate) fn is_used(&self) -> bool {
+        self.by_model && self.kind != PieceKind::Thinking
+    }
+}

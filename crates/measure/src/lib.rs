@@ -1,0 +1,34 @@
+//! What a session's agent used of its past, and what of it a context still holds.
+//!
+//! A session tells by itself what was needed: a fact that the model writes, that stood before in
+//! the context, and that nothing has brought back in between, was taken from the context. A
+//! [`History`] is a session as a list of [`Piece`]s, [`Needs`] are what its later calls used,
+//! [`Cut`] measures one compaction, and [`Replay`] measures a context before every call, with what
+//! it costs where providers cache requests.
+//!
+//! The method and its weaknesses are in `docs/quality.md`.
+//!
+//! # Absent
+//!
+//! Contexts and recipes: a context is measured as a list of pieces, wherever it comes from. Prices:
+//! a [`Bill`] is in tokens. Models: whether one would cope without a fact is not seen.
+
+#![deny(clippy::disallowed_methods, clippy::disallowed_types)]
+
+mod cache;
+mod cut;
+mod history;
+mod lines;
+mod needs;
+mod piece;
+mod replay;
+#[cfg(test)]
+mod testing;
+
+pub use cache::{Bill, Cache, CacheModel, Sent};
+pub use cut::{Cut, CutFigures, References};
+pub use history::{History, ModelCall};
+pub use lines::{LineId, line_ids, plain_line};
+pub use needs::{Edit, FAR, HORIZON, Need, Needs, Origin, Used};
+pub use piece::{Piece, PieceKind};
+pub use replay::{CallFigures, Replay};

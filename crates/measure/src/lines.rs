@@ -1,0 +1,85 @@
+//! Lines of a text, compared without what tools put before them.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+/// A line of at least eight characters: equal lines are equal.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct LineId(u64);
+
+/// Lines with fewer characters say nothing by themselves.
+pub(crate) const SHORTEST: usize = 8;
+/// Characters of a line that are compared.
+const LONGEST: usize = 400;
+
+impl LineId {
+    /// The id of a line, if it is long enough.
+    pub fn of(line: &str) -> Option<LineId> {
+        let line = plain_line(line);
+        (line.chars().nth(SHORTEST - 1).is_some()).then(|| {
+            let mut hasher = DefaultHasher::new();
+            line.hash(&mut hasher);
+            LineId(hasher.finish())
+        })
+    }
+}
+
+/// The ids of the lines of a text, sorted, each once.
+pub fn line_ids(text: &str) -> Vec<LineId> {
+    let mut ids: Vec<LineId> = text.split('\n').filter_map(LineId::of).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    ids
+}
+
+/// A line without its number in a file, its indent, and a mark of lines that were left out.
+///
+/// ```
+/// use epitome_measure::plain_line;
+///
+/// assert_eq!(plain_line("   12\tlet x = 1;"), "let x = 1;");
+/// assert_eq!(plain_line("…  12: fn main() {"), "fn main() {");
+/// ```
+pub fn plain_line(line: &str) -> &str {
+    let line = line.strip_prefix('…').unwrap_or(line);
+    let line = without_number(line).unwrap_or(line).trim();
+    line.char_indices().nth(LONGEST).map_or(line, |(end, _)| &line[..end])
+}
+
+fn without_number(line: &str) -> Option<&str> {
+    let rest = line.trim_start();
+    let digits = rest.bytes().take_while(u8::is_ascii_digit).count();
+    let rest = (digits > 0).then(|| &rest[digits..])?;
+    let mark = ["→", "\t", ": ", ":", ". ", "| ", "|"].into_iter();
+    mark.filter_map(|mark| rest.strip_prefix(mark)).next()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_line_is_compared_without_what_a_tool_put_before_it() {
+        let cases = [
+            ("let x = 1;", "let x = 1;"),
+            ("    let x = 1;  ", "let x = 1;"),
+            ("     3→let x = 1;", "let x = 1;"),
+            ("12\tlet x = 1;", "let x = 1;"),
+            ("12: let x = 1;", "let x = 1;"),
+            ("12:let x = 1;", "let x = 1;"),
+            ("12. let x = 1;", "let x = 1;"),
+            ("12.5 seconds", "12.5 seconds"),
+            ("12 | let x = 1;", "12 | let x = 1;"),
+            ("…12| let x = 1;", "let x = 1;"),
+        ];
+        for (line, expect) in cases {
+            assert_eq!(plain_line(line), expect, "{line}");
+        }
+        assert_eq!(plain_line(&"é".repeat(401)).chars().count(), 400);
+    }
+
+    #[test]
+    fn short_lines_have_no_id() {
+        let same = LineId::of("12345678").expect("eight characters");
+        assert_eq!(line_ids("1234567\n  12345678\n12345678\n"), [same]);
+    }
+}

@@ -1,0 +1,250 @@
+//! What a session itself says of the use of its past.
+
+use std::collections::{HashMap, HashSet};
+use std::sync::{Arc, LazyLock};
+
+use epitome_model::Tokens;
+use epitome_passes::facts::{FactId, FactMap, each_fact};
+
+use crate::history::History;
+use crate::lines::LineId;
+use crate::piece::{Piece, PieceKind};
+
+/// Calls after a compaction in which a use counts.
+pub const HORIZON: usize = 40;
+/// A fact is far if it last stood more than this many calls ago.
+pub const FAR: usize = 10;
+/// Compactions that are forced in a session, at most.
+const CUTS: usize = 8;
+
+/// Facts that say nothing: in more than 15% of the sessions of the open set, and at least three
+/// repositories.
+static GENERIC: LazyLock<HashSet<FactId>> =
+    LazyLock::new(|| include_str!("../generic.txt").lines().map(FactId::of).collect());
+
+/// What the calls of a session used of what was said before them.
+#[derive(Clone, Debug, Default)]
+pub struct Needs {
+    /// For each call.
+    pub calls: Vec<Vec<Need>>,
+    /// Edits that quote lines of the session, by call.
+    pub edits: Vec<(usize, Vec<Edit>)>,
+    /// The calls before which a compaction is forced.
+    pub cuts: Vec<usize>,
+    /// For each fact, the pieces that hold it, in order.
+    places: FactMap<Vec<usize>>,
+}
+
+/// A fact that a response uses, and that stood before it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Need {
+    /// The fact.
+    pub fact: FactId,
+    /// How rare it is: ln(1 + pieces before / pieces with the fact).
+    pub weight: f64,
+    /// Whether it last stood more than [`FAR`] calls ago.
+    pub is_far: bool,
+}
+
+/// An edit that takes a text out of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Edit {
+    /// The lines of the text that stood in the session, each with the piece that held it last.
+    pub lines: Vec<(LineId, usize)>,
+    /// The piece that held most of them.
+    pub from: usize,
+}
+
+/// A fact that was used after a compaction, and that nothing brought back before.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Used {
+    /// The fact.
+    pub fact: FactId,
+    /// Its text.
+    pub text: String,
+    /// How rare it is, as in [`Need`].
+    pub weight: f64,
+    /// Where it came from first.
+    pub origin: Origin,
+    /// Calls since it last stood.
+    pub age: usize,
+    /// The pieces before the compaction that hold it.
+    pub places: Vec<usize>,
+}
+
+/// Where a fact came from first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Origin {
+    /// The user.
+    User,
+    /// The model's own text or reasoning.
+    Model,
+    /// The arguments of a call.
+    Argument,
+    /// The result of a call.
+    Result,
+}
+
+impl Needs {
+    /// What the calls of a history needed.
+    pub fn of(history: &History) -> Needs {
+        let mut needs = Needs { cuts: cuts(history), ..Needs::default() };
+        let mut known: FactMap<Known> = FactMap::default();
+        let mut seen = 0;
+        for call in 0..history.calls.len() {
+            let first = history.calls[call].pieces.0;
+            while seen < first {
+                needs.take(&history.pieces[seen], seen);
+                for fact in history.pieces[seen].facts.iter().filter(|it| !GENERIC.contains(it)) {
+                    let known = known.entry(*fact).or_default();
+                    known.pieces += 1;
+                    known.last = history.call_of(seen);
+                }
+                seen += 1;
+            }
+            needs.calls.push(needed(history.response(call), &known, seen, call));
+        }
+        for (at, piece) in history.pieces.iter().enumerate().skip(seen) {
+            needs.take(piece, at);
+        }
+        needs.edits = edits(history);
+        needs
+    }
+
+    fn take(&mut self, piece: &Piece, at: usize) {
+        for fact in piece.facts.iter().filter(|fact| !GENERIC.contains(fact)) {
+            self.places.entry(*fact).or_default().push(at);
+        }
+    }
+
+    /// The facts that the model used in the [`HORIZON`] calls from `cut` on, that stood before it,
+    /// and that nothing brought back in between.
+    pub fn used_after(&self, history: &History, cut: usize) -> Vec<Used> {
+        let first = history.calls[cut].pieces.0;
+        let end = history.calls.get(cut + HORIZON).map(|call| call.pieces.0);
+        let later = &history.pieces[first..end.unwrap_or(history.pieces.len())];
+        let mut seen: HashSet<FactId> = HashSet::new();
+        let mut used = Vec::new();
+        for piece in later.iter().filter(|piece| piece.kind != PieceKind::Thinking) {
+            if piece.by_model {
+                each_fact(&piece.text, |_, text| {
+                    let fact = FactId::of(text);
+                    if !seen.contains(&fact) {
+                        used.extend(self.used(history, cut, first, fact, text));
+                        seen.insert(fact);
+                    }
+                });
+            }
+            seen.extend(&piece.facts);
+        }
+        used
+    }
+
+    fn used(
+        &self,
+        history: &History,
+        cut: usize,
+        first: usize,
+        fact: FactId,
+        text: &str,
+    ) -> Option<Used> {
+        let places = self.places.get(&fact)?;
+        let places = &places[..places.partition_point(|&place| place < first)];
+        let (begins, ends) = (*places.first()?, *places.last()?);
+        Some(Used {
+            fact,
+            text: text.to_owned(),
+            weight: rarity(first, places.len()),
+            origin: origin(&history.pieces[begins]),
+            age: cut - history.call_of(ends),
+            places: places.to_vec(),
+        })
+    }
+}
+
+/// What is known of a fact: the pieces with it, and before which call it last stood.
+#[derive(Default)]
+struct Known {
+    pieces: usize,
+    last: usize,
+}
+
+fn rarity(pieces: usize, with: usize) -> f64 {
+    (1.0 + pieces as f64 / with as f64).ln()
+}
+
+fn needed(
+    response: &[Arc<Piece>],
+    known: &FactMap<Known>,
+    before: usize,
+    call: usize,
+) -> Vec<Need> {
+    let mut seen = HashSet::new();
+    let facts = response.iter().filter(|piece| piece.is_used()).flat_map(|piece| &piece.facts);
+    let needs = facts.filter(|fact| seen.insert(**fact)).filter_map(|fact| {
+        let Known { pieces, last } = *known.get(fact)?;
+        let is_far = call - last > FAR;
+        Some(Need { fact: *fact, weight: rarity(before, pieces), is_far })
+    });
+    needs.collect()
+}
+
+fn origin(piece: &Piece) -> Origin {
+    match piece.kind {
+        PieceKind::Call => Origin::Argument,
+        PieceKind::Result => Origin::Result,
+        PieceKind::Text | PieceKind::Thinking | PieceKind::Other if piece.by_model => Origin::Model,
+        PieceKind::Text | PieceKind::Thinking | PieceKind::Other => Origin::User,
+    }
+}
+
+/// Edits that quote lines which stood before, at least half of what they quote.
+fn edits(history: &History) -> Vec<(usize, Vec<Edit>)> {
+    let mut held: HashMap<LineId, usize> = HashMap::new();
+    let mut seen = 0;
+    let mut edits = Vec::new();
+    for (call, place) in history.calls.iter().enumerate() {
+        while seen < place.pieces.0 {
+            held.extend(history.pieces[seen].lines.iter().map(|line| (*line, seen)));
+            seen += 1;
+        }
+        let quoted = history.response(call).iter().flat_map(|piece| &piece.quoted);
+        let found: Vec<Edit> = quoted.filter_map(|lines| edit(lines, &held)).collect();
+        if !found.is_empty() {
+            edits.push((call, found));
+        }
+    }
+    edits
+}
+
+fn edit(quoted: &[LineId], held: &HashMap<LineId, usize>) -> Option<Edit> {
+    let place = |line: &LineId| Some((*line, *held.get(line)?));
+    let lines: Vec<(LineId, usize)> = quoted.iter().filter_map(place).collect();
+    if lines.len() < (quoted.len() / 2).max(1) {
+        return None;
+    }
+    let count = |from: usize| lines.iter().filter(|(_, place)| *place == from).count();
+    // Of several, the one that comes first.
+    let from = lines.iter().rev().map(|(_, place)| *place).max_by_key(|place| count(*place))?;
+    Some(Edit { lines, from })
+}
+
+/// The calls before which a compaction is forced: those with enough before them, and some behind.
+fn cuts(history: &History) -> Vec<usize> {
+    let calls = history.calls.len();
+    let least = Tokens(40_000.min(history.tokens().0 * 2 / 5));
+    let is_enough = |call: &usize| history.tokens_before(history.calls[*call].pieces.0) >= least;
+    let all: Vec<usize> = (5..calls.saturating_sub(8)).filter(is_enough).collect();
+    if all.len() <= CUTS {
+        return all;
+    }
+    let last = (all.len() - 1) as f64;
+    let at = |n: usize| (n as f64 * last / (CUTS - 1) as f64).round_ties_even() as usize;
+    let mut cuts: Vec<usize> = (0..CUTS).map(|n| all[at(n)]).collect();
+    cuts.dedup();
+    cuts
+}
+
+#[cfg(test)]
+#[path = "needs_tests.rs"]
+mod tests;

@@ -1,0 +1,204 @@
+//! One block of a context, with what is measured of it.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::LazyLock;
+
+use epitome_json::{Document, Value};
+use epitome_model::{
+    Block, Call, Counter, FieldRole, Role, Source, TOKENS_AROUND, Tokens, ToolKind, block_tokens,
+    decode,
+};
+use epitome_passes::facts::{FactId, each_fact};
+use regex::Regex;
+
+use crate::lines::{LineId, line_ids};
+
+/// What a piece is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum PieceKind {
+    /// Text, summaries included.
+    Text,
+    /// Reasoning.
+    Thinking,
+    /// A call of a tool.
+    Call,
+    /// The result of a call.
+    Result,
+    /// A picture, or what epitome does not understand.
+    Other,
+}
+
+/// One block of a context.
+#[derive(Clone, Debug)]
+pub struct Piece {
+    /// What it is.
+    pub kind: PieceKind,
+    /// Whether the model wrote it.
+    pub by_model: bool,
+    /// Equal for equal pieces.
+    pub id: u64,
+    /// Its tokens, with what an API puts around a block.
+    pub tokens: Tokens,
+    /// The id that links a call and its result.
+    pub call: Option<Box<str>>,
+    /// The file that a call names; of a result, the file that its call has read or printed.
+    pub file: Option<Box<str>>,
+    /// Its text; of a call, the values of its arguments, one a line.
+    pub text: String,
+    /// Its facts, sorted, each once.
+    pub facts: Vec<FactId>,
+    /// Its lines, sorted, each once.
+    pub lines: Vec<LineId>,
+    /// The texts that an edit takes out of a file, as the lines that it must know.
+    pub quoted: Vec<Vec<LineId>>,
+}
+
+/// The file that a command prints.
+static PRINTED: LazyLock<Regex> = LazyLock::new(|| {
+    let command = r"^\s*(?:cd\s+\S+\s*(?:&&|;)\s*)?(?:cat|head|tail|nl|less|sed|bat|awk)\b";
+    let file = r"[^|;&]*?\s((?:[\w.@+-]*/)*[\w@+-][\w.@+-]*\.\w+)";
+    Regex::new(&format!("{command}{file}")).expect("a test compiles it")
+});
+
+/// Arguments that say how a tool works, and not on what: their numbers are no facts.
+const MANNER: [&str; 6] =
+    ["timeout", "timeout_ms", "yield_time_ms", "max_output_tokens", "head_limit", "limit"];
+
+/// The beginning of a patch in Codex's grammar.
+const PATCH: &str = "*** Begin Patch";
+
+impl Piece {
+    /// Measures a block that `role` has written.
+    pub fn of(block: &Block, role: Role, source: &dyn Source, counter: &dyn Counter) -> Piece {
+        let (kind, call) = match block {
+            Block::Text(_) | Block::Summary(_) => (PieceKind::Text, None),
+            Block::Thinking(_) => (PieceKind::Thinking, None),
+            Block::Call(call) => (PieceKind::Call, Some(&call.id)),
+            Block::Output(output) => (PieceKind::Result, Some(&output.call)),
+            _ => (PieceKind::Other, None),
+        };
+        let text = match block {
+            Block::Text(text) | Block::Summary(text) => text.read(source).into_owned(),
+            Block::Thinking(thinking) => {
+                let text = thinking.text.as_ref();
+                text.map_or_else(String::new, |text| text.read(source).into_owned())
+            }
+            Block::Call(call) => values(&arguments(call, source)),
+            Block::Output(output) => output.text(source),
+            _ => String::new(),
+        };
+        let (file, quoted) = match block {
+            Block::Call(call) => (file(call, source), quoted(call, &text, source)),
+            _ => (None, Vec::new()),
+        };
+        Piece {
+            kind,
+            by_model: role == Role::Assistant,
+            id: Piece::id_of(block, role, source),
+            tokens: block_tokens(block, source, counter) + TOKENS_AROUND,
+            call: call.cloned(),
+            file,
+            facts: fact_ids(&text),
+            lines: line_ids(&text),
+            text,
+            quoted,
+        }
+    }
+
+    /// What [`id`](Piece::id) of this block would be: for a caller that measured it before.
+    pub fn id_of(block: &Block, role: Role, source: &dyn Source) -> u64 {
+        let mut hasher = DefaultHasher::new();
+        (role == Role::Assistant).hash(&mut hasher);
+        std::mem::discriminant(block).hash(&mut hasher);
+        match block {
+            Block::Thinking(thinking) => match &thinking.text {
+                Some(text) => text.read(source).hash(&mut hasher),
+                None => source.at(thinking.whole).hash(&mut hasher),
+            },
+            Block::Image(image) => source.at(image.whole).hash(&mut hasher),
+            Block::Opaque(span) => source.at(*span).hash(&mut hasher),
+            Block::Text(text) | Block::Summary(text) => text.read(source).hash(&mut hasher),
+            Block::Call(call) => {
+                (&call.id, &call.name, arguments(call, source)).hash(&mut hasher);
+            }
+            Block::Output(output) => {
+                (&output.call, output.error, output.text(source)).hash(&mut hasher);
+            }
+            _ => {}
+        }
+        hasher.finish()
+    }
+}
+
+/// The ids of the facts of a text, sorted, each once.
+fn fact_ids(text: &str) -> Vec<FactId> {
+    let mut ids = Vec::new();
+    each_fact(text, |_, fact| ids.push(FactId::of(fact)));
+    ids.sort_unstable();
+    ids.dedup();
+    ids
+}
+
+/// The arguments of a call; those that are stored in a string are decoded.
+fn arguments(call: &Call, source: &dyn Source) -> Vec<u8> {
+    let raw = source.at(call.arguments);
+    match raw.first() {
+        Some(b'"') => decode(&raw).into_owned().into_bytes(),
+        Some(_) | None => raw.into_owned(),
+    }
+}
+
+/// All texts and numbers of JSON, one a line; what is no JSON, as it is.
+fn values(json: &[u8]) -> String {
+    let mut text = String::new();
+    match Document::parse(json) {
+        Ok(document) => leaves(&document.root, &mut text),
+        Err(_) => text.push_str(&String::from_utf8_lossy(json)),
+    }
+    text
+}
+
+fn leaves(value: &Value<'_>, text: &mut String) {
+    let mut add = |leaf: &str| {
+        if !text.is_empty() {
+            text.push('\n');
+        }
+        text.push_str(leaf);
+    };
+    if let Some(leaf) = value.text() {
+        add(&leaf);
+    } else if value.is_object() {
+        let members = value.members().iter().filter(|(key, _)| !MANNER.contains(&&**key));
+        members.for_each(|(_, value)| leaves(value, text));
+    } else if value.is_list() {
+        value.list().iter().for_each(|value| leaves(value, text));
+    } else if !matches!(value.raw(), b"true" | b"false" | b"null") {
+        add(&String::from_utf8_lossy(value.raw()));
+    }
+}
+
+/// The file that a call names, or that its command prints.
+fn file(call: &Call, source: &dyn Source) -> Option<Box<str>> {
+    let target = call.target.as_ref()?.read(source);
+    match call.kind {
+        ToolKind::Shell => Some(PRINTED.captures(&target)?[1].into()),
+        ToolKind::Read | ToolKind::Write | ToolKind::Edit => Some(target.as_ref().into()),
+        _ => None,
+    }
+}
+
+/// The lines of each text that an edit takes out: the model had to know them.
+fn quoted(call: &Call, text: &str, source: &dyn Source) -> Vec<Vec<LineId>> {
+    let removed = call.fields.iter().filter(|field| field.role == FieldRole::Old);
+    let removed = removed.map(|field| field.text.read(source).into_owned()).chain(patched(text));
+    let lines = |text: String| text.split('\n').filter_map(LineId::of).collect::<Vec<_>>();
+    removed.map(lines).filter(|lines| !lines.is_empty()).collect()
+}
+
+/// The lines that a patch removes, and those around them.
+fn patched(patch: &str) -> Option<String> {
+    patch.contains(PATCH).then(|| {
+        let known = |line: &&str| line.starts_with([' ', '-']) && !line.starts_with("---");
+        patch.split('\n').filter(known).map(|line| &line[1..]).collect::<Vec<_>>().join("\n")
+    })
+}

@@ -1,0 +1,145 @@
+//! A context before every call of a session: what it costs, and what the response lacked.
+
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use epitome_model::Tokens;
+use epitome_passes::facts::FactMap;
+
+use crate::cache::{Bill, Cache};
+use crate::history::History;
+use crate::needs::Needs;
+use crate::piece::Piece;
+
+/// Calls for which what was read again is not read again.
+const KNOWN: usize = 10;
+/// Output of a call that reads a file again.
+const REREAD_OUTPUT: Tokens = Tokens(80);
+/// Later calls that send again what was read again.
+const SENT_AGAIN: u64 = 8;
+
+/// A session that is replayed call by call.
+pub struct Replay<'h> {
+    history: &'h History,
+    needs: &'h Needs,
+    /// What every request has in addition to the messages: prompt and tools.
+    overhead: Tokens,
+    cache: Cache,
+    view: Vec<Arc<Piece>>,
+    /// How many pieces of the view hold a fact.
+    held: FactMap<u32>,
+    /// When a piece was last read again.
+    reread: HashMap<usize, usize>,
+}
+
+/// What a call cost, and what its response lacked.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct CallFigures {
+    /// The tokens of the request.
+    pub context: Tokens,
+    /// The bill where any beginning of an earlier request is cached.
+    pub prefix: Bill,
+    /// The bill where whole earlier requests are cached.
+    pub requests: Bill,
+    /// The bill of reading again what edits quote and the context does not hold.
+    pub rereads: Bill,
+    /// The share of the facts of the response, by weight, that the context holds: of those that
+    /// stood before.
+    pub recall: Option<f64>,
+    /// The same of facts that last stood more than ten calls ago.
+    pub far: Option<f64>,
+    /// Edits that quote what was said before.
+    pub edits: u64,
+    /// Of these, those for which a file has to be read again.
+    pub reread: u64,
+}
+
+impl<'h> Replay<'h> {
+    /// Begins before the first call. `overhead` is what every request has in addition to the
+    /// messages.
+    pub fn new(history: &'h History, needs: &'h Needs, overhead: Tokens) -> Replay<'h> {
+        Replay {
+            history,
+            needs,
+            overhead,
+            cache: Cache::default(),
+            view: Vec::new(),
+            held: FactMap::default(),
+            reread: HashMap::new(),
+        }
+    }
+
+    /// Measures the next call, which is sent `view`. `is_cold` if so much time has passed that
+    /// nothing is cached any more.
+    pub fn call(&mut self, call: usize, view: Vec<Arc<Piece>>, is_cold: bool) -> CallFigures {
+        if is_cold {
+            self.cache.expire();
+        }
+        let sent = self.cache.send(view.iter().map(|piece| &**piece));
+        let output = self.history.response(call).iter().map(|piece| piece.tokens).sum();
+        let bill = |cached: Tokens| {
+            let (fixed, written) = (self.overhead, sent.all - cached);
+            if is_cold {
+                Bill { cached, written: written + fixed, output }
+            } else {
+                Bill { cached: cached + fixed, written, output }
+            }
+        };
+        let context = sent.all + self.overhead;
+        let (prefix, requests) = (bill(sent.prefix), bill(sent.requests));
+        self.look_at(view);
+        let (recall, far) = (self.recall(call, |_| true), self.recall(call, |is_far| is_far));
+        let figures = CallFigures { context, prefix, requests, recall, far, ..Default::default() };
+        self.edits(call, figures)
+    }
+
+    /// Takes a view, of which the beginning is that of the last one.
+    fn look_at(&mut self, view: Vec<Arc<Piece>>) {
+        let same = self.view.iter().zip(&view).take_while(|(a, b)| a.id == b.id).count();
+        for fact in self.view[same..].iter().flat_map(|piece| &piece.facts) {
+            self.held.entry(*fact).and_modify(|pieces| *pieces -= 1);
+        }
+        for fact in view[same..].iter().flat_map(|piece| &piece.facts) {
+            *self.held.entry(*fact).or_default() += 1;
+        }
+        self.view = view;
+    }
+
+    fn recall(&self, call: usize, counts: impl Fn(bool) -> bool) -> Option<f64> {
+        let needs = self.needs.calls.get(call)?.iter().filter(|need| counts(need.is_far));
+        let (mut all, mut got) = (0.0, 0.0);
+        for need in needs {
+            all += need.weight;
+            if self.held.get(&need.fact).is_some_and(|pieces| *pieces > 0) {
+                got += need.weight;
+            }
+        }
+        (all > 0.0).then(|| got / all)
+    }
+
+    fn edits(&mut self, call: usize, figures: CallFigures) -> CallFigures {
+        let mut figures = figures;
+        let edits = &self.needs.edits;
+        let Ok(at) = edits.binary_search_by_key(&call, |(call, _)| *call) else { return figures };
+        for edit in &edits[at].1 {
+            figures.edits += 1;
+            let is_held = |line| self.view.iter().any(|it| it.lines.binary_search(line).is_ok());
+            let last = self.reread.get(&edit.from);
+            let is_known = last.is_some_and(|last| call - last <= KNOWN);
+            if is_known || edit.lines.iter().all(|(line, _)| is_held(line)) {
+                continue;
+            }
+            self.reread.insert(edit.from, call);
+            let tokens = self.history.pieces[edit.from].tokens;
+            figures.reread += 1;
+            figures.rereads.written += tokens;
+            figures.rereads.cached += figures.context + Tokens(tokens.0 * SENT_AGAIN);
+            figures.rereads.output += REREAD_OUTPUT;
+        }
+        figures
+    }
+}
+
+#[cfg(test)]
+#[path = "replay_tests.rs"]
+mod tests;

@@ -1,0 +1,36 @@
+//! Pieces and histories for the tests of this crate.
+
+use epitome_model::{Block, Counter, Role, Text, Tokens};
+use samples::Sample;
+
+use crate::history::History;
+use crate::piece::Piece;
+
+/// One token a byte.
+struct Bytes;
+
+impl Counter for Bytes {
+    fn name(&self) -> &'static str {
+        "bytes"
+    }
+
+    fn count(&self, text: &str) -> Tokens {
+        Tokens(text.len() as u64)
+    }
+}
+
+/// A text of the user.
+pub fn text(text: &str) -> Piece {
+    let block = Block::Text(Text::Made(text.into()));
+    Piece::of(&block, Role::User, &&b""[..], &Bytes)
+}
+
+/// A text of the user of so many tokens.
+pub fn piece(words: &str, tokens: u64) -> Piece {
+    Piece { tokens: Tokens(tokens), ..text(words) }
+}
+
+/// A sample as a history, with one token a byte.
+pub fn history(sample: &Sample) -> History {
+    History::of(sample.transcript(), sample.source(), &Bytes)
+}

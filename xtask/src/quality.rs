@@ -1,0 +1,200 @@
+//! `cargo xtask quality`: what recipes keep of the open set and cost, by the program and by the
+//! instrument it follows.
+//!
+//! The open set and the instrument are no part of this repository (`docs/quality.md`). Without the
+//! set nothing is measured; without what the instrument's `bench.sh` has set up, there is nothing
+//! to compare with.
+
+use std::collections::BTreeMap;
+use std::fs::{self, File};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use anyhow::{Context, ensure};
+use serde_json::Value;
+
+use crate::{cargo, print, say};
+
+/// The recipes that are measured if none is named.
+const RECIPES: [&str; 3] = ["epitome", "digest", "clear-tool-uses"];
+/// By how many points two figures may differ.
+const POINTS: f64 = 0.5;
+
+/// Figures that both measure: the member of the program's JSON, and the table of the instrument
+/// with the column.
+const FIGURES: [(&str, usize, usize); 8] = [
+    ("kept", 0, 2),
+    ("recall", 0, 3),
+    ("in_line", 0, 5),
+    ("recoverable", 0, 6),
+    ("cost", 1, 2),
+    ("cost_bp", 1, 3),
+    ("call_recall", 1, 5),
+    ("far_recall", 1, 6),
+];
+
+/// Measures the open set with these recipes.
+///
+/// # Errors
+///
+/// When the program does not build, a measurement fails, or two figures differ too much.
+pub(crate) fn run(args: &[&str]) -> anyhow::Result<()> {
+    let (target, recipes) = match args {
+        ["--target", percent, recipes @ ..] => (Some(*percent), recipes),
+        recipes => (None, recipes),
+    };
+    let recipes = if recipes.is_empty() { &RECIPES[..] } else { recipes };
+    let corpus = folder("EVAL_CORPUS", "../shared/corpus");
+    if !corpus.join("raw").is_dir() {
+        say(&format!("skipped: there is no open set in {} (EVAL_CORPUS)", corpus.display()));
+        return Ok(());
+    }
+    let epitome = cargo::epitome("release")?;
+    let measure = Measure { epitome, target, recipes };
+    let sessions = unpacked(&corpus.join("raw"))?;
+    print("\nThe open set, as this program reads it:\n");
+    for (recipe, figures) in measure.ours(&sessions)? {
+        let told = FIGURES.map(|(name, ..)| format!("{name} {:.1}", points(&figures, name)));
+        print(&format!("- {recipe}: {}", told.join(", ")));
+    }
+    measure.compare()
+}
+
+/// A folder that a variable names, or one that is named from the repository.
+fn folder(variable: &str, default: &str) -> PathBuf {
+    let named = std::env::var_os(variable).map(PathBuf::from);
+    named.unwrap_or_else(|| cargo::root().join(default))
+}
+
+/// The files of a folder without their compression.
+fn unpacked(raw: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let to = cargo::target()?.join("quality");
+    fs::create_dir_all(&to)?;
+    let mut files = Vec::new();
+    for entry in fs::read_dir(raw)? {
+        let packed = entry?.path();
+        let path = to.join(packed.file_stem().context("a file has a name")?);
+        if !path.is_file() {
+            let partial = path.with_extension("partial");
+            let mut gzip = Command::new("gzip");
+            let status = gzip.arg("-dc").arg(&packed).stdout(File::create(&partial)?).status()?;
+            ensure!(status.success(), "gzip -dc {}: {status}", packed.display());
+            fs::rename(partial, &path)?;
+        }
+        files.push(path);
+    }
+    files.sort();
+    Ok(files)
+}
+
+struct Measure<'a> {
+    epitome: PathBuf,
+    target: Option<&'a str>,
+    recipes: &'a [&'a str],
+}
+
+impl Measure<'_> {
+    /// The figures of each recipe, by the program.
+    fn ours(&self, sessions: &[PathBuf]) -> anyhow::Result<BTreeMap<String, Value>> {
+        let mut command = Command::new(&self.epitome);
+        command.args(["simulate", "--json"]).args(sessions);
+        command.args(self.recipes.iter().flat_map(|recipe| ["--recipe", recipe]));
+        if let Some(target) = self.target {
+            command.args(["--target", target]);
+        }
+        let output = command.stderr(Stdio::inherit()).output()?;
+        ensure!(output.status.success(), "epitome simulate: {}", output.status);
+        let report: Value = serde_json::from_slice(&output.stdout)?;
+        let recipes = report["recipes"].as_array().context("a report has recipes")?;
+        let named = recipes.iter().skip(1).map(|recipe| {
+            (recipe["recipe"].as_str().unwrap_or_default().to_owned(), recipe.clone())
+        });
+        Ok(named.collect())
+    }
+
+    /// The figures of both over the sessions as the instrument has normalised them.
+    fn compare(&self) -> anyhow::Result<()> {
+        let work = || std::env::temp_dir().join("eval");
+        let work = std::env::var_os("EVAL_WORK").map_or_else(work, PathBuf::from);
+        let (python, data) = (work.join("venv/bin/python"), work.join("data/open_norm"));
+        if !python.is_file() || !data.is_dir() {
+            let work = work.display();
+            say(&format!("no comparison: eval/bench.sh has set nothing up in {work} (EVAL_WORK)"));
+            return Ok(());
+        }
+        let mut sessions = Vec::new();
+        for entry in fs::read_dir(&data)? {
+            sessions.push(entry?.path());
+        }
+        sessions.sort();
+        print("\nThe same as the instrument has normalised it:\n");
+        print("| recipe | figure | epitome | instrument | difference |\n|---|---|---|---|---|");
+        let mut apart = Vec::new();
+        for (recipe, ours) in self.ours(&sessions)? {
+            let theirs = self.instrument(&recipe, &work)?;
+            for (name, table, column) in FIGURES {
+                let is_ratio = name.starts_with("cost");
+                let theirs = theirs[table][column] * if is_ratio { 100.0 } else { 1.0 };
+                let ours = points(&ours, name);
+                let by = ours - theirs;
+                print(&format!("| {recipe} | {name} | {ours:.1} | {theirs:.1} | {by:+.1} |"));
+                // One figure is rounded to a tenth.
+                if by.is_nan() || by.abs() > POINTS + 0.05 {
+                    apart.push(format!("{recipe} {name}"));
+                }
+            }
+        }
+        ensure!(apart.is_empty(), "more than {POINTS} points apart: {}", apart.join(", "));
+        Ok(())
+    }
+
+    /// The rows of the instrument's two tables for a recipe.
+    fn instrument(&self, recipe: &str, work: &Path) -> anyhow::Result<[Vec<f64>; 2]> {
+        let engine = format!("{} engine --no-log --recipe {recipe}", self.epitome.display());
+        let out = cargo::target()?.join("quality").join(format!("{recipe}.out"));
+        let mut python = Command::new(work.join("venv/bin/python"));
+        python
+            .current_dir(folder("EVAL", "../shared/eval"))
+            .env("EVAL_O200K", work.join("tok/o200k.json"))
+            .env("PYTHONDONTWRITEBYTECODE", "1")
+            .arg("run.py")
+            .arg(work.join("data/open_norm"))
+            .arg(&out)
+            .args(["--policies", "none", "--cmd-name", "ours", "--cmd", &engine])
+            .arg("--cache")
+            .arg(work.join("cache"));
+        if let Some(target) = self.target {
+            let percent: f64 = target.parse()?;
+            python.args(["--target", &(percent / 100.0).to_string()]);
+        }
+        let output = python.stderr(Stdio::null()).output()?;
+        ensure!(output.status.success(), "run.py: {}", output.status);
+        let text = String::from_utf8_lossy(&output.stdout);
+        let rows: Vec<Vec<f64>> =
+            text.lines().filter(|line| line.starts_with("| ours |")).map(cells).collect();
+        rows.try_into().ok().context("run.py prints two tables")
+    }
+}
+
+/// The numbers of a row, at the places of its columns from 1 on; others are no numbers.
+fn cells(row: &str) -> Vec<f64> {
+    let number = |cell: &str| cell.trim().trim_end_matches(['%', 'k']).parse().unwrap_or(f64::NAN);
+    row.split('|').map(number).collect()
+}
+
+/// A figure of the program in points: per cent.
+fn points(figures: &Value, name: &str) -> f64 {
+    figures[name].as_f64().map_or(f64::NAN, |share| share * 100.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_of_the_instrument_is_read_by_its_columns() {
+        let cells = cells("| ours | 33.1 | 96.8 | 1.0 | 93.4 | 66k | 3% | ok |");
+        assert_eq!(cells[2..8], [33.1, 96.8, 1.0, 93.4, 66.0, 3.0]);
+        assert!(cells[8].is_nan());
+    }
+}
