@@ -20,7 +20,8 @@ pub const WIRES: [(&str, &str); 3] =
 const TIMEOUT: Duration = Duration::from_secs(300);
 
 /// What recipes leave in the place of something.
-const LEFT: [&str; 6] = [
+const LEFT: [&str; 7] = [
+    "[Digest of the conversation",
     "[epitome k",
     "[Previous: used ",
     "[cleared to save context]",

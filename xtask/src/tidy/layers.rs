@@ -60,6 +60,7 @@ const LAYERS: &[Crate] = &[
     Crate { name: "epitome", layer: 8, on: BELOW_DRIVER, tests: &["fixtures", "model-server"] },
     Crate { name: "epitome-search", layer: 9, on: BELOW_SEARCH, tests: &["fixtures"] },
     Crate { name: "epitome-web", layer: 10, on: BELOW_WEB, tests: &["fixtures"] },
+    Crate { name: "epitome-chat", layer: 10, on: BELOW_CHAT, tests: &[] },
     Crate { name: "epitome-cli", layer: 11, on: BELOW_CLI, tests: &["fixtures", "model-server"] },
     Crate { name: "fixtures", layer: OUTSIDE, on: &[], tests: &[] },
     Crate { name: "samples", layer: OUTSIDE, on: &[MODEL], tests: &[] },
@@ -87,6 +88,7 @@ const REDACT: &str = "epitome-redact";
 const AGENTS: &str = "epitome-agents";
 const SEARCH: &str = "epitome-search";
 const LLM: &str = "epitome-llm";
+const CHAT: &str = "epitome-chat";
 const BELOW_DRIVER: &[&str] = &[
     MODEL,
     MEASURE,
@@ -119,8 +121,10 @@ const BELOW_WEB: &[&str] = &[
     "epitome",
     SEARCH,
 ];
+const BELOW_CHAT: &[&str] =
     &[MODEL, API, ERROR, ENGINE, "epitome-passes", "epitome-tokens", LLM, "epitome"];
 const BELOW_CLI: &[&str] = &[
+    CHAT,
     MODEL,
     API,
     ERROR,

@@ -1,6 +1,7 @@
 //! One file a command.
 
 pub mod archive;
+pub mod chat;
 pub mod compact;
 pub mod completions;
 pub mod config;

@@ -1,0 +1,236 @@
+//! Carries out what the machine says: requests to a model and tools, each on a thread of its own.
+
+use std::collections::VecDeque;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread;
+
+use epitome_api::Outgoing;
+use epitome_engine::Called;
+use epitome_error::Result;
+use epitome_llm::{Catalogue, Delta, Failure, Model, Request, Stop};
+use epitome_model::{MicroDollars, TokenUsage};
+use epitome_passes::{Ask, NoReply};
+
+use crate::machine::{Action, Event, Input, Machine};
+use crate::permissions::{Access, Answer};
+use crate::tools::{Workplace, offered};
+
+/// Tokens that one answer may have. One that needs more goes on in the next request.
+const MAX_TOKENS: u64 = 16_000;
+
+/// What shows events, and asks the user.
+pub trait Front {
+    /// Shows an event.
+    fn show(&mut self, event: &Event);
+
+    /// Asks whether a call may run. Without an answer now, [`Input::Permission`] tells it later.
+    fn permit(&mut self, called: &Called, access: &Access) -> Option<Answer>;
+}
+
+/// An agent: a machine, its model and its tools.
+pub struct Agent {
+    machine: Machine,
+    model: Arc<dyn Model>,
+    prices: Arc<Catalogue>,
+    workplace: Workplace,
+    /// Stops what runs now.
+    stop: Stop,
+    tell: Sender<Input>,
+    told: Receiver<Input>,
+}
+
+impl Agent {
+    /// An agent that has nothing to do yet.
+    pub fn new(
+        machine: Machine,
+        model: Arc<dyn Model>,
+        prices: Catalogue,
+        workplace: Workplace,
+    ) -> Agent {
+        let (tell, told) = channel();
+        let (prices, stop) = (Arc::new(prices), Stop::default());
+        Agent { machine, model, prices, workplace, stop, tell, told }
+    }
+
+    /// The machine.
+    pub fn machine(&self) -> &Machine {
+        &self.machine
+    }
+
+    /// The machine, to change its settings.
+    pub fn machine_mut(&mut self) -> &mut Machine {
+        &mut self.machine
+    }
+
+    /// The model that answers.
+    pub fn model(&self) -> &dyn Model {
+        &*self.model
+    }
+
+    /// Lets another model answer from the next request on.
+    pub fn set_model(&mut self, model: Arc<dyn Model>) {
+        self.model = model;
+    }
+
+    /// The channel for messages, answers and interruptions of the user; any thread may send.
+    pub fn inputs(&self) -> Sender<Input> {
+        self.tell.clone()
+    }
+
+    /// Takes a message of the user, and works until the turn is over.
+    ///
+    /// # Errors
+    ///
+    /// `Disk` if the log cannot be written.
+    pub fn turn(&mut self, message: &str, front: &mut dyn Front) -> Result<()> {
+        self.take(Input::User(message.to_owned()), front)?;
+        self.finish(front)
+    }
+
+    /// Works until nothing is under way.
+    ///
+    /// # Errors
+    ///
+    /// `Disk` if the log cannot be written.
+    pub fn finish(&mut self, front: &mut dyn Front) -> Result<()> {
+        while !self.machine.is_idle() {
+            let Ok(input) = self.told.recv() else { return Ok(()) };
+            self.take(input, front)?;
+        }
+        Ok(())
+    }
+
+    /// Takes what happened meanwhile, without waiting.
+    ///
+    /// # Errors
+    ///
+    /// `Disk` if the log cannot be written.
+    pub fn take_all(&mut self, front: &mut dyn Front) -> Result<()> {
+        while let Ok(input) = self.told.try_recv() {
+            self.take(input, front)?;
+        }
+        Ok(())
+    }
+
+    /// Takes one thing that happened, and begins what is to be done about it.
+    ///
+    /// # Errors
+    ///
+    /// `Disk` if the log cannot be written.
+    pub fn take(&mut self, input: Input, front: &mut dyn Front) -> Result<()> {
+        let mut inputs = VecDeque::from([input]);
+        while let Some(input) = inputs.pop_front() {
+            for action in self.machine.input(input)? {
+                inputs.extend(self.carry_out(action, front));
+            }
+        }
+        Ok(())
+    }
+
+    /// Carries out an action, or begins to. Returns what is known of it at once.
+    fn carry_out(&mut self, action: Action, front: &mut dyn Front) -> Option<Input> {
+        match action {
+            Action::Send(request) => {
+                self.send(request);
+                None
+            }
+            Action::Ask(request, ask) => {
+                self.ask(request, ask);
+                None
+            }
+            Action::Check(called) => {
+                let access = self.workplace.access(&called);
+                Some(Input::Checked(called.id, access))
+            }
+            Action::Permit(called, access) => {
+                let answer = front.permit(&called, &access)?;
+                Some(Input::Permission(called.id, answer))
+            }
+            Action::Run(called, access) => {
+                self.run(called, access);
+                None
+            }
+            Action::Stop => {
+                self.stop.stop();
+                self.stop = Stop::default();
+                None
+            }
+            Action::Show(event) => {
+                front.show(&event);
+                None
+            }
+        }
+    }
+
+    fn send(&self, request: u64) {
+        let context = self.machine.context();
+        let outgoing = context.as_it_is().to_model();
+        // The log grows while the request is under way: it is sent as it is now.
+        let (transcript, source) = (outgoing.transcript.clone(), context.log().to_vec());
+        let (summary, tell, stop) = (outgoing.summary, self.tell.clone(), self.stop.clone());
+        let (model, prices) = (self.model.clone(), self.prices.clone());
+        thread::spawn(move || {
+            let outgoing = Outgoing { transcript: &transcript, source: &source, summary };
+            let tools = offered();
+            let asked = Request { outgoing, tools: &tools, max_tokens: MAX_TOKENS };
+            let deltas = tell.clone();
+            let mut sink = |delta: Delta<'_>| {
+                let input = match delta {
+                    Delta::Text(text) => Input::Text(request, text.to_owned()),
+                    Delta::Thinking(text) => Input::Thinking(request, text.to_owned()),
+                    Delta::Restart => Input::Restart(request),
+                    Delta::Call(_) => return,
+                };
+                // Without a reader the program is about to end.
+                let _unread = deltas.send(input);
+            };
+            let answer = caught(|| model.send(&asked, Some(&mut sink), &stop));
+            let input = match answer {
+                Ok(response) => {
+                    let cost = cost(&prices, &*model, response.usage);
+                    Input::Response(request, Box::new(response), cost)
+                }
+                Err(failure) => Input::Failed(request, failure),
+            };
+            let _unread = tell.send(input);
+        });
+    }
+
+    fn ask(&self, request: u64, ask: Ask) {
+        let (model, prices) = (self.model.clone(), self.prices.clone());
+        let (tell, stop) = (self.tell.clone(), self.stop.clone());
+        thread::spawn(move || {
+            let reply = caught(|| model.ask(&ask, &stop));
+            let cost = reply.as_ref().ok().and_then(|reply| cost(&prices, &*model, reply.used));
+            let reply = reply.map_err(|failure| match failure {
+                Failure::TooLong { .. } => NoReply::TooLong,
+                failure => NoReply::Failed(failure.to_string()),
+            });
+            let _unread = tell.send(Input::Summary(request, reply, cost));
+        });
+    }
+
+    fn run(&self, called: Called, access: Access) {
+        let (place, tell, stop) = (self.workplace.clone(), self.tell.clone(), self.stop.clone());
+        thread::spawn(move || {
+            let run = || place.run(&called, &access, &stop);
+            let failed = |_| Err("the tool failed: this is a bug of epitome".to_owned());
+            let result = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(failed);
+            let _unread = tell.send(Input::Result(called.id, result));
+        });
+    }
+}
+
+/// What a request comes to, even if it fails in a way that is a bug: the machine waits for it.
+fn caught<T>(
+    send: impl FnOnce() -> std::result::Result<T, Failure>,
+) -> std::result::Result<T, Failure> {
+    let failed = |_| Err(Failure::Setup("the request failed: this is a bug of epitome".to_owned()));
+    catch_unwind(AssertUnwindSafe(send)).unwrap_or_else(failed)
+}
+
+fn cost(prices: &Catalogue, model: &dyn Model, used: Option<TokenUsage>) -> Option<MicroDollars> {
+    Some(prices.known(model.name())?.cost(&used?))
+}

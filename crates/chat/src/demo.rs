@@ -1,0 +1,271 @@
+//! `epitome chat --demo`: every part of the engine at work, with a scripted model and real tools,
+//! on a project that is made for it in a folder of its own.
+
+mod model;
+mod project;
+
+use std::path::Path;
+use std::sync::Arc;
+
+use epitome::live;
+use epitome_engine::{Called, Context};
+use epitome_error::{Error, ErrorKind, Result};
+use epitome_llm::Catalogue;
+use epitome_model::Tokens;
+use epitome_passes::{Recipe, built_in};
+
+use crate::agent::{Agent, Front};
+use crate::machine::{Ended, Event, Input, Limits, Machine};
+use crate::permissions::{Access, Answer, Permissions};
+use crate::session::setup;
+use crate::tools::Workplace;
+use crate::words::{change, losses};
+
+use model::{ScriptedModel, Step};
+
+/// A small window, so that it fills in a minute.
+const WINDOW: Tokens = Tokens(24_000);
+
+/// Runs the demo in a folder that is empty, and prints each line of it.
+///
+/// # Errors
+///
+/// If files cannot be written, or the engine does not do what the demo shows.
+pub fn run(folder: &Path, print: &mut dyn FnMut(&Line)) -> Result<()> {
+    let root = folder.join("project");
+    let failed = |err: std::io::Error| {
+        Error::new(ErrorKind::Disk, "cannot write the project").at(folder).because(err)
+    };
+    project::write(&root).map_err(failed)?;
+    let place = Workplace::new(&root).map_err(failed)?;
+    let model = Arc::new(ScriptedModel::new(WINDOW));
+    let log = folder.join("demo.jsonl");
+    let context = live::create(&log, setup(recipe("epitome")?, &*model, None))?;
+    let permissions = Permissions::new(place.root().to_owned());
+    let mut machine = Machine::new(context, permissions, Limits::default())?;
+    machine.prompt("You are a coding agent. Recall what was shortened; do not guess it.")?;
+    let agent = Agent::new(machine, model.clone(), Catalogue::built_in(), place);
+    let mut demo = Demo { agent, model, log, print };
+    demo.ingest()?;
+    demo.digest()?;
+    demo.recall()?;
+    demo.summary()?;
+    demo.passes()?;
+    demo.end()
+}
+
+/// A line of the demo.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Line {
+    /// The headline of a step.
+    Step(String),
+    /// What the user types.
+    User(String),
+    /// What the model says.
+    Model(String),
+    /// What the agent does.
+    Done(String),
+    /// How full the window is.
+    Window(String),
+}
+
+struct Demo<'p> {
+    agent: Agent,
+    model: Arc<ScriptedModel>,
+    log: std::path::PathBuf,
+    print: &'p mut dyn FnMut(&Line),
+}
+
+impl Demo<'_> {
+    fn ingest(&mut self) -> Result<()> {
+        self.step("1. A long result is shortened before it is first sent (ingest).");
+        let cat = Step::call("shell", r#"{"command":"cat build.log"}"#);
+        self.turn(
+            "Why does the build fail? The log is in build.log.",
+            [
+                cat,
+                Step::say(
+                    "src/pricing.rs, line 118: a u64 is given where a f64 is expected (E0308).",
+                ),
+            ],
+        )?;
+        let report = self.context().report();
+        let (said, sent) = (report.said, report.sent);
+        self.done(&format!("{said} tokens so far, of which {sent} were sent"));
+        self.expect(sent.0 * 2 < said.0, "the log is shortened")
+    }
+
+    fn digest(&mut self) -> Result<()> {
+        self.step("2. When the window fills, what is old becomes a digest of its own lines.");
+        let read = |n| Step::call("read", &format!(r#"{{"path":"src/module_{n:02}.rs"}}"#));
+        let mut steps: Vec<Step> = (0..project::MODULES).map(read).collect();
+        steps.push(Step::say("All modules use the same table of rates."));
+        self.turn("Read every file of src, one by one.", steps)?;
+        let digested = !self.context().digested_calls().is_empty();
+        self.expect(digested, "the window fills, and the old part becomes a digest")?;
+        self.command("/losses")?;
+        self.command("/undo")
+    }
+
+    fn recall(&mut self) -> Result<()> {
+        self.step("3. Nothing is lost: the model reads back what was shortened (recall).");
+        let found = Step::recall("E0308");
+        let said = Step::say("error[E0308]: mismatched types, at src/pricing.rs:118:20.");
+        self.turn("What exactly did the compiler say?", [found, said])
+    }
+
+    fn summary(&mut self) -> Result<()> {
+        self.step("4. A model writes a summary, if the recipe says so (/recipe s06, /compact).");
+        self.command("/undo")?;
+        self.reopen("s06")?;
+        self.command("/compact the error in pricing")?;
+        let outcome = self.context().outcome();
+        let written = outcome.is_some_and(|it| it.by_tier.contains_key("summary"));
+        self.expect(written, "the model writes a summary")?;
+        self.command("/undo")?;
+        self.command("/undo")
+    }
+
+    fn passes(&mut self) -> Result<()> {
+        self.step("5. Or old results are shortened where they stand, each with a reference.");
+        self.reopen("clear-tool-uses")?;
+        let compact = Step::call("compact", r#"{"focus":"the error in pricing"}"#);
+        let edit = concat!(
+            r#"{"path":"src/pricing.rs","old_string":"net * rate","#,
+            r#""new_string":"net as f64 * rate"}"#,
+        );
+        let fix = Step::call("edit", edit);
+        let recall = Step::recall("Rates of region");
+        let said = Step::say("Fixed: the amount is converted before it is multiplied.");
+        self.turn("Make room, then fix it.", [compact, recall, fix, said])?;
+        let shortened = !self.context().references().is_empty();
+        self.expect(shortened, "old results are shortened")?;
+        self.command("/losses")
+    }
+
+    fn end(&mut self) -> Result<()> {
+        let report = self.context().report();
+        let (said, sent, entries) = (report.said, report.sent, report.entries);
+        self.step(&format!("{said} tokens were said; a request now sends {sent} of them."));
+        self.done(&format!("all {entries} messages are in the log, to which lines are only added"));
+        let most = self.model.largest();
+        self.done(&format!("no request had more than {WINDOW} tokens (the largest had {most})"));
+        self.expect(most <= WINDOW, "no request is too long")
+    }
+
+    fn turn(&mut self, message: &str, steps: impl IntoIterator<Item = Step>) -> Result<()> {
+        self.model.play(steps);
+        let mut front = Printed { print: &mut *self.print, ended: None };
+        self.agent.turn(message, &mut front)?;
+        let ended = front.ended;
+        self.expect(ended == Some(Ended::Answered), "the model answers")?;
+        self.window();
+        Ok(())
+    }
+
+    /// What the user types that is no message.
+    fn command(&mut self, line: &str) -> Result<()> {
+        (self.print)(&Line::User(line.to_owned()));
+        let input = match line.split_once(' ').unwrap_or((line, "")) {
+            ("/compact", focus) => Input::Compact(Some(focus.to_owned())),
+            ("/undo", _) => Input::Undo,
+            _ => {
+                for line in losses(self.agent.machine().context()) {
+                    self.done(&line);
+                }
+                return Ok(());
+            }
+        };
+        let before = self.context().usage().tokens;
+        let mut front = Printed { print: &mut *self.print, ended: None };
+        self.agent.take(input, &mut front)?;
+        self.agent.finish(&mut front)?;
+        let changed = self.context().usage().tokens != before;
+        self.expect(changed, "the context changes")?;
+        self.window();
+        Ok(())
+    }
+
+    /// The same log under another recipe.
+    fn reopen(&mut self, name: &str) -> Result<()> {
+        (self.print)(&Line::User(format!("/recipe {name}")));
+        let context = live::open(&self.log, setup(recipe(name)?, &*self.model, None))?;
+        let replaced = self.agent.machine_mut().replace_context(context);
+        self.expect(replaced.is_ok(), "nothing is under way")
+    }
+
+    fn context(&self) -> &Context {
+        self.agent.machine().context()
+    }
+
+    fn step(&mut self, text: &str) {
+        (self.print)(&Line::Step(text.to_owned()));
+    }
+
+    fn done(&mut self, text: &str) {
+        (self.print)(&Line::Done(text.to_owned()));
+    }
+
+    fn window(&mut self) {
+        let usage = self.context().usage();
+        let percent = usage.percent.unwrap_or_default();
+        (self.print)(&Line::Window(format!("[ctx: {percent}%] {} tokens", usage.tokens)));
+    }
+
+    fn expect(&self, is_so: bool, what: &str) -> Result<()> {
+        if is_so {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::Broken, format!("the demo does not show what it should: {what}")))
+    }
+}
+
+fn recipe(name: &str) -> Result<Recipe> {
+    let missing = || Error::new(ErrorKind::Broken, format!("there is no recipe {name}"));
+    built_in(name).ok_or_else(missing)
+}
+
+/// Prints what happens, and allows everything: the folder is the demo's own.
+struct Printed<'p> {
+    print: &'p mut dyn FnMut(&Line),
+    ended: Option<Ended>,
+}
+
+impl Front for Printed<'_> {
+    fn show(&mut self, event: &Event) {
+        let line = match event {
+            Event::User { text } => Line::User(text.clone()),
+            Event::Call { tool, arguments, .. } => Line::Done(format!("{tool} {arguments}")),
+            Event::Result { error, text, .. } => {
+                let first = epitome_model::short(text.lines().next().unwrap_or_default(), 60);
+                let lines = text.lines().count();
+                let failed = if *error { "failed: " } else { "" };
+                Line::Done(format!("  {failed}{lines} lines: {first}"))
+            }
+            Event::Context { event } => match change(event) {
+                Some(text) => Line::Done(text),
+                None => return,
+            },
+            Event::Undone { before, after } => {
+                Line::Done(format!("taken back ({before} → {after} tokens)"))
+            }
+            Event::Notice { text } => Line::Done(text.clone()),
+            Event::Done { ended, answer, reason, .. } => {
+                self.ended = Some(*ended);
+                Line::Model(reason.as_ref().unwrap_or(answer).clone())
+            }
+            Event::Session { .. }
+            | Event::Text { .. }
+            | Event::Thinking { .. }
+            | Event::Restart
+            | Event::Permission { .. }
+            | Event::Usage { .. } => return,
+        };
+        (self.print)(&line);
+    }
+
+    fn permit(&mut self, _: &Called, access: &Access) -> Option<Answer> {
+        (self.print)(&Line::Done(format!("  asked whether to {access}: allowed once")));
+        Some(Answer::Once)
+    }
+}

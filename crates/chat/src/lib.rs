@@ -1,0 +1,26 @@
+//! A small coding agent that never runs out of context: the engine of epitome at work.
+//!
+//! [`Machine`] is the loop, without input or output; [`Permissions`] are data; [`TOOLS`] is what
+//! the model may call; [`Agent`] carries out what the machine says, with a [`Model`] and tools.
+//! `docs/agent.md` describes the program.
+//!
+//! # Absent
+//!
+//! MCP servers, the Agent Client Protocol, sub-agents, skills, and compactions in the background:
+//! SHORTCOMINGS.md.
+//!
+//! [`Model`]: epitome_llm::Model
+
+pub mod agent;
+pub mod demo;
+pub mod machine;
+pub mod permissions;
+pub mod prompt;
+pub mod session;
+pub mod tools;
+pub mod words;
+
+pub use agent::{Agent, Front};
+pub use machine::{Action, Cost, Ended, Event, Input, Limits, Machine};
+pub use permissions::{Access, Answer, Permissions, Rule};
+pub use tools::{TOOLS, Workplace};

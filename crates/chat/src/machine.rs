@@ -1,0 +1,419 @@
+//! The loop of the agent as a state machine: what happens goes in, what to do comes out.
+//!
+//! It does no input or output. Its caller sends requests, runs tools, asks the user and shows what
+//! happens, and reports what came of each. At any point the context it holds is one that a model
+//! service accepts, or becomes one with the results of the calls that are open.
+
+mod calls;
+mod event;
+mod recall;
+mod request;
+
+use std::collections::VecDeque;
+use std::mem;
+
+use epitome_engine::{Called, Context, Next, Recovery, Speaker};
+use epitome_error::Result;
+use epitome_llm::Failure;
+use epitome_model::{MicroDollars, Role, TokenUsage};
+use epitome_passes::{Ask, NoReply, Reply};
+
+use crate::permissions::{Access, Answer, Permissions};
+
+pub use calls::{INTERRUPTED, NOT_RUN};
+pub use event::{Cost, Ended, Event};
+
+use calls::OpenCall;
+
+/// Times in a row that a model is asked to go on after an answer that was cut off.
+const CONTINUATIONS: u32 = 3;
+
+/// What the model reads after an answer of its own that was cut off.
+pub const GO_ON: &str =
+    "[Your answer was cut off at the limit of its length. Go on exactly where it ended.]";
+
+/// Something that happened.
+#[derive(Debug)]
+pub enum Input {
+    /// The user typed a message.
+    User(String),
+    /// A piece of the text of an answer arrived.
+    Text(u64, String),
+    /// A piece of readable reasoning arrived.
+    Thinking(u64, String),
+    /// What arrived of this answer is void: it is requested again.
+    Restart(u64),
+    /// An answer to this request is complete, and what it cost if that is known.
+    Response(u64, Box<epitome_llm::Response>, Option<MicroDollars>),
+    /// There is no answer to this request.
+    Failed(u64, Failure),
+    /// The answer to a question for a summary, or why there is none, and what it cost.
+    Summary(u64, std::result::Result<Reply, NoReply>, Option<MicroDollars>),
+    /// What a call would touch, or why it cannot be run.
+    Checked(Box<str>, std::result::Result<Access, String>),
+    /// What the user says to a call.
+    Permission(Box<str>, Answer),
+    /// A call ended: its text, or what failed.
+    Result(Box<str>, std::result::Result<String, String>),
+    /// The user wants a compaction now, with this focus.
+    Compact(Option<String>),
+    /// The user wants the last compaction back.
+    Undo,
+    /// The user interrupts whatever is under way.
+    Cancel,
+}
+
+/// Something to do.
+#[derive(Debug, PartialEq)]
+pub enum Action {
+    /// Send [`Machine::context`] to the model as the request with this number.
+    Send(u64),
+    /// Ask a model for a summary, as the request with this number.
+    Ask(u64, Ask),
+    /// Find out what a call would touch.
+    Check(Called),
+    /// Ask the user whether a call may run.
+    Permit(Called, Access),
+    /// Run a call. Those of one answer may run at the same time.
+    Run(Called, Access),
+    /// Stop the request that is under way, and all calls that run.
+    Stop,
+    /// Show what happened.
+    Show(Event),
+}
+
+/// Limits of a machine.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Limits {
+    /// What all requests together may cost: no request is sent once it is reached.
+    pub budget: Option<MicroDollars>,
+}
+
+/// The loop of an agent.
+pub struct Machine {
+    context: Context,
+    permissions: Permissions,
+    limits: Limits,
+    state: State,
+    /// What the user typed meanwhile.
+    typed: VecDeque<String>,
+    actions: Vec<Action>,
+    requests: u64,
+    continuations: u32,
+    recovery: Option<Recovery>,
+    /// Whether the model is to answer: not after a command such as `/compact`.
+    wanted: bool,
+    cost: Cost,
+    answer: String,
+    /// Calls of the engine's own tool that wait for their result.
+    compacts: Vec<Box<str>>,
+    /// A compaction that the user wants before the next request, with its focus.
+    compaction: Option<Option<String>>,
+}
+
+/// What is under way.
+#[derive(Debug)]
+enum State {
+    /// Nothing.
+    Idle,
+    /// A request, and what arrived of its answer.
+    Answering(u64, String),
+    /// A question for a summary.
+    Summarising(u64),
+    /// Calls.
+    Calling(Vec<OpenCall>),
+}
+
+impl Machine {
+    /// A machine of a context. Calls that a program that was killed left open get a result that
+    /// says so.
+    ///
+    /// # Errors
+    ///
+    /// `Disk` if the log cannot be written.
+    pub fn new(context: Context, permissions: Permissions, limits: Limits) -> Result<Machine> {
+        let mut machine = Machine {
+            context,
+            permissions,
+            limits,
+            state: State::Idle,
+            typed: VecDeque::new(),
+            actions: Vec::new(),
+            requests: 0,
+            continuations: 0,
+            recovery: None,
+            wanted: false,
+            cost: Cost::default(),
+            answer: String::new(),
+            compacts: Vec::new(),
+            compaction: None,
+        };
+        machine.close_left_open()?;
+        Ok(machine)
+    }
+
+    /// Tells the model what it is and where it works, as the prompt of every request. Call it
+    /// before anything else was said.
+    ///
+    /// # Errors
+    ///
+    /// `Disk` if the log cannot be written.
+    pub fn prompt(&mut self, text: &str) -> Result<()> {
+        let speaker = Speaker { role: Role::System, prompt: true, ..Speaker::default() };
+        self.context.push(&speaker, &[epitome_engine::Said::text(text)])
+    }
+
+    /// The context: what is sent, and how full the window is.
+    pub fn context(&self) -> &Context {
+        &self.context
+    }
+
+    /// Puts another context in its place: the same log under another recipe. Nothing may be under
+    /// way.
+    ///
+    /// # Errors
+    ///
+    /// The context, if something is under way.
+    pub fn replace_context(&mut self, context: Context) -> std::result::Result<(), Box<Context>> {
+        if !self.is_idle() {
+            return Err(Box::new(context));
+        }
+        self.context = context;
+        Ok(())
+    }
+
+    /// Whether nothing is under way: the next thing to happen comes from the user.
+    pub fn is_idle(&self) -> bool {
+        matches!(self.state, State::Idle)
+    }
+
+    /// What was spent.
+    pub fn cost(&self) -> Cost {
+        self.cost
+    }
+
+    /// The permissions as they are now.
+    pub fn permissions(&self) -> &Permissions {
+        &self.permissions
+    }
+
+    /// Sets what all requests together may cost.
+    pub fn set_budget(&mut self, budget: Option<MicroDollars>) {
+        self.limits.budget = budget;
+    }
+
+    /// Takes what happened, and returns what to do about it, in order.
+    ///
+    /// # Errors
+    ///
+    /// `Disk` if the log cannot be written.
+    pub fn input(&mut self, input: Input) -> Result<Vec<Action>> {
+        match input {
+            Input::User(text) => self.user(text)?,
+            Input::Text(request, text) => self.text(request, text),
+            Input::Thinking(request, text) => {
+                if self.awaits(request) {
+                    self.show(Event::Thinking { text });
+                }
+            }
+            Input::Restart(request) => self.restart(request),
+            Input::Response(request, response, cost) => {
+                self.spend(response.usage, cost);
+                if self.awaits(request) {
+                    self.response(&response)?;
+                }
+            }
+            Input::Failed(request, failure) => {
+                if self.awaits(request) {
+                    self.failed(failure)?;
+                }
+            }
+            Input::Summary(request, reply, cost) => {
+                self.spend(reply.as_ref().ok().and_then(|reply| reply.used), cost);
+                if matches!(self.state, State::Summarising(open) if open == request) {
+                    self.state = State::Idle;
+                    self.context.answer(reply)?;
+                    self.advance()?;
+                }
+            }
+            Input::Checked(call, access) => self.checked(&call, access)?,
+            Input::Permission(call, answer) => self.answered(&call, answer)?,
+            Input::Result(call, result) => self.ended(&call, result)?,
+            Input::Compact(focus) => self.compact(focus)?,
+            Input::Undo => self.undo()?,
+            Input::Cancel => self.cancel()?,
+        }
+        Ok(mem::take(&mut self.actions))
+    }
+
+    fn show(&mut self, event: Event) {
+        self.actions.push(Action::Show(event));
+    }
+
+    fn awaits(&self, request: u64) -> bool {
+        matches!(self.state, State::Answering(open, _) if open == request)
+    }
+
+    fn user(&mut self, text: String) -> Result<()> {
+        self.typed.push_back(text);
+        if self.is_idle() {
+            self.continuations = 0;
+            self.answer.clear();
+            self.advance()?;
+        }
+        Ok(())
+    }
+
+    fn text(&mut self, request: u64, text: String) {
+        if let State::Answering(open, so_far) = &mut self.state
+            && *open == request
+        {
+            so_far.push_str(&text);
+            self.show(Event::Text { text });
+        }
+    }
+
+    fn restart(&mut self, request: u64) {
+        if let State::Answering(open, so_far) = &mut self.state
+            && *open == request
+        {
+            so_far.clear();
+            self.show(Event::Restart);
+        }
+    }
+
+    fn compact(&mut self, focus: Option<String>) -> Result<()> {
+        self.compaction = Some(focus);
+        if self.is_idle() { self.advance() } else { Ok(()) }
+    }
+
+    fn undo(&mut self) -> Result<()> {
+        if !self.is_idle() {
+            self.notice("not while the model works: press Esc first");
+            return Ok(());
+        }
+        let before = self.context.usage().tokens;
+        if self.context.undo()? {
+            let after = self.context.usage().tokens;
+            self.show(Event::Undone { before, after });
+        } else {
+            self.notice("there is no compaction to take back");
+        }
+        self.show_usage();
+        Ok(())
+    }
+
+    /// Does what is due before the next request, and sends it if the model is to answer.
+    fn advance(&mut self) -> Result<()> {
+        loop {
+            // A call of the engine's own tool gets its result first: nothing may come between.
+            if self.context.open_calls().is_empty() {
+                self.drain()?;
+            }
+            if let Some(over) = self.over_budget().filter(|_| self.wanted) {
+                return self.end(Ended::Budget, Some(over));
+            }
+            if let Some(focus) = self.compaction.take() {
+                self.context.ask_for_compaction(focus.as_deref(), None);
+            }
+            let next = self.context.step()?;
+            self.show_compactions();
+            match next {
+                Next::Ask(question) => match self.over_budget() {
+                    Some(over) => self.context.answer(Err(NoReply::Failed(over)))?,
+                    None => {
+                        self.requests += 1;
+                        self.state = State::Summarising(self.requests);
+                        self.actions.push(Action::Ask(self.requests, question.ask));
+                        return Ok(());
+                    }
+                },
+                Next::Send => {
+                    self.close_compact_calls();
+                    if self.typed.is_empty() {
+                        return self.ready();
+                    }
+                }
+            }
+        }
+    }
+
+    /// Adds what the user typed meanwhile.
+    fn drain(&mut self) -> Result<()> {
+        while let Some(text) = self.typed.pop_front() {
+            self.context.user(&text)?;
+            self.show(Event::User { text });
+            self.wanted = true;
+        }
+        Ok(())
+    }
+
+    /// All that was due is done: sends the request, if the model is to answer.
+    fn ready(&mut self) -> Result<()> {
+        if self.wanted {
+            return self.send();
+        }
+        self.state = State::Idle;
+        if let Some(outcome) = self.context.outcome() {
+            let text = outcome.to_string();
+            self.show(Event::Notice { text });
+        }
+        self.show_usage();
+        Ok(())
+    }
+
+    /// Ends the turn: the user is next.
+    fn end(&mut self, why: Ended, reason: Option<String>) -> Result<()> {
+        self.state = State::Idle;
+        self.wanted = false;
+        self.recovery = None;
+        self.show_usage();
+        let answer = mem::take(&mut self.answer);
+        let cost = self.cost;
+        self.show(Event::Done { ended: why, reason, answer, cost });
+        // What was typed meanwhile begins the next turn, but for what the user wanted to stop.
+        if !self.typed.is_empty() && why == Ended::Answered {
+            self.continuations = 0;
+            return self.advance();
+        }
+        Ok(())
+    }
+
+    fn over_budget(&self) -> Option<String> {
+        let budget = self.limits.budget?;
+        (self.cost.cost >= budget).then(|| {
+            let spent = self.cost.cost;
+            format!("the budget of {budget} is spent ({spent}): no request is sent")
+        })
+    }
+
+    fn spend(&mut self, used: Option<TokenUsage>, cost: Option<MicroDollars>) {
+        self.cost.requests += 1;
+        if let Some(used) = used {
+            self.cost.used += used;
+        }
+        match cost {
+            Some(cost) => self.cost.cost += cost,
+            None => self.cost.unpriced += 1,
+        }
+    }
+
+    fn notice(&mut self, text: &str) {
+        self.show(Event::Notice { text: text.to_owned() });
+    }
+
+    fn show_usage(&mut self) {
+        let (usage, cost) = (self.context.usage(), self.cost);
+        self.show(Event::Usage { usage, cost });
+    }
+
+    fn show_compactions(&mut self) {
+        for event in self.context.events() {
+            self.show(Event::Context { event });
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "machine_tests.rs"]
+mod tests;

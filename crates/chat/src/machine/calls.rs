@@ -1,0 +1,195 @@
+//! The calls of one answer: they are checked, permitted, run and closed.
+
+use epitome_engine::{Called, Said};
+use epitome_error::Result;
+use epitome_model::ToolKind;
+
+use super::{Action, Event, Machine, State};
+use crate::permissions::{Access, Answer, Verdict};
+use crate::tools::RECALL;
+
+/// The result of a call that the user interrupted while it ran.
+pub const INTERRUPTED: &str = "Interrupted by the user before it ended. It may have had effects.";
+
+/// The result of a call that was not run, because the user interrupted before.
+pub const NOT_RUN: &str = "Not run: the user interrupted.";
+
+/// The result of a call that ran when the program was killed.
+const KILLED: &str = "There is no result: the program ended while this ran. It may have had \
+                      effects.";
+
+/// A call of the last answer.
+#[derive(Debug)]
+pub(super) struct OpenCall {
+    called: Called,
+    access: Option<Access>,
+    state: CallState,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum CallState {
+    /// What it would touch is being found out.
+    Checking,
+    /// The user is asked.
+    Asked,
+    /// It runs.
+    Running,
+    /// It has its result.
+    Done,
+}
+
+impl Machine {
+    pub(super) fn close_left_open(&mut self) -> Result<()> {
+        for (id, _) in self.context.open_calls() {
+            self.context.tool(&[Said::failure(&*id, KILLED)])?;
+        }
+        Ok(())
+    }
+
+    pub(super) fn call(&mut self, called: Vec<Called>) -> Result<()> {
+        let mut open = Vec::new();
+        let mut at_once = Vec::new();
+        for called in called {
+            let (id, tool) = (called.id.to_string(), called.name.to_string());
+            let arguments = called.arguments.clone();
+            self.show(Event::Call { id, tool, arguments });
+            // The engine gives the result of its own tool, once all others have theirs.
+            if called.kind == ToolKind::Compact {
+                self.compacts.push(called.id.clone());
+                continue;
+            }
+            if &*called.name == RECALL {
+                let result = self.recall(&called.arguments);
+                at_once.push((called.id.clone(), result));
+            } else {
+                self.actions.push(Action::Check(called.clone()));
+            }
+            open.push(OpenCall { called, access: None, state: CallState::Checking });
+        }
+        self.state = State::Calling(open);
+        for (id, result) in at_once {
+            self.ended(&id, result)?;
+        }
+        self.go_on_if_all_done()
+    }
+
+    pub(super) fn checked(
+        &mut self,
+        id: &str,
+        access: std::result::Result<Access, String>,
+    ) -> Result<()> {
+        let Some(call) = self.find(id, CallState::Checking) else { return Ok(()) };
+        match access {
+            Ok(access) => {
+                call.access = Some(access);
+                self.judge(id)
+            }
+            Err(why) => self.ended(id, Err(why)),
+        }
+    }
+
+    /// Runs a call, asks the user about it, or refuses it.
+    fn judge(&mut self, id: &str) -> Result<()> {
+        let State::Calling(calls) = &mut self.state else { return Ok(()) };
+        let Some(call) = calls.iter_mut().find(|call| &*call.called.id == id) else {
+            return Ok(());
+        };
+        let Some(access) = call.access.clone() else { return Ok(()) };
+        match self.permissions.judge(&access) {
+            Verdict::Allow => {
+                call.state = CallState::Running;
+                self.actions.push(Action::Run(call.called.clone(), access));
+                Ok(())
+            }
+            Verdict::Ask => {
+                call.state = CallState::Asked;
+                let called = call.called.clone();
+                let about = access.to_string();
+                self.show(Event::Permission { id: id.to_owned(), about });
+                self.actions.push(Action::Permit(called, access));
+                Ok(())
+            }
+            Verdict::Deny(why) => self.ended(id, Err(why)),
+        }
+    }
+
+    pub(super) fn answered(&mut self, id: &str, answer: Answer) -> Result<()> {
+        let Some(call) = self.find(id, CallState::Asked) else { return Ok(()) };
+        let Some(access) = call.access.clone() else { return Ok(()) };
+        match self.permissions.answer(&access, answer) {
+            Verdict::Allow => {
+                let Some(call) = self.find(id, CallState::Asked) else { return Ok(()) };
+                call.state = CallState::Running;
+                let called = call.called.clone();
+                self.actions.push(Action::Run(called, access));
+                Ok(())
+            }
+            Verdict::Ask => Ok(()),
+            Verdict::Deny(why) => self.ended(id, Err(why)),
+        }
+    }
+
+    pub(super) fn ended(
+        &mut self,
+        id: &str,
+        result: std::result::Result<String, String>,
+    ) -> Result<()> {
+        let State::Calling(calls) = &mut self.state else { return Ok(()) };
+        let open = calls.iter_mut().find(|call| &*call.called.id == id);
+        let Some(call) = open.filter(|call| call.state != CallState::Done) else { return Ok(()) };
+        call.state = CallState::Done;
+        let (error, text) = match result {
+            Ok(text) => (false, text),
+            Err(text) => (true, text),
+        };
+        let said = if error { Said::failure(id, &text) } else { Said::output(id, &text) };
+        self.context.tool(&[said])?;
+        self.show(Event::Result { id: id.to_owned(), error, text });
+        self.go_on_if_all_done()
+    }
+
+    fn go_on_if_all_done(&mut self) -> Result<()> {
+        let State::Calling(calls) = &self.state else { return Ok(()) };
+        if calls.iter().any(|call| call.state != CallState::Done) {
+            return Ok(());
+        }
+        self.state = State::Idle;
+        self.advance()
+    }
+
+    /// Shows the results that the engine gave to calls of its own tool.
+    pub(super) fn close_compact_calls(&mut self) {
+        let calls = std::mem::take(&mut self.compacts);
+        let Some(outcome) = self.context.outcome() else { return };
+        let text = outcome.to_string();
+        for id in calls {
+            self.show(Event::Result { id: id.into(), error: false, text: text.clone() });
+        }
+    }
+
+    /// Closes all calls that have no result yet.
+    pub(super) fn interrupt(&mut self, calls: &[OpenCall]) -> Result<()> {
+        for call in calls {
+            let text = match call.state {
+                CallState::Done => continue,
+                CallState::Running => INTERRUPTED,
+                CallState::Checking | CallState::Asked => NOT_RUN,
+            };
+            let id = &call.called.id;
+            self.context.tool(&[Said::failure(&**id, text)])?;
+            let id = id.to_string();
+            self.show(Event::Result { id, error: true, text: text.to_owned() });
+        }
+        // A call of the engine's own tool has no result yet, if others were open.
+        self.compacts.clear();
+        for (id, _) in self.context.open_calls() {
+            self.context.tool(&[Said::failure(&*id, NOT_RUN)])?;
+        }
+        Ok(())
+    }
+
+    fn find(&mut self, id: &str, state: CallState) -> Option<&mut OpenCall> {
+        let State::Calling(calls) = &mut self.state else { return None };
+        calls.iter_mut().find(|call| &*call.called.id == id && call.state == state)
+    }
+}

@@ -1,0 +1,130 @@
+//! What happens, as it is shown: the lines of `epitome chat --json`, which `docs/agent.md` lists.
+
+use epitome_engine::WindowUse;
+use epitome_model::{MicroDollars, TokenUsage, Tokens};
+use serde::Serialize;
+
+/// Something to show.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+#[serde(tag = "event", rename_all = "kebab-case")]
+pub enum Event {
+    /// A session begins or goes on.
+    Session {
+        /// Its id, for `--resume`.
+        id: String,
+        /// The model.
+        model: String,
+        /// The recipe.
+        recipe: String,
+        /// The file of its log.
+        log: String,
+    },
+    /// A message of the user is in the context from now on.
+    User {
+        /// The message.
+        text: String,
+    },
+    /// The next piece of the answer.
+    Text {
+        /// The piece.
+        text: String,
+    },
+    /// The next piece of readable reasoning.
+    Thinking {
+        /// The piece.
+        text: String,
+    },
+    /// What was shown of this answer is void: it is requested again.
+    Restart,
+    /// The model calls a tool.
+    Call {
+        /// The id of the call.
+        id: String,
+        /// The tool.
+        tool: String,
+        /// The arguments as the model wrote them.
+        arguments: String,
+    },
+    /// The user is asked whether a call may run.
+    Permission {
+        /// The id of the call.
+        id: String,
+        /// What it would do.
+        about: String,
+    },
+    /// A call has its result.
+    Result {
+        /// The id of the call.
+        id: String,
+        /// Whether it failed.
+        error: bool,
+        /// What the tool returned, before anything is shortened.
+        text: String,
+    },
+    /// The context changed: a warning, a compaction, a summary. The same objects as in
+    /// `epitome engine`.
+    Context {
+        /// What happened to it.
+        #[serde(rename = "change")]
+        event: epitome_passes::Event,
+    },
+    /// A compaction was taken back.
+    Undone {
+        /// What the next request would have sent.
+        before: Tokens,
+        /// What it sends now.
+        after: Tokens,
+    },
+    /// How full the window is, and what was spent.
+    Usage {
+        /// The window.
+        #[serde(flatten)]
+        usage: WindowUse,
+        /// What was spent.
+        cost: Cost,
+    },
+    /// Anything else to tell the user.
+    Notice {
+        /// The message.
+        text: String,
+    },
+    /// The turn is over.
+    Done {
+        /// Why.
+        ended: Ended,
+        /// The reason in words, unless the model answered.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+        /// The text of the last answer.
+        answer: String,
+        /// What was spent since the program began.
+        cost: Cost,
+    },
+}
+
+/// Why a turn is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Ended {
+    /// The model answered and called no tool.
+    Answered,
+    /// The user interrupted it.
+    Interrupted,
+    /// The model has no answer.
+    Failed,
+    /// The budget is spent.
+    Budget,
+}
+
+/// What was spent since the program began.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Cost {
+    /// Requests, those for summaries included.
+    pub requests: u64,
+    /// Tokens that were billed.
+    pub used: TokenUsage,
+    /// Their cost at list prices, as far as those are known.
+    pub cost: MicroDollars,
+    /// Requests of unknown cost.
+    pub unpriced: u64,
+}

@@ -1,0 +1,133 @@
+//! Requests: what is sent, what comes back, and what is done when nothing does.
+
+use std::mem;
+
+use epitome_engine::{Next, Recovery, Said};
+use epitome_error::Result;
+use epitome_llm::{Failure, Response};
+use epitome_model::StopReason;
+use epitome_passes::NoReply;
+
+use super::{Action, CONTINUATIONS, Ended, Event, GO_ON, Machine, State};
+
+impl Machine {
+    pub(super) fn send(&mut self) -> Result<()> {
+        self.requests += 1;
+        if let Some(recovery) = self.recovery.take()
+            && let Recovery::Final { because } = self.context.recovered(recovery)
+        {
+            return self.too_long(&because);
+        }
+        self.state = State::Answering(self.requests, String::new());
+        self.show_usage();
+        self.actions.push(Action::Send(self.requests));
+        Ok(())
+    }
+
+    pub(super) fn response(&mut self, response: &Response) -> Result<()> {
+        self.state = State::Idle;
+        if response.entry.blocks.is_empty() {
+            return match &response.stop {
+                StopReason::Length => self.go_on(),
+                StopReason::Refused => self.fail("the model declined to answer"),
+                StopReason::End | StopReason::Call | StopReason::Other(_) => {
+                    self.fail("the model returned an empty answer")
+                }
+            };
+        }
+        let called = self.context.push_response(response)?;
+        let text = response.text();
+        if !text.is_empty() {
+            if self.continuations == 0 {
+                self.answer.clear();
+            }
+            self.answer.push_str(&text);
+        }
+        if !called.is_empty() {
+            self.continuations = 0;
+            return self.call(called);
+        }
+        match &response.stop {
+            StopReason::Length => self.go_on(),
+            StopReason::Refused => self.fail("the model declined to answer"),
+            StopReason::End | StopReason::Call | StopReason::Other(_) => {
+                self.continuations = 0;
+                self.end(Ended::Answered, None)
+            }
+        }
+    }
+
+    /// Asks the model to go on where its answer was cut off.
+    fn go_on(&mut self) -> Result<()> {
+        if self.continuations == CONTINUATIONS {
+            return self.fail("the answer was cut off at the limit of its length several times");
+        }
+        self.continuations += 1;
+        self.context.user(GO_ON)?;
+        self.advance()
+    }
+
+    pub(super) fn failed(&mut self, failure: Failure) -> Result<()> {
+        let State::Answering(_, partial) = mem::replace(&mut self.state, State::Idle) else {
+            return Ok(());
+        };
+        if !partial.is_empty() {
+            self.show(Event::Restart);
+        }
+        if let Failure::TooLong { message, .. } = &failure {
+            // The service said so: the status says it again.
+            return self.refused(message);
+        }
+        self.fail(&failure.to_string())
+    }
+
+    /// A request was refused as too long: the context is made smaller, and sent once more.
+    fn refused(&mut self, message: &str) -> Result<()> {
+        let recovery = self.context.refused(Some(413), message)?;
+        self.show_compactions();
+        match recovery {
+            Recovery::NotAnOverflow => self.fail(message),
+            Recovery::Final { because } => self.too_long(&because),
+            Recovery::Retry { .. } | Recovery::Summarise { .. } => {
+                self.recovery = Some(recovery);
+                self.advance()
+            }
+        }
+    }
+
+    fn too_long(&mut self, because: &[String]) -> Result<()> {
+        let because = because.join("; ");
+        self.fail(&format!("the context cannot be made to fit: {because}"))
+    }
+
+    fn fail(&mut self, reason: &str) -> Result<()> {
+        self.end(Ended::Failed, Some(reason.to_owned()))
+    }
+
+    /// Interrupts what is under way. What the model said so far is kept, and every open call gets
+    /// a result.
+    pub(super) fn cancel(&mut self) -> Result<()> {
+        match mem::replace(&mut self.state, State::Idle) {
+            State::Idle => return Ok(()),
+            State::Answering(_, partial) => {
+                if !partial.trim().is_empty() {
+                    self.context.assistant(&[Said::text(&partial)])?;
+                    self.answer = partial;
+                }
+            }
+            State::Summarising(_) => {
+                let interrupted = || Err(NoReply::Failed("interrupted".to_owned()));
+                self.context.answer(interrupted())?;
+                // A call of the engine's own tool may wait for its result.
+                while let Next::Ask(_) = self.context.step()? {
+                    self.context.answer(interrupted())?;
+                }
+                self.show_compactions();
+                self.close_compact_calls();
+            }
+            State::Calling(calls) => self.interrupt(&calls)?,
+        }
+        self.actions.push(Action::Stop);
+        self.end(Ended::Interrupted, Some("interrupted".to_owned()))
+    }
+}

@@ -1,0 +1,569 @@
+//! The loop of the agent: tables, and any interleaving of what can happen.
+
+use epitome_api::named;
+use epitome_engine::Setup;
+use epitome_llm::Response;
+use epitome_model::{Block, Tokens, Transcript};
+use epitome_passes::built_in;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+
+/// A machine, and what it still wants.
+struct Play {
+    machine: Machine,
+    actions: Vec<Action>,
+    shown: Vec<Event>,
+}
+
+impl Play {
+    fn new(recipe: &str, window: u64) -> Play {
+        let setup = Setup::new(built_in(recipe).unwrap()).with_window(Tokens(window));
+        let permissions = Permissions::new("/p".into());
+        let context = Context::in_memory(setup);
+        let machine = Machine::new(context, permissions, Limits::default()).unwrap();
+        Play { machine, actions: Vec::new(), shown: Vec::new() }
+    }
+
+    fn input(&mut self, input: Input) {
+        for action in self.machine.input(input).unwrap() {
+            match action {
+                Action::Show(event) => self.shown.push(event),
+                // A stop is about all that is under way.
+                Action::Stop => self.actions.clear(),
+                Action::Send(_)
+                | Action::Ask(..)
+                | Action::Check(_)
+                | Action::Permit(..)
+                | Action::Run(..) => self.actions.push(action),
+            }
+        }
+        self.check();
+    }
+
+    /// What a service would refuse, at the moments at which something is sent.
+    fn check(&self) {
+        let wants_answer = self.actions.iter().any(|it| matches!(it, Action::Send(_)));
+        if !wants_answer && !self.machine.is_idle() {
+            return;
+        }
+        assert_eq!(self.machine.context().open_calls(), Vec::new());
+        let outgoing = self.machine.context().as_it_is();
+        if outgoing.transcript().context.is_empty() {
+            return;
+        }
+        for api in ["anthropic", "openai-chat", "openai-responses", "gemini-api"] {
+            let body = outgoing.body(api).unwrap().body;
+            let format = named(api).unwrap().format;
+            let body = body.into_bytes();
+            let read = (format.read)(&body, &mut ());
+            let violations = format.invariants.check(&read, &body);
+            let body = String::from_utf8_lossy(&body);
+            assert!(violations.is_empty(), "{api}: {violations:?}\n{body}");
+        }
+    }
+
+    fn sent(&self) -> u64 {
+        match self.actions.last() {
+            Some(Action::Send(request)) => *request,
+            other => panic!("nothing is sent: {other:?}"),
+        }
+    }
+
+    /// The model answers the request that is under way.
+    fn answers(&mut self, response: Response) {
+        let request = self.sent();
+        self.actions.pop();
+        self.input(Input::Response(request, Box::new(response), Some(MicroDollars(1_000))));
+    }
+
+    fn user(&mut self, text: &str) {
+        self.input(Input::User(text.to_owned()));
+    }
+
+    /// All texts that the model has, one a line.
+    fn texts(&self) -> Vec<String> {
+        let outgoing = self.machine.context().as_it_is();
+        let (transcript, source) = (outgoing.transcript(), outgoing.source());
+        let text = |block: &Block| match block {
+            Block::Text(text) => text.read(source).into_owned(),
+            Block::Output(output) => format!("{}: {}", output.call, output.text(source)),
+            Block::Call(call) => format!("{}?", call.id),
+            Block::Summary(_) => "summary".to_owned(),
+            _ => "other".to_owned(),
+        };
+        let transcript: &Transcript = transcript;
+        transcript.context().flat_map(|(_, entry)| entry.blocks.iter().map(text)).collect()
+    }
+
+    fn ended(&self) -> Option<(Ended, String)> {
+        self.shown.iter().rev().find_map(|event| match event {
+            Event::Done { ended, reason, .. } => Some((*ended, reason.clone().unwrap_or_default())),
+            _ => None,
+        })
+    }
+}
+
+fn response(content: &Value, stop: &str) -> Response {
+    let body = json!({"content": content, "stop_reason": stop});
+    named("anthropic").unwrap().response(body.to_string().as_bytes()).unwrap()
+}
+
+fn says(text: &str) -> Response {
+    response(&json!([{"type": "text", "text": text}]), "end_turn")
+}
+
+fn calls(calls: &[(&str, &str, Value)]) -> Response {
+    let mut content = Vec::new();
+    for (id, name, input) in calls {
+        content.push(json!({"type": "tool_use", "id": id, "name": name, "input": input}));
+    }
+    response(&content.into(), "tool_use")
+}
+
+fn read(id: &str) -> Input {
+    Input::Checked(id.into(), Ok(Access::Read("/p/a".into())))
+}
+
+fn result(id: &str, text: &str) -> Input {
+    Input::Result(id.into(), Ok(text.to_owned()))
+}
+
+#[test]
+fn an_answer_ends_the_turn_and_what_was_typed_meanwhile_begins_the_next() {
+    let mut play = Play::new("epitome", 200_000);
+    play.user("one");
+    play.user("two");
+    assert_eq!(play.texts(), ["one"]);
+    play.answers(says("first"));
+    assert_eq!(play.texts(), ["one", "first", "two"]);
+    play.answers(says("second"));
+    assert_eq!(play.texts(), ["one", "first", "two", "second"]);
+    assert!(play.machine.is_idle());
+    assert_eq!(play.machine.cost().cost, MicroDollars(2_000));
+}
+
+#[test]
+fn calls_of_one_answer_run_together_and_what_was_typed_comes_behind_their_results() {
+    let mut play = Play::new("epitome", 200_000);
+    play.user("go");
+    play.answers(calls(&[("a", "read", json!({})), ("b", "shell", json!({}))]));
+    play.input(read("a"));
+    play.input(Input::Checked("b".into(), Ok(Access::Shell("ls".into()))));
+    let wanted: Vec<&str> = play
+        .actions
+        .iter()
+        .map(|action| match action {
+            Action::Check(_) => "check",
+            Action::Run(..) => "run",
+            Action::Permit(..) => "permit",
+            Action::Send(_) | Action::Ask(..) | Action::Stop | Action::Show(_) => "other",
+        })
+        .collect();
+    assert_eq!(wanted, ["check", "check", "run", "permit"]);
+    play.user("meanwhile");
+    play.input(Input::Permission("b".into(), Answer::No));
+    play.input(result("a", "text of a"));
+    let denied = "b: Not permitted: the user does not allow to run ls.";
+    assert_eq!(play.texts(), ["go", "a?", "b?", denied, "a: text of a", "meanwhile"]);
+    play.answers(says("done"));
+    assert_eq!(play.ended(), Some((Ended::Answered, String::new())));
+}
+
+#[test]
+fn an_interrupted_request_keeps_what_was_said_and_its_late_answer_is_ignored() {
+    let mut play = Play::new("epitome", 200_000);
+    play.user("go");
+    let request = play.sent();
+    play.input(Input::Text(request, "I will".to_owned()));
+    play.input(Input::Cancel);
+    assert_eq!(play.ended(), Some((Ended::Interrupted, "interrupted".to_owned())));
+    play.input(Input::Text(request, " do it".to_owned()));
+    play.input(Input::Response(request, Box::new(says("I will do it")), None));
+    assert_eq!(play.texts(), ["go", "I will"]);
+    play.user("wait");
+    play.answers(says("yes"));
+    assert_eq!(play.texts(), ["go", "I will", "wait", "yes"]);
+}
+
+#[test]
+fn interrupted_calls_are_closed_as_what_they_were() {
+    let mut play = Play::new("epitome", 200_000);
+    play.user("go");
+    let all = ["a", "b", "c", "d"].map(|id| (id, "read", json!({})));
+    play.answers(calls(&all));
+    play.input(read("a"));
+    play.input(result("a", "text"));
+    play.input(read("b"));
+    play.input(Input::Checked("c".into(), Ok(Access::Write("/p/a".into()))));
+    play.input(Input::Cancel);
+    let [b, c, d] = [("b", INTERRUPTED), ("c", NOT_RUN), ("d", NOT_RUN)]
+        .map(|(id, text)| format!("{id}: {text}"));
+    assert_eq!(play.texts()[5..], ["a: text".to_owned(), b, c, d]);
+    // A result that comes too late is not a second one.
+    play.input(result("b", "late"));
+    assert_eq!(play.texts().len(), 9);
+}
+
+#[test]
+fn answers_that_were_cut_off_go_on_three_times() {
+    let mut play = Play::new("epitome", 200_000);
+    play.user("go");
+    for n in 0..4 {
+        assert_eq!(play.ended(), None, "{n}");
+        play.answers(response(&json!([{"type": "text", "text": format!("{n} ")}]), "max_tokens"));
+    }
+    let reason = "the answer was cut off at the limit of its length several times";
+    assert_eq!(play.ended(), Some((Ended::Failed, reason.to_owned())));
+    assert_eq!(play.texts().iter().filter(|text| *text == GO_ON).count(), 3);
+    let Some(Event::Done { answer, .. }) = play.shown.last() else { panic!("not done") };
+    assert_eq!(answer, "0 1 2 3 ");
+}
+
+#[test]
+fn what_is_no_answer_ends_the_turn_with_a_reason() {
+    for (failed, expect) in [
+        (Ok(response(&json!([]), "end_turn")), "the model returned an empty answer"),
+        (Ok(response(&json!([]), "refusal")), "the model declined to answer"),
+        (Err(Failure::Unreachable("no route".into())), "the service cannot be reached: no route"),
+    ] {
+        let mut play = Play::new("epitome", 200_000);
+        play.user("go");
+        match failed {
+            Ok(response) => play.answers(response),
+            Err(failure) => {
+                let request = play.sent();
+                play.input(Input::Failed(request, failure));
+            }
+        }
+        assert_eq!(play.ended(), Some((Ended::Failed, expect.to_owned())));
+        assert!(play.machine.is_idle());
+    }
+}
+
+#[test]
+fn no_request_is_sent_once_the_budget_is_spent() {
+    let mut play = Play::new("epitome", 200_000);
+    play.machine.set_budget(Some(MicroDollars(1_500)));
+    play.user("one");
+    play.answers(says("first"));
+    play.user("two");
+    play.answers(says("second"));
+    play.user("three");
+    let ended = play.ended().unwrap();
+    assert_eq!(ended.0, Ended::Budget, "{ended:?}");
+    assert!(play.actions.is_empty() && play.machine.is_idle());
+    play.machine.set_budget(None);
+    play.user("four");
+    assert_eq!(play.texts(), ["one", "first", "two", "second", "three", "four"]);
+}
+
+/// A turn with a result of many lines.
+fn long_turn(play: &mut Play, n: usize) {
+    play.user(&format!("turn {n}"));
+    let id = format!("c{n}");
+    play.answers(calls(&[(&id, "read", json!({"path": format!("f{n}.rs")}))]));
+    play.input(read(&id));
+    let line = |k: usize| format!("let value_{n}_{k} = compute({k});\n");
+    play.input(result(&id, &(0..400).map(line).collect::<String>()));
+    play.answers(says("seen"));
+}
+
+#[test]
+fn a_refused_request_is_sent_again_smaller_and_only_once() {
+    let mut play = Play::new("epitome", 200_000);
+    (0..6).for_each(|n| long_turn(&mut play, n));
+    play.user("more");
+    let before = play.machine.context().usage().tokens;
+    let too_long = || Failure::TooLong {
+        limit: None,
+        message: "prompt is too long: 30000 tokens > 20000 maximum".into(),
+        used: None,
+    };
+    let request = play.sent();
+    play.input(Input::Failed(request, too_long()));
+    assert!(play.machine.context().usage().tokens < before);
+    let again = play.sent();
+    assert_ne!(again, request);
+    play.input(Input::Failed(again, too_long()));
+    let (ended, reason) = play.ended().unwrap();
+    assert_eq!(ended, Ended::Failed);
+    assert!(reason.starts_with("the context cannot be made to fit: "), "{reason}");
+}
+
+#[test]
+fn a_compaction_that_is_asked_for_is_reported_and_can_be_taken_back() {
+    let mut play = Play::new("epitome", 200_000);
+    (0..12).for_each(|n| long_turn(&mut play, n));
+    let before = play.machine.context().usage().tokens;
+    play.input(Input::Compact(None));
+    if let Some(Action::Ask(request, _)) = play.actions.pop() {
+        play.input(Input::Summary(request, Err(NoReply::Nobody), None));
+    }
+    assert!(play.machine.is_idle());
+    let after = play.machine.context().usage().tokens;
+    assert!(after < before, "{before} {after}");
+    assert!(play.shown.iter().any(|event| matches!(event, Event::Notice { .. })));
+    play.input(Input::Undo);
+    assert_eq!(play.machine.context().usage().tokens, before);
+    play.input(Input::Undo);
+    let last = Event::Notice { text: "there is no compaction to take back".into() };
+    assert!(play.shown.contains(&last));
+}
+
+#[test]
+fn what_was_said_is_counted_the_same_after_a_session_is_resumed() {
+    struct Nowhere;
+    impl epitome_engine::Journal for Nowhere {
+        fn append(&mut self, _: &[u8]) -> Result<()> {
+            Ok(())
+        }
+
+        fn flush(&self) -> Result<()> {
+            Ok(())
+        }
+    }
+    let mut play = Play::new("s06", 200_000);
+    (0..6).for_each(|n| long_turn(&mut play, n));
+    let context = play.machine.context();
+    let setup = Setup::new(built_in("s06").unwrap()).with_window(Tokens(200_000));
+    let resumed = Context::resume(context.log().to_vec(), Box::new(Nowhere), setup).unwrap();
+    assert!(context.report().said > context.report().sent);
+    assert_eq!(resumed.report(), context.report());
+}
+
+#[test]
+fn the_tool_compact_gets_its_result_behind_all_others_and_recall_gives_things_back() {
+    let mut play = Play::new("digest", 200_000);
+    (0..12).for_each(|n| long_turn(&mut play, n));
+    play.user("and now something else");
+    play.answers(calls(&[
+        ("x", "compact", json!({"focus": "else"})),
+        ("y", "read", json!({"path": "z"})),
+    ]));
+    play.user("typed meanwhile");
+    play.input(read("y"));
+    play.input(result("y", "short"));
+    let texts = play.texts();
+    let end = &texts[texts.len() - 5..];
+    assert_eq!((&*end[0], &*end[1], &*end[2]), ("x?", "y?", "y: short"));
+    assert!(end[3].starts_with("x: Compacted: "), "{}", end[3]);
+    assert_eq!(end[4], "typed meanwhile");
+    for (arguments, expect) in [
+        (
+            json!({"ref": "#3", "offset": 2, "limit": 1}),
+            "let value_2_1 = compute(1);\n[lines 2-2 of 400]",
+        ),
+        (json!({"ref": "3", "search": "value_2_399 "}), "400: let value_2_399 = compute(399);"),
+        (json!({"ref": "#3", "search": "nothing"}), "no line of 400 holds `nothing`"),
+        (json!({"ref": "#99"}), "nothing was shortened under #99"),
+        (
+            json!({"ref": "what"}),
+            "`what` is no reference: use one like k495d399, or a call like #12",
+        ),
+        (json!({}), "bad arguments: missing field `ref` at line 1 column 2"),
+    ] {
+        let recalled = play.machine.recall(&arguments.to_string());
+        assert_eq!(recalled.unwrap_or_else(|err| err), expect, "{arguments}");
+    }
+}
+
+#[test]
+fn calls_that_were_open_when_the_program_was_killed_are_closed() {
+    let setup = || Setup::new(built_in("epitome").unwrap());
+    let mut context = Context::in_memory(setup());
+    context.user("go").unwrap();
+    let call = epitome_engine::Said::call("a", "shell", "{}");
+    context.assistant(&[call]).unwrap();
+    let permissions = Permissions::new("/p".into());
+    let machine = Machine::new(context, permissions, Limits::default()).unwrap();
+    let mut play = Play { machine, actions: Vec::new(), shown: Vec::new() };
+    play.check();
+    assert!(play.texts()[2].starts_with("a: There is no result: the program ended"));
+    play.user("go on");
+    play.answers(says("yes"));
+}
+
+/// What may happen at any time.
+#[derive(Clone, Debug)]
+enum Happens {
+    Types(u8),
+    Streams,
+    Says(bool),
+    Calls(Vec<bool>),
+    Fails,
+    TooLong,
+    Empty,
+    CutOff,
+    Checked(bool),
+    Permitted(u8),
+    Ended(usize),
+    Summary(bool),
+    Compacts,
+    Undoes,
+    Cancels,
+}
+
+fn happens() -> impl Strategy<Value = Happens> {
+    prop_oneof![
+        3 => any::<u8>().prop_map(Happens::Types),
+        1 => Just(Happens::Streams),
+        2 => any::<bool>().prop_map(Happens::Says),
+        6 => proptest::collection::vec(any::<bool>(), 1..4).prop_map(Happens::Calls),
+        1 => Just(Happens::Fails),
+        1 => Just(Happens::TooLong),
+        1 => Just(Happens::Empty),
+        1 => Just(Happens::CutOff),
+        6 => proptest::bool::weighted(0.8).prop_map(Happens::Checked),
+        3 => (0..4u8).prop_map(Happens::Permitted),
+        6 => (0..2_000usize).prop_map(Happens::Ended),
+        2 => any::<bool>().prop_map(Happens::Summary),
+        1 => Just(Happens::Compacts),
+        1 => Just(Happens::Undoes),
+        1 => Just(Happens::Cancels),
+    ]
+}
+
+impl Play {
+    /// Takes the newest action of a kind.
+    fn taken(&mut self, is: impl Fn(&Action) -> bool) -> Option<Action> {
+        let at = self.actions.iter().rposition(is)?;
+        Some(self.actions.remove(at))
+    }
+
+    fn request(&mut self) -> Option<u64> {
+        match self.taken(|it| matches!(it, Action::Send(_)))? {
+            Action::Send(request) => Some(request),
+            _ => None,
+        }
+    }
+
+    fn respond(&mut self, response: Response) {
+        if let Some(request) = self.request() {
+            self.input(Input::Response(request, Box::new(response), None));
+        }
+    }
+
+    fn happen(&mut self, what: &Happens, n: usize) {
+        match what {
+            Happens::Types(n) => self.user(&format!("words {n}")),
+            Happens::Streams => {
+                let sent = self.actions.iter().find_map(|it| match it {
+                    Action::Send(request) => Some(*request),
+                    _ => None,
+                });
+                sent.into_iter().for_each(|it| self.input(Input::Text(it, "part".into())));
+            }
+            Happens::Says(thinks) => {
+                let mut content = vec![json!({"type": "text", "text": format!("answer {n}")})];
+                if *thinks {
+                    let thought =
+                        json!({"type": "thinking", "thinking": "hm", "signature": "cw=="});
+                    content.insert(0, thought);
+                }
+                self.respond(response(&content.into(), "end_turn"));
+            }
+            Happens::Calls(kinds) => {
+                let name = |compact: bool| if compact { "compact" } else { "read" };
+                let ids: Vec<String> = (0..kinds.len()).map(|k| format!("c{n}_{k}")).collect();
+                let made = kinds.iter().zip(&ids).map(|(kind, id)| (&**id, name(*kind), json!({})));
+                self.respond(calls(&made.collect::<Vec<_>>()));
+            }
+            Happens::Fails => {
+                if let Some(request) = self.request() {
+                    self.input(Input::Failed(request, Failure::Half("gone".into())));
+                }
+            }
+            Happens::TooLong => {
+                if let Some(request) = self.request() {
+                    let message = "prompt is too long".to_owned();
+                    let failure = Failure::TooLong { limit: None, message, used: None };
+                    self.input(Input::Failed(request, failure));
+                }
+            }
+            Happens::Empty => self.respond(response(&json!([]), "end_turn")),
+            Happens::CutOff => {
+                self.respond(response(&json!([{"type": "text", "text": "cut"}]), "max_tokens"));
+            }
+            Happens::Checked(_)
+            | Happens::Permitted(_)
+            | Happens::Ended(_)
+            | Happens::Summary(_) => self.carry_out(what, n),
+            Happens::Compacts => self.input(Input::Compact(None)),
+            Happens::Undoes => self.input(Input::Undo),
+            Happens::Cancels => self.input(Input::Cancel),
+        }
+    }
+    /// Reports what came of something that was to be done.
+    fn carry_out(&mut self, what: &Happens, n: usize) {
+        match what {
+            Happens::Checked(free) => {
+                if let Some(Action::Check(called)) = self.taken(|it| matches!(it, Action::Check(_)))
+                {
+                    let path = if *free { "/p/a" } else { "/etc" };
+                    self.input(Input::Checked(called.id, Ok(Access::Read(path.into()))));
+                }
+            }
+            Happens::Permitted(n) => {
+                let answers = [Answer::Once, Answer::Always, Answer::No, Answer::Unattended];
+                let asked = self.taken(|it| matches!(it, Action::Permit(..)));
+                if let Some(Action::Permit(called, _)) = asked {
+                    self.input(Input::Permission(called.id, answers[usize::from(*n)]));
+                }
+            }
+            Happens::Ended(lines) => {
+                if let Some(Action::Run(called, _)) = self.taken(|it| matches!(it, Action::Run(..)))
+                {
+                    self.input(result(&called.id, &format!("line of {n}\n").repeat(*lines)));
+                }
+            }
+            Happens::Summary(good) => {
+                let asked = self.taken(|it| matches!(it, Action::Ask(..)));
+                if let Some(Action::Ask(request, _)) = asked {
+                    let reply = Reply {
+                        text: "All is well.".into(),
+                        stopped: epitome_model::StopReason::End,
+                        used: None,
+                    };
+                    let reply = if *good { Ok(reply) } else { Err(NoReply::Nobody) };
+                    self.input(Input::Summary(request, reply, None));
+                }
+            }
+            Happens::Types(_)
+            | Happens::Streams
+            | Happens::Says(_)
+            | Happens::Calls(_)
+            | Happens::Fails
+            | Happens::TooLong
+            | Happens::Empty
+            | Happens::CutOff
+            | Happens::Compacts
+            | Happens::Undoes
+            | Happens::Cancels => {}
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
+
+    /// Whatever happens in whatever order: what is sent is what services take, what is interrupted
+    /// is whole, and the machine always waits for something or is idle.
+    #[test]
+    fn no_order_of_events_breaks_a_pair(
+        recipe in proptest::sample::select(vec!["epitome", "digest", "s06", "ion", "s08"]),
+        all in proptest::collection::vec(happens(), 1..60),
+    ) {
+        let mut play = Play::new(recipe, 24_000);
+        for (n, what) in all.iter().enumerate() {
+            play.happen(what, n);
+            prop_assert!(
+                play.machine.is_idle() || !play.actions.is_empty(),
+                "it waits for nothing after {what:?}"
+            );
+        }
+        play.input(Input::Cancel);
+        prop_assert!(play.machine.is_idle());
+    }
+}

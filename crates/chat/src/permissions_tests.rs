@@ -1,0 +1,110 @@
+//! What is allowed, asked and refused.
+
+use super::*;
+
+const ROOT: &str = "/home/me/project";
+
+fn read(path: &str) -> Access {
+    Access::Read(path.into())
+}
+
+fn write(path: &str) -> Access {
+    Access::Write(path.into())
+}
+
+fn shell(command: &str) -> Access {
+    Access::Shell(command.into())
+}
+
+fn permissions(rules: &[&str]) -> Permissions {
+    let rules = rules.iter().map(|rule| Rule::parse(rule).unwrap());
+    Permissions::new(ROOT.into()).with_rules(rules)
+}
+
+#[test]
+fn only_reading_inside_the_project_is_free() {
+    for (access, expect) in [
+        (Access::Own, Verdict::Allow),
+        (read("/home/me/project"), Verdict::Allow),
+        (read("/home/me/project/src/a.rs"), Verdict::Allow),
+        (read("/home/me/project2/a.rs"), Verdict::Ask),
+        (read("/etc/passwd"), Verdict::Ask),
+        (write("/home/me/project/a.rs"), Verdict::Ask),
+        (write("/home/me/.bashrc"), Verdict::Ask),
+        (shell("ls"), Verdict::Ask),
+    ] {
+        assert_eq!(permissions(&[]).judge(&access), expect, "{access:?}");
+        let yes = permissions(&[]).with_yes(true).judge(&access);
+        assert_eq!(yes, Verdict::Allow, "{access:?}");
+    }
+}
+
+#[test]
+fn a_rule_for_commands_is_about_plain_commands_only() {
+    let permissions = permissions(&["shell: cargo test", "shell: ls"]);
+    for (command, expect) in [
+        ("cargo test", Verdict::Allow),
+        ("cargo  test --lib a::b", Verdict::Allow),
+        ("cargo build", Verdict::Ask),
+        ("cargo", Verdict::Ask),
+        ("ls -la src", Verdict::Allow),
+        ("lsof", Verdict::Ask),
+        ("ls; rm -rf /", Verdict::Ask),
+        ("ls && rm a", Verdict::Ask),
+        ("ls | sh", Verdict::Ask),
+        ("ls $(rm a)", Verdict::Ask),
+        ("ls `rm a`", Verdict::Ask),
+        ("ls > a", Verdict::Ask),
+        ("ls < a", Verdict::Ask),
+        ("ls &", Verdict::Ask),
+        ("ls\nrm a", Verdict::Ask),
+        ("ls ${IFS}a", Verdict::Ask),
+        ("ls \\\nrm", Verdict::Ask),
+        ("PATH=. ls", Verdict::Ask),
+    ] {
+        assert_eq!(permissions.judge(&shell(command)), expect, "{command}");
+    }
+}
+
+#[test]
+fn rules_that_would_allow_more_than_they_say_are_none() {
+    for text in ["", "shell:", "shell: ", "shell: ls;", "shell: $x", "read", "write /etc", "*"] {
+        assert_eq!(Rule::parse(text), Err(BadRule(text.to_owned())), "{text}");
+    }
+}
+
+#[test]
+fn always_and_never_are_about_the_like_and_no_more() {
+    let (file, hook) = ("/home/me/project/a.rs", "/home/me/project/.git/hooks/pre-commit");
+    for (asked, like, unlike) in [
+        (write(file), write("/home/me/project/b/c.rs"), write("/home/me/a.rs")),
+        (write(file), write("/home/me/project/b.rs"), write(hook)),
+        (write(file), write("/home/me/project/b.rs"), write("/home/me/project/sub/.GIT/config")),
+        (write(hook), write(hook), write(file)),
+        (write("/srv/a"), write("/srv/a"), write("/srv/b")),
+        (read("/etc/hosts"), read("/etc/hosts"), read("/etc/passwd")),
+        (read("/usr/include"), read("/usr/include/a.h"), read("/usr/includes")),
+        (shell("ls; ls"), shell("ls; ls"), shell("ls; rm a")),
+    ] {
+        let mut permissions = permissions(&[]);
+        assert_eq!(permissions.answer(&asked, Answer::Always), Verdict::Allow);
+        assert_eq!(permissions.judge(&like), Verdict::Allow, "{like:?}");
+        assert_eq!(permissions.judge(&unlike), Verdict::Ask, "{unlike:?}");
+        let never = permissions.answer(&asked, Answer::Never);
+        assert_eq!(never, Verdict::Deny(denied(&asked)));
+        assert_eq!(permissions.judge(&like), Verdict::Deny(denied(&like)), "{like:?}");
+        // What the user refused is refused, whatever else is allowed.
+        let yes = permissions.with_yes(true);
+        assert_eq!(yes.judge(&like), Verdict::Deny(denied(&like)), "{like:?}");
+    }
+}
+
+#[test]
+fn an_answer_for_once_is_not_remembered() {
+    let mut permissions = permissions(&[]);
+    for answer in [Answer::Once, Answer::No, Answer::Unattended] {
+        let allowed = permissions.answer(&shell("ls"), answer) == Verdict::Allow;
+        assert_eq!(allowed, answer == Answer::Once);
+        assert_eq!(permissions.judge(&shell("ls")), Verdict::Ask);
+    }
+}

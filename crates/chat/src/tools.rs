@@ -1,0 +1,154 @@
+//! The tools that the model may call: one file each, and [`TOOLS`] is the only list.
+//!
+//! A tool first says what a call would touch ([`Tool::access`]), and is run only once that is
+//! permitted, with exactly the paths that were permitted.
+
+mod compact;
+mod edit;
+mod glob;
+mod grep;
+mod place;
+mod read;
+mod recall;
+mod shell;
+mod todo;
+mod write;
+
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use epitome_engine::Called;
+use epitome_llm::Stop;
+use serde::de::DeserializeOwned;
+
+use crate::permissions::Access;
+
+pub use recall::RECALL;
+
+/// The result of a call: its text, or what failed, for the model.
+pub type Outcome = Result<String, String>;
+
+/// A tool.
+pub struct Tool {
+    /// Its name.
+    pub name: &'static str,
+    /// What it does and when to call it, for the model.
+    pub description: &'static str,
+    /// The JSON Schema of its arguments.
+    pub parameters: &'static str,
+    /// What a call would touch.
+    ///
+    /// # Errors
+    ///
+    /// Why the call cannot be run, for the model.
+    pub access: fn(&Workplace, &str) -> Result<Access, String>,
+    /// Runs a call.
+    ///
+    /// # Errors
+    ///
+    /// What failed, for the model.
+    pub run: fn(&Workplace, &str, &Access, &Stop) -> Outcome,
+}
+
+/// Every tool.
+pub static TOOLS: &[Tool] = &[
+    read::TOOL,
+    write::TOOL,
+    edit::TOOL,
+    shell::TOOL,
+    glob::TOOL,
+    grep::TOOL,
+    todo::TOOL,
+    compact::TOOL,
+    recall::TOOL,
+];
+
+/// The tool of this name.
+pub fn named(name: &str) -> Option<&'static Tool> {
+    TOOLS.iter().find(|tool| tool.name == name)
+}
+
+/// All tools, as a request offers them.
+pub fn offered() -> Vec<epitome_api::Tool<'static>> {
+    let offer = |tool: &Tool| epitome_api::Tool {
+        name: tool.name,
+        description: tool.description,
+        parameters: tool.parameters,
+    };
+    TOOLS.iter().map(offer).collect()
+}
+
+/// Where tools work.
+#[derive(Clone, Debug)]
+pub struct Workplace {
+    /// The folder of the project: absolute and free of symbolic links.
+    root: PathBuf,
+    /// Environment variables that commands do not get: keys.
+    hidden: Arc<[String]>,
+}
+
+impl Workplace {
+    /// The workplace in a folder.
+    ///
+    /// # Errors
+    ///
+    /// If there is no such folder.
+    pub fn new(root: &std::path::Path) -> std::io::Result<Workplace> {
+        Ok(Workplace { root: root.canonicalize()?, hidden: Arc::from(Vec::new()) })
+    }
+
+    /// Without these environment variables for commands.
+    #[must_use]
+    pub fn without_variables(mut self, names: impl IntoIterator<Item = String>) -> Workplace {
+        self.hidden = names.into_iter().collect();
+        self
+    }
+
+    /// The folder of the project.
+    pub fn root(&self) -> &std::path::Path {
+        &self.root
+    }
+
+    /// What a call would touch.
+    ///
+    /// # Errors
+    ///
+    /// Why the call cannot be run, for the model.
+    pub fn access(&self, called: &Called) -> Result<Access, String> {
+        (find(called)?.access)(self, &called.arguments)
+    }
+
+    /// Runs a call that is permitted.
+    ///
+    /// # Errors
+    ///
+    /// What failed, for the model.
+    pub fn run(&self, called: &Called, access: &Access, stop: &Stop) -> Outcome {
+        (find(called)?.run)(self, &called.arguments, access, stop)
+    }
+}
+
+fn find(called: &Called) -> Result<&'static Tool, String> {
+    named(&called.name).ok_or_else(|| {
+        let names: Vec<&str> = TOOLS.iter().map(|tool| tool.name).collect();
+        format!("there is no tool `{}`: there are {}", called.name, names.join(", "))
+    })
+}
+
+/// The arguments of a call.
+fn parsed<T: DeserializeOwned>(arguments: &str) -> Result<T, String> {
+    let arguments = if arguments.trim().is_empty() { "{}" } else { arguments };
+    serde_json::from_str(arguments).map_err(|err| format!("bad arguments: {err}"))
+}
+
+/// The path that was permitted.
+fn permitted(access: &Access) -> Result<&PathBuf, String> {
+    match access {
+        Access::Read(path) | Access::Write(path) => Ok(path),
+        Access::Own | Access::Shell(_) => Err("no path was permitted".to_owned()),
+    }
+}
+
+#[cfg(test)]
+#[path = "tools_tests.rs"]
+mod tests;

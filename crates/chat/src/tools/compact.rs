@@ -1,0 +1,16 @@
+//! `compact`: the engine's own tool. The engine notices its calls and gives their results.
+
+use super::Tool;
+use crate::permissions::Access;
+
+pub(super) const TOOL: Tool = Tool {
+    name: "compact",
+    description: "Makes the conversation smaller to free space. Call it between tasks, or before \
+                  a large one; nothing is lost: recall returns what was shortened.",
+    parameters: concat!(
+        r#"{"type":"object","properties":{"focus":{"type":"string","description":"What the "#,
+        r#"work is about from now on"}}}"#,
+    ),
+    access: |_, _| Ok(Access::Own),
+    run: |_, _, _, _| Err("the engine answers this call".to_owned()),
+};

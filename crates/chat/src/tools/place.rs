@@ -1,0 +1,75 @@
+//! Where a path leads: absolute, without `..`, through every symbolic link, whether the file is
+//! there or not.
+
+use std::ffi::OsString;
+use std::path::{Component, Path, PathBuf};
+
+use super::Workplace;
+
+/// Symbolic links on one way, before it counts as endless.
+const LINKS: usize = 40;
+
+impl Workplace {
+    /// Where a path of the model leads.
+    ///
+    /// # Errors
+    ///
+    /// If it is empty, holds a NUL, or its links lead in a circle.
+    pub(super) fn resolve(&self, path: &str) -> Result<PathBuf, String> {
+        if path.is_empty() || path.contains('\0') {
+            return Err(format!("`{}` is no path", path.escape_debug()));
+        }
+        let mut rest: Vec<OsString> = Vec::new();
+        let mut found = PathBuf::new();
+        push(&mut rest, &self.root.join(path), &mut found);
+        let mut links = 0;
+        while let Some(part) = rest.pop() {
+            if part == ".." {
+                found.pop();
+                continue;
+            }
+            let next = found.join(&part);
+            let is_link = next.symlink_metadata().is_ok_and(|it| it.file_type().is_symlink());
+            if !is_link {
+                found = next;
+                continue;
+            }
+            links += 1;
+            if links > LINKS {
+                return Err(format!("{path}: too many symbolic links"));
+            }
+            let target = next.read_link().map_err(|err| format!("{path}: {err}"))?;
+            push(&mut rest, &target, &mut found);
+        }
+        Ok(found)
+    }
+
+    /// A path as the model is shown it.
+    pub(super) fn shown(&self, path: &Path) -> String {
+        let inside = path.strip_prefix(&self.root).ok();
+        let inside = inside.map(|path| if path == Path::new("") { Path::new(".") } else { path });
+        inside.unwrap_or(path).display().to_string()
+    }
+}
+
+/// Puts the parts of a path before what is left to go; an absolute one begins at the root.
+fn push(rest: &mut Vec<OsString>, path: &Path, found: &mut PathBuf) {
+    let mut parts = Vec::new();
+    for part in path.components() {
+        match part {
+            Component::Prefix(_) | Component::RootDir => {
+                if !found.has_root() || matches!(part, Component::RootDir) {
+                    *found = path.components().take_while(is_start).collect();
+                }
+            }
+            Component::CurDir => {}
+            Component::ParentDir => parts.push(OsString::from("..")),
+            Component::Normal(name) => parts.push(name.to_owned()),
+        }
+    }
+    rest.extend(parts.into_iter().rev());
+}
+
+fn is_start(part: &Component<'_>) -> bool {
+    matches!(part, Component::Prefix(_) | Component::RootDir)
+}

@@ -1,0 +1,53 @@
+//! `write`: a whole file.
+
+use std::fs;
+use std::path::Path;
+
+use serde::Deserialize;
+
+use super::{Tool, Workplace, parsed, permitted};
+use crate::permissions::Access;
+
+pub(super) const TOOL: Tool = Tool {
+    name: "write",
+    description: "Writes a whole file. Creates it and its folder if needed; replaces what was in \
+                  it. Use edit to change a part of a file.",
+    parameters: concat!(
+        r#"{"type":"object","properties":{"path":{"type":"string","description":"The file, "#,
+        r#"relative to the project"},"content":{"type":"string","description":"All of its "#,
+        r#"text"}},"required":["path","content"]}"#,
+    ),
+    access: |place, arguments| {
+        let Arguments { path, .. } = parsed(arguments)?;
+        place.resolve(&path).map(Access::Write)
+    },
+    run: |place, arguments, access, _| {
+        let Arguments { content, .. } = parsed(arguments)?;
+        let path = permitted(access)?;
+        let is_new = !path.exists();
+        replace(place, path, &content)?;
+        let (name, lines) = (place.shown(path), content.lines().count());
+        let what = if is_new { "created" } else { "replaced" };
+        Ok(format!("{what} {name}: {lines} lines, {} bytes", content.len()))
+    },
+};
+
+#[derive(Deserialize)]
+struct Arguments {
+    path: String,
+    content: String,
+}
+
+/// Replaces the text of a file.
+pub(super) fn replace(place: &Workplace, path: &Path, text: &str) -> Result<(), String> {
+    let failed = |err: std::io::Error| format!("{}: {err}", place.shown(path));
+    if let Ok(about) = path.symlink_metadata()
+        && !about.is_file()
+    {
+        return Err(format!("{} is not a file", place.shown(path)));
+    }
+    if let Some(folder) = path.parent() {
+        fs::create_dir_all(folder).map_err(failed)?;
+    }
+    fs::write(path, text).map_err(failed)
+}

@@ -1,0 +1,279 @@
+//! The tools on real files and processes, with hostile arguments.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+use std::path::Path;
+use std::time::{Duration, Instant};
+
+use epitome_model::ToolKind;
+use serde_json::{Value, json};
+
+use super::*;
+
+/// A project next to a file that is not part of it.
+struct Project {
+    folder: tempfile::TempDir,
+    place: Workplace,
+}
+
+impl Project {
+    fn new() -> Project {
+        let folder = tempfile::tempdir().unwrap();
+        fs::create_dir_all(folder.path().join("project/src")).unwrap();
+        fs::write(folder.path().join("outside"), "secret\n").unwrap();
+        let place = Workplace::new(&folder.path().join("project")).unwrap();
+        let project = Project { folder, place };
+        project.write("src/a.rs", "fn one() {}\nfn two() {}\nfn one_more() {}\n");
+        project.write(".gitignore", "ignored\n");
+        project.write("ignored/b.rs", "fn one() {}\n");
+        project.write("README.md", "# One\n");
+        project
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.place.root().join(name)
+    }
+
+    fn write(&self, name: &str, text: &str) {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().unwrap()).unwrap();
+        fs::write(path, text).unwrap();
+    }
+
+    fn text(&self, name: &str) -> String {
+        fs::read_to_string(self.path(name)).unwrap()
+    }
+
+    fn access(&self, tool: &str, arguments: &Value) -> Result<Access, String> {
+        self.place.access(&called(tool, arguments))
+    }
+
+    fn run(&self, tool: &str, arguments: Value) -> Outcome {
+        let access = self.access(tool, &arguments)?;
+        self.place.run(&called(tool, &arguments), &access, &Stop::default())
+    }
+}
+
+fn called(tool: &str, arguments: &Value) -> Called {
+    let arguments = arguments.to_string();
+    Called { id: "c1".into(), name: tool.into(), kind: ToolKind::Other, arguments }
+}
+
+#[test]
+fn a_path_is_where_it_leads_and_not_what_it_looks_like() {
+    let project = Project::new();
+    let outside = project.folder.path().canonicalize().unwrap();
+    symlink("..", project.path("up")).unwrap();
+    symlink("/etc", project.path("etc")).unwrap();
+    symlink("../not-there", project.path("dangling")).unwrap();
+    symlink("src", project.path("inside")).unwrap();
+    symlink("loop", project.path("loop")).unwrap();
+    for (path, expect) in [
+        ("src/a.rs", Some(project.path("src/a.rs"))),
+        ("./src/../src/a.rs", Some(project.path("src/a.rs"))),
+        ("inside/new.rs", Some(project.path("src/new.rs"))),
+        ("../outside", Some(outside.join("outside"))),
+        ("src/../../outside", Some(outside.join("outside"))),
+        ("up/outside", Some(outside.join("outside"))),
+        ("up/up/up", Some(outside.parent().unwrap().to_owned()).filter(|_| false)),
+        ("dangling", Some(outside.join("not-there"))),
+        ("/etc/passwd", Some("/etc/passwd".into())),
+        ("etc/passwd", Some("/etc/passwd".into())),
+        ("inside/../../outside", Some(outside.join("outside"))),
+        ("../../../../../../../../../../../etc/passwd", Some("/etc/passwd".into())),
+        ("loop", None),
+        ("", None),
+        ("a\0b", None),
+    ] {
+        let found = project.place.resolve(path).ok();
+        if path != "up/up/up" {
+            assert_eq!(found, expect, "{path}");
+        }
+        for tool in ["read", "write", "edit"] {
+            let arguments =
+                json!({"path": path, "content": "", "old_string": "", "new_string": ""});
+            let access = project.access(tool, &arguments).ok();
+            let path_of = access.as_ref().and_then(|access| permitted(access).ok());
+            assert_eq!(path_of, found.as_ref(), "{tool} {path}");
+        }
+    }
+}
+
+#[test]
+fn files_are_read_in_parts() {
+    let project = Project::new();
+    project.write("empty", "");
+    fs::write(project.path("binary"), [0xff, 0xfe, 0]).unwrap();
+    for (arguments, expect) in [
+        (json!({"path": "README.md"}), Ok("# One\n")),
+        (
+            json!({"path": "src/a.rs", "offset": 2}),
+            Ok("fn two() {}\nfn one_more() {}\n[lines 2-3 of 3]"),
+        ),
+        (json!({"path": "src/a.rs", "limit": 1}), Ok("fn one() {}\n[lines 1-1 of 3]")),
+        (json!({"path": "src/a.rs", "offset": 9}), Err("src/a.rs has 3 lines")),
+        (json!({"path": "empty"}), Ok("[the file is empty]")),
+        (json!({"path": "binary"}), Err("binary is not a text file in UTF-8")),
+        (json!({"path": "src"}), Err("src is a folder: use glob")),
+        (json!({"path": "none"}), Err("none: No such file or directory (os error 2)")),
+        (json!({}), Err("bad arguments: missing field `path` at line 1 column 2")),
+    ] {
+        let read = project.run("read", arguments.clone());
+        assert_eq!(read.as_deref().map_err(|err| &**err), expect, "{arguments}");
+    }
+    project.write("long", &"é".repeat(BYTES_OF_A_LINE));
+    let long = project.run("read", json!({"path": "long"})).unwrap();
+    assert!(long.ends_with("é\n[the rest of this line is left out]\n"), "{}", long.len());
+}
+
+/// More than one call returns.
+const BYTES_OF_A_LINE: usize = 100_000;
+
+#[test]
+fn an_edit_must_know_what_it_changes() {
+    let project = Project::new();
+    let edit = |old: &str, new: &str, all: bool| {
+        let arguments =
+            json!({"path": "src/a.rs", "old_string": old, "new_string": new, "replace_all": all});
+        project.run("edit", arguments)
+    };
+    for (old, new, all, expect) in [
+        ("three", "3", false, Err("old_string is not in src/a.rs: read it again")),
+        (
+            "fn one",
+            "fn 1",
+            false,
+            Err("old_string is 2 times in src/a.rs: give more lines around it"),
+        ),
+        ("", "x", false, Err("old_string is empty: use write for a new file")),
+        ("two", "two", false, Err("old_string and new_string are the same")),
+        ("two", "zwei", false, Ok("edited src/a.rs at line 2")),
+        ("fn one", "fn 1", true, Ok("edited src/a.rs at line 1 (2 places)")),
+    ] {
+        let done = edit(old, new, all);
+        assert_eq!(done.as_deref().map_err(|err| &**err), expect, "{old}");
+    }
+    assert_eq!(project.text("src/a.rs"), "fn 1() {}\nfn zwei() {}\nfn 1_more() {}\n");
+}
+
+#[test]
+fn a_file_is_written_with_its_folder() {
+    let project = Project::new();
+    let write = |path: &str| project.run("write", json!({"path": path, "content": "a\nb\n"}));
+    assert_eq!(write("x/y/z.txt").as_deref(), Ok("created x/y/z.txt: 2 lines, 4 bytes"));
+    assert_eq!(write("x/y/z.txt").as_deref(), Ok("replaced x/y/z.txt: 2 lines, 4 bytes"));
+    assert_eq!(write("src").as_deref().map_err(|err| &**err), Err("src is not a file"));
+    assert_eq!(project.text("x/y/z.txt"), "a\nb\n");
+}
+
+#[test]
+fn files_and_lines_are_found_without_those_that_are_ignored() {
+    let project = Project::new();
+    symlink(project.folder.path(), project.path("up")).unwrap();
+    for (tool, arguments, expect) in [
+        ("glob", json!({"pattern": "**/*.rs"}), Ok("src/a.rs")),
+        ("glob", json!({"pattern": "*.rs", "path": "src"}), Ok("src/a.rs")),
+        ("glob", json!({"pattern": "*.py"}), Ok("no file matches *.py")),
+        ("glob", json!({"pattern": "a{"}), Err("bad pattern")),
+        ("grep", json!({"pattern": "one\\("}), Ok("src/a.rs:1:fn one() {}")),
+        (
+            "grep",
+            json!({"pattern": "ONE", "ignore_case": true, "include": "*.md"}),
+            Ok("README.md:1:# One"),
+        ),
+        ("grep", json!({"pattern": "two", "path": "src/a.rs"}), Ok("src/a.rs:2:fn two() {}")),
+        ("grep", json!({"pattern": "secret"}), Ok("no line matches secret")),
+        ("grep", json!({"pattern": "("}), Err("bad pattern")),
+        ("glob", json!({"pattern": "*", "path": "none"}), Err("there is no")),
+    ] {
+        let found = project.run(tool, arguments.clone());
+        match expect {
+            Ok(text) => assert_eq!(found.as_deref(), Ok(text), "{arguments}"),
+            Err(why) => assert!(found.clone().is_err_and(|it| it.starts_with(why)), "{found:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_command_returns_what_it_printed_and_how_it_ended() {
+    let project = Project::new();
+    let place = project.place.clone().without_variables(["CARGO".to_owned()]);
+    let run = |command: &str, timeout: u64| {
+        let arguments = json!({"command": command, "timeout": timeout});
+        let called = called("shell", &arguments);
+        let access = place.access(&called)?;
+        place.run(&called, &access, &Stop::default())
+    };
+    for (command, expect) in [
+        ("echo out; echo err >&2", Ok("out\nerr\n")),
+        ("printf x", Ok("x\n")),
+        ("true", Ok("")),
+        ("exit 7", Err("[exit status: 7]")),
+        ("cat", Ok("")),
+        ("echo ${CARGO:-hidden}", Ok("hidden\n")),
+        ("pwd", Ok(&*format!("{}\n", place.root().display()))),
+        // What is left behind ends with the command.
+        ("sleep 600 & echo begun", Ok("begun\n")),
+    ] {
+        let done = run(command, 60);
+        assert_eq!(done.as_deref().map_err(|err| &**err), expect, "{command}");
+    }
+    let begun = Instant::now();
+    let late = run("sleep 600; echo never", 1);
+    assert_eq!(late.as_deref().map_err(|err| &**err), Err("[ended after 1 s: time-out]"));
+    assert!(begun.elapsed() < Duration::from_secs(60));
+}
+
+#[test]
+fn of_a_long_output_the_beginning_and_the_end_are_kept() {
+    let project = Project::new();
+    let command = "echo first; yes middle | head -c 5000000; echo; echo last";
+    let text = project.run("shell", json!({"command": command})).unwrap();
+    assert!(text.starts_with("first\nmiddle\n") && text.ends_with("\nlast\n"));
+    assert!(text.contains(" bytes left out]\n") && text.len() < 300_000, "{}", text.len());
+}
+
+#[test]
+fn a_stop_ends_all_processes_of_a_command() {
+    let project = Project::new();
+    let stop = Stop::default();
+    let arguments = json!({"command": "(sleep 600; touch late) & echo $! > pid; wait"});
+    let (place, called, by) = (project.place.clone(), called("shell", &arguments), stop.clone());
+    let running = std::thread::spawn(move || {
+        let access = place.access(&called)?;
+        place.run(&called, &access, &by)
+    });
+    let pid = project.path("pid");
+    while !fs::read_to_string(&pid).is_ok_and(|pid| pid.ends_with('\n')) {
+        std::thread::yield_now();
+    }
+    let process = Path::new("/proc").join(fs::read_to_string(pid).unwrap().trim());
+    stop.stop();
+    assert_eq!(running.join().unwrap(), Err("[stopped]".to_owned()));
+    // Its parent is gone, too: nobody has to wait for it but the system.
+    let state = || fs::read_to_string(process.join("stat")).unwrap_or_default();
+    while process.exists() && !state().contains(") Z ") {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn the_list_of_what_is_to_be_done_is_returned() {
+    let items = json!({"items": [
+        {"text": "read", "state": "done"}, {"text": "write", "state": "doing"},
+        {"text": "test", "state": "open"},
+    ]});
+    let list = Project::new().run("todo", items);
+    assert_eq!(list.as_deref(), Ok("[x] read\n[>] write\n[ ] test"));
+}
+
+#[test]
+fn every_tool_has_a_name_that_services_take_and_a_schema() {
+    for tool in TOOLS {
+        assert!(epitome_api::is_name(tool.name, 64), "{}", tool.name);
+        let schema: Value = serde_json::from_str(tool.parameters).unwrap();
+        assert_eq!(schema["type"], "object", "{}", tool.name);
+    }
+    let unknown = Project::new().run("rm", json!({}));
+    assert!(unknown.unwrap_err().starts_with("there is no tool `rm`: there are read, write"));
+}

@@ -1,0 +1,113 @@
+//! A turn without a terminal: the answer on standard output, or every event as a line of JSON.
+
+use std::sync::mpsc::Sender;
+use std::time::Duration;
+
+use epitome::live::Called;
+use epitome_chat::machine::{Ended, Event, Input};
+use epitome_chat::{Access, Answer, Front};
+
+use super::no_answer;
+use super::start::Started;
+use crate::app::App;
+use crate::failure::{Failure, Result};
+use crate::interrupt::Interrupt;
+use crate::text::{DIM, visible};
+
+/// How often it is looked for Ctrl-C.
+const LOOK: Duration = Duration::from_secs(3_600);
+
+/// Runs one turn.
+pub fn run(app: &App, started: Started, message: &str) -> Result<()> {
+    let mut front = Printed { app, ended: None, failed: None };
+    front.show(&started.event());
+    let Started { mut agent, session, .. } = started;
+    cancel_on_interrupt(agent.inputs());
+    let turn = agent.turn(message, &mut front);
+    drop(session);
+    turn?;
+    if let Some(failure) = front.failed {
+        return Err(failure);
+    }
+    match front.ended {
+        Some((Ended::Answered, _)) => Ok(()),
+        Some((Ended::Interrupted, reason)) => Err(no_answer("interrupted", &reason)),
+        Some((Ended::Budget, reason)) => Err(no_answer("budget", &reason)),
+        Some((Ended::Failed, reason)) => Err(no_answer("no-answer", &reason)),
+        None => Err(no_answer("no-answer", "the turn did not end")),
+    }
+}
+
+/// The first Ctrl-C interrupts the turn, the second ends the program.
+fn cancel_on_interrupt(inputs: Sender<Input>) {
+    let interrupt = Interrupt::new();
+    std::thread::spawn(move || {
+        loop {
+            if interrupt.wait(LOOK) && inputs.send(Input::Cancel).is_err() {
+                return;
+            }
+        }
+    });
+}
+
+/// Prints what happens.
+struct Printed<'a> {
+    app: &'a App,
+    ended: Option<(Ended, String)>,
+    /// The first line that could not be printed.
+    failed: Option<Failure>,
+}
+
+impl Front for Printed<'_> {
+    fn show(&mut self, event: &Event) {
+        if let Event::Done { ended, reason, .. } = event {
+            self.ended = Some((*ended, reason.clone().unwrap_or_default()));
+        }
+        let printed =
+            if self.app.global.json { self.app.print_json(event) } else { self.print(event) };
+        if let Err(failure) = printed {
+            self.failed.get_or_insert(failure);
+        }
+    }
+
+    fn permit(&mut self, _: &Called, _: &Access) -> Option<Answer> {
+        Some(Answer::Unattended)
+    }
+}
+
+impl Printed<'_> {
+    fn print(&self, event: &Event) -> Result<()> {
+        let dim = |text: &str| self.app.note(&format!("{DIM}{}{DIM:#}", visible(text)));
+        match event {
+            Event::Session { id, model, recipe, .. } => {
+                dim(&format!("session {id}, model {model}, recipe {recipe}"));
+            }
+            Event::Call { tool, arguments, .. } => {
+                dim(&format!("{tool} {}", epitome_model::short(arguments, 100)));
+            }
+            Event::Result { error: true, text, .. } => {
+                dim(&format!("  failed: {}", epitome_model::short(text.trim(), 100)));
+            }
+            Event::Context { event } => {
+                if let Some(line) = epitome_chat::words::change(event) {
+                    dim(&line);
+                }
+            }
+            Event::Notice { text } => dim(text),
+            Event::Done { ended: Ended::Answered, answer, .. } => {
+                let end = if answer.ends_with('\n') { "" } else { "\n" };
+                return self.app.print_content(format!("{answer}{end}").as_bytes());
+            }
+            Event::Result { error: false, .. }
+            | Event::Done { .. }
+            | Event::User { .. }
+            | Event::Text { .. }
+            | Event::Thinking { .. }
+            | Event::Restart
+            | Event::Permission { .. }
+            | Event::Undone { .. }
+            | Event::Usage { .. } => {}
+        }
+        Ok(())
+    }
+}
