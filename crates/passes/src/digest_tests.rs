@@ -186,3 +186,35 @@ fn a_long_text_of_the_user_keeps_what_it_commands() {
     let lines: Vec<&str> = text.lines().skip(1).collect();
     assert_eq!(lines, ["User:", "… Never touch the lock file."]);
 }
+
+/// Each error once, where it stands last.
+#[test]
+fn what_failed_is_in_a_digest_whatever_its_budget() {
+    let make = |sample: Sample, says: &str| {
+        sample.call(ToolKind::Shell, "make").error(&format!("on the way\n{says}\nthe end of it"))
+    };
+    let sample = make(Sample::new().user("Go on."), "error: number 1\nerror: it broke");
+    let sample = make(sample, "error: number 2");
+    let sample = make(sample, "error: it broke\nerror: number 3").reply("Done.");
+    let view = View::new(sample.transcript(), sample.source(), &Quarters);
+    let items: Vec<usize> = (0..sample.transcript().items.len()).collect();
+    let (said, kept) = items.split_at(items.len() - 1);
+    let old = Old { items: said, read: said, said, kept };
+    let digest = DigestRule::default().digest(&view, &old, Tokens(10), Tokens(0));
+    let text = digest.expect("no rules").expect("a digest").text;
+    let lines: Vec<&str> = text.lines().skip(1).collect();
+    assert_eq!(
+        lines,
+        [
+            "User:",
+            "Go on.",
+            "#1 Shell",
+            "… error: number 1",
+            "#2 Shell",
+            "… error: number 2",
+            "#3 Shell",
+            "… error: it broke",
+            "error: number 3",
+        ]
+    );
+}

@@ -27,8 +27,8 @@ Examples:
   epitome simulate --recipe digest --gate 'recall>=0.9,cost<=0.6' sessions/*.jsonl
   epitome simulate --all";
 
-/// The recipes that are compared if none is named, next to the one of the settings: the default, and
-/// what is simplest, clearing all results but the newest.
+/// The recipes that are compared if none is named, next to the one of the settings: the default,
+/// and what is simplest, clearing all results but the newest.
 const COMPARED: [&str; 2] = ["epitome", "clear-tool-uses"];
 
 /// For how many days `--all` looks back.

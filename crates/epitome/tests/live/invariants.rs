@@ -6,10 +6,10 @@ use std::sync::Arc;
 use epitome::live::{Context, Setup};
 use epitome_api::{APIS, Api};
 use epitome_formats::named;
-use epitome_model::{Block, Entry, Role, Stub, Text, Tokens, weigh};
+use epitome_model::{Block, Role, Stub, Text, Tokens, weigh};
 use epitome_passes::{
     BUILT_IN, BatchRule, Event, IngestRule, Level, PassSettings, Recipe, Target, TrimRule, When,
-    Writer, built_in, is_error_line,
+    Writer, built_in, is_digest, is_error_line,
 };
 use epitome_tokens::Estimate;
 use proptest::prelude::*;
@@ -103,29 +103,34 @@ fn check(
     context.compact_to(None, Some(Tokens(0))).expect("memory is written");
     assert_eq!(context.log().len(), once, "a compacted context is left alone");
     check_view(wire, &context);
-    if let ("epitome", Model::None) = (&*recipe.name, model) {
+    if let ("epitome" | "digest", Model::None) = (&*recipe.name, model) {
         check_errors(&context);
     }
     check_all_is_there(wire, messages, recipe, &mut context);
     log
 }
 
-/// Every line that carries an error, of a result that failed, still stands in a result. A line that
-/// is a giant itself may have been truncated on ingest.
+/// Every line that carries an error, of a result that failed, still stands in a result or in a
+/// digest. A line that is a giant itself may have been truncated on ingest.
 fn check_errors(context: &Context) {
     let view = context.as_it_is();
-    let results = |entry: &Entry| -> Vec<(bool, String)> {
-        let outputs = entry.blocks.iter().filter_map(|block| match block {
-            Block::Output(output) => Some((output.error, output.text(view.source()))),
-            _ => None,
-        });
-        outputs.collect()
+    let text_of = |block: &Block| match block {
+        Block::Output(output) => Some(output.text(view.source())),
+        Block::Summary(text) if is_digest(block, view.source()) => {
+            Some(text.read(view.source()).into_owned())
+        }
+        _ => None,
     };
-    let sent = view.transcript().context().flat_map(|(_, entry)| results(entry));
-    let sent: Vec<String> = sent.map(|(_, text)| text).collect();
+    let sent = view.transcript().context().flat_map(|(_, entry)| &entry.blocks);
+    let sent: Vec<String> = sent.filter_map(text_of).collect();
     // What was said stands in the log before what is left of it.
-    let said = view.transcript().entries().flat_map(|(_, entry)| results(entry));
-    for (_, said) in said.filter(|(failed, _)| *failed) {
+    let mut calls = HashSet::new();
+    let said = view.transcript().entries().flat_map(|(_, entry)| &entry.blocks);
+    let first = said.filter_map(|block| match block {
+        Block::Output(output) if calls.insert(&*output.call) => Some(output),
+        _ => None,
+    });
+    for said in first.filter(|output| output.error).map(|output| output.text(view.source())) {
         for line in said.lines().filter(|line| line.len() < 150 && is_error_line(line)) {
             let stands = sent.iter().any(|text| text.contains(line.trim()));
             assert!(stands, "the line `{line}` is lost");

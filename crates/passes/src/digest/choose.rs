@@ -2,7 +2,7 @@
 //! spent.
 
 use std::cmp::Ordering;
-use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashSet};
 
 use epitome_model::{Counter, Tokens};
 use rayon::prelude::*;
@@ -34,7 +34,7 @@ pub(super) struct Choice<'p> {
     /// Facts in what stays anyway.
     known: FactMap<()>,
     /// Lines that are in the digest anyway.
-    commands: Chosen,
+    stays: Chosen,
     /// Tokens of these, and of the pieces that are in the digest whole.
     whole: u64,
 }
@@ -65,19 +65,22 @@ impl<'p> Choice<'p> {
             piece.full.iter().for_each(|full| cover(&mut known, &full.facts));
             piece.lines.iter().for_each(|line| cover(&mut known, &line.facts));
         }
-        let (mut whole, mut commands) = (0, Chosen::new());
+        let stays = stays(old, pieces.kept());
+        let mut whole = 0;
         for (n, piece) in old.iter().enumerate() {
-            for (at, line) in piece.lines.iter().enumerate().filter(|(_, line)| line.commands) {
-                whole += counter.count(&line.text).0 + 1;
-                cover(&mut known, &line.facts);
-                commands.entry(n).or_default().lines.insert(at);
+            if let Some(of_piece) = stays.get(&n) {
+                whole += piece.head_tokens.0;
+                for line in of_piece.lines.iter().map(|&at| &piece.lines[at]) {
+                    whole += counter.count(&line.text).0 + 1;
+                    cover(&mut known, &line.facts);
+                }
             }
             if let Some((_, tokens)) = &piece.whole {
                 whole += tokens.0 + piece.head_tokens.0;
                 piece.lines.iter().for_each(|line| cover(&mut known, &line.facts));
             }
         }
-        let mut choice = Choice { old, values, candidates: Vec::new(), known, commands, whole };
+        let mut choice = Choice { old, values, candidates: Vec::new(), known, stays, whole };
         let is_open =
             |(_, piece): &(usize, &Piece)| piece.whole.is_none() && piece.speaker != Who::Thinking;
         let pieces = old.par_iter().enumerate().filter(is_open);
@@ -122,7 +125,7 @@ impl<'p> Choice<'p> {
         let mut left = budget.0.saturating_sub(self.whole);
         let mut covered = self.known.clone();
         let mut heap: BinaryHeap<Candidate> = self.candidates.clone().into();
-        let mut chosen = self.commands.clone();
+        let mut chosen = self.stays.clone();
         while left > 0
             && let Some(best) = heap.pop()
         {
@@ -163,6 +166,22 @@ impl<'p> Choice<'p> {
         }
         chosen
     }
+}
+
+/// The lines that are in the digest anyway: each text once, where it stands last, unless it stands
+/// in what is kept.
+fn stays(old: &[Piece], kept: &[Piece]) -> Chosen {
+    let of_kept = kept.iter().flat_map(|piece| &piece.lines).filter(|line| line.stays);
+    let mut there: HashSet<&str> = of_kept.map(|line| line.text.trim()).collect();
+    let mut chosen = Chosen::new();
+    for (n, piece) in old.iter().enumerate().rev().filter(|(_, piece)| piece.whole.is_none()) {
+        for (at, line) in piece.lines.iter().enumerate().filter(|(_, line)| line.stays) {
+            if there.insert(line.text.trim()) {
+                chosen.entry(n).or_default().lines.insert(at);
+            }
+        }
+    }
+    chosen
 }
 
 /// What a line costs in the comparison: the first one of a call pays for its header twice, so that

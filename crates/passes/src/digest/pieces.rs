@@ -78,8 +78,9 @@ pub(super) struct Line {
     pub facts: Vec<(FactId, FactKind)>,
     /// Whether it looks like an error.
     pub is_error: bool,
-    /// Whether the user commands or forbids something in it: it is in the digest anyway.
-    pub commands: bool,
+    /// Whether it is in the digest anyway: the user commands or forbids something in it, or it says
+    /// what failed.
+    pub stays: bool,
 }
 
 impl Pieces {
@@ -217,7 +218,10 @@ impl<'a> Part<'a> {
                     text,
                 });
                 if let Some(output) = results.get(&*call.id) {
+                    let begins = lines.len();
                     split(&output.text(view.source), false, output.numbered, &mut lines);
+                    let of_output = lines[begins..].iter_mut();
+                    of_output.for_each(|line| line.stays = output.error && line.is_error);
                 }
             }
             _ => {}
@@ -252,7 +256,7 @@ fn mark_commands(lines: &mut [Line]) {
     let commands = commanding(&text.join("\n"));
     let mut commands = commands.lines().peekable();
     for line in lines {
-        line.commands = commands.next_if(|command| *command == line.text).is_some();
+        line.stays = commands.next_if(|command| *command == line.text).is_some();
     }
 }
 
@@ -306,7 +310,7 @@ fn split(text: &str, is_argument: bool, numbered: bool, lines: &mut Vec<Line>) {
     let mut add = |line: &str| {
         let is_error = line.len() < 300 && is_error_line(line);
         let (facts, text) = (facts(line), line.to_owned());
-        lines.push(Line { facts, is_error, is_argument, commands: false, text });
+        lines.push(Line { facts, is_error, is_argument, stays: false, text });
     };
     let numbered = numbered || text.lines().take(3).all(|line| without_number(line) != line);
     for line in text.split('\n') {
