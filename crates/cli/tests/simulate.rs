@@ -58,7 +58,10 @@ fn json_is_what_the_schema_says() {
     let world = World::new();
     let path = world.claude(CLAUDE, session());
     let path = path.to_str().expect("it is one");
-    let objects = world.json(&["simulate", CLAUDE, path, "--json"]);
+    let copy = world.write("copy.jsonl", session());
+    let copy = copy.to_str().expect("text");
+    // One file by two names counts once, a copy of it again.
+    let objects = world.json(&["simulate", CLAUDE, path, copy, "--json"]);
     world::check("simulate.schema.json", &objects);
     assert_eq!(objects.len(), 1);
     let sessions = objects[0]["sessions"].as_array().map(Vec::len);
@@ -80,16 +83,31 @@ fn a_gate_that_is_missed_is_a_status_of_its_own() {
     let cases = [
         ("recall>=0.1, cost<=9", Some(0)),
         ("recall>=0.1,cost<=0.01", Some(7)),
-        ("far-recall>=1.1", Some(7)),
+        ("cost<=1.5", Some(0)),
+        ("far-recall>=1.1", Some(2)),
+        ("recall>=90", Some(2)),
+        ("over<=-1", Some(2)),
         ("beauty>=1", Some(2)),
         ("recall=1", Some(2)),
     ];
     for (gate, expect) in cases {
         assert_eq!(status(gate), expect, "{gate}");
     }
-    let told = String::from_utf8(simulate("kept<=0.9,recall>=2").stderr).expect("UTF-8");
-    assert!(told.contains("the recipe s06 misses the gate: recall>=2 (is 0."), "{told}");
+    let told = String::from_utf8(simulate("kept<=0.9,recall>=1").stderr).expect("UTF-8");
+    assert!(told.contains("the recipe s06 misses the gate: recall>=1 (is 0."), "{told}");
     assert!(!told.contains("kept"), "{told}");
+    let told = String::from_utf8(simulate("pins>=1").stderr).expect("UTF-8");
+    let why = "pins>=1 (was not measured: no session has a rule file, a skill or a marked text)";
+    assert!(told.contains(why), "{told}");
+    let mut short = sessions::Claude::new(CLAUDE);
+    short.user("Hello.");
+    short.say("Hello.");
+    let short = world.write("short.jsonl", short.lines());
+    let short = short.to_str().expect("text");
+    let output = world.output(&["simulate", short, "--recipe", "s06", "--gate", "recall>=0.9"]);
+    let told = String::from_utf8(output.stderr).expect("UTF-8");
+    let why = "recall>=0.9 (was not measured: no session is long enough for a forced compaction)";
+    assert!(told.contains(why), "{told}");
 }
 
 #[test]
@@ -103,7 +121,9 @@ fn what_cannot_be_simulated_is_refused() {
         &["simulate", CLAUDE, "--recipe", "no-such-recipe"],
         &["simulate", CLAUDE, "--model", "no-such-model"],
         &["simulate", CLAUDE, "--prices", "prices.toml"],
+        &["simulate", CLAUDE, "--gate", "recall>=90"],
     ];
-    let terminals: Vec<String> = refused.iter().map(|args| world.run(args)).collect();
+    let mut terminals: Vec<String> = refused.iter().map(|args| world.run(args)).collect();
+    terminals.push(World::new().run(&["simulate", "--all"]));
     assert_snapshot!(terminals.join("\n"));
 }

@@ -1,5 +1,6 @@
 //! `epitome simulate`: what recipes would have kept of the user's own sessions, and cost.
 
+use std::collections::HashSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -122,7 +123,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         }
     }
     if simulated.is_empty() {
-        return Err(Failure::new(Status::Unreadable, "not-found", "there is no session to replay"));
+        return Err(nothing(args));
     }
     let report = SimulateReport::of(&simulate, &simulated);
     if let Some(path) = &args.html {
@@ -141,6 +142,16 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         return Err(Failure::new(Status::Unreadable, "unreadable", what));
     }
     args.gate.as_ref().map_or(Ok(()), |gate| check(gate, &report))
+}
+
+fn nothing(args: &Args) -> Failure {
+    let failure = Failure::new(Status::Unreadable, "not-found", "there is no session to replay");
+    if !args.all {
+        return failure;
+    }
+    failure
+        .hint(format!("--all takes sessions of agents on this machine of the last {DAYS} days"))
+        .hint("`epitome list` shows the older ones too; name them, or files")
 }
 
 fn options(app: &App, args: &Args) -> Result<Simulate> {
@@ -187,8 +198,20 @@ fn table_of(path: &Path) -> Result<Catalogue> {
     Catalogue::parse(&text).map_err(|err| failure().because(&err))
 }
 
+/// The sessions that were named, each once.
 fn named(app: &App, names: &[OsString]) -> Result<Vec<Input>> {
-    names.iter().map(|name| Input::find(app, name)).collect()
+    let (mut inputs, mut seen) = (Vec::new(), HashSet::new());
+    for name in names {
+        let input = Input::find(app, name)?;
+        let is_new = match &input {
+            Input::Stdin => seen.insert(None),
+            Input::File(path) => seen.insert(Some(path.canonicalize().unwrap_or(path.clone()))),
+        };
+        if is_new {
+            inputs.push(input);
+        }
+    }
+    Ok(inputs)
 }
 
 /// The sessions of this machine that were written in the last days.
@@ -281,7 +304,7 @@ fn wrapped(text: &str) -> String {
 
 fn check(gate: &Gate, report: &SimulateReport) -> Result<()> {
     let Some(recipe) = report.recipes.get(1) else { return Ok(()) };
-    let missed = gate.missed(recipe);
+    let missed = gate.missed(recipe, report.cuts);
     if missed.is_empty() {
         return Ok(());
     }

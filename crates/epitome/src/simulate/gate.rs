@@ -33,39 +33,110 @@ enum Bound {
 struct Figure {
     name: &'static str,
     of: fn(&RecipeReport) -> Option<f64>,
+    kind: Kind,
+    /// Why it was not measured, if sessions are long enough.
+    none: &'static str,
+}
+
+/// What a figure is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    /// A share of something at forced compactions.
+    Forced,
+    /// A share of something in live contexts.
+    Live,
+    /// A bill against another: it may be above 1.
+    Cost,
 }
 
 /// The figures that conditions can name, as in the JSON of the report.
 const FIGURES: [Figure; 13] = [
-    Figure { name: "kept", of: |it| it.kept },
-    Figure { name: "recall", of: |it| it.recall },
-    Figure { name: "in_line", of: |it| it.in_line },
-    Figure { name: "recoverable", of: |it| it.recoverable },
-    Figure { name: "pins", of: |it| it.pins },
-    Figure { name: "rereads", of: |it| it.rereads },
-    Figure { name: "cost", of: |it| it.cost },
-    Figure { name: "cost_bp", of: |it| it.cost_bp },
-    Figure { name: "cost_rereads", of: |it| it.cost_rereads },
-    Figure { name: "call_recall", of: |it| it.call_recall },
-    Figure { name: "far_recall", of: |it| it.far_recall },
-    Figure { name: "over", of: |it| Some(it.over) },
-    Figure { name: "live_rereads", of: |it| it.live_rereads },
+    Figure { name: "kept", of: |it| it.kept, kind: Kind::Forced, none: "nothing was compacted" },
+    Figure {
+        name: "recall",
+        of: |it| it.recall,
+        kind: Kind::Forced,
+        none: "no later call uses a fact from before",
+    },
+    Figure {
+        name: "in_line",
+        of: |it| it.in_line,
+        kind: Kind::Forced,
+        none: "no later call uses a fact from before",
+    },
+    Figure {
+        name: "recoverable",
+        of: |it| it.recoverable,
+        kind: Kind::Forced,
+        none: "no later call uses a fact from before",
+    },
+    Figure {
+        name: "pins",
+        of: |it| it.pins,
+        kind: Kind::Forced,
+        none: "no session has a rule file, a skill or a marked text",
+    },
+    Figure {
+        name: "rereads",
+        of: |it| it.rereads,
+        kind: Kind::Forced,
+        none: "no later edit quotes a line from before",
+    },
+    Figure { name: "cost", of: |it| it.cost, kind: Kind::Cost, none: "no call has a price" },
+    Figure { name: "cost_bp", of: |it| it.cost_bp, kind: Kind::Cost, none: "no call has a price" },
+    Figure {
+        name: "cost_rereads",
+        of: |it| it.cost_rereads,
+        kind: Kind::Cost,
+        none: "no call has a price",
+    },
+    Figure {
+        name: "call_recall",
+        of: |it| it.call_recall,
+        kind: Kind::Live,
+        none: "no response uses a fact from before",
+    },
+    Figure {
+        name: "far_recall",
+        of: |it| it.far_recall,
+        kind: Kind::Live,
+        none: "no response uses a fact from more than ten calls before",
+    },
+    Figure { name: "over", of: |it| Some(it.over), kind: Kind::Live, none: "there is no call" },
+    Figure {
+        name: "live_rereads",
+        of: |it| it.live_rereads,
+        kind: Kind::Live,
+        none: "no edit quotes a line from before",
+    },
 ];
 
 impl Gate {
     /// The conditions that a recipe misses, each with the figure it has: `recall>=0.9 (is 0.8812)`.
-    /// A figure that was not measured meets no condition.
-    pub fn missed(&self, report: &RecipeReport) -> Vec<String> {
+    /// A figure that was not measured meets no condition; why it was not is said. `cuts` are the
+    /// compactions that were forced with each recipe.
+    pub fn missed(&self, report: &RecipeReport, cuts: u64) -> Vec<String> {
         let missed = self.0.iter().filter_map(|condition| {
             let is = (condition.figure.of)(report);
             let is_met = is.is_some_and(|is| match condition.bound {
                 Bound::AtLeast => is >= condition.value,
                 Bound::AtMost => is <= condition.value,
             });
-            let is = is.map_or("was not measured".to_owned(), |is| format!("is {is}"));
+            let none = || format!("was not measured: {}", condition.figure.why_none(cuts));
+            let is = is.map_or_else(none, |is| format!("is {is}"));
             (!is_met).then(|| format!("{condition} ({is})"))
         });
         missed.collect()
+    }
+}
+
+impl Figure {
+    /// Why it was not measured.
+    fn why_none(&self, cuts: u64) -> &'static str {
+        match self.kind {
+            Kind::Forced if cuts == 0 => "no session is long enough for a forced compaction",
+            Kind::Forced | Kind::Live | Kind::Cost => self.none,
+        }
     }
 }
 
@@ -96,8 +167,16 @@ impl FromStr for Condition {
             let names: Vec<&str> = FIGURES.iter().map(|figure| figure.name).collect();
             GateError(format!("there is no figure `{name}`: {}", names.join(", ")))
         })?;
-        let is_number = value.is_finite().then_some(value);
-        is_number.map(|value| Condition { figure, bound, value }).ok_or_else(wrong)
+        if !value.is_finite() {
+            return Err(wrong());
+        }
+        match figure.kind {
+            Kind::Forced | Kind::Live if !(0.0..=1.0).contains(&value) => {
+                let what = format!("`{text}`: {name} is a share, from 0 to 1");
+                Err(GateError(what))
+            }
+            Kind::Forced | Kind::Live | Kind::Cost => Ok(Condition { figure, bound, value }),
+        }
     }
 }
 

@@ -28,6 +28,7 @@ impl SimulateReport {
                  of {}. The columns are those of docs/simulate.md.",
                 self.tokens, self.prices
             ),
+            caption: "What each recipe keeps, and what it costs".to_owned(),
             heads: RecipeReport::HEADS.map(str::to_owned).to_vec(),
             rows: self.recipes.iter().map(RecipeReport::cells).collect(),
             plots,

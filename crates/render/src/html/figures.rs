@@ -18,6 +18,8 @@ pub struct Figures {
     pub title: String,
     /// What the table shows, in a sentence or two.
     pub about: String,
+    /// What the table is called.
+    pub caption: String,
     /// The heads of the table's columns.
     pub heads: Vec<String>,
     /// Its rows.
@@ -71,7 +73,8 @@ impl Figures {
             main {
                 h1 { (visible(&self.title)) }
                 p { (visible(&self.about)) }
-                div.wide { (self.table()) }
+                // It scrolls by itself: also by keys, and a screen reader says what it is.
+                div.wide role="region" aria-labelledby="of-table" tabindex="0" { (self.table()) }
                 @for plot in &self.plots { (plot.section()) }
             }
         };
@@ -81,6 +84,7 @@ impl Figures {
     fn table(&self) -> Markup {
         html! {
             table {
+                caption #of-table { (visible(&self.caption)) }
                 thead { tr { @for head in &self.heads { th scope="col" { (visible(head)) } } } }
                 tbody {
                     @for row in &self.rows {
@@ -262,6 +266,7 @@ mod tests {
         };
         let page = Figures {
             title: bad.clone(),
+            caption: bad.clone(),
             about: bad.clone(),
             heads: vec![bad.clone()],
             rows: vec![vec![bad]],
