@@ -179,11 +179,26 @@ fn failures_have_statuses_and_an_answer_that_was_cut_off_goes_on() {
         (&["-p", "x", "--resume", "none"][..], (3, "there is no session none")),
         (&["-p", "x", "--budget", "0"], (4, "the budget of $0.00 is spent")),
         (&["-p", "x", "--recipe", "none"], (2, "none")),
+        (&["-p", "x", "--window", "0"], (2, "the context window is 0 tokens")),
         (&["-p", "x", "--allow", "everything"], (2, "is no rule")),
     ] {
         let (status, _, notes) = chat.run("anthropic", args);
         assert!(status == expect.0 && notes.contains(expect.1), "{args:?}: {status} {notes}");
     }
+    // What is refused is refused before a key is looked for, and before anything is written.
+    let before = chat.world.tree();
+    for (args, expect) in [
+        (&["-p", "x", "--resume", "none"][..], (3, "there is no session none")),
+        (&["-p", " "], (2, "the message is empty")),
+        (&["-p", "", "--window", "9"], (2, "the message is empty")),
+    ] {
+        let args = [&["chat", "--model", "anthropic/claude-haiku-4-5"][..], args].concat();
+        let output = chat.world.output(&args);
+        let notes = String::from_utf8_lossy(&output.stderr);
+        assert_eq!(output.status.code(), Some(expect.0), "{args:?}: {notes}");
+        assert!(notes.contains(expect.1), "{args:?}: {notes}");
+    }
+    assert_eq!(chat.world.tree(), before);
     let down = Rough::start([Answer::Status(401, Vec::new(), "{}".into())]).expect("a server");
     let mut command = chat.world.command(&["chat", "-p", "x", "--model", "compatible/x"]);
     let output = command.args(["--base-url", &down.url()]).output().expect("it runs");

@@ -37,14 +37,16 @@ impl Started {
 }
 
 pub fn start(app: &App, args: &Args) -> Result<Started> {
+    check(args)?;
     let settings = app.settings()?;
     let recipe = recipes::resolve_live(&app.config, settings, args.recipe.as_deref())?;
-    let model = model(app, args)?;
-    let place = Workplace::new(&std::env::current_dir()?)?.without_variables(key_variables());
+    // A session that is not there is said before a key of the model is looked for.
     let mut session = match &args.resume {
         Some(id) => Session::resume(&app.config, id)?,
         None => Session::create(&app.config),
     };
+    let model = model(app, args)?;
+    let place = Workplace::new(&std::env::current_dir()?)?.without_variables(key_variables());
     let (name, window) = (recipe.name.to_string(), args.window.map(Tokens));
     let context = session.context(recipe, &*model, window)?;
     let permissions = Permissions::new(place.root().to_owned())
@@ -58,6 +60,18 @@ pub fn start(app: &App, args: &Args) -> Result<Started> {
     let model_name = model.name().to_string();
     let agent = Agent::new(machine, model, catalogue(&app.config)?, place);
     Ok(Started { agent, session, model: model_name, recipe: name })
+}
+
+/// Refuses what could only fail later, before anything is written.
+fn check(args: &Args) -> Result<()> {
+    if args.prompt.as_deref().is_some_and(|prompt| prompt.trim().is_empty()) {
+        return Err(Failure::usage("the message is empty").hint("say what to do: -p \"Fix it.\""));
+    }
+    if args.window == Some(0) {
+        let what = "the context window is 0 tokens";
+        return Err(Failure::usage(what).hint("without --window it is the model's"));
+    }
+    Ok(())
 }
 
 fn model(app: &App, args: &Args) -> Result<Arc<dyn Model>> {
