@@ -206,11 +206,9 @@ pub fn summary(reports: &[CompactReport]) -> String {
 }
 
 fn edits(file: &CompactedFile) -> String {
-    if file.edits.is_empty() {
-        return "none".to_owned();
-    }
     let edits = file.edits.iter().map(|(pass, n)| format!("{pass} {n}"));
-    edits.collect::<Vec<_>>().join(" · ")
+    let all: Vec<String> = file.stands_for.iter().map(ToString::to_string).chain(edits).collect();
+    if all.is_empty() { "none".to_owned() } else { all.join(" · ") }
 }
 
 fn kept(file: &CompactedFile) -> Vec<String> {

@@ -2,6 +2,9 @@
 
 mod world;
 
+use std::path::Path;
+use std::process::Command;
+
 use insta::assert_snapshot;
 use serde_json::{Value, json};
 use world::World;
@@ -71,10 +74,40 @@ fn what_epitome_took_out_is_put_back_by_the_command_that_it_prints() {
     assert_eq!(stubs(), 0);
     assert_eq!(world.status(&restore.split(' ').skip(1).collect::<Vec<_>>()), 0);
     assert_eq!(stubs(), 1);
-    // The compaction still is what it was.
-    assert_eq!(world.json(&["losses", CLAUDE, "--json"])[0]["compactions"][0], *made);
+    // The compaction still is what it was, and the piece is back.
+    let mut now = world.json(&["losses", CLAUDE, "--json"]);
+    world::check("losses.schema.json", &now);
+    let pieces = now[0]["compactions"][0]["pieces"].as_array_mut().expect("a list");
+    let back: Vec<Option<Value>> =
+        pieces.iter_mut().map(|it| it.as_object_mut().expect("one").remove("back")).collect();
+    let read = pieces.iter().position(|it| it["kind"] == "read").expect("it left");
+    assert_eq!(back.iter().position(Option::is_some), Some(read));
+    assert_eq!(back.iter().flatten().count(), 1);
+    assert_eq!(now[0]["compactions"][0], *made);
     assert_eq!(world.status(&["restore", CLAUDE]), 0);
     assert_snapshot!("of_none", world.run(&["losses", CLAUDE]));
+}
+
+/// A copy has the id of the session of which it is one: the commands name its path.
+#[test]
+fn the_commands_for_a_copy_lead_to_the_copy() {
+    let world = World::new();
+    world.claude(CLAUDE, sessions::claude(CLAUDE));
+    let copy = world.write("a copy's/one.jsonl", sessions::claude(CLAUDE));
+    let copy = copy.to_str().expect("text");
+    assert_eq!(world.status(&["compact", copy, "--keep-turns=1", "--recipe", "transcript"]), 0);
+    let report = world.json(&["losses", copy, "--json"]);
+    let pieces = report[0]["compactions"][0]["pieces"].as_array().expect("a list");
+    let file = pieces.iter().find(|it| it["kind"] == "read").expect("it left");
+    let restore = file["restore"].as_str().expect("a command");
+    let program = Path::new(env!("CARGO_BIN_EXE_epitome")).parent().expect("a folder");
+    let mut shell = Command::new("sh");
+    shell.args(["-c", restore]).env("HOME", &world.home);
+    shell.env("PATH", format!("{}:/usr/bin:/bin", program.display()));
+    let text = || std::fs::read_to_string(copy).expect("a session");
+    assert!(!text().contains("fn number_99"));
+    assert!(shell.status().expect("a shell").success(), "{restore}");
+    assert!(text().contains("fn number_99"), "{restore}");
 }
 
 #[test]

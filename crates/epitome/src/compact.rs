@@ -6,6 +6,7 @@ mod native;
 mod note;
 mod shown;
 mod size;
+mod stands_for;
 mod summary;
 mod trim;
 
@@ -23,6 +24,7 @@ use epitome_passes::{
 
 pub use note::Note;
 pub use shown::Shown;
+pub use stands_for::{StandIn, StandsFor};
 pub(crate) use summary::no_summaries;
 
 use tracing::field::Empty;
@@ -58,6 +60,8 @@ pub struct CompactionPlan<'a, S> {
     pub way: Way,
     /// The edits, and what is cut out of the middle.
     pub compaction: Compaction,
+    /// What a summary or a digest is written in the place of; none without one.
+    pub stands_for: Option<StandsFor>,
     /// What of the recipe is left out, and why.
     pub notes: Vec<Note>,
     /// The replacements that carry them out, each with the place of its edit.
@@ -167,10 +171,8 @@ impl<'a, S: Source> CompactionPlan<'a, S> {
         let removed = taken.map(|(splice, at)| (splice.span, *at)).collect();
         let splices = match &native {
             None => replaced,
-            Some(native) => {
-                let splices = native::splices(native, transcript, source, &edits);
-                splices.map_err(|err| native::passed_over(format, err.why))?
-            }
+            Some(native) => native::splices(native, transcript, source, &edits)
+                .map_err(|err| native::passed_over(format, err.why))?,
         };
         let spliced = Spliced::new(source, splices.iter().map(|(s, _)| s.clone()).collect())?;
         let after = (format.read)(&spliced, &mut ());
@@ -189,6 +191,7 @@ impl<'a, S: Source> CompactionPlan<'a, S> {
             recipe: recipe.clone(),
             way,
             compaction,
+            stands_for: None,
             notes: Vec::new(),
             splices,
             removed,

@@ -7,6 +7,8 @@
 mod later;
 mod left;
 
+use std::collections::HashSet;
+
 use epitome_model::{Ref, Tokens};
 use serde::Serialize;
 
@@ -165,6 +167,12 @@ pub fn losses(before: &View<'_>, after: &View<'_>, session: &View<'_>, later: &[
 /// has it.
 pub fn text_named(session: &View<'_>, reference: &Ref) -> Option<String> {
     left::named_text(session, reference)
+}
+
+/// The names of the texts of a context, as [`LostPiece::references`] has them.
+pub fn names_in(context: &View<'_>) -> HashSet<Ref> {
+    let blocks = context.transcript.context().flat_map(|(_, entry)| &entry.blocks);
+    blocks.flat_map(|said| left::references(context, said)).collect()
 }
 
 #[cfg(test)]

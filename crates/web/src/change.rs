@@ -5,9 +5,11 @@ use std::sync::Arc;
 use axum::extract::{Form, Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
-use epitome::ops::{Compact, CompactReport, OpenSession, Restore, RestoreReport};
+use epitome::ops::{Compact, CompactReport, OpenSession, Restore, RestoreReport, What};
 use epitome::storage::Restored;
+use epitome_model::Ref;
 use maud::{Markup, html};
+use serde::Deserialize;
 
 use crate::page::{UP, bar, message, page as frame, run_blocking};
 use crate::plan::{PlanQuery, disk, figures, heading_of, restore};
@@ -38,16 +40,36 @@ pub(crate) async fn compact(
     told.await.unwrap_or_else(|problem| problem)
 }
 
-/// Restores a session with its sub-agents.
+/// What is given back: the text with this reference, or all.
+#[derive(Clone, Debug, Deserialize)]
+pub(crate) struct Wanted {
+    #[serde(default)]
+    block: String,
+}
+
+/// Restores a session with its sub-agents, or one text of it.
 pub(crate) async fn give_back(
     State(viewer): State<Arc<Viewer>>,
     Path((_, key)): Path<(String, String)>,
+    Form(Wanted { block }): Form<Wanted>,
 ) -> Response {
     let writes = Arc::clone(&viewer.writes).read_owned().await;
     let told = run_blocking(viewer, move |viewer| {
         let _writes = writes;
         let session = viewer.session(&key)?;
         let opened = OpenSession::at(&viewer.options.config, &session.path);
+        if !block.is_empty() {
+            let no_reference = |_| {
+                let what = "this is not the reference of a text";
+                Problem::new(StatusCode::UNPROCESSABLE_ENTITY, what)
+            };
+            let reference: Ref = block.parse().map_err(no_reference)?;
+            let restore = Restore { what: What::Block(&reference), ..Restore::default() };
+            return Ok(match restore.run(&opened) {
+                Ok(done) => put_back(&opened, &reference, &done),
+                Err(err) => refused(viewer, "It was not put back", &err.into()),
+            });
+        }
         Ok(match Restore::default().run(&opened) {
             Ok(done) => given_back(&done),
             Err(err) => refused(viewer, "It was not restored", &err.into()),
@@ -94,6 +116,35 @@ fn given_back(report: &RestoreReport) -> Response {
                     div { dt { "how" } dd.words { (how(&file.outcome)) } }
                 }
             }
+        },
+    )
+}
+
+/// One text, put back.
+fn put_back(session: &OpenSession<'_>, reference: &Ref, report: &RestoreReport) -> Response {
+    let file = &report.file;
+    let (title, how) = match (file.by_record, file.missing) {
+        (0, 0) => ("It is there already", "there was nothing to put back".to_owned()),
+        (0, _) => (
+            "It was not put back",
+            "the place it was taken from was changed since: `epitome show` prints it".to_owned(),
+        ),
+        (1, _) => ("Put back", "in its place; all else stays".to_owned()),
+        (n, _) => ("Put back", format!("in {n} places; all else stays")),
+    };
+    told(
+        title,
+        &html! {
+            dl.figures {
+                div { dt { "text" } dd.words { code { (reference) } } }
+                (disk(file.disk_bytes.before, file.disk_bytes.after))
+                div { dt { "how" } dd.words { (how) } }
+            }
+            @if let Some(number) = file.generation {
+                p.soft { "What was in its place is kept as generation " (number) "." }
+            }
+            p { a href="losses" { "‹ what compactions took" } }
+            div.acts { (restore(&session.undoable())) }
         },
     )
 }

@@ -1,19 +1,24 @@
 //! What the compactions of a session took out of its context, as a page.
 
+use std::path::Path as FilePath;
 use std::sync::Arc;
 
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse as _, Response};
+use epitome::compaction::CompactionPlan;
 use epitome::ops::{
-    CompactedBy, CompactionLosses, LossOptions, LossReport, OpenSession, Piece, session_losses,
+    CompactedBy, CompactionLosses, LossOptions, LossReport, OpenSession, Piece, planned_losses,
+    session_losses,
 };
 use epitome::redact::Screen;
+use epitome_model::Source;
 use epitome_passes::RuleFiles;
 use epitome_passes::losses::LostKind;
 use epitome_redact::Redactor;
 use maud::{Markup, html};
 
 use crate::page::{UP, bar, page as frame, run_blocking};
+use crate::problem::Problem;
 use crate::viewer::{Viewer, name};
 
 /// Pieces shown of each group, and facts.
@@ -23,6 +28,13 @@ const WIDTH: usize = 200;
 
 /// Makes a text of the session fit to be shown.
 type Shown<'a> = &'a mut dyn FnMut(&str) -> String;
+
+/// Whether the compaction was made already.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum When {
+    Made,
+    Planned,
+}
 
 pub(crate) async fn page(
     State(viewer): State<Arc<Viewer>>,
@@ -36,19 +48,48 @@ pub(crate) async fn page(
         let rule_files = RuleFiles::built_in();
         let options = LossOptions { counter: viewer.options.counter, rule_files, screen: &screen };
         let report = session_losses(&session, &options)?;
-        let mut redactor = viewer.options.finder.as_ref().map(Redactor::new);
-        if let Some(redactor) = &mut redactor {
-            // A secret found once is redacted everywhere.
-            redactor.learn(&session.loaded()?.source);
-        }
-        let mut shown = |text: &str| {
-            let text = redactor.as_mut().map_or(text.into(), |redactor| redactor.text(text));
-            epitome_model::short(&epitome_render::visible(&text), WIDTH)
-        };
-        let body = body(&report, &mut shown);
+        let body = body(&report, &mut shown_of(viewer, &session.loaded()?.source));
         Ok(frame("What compactions took", UP, &body).into_response())
     });
     told.await.unwrap_or_else(|problem| problem)
+}
+
+/// What a plan would take out of the context, for the page of the plan.
+pub(crate) fn planned<S: Source>(
+    viewer: &Viewer,
+    path: &FilePath,
+    plan: &CompactionPlan<'_, S>,
+) -> Result<Markup, Problem> {
+    let config = &viewer.options.config;
+    let screen = Screen::new(config);
+    let rule_files = RuleFiles::built_in();
+    let options = LossOptions { counter: viewer.options.counter, rule_files, screen: &screen };
+    let losses = planned_losses(config, path, plan, &options)?;
+    let groups = groups(&losses, When::Planned, &mut shown_of(viewer, &plan.session.source));
+    let facts = losses.facts;
+    Ok(html! {
+        @if !losses.pieces.is_empty() {
+            h2.file { "What would leave the context" }
+            p.soft {
+                "Of " (facts.before) " facts (paths, names, numbers) " (facts.gone)
+                " would be gone. Each text can be put back afterwards, or printed."
+            }
+            (groups)
+        }
+    })
+}
+
+/// Redacts, and makes all characters visible.
+fn shown_of<'a>(viewer: &'a Viewer, source: &dyn Source) -> impl FnMut(&str) -> String + 'a {
+    let mut redactor = viewer.options.finder.as_ref().map(Redactor::new);
+    if let Some(redactor) = &mut redactor {
+        // A secret found once is redacted everywhere.
+        redactor.learn(source);
+    }
+    move |text: &str| {
+        let text = redactor.as_mut().map_or(text.into(), |redactor| redactor.text(text));
+        epitome_model::short(&epitome_render::visible(&text), WIDTH)
+    }
 }
 
 fn body(report: &LossReport, shown: Shown<'_>) -> Markup {
@@ -64,7 +105,7 @@ fn body(report: &LossReport, shown: Shown<'_>) -> Markup {
             @for (n, it) in report.compactions.iter().enumerate() {
                 h2.file { "Compaction " (n + 1) " of " (of) ", " (head(it, report.agent, shown)) }
                 (figures(it))
-                (groups(it, shown))
+                (groups(it, When::Made, shown))
                 (how(it))
             }
             @if of > 0 {
@@ -115,7 +156,7 @@ fn figures(it: &CompactionLosses) -> Markup {
 }
 
 /// The pieces in groups, what matters most first.
-fn groups(it: &CompactionLosses, shown: Shown<'_>) -> Markup {
+fn groups(it: &CompactionLosses, when: When, shown: Shown<'_>) -> Markup {
     let is_again = |it: &&Piece| it.lost.again.is_some_and(|it| it.is_loss());
     let mut again: Vec<&Piece> = it.pieces.iter().filter(is_again).collect();
     again.sort_by_key(|it| std::cmp::Reverse(it.lost.again.map(|it| it.result_tokens)));
@@ -123,11 +164,12 @@ fn groups(it: &CompactionLosses, shown: Shown<'_>) -> Markup {
         it.pieces.iter().filter(|it| it.lost.kind == kind).collect()
     };
     let facts: Vec<String> = it.facts_used.iter().take(SHOWN).map(|it| shown(&it.fact)).collect();
+    let mut group = |title, pieces: &[&Piece], is_open| group(title, pieces, is_open, when, shown);
     html! {
         section.edits {
-            (group("Rules that left", &of(LostKind::Rule), true, shown))
-            (group("Plans and lists that left", &of(LostKind::Plan), true, shown))
-            (group("Read or run again", &again, true, shown))
+            (group(title(LostKind::Rule), &of(LostKind::Rule), true))
+            (group(title(LostKind::Plan), &of(LostKind::Plan), true))
+            (group("Read or run again", &again, true))
             @if !facts.is_empty() {
                 details.card open {
                     summary {
@@ -139,7 +181,7 @@ fn groups(it: &CompactionLosses, shown: Shown<'_>) -> Markup {
             }
             @for kind in LostKind::ALL {
                 @if !matches!(kind, LostKind::Rule | LostKind::Plan) {
-                    (group(title(kind), &of(kind), false, shown))
+                    (group(title(kind), &of(kind), false))
                 }
             }
         }
@@ -162,7 +204,7 @@ fn title(kind: LostKind) -> &'static str {
     }
 }
 
-fn group(title: &str, pieces: &[&Piece], is_open: bool, shown: Shown<'_>) -> Markup {
+fn group(title: &str, pieces: &[&Piece], is_open: bool, when: When, shown: Shown<'_>) -> Markup {
     let tokens: epitome_model::Tokens = pieces.iter().map(|it| it.lost.tokens).sum();
     html! {
         @if !pieces.is_empty() {
@@ -172,7 +214,9 @@ fn group(title: &str, pieces: &[&Piece], is_open: bool, shown: Shown<'_>) -> Mar
                     span.meta { span { (pieces.len()) } span { (tokens) " tokens" } }
                 }
                 div.body {
-                    ul.pieces { @for piece in pieces.iter().take(SHOWN) { (line(piece, shown)) } }
+                    ul.pieces {
+                        @for piece in pieces.iter().take(SHOWN) { (line(piece, when, shown)) }
+                    }
                     @if pieces.len() > SHOWN {
                         p.soft {
                             "and " (pieces.len() - SHOWN) " more: `epitome losses --all-pieces`"
@@ -184,11 +228,12 @@ fn group(title: &str, pieces: &[&Piece], is_open: bool, shown: Shown<'_>) -> Mar
     }
 }
 
-fn line(piece: &Piece, shown: Shown<'_>) -> Markup {
+fn line(piece: &Piece, when: When, shown: Shown<'_>) -> Markup {
     let lost = &piece.lost;
+    let name = shown(&lost.name);
     html! {
         li {
-            bdi { (shown(&lost.name)) }
+            bdi { (name) }
             " " span.soft {
                 "line " (lost.line) ", " (lost.tokens) " tokens" @if lost.partly { " of it" }
                 @if lost.resolved == Some(false) { ", not resolved" }
@@ -201,8 +246,26 @@ fn line(piece: &Piece, shown: Shown<'_>) -> Markup {
                 }
                 @if lost.used > 0 { ", " (lost.used) " facts used later" }
             }
-            @if let Some(command) = piece.restore.as_ref().or(piece.show.as_ref()) {
-                br; code { (shown(command)) }
+            @if when == When::Made {
+                @if let Some(command) = piece.restore.as_ref().or(piece.show.as_ref()) {
+                    br; code { (shown(command)) }
+                }
+                (put_back(piece, &name))
+            }
+        }
+    }
+}
+
+/// The button that puts a piece back into the session, if it can be.
+fn put_back(piece: &Piece, name: &str) -> Markup {
+    let reference = piece.restore.as_ref().and_then(|_| piece.reference());
+    html! {
+        @if piece.back {
+            p.there { "It is in the session again." }
+        } @else if let Some(reference) = reference {
+            form method="post" action="restore" {
+                input type="hidden" name="block" value=(reference);
+                button.act type="submit" aria-label={ "Put back " (name) } { "Put it back" }
             }
         }
     }
@@ -222,7 +285,7 @@ fn how(it: &CompactionLosses) -> Markup {
     };
     html! {
         @if is_restored {
-            p.soft { "The commands put single pieces back; all else stays." }
+            p.soft { "The buttons and the commands put single pieces back; all else stays." }
         } @else if !it.pieces.is_empty() {
             p.soft { (whose) }
         }

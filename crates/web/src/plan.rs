@@ -18,6 +18,7 @@ use maud::{Markup, html};
 use serde::Deserialize;
 use similar::{ChangeTag, TextDiff};
 
+use crate::losses;
 use crate::options::Options;
 use crate::page::{Query, UP, bar, page as frame, run_blocking};
 use crate::problem::Problem;
@@ -93,14 +94,17 @@ pub(crate) async fn page(
         let config = &viewer.options.config;
         let opened = OpenSession::at(config, &session.path);
         let run = config.begin_run("serve");
-        let planned = Compact::new(&recipe, counter, &run).plan(&opened, |_, planned| {
+        let mut left = None;
+        let planned = Compact::new(&recipe, counter, &run).plan(&opened, |path, planned| {
+            left.get_or_insert_with(|| losses::planned(viewer, path, planned));
             let title = match parts.len() {
                 0 => "The session".to_owned(),
                 n => format!("Sub-agent {n}"),
             };
             parts.push(Part::of(viewer, title, planned, counter));
         })?;
-        let body = body(viewer, &opened, (&asked, &recipe), &planned, &parts);
+        let left = left.transpose()?.unwrap_or_default();
+        let body = body(viewer, &opened, (&asked, &recipe), &planned, (&parts, &left));
         Ok(frame("What compacting would save", UP, &body).into_response())
     });
     told.await.unwrap_or_else(|problem| problem)
@@ -183,11 +187,10 @@ fn body(
     session: &OpenSession<'_>,
     (asked, recipe): (&PlanQuery, &Recipe),
     planned: &CompactReport,
-    parts: &[Part],
+    (parts, left): (&[Part], &Markup),
 ) -> Markup {
     let generations = session.undoable();
     let is_sound = parts.iter().all(|part| part.violations.is_empty());
-    let has_edits = planned.all().any(|it| !it.edits.is_empty());
     html! {
         a.skip href="#content" { "To the plan" }
         (bar(UP, &html! { span.search {} }))
@@ -206,19 +209,20 @@ fn body(
                 p.problem role="alert" { "Refused: it would violate an invariant: " (violation) }
             }
             div.acts {
-                @if is_sound && has_edits {
+                @if is_sound && !planned.is_nothing() {
                     form method="post" action="compact" {
                         input type="hidden" name="recipe" value=(asked.recipe);
                         button.act.go type="submit" { "Compact it" }
                     }
                 }
-                @if !has_edits { p.none { "There is nothing to do." } }
+                @if planned.is_nothing() { p.none { "There is nothing to do." } }
                 (restore(&generations))
             }
             p.soft {
                 "Everything that goes is put into the archive first, and it is proved for this "
                 "very file that it comes back; only then is the file replaced."
             }
+            (left)
             @for part in parts { (edits(part)) }
         }
     }
@@ -287,7 +291,8 @@ pub(crate) fn figures(viewer: &Viewer, report: &CompactReport) -> Markup {
                     dt { "edits" }
                     dd.words {
                         @for (pass, n) in &file.edits { span { (pass) " " (n) } " " }
-                        @if file.edits.is_empty() { "none" }
+                        @if let Some(it) = &file.stands_for { (it.to_string()) }
+                        @else if file.edits.is_empty() { "none" }
                     }
                 }
             }

@@ -239,3 +239,65 @@ fn what_compactions_took_is_shown_without_secrets_and_with_every_character_visib
         assert!(losses.contains("by epitome, recipe gitclaw"), "{losses}");
     }
 }
+
+/// The texts that a page offers to put back, by their references.
+fn put_back_in(page: &str) -> Vec<&str> {
+    let values = page.split("name=\"block\" value=\"").skip(1);
+    values.filter_map(|it| Some(it.split_once('"')?.0)).collect()
+}
+
+#[test]
+fn a_piece_is_put_back_by_its_button() {
+    let world = World::new();
+    let before = fixtures::get("claude", "pricing").bytes();
+    let path = world.claude("one", &before);
+    let viewer = world.serve(Which::All);
+    let folder = folder(&viewer);
+    let plan = viewer.get(&format!("{folder}plan?recipe=transcript")).body;
+    assert!(plan.contains("What would leave the context"), "{plan}");
+    assert!(plan.contains("<b>Files that were read</b>"), "{plan}");
+    assert_eq!(put_back_in(&plan), Vec::<&str>::new(), "nothing is gone yet");
+    viewer.post(&format!("{folder}compact"), "recipe=transcript");
+    let small = fs::read(&path).unwrap();
+
+    let losses = viewer.get(&format!("{folder}losses")).body;
+    let offered = put_back_in(&losses);
+    let form = format!("block={}", offered[0]);
+    assert!(losses.contains("<form method=\"post\" action=\"restore\">"), "{losses}");
+    let done = viewer.post(&format!("{folder}restore"), &form);
+    assert_eq!(done.status, 200, "{}", done.body);
+    assert!(done.body.contains("<h1 role=\"status\">Put back</h1>"), "{}", done.body);
+    assert!(done.body.contains("in its place; all else stays"), "{}", done.body);
+    let bigger = fs::read(&path).unwrap();
+    assert!(small.len() < bigger.len() && bigger.len() < before.len(), "{}", bigger.len());
+    let again = viewer.post(&format!("{folder}restore"), &form);
+    assert!(again.body.contains("It is there already"), "{}", again.body);
+    assert_eq!(fs::read(&path).unwrap(), bigger);
+
+    let after = viewer.get(&format!("{folder}losses")).body;
+    assert!(after.contains("It is in the session again."), "{after}");
+    assert!(!put_back_in(&after).contains(&offered[0]), "{after}");
+    assert_eq!(put_back_in(&after).len(), offered.len() - 1, "{after}");
+
+    // What no compaction took, and what is no reference.
+    for (form, status) in [("block=kfffffff", 404), ("block=..%2F..", 422)] {
+        let refused = viewer.post(&format!("{folder}restore"), form);
+        assert_eq!(refused.status, status, "{}", refused.body);
+    }
+    assert_eq!(fs::read(&path).unwrap(), bigger);
+    viewer.post(&format!("{folder}restore"), "");
+    assert_eq!(fs::read(&path).unwrap(), before);
+}
+
+/// A digest has no edits, and is something to do.
+#[test]
+fn a_digest_is_planned_and_made_by_its_button() {
+    let world = World::new();
+    let session = String::from_utf8(fixtures::get("claude", "pricing").bytes()).unwrap();
+    world.claude("one", fixtures::grown::claude(&session, 500_000));
+    let viewer = world.serve(Which::All);
+    let plan = viewer.get(&format!("{}plan?recipe=digest", folder(&viewer))).body;
+    assert!(plan.contains("1 digest of ") && plan.contains("Compact it"), "{plan}");
+    let done = viewer.post(&format!("{}compact", folder(&viewer)), "recipe=digest");
+    assert!(done.body.contains("1 digest of "), "{}", done.body);
+}

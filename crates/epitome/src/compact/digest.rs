@@ -4,7 +4,7 @@ use epitome_engine::{history, says_more_than_a_summary};
 use epitome_model::{Counter, Source, Tokens};
 use epitome_passes::{DigestRule, Old, View};
 
-use super::{CompactionPlan, Note};
+use super::{CompactionPlan, Note, StandIn, StandsFor};
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::Loaded;
 
@@ -47,7 +47,11 @@ impl<'a, S: Source> CompactionPlan<'a, S> {
         let digest = digest.map_err(|why| Error::new(ErrorKind::Refused, why))?;
         let Some(digest) = digest else { return Ok(self) };
         match CompactionPlan::with_summary(&digest.text, session, &self.recipe, kept, counter) {
-            Ok(planned) => Ok(CompactionPlan { notes: self.notes, ..planned }),
+            Ok(planned) => {
+                let is_digest = |it| StandsFor { kind: StandIn::Digest, ..it };
+                let stands_for = planned.stands_for.map(is_digest);
+                Ok(CompactionPlan { notes: self.notes, stands_for, ..planned })
+            }
             Err(err) if err.kind() == ErrorKind::Refused => {
                 self.notes.push(Note::NoDigest { agent: format.name, why: err.to_string() });
                 Ok(self)

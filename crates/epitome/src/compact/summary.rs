@@ -7,7 +7,7 @@ use epitome_passes::{
     Compaction, ContextKind, Options, Pin, Plan, Recipe, Side, View, pins, verify,
 };
 
-use super::{CompactionPlan, Note, Way, bound_in};
+use super::{CompactionPlan, Note, StandsFor, Way, bound_in};
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::Loaded;
 use crate::source::{Spliced, if_read};
@@ -83,7 +83,7 @@ impl<'a, S: Source> CompactionPlan<'a, S> {
         let Loaded { format, source, transcript, .. } = session;
         let summarise = format.summarise.ok_or_else(|| no_summaries(format))?;
         let old = &transcript.context[..transcript.context.len() - kept.len()];
-        let (mut splices, mut notes) = (Vec::new(), Vec::new());
+        let (mut splices, mut notes, mut stands_for) = (Vec::new(), Vec::new(), None);
         if says_more_than_a_summary(transcript, old) && !stands_already(text, session, summarise)? {
             let summary = Summary { text, kept, tokens: compaction.tokens_before };
             let with = summarise(transcript, source, &summary).map_err(|why| {
@@ -93,6 +93,7 @@ impl<'a, S: Source> CompactionPlan<'a, S> {
             splices.push((behind(source, with), At::Block { item: old[0], block: 0 }));
             let view = View::new(transcript, source, counter).with_rule_files(&recipe.rule_files);
             notes.extend(left_out(text, &pins(&view, old)));
+            stands_for = Some(StandsFor::of(transcript, old));
         }
         let spliced = Spliced::new(source, splices.iter().map(|(s, _)| s.clone()).collect())?;
         let after = (format.read)(&spliced, &mut ());
@@ -113,6 +114,7 @@ impl<'a, S: Source> CompactionPlan<'a, S> {
             recipe: recipe.clone(),
             way: Way::Summary,
             compaction,
+            stands_for,
             notes,
             splices,
             removed: Vec::new(),

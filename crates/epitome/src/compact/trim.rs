@@ -63,6 +63,7 @@ pub(super) fn trimmed<'a, S: Source>(
         recipe: planned.recipe,
         way: planned.way,
         compaction,
+        stands_for: None,
         notes: planned.notes,
         splices: vec![(behind(with), first)],
         removed: Vec::new(),

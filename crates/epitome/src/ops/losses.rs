@@ -2,19 +2,22 @@
 
 mod timeline;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::path::{Path, PathBuf};
 
 use epitome_llm::Catalogue;
 use epitome_model::{Counter, MicroDollars, Ref, Source, TokenUsage, Tokens, Transcript};
-use epitome_passes::losses::{Again, Losses, LostKind, LostPiece, UsedFact, losses, text_named};
+use epitome_passes::losses::{
+    Again, Losses, LostKind, LostPiece, UsedFact, losses, names_in, text_named,
+};
 use epitome_passes::{RuleFiles, View};
 use epitome_tokens::Estimate;
 use jiff::Timestamp;
 use serde::{Serialize, Serializer};
 
 use super::change::Change;
-use super::open::OpenSession;
+use super::open::{OpenSession, is_same_file};
+use crate::agents::{self, SessionMatch};
 use crate::compact::{CompactionPlan, Way};
 use crate::config::Config;
 use crate::drive::catalogue;
@@ -139,6 +142,10 @@ pub struct Piece {
     pub restore: Option<String>,
     /// The command that prints it.
     pub show: Option<String>,
+    /// Whether its text is in the context of the session again: it was put back, or the agent read
+    /// it again.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub back: bool,
 }
 
 impl Piece {
@@ -162,7 +169,8 @@ pub fn session_losses(session: &OpenSession<'_>, options: &LossOptions<'_>) -> R
     let timeline = Timeline::of(loaded, &archive, session.path())?;
     let whole = View::new(&timeline.transcript, timeline.whole(), options.counter);
     let mut screen = options.screen.of_session(timeline.whole());
-    let name = name_of(session.path(), &loaded.transcript);
+    let name = name_of(session.config, session.path(), &loaded.transcript);
+    let now = names_in(&View::new(&loaded.transcript, &loaded.source, options.counter));
     let mut notes = timeline.notes.clone();
     let mut compactions = Vec::new();
     for found in timeline.found() {
@@ -177,7 +185,7 @@ pub fn session_losses(session: &OpenSession<'_>, options: &LossOptions<'_>) -> R
         if lost.pieces.is_empty() && found.generation.is_none() {
             continue;
         }
-        let made = Made { found: &found, session: &name };
+        let made = Made { found: &found, session: &name, now: &now };
         let model = model_of(&moment.before.0);
         compactions.push(reported(lost, tokens, model, &made, &prices, &mut screen));
     }
@@ -240,8 +248,8 @@ pub fn planned_losses<S: Source>(
         removed,
         ..Found::default()
     };
-    let name = name_of(path, &loaded.transcript);
-    let made = Made { found: &found, session: &name };
+    let name = name_of(config, path, &loaded.transcript);
+    let made = Made { found: &found, session: &name, now: &HashSet::new() };
     let mut screen = options.screen.of_session(&loaded.source);
     let model = model_of(&loaded.transcript);
     Ok(reported(lost, tokens, model, &made, &prices, &mut screen))
@@ -251,6 +259,8 @@ pub fn planned_losses<S: Source>(
 struct Made<'a> {
     found: &'a Found,
     session: &'a str,
+    /// The names of the texts of the context as it is now.
+    now: &'a HashSet<Ref>,
 }
 
 fn reported(
@@ -289,7 +299,8 @@ fn reported(
         lost.name = screen.text(&lost.name);
         let cost = lost.again.as_ref().and_then(cost);
         let (restore, show) = made.commands(&lost);
-        Piece { lost, cost, restore, show }
+        let back = made.is_back(&lost);
+        Piece { lost, cost, restore, show, back }
     });
     let pieces = pieces.collect();
     let Found { by, generation, recipe, time, line, .. } = made.found;
@@ -310,10 +321,23 @@ fn reported(
 }
 
 impl Made<'_> {
+    /// The texts of a piece that are in the archive.
+    fn archived<'p>(&self, piece: &'p LostPiece) -> impl Iterator<Item = &'p Ref> {
+        piece.references.iter().filter(|it| self.found.removed.contains(it))
+    }
+
+    /// Whether all that was archived of a piece is in the context now.
+    fn is_back(&self, piece: &LostPiece) -> bool {
+        let mut archived = self.archived(piece).peekable();
+        archived.peek().is_some() && archived.all(|it| self.now.contains(it))
+    }
+
     /// The commands that put a piece back, and print it.
     fn commands(&self, piece: &LostPiece) -> (Option<String>, Option<String>) {
-        let archived = piece.references.iter().find(|it| self.found.removed.contains(it));
-        match (archived, piece.references.first()) {
+        let mut archived = self.archived(piece);
+        // Of several texts, the next that is not there.
+        let missing = self.archived(piece).find(|it| !self.now.contains(it));
+        match (missing.or_else(|| archived.next()), piece.references.first()) {
             (Some(reference), _) => {
                 let restore = format!("epitome restore {} --block {reference}", self.session);
                 (Some(restore), Some(format!("epitome show {reference}")))
@@ -338,25 +362,28 @@ fn model_of(transcript: &Transcript) -> Option<String> {
     transcript.context().rev().find_map(|(_, entry)| entry.model.as_deref().map(str::to_owned))
 }
 
-/// What a session is called on a command line: its id, or else its path.
-fn name_of(path: &Path, transcript: &Transcript) -> String {
+/// What a session is called on a command line: its id if that leads to this file, or else its path.
+fn name_of(config: &Config, path: &Path, transcript: &Transcript) -> String {
     let is_plain = |text: &str| {
         !text.is_empty()
             && !text.starts_with('-')
             && text.bytes().all(|it| it.is_ascii_alphanumeric() || b"-_./#".contains(&it))
     };
+    let is_this = |id: &&str| match agents::meant(&config.agents, id, None) {
+        SessionMatch::File(found) => is_same_file(&found, path),
+        SessionMatch::AnyOf(_) | SessionMatch::Nothing => false,
+    };
     let id = transcript.head.id.as_deref().filter(|id| is_plain(id) && id.len() >= 8);
-    match id {
-        Some(id) => id.to_owned(),
-        None => {
-            let path = path.to_string_lossy();
-            if is_plain(&path) {
-                path.into_owned()
-            } else {
-                format!("'{}'", path.replace('\'', r"'\''"))
-            }
-        }
+    if let Some(id) = id.filter(is_this) {
+        return id.to_owned();
     }
+    let path = path.to_string_lossy();
+    if is_plain(&path) {
+        return path.into_owned();
+    }
+    // It would be taken for an option.
+    let here = if path.starts_with('-') { "./" } else { "" };
+    format!("'{here}{}'", path.replace('\'', r"'\''"))
 }
 
 fn lossy<S: Serializer>(path: &Path, to: S) -> std::result::Result<S::Ok, S::Error> {

@@ -182,3 +182,12 @@ pub(crate) fn is_no_part(err: &Error) -> bool {
 pub(super) fn is_no_file(err: &Error) -> bool {
     matches!(err.kind(), ErrorKind::NotFound | ErrorKind::NotAFile)
 }
+
+/// Whether two paths lead to one file.
+pub(super) fn is_same_file(one: &Path, other: &Path) -> bool {
+    one == other
+        || match (one.canonicalize(), other.canonicalize()) {
+            (Ok(one), Ok(other)) => one == other,
+            (Err(_), _) | (_, Err(_)) => false,
+        }
+}

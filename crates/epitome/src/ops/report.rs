@@ -13,7 +13,7 @@ use super::change::Change;
 use super::losses::CompactionLosses;
 use super::summary::AskedModels;
 use crate::archive::Generation;
-use crate::compact::{CompactionPlan, Way};
+use crate::compact::{CompactionPlan, StandsFor, Way};
 use crate::error::Result;
 use crate::store::User;
 
@@ -163,6 +163,9 @@ pub struct CompactedFile {
     pub billed: Option<Calibration>,
     /// Edits by the names of the passes that planned them.
     pub edits: BTreeMap<String, u64>,
+    /// What a summary or a digest is written in the place of.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub stands_for: Option<StandsFor>,
     /// What is kept whole.
     pub kept_because: KeptBecause,
     /// What the recipe waits for.
@@ -252,6 +255,7 @@ impl CompactedFile {
             archive_bytes: Bytes(0),
             billed: None,
             edits: edits.into_iter().map(|(pass, n)| (pass.to_owned(), n)).collect(),
+            stands_for: planned.stands_for,
             kept_because: KeptBecause::of(planned.kept()),
             not_reached: compaction.not_reached.map(NotReached::of),
             too_little: compaction.too_little,

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use epitome_model::{Bytes, Ref, Source, Splice, Tokens};
 
-use super::open::{OpenSession, SessionPart, is_no_file, is_no_part};
+use super::open::{OpenSession, SessionPart, is_no_file, is_no_part, is_same_file};
 use super::replace::{Change, Taken, check_writable, replace_all};
 use super::restored::{GivenBack, RestoreReport};
 use crate::archive::{About, Digest, Draft, Generation, Generations, Part, SessionKey, WayBack};
@@ -468,20 +468,12 @@ impl Known {
         let path = &part.real();
         for key in config.archive().sessions()? {
             let known = Known::of_key(config, key)?;
-            if known.found.whole.iter().any(|generation| same_file(&generation.path, path)) {
+            if known.found.whole.iter().any(|generation| is_same_file(&generation.path, path)) {
                 return Ok(Some(known));
             }
         }
         Ok(None)
     }
-}
-
-fn same_file(one: &Path, other: &Path) -> bool {
-    one == other
-        || match (one.canonicalize(), other.canonicalize()) {
-            (Ok(one), Ok(other)) => one == other,
-            (Err(_), _) | (_, Err(_)) => false,
-        }
 }
 
 fn not_archived(session: &Path) -> Error {

@@ -297,7 +297,7 @@ fn succeeded(view: &View<'_>) -> HashMap<Target, usize> {
     found
 }
 
-fn references(view: &View<'_>, said: &Block) -> Vec<Ref> {
+pub(super) fn references(view: &View<'_>, said: &Block) -> Vec<Ref> {
     match said {
         Block::Text(text) | Block::Summary(text) => vec![view.reference(text)],
         Block::Output(output) => vec![Ref::of(&view.source.at(output.whole))],

@@ -1,0 +1,57 @@
+//! What a summary or a digest is written in the place of.
+
+use std::fmt;
+
+use epitome_model::{Block, Transcript};
+use serde::Serialize;
+
+/// What a summary or a digest is written in the place of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct StandsFor {
+    /// Which of them it is.
+    pub kind: StandIn,
+    /// Calls of tools, with their results.
+    pub calls: u64,
+    /// Texts of the user, the model and the agent.
+    pub texts: u64,
+}
+
+/// What is written in the place of the beginning of a history.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum StandIn {
+    /// Lines of the session itself, chosen without a model.
+    Digest,
+    /// A text that a model or the user wrote.
+    Summary,
+}
+
+impl StandsFor {
+    /// What a summary stands for that is written in the place of these items of a session.
+    pub(super) fn of(transcript: &Transcript, old: &[usize]) -> StandsFor {
+        let (mut calls, mut texts) = (0, 0);
+        let old = old.iter().filter(|item| !transcript.head.prompt.contains(item));
+        let entries = old.filter_map(|&item| transcript.items[item].entry());
+        for block in entries.flat_map(|entry| &entry.blocks) {
+            match block {
+                Block::Call(_) => calls += 1,
+                Block::Text(_) | Block::Summary(_) => texts += 1,
+                _ => {}
+            }
+        }
+        StandsFor { kind: StandIn::Summary, calls, texts }
+    }
+}
+
+/// `1 digest of 31 calls and 12 texts`.
+impl fmt::Display for StandsFor {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let StandsFor { kind, calls, texts } = *self;
+        let kind = match kind {
+            StandIn::Digest => "digest",
+            StandIn::Summary => "summary",
+        };
+        let plural = |n: u64| if n == 1 { "" } else { "s" };
+        write!(f, "1 {kind} of {calls} call{} and {texts} text{}", plural(calls), plural(texts))
+    }
+}
