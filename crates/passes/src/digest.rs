@@ -103,13 +103,17 @@ impl DigestRule {
         let budget = Tokens(budget.0.saturating_sub(beside.0)).max(least);
         let rules = pinned_text(&pins);
         let choice = Choice::of(&pieces, &values, rules.as_deref(), view.counter);
-        let mut nominal = Tokens(budget.0 - pinned.0);
+        let mut nominal = budget.0 - pinned.0;
         let mut best: Option<Digest> = None;
+        let mut choosing = choice.begin();
         // Lines are counted one by one, which is more than they are together; what stands between
         // them is not counted.
         for _ in 0..ROUNDS {
-            let digest =
-                write::digest(&pieces, &choice.best(nominal), rules.as_deref(), view.counter);
+            if choosing.spent > nominal {
+                choosing = choice.begin();
+            }
+            choosing.spend(Tokens(nominal));
+            let digest = write::digest(&pieces, &choosing.chosen, rules.as_deref(), view.counter);
             let tokens = digest.tokens.0.max(1);
             let is_better = best.as_ref().is_none_or(|best| {
                 let (old, new) = (best.tokens, digest.tokens);
@@ -121,7 +125,7 @@ impl DigestRule {
             if tokens <= budget.0 && tokens * 100 >= budget.0 * 99 {
                 break;
             }
-            nominal = Tokens(nominal.0 * budget.0 * 995 / (tokens * 1_000));
+            nominal = nominal * budget.0 * 995 / (tokens * 1_000);
         }
         Ok(best)
     }

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use epitome_formats::epitome::Log;
 use epitome_formats::{Summary, epitome, lines, named};
-use epitome_model::{Block, Role, Source, Tokens, Transcript, weigh};
+use epitome_model::{Block, Role, Source, Tokens, Transcript};
 use epitome_passes::{
     Answered, Ask, AskTotals, ContextKind, NoReply, Options, Plan, Reply, Summarising, Why, Writer,
 };
@@ -188,7 +188,8 @@ impl Context {
         if self.counter.count(text) >= stands_for {
             return Err(refuse("the summary is longer than what it stands for"));
         }
-        let tokens = weigh(transcript, source, &*self.counter).total();
+        let total = self.counts.total();
+        let tokens = total.tokens - total.frames;
         // What was said since it was asked is kept as well.
         let kept = &sent[last + 1..];
         let summary = Summary { text, kept, tokens };

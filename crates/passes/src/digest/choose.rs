@@ -119,52 +119,79 @@ impl<'p> Choice<'p> {
         value + if error { ERROR } else { 0.0 }
     }
 
-    /// The best of about so many tokens. What was worth most when it was weighed is weighed again,
-    /// and chosen if it is still worth more than the next.
-    pub fn best(&self, budget: Tokens) -> Chosen {
-        let mut left = budget.0.saturating_sub(self.whole);
-        let mut covered = self.known.clone();
-        let mut heap: BinaryHeap<Candidate> = self.candidates.clone().into();
-        let mut chosen = self.stays.clone();
-        while left > 0
-            && let Some(best) = heap.pop()
+    /// Begins to choose: with what is in the digest anyway.
+    pub fn begin(&self) -> Choosing<'_, 'p> {
+        Choosing {
+            choice: self,
+            heap: self.candidates.clone().into(),
+            passed: Vec::new(),
+            covered: self.known.clone(),
+            spent: self.whole,
+            chosen: self.stays.clone(),
+        }
+    }
+}
+
+/// Lines that were chosen so far, and what can still be.
+pub(super) struct Choosing<'c, 'p> {
+    choice: &'c Choice<'p>,
+    heap: BinaryHeap<Candidate>,
+    /// What was too long for what was left.
+    passed: Vec<Candidate>,
+    covered: FactMap<()>,
+    /// Tokens of what is chosen, counted line by line.
+    pub spent: u64,
+    pub chosen: Chosen,
+}
+
+impl Choosing<'_, '_> {
+    /// Goes on until about so many tokens are spent. What was worth most when it was weighed is
+    /// weighed again, and chosen if it is still worth more than the next.
+    pub fn spend(&mut self, budget: Tokens) {
+        self.heap.extend(self.passed.drain(..));
+        while self.spent < budget.0
+            && let Some(best) = self.heap.pop()
         {
-            let piece = &self.old[best.piece];
-            let gain = self.gain(piece, best.line, &covered);
+            let piece = &self.choice.old[best.piece];
+            let gain = self.choice.gain(piece, best.line, &self.covered);
             if gain <= 0.0 {
                 continue;
             }
-            let is_open = best.line.is_none() || chosen.contains_key(&best.piece);
-            let opens = if is_open { 0 } else { piece.head_tokens.0 };
+            let is_first = !self.chosen.contains_key(&best.piece);
+            let opens = if best.line.is_some() && is_first { piece.head_tokens.0 } else { 0 };
             let now = Candidate { gain: gain / price(best.tokens, opens), ..best };
-            if heap.peek().is_some_and(|next| next.gain > now.gain + 1e-12) {
-                heap.push(now);
+            if self.heap.peek().is_some_and(|next| next.gain > now.gain + 1e-12) {
+                self.heap.push(now);
                 continue;
             }
-            let is_first = !chosen.contains_key(&best.piece);
             let cost = match (best.line, is_first) {
-                (Some(_), true) => best.tokens + piece.head_tokens.0,
-                (Some(_), false) | (None, true) => best.tokens,
+                (Some(_), _) => best.tokens + opens,
+                (None, true) => best.tokens,
                 // It takes the place of the short one.
                 (None, false) => best.tokens.saturating_sub(piece.head_tokens.0),
             };
-            if cost > left {
+            if self.spent + cost > budget.0 {
+                self.passed.push(now);
                 continue;
             }
-            left -= cost;
-            let of_piece = chosen.entry(best.piece).or_default();
-            match best.line {
-                Some(line) => {
-                    of_piece.lines.insert(line);
-                    cover(&mut covered, &piece.lines[line].facts);
-                }
-                None => {
-                    of_piece.full = true;
-                    piece.full.iter().for_each(|full| cover(&mut covered, &full.facts));
-                }
+            self.spent += cost;
+            self.take(best);
+        }
+    }
+
+    fn take(&mut self, best: Candidate) {
+        let piece = &self.choice.old[best.piece];
+        let of_piece = self.chosen.entry(best.piece).or_default();
+        match best.line {
+            Some(line) => {
+                of_piece.lines.insert(line);
+                cover(&mut self.covered, &piece.lines[line].facts);
+            }
+            None => {
+                of_piece.full = true;
+                piece.full.iter().for_each(|full| cover(&mut self.covered, &full.facts));
             }
         }
-        chosen
     }
 }
 

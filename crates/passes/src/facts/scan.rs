@@ -40,15 +40,52 @@ const LONGEST: usize = 400;
 /// ]);
 /// ```
 pub fn each_fact<'t>(text: &'t str, mut each: impl FnMut(FactKind, &'t str)) {
-    for token in text.split(is_separator) {
-        if token.len() >= 3 && token.len() <= LONGEST {
+    let mut token = |token: &'t str| {
+        if (3..=LONGEST).contains(&token.len()) && !is_word(token) {
             classify(token, &mut each);
         }
+    };
+    if text.is_ascii() {
+        let mut begin = 0;
+        for (at, byte) in text.bytes().enumerate() {
+            if SEPARATORS[usize::from(byte)] {
+                token(&text[begin..at]);
+                begin = at + 1;
+            }
+        }
+        token(&text[begin..]);
+    } else {
+        text.split(is_separator).for_each(token);
     }
 }
 
+/// What ends a token, of characters that are no white space.
+const MARKS: &str = "\"'`<>(){}[],;|*\\=!?^";
+
+/// Whether an ASCII character ends a token.
+const SEPARATORS: [bool; 128] = {
+    let mut separators = [false; 128];
+    let (mut at, marks) = (0, MARKS.as_bytes());
+    while at < marks.len() {
+        separators[marks[at] as usize] = true;
+        at += 1;
+    }
+    let mut byte = 0;
+    while byte < 128 {
+        separators[byte] |= (byte as u8 as char).is_whitespace();
+        byte += 1;
+    }
+    separators
+};
+
 fn is_separator(c: char) -> bool {
-    c.is_whitespace() || "\"'`<>(){}[],;|*\\=!?^".contains(c)
+    c.is_whitespace() || MARKS.contains(c)
+}
+
+/// Whether a token is a plain word, which is no fact: most are.
+fn is_word(token: &str) -> bool {
+    let bytes = token.as_bytes();
+    bytes[0].is_ascii_alphabetic() && bytes[1..].iter().all(u8::is_ascii_lowercase)
 }
 
 fn classify<'t>(token: &'t str, each: &mut impl FnMut(FactKind, &'t str)) {
@@ -58,7 +95,7 @@ fn classify<'t>(token: &'t str, each: &mut impl FnMut(FactKind, &'t str)) {
     if !is_rooted {
         name = name.trim_start_matches(is_edge);
     }
-    if name.len() < 3 {
+    if name.len() < 3 || is_word(name) {
         return;
     }
     if name.contains("://") {

@@ -48,6 +48,17 @@ fn each_kind_of_fact_is_found_and_plain_words_are_none() {
     }
 }
 
+/// A text of ASCII alone is read byte by byte, another character by character.
+#[test]
+fn both_ways_to_read_a_text_find_the_same() {
+    for byte in 0..128_u8 {
+        let between = char::from(byte);
+        let text = format!("src/a.rs{between}maxLen{between}{between}word.{between}x");
+        let other = format!("{text} ü");
+        assert_eq!(facts(&text), facts(&other), "{text:?}");
+    }
+}
+
 #[test]
 fn a_piece_of_text_that_is_too_long_is_skipped() {
     let text = format!("{} next_one", "a_b/".repeat(101));

@@ -3,6 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use epitome_model::{Block, Call, FieldRole, Output, Part, Role, Text, ToolKind, short};
+use rayon::prelude::*;
 
 use super::PinKind;
 use super::marks::between_marks;
@@ -62,7 +63,9 @@ pub fn states(view: &View<'_>, items: &[usize]) -> Vec<State> {
     let is_other_summary = |item: usize| !wanted.contains(&item) && is_summary(view, item);
     let context = view.transcript.context.iter().copied();
     let all = before.chain(context.filter(|item| !is_other_summary(*item)));
-    let mut states: Vec<State> = all.flat_map(|item| of_item(view, item)).collect();
+    let all: Vec<usize> = all.collect();
+    let mut states: Vec<State> =
+        all.par_iter().flat_map_iter(|&item| of_item(view, item)).collect();
     let mut newest: HashMap<Key, usize> = HashMap::new();
     let mut is_newest = Vec::new();
     for state in states.iter().rev() {
