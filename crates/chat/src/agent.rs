@@ -13,7 +13,7 @@ use epitome_llm::{Catalogue, Delta, Failure, Model, Request, Stop};
 use epitome_model::{MicroDollars, TokenUsage};
 use epitome_passes::{Ask, NoReply};
 
-use crate::machine::{Action, Event, Input, Machine};
+use crate::machine::{Action, Change, Event, Input, Machine};
 use crate::permissions::{Access, Answer};
 use crate::tools::{Workplace, offered};
 
@@ -29,6 +29,20 @@ pub trait Front {
     fn permit(&mut self, called: &Called, access: &Access) -> Option<Answer>;
 }
 
+/// Makes the changes that the machine knows nothing of.
+pub trait Changes: Send {
+    /// Makes a change. Returns what is to be shown of it.
+    ///
+    /// # Errors
+    ///
+    /// Why it is not made, for the user. The agent is as it was then.
+    fn change(
+        &mut self,
+        change: &Change,
+        agent: &mut Agent,
+    ) -> std::result::Result<Vec<Event>, String>;
+}
+
 /// An agent: a machine, its model and its tools.
 pub struct Agent {
     machine: Machine,
@@ -39,6 +53,7 @@ pub struct Agent {
     stop: Stop,
     tell: Sender<Input>,
     told: Receiver<Input>,
+    changes: Option<Box<dyn Changes>>,
 }
 
 impl Agent {
@@ -51,7 +66,14 @@ impl Agent {
     ) -> Agent {
         let (tell, told) = channel();
         let (prices, stop) = (Arc::new(prices), Stop::default());
-        Agent { machine, model, prices, workplace, stop, tell, told }
+        Agent { machine, model, prices, workplace, stop, tell, told, changes: None }
+    }
+
+    /// With what makes the changes that the user asks for.
+    #[must_use]
+    pub fn with_changes(mut self, changes: impl Changes + 'static) -> Agent {
+        self.changes = Some(Box::new(changes));
+        self
     }
 
     /// The machine.
@@ -62,6 +84,11 @@ impl Agent {
     /// The machine, to change its settings.
     pub fn machine_mut(&mut self) -> &mut Machine {
         &mut self.machine
+    }
+
+    /// Where its tools work.
+    pub fn workplace(&self) -> &Workplace {
+        &self.workplace
     }
 
     /// The model that answers.
@@ -102,13 +129,14 @@ impl Agent {
         Ok(())
     }
 
-    /// Takes what happened meanwhile, without waiting.
+    /// Works until the user leaves ([`Input::Leave`]).
     ///
     /// # Errors
     ///
     /// `Disk` if the log cannot be written.
-    pub fn take_all(&mut self, front: &mut dyn Front) -> Result<()> {
-        while let Ok(input) = self.told.try_recv() {
+    pub fn serve(&mut self, front: &mut dyn Front) -> Result<()> {
+        while !self.machine.has_left() {
+            let Ok(input) = self.told.recv() else { return Ok(()) };
             self.take(input, front)?;
         }
         Ok(())
@@ -157,10 +185,29 @@ impl Agent {
                 self.stop = Stop::default();
                 None
             }
+            Action::Change(change) => {
+                self.change(&change, front);
+                None
+            }
             Action::Show(event) => {
                 front.show(&event);
                 None
             }
+        }
+    }
+
+    fn change(&mut self, change: &Change, front: &mut dyn Front) {
+        let changed = match self.changes.take() {
+            Some(mut changes) => {
+                let changed = changes.change(change, self);
+                self.changes = Some(changes);
+                changed
+            }
+            None => Err("this cannot be changed here".to_owned()),
+        };
+        match changed {
+            Ok(events) => events.iter().for_each(|event| front.show(event)),
+            Err(text) => front.show(&Event::Notice { text }),
         }
     }
 

@@ -13,14 +13,19 @@
 
 pub mod agent;
 pub mod demo;
+mod dollars;
+pub mod history;
 pub mod machine;
 pub mod permissions;
 pub mod prompt;
 pub mod session;
 pub mod tools;
+#[cfg(feature = "tui")]
+pub mod tui;
 pub mod words;
 
-pub use agent::{Agent, Front};
-pub use machine::{Action, Cost, Ended, Event, Input, Limits, Machine};
+pub use agent::{Agent, Changes, Front};
+pub use dollars::parse_dollars;
+pub use machine::{Action, Change, Cost, Ended, Event, Input, Limits, Machine};
 pub use permissions::{Access, Answer, Permissions, Rule};
 pub use tools::{TOOLS, Workplace};

@@ -5,6 +5,7 @@
 //! service accepts, or becomes one with the results of the calls that are open.
 
 mod calls;
+mod commands;
 mod event;
 mod recall;
 mod request;
@@ -13,7 +14,7 @@ use std::collections::VecDeque;
 use std::mem;
 
 use epitome_engine::{Called, Context, Next, Recovery, Speaker};
-use epitome_error::Result;
+use epitome_error::{Error, ErrorKind, Result};
 use epitome_llm::Failure;
 use epitome_model::{MicroDollars, Role, TokenUsage};
 use epitome_passes::{Ask, NoReply, Reply};
@@ -21,6 +22,7 @@ use epitome_passes::{Ask, NoReply, Reply};
 use crate::permissions::{Access, Answer, Permissions};
 
 pub use calls::{INTERRUPTED, NOT_RUN};
+pub use commands::Change;
 pub use event::{Cost, Ended, Event};
 
 use calls::OpenCall;
@@ -59,8 +61,18 @@ pub enum Input {
     Compact(Option<String>),
     /// The user wants the last compaction back.
     Undo,
+    /// The user wants to know what fills the window.
+    Window,
+    /// The user wants to know what was shortened.
+    Losses,
+    /// The user sets what all requests together may cost, or asks for it.
+    Budget(Option<MicroDollars>),
+    /// The user wants a change of what is outside of the machine.
+    Change(Change),
     /// The user interrupts whatever is under way.
     Cancel,
+    /// The user leaves: as [`Input::Cancel`], and nothing more is to happen.
+    Leave,
 }
 
 /// Something to do.
@@ -78,6 +90,8 @@ pub enum Action {
     Run(Called, Access),
     /// Stop the request that is under way, and all calls that run.
     Stop,
+    /// Change what is outside of the machine. If it was to be at rest for it, it is.
+    Change(Change),
     /// Show what happened.
     Show(Event),
 }
@@ -109,6 +123,7 @@ pub struct Machine {
     compacts: Vec<Box<str>>,
     /// A compaction that the user wants before the next request, with its focus.
     compaction: Option<Option<String>>,
+    has_left: bool,
 }
 
 /// What is under way.
@@ -147,6 +162,7 @@ impl Machine {
             answer: String::new(),
             compacts: Vec::new(),
             compaction: None,
+            has_left: false,
         };
         machine.close_left_open()?;
         Ok(machine)
@@ -168,23 +184,28 @@ impl Machine {
         &self.context
     }
 
-    /// Puts another context in its place: the same log under another recipe. Nothing may be under
-    /// way.
+    /// Puts another context in its place: the same log under another recipe, or another log. Calls
+    /// that it left open get a result, as in [`Machine::new`].
     ///
     /// # Errors
     ///
-    /// The context, if something is under way.
-    pub fn replace_context(&mut self, context: Context) -> std::result::Result<(), Box<Context>> {
+    /// `InUse` if something is under way, `Disk` if the log cannot be written.
+    pub fn replace_context(&mut self, context: Context) -> Result<()> {
         if !self.is_idle() {
-            return Err(Box::new(context));
+            return Err(Error::new(ErrorKind::InUse, "the model works: press Esc first"));
         }
         self.context = context;
-        Ok(())
+        self.close_left_open()
     }
 
     /// Whether nothing is under way: the next thing to happen comes from the user.
     pub fn is_idle(&self) -> bool {
         matches!(self.state, State::Idle)
+    }
+
+    /// Whether the user has left.
+    pub fn has_left(&self) -> bool {
+        self.has_left
     }
 
     /// What was spent.
@@ -241,7 +262,12 @@ impl Machine {
             Input::Result(call, result) => self.ended(&call, result)?,
             Input::Compact(focus) => self.compact(focus)?,
             Input::Undo => self.undo()?,
+            Input::Window => self.show_window(),
+            Input::Losses => self.show_losses(),
+            Input::Budget(budget) => self.change_budget(budget),
+            Input::Change(change) => self.change(change),
             Input::Cancel => self.cancel()?,
+            Input::Leave => self.leave()?,
         }
         Ok(mem::take(&mut self.actions))
     }
@@ -280,27 +306,6 @@ impl Machine {
             so_far.clear();
             self.show(Event::Restart);
         }
-    }
-
-    fn compact(&mut self, focus: Option<String>) -> Result<()> {
-        self.compaction = Some(focus);
-        if self.is_idle() { self.advance() } else { Ok(()) }
-    }
-
-    fn undo(&mut self) -> Result<()> {
-        if !self.is_idle() {
-            self.notice("not while the model works: press Esc first");
-            return Ok(());
-        }
-        let before = self.context.usage().tokens;
-        if self.context.undo()? {
-            let after = self.context.usage().tokens;
-            self.show(Event::Undone { before, after });
-        } else {
-            self.notice("there is no compaction to take back");
-        }
-        self.show_usage();
-        Ok(())
     }
 
     /// Does what is due before the next request, and sends it if the model is to answer.

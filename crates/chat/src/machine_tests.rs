@@ -32,6 +32,7 @@ impl Play {
                 Action::Show(event) => self.shown.push(event),
                 // A stop is about all that is under way.
                 Action::Stop => self.actions.clear(),
+                Action::Change(_) => {}
                 Action::Send(_)
                 | Action::Ask(..)
                 | Action::Check(_)
@@ -158,7 +159,11 @@ fn calls_of_one_answer_run_together_and_what_was_typed_comes_behind_their_result
             Action::Check(_) => "check",
             Action::Run(..) => "run",
             Action::Permit(..) => "permit",
-            Action::Send(_) | Action::Ask(..) | Action::Stop | Action::Show(_) => "other",
+            Action::Send(_)
+            | Action::Ask(..)
+            | Action::Stop
+            | Action::Change(_)
+            | Action::Show(_) => "other",
         })
         .collect();
     assert_eq!(wanted, ["check", "check", "run", "permit"]);

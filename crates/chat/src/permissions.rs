@@ -186,6 +186,17 @@ impl Permissions {
         }
     }
 
+    /// What the answers "always" and "never" are about, for the user.
+    pub fn scope_of(&self, access: &Access) -> String {
+        match self.scope(access) {
+            None => "this".to_owned(),
+            Some(Scope::Write) => "writing in this project".to_owned(),
+            Some(Scope::WriteFile(_)) => "writing this file".to_owned(),
+            Some(Scope::ReadOutside(_)) => "reading this path".to_owned(),
+            Some(Scope::Command(_) | Scope::CommandPrefix(_)) => "this command".to_owned(),
+        }
+    }
+
     /// What "always" and "never" are about.
     fn scope(&self, access: &Access) -> Option<Scope> {
         match access {

@@ -5,11 +5,11 @@ use std::path::{Path, PathBuf};
 use epitome::live;
 use epitome::models::summary_writer;
 use epitome::storage::{Hold, Store};
-use epitome::{Config, Error, ErrorKind};
+use epitome::{Config, Error, ErrorKind, Loaded};
 use epitome_engine::{Context, Setup};
 use epitome_error::Result;
 use epitome_llm::Model;
-use epitome_model::{Counter, Tokens};
+use epitome_model::{Block, Counter, Role, Tokens};
 use epitome_passes::Recipe;
 use epitome_tokens::O200k;
 
@@ -106,6 +106,26 @@ pub fn setup(recipe: Recipe, model: &dyn Model, window: Option<Tokens>) -> Setup
         .with_window(window.or(model.window()).unwrap_or(WINDOW))
         .with_overhead(overhead)
         .with_writer(summary_writer(model))
+}
+
+/// The newest chats, newest first: the id of each, and what the user said first.
+pub fn newest(config: &Config, most: usize) -> Vec<(String, String)> {
+    let chats = ids(config).into_iter().rev().filter(|id| id.starts_with("chat-"));
+    let with_title = |id: String| {
+        let title = first_message(&path_of(config, &id)).unwrap_or_default();
+        (id, title)
+    };
+    chats.take(most).map(with_title).collect()
+}
+
+fn first_message(path: &Path) -> Option<String> {
+    let session = Loaded::open(path, None).ok()?;
+    let mut entries = session.transcript.entries().map(|(_, entry)| entry);
+    let first = entries.find(|entry| entry.role == Role::User)?;
+    first.blocks.iter().find_map(|block| match block {
+        Block::Text(text) => Some(text.read(&session.source).into_owned()),
+        _ => None,
+    })
 }
 
 fn path_of(config: &Config, id: &str) -> PathBuf {

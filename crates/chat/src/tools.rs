@@ -118,6 +118,14 @@ impl Workplace {
         (find(called)?.access)(self, &called.arguments)
     }
 
+    /// The file that a call would write, if it is one that writes a file.
+    pub fn path_to_write(&self, tool: &str, arguments: &str) -> Option<PathBuf> {
+        match (named(tool)?.access)(self, arguments) {
+            Ok(Access::Write(path)) => Some(path),
+            Ok(Access::Own | Access::Read(_) | Access::Shell(_)) | Err(_) => None,
+        }
+    }
+
     /// Runs a call that is permitted.
     ///
     /// # Errors

@@ -60,6 +60,7 @@ impl Run {
                 | Action::Check(_)
                 | Action::Permit(..)
                 | Action::Run(..)
+                | Action::Change(_)
                 | Action::Stop => self.actions.push(action),
             }
         }

@@ -58,6 +58,7 @@ pub enum Color {
 }
 
 /// The global options and the configuration of a command.
+#[derive(Clone)]
 pub struct App {
     pub global: Global,
     pub config: Config,

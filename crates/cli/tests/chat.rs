@@ -1,5 +1,7 @@
-//! The chat agent without a terminal, with the scripted model server on this machine.
+//! The chat agent with the scripted model server on this machine: without a terminal, and in one.
 
+#[path = "chat/terminal.rs"]
+mod terminal;
 mod world;
 
 use std::process::{Command, Stdio};
@@ -203,6 +205,16 @@ fn failures_have_statuses_and_an_answer_that_was_cut_off_goes_on() {
     let mut command = chat.world.command(&["chat", "-p", "x", "--model", "compatible/x"]);
     let output = command.args(["--base-url", &down.url()]).output().expect("it runs");
     assert_eq!(output.status.code(), Some(4), "{}", String::from_utf8_lossy(&output.stderr));
+}
+
+#[test]
+fn without_a_terminal_there_must_be_a_message() {
+    let chat = Chat::new([]);
+    for args in [&[][..], &["--json"]] {
+        let (status, _, notes) = chat.run("anthropic", args);
+        assert_eq!(status, 2, "{notes}");
+        assert!(notes.contains("epitome chat -p MESSAGE"), "{notes}");
+    }
 }
 
 #[test]

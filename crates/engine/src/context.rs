@@ -4,6 +4,7 @@
 //! behind it. See `docs/library.md`.
 
 mod apply;
+mod contents;
 mod count;
 mod cut;
 mod digest;
@@ -41,6 +42,7 @@ use question::{ALL_KEPT, Pending};
 use size::Anchor;
 use tool::CompactionRequest;
 
+pub use contents::{Content, Share};
 pub use epitome_formats::epitome::{Said, Speaker};
 pub use overflow::Recovery;
 pub use question::Question;

@@ -18,6 +18,7 @@ mod call;
 mod changes;
 mod cut;
 mod facts;
+mod highlight;
 mod html;
 mod json;
 mod link;
@@ -34,6 +35,7 @@ mod visible;
 
 pub use changes::Changes;
 pub use facts::{Cost, Facts, RequestTotals};
+pub use highlight::{Token, highlight};
 pub use html::{
     Drawn, Figures, Html, Index, Listing, PageName, Plot, SCRIPT, STYLE, Series, Sheet,
     facts_of_page, is_index_page,

@@ -121,8 +121,17 @@ const BELOW_WEB: &[&str] = &[
     "epitome",
     SEARCH,
 ];
-const BELOW_CHAT: &[&str] =
-    &[MODEL, API, ERROR, ENGINE, "epitome-passes", "epitome-tokens", LLM, "epitome"];
+const BELOW_CHAT: &[&str] = &[
+    MODEL,
+    API,
+    ERROR,
+    ENGINE,
+    "epitome-passes",
+    "epitome-tokens",
+    "epitome-render",
+    LLM,
+    "epitome",
+];
 const BELOW_CLI: &[&str] = &[
     CHAT,
     MODEL,

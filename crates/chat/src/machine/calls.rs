@@ -104,8 +104,8 @@ impl Machine {
             Verdict::Ask => {
                 call.state = CallState::Asked;
                 let called = call.called.clone();
-                let about = access.to_string();
-                self.show(Event::Permission { id: id.to_owned(), about });
+                let (about, always) = (access.to_string(), self.permissions.scope_of(&access));
+                self.show(Event::Permission { id: id.to_owned(), about, always });
                 self.actions.push(Action::Permit(called, access));
                 Ok(())
             }

@@ -1,6 +1,6 @@
 //! What happens, as it is shown: the lines of `epitome chat --json`, which `docs/agent.md` lists.
 
-use epitome_engine::WindowUse;
+use epitome_engine::{Share, WindowUse};
 use epitome_model::{MicroDollars, TokenUsage, Tokens};
 use serde::Serialize;
 
@@ -51,6 +51,8 @@ pub enum Event {
         id: String,
         /// What it would do.
         about: String,
+        /// What the answers "always" and "never" are about.
+        always: String,
     },
     /// A call has its result.
     Result {
@@ -82,6 +84,19 @@ pub enum Event {
         usage: WindowUse,
         /// What was spent.
         cost: Cost,
+    },
+    /// What fills the window, which the user asked for.
+    Window {
+        /// The window.
+        #[serde(flatten)]
+        usage: WindowUse,
+        /// What a request holds, by kind.
+        contents: Vec<Share>,
+    },
+    /// What was shortened, which the user asked for.
+    Losses {
+        /// In words.
+        lines: Vec<String>,
     },
     /// Anything else to tell the user.
     Notice {

@@ -1,6 +1,8 @@
 //! `epitome chat`: a coding agent on the engine.
 
 mod headless;
+mod interactive;
+mod outside;
 mod start;
 
 use clap::Args as ClapArgs;
@@ -16,6 +18,7 @@ use crate::text::{BOLD, DIM, visible};
 const EXAMPLES: &str = "\
 Examples:
   epitome chat --demo
+  epitome chat --model anthropic/claude-haiku-4-5
   epitome chat -p \"Why does the test fail?\" --model anthropic/claude-haiku-4-5
   epitome chat -p \"Fix it.\" --resume last --model anthropic/claude-haiku-4-5 --allow write";
 
@@ -28,8 +31,9 @@ Examples:
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// What to do: the agent answers, and the program ends
-    #[arg(long, short, value_name = "MESSAGE", required_unless_present = "demo")]
+    /// What to do: the agent answers, and the program ends. Without it, the agent talks with you in
+    /// the terminal
+    #[arg(long, short, value_name = "MESSAGE")]
     pub prompt: Option<String>,
 
     /// Show the engine at work with a scripted model, in a temporary folder; nothing of yours is
@@ -75,11 +79,13 @@ pub struct Args {
 }
 
 pub fn run(app: &App, args: &Args) -> Result<()> {
-    let Some(message) = args.prompt.as_deref().filter(|_| !args.demo) else {
+    if args.demo {
         return demo(app);
-    };
-    let started = start::start(app, args)?;
-    headless::run(app, started, message)
+    }
+    match args.prompt.as_deref() {
+        Some(message) => headless::run(app, start::start(app, args)?, message),
+        None => interactive::run(app, args),
+    }
 }
 
 /// Runs the demo in a temporary folder, which is deleted at the end.
@@ -102,7 +108,7 @@ fn demo(app: &App) -> Result<()> {
     printed?;
     app.print(
         "\nNext, with your own project and model:\n  \
-         epitome chat -p \"What is this project?\" --model anthropic/claude-haiku-4-5\n",
+         epitome chat --model anthropic/claude-haiku-4-5\n",
     )
 }
 
@@ -112,40 +118,11 @@ fn parse_rule(text: &str) -> std::result::Result<Rule, String> {
 
 /// An amount of money: 2, 0.50.
 fn parse_dollars(text: &str) -> std::result::Result<MicroDollars, String> {
-    let (whole, part) = text.split_once('.').unwrap_or((text, ""));
-    let digits = |text: &str| text.bytes().all(|b| b.is_ascii_digit());
-    let is_amount = !(whole.is_empty() && part.is_empty()) && digits(whole) && digits(part);
-    let amount = is_amount.then(|| {
-        let micro: String = part.chars().chain("000000".chars()).take(6).collect();
-        let whole: u64 = if whole.is_empty() { 0 } else { whole.parse().ok()? };
-        whole.checked_mul(1_000_000)?.checked_add(micro.parse().ok()?)
-    });
-    amount.flatten().map(MicroDollars).ok_or_else(|| format!("`{text}` is no amount of dollars"))
+    let none = || format!("`{text}` is no amount of dollars");
+    epitome_chat::parse_dollars(text).ok_or_else(none)
 }
 
 /// The failure of a turn that has no answer.
 fn no_answer(kind: &'static str, reason: &str) -> Failure {
     Failure::new(crate::failure::Status::Refused, kind, reason)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn amounts_of_dollars_are_exact() {
-        for (text, expect) in [
-            ("2", Some(2_000_000)),
-            ("2.00", Some(2_000_000)),
-            ("0.000001", Some(1)),
-            (".5", Some(500_000)),
-            ("", None),
-            (".", None),
-            ("-1", None),
-            ("1e3", None),
-            ("99999999999999999999", None),
-        ] {
-            assert_eq!(parse_dollars(text).ok(), expect.map(MicroDollars), "{text}");
-        }
-    }
 }

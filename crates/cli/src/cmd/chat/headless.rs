@@ -21,10 +21,11 @@ const LOOK: Duration = Duration::from_secs(3_600);
 pub fn run(app: &App, started: Started, message: &str) -> Result<()> {
     let mut front = Printed { app, ended: None, failed: None };
     front.show(&started.event());
-    let Started { mut agent, session, .. } = started;
+    let Started { mut agent, outside } = started;
     cancel_on_interrupt(agent.inputs());
     let turn = agent.turn(message, &mut front);
-    drop(session);
+    // Until here no other process has the session.
+    drop(outside);
     turn?;
     if let Some(failure) = front.failed {
         return Err(failure);
@@ -106,6 +107,8 @@ impl Printed<'_> {
             | Event::Restart
             | Event::Permission { .. }
             | Event::Undone { .. }
+            | Event::Window { .. }
+            | Event::Losses { .. }
             | Event::Usage { .. } => {}
         }
         Ok(())

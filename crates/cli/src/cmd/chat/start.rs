@@ -1,45 +1,36 @@
 //! An agent as the options and settings name it.
 
-use std::sync::Arc;
-use std::time::Duration;
-
-use epitome::models::{ModelSelection, catalogue, named_models};
+use epitome::models::catalogue;
 use epitome::{Config, recipes};
 use epitome_chat::machine::Event;
 use epitome_chat::prompt::prompt;
 use epitome_chat::session::Session;
 use epitome_chat::{Agent, Limits, Machine, Permissions, Workplace};
-use epitome_llm::{Model, Provider};
+use epitome_llm::Provider;
 use epitome_model::Tokens;
 
 use super::Args;
+use super::outside::{Outside, model, session_event};
 use crate::app::App;
 use crate::failure::{Failure, Result};
 
-/// An agent, and the session it works on.
+/// An agent, and what it was made from.
 pub struct Started {
     pub agent: Agent,
-    pub session: Session,
-    pub model: String,
-    pub recipe: String,
+    pub outside: Outside,
 }
 
 impl Started {
     /// What a front shows first.
     pub fn event(&self) -> Event {
-        Event::Session {
-            id: self.session.id().to_owned(),
-            model: self.model.clone(),
-            recipe: self.recipe.clone(),
-            log: self.session.path().display().to_string(),
-        }
+        let Outside { session, model, recipe, .. } = &self.outside;
+        session_event(session, &**model, recipe)
     }
 }
 
 pub fn start(app: &App, args: &Args) -> Result<Started> {
     check(args)?;
-    let settings = app.settings()?;
-    let recipe = recipes::resolve_live(&app.config, settings, args.recipe.as_deref())?;
+    let recipe = recipes::resolve_live(&app.config, app.settings()?, args.recipe.as_deref())?;
     // A session that is not there is said before a key of the model is looked for.
     let mut session = match &args.resume {
         Some(id) => Session::resume(&app.config, id)?,
@@ -47,8 +38,7 @@ pub fn start(app: &App, args: &Args) -> Result<Started> {
     };
     let model = model(app, args)?;
     let place = Workplace::new(&std::env::current_dir()?)?.without_variables(key_variables());
-    let (name, window) = (recipe.name.to_string(), args.window.map(Tokens));
-    let context = session.context(recipe, &*model, window)?;
+    let context = session.context(recipe.clone(), &*model, args.window.map(Tokens))?;
     let permissions = Permissions::new(place.root().to_owned())
         .with_rules(args.allow.iter().cloned())
         .with_yes(args.yes);
@@ -57,9 +47,10 @@ pub fn start(app: &App, args: &Args) -> Result<Started> {
     if session.is_new() {
         machine.prompt(&prompt(place.root()))?;
     }
-    let model_name = model.name().to_string();
-    let agent = Agent::new(machine, model, catalogue(&app.config)?, place);
-    Ok(Started { agent, session, model: model_name, recipe: name })
+    let agent = Agent::new(machine, model.clone(), catalogue(&app.config)?, place);
+    let (app, args) = (app.clone(), args.clone());
+    let outside = Outside { app, args, session, recipe, model };
+    Ok(Started { agent, outside })
 }
 
 /// Refuses what could only fail later, before anything is written.
@@ -72,26 +63,6 @@ fn check(args: &Args) -> Result<()> {
         return Err(Failure::usage(what).hint("without --window it is the model's"));
     }
     Ok(())
-}
-
-fn model(app: &App, args: &Args) -> Result<Arc<dyn Model>> {
-    let set = &app.settings()?.values.compaction;
-    let model = args.model.as_deref().or(set.model.as_deref());
-    let Some(model) = model else {
-        return Err(Failure::usage("no model is named")
-            .hint("name one: --model anthropic/claude-haiku-4-5, ollama/qwen3:8b, …")
-            .hint(
-                "`epitome config` has the setting compaction.model; docs/models.md lists providers",
-            ));
-    };
-    let naming = ModelSelection {
-        model: Some(model),
-        address: args.base_url.as_deref(),
-        timeout: set.timeout.map(Duration::from_secs),
-        tries: set.tries,
-        ..ModelSelection::default()
-    };
-    Ok(Arc::new(named_models(&app.config, &naming)?))
 }
 
 /// Variables that hold keys of providers.

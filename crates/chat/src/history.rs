@@ -1,0 +1,88 @@
+//! What was said in a session, as the events that showed it.
+
+use std::collections::HashSet;
+
+use epitome_engine::Context;
+use epitome_model::{Block, Entry, Role, Source};
+
+use crate::machine::{Event, GO_ON};
+
+/// Everything that was said in a context, before anything was shortened.
+pub fn history(context: &Context) -> Vec<Event> {
+    let outgoing = context.as_it_is();
+    let (transcript, source) = (outgoing.transcript(), outgoing.source());
+    let mut events = Vec::new();
+    let mut said: HashSet<&str> = HashSet::new();
+    for (item, entry) in transcript.entries() {
+        // The first entry of an id is what was said; others are what is sent of it since.
+        let is_first = entry.id.as_deref().is_none_or(|id| said.insert(id));
+        if is_first && !transcript.head.prompt.contains(&item) {
+            events.extend(entry.blocks.iter().filter_map(|block| event(block, entry, source)));
+        }
+    }
+    events
+}
+
+fn event(block: &Block, entry: &Entry, source: &dyn Source) -> Option<Event> {
+    match block {
+        Block::Text(text) => {
+            let text = text.read(source).into_owned();
+            match entry.role {
+                Role::User => (text != GO_ON).then_some(Event::User { text }),
+                Role::Assistant => Some(Event::Text { text }),
+                Role::Tool | Role::System => None,
+            }
+        }
+        Block::Thinking(thinking) => {
+            let text = thinking.text.as_ref()?.read(source).into_owned();
+            Some(Event::Thinking { text })
+        }
+        Block::Call(call) => Some(Event::Call {
+            id: call.id.to_string(),
+            tool: call.name.to_string(),
+            arguments: epitome_model::decode(&source.at(call.arguments)).into_owned(),
+        }),
+        Block::Output(output) => Some(Event::Result {
+            id: output.call.to_string(),
+            error: output.error,
+            text: output.text(source),
+        }),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use epitome_engine::{Said, Setup};
+    use epitome_passes::built_in;
+
+    use super::*;
+
+    #[test]
+    fn a_history_is_what_was_said_even_if_less_is_sent() {
+        let mut context = Context::in_memory(Setup::new(built_in("s06").unwrap()));
+        context.user("Look.").unwrap();
+        let long = "line\n".repeat(100);
+        for id in ["c1", "c2", "c3", "c4", "c5"] {
+            let call = Said::call(id, "shell", r#"{"command":"ls"}"#);
+            context.assistant(&[Said::text("I look."), call]).unwrap();
+            context.tool(&[Said::output(id, &long)]).unwrap();
+        }
+        let before = history(&context);
+        context.view().unwrap();
+        assert!(!context.references().is_empty(), "old results are shortened");
+        assert_eq!(history(&context), before);
+        let expect = [
+            Event::User { text: "Look.".to_owned() },
+            Event::Text { text: "I look.".to_owned() },
+            Event::Call {
+                id: "c1".to_owned(),
+                tool: "shell".to_owned(),
+                arguments: r#"{"command":"ls"}"#.to_owned(),
+            },
+            Event::Result { id: "c1".to_owned(), error: false, text: long },
+        ];
+        assert_eq!(before[..4], expect);
+        assert_eq!(before.len(), 1 + 5 * 3);
+    }
+}

@@ -1,0 +1,169 @@
+//! The slash commands. [`COMMANDS`] is the only list: help and completion come from it.
+
+use std::path::PathBuf;
+
+use crate::machine::{Change, Input};
+use crate::parse_dollars;
+
+/// A slash command.
+pub(super) struct Command {
+    pub(super) name: &'static str,
+    /// What may follow the name.
+    pub(super) arguments: &'static str,
+    pub(super) about: &'static str,
+    /// What it does, with what follows the name.
+    make: fn(Option<&str>) -> Done,
+}
+
+/// What a line is that begins with a slash.
+#[derive(Debug)]
+pub(super) enum Done {
+    /// For the agent.
+    Input(Input),
+    Help,
+    Quit,
+    /// An error, in words.
+    Wrong(String),
+}
+
+pub(super) static COMMANDS: &[Command] = &[
+    Command { name: "/help", arguments: "", about: "keys and commands", make: |_| Done::Help },
+    Command {
+        name: "/compact",
+        arguments: "[FOCUS]",
+        about: "make the context small now; a summary looks at FOCUS",
+        make: |focus| Done::Input(Input::Compact(focus.map(str::to_owned))),
+    },
+    Command {
+        name: "/context",
+        arguments: "",
+        about: "what fills the window",
+        make: |_| Done::Input(Input::Window),
+    },
+    Command {
+        name: "/undo",
+        arguments: "",
+        about: "take the last compaction back",
+        make: |_| Done::Input(Input::Undo),
+    },
+    Command {
+        name: "/losses",
+        arguments: "",
+        about: "what was shortened, and how the model gets it back",
+        make: |_| Done::Input(Input::Losses),
+    },
+    Command {
+        name: "/model",
+        arguments: "[MODEL]",
+        about: "let another model answer, as PROVIDER/MODEL",
+        make: |name| change(Change::Model(name.map(str::to_owned))),
+    },
+    Command {
+        name: "/recipe",
+        arguments: "[RECIPE]",
+        about: "keep the context small by another recipe",
+        make: |name| change(Change::Recipe(name.map(str::to_owned))),
+    },
+    Command {
+        name: "/resume",
+        arguments: "[ID]",
+        about: "go on with another session; without an id, list them",
+        make: |id| change(Change::Resume(id.map(str::to_owned))),
+    },
+    Command {
+        name: "/export",
+        arguments: "[FILE]",
+        about: "write the session as Markdown, or as a page (.html), without secrets",
+        make: |file| change(Change::Export(file.map(PathBuf::from))),
+    },
+    Command {
+        name: "/budget",
+        arguments: "[DOLLARS]",
+        about: "send no request once this much is spent",
+        make: budget,
+    },
+    Command { name: "/quit", arguments: "", about: "leave (also Ctrl-D)", make: |_| Done::Quit },
+];
+
+fn change(change: Change) -> Done {
+    Done::Input(Input::Change(change))
+}
+
+fn budget(amount: Option<&str>) -> Done {
+    let Some(text) = amount else { return Done::Input(Input::Budget(None)) };
+    match parse_dollars(text.trim_start_matches('$')) {
+        Some(amount) => Done::Input(Input::Budget(Some(amount))),
+        None => Done::Wrong(format!("`{text}` is no amount of dollars: /budget 2.50")),
+    }
+}
+
+/// What a text does if it is a command; none if it is a message, such as one that begins with a
+/// path.
+pub(super) fn parse(text: &str) -> Option<Done> {
+    let line = text.trim();
+    let (name, rest) = line.split_once(' ').unwrap_or((line, ""));
+    let letters = name.strip_prefix('/')?;
+    if letters.is_empty() || !letters.chars().all(|c| c.is_ascii_alphabetic()) {
+        return None;
+    }
+    let rest = Some(rest.trim()).filter(|rest| !rest.is_empty());
+    let Some(command) = COMMANDS.iter().find(|command| command.name == name) else {
+        return Some(Done::Wrong(format!("there is no command {name}: /help lists them")));
+    };
+    if command.arguments.is_empty() && rest.is_some() {
+        return Some(Done::Wrong(format!("{name} takes nothing behind it")));
+    }
+    Some((command.make)(rest))
+}
+
+/// The commands that a text is the beginning of.
+pub(super) fn completions(text: &str) -> Vec<&'static Command> {
+    if !text.starts_with('/') {
+        return Vec::new();
+    }
+    COMMANDS.iter().filter(|command| command.name.starts_with(text)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_commands_or_messages() {
+        for (text, expect) in [
+            ("hello", None),
+            ("/home/me is full", None),
+            ("/", None),
+            ("/help", Some("Help")),
+            ("/quit", Some("Quit")),
+            ("/compact", Some("Input(Compact(None))")),
+            ("/compact the  tests ", Some("Input(Compact(Some(\"the  tests\")))")),
+            ("/budget 2.50", Some("Input(Budget(Some(MicroDollars(2500000))))")),
+            ("/budget", Some("Input(Budget(None))")),
+            ("/recipe s06", Some("Input(Change(Recipe(Some(\"s06\"))))")),
+            ("/export a b.md", Some("Input(Change(Export(Some(\"a b.md\"))))")),
+        ] {
+            let found = parse(text).map(|done| format!("{done:?}"));
+            assert_eq!(found.as_deref(), expect, "{text}");
+        }
+        for (text, expect) in [
+            ("/budget x", "`x` is no amount of dollars"),
+            ("/nothing", "there is no command /nothing"),
+            ("/undo 3", "/undo takes nothing"),
+        ] {
+            let found = parse(text);
+            assert!(
+                matches!(&found, Some(Done::Wrong(why)) if why.starts_with(expect)),
+                "{found:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_beginning_finds_its_commands() {
+        let names = |text| completions(text).iter().map(|it| it.name).collect::<Vec<_>>();
+        assert_eq!(names("/co"), ["/compact", "/context"]);
+        assert_eq!(names("/").len(), COMMANDS.len());
+        assert_eq!(names("co"), Vec::<&str>::new());
+    }
+}

@@ -1,0 +1,272 @@
+//! Draws the state: the conversation, what is under way, the line that is typed, the status bar.
+
+use std::time::Duration;
+
+use epitome_model::Tokens;
+use ratatui::Frame;
+use ratatui::layout::{Position, Rect};
+use ratatui::text::{Line, Span};
+
+use super::commands::completions;
+use super::state::{Ask, Busy, State, Work};
+use super::text::{Breaks, clean, cut, width_of, wrap};
+
+/// Messages that wait, and commands that fit, of which so many are shown.
+const WAITING: usize = 3;
+const COMPLETIONS: usize = 8;
+
+const SPINNER: [&str; 10] = ["⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"];
+const SPIN: Duration = Duration::from_millis(100);
+
+/// What is before the first line that is typed.
+const PROMPT: &str = "› ";
+
+/// Draws a state.
+pub fn draw(state: &State, frame: &mut Frame<'_>) {
+    let area = frame.area();
+    if area.is_empty() {
+        return;
+    }
+    let below = state.below();
+    let height = usize::from(area.height);
+    let lines = below.lines.len().min(height);
+    let above = height - lines;
+    put(frame, area, 0, &state.seen(above));
+    put(frame, area, above, &below.lines[below.lines.len() - lines..]);
+    if let Some((row, column)) = below.cursor
+        && row + lines >= below.lines.len()
+    {
+        let y = above + row + lines - below.lines.len();
+        let x = column.min(usize::from(area.width) - 1);
+        let place = |at: usize| u16::try_from(at).unwrap_or(u16::MAX);
+        frame.set_cursor_position(Position::new(area.x + place(x), area.y + place(y)));
+    }
+}
+
+fn put(frame: &mut Frame<'_>, area: Rect, from: usize, lines: &[Line<'_>]) {
+    for (y, line) in (area.y..area.bottom()).skip(from).zip(lines) {
+        frame.buffer_mut().set_line(area.x, y, line, area.width);
+    }
+}
+
+/// What is below the conversation, from the top down.
+struct Below {
+    lines: Vec<Line<'static>>,
+    cursor: Option<(usize, usize)>,
+}
+
+impl State {
+    fn width(&self) -> usize {
+        usize::from(self.size.0)
+    }
+
+    fn height(&self) -> usize {
+        usize::from(self.size.1)
+    }
+
+    pub(super) fn editor_width(&self) -> usize {
+        self.width().saturating_sub(width_of(PROMPT)).max(1)
+    }
+
+    /// Rows of the conversation.
+    pub(super) fn transcript_height(&self) -> usize {
+        self.height().saturating_sub(self.below().lines.len())
+    }
+
+    /// The last line is the status bar, which is there in any case.
+    fn below(&self) -> Below {
+        let height = self.height();
+        let mut lines = Vec::new();
+        if height >= if self.asks.is_empty() { 5 } else { 8 } {
+            // Where there is room, the line stays, so that nothing jumps.
+            let empty = (height >= 10).then(Line::default);
+            lines.extend(self.activity().or(empty));
+        }
+        if height >= 12 {
+            lines.extend(self.waiting());
+        }
+        let mut cursor = None;
+        if let Some(ask) = self.asks.front() {
+            lines.extend(self.question(ask));
+        } else {
+            if height >= 10 {
+                lines.extend(self.completions());
+            }
+            if height >= 6 {
+                lines.push(Line::styled("─".repeat(self.width()), self.theme.dim()));
+            }
+            let (rows, (row, column)) = self.editor.view(self.editor_width(), (height / 3).max(1));
+            cursor = Some((lines.len() + row, column + width_of(PROMPT)));
+            for (at, text) in rows.into_iter().enumerate() {
+                let prompt = if at == 0 { PROMPT } else { "  " };
+                lines.push(Line::from(vec![
+                    Span::styled(prompt, self.theme.accent()),
+                    Span::raw(text),
+                ]));
+            }
+        }
+        if height >= 2 {
+            lines.push(self.status());
+        }
+        Below { lines, cursor }
+    }
+
+    /// What is under way, and since when.
+    fn activity(&self) -> Option<Line<'static>> {
+        if self.armed.is_some() {
+            let text = cut("press Ctrl-C again to leave", self.width());
+            return Some(Line::styled(text, self.theme.warn()));
+        }
+        if self.is_above_end() {
+            let text = cut("↓ more below: PgDn, or Ctrl-End", self.width());
+            return Some(Line::styled(text, self.theme.warn()));
+        }
+        let busy = self.busy?;
+        let text = format!("{} {} · Esc interrupts", self.spinner(busy), self.work(busy));
+        Some(Line::styled(cut(&text, self.width()), self.theme.warn()))
+    }
+
+    fn spinner(&self, busy: Busy) -> &'static str {
+        let turns = (self.now.saturating_sub(busy.since)).as_millis() / SPIN.as_millis();
+        SPINNER[usize::try_from(turns).unwrap_or(0) % SPINNER.len()]
+    }
+
+    fn work(&self, busy: Busy) -> String {
+        let seconds = self.now.saturating_sub(busy.since).as_secs();
+        let time = match seconds {
+            0..60 => format!("{seconds}s"),
+            60.. => format!("{}m {:02}s", seconds / 60, seconds % 60),
+        };
+        let what = match (busy.what, self.asks.len()) {
+            (_, 1..) => "waiting for you",
+            (Work::Turn, 0) => "working",
+            (Work::Compaction, 0) => "compacting",
+        };
+        format!("{what} {time}")
+    }
+
+    /// Messages that are not in the context yet.
+    fn waiting(&self) -> Vec<Line<'static>> {
+        let style = self.theme.dim();
+        let shown = self.queued.iter().take(WAITING).map(|text| {
+            let first = clean(text.lines().next().unwrap_or_default());
+            Line::styled(cut(&format!("  waits: {first}"), self.width()), style)
+        });
+        let mut lines: Vec<Line<'static>> = shown.collect();
+        if self.queued.len() > WAITING {
+            let more = format!("  and {} more", self.queued.len() - WAITING);
+            lines.push(Line::styled(more, style));
+        }
+        lines
+    }
+
+    fn completions(&self) -> Vec<Line<'static>> {
+        let found = completions(self.editor.text());
+        let row = |it: &&super::commands::Command| {
+            let name = format!("{} {}", it.name, it.arguments);
+            let about = cut(it.about, self.width().saturating_sub(22));
+            Line::from(vec![
+                Span::styled(cut(&format!("  {name:<20}"), self.width()), self.theme.code()),
+                Span::styled(about, self.theme.dim()),
+            ])
+        };
+        found.iter().take(COMPLETIONS.min(self.height() / 3)).map(row).collect()
+    }
+
+    /// The question whether a call may run. What it would do is in the card above, too, whole.
+    fn question(&self, ask: &Ask) -> Vec<Line<'static>> {
+        let width = self.width();
+        let most = (self.height() / 3).max(1);
+        let mut lines = Vec::new();
+        if self.height() >= 6 {
+            lines.push(Line::styled("─".repeat(width), self.theme.warn()));
+        }
+        let first = [Span::styled("Allow? ", self.theme.warn().patch(self.theme.bold()))];
+        let mut rows = Vec::new();
+        for row in ask.about.lines() {
+            let prefix = if rows.is_empty() { &first[..] } else { &[] };
+            let text = [Span::raw(clean(row))];
+            rows.extend(wrap(&text, width, Breaks::Anywhere, prefix, &[]));
+        }
+        let left = rows.len().saturating_sub(most);
+        rows.truncate(most);
+        lines.extend(rows);
+        if left > 0 {
+            let rows = if left == 1 { "line" } else { "lines" };
+            let text = cut(&format!("… {left} more {rows}: see above (PgUp)"), width);
+            lines.push(Line::styled(text, self.theme.warn()));
+        }
+        let key = |key: &'static str| Span::styled(key, self.theme.accent());
+        let waiting = self.asks.len() - 1;
+        let more = if waiting > 0 { format!(" · {waiting} more") } else { String::new() };
+        let keys = [
+            key("y"),
+            Span::raw(" once · "),
+            key("a"),
+            Span::raw(format!(" always ({}) · ", ask.always)),
+            key("n"),
+            Span::raw(format!(" no{more}")),
+        ];
+        let short = [
+            key("y"),
+            Span::raw(" once "),
+            key("a"),
+            Span::raw(" always "),
+            key("n"),
+            Span::raw(" no"),
+        ];
+        if !self.is_seen(ask) {
+            lines.push(Line::styled("…", self.theme.dim()));
+            return lines;
+        }
+        let fits = keys.iter().map(|span| width_of(&span.content)).sum::<usize>() <= width;
+        lines.push(Line::from(if fits { keys.to_vec() } else { short.to_vec() }));
+        lines
+    }
+
+    /// The share of the window comes first and is always there; the rest as far as there is room.
+    fn status(&self) -> Line<'static> {
+        let percent = self.usage.map(|usage| usage.percent);
+        let (text, style) = match percent {
+            Some(Some(percent)) => (format!("[ctx: {percent}%]"), self.theme.fill(percent)),
+            Some(None) => ("[ctx: ?]".to_owned(), self.theme.plain()),
+            None => ("[ctx: 0%]".to_owned(), self.theme.fill(0)),
+        };
+        let mut left = self.width().saturating_sub(text.len());
+        let mut spans = vec![Span::styled(cut(&text, self.width()), style)];
+        let tokens = self.usage.map(|usage| match usage.usable {
+            Some(usable) => format!("{} of {usable}", usage.tokens),
+            None => usage.tokens.to_string(),
+        });
+        let used = self.cost.used;
+        let billed = Tokens(used.all_input().0 + used.output.0);
+        let cost = match (self.cost.cost.0, self.cost.unpriced) {
+            (0, 1..) => format!("{billed} tokens used"),
+            (_, 1..) => format!("{}+", self.cost.cost),
+            (_, 0) => self.cost.cost.to_string(),
+        };
+        let scrolled = self.height() < 5 && self.is_above_end();
+        let small = self.busy.filter(|_| self.height() < 5).map(|busy| self.work(busy));
+        let parts = [
+            scrolled.then(|| "more below".to_owned()),
+            small,
+            tokens,
+            (self.cost.requests > 0).then_some(cost),
+            Some(clean(&self.session.model)).filter(|model| !model.is_empty()),
+            Some(clean(&self.session.recipe)).filter(|recipe| !recipe.is_empty()),
+            Some(clean(&self.session.id)).filter(|id| !id.is_empty()),
+        ];
+        for part in parts.into_iter().flatten() {
+            let part = format!(" · {part}");
+            // The first one that does not fit ends it: no part changes its place.
+            let Some(rest) = left.checked_sub(width_of(&part)) else { break };
+            left = rest;
+            spans.push(Span::styled(part, self.theme.dim()));
+        }
+        Line::from(spans)
+    }
+}
+
+#[cfg(test)]
+#[path = "draw_tests.rs"]
+mod tests;

@@ -1,0 +1,442 @@
+//! What is shown of a conversation, one entry after the other, and its lines.
+
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use epitome_engine::{Content, Share, WindowUse};
+use epitome_model::Tokens;
+use ratatui::text::{Line, Span};
+use serde_json::Value;
+
+use super::commands::COMMANDS;
+use super::markdown::{markdown, settled};
+use super::preview::Preview;
+use super::text::{Breaks, clean, cut, width_of, wrap};
+use super::theme::Theme;
+
+/// Prose is no wider: longer lines are hard to read.
+const PROSE: usize = 120;
+/// Lines of a result that are shown if it is folded.
+const FOLDED: usize = 4;
+/// Lines of a difference that are shown if it is folded.
+const FOLDED_CHANGE: usize = 16;
+/// Lines of a text that are shown in any case: a screen is no pager.
+const MOST: usize = 2_000;
+
+/// Something that is shown.
+pub(super) enum Entry {
+    /// A message of the user.
+    User(String),
+    /// Text of the model.
+    Answer(Answer),
+    /// Reasoning.
+    Thinking(Answer),
+    /// A call and its result.
+    Call(Card),
+    /// A line of the program.
+    Note(Tone, String),
+    /// What fills the window.
+    Window(WindowUse, Vec<Share>),
+    /// Keys and commands.
+    Help,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Tone {
+    /// In passing.
+    Quiet,
+    /// Something was done.
+    Good,
+    Warn,
+    Bad,
+}
+
+/// A text that may still grow.
+#[derive(Default)]
+pub(super) struct Answer {
+    pub(super) text: String,
+    pub(super) is_open: bool,
+    /// The lines of what does not change any more, with the end of that, by width.
+    settled: RefCell<Settled>,
+}
+
+#[derive(Default)]
+struct Settled {
+    width: usize,
+    end: usize,
+    lines: Vec<Line<'static>>,
+}
+
+impl Answer {
+    pub(super) fn new(text: String) -> Answer {
+        Answer { text, is_open: true, settled: RefCell::default() }
+    }
+
+    fn lines(&self, width: usize, theme: Theme) -> Vec<Line<'static>> {
+        if !self.is_open {
+            return markdown(&self.text, width, theme, true);
+        }
+        // What streams in is laid out once, but for its last paragraphs.
+        let mut done = self.settled.borrow_mut();
+        if done.width != width {
+            *done = Settled { width, ..Settled::default() };
+        }
+        let more = settled(&self.text[done.end..]);
+        if more > 0 {
+            let block = &self.text[done.end..done.end + more];
+            let lines = markdown(block, width, theme, true);
+            append(&mut done.lines, lines);
+            done.end += more;
+        }
+        let mut lines = done.lines.clone();
+        append(&mut lines, markdown(&self.text[done.end..], width, theme, false));
+        lines
+    }
+}
+
+/// Adds a block behind an empty line.
+fn append(lines: &mut Vec<Line<'static>>, block: Vec<Line<'static>>) {
+    if !lines.is_empty() && !block.is_empty() {
+        lines.push(Line::default());
+    }
+    lines.extend(block);
+}
+
+/// A call and what is known of it.
+pub(super) struct Card {
+    pub(super) id: String,
+    pub(super) tool: String,
+    pub(super) arguments: String,
+    pub(super) state: CardState,
+    pub(super) result: String,
+    pub(super) preview: Option<Preview>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum CardState {
+    /// The user is asked.
+    Asked,
+    Running,
+    Done,
+    Failed,
+}
+
+impl Card {
+    fn lines(&self, width: usize, folded: bool, theme: Theme) -> Vec<Line<'static>> {
+        // What the user is to allow is shown whole.
+        let folded = folded && self.state != CardState::Asked;
+        let (mark, style) = match self.state {
+            CardState::Asked => ("?", theme.warn()),
+            CardState::Running => ("●", theme.warn()),
+            CardState::Done => ("●", theme.good()),
+            CardState::Failed => ("✗", theme.bad()),
+        };
+        let mut title = vec![
+            Span::styled(format!("{mark} "), style),
+            Span::styled(clean(&self.tool), theme.bold()),
+            Span::raw(" "),
+        ];
+        let indent = [Span::raw("  ")];
+        let subject = subject(&self.tool, &self.arguments);
+        let change = self.preview.as_ref().map(Preview::summary);
+        let mut lines = if folded {
+            let change_width = change.as_ref().map_or(0, |change| change.len() + 2);
+            let taken = width_of(&self.tool) + 3 + change_width;
+            let flat = clean(subject.lines().next().unwrap_or_default());
+            let more = if subject.lines().nth(1).is_some() { " …" } else { "" };
+            let shown = cut(&format!("{flat}{more}"), width.saturating_sub(taken));
+            title.push(Span::raw(shown));
+            title.extend(change.map(|change| Span::styled(format!("  {change}"), theme.dim())));
+            vec![Line::from(title)]
+        } else {
+            let mut rows = subject.lines();
+            title.push(Span::raw(clean(rows.next().unwrap_or_default())));
+            title.extend(change.map(|change| Span::styled(format!("  {change}"), theme.dim())));
+            let mut lines = wrap(&title, width, Breaks::Anywhere, &[], &indent);
+            for row in rows {
+                let row = [Span::raw(clean(row))];
+                lines.extend(wrap(&row, width, Breaks::Anywhere, &indent, &indent));
+            }
+            lines
+        };
+        if let Some(preview) = &self.preview {
+            let most = if folded { FOLDED_CHANGE } else { MOST };
+            let inner = width.saturating_sub(2);
+            let (rows, left) = preview.lines(inner, most, theme);
+            lines.extend(rows.into_iter().map(indented));
+            lines.extend(left_out(left, theme));
+            if self.state == CardState::Done {
+                return lines;
+            }
+        }
+        lines.extend(self.result(width, folded, theme));
+        lines
+    }
+
+    fn result(&self, width: usize, folded: bool, theme: Theme) -> Vec<Line<'static>> {
+        let style = if self.state == CardState::Failed { theme.bad() } else { theme.dim() };
+        let rows: Vec<&str> = self.result.lines().collect();
+        let all_is_shown = !folded || self.tool == "todo";
+        let most = if all_is_shown { MOST } else { FOLDED };
+        let first = [Span::styled("  ⎿ ", theme.dim())];
+        let rest = [Span::raw("    ")];
+        let mut lines = Vec::new();
+        // The end of an output says most; a file that was read says nothing on a screen.
+        let begin = match &*self.tool {
+            "shell" => rows.len().saturating_sub(most),
+            _ => 0,
+        };
+        if folded && self.tool == "read" && self.state == CardState::Done {
+            let read = [Span::styled(format!("{} lines", rows.len()), style)];
+            return wrap(&read, width, Breaks::Words, &first, &rest);
+        }
+        if begin > 0 {
+            let more = Span::styled(format!("… {begin} more lines (Ctrl-O)"), theme.dim());
+            lines.extend(wrap(&[more], width, Breaks::Words, &first, &rest));
+        }
+        for row in rows.iter().skip(begin).take(most) {
+            let prefix = if lines.is_empty() { &first } else { &rest };
+            let text = clean(row);
+            if all_is_shown {
+                let text = Span::styled(text, style);
+                lines.extend(wrap(&[text], width, Breaks::Anywhere, prefix, &rest));
+            } else {
+                let text = cut(&text, width.saturating_sub(4));
+                lines.push(Line::from(vec![prefix[0].clone(), Span::styled(text, style)]));
+            }
+        }
+        lines.extend(left_out(rows.len().saturating_sub(begin + most), theme));
+        lines
+    }
+}
+
+fn indented(mut line: Line<'static>) -> Line<'static> {
+    line.spans.insert(0, Span::raw("  "));
+    line
+}
+
+fn left_out(n: usize, theme: Theme) -> Option<Line<'static>> {
+    let lines = if n == 1 { "line" } else { "lines" };
+    (n > 0).then(|| Line::styled(format!("    … {n} more {lines} (Ctrl-O)"), theme.dim()))
+}
+
+/// What a call is about: the argument that says most, or all of them.
+fn subject(tool: &str, arguments: &str) -> String {
+    let Ok(value) = serde_json::from_str::<Value>(arguments) else { return arguments.to_owned() };
+    let text = |name: &str| value.get(name).and_then(Value::as_str);
+    let named = |name: &str, before: &str| {
+        text(name).map(|text| format!("{before}{text}")).unwrap_or_default()
+    };
+    let subject = match tool {
+        "shell" => text("command").map(str::to_owned),
+        "write" | "edit" => text("path").map(str::to_owned),
+        "read" => text("path").map(|path| {
+            let number = |name: &str| value.get(name).and_then(Value::as_u64);
+            let from = number("offset").map(|from| format!(" from line {from}"));
+            let lines = number("limit").map(|lines| format!(", {lines} lines"));
+            format!("{path}{}{}", from.unwrap_or_default(), lines.unwrap_or_default())
+        }),
+        "grep" => text("pattern").map(|pattern| {
+            format!("{pattern}{}{}", named("path", " in "), named("include", " of "))
+        }),
+        "glob" => text("pattern").map(|pattern| format!("{pattern}{}", named("path", " in "))),
+        "recall" => text("ref").map(|name| format!("{name}{}", named("search", " for "))),
+        "compact" => Some(named("focus", "")),
+        "todo" => Some(String::new()),
+        _ => None,
+    };
+    subject.unwrap_or_else(|| arguments.to_owned())
+}
+
+/// An entry with its lines, as they were last laid out.
+pub(super) struct Shown {
+    pub(super) entry: Entry,
+    /// Whether an empty line goes before it.
+    pub(super) gap: bool,
+    cache: RefCell<Option<Cached>>,
+}
+
+struct Cached {
+    width: usize,
+    folded: bool,
+    lines: Rc<[Line<'static>]>,
+}
+
+impl Shown {
+    pub(super) fn new(entry: Entry, before: Option<&Entry>) -> Shown {
+        let gap = match (&entry, before) {
+            (_, None) => false,
+            (Entry::Call(_), Some(Entry::Call(_))) => false,
+            (Entry::Note(tone, _), Some(Entry::Note(before, _))) => tone != before,
+            (_, Some(_)) => true,
+        };
+        Shown { entry, gap, cache: RefCell::new(None) }
+    }
+
+    /// The entry, to change it.
+    pub(super) fn change(&mut self) -> &mut Entry {
+        *self.cache.borrow_mut() = None;
+        &mut self.entry
+    }
+
+    /// Whether its lines are known.
+    #[cfg(test)]
+    pub(super) fn is_laid_out(&self) -> bool {
+        self.cache.borrow().is_some()
+    }
+
+    /// Its lines: at least one.
+    pub(super) fn lines(&self, width: usize, folded: bool, theme: Theme) -> Rc<[Line<'static>]> {
+        let mut cache = self.cache.borrow_mut();
+        if let Some(cached) = &*cache
+            && (cached.width, cached.folded) == (width, folded)
+        {
+            return cached.lines.clone();
+        }
+        let mut lines = if self.gap { vec![Line::default()] } else { Vec::new() };
+        lines.extend(self.entry.lines(width, folded, theme));
+        if lines.is_empty() {
+            lines.push(Line::default());
+        }
+        let lines: Rc<[Line<'static>]> = lines.into();
+        *cache = Some(Cached { width, folded, lines: lines.clone() });
+        lines
+    }
+}
+
+impl Entry {
+    fn lines(&self, width: usize, folded: bool, theme: Theme) -> Vec<Line<'static>> {
+        let prose = width.min(PROSE);
+        match self {
+            Entry::User(text) => {
+                let first = [Span::styled("› ", theme.accent())];
+                let rest = [Span::raw("  ")];
+                let mut lines = Vec::new();
+                for line in text.lines() {
+                    let prefix = if lines.is_empty() { &first } else { &rest };
+                    let run = [Span::styled(clean(line), theme.accent())];
+                    lines.extend(wrap(&run, prose, Breaks::Words, prefix, &rest));
+                }
+                lines
+            }
+            Entry::Answer(answer) => answer.lines(prose, theme),
+            Entry::Thinking(thinking) => reasoning(thinking, prose, folded, theme),
+            Entry::Call(card) => card.lines(width, folded, theme),
+            Entry::Note(tone, text) => {
+                let style = match tone {
+                    Tone::Quiet => theme.dim(),
+                    Tone::Good => theme.good(),
+                    Tone::Warn => theme.warn(),
+                    Tone::Bad => theme.bad(),
+                };
+                let indent = [Span::styled("  ", style)];
+                let lines = text.lines().map(|line| Span::styled(clean(line), style));
+                lines
+                    .flat_map(|line| wrap(&[line], prose, Breaks::Words, &indent, &indent))
+                    .collect()
+            }
+            Entry::Window(usage, contents) => window(usage, contents, width, theme),
+            Entry::Help => help(prose, theme),
+        }
+    }
+}
+
+/// Folded, its last line alone.
+fn reasoning(thinking: &Answer, width: usize, folded: bool, theme: Theme) -> Vec<Line<'static>> {
+    let style = theme.dim().patch(theme.italic());
+    let indent = [Span::styled("  ", style)];
+    let mut rows = thinking.text.lines().filter(|line| !line.trim().is_empty());
+    if folded {
+        let last = clean(rows.next_back().unwrap_or_default());
+        let shown = cut(&format!("thinking: {last}"), width.saturating_sub(2));
+        return wrap(&[Span::styled(shown, style)], width, Breaks::Words, &indent, &indent);
+    }
+    let lines = rows.map(|line| Span::styled(clean(line), style));
+    lines.flat_map(|line| wrap(&[line], width, Breaks::Words, &indent, &indent)).collect()
+}
+
+fn name(content: Content) -> &'static str {
+    match content {
+        Content::Overhead => "tools",
+        Content::Prompt => "prompt",
+        Content::User => "your messages",
+        Content::Answers => "answers",
+        Content::Thinking => "reasoning",
+        Content::Calls => "calls",
+        Content::Results => "results",
+        Content::Images => "pictures",
+        Content::Summaries => "summary, digest",
+        Content::Other => "other",
+    }
+}
+
+/// What fills the window: a bar by kind, as a share of the window.
+fn window(usage: &WindowUse, contents: &[Share], width: usize, theme: Theme) -> Vec<Line<'static>> {
+    let percent = usage.percent.unwrap_or_default();
+    let of = usage.usable.map_or(String::new(), |usable| format!(" of {usable} tokens"));
+    let mut lines = vec![Line::from(vec![
+        Span::styled("  context ", theme.bold()),
+        Span::styled(format!("{percent}%"), theme.fill(percent)),
+        Span::raw(format!("  {}{of}", usage.tokens)),
+    ])];
+    let counted: Tokens = contents.iter().map(|share| share.tokens).sum();
+    let whole = usage.usable.unwrap_or(counted).0.max(counted.0).max(1);
+    let room = width.saturating_sub(34).clamp(4, 60) as u64;
+    for share in contents {
+        let cells = (share.tokens.0 * room).div_ceil(whole);
+        let bar = "█".repeat(usize::try_from(cells).unwrap_or(0));
+        let percent = share.tokens.0 * 100 / whole;
+        let name = name(share.content);
+        let tokens = share.tokens.to_string();
+        lines.push(Line::from(vec![
+            Span::raw(format!("  {name:<16}{tokens:>8} {percent:>3}%  ")),
+            Span::styled(bar, theme.code()),
+        ]));
+    }
+    if let Some(usable) = usage.usable {
+        let free = usable - usage.tokens;
+        let percent = free.0 * 100 / whole;
+        let free = free.to_string();
+        let text = format!("  {:<16}{free:>8} {percent:>3}%", "free");
+        lines.push(Line::styled(text, theme.dim()));
+    }
+    if usage.tokens != counted {
+        let text = format!("counted here: {counted}; the provider counts otherwise");
+        lines.push(Line::styled(format!("  {text}"), theme.dim()));
+    }
+    lines
+}
+
+/// Keys, and what they do.
+const KEYS: [(&str, &str); 11] = [
+    ("Enter", "send; while the model works, your message is read at its next request"),
+    ("Ctrl-J, Alt-Enter", "a new line (Shift-Enter where the terminal tells)"),
+    ("Esc", "interrupt the turn"),
+    ("Ctrl-O", "unfold or fold results, changes, and reasoning"),
+    ("PgUp, PgDn, wheel", "scroll; Ctrl-End goes to the end"),
+    ("Up, Down", "what you typed before"),
+    ("Tab", "complete a command"),
+    ("Ctrl-W, Ctrl-U, Ctrl-K", "delete a word, to the start, to the end of a line"),
+    ("Ctrl-L", "draw the screen again"),
+    ("Shift and mouse", "select text, in most terminals"),
+    ("Ctrl-C twice, Ctrl-D", "leave; the session can be resumed"),
+];
+
+fn help(width: usize, theme: Theme) -> Vec<Line<'static>> {
+    let commands = COMMANDS.iter().map(|it| {
+        let name = format!("{} {}", it.name, it.arguments);
+        (name.trim_end().to_owned(), it.about)
+    });
+    let keys = KEYS.iter().map(|(key, about)| ((*key).to_owned(), *about));
+    let mut lines = vec![Line::styled("  Commands", theme.bold())];
+    let row = |(name, about): (String, &str)| {
+        let first = [Span::styled(format!("  {name:<24}"), theme.code())];
+        let rest = [Span::raw(" ".repeat(if width > 50 { 26 } else { 4 }))];
+        wrap(&[Span::raw(about.to_owned())], width, Breaks::Words, &first, &rest)
+    };
+    lines.extend(commands.flat_map(row));
+    lines.push(Line::default());
+    lines.push(Line::styled("  Keys", theme.bold()));
+    lines.extend(keys.flat_map(row));
+    lines
+}

@@ -1,0 +1,204 @@
+//! What keys, pastes and the mouse do.
+
+use std::time::Duration;
+
+use ratatui::crossterm::event::{
+    Event as TerminalEvent, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseEventKind,
+};
+
+use super::commands::{Done, completions, parse};
+use super::editor::Move;
+use super::entry::{Entry, Tone};
+use super::state::{Ask, Busy, Effect, Scroll, State, Work};
+use crate::machine::Input;
+use crate::permissions::Answer;
+
+/// How long a second Ctrl-C leaves.
+const ARMED: Duration = Duration::from_secs(2);
+/// A question is not answered by what is typed as it appears.
+const UNSEEN: Duration = Duration::from_millis(400);
+/// Lines that a notch of the mouse wheel scrolls.
+const NOTCH: isize = 3;
+
+impl State {
+    pub(super) fn terminal(&mut self, event: TerminalEvent) -> Vec<Effect> {
+        match event {
+            TerminalEvent::Key(key) if key.kind != KeyEventKind::Release => self.key(key),
+            TerminalEvent::Paste(text) => {
+                self.editor.insert(&text);
+                Vec::new()
+            }
+            TerminalEvent::Mouse(mouse) => {
+                match mouse.kind {
+                    MouseEventKind::ScrollUp => self.scroll_by(-NOTCH),
+                    MouseEventKind::ScrollDown => self.scroll_by(NOTCH),
+                    _ => {}
+                }
+                Vec::new()
+            }
+            TerminalEvent::Resize(width, height) => {
+                self.size = (width, height);
+                vec![Effect::Redraw]
+            }
+            TerminalEvent::Key(_) | TerminalEvent::FocusGained | TerminalEvent::FocusLost => {
+                Vec::new()
+            }
+        }
+    }
+
+    fn key(&mut self, key: KeyEvent) -> Vec<Effect> {
+        let control = key.modifiers.contains(KeyModifiers::CONTROL);
+        if let (KeyCode::Char('c'), true) = (key.code, control) {
+            return self.control_c();
+        }
+        self.armed = None;
+        if let Some(effects) = self.anywhere(key, control) {
+            return effects;
+        }
+        if !self.asks.is_empty() {
+            return self.answer(key, control);
+        }
+        self.edit(key, control)
+    }
+
+    /// The first Ctrl-C clears the line or interrupts, the second leaves.
+    fn control_c(&mut self) -> Vec<Effect> {
+        if self.armed.is_some_and(|until| until > self.now) {
+            return vec![Effect::Leave];
+        }
+        self.armed = Some(self.now + ARMED);
+        if !self.editor.is_empty() {
+            self.editor.take();
+            return Vec::new();
+        }
+        self.interrupt()
+    }
+
+    fn interrupt(&mut self) -> Vec<Effect> {
+        if self.busy.is_some() { vec![Effect::Input(Input::Cancel)] } else { Vec::new() }
+    }
+
+    /// Keys that do the same whatever is shown.
+    fn anywhere(&mut self, key: KeyEvent, control: bool) -> Option<Vec<Effect>> {
+        let page = isize::try_from(self.transcript_height().saturating_sub(1).max(1)).unwrap_or(1);
+        match key.code {
+            KeyCode::Esc => return Some(self.interrupt()),
+            KeyCode::PageUp => self.scroll_by(-page),
+            KeyCode::PageDown => self.scroll_by(page),
+            KeyCode::Home if control => self.scroll = Scroll::At(0, 0),
+            KeyCode::End if control => self.scroll = Scroll::End,
+            KeyCode::Char('o') if control => self.folded = !self.folded,
+            KeyCode::Char('l') if control => return Some(vec![Effect::Redraw]),
+            _ => return None,
+        }
+        Some(Vec::new())
+    }
+
+    /// Answers the question that is shown.
+    fn answer(&mut self, key: KeyEvent, control: bool) -> Vec<Effect> {
+        let seen = self.asks.front().is_some_and(|ask| self.is_seen(ask));
+        let answer = match key.code {
+            _ if control || !seen => return Vec::new(),
+            KeyCode::Char('y') => Answer::Once,
+            KeyCode::Char('a') => Answer::Always,
+            KeyCode::Char('n') => Answer::No,
+            _ => return Vec::new(),
+        };
+        let Some(ask) = self.answered() else { return Vec::new() };
+        vec![Effect::Input(Input::Permission(ask.id.into(), answer))]
+    }
+
+    /// Whether a question is there long enough for a key to be an answer.
+    pub(super) fn is_seen(&self, ask: &Ask) -> bool {
+        self.now >= ask.since + UNSEEN
+    }
+
+    fn edit(&mut self, key: KeyEvent, control: bool) -> Vec<Effect> {
+        let alt = key.modifiers.contains(KeyModifiers::ALT);
+        let shift = key.modifiers.contains(KeyModifiers::SHIFT);
+        let width = self.editor_width();
+        match key.code {
+            KeyCode::Enter if alt || shift || control => self.editor.insert("\n"),
+            KeyCode::Enter => return self.enter(),
+            KeyCode::Tab => self.complete(),
+            KeyCode::Char(c) if control => return self.control(c),
+            KeyCode::Char('b') if alt => self.editor.go(Move::WordLeft),
+            KeyCode::Char('f') if alt => self.editor.go(Move::WordRight),
+            KeyCode::Char('d') if alt => self.editor.delete(Move::WordRight),
+            KeyCode::Char(c) => self.editor.insert(c.encode_utf8(&mut [0; 4])),
+            KeyCode::Backspace if alt || control => self.editor.delete(Move::WordLeft),
+            KeyCode::Backspace => self.editor.delete(Move::Left),
+            KeyCode::Delete => self.editor.delete(Move::Right),
+            KeyCode::Left if alt || control => self.editor.go(Move::WordLeft),
+            KeyCode::Right if alt || control => self.editor.go(Move::WordRight),
+            KeyCode::Left => self.editor.go(Move::Left),
+            KeyCode::Right => self.editor.go(Move::Right),
+            KeyCode::Home => self.editor.go(Move::LineStart),
+            KeyCode::End => self.editor.go(Move::LineEnd),
+            KeyCode::Up => self.editor.up(width),
+            KeyCode::Down => self.editor.down(width),
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    fn control(&mut self, c: char) -> Vec<Effect> {
+        let width = self.editor_width();
+        match c {
+            'd' if self.editor.is_empty() => return vec![Effect::Leave],
+            'd' => self.editor.delete(Move::Right),
+            'j' => self.editor.insert("\n"),
+            'a' => self.editor.go(Move::LineStart),
+            'e' => self.editor.go(Move::LineEnd),
+            'b' => self.editor.go(Move::Left),
+            'f' => self.editor.go(Move::Right),
+            'p' => self.editor.up(width),
+            'n' => self.editor.down(width),
+            'h' => self.editor.delete(Move::Left),
+            'w' => self.editor.delete(Move::WordLeft),
+            'u' => self.editor.delete(Move::LineStart),
+            'k' => self.editor.delete(Move::LineEnd),
+            _ => {}
+        }
+        Vec::new()
+    }
+
+    fn enter(&mut self) -> Vec<Effect> {
+        if self.editor.text().trim().is_empty() {
+            return Vec::new();
+        }
+        let text = self.editor.take();
+        let Some(done) = parse(&text) else { return vec![self.send(text)] };
+        self.scroll = Scroll::End;
+        self.push(Entry::User(text.trim().to_owned()));
+        match done {
+            Done::Input(input) => {
+                if let (Input::Compact(_), None) = (&input, self.busy) {
+                    self.busy = Some(Busy { since: self.now, what: Work::Compaction });
+                }
+                vec![Effect::Input(input)]
+            }
+            Done::Help => {
+                self.push(Entry::Help);
+                Vec::new()
+            }
+            Done::Quit => vec![Effect::Leave],
+            Done::Wrong(why) => {
+                self.note(Tone::Bad, why);
+                Vec::new()
+            }
+        }
+    }
+
+    /// Completes a command to what all that fit have in common.
+    fn complete(&mut self) {
+        let found = completions(self.editor.text());
+        let Some((first, others)) = found.split_first() else { return };
+        let common = others.iter().fold(first.name, |common, other| {
+            let alike = common.bytes().zip(other.name.bytes()).take_while(|(a, b)| a == b).count();
+            &common[..alike]
+        });
+        let blank = if others.is_empty() && !first.arguments.is_empty() { " " } else { "" };
+        self.editor.set(&format!("{common}{blank}"));
+    }
+}

@@ -1,0 +1,196 @@
+//! What a call would change in a file, as a difference of lines.
+
+use std::path::Path;
+use std::time::Duration;
+
+use ratatui::text::{Line, Span};
+use serde_json::Value;
+use similar::{Algorithm, ChangeTag, TextDiff};
+
+use super::text::{Breaks, clean, wrap};
+use super::theme::Theme;
+
+/// Bytes of a text that is compared.
+const COMPARED: u64 = 1 << 20;
+/// What a comparison may take; a coarse one is good enough then.
+const PATIENCE: Duration = Duration::from_millis(100);
+/// Lines that are shown around a change.
+const AROUND: usize = 3;
+
+/// A change of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Preview {
+    rows: Vec<Row>,
+    added: usize,
+    removed: usize,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Row {
+    kind: Kind,
+    /// The number of the line, in the new text unless it is removed.
+    number: usize,
+    text: String,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Kind {
+    Same,
+    Added,
+    Removed,
+    Gap,
+}
+
+impl Preview {
+    /// What a call of a tool would change now in the file at `path`, if it is one that writes and
+    /// the texts are not too long.
+    pub fn of(tool: &str, arguments: &str, path: &Path) -> Option<Preview> {
+        let arguments: Value = serde_json::from_str(arguments).ok()?;
+        let text = |name: &str| arguments.get(name)?.as_str();
+        let before = match path.metadata() {
+            Ok(about) if about.is_file() && about.len() <= COMPARED => {
+                std::fs::read_to_string(path).ok()?
+            }
+            Ok(_) => return None,
+            Err(_) => String::new(),
+        };
+        let after = match tool {
+            "write" => text("content")?.to_owned(),
+            "edit" => {
+                let (old, new) = (text("old_string")?, text("new_string")?);
+                if old.is_empty() || !before.contains(old) {
+                    return None;
+                }
+                let all = arguments.get("replace_all").and_then(Value::as_bool).unwrap_or(false);
+                if all { before.replace(old, new) } else { before.replacen(old, new, 1) }
+            }
+            _ => return None,
+        };
+        (after.len() as u64 <= COMPARED).then(|| Preview::between(&before, &after))
+    }
+
+    /// The difference of two texts.
+    pub fn between(before: &str, after: &str) -> Preview {
+        let mut config = TextDiff::configure();
+        config.algorithm(Algorithm::Myers).timeout(PATIENCE);
+        let diff = config.diff_lines(before, after);
+        let mut rows = Vec::new();
+        let row = |kind, number, text: &str| Row { kind, number, text: text.to_owned() };
+        for (at, group) in diff.grouped_ops(AROUND).iter().enumerate() {
+            if at > 0 {
+                rows.push(row(Kind::Gap, 0, ""));
+            }
+            for change in group.iter().flat_map(|op| diff.iter_changes(op)) {
+                let line = change.value().trim_end_matches(['\n', '\r']);
+                let (kind, number) = match change.tag() {
+                    ChangeTag::Equal => (Kind::Same, change.new_index()),
+                    ChangeTag::Insert => (Kind::Added, change.new_index()),
+                    ChangeTag::Delete => (Kind::Removed, change.old_index()),
+                };
+                rows.push(row(kind, number.map_or(0, |number| number + 1), line));
+            }
+        }
+        let count = |kind| rows.iter().filter(|row| row.kind == kind).count();
+        let (added, removed) = (count(Kind::Added), count(Kind::Removed));
+        Preview { rows, added, removed }
+    }
+
+    /// `+3 −1`.
+    pub(super) fn summary(&self) -> String {
+        format!("+{} −{}", self.added, self.removed)
+    }
+
+    /// At most so many of its lines, and how many are left out.
+    pub(super) fn lines(
+        &self,
+        width: usize,
+        most: usize,
+        theme: Theme,
+    ) -> (Vec<Line<'static>>, usize) {
+        let digits = self.rows.iter().map(|row| row.number).max().unwrap_or(0).to_string().len();
+        let mut lines = Vec::new();
+        for row in self.rows.iter().take(most) {
+            let (mark, style) = match row.kind {
+                Kind::Same => (" ", theme.dim()),
+                Kind::Added => ("+", theme.good()),
+                Kind::Removed => ("-", theme.bad()),
+                Kind::Gap => {
+                    lines.push(Line::styled(format!("{:digits$} ⋮", ""), theme.dim()));
+                    continue;
+                }
+            };
+            let first = [
+                Span::styled(format!("{:>digits$} ", row.number), theme.dim()),
+                Span::styled(format!("{mark} "), style),
+            ];
+            let rest = [Span::raw(" ".repeat(digits + 3))];
+            let text = Span::styled(clean(&row.text), style);
+            lines.extend(wrap(&[text], width, Breaks::Anywhere, &first, &rest));
+        }
+        (lines, self.rows.len().saturating_sub(most))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(preview: &Preview, most: usize) -> Vec<String> {
+        let (lines, _) = preview.lines(40, most, Theme { colours: false });
+        lines.iter().map(|line| line.to_string().trim_end().to_owned()).collect()
+    }
+
+    #[test]
+    fn changes_are_shown_with_their_lines_and_a_little_around() {
+        let before: String = (1..=20).map(|n| format!("line {n}\n")).collect();
+        let after = before.replace("line 2\n", "line two\n").replace("line 20\n", "\u{1b}[2J\n");
+        let preview = Preview::between(&before, &after);
+        let expect = [
+            " 1   line 1",
+            " 2 - line 2",
+            " 2 + line two",
+            " 3   line 3",
+            " 4   line 4",
+            " 5   line 5",
+            "   ⋮",
+            "17   line 17",
+            "18   line 18",
+            "19   line 19",
+            "20 - line 20",
+            "20 + ␛[2J",
+        ];
+        assert_eq!(shown(&preview, 99), expect);
+        assert_eq!(
+            (preview.summary(), preview.lines(40, 2, Theme { colours: true }).1),
+            ("+2 −2".into(), 10)
+        );
+    }
+
+    #[test]
+    fn calls_that_write_show_what_they_would_change() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("a.txt");
+        std::fs::write(&path, "one\ntwo\n").unwrap();
+        for (tool, arguments, expect) in [
+            (
+                "edit",
+                r#"{"old_string":"two","new_string":"2"}"#,
+                &["1   one", "2 - two", "2 + 2"][..],
+            ),
+            ("write", r#"{"content":"one\n"}"#, &["1   one", "2 - two"]),
+        ] {
+            let preview = Preview::of(tool, arguments, &path).unwrap();
+            assert_eq!(shown(&preview, 99), expect, "{tool}");
+        }
+        for (tool, arguments) in [
+            ("edit", r#"{"old_string":"three","new_string":"3"}"#),
+            ("edit", "no json"),
+            ("read", "{}"),
+        ] {
+            assert_eq!(Preview::of(tool, arguments, &path), None, "{tool} {arguments}");
+        }
+        let new = Preview::of("write", r#"{"content":"x\n"}"#, &folder.path().join("new")).unwrap();
+        assert_eq!(shown(&new, 99), ["1 + x"]);
+        assert_eq!(Preview::of("write", r#"{"content":"x"}"#, folder.path()), None);
+    }
+}

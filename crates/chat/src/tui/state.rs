@@ -1,0 +1,335 @@
+//! What is on the screen, and how what happens changes it. It reads and writes nothing.
+
+use std::collections::VecDeque;
+use std::time::Duration;
+
+use epitome_engine::WindowUse;
+use epitome_passes::Event as ContextEvent;
+use ratatui::crossterm::event::Event as TerminalEvent;
+
+use super::editor::Editor;
+use super::entry::{Answer, Card, CardState, Entry, Shown, Tone};
+use super::preview::Preview;
+use super::theme::Theme;
+use crate::machine::{Cost, Ended, Event, Input};
+use crate::words::change;
+
+/// Something that happened.
+#[derive(Clone, Debug)]
+pub enum Happening {
+    /// A key, a paste, the mouse, another size.
+    Terminal(TerminalEvent),
+    /// The agent shows an event. With a call that would write comes what it would change.
+    Agent(Event, Option<Preview>),
+    /// So much time has passed since the program began.
+    Time(Duration),
+    /// The program is to end.
+    Terminated,
+}
+
+/// Something to do.
+#[derive(Debug)]
+pub enum Effect {
+    /// For the agent.
+    Input(Input),
+    /// Draw the whole screen again.
+    Redraw,
+    /// Leave.
+    Leave,
+}
+
+/// The interface as data.
+pub struct State {
+    pub(super) theme: Theme,
+    pub(super) size: (u16, u16),
+    pub(super) entries: Vec<Shown>,
+    pub(super) editor: Editor,
+    /// Messages that are not in the context yet.
+    pub(super) queued: VecDeque<String>,
+    /// Calls about which the user is asked; the first is shown.
+    pub(super) asks: VecDeque<Ask>,
+    pub(super) session: SessionNames,
+    pub(super) usage: Option<WindowUse>,
+    pub(super) cost: Cost,
+    pub(super) busy: Option<Busy>,
+    pub(super) now: Duration,
+    pub(super) folded: bool,
+    pub(super) scroll: Scroll,
+    /// Until when a second Ctrl-C leaves.
+    pub(super) armed: Option<Duration>,
+}
+
+/// Where the view is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Scroll {
+    /// At the end, and it stays there.
+    End,
+    /// Its first line is this line of this entry.
+    At(usize, usize),
+}
+
+/// What the status bar says of the session.
+#[derive(Default)]
+pub(super) struct SessionNames {
+    pub(super) id: String,
+    pub(super) model: String,
+    pub(super) recipe: String,
+}
+
+/// A call that waits for the user.
+pub(super) struct Ask {
+    pub(super) id: String,
+    pub(super) about: String,
+    pub(super) always: String,
+    /// When it came: what is typed in that moment is meant for something else.
+    pub(super) since: Duration,
+}
+
+/// What is under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Busy {
+    pub(super) since: Duration,
+    pub(super) what: Work,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Work {
+    Turn,
+    Compaction,
+}
+
+impl State {
+    /// An interface of a terminal with so many columns and rows.
+    pub fn new(theme: Theme, size: (u16, u16)) -> State {
+        State {
+            theme,
+            size,
+            entries: Vec::new(),
+            editor: Editor::default(),
+            queued: VecDeque::new(),
+            asks: VecDeque::new(),
+            session: SessionNames::default(),
+            usage: None,
+            cost: Cost::default(),
+            busy: None,
+            now: Duration::ZERO,
+            folded: true,
+            scroll: Scroll::End,
+            armed: None,
+        }
+    }
+
+    /// Whether something on the screen moves by itself.
+    pub fn is_moving(&self) -> bool {
+        self.busy.is_some() || self.armed.is_some()
+    }
+
+    /// Takes what happened. Returns what is to be done.
+    pub fn update(&mut self, happening: Happening) -> Vec<Effect> {
+        match happening {
+            Happening::Terminal(event) => self.terminal(event),
+            Happening::Agent(event, preview) => {
+                self.agent(event, preview);
+                Vec::new()
+            }
+            Happening::Time(now) => {
+                self.now = now;
+                self.armed = self.armed.filter(|until| *until > now);
+                Vec::new()
+            }
+            Happening::Terminated => vec![Effect::Leave],
+        }
+    }
+
+    pub(super) fn push(&mut self, entry: Entry) {
+        let before = self.entries.last().map(|shown| &shown.entry);
+        let shown = Shown::new(entry, before);
+        self.entries.push(shown);
+    }
+
+    pub(super) fn note(&mut self, tone: Tone, text: impl Into<String>) {
+        self.push(Entry::Note(tone, text.into()));
+    }
+
+    /// A message of the user goes to the agent.
+    pub(super) fn send(&mut self, text: String) -> Effect {
+        self.queued.push_back(text.clone());
+        self.scroll = Scroll::End;
+        if self.busy.is_none() {
+            self.busy = Some(Busy { since: self.now, what: Work::Turn });
+        }
+        Effect::Input(Input::User(text))
+    }
+
+    fn agent(&mut self, event: Event, preview: Option<Preview>) {
+        match event {
+            Event::Session { id, model, recipe, .. } => self.session(id, model, recipe),
+            Event::User { text } => self.user(text),
+            Event::Text { text } => self.text(&text),
+            Event::Thinking { text } => self.thinking(&text),
+            Event::Restart => self.restart(),
+            Event::Call { id, tool, arguments } => {
+                self.close();
+                let (state, result) = (CardState::Running, String::new());
+                let card = Card { id, tool, arguments, state, result, preview };
+                self.push(Entry::Call(card));
+            }
+            Event::Permission { id, about, always } => {
+                self.card(&id, |card| card.state = CardState::Asked);
+                self.asks.push_back(Ask { id, about, always, since: self.now });
+            }
+            Event::Result { id, error, text } => {
+                self.asks.retain(|ask| ask.id != id);
+                self.card(&id, |card| {
+                    card.state = if error { CardState::Failed } else { CardState::Done };
+                    card.result = text;
+                });
+            }
+            Event::Context { event } => self.context(&event),
+            Event::Undone { before, after } => {
+                let text = format!("compaction taken back ({before} → {after} tokens)");
+                self.note(Tone::Good, text);
+            }
+            Event::Usage { usage, cost } => {
+                (self.usage, self.cost) = (Some(usage), cost);
+                self.busy = self.busy.filter(|busy| busy.what == Work::Turn);
+            }
+            Event::Window { usage, contents } => {
+                self.usage = Some(usage);
+                self.push(Entry::Window(usage, contents));
+            }
+            Event::Losses { lines } => self.note(Tone::Quiet, lines.join("\n")),
+            Event::Notice { text } => self.note(Tone::Quiet, text),
+            Event::Done { ended, reason, cost, .. } => self.done(ended, reason, cost),
+        }
+    }
+
+    fn session(&mut self, id: String, model: String, recipe: String) {
+        if self.session.id == id {
+            self.note(Tone::Quiet, format!("model {model}, recipe {recipe}"));
+        } else {
+            self.note(Tone::Quiet, format!("session {id} · /help shows commands and keys"));
+        }
+        self.session = SessionNames { id, model, recipe };
+    }
+
+    fn user(&mut self, text: String) {
+        self.close();
+        if let Some(at) = self.queued.iter().position(|queued| *queued == text) {
+            self.queued.remove(at);
+            let since = self.busy.map_or(self.now, |busy| busy.since);
+            self.busy = Some(Busy { since, what: Work::Turn });
+        } else {
+            // Of a session that goes on: arrow up finds it.
+            self.editor.remember(&text);
+        }
+        self.push(Entry::User(text));
+    }
+
+    fn text(&mut self, text: &str) {
+        if let Some(Entry::Thinking(thinking)) = self.last() {
+            thinking.is_open = false;
+        }
+        match self.last() {
+            Some(Entry::Answer(answer)) if answer.is_open => answer.text.push_str(text),
+            _ => self.push(Entry::Answer(Answer::new(text.to_owned()))),
+        }
+    }
+
+    fn thinking(&mut self, text: &str) {
+        match self.last() {
+            Some(Entry::Thinking(thinking)) if thinking.is_open => thinking.text.push_str(text),
+            _ => self.push(Entry::Thinking(Answer::new(text.to_owned()))),
+        }
+    }
+
+    /// The last entry, to change it.
+    fn last(&mut self) -> Option<&mut Entry> {
+        let grows =
+            |shown: &&mut Shown| matches!(shown.entry, Entry::Answer(_) | Entry::Thinking(_));
+        self.entries.last_mut().filter(grows).map(Shown::change)
+    }
+
+    /// What streamed in is complete.
+    fn close(&mut self) {
+        for shown in self.entries.iter_mut().rev() {
+            match &shown.entry {
+                Entry::Answer(text) | Entry::Thinking(text) if text.is_open => {}
+                _ => break,
+            }
+            if let Entry::Answer(text) | Entry::Thinking(text) = shown.change() {
+                text.is_open = false;
+            }
+        }
+    }
+
+    /// What streamed in is void.
+    fn restart(&mut self) {
+        let is_open = |shown: &Shown| match &shown.entry {
+            Entry::Answer(text) | Entry::Thinking(text) => text.is_open,
+            _ => false,
+        };
+        // The reasoning before a text is closed once the text begins.
+        while self.entries.last().is_some_and(is_open) {
+            self.entries.pop();
+        }
+        if let Some(Entry::Thinking(_)) = self.entries.last().map(|shown| &shown.entry) {
+            self.entries.pop();
+        }
+    }
+
+    fn card(&mut self, id: &str, change: impl FnOnce(&mut Card)) {
+        let is_it = |shown: &&mut Shown| matches!(&shown.entry, Entry::Call(card) if card.id == id);
+        if let Some(shown) = self.entries.iter_mut().rev().find(is_it)
+            && let Entry::Call(card) = shown.change()
+        {
+            change(card);
+        }
+    }
+
+    /// The first call that waits is answered.
+    pub(super) fn answered(&mut self) -> Option<Ask> {
+        let ask = self.asks.pop_front()?;
+        self.card(&ask.id, |card| card.state = CardState::Running);
+        // The next one is new to the user, too.
+        if let Some(next) = self.asks.front_mut() {
+            next.since = self.now;
+        }
+        Some(ask)
+    }
+
+    fn context(&mut self, event: &ContextEvent) {
+        let Some(text) = change(event) else { return };
+        self.close();
+        match event {
+            ContextEvent::Finished { .. } => {
+                self.note(Tone::Good, format!("{text} · /undo · /losses"));
+            }
+            ContextEvent::Warning { .. } => self.note(Tone::Warn, text),
+            ContextEvent::Failed { .. } | ContextEvent::Breaker { .. } => {
+                self.note(Tone::Bad, text);
+            }
+            _ => self.note(Tone::Quiet, text),
+        }
+    }
+
+    fn done(&mut self, ended: Ended, reason: Option<String>, cost: Cost) {
+        self.close();
+        self.asks.clear();
+        self.cost = cost;
+        self.busy = None;
+        let tone = match ended {
+            Ended::Answered => return,
+            Ended::Interrupted => Tone::Warn,
+            Ended::Failed | Ended::Budget => Tone::Bad,
+        };
+        self.note(tone, reason.unwrap_or_default());
+        if !self.queued.is_empty() {
+            self.note(Tone::Quiet, "what you typed meanwhile goes with your next message");
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "state_tests.rs"]
+mod tests;

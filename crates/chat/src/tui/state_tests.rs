@@ -1,0 +1,176 @@
+//! What keys and events do.
+
+use ratatui::crossterm::event::{
+    Event as TerminalEvent, KeyCode, KeyModifiers, MouseEvent, MouseEventKind,
+};
+
+use super::super::testing::*;
+use super::*;
+use crate::permissions::Answer;
+
+/// What is to be done, as text.
+fn shown(effects: &[Effect]) -> Vec<String> {
+    effects.iter().map(|effect| format!("{effect:?}")).collect()
+}
+
+const CONTROL: KeyModifiers = KeyModifiers::CONTROL;
+
+#[test]
+fn messages_are_sent_and_wait_until_they_are_in_the_context() {
+    let mut state = state(80, 24);
+    assert_eq!(shown(&types(&mut state, "hello\n")), [r#"Input(User("hello"))"#]);
+    assert_eq!(state.queued, ["hello"]);
+    assert!(state.is_moving());
+    shows(&mut state, user("hello"));
+    assert!(state.queued.is_empty());
+    // While the model works, the next one is for its next request.
+    assert_eq!(shown(&types(&mut state, "more\n")), [r#"Input(User("more"))"#]);
+    assert_eq!(state.queued, ["more"]);
+    assert_eq!(shown(&types(&mut state, "  \n")), Vec::<String>::new());
+}
+
+#[test]
+fn lines_are_broken_by_keys_that_say_so() {
+    let mut state = state(80, 24);
+    types(&mut state, "a");
+    for (code, modifiers) in [
+        (KeyCode::Enter, KeyModifiers::ALT),
+        (KeyCode::Enter, KeyModifiers::SHIFT),
+        (KeyCode::Char('j'), CONTROL),
+    ] {
+        assert_eq!(shown(&key(&mut state, code, modifiers)), Vec::<String>::new());
+    }
+    types(&mut state, "b");
+    assert_eq!(state.editor.text(), "a\n\n\nb");
+}
+
+#[test]
+fn escape_interrupts_and_control_c_twice_or_control_d_leaves() {
+    let mut state = state(80, 24);
+    assert_eq!(shown(&key(&mut state, KeyCode::Esc, KeyModifiers::NONE)), Vec::<String>::new());
+    types(&mut state, "hello\n");
+    assert_eq!(shown(&key(&mut state, KeyCode::Esc, KeyModifiers::NONE)), ["Input(Cancel)"]);
+    let control = |state: &mut State, c| shown(&key(state, KeyCode::Char(c), CONTROL));
+    types(&mut state, "draft");
+    assert_eq!(control(&mut state, 'd'), Vec::<String>::new());
+    // The first one clears the line; one that comes late is the first again.
+    assert_eq!(control(&mut state, 'c'), Vec::<String>::new());
+    assert_eq!(state.editor.text(), "");
+    at(&mut state, 2_500);
+    assert_eq!(control(&mut state, 'c'), ["Input(Cancel)"]);
+    assert_eq!(control(&mut state, 'c'), ["Leave"]);
+    assert_eq!(control(&mut state, 'd'), ["Leave"]);
+}
+
+#[test]
+fn questions_are_answered_one_after_the_other_and_not_by_accident() {
+    let mut state = state(80, 24);
+    types(&mut state, "go\n");
+    for id in ["c1", "c2", "c3"] {
+        call(&mut state, id, "shell", "{}");
+        asks(&mut state, id, "run x");
+    }
+    // What was being typed when the question came is no answer.
+    assert_eq!(shown(&types(&mut state, "yes")), Vec::<String>::new());
+    let permission = |id: &str, answer: Answer| format!("Input(Permission({id:?}, {answer:?}))");
+    at(&mut state, 500);
+    assert_eq!(shown(&types(&mut state, "x\n")), Vec::<String>::new());
+    assert_eq!(shown(&types(&mut state, "y")), [permission("c1", Answer::Once)]);
+    assert_eq!(shown(&types(&mut state, "y")), Vec::<String>::new());
+    at(&mut state, 1_000);
+    assert_eq!(shown(&types(&mut state, "a")), [permission("c2", Answer::Always)]);
+    at(&mut state, 1_500);
+    assert_eq!(shown(&types(&mut state, "n")), [permission("c3", Answer::No)]);
+    assert_eq!(state.asks.len(), 0);
+    // An interrupted call asks no more.
+    asks(&mut state, "c3", "run x");
+    result(&mut state, "c3", true, "interrupted");
+    assert_eq!(state.asks.len(), 0);
+}
+
+#[test]
+fn the_view_stays_where_it_was_scrolled_to() {
+    let mut state = state(80, 12);
+    for n in 0..20 {
+        shows(&mut state, user(&format!("message {n}")));
+    }
+    key(&mut state, KeyCode::PageUp, KeyModifiers::NONE);
+    let before = screen(&state);
+    assert!(before.contains("message 15") && !before.contains("message 19"), "{before}");
+    shows(&mut state, user("new"));
+    shows(&mut state, text("an answer"));
+    assert_eq!(screen(&state), before);
+    let wheel = |kind| {
+        let (column, row, modifiers) = (1, 1, KeyModifiers::NONE);
+        Happening::Terminal(TerminalEvent::Mouse(MouseEvent { kind, column, row, modifiers }))
+    };
+    for _ in 0..30 {
+        state.update(wheel(MouseEventKind::ScrollUp));
+    }
+    assert!(screen(&state).starts_with("  session chat-1"), "{}", screen(&state));
+    for _ in 0..30 {
+        state.update(wheel(MouseEventKind::ScrollDown));
+    }
+    assert_eq!(state.scroll, Scroll::End);
+    assert!(screen(&state).contains("an answer"), "{}", screen(&state));
+}
+
+#[test]
+fn what_is_void_goes_and_what_is_folded_unfolds() {
+    let mut state = state(80, 24);
+    shows(&mut state, user("go"));
+    shows(&mut state, Event::Thinking { text: "one\ntwo".to_owned() });
+    shows(&mut state, text("void"));
+    shows(&mut state, Event::Restart);
+    shows(&mut state, Event::Thinking { text: "first\nlast".to_owned() });
+    shows(&mut state, text("valid"));
+    let before = screen(&state);
+    assert!(!before.contains("void") && !before.contains("two"), "{before}");
+    assert!(before.contains("thinking: last") && !before.contains("first"), "{before}");
+    key(&mut state, KeyCode::Char('o'), CONTROL);
+    assert!(screen(&state).contains("first"), "{}", screen(&state));
+}
+
+#[test]
+fn an_interrupted_turn_says_what_becomes_of_what_was_typed() {
+    let mut state = state(80, 24);
+    types(&mut state, "one\ntwo\n");
+    shows(&mut state, user("one"));
+    let (reason, answer) = (Some("interrupted".to_owned()), String::new());
+    let ended = Ended::Interrupted;
+    shows(&mut state, Event::Done { ended, reason, answer, cost: Cost::default() });
+    assert!(!state.is_moving());
+    let shown = screen(&state);
+    assert!(shown.contains("interrupted\n\n  what you typed meanwhile goes with"), "{shown}");
+    assert!(shown.contains("waits: two"), "{shown}");
+}
+
+#[test]
+fn commands_reach_the_agent_or_say_what_is_wrong() {
+    let mut state = state(80, 24);
+    let sent = |state: &mut State, text| shown(&types(state, text));
+    assert_eq!(sent(&mut state, "/undo\n"), ["Input(Undo)"]);
+    assert_eq!(sent(&mut state, "/compact the tests\n"), [r#"Input(Compact(Some("the tests")))"#]);
+    assert!(state.is_moving());
+    shows(&mut state, usage(20));
+    assert!(!state.is_moving());
+    assert_eq!(sent(&mut state, "/nothing\n"), Vec::<String>::new());
+    assert!(screen(&state).contains("there is no command /nothing"), "{}", screen(&state));
+    // A beginning is completed.
+    types(&mut state, "/los");
+    key(&mut state, KeyCode::Tab, KeyModifiers::NONE);
+    assert_eq!(state.editor.text(), "/losses");
+    assert_eq!(sent(&mut state, "\n"), ["Input(Losses)"]);
+    assert_eq!(sent(&mut state, "/quit\n"), ["Leave"]);
+}
+
+#[test]
+fn what_was_typed_in_a_session_that_goes_on_is_found_again() {
+    let mut state = state(80, 24);
+    shows(&mut state, user("of yesterday"));
+    types(&mut state, "of today\n");
+    for expect in ["of today", "of yesterday"] {
+        key(&mut state, KeyCode::Up, KeyModifiers::NONE);
+        assert_eq!(state.editor.text(), expect);
+    }
+}

@@ -1,0 +1,128 @@
+//! Source text cut into runs that are coloured alike.
+
+use std::str::FromStr as _;
+use std::sync::LazyLock;
+
+use syntect::easy::HighlightLines;
+use syntect::highlighting::{
+    Color, ScopeSelectors, StyleModifier, Theme, ThemeItem, ThemeSettings,
+};
+use syntect::parsing::{SyntaxReference, SyntaxSet};
+use syntect::util::LinesWithEndings;
+
+/// Bytes of one text that are coloured; the rest is plain.
+const TEXT: usize = 24 << 10;
+/// Lines longer than this are no code that somebody wrote.
+const LINE: usize = 2_000;
+
+/// What a run of source text is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Token {
+    /// A comment.
+    Comment,
+    /// A string.
+    String,
+    /// A number, or another constant.
+    Number,
+    /// A keyword.
+    Keyword,
+    /// The name of a function.
+    Function,
+    /// The name of a type.
+    Type,
+    /// A tag, or the name of an attribute.
+    Attribute,
+}
+
+/// The runs of a text in a language: its name, a file's extension, or a path. None if the language
+/// is not known, or the text is too long.
+///
+/// ```
+/// use epitome_render::{Token, highlight};
+///
+/// let runs = highlight("let a;", "rust").expect("a known language");
+/// assert_eq!(runs, [(Some(Token::Keyword), "let"), (None, " a;")]);
+/// ```
+pub fn highlight<'t>(text: &'t str, language: &str) -> Option<Vec<(Option<Token>, &'t str)>> {
+    let syntax = syntax_of(text, language)?;
+    let mut lines = HighlightLines::new(syntax, &THEME);
+    let mut runs: Vec<(Option<Token>, &str)> = Vec::new();
+    // Runs are parts of the text, in its order: neighbours that are alike are one.
+    let mut begin = 0;
+    let mut at = 0;
+    let mut open = None;
+    for line in LinesWithEndings::from(text) {
+        for (style, run) in lines.highlight_line(line, &SYNTAXES).ok()? {
+            let number = usize::from(style.foreground.r);
+            let token = number.checked_sub(1).and_then(|at| TOKENS.get(at)).map(|(it, _)| *it);
+            // White space has no colour: it does not end a run.
+            if token != open && !run.trim().is_empty() {
+                if at > begin {
+                    runs.push((open, &text[begin..at]));
+                }
+                (begin, open) = (at, token);
+            }
+            at += run.len();
+        }
+    }
+    if at > begin {
+        runs.push((open, &text[begin..at]));
+    }
+    Some(runs)
+}
+
+/// Whether a text is short enough, and its language known.
+pub(crate) fn is_coloured(text: &str, language: &str) -> bool {
+    syntax_of(text, language).is_some()
+}
+
+fn syntax_of(text: &str, language: &str) -> Option<&'static SyntaxReference> {
+    let fits = !text.is_empty() && text.len() <= TEXT && text.lines().all(|line| line.len() < LINE);
+    if fits { syntax(language) } else { None }
+}
+
+fn syntax(language: &str) -> Option<&'static SyntaxReference> {
+    let name = language.rsplit(['/', '\\']).next().unwrap_or(language);
+    let extension = name.rsplit('.').next().unwrap_or(name);
+    if name.is_empty() || name.len() > 80 {
+        return None;
+    }
+    let plain = |syntax: &&SyntaxReference| syntax.name != "Plain Text";
+    SYNTAXES
+        .find_syntax_by_extension(name)
+        .or_else(|| SYNTAXES.find_syntax_by_extension(&extension.to_ascii_lowercase()))
+        .or_else(|| SYNTAXES.find_syntax_by_token(&name.to_ascii_lowercase()))
+        .filter(plain)
+}
+
+/// What has a colour. A colour of the theme is the number of its line here, from 1.
+const TOKENS: [(Token, &str); 7] = [
+    (Token::Comment, "comment"),
+    (Token::String, "string, constant.character, markup.raw"),
+    (Token::Number, "constant.numeric, constant.language, constant.other"),
+    (Token::Keyword, "keyword, storage, variable.language, markup.heading"),
+    (Token::Function, "entity.name.function, support.function, variable.function"),
+    (
+        Token::Type,
+        "entity.name.type, entity.name.class, support.type, support.class, entity.name.struct",
+    ),
+    (Token::Attribute, "entity.name.tag, entity.other.attribute-name, support.type.property-name"),
+];
+
+static SYNTAXES: LazyLock<SyntaxSet> = LazyLock::new(two_face::syntax::extra_newlines);
+
+static THEME: LazyLock<Theme> = LazyLock::new(|| {
+    let colour = |number: usize| {
+        let r = u8::try_from(number).expect("there are few classes");
+        Some(Color { r, g: 0, b: 0, a: 255 })
+    };
+    let scopes = TOKENS.iter().enumerate().map(|(idx, (_, scopes))| ThemeItem {
+        scope: ScopeSelectors::from_str(scopes).expect("the scopes of this table are well formed"),
+        style: StyleModifier { foreground: colour(idx + 1), ..StyleModifier::default() },
+    });
+    Theme {
+        settings: ThemeSettings { foreground: colour(0), ..ThemeSettings::default() },
+        scopes: scopes.collect(),
+        ..Theme::default()
+    }
+});
