@@ -5,6 +5,7 @@ mod cargo;
 mod chaos;
 mod ci;
 mod e2e;
+mod fit;
 mod quality;
 mod recipes;
 mod redact;
@@ -32,6 +33,8 @@ usage: cargo xtask COMMAND
   quality [--target PERCENT] [RECIPE…]
                         what recipes keep of the open set and cost, by `simulate` and by the
                         instrument that it follows; where these are
+  fit [--write]         fits the weights by which a digest is chosen to the open set, where it is,
+                        and says how well they, and those of the program, tell what was used
   redact                a table: what is found of planted credentials, by epitome and others
   bench [FOLDER]        a table: how fast and how large, by default over the recorded sessions";
 
@@ -47,6 +50,8 @@ fn main() -> ExitCode {
         ["chaos", options @ ..] => chaos::run(options),
         ["recipes", folders @ ..] => recipes::run(folders),
         ["quality", args @ ..] => quality::run(args),
+        ["fit"] => fit::run(fit::Write::No),
+        ["fit", "--write"] => fit::run(fit::Write::Yes),
         ["redact"] => redact::run(),
         ["bench"] => bench::run(None),
         ["bench", folder] => bench::run(Some(folder.as_ref())),

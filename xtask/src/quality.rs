@@ -44,20 +44,25 @@ pub(crate) fn run(args: &[&str]) -> anyhow::Result<()> {
         recipes => (None, recipes),
     };
     let recipes = if recipes.is_empty() { &RECIPES[..] } else { recipes };
-    let corpus = folder("EVAL_CORPUS", "../shared/corpus");
-    if !corpus.join("raw").is_dir() {
-        say(&format!("skipped: there is no open set in {} (EVAL_CORPUS)", corpus.display()));
-        return Ok(());
-    }
+    let Some(sessions) = open_set()? else { return Ok(()) };
     let epitome = cargo::epitome("release")?;
     let measure = Measure { epitome, target, recipes };
-    let sessions = unpacked(&corpus.join("raw"))?;
     print("\nThe open set, as this program reads it:\n");
     for (recipe, figures) in measure.ours(&sessions)? {
         let told = FIGURES.map(|(name, ..)| format!("{name} {:.1}", points(&figures, name)));
         print(&format!("- {recipe}: {}", told.join(", ")));
     }
     measure.compare()
+}
+
+/// The sessions of the open set, if it is there; that it is not is said.
+pub(crate) fn open_set() -> anyhow::Result<Option<Vec<PathBuf>>> {
+    let corpus = folder("EVAL_CORPUS", "../shared/corpus");
+    if !corpus.join("raw").is_dir() {
+        say(&format!("skipped: there is no open set in {} (EVAL_CORPUS)", corpus.display()));
+        return Ok(None);
+    }
+    unpacked(&corpus.join("raw")).map(Some)
 }
 
 /// A folder that a variable names, or one that is named from the repository.

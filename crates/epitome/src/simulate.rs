@@ -5,6 +5,7 @@
 //! simulated. See `docs/simulate.md`.
 
 mod counts;
+mod facts;
 mod forced;
 mod gate;
 mod page;
@@ -25,6 +26,7 @@ use crate::session::Loaded;
 
 use counts::Remembering;
 
+pub use facts::{KnownFact, known_facts};
 pub use forced::Forced;
 pub use gate::{Condition, Gate, GateError};
 pub use replay::LiveCall;

@@ -29,6 +29,6 @@ pub use cache::{Bill, Cache, CacheModel, Sent};
 pub use cut::{Cut, CutFigures, References};
 pub use history::{History, ModelCall};
 pub use lines::{LineId, line_ids, plain_line};
-pub use needs::{Edit, FAR, HORIZON, Need, Needs, Origin, Used};
+pub use needs::{Edit, FAR, HORIZON, Need, Needs, Origin, Used, is_generic};
 pub use piece::{Piece, PieceKind};
 pub use replay::{CallFigures, Replay};

@@ -22,6 +22,11 @@ const CUTS: usize = 8;
 static GENERIC: LazyLock<HashSet<FactId>> =
     LazyLock::new(|| include_str!("../generic.txt").lines().map(FactId::of).collect());
 
+/// Whether a fact says nothing, because it stands in sessions of all kinds.
+pub fn is_generic(fact: FactId) -> bool {
+    GENERIC.contains(&fact)
+}
+
 /// What the calls of a session used of what was said before them.
 #[derive(Clone, Debug, Default)]
 pub struct Needs {
@@ -95,7 +100,7 @@ impl Needs {
             let first = history.calls[call].pieces.0;
             while seen < first {
                 needs.take(&history.pieces[seen], seen);
-                for fact in history.pieces[seen].facts.iter().filter(|it| !GENERIC.contains(it)) {
+                for fact in history.pieces[seen].facts.iter().filter(|it| !is_generic(**it)) {
                     let known = known.entry(*fact).or_default();
                     known.pieces += 1;
                     known.last = history.call_of(seen);
@@ -112,7 +117,7 @@ impl Needs {
     }
 
     fn take(&mut self, piece: &Piece, at: usize) {
-        for fact in piece.facts.iter().filter(|fact| !GENERIC.contains(fact)) {
+        for fact in piece.facts.iter().filter(|fact| !is_generic(**fact)) {
             self.places.entry(*fact).or_default().push(at);
         }
     }

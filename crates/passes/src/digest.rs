@@ -14,6 +14,7 @@ use std::collections::BTreeSet;
 use epitome_model::{Role, Tokens, Unit, units};
 use serde::{Deserialize, Serialize};
 
+use crate::facts::FactId;
 use crate::pins::{fitted, pinned_text, pins, room_beside};
 use crate::{Old, View};
 
@@ -21,6 +22,7 @@ use choose::Choice;
 pub use pieces::call_numbers;
 use pieces::pieces;
 use value::Values;
+pub use value::{FEATURES, Features};
 pub use write::{is_digest, named_calls};
 
 /// How a digest is made.
@@ -129,6 +131,11 @@ impl DigestRule {
         }
         Ok(best)
     }
+}
+
+/// What is known of every fact of a context, by which a digest guesses whether it is used soon.
+pub fn fact_features(view: &View<'_>) -> Vec<(FactId, Features)> {
+    value::features(&pieces(view, &view.transcript.context, &[], &DigestRule::default()))
 }
 
 /// Where the last responses begin that are no more than `most` tokens together, and no more than

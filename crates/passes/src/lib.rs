@@ -47,7 +47,9 @@ mod view;
 
 pub use ask::{Ask, NoReply, Reply, StopReason, TokenUsage};
 pub use compaction::{Compaction, Options, PlannedEdit, compact, for_reading};
-pub use digest::{Digest, DigestRule, call_numbers, is_digest, named_calls};
+pub use digest::{
+    Digest, DigestRule, FEATURES, Features, call_numbers, fact_features, is_digest, named_calls,
+};
 pub use evidence::is_error_line;
 pub use ingest::{BatchRule, INGEST, IngestRule, Seen, only_text};
 pub use keep::{Keep, KeepRule, Kept};

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use epitome_formats::epitome::said;
 use epitome_measure::{CallFigures, Replay};
-use epitome_model::MicroDollars;
+use epitome_model::{Entry, MicroDollars, Source};
 use epitome_passes::{Event, Recipe};
 use epitome_render::moment;
 
@@ -55,11 +55,7 @@ impl Job<'_> {
 
     /// Says these entries of the history.
     pub(super) fn say(&self, context: &mut Context, entries: Range<usize>) -> crate::Result<()> {
-        for entry in &self.history.entries[entries] {
-            let speaker = Speaker { role: entry.role, ..Speaker::default() };
-            context.push(&speaker, &said(entry, self.source))?;
-        }
-        Ok(())
+        say(context, &self.history.entries[entries], self.source)
     }
 
     fn replay(&self) -> Replay<'_> {
@@ -91,4 +87,17 @@ impl Job<'_> {
         let Some((from, to)) = time(before).zip(time(call)) else { return false };
         to.duration_since(from).as_secs() > i64::try_from(self.with.ttl).unwrap_or(i64::MAX)
     }
+}
+
+/// Says these entries of a history.
+pub(super) fn say(
+    context: &mut Context,
+    entries: &[Entry],
+    source: &dyn Source,
+) -> crate::Result<()> {
+    for entry in entries {
+        let speaker = Speaker { role: entry.role, ..Speaker::default() };
+        context.push(&speaker, &said(entry, source))?;
+    }
+    Ok(())
 }

@@ -1,5 +1,8 @@
 //! How much it is worth to have a fact in the context.
 
+use std::collections::BTreeMap;
+use std::sync::LazyLock;
+
 use crate::facts::{FactId, FactKind, FactMap};
 
 use super::pieces::{Pieces, Who};
@@ -26,45 +29,36 @@ struct Seen {
     by_user: bool,
 }
 
-/// How likely a fact is used within the next 40 responses, as weights of a logistic function.
-/// Fitted on recorded sessions of four repositories; `docs/quality.md` says how.
-struct Weights {
-    bias: f64,
-    density: f64,
-    since_first: f64,
-    since_last: f64,
-    just_seen: f64,
-    written: f64,
-    written_recently: f64,
-    written_20: f64,
-    in_argument: f64,
-    by_user: f64,
-    texts: f64,
-    in_read: f64,
-    url: f64,
-    number: f64,
-    line: f64,
-    hash: f64,
-}
+/// What the chance depends on that a fact is used in the next 40 responses: the names of its
+/// features, in their order.
+pub const FEATURES: [&str; 16] = [
+    "bias",
+    "density",
+    "since_first",
+    "since_last",
+    "just_seen",
+    "written",
+    "written_recently",
+    "written_20",
+    "in_argument",
+    "by_user",
+    "texts",
+    "in_read",
+    "url",
+    "number",
+    "line",
+    "hash",
+];
 
-const WEIGHTS: Weights = Weights {
-    bias: -2.2,
-    density: -0.326,
-    since_first: -0.28,
-    since_last: -0.258,
-    just_seen: 0.24,
-    written: 0.72,
-    written_recently: 1.722,
-    written_20: 0.575,
-    in_argument: 0.554,
-    by_user: 1.223,
-    texts: 0.066,
-    in_read: 1.047,
-    url: -0.913,
-    number: -0.332,
-    line: -1.01,
-    hash: -0.764,
-};
+/// The features of a fact; [`FEATURES`] names them.
+pub type Features = [f64; FEATURES.len()];
+
+/// The weights of the features in a logistic function.
+static WEIGHTS: LazyLock<Features> = LazyLock::new(|| {
+    let read: Result<BTreeMap<String, f64>, _> = toml::from_str(include_str!("weights.toml"));
+    let weights = read.expect("a test reads the weights");
+    FEATURES.map(|name| *weights.get(name).expect("a test reads the weights"))
+});
 
 /// The chance counts less than it says: it is a guess.
 const GAMMA: f64 = 0.85;
@@ -171,35 +165,77 @@ fn note<'f>(
 impl Seen {
     /// The chance that the model uses it soon, from 0 to 1.
     fn chance(&self, now: u32) -> f64 {
-        let w = &WEIGHTS;
-        let since = |then: u32| f64::from(now.saturating_sub(then));
-        let age = since(self.last);
-        let mut z = w.bias
-            + w.density * f64::from(self.among).ln_1p()
-            + w.since_first * since(self.first).ln_1p()
-            + w.since_last * age.ln_1p()
-            + w.written * f64::from(self.written).ln_1p()
-            + w.texts * f64::from(self.texts).ln();
-        if let Some(written) = self.last_written {
-            z += w.written_recently / (1.0 + since(written));
-            if since(written) <= 20.0 {
-                z += w.written_20;
-            }
-        }
-        for (holds, weight) in [
-            (self.by_user, w.by_user),
-            (self.in_argument, w.in_argument),
-            (self.in_read, w.in_read),
-            (age <= 5.0, w.just_seen),
-            (self.kind == FactKind::Url, w.url),
-            (self.kind == FactKind::Number, w.number),
-            (self.kind == FactKind::Line, w.line),
-            (self.kind == FactKind::Hash, w.hash),
-        ] {
-            if holds {
-                z += weight;
-            }
-        }
+        let z: f64 = self.features(now).iter().zip(&*WEIGHTS).map(|(it, weight)| it * weight).sum();
         1.0 / (1.0 + (-z).exp())
+    }
+
+    /// Its features after so many responses.
+    fn features(&self, now: u32) -> Features {
+        let since = |then: u32| f64::from(now.saturating_sub(then));
+        let flag = |holds: bool| f64::from(u8::from(holds));
+        let kind = |kind: FactKind| flag(self.kind == kind);
+        let age = since(self.last);
+        [
+            1.0,
+            f64::from(self.among).ln_1p(),
+            since(self.first).ln_1p(),
+            age.ln_1p(),
+            flag(age <= 5.0),
+            f64::from(self.written).ln_1p(),
+            self.last_written.map_or(0.0, |written| 1.0 / (1.0 + since(written))),
+            flag(self.last_written.is_some_and(|written| since(written) <= 20.0)),
+            flag(self.in_argument),
+            flag(self.by_user),
+            f64::from(self.texts).ln(),
+            flag(self.in_read),
+            kind(FactKind::Url),
+            kind(FactKind::Number),
+            kind(FactKind::Line),
+            kind(FactKind::Hash),
+        ]
+    }
+}
+
+/// The features of every fact of some pieces, in the order of the facts.
+pub(super) fn features(pieces: &Pieces) -> Vec<(FactId, Features)> {
+    let (seen, _) = seen(pieces);
+    let now = pieces.responses;
+    let mut all: Vec<(FactId, Features)> =
+        seen.iter().map(|(fact, it)| (*fact, it.features(now))).collect();
+    all.sort_unstable_by_key(|(fact, _)| *fact);
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_feature_has_a_weight_and_nothing_else_has_one() {
+        let weights: BTreeMap<String, f64> =
+            toml::from_str(include_str!("weights.toml")).expect("weights");
+        let mut names = FEATURES.map(str::to_owned);
+        names.sort();
+        assert_eq!(weights.into_keys().collect::<Vec<_>>(), names);
+    }
+
+    #[test]
+    fn what_the_model_wrote_just_now_is_likelier_than_what_it_saw_long_ago() {
+        let old = Seen {
+            kind: FactKind::Path,
+            texts: 1,
+            first: 1,
+            last: 1,
+            among: 9,
+            in_read: false,
+            written: 0,
+            last_written: None,
+            in_argument: false,
+            by_user: false,
+        };
+        let new = Seen { first: 99, last: 99, written: 1, last_written: Some(99), ..old };
+        assert!(new.chance(100) > 4.0 * old.chance(100));
+        let url = Seen { kind: FactKind::Url, ..new };
+        assert!(url.chance(100) < new.chance(100));
     }
 }

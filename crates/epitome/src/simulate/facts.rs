@@ -1,0 +1,53 @@
+//! What a digest knows of facts, and which of them were used: what its weights are fitted to.
+
+use std::collections::HashSet;
+
+use epitome_measure::{History, Needs, is_generic};
+use epitome_model::Source;
+use epitome_passes::facts::FactId;
+use epitome_passes::{Features, Recipe, View, fact_features};
+use epitome_tokens::Estimate;
+
+use super::replay::say;
+use crate::Loaded;
+use crate::live::{Context, Setup};
+
+/// A fact before a place at which a compaction is forced.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct KnownFact {
+    /// The fact.
+    pub fact: FactId,
+    /// What is known of it.
+    pub features: Features,
+    /// Whether one of the next 40 responses uses it, and nothing brought it back before.
+    pub is_used: bool,
+}
+
+/// The facts of a session at each of its cuts.
+///
+/// # Errors
+///
+/// What the engine says of a context in memory: that is a bug.
+pub fn known_facts<S: Source>(session: &Loaded<S>) -> crate::Result<Vec<Vec<KnownFact>>> {
+    let counter = Estimate::new();
+    let history = History::of(&session.transcript, &session.source, &counter);
+    let needs = Needs::of(&history);
+    let mut context = Context::in_memory(Setup::new(Recipe::default()).with_counter(counter));
+    let (mut said, mut cuts) = (0, Vec::new());
+    for &cut in &needs.cuts {
+        let entry = history.calls[cut].entry;
+        say(&mut context, &history.entries[said..entry], &session.source)?;
+        said = entry;
+        let used: HashSet<FactId> =
+            needs.used_after(&history, cut).into_iter().map(|used| used.fact).collect();
+        let sent = context.as_it_is();
+        let facts = fact_features(&View::new(sent.transcript(), sent.source(), &counter));
+        let facts = facts.into_iter().filter(|(fact, _)| !is_generic(*fact));
+        let known = facts.map(|(fact, features)| {
+            let is_used = used.contains(&fact);
+            KnownFact { fact, features, is_used }
+        });
+        cuts.push(known.collect());
+    }
+    Ok(cuts)
+}
