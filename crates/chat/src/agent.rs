@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
+use std::time::Duration;
 
 use epitome_api::Outgoing;
 use epitome_engine::Called;
@@ -19,6 +20,9 @@ use crate::tools::{Workplace, offered};
 
 /// Tokens that one answer may have. One that needs more goes on in the next request.
 const MAX_TOKENS: u64 = 16_000;
+
+/// What a tool may take to end once it is stopped.
+const LAST_WAIT: Duration = Duration::from_secs(2);
 
 /// What shows events, and asks the user.
 pub trait Front {
@@ -54,6 +58,8 @@ pub struct Agent {
     tell: Sender<Input>,
     told: Receiver<Input>,
     changes: Option<Box<dyn Changes>>,
+    /// Threads of tools that have not sent their result.
+    tools_running: usize,
 }
 
 impl Agent {
@@ -66,7 +72,17 @@ impl Agent {
     ) -> Agent {
         let (tell, told) = channel();
         let (prices, stop) = (Arc::new(prices), Stop::default());
-        Agent { machine, model, prices, workplace, stop, tell, told, changes: None }
+        Agent {
+            machine,
+            model,
+            prices,
+            workplace,
+            stop,
+            tell,
+            told,
+            changes: None,
+            tools_running: 0,
+        }
     }
 
     /// With what makes the changes that the user asks for.
@@ -129,7 +145,7 @@ impl Agent {
         Ok(())
     }
 
-    /// Works until the user leaves ([`Input::Leave`]).
+    /// Works until the user leaves ([`Input::Leave`]), and what runs then has ended.
     ///
     /// # Errors
     ///
@@ -138,6 +154,14 @@ impl Agent {
         while !self.machine.has_left() {
             let Ok(input) = self.told.recv() else { return Ok(()) };
             self.take(input, front)?;
+        }
+        // A command ends with its processes as soon as it notices the stop.
+        while self.tools_running > 0 {
+            match self.told.recv_timeout(LAST_WAIT) {
+                Ok(Input::Result(..)) => self.tools_running -= 1,
+                Ok(_) => {}
+                Err(_) => return Ok(()),
+            }
         }
         Ok(())
     }
@@ -148,6 +172,9 @@ impl Agent {
     ///
     /// `Disk` if the log cannot be written.
     pub fn take(&mut self, input: Input, front: &mut dyn Front) -> Result<()> {
+        if let Input::Result(..) = &input {
+            self.tools_running = self.tools_running.saturating_sub(1);
+        }
         let mut inputs = VecDeque::from([input]);
         while let Some(input) = inputs.pop_front() {
             for action in self.machine.input(input)? {
@@ -259,7 +286,8 @@ impl Agent {
         });
     }
 
-    fn run(&self, called: Called, access: Access) {
+    fn run(&mut self, called: Called, access: Access) {
+        self.tools_running += 1;
         let (place, tell, stop) = (self.workplace.clone(), self.tell.clone(), self.stop.clone());
         thread::spawn(move || {
             let run = || place.run(&called, &access, &stop);

@@ -258,6 +258,7 @@ impl Front for Printed<'_> {
             | Event::Thinking { .. }
             | Event::Restart
             | Event::Permission { .. }
+            | Event::Permitted { .. }
             | Event::Usage { .. }
             | Event::Window { .. }
             | Event::Losses { .. } => return,

@@ -1,7 +1,8 @@
 //! A small coding agent that never runs out of context: the engine of epitome at work.
 //!
 //! [`Machine`] is the loop, without input or output; [`Permissions`] are data; [`TOOLS`] is what
-//! the model may call; [`Agent`] carries out what the machine says, with a [`Model`] and tools.
+//! the model may call; [`Agent`] carries out what the machine says, with a [`Model`] and tools; the
+//! module `tui`, with the feature of that name, shows it in a terminal.
 //! `docs/agent.md` describes the program.
 //!
 //! # Absent

@@ -377,7 +377,8 @@ impl Machine {
         let cost = self.cost;
         self.show(Event::Done { ended: why, reason, answer, cost });
         // What was typed meanwhile begins the next turn, but for what the user wanted to stop.
-        if !self.typed.is_empty() && why == Ended::Answered {
+        let is_asked = !self.typed.is_empty() || self.compaction.is_some();
+        if is_asked && why == Ended::Answered {
             self.continuations = 0;
             return self.advance();
         }

@@ -212,6 +212,45 @@ fn interrupted_calls_are_closed_as_what_they_were() {
 }
 
 #[test]
+fn a_compaction_that_is_asked_for_during_the_last_answer_is_made_after_it() {
+    let mut play = Play::new("epitome", 200_000);
+    play.user("go");
+    play.input(Input::Compact(None));
+    play.answers(says("done"));
+    assert!(play.machine.is_idle());
+    let done = play.shown.iter().position(|event| matches!(event, Event::Done { .. }));
+    let said = play.shown.iter().position(|event| matches!(event, Event::Notice { .. }));
+    assert!(done.is_some() && done < said, "{:?}", play.shown);
+}
+
+#[test]
+fn an_answer_for_always_or_never_answers_all_that_wait() {
+    for (answer, allowed, run) in [
+        (Answer::Always, Some(true), &["a", "b"][..]),
+        (Answer::Never, Some(false), &[]),
+        (Answer::Once, None, &["a"]),
+    ] {
+        let mut play = Play::new("epitome", 200_000);
+        play.user("go");
+        play.answers(calls(&["a", "b", "c"].map(|id| (id, "write", json!({})))));
+        for (id, path) in [("a", "/p/a"), ("b", "/p/b"), ("c", "/elsewhere")] {
+            play.input(Input::Checked(id.into(), Ok(Access::Write(path.into()))));
+        }
+        play.input(Input::Permission("a".into(), answer));
+        let running = play.actions.iter().filter_map(|action| match action {
+            Action::Run(called, _) => Some(&*called.id),
+            _ => None,
+        });
+        assert_eq!(running.collect::<Vec<_>>(), run, "{answer:?}");
+        let of_b = play.shown.iter().find_map(|event| match event {
+            Event::Permitted { id, allowed } if id == "b" => Some(*allowed),
+            _ => None,
+        });
+        assert_eq!(of_b, allowed, "{answer:?}");
+    }
+}
+
+#[test]
 fn answers_that_were_cut_off_go_on_three_times() {
     let mut play = Play::new("epitome", 200_000);
     play.user("go");

@@ -116,17 +116,38 @@ impl Machine {
     pub(super) fn answered(&mut self, id: &str, answer: Answer) -> Result<()> {
         let Some(call) = self.find(id, CallState::Asked) else { return Ok(()) };
         let Some(access) = call.access.clone() else { return Ok(()) };
-        match self.permissions.answer(&access, answer) {
-            Verdict::Allow => {
-                let Some(call) = self.find(id, CallState::Asked) else { return Ok(()) };
-                call.state = CallState::Running;
-                let called = call.called.clone();
-                self.actions.push(Action::Run(called, access));
-                Ok(())
-            }
-            Verdict::Ask => Ok(()),
-            Verdict::Deny(why) => self.ended(id, Err(why)),
+        let verdict = self.permissions.answer(&access, answer);
+        self.decided(id, verdict)?;
+        // What the answer says of others that wait is no question any more.
+        let State::Calling(calls) = &self.state else { return Ok(()) };
+        let waiting = calls.iter().filter(|call| call.state == CallState::Asked);
+        let verdict = |call: &OpenCall| {
+            let verdict = self.permissions.judge(call.access.as_ref()?);
+            Some((call.called.id.clone(), verdict))
+        };
+        let verdicts: Vec<(Box<str>, Verdict)> = waiting.filter_map(verdict).collect();
+        for (id, verdict) in verdicts {
+            self.decided(&id, verdict)?;
         }
+        Ok(())
+    }
+
+    /// Runs a call about which the user was asked, or refuses it.
+    fn decided(&mut self, id: &str, verdict: Verdict) -> Result<()> {
+        let allowed = match &verdict {
+            Verdict::Allow => true,
+            Verdict::Deny(_) => false,
+            Verdict::Ask => return Ok(()),
+        };
+        self.show(Event::Permitted { id: id.to_owned(), allowed });
+        if let Verdict::Deny(why) = verdict {
+            return self.ended(id, Err(why));
+        }
+        let Some(call) = self.find(id, CallState::Asked) else { return Ok(()) };
+        call.state = CallState::Running;
+        let (called, access) = (call.called.clone(), call.access.clone());
+        self.actions.extend(access.map(|access| Action::Run(called, access)));
+        Ok(())
     }
 
     pub(super) fn ended(

@@ -54,6 +54,13 @@ pub enum Event {
         /// What the answers "always" and "never" are about.
         always: String,
     },
+    /// It is decided whether a call may run about which the user was asked.
+    Permitted {
+        /// The id of the call.
+        id: String,
+        /// Whether it may.
+        allowed: bool,
+    },
     /// A call has its result.
     Result {
         /// The id of the call.

@@ -16,6 +16,8 @@ use super::theme::Theme;
 
 /// Prose is no wider: longer lines are hard to read.
 const PROSE: usize = 120;
+/// Lines of a message that are shown if it is folded.
+const FOLDED_MESSAGE: usize = 20;
 /// Lines of a result that are shown if it is folded.
 const FOLDED: usize = 4;
 /// Lines of a difference that are shown if it is folded.
@@ -308,17 +310,7 @@ impl Entry {
     fn lines(&self, width: usize, folded: bool, theme: Theme) -> Vec<Line<'static>> {
         let prose = width.min(PROSE);
         match self {
-            Entry::User(text) => {
-                let first = [Span::styled("› ", theme.accent())];
-                let rest = [Span::raw("  ")];
-                let mut lines = Vec::new();
-                for line in text.lines() {
-                    let prefix = if lines.is_empty() { &first } else { &rest };
-                    let run = [Span::styled(clean(line), theme.accent())];
-                    lines.extend(wrap(&run, prose, Breaks::Words, prefix, &rest));
-                }
-                lines
-            }
+            Entry::User(text) => message(text, prose, folded, theme),
             Entry::Answer(answer) => answer.lines(prose, theme),
             Entry::Thinking(thinking) => reasoning(thinking, prose, folded, theme),
             Entry::Call(card) => card.lines(width, folded, theme),
@@ -339,6 +331,21 @@ impl Entry {
             Entry::Help => help(prose, theme),
         }
     }
+}
+
+/// A message of the user; of a long one, such as a paste, the beginning.
+fn message(text: &str, width: usize, folded: bool, theme: Theme) -> Vec<Line<'static>> {
+    let first = [Span::styled("› ", theme.accent())];
+    let rest = [Span::raw("  ")];
+    let most = if folded { FOLDED_MESSAGE } else { MOST };
+    let mut lines = Vec::new();
+    for line in text.lines().take(most) {
+        let prefix = if lines.is_empty() { &first } else { &rest };
+        let run = [Span::styled(clean(line), theme.accent())];
+        lines.extend(wrap(&run, width, Breaks::Words, prefix, &rest));
+    }
+    lines.extend(left_out(text.lines().count().saturating_sub(most), theme));
+    lines
 }
 
 /// Folded, its last line alone.
@@ -408,7 +415,7 @@ fn window(usage: &WindowUse, contents: &[Share], width: usize, theme: Theme) -> 
 }
 
 /// Keys, and what they do.
-const KEYS: [(&str, &str); 11] = [
+const KEYS: [(&str, &str); 12] = [
     ("Enter", "send; while the model works, your message is read at its next request"),
     ("Ctrl-J, Alt-Enter", "a new line (Shift-Enter where the terminal tells)"),
     ("Esc", "interrupt the turn"),
@@ -418,6 +425,7 @@ const KEYS: [(&str, &str); 11] = [
     ("Tab", "complete a command"),
     ("Ctrl-W, Ctrl-U, Ctrl-K", "delete a word, to the start, to the end of a line"),
     ("Ctrl-L", "draw the screen again"),
+    ("Ctrl-Z", "back to the shell; fg goes on"),
     ("Shift and mouse", "select text, in most terminals"),
     ("Ctrl-C twice, Ctrl-D", "leave; the session can be resumed"),
 ];

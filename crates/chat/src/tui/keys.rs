@@ -71,24 +71,21 @@ impl State {
             self.editor.take();
             return Vec::new();
         }
-        self.interrupt()
-    }
-
-    fn interrupt(&mut self) -> Vec<Effect> {
-        if self.busy.is_some() { vec![Effect::Input(Input::Cancel)] } else { Vec::new() }
+        vec![Effect::Input(Input::Cancel)]
     }
 
     /// Keys that do the same whatever is shown.
     fn anywhere(&mut self, key: KeyEvent, control: bool) -> Option<Vec<Effect>> {
         let page = isize::try_from(self.transcript_height().saturating_sub(1).max(1)).unwrap_or(1);
         match key.code {
-            KeyCode::Esc => return Some(self.interrupt()),
+            KeyCode::Esc => return Some(vec![Effect::Input(Input::Cancel)]),
             KeyCode::PageUp => self.scroll_by(-page),
             KeyCode::PageDown => self.scroll_by(page),
             KeyCode::Home if control => self.scroll = Scroll::At(0, 0),
             KeyCode::End if control => self.scroll = Scroll::End,
             KeyCode::Char('o') if control => self.folded = !self.folded,
             KeyCode::Char('l') if control => return Some(vec![Effect::Redraw]),
+            KeyCode::Char('z') if control => return Some(vec![Effect::Suspend]),
             _ => return None,
         }
         Some(Vec::new())

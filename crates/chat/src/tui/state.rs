@@ -34,6 +34,8 @@ pub enum Effect {
     Input(Input),
     /// Draw the whole screen again.
     Redraw,
+    /// Give the terminal back until the shell says to go on.
+    Suspend,
     /// Leave.
     Leave,
 }
@@ -178,6 +180,7 @@ impl State {
                 self.card(&id, |card| card.state = CardState::Asked);
                 self.asks.push_back(Ask { id, about, always, since: self.now });
             }
+            Event::Permitted { id, allowed } => self.permitted(&id, allowed),
             Event::Result { id, error, text } => {
                 self.asks.retain(|ask| ask.id != id);
                 self.card(&id, |card| {
@@ -290,15 +293,31 @@ impl State {
     /// The first call that waits is answered.
     pub(super) fn answered(&mut self) -> Option<Ask> {
         let ask = self.asks.pop_front()?;
-        self.card(&ask.id, |card| card.state = CardState::Running);
-        // The next one is new to the user, too.
-        if let Some(next) = self.asks.front_mut() {
-            next.since = self.now;
-        }
+        self.next_question();
         Some(ask)
     }
 
+    fn permitted(&mut self, id: &str, allowed: bool) {
+        let first = self.asks.front().map(|ask| ask.id.clone());
+        self.asks.retain(|ask| ask.id != id);
+        if first.is_some_and(|first| first == id) {
+            self.next_question();
+        }
+        let state = if allowed { CardState::Running } else { CardState::Failed };
+        self.card(id, |card| card.state = state);
+    }
+
+    /// The next question is new to the user, too.
+    fn next_question(&mut self) {
+        if let Some(next) = self.asks.front_mut() {
+            next.since = self.now;
+        }
+    }
+
     fn context(&mut self, event: &ContextEvent) {
+        if let (ContextEvent::Started { .. }, None) = (event, self.busy) {
+            self.busy = Some(Busy { since: self.now, what: Work::Compaction });
+        }
         let Some(text) = change(event) else { return };
         self.close();
         match event {

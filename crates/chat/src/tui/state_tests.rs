@@ -47,7 +47,6 @@ fn lines_are_broken_by_keys_that_say_so() {
 #[test]
 fn escape_interrupts_and_control_c_twice_or_control_d_leaves() {
     let mut state = state(80, 24);
-    assert_eq!(shown(&key(&mut state, KeyCode::Esc, KeyModifiers::NONE)), Vec::<String>::new());
     types(&mut state, "hello\n");
     assert_eq!(shown(&key(&mut state, KeyCode::Esc, KeyModifiers::NONE)), ["Input(Cancel)"]);
     let control = |state: &mut State, c| shown(&key(state, KeyCode::Char(c), CONTROL));
@@ -82,6 +81,13 @@ fn questions_are_answered_one_after_the_other_and_not_by_accident() {
     at(&mut state, 1_500);
     assert_eq!(shown(&types(&mut state, "n")), [permission("c3", Answer::No)]);
     assert_eq!(state.asks.len(), 0);
+    // What is decided by an answer to another one asks no more.
+    for id in ["c1", "c2"] {
+        asks(&mut state, id, "run x");
+    }
+    shows(&mut state, Event::Permitted { id: "c2".to_owned(), allowed: true });
+    assert_eq!(state.asks.iter().map(|ask| &*ask.id).collect::<Vec<_>>(), ["c1"]);
+    shows(&mut state, Event::Permitted { id: "c1".to_owned(), allowed: false });
     // An interrupted call asks no more.
     asks(&mut state, "c3", "run x");
     result(&mut state, "c3", true, "interrupted");

@@ -4,16 +4,17 @@ use std::io::{self, Stdout, stdout};
 use std::panic;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread::{self, JoinHandle, ThreadId};
+use std::thread::{self, ThreadId};
 use std::time::{Duration, Instant};
 
 use epitome_engine::Called;
-use epitome_error::{Error, ErrorKind, Result};
+use epitome_error::{Error, ErrorKind};
 use ratatui::Terminal;
 use ratatui::backend::CrosstermBackend;
 use ratatui::crossterm::event::{
     self, DisableBracketedPaste, DisableMouseCapture, EnableBracketedPaste, EnableMouseCapture,
-    KeyboardEnhancementFlags, PopKeyboardEnhancementFlags, PushKeyboardEnhancementFlags,
+    Event as TerminalEvent, KeyboardEnhancementFlags, MouseEventKind, PopKeyboardEnhancementFlags,
+    PushKeyboardEnhancementFlags,
 };
 use ratatui::crossterm::terminal::{
     EnterAlternateScreen, LeaveAlternateScreen, disable_raw_mode, enable_raw_mode, size,
@@ -46,38 +47,79 @@ impl Stopper {
     }
 }
 
-/// Shows the agent in the terminal until the user leaves. `first` are the events with which it
-/// begins, and `stoppable` gets what ends it from elsewhere.
+/// An agent, and what is shown of it first.
+pub struct Started {
+    /// The agent.
+    pub agent: Agent,
+    /// The events with which it begins.
+    pub first: Vec<Event>,
+}
+
+/// Shows an agent in the terminal until the user leaves. `start` makes it while the first frame is
+/// there already, and `stoppable` gets what ends the interface from elsewhere.
 ///
 /// # Errors
 ///
-/// `Disk` if the terminal cannot be used, or the log cannot be written. The terminal is as it was
-/// in any case.
-pub fn run(
-    agent: Agent,
-    first: Vec<Event>,
+/// Those of `start`; `Disk` if the terminal cannot be used, or the log cannot be written. The
+/// terminal is as it was in any case.
+pub fn run<E: From<Error> + Send + 'static>(
+    start: impl FnOnce() -> Result<Started, E> + Send + 'static,
     theme: Theme,
     stoppable: impl FnOnce(Stopper),
-) -> Result<()> {
+) -> Result<(), E> {
     let failed =
         |err: io::Error| Error::new(ErrorKind::Disk, "cannot use the terminal").because(err);
     let (tell, told) = channel();
-    let inputs = agent.inputs();
+    let (ready, inputs) = channel();
     let screen = Screen::enter().map_err(failed)?;
-    let mut state = State::new(theme, size().map_err(failed)?);
-    for event in first {
-        state.update(Happening::Agent(event, None));
-    }
+    let state = State::new(theme, size().map_err(failed)?);
     stoppable(Stopper(tell.clone()));
     read_terminal(tell.clone());
-    let worker = serve(agent, tell);
-    let looped = Loop { state, told, inputs: inputs.clone(), worker: &worker }.run();
-    // What is under way ends with its calls closed, in the log as well.
-    let _gone = inputs.send(Input::Leave);
+    let worker = thread::spawn(move || serve(start, &ready, tell));
+    let mut inputs = Inputs { ready: inputs, agent: None, held: Vec::new() };
+    let looped = Loop { state, told, inputs: &mut inputs }.run();
+    inputs.leave();
     let worked = worker.join();
     drop(screen);
     looped.map_err(failed)?;
-    worked.unwrap_or_else(|_| Err(Error::new(ErrorKind::Broken, "the agent failed: this is a bug")))
+    let bug = || Error::new(ErrorKind::Broken, "the agent failed: this is a bug of epitome");
+    worked.unwrap_or_else(|_| Err(bug().into()))
+}
+
+/// The channel to the agent, which may not be there yet.
+struct Inputs {
+    ready: Receiver<Sender<Input>>,
+    agent: Option<Sender<Input>>,
+    /// What is for it once it is there.
+    held: Vec<Input>,
+}
+
+impl Inputs {
+    fn send(&mut self, input: Input) {
+        self.held.push(input);
+        self.flush();
+    }
+
+    fn flush(&mut self) {
+        if self.agent.is_none() {
+            self.agent = self.ready.try_recv().ok();
+        }
+        let Some(agent) = &self.agent else { return };
+        for input in self.held.drain(..) {
+            // An agent that has gone says so by itself.
+            let _gone = agent.send(input);
+        }
+    }
+
+    /// What is under way ends with its calls closed, in the log as well.
+    fn leave(&mut self) {
+        if self.agent.is_none() {
+            self.agent = self.ready.recv().ok();
+        }
+        if let Some(agent) = &self.agent {
+            let _gone = agent.send(Input::Leave);
+        }
+    }
 }
 
 /// Reads keys until the program ends.
@@ -85,6 +127,7 @@ fn read_terminal(tell: Sender<Happening>) {
     thread::spawn(move || {
         loop {
             let happening = match event::read() {
+                Ok(TerminalEvent::Mouse(mouse)) if !is_wheel(mouse.kind) => continue,
                 Ok(event) => Happening::Terminal(event),
                 // The terminal has gone.
                 Err(_) => Happening::Terminated,
@@ -97,15 +140,25 @@ fn read_terminal(tell: Sender<Happening>) {
     });
 }
 
-/// Runs the agent on a thread of its own.
-fn serve(mut agent: Agent, tell: Sender<Happening>) -> JoinHandle<Result<()>> {
-    thread::spawn(move || {
-        let place = agent.workplace().clone();
-        let ended = Ended(tell.clone());
-        let served = agent.serve(&mut Teller { tell, place });
-        drop(ended);
-        served
-    })
+/// A mouse that only moves draws nothing.
+fn is_wheel(kind: MouseEventKind) -> bool {
+    matches!(kind, MouseEventKind::ScrollUp | MouseEventKind::ScrollDown)
+}
+
+/// Makes the agent, and runs it.
+fn serve<E: From<Error>>(
+    start: impl FnOnce() -> Result<Started, E>,
+    ready: &Sender<Sender<Input>>,
+    tell: Sender<Happening>,
+) -> Result<(), E> {
+    let _ended = Ended(tell.clone());
+    let Started { mut agent, first } = start()?;
+    let _gone = ready.send(agent.inputs());
+    for event in first {
+        let _gone = tell.send(Happening::Agent(event, None));
+    }
+    let place = agent.workplace().clone();
+    Ok(agent.serve(&mut Teller { tell, place })?)
 }
 
 /// Ends the interface if the agent ends by itself, even by a panic.
@@ -146,11 +199,10 @@ impl Teller {
     }
 }
 
-struct Loop<'w> {
+struct Loop<'i> {
     state: State,
     told: Receiver<Happening>,
-    inputs: Sender<Input>,
-    worker: &'w JoinHandle<Result<()>>,
+    inputs: &'i mut Inputs,
 }
 
 impl Loop<'_> {
@@ -199,17 +251,24 @@ impl Loop<'_> {
         happening: Happening,
         terminal: &mut Terminal<CrosstermBackend<Stdout>>,
     ) -> io::Result<bool> {
-        for effect in self.state.update(happening) {
+        let effects = self.state.update(happening);
+        self.inputs.flush();
+        for effect in effects {
             match effect {
-                Effect::Input(input) => {
-                    if self.inputs.send(input).is_err() || self.worker.is_finished() {
-                        return Ok(true);
-                    }
-                }
+                Effect::Input(input) => self.inputs.send(input),
                 Effect::Redraw => {
                     // Not `clear`: it asks the terminal where the cursor is, and the answer goes
                     // to the thread that reads keys.
                     let size = terminal.size()?;
+                    terminal.resize(Rect::from((Position::ORIGIN, size)))?;
+                }
+                Effect::Suspend => {
+                    suspend()?;
+                    let size = terminal.size()?;
+                    self.state.update(Happening::Terminal(TerminalEvent::Resize(
+                        size.width,
+                        size.height,
+                    )));
                     terminal.resize(Rect::from((Position::ORIGIN, size)))?;
                 }
                 Effect::Leave => return Ok(true),
@@ -236,17 +295,38 @@ impl Screen {
         let (here, kept, before) = (thread::current().id(), said.clone(), hook.clone());
         panic::set_hook(Box::new(move |panic| told(panic, here, &kept, &before)));
         let screen = Screen { said, hook };
-        enable_raw_mode()?;
-        execute!(
-            stdout(),
-            EnterAlternateScreen,
-            EnableBracketedPaste,
-            EnableMouseCapture,
-            // Terminals that do not know it ignore it.
-            PushKeyboardEnhancementFlags(KeyboardEnhancementFlags::DISAMBIGUATE_ESCAPE_CODES)
-        )?;
+        prepare()?;
         Ok(screen)
     }
+}
+
+/// Makes the terminal as the interface uses it.
+fn prepare() -> io::Result<()> {
+    enable_raw_mode()?;
+    execute!(
+        stdout(),
+        EnterAlternateScreen,
+        EnableBracketedPaste,
+        EnableMouseCapture,
+        // Terminals that do not know it ignore it.
+        PushKeyboardEnhancementFlags(KeyboardEnhancementFlags::DISAMBIGUATE_ESCAPE_CODES)
+    )
+}
+
+/// Stops the program as Ctrl-Z does elsewhere, with the terminal as it was.
+#[cfg(unix)]
+fn suspend() -> io::Result<()> {
+    use rustix::process::{Signal, getpid, kill_process};
+
+    restore();
+    kill_process(getpid(), Signal::TSTP)?;
+    // The shell has said to go on.
+    prepare()
+}
+
+#[cfg(not(unix))]
+fn suspend() -> io::Result<()> {
+    Ok(())
 }
 
 /// A panic of the interface is printed on a terminal that is as it was. One of another thread is

@@ -224,6 +224,24 @@ fn a_turn_is_interrupted_and_a_signal_leaves_the_terminal_as_it_was() {
 }
 
 #[test]
+fn leaving_ends_what_runs_and_the_session_goes_on_later() {
+    let chat =
+        Chat::new([calls(&[("shell", json!({"command": "echo $$ > pid; exec sleep 600"}))])]);
+    let Some(screen) = Screen::start(&chat, (80, 24), &["--yes"]) else { return };
+    screen.wait("  session chat-");
+    screen.say("Wait for it.");
+    let pid = chat.world.home.join("project/pid");
+    let begun = || std::fs::read_to_string(&pid).ok().filter(|pid| pid.ends_with('\n'));
+    let pid = std::iter::repeat_with(begun).flatten().next().expect("it is asked until it is");
+    screen.keys(&["C-d"]);
+    screen.ends();
+    let alive = Command::new("kill").args(["-0", pid.trim()]).output().expect("kill runs");
+    assert!(!alive.status.success(), "{pid} still runs");
+    let Some(screen) = Screen::start(&chat, (80, 24), &["--resume", "last"]) else { return };
+    screen.wait("✗ shell echo $$ > pid; exec sleep 600\n  ⎿ Interrupted by the user");
+}
+
+#[test]
 fn a_terminal_may_be_tiny_and_change_its_size() {
     let chat = fix();
     let Some(screen) = Screen::start(&chat, (20, 5), &["--yes"]) else { return };

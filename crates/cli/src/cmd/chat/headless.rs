@@ -106,6 +106,7 @@ impl Printed<'_> {
             | Event::Thinking { .. }
             | Event::Restart
             | Event::Permission { .. }
+            | Event::Permitted { .. }
             | Event::Undone { .. }
             | Event::Window { .. }
             | Event::Losses { .. }

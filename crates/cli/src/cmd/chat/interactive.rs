@@ -1,15 +1,17 @@
 //! The agent in the terminal.
 
 use std::io::{IsTerminal, stdin, stdout};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use anstream::{AutoStream, ColorChoice};
 use epitome_chat::history::history;
 use epitome_chat::machine::Event;
-use epitome_chat::tui::{Stopper, Theme};
+use epitome_chat::tui::{self, Stopper, Theme};
 
 use super::Args;
-use super::start::{Started, start};
+use super::outside::model_name;
+use super::start::{Started, check, start};
 use crate::app::App;
 use crate::failure::{Failure, Result};
 use crate::interrupt::Interrupt;
@@ -22,16 +24,25 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         return Err(Failure::usage("no message is given, and this is no terminal to talk in")
             .hint("give one: epitome chat -p MESSAGE"));
     }
-    let started = start(app, args)?;
-    let mut first = vec![started.event()];
-    let Started { agent, outside } = started;
-    let machine = agent.machine();
-    first.extend(history(machine.context()));
-    first.push(Event::Usage { usage: machine.context().usage(), cost: machine.cost() });
-    let id = outside.session.id().to_owned();
-    let agent = agent.with_changes(outside);
-    epitome_chat::tui::run(agent, first, theme(app), stop_on_signal)?;
-    app.note(&format!("epitome chat --resume {id} goes on with this session"));
+    // What is missing most often is said before the screen changes.
+    check(args)?;
+    model_name(app, args)?;
+    let id = Arc::new(OnceLock::new());
+    let (own, options, found) = (app.clone(), args.clone(), id.clone());
+    let start = move || -> Result<tui::Started> {
+        let started = start(&own, &options)?;
+        let mut first = vec![started.event()];
+        let Started { agent, outside } = started;
+        found.get_or_init(|| outside.session.id().to_owned());
+        let machine = agent.machine();
+        first.extend(history(machine.context()));
+        first.push(Event::Usage { usage: machine.context().usage(), cost: machine.cost() });
+        Ok(tui::Started { agent: agent.with_changes(outside), first })
+    };
+    tui::run(start, theme(app), stop_on_signal)?;
+    if let Some(id) = id.get() {
+        app.note(&format!("epitome chat --resume {id} goes on with this session"));
+    }
     Ok(())
 }
 

@@ -182,20 +182,24 @@ pub fn session_event(session: &Session, model: &dyn Model, recipe: &Recipe) -> E
 /// The model that options and settings name.
 pub fn model(app: &App, args: &Args) -> Result<Arc<dyn Model>> {
     let set = &app.settings()?.values.compaction;
-    let model = args.model.as_deref().or(set.model.as_deref());
-    let Some(model) = model else {
-        return Err(Failure::usage("no model is named")
-            .hint("name one: --model anthropic/claude-haiku-4-5, ollama/qwen3:8b, …")
-            .hint(
-                "`epitome config` has the setting compaction.model; docs/models.md lists providers",
-            ));
-    };
     let naming = ModelSelection {
-        model: Some(model),
+        model: Some(model_name(app, args)?),
         address: args.base_url.as_deref(),
         timeout: set.timeout.map(Duration::from_secs),
         tries: set.tries,
         ..ModelSelection::default()
     };
     Ok(Arc::new(named_models(&app.config, &naming)?))
+}
+
+/// Its name.
+pub fn model_name<'a>(app: &'a App, args: &'a Args) -> Result<&'a str> {
+    let set = app.settings()?.values.compaction.model.as_deref();
+    args.model.as_deref().or(set).ok_or_else(|| {
+        Failure::usage("no model is named")
+            .hint("name one: --model anthropic/claude-haiku-4-5, ollama/qwen3:8b, …")
+            .hint(
+                "`epitome config` has the setting compaction.model; docs/models.md lists providers",
+            )
+    })
 }

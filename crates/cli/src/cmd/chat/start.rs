@@ -54,7 +54,7 @@ pub fn start(app: &App, args: &Args) -> Result<Started> {
 }
 
 /// Refuses what could only fail later, before anything is written.
-fn check(args: &Args) -> Result<()> {
+pub fn check(args: &Args) -> Result<()> {
     if args.prompt.as_deref().is_some_and(|prompt| prompt.trim().is_empty()) {
         return Err(Failure::usage("the message is empty").hint("say what to do: -p \"Fix it.\""));
     }
