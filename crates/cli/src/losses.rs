@@ -1,6 +1,7 @@
 //! What compactions took out of a context, for people.
 
 use std::cmp::Reverse;
+use std::collections::HashMap;
 use std::fmt::Write as _;
 
 use epitome::ops::{CompactedBy, CompactionLosses, LossReport, Piece};
@@ -196,20 +197,49 @@ impl List {
             return;
         }
         self.line(&format!("{head}:"));
-        for piece in pieces.iter().take(self.most) {
+        let groups = self.grouped(pieces);
+        let shown: usize = groups.iter().take(self.most).map(Vec::len).sum();
+        for group in groups.iter().take(self.most) {
+            let piece = group[0];
             let reference = piece.reference().map(ToString::to_string).unwrap_or_default();
             self.listed += usize::from(!reference.is_empty());
-            self.line(&format!("  {DIM}{reference:8}{DIM:#}  {}", line(piece)));
+            let times = match group.len() {
+                1 => String::new(),
+                n => {
+                    let tokens: Tokens = group.iter().map(|it| it.lost.tokens).sum();
+                    format!(" {DIM}· {n} times, {tokens} in all{DIM:#}")
+                }
+            };
+            self.line(&format!("  {DIM}{reference:8}{DIM:#}  {}{times}", line(piece)));
             if self.most == usize::MAX
                 && let Some(command) = piece.restore.as_ref().or(piece.show.as_ref())
             {
                 self.line(&format!("            {DIM}{}{DIM:#}", field(command)));
             }
         }
-        if let Some(rest) = pieces.len().checked_sub(self.most).filter(|rest| *rest > 0) {
+        let rest = pieces.len() - shown;
+        if rest > 0 {
             let how = self.rest;
             self.line(&format!("  {DIM}{:8}  and {rest} more ({how}){DIM:#}", ""));
         }
+    }
+
+    /// The pieces of one kind and name together, as the first of them; where all are listed, only
+    /// those of the same text.
+    fn grouped<'p>(&self, pieces: &[&'p Piece]) -> Vec<Vec<&'p Piece>> {
+        let is_all = self.most == usize::MAX;
+        let mut groups: Vec<Vec<&Piece>> = Vec::new();
+        let mut known = HashMap::new();
+        for piece in pieces {
+            let lost = &piece.lost;
+            let text = is_all.then_some(&lost.references);
+            let at = *known.entry((lost.kind, &lost.name, text)).or_insert(groups.len());
+            match groups.get_mut(at) {
+                Some(group) => group.push(piece),
+                None => groups.push(vec![piece]),
+            }
+        }
+        groups
     }
 
     /// How a piece is put back, or read.

@@ -62,6 +62,7 @@ pub fn render(report: &CompactReport) -> String {
     text.push('\n');
     let mut lines = Lines::default();
     lines.add("edits", edits(file));
+    lines.extend("price", price(file));
     lines.extend("kept", kept(file));
     lines.extend("note", file.notes.clone());
     lines.extend("faults", faults(&file.faults));
@@ -209,6 +210,14 @@ fn edits(file: &CompactedFile) -> String {
     let edits = file.edits.iter().map(|(pass, n)| format!("{pass} {n}"));
     let all: Vec<String> = file.stands_for.iter().map(ToString::to_string).chain(edits).collect();
     if all.is_empty() { "none".to_owned() } else { all.join(" · ") }
+}
+
+/// What the next requests cost with it, at the prices of which model.
+fn price(file: &CompactedFile) -> Vec<String> {
+    let Some(quote) = &file.quote else { return Vec::new() };
+    let basis = if quote.is_fitted { "" } else { ", tokens assumed" };
+    let balance = format!("{} ({}{basis})", quote.balance(), field(&quote.model));
+    vec![quote.next_request(), balance]
 }
 
 fn kept(file: &CompactedFile) -> Vec<String> {

@@ -4,7 +4,7 @@ mod world;
 
 use std::fs;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 use world::World;
 use world::sessions::{self, CLAUDE, CODEX, PI};
 
@@ -265,4 +265,64 @@ fn a_compacted_session_without_its_archive_has_no_request() {
     assert!(after < before, "{after} {before}");
     fs::remove_dir_all(world.home.join(".local/share/epitome/archive")).expect("an archive");
     assert_eq!(request()["request_tokens"], Value::Null);
+}
+
+/// The price that is quoted before is the one that is kept afterwards, next to what the next
+/// request was.
+#[test]
+fn the_price_of_a_compaction_is_held_against_the_request_after_it() {
+    let world = World::new();
+    let path = world.claude(CLAUDE, sessions::claude(CLAUDE));
+    // A minute after the last record.
+    let now = "2026-11-18T10:01:00Z";
+    let run = |args: &[&str]| {
+        let output = world.command(args).env("EPITOME_NOW", now).output().expect("it runs");
+        assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8(output.stdout).expect("text")
+    };
+    let json = |args: &[&str]| -> Value { serde_json::from_str(&run(args)).expect("JSON") };
+    let compact = ["compact", CLAUDE, "--recipe", "transcript", "--json"];
+    let planned = json(&[&compact[..], &["--dry-run"]].concat());
+    world::check("compact.schema.json", std::slice::from_ref(&planned));
+    let quote = &planned["quote"];
+    assert_eq!((&quote["cache"], &quote["model"]), (&"warm".into(), &"claude-sonnet-4-5".into()));
+    let input = &quote["input_tokens"];
+    assert!(input["after"].as_u64() < input["before"].as_u64(), "{quote:#}");
+    assert_eq!(json(&compact)["quote"], *quote);
+
+    let inspect = || {
+        let report = json(&["inspect", CLAUDE, "--json"]);
+        world::check("inspect.schema.json", std::slice::from_ref(&report));
+        report["prices"].clone()
+    };
+    let expect = |recorded: Value| json!([{"generation": 1, "quote": quote, "recorded": recorded}]);
+    assert_eq!(inspect(), expect(Value::Null));
+    let told = run(&["inspect", CLAUDE]);
+    assert!(
+        told.contains("generation 1: quoted ") && told.contains("; no request since"),
+        "{told}"
+    );
+
+    // Ten tokens at $3 a million, a thousand read at $0.30, and 500 written at $3.75.
+    let small = fs::read_to_string(&path).expect("a session");
+    let mut response: Value = small
+        .lines()
+        .rev()
+        .map(|line| serde_json::from_str(line).expect("a record"))
+        .find(|record: &Value| record["type"] == "assistant")
+        .expect("a response");
+    response["parentUuid"] = response["uuid"].clone();
+    response["uuid"] = json!("00000000-0000-4000-8000-00000000ffff");
+    response["message"]["id"] = json!("msg_later");
+    response["message"]["content"] = json!([{"type": "text", "text": "Done."}]);
+    response["message"]["usage"] = json!({"input_tokens": 10, "output_tokens": 5,
+        "cache_read_input_tokens": 1_000, "cache_creation_input_tokens": 500});
+    fs::write(&path, format!("{small}{response}\n")).expect("a file");
+    let line = small.lines().count() + 1;
+    let recorded =
+        json!({"line": line, "input_tokens": 1_510, "cached_tokens": 1_000, "cost": 2_205});
+    assert_eq!(inspect(), expect(recorded));
+    let told = run(&["inspect", CLAUDE]);
+    let is = format!("; recorded on line {line}: 1.5k, 1.0k of it cached, $0.0022");
+    assert!(told.contains(&is), "{told}");
 }

@@ -66,6 +66,15 @@ fn calibration_knowing<S: Source>(
     }
 }
 
+/// The same of a context that was never compacted, or of one as it was then.
+pub(crate) fn fitted(
+    transcript: &Transcript,
+    source: &dyn Source,
+    counter: &dyn Counter,
+) -> Option<Calibration> {
+    calibrate(&requests(transcript, source, &BTreeMap::new(), counter, u64::MAX))
+}
+
 /// The same from the first `len` bytes of the session as it was before it was compacted.
 fn calibration_before<S: Source>(
     session: &Loaded<S>,

@@ -36,6 +36,8 @@ pub mod ops;
 #[cfg(feature = "sessions")]
 pub mod port;
 #[cfg(feature = "sessions")]
+pub mod quote;
+#[cfg(feature = "sessions")]
 pub mod recipes;
 #[cfg(feature = "sessions")]
 pub mod redact;

@@ -29,6 +29,7 @@ mod change;
 mod compact;
 mod losses;
 mod open;
+mod quote;
 mod replace;
 mod report;
 mod restore;
@@ -43,6 +44,7 @@ pub use losses::{
 };
 pub(crate) use open::is_no_part;
 pub use open::{OpenSession, is_run_in};
+pub use quote::{CompactionPrice, PROMPT, RecordedRequest, compaction_prices};
 pub use report::{
     CompactReport, CompactedFile, FaultFound, Fitted, KeptBecause, Outcome, RuleKept, UserFound,
     WayTaken,

@@ -4,6 +4,7 @@
 //! have sent after it, and what came later. The same holds for one of epitome, one of the agent's
 //! own, and one that is only planned.
 
+mod arguments;
 mod later;
 mod left;
 

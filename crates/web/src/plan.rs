@@ -287,6 +287,12 @@ pub(crate) fn figures(viewer: &Viewer, report: &CompactReport) -> Markup {
                 }
                 (disk(disk_bytes.before, disk_bytes.after))
                 @if file.archive_bytes > Bytes(0) { (net(file.archive_bytes, file.net_bytes())) }
+                @if let Some(quote) = &file.quote {
+                    div {
+                        dt { "price, at the list prices of " (quote.model) }
+                        dd.words { (quote.next_request()) ": " (quote.balance()) }
+                    }
+                }
                 div {
                     dt { "edits" }
                     dd.words {

@@ -7,9 +7,9 @@ use std::path::Path;
 
 use clap::Args as ClapArgs;
 use epitome::compaction::Family;
-use epitome::ops::{FaultFound, Fitted};
+use epitome::ops::{CompactionPrice, FaultFound, Fitted, OpenSession, compaction_prices};
 use epitome::{Loaded, agents};
-use epitome_model::{Bytes, Source, Tokens, Violation, context_turns, turns};
+use epitome_model::{Bytes, MicroDollars, Source, Tokens, Violation, context_turns, turns};
 use epitome_tokens::Calibration;
 use serde::Serialize;
 
@@ -76,6 +76,8 @@ struct Inspected {
     family: Family,
     compactions: u64,
     compactions_in_effect: u64,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    prices: Vec<CompactionPrice>,
     kinds: BTreeMap<Kind, Amount>,
     tools: Vec<Tool>,
     largest: Vec<Large>,
@@ -106,6 +108,12 @@ fn inspect<S: Source>(app: &App, input: &Input, session: &Loaded<S>) -> Result<I
     let generations = app.config.archive().generations(&session.key(path))?;
     let compactions = (generations.whole.len() + generations.damaged.len()) as u64;
     let compactions_in_effect = session.compactions(&app.config.archive(), path)?.len() as u64;
+    let prices = match input {
+        Input::File(path) if compactions_in_effect > 0 => {
+            compaction_prices(&OpenSession::of_agent(&app.config, path, app.agent()), counter)?
+        }
+        Input::File(_) | Input::Stdin => Vec::new(),
+    };
     let billed = epitome::compaction::calibration(session, &app.config, path, counter);
     let request_tokens = billed.map(|it| it.apply(total.context_tokens));
     let screen = app.screen()?;
@@ -138,6 +146,7 @@ fn inspect<S: Source>(app: &App, input: &Input, session: &Loaded<S>) -> Result<I
         family: Family::of(path, total.disk_bytes),
         compactions,
         compactions_in_effect,
+        prices,
         kinds,
         tools,
         largest,
@@ -148,6 +157,26 @@ fn inspect<S: Source>(app: &App, input: &Input, session: &Loaded<S>) -> Result<I
         faults,
         violations: format.invariants.check(transcript, source),
     })
+}
+
+/// What was quoted for the request after a compaction, and what it was.
+fn price(it: &CompactionPrice) -> Option<String> {
+    let quote = it.quote.as_ref()?;
+    let of = |input: Tokens, cached: Option<Tokens>, cost: Option<MicroDollars>| {
+        let cached = cached.map(|it| format!(", {it} of it cached")).unwrap_or_default();
+        let cost = cost.map(|it| format!(", {it}")).unwrap_or_default();
+        format!("{input}{cached}{cost}")
+    };
+    let (input, cached) = (quote.input_tokens.after, quote.cached_tokens.after);
+    let quoted = of(input, Some(cached), Some(quote.next_cost.after));
+    let recorded = match &it.recorded {
+        Some(it) => {
+            let is = of(it.input_tokens, it.cached_tokens, it.cost);
+            format!("recorded on line {}: {is}", it.line)
+        }
+        None => "no request since".to_owned(),
+    };
+    Some(format!("generation {}: quoted {quoted}; {recorded}", it.generation))
 }
 
 impl Inspected {
@@ -278,6 +307,7 @@ impl Inspected {
             let times = count(self.compactions_in_effect, "time");
             lines.add("state", format!("compacted {times}"));
         }
+        lines.extend("price", self.prices.iter().filter_map(price).collect());
         if self.faults.is_empty() {
             lines.add("faults", "none")
         } else {

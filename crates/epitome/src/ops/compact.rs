@@ -7,6 +7,7 @@ use epitome_model::{Bytes, Counter, Source, Splice, Tokens};
 use epitome_passes::Recipe;
 
 use super::open::{OpenSession, SessionPart, is_no_part};
+use super::quote::quote_of;
 use super::replace::{Taken, check_writable, replace_all};
 use super::report::{CompactReport, CompactedFile, UserFound};
 use super::summary::{AskedModels, ModelEvent, SummaryFrom, WouldAsk};
@@ -107,6 +108,7 @@ impl<'a> Compact<'a> {
             };
             let mut file = self.plan_loaded(config, &part.path, &loaded, &mut look)?.file;
             file.is_conversation = part.place.is_conversation();
+            file.quote = None;
             report.files.push(file);
         }
         report.too_little = self.is_too_little(&report);
@@ -221,6 +223,7 @@ impl<'a> Compact<'a> {
             })
             .collect();
         let mut report = self.report(files.remove(0), models);
+        files.iter_mut().for_each(|file| file.quote = None);
         report.files = files;
         report.too_little = self.is_too_little(&report);
         if report.too_little {
@@ -368,7 +371,12 @@ impl<'a> Compact<'a> {
         planned: &CompactionPlan<'_, S>,
     ) -> CompactedFile {
         let mut file = CompactedFile::of(path, planned);
-        file.set_billed(planned.calibration(config, path, self.counter));
+        let fit = planned.calibration(config, path, self.counter);
+        // A table that cannot be read is reported by what needs it.
+        let prices = catalogue(config).ok();
+        file.quote =
+            prices.and_then(|prices| quote_of(&prices, planned, fit, self.counter, config.now()));
+        file.set_billed(fit);
         file
     }
 

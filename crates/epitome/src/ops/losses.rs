@@ -24,7 +24,8 @@ use crate::drive::catalogue;
 use crate::error::Result;
 use crate::redact::{Screen, SessionScreen};
 
-use timeline::{Found, Timeline};
+use timeline::Found;
+pub(super) use timeline::Timeline;
 
 /// How losses are reported.
 pub struct LossOptions<'a> {

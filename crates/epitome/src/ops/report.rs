@@ -15,6 +15,7 @@ use super::summary::AskedModels;
 use crate::archive::Generation;
 use crate::compact::{CompactionPlan, StandsFor, Way};
 use crate::error::Result;
+use crate::quote::Quote;
 use crate::store::User;
 
 /// How the tokens that a provider bills for a request follow from those of the messages:
@@ -166,6 +167,10 @@ pub struct CompactedFile {
     /// What a summary or a digest is written in the place of.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stands_for: Option<StandsFor>,
+    /// What the next requests of the session cost with it and without it; none where no price is
+    /// known, and of what belongs to a session.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub quote: Option<Quote>,
     /// What is kept whole.
     pub kept_because: KeptBecause,
     /// What the recipe waits for.
@@ -256,6 +261,7 @@ impl CompactedFile {
             billed: None,
             edits: edits.into_iter().map(|(pass, n)| (pass.to_owned(), n)).collect(),
             stands_for: planned.stands_for,
+            quote: None,
             kept_because: KeptBecause::of(planned.kept()),
             not_reached: compaction.not_reached.map(NotReached::of),
             too_little: compaction.too_little,

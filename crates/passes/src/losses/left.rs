@@ -4,6 +4,7 @@ use std::collections::{HashMap, HashSet};
 
 use epitome_model::{Block, Call, Entry, Output, Ref, Role, Tokens, ToolKind, as_seen, short};
 
+use super::arguments::words_of;
 use super::{LostKind, LostPiece};
 use crate::facts::{FactId, FactMap, each_fact};
 use crate::pins::{PinKind, pins};
@@ -331,32 +332,11 @@ pub(super) fn named_text(view: &View<'_>, reference: &Ref) -> Option<String> {
 pub(super) fn text_of(view: &View<'_>, said: &Block) -> String {
     match said {
         Block::Text(text) | Block::Summary(text) => view.words(text).into_owned(),
-        Block::Call(call) => values(&as_seen(&view.source.at(call.arguments))),
+        Block::Call(call) => {
+            let arguments = view.source.at(call.arguments);
+            words_of(&as_seen(&arguments), call.kind, call.target.is_some())
+        }
         Block::Output(output) => output.text(view.source),
         _ => String::new(),
     }
-}
-
-/// The values of arguments in JSON, a line each; other arguments as they are. Their names are the
-/// tool's.
-fn values(arguments: &str) -> String {
-    fn add(value: &serde_json::Value, text: &mut String) {
-        match value {
-            serde_json::Value::String(it) => {
-                text.push_str(it);
-                text.push('\n');
-            }
-            serde_json::Value::Number(it) => {
-                text.push_str(&it.to_string());
-                text.push('\n');
-            }
-            serde_json::Value::Array(all) => all.iter().for_each(|it| add(it, text)),
-            serde_json::Value::Object(all) => all.values().for_each(|it| add(it, text)),
-            serde_json::Value::Null | serde_json::Value::Bool(_) => {}
-        }
-    }
-    let Ok(value) = serde_json::from_str(arguments) else { return arguments.to_owned() };
-    let mut text = String::new();
-    add(&value, &mut text);
-    text
 }

@@ -17,7 +17,7 @@ use crate::source::Spliced;
 
 /// A session as it was before all its compactions of epitome, with what was appended since, and
 /// each of its states.
-pub(super) struct Timeline<'a> {
+pub(in crate::ops) struct Timeline<'a> {
     format: &'static Format,
     /// The session as it was.
     whole: Spliced<'a>,
@@ -34,7 +34,7 @@ pub(super) struct Timeline<'a> {
 
 /// A compaction that was found.
 #[derive(Debug)]
-pub(super) struct Found {
+pub(in crate::ops) struct Found {
     pub by: CompactedBy,
     pub generation: Option<u64>,
     pub recipe: Option<String>,
@@ -74,13 +74,13 @@ impl Default for Found {
 }
 
 /// The contexts on either side of a compaction.
-pub(super) struct Moment<'t> {
+pub(in crate::ops) struct Moment<'t> {
     pub before: (Transcript, Prefix<'t>),
     pub after: (Transcript, Prefix<'t>),
 }
 
 /// The beginning of a source.
-pub(super) struct Prefix<'t> {
+pub(in crate::ops) struct Prefix<'t> {
     source: &'t dyn Source,
     len: u64,
 }

@@ -1,0 +1,241 @@
+//! The price of a compaction: quoted before it is made, and held afterwards against what the
+//! session records.
+
+use std::collections::BTreeMap;
+
+use epitome_llm::Catalogue;
+use epitome_model::{
+    Block, Counter, Entry, MicroDollars, Role, Source, Tokens, Transcript, block_tokens,
+};
+use epitome_tokens::{Calibration, family};
+use jiff::Timestamp;
+use serde::Serialize;
+
+use super::change::Change;
+use super::losses::Timeline;
+use super::open::OpenSession;
+use crate::billed::fitted;
+use crate::compact::CompactionPlan;
+use crate::drive::catalogue;
+use crate::error::Result;
+use crate::quote::{CacheState, NextRequest, Quote};
+
+/// Tokens of the prompt and the tools of an agent, where a session records too little to know: what
+/// most agents send, by the requests that they record.
+pub const PROMPT: Tokens = Tokens(12_000);
+
+/// A compaction of epitome, its price, and what the first request after it really was.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct CompactionPrice {
+    /// Its number in the archive.
+    pub generation: u64,
+    /// What the requests after it were to cost; none if the model or its price is not known.
+    pub quote: Option<Quote>,
+    /// The first request after it; none if there was none before the next compaction.
+    pub recorded: Option<RecordedRequest>,
+}
+
+/// A request as the session records it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+pub struct RecordedRequest {
+    /// The line of its response, from 1.
+    pub line: u64,
+    /// All its input.
+    pub input_tokens: Tokens,
+    /// What of it was read from a cache; `null` if that is not recorded.
+    pub cached_tokens: Option<Tokens>,
+    /// What its input cost at list prices; `null` if the use of the cache is not recorded.
+    pub cost: Option<MicroDollars>,
+}
+
+/// The messages of a context.
+struct Side<'s> {
+    transcript: &'s Transcript,
+    source: &'s dyn Source,
+    /// What a resume sends, as we count it.
+    tokens: Tokens,
+}
+
+/// How messages become requests.
+struct Counting<'c> {
+    counter: &'c dyn Counter,
+    /// Blocks of the context before that were counted already.
+    counted: &'c BTreeMap<(usize, usize), Tokens>,
+    fit: Option<Calibration>,
+}
+
+/// The quote of a compaction that is planned, if it is made at `now`. None: it does nothing, or no
+/// price of the model is known.
+pub(super) fn quote_of<S: Source>(
+    prices: &Catalogue,
+    plan: &CompactionPlan<'_, S>,
+    fit: Option<Calibration>,
+    counter: &dyn Counter,
+    now: Timestamp,
+) -> Option<Quote> {
+    if plan.is_empty() {
+        return None;
+    }
+    let (before, spliced) = (plan.session, plan.spliced().ok()?);
+    let tokens = (plan.compaction.tokens_before, plan.tokens_after);
+    let before = Side { transcript: &before.transcript, source: &before.source, tokens: tokens.0 };
+    let after = Side { transcript: &plan.after, source: &spliced, tokens: tokens.1 };
+    let counting = Counting { counter, counted: &plan.compaction.counted, fit };
+    counting.quote(prices, &before, &after, now)
+}
+
+/// The price of each compaction of epitome that is in effect in a session, oldest first.
+///
+/// # Errors
+///
+/// What opening and reading the session, the archive and the table of models say.
+pub fn compaction_prices(
+    session: &OpenSession<'_>,
+    counter: &dyn Counter,
+) -> Result<Vec<CompactionPrice>> {
+    let loaded = session.loaded()?;
+    let prices = catalogue(session.config)?;
+    let timeline = Timeline::of(loaded, &session.config.archive(), session.path())?;
+    let found: Vec<_> = timeline.found().into_iter().filter(|it| it.own.is_some()).collect();
+    let mut all = Vec::new();
+    for (n, one) in found.iter().enumerate() {
+        let moment = timeline.at(one);
+        let (before, after) = (&moment.before, &moment.after);
+        let weigh = |it: &Transcript, source| epitome_model::weigh(it, source, counter).total();
+        let fit = fitted(&before.0, &before.1, counter);
+        let counting = Counting { counter, counted: &BTreeMap::new(), fit };
+        let before =
+            Side { transcript: &before.0, source: &before.1, tokens: weigh(&before.0, &before.1) };
+        let after =
+            Side { transcript: &after.0, source: &after.1, tokens: weigh(&after.0, &after.1) };
+        let made = one.time.as_deref().and_then(timestamp);
+        let quote = made.and_then(|made| counting.quote(&prices, &before, &after, made));
+        let end = found.get(n + 1).map_or(u64::MAX, |next| next.ends.0);
+        let entries = one.later.iter().filter_map(|&item| timeline.transcript.items[item].entry());
+        let mut entries = entries.take_while(|entry| entry.record.span.start < end);
+        let recorded = entries.find_map(|entry| RecordedRequest::of(entry, &prices));
+        all.push(CompactionPrice { generation: one.generation.unwrap_or(0), quote, recorded });
+    }
+    Ok(all)
+}
+
+impl RecordedRequest {
+    fn of(entry: &Entry, prices: &Catalogue) -> Option<RecordedRequest> {
+        let usage = entry.usage.filter(|_| !entry.repeated)?;
+        let model = entry.model.as_deref();
+        let cost = usage.tokens().and_then(|used| {
+            prices.cost(model?, &epitome_model::TokenUsage { output: Tokens(0), ..used })
+        });
+        Some(RecordedRequest {
+            line: entry.record.line,
+            input_tokens: Tokens(usage.input),
+            cached_tokens: usage.cache.map(|it| Tokens(it.read)),
+            cost,
+        })
+    }
+}
+
+impl Counting<'_> {
+    fn quote(
+        &self,
+        prices: &Catalogue,
+        before: &Side<'_>,
+        after: &Side<'_>,
+        now: Timestamp,
+    ) -> Option<Quote> {
+        let responses = || {
+            let entries = before.transcript.context().rev().map(|(_, entry)| entry);
+            entries.filter(|entry| entry.role == Role::Assistant)
+        };
+        let model = responses().find_map(|entry| entry.model.as_deref())?;
+        let known = prices.named(model)?;
+        let assumed = || Calibration { fixed: PROMPT, ..Calibration::of(family(model)) };
+        let billed = self.fit.unwrap_or_else(assumed);
+        let sent = self.sent(before);
+        let same = Tokens(self.same(before, after).0.min(sent.0));
+        let request = Change {
+            before: NextRequest { input: billed.apply(before.tokens), cached: billed.apply(sent) },
+            after: NextRequest { input: billed.apply(after.tokens), cached: billed.apply(same) },
+        };
+        let time = responses().find_map(|entry| timestamp(entry.time.as_deref()?));
+        let cache = CacheState::after(time.map(|time| now.as_second() - time.as_second()));
+        Quote::new(known, self.fit.is_some(), cache, request)
+    }
+
+    /// The tokens of the messages that the last request had: all before its response.
+    fn sent(&self, before: &Side<'_>) -> Tokens {
+        let mut context = before.transcript.context().rev().peekable();
+        let mut behind = Tokens(0);
+        while let Some((item, entry)) = context.next() {
+            behind += self.tokens(before, item, entry);
+            if entry.role == Role::Assistant {
+                // The records of one response answer one request.
+                let goes_on = |next: &Entry| entry.group.is_some() && next.group == entry.group;
+                if context.peek().is_none_or(|(_, next)| !goes_on(next)) {
+                    break;
+                }
+            }
+        }
+        Tokens(before.tokens.0.saturating_sub(behind.0))
+    }
+
+    /// The tokens of the blocks with which both contexts begin.
+    fn same(&self, before: &Side<'_>, after: &Side<'_>) -> Tokens {
+        let mut same = Tokens(0);
+        let entries = before.transcript.context().zip(after.transcript.context());
+        for ((item, one), (_, other)) in entries {
+            for (idx, block) in one.blocks.iter().enumerate() {
+                let is_same = one.role == other.role
+                    && other
+                        .blocks
+                        .get(idx)
+                        .is_some_and(|it| is_same(block, before.source, it, after.source));
+                if !is_same {
+                    return same;
+                }
+                same += self.block_tokens(before, (item, idx), block);
+            }
+            if one.blocks.len() != other.blocks.len() {
+                return same;
+            }
+        }
+        same
+    }
+
+    fn tokens(&self, side: &Side<'_>, item: usize, entry: &Entry) -> Tokens {
+        let blocks = entry.blocks.iter().enumerate();
+        blocks.map(|(idx, block)| self.block_tokens(side, (item, idx), block)).sum()
+    }
+
+    fn block_tokens(&self, side: &Side<'_>, at: (usize, usize), block: &Block) -> Tokens {
+        let known = self.counted.get(&at).copied();
+        known.unwrap_or_else(|| block_tokens(block, side.source, self.counter))
+    }
+}
+
+/// Whether two blocks say the same to a model.
+fn is_same(one: &Block, from: &dyn Source, other: &Block, source: &dyn Source) -> bool {
+    match (one, other) {
+        (Block::Text(a), Block::Text(b)) | (Block::Summary(a), Block::Summary(b)) => {
+            a.read(from) == b.read(source)
+        }
+        (Block::Thinking(a), Block::Thinking(b)) => match (&a.text, &b.text) {
+            (Some(a), Some(b)) => a.read(from) == b.read(source),
+            (None, None) => true,
+            (Some(_), None) | (None, Some(_)) => false,
+        },
+        (Block::Call(a), Block::Call(b)) => {
+            a.id == b.id && from.at(a.arguments) == source.at(b.arguments)
+        }
+        (Block::Output(a), Block::Output(b)) => from.at(a.whole) == source.at(b.whole),
+        (Block::Image(a), Block::Image(b)) => from.at(a.whole) == source.at(b.whole),
+        (Block::Opaque(_), Block::Opaque(_)) | (Block::Repeated(_), Block::Repeated(_)) => true,
+        _ => false,
+    }
+}
+
+/// A time as RFC 3339 has it, or in milliseconds.
+fn timestamp(time: &str) -> Option<Timestamp> {
+    let millis = || Timestamp::from_millisecond(time.parse().ok()?).ok();
+    time.parse().ok().or_else(millis)
+}

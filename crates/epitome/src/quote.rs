@@ -1,0 +1,277 @@
+//! What a compaction costs and saves in the requests that follow it, as providers cache requests.
+//!
+//! The next request of a session is read from the provider's cache as far as it begins like the
+//! last one; the rest is written to it. A compaction makes the request smaller, and changes its
+//! beginning: more of it is written once, and less is read every time.
+
+use epitome_llm::Known;
+use epitome_model::{MicroDollars, TokenUsage, Tokens};
+use serde::Serialize;
+
+use crate::ops::Change;
+
+/// For how many seconds a provider has a request cached: the time for which the table of prices has
+/// its price of writing.
+pub const CACHED_FOR: i64 = 300;
+
+/// Whether the last request of a session is still in the provider's cache.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CacheState {
+    /// It was sent less than five minutes ago.
+    Warm,
+    /// It was sent earlier: all of the next request is written.
+    Expired,
+    /// The session does not record when it was sent. The figures are those of a warm cache.
+    Unknown,
+}
+
+impl CacheState {
+    /// Of a request that was sent so many seconds ago.
+    pub fn after(seconds: Option<i64>) -> CacheState {
+        match seconds {
+            None => CacheState::Unknown,
+            Some(seconds) if seconds > CACHED_FOR => CacheState::Expired,
+            Some(_) => CacheState::Warm,
+        }
+    }
+}
+
+/// The tokens of the next request of a session, and those of them that the last request began with.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct NextRequest {
+    /// All its input, without the user's new message.
+    pub input: Tokens,
+    /// What is read from the cache, if that has not expired.
+    pub cached: Tokens,
+}
+
+/// What the requests after a compaction cost, against those without it. Input only, at list prices.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Quote {
+    /// The model whose prices count.
+    pub model: String,
+    /// Whether the tokens follow from the usage that the session records; else they are those of
+    /// most sessions of the model.
+    pub is_fitted: bool,
+    /// Whether the last request is still cached.
+    pub cache: CacheState,
+    /// The input of the next request without and with the compaction.
+    pub input_tokens: Change<Tokens>,
+    /// What of it is read from the cache.
+    pub cached_tokens: Change<Tokens>,
+    /// What the input of the next request costs.
+    pub next_cost: Change<MicroDollars>,
+    /// What the same input costs in each later request, which reads all of it from the cache.
+    pub later_cost: Change<MicroDollars>,
+    /// The number of requests after which the compaction has saved more than it cost; 1 if it costs
+    /// nothing. `null` if it never does.
+    pub pays_after: Option<u64>,
+}
+
+impl Quote {
+    /// The quote for these requests at the prices of a model. None: they cost the same, or nothing.
+    pub fn new(
+        known: &Known,
+        is_fitted: bool,
+        cache: CacheState,
+        request: Change<NextRequest>,
+    ) -> Option<Quote> {
+        let of = |it: NextRequest| match cache {
+            CacheState::Expired => Tokens(0),
+            CacheState::Warm | CacheState::Unknown => Tokens(it.cached.0.min(it.input.0)),
+        };
+        let Change { before, after } = request;
+        let input_tokens = Change { before: before.input, after: after.input };
+        let cached_tokens = Change { before: of(before), after: of(after) };
+        let cost = |input: Tokens, cached: Tokens| {
+            let cache_written = Tokens(input.0 - cached.0);
+            known.cost(&TokenUsage { cached, cache_written, ..TokenUsage::default() })
+        };
+        let next_cost = Change {
+            before: cost(input_tokens.before, cached_tokens.before),
+            after: cost(input_tokens.after, cached_tokens.after),
+        };
+        let later_cost = Change {
+            before: cost(input_tokens.before, input_tokens.before),
+            after: cost(input_tokens.after, input_tokens.after),
+        };
+        let is_nothing =
+            next_cost.before == next_cost.after && later_cost.before == later_cost.after;
+        (!is_nothing).then(|| Quote {
+            model: known.name.model.clone(),
+            is_fitted,
+            cache,
+            input_tokens,
+            cached_tokens,
+            next_cost,
+            later_cost,
+            pays_after: pays_after(more(next_cost), -more(later_cost)),
+        })
+    }
+
+    /// What the compaction adds to the price of the next request, in millionths of a dollar;
+    /// negative if it saves.
+    pub fn once(&self) -> i64 {
+        more(self.next_cost)
+    }
+
+    /// What it adds to the price of each later request; negative if it saves.
+    pub fn each(&self) -> i64 {
+        more(self.later_cost)
+    }
+}
+
+/// How much more the second is, in millionths of a dollar.
+fn more(cost: Change<MicroDollars>) -> i64 {
+    let amount = |it: MicroDollars| i64::try_from(it.0).unwrap_or(i64::MAX);
+    amount(cost.after) - amount(cost.before)
+}
+
+/// The first request after which what was saved is at least what was paid once.
+fn pays_after(once: i64, saved: i64) -> Option<u64> {
+    if once <= 0 {
+        return (saved >= 0).then_some(1);
+    }
+    let later = (saved > 0).then(|| once.unsigned_abs().div_ceil(saved.unsigned_abs()))?;
+    Some(1 + later)
+}
+
+impl Quote {
+    /// What the next request does with the cache: `next request: reads 12.0k from the cache instead
+    /// of 140.0k, writes 30.0k instead of 10.0k`.
+    pub fn next_request(&self) -> String {
+        let (input, cached) = (self.input_tokens, self.cached_tokens);
+        let written = |input: Tokens, cached: Tokens| Tokens(input.0 - cached.0);
+        let after = written(input.after, cached.after);
+        let before = written(input.before, cached.before);
+        let does = match self.cache {
+            CacheState::Expired => {
+                return format!(
+                    "next request: writes {after} instead of {before} (the cache has expired: \
+                     nothing more is written)"
+                );
+            }
+            CacheState::Warm => "next request: reads",
+            CacheState::Unknown => "next request, if the last is still cached: reads",
+        };
+        let (read, instead) = (cached.after, cached.before);
+        format!(
+            "{does} {read} from the cache instead of {instead}, writes {after} instead of {before}"
+        )
+    }
+
+    /// What that costs and saves: `+$0.16 once, −$0.03 for each later request: pays after 6
+    /// requests`.
+    pub fn balance(&self) -> String {
+        let (once, each) = (signed(self.once()), signed(self.each()));
+        let pays = match self.pays_after {
+            Some(1) => "pays at once".to_owned(),
+            Some(n) => format!("pays after {n} requests"),
+            None => "does not pay".to_owned(),
+        };
+        format!("{once} once, {each} for each later request: {pays}")
+    }
+}
+
+/// An amount of money with its sign: `+$0.16`, `−$0.03`.
+fn signed(amount: i64) -> String {
+    let sign = match amount {
+        0 => "",
+        1.. => "+",
+        _ => "−",
+    };
+    format!("{sign}{}", MicroDollars(amount.unsigned_abs()))
+}
+
+#[cfg(test)]
+mod tests {
+    use epitome_llm::Catalogue;
+
+    use super::*;
+
+    fn quote(model: &str, seconds: Option<i64>, requests: [(u64, u64); 2]) -> Option<Quote> {
+        let catalogue = Catalogue::built_in();
+        let [before, after] = requests
+            .map(|(input, cached)| NextRequest { input: Tokens(input), cached: Tokens(cached) });
+        let known = catalogue.named(model).expect("it is in the table");
+        Quote::new(known, true, CacheState::after(seconds), Change { before, after })
+    }
+
+    /// Sonnet costs $3.75 to write, $0.30 to read, and gpt-5 $1.25 and $0.125 a million tokens.
+    #[test]
+    fn a_quote_follows_from_prices_and_cache() {
+        let cases = [
+            // Of 150,000 tokens 140,000 are cached; then 42,000, of which 12,000 are.
+            (
+                "claude-sonnet-4-6",
+                Some(60),
+                [(150_000, 140_000), (42_000, 12_000)],
+                (79_500, 116_100, -32_400, Some(3)),
+            ),
+            // The same when the cache has expired: nothing is read in either case.
+            (
+                "claude-sonnet-4-6",
+                Some(301),
+                [(150_000, 140_000), (42_000, 12_000)],
+                (562_500, 157_500, -32_400, Some(1)),
+            ),
+            (
+                "claude-sonnet-4-6",
+                Some(300),
+                [(1_000, 1_000), (900, 0)],
+                (300, 3_375, -30, Some(104)),
+            ),
+            // Nothing is cached, by the provider's rules or the session's.
+            ("gpt-5", None, [(100_000, 0), (40_000, 0)], (125_000, 50_000, -7_500, Some(1))),
+            (
+                "gpt-5",
+                None,
+                [(100_000, 99_000), (40_000, 9_000)],
+                (13_625, 39_875, -7_500, Some(5)),
+            ),
+            // Nothing is saved.
+            ("gpt-5", Some(1), [(1_000, 1_000), (1_000, 0)], (125, 1_250, 0, None)),
+        ];
+        for (model, seconds, requests, expect) in cases {
+            let it = quote(model, seconds, requests).expect("it has a price");
+            let Change { before, after } = it.next_cost;
+            assert_eq!(
+                (before.0, after.0, it.each(), it.pays_after),
+                expect,
+                "{model} {requests:?}"
+            );
+            assert_eq!(it.once(), after.0 as i64 - before.0 as i64);
+        }
+        assert_eq!(quote("gpt-5", Some(1), [(1_000, 1_000); 2]), None);
+    }
+
+    #[test]
+    fn a_quote_is_two_lines() {
+        let long = [(150_000, 140_000), (42_000, 12_000)];
+        let told = |seconds| {
+            let it = quote("claude-sonnet-4-6", seconds, long).expect("it has a price");
+            [it.next_request(), it.balance()]
+        };
+        assert_eq!(
+            told(Some(60)),
+            [
+                "next request: reads 12.0k from the cache instead of 140.0k, writes 30.0k instead \
+                 of 10.0k",
+                "+$0.04 once, −$0.03 for each later request: pays after 3 requests",
+            ]
+        );
+        assert_eq!(
+            told(Some(3_600)),
+            [
+                "next request: writes 42.0k instead of 150.0k (the cache has expired: nothing more \
+                 is written)",
+                "−$0.41 once, −$0.03 for each later request: pays at once",
+            ]
+        );
+        let unknown = &told(None)[0];
+        assert!(unknown.starts_with("next request, if the last is still cached: reads 12.0k"));
+        let none = quote("gpt-5", None, [(1_000, 1_000), (1_000, 0)]).expect("it has a price");
+        assert_eq!(none.balance(), "+$0.0011 once, $0.00 for each later request: does not pay");
+    }
+}
