@@ -241,8 +241,11 @@ fn bar(app: &App, sessions: usize) -> ProgressBar {
     let target =
         if app.global.json { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
     let style = ProgressStyle::with_template("replaying {bar:30} {pos}/{len} sessions {elapsed}");
-    ProgressBar::with_draw_target(Some(sessions as u64), target)
-        .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
+    let bar = ProgressBar::with_draw_target(Some(sessions as u64), target)
+        .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+    // Also while the first session is replayed.
+    bar.enable_steady_tick(Duration::from_millis(250));
+    bar
 }
 
 fn table(report: &SimulateReport) -> String {
