@@ -159,6 +159,22 @@ fn of_more_facts_than_fit_some_are_chosen_and_lines_have_no_numbers_of_their_too
     assert!(text.contains("\nlet name_1 = old;\nlet name_2 = old;"), "{text}");
 }
 
+/// A file that was read twice: of its lines, those that were read last.
+#[test]
+fn of_equal_lines_the_newest_is_chosen() {
+    let code = "let maxLen = parseLen(text);";
+    let read = |sample: Sample| sample.call(ToolKind::Read, "/p/a.rs").output(code);
+    let sample = read(read(Sample::new().user("Go on."))).reply("Yes.").reply("Done.");
+    let view = View::new(sample.transcript(), sample.source(), &Quarters);
+    let items: Vec<usize> = (0..sample.transcript().items.len()).collect();
+    let (said, kept) = items.split_at(items.len() - 1);
+    let old = Old { items: said, read: said, said, kept };
+    let digest = DigestRule::default().digest(&view, &old, Tokens(70), Tokens(0));
+    let text = digest.expect("no rules").expect("a digest").text;
+    let lines: Vec<&str> = text.lines().skip(1).collect();
+    assert_eq!(lines, ["User:", "Go on.", "#1 Read", "#2 Read /p/a.rs", code]);
+}
+
 #[test]
 fn lines_that_follow_each_other_keep_their_shape() {
     let code = "fn main() {\n    if is_done(parseLen) {\n        return maxLen;\n    }\n}";

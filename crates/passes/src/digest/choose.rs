@@ -235,10 +235,12 @@ impl PartialOrd for Candidate {
     }
 }
 
-/// The largest gain first; of equal ones, the oldest.
+/// The largest gain first; of equal ones, the newest call, whose result is what holds now, and in
+/// it the first line.
 impl Ord for Candidate {
     fn cmp(&self, other: &Candidate) -> Ordering {
-        let place = |it: &Candidate| (it.piece, it.line);
-        self.gain.total_cmp(&other.gain).then_with(|| place(other).cmp(&place(self)))
+        let newer = || self.piece.cmp(&other.piece);
+        let earlier = || other.line.cmp(&self.line);
+        self.gain.total_cmp(&other.gain).then_with(newer).then_with(earlier)
     }
 }
