@@ -182,11 +182,13 @@ impl State {
             lines.push(Line::styled("─".repeat(width), self.theme.warn()));
         }
         let first = [Span::styled("Allow? ", self.theme.warn().patch(self.theme.bold()))];
+        // Nothing that is asked about looks like a line of the interface.
+        let rest = [Span::raw(" ".repeat(if width < 40 { 1 } else { 7 }))];
         let mut rows = Vec::new();
         for row in ask.about.lines() {
-            let prefix = if rows.is_empty() { &first[..] } else { &[] };
+            let prefix = if rows.is_empty() { &first } else { &rest };
             let text = [Span::raw(clean(row))];
-            rows.extend(wrap(&text, width, Breaks::Anywhere, prefix, &[]));
+            rows.extend(wrap(&text, width, Breaks::Anywhere, prefix, &rest));
         }
         let left = rows.len().saturating_sub(most);
         rows.truncate(most);

@@ -2,6 +2,7 @@
 
 use std::io::{self, Stdout, stdout};
 use std::panic;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{self, ThreadId};
@@ -300,8 +301,12 @@ impl Screen {
     }
 }
 
+/// Whether the terminal is as the interface uses it.
+static IN_USE: AtomicBool = AtomicBool::new(false);
+
 /// Makes the terminal as the interface uses it.
 fn prepare() -> io::Result<()> {
+    IN_USE.store(true, Ordering::SeqCst);
     enable_raw_mode()?;
     execute!(
         stdout(),
@@ -340,8 +345,11 @@ fn told(panic: &panic::PanicHookInfo<'_>, here: ThreadId, said: &Said, before: &
     }
 }
 
-/// Makes the terminal as it was, as far as it can be.
+/// Makes the terminal as it was, as far as it can be. Done twice it would undo what others did.
 fn restore() {
+    if !IN_USE.swap(false, Ordering::SeqCst) {
+        return;
+    }
     let _as_it_is = execute!(
         stdout(),
         PopKeyboardEnhancementFlags,
