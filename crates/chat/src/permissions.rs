@@ -12,8 +12,22 @@ pub enum Access {
     Read(PathBuf),
     /// Creates or changes a file.
     Write(PathBuf),
+    /// Creates, changes or deletes files, all of them or none.
+    Patch(Vec<PathBuf>),
     /// Runs a command line.
     Shell(String),
+}
+
+impl Access {
+    /// What it touches, one by one.
+    fn parts(&self) -> Vec<Access> {
+        match self {
+            Access::Patch(paths) => paths.iter().cloned().map(Access::Write).collect(),
+            Access::Own | Access::Read(_) | Access::Write(_) | Access::Shell(_) => {
+                vec![self.clone()]
+            }
+        }
+    }
 }
 
 impl fmt::Display for Access {
@@ -22,6 +36,11 @@ impl fmt::Display for Access {
             Access::Own => f.write_str("nothing outside the session"),
             Access::Read(path) => write!(f, "read {}", path.display()),
             Access::Write(path) => write!(f, "write {}", path.display()),
+            Access::Patch(paths) => {
+                let names: Vec<String> =
+                    paths.iter().map(|path| path.display().to_string()).collect();
+                write!(f, "write {}", names.join(", "))
+            }
             Access::Shell(command) => write!(f, "run {command}"),
         }
     }
@@ -68,10 +87,14 @@ enum Scope {
     ReadOutside(PathBuf),
     /// Writing one file.
     WriteFile(PathBuf),
+    /// Writing anywhere.
+    WriteAnywhere,
     /// One command line, exactly.
     Command(String),
     /// Command lines of one plain command that begin with these words.
     CommandPrefix(Vec<String>),
+    /// Command lines in which these words follow each other, whatever is around them.
+    CommandWords(Vec<String>),
 }
 
 /// Why a rule that a user typed is none.
@@ -87,23 +110,53 @@ impl fmt::Display for BadRule {
 impl std::error::Error for BadRule {}
 
 impl Rule {
-    /// A rule as a user types it: `write` allows writing inside the project, `shell: cargo test`
-    /// allows commands that begin with these words and are one plain command.
+    /// A rule that allows, as a user types it: `write` is about writing inside the project,
+    /// `shell: cargo test` about commands that begin with these words and are one plain command.
     ///
     /// # Errors
     ///
     /// [`BadRule`] if it is neither.
-    pub fn parse(text: &str) -> Result<Rule, BadRule> {
+    pub fn allow(text: &str) -> Result<Rule, BadRule> {
+        let scope = match Subject::parse(text)? {
+            Subject::Write => Scope::Write,
+            Subject::Shell(words) => Scope::CommandPrefix(words),
+        };
+        Ok(Rule { scope, allow: true })
+    }
+
+    /// A rule that refuses: `write` is about writing anywhere, `shell: git push` about every
+    /// command line in which these words follow each other.
+    ///
+    /// # Errors
+    ///
+    /// [`BadRule`] if it is neither.
+    pub fn deny(text: &str) -> Result<Rule, BadRule> {
+        let scope = match Subject::parse(text)? {
+            Subject::Write => Scope::WriteAnywhere,
+            Subject::Shell(words) => Scope::CommandWords(words),
+        };
+        Ok(Rule { scope, allow: false })
+    }
+}
+
+/// What a rule is about, as it is typed.
+enum Subject {
+    Write,
+    Shell(Vec<String>),
+}
+
+impl Subject {
+    fn parse(text: &str) -> Result<Subject, BadRule> {
         let bad = || BadRule(text.to_owned());
         if text.trim() == "write" {
-            return Ok(Rule { scope: Scope::Write, allow: true });
+            return Ok(Subject::Write);
         }
         let words = text.trim().strip_prefix("shell:").ok_or_else(bad)?;
         let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
         if words.is_empty() || !is_plain(&words.join(" ")) {
             return Err(bad());
         }
-        Ok(Rule { scope: Scope::CommandPrefix(words), allow: true })
+        Ok(Subject::Shell(words))
     }
 }
 
@@ -144,10 +197,22 @@ impl Permissions {
 
     /// What is to be done with a call.
     pub fn judge(&self, access: &Access) -> Verdict {
+        let mut asks = false;
+        for part in access.parts() {
+            match self.judge_part(&part) {
+                Verdict::Allow => {}
+                Verdict::Ask => asks = true,
+                Verdict::Deny(why) => return Verdict::Deny(why),
+            }
+        }
+        if asks { Verdict::Ask } else { Verdict::Allow }
+    }
+
+    fn judge_part(&self, access: &Access) -> Verdict {
         let free = match access {
             Access::Own => true,
             Access::Read(path) => path.starts_with(&self.root),
-            Access::Write(_) | Access::Shell(_) => false,
+            Access::Write(_) | Access::Patch(_) | Access::Shell(_) => false,
         };
         if free {
             return Verdict::Allow;
@@ -165,9 +230,9 @@ impl Permissions {
     /// Takes the user's answer to a call that was asked about.
     pub fn answer(&mut self, access: &Access, answer: Answer) -> Verdict {
         let remember = |permissions: &mut Permissions, allow| {
-            if let Some(scope) = permissions.scope(access) {
-                permissions.rules.push(Rule { scope, allow });
-            }
+            let scopes: Vec<Scope> =
+                access.parts().iter().filter_map(|part| permissions.scope(part)).collect();
+            permissions.rules.extend(scopes.into_iter().map(|scope| Rule { scope, allow }));
         };
         match answer {
             Answer::Once => Verdict::Allow,
@@ -188,19 +253,25 @@ impl Permissions {
 
     /// What the answers "always" and "never" are about, for the user.
     pub fn scope_of(&self, access: &Access) -> String {
-        match self.scope(access) {
-            None => "this".to_owned(),
-            Some(Scope::Write) => "writing in this project".to_owned(),
-            Some(Scope::WriteFile(_)) => "writing this file".to_owned(),
-            Some(Scope::ReadOutside(_)) => "reading this path".to_owned(),
-            Some(Scope::Command(_) | Scope::CommandPrefix(_)) => "this command".to_owned(),
-        }
+        let scopes: Vec<Option<Scope>> =
+            access.parts().iter().map(|part| self.scope(part)).collect();
+        let words = match &scopes[..] {
+            all if all.iter().all(|scope| *scope == Some(Scope::Write)) => {
+                "writing in this project"
+            }
+            [None] => "this",
+            [Some(Scope::ReadOutside(_))] => "reading this path",
+            [Some(Scope::Command(_))] => "this command",
+            [_] => "writing this file",
+            _ => "writing these files",
+        };
+        words.to_owned()
     }
 
     /// What "always" and "never" are about.
     fn scope(&self, access: &Access) -> Option<Scope> {
         match access {
-            Access::Own => None,
+            Access::Own | Access::Patch(_) => None,
             Access::Read(path) => Some(Scope::ReadOutside(path.clone())),
             Access::Write(path) if is_plain_file(path, &self.root) => Some(Scope::Write),
             Access::Write(path) => Some(Scope::WriteFile(path.clone())),
@@ -214,6 +285,7 @@ impl Scope {
         match (self, access) {
             (Scope::Write, Access::Write(path)) => is_plain_file(path, root),
             (Scope::WriteFile(one), Access::Write(path)) => one == path,
+            (Scope::WriteAnywhere, Access::Write(_)) => true,
             (Scope::ReadOutside(one), Access::Read(path)) => path.starts_with(one),
             (Scope::Command(one), Access::Shell(command)) => one == command,
             (Scope::CommandPrefix(words), Access::Shell(command)) => {
@@ -222,13 +294,24 @@ impl Scope {
                     && said.len() >= words.len()
                     && words.iter().zip(said).all(|(word, said)| word == said)
             }
+            (Scope::CommandWords(words), Access::Shell(command)) => {
+                let said: Vec<&str> =
+                    command.split(ends_word).filter(|it| !it.is_empty()).collect();
+                said.windows(words.len()).any(|said| said == &words[..])
+            }
             (
                 Scope::Write
                 | Scope::WriteFile(_)
+                | Scope::WriteAnywhere
                 | Scope::ReadOutside(_)
                 | Scope::Command(_)
-                | Scope::CommandPrefix(_),
-                Access::Own | Access::Read(_) | Access::Write(_) | Access::Shell(_),
+                | Scope::CommandPrefix(_)
+                | Scope::CommandWords(_),
+                Access::Own
+                | Access::Read(_)
+                | Access::Write(_)
+                | Access::Patch(_)
+                | Access::Shell(_),
             ) => false,
         }
     }
@@ -242,11 +325,19 @@ fn is_plain_file(path: &Path, root: &Path) -> bool {
     })
 }
 
+/// Characters that mean something to a shell.
+const SPECIAL: &str = "|&;<>()$`\\\"'*?[]#~{}!=";
+
 /// Whether a command line is one command with plain words: nothing in it starts another command,
 /// expands or redirects.
 fn is_plain(command: &str) -> bool {
-    let special = |c: char| c.is_control() || "|&;<>()$`\\\"'*?[]#~{}!=".contains(c);
+    let special = |c: char| c.is_control() || SPECIAL.contains(c);
     !command.is_empty() && !command.contains(special)
+}
+
+/// Whether a character is no part of a word of a command.
+fn ends_word(c: char) -> bool {
+    c.is_whitespace() || c.is_control() || SPECIAL.contains(c)
 }
 
 fn denied(access: &Access) -> String {

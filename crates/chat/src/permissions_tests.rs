@@ -17,7 +17,7 @@ fn shell(command: &str) -> Access {
 }
 
 fn permissions(rules: &[&str]) -> Permissions {
-    let rules = rules.iter().map(|rule| Rule::parse(rule).unwrap());
+    let rules = rules.iter().map(|rule| Rule::allow(rule).unwrap());
     Permissions::new(ROOT.into()).with_rules(rules)
 }
 
@@ -69,7 +69,8 @@ fn a_rule_for_commands_is_about_plain_commands_only() {
 #[test]
 fn rules_that_would_allow_more_than_they_say_are_none() {
     for text in ["", "shell:", "shell: ", "shell: ls;", "shell: $x", "read", "write /etc", "*"] {
-        assert_eq!(Rule::parse(text), Err(BadRule(text.to_owned())), "{text}");
+        assert_eq!(Rule::allow(text), Err(BadRule(text.to_owned())), "{text}");
+        assert_eq!(Rule::deny(text), Err(BadRule(text.to_owned())), "{text}");
     }
 }
 
@@ -107,4 +108,52 @@ fn an_answer_for_once_is_not_remembered() {
         assert_eq!(allowed, answer == Answer::Once);
         assert_eq!(permissions.judge(&shell("ls")), Verdict::Ask);
     }
+}
+
+#[test]
+fn a_rule_that_refuses_holds_against_rules_that_allow_and_a_yes() {
+    let refused = ["shell: git push", "write"].map(|rule| Rule::deny(rule).unwrap());
+    let permissions = permissions(&["shell: git", "write"]).with_rules(refused).with_yes(true);
+    for (access, expect) in [
+        (shell("git status"), true),
+        (shell("git push"), false),
+        (shell("git push --force origin"), false),
+        (shell("cd sub && git push"), false),
+        (shell("echo $(git  push)"), false),
+        (shell("sh -c 'git push'"), false),
+        (shell("git pushed"), true),
+        (shell("git -C . push"), true),
+        (write("/home/me/project/a.rs"), false),
+        (write("/home/me/project/.git/config"), false),
+        (write("/srv/a"), false),
+        (read("/home/me/project/a.rs"), true),
+    ] {
+        let expect = if expect { Verdict::Allow } else { Verdict::Deny(denied(&access)) };
+        assert_eq!(permissions.judge(&access), expect, "{access:?}");
+    }
+}
+
+#[test]
+fn files_that_change_together_are_judged_one_by_one() {
+    let patch = |paths: &[&str]| Access::Patch(paths.iter().map(PathBuf::from).collect());
+    let (inside, hook, outside) =
+        ("/home/me/project/a.rs", "/home/me/project/.git/hooks/x", "/srv/a");
+    for (paths, scope, like) in [
+        (&[inside][..], "writing in this project", Verdict::Allow),
+        (&[inside, outside], "writing these files", Verdict::Allow),
+        (&[hook], "writing this file", Verdict::Ask),
+    ] {
+        let mut permissions = permissions(&[]);
+        let access = patch(paths);
+        assert_eq!(permissions.judge(&access), Verdict::Ask);
+        assert_eq!(permissions.scope_of(&access), scope);
+        assert_eq!(permissions.answer(&access, Answer::Always), Verdict::Allow);
+        assert_eq!(permissions.judge(&access), Verdict::Allow, "{paths:?}");
+        assert_eq!(permissions.judge(&patch(&[inside])), like, "{paths:?}");
+        assert_eq!(permissions.judge(&patch(&[inside, "/srv/b"])), Verdict::Ask, "{paths:?}");
+        permissions.answer(&write(paths[0]), Answer::Never);
+        assert!(matches!(permissions.judge(&access), Verdict::Deny(_)), "{paths:?}");
+    }
+    assert_eq!(permissions(&["write"]).judge(&patch(&[inside, hook])), Verdict::Ask);
+    assert_eq!(permissions(&["write"]).judge(&patch(&[inside])), Verdict::Allow);
 }

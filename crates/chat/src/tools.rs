@@ -7,6 +7,7 @@ mod compact;
 mod edit;
 mod glob;
 mod grep;
+mod patch;
 mod place;
 mod read;
 mod recall;
@@ -23,6 +24,7 @@ use serde::de::DeserializeOwned;
 
 use crate::permissions::Access;
 
+pub use patch::FileChange;
 pub use recall::RECALL;
 
 /// The result of a call: its text, or what failed, for the model.
@@ -55,6 +57,7 @@ pub static TOOLS: &[Tool] = &[
     read::TOOL,
     write::TOOL,
     edit::TOOL,
+    patch::TOOL,
     shell::TOOL,
     glob::TOOL,
     grep::TOOL,
@@ -122,8 +125,24 @@ impl Workplace {
     pub fn path_to_write(&self, tool: &str, arguments: &str) -> Option<PathBuf> {
         match (named(tool)?.access)(self, arguments) {
             Ok(Access::Write(path)) => Some(path),
-            Ok(Access::Own | Access::Read(_) | Access::Shell(_)) | Err(_) => None,
+            Ok(Access::Own | Access::Read(_) | Access::Patch(_) | Access::Shell(_)) | Err(_) => {
+                None
+            }
         }
+    }
+
+    /// What a call of `patch` would change now.
+    ///
+    /// # Errors
+    ///
+    /// Why it would change nothing.
+    pub fn planned_changes(&self, arguments: &str) -> Result<Vec<FileChange>, String> {
+        patch::planned(self, arguments)
+    }
+
+    /// A path as it is shown: inside the project without its folder.
+    pub fn shown_path(&self, path: &std::path::Path) -> String {
+        self.shown(path)
     }
 
     /// Runs a call that is permitted.
@@ -153,7 +172,9 @@ fn parsed<T: DeserializeOwned>(arguments: &str) -> Result<T, String> {
 fn permitted(access: &Access) -> Result<&PathBuf, String> {
     match access {
         Access::Read(path) | Access::Write(path) => Ok(path),
-        Access::Own | Access::Shell(_) => Err("no path was permitted".to_owned()),
+        Access::Own | Access::Patch(_) | Access::Shell(_) => {
+            Err("no path was permitted".to_owned())
+        }
     }
 }
 

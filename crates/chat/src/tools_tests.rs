@@ -275,5 +275,109 @@ fn every_tool_has_a_name_that_services_take_and_a_schema() {
         assert_eq!(schema["type"], "object", "{}", tool.name);
     }
     let unknown = Project::new().run("rm", json!({}));
-    assert!(unknown.unwrap_err().starts_with("there is no tool `rm`: there are read, write"));
+    assert!(
+        unknown
+            .unwrap_err()
+            .starts_with("there is no tool `rm`: there are read, write, edit, patch")
+    );
+}
+
+/// A patch of these lines.
+fn patch(lines: &[&str]) -> Value {
+    json!({"patch": format!("*** Begin Patch\n{}\n*** End Patch\n", lines.join("\n"))})
+}
+
+#[test]
+fn a_patch_changes_several_files_at_once() {
+    let project = Project::new();
+    project.write("dos.txt", "a\r\nb\r\n");
+    project.write("no_end.txt", "last  ");
+    let done = project.run(
+        "patch",
+        patch(&[
+            "*** Update File: src/a.rs",
+            "@@ fn one() {}",
+            "-fn two() {}",
+            "+fn zwei() {}",
+            "+",
+            " fn one_more() {}",
+            "@@",
+            "+// the end",
+            "*** End of File",
+            "*** Add File: new/deep/c.txt",
+            "+one",
+            "+",
+            "*** Delete File: README.md",
+            "*** Update File: dos.txt",
+            "*** Move to: unix.txt",
+            " a",
+            "+between",
+            "*** Update File: no_end.txt",
+            " last",
+            "+more",
+        ]),
+    );
+    let expect = "changed src/a.rs\ncreated new/deep/c.txt\ndeleted README.md\ndeleted dos.txt\n\
+                  created unix.txt\nchanged no_end.txt";
+    assert_eq!(done.as_deref(), Ok(expect));
+    let expect = "fn one() {}\nfn zwei() {}\n\nfn one_more() {}\n// the end\n";
+    assert_eq!(project.text("src/a.rs"), expect);
+    assert_eq!(project.text("new/deep/c.txt"), "one\n\n");
+    assert_eq!(project.text("unix.txt"), "a\r\nbetween\r\nb\r\n");
+    assert_eq!(project.text("no_end.txt"), "last  \nmore");
+    assert!(!project.path("README.md").exists() && !project.path("dos.txt").exists());
+}
+
+#[test]
+fn a_patch_that_does_not_fit_changes_nothing() {
+    let project = Project::new();
+    project.write("twice.txt", "x\ny\nx\ny\n");
+    let first = ["*** Update File: src/a.rs", "-fn two() {}", "+fn zwei() {}"];
+    let text = project.text("src/a.rs");
+    for (second, expect) in [
+        (&["*** Update File: README.md", "-# Two"][..], "README.md: change 1: its lines are not"),
+        (&["*** Update File: twice.txt", " x", "+z"], "twice.txt: change 1: its lines are there 2"),
+        (
+            &["*** Update File: twice.txt", "@@ q", "+z"],
+            "twice.txt: change 1: there is no line `q`",
+        ),
+        (&["*** Update File: twice.txt"], "nothing is changed in twice.txt"),
+        (&["*** Update File: none.txt", "+z"], "none.txt: No such file"),
+        (&["*** Add File: README.md", "+z"], "README.md is there already: update it"),
+        (&["*** Add File: a.txt", "z"], "line 6 of the patch: a line of a new file begins with +"),
+        (&["*** Update File: twice.txt", "z"], "line 6 of the patch: it begins with none of"),
+        (&["*** Delete File: src"], "src is a folder"),
+        (&["*** Update File: README.md", "*** Move to: src/a.rs", "+z"], "src/a.rs is there"),
+        (&["*** Update File: ./src/../src/a.rs", "+z"], "src/a.rs is changed twice"),
+        // What can only fail when it is written.
+        (&["*** Add File: README.md/below", "+z"], "README.md"),
+    ] {
+        let failed = project.run("patch", patch(&[&first[..], second].concat())).unwrap_err();
+        assert!(failed.starts_with(expect), "{second:?}: {failed}");
+        assert_eq!(project.text("src/a.rs"), text, "{second:?}");
+    }
+    for (arguments, expect) in [
+        (json!({"patch": ""}), "the patch is empty"),
+        (json!({"patch": "hello"}), "a patch begins with *** Begin Patch"),
+        (json!({"text": ""}), "bad arguments: missing field `patch`"),
+    ] {
+        let failed = project.run("patch", arguments).unwrap_err();
+        assert!(failed.starts_with(expect), "{failed}");
+    }
+}
+
+#[test]
+fn a_patch_touches_where_its_paths_lead() {
+    let project = Project::new();
+    let outside = project.folder.path().canonicalize().unwrap().join("outside");
+    symlink("../outside", project.path("link")).unwrap();
+    let lines = [
+        "*** Update File: link",
+        "*** Move to: src/../../moved",
+        "-secret",
+        "*** Delete File: src/a.rs",
+    ];
+    let access = project.access("patch", &patch(&lines));
+    let paths = [outside.clone(), outside.with_file_name("moved"), project.path("src/a.rs")];
+    assert_eq!(access, Ok(Access::Patch(paths.to_vec())));
 }

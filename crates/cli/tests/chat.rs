@@ -141,6 +141,38 @@ fn rules_allow_what_they_name() {
 }
 
 #[test]
+fn rules_of_the_settings_count_and_those_that_refuse_hold_against_all() {
+    let chat = Chat::new([
+        calls(&[
+            ("write", json!({"path": "new.txt", "content": "x"})),
+            ("shell", json!({"command": "touch ran"})),
+            ("shell", json!({"command": "true && touch refused"})),
+            ("shell", json!({"command": "touch never"})),
+        ]),
+        Step::text("Done."),
+    ]);
+    let settings =
+        "[chat]\nallow = [\"write\", \"shell: touch ran\"]\ndeny = [\"shell: touch refused\"]";
+    chat.world.write(".config/epitome/epitome.toml", settings);
+    let args = ["-p", "Do it.", "--allow", "shell: touch", "--deny", "shell: touch never"];
+    let (status, _, notes) = chat.run("anthropic", &args);
+    assert_eq!(status, 0, "{notes}");
+    let there = |name: &str| chat.world.home.join("project").join(name).exists();
+    let all = ["new.txt", "ran", "refused", "never"].map(there);
+    assert_eq!(all, [true, true, false, false]);
+    let sent = chat.sent().pop().expect("a request");
+    assert_eq!(sent.matches("Not permitted: the user does not allow").count(), 2, "{sent}");
+
+    chat.world.write(".config/epitome/epitome.toml", "[chat]\nallow = [\"everything\"]");
+    let (status, _, notes) = chat.run("anthropic", &["-p", "Do it."]);
+    assert_eq!(status, 2, "{notes}");
+    assert!(
+        notes.contains("epitome.toml:2:") && notes.contains("`everything` is no rule"),
+        "{notes}"
+    );
+}
+
+#[test]
 fn events_are_lines_of_json_and_a_session_goes_on_where_it_ended() {
     let chat = Chat::new([
         calls(&[("read", json!({"path": "src/lib.rs"}))]),

@@ -207,7 +207,9 @@ impl State {
             key("a"),
             Span::raw(format!(" always ({}) · ", ask.always)),
             key("n"),
-            Span::raw(format!(" no{more}")),
+            Span::raw(" no · "),
+            key("N"),
+            Span::raw(format!(" never{more}")),
         ];
         let short = [
             key("y"),
@@ -215,7 +217,9 @@ impl State {
             key("a"),
             Span::raw(" always "),
             key("n"),
-            Span::raw(" no"),
+            Span::raw(" no "),
+            key("N"),
+            Span::raw(" never"),
         ];
         if !self.is_seen(ask) {
             lines.push(Line::styled("…", self.theme.dim()));

@@ -245,6 +245,11 @@ fn subject(tool: &str, arguments: &str) -> String {
         "recall" => text("ref").map(|name| format!("{name}{}", named("search", " for "))),
         "compact" => Some(named("focus", "")),
         "todo" => Some(String::new()),
+        "patch" => text("patch").map(|patch| {
+            let files =
+                patch.lines().filter_map(|line| line.strip_prefix("*** ")?.split_once(": "));
+            files.map(|(_, path)| path.trim()).collect::<Vec<_>>().join(", ")
+        }),
         _ => None,
     };
     subject.unwrap_or_else(|| arguments.to_owned())

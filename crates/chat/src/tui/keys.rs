@@ -99,6 +99,7 @@ impl State {
             KeyCode::Char('y') => Answer::Once,
             KeyCode::Char('a') => Answer::Always,
             KeyCode::Char('n') => Answer::No,
+            KeyCode::Char('N') => Answer::Never,
             _ => return Vec::new(),
         };
         let Some(ask) = self.answered() else { return Vec::new() };

@@ -39,6 +39,8 @@ enum Kind {
     Added,
     Removed,
     Gap,
+    /// The name of a file.
+    File,
 }
 
 impl Preview {
@@ -67,6 +69,24 @@ impl Preview {
             _ => return None,
         };
         (after.len() as u64 <= COMPARED).then(|| Preview::between(&before, &after))
+    }
+
+    /// What a call changes in several files, each with its name.
+    pub fn of_files<'t>(
+        files: impl IntoIterator<Item = (String, &'t str, &'t str)>,
+    ) -> Option<Preview> {
+        let mut all = Preview { rows: Vec::new(), added: 0, removed: 0 };
+        for (name, before, after) in files {
+            if before.len().max(after.len()) as u64 > COMPARED {
+                return None;
+            }
+            let Preview { rows, added, removed } = Preview::between(before, after);
+            all.rows.push(Row { kind: Kind::File, number: 0, text: name });
+            all.rows.extend(rows);
+            all.added += added;
+            all.removed += removed;
+        }
+        Some(all)
     }
 
     /// The difference of two texts.
@@ -114,6 +134,11 @@ impl Preview {
                 Kind::Same => (" ", theme.dim()),
                 Kind::Added => ("+", theme.good()),
                 Kind::Removed => ("-", theme.bad()),
+                Kind::File => {
+                    let name = [Span::styled(clean(&row.text), theme.bold())];
+                    lines.extend(wrap(&name, width, Breaks::Anywhere, &[], &[Span::raw("  ")]));
+                    continue;
+                }
                 Kind::Gap => {
                     lines.push(Line::styled(format!("{:digits$} ⋮", ""), theme.dim()));
                     continue;
@@ -164,6 +189,14 @@ mod tests {
             (preview.summary(), preview.lines(40, 2, Theme { colours: true }).1),
             ("+2 −2".into(), 10)
         );
+    }
+
+    #[test]
+    fn several_files_have_their_names() {
+        let files = [("a.txt".to_owned(), "1\n", "2\n"), ("b.txt".to_owned(), "", "x\n")];
+        let preview = Preview::of_files(files).unwrap();
+        assert_eq!(shown(&preview, 99), ["a.txt", "1 - 1", "1 + 2", "b.txt", "1 + x"]);
+        assert_eq!(preview.summary(), "+2 −1");
     }
 
     #[test]

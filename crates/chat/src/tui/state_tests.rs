@@ -80,6 +80,9 @@ fn questions_are_answered_one_after_the_other_and_not_by_accident() {
     assert_eq!(shown(&types(&mut state, "a")), [permission("c2", Answer::Always)]);
     at(&mut state, 1_500);
     assert_eq!(shown(&types(&mut state, "n")), [permission("c3", Answer::No)]);
+    asks(&mut state, "c4", "run x");
+    at(&mut state, 2_000);
+    assert_eq!(shown(&types(&mut state, "N")), [permission("c4", Answer::Never)]);
     assert_eq!(state.asks.len(), 0);
     // What is decided by an answer to another one asks no more.
     for id in ["c1", "c2"] {

@@ -30,7 +30,7 @@ use super::theme::Theme;
 use crate::agent::{Agent, Front};
 use crate::machine::{Event, Input};
 use crate::permissions::{Access, Answer};
-use crate::tools::Workplace;
+use crate::tools::{FileChange, Workplace};
 
 /// The time between two frames, at least.
 const FRAME: Duration = Duration::from_millis(16);
@@ -195,6 +195,14 @@ impl Front for Teller {
 
 impl Teller {
     fn preview(&self, tool: &str, arguments: &str) -> Option<Preview> {
+        if tool == "patch" {
+            let changes = self.place.planned_changes(arguments).ok()?;
+            return Preview::of_files(changes.iter().map(|FileChange { path, before, after }| {
+                let (before, after) = (before.as_deref(), after.as_deref());
+                let name = self.place.shown_path(path);
+                (name, before.unwrap_or_default(), after.unwrap_or_default())
+            }));
+        }
         let path = self.place.path_to_write(tool, arguments)?;
         Preview::of(tool, arguments, &path)
     }

@@ -39,7 +39,7 @@ pub struct Args {
     /// Show the engine at work with a scripted model, in a temporary folder; nothing of yours is
     /// read or changed
     #[arg(long, conflicts_with_all = [
-        "prompt", "model", "recipe", "window", "resume", "yes", "allow", "budget",
+        "prompt", "model", "recipe", "window", "resume", "yes", "allow", "deny", "budget",
     ])]
     pub demo: bool,
 
@@ -72,6 +72,11 @@ pub struct Args {
     /// words); may be given several times
     #[arg(long, value_name = "RULE", value_parser = parse_rule)]
     pub allow: Vec<Rule>,
+
+    /// Refuse `write` (anywhere), or `shell: WORDS` (command lines in which these words follow each
+    /// other), whatever is allowed; may be given several times
+    #[arg(long, value_name = "RULE", value_parser = parse_denial)]
+    pub deny: Vec<Rule>,
 
     /// Send no request once this many dollars are spent, at list prices
     #[arg(long, value_name = "DOLLARS", value_parser = parse_dollars)]
@@ -113,7 +118,11 @@ fn demo(app: &App) -> Result<()> {
 }
 
 fn parse_rule(text: &str) -> std::result::Result<Rule, String> {
-    Rule::parse(text).map_err(|err| err.to_string())
+    Rule::allow(text).map_err(|err| err.to_string())
+}
+
+fn parse_denial(text: &str) -> std::result::Result<Rule, String> {
+    Rule::deny(text).map_err(|err| err.to_string())
 }
 
 /// An amount of money: 2, 0.50.

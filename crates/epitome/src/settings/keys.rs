@@ -156,6 +156,8 @@ mod tests {
         let yours: Vec<&str> =
             KEYS.iter().filter(|key| key.yours).map(|key| key.name.as_str()).collect();
         let expect = [
+            "chat.allow",
+            "chat.deny",
             "compaction.fallback",
             "compaction.model",
             "live.summary.focus",

@@ -22,6 +22,8 @@ pub struct Values {
     pub redaction: Redaction,
     /// How `epitome render` shows sessions.
     pub render: Render,
+    /// The agent: `epitome chat`.
+    pub chat: Chat,
     /// Whose files are believed.
     pub trust: Trust,
 }
@@ -256,6 +258,18 @@ pub enum Compacted {
     Yes,
     /// Without reasoning.
     NoThinking,
+}
+
+/// The agent. A rule is `write` or `shell: WORDS`.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct Chat {
+    /// Rules for what its tools may do without a question.
+    #[schemars(extend("x-yours" = true))]
+    pub allow: Option<Vec<String>>,
+    /// Rules for what its tools may not do; they hold against every rule that allows.
+    #[schemars(extend("x-yours" = true))]
+    pub deny: Option<Vec<String>>,
 }
 
 /// Whose files are believed.

@@ -1,8 +1,9 @@
 //! An agent as the options and settings name it.
 
 use epitome::models::catalogue;
-use epitome::{Config, recipes};
+use epitome::{Config, Error, ErrorKind, Settings, recipes};
 use epitome_chat::machine::Event;
+use epitome_chat::permissions::{BadRule, Rule};
 use epitome_chat::prompt::prompt;
 use epitome_chat::session::Session;
 use epitome_chat::{Agent, Limits, Machine, Permissions, Workplace};
@@ -30,6 +31,7 @@ impl Started {
 
 pub fn start(app: &App, args: &Args) -> Result<Started> {
     check(args)?;
+    let rules = rules(app, args)?;
     let recipe = recipes::resolve_live(&app.config, app.settings()?, args.recipe.as_deref())?;
     // A session that is not there is said before a key of the model is looked for.
     let mut session = match &args.resume {
@@ -39,9 +41,8 @@ pub fn start(app: &App, args: &Args) -> Result<Started> {
     let model = model(app, args)?;
     let place = Workplace::new(&std::env::current_dir()?)?.without_variables(key_variables());
     let context = session.context(recipe.clone(), &*model, args.window.map(Tokens))?;
-    let permissions = Permissions::new(place.root().to_owned())
-        .with_rules(args.allow.iter().cloned())
-        .with_yes(args.yes);
+    let permissions =
+        Permissions::new(place.root().to_owned()).with_rules(rules).with_yes(args.yes);
     let limits = Limits { budget: args.budget };
     let mut machine = Machine::new(context, permissions, limits)?;
     if session.is_new() {
@@ -63,6 +64,31 @@ pub fn check(args: &Args) -> Result<()> {
         return Err(Failure::usage(what).hint("without --window it is the model's"));
     }
     Ok(())
+}
+
+/// The rules of the settings and options. The newest counts: those that refuse come last.
+fn rules(app: &App, args: &Args) -> Result<Vec<Rule>> {
+    let settings = app.settings()?;
+    let set = &settings.values.chat;
+    let mut rules = parsed(settings, "chat.allow", set.allow.as_deref(), Rule::allow)?;
+    rules.extend(args.allow.iter().cloned());
+    rules.extend(parsed(settings, "chat.deny", set.deny.as_deref(), Rule::deny)?);
+    rules.extend(args.deny.iter().cloned());
+    Ok(rules)
+}
+
+fn parsed(
+    settings: &Settings,
+    key: &str,
+    texts: Option<&[String]>,
+    parse: fn(&str) -> std::result::Result<Rule, BadRule>,
+) -> Result<Vec<Rule>> {
+    let rules = texts.unwrap_or_default().iter().map(|text| parse(text));
+    rules.collect::<std::result::Result<_, _>>().map_err(|bad| {
+        let place = settings.set.get(key).and_then(|sets| sets.first());
+        let place = place.map_or(String::new(), |set| format!("{}: ", set.place));
+        Error::new(ErrorKind::Settings, format!("{place}{key}: {bad}")).into()
+    })
 }
 
 /// Variables that hold keys of providers.

@@ -1,0 +1,157 @@
+//! `patch`: several changes of one or more files, all of them or none.
+//!
+//! The text is the one that Codex takes (`*** Begin Patch`): models know it, it has no line numbers
+//! that could be wrong, and the engine finds the rule files in it that it changes.
+
+mod apply;
+mod parse;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use super::read::text_of;
+use super::write::replace;
+use super::{Tool, Workplace, parsed};
+use crate::permissions::Access;
+
+use apply::apply;
+use parse::{FilePatch, Operation, parse};
+
+pub(super) const TOOL: Tool = Tool {
+    name: "patch",
+    description: "Makes several changes in one or more files at once: all of them, or none. Lines \
+                  of an update begin with a blank (stays), - (goes) or + (comes); give about 3 \
+                  lines around each change, and @@ with a line above it if they are not unique.",
+    parameters: concat!(
+        r#"{"type":"object","properties":{"patch":{"type":"string","description":"*** Begin "#,
+        r#"Patch\n*** Update File: src/a.rs\n@@ fn one() {\n context\n-old\n+new\n context\n"#,
+        r#"*** Add File: b.txt\n+text\n*** Delete File: c.txt\n*** End Patch; an update may "#,
+        r#"begin with *** Move to: PATH"}},"required":["patch"]}"#,
+    ),
+    access: |place, arguments| {
+        let files = files(arguments)?;
+        let paths: Vec<&str> = files.iter().flat_map(FilePatch::paths).collect();
+        let resolved = paths.into_iter().map(|path| place.resolve(path));
+        resolved.collect::<Result<_, _>>().map(Access::Patch)
+    },
+    run: |place, arguments, access, _| {
+        let Access::Patch(paths) = access else { return Err("no path was permitted".to_owned()) };
+        let changes = changes(place, &files(arguments)?, paths)?;
+        write(place, &changes)?;
+        Ok(changes.iter().map(|change| change.line(place)).collect::<Vec<_>>().join("\n"))
+    },
+};
+
+#[derive(Deserialize)]
+struct Arguments {
+    patch: String,
+}
+
+/// What becomes of a file.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FileChange {
+    /// The file.
+    pub path: PathBuf,
+    /// Its text, if it is there.
+    pub before: Option<String>,
+    /// What becomes of it, if it stays.
+    pub after: Option<String>,
+}
+
+impl FileChange {
+    fn line(&self, place: &Workplace) -> String {
+        let name = place.shown(&self.path);
+        match (&self.before, &self.after) {
+            (None, _) => format!("created {name}"),
+            (Some(_), None) => format!("deleted {name}"),
+            (Some(_), Some(_)) => format!("changed {name}"),
+        }
+    }
+}
+
+fn files(arguments: &str) -> Result<Vec<FilePatch>, String> {
+    let Arguments { patch } = parsed(arguments)?;
+    parse(&patch)
+}
+
+/// What a call would change, as long as nobody else changes the files.
+pub(super) fn planned(place: &Workplace, arguments: &str) -> Result<Vec<FileChange>, String> {
+    let Access::Patch(paths) = (TOOL.access)(place, arguments)? else { return Ok(Vec::new()) };
+    changes(place, &files(arguments)?, &paths)
+}
+
+/// What becomes of each file. `paths` are where those of the patch lead, in their order.
+fn changes(
+    place: &Workplace,
+    files: &[FilePatch],
+    paths: &[PathBuf],
+) -> Result<Vec<FileChange>, String> {
+    let mut paths = paths.iter();
+    let mut next = || paths.next().cloned().ok_or("no path was permitted".to_owned());
+    let mut changes: Vec<FileChange> = Vec::new();
+    for file in files {
+        let path = next()?;
+        match &file.operation {
+            Operation::Add(text) => {
+                if path.symlink_metadata().is_ok() {
+                    return Err(format!("{} is there already: update it", place.shown(&path)));
+                }
+                changes.push(FileChange { path, before: None, after: Some(text.clone()) });
+            }
+            Operation::Delete => {
+                let before = Some(text_of(place, &path)?);
+                changes.push(FileChange { path, before, after: None });
+            }
+            Operation::Update { to, hunks } => {
+                let text = text_of(place, &path)?;
+                let name = place.shown(&path);
+                let after = Some(apply(&text, hunks).map_err(|why| format!("{name}: {why}"))?);
+                let Some(_) = to else {
+                    changes.push(FileChange { path, before: Some(text), after });
+                    continue;
+                };
+                let to = next()?;
+                if to.symlink_metadata().is_ok() {
+                    return Err(format!("{} is there already", place.shown(&to)));
+                }
+                changes.push(FileChange { path, before: Some(text), after: None });
+                changes.push(FileChange { path: to, before: None, after });
+            }
+        }
+    }
+    let twice = |at: usize| changes[..at].iter().any(|it| it.path == changes[at].path);
+    match (0..changes.len()).find(|at| twice(*at)) {
+        Some(at) => {
+            let name = place.shown(&changes[at].path);
+            Err(format!("{name} is changed twice: put its changes together"))
+        }
+        None => Ok(changes),
+    }
+}
+
+/// Makes all changes. If one cannot be made, those before it are taken back.
+fn write(place: &Workplace, changes: &[FileChange]) -> Result<(), String> {
+    for (at, change) in changes.iter().enumerate() {
+        let Err(why) = put(place, &change.path, change.after.as_deref()) else { continue };
+        let undone: Result<Vec<()>, String> = changes[..at]
+            .iter()
+            .rev()
+            .map(|change| put(place, &change.path, change.before.as_deref()))
+            .collect();
+        return Err(match undone {
+            Ok(_) => format!("{why}; nothing is changed"),
+            Err(also) => format!("{why}; and it cannot be taken back: {also}"),
+        });
+    }
+    Ok(())
+}
+
+/// Makes a file have this text, or be gone.
+fn put(place: &Workplace, path: &Path, text: Option<&str>) -> Result<(), String> {
+    match text {
+        Some(text) => replace(place, path, text),
+        None => fs::remove_file(path).map_err(|err| format!("{}: {err}", place.shown(path))),
+    }
+}

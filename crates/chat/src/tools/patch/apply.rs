@@ -1,0 +1,80 @@
+//! Changes of a text: each is found by its lines, from the end of the one before it on.
+
+use super::parse::{Hunk, Kind};
+
+/// The text with all changes.
+///
+/// # Errors
+///
+/// Which change fits nowhere, or at several places.
+pub(super) fn apply(text: &str, hunks: &[Hunk]) -> Result<String, String> {
+    // The last one is empty if the text ends with a line feed.
+    let mut lines: Vec<String> = text.split('\n').map(str::to_owned).collect();
+    let end = if lines.first().is_some_and(|line| line.ends_with('\r')) { "\r" } else { "" };
+    let mut from = 0;
+    for (at, hunk) in hunks.iter().enumerate() {
+        let failed = |why: String| format!("change {}: {why}", at + 1);
+        from = place(&mut lines, from, hunk, end).map_err(failed)?;
+    }
+    Ok(lines.join("\n"))
+}
+
+/// Makes one change at or behind the line `from`. Returns the line behind it.
+fn place(lines: &mut Vec<String>, from: usize, hunk: &Hunk, end: &str) -> Result<usize, String> {
+    let mut from = from;
+    if let Some(below) = &hunk.below {
+        let found = (from..lines.len()).find(|at| alike(&lines[*at], below, str::trim));
+        from = found.ok_or_else(|| format!("there is no line `{below}`"))? + 1;
+    }
+    let old = hunk.lines.iter().filter(|(kind, _)| *kind != Kind::Comes);
+    let old: Vec<&str> = old.map(|(_, line)| &**line).collect();
+    let at = find(lines, from, &old, hunk)?;
+    let mut new = Vec::new();
+    let mut next = at;
+    for (kind, text) in &hunk.lines {
+        match kind {
+            // As it is in the file: white space at its end may differ.
+            Kind::Stays => new.push(lines[next].clone()),
+            Kind::Goes => {}
+            Kind::Comes => new.push(format!("{text}{end}")),
+        }
+        next += usize::from(*kind != Kind::Comes);
+    }
+    let behind = at + new.len();
+    lines.splice(at..at + old.len(), new);
+    Ok(behind)
+}
+
+/// The one place of lines at or behind `from`: exactly, or else but for white space at their ends.
+fn find(lines: &[String], from: usize, old: &[&str], hunk: &Hunk) -> Result<usize, String> {
+    let is_last_empty = lines.last().is_some_and(String::is_empty);
+    let last = lines.len() - usize::from(is_last_empty);
+    if old.is_empty() {
+        // Nothing says where: below the line that was named, or at the end.
+        return Ok(if hunk.below.is_some() { from } else { last });
+    }
+    let exact: fn(&str) -> &str = |line| line.strip_suffix('\r').unwrap_or(line);
+    for trimmed in [exact, str::trim_end] {
+        let fits = |at: usize| {
+            let here = lines[at..at + old.len()].iter().zip(old);
+            let is_there = here.clone().all(|(line, old)| alike(line, old, trimmed));
+            is_there && (!hunk.at_end || at + old.len() == last)
+        };
+        let most = lines.len().saturating_sub(old.len() - 1);
+        let found: Vec<usize> = (from..most).filter(|at| fits(*at)).collect();
+        match found[..] {
+            [] => {}
+            [at] => return Ok(at),
+            [..] => {
+                let times = found.len();
+                return Err(format!("its lines are there {times} times: give more around it"));
+            }
+        }
+    }
+    let first = old.iter().find(|line| !line.trim().is_empty()).unwrap_or(&"");
+    Err(format!("its lines are not there (`{first}` …): read the file again"))
+}
+
+fn alike(line: &str, other: &str, trimmed: fn(&str) -> &str) -> bool {
+    trimmed(line) == trimmed(other)
+}
