@@ -66,10 +66,10 @@ const TOOLS: &[Rule] = &[
     Rule { name: "taskcreate", kind: ToolKind::Todo, roles: NONE },
     Rule { name: "taskupdate", kind: ToolKind::Todo, roles: NONE },
     Rule { name: "tasklist", kind: ToolKind::Todo, roles: NONE },
-    Rule { name: "skill", kind: ToolKind::Skill, roles: NONE },
-    Rule { name: "loadskill", kind: ToolKind::Skill, roles: NONE },
-    Rule { name: "load_skill", kind: ToolKind::Skill, roles: NONE },
-    Rule { name: "activate_skill", kind: ToolKind::Skill, roles: NONE },
+    Rule { name: "skill", kind: ToolKind::Skill, roles: SKILL },
+    Rule { name: "loadskill", kind: ToolKind::Skill, roles: SKILL },
+    Rule { name: "load_skill", kind: ToolKind::Skill, roles: SKILL },
+    Rule { name: "activate_skill", kind: ToolKind::Skill, roles: SKILL },
     Rule { name: "askuserquestion", kind: ToolKind::Ask, roles: NONE },
     Rule { name: "ask_user", kind: ToolKind::Ask, roles: NONE },
     Rule { name: "ask_user_question", kind: ToolKind::Ask, roles: NONE },
@@ -138,6 +138,7 @@ const SHELL: Roles = Roles {
 };
 const SEARCH: Roles = Roles { target: &["pattern", "query", "path"], part: &[], fields: &[] };
 const FETCH: Roles = Roles { target: &["url", "query", "prompt"], part: &[], fields: &[] };
+const SKILL: Roles = Roles { target: &["name", "skill"], part: &[], fields: &[] };
 const TASK: Roles =
     Roles { target: &["description"], part: &[], fields: &[("prompt", FieldRole::Prompt)] };
 

@@ -31,6 +31,9 @@ pub trait Front {
 
     /// Asks whether a call may run. Without an answer now, [`Input::Permission`] tells it later.
     fn permit(&mut self, called: &Called, access: &Access) -> Option<Answer>;
+
+    /// Whether there is a user who answers questions. [`Input::Told`] tells the answer later.
+    fn is_attended(&self) -> bool;
 }
 
 /// Makes the changes that the machine knows nothing of.
@@ -203,6 +206,11 @@ impl Agent {
                 let answer = front.permit(&called, &access)?;
                 Some(Input::Permission(called.id, answer))
             }
+            Action::Question(called, _) if !front.is_attended() => {
+                Some(Input::Told(called.id, None))
+            }
+            // The event says what is asked.
+            Action::Question(..) => None,
             Action::Run(called, access) => {
                 self.run(called, access);
                 None

@@ -258,6 +258,7 @@ impl Front for Printed<'_> {
             | Event::Thinking { .. }
             | Event::Restart
             | Event::Permission { .. }
+            | Event::Question { .. }
             | Event::Permitted { .. }
             | Event::Usage { .. }
             | Event::Window { .. }
@@ -269,5 +270,9 @@ impl Front for Printed<'_> {
     fn permit(&mut self, _: &Called, access: &Access) -> Option<Answer> {
         (self.print)(&Line::Done(format!("  asked whether to {access}: allowed once")));
         Some(Answer::Once)
+    }
+
+    fn is_attended(&self) -> bool {
+        false
     }
 }

@@ -20,6 +20,7 @@ use epitome_model::{MicroDollars, Role, TokenUsage};
 use epitome_passes::{Ask, NoReply, Reply};
 
 use crate::permissions::{Access, Answer, Permissions};
+use crate::tools::Question;
 
 pub use calls::{INTERRUPTED, NOT_RUN};
 pub use commands::Change;
@@ -55,6 +56,8 @@ pub enum Input {
     Checked(Box<str>, std::result::Result<Access, String>),
     /// What the user says to a call.
     Permission(Box<str>, Answer),
+    /// What the user answers to a question of the model; none if there is no user.
+    Told(Box<str>, Option<String>),
     /// A call ended: its text, or what failed.
     Result(Box<str>, std::result::Result<String, String>),
     /// The user wants a compaction now, with this focus.
@@ -86,6 +89,8 @@ pub enum Action {
     Check(Called),
     /// Ask the user whether a call may run.
     Permit(Called, Access),
+    /// Have the user answer the question of a call.
+    Question(Called, Question),
     /// Run a call. Those of one answer may run at the same time.
     Run(Called, Access),
     /// Stop the request that is under way, and all calls that run.
@@ -259,6 +264,7 @@ impl Machine {
             }
             Input::Checked(call, access) => self.checked(&call, access)?,
             Input::Permission(call, answer) => self.answered(&call, answer)?,
+            Input::Told(call, answer) => self.told(&call, answer)?,
             Input::Result(call, result) => self.ended(&call, result)?,
             Input::Compact(focus) => self.compact(focus)?,
             Input::Undo => self.undo()?,

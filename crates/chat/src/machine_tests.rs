@@ -15,15 +15,20 @@ struct Play {
     machine: Machine,
     actions: Vec<Action>,
     shown: Vec<Event>,
+    /// Whether what is sent is checked against the invariants of services, which takes a moment.
+    is_checked: bool,
 }
 
 impl Play {
     fn new(recipe: &str, window: u64) -> Play {
-        let setup = Setup::new(built_in(recipe).unwrap()).with_window(Tokens(window));
+        Play::of(Setup::new(built_in(recipe).unwrap()).with_window(Tokens(window)))
+    }
+
+    fn of(setup: Setup) -> Play {
         let permissions = Permissions::new("/p".into());
         let context = Context::in_memory(setup);
         let machine = Machine::new(context, permissions, Limits::default()).unwrap();
-        Play { machine, actions: Vec::new(), shown: Vec::new() }
+        Play { machine, actions: Vec::new(), shown: Vec::new(), is_checked: true }
     }
 
     fn input(&mut self, input: Input) {
@@ -37,10 +42,13 @@ impl Play {
                 | Action::Ask(..)
                 | Action::Check(_)
                 | Action::Permit(..)
+                | Action::Question(..)
                 | Action::Run(..) => self.actions.push(action),
             }
         }
-        self.check();
+        if self.is_checked {
+            self.check();
+        }
     }
 
     /// What a service would refuse, at the moments at which something is sent.
@@ -68,15 +76,28 @@ impl Play {
     fn sent(&self) -> u64 {
         match self.actions.last() {
             Some(Action::Send(request)) => *request,
-            other => panic!("nothing is sent: {other:?}"),
+            _ => panic!("nothing is sent"),
         }
     }
 
     /// The model answers the request that is under way.
     fn answers(&mut self, response: Response) {
+        self.summarise();
         let request = self.sent();
         self.actions.pop();
         self.input(Input::Response(request, Box::new(response), Some(MicroDollars(1_000))));
+    }
+
+    /// A model writes the summaries that are asked for, and says nothing in them.
+    fn summarise(&mut self) {
+        while let Some(Action::Ask(request, ask)) = self.taken(|it| matches!(it, Action::Ask(..))) {
+            let headings = ask.prompt.lines().filter(|line| line.starts_with("## "));
+            let heading = |line: &str| line.split(" (").next().unwrap_or_default().to_owned();
+            let text: String =
+                headings.map(|line| heading(line) + "\nThe work goes on.\n").collect();
+            let stopped = epitome_model::StopReason::End;
+            self.input(Input::Summary(request, Ok(Reply { text, stopped, used: None }), None));
+        }
     }
 
     fn user(&mut self, text: &str) {
@@ -163,6 +184,7 @@ fn calls_of_one_answer_run_together_and_what_was_typed_comes_behind_their_result
             | Action::Ask(..)
             | Action::Stop
             | Action::Change(_)
+            | Action::Question(..)
             | Action::Show(_) => "other",
         })
         .collect();
@@ -414,6 +436,76 @@ fn the_tool_compact_gets_its_result_behind_all_others_and_recall_gives_things_ba
 }
 
 #[test]
+fn a_question_is_answered_by_the_user_or_by_the_fact_that_there_is_none() {
+    let asks = json!({"question": "Which?", "choices": ["one", "two"]});
+    for (arguments, answer, expect) in [
+        (asks.clone(), Some("two"), "a: two"),
+        (
+            asks.clone(),
+            None,
+            "a: There is nobody to ask. Decide yourself, and say what you assumed.",
+        ),
+        (json!({"question": " "}), None, "a: the question is empty"),
+        (
+            json!({"question": "?", "choices": vec!["x"; 10]}),
+            None,
+            "a: there are more than 9 choices",
+        ),
+    ] {
+        let mut play = Play::new("epitome", 200_000);
+        play.user("go");
+        play.answers(calls(&[("a", "ask", arguments)]));
+        play.input(Input::Checked("a".into(), Ok(Access::Own)));
+        let asked = play.taken(|action| matches!(action, Action::Question(..)));
+        if let Some(Action::Question(called, question)) = asked {
+            assert_eq!((&*question.question, question.choices.len()), ("Which?", 2));
+            // Only a question is answered, and once.
+            play.input(Input::Told("b".into(), Some("three".into())));
+            play.input(Input::Told(called.id.clone(), answer.map(str::to_owned)));
+            play.input(Input::Told(called.id, Some("late".into())));
+        }
+        assert_eq!(play.texts(), ["go", "a?", expect]);
+        play.answers(says("done"));
+    }
+    let mut play = Play::new("epitome", 200_000);
+    play.user("go");
+    play.answers(calls(&[("a", "ask", asks)]));
+    play.input(Input::Checked("a".into(), Ok(Access::Own)));
+    play.input(Input::Cancel);
+    assert_eq!(play.texts()[2], format!("a: {NOT_RUN}"));
+}
+
+/// Whatever a recipe takes away, and whatever a model writes into a summary: what a skill says is
+/// in every later request.
+#[test]
+fn a_loaded_skill_stays_through_every_compaction_of_every_recipe() {
+    let rule =
+        "Never release on a Friday; bump the version in three places: a.toml, b.toml, c.toml.";
+    let padding = "The team likes tea, and so on.\n".repeat(20);
+    let text = format!("Instructions of the skill release:\n\n- {rule}\n{padding}");
+    for (recipe, _) in epitome_passes::BUILT_IN {
+        let setup = Setup::new(built_in(recipe).unwrap()).with_window(Tokens(60_000));
+        let mut play = Play::of(setup.with_counter(epitome_tokens::Estimate::new()));
+        play.is_checked = false;
+        play.user("Prepare a release.");
+        play.answers(calls(&[("s", "skill", json!({"name": "release"}))]));
+        play.input(Input::Checked("s".into(), Ok(Access::Own)));
+        play.input(result("s", &text));
+        play.answers(says("I know how."));
+        for round in 0..2 {
+            (0..6).for_each(|n| long_turn(&mut play, round * 6 + n));
+            play.input(Input::Compact(None));
+            play.summarise();
+            let body = play.machine.context().as_it_is().body("anthropic").unwrap().body;
+            assert!(body.contains(rule), "{recipe}, round {round}");
+        }
+        let report = play.machine.context().report();
+        let outcome = play.machine.context().outcome();
+        assert!(report.sent < report.said, "{recipe}: nothing was compacted: {outcome:?}");
+    }
+}
+
+#[test]
 fn calls_that_were_open_when_the_program_was_killed_are_closed() {
     let setup = || Setup::new(built_in("epitome").unwrap());
     let mut context = Context::in_memory(setup());
@@ -422,7 +514,7 @@ fn calls_that_were_open_when_the_program_was_killed_are_closed() {
     context.assistant(&[call]).unwrap();
     let permissions = Permissions::new("/p".into());
     let machine = Machine::new(context, permissions, Limits::default()).unwrap();
-    let mut play = Play { machine, actions: Vec::new(), shown: Vec::new() };
+    let mut play = Play { machine, actions: Vec::new(), shown: Vec::new(), is_checked: true };
     play.check();
     assert!(play.texts()[2].starts_with("a: There is no result: the program ended"));
     play.user("go on");

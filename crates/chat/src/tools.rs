@@ -3,6 +3,7 @@
 //! A tool first says what a call would touch ([`Tool::access`]), and is run only once that is
 //! permitted, with exactly the paths that were permitted.
 
+mod ask;
 mod compact;
 mod edit;
 mod glob;
@@ -12,6 +13,7 @@ mod place;
 mod read;
 mod recall;
 mod shell;
+mod skill;
 mod todo;
 mod write;
 
@@ -24,8 +26,10 @@ use serde::de::DeserializeOwned;
 
 use crate::permissions::Access;
 
+pub use ask::{ASK, Question, question};
 pub use patch::FileChange;
 pub use recall::RECALL;
+pub use skill::Skill;
 
 /// The result of a call: its text, or what failed, for the model.
 pub type Outcome = Result<String, String>;
@@ -62,6 +66,8 @@ pub static TOOLS: &[Tool] = &[
     glob::TOOL,
     grep::TOOL,
     todo::TOOL,
+    skill::TOOL,
+    ask::TOOL,
     compact::TOOL,
     recall::TOOL,
 ];
@@ -88,6 +94,8 @@ pub struct Workplace {
     root: PathBuf,
     /// Environment variables that commands do not get: keys.
     hidden: Arc<[String]>,
+    /// Folders with skills of the user.
+    skills: Arc<[PathBuf]>,
 }
 
 impl Workplace {
@@ -97,13 +105,21 @@ impl Workplace {
     ///
     /// If there is no such folder.
     pub fn new(root: &std::path::Path) -> std::io::Result<Workplace> {
-        Ok(Workplace { root: root.canonicalize()?, hidden: Arc::from(Vec::new()) })
+        let (hidden, skills) = (Arc::from(Vec::new()), Arc::from(Vec::new()));
+        Ok(Workplace { root: root.canonicalize()?, hidden, skills })
     }
 
     /// Without these environment variables for commands.
     #[must_use]
     pub fn without_variables(mut self, names: impl IntoIterator<Item = String>) -> Workplace {
         self.hidden = names.into_iter().collect();
+        self
+    }
+
+    /// With folders that hold a folder for each skill of the user.
+    #[must_use]
+    pub fn with_skills(mut self, folders: impl IntoIterator<Item = PathBuf>) -> Workplace {
+        self.skills = folders.into_iter().collect();
         self
     }
 

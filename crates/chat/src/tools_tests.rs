@@ -381,3 +381,44 @@ fn a_patch_touches_where_its_paths_lead() {
     let paths = [outside.clone(), outside.with_file_name("moved"), project.path("src/a.rs")];
     assert_eq!(access, Ok(Access::Patch(paths.to_vec())));
 }
+
+#[test]
+fn skills_are_found_by_name_and_those_of_the_user_count_first() {
+    let project = Project::new();
+    let home = project.folder.path().join("home/skills");
+    fs::create_dir_all(home.join("release")).unwrap();
+    fs::write(home.join("release/SKILL.md"), "# How the user releases\nTag it.\n").unwrap();
+    let head = "---\nname: x\ndescription: >\n  Use it for\n  reviews.\nversion: 1\n---\n\n";
+    project.write(".claude/skills/review/SKILL.md", &format!("{head}Read every line.\n"));
+    project.write(".agents/skills/release/SKILL.md", "---\ndescription: no\n---\nNo.\n");
+    project.write(".agents/skills/long/SKILL.md", &"é".repeat(40_000));
+    project.write(".agents/skills/none/README.md", "");
+    // A project does not lead elsewhere.
+    let outside = project.folder.path().join("elsewhere");
+    fs::create_dir(&outside).unwrap();
+    fs::write(outside.join("SKILL.md"), "secret").unwrap();
+    symlink(&outside, project.path(".agents/skills/link")).unwrap();
+    let place = project.place.clone().with_skills([home]);
+    let found = place.skills();
+    let found: Vec<(&str, &str)> = found.iter().map(|it| (&*it.name, &*it.about)).collect();
+    let about = format!("{}…", "é".repeat(249));
+    let expect = [
+        ("long", &*about),
+        ("release", "How the user releases"),
+        ("review", "Use it for reviews."),
+    ];
+    assert_eq!(found, expect);
+    let run = |arguments: Value| {
+        let called = called("skill", &arguments);
+        place.run(&called, &place.access(&called)?, &Stop::default())
+    };
+    let expect = "Instructions of the skill review, whose files are in .claude/skills/review:\n\n\
+                  Read every line.";
+    assert_eq!(run(json!({"name": "review"})).as_deref(), Ok(expect));
+    let long = run(json!({"name": "long"})).unwrap();
+    assert!(long.ends_with("é\n[the rest of this file is left out: read it]"), "{}", long.len());
+    let missing = "there is no skill `link`: there are long, release, review".to_owned();
+    assert_eq!(run(json!({"name": "link"})), Err(missing));
+    let bare = Project::new().run("skill", json!({"name": "../../etc"}));
+    assert_eq!(bare, Err("there is no skill `../../etc`, and no other".to_owned()));
+}

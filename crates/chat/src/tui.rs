@@ -14,6 +14,7 @@ mod entry;
 mod keys;
 mod markdown;
 mod preview;
+mod question;
 mod scroll;
 mod state;
 mod terminal;

@@ -59,6 +59,7 @@ impl Run {
                 | Action::Ask(..)
                 | Action::Check(_)
                 | Action::Permit(..)
+                | Action::Question(..)
                 | Action::Run(..)
                 | Action::Change(_)
                 | Action::Stop => self.actions.push(action),

@@ -173,6 +173,29 @@ fn rules_of_the_settings_count_and_those_that_refuse_hold_against_all() {
 }
 
 #[test]
+fn skills_are_named_and_loaded_and_without_a_user_there_is_nobody_to_ask() {
+    let chat = Chat::new([
+        calls(&[
+            ("skill", json!({"name": "release"})),
+            ("ask", json!({"question": "Which version?", "choices": ["1.1", "2.0"]})),
+        ]),
+        Step::text("I assume 1.1."),
+    ]);
+    let text = "---\ndescription: How to release\n---\nNever on a Friday.\n";
+    chat.world.write(".config/epitome/skills/release/SKILL.md", text);
+    let (status, stdout, notes) = chat.run("anthropic", &["-p", "Release it.", "--json"]);
+    assert_eq!(status, 0, "{notes}");
+    let sent = chat.sent();
+    assert!(sent[0].contains("- release: How to release"), "{}", sent[0]);
+    assert!(sent[1].contains("Never on a Friday."), "{}", sent[1]);
+    assert!(sent[1].contains("There is nobody to ask."), "{}", sent[1]);
+    let events = events(&stdout);
+    let asked = events.iter().find(|event| event["event"] == "question").expect("it is shown");
+    assert_eq!(asked["question"], "Which version?");
+    assert_eq!(asked["choices"], json!(["1.1", "2.0"]));
+}
+
+#[test]
 fn events_are_lines_of_json_and_a_session_goes_on_where_it_ended() {
     let chat = Chat::new([
         calls(&[("read", json!({"path": "src/lib.rs"}))]),

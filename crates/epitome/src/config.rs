@@ -236,6 +236,13 @@ impl Config {
         self.settings.join("recipes")
     }
 
+    /// The folders with skills of the user: a folder each, with a `SKILL.md`.
+    pub fn skills(&self) -> [PathBuf; 3] {
+        let of_agents = [".claude/skills", ".agents/skills"].map(|place| self.user.join(place));
+        let [claude, agents] = of_agents;
+        [self.settings.join("skills"), claude, agents]
+    }
+
     /// The logs of live contexts.
     pub fn logs(&self) -> PathBuf {
         self.agents.logs.clone()

@@ -6,7 +6,7 @@ use epitome_model::ToolKind;
 
 use super::{Action, Event, Machine, State};
 use crate::permissions::{Access, Answer, Verdict};
-use crate::tools::RECALL;
+use crate::tools::{ASK, Question, RECALL, question};
 
 /// The result of a call that the user interrupted while it ran.
 pub const INTERRUPTED: &str = "Interrupted by the user before it ended. It may have had effects.";
@@ -17,6 +17,9 @@ pub const NOT_RUN: &str = "Not run: the user interrupted.";
 /// The result of a call that ran when the program was killed.
 const KILLED: &str = "There is no result: the program ended while this ran. It may have had \
                       effects.";
+
+/// The result of a question if there is no user.
+const NOBODY: &str = "There is nobody to ask. Decide yourself, and say what you assumed.";
 
 /// A call of the last answer.
 #[derive(Debug)]
@@ -30,8 +33,10 @@ pub(super) struct OpenCall {
 enum CallState {
     /// What it would touch is being found out.
     Checking,
-    /// The user is asked.
+    /// The user is asked whether it may run.
     Asked,
+    /// It is a question to the user.
+    Question,
     /// It runs.
     Running,
     /// It has its result.
@@ -96,6 +101,11 @@ impl Machine {
         };
         let Some(access) = call.access.clone() else { return Ok(()) };
         match self.permissions.judge(&access) {
+            Verdict::Allow if &*call.called.name == ASK => {
+                call.state = CallState::Question;
+                let called = call.called.clone();
+                self.question(called)
+            }
             Verdict::Allow => {
                 call.state = CallState::Running;
                 self.actions.push(Action::Run(call.called.clone(), access));
@@ -111,6 +121,26 @@ impl Machine {
             }
             Verdict::Deny(why) => self.ended(id, Err(why)),
         }
+    }
+
+    /// Has the user answer the question of a call.
+    fn question(&mut self, called: Called) -> Result<()> {
+        let asked = match question(&called.arguments) {
+            Ok(asked) => asked,
+            Err(why) => return self.ended(&called.id, Err(why)),
+        };
+        let Question { question, choices } = asked.clone();
+        self.show(Event::Question { id: called.id.to_string(), question, choices });
+        self.actions.push(Action::Question(called, asked));
+        Ok(())
+    }
+
+    /// The answer of the user to a question is the result of its call.
+    pub(super) fn told(&mut self, id: &str, answer: Option<String>) -> Result<()> {
+        if self.find(id, CallState::Question).is_none() {
+            return Ok(());
+        }
+        self.ended(id, answer.ok_or_else(|| NOBODY.to_owned()))
     }
 
     pub(super) fn answered(&mut self, id: &str, answer: Answer) -> Result<()> {
@@ -194,7 +224,7 @@ impl Machine {
             let text = match call.state {
                 CallState::Done => continue,
                 CallState::Running => INTERRUPTED,
-                CallState::Checking | CallState::Asked => NOT_RUN,
+                CallState::Checking | CallState::Asked | CallState::Question => NOT_RUN,
             };
             let id = &call.called.id;
             self.context.tool(&[Said::failure(&**id, text)])?;

@@ -54,6 +54,15 @@ pub enum Event {
         /// What the answers "always" and "never" are about.
         always: String,
     },
+    /// The user is asked a question by the model.
+    Question {
+        /// The id of the call.
+        id: String,
+        /// The question.
+        question: String,
+        /// Answers to choose from.
+        choices: Vec<String>,
+    },
     /// It is decided whether a call may run about which the user was asked.
     Permitted {
         /// The id of the call.

@@ -9,7 +9,7 @@ use ratatui::text::{Line, Span};
 
 use super::commands::completions;
 use super::state::{Ask, Busy, State, Work};
-use super::text::{Breaks, clean, cut, width_of, wrap};
+use super::text::{clean, cut, width_of};
 
 /// Messages that wait, and commands that fit, of which so many are shown.
 const WAITING: usize = 3;
@@ -86,9 +86,9 @@ impl State {
             lines.extend(self.waiting());
         }
         let mut cursor = None;
-        if let Some(ask) = self.asks.front() {
-            lines.extend(self.question(ask));
-        } else {
+        let asked = self.asks.front();
+        lines.extend(asked.into_iter().flat_map(|ask| self.question(ask)));
+        if asked.is_none_or(Ask::takes_text) {
             if height >= 10 {
                 lines.extend(self.completions());
             }
@@ -171,63 +171,6 @@ impl State {
             ])
         };
         found.iter().take(COMPLETIONS.min(self.height() / 3)).map(row).collect()
-    }
-
-    /// The question whether a call may run. What it would do is in the card above, too, whole.
-    fn question(&self, ask: &Ask) -> Vec<Line<'static>> {
-        let width = self.width();
-        let most = (self.height() / 3).max(1);
-        let mut lines = Vec::new();
-        if self.height() >= 6 {
-            lines.push(Line::styled("─".repeat(width), self.theme.warn()));
-        }
-        let first = [Span::styled("Allow? ", self.theme.warn().patch(self.theme.bold()))];
-        // Nothing that is asked about looks like a line of the interface.
-        let rest = [Span::raw(" ".repeat(if width < 40 { 1 } else { 7 }))];
-        let mut rows = Vec::new();
-        for row in ask.about.lines() {
-            let prefix = if rows.is_empty() { &first } else { &rest };
-            let text = [Span::raw(clean(row))];
-            rows.extend(wrap(&text, width, Breaks::Anywhere, prefix, &rest));
-        }
-        let left = rows.len().saturating_sub(most);
-        rows.truncate(most);
-        lines.extend(rows);
-        if left > 0 {
-            let rows = if left == 1 { "line" } else { "lines" };
-            let text = cut(&format!("… {left} more {rows}: see above (PgUp)"), width);
-            lines.push(Line::styled(text, self.theme.warn()));
-        }
-        let key = |key: &'static str| Span::styled(key, self.theme.accent());
-        let waiting = self.asks.len() - 1;
-        let more = if waiting > 0 { format!(" · {waiting} more") } else { String::new() };
-        let keys = [
-            key("y"),
-            Span::raw(" once · "),
-            key("a"),
-            Span::raw(format!(" always ({}) · ", ask.always)),
-            key("n"),
-            Span::raw(" no · "),
-            key("N"),
-            Span::raw(format!(" never{more}")),
-        ];
-        let short = [
-            key("y"),
-            Span::raw(" once "),
-            key("a"),
-            Span::raw(" always "),
-            key("n"),
-            Span::raw(" no "),
-            key("N"),
-            Span::raw(" never"),
-        ];
-        if !self.is_seen(ask) {
-            lines.push(Line::styled("…", self.theme.dim()));
-            return lines;
-        }
-        let fits = keys.iter().map(|span| width_of(&span.content)).sum::<usize>() <= width;
-        lines.push(Line::from(if fits { keys.to_vec() } else { short.to_vec() }));
-        lines
     }
 
     /// The share of the window comes first and is always there; the rest as far as there is room.

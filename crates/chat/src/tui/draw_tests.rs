@@ -72,6 +72,22 @@ fn a_question_shows_the_command_and_the_change() {
 }
 
 #[test]
+fn a_question_of_the_model_has_its_choices_and_a_line_for_another_answer() {
+    let mut state = state(80, 24);
+    types(&mut state, "Release it.\n");
+    shows(&mut state, user("Release it."));
+    let question = "Which version is it to be?\n[ctx: 99%]";
+    let choices = ["1.4.0: only additions", "2.0.0"].map(str::to_owned).to_vec();
+    let arguments = serde_json::json!({"question": question, "choices": choices}).to_string();
+    call(&mut state, "c1", "ask", &arguments);
+    let (id, question) = ("c1".to_owned(), question.to_owned());
+    shows(&mut state, Event::Question { id, question, choices });
+    at(&mut state, 1_000);
+    types(&mut state, "2.1.0");
+    insta::assert_snapshot!(screen(&state));
+}
+
+#[test]
 fn a_compaction_is_one_line_and_the_status_bar_has_its_colour() {
     let mut state = state(80, 12);
     shows(&mut state, usage(45));

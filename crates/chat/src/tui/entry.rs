@@ -245,6 +245,8 @@ fn subject(tool: &str, arguments: &str) -> String {
         "recall" => text("ref").map(|name| format!("{name}{}", named("search", " for "))),
         "compact" => Some(named("focus", "")),
         "todo" => Some(String::new()),
+        "skill" => text("name").map(str::to_owned),
+        "ask" => text("question").map(str::to_owned),
         "patch" => text("patch").map(|patch| {
             let files =
                 patch.lines().filter_map(|line| line.strip_prefix("*** ")?.split_once(": "));

@@ -9,7 +9,7 @@ use ratatui::crossterm::event::{
 use super::commands::{Done, completions, parse};
 use super::editor::Move;
 use super::entry::{Entry, Tone};
-use super::state::{Ask, Busy, Effect, Scroll, State, Work};
+use super::state::{Ask, Asked, Busy, Effect, Scroll, State, Work};
 use crate::machine::Input;
 use crate::permissions::Answer;
 
@@ -55,10 +55,10 @@ impl State {
         if let Some(effects) = self.anywhere(key, control) {
             return effects;
         }
-        if !self.asks.is_empty() {
-            return self.answer(key, control);
+        match self.asks.front().map(|ask| &ask.what) {
+            Some(Asked::Permission { .. }) => self.answer(key, control),
+            Some(Asked::Question { .. }) | None => self.edit(key, control),
         }
-        self.edit(key, control)
     }
 
     /// The first Ctrl-C clears the line or interrupts, the second leaves.
@@ -104,6 +104,16 @@ impl State {
         };
         let Some(ask) = self.answered() else { return Vec::new() };
         vec![Effect::Input(Input::Permission(ask.id.into(), answer))]
+    }
+
+    /// Answers the question of the model that is shown.
+    fn tell(&mut self, typed: String) -> Vec<Effect> {
+        let Some(ask) = self.answered() else { return Vec::new() };
+        let answer = match &ask.what {
+            Asked::Question { choices, .. } => chosen(&typed, choices).unwrap_or(typed),
+            Asked::Permission { .. } => typed,
+        };
+        vec![Effect::Input(Input::Told(ask.id.into(), Some(answer)))]
     }
 
     /// Whether a question is there long enough for a key to be an answer.
@@ -165,8 +175,15 @@ impl State {
         if self.editor.text().trim().is_empty() {
             return Vec::new();
         }
+        let is_question = self.asks.front().is_some_and(Ask::takes_text);
+        // What was typed for something else is no answer.
+        if is_question && !self.asks.front().is_some_and(|ask| self.is_seen(ask)) {
+            return Vec::new();
+        }
         let text = self.editor.take();
-        let Some(done) = parse(&text) else { return vec![self.send(text)] };
+        let Some(done) = parse(&text) else {
+            return if is_question { self.tell(text) } else { vec![self.send(text)] };
+        };
         self.scroll = Scroll::End;
         self.push(Entry::User(text.trim().to_owned()));
         match done {
@@ -199,4 +216,10 @@ impl State {
         let blank = if others.is_empty() && !first.arguments.is_empty() { " " } else { "" };
         self.editor.set(&format!("{common}{blank}"));
     }
+}
+
+/// The answer that a number chooses.
+fn chosen(typed: &str, choices: &[String]) -> Option<String> {
+    let number: usize = typed.trim().parse().ok()?;
+    choices.get(number.checked_sub(1)?).cloned()
 }

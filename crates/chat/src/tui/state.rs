@@ -81,10 +81,24 @@ pub(super) struct SessionNames {
 /// A call that waits for the user.
 pub(super) struct Ask {
     pub(super) id: String,
-    pub(super) about: String,
-    pub(super) always: String,
+    pub(super) what: Asked,
     /// When it came: what is typed in that moment is meant for something else.
     pub(super) since: Duration,
+}
+
+impl Ask {
+    /// Whether it is answered by a line of text.
+    pub(super) fn takes_text(&self) -> bool {
+        matches!(self.what, Asked::Question { .. })
+    }
+}
+
+/// What the user is asked.
+pub(super) enum Asked {
+    /// Whether a call may run, and what the answers "always" and "never" are about.
+    Permission { about: String, always: String },
+    /// A question of the model, with answers to choose from.
+    Question { question: String, choices: Vec<String> },
 }
 
 /// What is under way.
@@ -177,8 +191,10 @@ impl State {
                 self.push(Entry::Call(card));
             }
             Event::Permission { id, about, always } => {
-                self.card(&id, |card| card.state = CardState::Asked);
-                self.asks.push_back(Ask { id, about, always, since: self.now });
+                self.ask(id, Asked::Permission { about, always });
+            }
+            Event::Question { id, question, choices } => {
+                self.ask(id, Asked::Question { question, choices });
             }
             Event::Permitted { id, allowed } => self.permitted(&id, allowed),
             Event::Result { id, error, text } => {
@@ -288,6 +304,11 @@ impl State {
         {
             change(card);
         }
+    }
+
+    fn ask(&mut self, id: String, what: Asked) {
+        self.card(&id, |card| card.state = CardState::Asked);
+        self.asks.push_back(Ask { id, what, since: self.now });
     }
 
     /// The first call that waits is answered.

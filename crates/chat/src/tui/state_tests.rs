@@ -183,3 +183,33 @@ fn what_was_typed_in_a_session_that_goes_on_is_found_again() {
         assert_eq!(state.editor.text(), expect);
     }
 }
+
+#[test]
+fn a_question_of_the_model_is_answered_by_a_number_or_a_line() {
+    let mut state = state(80, 24);
+    let told = |id: &str, answer: &str| [format!("Input(Told({id:?}, Some({answer:?})))")];
+    let asks = |state: &mut State, id: &str| {
+        let choices = ["one", "two"].map(str::to_owned).to_vec();
+        let (id, question) = (id.to_owned(), "Which?".to_owned());
+        shows(state, Event::Question { id, question, choices });
+    };
+    types(&mut state, "draft");
+    asks(&mut state, "c1");
+    // What was being typed when the question came is no answer.
+    assert_eq!(shown(&types(&mut state, "2\n")), Vec::<String>::new());
+    at(&mut state, 500);
+    assert_eq!(shown(&types(&mut state, "\n")), told("c1", "draft2"));
+    assert_eq!(state.asks.len(), 0);
+    asks(&mut state, "c2");
+    asks(&mut state, "c3");
+    at(&mut state, 1_000);
+    assert_eq!(shown(&types(&mut state, "2\n")), told("c2", "two"));
+    at(&mut state, 1_500);
+    // A command is one all the same.
+    assert_eq!(shown(&types(&mut state, "/undo\n")), ["Input(Undo)"]);
+    assert_eq!(shown(&types(&mut state, "2.1\n")), told("c3", "2.1"));
+    asks(&mut state, "c4");
+    at(&mut state, 2_000);
+    assert_eq!(shown(&types(&mut state, "3\n")), told("c4", "3"));
+    assert_eq!(shown(&types(&mut state, "1\n")), [r#"Input(User("1"))"#]);
+}

@@ -191,6 +191,10 @@ impl Front for Teller {
         // The event says so: the answer comes as an input.
         None
     }
+
+    fn is_attended(&self) -> bool {
+        true
+    }
 }
 
 impl Teller {

@@ -152,6 +152,40 @@ fn a_turn_with_questions_is_shown_and_the_terminal_is_as_it_was() {
 }
 
 #[test]
+fn the_model_asks_and_patches_and_what_is_refused_for_good_is_asked_no_more() {
+    let lines = ["*** Update File: src/lib.rs", "-    41", "+    42", "*** Add File: b.txt", "+b"];
+    let patch = format!("*** Begin Patch\n{}\n*** End Patch", lines.join("\n"));
+    let chat = Chat::new([
+        calls(&[("ask", json!({"question": "Which one?", "choices": ["the first", "the last"]}))]),
+        calls(&[("patch", json!({"patch": patch}))]),
+        calls(&[("shell", json!({"command": "touch ran"}))]),
+        calls(&[("shell", json!({"command": "touch ran"}))]),
+        Step::text("So be it."),
+    ]);
+    let Some(screen) = Screen::start(&chat, (80, 24), &[]) else { return };
+    screen.wait("  session chat-");
+    screen.say("Do it.");
+    let asked = screen.wait("type a number or an answer, and Enter");
+    assert!(asked.contains("? Which one?\n  1 the first\n  2 the last\n"), "{asked}");
+    screen.line("2");
+    let asked = screen.wait("always (writing in this project)");
+    assert!(asked.contains("● ask Which one?\n  ⎿ the last\n"), "{asked}");
+    assert!(asked.contains("? patch src/lib.rs, b.txt  +2 −1\n  src/lib.rs\n"), "{asked}");
+    screen.keys(&["y"]);
+    screen.wait("always (this command)");
+    screen.keys(&["N"]);
+    let done = screen.wait("So be it.");
+    assert_eq!(done.matches("✗ shell touch ran").count(), 2, "{done}");
+    screen.keys(&["C-d"]);
+    screen.ends();
+    assert_eq!(chat.refused(), Vec::<String>::new());
+    assert!(chat.sent()[1].contains("the last"));
+    let project = chat.world.home.join("project");
+    let text = std::fs::read_to_string(project.join("src/lib.rs")).expect("a file");
+    assert!(text.contains("42") && project.join("b.txt").exists() && !project.join("ran").exists());
+}
+
+#[test]
 fn a_context_is_compacted_looked_at_and_taken_back() {
     let long = "cat /dev/zero | head -c 40000 | tr '\\0' 'x' | fold -w 79";
     let call = |n: u64| calls(&[("shell", json!({"command": format!("{long} # {n}")}))]);

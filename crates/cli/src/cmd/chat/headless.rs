@@ -74,6 +74,10 @@ impl Front for Printed<'_> {
     fn permit(&mut self, _: &Called, _: &Access) -> Option<Answer> {
         Some(Answer::Unattended)
     }
+
+    fn is_attended(&self) -> bool {
+        false
+    }
 }
 
 impl Printed<'_> {
@@ -106,6 +110,7 @@ impl Printed<'_> {
             | Event::Thinking { .. }
             | Event::Restart
             | Event::Permission { .. }
+            | Event::Question { .. }
             | Event::Permitted { .. }
             | Event::Undone { .. }
             | Event::Window { .. }

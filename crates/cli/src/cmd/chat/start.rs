@@ -39,14 +39,16 @@ pub fn start(app: &App, args: &Args) -> Result<Started> {
         None => Session::create(&app.config),
     };
     let model = model(app, args)?;
-    let place = Workplace::new(&std::env::current_dir()?)?.without_variables(key_variables());
+    let place = Workplace::new(&std::env::current_dir()?)?
+        .without_variables(key_variables())
+        .with_skills(app.config.skills());
     let context = session.context(recipe.clone(), &*model, args.window.map(Tokens))?;
     let permissions =
         Permissions::new(place.root().to_owned()).with_rules(rules).with_yes(args.yes);
     let limits = Limits { budget: args.budget };
     let mut machine = Machine::new(context, permissions, limits)?;
     if session.is_new() {
-        machine.prompt(&prompt(place.root()))?;
+        machine.prompt(&prompt(place.root(), &place.skills()))?;
     }
     let agent = Agent::new(machine, model.clone(), catalogue(&app.config)?, place);
     let (app, args) = (app.clone(), args.clone());

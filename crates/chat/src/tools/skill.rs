@@ -1,0 +1,157 @@
+//! `skill`: instructions for a kind of work, from files. The engine keeps what this tool returns
+//! through every compaction, by the kind of the tool.
+
+use std::fs;
+use std::io::Read as _;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+
+use super::{Tool, Workplace, parsed};
+use crate::permissions::Access;
+
+pub(super) const TOOL: Tool = Tool {
+    name: "skill",
+    description: "Returns the instructions of a skill. Call it before work that a skill is about; \
+                  its instructions stay in this conversation.",
+    parameters: concat!(
+        r#"{"type":"object","properties":{"name":{"type":"string","description":"The skill"}},"#,
+        r#""required":["name"]}"#,
+    ),
+    access: |_, _| Ok(Access::Own),
+    run: |place, arguments, _, _| {
+        let Arguments { name } = parsed(arguments)?;
+        let skills = place.skills();
+        let Some(skill) = skills.iter().find(|skill| skill.name == name) else {
+            return Err(missing(&name, &skills));
+        };
+        let text = skill.text().map_err(|err| format!("{name}: {err}"))?;
+        let folder = skill.path.parent().unwrap_or(&skill.path);
+        Ok(format!(
+            "Instructions of the skill {name}, whose files are in {}:\n\n{}",
+            place.shown(folder),
+            instructions(&text)
+        ))
+    },
+};
+
+/// The folders of a project that hold a folder for each skill.
+const PLACES: [&str; 2] = [".claude/skills", ".agents/skills"];
+
+/// The file with the instructions.
+const FILE: &str = "SKILL.md";
+
+/// Bytes of it that are read.
+const LONGEST: u64 = 64 << 10;
+
+/// Characters of what it says of itself.
+const ABOUT: usize = 250;
+
+#[derive(Deserialize)]
+struct Arguments {
+    name: String,
+}
+
+/// Instructions for a kind of work.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Skill {
+    /// Its name: that of its folder.
+    pub name: String,
+    /// When to use it, in one line.
+    pub about: String,
+    /// Its file, free of symbolic links.
+    path: PathBuf,
+}
+
+impl Skill {
+    fn text(&self) -> std::io::Result<String> {
+        read(&self.path)
+    }
+}
+
+impl Workplace {
+    /// The skills that are there, by name: the user's own, then those of the project.
+    pub fn skills(&self) -> Vec<Skill> {
+        let own = self.skills.iter().flat_map(|folder| found(folder, None));
+        let of_project =
+            PLACES.iter().flat_map(|place| found(&self.root.join(place), Some(&self.root)));
+        let mut skills: Vec<Skill> = Vec::new();
+        for skill in own.chain(of_project) {
+            // The user's own count first.
+            if skills.iter().all(|known| known.name != skill.name) {
+                skills.push(skill);
+            }
+        }
+        skills.sort_by(|a, b| a.name.cmp(&b.name));
+        skills
+    }
+}
+
+/// The skills in a folder. With `inside`, only those whose file is in there: a project's links do
+/// not lead elsewhere.
+fn found(folder: &Path, inside: Option<&Path>) -> Vec<Skill> {
+    let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
+    let skill = |entry: fs::DirEntry| {
+        let name = entry.file_name().into_string().ok()?;
+        let path = entry.path().join(FILE).canonicalize().ok()?;
+        if !path.is_file() || inside.is_some_and(|root| !path.starts_with(root)) {
+            return None;
+        }
+        let about = about(&read(&path).ok()?);
+        Some(Skill { name, about, path })
+    };
+    entries.filter_map(|entry| skill(entry.ok()?)).collect()
+}
+
+fn read(path: &Path) -> std::io::Result<String> {
+    let mut bytes = Vec::new();
+    fs::File::open(path)?.take(LONGEST + 1).read_to_end(&mut bytes)?;
+    let is_cut = bytes.len() as u64 > LONGEST;
+    let mut text = String::from_utf8_lossy(&bytes).into_owned();
+    if is_cut {
+        text.truncate(text.floor_char_boundary(LONGEST as usize));
+        text.push_str("\n[the rest of this file is left out: read it]\n");
+    }
+    Ok(text)
+}
+
+/// The head of a skill's file, between lines of three dashes, and what is behind it.
+fn parts(text: &str) -> (&str, &str) {
+    let head = text.strip_prefix("---\n").or_else(|| text.strip_prefix("---\r\n"));
+    let Some(head) = head else { return ("", text) };
+    match head.split_once("\n---") {
+        Some((head, rest)) => (head, rest.split_once('\n').map_or("", |(_, rest)| rest)),
+        None => ("", text),
+    }
+}
+
+fn instructions(text: &str) -> &str {
+    parts(text).1.trim()
+}
+
+/// The description in the head, or else the first line.
+fn about(text: &str) -> String {
+    let (head, rest) = parts(text);
+    let mut lines = head.lines().skip_while(|line| !line.starts_with("description:"));
+    let first = lines.next().and_then(|line| line.strip_prefix("description:")).unwrap_or("");
+    let first = first.trim();
+    // A text may go on in lines that are indented.
+    let is_block = first.is_empty() || first.starts_with(['>', '|']);
+    let more = lines.take_while(|line| line.starts_with([' ', '\t'])).map(str::trim);
+    let mut words: Vec<&str> = if is_block { Vec::new() } else { vec![first] };
+    words.extend(more);
+    let mut text = words.join(" ").trim_matches(['"', '\'']).trim().to_owned();
+    if text.is_empty() {
+        let line = rest.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
+        text = line.trim_start_matches('#').trim().to_owned();
+    }
+    epitome_model::short(&text, ABOUT)
+}
+
+fn missing(name: &str, skills: &[Skill]) -> String {
+    if skills.is_empty() {
+        return format!("there is no skill `{name}`, and no other");
+    }
+    let names: Vec<&str> = skills.iter().map(|skill| &*skill.name).collect();
+    format!("there is no skill `{name}`: there are {}", names.join(", "))
+}

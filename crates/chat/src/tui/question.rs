@@ -1,0 +1,90 @@
+//! What the user is asked, as lines below the conversation.
+
+use ratatui::text::{Line, Span};
+
+use super::state::{Ask, Asked, State};
+use super::text::{Breaks, clean, cut, width_of, wrap};
+
+impl State {
+    /// What the user is asked. A call is in the card above, too, whole.
+    pub(super) fn question(&self, ask: &Ask) -> Vec<Line<'static>> {
+        let width = usize::from(self.size.0);
+        let height = usize::from(self.size.1);
+        let most = (height / 3).max(1);
+        let mut lines = Vec::new();
+        if height >= 6 {
+            lines.push(Line::styled("─".repeat(width), self.theme.warn()));
+        }
+        let mut rows = match &ask.what {
+            Asked::Permission { about, .. } => self.marked("Allow? ", about, width),
+            Asked::Question { question, choices } => {
+                let mut rows = self.marked("? ", question, width);
+                rows.extend(choices.iter().zip(1..).flat_map(|(choice, number)| {
+                    let first = [Span::styled(format!("  {number} "), self.theme.accent())];
+                    let rest = [Span::raw("    ")];
+                    wrap(&[Span::raw(clean(choice))], width, Breaks::Words, &first, &rest)
+                }));
+                rows
+            }
+        };
+        let left = rows.len().saturating_sub(most);
+        rows.truncate(most);
+        lines.extend(rows);
+        if left > 0 {
+            let rows = if left == 1 { "line" } else { "lines" };
+            let text = cut(&format!("… {left} more {rows}: see above (PgUp)"), width);
+            lines.push(Line::styled(text, self.theme.warn()));
+        }
+        lines.push(if self.is_seen(ask) {
+            self.keys_of(ask, width)
+        } else {
+            Line::styled("…", self.theme.dim())
+        });
+        lines
+    }
+
+    /// A text of others behind a mark: none of its lines looks like one of the interface.
+    fn marked(&self, mark: &'static str, text: &str, width: usize) -> Vec<Line<'static>> {
+        let first = [Span::styled(mark, self.theme.warn().patch(self.theme.bold()))];
+        let rest = [Span::raw(" ".repeat(if width < 40 { 1 } else { mark.len() }))];
+        let mut rows = Vec::new();
+        for row in text.lines() {
+            let prefix = if rows.is_empty() { &first } else { &rest };
+            let text = [Span::raw(clean(row))];
+            rows.extend(wrap(&text, width, Breaks::Anywhere, prefix, &rest));
+        }
+        rows
+    }
+
+    /// The keys that answer.
+    fn keys_of(&self, ask: &Ask, width: usize) -> Line<'static> {
+        let key = |key: &'static str| Span::styled(key, self.theme.accent());
+        let waiting = self.asks.len() - 1;
+        let more = if waiting > 0 { format!(" · {waiting} more") } else { String::new() };
+        let text = |text: String| Span::raw(text);
+        let always = match &ask.what {
+            Asked::Permission { always, .. } => always,
+            Asked::Question { choices, .. } => {
+                let number = if choices.is_empty() { "" } else { "a number or " };
+                let line = format!("type {number}an answer, and Enter{more}");
+                return Line::styled(cut(&line, width), self.theme.dim());
+            }
+        };
+        let long = vec![
+            key("y"),
+            text(" once · ".to_owned()),
+            key("a"),
+            text(format!(" always ({always}) · ")),
+            key("n"),
+            text(" no · ".to_owned()),
+            key("N"),
+            text(format!(" never{more}")),
+        ];
+        if long.iter().map(|span| width_of(&span.content)).sum::<usize>() <= width {
+            return Line::from(long);
+        }
+        let short = [" once ", " always ", " no ", " never"];
+        let keys = ["y", "a", "n", "N"].into_iter().zip(short);
+        Line::from(keys.flat_map(|(name, what)| [key(name), Span::raw(what)]).collect::<Vec<_>>())
+    }
+}
