@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use epitome_api::Outgoing;
-use epitome_engine::Called;
+use epitome_engine::{Called, Context};
 use epitome_error::Result;
 use epitome_llm::{Catalogue, Delta, Failure, Model, Request, Stop};
 use epitome_model::{MicroDollars, TokenUsage};
@@ -16,7 +16,7 @@ use epitome_passes::{Ask, NoReply};
 
 use crate::machine::{Action, Change, Event, Input, Machine};
 use crate::permissions::{Access, Answer};
-use crate::tools::{Workplace, offered};
+use crate::tools::{Workplace, offered, offered_in_tasks};
 
 /// Tokens that one answer may have. One that needs more goes on in the next request.
 const MAX_TOKENS: u64 = 16_000;
@@ -36,8 +36,16 @@ pub trait Front {
     fn is_attended(&self) -> bool;
 }
 
-/// Makes the changes that the machine knows nothing of.
+/// Makes the changes that the machine knows nothing of, and the contexts of tasks.
 pub trait Changes: Send {
+    /// Makes the context of a task, with its prompt. Returns it with the event that names its
+    /// session.
+    ///
+    /// # Errors
+    ///
+    /// Why there is none, for the model.
+    fn begin_task(&mut self, agent: &Agent) -> std::result::Result<(Context, Event), String>;
+
     /// Makes a change. Returns what is to be shown of it.
     ///
     /// # Errors
@@ -161,7 +169,7 @@ impl Agent {
         // A command ends with its processes as soon as it notices the stop.
         while self.tools_running > 0 {
             match self.told.recv_timeout(LAST_WAIT) {
-                Ok(Input::Result(..)) => self.tools_running -= 1,
+                Ok(input) if is_result(&input) => self.tools_running -= 1,
                 Ok(_) => {}
                 Err(_) => return Ok(()),
             }
@@ -175,60 +183,85 @@ impl Agent {
     ///
     /// `Disk` if the log cannot be written.
     pub fn take(&mut self, input: Input, front: &mut dyn Front) -> Result<()> {
-        if let Input::Result(..) = &input {
+        if is_result(&input) {
             self.tools_running = self.tools_running.saturating_sub(1);
         }
         let mut inputs = VecDeque::from([input]);
         while let Some(input) = inputs.pop_front() {
             for action in self.machine.input(input)? {
-                inputs.extend(self.carry_out(action, front));
+                inputs.extend(self.carry_out(action, None, front));
             }
         }
         Ok(())
     }
 
-    /// Carries out an action, or begins to. Returns what is known of it at once.
-    fn carry_out(&mut self, action: Action, front: &mut dyn Front) -> Option<Input> {
-        match action {
+    /// Carries out an action, or begins to; `task` is the call whose task it is for. Returns what
+    /// is known of it at once.
+    fn carry_out(
+        &mut self,
+        action: Action,
+        task: Option<&str>,
+        front: &mut dyn Front,
+    ) -> Option<Input> {
+        let report = Report { tell: self.tell.clone(), task: task.map(Into::into) };
+        let known = match action {
             Action::Send(request) => {
-                self.send(request);
-                None
+                self.send(request, report);
+                return None;
             }
             Action::Ask(request, ask) => {
-                self.ask(request, ask);
-                None
+                self.ask(request, ask, report);
+                return None;
             }
             Action::Check(called) => {
                 let access = self.workplace.access(&called);
-                Some(Input::Checked(called.id, access))
+                Input::Checked(called.id, access)
             }
             Action::Permit(called, access) => {
                 let answer = front.permit(&called, &access)?;
-                Some(Input::Permission(called.id, answer))
+                Input::Permission(called.id, answer)
             }
-            Action::Question(called, _) if !front.is_attended() => {
-                Some(Input::Told(called.id, None))
-            }
+            Action::Question(called, _) if !front.is_attended() => Input::Told(called.id, None),
             // The event says what is asked.
-            Action::Question(..) => None,
+            Action::Question(..) => return None,
+            Action::Begin(called) => self.begin(called, front),
+            Action::Task(call, action) => return self.carry_out(*action, Some(&call), front),
             Action::Run(called, access) => {
-                self.run(called, access);
-                None
+                self.run(called, access, report);
+                return None;
             }
             Action::Stop => {
                 self.stop.stop();
                 self.stop = Stop::default();
-                None
+                return None;
             }
             Action::Change(change) => {
                 self.change(&change, front);
-                None
+                return None;
             }
             Action::Show(event) => {
                 front.show(&event);
-                None
+                return None;
             }
-        }
+        };
+        Some(report.wrapped(known))
+    }
+
+    /// Makes the context of a task.
+    fn begin(&mut self, called: Called, front: &mut dyn Front) -> Input {
+        let begun = match self.changes.take() {
+            Some(mut changes) => {
+                let begun = changes.begin_task(self);
+                self.changes = Some(changes);
+                begun
+            }
+            None => Err("there are no tasks here".to_owned()),
+        };
+        let context = begun.map(|(context, event)| {
+            front.show(&Event::Task { id: called.id.to_string(), inner: Box::new(event) });
+            Box::new(context)
+        });
+        Input::Begun(called.id, context)
     }
 
     fn change(&mut self, change: &Change, front: &mut dyn Front) {
@@ -246,18 +279,24 @@ impl Agent {
         }
     }
 
-    fn send(&self, request: u64) {
-        let context = self.machine.context();
+    fn send(&self, request: u64, report: Report) {
+        let of_task = report.task.as_deref();
+        let context = match of_task.map(|call| self.machine.task_context(call)) {
+            None => self.machine.context(),
+            Some(Some(context)) => context,
+            // It is over.
+            Some(None) => return,
+        };
+        let tools = if of_task.is_some() { offered_in_tasks() } else { offered() };
         let outgoing = context.as_it_is().to_model();
         // The log grows while the request is under way: it is sent as it is now.
         let (transcript, source) = (outgoing.transcript.clone(), context.log().to_vec());
-        let (summary, tell, stop) = (outgoing.summary, self.tell.clone(), self.stop.clone());
+        let (summary, stop) = (outgoing.summary, self.stop.clone());
         let (model, prices) = (self.model.clone(), self.prices.clone());
         thread::spawn(move || {
             let outgoing = Outgoing { transcript: &transcript, source: &source, summary };
-            let tools = offered();
             let asked = Request { outgoing, tools: &tools, max_tokens: MAX_TOKENS };
-            let deltas = tell.clone();
+            let deltas = report.clone();
             let mut sink = |delta: Delta<'_>| {
                 let input = match delta {
                     Delta::Text(text) => Input::Text(request, text.to_owned()),
@@ -265,8 +304,7 @@ impl Agent {
                     Delta::Restart => Input::Restart(request),
                     Delta::Call(_) => return,
                 };
-                // Without a reader the program is about to end.
-                let _unread = deltas.send(input);
+                deltas.send(input);
             };
             let answer = caught(|| model.send(&asked, Some(&mut sink), &stop));
             let input = match answer {
@@ -276,13 +314,13 @@ impl Agent {
                 }
                 Err(failure) => Input::Failed(request, failure),
             };
-            let _unread = tell.send(input);
+            report.send(input);
         });
     }
 
-    fn ask(&self, request: u64, ask: Ask) {
+    fn ask(&self, request: u64, ask: Ask, report: Report) {
         let (model, prices) = (self.model.clone(), self.prices.clone());
-        let (tell, stop) = (self.tell.clone(), self.stop.clone());
+        let stop = self.stop.clone();
         thread::spawn(move || {
             let reply = caught(|| model.ask(&ask, &stop));
             let cost = reply.as_ref().ok().and_then(|reply| cost(&prices, &*model, reply.used));
@@ -290,19 +328,50 @@ impl Agent {
                 Failure::TooLong { .. } => NoReply::TooLong,
                 failure => NoReply::Failed(failure.to_string()),
             });
-            let _unread = tell.send(Input::Summary(request, reply, cost));
+            report.send(Input::Summary(request, reply, cost));
         });
     }
 
-    fn run(&mut self, called: Called, access: Access) {
+    fn run(&mut self, called: Called, access: Access, report: Report) {
         self.tools_running += 1;
-        let (place, tell, stop) = (self.workplace.clone(), self.tell.clone(), self.stop.clone());
+        let (place, stop) = (self.workplace.clone(), self.stop.clone());
         thread::spawn(move || {
             let run = || place.run(&called, &access, &stop);
             let failed = |_| Err("the tool failed: this is a bug of epitome".to_owned());
             let result = catch_unwind(AssertUnwindSafe(run)).unwrap_or_else(failed);
-            let _unread = tell.send(Input::Result(called.id, result));
+            report.send(Input::Result(called.id, result));
         });
+    }
+}
+
+/// Tells the machine what happened, or the one inside of it that runs a task.
+#[derive(Clone)]
+struct Report {
+    tell: Sender<Input>,
+    /// The call that began the task.
+    task: Option<Box<str>>,
+}
+
+impl Report {
+    fn wrapped(&self, input: Input) -> Input {
+        match &self.task {
+            None => input,
+            Some(call) => Input::Task(call.clone(), Box::new(input)),
+        }
+    }
+
+    fn send(&self, input: Input) {
+        // Without a reader the program is about to end.
+        let _unread = self.tell.send(self.wrapped(input));
+    }
+}
+
+/// Whether a tool has ended.
+fn is_result(input: &Input) -> bool {
+    match input {
+        Input::Result(..) => true,
+        Input::Task(_, input) => is_result(input),
+        _ => false,
     }
 }
 

@@ -259,6 +259,7 @@ impl Front for Printed<'_> {
             | Event::Restart
             | Event::Permission { .. }
             | Event::Question { .. }
+            | Event::Task { .. }
             | Event::Permitted { .. }
             | Event::Usage { .. }
             | Event::Window { .. }

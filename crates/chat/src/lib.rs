@@ -7,7 +7,7 @@
 //!
 //! # Absent
 //!
-//! MCP servers, the Agent Client Protocol, sub-agents, and compactions in the background:
+//! MCP servers, the Agent Client Protocol, and compactions in the background:
 //! SHORTCOMINGS.md.
 //!
 //! [`Model`]: epitome_llm::Model

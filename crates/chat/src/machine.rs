@@ -9,6 +9,7 @@ mod commands;
 mod event;
 mod recall;
 mod request;
+mod task;
 
 use std::collections::VecDeque;
 use std::mem;
@@ -58,6 +59,10 @@ pub enum Input {
     Permission(Box<str>, Answer),
     /// What the user answers to a question of the model; none if there is no user.
     Told(Box<str>, Option<String>),
+    /// The context of the task that a call begins, with its prompt, or why there is none.
+    Begun(Box<str>, std::result::Result<Box<Context>, String>),
+    /// Something happened in the task that a call began.
+    Task(Box<str>, Box<Input>),
     /// A call ended: its text, or what failed.
     Result(Box<str>, std::result::Result<String, String>),
     /// The user wants a compaction now, with this focus.
@@ -91,6 +96,10 @@ pub enum Action {
     Permit(Called, Access),
     /// Have the user answer the question of a call.
     Question(Called, Question),
+    /// Make a context for the task of a call.
+    Begin(Called),
+    /// Do something for the task of a call. Its context is [`Machine::task_context`].
+    Task(Box<str>, Box<Action>),
     /// Run a call. Those of one answer may run at the same time.
     Run(Called, Access),
     /// Stop the request that is under way, and all calls that run.
@@ -129,10 +138,11 @@ pub struct Machine {
     /// A compaction that the user wants before the next request, with its focus.
     compaction: Option<Option<String>>,
     has_left: bool,
+    /// Whether it runs inside of another one.
+    is_task: bool,
 }
 
 /// What is under way.
-#[derive(Debug)]
 enum State {
     /// Nothing.
     Idle,
@@ -168,6 +178,7 @@ impl Machine {
             compacts: Vec::new(),
             compaction: None,
             has_left: false,
+            is_task: false,
         };
         machine.close_left_open()?;
         Ok(machine)
@@ -234,6 +245,11 @@ impl Machine {
     ///
     /// `Disk` if the log cannot be written.
     pub fn input(&mut self, input: Input) -> Result<Vec<Action>> {
+        self.take(input)?;
+        Ok(mem::take(&mut self.actions))
+    }
+
+    fn take(&mut self, input: Input) -> Result<()> {
         match input {
             Input::User(text) => self.user(text)?,
             Input::Text(request, text) => self.text(request, text),
@@ -264,6 +280,8 @@ impl Machine {
             }
             Input::Checked(call, access) => self.checked(&call, access)?,
             Input::Permission(call, answer) => self.answered(&call, answer)?,
+            Input::Begun(call, context) => self.begun(&call, context)?,
+            Input::Task(call, input) => self.in_task(&call, *input)?,
             Input::Told(call, answer) => self.told(&call, answer)?,
             Input::Result(call, result) => self.ended(&call, result)?,
             Input::Compact(focus) => self.compact(focus)?,
@@ -275,7 +293,7 @@ impl Machine {
             Input::Cancel => self.cancel()?,
             Input::Leave => self.leave()?,
         }
-        Ok(mem::take(&mut self.actions))
+        Ok(())
     }
 
     fn show(&mut self, event: Event) {

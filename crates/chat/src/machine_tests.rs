@@ -10,6 +10,9 @@ use serde_json::{Value, json};
 
 use super::*;
 
+#[path = "machine_tests/tasks.rs"]
+mod tasks;
+
 /// A machine, and what it still wants.
 struct Play {
     machine: Machine,
@@ -43,6 +46,8 @@ impl Play {
                 | Action::Check(_)
                 | Action::Permit(..)
                 | Action::Question(..)
+                | Action::Begin(_)
+                | Action::Task(..)
                 | Action::Run(..) => self.actions.push(action),
             }
         }
@@ -53,24 +58,19 @@ impl Play {
 
     /// What a service would refuse, at the moments at which something is sent.
     fn check(&self) {
+        for action in &self.actions {
+            if let Action::Task(call, action) = action
+                && let (Action::Send(_), Some(context)) =
+                    (&**action, self.machine.task_context(call))
+            {
+                accepted(context);
+            }
+        }
         let wants_answer = self.actions.iter().any(|it| matches!(it, Action::Send(_)));
         if !wants_answer && !self.machine.is_idle() {
             return;
         }
-        assert_eq!(self.machine.context().open_calls(), Vec::new());
-        let outgoing = self.machine.context().as_it_is();
-        if outgoing.transcript().context.is_empty() {
-            return;
-        }
-        for api in ["anthropic", "openai-chat", "openai-responses", "gemini-api"] {
-            let body = outgoing.body(api).unwrap().body;
-            let format = named(api).unwrap().format;
-            let body = body.into_bytes();
-            let read = (format.read)(&body, &mut ());
-            let violations = format.invariants.check(&read, &body);
-            let body = String::from_utf8_lossy(&body);
-            assert!(violations.is_empty(), "{api}: {violations:?}\n{body}");
-        }
+        accepted(self.machine.context());
     }
 
     fn sent(&self) -> u64 {
@@ -124,6 +124,24 @@ impl Play {
             Event::Done { ended, reason, .. } => Some((*ended, reason.clone().unwrap_or_default())),
             _ => None,
         })
+    }
+}
+
+/// Services accept what a context sends.
+fn accepted(context: &Context) {
+    assert_eq!(context.open_calls(), Vec::new());
+    let outgoing = context.as_it_is();
+    if outgoing.transcript().context.is_empty() {
+        return;
+    }
+    for api in ["anthropic", "openai-chat", "openai-responses", "gemini-api"] {
+        let body = outgoing.body(api).unwrap().body;
+        let format = named(api).unwrap().format;
+        let body = body.into_bytes();
+        let read = (format.read)(&body, &mut ());
+        let violations = format.invariants.check(&read, &body);
+        let body = String::from_utf8_lossy(&body);
+        assert!(violations.is_empty(), "{api}: {violations:?}\n{body}");
     }
 }
 
@@ -185,6 +203,8 @@ fn calls_of_one_answer_run_together_and_what_was_typed_comes_behind_their_result
             | Action::Stop
             | Action::Change(_)
             | Action::Question(..)
+            | Action::Begin(_)
+            | Action::Task(..)
             | Action::Show(_) => "other",
         })
         .collect();
@@ -475,6 +495,17 @@ fn a_question_is_answered_by_the_user_or_by_the_fact_that_there_is_none() {
     assert_eq!(play.texts()[2], format!("a: {NOT_RUN}"));
 }
 
+/// A context for a task.
+fn task_context() -> Box<Context> {
+    Box::new(Context::in_memory(Setup::new(built_in("epitome").unwrap())))
+}
+
+impl Play {
+    fn within(&mut self, task: &str, input: Input) {
+        self.input(Input::Task(task.into(), Box::new(input)));
+    }
+}
+
 /// Whatever a recipe takes away, and whatever a model writes into a summary: what a skill says is
 /// in every later request.
 #[test]
@@ -527,7 +558,8 @@ enum Happens {
     Types(u8),
     Streams,
     Says(bool),
-    Calls(Vec<bool>),
+    Calls(Vec<u8>),
+    Within(u8),
     Fails,
     TooLong,
     Empty,
@@ -546,7 +578,8 @@ fn happens() -> impl Strategy<Value = Happens> {
         3 => any::<u8>().prop_map(Happens::Types),
         1 => Just(Happens::Streams),
         2 => any::<bool>().prop_map(Happens::Says),
-        6 => proptest::collection::vec(any::<bool>(), 1..4).prop_map(Happens::Calls),
+        6 => proptest::collection::vec(0..5u8, 1..4).prop_map(Happens::Calls),
+        8 => (0..6u8).prop_map(Happens::Within),
         1 => Just(Happens::Fails),
         1 => Just(Happens::TooLong),
         1 => Just(Happens::Empty),
@@ -601,9 +634,12 @@ impl Play {
                 self.respond(response(&content.into(), "end_turn"));
             }
             Happens::Calls(kinds) => {
-                let name = |compact: bool| if compact { "compact" } else { "read" };
+                let name = |kind: u8| ["compact", "read", "read", "task", "ask"][usize::from(kind)];
                 let ids: Vec<String> = (0..kinds.len()).map(|k| format!("c{n}_{k}")).collect();
-                let made = kinds.iter().zip(&ids).map(|(kind, id)| (&**id, name(*kind), json!({})));
+                let arguments =
+                    json!({"question": "?", "prompt": "Look.", "description": "a look"});
+                let made = kinds.iter().zip(&ids);
+                let made = made.map(|(kind, id)| (&**id, name(*kind), arguments.clone()));
                 self.respond(calls(&made.collect::<Vec<_>>()));
             }
             Happens::Fails => {
@@ -629,14 +665,46 @@ impl Play {
             Happens::Compacts => self.input(Input::Compact(None)),
             Happens::Undoes => self.input(Input::Undo),
             Happens::Cancels => self.input(Input::Cancel),
+            Happens::Within(n) => self.happen_within(*n),
         }
     }
+
+    /// Something happens in the newest task.
+    fn happen_within(&mut self, n: u8) {
+        let Some(Action::Task(task, action)) = self.taken(|it| matches!(it, Action::Task(..)))
+        else {
+            return;
+        };
+        let input = match (*action, n) {
+            (Action::Send(request), 0) => Input::Failed(request, Failure::Half("gone".into())),
+            (Action::Send(request), 1) => Input::Response(request, Box::new(says("found")), None),
+            (Action::Send(request), _) => {
+                let called = calls(&[("a", "read", json!({})), ("b", "task", json!({}))]);
+                Input::Response(request, Box::new(called), None)
+            }
+            (Action::Ask(request, _), _) => Input::Summary(request, Err(NoReply::Nobody), None),
+            (Action::Check(called), _) => {
+                let path = if n < 3 { "/p/a" } else { "/etc" };
+                Input::Checked(called.id, Ok(Access::Read(path.into())))
+            }
+            (Action::Permit(called, _), _) => Input::Permission(called.id, Answer::Always),
+            (Action::Run(called, _), _) => {
+                result(&called.id, &"line\n".repeat(usize::from(n) * 99))
+            }
+            (action, _) => panic!("{action:?} in a task"),
+        };
+        self.within(&task, input);
+    }
+
     /// Reports what came of something that was to be done.
     fn carry_out(&mut self, what: &Happens, n: usize) {
         match what {
             Happens::Checked(free) => {
                 if let Some(Action::Check(called)) = self.taken(|it| matches!(it, Action::Check(_)))
                 {
+                    if ["task", "ask"].contains(&&*called.name) {
+                        return self.input(Input::Checked(called.id, Ok(Access::Own)));
+                    }
                     let path = if *free { "/p/a" } else { "/etc" };
                     self.input(Input::Checked(called.id, Ok(Access::Read(path.into()))));
                 }
@@ -649,6 +717,16 @@ impl Play {
                 }
             }
             Happens::Ended(lines) => {
+                if let Some(Action::Begin(called)) = self.taken(|it| matches!(it, Action::Begin(_)))
+                {
+                    let begun = if *lines < 100 { Err("no".into()) } else { Ok(task_context()) };
+                    return self.input(Input::Begun(called.id, begun));
+                }
+                let asked = self.taken(|it| matches!(it, Action::Question(..)));
+                if let Some(Action::Question(called, _)) = asked {
+                    let answer = (*lines > 500).then(|| "yes".to_owned());
+                    return self.input(Input::Told(called.id, answer));
+                }
                 if let Some(Action::Run(called, _)) = self.taken(|it| matches!(it, Action::Run(..)))
                 {
                     self.input(result(&called.id, &format!("line of {n}\n").repeat(*lines)));
@@ -676,6 +754,7 @@ impl Play {
             | Happens::CutOff
             | Happens::Compacts
             | Happens::Undoes
+            | Happens::Within(_)
             | Happens::Cancels => {}
         }
     }

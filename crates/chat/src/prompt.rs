@@ -38,6 +38,11 @@ pub fn prompt(root: &Path, skills: &[Skill]) -> String {
     text
 }
 
+/// The prompt of a task, made from that of the project.
+pub fn task_prompt(of_project: &str) -> String {
+    format!("{of_project}\n{}", include_str!("prompt_of_tasks.md"))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -6,6 +6,7 @@ use epitome::live;
 use epitome::models::summary_writer;
 use epitome::storage::{Hold, Store};
 use epitome::{Config, Error, ErrorKind, Loaded};
+use epitome_api::Tool;
 use epitome_engine::{Context, Setup};
 use epitome_error::Result;
 use epitome_llm::Model;
@@ -13,7 +14,10 @@ use epitome_model::{Block, Counter, Role, Tokens};
 use epitome_passes::Recipe;
 use epitome_tokens::O200k;
 
-use crate::tools::offered;
+use crate::tools::{offered, offered_in_tasks};
+
+/// What the ids of chats begin with; behind it is a time.
+const CHAT: &str = "chat-";
 
 /// The window of a model of which none is known.
 pub const WINDOW: Tokens = Tokens(200_000);
@@ -26,6 +30,7 @@ pub struct Session {
     /// Where it is said who works on it.
     store: Store,
     hold: Option<Hold>,
+    is_task: bool,
 }
 
 impl Session {
@@ -37,7 +42,17 @@ impl Session {
         let mut free = ids.filter(|id| !path_of(config, id).exists());
         let id = free.next().expect("one of all numbers is free");
         let (path, store) = (path_of(config, &id), Store::new(&config.home));
-        Session { id, path, is_new: true, store, hold: None }
+        Session { id, path, is_new: true, store, hold: None, is_task: false }
+    }
+
+    /// A new session of a task of this one, named by it. Its log is created with its context.
+    pub fn task(&self, config: &Config) -> Session {
+        let begun = self.id.strip_prefix(CHAT).unwrap_or(&self.id);
+        let mut ids = (1..).map(|n: u32| format!("task-{begun}-{n}"));
+        let free = ids.find(|id| !path_of(config, id).exists());
+        let id = free.expect("one of all numbers is free");
+        let (path, store) = (path_of(config, &id), Store::new(&config.home));
+        Session { id, path, is_new: true, store, hold: None, is_task: true }
     }
 
     /// The session with this id, or the newest if the id is `last`.
@@ -57,7 +72,7 @@ impl Session {
         })?;
         let (path, store) = (path_of(config, id), Store::new(&config.home));
         let hold = Some(store.hold(&path)?);
-        Ok(Session { id: id.clone(), path, is_new: false, store, hold })
+        Ok(Session { id: id.clone(), path, is_new: false, store, hold, is_task: false })
     }
 
     /// Its id.
@@ -86,7 +101,8 @@ impl Session {
         model: &dyn Model,
         window: Option<Tokens>,
     ) -> Result<Context> {
-        let setup = setup(recipe, model, window).with_id(&*self.id);
+        let tools = if self.is_task { offered_in_tasks() } else { offered() };
+        let setup = setup_with(&tools, recipe, model, window).with_id(&*self.id);
         if self.hold.is_none() {
             let context = live::create(&self.path, setup)?;
             self.hold = Some(self.store.hold(&self.path)?);
@@ -98,8 +114,16 @@ impl Session {
 
 /// How a context is used for a chat: the tools count, and the model writes its own summaries.
 pub fn setup(recipe: Recipe, model: &dyn Model, window: Option<Tokens>) -> Setup {
+    setup_with(&offered(), recipe, model, window)
+}
+
+fn setup_with(
+    tools: &[Tool<'_>],
+    recipe: Recipe,
+    model: &dyn Model,
+    window: Option<Tokens>,
+) -> Setup {
     let counter = O200k::new();
-    let tools = offered();
     let texts = tools.iter().flat_map(|tool| [tool.name, tool.description, tool.parameters]);
     let overhead: Tokens = texts.map(|text| counter.count(text)).sum();
     Setup::new(recipe)
@@ -110,7 +134,7 @@ pub fn setup(recipe: Recipe, model: &dyn Model, window: Option<Tokens>) -> Setup
 
 /// The newest chats, newest first: the id of each, and what the user said first.
 pub fn newest(config: &Config, most: usize) -> Vec<(String, String)> {
-    let chats = ids(config).into_iter().rev().filter(|id| id.starts_with("chat-"));
+    let chats = ids(config).into_iter().rev().filter(|id| id.starts_with(CHAT));
     let with_title = |id: String| {
         let title = first_message(&path_of(config, &id)).unwrap_or_default();
         (id, title)
@@ -139,6 +163,6 @@ fn ids(config: &Config) -> Vec<String> {
     let mut ids: Vec<String> =
         names.filter_map(|name| Some(name.strip_suffix(".jsonl")?.to_owned())).collect();
     // Chats last: their names are times.
-    ids.sort_by_key(|id| (id.starts_with("chat-"), id.clone()));
+    ids.sort_by_key(|id| (id.starts_with(CHAT), id.clone()));
     ids
 }

@@ -14,6 +14,7 @@ mod read;
 mod recall;
 mod shell;
 mod skill;
+mod task;
 mod todo;
 mod write;
 
@@ -30,6 +31,7 @@ pub use ask::{ASK, Question, question};
 pub use patch::FileChange;
 pub use recall::RECALL;
 pub use skill::Skill;
+pub use task::{TASK, Task, task};
 
 /// The result of a call: its text, or what failed, for the model.
 pub type Outcome = Result<String, String>;
@@ -68,6 +70,7 @@ pub static TOOLS: &[Tool] = &[
     todo::TOOL,
     skill::TOOL,
     ask::TOOL,
+    task::TOOL,
     compact::TOOL,
     recall::TOOL,
 ];
@@ -85,6 +88,11 @@ pub fn offered() -> Vec<epitome_api::Tool<'static>> {
         parameters: tool.parameters,
     };
     TOOLS.iter().map(offer).collect()
+}
+
+/// The tools that a task has: there is no user to ask in it, and no task begins others.
+pub fn offered_in_tasks() -> Vec<epitome_api::Tool<'static>> {
+    offered().into_iter().filter(|tool| ![TASK, ASK].contains(&tool.name)).collect()
 }
 
 /// Where tools work.

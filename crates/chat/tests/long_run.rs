@@ -60,6 +60,8 @@ impl Run {
                 | Action::Check(_)
                 | Action::Permit(..)
                 | Action::Question(..)
+                | Action::Begin(_)
+                | Action::Task(..)
                 | Action::Run(..)
                 | Action::Change(_)
                 | Action::Stop => self.actions.push(action),

@@ -196,6 +196,56 @@ fn skills_are_named_and_loaded_and_without_a_user_there_is_nobody_to_ask() {
 }
 
 #[test]
+fn a_task_has_a_session_of_its_own_and_its_events_are_in_the_stream() {
+    // As long as messages have to be for the scripted server.
+    let prompt = format!("What does src/lib.rs return? {}", "Take your time. ".repeat(40));
+    let work = json!({"description": "look", "prompt": prompt});
+    let chat = Chat::new([
+        calls(&[("task", work)]),
+        calls(&[
+            ("read", json!({"path": "src/lib.rs"})),
+            ("write", json!({"path": "x", "content": ""})),
+        ]),
+        Step::text("It returns 41."),
+        Step::text("41, as the task says."),
+    ]);
+    let (status, stdout, notes) = chat.run("anthropic", &["-p", "What does it return?", "--json"]);
+    assert_eq!(status, 0, "{notes}");
+    assert_eq!(chat.refused(), Vec::<String>::new());
+    let events = events(&stdout);
+    let inner: Vec<&Value> =
+        events.iter().filter(|it| it["event"] == "task").map(|it| &it["inner"]).collect();
+    let names: Vec<&str> = inner.iter().filter_map(|it| it["event"].as_str()).collect();
+    for name in ["session", "user", "call", "permission", "permitted", "result", "done"] {
+        assert!(names.contains(&name), "{name}: {names:?}");
+    }
+    let result = events.iter().rfind(|it| it["event"] == "result").expect("an event");
+    assert_eq!((&result["error"], &result["text"]), (&json!(false), &json!("It returns 41.")));
+    assert_eq!(events.last().expect("an event")["cost"]["requests"], 4);
+    let sent = chat.sent();
+    // The sub-agent has no task and asks nobody; the session sees its answer alone.
+    let tools =
+        |at: usize| ["\"name\":\"task\"", "\"name\":\"ask\""].map(|it| sent[at].contains(it));
+    assert_eq!((tools(0), tools(1)), ([true, true], [false, false]));
+    assert!(sent[2].contains("Not permitted"), "{}", sent[2]);
+    assert!(
+        sent[3].contains("It returns 41.") && !sent[3].contains("pub fn answer"),
+        "{}",
+        sent[3]
+    );
+    assert!(!sent[1].contains("What does it return?"), "{}", sent[1]);
+    // `last` is the session, and other commands know both.
+    let id = |event: &Value| event["id"].as_str().expect("an id").to_owned();
+    let (session, task) = (id(&events[0]), id(inner[0]));
+    assert_eq!(task, format!("{}-1", session.replace("chat-", "task-")));
+    let log = chat.world.run(&["inspect", &task]);
+    assert!(log.contains(&format!("epitome · {task} · version 1")), "{log}");
+    chat.server.play(Script::new([Step::text("Yes.")]));
+    let (_, stdout, _) = chat.run("anthropic", &["-p", "Sure?", "--resume", "last", "--json"]);
+    assert!(stdout.contains(&format!("\"id\":\"{session}\"")), "{stdout}");
+}
+
+#[test]
 fn events_are_lines_of_json_and_a_session_goes_on_where_it_ended() {
     let chat = Chat::new([
         calls(&[("read", json!({"path": "src/lib.rs"}))]),

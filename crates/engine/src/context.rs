@@ -22,6 +22,7 @@ mod trim;
 mod wire;
 
 use std::collections::HashMap;
+use std::fmt;
 use std::sync::Arc;
 
 use epitome_api::SummaryAs;
@@ -93,6 +94,12 @@ pub struct Context {
     /// Whether messages are cut out of the middle, if the recipe says so: not after a cut that an
     /// invariant refused.
     snips: bool,
+}
+
+impl fmt::Debug for Context {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Context").field("recipe", &self.recipe.name).finish_non_exhaustive()
+    }
 }
 
 /// What to do before a request.

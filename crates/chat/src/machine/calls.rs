@@ -6,7 +6,7 @@ use epitome_model::ToolKind;
 
 use super::{Action, Event, Machine, State};
 use crate::permissions::{Access, Answer, Verdict};
-use crate::tools::{ASK, Question, RECALL, question};
+use crate::tools::{ASK, Question, RECALL, TASK, question};
 
 /// The result of a call that the user interrupted while it ran.
 pub const INTERRUPTED: &str = "Interrupted by the user before it ended. It may have had effects.";
@@ -22,11 +22,12 @@ const KILLED: &str = "There is no result: the program ended while this ran. It m
 const NOBODY: &str = "There is nobody to ask. Decide yourself, and say what you assumed.";
 
 /// A call of the last answer.
-#[derive(Debug)]
 pub(super) struct OpenCall {
-    called: Called,
+    pub(super) called: Called,
     access: Option<Access>,
     state: CallState,
+    /// The machine of the task that it began.
+    pub(super) task: Option<Box<Machine>>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,13 +64,16 @@ impl Machine {
                 self.compacts.push(called.id.clone());
                 continue;
             }
-            if &*called.name == RECALL {
+            if let Some(why) = self.missing_in_task(&called.name) {
+                at_once.push((called.id.clone(), Err(why)));
+            } else if &*called.name == RECALL {
                 let result = self.recall(&called.arguments);
                 at_once.push((called.id.clone(), result));
             } else {
                 self.actions.push(Action::Check(called.clone()));
             }
-            open.push(OpenCall { called, access: None, state: CallState::Checking });
+            let state = CallState::Checking;
+            open.push(OpenCall { called, access: None, state, task: None });
         }
         self.state = State::Calling(open);
         for (id, result) in at_once {
@@ -105,6 +109,11 @@ impl Machine {
                 call.state = CallState::Question;
                 let called = call.called.clone();
                 self.question(called)
+            }
+            Verdict::Allow if &*call.called.name == TASK => {
+                call.state = CallState::Running;
+                self.actions.push(Action::Begin(call.called.clone()));
+                Ok(())
             }
             Verdict::Allow => {
                 call.state = CallState::Running;
@@ -148,7 +157,11 @@ impl Machine {
         let Some(access) = call.access.clone() else { return Ok(()) };
         let verdict = self.permissions.answer(&access, answer);
         self.decided(id, verdict)?;
-        // What the answer says of others that wait is no question any more.
+        self.judge_again()
+    }
+
+    /// Judges again what waits for the user: an answer may have said something of it, too.
+    pub(super) fn judge_again(&mut self) -> Result<()> {
         let State::Calling(calls) = &self.state else { return Ok(()) };
         let waiting = calls.iter().filter(|call| call.state == CallState::Asked);
         let verdict = |call: &OpenCall| {
@@ -159,7 +172,7 @@ impl Machine {
         for (id, verdict) in verdicts {
             self.decided(&id, verdict)?;
         }
-        Ok(())
+        self.judge_tasks_again()
     }
 
     /// Runs a call about which the user was asked, or refuses it.
@@ -219,8 +232,9 @@ impl Machine {
     }
 
     /// Closes all calls that have no result yet.
-    pub(super) fn interrupt(&mut self, calls: &[OpenCall]) -> Result<()> {
-        for call in calls {
+    pub(super) fn interrupt(&mut self, calls: Vec<OpenCall>) -> Result<()> {
+        for mut call in calls {
+            self.interrupt_task(&mut call)?;
             let text = match call.state {
                 CallState::Done => continue,
                 CallState::Running => INTERRUPTED,
@@ -237,6 +251,11 @@ impl Machine {
             self.context.tool(&[Said::failure(&*id, NOT_RUN)])?;
         }
         Ok(())
+    }
+
+    /// A call that runs.
+    pub(super) fn running(&mut self, id: &str) -> Option<&mut OpenCall> {
+        self.find(id, CallState::Running)
     }
 
     fn find(&mut self, id: &str, state: CallState) -> Option<&mut OpenCall> {

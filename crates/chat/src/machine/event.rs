@@ -70,6 +70,13 @@ pub enum Event {
         /// Whether it may.
         allowed: bool,
     },
+    /// Something happened in the task that a call began.
+    Task {
+        /// The id of the call.
+        id: String,
+        /// What happened.
+        inner: Box<Event>,
+    },
     /// A call has its result.
     Result {
         /// The id of the call.

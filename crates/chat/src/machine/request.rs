@@ -125,7 +125,7 @@ impl Machine {
                 self.show_compactions();
                 self.close_compact_calls();
             }
-            State::Calling(calls) => self.interrupt(&calls)?,
+            State::Calling(calls) => self.interrupt(calls)?,
         }
         self.actions.push(Action::Stop);
         self.end(Ended::Interrupted, Some("interrupted".to_owned()))

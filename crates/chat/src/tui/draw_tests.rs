@@ -88,6 +88,39 @@ fn a_question_of_the_model_has_its_choices_and_a_line_for_another_answer() {
 }
 
 #[test]
+fn a_task_is_a_card_that_unfolds_and_shows_what_it_asks() {
+    let mut state = state(80, 30);
+    types(&mut state, "Where?\n");
+    shows(&mut state, user("Where?"));
+    call(&mut state, "c1", "task", r#"{"description":"look for it","prompt":"Where is it?"}"#);
+    let within = |state: &mut State, inner: Event| {
+        shows(state, Event::Task { id: "c1".to_owned(), inner: Box::new(inner) });
+    };
+    let called = |id: &str, tool: &str, arguments: &str| {
+        let [id, tool, arguments] = [id, tool, arguments].map(str::to_owned);
+        Event::Call { id, tool, arguments }
+    };
+    within(&mut state, called("c1", "grep", r#"{"pattern":"fn it"}"#));
+    let (id, error, text) = ("c1".to_owned(), false, "src/a.rs:1:fn it() {}".to_owned());
+    within(&mut state, Event::Result { id, error, text });
+    within(&mut state, called("c2", "shell", r#"{"command":"cargo doc"}"#));
+    insta::assert_snapshot!("task_runs", screen(&state));
+    let [id, about, always] = ["c2", "run cargo doc", "this command"].map(str::to_owned);
+    within(&mut state, Event::Permission { id, about, always });
+    at(&mut state, 1_000);
+    insta::assert_snapshot!("task_asks", screen(&state));
+    let answer = types(&mut state, "y");
+    let expect = r#"[Input(Task("c1", Permission("c2", Once)))]"#;
+    assert_eq!(format!("{answer:?}"), expect);
+    within(&mut state, Event::Permitted { id: "c2".to_owned(), allowed: true });
+    within(&mut state, Event::Result { id: "c2".to_owned(), error: true, text: "no".to_owned() });
+    result(&mut state, "c1", false, "It is in src/a.rs, line 1.");
+    insta::assert_snapshot!("task_done", screen(&state));
+    key(&mut state, KeyCode::Char('o'), KeyModifiers::CONTROL);
+    insta::assert_snapshot!("task_unfolded", screen(&state));
+}
+
+#[test]
 fn a_compaction_is_one_line_and_the_status_bar_has_its_colour() {
     let mut state = state(80, 12);
     shows(&mut state, usage(45));

@@ -112,6 +112,8 @@ pub(super) struct Card {
     pub(super) state: CardState,
     pub(super) result: String,
     pub(super) preview: Option<Preview>,
+    /// The calls of the task that it began.
+    pub(super) inside: Vec<Card>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -124,6 +126,38 @@ pub(super) enum CardState {
 }
 
 impl Card {
+    /// A call that begins.
+    pub(super) fn new(
+        id: String,
+        tool: String,
+        arguments: String,
+        preview: Option<Preview>,
+    ) -> Card {
+        let (state, result, inside) = (CardState::Running, String::new(), Vec::new());
+        Card { id, tool, arguments, state, result, preview, inside }
+    }
+
+    /// The calls of a task: folded how many there are and the last one, but what is asked whole.
+    fn inside(&self, width: usize, folded: bool, theme: Theme) -> Vec<Line<'static>> {
+        let Some(last) = self.inside.last() else { return Vec::new() };
+        let asked = |card: &&Card| !folded || card.state == CardState::Asked;
+        let shown = self.inside.iter().filter(asked);
+        let inner = width.saturating_sub(2);
+        let mut lines: Vec<Line<'static>> =
+            shown.flat_map(|card| card.lines(inner, true, theme)).map(indented).collect();
+        if folded {
+            let calls = if self.inside.len() == 1 { "call" } else { "calls" };
+            let mut text = format!("  ⎿ {} {calls}", self.inside.len());
+            if self.state == CardState::Running {
+                let subject = subject(&last.tool, &last.arguments);
+                let first = clean(subject.lines().next().unwrap_or_default());
+                text.push_str(&format!(" · {} {first}", clean(&last.tool)));
+            }
+            lines.insert(0, Line::styled(cut(&text, width), theme.dim()));
+        }
+        lines
+    }
+
     fn lines(&self, width: usize, folded: bool, theme: Theme) -> Vec<Line<'static>> {
         // What the user is to allow is shown whole.
         let folded = folded && self.state != CardState::Asked;
@@ -171,6 +205,7 @@ impl Card {
                 return lines;
             }
         }
+        lines.extend(self.inside(width, folded, theme));
         lines.extend(self.result(width, folded, theme));
         lines
     }
@@ -246,6 +281,7 @@ fn subject(tool: &str, arguments: &str) -> String {
         "compact" => Some(named("focus", "")),
         "todo" => Some(String::new()),
         "skill" => text("name").map(str::to_owned),
+        "task" => text("description").map(str::to_owned),
         "ask" => text("question").map(str::to_owned),
         "patch" => text("patch").map(|patch| {
             let files =

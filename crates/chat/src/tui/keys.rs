@@ -103,7 +103,8 @@ impl State {
             _ => return Vec::new(),
         };
         let Some(ask) = self.answered() else { return Vec::new() };
-        vec![Effect::Input(Input::Permission(ask.id.into(), answer))]
+        let input = Input::Permission(ask.id.as_str().into(), answer);
+        vec![Effect::Input(ask.input(input))]
     }
 
     /// Answers the question of the model that is shown.

@@ -81,12 +81,26 @@ pub(super) struct SessionNames {
 /// A call that waits for the user.
 pub(super) struct Ask {
     pub(super) id: String,
+    /// The call in whose task it is.
+    pub(super) task: Option<String>,
     pub(super) what: Asked,
     /// When it came: what is typed in that moment is meant for something else.
     pub(super) since: Duration,
 }
 
 impl Ask {
+    fn is(&self, task: Option<&str>, id: &str) -> bool {
+        self.task.as_deref() == task && self.id == id
+    }
+
+    /// What answers it, for the agent.
+    pub(super) fn input(&self, answer: Input) -> Input {
+        match &self.task {
+            None => answer,
+            Some(task) => Input::Task(task.as_str().into(), Box::new(answer)),
+        }
+    }
+
     /// Whether it is answered by a line of text.
     pub(super) fn takes_text(&self) -> bool {
         matches!(self.what, Asked::Question { .. })
@@ -186,24 +200,17 @@ impl State {
             Event::Restart => self.restart(),
             Event::Call { id, tool, arguments } => {
                 self.close();
-                let (state, result) = (CardState::Running, String::new());
-                let card = Card { id, tool, arguments, state, result, preview };
-                self.push(Entry::Call(card));
+                self.push(Entry::Call(Card::new(id, tool, arguments, preview)));
             }
+            Event::Task { id, inner } => self.task(&id, *inner, preview),
             Event::Permission { id, about, always } => {
-                self.ask(id, Asked::Permission { about, always });
+                self.ask(None, id, Asked::Permission { about, always });
             }
             Event::Question { id, question, choices } => {
-                self.ask(id, Asked::Question { question, choices });
+                self.ask(None, id, Asked::Question { question, choices });
             }
-            Event::Permitted { id, allowed } => self.permitted(&id, allowed),
-            Event::Result { id, error, text } => {
-                self.asks.retain(|ask| ask.id != id);
-                self.card(&id, |card| {
-                    card.state = if error { CardState::Failed } else { CardState::Done };
-                    card.result = text;
-                });
-            }
+            Event::Permitted { id, allowed } => self.permitted(None, &id, allowed),
+            Event::Result { id, error, text } => self.result(None, &id, error, text),
             Event::Context { event } => self.context(&event),
             Event::Undone { before, after } => {
                 let text = format!("compaction taken back ({before} → {after} tokens)");
@@ -297,18 +304,57 @@ impl State {
         }
     }
 
-    fn card(&mut self, id: &str, change: impl FnOnce(&mut Card)) {
-        let is_it = |shown: &&mut Shown| matches!(&shown.entry, Entry::Call(card) if card.id == id);
+    /// Changes the card of a call, of a task if it is one of its calls.
+    fn card(&mut self, task: Option<&str>, id: &str, change: impl FnOnce(&mut Card)) {
+        let outer = task.unwrap_or(id);
+        let is_it =
+            |shown: &&mut Shown| matches!(&shown.entry, Entry::Call(card) if card.id == outer);
         if let Some(shown) = self.entries.iter_mut().rev().find(is_it)
             && let Entry::Call(card) = shown.change()
         {
-            change(card);
+            match task {
+                None => change(card),
+                Some(_) => {
+                    let inner = card.inside.iter_mut().rev().find(|card| card.id == id);
+                    if let Some(inner) = inner {
+                        change(inner);
+                    }
+                }
+            }
         }
     }
 
-    fn ask(&mut self, id: String, what: Asked) {
-        self.card(&id, |card| card.state = CardState::Asked);
-        self.asks.push_back(Ask { id, what, since: self.now });
+    /// Something happened in the task that a call began.
+    fn task(&mut self, id: &str, event: Event, preview: Option<Preview>) {
+        let task = Some(id);
+        match event {
+            Event::Call { id: inner, tool, arguments } => {
+                let card = Card::new(inner, tool, arguments, preview);
+                self.card(None, id, |task| task.inside.push(card));
+            }
+            Event::Permission { id: inner, about, always } => {
+                self.ask(task, inner, Asked::Permission { about, always });
+            }
+            Event::Permitted { id: inner, allowed } => self.permitted(task, &inner, allowed),
+            Event::Result { id: inner, error, text } => self.result(task, &inner, error, text),
+            Event::Usage { cost, .. } => self.cost = cost,
+            // Its answer is the result of its call, and its context is its own.
+            _ => {}
+        }
+    }
+
+    fn ask(&mut self, task: Option<&str>, id: String, what: Asked) {
+        self.card(task, &id, |card| card.state = CardState::Asked);
+        let task = task.map(str::to_owned);
+        self.asks.push_back(Ask { id, task, what, since: self.now });
+    }
+
+    fn result(&mut self, task: Option<&str>, id: &str, error: bool, text: String) {
+        self.asks.retain(|ask| !ask.is(task, id));
+        self.card(task, id, |card| {
+            card.state = if error { CardState::Failed } else { CardState::Done };
+            card.result = text;
+        });
     }
 
     /// The first call that waits is answered.
@@ -318,14 +364,14 @@ impl State {
         Some(ask)
     }
 
-    fn permitted(&mut self, id: &str, allowed: bool) {
-        let first = self.asks.front().map(|ask| ask.id.clone());
-        self.asks.retain(|ask| ask.id != id);
-        if first.is_some_and(|first| first == id) {
+    fn permitted(&mut self, task: Option<&str>, id: &str, allowed: bool) {
+        let is_first = self.asks.front().is_some_and(|ask| ask.is(task, id));
+        self.asks.retain(|ask| !ask.is(task, id));
+        if is_first {
             self.next_question();
         }
         let state = if allowed { CardState::Running } else { CardState::Failed };
-        self.card(id, |card| card.state = state);
+        self.card(task, id, |card| card.state = state);
     }
 
     /// The next question is new to the user, too.

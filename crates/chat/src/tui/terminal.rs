@@ -182,6 +182,10 @@ impl Front for Teller {
         let preview = match event {
             // What a call would change is known before it runs only.
             Event::Call { tool, arguments, .. } => self.preview(tool, arguments),
+            Event::Task { inner, .. } => match &**inner {
+                Event::Call { tool, arguments, .. } => self.preview(tool, arguments),
+                _ => None,
+            },
             _ => None,
         };
         let _gone = self.tell.send(Happening::Agent(event.clone(), preview));

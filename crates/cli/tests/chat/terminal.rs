@@ -4,7 +4,7 @@ use std::io::Write as _;
 use std::path::PathBuf;
 use std::process::Command;
 
-use model_server::Step;
+use model_server::{Script, Step};
 use serde_json::json;
 
 use super::{Chat, calls};
@@ -183,6 +183,36 @@ fn the_model_asks_and_patches_and_what_is_refused_for_good_is_asked_no_more() {
     let project = chat.world.home.join("project");
     let text = std::fs::read_to_string(project.join("src/lib.rs")).expect("a file");
     assert!(text.contains("42") && project.join("b.txt").exists() && !project.join("ran").exists());
+}
+
+#[test]
+fn a_task_asks_is_interrupted_and_leaves_a_session_that_goes_on() {
+    let prompt = format!("Run it. {}", "Take your time. ".repeat(40));
+    let chat = Chat::new([
+        calls(&[("task", json!({"description": "run it", "prompt": prompt}))]),
+        calls(&[("shell", json!({"command": "echo $$ > pid; exec sleep 600"}))]),
+    ]);
+    let Some(screen) = Screen::start(&chat, (80, 24), &[]) else { return };
+    screen.wait("  session chat-");
+    screen.say("Do it.");
+    let asked = screen.wait("y once");
+    assert!(asked.contains("● task run it\n  ⎿ 1 call · shell echo $$ > pid;"), "{asked}");
+    screen.keys(&["y"]);
+    let pid = chat.world.home.join("project/pid");
+    let begun = || std::fs::read_to_string(&pid).ok().filter(|pid| pid.ends_with('\n'));
+    let pid = std::iter::repeat_with(begun).flatten().next().expect("it is asked until it is");
+    screen.keys(&["Escape"]);
+    screen.wait("✗ task run it\n  ⎿ 1 call\n  ⎿ Interrupted by the user");
+    screen.keys(&["C-o"]);
+    screen.wait("  ✗ shell echo $$ > pid; exec sleep 600\n    ⎿ Interrupted by the user");
+    chat.server.play(Script::new([Step::text("As you like.")]));
+    screen.say("Go on.");
+    screen.wait("As you like.");
+    screen.keys(&["C-d"]);
+    screen.ends();
+    let alive = Command::new("kill").args(["-0", pid.trim()]).output().expect("kill runs");
+    assert!(!alive.status.success(), "{pid} still runs");
+    assert_eq!(chat.refused(), Vec::<String>::new());
 }
 
 #[test]

@@ -21,11 +21,12 @@ const LOOK: Duration = Duration::from_secs(3_600);
 pub fn run(app: &App, started: Started, message: &str) -> Result<()> {
     let mut front = Printed { app, ended: None, failed: None };
     front.show(&started.event());
-    let Started { mut agent, outside } = started;
+    let Started { agent, outside } = started;
+    let mut agent = agent.with_changes(outside);
     cancel_on_interrupt(agent.inputs());
     let turn = agent.turn(message, &mut front);
     // Until here no other process has the session.
-    drop(outside);
+    drop(agent);
     turn?;
     if let Some(failure) = front.failed {
         return Err(failure);
@@ -89,6 +90,11 @@ impl Printed<'_> {
             }
             Event::Call { tool, arguments, .. } => {
                 dim(&format!("{tool} {}", epitome_model::short(arguments, 100)));
+            }
+            Event::Task { inner, .. } => {
+                if let Event::Call { tool, arguments, .. } = &**inner {
+                    dim(&format!("  {tool} {}", epitome_model::short(arguments, 100)));
+                }
             }
             Event::Result { error: true, text, .. } => {
                 dim(&format!("  failed: {}", epitome_model::short(text.trim(), 100)));

@@ -4,16 +4,18 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
+use epitome::live::{Context, Said, Speaker};
 use epitome::models::{ModelSelection, named_models};
 use epitome::recipes;
 use epitome::render::{RenderOptions, RenderSource};
 use epitome::storage::{Spliced, write_new};
 use epitome_chat::history::history;
 use epitome_chat::machine::{Change, Event};
+use epitome_chat::prompt::{prompt, task_prompt};
 use epitome_chat::session::{Session, newest};
 use epitome_chat::{Agent, Changes};
 use epitome_llm::Model;
-use epitome_model::{Tokens, short};
+use epitome_model::{Role, Tokens, short};
 use epitome_passes::Recipe;
 use epitome_render::{Detail, Html, markdown};
 
@@ -33,9 +35,28 @@ pub struct Outside {
     pub session: Session,
     pub recipe: Recipe,
     pub model: Arc<dyn Model>,
+    /// Sessions of tasks: no other process works on them.
+    pub tasks: Vec<Session>,
 }
 
 impl Changes for Outside {
+    fn begin_task(&mut self, agent: &Agent) -> std::result::Result<(Context, Event), String> {
+        let mut session = self.session.task(&self.app.config);
+        let window = self.args.window.map(Tokens);
+        let mut begin = || {
+            let mut context = session.context(self.recipe.clone(), &*self.model, window)?;
+            let place = agent.workplace();
+            let text = task_prompt(&prompt(place.root(), &place.skills()));
+            let speaker = Speaker { role: Role::System, prompt: true, ..Speaker::default() };
+            context.push(&speaker, &[Said::text(&text)])?;
+            Ok(context)
+        };
+        let context = begin().map_err(|err: epitome::Error| err.to_string())?;
+        let event = session_event(&session, &*self.model, &self.recipe);
+        self.tasks.push(session);
+        Ok((context, event))
+    }
+
     fn change(
         &mut self,
         change: &Change,

@@ -52,7 +52,7 @@ pub fn start(app: &App, args: &Args) -> Result<Started> {
     }
     let agent = Agent::new(machine, model.clone(), catalogue(&app.config)?, place);
     let (app, args) = (app.clone(), args.clone());
-    let outside = Outside { app, args, session, recipe, model };
+    let outside = Outside { app, args, session, recipe, model, tasks: Vec::new() };
     Ok(Started { agent, outside })
 }
 

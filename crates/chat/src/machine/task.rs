@@ -1,0 +1,136 @@
+//! Tasks: a call of `task` runs a machine of its own inside this one. It has the permissions and
+//! the budget of this one, and gives back one result.
+
+use std::mem;
+
+use epitome_engine::Context;
+use epitome_error::Result;
+
+use super::calls::OpenCall;
+use super::{Action, Ended, Event, Input, Machine, State};
+use crate::tools::{ASK, TASK, task};
+
+impl Machine {
+    /// The context of the task that a call began, as long as it runs.
+    pub fn task_context(&self, call: &str) -> Option<&Context> {
+        let State::Calling(calls) = &self.state else { return None };
+        let call = calls.iter().find(|it| &*it.called.id == call)?;
+        call.task.as_ref().map(|task| &task.context)
+    }
+
+    /// Why a tool is not there in a task: there is no user, and no end of tasks in tasks.
+    pub(super) fn missing_in_task(&self, tool: &str) -> Option<String> {
+        let is_missing = self.is_task && [TASK, ASK].contains(&tool);
+        is_missing.then(|| format!("there is no tool `{tool}` in a task"))
+    }
+
+    /// The context of a task is there, or there is none.
+    pub(super) fn begun(
+        &mut self,
+        id: &str,
+        context: std::result::Result<Box<Context>, String>,
+    ) -> Result<()> {
+        let Some(call) = self.running(id).filter(|call| call.task.is_none()) else { return Ok(()) };
+        let begun = context.and_then(|context| Ok((context, task(&call.called.arguments)?)));
+        let (context, task) = match begun {
+            Ok(begun) => begun,
+            Err(why) => return self.ended(id, Err(why)),
+        };
+        let mut machine = Machine::new(*context, self.permissions.clone(), self.limits)?;
+        machine.is_task = true;
+        if let Some(call) = self.running(id) {
+            call.task = Some(Box::new(machine));
+        }
+        self.in_task(id, Input::User(task.prompt))
+    }
+
+    /// Takes what happened in a task.
+    pub(super) fn in_task(&mut self, id: &str, input: Input) -> Result<()> {
+        if self.task_context(id).is_none() {
+            // A late answer of one that was interrupted costs what it costs.
+            match input {
+                Input::Response(_, response, cost) => self.spend(response.usage, cost),
+                Input::Summary(_, reply, cost) => {
+                    self.spend(reply.ok().and_then(|reply| reply.used), cost);
+                }
+                _ => {}
+            }
+            return Ok(());
+        }
+        let is_answer = matches!(input, Input::Permission(..));
+        self.with_task(id, |task| task.take(input))?;
+        if is_answer { self.judge_again() } else { Ok(()) }
+    }
+
+    /// Judges all tasks' calls again that wait for the user.
+    pub(super) fn judge_tasks_again(&mut self) -> Result<()> {
+        let State::Calling(calls) = &self.state else { return Ok(()) };
+        let tasks = calls.iter().filter(|call| call.task.is_some());
+        let ids: Vec<Box<str>> = tasks.map(|call| call.called.id.clone()).collect();
+        ids.iter().try_for_each(|id| self.with_task(id, Machine::judge_again))
+    }
+
+    /// Lets a task do something, with the permissions and the account of this machine.
+    fn with_task(&mut self, id: &str, act: impl FnOnce(&mut Machine) -> Result<()>) -> Result<()> {
+        let Some(mut task) = self.running(id).and_then(|call| call.task.take()) else {
+            return Ok(());
+        };
+        let done = self.act_as(id, &mut task, act)?;
+        let Some((ended, reason, answer)) = done else {
+            if let Some(call) = self.running(id) {
+                call.task = Some(task);
+            }
+            return Ok(());
+        };
+        let result = match ended {
+            Ended::Answered => Ok(answer),
+            Ended::Interrupted | Ended::Failed | Ended::Budget => {
+                let reason = reason.unwrap_or_default();
+                Err(format!("The task ended without an answer: {reason}"))
+            }
+        };
+        self.ended(id, result)
+    }
+
+    /// Interrupts the task of a call.
+    pub(super) fn interrupt_task(&mut self, call: &mut OpenCall) -> Result<()> {
+        let Some(mut task) = call.task.take() else { return Ok(()) };
+        self.act_as(&call.called.id, &mut task, |task| task.take(Input::Cancel))?;
+        Ok(())
+    }
+
+    /// Lets a task do something, and takes over what it wants done. Returns how it ended.
+    fn act_as(
+        &mut self,
+        id: &str,
+        task: &mut Machine,
+        act: impl FnOnce(&mut Machine) -> Result<()>,
+    ) -> Result<Option<(Ended, Option<String>, String)>> {
+        task.limits = self.limits;
+        self.share_with(task);
+        let acted = act(task);
+        self.share_with(task);
+        acted?;
+        let mut done = None;
+        for action in mem::take(&mut task.actions) {
+            match action {
+                Action::Show(event) => {
+                    if let Event::Done { ended, reason, answer, .. } = &event {
+                        done = Some((*ended, reason.clone(), answer.clone()));
+                    }
+                    self.show(Event::Task { id: id.to_owned(), inner: Box::new(event) });
+                }
+                // It ends only with this machine, which stops all.
+                Action::Stop => {}
+                action => self.actions.push(Action::Task(id.into(), Box::new(action))),
+            }
+        }
+        Ok(done)
+    }
+
+    /// Gives a task what it shares with this machine, or takes it back.
+    fn share_with(&mut self, task: &mut Machine) {
+        mem::swap(&mut self.permissions, &mut task.permissions);
+        mem::swap(&mut self.cost, &mut task.cost);
+    }
+}

@@ -1,0 +1,47 @@
+//! `task`: a piece of work for a sub-agent. The machine runs it, as a machine inside of it.
+
+use serde::Deserialize;
+
+use super::{Tool, parsed};
+use crate::permissions::Access;
+
+/// Its name.
+pub const TASK: &str = "task";
+
+pub(super) const TOOL: Tool = Tool {
+    name: TASK,
+    description: "Gives a piece of work to a sub-agent with a context of its own, and returns \
+                  its answer only. Use it for searches and studies that would fill this \
+                  conversation; several run at the same time. It knows nothing of this \
+                  conversation: say in the prompt all it needs, and what to answer.",
+    parameters: concat!(
+        r#"{"type":"object","properties":{"description":{"type":"string","description":"The "#,
+        r#"work in a few words"},"prompt":{"type":"string","description":"What to do and "#,
+        r#"what to answer"}},"required":["description","prompt"]}"#,
+    ),
+    access: |_, arguments| {
+        task(arguments)?;
+        Ok(Access::Own)
+    },
+    run: |_, _, _, _| Err("the machine runs this call".to_owned()),
+};
+
+/// A piece of work for a sub-agent.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Task {
+    /// What to do and what to answer.
+    pub prompt: String,
+}
+
+/// The task that a call gives.
+///
+/// # Errors
+///
+/// Why it gives none, for the model.
+pub fn task(arguments: &str) -> Result<Task, String> {
+    let task: Task = parsed(arguments)?;
+    if task.prompt.trim().is_empty() {
+        return Err("the prompt is empty".to_owned());
+    }
+    Ok(task)
+}
