@@ -32,13 +32,13 @@ impl Context {
         let Some(rule) = self.recipe.stages.live.digest.filter(|_| why != Why::Request) else {
             return Ok(by_tier);
         };
-        // The target is without what a wire adds to each block, and most blocks go.
-        let frames = self.counts.total().frames;
         let own = || {
             let tokens = self.machine.target_tokens().unwrap_or(Tokens(rule.budget));
             self.in_counts(tokens).0
         };
-        let budget = Tokens(target.and_then(|it| it.tokens).unwrap_or_else(own)) + frames;
+        let target = Tokens(target.and_then(|it| it.tokens).unwrap_or_else(own));
+        // The target is without what a wire adds to each block, and most blocks go.
+        let budget = target + self.counts.total().frames;
         if self.counts.total().tokens <= budget {
             return Ok(by_tier);
         }
@@ -46,8 +46,9 @@ impl Context {
         let view = View::new(transcript, source, &*self.counter)
             .with_counts(self.counts.items())
             .with_rule_files(&self.recipe.rule_files);
-        let least = rule.longest_tail(&view, budget);
-        let end = self.end_of_old(least, rule.tail(&view, budget));
+        // Once most blocks are gone, the same part of the context stays.
+        let least = rule.longest_tail(&view, target);
+        let end = self.end_of_old(least, rule.tail(&view, target));
         let (old, kept) = transcript.context.split_at(end);
         if !says_more_than_a_summary(transcript, old) {
             return Ok(by_tier);

@@ -392,27 +392,44 @@ proptest! {
         recipe in 0..BUILT_IN.len(),
         percent in 0_u64..100,
     ) {
-        let mut context = Context::in_memory(setup(BUILT_IN[recipe].0, 200_000));
-        context.user("Mend the prices of Sundays.").expect("memory is written");
-        for (n, ((name, arguments), text, failed)) in steps.iter().enumerate() {
-            let id = format!("c{n}");
-            let call = Said::call(id.clone(), *name, arguments.clone());
-            context.assistant(&[Said::text("Next."), call]).expect("memory is written");
-            let result = if *failed {
-                Said::failure(id, text.clone())
-            } else {
-                Said::output(id, text.clone())
-            };
-            context.tool(&[result]).expect("memory is written");
-        }
-        // As small as can be, or as small as it takes.
-        let target = Tokens(context.usage().tokens.0 * percent.saturating_sub(20) / 100);
-        context.compact_to(None, Some(target)).expect("memory is written");
-        let once = context.log().len();
-        context.compact_to(None, Some(target)).expect("memory is written");
-        let log = context.log()[once..].to_vec();
-        prop_assert!(log.is_empty(), "{}: {}", BUILT_IN[recipe].0, String::from_utf8_lossy(&log));
+        let log = logged_again(BUILT_IN[recipe].0, &steps, percent.saturating_sub(20));
+        prop_assert!(log.is_empty(), "{}: {log}", BUILT_IN[recipe].0);
     }
+}
+
+/// What a second compaction adds to the log, after a first one to these per cent of the tokens. A
+/// step is a tool, its arguments, its result, and whether it failed.
+fn logged_again(recipe: &str, steps: &[((&str, String), String, bool)], percent: u64) -> String {
+    let mut context = Context::in_memory(setup(recipe, 200_000));
+    context.user("Mend the prices of Sundays.").expect("memory is written");
+    for (n, ((name, arguments), text, failed)) in steps.iter().enumerate() {
+        let id = format!("c{n}");
+        let call = Said::call(id.clone(), *name, arguments.clone());
+        context.assistant(&[Said::text("Next."), call]).expect("memory is written");
+        let result =
+            if *failed { Said::failure(id, text.clone()) } else { Said::output(id, text.clone()) };
+        context.tool(&[result]).expect("memory is written");
+    }
+    let target = Tokens(context.usage().tokens.0 * percent / 100);
+    context.compact_to(None, Some(target)).expect("memory is written");
+    let once = context.log().len();
+    context.compact_to(None, Some(target)).expect("memory is written");
+    String::from_utf8_lossy(&context.log()[once..]).into_owned()
+}
+
+/// Found by the test above.
+#[test]
+fn a_forced_digest_of_a_short_session_leaves_nothing_to_do() {
+    let cat =
+        |text: &str| (("bash", json!({"command": "cat a.py"}).to_string()), text.to_owned(), false);
+    let read = (("Read", json!({"path": "a.py"}).to_string()), String::new(), false);
+    let mut steps = vec![cat(""); 5];
+    steps.extend([read.clone(), read, cat(""), cat(""), cat("    return price * 2"), cat("")]);
+    steps.extend([
+        cat("the quick brown fox jumps over the lazy dog and goes on for quite a while after that"),
+        cat("Traceback (most recent call last):"),
+    ]);
+    assert_eq!(logged_again("digest", &steps, 1), "");
 }
 
 /// Found in an evaluation on a session of mini-swe-agent: what the edits of arguments save was
