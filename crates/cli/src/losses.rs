@@ -96,6 +96,7 @@ fn body(compaction: &CompactionLosses, all: bool, is_planned: bool) -> String {
     let mut messages = of(&[LostKind::User]);
     messages.sort_by_key(|it| Reverse(it.lost.tokens));
     list.section("Your messages", &messages);
+    list.section("Decisions and findings of the model", &of(&[LostKind::Decision]));
     if is_planned {
         let mut largest =
             of(&[LostKind::Read, LostKind::Command, LostKind::Change, LostKind::Result]);
@@ -103,7 +104,7 @@ fn body(compaction: &CompactionLosses, all: bool, is_planned: bool) -> String {
         list.section("The largest of the rest", &largest);
     }
     if all {
-        let shown = [LostKind::Rule, LostKind::Plan, LostKind::User];
+        let shown = [LostKind::Rule, LostKind::Plan, LostKind::User, LostKind::Decision];
         let is_again = |it: &Piece| it.lost.again.is_some_and(|it| it.is_loss());
         let is_rest = |it: &Piece| !shown.contains(&it.lost.kind) && !open(it) && !is_again(it);
         list.section("The rest", &pieces(compaction, is_rest));
@@ -312,6 +313,7 @@ fn count_of(kind: LostKind, n: u64) -> String {
         LostKind::Plan => count(n, "plan"),
         LostKind::Error => count(n, "error"),
         LostKind::User => format!("{n} of your messages"),
+        LostKind::Decision => count(n, "text") + " with decisions",
         LostKind::Read => count(n, "file read"),
         LostKind::Command => count(n, "command"),
         LostKind::Change => count(n, "change"),

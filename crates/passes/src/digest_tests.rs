@@ -203,6 +203,23 @@ fn a_long_text_of_the_user_keeps_what_it_commands() {
     assert_eq!(lines, ["User:", "… Never touch the lock file."]);
 }
 
+/// A decision is in a digest also if it names nothing; other lines that name nothing are not.
+#[test]
+fn what_the_model_decided_is_in_a_digest() {
+    let said = "We go on.\nEach of them waits, because the other never ends.\nNow to it.";
+    let sample = Sample::new().user("Go on.").call(ToolKind::List, "/old");
+    let sample = sample.output("so it is\n").reply(said).reply("Done.");
+    let view = View::new(sample.transcript(), sample.source(), &Quarters);
+    let items: Vec<usize> = (0..sample.transcript().items.len()).collect();
+    let (said, kept) = items.split_at(items.len() - 1);
+    let old = Old { items: said, read: said, said, kept };
+    let digest = DigestRule::default().digest(&view, &old, Tokens(70), Tokens(0));
+    let text = digest.expect("no rules").expect("a digest").text;
+    let lines: Vec<&str> = text.lines().skip(1).collect();
+    let decision = "… Each of them waits, because the other never ends.";
+    assert_eq!(lines, ["User:", "Go on.", "#1 List", "Assistant:", decision]);
+}
+
 /// Each error once, where it stands last.
 #[test]
 fn what_failed_is_in_a_digest_whatever_its_budget() {

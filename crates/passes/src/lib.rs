@@ -16,6 +16,7 @@ mod arguments;
 mod ask;
 mod compaction;
 mod copies;
+mod decisions;
 mod digest;
 mod evidence;
 pub mod facts;

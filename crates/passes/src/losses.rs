@@ -69,6 +69,9 @@ pub enum LostKind {
     Error,
     /// A message of the user.
     User,
+    /// A text of the model that says what it decided, what is the cause of something, or what it
+    /// found.
+    Decision,
     /// A file that was read.
     Read,
     /// The output of a command.
@@ -77,7 +80,7 @@ pub enum LostKind {
     Change,
     /// The result of another call: a search, a list, a page.
     Result,
-    /// A text of the model: what it found and decided.
+    /// Another text of the model.
     Reply,
     /// A text of the agent: a summary, a reminder.
     Agent,
@@ -87,11 +90,12 @@ pub enum LostKind {
 
 impl LostKind {
     /// All kinds.
-    pub const ALL: [LostKind; 11] = [
+    pub const ALL: [LostKind; 12] = [
         LostKind::Rule,
         LostKind::Plan,
         LostKind::Error,
         LostKind::User,
+        LostKind::Decision,
         LostKind::Read,
         LostKind::Command,
         LostKind::Change,

@@ -68,6 +68,24 @@ fn what_is_in_the_context_no_more_has_left() {
     assert_eq!(losses.facts_used, []);
 }
 
+/// A text of the model that decides is named by the first decision that left.
+#[test]
+fn a_decision_that_left_is_named() {
+    let said =
+        "I looked.\nWe use zstd instead of gzip.\nAll good. The root cause is a lock. Now tests.";
+    let session = Sample::new().user("Go.").reply(said).reply("It is done.");
+    for (after, expect) in [
+        ("Go.", ["Decision We use zstd instead of gzip.", "Reply It is done."]),
+        (
+            "Go.\nWe use zstd instead of gzip.",
+            ["Decision The root cause is a lock., partly", "Reply It is done."],
+        ),
+    ] {
+        let losses = lost(&session, &Sample::new().summary(after), &Sample::new(), 0);
+        assert_eq!(shown(&losses), expect);
+    }
+}
+
 #[test]
 fn a_text_whose_lines_are_there_has_not_left() {
     let numbered = "1\tfn read_config() {\n2\t    let file = open(\"settings.toml\");";

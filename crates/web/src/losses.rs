@@ -194,11 +194,12 @@ fn title(kind: LostKind) -> &'static str {
         LostKind::Plan => "Plans",
         LostKind::Error => "Errors",
         LostKind::User => "Your messages",
+        LostKind::Decision => "Decisions and findings of the model",
         LostKind::Read => "Files that were read",
         LostKind::Command => "Commands",
         LostKind::Change => "Changes of files",
         LostKind::Result => "Other results",
-        LostKind::Reply => "Texts of the model",
+        LostKind::Reply => "Other texts of the model",
         LostKind::Agent => "Texts of the agent",
         LostKind::Image => "Pictures",
     }

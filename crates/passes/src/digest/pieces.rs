@@ -6,6 +6,7 @@ use epitome_model::{Block, Call, Entry, Output, Role, Tokens, ToolKind, Transcri
 use rayon::prelude::*;
 use serde_json::Value;
 
+use crate::decisions::decision;
 use crate::facts::{FactId, FactKind, facts};
 use crate::pins::commanding;
 use crate::{View, is_error_line};
@@ -78,6 +79,8 @@ pub(super) struct Line {
     pub facts: Vec<(FactId, FactKind)>,
     /// Whether it looks like an error.
     pub is_error: bool,
+    /// Whether the model says in it what it decided or found out.
+    pub decides: bool,
     /// Whether it is in the digest anyway: the user commands or forbids something in it, or it says
     /// what failed.
     pub stays: bool,
@@ -200,6 +203,9 @@ impl<'a> Part<'a> {
         match self.said {
             Block::Text(text) | Block::Summary(text) => {
                 split(&text.read(view.source), false, false, &mut lines);
+                if self.what == Who::Model {
+                    lines.iter_mut().for_each(|line| line.decides = decision(&line.text).is_some());
+                }
             }
             Block::Thinking(thinking) => {
                 if let Some(text) = &thinking.text {
@@ -310,7 +316,7 @@ fn split(text: &str, is_argument: bool, numbered: bool, lines: &mut Vec<Line>) {
     let mut add = |line: &str| {
         let is_error = line.len() < 300 && is_error_line(line);
         let (facts, text) = (facts(line), line.to_owned());
-        lines.push(Line { facts, is_error, is_argument, stays: false, text });
+        lines.push(Line { facts, is_error, is_argument, decides: false, stays: false, text });
     };
     let numbered = numbered || text.lines().take(3).all(|line| without_number(line) != line);
     for line in text.split('\n') {

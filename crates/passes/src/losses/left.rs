@@ -6,6 +6,7 @@ use epitome_model::{Block, Call, Entry, Output, Ref, Role, Tokens, ToolKind, as_
 
 use super::arguments::words_of;
 use super::{LostKind, LostPiece};
+use crate::decisions::decision;
 use crate::facts::{FactId, FactMap, each_fact};
 use crate::pins::{PinKind, pins};
 use crate::{View, is_error_line};
@@ -99,9 +100,14 @@ impl Left {
         text: &str,
         rule: Option<(LostKind, String)>,
     ) {
-        let Some((kind, name)) = rule.or_else(|| described(view, entry, said, text)) else {
+        let Some((mut kind, mut name)) = rule.or_else(|| described(view, entry, said, text)) else {
             return;
         };
+        if kind == LostKind::Reply
+            && let Some(decision) = there.lost_decision(text)
+        {
+            (kind, name) = (LostKind::Decision, short(decision, NAME));
+        }
         let share = match said {
             Block::Image(image) => {
                 u64::from(!there.images.contains(&Ref::of(&view.source.at(image.whole)))) * 100
@@ -164,6 +170,12 @@ impl There {
             lines.extend(text.lines().filter_map(line));
         }
         There { facts, lines, images }
+    }
+
+    /// The first decision in a text of the model whose line is not there.
+    fn lost_decision<'t>(&self, text: &'t str) -> Option<&'t str> {
+        let lost = |it: &&str| line(it).is_some_and(|id| !self.lines.contains(&id));
+        text.lines().filter(lost).find_map(decision)
     }
 
     /// How much of a text is not there, in per cent of what its lines say.
