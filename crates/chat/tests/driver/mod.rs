@@ -1,0 +1,157 @@
+//! The machine without a model and without tools: a test says what each of them answers.
+
+#![allow(dead_code, reason = "each test uses a part of it")]
+
+use epitome_api::named;
+use epitome_chat::machine::{Action, Ended, Event, Input};
+use epitome_chat::permissions::Access;
+use epitome_chat::{Limits, Machine, Permissions};
+use epitome_engine::{Context, Setup};
+use epitome_llm::Response;
+use epitome_model::{StopReason, Tokens};
+use epitome_passes::{Ask, NoReply, Recipe, Reply};
+use epitome_tokens::Estimate;
+use serde_json::{Value, json};
+
+/// A machine, and what came of it.
+pub struct Driver {
+    pub machine: Machine,
+    actions: Vec<Action>,
+    /// What was shown.
+    pub shown: Vec<Event>,
+    /// Questions for summaries.
+    pub asked: Vec<Ask>,
+    /// Whether a model answers them.
+    pub writes: bool,
+    /// Tokens of the largest request.
+    pub largest: Tokens,
+}
+
+impl Driver {
+    pub fn new(recipe: Recipe, window: u64) -> Driver {
+        let setup = Setup::new(recipe).with_window(Tokens(window)).with_counter(Estimate::new());
+        let permissions = Permissions::new("/p".into());
+        let context = Context::in_memory(setup);
+        let machine = Machine::new(context, permissions, Limits::default()).expect("a machine");
+        let (actions, shown, asked) = (Vec::new(), Vec::new(), Vec::new());
+        Driver { machine, actions, shown, asked, writes: true, largest: Tokens(0) }
+    }
+
+    pub fn input(&mut self, input: Input) {
+        for action in self.machine.input(input).expect("memory takes all") {
+            match action {
+                Action::Show(Event::Done { ended, reason, .. }) => {
+                    assert_eq!(ended, Ended::Answered, "{reason:?}");
+                }
+                Action::Show(event) => self.shown.push(event),
+                Action::Send(_) => {
+                    // What services refuse first of all.
+                    assert_eq!(self.machine.context().open_calls(), Vec::new());
+                    self.largest = self.largest.max(self.machine.context().usage().tokens);
+                    self.actions.push(action);
+                }
+                action => self.actions.push(action),
+            }
+        }
+        self.summarise();
+    }
+
+    /// A model writes the summaries that are asked for, and says next to nothing; or there is none.
+    fn summarise(&mut self) {
+        let Some(at) = self.actions.iter().position(|it| matches!(it, Action::Ask(..))) else {
+            return;
+        };
+        let Action::Ask(request, ask) = self.actions.remove(at) else { return };
+        let headings = ask.prompt.lines().filter(|line| line.starts_with("## "));
+        let heading = |line: &str| line.split(" (").next().unwrap_or_default().to_owned();
+        let text: String = headings.map(|line| heading(line) + "\nThe work goes on.\n").collect();
+        let reply = Reply { text, stopped: StopReason::End, used: None };
+        let reply = if self.writes { Ok(reply) } else { Err(NoReply::Failed("down".into())) };
+        self.asked.push(ask);
+        self.input(Input::Summary(request, reply, None));
+    }
+
+    /// The model answers the request that is under way.
+    fn answers(&mut self, content: &Value) {
+        let sent = self.actions.iter().position(|it| matches!(it, Action::Send(_)));
+        let Some(Action::Send(request)) = sent.map(|at| self.actions.remove(at)) else {
+            panic!("nothing is sent")
+        };
+        self.input(Input::Response(request, Box::new(response(content)), None));
+    }
+
+    pub fn user(&mut self, text: &str) {
+        self.input(Input::User(text.to_owned()));
+    }
+
+    pub fn says(&mut self, text: &str) {
+        self.answers(&json!([{"type": "text", "text": text}]));
+    }
+
+    /// The model calls tools at once, each with an id, and gets what they return.
+    pub fn calls(&mut self, all: &[(&str, &str, Value, &str)]) {
+        let call = |(id, name, input, _): &(&str, &str, Value, &str)| json!({"type": "tool_use", "id": id, "name": name, "input": input});
+        self.answers(&all.iter().map(call).collect());
+        for (id, _, _, text) in all {
+            let text = (*text).to_owned();
+            self.input(Input::Checked((*id).into(), Ok(Access::Own)));
+            let of_it = |action: &Action| match action {
+                Action::Run(called, _) | Action::Question(called, _) => &*called.id == *id,
+                _ => false,
+            };
+            let at = self.actions.iter().position(of_it);
+            match at.map(|at| self.actions.remove(at)) {
+                Some(Action::Question(..)) => self.input(Input::Told((*id).into(), Some(text))),
+                Some(_) => self.input(Input::Result((*id).into(), Ok(text))),
+                // The machine answers it.
+                None => {}
+            }
+        }
+        self.actions.retain(|it| !matches!(it, Action::Check(_)));
+    }
+
+    /// The body of the request, as Anthropic takes it.
+    pub fn body(&self) -> Value {
+        let made = self.machine.context().as_it_is().body("anthropic").expect("an API");
+        serde_json::from_str(&made.body).expect("JSON")
+    }
+
+    /// Services accept what is sent.
+    pub fn accepted(&self) {
+        for name in ["anthropic", "openai-chat", "openai-responses", "gemini-api"] {
+            let made = self.machine.context().as_it_is().body(name).expect("an API");
+            let bytes = made.body.into_bytes();
+            let format = named(name).expect("an API").format;
+            let read = (format.read)(&bytes, &mut ());
+            assert_eq!(format.invariants.check(&read, &bytes), Vec::new(), "{name}");
+        }
+    }
+
+    /// The results in the request, with the ids of their calls.
+    pub fn results(&self) -> Vec<(String, String)> {
+        let body = self.body();
+        let messages = body["messages"].as_array().cloned().unwrap_or_default();
+        let blocks = messages.iter().filter_map(|message| message["content"].as_array()).flatten();
+        let results = blocks.filter(|block| block["type"] == "tool_result");
+        let text = |block: &Value| match &block["content"] {
+            Value::String(text) => text.clone(),
+            parts => parts[0]["text"].as_str().unwrap_or_default().to_owned(),
+        };
+        let id = |block: &Value| block["tool_use_id"].as_str().unwrap_or_default().to_owned();
+        results.map(|block| (id(block), text(block))).collect()
+    }
+
+    /// The changes of the context so far, as text.
+    pub fn changes(&self) -> Vec<String> {
+        let change = |event: &Event| match event {
+            Event::Context { event } => epitome_chat::words::change(event),
+            _ => None,
+        };
+        self.shown.iter().filter_map(change).collect()
+    }
+}
+
+pub fn response(content: &Value) -> Response {
+    let body = json!({"content": content}).to_string();
+    named("anthropic").expect("an API").response(body.as_bytes()).expect("a response")
+}
