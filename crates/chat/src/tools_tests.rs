@@ -352,8 +352,12 @@ fn a_patch_that_does_not_fit_changes_nothing() {
         // What can only fail when it is written.
         (&["*** Add File: README.md/below", "+z"], "README.md"),
     ] {
-        let failed = project.run("patch", patch(&[&first[..], second].concat())).unwrap_err();
+        let arguments = patch(&[&first[..], second].concat());
+        let failed = project.run("patch", arguments.clone()).unwrap_err();
         assert!(failed.starts_with(expect), "{second:?}: {failed}");
+        // What can be known before is: the user is not asked.
+        let is_known = !second[0].contains("below");
+        assert_eq!(project.access("patch", &arguments).is_err(), is_known, "{second:?}");
         assert_eq!(project.text("src/a.rs"), text, "{second:?}");
     }
     for (arguments, expect) in [
@@ -380,6 +384,9 @@ fn a_patch_touches_where_its_paths_lead() {
     let access = project.access("patch", &patch(&lines));
     let paths = [outside.clone(), outside.with_file_name("moved"), project.path("src/a.rs")];
     assert_eq!(access, Ok(Access::Patch(paths.to_vec())));
+    // Whether lines are in a file outside is not said before the user is asked.
+    let guess = patch(&["*** Update File: ../outside", "-public", "+x"]);
+    assert_eq!(project.access("patch", &guess), Ok(Access::Patch(vec![outside])));
 }
 
 #[test]

@@ -34,7 +34,12 @@ pub(super) const TOOL: Tool = Tool {
         let files = files(arguments)?;
         let paths: Vec<&str> = files.iter().flat_map(FilePatch::paths).collect();
         let resolved = paths.into_iter().map(|path| place.resolve(path));
-        resolved.collect::<Result<_, _>>().map(Access::Patch)
+        let paths: Vec<PathBuf> = resolved.collect::<Result<_, _>>()?;
+        // The user is not asked about one that does not fit. What is outside is not read before.
+        if paths.iter().all(|path| path.starts_with(place.root())) {
+            changes(place, &files, &paths)?;
+        }
+        Ok(Access::Patch(paths))
     },
     run: |place, arguments, access, _| {
         let Access::Patch(paths) = access else { return Err("no path was permitted".to_owned()) };

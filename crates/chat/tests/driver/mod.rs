@@ -90,7 +90,10 @@ impl Driver {
 
     /// The model calls tools at once, each with an id, and gets what they return.
     pub fn calls(&mut self, all: &[(&str, &str, Value, &str)]) {
-        let call = |(id, name, input, _): &(&str, &str, Value, &str)| json!({"type": "tool_use", "id": id, "name": name, "input": input});
+        let call = |(id, name, input, _): &(&str, &str, Value, &str)| {
+            let kind = "tool_use";
+            json!({"type": kind, "id": id, "name": name, "input": input})
+        };
         self.answers(&all.iter().map(call).collect());
         for (id, _, _, text) in all {
             let text = (*text).to_owned();
