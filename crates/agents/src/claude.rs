@@ -115,7 +115,7 @@ fn place(environment: &Environment, new: &NewSession<'_>) -> Result<PathBuf> {
 
 /// The name that Claude Code gives the folder of a project: each UTF-16 unit that is not an ASCII
 /// letter or digit is a dash.
-fn dashed(cwd: &str) -> String {
+pub(crate) fn dashed(cwd: &str) -> String {
     let unit = |c: char| {
         if c.is_ascii_alphanumeric() { c.to_string() } else { "-".repeat(c.len_utf16()) }
     };

@@ -67,6 +67,16 @@ pub static AGENTS: &[&dyn Agent] = &[
     &copilot::Copilot,
 ];
 
+/// The name that Claude Code gives the folder with the sessions of a project: each UTF-16 unit of
+/// its path that is not an ASCII letter or digit is a dash.
+///
+/// ```
+/// assert_eq!(epitome_agents::dashed("/home/dev/my_app"), "-home-dev-my-app");
+/// ```
+pub fn dashed(path: &str) -> String {
+    claude::dashed(path)
+}
+
 /// The agent of a name: `claude`.
 pub fn named(name: &str) -> Option<&'static dyn Agent> {
     AGENTS.iter().copied().find(|agent| agent.name() == name)

@@ -15,6 +15,7 @@ mod redaction;
 mod report;
 mod session;
 mod summarise;
+mod table;
 mod text;
 mod trace;
 

@@ -6,8 +6,10 @@ use std::path::Path;
 use epitome::ops::{Change, CompactReport, CompactedFile, FaultFound, Outcome, WayTaken};
 use epitome_formats::Native;
 use epitome_model::{Bytes, Tokens};
+use epitome_passes::KeepRule;
 
-use crate::text::{self, BOLD, DIM, GREEN, Side, Table, change, count, field};
+use crate::table::{Side, Table};
+use crate::text::{self, BOLD, DIM, GREEN, change, count, field};
 
 /// A compaction as the program shows it.
 pub struct Shown {
@@ -93,7 +95,7 @@ pub fn render(report: &CompactReport) -> String {
 
 fn numbers(report: &CompactReport) -> String {
     let sides = [Side::Left, Side::Right, Side::Left, Side::Right, Side::Right, Side::Left];
-    let mut table = Table::new(&sides, &["", "before", "", "after", "", ""]);
+    let mut table = Table::new(&sides, &["", "before", "", "after", "", ""]).shrinks(5, 20);
     let mut row = |name: &str, (before, after), (b, a): (u64, u64), unit: &str| {
         let cells = [name.to_owned(), before, "→".into(), after, change(b, a), unit.to_owned()];
         table.row(cells.into());
@@ -142,11 +144,16 @@ impl Lines {
         }
     }
 
+    /// In lines that fit the terminal, if there is one.
     pub fn render(&self) -> String {
         let width = self.0.iter().map(|(label, _)| label.len()).max().unwrap_or(0).max(7);
+        let most = text::width().map_or(usize::MAX, |all| all.saturating_sub(width + 2).max(20));
         let mut text = String::new();
         for (label, line) in &self.0 {
-            let _ = writeln!(text, "{DIM}{label:width$}{DIM:#}  {line}");
+            for (n, line) in text::wrapped(line, most).into_iter().enumerate() {
+                let label = if n == 0 { label } else { "" };
+                let _ = writeln!(text, "{DIM}{label:width$}{DIM:#}  {line}");
+            }
         }
         text
     }
@@ -157,7 +164,8 @@ pub fn summary(reports: &[CompactReport]) -> String {
     use Side::{Left, Right};
     let sides = [Left, Right, Left, Right, Right, Right, Left, Right, Right, Left];
     let heads = ["session", "messages", "", "after", "", "disk", "", "after", "", ""];
-    let mut table = Table::new(&sides, &heads);
+    let table = Table::new(&sides, &heads).shrinks(0, 16).shrinks(9, 8);
+    let mut table = table.leaves_out(&[9]);
     let mut add = |style, name: String, (context, disk): (Change<Tokens>, Change<Bytes>), what| {
         let mut cells = vec![name, context.before.to_string(), "→".into()];
         cells.extend([context.after.to_string(), change(context.before.0, context.after.0)]);
@@ -207,9 +215,9 @@ pub fn summary(reports: &[CompactReport]) -> String {
 }
 
 fn edits(file: &CompactedFile) -> String {
-    let edits = file.edits.iter().map(|(pass, n)| format!("{pass} {n}"));
+    let edits = epitome_render::edits(&file.edits);
     let all: Vec<String> = file.stands_for.iter().map(ToString::to_string).chain(edits).collect();
-    if all.is_empty() { "none".to_owned() } else { all.join(" · ") }
+    if all.is_empty() { "none".to_owned() } else { all.join(", ") }
 }
 
 /// What the next requests cost with it, at the prices of which model.
@@ -245,11 +253,11 @@ fn kept(file: &CompactedFile) -> Vec<String> {
     let rules: Vec<String> = kept
         .rules
         .iter()
-        .map(|kept| format!("{} ({})", kept.rule, entries(kept.entries)))
+        .map(|kept| format!("{} ({})", untouched(kept.rule), entries(kept.entries)))
         .collect();
     let mut lines = Vec::new();
     if !rules.is_empty() {
-        lines.push(format!("{} tokens whole: {}", kept.tokens, rules.join(", ")));
+        lines.push(format!("{} tokens untouched: {}", kept.tokens, rules.join(", ")));
     }
     if !kept.covered_everything.is_empty() {
         let rules: Vec<String> = kept.covered_everything.iter().map(ToString::to_string).collect();
@@ -271,6 +279,17 @@ fn kept(file: &CompactedFile) -> Vec<String> {
         ));
     }
     lines
+}
+
+/// What a rule leaves as it is.
+fn untouched(rule: KeepRule) -> &'static str {
+    match rule {
+        KeepRule::Turns => "the last turns",
+        KeepRule::Results => "the last results",
+        KeepRule::Messages => "the last messages",
+        KeepRule::Tokens => "the last tokens",
+        KeepRule::Unanswered => "what the model has not answered",
+    }
 }
 
 fn entries(n: u64) -> String {

@@ -95,8 +95,9 @@ pub fn read_stdin() -> Result<Vec<u8>> {
 /// A filter over the sessions of this machine.
 #[derive(Args, Clone, Debug)]
 pub struct Which {
-    /// Only sessions that were run in this folder or below it
-    #[arg(long, value_name = "DIR")]
+    /// Only sessions that were run in this folder or below it; the end of its path is enough, as
+    /// `epitome list` prints it
+    #[arg(long, value_name = "DIR", allow_hyphen_values = true)]
     pub project: Option<PathBuf>,
 }
 

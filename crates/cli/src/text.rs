@@ -1,6 +1,6 @@
 //! Text and tables for people. Text of a session never reaches a terminal without escaping.
 
-use std::fmt::Write as _;
+use std::io::IsTerminal;
 use std::path::Path;
 
 use anstyle::{AnsiColor, Style};
@@ -16,6 +16,20 @@ pub const RED: Style = AnsiColor::Red.on_default().bold();
 pub const YELLOW: Style = AnsiColor::Yellow.on_default().bold();
 pub const GREEN: Style = AnsiColor::Green.on_default();
 pub const PLAIN: Style = Style::new();
+
+/// The colour of an agent's name, the same in every table.
+pub fn agent_colour(agent: &str) -> Style {
+    const COLOURS: [AnsiColor; 6] = [
+        AnsiColor::Yellow,
+        AnsiColor::Cyan,
+        AnsiColor::Magenta,
+        AnsiColor::Blue,
+        AnsiColor::BrightGreen,
+        AnsiColor::BrightRed,
+    ];
+    let place = epitome_formats::FORMATS.iter().position(|format| format.name == agent);
+    place.map_or(PLAIN, |place| COLOURS[place % COLOURS.len()].on_default())
+}
 
 /// A text of a session (an id, a name, a path) on one line; line feeds and tabs become symbols.
 pub fn field(text: &str) -> String {
@@ -105,6 +119,32 @@ pub fn columns() -> usize {
     given.or_else(|| terminal_size::terminal_size().map(|(width, _)| width.0.into())).unwrap_or(100)
 }
 
+/// The width of the terminal in columns; none if standard output is no terminal.
+pub fn width() -> Option<usize> {
+    std::io::stdout().is_terminal().then(columns)
+}
+
+/// A text in lines of at most so many columns, as far as its words allow.
+pub fn wrapped(text: &str, most: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    let mut width = 0;
+    for word in text.split(' ') {
+        let of_word = anstream::adapter::strip_str(word).to_string().width();
+        if width > 0 && width + 1 + of_word > most {
+            lines.push(String::new());
+            width = 0;
+        }
+        let line = lines.last_mut().expect("there is a line");
+        if width > 0 {
+            line.push(' ');
+            width += 1;
+        }
+        line.push_str(word);
+        width += of_word;
+    }
+    lines
+}
+
 /// For each id its shortest unique beginning of at least eight characters. Ids of pi begin with the
 /// time, so eight are often not enough.
 pub fn short_ids(ids: &[&str]) -> Vec<String> {
@@ -127,62 +167,6 @@ fn alike(one: &str, other: &str) -> usize {
     one.chars().zip(other.chars()).take_while(|(one, other)| one == other).count()
 }
 
-/// The alignment of a column.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Side {
-    Left,
-    Right,
-}
-
-/// Rows of cells in columns of equal width.
-pub struct Table {
-    sides: Vec<Side>,
-    rows: Vec<(Style, Vec<String>)>,
-}
-
-impl Table {
-    pub fn new(sides: &[Side], heads: &[&str]) -> Table {
-        let mut table = Table { sides: sides.to_vec(), rows: Vec::new() };
-        if !heads.is_empty() {
-            table.styled(DIM, heads.iter().map(|head| (*head).to_owned()).collect());
-        }
-        table
-    }
-
-    pub fn row(&mut self, cells: Vec<String>) {
-        self.styled(PLAIN, cells);
-    }
-
-    pub fn styled(&mut self, style: Style, cells: Vec<String>) {
-        self.rows.push((style, cells.iter().map(|cell| field(cell)).collect()));
-    }
-
-    pub fn render(&self) -> String {
-        let width = |idx: usize| {
-            let cells = self.rows.iter().filter_map(|(_, cells)| cells.get(idx));
-            cells.map(|cell| cell.width()).max().unwrap_or(0)
-        };
-        let widths: Vec<usize> = (0..self.sides.len()).map(width).collect();
-        let mut text = String::new();
-        for (style, cells) in &self.rows {
-            let mut line = String::new();
-            for ((cell, side), width) in cells.iter().zip(&self.sides).zip(&widths) {
-                let gap = " ".repeat(width.saturating_sub(cell.width()));
-                if !line.is_empty() {
-                    line.push_str("  ");
-                }
-                match side {
-                    Side::Left => line.extend([cell, gap.as_str()]),
-                    Side::Right => line.extend([gap.as_str(), cell]),
-                }
-            }
-            let line = line.trim_end();
-            let _ = writeln!(text, "{style}{line}{style:#}");
-        }
-        text
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -197,12 +181,12 @@ mod tests {
     }
 
     #[test]
-    fn columns_are_aligned() {
-        let mut table = Table::new(&[Side::Left, Side::Right], &["what", "n"]);
-        table.row(vec!["a".into(), "10".into()]);
-        table.row(vec!["日本".into(), "1".into()]);
-        let plain = anstream::adapter::strip_str(&table.render()).to_string();
-        assert_eq!(plain, "what   n\na     10\n日本   1\n");
+    fn words_are_wrapped() {
+        let text = format!("one {BOLD}two{BOLD:#} three 日本語日本語 x");
+        let expect = ["one \u{1b}[1mtwo\u{1b}[0m", "three", "日本語日本語", "x"];
+        assert_eq!(wrapped(&text, 8), expect);
+        assert_eq!(wrapped("a  b", 80), ["a  b"]);
+        assert_eq!(wrapped("", 80), [""]);
     }
 
     #[test]

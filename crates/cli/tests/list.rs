@@ -26,6 +26,29 @@ fn sessions_are_listed_by_what_compacting_saves() {
     world::check("list.schema.json", &world.json(&["list", "--json"]));
 }
 
+/// Sorted, limited, and of one project, however it is named.
+#[test]
+fn sessions_are_sorted_limited_and_found_by_their_project() {
+    let world = World::new();
+    world.claude(CLAUDE, sessions::claude(CLAUDE));
+    world.codex(CODEX, sessions::codex(CODEX));
+    world.pi(PI, sessions::pi(PI));
+    let agents = |args: &[&str]| -> Vec<String> {
+        let listed = world.json(&[&["list", "--json"], args].concat());
+        listed.iter().map(|it| it["agent"].as_str().expect("a name").to_owned()).collect()
+    };
+    assert_eq!(agents(&[]), ["claude", "codex", "pi"]);
+    assert_eq!(agents(&["--sort", "size"]), ["claude", "codex", "pi"]);
+    assert_eq!(agents(&["--sort", "context", "--limit", "2"]), ["claude", "codex"]);
+    assert_eq!(agents(&["--since", "1h"]), [""; 0]);
+    assert_eq!(agents(&["--since", "4d"]), ["claude", "codex", "pi"]);
+    for project in ["p", "/p", "-p"] {
+        assert_eq!(agents(&["--project", project]), ["claude", "codex", "pi"], "{project}");
+    }
+    assert_eq!(agents(&["--project", "other/p"]), [""; 0]);
+    assert_snapshot!("limited", world.run(&["list", "--limit", "1"]));
+}
+
 #[test]
 fn a_machine_with_all_agents_shows_all_their_sessions() {
     let world = World::new();

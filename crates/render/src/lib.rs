@@ -17,6 +17,7 @@ mod ansi;
 mod call;
 mod changes;
 mod cut;
+mod edits;
 mod facts;
 mod highlight;
 mod html;
@@ -34,6 +35,7 @@ mod todo;
 mod visible;
 
 pub use changes::Changes;
+pub use edits::edits;
 pub use facts::{Cost, Facts, RequestTotals};
 pub use highlight::{Token, highlight};
 pub use html::{

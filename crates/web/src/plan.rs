@@ -296,7 +296,7 @@ pub(crate) fn figures(viewer: &Viewer, report: &CompactReport) -> Markup {
                 div {
                     dt { "edits" }
                     dd.words {
-                        @for (pass, n) in &file.edits { span { (pass) " " (n) } " " }
+                        (epitome_render::edits(&file.edits).join(", ")) " "
                         @if let Some(it) = &file.stands_for { (it.to_string()) }
                         @else if file.edits.is_empty() { "none" }
                     }

@@ -21,7 +21,8 @@ use crate::app::App;
 use crate::confirm::agreed;
 use crate::failure::{Failure, Result, Status};
 use crate::session::file;
-use crate::text::{self, BOLD, DIM, RED, Side, Table, count, field, one_line};
+use crate::table::{Side, Table};
+use crate::text::{self, BOLD, DIM, RED, count, field, one_line};
 
 const EXAMPLES: &str = "\
 Examples:

@@ -9,7 +9,8 @@ use serde::Serialize;
 
 use crate::app::App;
 use crate::failure::Result;
-use crate::text::{self, BOLD, DIM, Side, Table, field, one_line};
+use crate::table::{Side, Table};
+use crate::text::{self, BOLD, DIM, field, one_line};
 
 const EXAMPLES: &str = "\
 Examples:

@@ -18,7 +18,8 @@ use crate::app::App;
 use crate::failure::Result;
 use crate::report::{Lines, faults};
 use crate::session::{Input, read_stdin};
-use crate::text::{self, BOLD, DIM, RED, Side, Table, count, field, one_line, share};
+use crate::table::{Side, Table};
+use crate::text::{self, BOLD, DIM, RED, count, field, one_line, share};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -229,7 +230,8 @@ impl Inspected {
             return String::new();
         }
         let heads = ["tool", "calls", "arguments", "results", "", "disk", ""];
-        let mut table = Table::new(&[Left, Right, Right, Right, Right, Right, Right], &heads);
+        let sides = [Left, Right, Right, Right, Right, Right, Right];
+        let mut table = Table::new(&sides, &heads).shrinks(0, 12);
         for tool in &self.tools {
             let tokens = tool.arguments.context_tokens + tool.results.context_tokens;
             let bytes = tool.arguments.disk_bytes + tool.results.disk_bytes;
@@ -249,7 +251,8 @@ impl Inspected {
     fn largest(&self) -> String {
         use Side::{Left, Right};
         let heads = ["line", "messages", "", "disk", "largest blocks", ""];
-        let mut table = Table::new(&[Right, Right, Right, Right, Left, Left], &heads);
+        let sides = [Right, Right, Right, Right, Left, Left];
+        let mut table = Table::new(&sides, &heads).shrinks(5, 12);
         for large in &self.largest {
             table.row(vec![
                 large.line.to_string(),

@@ -11,7 +11,8 @@ use serde::Serialize;
 
 use crate::app::App;
 use crate::failure::{Failure, Result, Status};
-use crate::text::{DIM, Side, Table, field};
+use crate::table::{Side, Table};
+use crate::text::{DIM, field};
 
 const EXAMPLES: &str = "\
 Examples:

@@ -2,8 +2,10 @@
 
 use std::fmt::Write as _;
 use std::path::Path;
+use std::time::{Duration, SystemTime};
 
-use clap::Args as ClapArgs;
+use anstyle::Style;
+use clap::{Args as ClapArgs, ValueEnum};
 use epitome::agents;
 use epitome::list::{Listed, SessionInfo, list};
 use epitome::ops::Fitted;
@@ -18,12 +20,15 @@ use serde::Serialize;
 use crate::app::App;
 use crate::failure::{Failure, Result, Status};
 use crate::session::{self, Which};
-use crate::text::{self, BOLD, DIM, Side, Table, count, one_line, share};
+use crate::table::{Side, Table};
+use crate::text::{self, BOLD, DIM, GREEN, PLAIN, count, one_line, share};
 
 const EXAMPLES: &str = "\
 Examples:
   epitome list
   epitome list --agent claude --project .
+  epitome list --sort time --limit 10
+  epitome list --since 7d --sort size
   epitome list --json | jq -r 'select(.saving_tokens > 50000) | .session'";
 
 /// List the sessions of this machine, sorted by what compacting would save
@@ -34,6 +39,31 @@ Examples:
 pub struct Args {
     #[command(flatten)]
     pub which: Which,
+
+    /// Sort by this, largest or newest first
+    #[arg(long, value_name = "BY", default_value = "saving")]
+    pub sort: Sort,
+
+    /// Show only the first N sessions
+    #[arg(long, value_name = "N")]
+    pub limit: Option<usize>,
+
+    /// Only sessions last written at most this long ago: 7d, 12h, 2w
+    #[arg(long, value_name = "AGE", value_parser = session::parse_age)]
+    pub since: Option<Duration>,
+}
+
+/// An order, as in the viewer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub enum Sort {
+    /// What compacting would save
+    Saving,
+    /// When it was last written
+    Time,
+    /// Its size on disk
+    Size,
+    /// Tokens of its messages
+    Context,
 }
 
 /// A session in JSON. See `docs/json.md`.
@@ -69,10 +99,10 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         Ok(seen) => args.which.takes(seen.cwd.as_deref()),
         Err(_) => args.which.project.is_none(),
     });
-    // By saving; those that cannot be read last.
-    listed.sort_by_key(|listed| {
-        std::cmp::Reverse((listed.seen.as_ref().ok().map(|seen| seen.saving), listed.file.modified))
-    });
+    listed.retain(|listed| args.takes(app, listed));
+    args.sort.sort(&mut listed);
+    let found_sessions = listed.len();
+    listed.truncate(args.limit.unwrap_or(usize::MAX));
     if listed.is_empty() && !found.unread.is_empty() {
         let what = "no session could be read";
         return Err(Failure::new(Status::Unreadable, "unreadable", what)
@@ -84,7 +114,32 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     if listed.is_empty() {
         return nothing(app, args);
     }
-    app.print(&render(app, &listed))
+    app.print(&render(app, &listed, found_sessions))
+}
+
+impl Args {
+    /// Whether a session is young enough.
+    fn takes(&self, app: &App, listed: &Listed) -> bool {
+        let now = SystemTime::from(app.config.now());
+        let age = now.duration_since(listed.file.modified).unwrap_or_default();
+        self.since.is_none_or(|most| age <= most)
+    }
+}
+
+impl Sort {
+    /// Sorts sessions; of equal ones the newest first, and those that cannot be read last.
+    fn sort(self, listed: &mut [Listed]) {
+        listed.sort_by_key(|it| {
+            let seen = it.seen.as_ref().ok();
+            let by = seen.map(|seen| match self {
+                Sort::Saving => seen.saving.0,
+                Sort::Time => 0,
+                Sort::Size => it.size().0,
+                Sort::Context => seen.context.map_or(0, |context| context.0),
+            });
+            std::cmp::Reverse((by, it.file.modified))
+        });
+    }
 }
 
 impl<'a> Row<'a> {
@@ -122,29 +177,33 @@ fn nothing(app: &App, args: &Args) -> Result<()> {
     Ok(())
 }
 
-fn render(app: &App, listed: &[Listed]) -> String {
+fn render(app: &App, listed: &[Listed], found: usize) -> String {
     use Side::{Left, Right};
     let heads =
         ["agent", "session", "age", "disk", "messages", "saves", "", "", "project", "title"];
     let sides = [Left, Left, Right, Right, Right, Right, Right, Left, Left, Left];
-    let mut table = Table::new(&sides, &heads);
+    // Where there is no room: without the project, the size of the context, the age, the size.
+    let table = Table::new(&sides, &heads).shrinks(9, 24).shrinks(8, 12).shrinks(9, 16);
+    let mut table = table.leaves_out(&[8, 4, 2, 3]);
+    let width = text::width();
     let now = app.config.now();
     let ids: Vec<&str> = listed.iter().map(|it| &*it.file.id).collect();
     for (it, id) in listed.iter().zip(text::short_ids(&ids)) {
         let modified = Timestamp::try_from(it.file.modified).unwrap_or(now);
-        let mut cells = vec![it.file.agent.to_owned(), id];
-        cells.extend([text::age(now, modified), it.size().to_string()]);
+        let begins =
+            [it.file.agent.to_owned(), id, text::age(now, modified), it.size().to_string()];
         match &it.seen {
             Ok(seen) => {
-                cells.push(seen.context.map_or("-".to_owned(), |context| format!("~{context}")));
-                cells.extend(saves(it, seen));
-                cells.push(project(seen.cwd.as_deref()));
-                cells.push(one_line(seen.title.as_deref().unwrap_or(""), 48));
-                table.row(cells);
+                let context = seen.context.map_or("-".to_owned(), |it| format!("~{it}"));
+                let title = one_line(seen.title.as_deref().unwrap_or(""), most_of_title(width));
+                let ends = [project(seen.cwd.as_deref()), title];
+                let cells = begins.into_iter().chain([context]).chain(saves(it, seen)).chain(ends);
+                table.painted(styles(it).into_iter().zip(cells).collect());
             }
             Err(why) => {
+                let mut cells = Vec::from(begins);
                 cells.extend(["-", "-", "-", "", "-"].map(str::to_owned));
-                cells.push(format!("({})", one_line(why, 60)));
+                cells.push(format!("({})", one_line(why, most_of_title(width).max(60))));
                 table.styled(DIM, cells);
             }
         }
@@ -153,15 +212,49 @@ fn render(app: &App, listed: &[Listed]) -> String {
     let all: Tokens = listed.iter().filter_map(|it| it.seen.as_ref().ok()?.context).sum();
     let saving: Tokens = listed.iter().filter_map(|it| Some(it.seen.as_ref().ok()?.saving)).sum();
     let disk: Bytes = listed.iter().map(Listed::size).sum();
-    let _ = writeln!(
-        text,
-        "\n{BOLD}{}{BOLD:#}, {disk} on disk, ~{all} tokens of messages, of which compacting saves \
-         ~{saving} ({})\n{DIM}~ is an estimate: `epitome inspect` counts a session exactly, and \
-         says what the provider bills for it{DIM:#}",
-        count(listed.len() as u64, "session"),
+    let total = format!(
+        "{BOLD}{}{BOLD:#}, {disk} on disk, ~{all} tokens of messages, of which compacting saves \
+         ~{saving} ({})",
+        shown(listed.len(), found),
         share(saving.0, all.0),
     );
+    let estimate = "~ is an estimate: `epitome inspect` counts a session exactly, and says what \
+                    the provider bills for it";
+    text.push('\n');
+    let wrapped = |text| text::wrapped(text, width.unwrap_or(usize::MAX));
+    wrapped(&total).iter().for_each(|line| text.extend([line, "\n"]));
+    for line in wrapped(estimate) {
+        let _ = writeln!(text, "{DIM}{line}{DIM:#}");
+    }
     text
+}
+
+/// How many sessions are shown: `43 sessions`, `10 of 43 sessions`.
+fn shown(n: usize, of: usize) -> String {
+    let all = count(of as u64, "session");
+    if n == of { all } else { format!("{n} of {all}") }
+}
+
+/// Characters of a title. Nothing cuts it where there is no terminal.
+fn most_of_title(width: Option<usize>) -> usize {
+    width.map_or(48, |width| width.max(48))
+}
+
+/// The styles of the cells of a session: its agent's colour, and green where half of it or more
+/// would be saved.
+fn styles(it: &Listed) -> [Style; 10] {
+    let mut styles = [PLAIN; 10];
+    styles[0] = text::agent_colour(it.file.agent);
+    let seen = it.seen.as_ref().ok();
+    let is_half = |seen: &SessionInfo| {
+        seen.saving.0 > 0 && seen.saving.0 * 2 >= seen.context.map_or(0, |context| context.0)
+    };
+    if seen.is_some_and(is_half) {
+        styles[5..=6].fill(GREEN);
+    }
+    styles[2] = DIM;
+    styles[7] = DIM;
+    styles
 }
 
 /// What compacting saves, as tokens and as a share of the context, and whether the session is

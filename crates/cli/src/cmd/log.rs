@@ -11,7 +11,8 @@ use serde::Serialize;
 
 use crate::app::App;
 use crate::failure::{Failure, Result};
-use crate::text::{DIM, Side, Table, age, change, count, one_line};
+use crate::table::{Side, Table};
+use crate::text::{DIM, age, change, count, one_line};
 
 /// List the runs that compacted sessions, the last first
 ///
@@ -82,7 +83,8 @@ fn table(app: &App, runs: &[LoggedRun]) -> String {
         "run", "age", "by", "recipe", "sessions", "context", "", "after", "", "disk", "", "after",
         "",
     ];
-    let mut table = Table::new(&sides, &heads);
+    let table = Table::new(&sides, &heads).shrinks(3, 8);
+    let mut table = table.leaves_out(&[9, 10, 11, 3]);
     for run in runs {
         let row = Row::of(run);
         let (context, disk) = (row.context_tokens, row.disk_bytes);

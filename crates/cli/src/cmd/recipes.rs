@@ -7,7 +7,8 @@ use serde::Serialize;
 
 use crate::app::App;
 use crate::failure::Result;
-use crate::text::{self, DIM, Side, Table, one_line};
+use crate::table::{Side, Table};
+use crate::text::{self, DIM, one_line};
 
 const EXAMPLES: &str = "\
 Examples:

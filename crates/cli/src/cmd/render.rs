@@ -51,7 +51,7 @@ pub struct Args {
     pub session: Vec<OsString>,
 
     /// All sessions of a project: its folder, or its folder's name
-    #[arg(long, short, value_name = "PROJECT",
+    #[arg(long, short, value_name = "PROJECT", allow_hyphen_values = true,
           conflicts_with_all = ["sessions", "file", "session"])]
     pub project: Option<String>,
 
@@ -301,9 +301,7 @@ fn of_project(args: &Args, path: &Path) -> bool {
     let Some(project) = &args.project else { return true };
     let Ok(session) = Loaded::open(path, None) else { return false };
     let cwd = session.transcript.head.cwd.as_deref();
-    let named = cwd.and_then(|cwd| cwd.rsplit(['/', '\\']).next());
-    let which = Which { project: Some(PathBuf::from(project)) };
-    which.takes(cwd) || named == Some(project.as_str())
+    Which { project: Some(PathBuf::from(project)) }.takes(cwd)
 }
 
 fn open(app: &App, input: &Input) -> Result<RenderSource> {

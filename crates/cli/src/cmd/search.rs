@@ -18,7 +18,8 @@ use crate::app::App;
 use crate::failure::{Failure, Result, Status};
 use crate::redaction::MoreRules;
 use crate::session::Which;
-use crate::text::{self, BOLD, DIM, Side, Table, count, one_line};
+use crate::table::{Side, Table};
+use crate::text::{self, BOLD, DIM, count, one_line};
 
 const EXAMPLES: &str = "\
 Examples:

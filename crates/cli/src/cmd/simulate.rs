@@ -19,7 +19,8 @@ use rayon::prelude::*;
 use crate::app::{App, Count};
 use crate::failure::{Failure, Result, Status};
 use crate::session::{self, Input, parse_tokens, read_stdin};
-use crate::text::{DIM, Side, Table, count, field};
+use crate::table::{Side, Table};
+use crate::text::{DIM, count, field};
 
 const EXAMPLES: &str = "\
 Examples:

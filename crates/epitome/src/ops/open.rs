@@ -165,11 +165,19 @@ impl SessionPart {
 
 /// Whether `cwd`, the folder in which a session was run, is the folder `project` or below it. Of a
 /// session that does not name its folder it is not known: then it is not.
+///
+/// If there is no such folder here, `project` may be the end of its path (`group/name`, as `epitome
+/// list` prints it), or its name in Claude Code's folder of sessions (`-home-dev-group-name`).
 pub fn is_run_in(project: &Path, cwd: Option<&str>) -> bool {
     let Some(cwd) = cwd.map(Path::new) else { return false };
     let given = std::path::absolute(project).unwrap_or_else(|_| project.to_owned());
-    let real = project.canonicalize().unwrap_or_else(|_| given.clone());
-    cwd.starts_with(given) || cwd.starts_with(real)
+    match project.canonicalize() {
+        Ok(real) => cwd.starts_with(given) || cwd.starts_with(real),
+        Err(_) => {
+            let is_name = |it: &Path| project == Path::new(&agents::dashed(&it.to_string_lossy()));
+            cwd.starts_with(given) || cwd.ancestors().any(|it| it.ends_with(project) || is_name(it))
+        }
+    }
 }
 
 /// Whether a file next to a session is no part of it, because it is no session or no file: it stays
@@ -190,4 +198,26 @@ pub(super) fn is_same_file(one: &Path, other: &Path) -> bool {
             (Ok(one), Ok(other)) => one == other,
             (Err(_), _) | (_, Err(_)) => false,
         }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_project_is_a_folder_or_the_end_of_its_path() {
+        for (project, expect) in [
+            ("/home/dev/group", true),
+            ("/home/dev/gro", false),
+            ("group/my_app", true),
+            ("my_app", true),
+            ("app", false),
+            ("-home-dev-group-my-app", true),
+            ("-home-dev-gro", false),
+        ] {
+            let is_run = is_run_in(Path::new(project), Some("/home/dev/group/my_app/lib"));
+            assert_eq!(is_run, expect, "{project}");
+        }
+        assert!(!is_run_in(Path::new("my_app"), None));
+    }
 }

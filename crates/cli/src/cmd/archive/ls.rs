@@ -11,7 +11,8 @@ use serde::Serialize;
 
 use crate::app::App;
 use crate::failure::{Failure, Result};
-use crate::text::{self, DIM, RED, Side, Table, age, change, count, one_line};
+use crate::table::{Side, Table};
+use crate::text::{self, DIM, RED, age, change, count, one_line};
 
 /// A compaction in JSON.
 #[derive(Serialize)]
@@ -96,7 +97,8 @@ fn listed(app: &App, kept: &[Kept], total: Bytes) -> String {
     let heads =
         ["agent", "session", "", "age", "recipe", "disk", "", "after", "", "archive", "file"];
     let sides = [Left, Left, Right, Right, Left, Right, Left, Right, Right, Right, Left];
-    let mut table = Table::new(&sides, &heads);
+    let table = Table::new(&sides, &heads).shrinks(10, 16).shrinks(1, 9);
+    let mut table = table.leaves_out(&[4, 3, 8]);
     let mut packs = 0;
     for session in kept {
         for it in &session.generations {
