@@ -11,6 +11,7 @@ mod failure;
 mod interrupt;
 mod left;
 mod losses;
+mod overview;
 mod redaction;
 mod report;
 mod session;
@@ -21,7 +22,7 @@ mod trace;
 
 use std::process::ExitCode;
 
-use clap::{Parser, Subcommand};
+use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use app::{App, Global, print_error};
 use failure::{Failure, Result, Status};
@@ -34,7 +35,7 @@ struct Cli {
     global: Global,
 
     #[command(subcommand)]
-    command: Command,
+    command: Option<Command>,
 }
 
 #[derive(Subcommand, Clone, Debug)]
@@ -73,7 +74,8 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let matches = overview::grouped(Cli::command()).get_matches();
+    let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|err| err.exit());
     let color = cli.global.color;
     // A panic is a bug, and bugs have a status of their own.
     let done = std::panic::catch_unwind(|| run(cli)).unwrap_or_else(|_| {
@@ -92,7 +94,10 @@ fn main() -> ExitCode {
 fn run(cli: Cli) -> Result<()> {
     let app = App::new(cli.global)?;
     trace::begin(&app.config)?;
-    match &cli.command {
+    let Some(command) = &cli.command else {
+        return app.print(&overview::overview(&Cli::command()));
+    };
+    match command {
         Command::List(args) => cmd::list::run(&app, args),
         Command::Search(args) => cmd::search::run(&app, args),
         Command::Inspect(args) => cmd::inspect::run(&app, args),

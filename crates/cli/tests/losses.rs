@@ -102,7 +102,7 @@ fn the_commands_for_a_copy_lead_to_the_copy() {
     let restore = file["restore"].as_str().expect("a command");
     let program = Path::new(env!("CARGO_BIN_EXE_epitome")).parent().expect("a folder");
     let mut shell = Command::new("sh");
-    shell.args(["-c", restore]).env("HOME", &world.home);
+    shell.args(["-c", restore]).env_clear().env("HOME", &world.home);
     shell.env("PATH", format!("{}:/usr/bin:/bin", program.display()));
     let text = || std::fs::read_to_string(copy).expect("a session");
     assert!(!text().contains("fn number_99"));

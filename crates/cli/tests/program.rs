@@ -12,6 +12,7 @@ use world::sessions::{self, CLAUDE};
 fn help_is_complete() {
     let world = World::new();
     let commands: &[&[&str]] = &[
+        &[],
         &["--help"],
         &["demo", "--help"],
         &["list", "--help"],
@@ -89,6 +90,7 @@ fn statuses_are_those_that_are_documented() {
     world.write("taken.jsonl", "");
     let cases: &[(&[&str], i32)] = &[
         (&["--version"], 0),
+        (&[], 0),
         (&["list"], 0),
         (&["compact", CLAUDE, "--dry-run", "--count=estimate"], 0),
         (&["compact", CLAUDE, "--recipe", "clear-tool-uses", "--count=estimate"], 0),

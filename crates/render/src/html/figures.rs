@@ -98,10 +98,10 @@ impl Figures {
 
 /// The size of a plot, and the room for its axes, in units of the picture.
 const WIDTH: f64 = 720.0;
-const HEIGHT: f64 = 300.0;
+const HEIGHT: f64 = 318.0;
 const LEFT: f64 = 56.0;
 const RIGHT: f64 = 14.0;
-const TOP: f64 = 14.0;
+const TOP: f64 = 32.0;
 const BOTTOM: f64 = 40.0;
 
 /// How many steps an axis has, about.
@@ -148,7 +148,7 @@ impl Plot {
                     }
                 }
                 text x=(right) y=(HEIGHT - 8.0) text-anchor="end" { (visible(&self.across)) }
-                text x=(LEFT + 4.0) y=(TOP + 2.0) { (visible(&self.up)) }
+                text x=(LEFT - 8.0) y=(TOP - 14.0) { (visible(&self.up)) }
                 @for (n, series) in self.series.iter().enumerate() {
                     g class=(colour(n)) { (series.drawing(&x, &y)) }
                 }

@@ -1,0 +1,103 @@
+//! The commands in groups: what `epitome` alone and `epitome --help` show, and one line for the
+//! global options in the help of each command.
+
+use std::fmt::Write as _;
+
+use clap::Command;
+
+use crate::text::{self, BOLD};
+
+/// Commands that belong together, under a heading.
+const GROUPS: [(&str, &[&str]); 6] = [
+    ("Look", &["list", "inspect", "search", "serve", "demo"]),
+    (
+        "Shrink",
+        &["compact", "restore", "undo", "log", "losses", "show", "watch", "archive", "recipes"],
+    ),
+    ("Share", &["render", "redact", "scan", "index", "manifest"]),
+    ("Move", &["port", "export"]),
+    ("Build and run agents", &["engine", "simulate", "chat"]),
+    ("Set up", &["install", "uninstall", "config", "key", "completions", "man"]),
+];
+
+const GET_STARTED: &str = "  \
+  epitome demo                   what it does, on a sample session
+  epitome list                   your sessions, largest savings first
+  epitome compact ID --dry-run   what would happen to one; nothing is written
+
+epitome COMMAND --help shows the options and examples of a command.
+";
+
+/// Columns of the names of commands.
+const NAME: usize = 13;
+
+/// The command line, with the commands in groups.
+pub fn grouped(command: Command) -> Command {
+    let groups = groups(&command);
+    // The list of all commands that clap writes is left out.
+    let about = "{about-with-newline}\n{usage-heading} {usage}\n\n";
+    let template = format!("{about}{groups}{{all-args}}{{after-help}}");
+    let mut command = command.help_template(template).override_usage("epitome [OPTIONS] <COMMAND>");
+    command.build();
+    command.mut_subcommands(|it| without_global_options(it).hide(true))
+}
+
+/// What `epitome` alone prints.
+pub fn overview(command: &Command) -> String {
+    let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+    let about = text::wrapped(&about, text::columns()).join("\n");
+    let groups = groups(command);
+    format!("{about}\n\n{groups}{BOLD}Get started:{BOLD:#}\n{GET_STARTED}")
+}
+
+fn groups(command: &Command) -> String {
+    let width = text::columns().min(100).saturating_sub(NAME + 2).max(20);
+    let mut text = String::new();
+    for (heading, names) in GROUPS {
+        let _ = writeln!(text, "{BOLD}{heading}:{BOLD:#}");
+        for name in names {
+            let of_name = command.find_subcommand(name).and_then(Command::get_about);
+            let about = of_name.map(ToString::to_string).unwrap_or_default();
+            for (n, line) in text::wrapped(&about, width).into_iter().enumerate() {
+                let _ = writeln!(text, "  {:NAME$}{line}", if n == 0 { name } else { "" });
+            }
+        }
+        text.push('\n');
+    }
+    text
+}
+
+/// A command and those below it, whose help names the global options on one line.
+fn without_global_options(command: Command) -> Command {
+    let globals: Vec<String> = command
+        .get_arguments()
+        .filter(|arg| arg.is_global_set())
+        .filter_map(|arg| arg.get_long().map(|name| format!("--{name}")))
+        .collect();
+    let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+    let line = format!("Global options: {} (see epitome --help)", globals.join(", "));
+    let after = if after.is_empty() { line } else { format!("{after}\n\n{line}") };
+    let hidden = command.after_help(after).mut_args(|arg| {
+        let is_global = arg.is_global_set();
+        if is_global { arg.hide(true) } else { arg }
+    });
+    hidden.mut_subcommands(without_global_options)
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn every_command_is_in_one_group() {
+        let command = crate::Cli::command();
+        let visible = command.get_subcommands().filter(|it| !it.is_hide_set());
+        let mut commands: Vec<&str> = visible.map(Command::get_name).collect();
+        let mut grouped: Vec<&str> = GROUPS.iter().flat_map(|(_, names)| *names).copied().collect();
+        commands.sort_unstable();
+        grouped.sort_unstable();
+        assert_eq!(grouped, commands);
+    }
+}
