@@ -40,6 +40,21 @@ fn digest_beside(budget: u64, beside: u64) -> Digest {
     digest.expect("no rules").expect("a digest")
 }
 
+/// The digest of all of a session but its last item.
+fn digest_of(sample: &Sample, budget: u64) -> Digest {
+    let view = View::new(sample.transcript(), sample.source(), &Quarters);
+    let items: Vec<usize> = (0..sample.transcript().items.len()).collect();
+    let (said, kept) = items.split_at(items.len() - 1);
+    let old = Old { items: said, read: said, said, kept };
+    let digest = DigestRule::default().digest(&view, &old, Tokens(budget), Tokens(0));
+    digest.expect("no rules").expect("a digest")
+}
+
+/// Its lines, without the one that says what it is.
+fn lines_of(digest: &Digest) -> Vec<&str> {
+    digest.text.lines().skip(1).collect()
+}
+
 #[test]
 fn a_digest_has_the_lines_that_are_used_and_names_every_call() {
     let digest = digest(140);
@@ -148,12 +163,7 @@ fn of_more_facts_than_fit_some_are_chosen_and_lines_have_no_numbers_of_their_too
     let lines: Vec<String> = (1..=400).map(|n| format!("{n:>6}→let name_{n} = old;")).collect();
     let sample = Sample::new().user("Go on.").call(ToolKind::Read, "/p/a.rs");
     let sample = sample.output(&lines.join("\n")).reply("Yes.").reply("Done.");
-    let view = View::new(sample.transcript(), sample.source(), &Quarters);
-    let (said, kept) = (&[0, 1, 2, 3][..], &[4][..]);
-    let old = Old { items: said, read: said, said, kept };
-    let digest =
-        DigestRule::default().digest(&view, &old, Tokens(400), Tokens(0)).expect("no rules");
-    let Digest { text, tokens, lines, of } = digest.expect("a digest");
+    let Digest { text, tokens, lines, of } = digest_of(&sample, 400);
     assert!((Tokens(360)..=Tokens(400)).contains(&tokens), "{tokens:?}");
     assert!((30..100).contains(&lines), "{lines} of {of}");
     assert!(text.contains("\nlet name_1 = old;\nlet name_2 = old;"), "{text}");
@@ -165,14 +175,8 @@ fn of_equal_lines_the_newest_is_chosen() {
     let code = "let maxLen = parseLen(text);";
     let read = |sample: Sample| sample.call(ToolKind::Read, "/p/a.rs").output(code);
     let sample = read(read(Sample::new().user("Go on."))).reply("Yes.").reply("Done.");
-    let view = View::new(sample.transcript(), sample.source(), &Quarters);
-    let items: Vec<usize> = (0..sample.transcript().items.len()).collect();
-    let (said, kept) = items.split_at(items.len() - 1);
-    let old = Old { items: said, read: said, said, kept };
-    let digest = DigestRule::default().digest(&view, &old, Tokens(70), Tokens(0));
-    let text = digest.expect("no rules").expect("a digest").text;
-    let lines: Vec<&str> = text.lines().skip(1).collect();
-    assert_eq!(lines, ["User:", "Go on.", "#1 Read", "#2 Read /p/a.rs", code]);
+    let digest = digest_of(&sample, 70);
+    assert_eq!(lines_of(&digest), ["User:", "Go on.", "#1 Read", "#2 Read /p/a.rs", code]);
 }
 
 #[test]
@@ -180,11 +184,7 @@ fn lines_that_follow_each_other_keep_their_shape() {
     let code = "fn main() {\n    if is_done(parseLen) {\n        return maxLen;\n    }\n}";
     let sample = Sample::new().user("Go on.").call(ToolKind::Read, "/p/a.rs").output(code);
     let sample = sample.reply("Yes.").reply("Done.");
-    let view = View::new(sample.transcript(), sample.source(), &Quarters);
-    let (said, kept) = (&[0, 1, 2, 3][..], &[4][..]);
-    let old = Old { items: said, read: said, said, kept };
-    let digest = DigestRule::default().digest(&view, &old, Tokens(400), Tokens(0));
-    let text = digest.expect("no rules").expect("a digest").text;
+    let text = digest_of(&sample, 400).text;
     let expect = "\n… if is_done(parseLen) {\n    return maxLen;";
     assert!(text.contains(expect), "{text}");
 }
@@ -195,12 +195,8 @@ fn a_long_text_of_the_user_keeps_what_it_commands() {
     let words = "we talked of this and that\n".repeat(400);
     let said = format!("{words}Never touch the lock file.\n{words}");
     let sample = Sample::new().user(&said).reply("Yes.").reply("Done.");
-    let view = View::new(sample.transcript(), sample.source(), &Quarters);
-    let old = Old { items: &[0, 1], read: &[0, 1], said: &[0, 1], kept: &[2] };
-    let digest = DigestRule::default().digest(&view, &old, Tokens(200), Tokens(0));
-    let text = digest.expect("no rules").expect("a digest").text;
-    let lines: Vec<&str> = text.lines().skip(1).collect();
-    assert_eq!(lines, ["User:", "… Never touch the lock file."]);
+    let digest = digest_of(&sample, 200);
+    assert_eq!(lines_of(&digest), ["User:", "… Never touch the lock file."]);
 }
 
 /// A decision is in a digest also if it names nothing; other lines that name nothing are not.
@@ -209,15 +205,9 @@ fn what_the_model_decided_is_in_a_digest() {
     let said = "We go on.\nEach of them waits, because the other never ends.\nNow to it.";
     let sample = Sample::new().user("Go on.").call(ToolKind::List, "/old");
     let sample = sample.output("so it is\n").reply(said).reply("Done.");
-    let view = View::new(sample.transcript(), sample.source(), &Quarters);
-    let items: Vec<usize> = (0..sample.transcript().items.len()).collect();
-    let (said, kept) = items.split_at(items.len() - 1);
-    let old = Old { items: said, read: said, said, kept };
-    let digest = DigestRule::default().digest(&view, &old, Tokens(70), Tokens(0));
-    let text = digest.expect("no rules").expect("a digest").text;
-    let lines: Vec<&str> = text.lines().skip(1).collect();
+    let digest = digest_of(&sample, 70);
     let decision = "… Each of them waits, because the other never ends.";
-    assert_eq!(lines, ["User:", "Go on.", "#1 List", "Assistant:", decision]);
+    assert_eq!(lines_of(&digest), ["User:", "Go on.", "#1 List", "Assistant:", decision]);
 }
 
 /// Each error once, where it stands last.
@@ -229,15 +219,9 @@ fn what_failed_is_in_a_digest_whatever_its_budget() {
     let sample = make(Sample::new().user("Go on."), "error: number 1\nerror: it broke");
     let sample = make(sample, "error: number 2");
     let sample = make(sample, "error: it broke\nerror: number 3").reply("Done.");
-    let view = View::new(sample.transcript(), sample.source(), &Quarters);
-    let items: Vec<usize> = (0..sample.transcript().items.len()).collect();
-    let (said, kept) = items.split_at(items.len() - 1);
-    let old = Old { items: said, read: said, said, kept };
-    let digest = DigestRule::default().digest(&view, &old, Tokens(10), Tokens(0));
-    let text = digest.expect("no rules").expect("a digest").text;
-    let lines: Vec<&str> = text.lines().skip(1).collect();
+    let digest = digest_of(&sample, 10);
     assert_eq!(
-        lines,
+        lines_of(&digest),
         [
             "User:",
             "Go on.",
