@@ -460,11 +460,7 @@ fn a_question_is_answered_by_the_user_or_by_the_fact_that_there_is_none() {
     let asks = json!({"question": "Which?", "choices": ["one", "two"]});
     for (arguments, answer, expect) in [
         (asks.clone(), Some("two"), "a: two"),
-        (
-            asks.clone(),
-            None,
-            "a: There is nobody to ask. Decide yourself, and say what you assumed.",
-        ),
+        (asks.clone(), None, "a: No user is present. Decide yourself, and say what you assumed."),
         (json!({"question": " "}), None, "a: the question is empty"),
         (
             json!({"question": "?", "choices": vec!["x"; 10]}),

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
 
 use clap::Args;
+use clap::builder::{OsStringValueParser, TypedValueParser};
 use epitome::agents::{self, Found, SessionFile, SessionMatch};
 use epitome::ops::is_run_in;
 use epitome::storage::writer;
@@ -97,7 +98,7 @@ pub fn read_stdin() -> Result<Vec<u8>> {
 pub struct Which {
     /// Only sessions that were run in this folder or below it; the end of its path is enough, as
     /// `epitome list` prints it
-    #[arg(long, value_name = "DIR", allow_hyphen_values = true)]
+    #[arg(long, value_name = "DIR", allow_hyphen_values = true, value_parser = project())]
     pub project: Option<PathBuf>,
 }
 
@@ -153,6 +154,21 @@ impl Which {
     pub fn takes(&self, cwd: Option<&str>) -> bool {
         self.project.as_deref().is_none_or(|project| is_run_in(project, cwd))
     }
+}
+
+/// Reads a project: a folder, or a name that may begin with a dash. Neither is empty, and neither is
+/// an option that follows `--project` by mistake.
+pub fn project() -> impl TypedValueParser<Value = PathBuf> {
+    OsStringValueParser::new().try_map(|given| {
+        let text = given.to_string_lossy();
+        if text.is_empty() {
+            Err("it is empty".to_owned())
+        } else if text.starts_with("--") {
+            Err(format!("it looks like an option; a folder of that name is `./{text}`"))
+        } else {
+            Ok(PathBuf::from(given))
+        }
+    })
 }
 
 /// `7d`, `2w`, `12h`, `30m`.

@@ -188,7 +188,7 @@ fn skills_are_named_and_loaded_and_without_a_user_there_is_nobody_to_ask() {
     let sent = chat.sent();
     assert!(sent[0].contains("- release: How to release"), "{}", sent[0]);
     assert!(sent[1].contains("Never on a Friday."), "{}", sent[1]);
-    assert!(sent[1].contains("There is nobody to ask."), "{}", sent[1]);
+    assert!(sent[1].contains("No user is present."), "{}", sent[1]);
     let events = events(&stdout);
     let asked = events.iter().find(|event| event["event"] == "question").expect("it is shown");
     assert_eq!(asked["question"], "Which version?");
@@ -223,7 +223,7 @@ fn a_task_has_a_session_of_its_own_and_its_events_are_in_the_stream() {
     assert_eq!((&result["error"], &result["text"]), (&json!(false), &json!("It returns 41.")));
     assert_eq!(events.last().expect("an event")["cost"]["requests"], 4);
     let sent = chat.sent();
-    // The sub-agent has no task and asks nobody; the session sees its answer alone.
+    // The sub-agent has neither `task` nor `ask`; the session sees only its answer.
     let tools =
         |at: usize| ["\"name\":\"task\"", "\"name\":\"ask\""].map(|it| sent[at].contains(it));
     assert_eq!((tools(0), tools(1)), ([true, true], [false, false]));

@@ -46,6 +46,13 @@ fn sessions_are_sorted_limited_and_found_by_their_project() {
         assert_eq!(agents(&["--project", project]), ["claude", "codex", "pi"], "{project}");
     }
     assert_eq!(agents(&["--project", "other/p"]), [""; 0]);
+    // What is empty, or an option, is no project.
+    for command in [&["list"][..], &["render"], &["restore", "--all"]] {
+        for project in ["", "--json"] {
+            let args = [command, &["--project", project]].concat();
+            assert_eq!(world.status(&args), 2, "{args:?}");
+        }
+    }
     assert_snapshot!("limited", world.run(&["list", "--limit", "1"]));
 }
 

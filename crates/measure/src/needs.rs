@@ -22,7 +22,7 @@ const CUTS: usize = 8;
 static GENERIC: LazyLock<HashSet<FactId>> =
     LazyLock::new(|| include_str!("../generic.txt").lines().map(FactId::of).collect());
 
-/// Whether a fact says nothing, because it stands in sessions of all kinds.
+/// Whether a fact says nothing, because it is in sessions of all kinds.
 pub fn is_generic(fact: FactId) -> bool {
     GENERIC.contains(&fact)
 }

@@ -210,7 +210,7 @@ fn what_the_model_decided_is_in_a_digest() {
     assert_eq!(lines_of(&digest), ["User:", "Go on.", "#1 List", "Assistant:", decision]);
 }
 
-/// Each error once, where it stands last.
+/// Each error once, at its last place.
 #[test]
 fn what_failed_is_in_a_digest_whatever_its_budget() {
     let make = |sample: Sample, says: &str| {

@@ -12,7 +12,7 @@ use syntect::util::LinesWithEndings;
 
 /// Bytes of one text that are coloured; the rest is plain.
 const TEXT: usize = 24 << 10;
-/// Lines longer than this are no code that somebody wrote.
+/// Longer lines are generated code.
 const LINE: usize = 2_000;
 
 /// What a run of source text is.

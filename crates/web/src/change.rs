@@ -40,7 +40,7 @@ pub(crate) async fn compact(
     told.await.unwrap_or_else(|problem| problem)
 }
 
-/// What is given back: the text with this reference, or all.
+/// What is restored: the text with this reference, or all.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Wanted {
     #[serde(default)]

@@ -19,7 +19,7 @@ const KILLED: &str = "There is no result: the program ended while this ran. It m
                       effects.";
 
 /// The result of a question if there is no user.
-const NOBODY: &str = "There is nobody to ask. Decide yourself, and say what you assumed.";
+const NO_USER: &str = "No user is present. Decide yourself, and say what you assumed.";
 
 /// A call of the last answer.
 pub(super) struct OpenCall {
@@ -149,7 +149,7 @@ impl Machine {
         if self.find(id, CallState::Question).is_none() {
             return Ok(());
         }
-        self.ended(id, answer.ok_or_else(|| NOBODY.to_owned()))
+        self.ended(id, answer.ok_or_else(|| NO_USER.to_owned()))
     }
 
     pub(super) fn answered(&mut self, id: &str, answer: Answer) -> Result<()> {

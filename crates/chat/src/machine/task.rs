@@ -1,5 +1,5 @@
 //! Tasks: a call of `task` runs a machine of its own inside this one. It has the permissions and
-//! the budget of this one, and gives back one result.
+//! the budget of this one, and returns one result.
 
 use std::mem;
 

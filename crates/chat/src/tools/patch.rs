@@ -81,7 +81,7 @@ fn files(arguments: &str) -> Result<Vec<FilePatch>, String> {
     parse(&patch)
 }
 
-/// What a call would change, as long as nobody else changes the files.
+/// What a call would change, if the files stay as they are until then.
 pub(super) fn planned(place: &Workplace, arguments: &str) -> Result<Vec<FileChange>, String> {
     let Access::Patch(paths) = (TOOL.access)(place, arguments)? else { return Ok(Vec::new()) };
     changes(place, &files(arguments)?, &paths)

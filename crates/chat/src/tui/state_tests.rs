@@ -84,14 +84,14 @@ fn questions_are_answered_one_after_the_other_and_not_by_accident() {
     at(&mut state, 2_000);
     assert_eq!(shown(&types(&mut state, "N")), [permission("c4", Answer::Never)]);
     assert_eq!(state.asks.len(), 0);
-    // What is decided by an answer to another one asks no more.
+    // A question that an answer to another one decides is not asked.
     for id in ["c1", "c2"] {
         asks(&mut state, id, "run x");
     }
     shows(&mut state, Event::Permitted { id: "c2".to_owned(), allowed: true });
     assert_eq!(state.asks.iter().map(|ask| &*ask.id).collect::<Vec<_>>(), ["c1"]);
     shows(&mut state, Event::Permitted { id: "c1".to_owned(), allowed: false });
-    // An interrupted call asks no more.
+    // The question of an interrupted call is not asked.
     asks(&mut state, "c3", "run x");
     result(&mut state, "c3", true, "interrupted");
     assert_eq!(state.asks.len(), 0);

@@ -50,7 +50,7 @@ pub(super) fn columns(grapheme: &str) -> usize {
     if grapheme.contains(char::is_control) { 0 } else { usize::from(grapheme.cell_width()) }
 }
 
-/// The beginning of a text that has at most so many columns; `…` stands for the rest.
+/// The beginning of a text that has at most so many columns; `…` replaces the rest.
 pub(super) fn cut(text: &str, width: usize) -> String {
     if width_of(text) <= width {
         return text.to_owned();

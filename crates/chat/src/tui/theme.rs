@@ -56,7 +56,7 @@ impl Theme {
         self.colour(Color::Blue).add_modifier(Modifier::UNDERLINED)
     }
 
-    /// A share of the window in per cent: from 70 on, and from 80 on, it stands out.
+    /// A share of the window in per cent: yellow from 70 on, red from 80 on.
     pub(super) fn fill(self, percent: u64) -> Style {
         match percent {
             0..70 => self.good(),

@@ -52,8 +52,9 @@ pub struct Args {
 
     /// All sessions of a project: its folder, or its folder's name
     #[arg(long, short, value_name = "PROJECT", allow_hyphen_values = true,
+          value_parser = session::project(),
           conflicts_with_all = ["sessions", "file", "session"])]
-    pub project: Option<String>,
+    pub project: Option<PathBuf>,
 
     /// All sessions on this machine
     #[arg(long, conflicts_with_all = ["sessions", "file", "session", "project"])]
@@ -298,10 +299,12 @@ fn inputs(app: &App, args: &Args) -> Result<Vec<Input>> {
 }
 
 fn of_project(args: &Args, path: &Path) -> bool {
-    let Some(project) = &args.project else { return true };
+    if args.project.is_none() {
+        return true;
+    }
     let Ok(session) = Loaded::open(path, None) else { return false };
     let cwd = session.transcript.head.cwd.as_deref();
-    Which { project: Some(PathBuf::from(project)) }.takes(cwd)
+    Which { project: args.project.clone() }.takes(cwd)
 }
 
 fn open(app: &App, input: &Input) -> Result<RenderSource> {

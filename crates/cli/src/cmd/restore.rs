@@ -22,7 +22,7 @@ use crate::app::App;
 use crate::confirm::agreed;
 use crate::failure::{Failure, Result};
 use crate::report::Lines;
-use crate::session::{file, parse_age};
+use crate::session::{self, file, parse_age};
 use crate::text::{self, BOLD, DIM, bytes_change, count};
 
 const EXAMPLES: &str = "\
@@ -99,7 +99,7 @@ pub struct Which {
     pub run: Option<String>,
 
     /// Only sessions that were run in this folder or below it
-    #[arg(long, value_name = "DIR")]
+    #[arg(long, value_name = "DIR", allow_hyphen_values = true, value_parser = session::project())]
     pub project: Option<PathBuf>,
 }
 

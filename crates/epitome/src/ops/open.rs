@@ -167,9 +167,12 @@ impl SessionPart {
 /// session that does not name its folder it is not known: then it is not.
 ///
 /// If there is no such folder here, `project` may be the end of its path (`group/name`, as `epitome
-/// list` prints it), or its name in Claude Code's folder of sessions (`-home-dev-group-name`).
+/// list` prints it), or its name in Claude Code's folder of sessions (`-home-dev-group-name`). An
+/// empty `project` is no folder.
 pub fn is_run_in(project: &Path, cwd: Option<&str>) -> bool {
-    let Some(cwd) = cwd.map(Path::new) else { return false };
+    let Some(cwd) = cwd.map(Path::new).filter(|_| !project.as_os_str().is_empty()) else {
+        return false;
+    };
     let given = std::path::absolute(project).unwrap_or_else(|_| project.to_owned());
     match project.canonicalize() {
         Ok(real) => cwd.starts_with(given) || cwd.starts_with(real),
@@ -214,6 +217,7 @@ mod tests {
             ("app", false),
             ("-home-dev-group-my-app", true),
             ("-home-dev-gro", false),
+            ("", false),
         ] {
             let is_run = is_run_in(Path::new(project), Some("/home/dev/group/my_app/lib"));
             assert_eq!(is_run, expect, "{project}");

@@ -110,7 +110,7 @@ fn check(
     log
 }
 
-/// Every line that carries an error, of a result that failed, still stands in a result or in a
+/// Every line that carries an error, of a result that failed, is still in a result or in a
 /// digest. A line that is a giant itself may have been truncated on ingest.
 fn check_errors(context: &Context) {
     let view = context.as_it_is();

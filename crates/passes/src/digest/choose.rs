@@ -25,8 +25,8 @@ pub(super) struct ChosenLines {
 
 /// What an error is worth apart from its facts.
 const ERROR: f64 = 0.01;
-/// What a decision is worth apart from its facts: at a fifth of the tokens, four of five decisions
-/// are in a digest, and of other lines what is worth least is not (`docs/quality.md`).
+/// What a decision is worth apart from its facts: with this value a digest of a fifth of the tokens
+/// has four of five decisions, and no lower recall (`docs/quality.md`).
 const DECISION: f64 = 0.2;
 
 /// What can be chosen, and what need not be.
@@ -113,13 +113,13 @@ impl<'p> Choice<'p> {
 
     /// What a line adds to what is covered.
     fn gain(&self, piece: &Piece, line: Option<usize>, covered: &FactMap<()>) -> f64 {
-        let (facts, apart) = match line {
+        let (facts, bonus) = match line {
             None => (piece.full.as_ref().map_or(&[][..], |full| &full.facts), 0.0),
-            Some(line) => (&*piece.lines[line].facts, apart(&piece.lines[line])),
+            Some(line) => (&*piece.lines[line].facts, bonus(&piece.lines[line])),
         };
         let new = facts.iter().filter(|(fact, _)| !covered.contains_key(fact));
         let value: f64 = new.map(|(fact, _)| self.values.get(*fact)).sum();
-        value + apart
+        value + bonus
     }
 
     /// Begins to choose: with what is in the digest anyway.
@@ -198,7 +198,7 @@ impl Choosing<'_, '_> {
     }
 }
 
-/// The lines that are in the digest anyway: each text once, where it stands last, unless it stands
+/// The lines that are in the digest anyway: each text once, at its last place, unless it is
 /// in what is kept.
 fn stays(old: &[Piece], kept: &[Piece]) -> Chosen {
     let of_kept = kept.iter().flat_map(|piece| &piece.lines).filter(|line| line.stays);
@@ -215,7 +215,7 @@ fn stays(old: &[Piece], kept: &[Piece]) -> Chosen {
 }
 
 /// What a line is worth apart from its facts.
-fn apart(line: &Line) -> f64 {
+fn bonus(line: &Line) -> f64 {
     let worth = |is_so, worth| if is_so { worth } else { 0.0 };
     worth(line.is_error, ERROR) + worth(line.decides, DECISION)
 }
