@@ -156,8 +156,8 @@ impl Which {
     }
 }
 
-/// Reads a project: a folder, or a name that may begin with a dash. Neither is empty, and neither is
-/// an option that follows `--project` by mistake.
+/// Reads a project: a folder, or a name that may begin with a dash. It is not empty, and no option
+/// that follows `--project` by mistake.
 pub fn project() -> impl TypedValueParser<Value = PathBuf> {
     OsStringValueParser::new().try_map(|given| {
         let text = given.to_string_lossy();

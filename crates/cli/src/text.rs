@@ -185,6 +185,7 @@ mod tests {
         let text = format!("one {BOLD}two{BOLD:#} three 日本語日本語 x");
         let expect = ["one \u{1b}[1mtwo\u{1b}[0m", "three", "日本語日本語", "x"];
         assert_eq!(wrapped(&text, 8), expect);
+        assert_eq!(wrapped("ab cde fg h", 5), ["ab", "cde", "fg h"]);
         assert_eq!(wrapped("a  b", 80), ["a  b"]);
         assert_eq!(wrapped("", 80), [""]);
     }
