@@ -8,7 +8,7 @@ use std::thread;
 use std::time::Duration;
 
 use epitome_api::Outgoing;
-use epitome_engine::{Called, Context};
+use epitome_engine::{Called, Context, Preparation};
 use epitome_error::Result;
 use epitome_llm::{Catalogue, Delta, Failure, Model, Request, Stop};
 use epitome_model::{MicroDollars, TokenUsage};
@@ -213,6 +213,10 @@ impl Agent {
                 self.ask(request, ask, report);
                 return None;
             }
+            Action::Prepare(n, prepared) => {
+                prepare(n, prepared, report);
+                return None;
+            }
             Action::Check(called) => {
                 let access = self.workplace.access(&called);
                 Input::Checked(called.id, access)
@@ -364,6 +368,19 @@ impl Report {
         // Without a reader the program is about to end.
         let _unread = self.tell.send(self.wrapped(input));
     }
+}
+
+/// Works on a compaction while other things happen.
+fn prepare(n: u64, mut prepared: Box<Preparation>, report: Report) {
+    thread::spawn(move || {
+        let work = || {
+            prepared.work();
+            prepared
+        };
+        // One that fails in a way that is a bug is made again where it is due.
+        let worked = catch_unwind(AssertUnwindSafe(work)).ok();
+        report.send(Input::Prepared(n, worked));
+    });
 }
 
 /// Whether a tool has ended.

@@ -7,8 +7,7 @@
 //!
 //! # Absent
 //!
-//! MCP servers, the Agent Client Protocol, and compactions in the background:
-//! SHORTCOMINGS.md.
+//! MCP servers and the Agent Client Protocol: SHORTCOMINGS.md.
 //!
 //! [`Model`]: epitome_llm::Model
 

@@ -4,6 +4,7 @@
 //! happens, and reports what came of each. At any point the context it holds is one that a model
 //! service accepts, or becomes one with the results of the calls that are open.
 
+mod background;
 mod calls;
 mod commands;
 mod event;
@@ -14,7 +15,7 @@ mod task;
 use std::collections::VecDeque;
 use std::mem;
 
-use epitome_engine::{Called, Context, Next, Recovery, Speaker};
+use epitome_engine::{Called, Context, Next, Preparation, Recovery, Speaker};
 use epitome_error::{Error, ErrorKind, Result};
 use epitome_llm::Failure;
 use epitome_model::{MicroDollars, Role, TokenUsage};
@@ -27,6 +28,7 @@ pub use calls::{INTERRUPTED, NOT_RUN};
 pub use commands::Change;
 pub use event::{Cost, Ended, Event};
 
+use background::Background;
 use calls::OpenCall;
 
 /// Times in a row that a model is asked to go on after an answer that was cut off.
@@ -53,6 +55,9 @@ pub enum Input {
     Failed(u64, Failure),
     /// The answer to a question for a summary, or why there is none, and what it cost.
     Summary(u64, std::result::Result<Reply, NoReply>, Option<MicroDollars>),
+    /// A compaction in the background has come as far as it can without a model's answer; none if
+    /// that failed.
+    Prepared(u64, Option<Box<Preparation>>),
     /// What a call would touch, or why it cannot be run.
     Checked(Box<str>, std::result::Result<Access, String>),
     /// What the user says to a call.
@@ -90,6 +95,9 @@ pub enum Action {
     Send(u64),
     /// Ask a model for a summary, as the request with this number.
     Ask(u64, Ask),
+    /// Work on a compaction ([`Preparation::work`]), as the one with this number. Other things
+    /// happen meanwhile.
+    Prepare(u64, Box<Preparation>),
     /// Find out what a call would touch.
     Check(Called),
     /// Ask the user whether a call may run.
@@ -137,6 +145,8 @@ pub struct Machine {
     compacts: Vec<Box<str>>,
     /// A compaction that the user wants before the next request, with its focus.
     compaction: Option<Option<String>>,
+    /// A compaction that is prepared, or is ready for its moment.
+    background: Option<Background>,
     has_left: bool,
     /// Whether it runs inside of another one.
     is_task: bool,
@@ -150,6 +160,8 @@ enum State {
     Answering(u64, String),
     /// A question for a summary.
     Summarising(u64),
+    /// A compaction in the background is waited for before the next request.
+    Waiting { begins_turn: bool },
     /// Calls.
     Calling(Vec<OpenCall>),
 }
@@ -177,6 +189,7 @@ impl Machine {
             answer: String::new(),
             compacts: Vec::new(),
             compaction: None,
+            background: None,
             has_left: false,
             is_task: false,
         };
@@ -211,6 +224,7 @@ impl Machine {
             return Err(Error::new(ErrorKind::InUse, "the model works: press Esc first"));
         }
         self.context = context;
+        self.background = None;
         self.close_left_open()
     }
 
@@ -272,12 +286,9 @@ impl Machine {
             }
             Input::Summary(request, reply, cost) => {
                 self.spend(reply.as_ref().ok().and_then(|reply| reply.used), cost);
-                if matches!(self.state, State::Summarising(open) if open == request) {
-                    self.state = State::Idle;
-                    self.context.answer(reply)?;
-                    self.advance()?;
-                }
+                self.summary(request, reply)?;
             }
+            Input::Prepared(n, prepared) => self.prepared(n, prepared)?,
             Input::Checked(call, access) => self.checked(&call, access)?,
             Input::Permission(call, answer) => self.answered(&call, answer)?,
             Input::Begun(call, context) => self.begun(&call, context)?,
@@ -332,8 +343,23 @@ impl Machine {
         }
     }
 
+    fn summary(&mut self, request: u64, reply: std::result::Result<Reply, NoReply>) -> Result<()> {
+        if matches!(self.state, State::Summarising(open) if open == request) {
+            self.state = State::Idle;
+            self.context.answer(reply)?;
+            return self.advance();
+        }
+        self.answer_in_background(request, reply);
+        Ok(())
+    }
+
     /// Does what is due before the next request, and sends it if the model is to answer.
     fn advance(&mut self) -> Result<()> {
+        self.advance_from(!self.wanted)
+    }
+
+    /// The same; `begins_turn` if the user's message is the first of a turn.
+    fn advance_from(&mut self, begins_turn: bool) -> Result<()> {
         loop {
             // A call of the engine's own tool gets its result first: nothing may come between.
             if self.context.open_calls().is_empty() {
@@ -343,7 +369,12 @@ impl Machine {
                 return self.end(Ended::Budget, Some(over));
             }
             if let Some(focus) = self.compaction.take() {
+                self.background = None;
                 self.context.ask_for_compaction(focus.as_deref(), None);
+            }
+            if self.context.open_calls().is_empty() && self.swap(begins_turn)? {
+                self.state = State::Waiting { begins_turn };
+                return Ok(());
             }
             let next = self.context.step()?;
             self.show_compactions();

@@ -10,6 +10,10 @@ use serde_json::{Value, json};
 
 use super::*;
 
+#[path = "machine_tests/background.rs"]
+mod background;
+#[path = "machine_tests/orders.rs"]
+mod orders;
 #[path = "machine_tests/tasks.rs"]
 mod tasks;
 
@@ -43,6 +47,7 @@ impl Play {
                 Action::Change(_) => {}
                 Action::Send(_)
                 | Action::Ask(..)
+                | Action::Prepare(..)
                 | Action::Check(_)
                 | Action::Permit(..)
                 | Action::Question(..)
@@ -73,6 +78,19 @@ impl Play {
         accepted(self.machine.context());
     }
 
+    /// Takes the newest action of a kind.
+    fn taken(&mut self, is: impl Fn(&Action) -> bool) -> Option<Action> {
+        let at = self.actions.iter().rposition(is)?;
+        Some(self.actions.remove(at))
+    }
+
+    fn request(&mut self) -> Option<u64> {
+        match self.taken(|it| matches!(it, Action::Send(_)))? {
+            Action::Send(request) => Some(request),
+            _ => None,
+        }
+    }
+
     fn sent(&self) -> u64 {
         match self.actions.last() {
             Some(Action::Send(request)) => *request,
@@ -83,6 +101,7 @@ impl Play {
     /// The model answers the request that is under way.
     fn answers(&mut self, response: Response) {
         self.summarise();
+        self.work();
         let request = self.sent();
         self.actions.pop();
         self.input(Input::Response(request, Box::new(response), Some(MicroDollars(1_000))));
@@ -97,6 +116,15 @@ impl Play {
                 headings.map(|line| heading(line) + "\nThe work goes on.\n").collect();
             let stopped = epitome_model::StopReason::End;
             self.input(Input::Summary(request, Ok(Reply { text, stopped, used: None }), None));
+        }
+    }
+
+    /// What was begun in the background is done.
+    fn work(&mut self) {
+        while let Some(Action::Prepare(n, prepared)) =
+            self.taken(|it| matches!(it, Action::Prepare(..)))
+        {
+            self.input(worked(n, prepared));
         }
     }
 
@@ -143,6 +171,12 @@ fn accepted(context: &Context) {
         let body = String::from_utf8_lossy(&body);
         assert!(violations.is_empty(), "{api}: {violations:?}\n{body}");
     }
+}
+
+/// What came of a compaction in the background.
+fn worked(n: u64, mut prepared: Box<Preparation>) -> Input {
+    prepared.work();
+    Input::Prepared(n, Some(prepared))
 }
 
 fn response(content: &Value, stop: &str) -> Response {
@@ -200,6 +234,7 @@ fn calls_of_one_answer_run_together_and_what_was_typed_comes_behind_their_result
             Action::Permit(..) => "permit",
             Action::Send(_)
             | Action::Ask(..)
+            | Action::Prepare(..)
             | Action::Stop
             | Action::Change(_)
             | Action::Question(..)
@@ -546,235 +581,4 @@ fn calls_that_were_open_when_the_program_was_killed_are_closed() {
     assert!(play.texts()[2].starts_with("a: There is no result: the program ended"));
     play.user("go on");
     play.answers(says("yes"));
-}
-
-/// What may happen at any time.
-#[derive(Clone, Debug)]
-enum Happens {
-    Types(u8),
-    Streams,
-    Says(bool),
-    Calls(Vec<u8>),
-    Within(u8),
-    Fails,
-    TooLong,
-    Empty,
-    CutOff,
-    Checked(bool),
-    Permitted(u8),
-    Ended(usize),
-    Summary(bool),
-    Compacts,
-    Undoes,
-    Cancels,
-}
-
-fn happens() -> impl Strategy<Value = Happens> {
-    prop_oneof![
-        3 => any::<u8>().prop_map(Happens::Types),
-        1 => Just(Happens::Streams),
-        2 => any::<bool>().prop_map(Happens::Says),
-        6 => proptest::collection::vec(0..5u8, 1..4).prop_map(Happens::Calls),
-        8 => (0..6u8).prop_map(Happens::Within),
-        1 => Just(Happens::Fails),
-        1 => Just(Happens::TooLong),
-        1 => Just(Happens::Empty),
-        1 => Just(Happens::CutOff),
-        6 => proptest::bool::weighted(0.8).prop_map(Happens::Checked),
-        3 => (0..4u8).prop_map(Happens::Permitted),
-        6 => (0..2_000usize).prop_map(Happens::Ended),
-        2 => any::<bool>().prop_map(Happens::Summary),
-        1 => Just(Happens::Compacts),
-        1 => Just(Happens::Undoes),
-        1 => Just(Happens::Cancels),
-    ]
-}
-
-impl Play {
-    /// Takes the newest action of a kind.
-    fn taken(&mut self, is: impl Fn(&Action) -> bool) -> Option<Action> {
-        let at = self.actions.iter().rposition(is)?;
-        Some(self.actions.remove(at))
-    }
-
-    fn request(&mut self) -> Option<u64> {
-        match self.taken(|it| matches!(it, Action::Send(_)))? {
-            Action::Send(request) => Some(request),
-            _ => None,
-        }
-    }
-
-    fn respond(&mut self, response: Response) {
-        if let Some(request) = self.request() {
-            self.input(Input::Response(request, Box::new(response), None));
-        }
-    }
-
-    fn happen(&mut self, what: &Happens, n: usize) {
-        match what {
-            Happens::Types(n) => self.user(&format!("words {n}")),
-            Happens::Streams => {
-                let sent = self.actions.iter().find_map(|it| match it {
-                    Action::Send(request) => Some(*request),
-                    _ => None,
-                });
-                sent.into_iter().for_each(|it| self.input(Input::Text(it, "part".into())));
-            }
-            Happens::Says(thinks) => {
-                let mut content = vec![json!({"type": "text", "text": format!("answer {n}")})];
-                if *thinks {
-                    let thought =
-                        json!({"type": "thinking", "thinking": "hm", "signature": "cw=="});
-                    content.insert(0, thought);
-                }
-                self.respond(response(&content.into(), "end_turn"));
-            }
-            Happens::Calls(kinds) => {
-                let name = |kind: u8| ["compact", "read", "read", "task", "ask"][usize::from(kind)];
-                let ids: Vec<String> = (0..kinds.len()).map(|k| format!("c{n}_{k}")).collect();
-                let arguments =
-                    json!({"question": "?", "prompt": "Look.", "description": "a look"});
-                let made = kinds.iter().zip(&ids);
-                let made = made.map(|(kind, id)| (&**id, name(*kind), arguments.clone()));
-                self.respond(calls(&made.collect::<Vec<_>>()));
-            }
-            Happens::Fails => {
-                if let Some(request) = self.request() {
-                    self.input(Input::Failed(request, Failure::Half("gone".into())));
-                }
-            }
-            Happens::TooLong => {
-                if let Some(request) = self.request() {
-                    let message = "prompt is too long".to_owned();
-                    let failure = Failure::TooLong { limit: None, message, used: None };
-                    self.input(Input::Failed(request, failure));
-                }
-            }
-            Happens::Empty => self.respond(response(&json!([]), "end_turn")),
-            Happens::CutOff => {
-                self.respond(response(&json!([{"type": "text", "text": "cut"}]), "max_tokens"));
-            }
-            Happens::Checked(_)
-            | Happens::Permitted(_)
-            | Happens::Ended(_)
-            | Happens::Summary(_) => self.carry_out(what, n),
-            Happens::Compacts => self.input(Input::Compact(None)),
-            Happens::Undoes => self.input(Input::Undo),
-            Happens::Cancels => self.input(Input::Cancel),
-            Happens::Within(n) => self.happen_within(*n),
-        }
-    }
-
-    /// Something happens in the newest task.
-    fn happen_within(&mut self, n: u8) {
-        let Some(Action::Task(task, action)) = self.taken(|it| matches!(it, Action::Task(..)))
-        else {
-            return;
-        };
-        let input = match (*action, n) {
-            (Action::Send(request), 0) => Input::Failed(request, Failure::Half("gone".into())),
-            (Action::Send(request), 1) => Input::Response(request, Box::new(says("found")), None),
-            (Action::Send(request), _) => {
-                let called = calls(&[("a", "read", json!({})), ("b", "task", json!({}))]);
-                Input::Response(request, Box::new(called), None)
-            }
-            (Action::Ask(request, _), _) => Input::Summary(request, Err(NoReply::Nobody), None),
-            (Action::Check(called), _) => {
-                let path = if n < 3 { "/p/a" } else { "/etc" };
-                Input::Checked(called.id, Ok(Access::Read(path.into())))
-            }
-            (Action::Permit(called, _), _) => Input::Permission(called.id, Answer::Always),
-            (Action::Run(called, _), _) => {
-                result(&called.id, &"line\n".repeat(usize::from(n) * 99))
-            }
-            (action, _) => panic!("{action:?} in a task"),
-        };
-        self.within(&task, input);
-    }
-
-    /// Reports what came of something that was to be done.
-    fn carry_out(&mut self, what: &Happens, n: usize) {
-        match what {
-            Happens::Checked(free) => {
-                if let Some(Action::Check(called)) = self.taken(|it| matches!(it, Action::Check(_)))
-                {
-                    if ["task", "ask"].contains(&&*called.name) {
-                        return self.input(Input::Checked(called.id, Ok(Access::Own)));
-                    }
-                    let path = if *free { "/p/a" } else { "/etc" };
-                    self.input(Input::Checked(called.id, Ok(Access::Read(path.into()))));
-                }
-            }
-            Happens::Permitted(n) => {
-                let answers = [Answer::Once, Answer::Always, Answer::No, Answer::Unattended];
-                let asked = self.taken(|it| matches!(it, Action::Permit(..)));
-                if let Some(Action::Permit(called, _)) = asked {
-                    self.input(Input::Permission(called.id, answers[usize::from(*n)]));
-                }
-            }
-            Happens::Ended(lines) => {
-                if let Some(Action::Begin(called)) = self.taken(|it| matches!(it, Action::Begin(_)))
-                {
-                    let begun = if *lines < 100 { Err("no".into()) } else { Ok(task_context()) };
-                    return self.input(Input::Begun(called.id, begun));
-                }
-                let asked = self.taken(|it| matches!(it, Action::Question(..)));
-                if let Some(Action::Question(called, _)) = asked {
-                    let answer = (*lines > 500).then(|| "yes".to_owned());
-                    return self.input(Input::Told(called.id, answer));
-                }
-                if let Some(Action::Run(called, _)) = self.taken(|it| matches!(it, Action::Run(..)))
-                {
-                    self.input(result(&called.id, &format!("line of {n}\n").repeat(*lines)));
-                }
-            }
-            Happens::Summary(good) => {
-                let asked = self.taken(|it| matches!(it, Action::Ask(..)));
-                if let Some(Action::Ask(request, _)) = asked {
-                    let reply = Reply {
-                        text: "All is well.".into(),
-                        stopped: epitome_model::StopReason::End,
-                        used: None,
-                    };
-                    let reply = if *good { Ok(reply) } else { Err(NoReply::Nobody) };
-                    self.input(Input::Summary(request, reply, None));
-                }
-            }
-            Happens::Types(_)
-            | Happens::Streams
-            | Happens::Says(_)
-            | Happens::Calls(_)
-            | Happens::Fails
-            | Happens::TooLong
-            | Happens::Empty
-            | Happens::CutOff
-            | Happens::Compacts
-            | Happens::Undoes
-            | Happens::Within(_)
-            | Happens::Cancels => {}
-        }
-    }
-}
-
-proptest! {
-    #![proptest_config(ProptestConfig { cases: 48, ..ProptestConfig::default() })]
-
-    /// Whatever happens in whatever order: what is sent is what services take, what is interrupted
-    /// is whole, and the machine always waits for something or is idle.
-    #[test]
-    fn no_order_of_events_breaks_a_pair(
-        recipe in proptest::sample::select(vec!["epitome", "digest", "s06", "ion", "s08"]),
-        all in proptest::collection::vec(happens(), 1..60),
-    ) {
-        let mut play = Play::new(recipe, 24_000);
-        for (n, what) in all.iter().enumerate() {
-            play.happen(what, n);
-            prop_assert!(
-                play.machine.is_idle() || !play.actions.is_empty(),
-                "it waits for nothing after {what:?}"
-            );
-        }
-        play.input(Input::Cancel);
-        prop_assert!(play.machine.is_idle());
-    }
 }

@@ -13,6 +13,8 @@ pub struct Live {
     pub reserve: u64,
     /// Per cent of the window at which the user is warned.
     pub warn: u64,
+    /// Whether a compaction is prepared while the model answers, before it is due.
+    pub background: bool,
     /// The tool with which a model asks for a compaction.
     pub tool: ToolRule,
 }
@@ -27,7 +29,13 @@ impl Live {
 
 impl Default for Live {
     fn default() -> Live {
-        Live { when: When::Trigger, reserve: 16_000, warn: 70, tool: ToolRule::default() }
+        Live {
+            when: When::Trigger,
+            reserve: 16_000,
+            warn: 70,
+            background: false,
+            tool: ToolRule::default(),
+        }
     }
 }
 

@@ -20,7 +20,9 @@ impl Machine {
         }
         self.state = State::Answering(self.requests, String::new());
         self.show_usage();
-        self.actions.push(Action::Send(self.requests));
+        let request = self.requests;
+        self.prepare();
+        self.actions.push(Action::Send(request));
         Ok(())
     }
 
@@ -83,6 +85,7 @@ impl Machine {
 
     /// A request was refused as too long: the context is made smaller, and sent once more.
     fn refused(&mut self, message: &str) -> Result<()> {
+        self.background = None;
         let recovery = self.context.refused(Some(413), message)?;
         self.show_compactions();
         match recovery {
@@ -107,8 +110,12 @@ impl Machine {
     /// Interrupts what is under way. What the model said so far is kept, and every open call gets
     /// a result.
     pub(super) fn cancel(&mut self) -> Result<()> {
+        if !self.is_idle() {
+            self.background = None;
+        }
         match mem::replace(&mut self.state, State::Idle) {
             State::Idle => return Ok(()),
+            State::Waiting { .. } => {}
             State::Answering(_, partial) => {
                 if !partial.trim().is_empty() {
                     self.context.assistant(&[Said::text(&partial)])?;

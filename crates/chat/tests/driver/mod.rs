@@ -44,6 +44,11 @@ impl Driver {
                     assert_eq!(ended, Ended::Answered, "{reason:?}");
                 }
                 Action::Show(event) => self.shown.push(event),
+                // It is there before anything else happens.
+                Action::Prepare(n, mut prepared) => {
+                    prepared.work();
+                    self.input(Input::Prepared(n, Some(prepared)));
+                }
                 Action::Send(_) => {
                     // What services refuse first of all.
                     assert_eq!(self.machine.context().open_calls(), Vec::new());

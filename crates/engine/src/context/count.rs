@@ -6,7 +6,7 @@ use epitome_model::{
 };
 
 /// Tokens by item and block, and what is sent in sum.
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub struct Counts {
     items: Vec<Vec<Tokens>>,
     /// Characters by item, with what a wire puts around them.

@@ -8,6 +8,7 @@ use super::Context;
 use epitome_error::{Error, ErrorKind, Result};
 
 /// What a call does.
+#[derive(Clone)]
 pub(super) struct KnownCall {
     /// Its tool and its target, in a few words.
     pub what: Box<str>,

@@ -65,6 +65,13 @@ impl ContextLog {
         Ok(log)
     }
 
+    /// The same log without a journal.
+    pub fn copy(&self) -> ContextLog {
+        let ContextLog { bytes, log, lines, .. } = self;
+        let (bytes, log) = (bytes.clone(), log.clone());
+        ContextLog { bytes, log, lines: *lines, ..ContextLog::default() }
+    }
+
     /// All bytes.
     pub fn bytes(&self) -> &Vec<u8> {
         &self.bytes

@@ -17,7 +17,7 @@ use epitome_error::{Error, ErrorKind, Result};
 impl Context {
     pub(super) fn run(&mut self, why: Why) -> Result<()> {
         let target = match why {
-            Why::Trigger | Why::Hard | Why::Tool => {
+            Why::Trigger | Why::Background | Why::Hard | Why::Tool => {
                 let tokens = self.machine.target_tokens().map(|it| self.in_counts(it).0);
                 self.machine.target().map(|target| Target { tokens, percent: None, ..target })
             }
@@ -26,7 +26,7 @@ impl Context {
         };
         // Who has to come down, or asked for it, takes what there is.
         let at_least = match why {
-            Why::Trigger | Why::Request => self.recipe.at_least,
+            Why::Trigger | Why::Background | Why::Request => self.recipe.at_least,
             Why::Hard | Why::Manual | Why::Tool | Why::Overflow => None,
         };
         let targets = PerKind { live: target, ..self.recipe.target };

@@ -15,6 +15,8 @@ pub enum Why {
     Request,
     /// Its trigger was reached.
     Trigger,
+    /// Its trigger was near: it was prepared while the model answered.
+    Background,
     /// The window without the reserve is full.
     Hard,
     /// Somebody asked for it.

@@ -40,6 +40,8 @@ pub struct Machine {
     stage: Stage,
     asked_for: Option<Why>,
     warned: bool,
+    /// Whether a compaction was prepared since the context was last small.
+    prepared: bool,
     /// Whether it was told that there is nobody to ask.
     alone: bool,
     /// What the compaction that was asked for should come to, if that is not the target.
@@ -86,6 +88,7 @@ impl Machine {
             stage: Stage::Idle,
             asked_for: None,
             warned: false,
+            prepared: false,
             alone: false,
             aim: None,
             breaker: Breaker::default(),
@@ -264,22 +267,60 @@ impl Machine {
             self.events.push(Event::Started { why, tokens: gauge.tokens });
             return Step::Run(why);
         }
+        match self.due(gauge) {
+            // It has no trigger of which to tell.
+            Some(Why::Request) => Step::Run(Why::Request),
+            Some(why) => {
+                self.events.push(Event::Started { why, tokens: gauge.tokens });
+                Step::Run(why)
+            }
+            None => Step::Send,
+        }
+    }
+
+    /// Why the context would be made small before the next request, without being asked.
+    pub fn due(&self, gauge: &ContextSize) -> Option<Why> {
         let full = self.usable.is_some_and(|usable| gauge.tokens > usable);
         if !full && self.is_held(gauge) {
-            return Step::Send;
+            return None;
         }
         match self.live.when {
-            When::Request => return Step::Run(Why::Request),
-            When::Asked => return Step::Send,
+            When::Request => return Some(Why::Request),
+            When::Asked => return None,
             When::Trigger => {}
         }
-        let why = if full { Why::Hard } else { Why::Trigger };
         let due = full || self.is_reached(&self.trigger, gauge);
-        if !due || !self.breaker.allows(gauge.tokens) {
-            return Step::Send;
+        let why = if full { Why::Hard } else { Why::Trigger };
+        (due && self.breaker.allows(gauge.tokens)).then_some(why)
+    }
+
+    /// Whether a compaction is to be prepared now: the recipe wants it, none is due yet, and the
+    /// context is at the warning level, or would be at the trigger if it were a seventh larger. It
+    /// is said once, until the context is smaller again.
+    pub fn prepares(&mut self, gauge: &ContextSize) -> bool {
+        let is_near = self.percent(gauge).is_some_and(|percent| percent >= self.live.warn)
+            || self.is_reached(&self.trigger, &a_seventh_larger(gauge));
+        if !is_near {
+            self.prepared = false;
+            return false;
         }
-        self.events.push(Event::Started { why, tokens: gauge.tokens });
-        Step::Run(why)
+        let wants = self.live.background && self.live.when == When::Trigger;
+        let may = !self.is_held(gauge) && self.breaker.allows(gauge.tokens);
+        if !wants || !may || self.due(gauge).is_some() {
+            return false;
+        }
+        !std::mem::replace(&mut self.prepared, true)
+    }
+
+    /// What was prepared is in the context: the size before and after, and edits by pass.
+    pub fn swapped(&mut self, before: Tokens, after: &ContextSize, by_tier: BTreeMap<String, u64>) {
+        let why = Why::Background;
+        self.events.push(Event::Started { why, tokens: before });
+        self.tell(why, before, after, by_tier);
+        let saved = before - after.tokens;
+        self.close(AttemptResult::Gained { of: before, saved }, after);
+        // Whether it was enough is decided before the next request.
+        self.stage = Stage::Idle;
     }
 
     fn is_reached(&self, level: &Level, gauge: &ContextSize) -> bool {
@@ -342,7 +383,12 @@ impl Machine {
         let Attempt { why, before, saved } = attempt;
         match why {
             Why::Request => self.stage = Stage::Done,
-            Why::Trigger | Why::Hard | Why::Manual | Why::Tool | Why::Overflow => {
+            Why::Trigger
+            | Why::Background
+            | Why::Hard
+            | Why::Manual
+            | Why::Tool
+            | Why::Overflow => {
                 self.close(AttemptResult::Gained { of: before, saved }, now);
             }
         }
@@ -358,9 +404,13 @@ impl Machine {
         }
     }
 
+    /// How full the window without the reserve is.
+    fn percent(&self, gauge: &ContextSize) -> Option<u64> {
+        self.usable.map(|usable| gauge.tokens.0 * 100 / usable.0.max(1))
+    }
+
     fn warn(&mut self, gauge: &ContextSize) {
-        let Some(usable) = self.usable else { return };
-        let percent = gauge.tokens.0 * 100 / usable.0.max(1);
+        let Some(percent) = self.percent(gauge) else { return };
         if percent < self.live.warn {
             self.warned = false;
         } else if !std::mem::replace(&mut self.warned, true) {
@@ -371,6 +421,20 @@ impl Machine {
     /// Whether somebody took a compaction back, and the context has not grown since.
     pub fn is_held(&self, gauge: &ContextSize) -> bool {
         self.held_at.is_some_and(|at| !has_grown(at, gauge.counted))
+    }
+}
+
+fn a_seventh_larger(gauge: &ContextSize) -> ContextSize {
+    let larger = |size: u64| size + size / 7;
+    let ContextSize { tokens, bytes, chars, results, turns, messages, counted } = *gauge;
+    ContextSize {
+        tokens: Tokens(larger(tokens.0)),
+        bytes: larger(bytes),
+        chars: larger(chars),
+        results: larger(results),
+        turns: larger(turns),
+        messages: larger(messages),
+        counted: Tokens(larger(counted.0)),
     }
 }
 

@@ -88,6 +88,7 @@ struct LiveKeys {
     target: Option<Target>,
     reserve: Option<u64>,
     warn: Option<u64>,
+    background: bool,
     tool: ToolRule,
     // Of earlier versions.
     trigger: Option<Level>,
@@ -104,7 +105,7 @@ pub(super) fn parse(text: &str) -> Result<Recipe, Error> {
     let target = file.target()?;
     let trigger = file.trigger()?;
     let stages = file.stages()?;
-    let LiveKeys { when, reserve, warn, tool, .. } = file.live;
+    let LiveKeys { when, reserve, warn, background, tool, .. } = file.live;
     let live = Live::default();
     let (reserve, warn) = (reserve.unwrap_or(live.reserve), warn.unwrap_or(live.warn));
     let KeepKeys { turns, results, messages, tokens, share, unanswered, pins } = file.keep;
@@ -119,7 +120,7 @@ pub(super) fn parse(text: &str) -> Result<Recipe, Error> {
         at_least: file.at_least,
         exempt_tools: file.exempt_tools,
         stages,
-        live: Live { when, reserve, warn, tool },
+        live: Live { when, reserve, warn, background, tool },
     })
 }
 
@@ -227,7 +228,12 @@ mod tests {
             exempt_tools = ['X']
             trigger = { stored = { bytes = 7 }, live = { percent = 80 } }
             keep = { turns = 2, pins = ['RULES.md'] }
-            live = { when = 'request', reserve = 1, warn = 2, tool = { min_tokens = 3 } }
+            [live]
+            when = 'request'
+            reserve = 1
+            warn = 2
+            background = true
+            tool = { min_tokens = 3 }
             [stages]
             ingest = { cap = 9 }
             trim = { over = 5, keep = 4, head = 1 }
@@ -262,7 +268,7 @@ mod tests {
             exempt_tools: vec!["X".into()],
             keep: Keep { turns: Some(2), ..Keep::default() },
             rule_files: RuleFiles::with(vec!["RULES.md".into()]),
-            live: Live { when, reserve: 1, warn: 2, tool },
+            live: Live { when, reserve: 1, warn: 2, background: true, tool },
             ..recipe(PerKind { stored, live })
         };
         assert_eq!(parsed(text), expect);
@@ -329,7 +335,7 @@ mod tests {
             let expect = Recipe {
                 trigger: PerKind { stored: Level::default(), live: level(None, None, Some(90)) },
                 target: PerKind { stored: None, live: chars },
-                live: Live { when, reserve: 1, warn: 2, tool },
+                live: Live { when, reserve: 1, warn: 2, background: false, tool },
                 ..recipe(PerKind { stored, live })
             };
             assert_eq!(parsed(&text), expect, "{ingest}");

@@ -375,3 +375,48 @@ fn who_misses_the_target_says_so_whatever_was_done() {
     assert_eq!(json(tokens(7)), r#"{"tokens":7}"#);
     assert_eq!(json(Some(Missed::Chars(4))), r#"{"chars":4}"#);
 }
+
+#[test]
+fn a_compaction_is_prepared_once_each_time_the_context_comes_near_its_trigger() {
+    let recipe = |background, trigger| {
+        let mut recipe = with_trigger(trigger);
+        recipe.live.background = background;
+        recipe
+    };
+    let trigger = |tokens| Level { tokens: Some(tokens), ..Level::default() };
+    let default = Level::default();
+    for (recipe, sizes, expect) in [
+        (recipe(false, default), &[750][..], &[false][..]),
+        // At the warning level; once, until it was smaller; not if it is due.
+        (recipe(true, default), &[699, 700, 760, 650, 710], &[false, true, false, false, true]),
+        (recipe(true, default), &[801, 790], &[false, true]),
+        // A seventh below a trigger that is lower.
+        (recipe(true, trigger(400)), &[350, 351, 380, 401], &[false, true, false, false]),
+        (that_runs(When::Request, recipe(true, default)), &[750], &[false]),
+        (that_runs(When::Asked, recipe(true, default)), &[750], &[false]),
+    ] {
+        let mut machine = machine(recipe.clone());
+        let prepares: Vec<bool> =
+            sizes.iter().map(|&size| machine.prepares(&gauge(size))).collect();
+        assert_eq!(prepares, expect, "{:?} {sizes:?}", recipe.trigger.live);
+    }
+    let mut held = machine(recipe(true, default));
+    held.hold(Tokens(740));
+    assert!(!held.prepares(&gauge(750)), "who took a compaction back wants what it took");
+}
+
+#[test]
+fn what_was_prepared_is_told_and_judged_and_more_is_done_if_it_was_not_enough() {
+    let mut machine = machine(with_target(PERCENT, Recipe::default()));
+    machine.swapped(Tokens(850), &gauge(820), tiers());
+    let (why, before, after) = (Why::Background, Tokens(850), Tokens(820));
+    let over_target = Some(Missed::Tokens(Tokens(220)));
+    assert_eq!(
+        machine.events(),
+        [
+            Event::Started { why, tokens: before },
+            Event::Finished { why, before, after, by_tier: tiers(), over_target },
+        ]
+    );
+    assert_eq!(machine.step(&gauge(820)), Step::Run(Why::Trigger));
+}

@@ -1,0 +1,108 @@
+//! A compaction in the background: it is prepared while the model answers, and put into the context
+//! where the next turn begins.
+//!
+//! What is computed is waited for there, which is a matter of milliseconds: what a model reads does
+//! not depend on how fast it was. A model that writes a summary is not; it is waited for where the
+//! compaction is due, as it would be asked the same then. One that needed no model is made again
+//! where it is due within a turn: it costs nothing, and is made of all that was said until then.
+
+use epitome_engine::Preparation;
+use epitome_error::Result;
+use epitome_passes::{NoReply, Reply};
+
+use super::{Action, Machine, State};
+
+/// A compaction in the background.
+pub(super) enum Background {
+    /// It is worked on, under this number.
+    Working(u64),
+    /// A model is asked for a summary, as the request with this number.
+    Asking(u64, Box<Preparation>),
+    /// It is there.
+    Done(Box<Preparation>),
+}
+
+impl Machine {
+    /// Begins one, if it is time.
+    pub(super) fn prepare(&mut self) {
+        if self.background.is_none()
+            && let Some(prepared) = self.context.prepare()
+        {
+            self.work(Box::new(prepared));
+        }
+    }
+
+    fn work(&mut self, prepared: Box<Preparation>) {
+        self.requests += 1;
+        self.background = Some(Background::Working(self.requests));
+        self.actions.push(Action::Prepare(self.requests, prepared));
+    }
+
+    /// It has come as far as it can; or there is none, which is a bug of its caller.
+    pub(super) fn prepared(&mut self, n: u64, prepared: Option<Box<Preparation>>) -> Result<()> {
+        if !matches!(self.background, Some(Background::Working(open)) if open == n) {
+            return Ok(());
+        }
+        let question = prepared.as_ref().and_then(|prepared| prepared.question());
+        self.background = match (question.map(|question| question.ask.clone()), prepared) {
+            (None, prepared) => prepared.map(Background::Done),
+            (Some(ask), Some(mut prepared)) => match self.over_budget() {
+                Some(over) => {
+                    prepared.answer(Err(NoReply::Failed(over)));
+                    self.work(prepared);
+                    return Ok(());
+                }
+                None => {
+                    self.requests += 1;
+                    self.actions.push(Action::Ask(self.requests, ask));
+                    Some(Background::Asking(self.requests, prepared))
+                }
+            },
+            (Some(_), None) => None,
+        };
+        self.go_on_waiting()
+    }
+
+    /// The answer to its question, if it is that.
+    pub(super) fn answer_in_background(
+        &mut self,
+        request: u64,
+        reply: std::result::Result<Reply, NoReply>,
+    ) {
+        match self.background.take() {
+            Some(Background::Asking(open, mut prepared)) if open == request => {
+                prepared.answer(reply);
+                self.work(prepared);
+            }
+            other => self.background = other,
+        }
+    }
+
+    fn go_on_waiting(&mut self) -> Result<()> {
+        let State::Waiting { begins_turn } = self.state else { return Ok(()) };
+        self.state = State::Idle;
+        self.advance_from(begins_turn)
+    }
+
+    /// Puts it into the context, if it is time. Returns whether it is to be waited for.
+    pub(super) fn swap(&mut self, begins_turn: bool) -> Result<bool> {
+        let is_due = self.context.is_due();
+        if !is_due && !begins_turn {
+            return Ok(false);
+        }
+        match self.background.take() {
+            None => Ok(false),
+            Some(Background::Done(prepared)) => {
+                if begins_turn || prepared.has_asked() {
+                    self.context.swap(*prepared)?;
+                }
+                Ok(false)
+            }
+            Some(under_way) => {
+                let waits = is_due || matches!(under_way, Background::Working(_));
+                self.background = Some(under_way);
+                Ok(waits)
+            }
+        }
+    }
+}

@@ -1,0 +1,231 @@
+//! A compaction that is prepared on a copy of a context, while the context itself goes on.
+
+use std::fmt;
+
+use epitome_error::{Error, ErrorKind, Result};
+use epitome_formats::epitome::behind;
+use epitome_formats::named;
+use epitome_model::Violation;
+use epitome_passes::{AskTotals, NoReply, Reply, Seen, Why};
+
+use super::{Context, Next, Pending, Question};
+
+/// A compaction on a copy of a context. It can be worked on in another thread, and is then given
+/// back to its context: [`Context::swap`].
+///
+/// ```
+/// use epitome_engine::{Context, Said, Setup};
+/// use epitome_model::Tokens;
+/// use epitome_passes::Recipe;
+///
+/// let recipe = Recipe::parse(r#"
+///     name = "mine"
+///     about = "Clears results while the model answers."
+///     trigger.live.tokens = 1_000
+///     live.background = true
+///
+///     [[stages.passes]]
+///     pass = "results"
+///     style = "cleared"
+/// "#)?;
+/// let mut context = Context::in_memory(Setup::new(recipe).with_window(Tokens(9_000)));
+/// context.user("What is in a.rs?")?;
+/// context.assistant(&[Said::call("c1", "Read", r#"{"path":"a.rs"}"#)])?;
+/// context.tool(&[Said::output("c1", "fn main() {}\n".repeat(180))])?;
+/// context.step()?;
+/// let mut prepared = context.prepare().expect("its trigger is near");
+/// // In another thread:
+/// prepared.work();
+/// // Meanwhile:
+/// context.assistant(&[Said::text("The function main.")])?;
+/// let before = context.usage().tokens;
+/// assert!(context.swap(prepared)?);
+/// assert!(context.usage().tokens < before);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Preparation {
+    copy: Context,
+    /// Bytes of the log that was copied.
+    read: usize,
+    /// What was sent then.
+    sent: Vec<usize>,
+    question: Option<Question>,
+    is_done: bool,
+}
+
+impl Preparation {
+    /// Goes on until a model is to be asked, or all is done.
+    pub fn work(&mut self) {
+        if self.question.is_some() || self.is_done {
+            return;
+        }
+        match self.copy.step() {
+            Ok(Next::Ask(question)) => self.question = Some(question),
+            // It has no journal, so that nothing else can fail than what the copy reports.
+            Ok(Next::Send) | Err(_) => self.is_done = true,
+        }
+    }
+
+    /// The question that a model is to answer before the work goes on.
+    pub fn question(&self) -> Option<&Question> {
+        self.question.as_ref()
+    }
+
+    /// Whether a model was asked for it.
+    pub fn has_asked(&self) -> bool {
+        self.question.is_some() || self.copy.spent.asks > 0
+    }
+
+    /// Whether there is nothing more to do.
+    pub fn is_done(&self) -> bool {
+        self.is_done
+    }
+
+    /// The answer to the question, or why there is none. Without a question, nothing happens.
+    pub fn answer(&mut self, reply: std::result::Result<Reply, NoReply>) {
+        if self.question.take().is_some() && self.copy.answer(reply).is_err() {
+            self.is_done = true;
+        }
+    }
+
+    fn lines(&self) -> &[u8] {
+        &self.copy.log.bytes()[self.read..]
+    }
+}
+
+impl fmt::Debug for Preparation {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let lines = String::from_utf8_lossy(self.lines());
+        f.debug_struct("Preparation")
+            .field("is_done", &self.is_done)
+            .field("lines", &lines)
+            .finish()
+    }
+}
+
+/// Two are equal if they are about the same log, and have come equally far.
+impl PartialEq for Preparation {
+    fn eq(&self, other: &Preparation) -> bool {
+        self.read == other.read
+            && self.question == other.question
+            && self.is_done == other.is_done
+            && self.copy.log.bytes() == other.copy.log.bytes()
+    }
+}
+
+impl Context {
+    /// A copy on which the next compaction is to be prepared, if the recipe wants that
+    /// (`live.background`) and it is time: once each time that the context comes near its trigger.
+    /// Ask when [`step`](Context::step) said that the context can be sent.
+    pub fn prepare(&mut self) -> Option<Preparation> {
+        let gauge = self.gauge();
+        if self.pending.is_some() || !self.machine.prepares(&gauge) {
+            return None;
+        }
+        let mut copy = self.copy();
+        copy.asked_by(Why::Background, Vec::new());
+        copy.machine.force(Why::Background);
+        let sent = self.transcript().context.clone();
+        let read = self.log.bytes().len();
+        Some(Preparation { copy, read, sent, question: None, is_done: false })
+    }
+
+    /// Whether the next [`step`](Context::step) would compact the context without being asked.
+    pub fn is_due(&self) -> bool {
+        self.machine.due(&self.gauge()).is_some()
+    }
+
+    /// Puts what was prepared in place of what it was made of; what was said since stays behind it.
+    /// Returns whether it did: not if the context is no longer what it was then, but for what was
+    /// said since, and not if nothing was made smaller. Then nothing happens. What was asked for it
+    /// counts either way.
+    ///
+    /// # Errors
+    ///
+    /// `Disk` if the log cannot be written. The context is then what it was.
+    pub fn swap(&mut self, prepared: Preparation) -> Result<bool> {
+        let Preparation { copy, read, sent, is_done, .. } = &prepared;
+        self.spent += copy.spent;
+        self.spent += copy.pending.as_ref().map(Pending::spent).unwrap_or_default();
+        let context = &self.transcript().context;
+        let is_there = self.pending.is_none()
+            && *is_done
+            && context.starts_with(sent)
+            && self.log.bytes().get(..*read) == copy.log.bytes().get(..*read);
+        let by_tier = copy.outcome().map(|outcome| outcome.by_tier.clone()).unwrap_or_default();
+        if !is_there || by_tier.is_empty() {
+            return Ok(false);
+        }
+        let next = context.get(sent.len()).and_then(|&item| self.transcript().items[item].entry());
+        let next = next.and_then(|entry| entry.id.as_deref());
+        let lines = behind(prepared.lines(), next);
+        let before = self.tokens();
+        match self.add_checked(&lines) {
+            Ok(()) => {}
+            Err(err) if err.kind() == ErrorKind::Refused => return Ok(false),
+            Err(err) => return Err(err),
+        }
+        self.recount();
+        let after = self.gauge();
+        self.machine.swapped(before, &after, by_tier);
+        Ok(true)
+    }
+
+    /// Adds lines that were made for another context, all or none: not if that violates an
+    /// invariant that was not violated before.
+    fn add_checked(&mut self, lines: &[u8]) -> Result<()> {
+        let from = self.log.bytes().len();
+        let before = self.violations();
+        // What goes is on disk before it goes.
+        self.log.flush()?;
+        self.log.gather();
+        let added = lines.split_inclusive(|byte| *byte == b'\n');
+        let added = added.into_iter().try_for_each(|line| self.log.append(line));
+        let is_new = |violation: &Violation| !before.contains(violation);
+        let checked = added.and_then(|()| match self.violations().into_iter().find(is_new) {
+            None => self.log.write_gathered(),
+            Some(new) => Err(Error::new(ErrorKind::Refused, new.what)),
+        });
+        if checked.is_err() {
+            self.log.forget(from);
+        }
+        checked
+    }
+
+    fn violations(&self) -> Vec<Violation> {
+        let format = named("epitome").expect("our own format is one of them");
+        format.invariants.check(self.transcript(), self.log.bytes())
+    }
+
+    /// The same context without a journal and without what was spent.
+    fn copy(&self) -> Context {
+        Context {
+            log: self.log.copy(),
+            recipe: self.recipe.clone(),
+            machine: self.machine.clone(),
+            counter: self.counter.clone(),
+            writer: self.writer.clone(),
+            window: self.window,
+            counts: self.counts.clone(),
+            overhead: self.overhead,
+            anchor: self.anchor,
+            factor: self.factor,
+            // Nothing is said in it.
+            seen: Seen::default(),
+            calls: self.calls.clone(),
+            pending: None,
+            focus: self.focus.clone(),
+            protected: self.protected.clone(),
+            spent: AskTotals::default(),
+            asked: None,
+            outcome: None,
+            overflows: self.overflows,
+            sent: self.sent,
+            snips: self.snips,
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "prepare_tests.rs"]
+mod tests;

@@ -1,0 +1,179 @@
+use epitome_model::{Block, StopReason, Tokens};
+use epitome_passes::{Event, Recipe, built_in};
+
+use super::super::{Said, Setup};
+use super::*;
+
+/// A context of which a compaction is to be prepared, in a window of 30,000 tokens of which 14,000
+/// are kept free.
+fn near(recipe: Recipe) -> Context {
+    let mut context = Context::in_memory(Setup::new(recipe).with_window(Tokens(30_000)));
+    context.user("Never rename what is public. Read all.").expect("memory");
+    for n in 0..40 {
+        if context.machine.clone().prepares(&context.gauge()) {
+            break;
+        }
+        more(&mut context, n);
+    }
+    assert_eq!(context.step().expect("memory"), Next::Send);
+    context.events();
+    context
+}
+
+fn more(context: &mut Context, n: usize) {
+    let id = n.to_string();
+    let call = Said::call(id.clone(), "Read", format!(r#"{{"path":"src/part_{n}.rs"}}"#));
+    context.assistant(&[call]).expect("memory");
+    let line = |line: usize| format!("let value_{n}_{line} = computeAll(input, {line})?;\n");
+    let text: String = (0..60).map(line).collect();
+    context.tool(&[Said::output(id, text)]).expect("memory");
+}
+
+fn recipe(name: &str) -> Recipe {
+    let mut recipe = built_in(name).expect("a built-in recipe");
+    recipe.live.background = true;
+    recipe
+}
+
+/// Every text that is sent, one a block.
+fn texts(context: &Context) -> Vec<String> {
+    let (transcript, source) = (context.transcript(), context.log.bytes());
+    let blocks = transcript.context().flat_map(|(_, entry)| &entry.blocks);
+    let text = |block: &Block| match block {
+        Block::Text(text) | Block::Summary(text) => text.read(source).into_owned(),
+        Block::Output(output) => output.text(source),
+        block => format!("{block:?}"),
+    };
+    blocks.map(text).collect()
+}
+
+/// Works until it is done; a model writes what it is asked for.
+fn worked(mut prepared: Preparation) -> Preparation {
+    prepared.work();
+    while let Some(question) = prepared.question() {
+        let headings = question.ask.prompt.lines().filter(|line| line.starts_with("## "));
+        let text: String = headings.map(|line| format!("{line}\nIt goes on.\n")).collect();
+        prepared.answer(Ok(Reply { text, stopped: StopReason::End, used: None }));
+        prepared.work();
+    }
+    assert!(prepared.is_done());
+    prepared
+}
+
+/// A recipe of which nothing but a summary makes the context small.
+fn summary() -> Recipe {
+    let mut summary = recipe("ion");
+    summary.keep.messages = None;
+    summary.stages.live.passes.clear();
+    summary
+}
+
+/// Takes all and keeps nothing.
+struct Nowhere;
+
+impl crate::Journal for Nowhere {
+    fn append(&mut self, _: &[u8]) -> Result<()> {
+        Ok(())
+    }
+
+    fn flush(&self) -> Result<()> {
+        Ok(())
+    }
+}
+
+#[test]
+fn what_was_prepared_comes_to_what_the_same_compaction_at_that_moment_comes_to() {
+    for name in ["epitome", "digest", "ion"] {
+        let mut context = near(recipe(name));
+        let prepared = worked(context.prepare().expect("it is time"));
+        let expect = texts(&prepared.copy);
+        assert_ne!(expect, texts(&context), "{name}");
+        context.user("Go on, then.").expect("memory");
+        more(&mut context, 99);
+        let behind = texts(&context).split_off(texts(&context).len() - 3);
+        let before = context.usage().tokens;
+        assert!(context.swap(prepared).expect("memory"), "{name}");
+        assert_eq!(texts(&context), [expect, behind].concat(), "{name}");
+        // It is told, can be taken back, and is what the log says.
+        let events = context.events();
+        let [Event::Started { why: Why::Background, .. }, Event::Finished { why, after, .. }] =
+            &events[..]
+        else {
+            panic!("{name}: {events:?}")
+        };
+        assert_eq!((*why, *after), (Why::Background, context.usage().tokens), "{name}");
+        assert!(*after < before, "{name}");
+        let read = (epitome_formats::epitome::FORMAT.read)(&context.log(), &mut ());
+        assert_eq!(read.context, context.transcript().context, "{name}");
+        while context.undo().expect("memory") {}
+        assert_eq!(context.usage().tokens, before, "{name}");
+    }
+}
+
+/// A summary of all that was said has what came since behind it.
+#[test]
+fn a_summary_of_everything_is_put_before_what_was_said_since() {
+    let mut context = near(summary());
+    let prepared = worked(context.prepare().expect("it is time"));
+    assert!(String::from_utf8_lossy(prepared.lines()).contains(r#""kept":null"#));
+    context.user("Go on, then.").expect("memory");
+    assert!(context.swap(prepared).expect("memory"));
+    let texts = texts(&context);
+    assert_eq!((texts.len(), &*texts[1]), (2, "Go on, then."));
+}
+
+#[test]
+fn what_was_prepared_of_another_context_is_dropped_without_harm() {
+    type Change = fn(&mut Context);
+    let changes: [(&str, Change); 3] = [
+        ("compacted", |context| drop(context.compact_to(None, Some(Tokens(0))))),
+        ("compacted and back", |context| {
+            context.compact_to(None, Some(Tokens(0))).expect("memory");
+            more(context, 90);
+            context.compact_to(None, Some(Tokens(0))).expect("memory");
+            context.undo().expect("memory");
+        }),
+        ("another log", |context| {
+            let text = String::from_utf8_lossy(context.log()).replace("part_0", "part_x");
+            let setup = Setup::new(recipe("digest")).with_window(Tokens(30_000));
+            *context = Context::resume(text.into(), Box::new(Nowhere), setup).expect("a log");
+        }),
+    ];
+    for (what, change) in changes {
+        let mut context = near(recipe("digest"));
+        let prepared = worked(context.prepare().expect("it is time"));
+        change(&mut context);
+        context.events();
+        let log = context.log().to_vec();
+        assert!(!context.swap(prepared).expect("memory"), "{what}");
+        assert_eq!(context.log(), log, "{what}");
+        assert_eq!(context.events(), [], "{what}");
+    }
+    // Nor is one that is not done, and one that came to nothing.
+    let mut context = near(recipe("digest"));
+    let log = context.log().to_vec();
+    let prepared = context.prepare().expect("it is time");
+    assert_eq!(context.prepare(), None, "once");
+    assert!(!context.swap(prepared).expect("memory"));
+    let mut failing = near(summary());
+    let mut prepared = failing.prepare().expect("it is time");
+    prepared.work();
+    prepared.answer(Err(NoReply::Failed("down".into())));
+    prepared.work();
+    assert!(prepared.is_done());
+    assert!(!failing.swap(prepared).expect("memory"));
+    assert_eq!(failing.report().summaries.failed, 1);
+    assert_eq!(context.log(), log);
+}
+
+/// What is prepared while a provider's count is known is counted as the context is.
+#[test]
+fn a_context_that_was_compacted_in_the_background_counts_as_one_that_is_read_again() {
+    let mut context = near(recipe("digest"));
+    let prepared = worked(context.prepare().expect("it is time"));
+    more(&mut context, 99);
+    assert!(context.swap(prepared).expect("memory"));
+    let setup = Setup::new(recipe("digest")).with_window(Tokens(30_000));
+    let again = Context::resume(context.log().to_vec(), Box::new(Nowhere), setup);
+    assert_eq!(again.expect("a log").usage(), context.usage());
+}
