@@ -107,6 +107,12 @@ pub trait Agent: Sync {
         None
     }
 
+    /// The command that continues a session in the folder it was run in; its id is the last
+    /// argument. None: it is not known.
+    fn resume_command(&self) -> Option<&'static [&'static str]> {
+        self.resume().map(|resume| resume.command)
+    }
+
     /// Its name, which is that of its format.
     fn name(&self) -> &'static str {
         self.format().name

@@ -26,4 +26,8 @@ impl Agent for Epitome {
         logs.retain(|path| is_jsonl(path));
         SessionFile::of_files(logs, self.name(), |stem| stem, unread)
     }
+
+    fn resume_command(&self) -> Option<&'static [&'static str]> {
+        Some(&["epitome", "chat", "--resume"])
+    }
 }

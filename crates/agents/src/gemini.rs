@@ -61,6 +61,10 @@ impl Agent for Gemini {
     fn hook(&self) -> Option<HookTarget> {
         Some(HookTarget { hook: &gemini::HOOK, settings: home })
     }
+
+    fn resume_command(&self) -> Option<&'static [&'static str]> {
+        Some(&["gemini", "--resume"])
+    }
 }
 
 fn home(environment: &Environment) -> PathBuf {

@@ -38,6 +38,7 @@ mod opencode;
 mod pi;
 mod process;
 mod qwen;
+mod resume;
 mod session_file;
 mod unread;
 
@@ -50,6 +51,7 @@ pub use find::{
     forget, hooked, lock, meant, resumed, sessions, sub_agents, users, users_at,
 };
 pub use process::is_running;
+pub use resume::{resume_line, shell_word};
 pub use session_file::SessionFile;
 pub use unread::Unread;
 

@@ -49,6 +49,10 @@ impl Agent for OpenCode {
         };
         Some(HookTarget { hook: &opencode::HOOK, settings })
     }
+
+    fn resume_command(&self) -> Option<&'static [&'static str]> {
+        Some(&["opencode", "--session"])
+    }
 }
 
 impl OpenCode {

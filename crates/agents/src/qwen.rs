@@ -32,4 +32,8 @@ impl Agent for Qwen {
         let found = chats.filter(|path| is_jsonl(path)).collect();
         SessionFile::of_files(found, self.name(), |stem| stem, unread)
     }
+
+    fn resume_command(&self) -> Option<&'static [&'static str]> {
+        Some(&["qwen", "--resume"])
+    }
 }

@@ -1,7 +1,7 @@
 //! What every command needs: the global options, the folders, and printing.
 
 use std::io::{IsTerminal, Write};
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use anstream::{AutoStream, ColorChoice};
 use clap::{Args, ValueEnum};
@@ -11,6 +11,7 @@ use epitome::{Config, Settings};
 use epitome_model::Counter;
 use epitome_render::{inert_json, styled};
 use epitome_tokens::{Estimate, O200k};
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
 
 use crate::failure::{Failure, Result};
@@ -63,11 +64,41 @@ pub struct App {
     pub global: Global,
     pub config: Config,
     settings: OnceLock<Settings>,
+    /// What is printed, if it is not to reach the terminal.
+    captured: Option<Arc<Mutex<Captured>>>,
+}
+
+/// What a command printed.
+#[derive(Default)]
+struct Captured {
+    /// On standard output.
+    out: Vec<u8>,
+    /// And on standard error, as a terminal shows it.
+    all: Vec<u8>,
+}
+
+/// What a command printed, with styles, and how it ended.
+pub struct Printed {
+    /// On standard output.
+    pub out: String,
+    /// On standard output and standard error.
+    pub all: String,
+    pub done: Result<()>,
 }
 
 impl App {
     pub fn new(global: Global) -> Result<App> {
-        Ok(App { global, config: Config::from_env()?, settings: OnceLock::new() })
+        let (settings, captured) = (OnceLock::new(), None);
+        Ok(App { global, config: Config::from_env()?, settings, captured })
+    }
+
+    /// Runs a command, and returns what it prints. Nothing reaches the terminal.
+    pub fn captured(&self, run: impl FnOnce(&App) -> Result<()>) -> Printed {
+        let captured = Arc::new(Mutex::new(Captured::default()));
+        let done = run(&App { captured: Some(captured.clone()), ..self.clone() });
+        let Captured { out, all } = std::mem::take(&mut *locked(&captured));
+        let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
+        Printed { out: text(out), all: text(all), done }
     }
 
     /// The settings, read on first use, so that commands that do not need them do not fail for
@@ -108,6 +139,10 @@ impl App {
 
     /// Prints on standard output; styles are removed if it is not a terminal.
     pub fn print(&self, text: &str) -> Result<()> {
+        if let Some(captured) = &self.captured {
+            locked(captured).print(styled(text).as_bytes());
+            return Ok(());
+        }
         let stdout = std::io::stdout().lock();
         let mut out = AutoStream::new(stdout, self.global.color.choice());
         out.write_all(styled(text).as_bytes())?;
@@ -130,10 +165,7 @@ impl App {
         let mut line = serde_json::to_string(value)
             .map_err(|err| Failure::new(crate::failure::Status::Bug, "bug", err.to_string()))?;
         line.push('\n');
-        let line = inert_json(line);
-        let mut out = std::io::stdout().lock();
-        out.write_all(line.as_bytes())?;
-        Ok(out.flush()?)
+        self.print_bytes(inert_json(line).as_bytes())
     }
 
     /// Prints text of a session: unchanged to a pipe or file, with control characters made visible
@@ -148,6 +180,10 @@ impl App {
 
     /// Prints bytes unchanged.
     pub fn print_bytes(&self, bytes: &[u8]) -> Result<()> {
+        if let Some(captured) = &self.captured {
+            locked(captured).print(bytes);
+            return Ok(());
+        }
         let mut out = std::io::stdout().lock();
         out.write_all(bytes)?;
         Ok(out.flush()?)
@@ -172,6 +208,9 @@ impl App {
     /// that the command stops.
     #[cfg(unix)]
     pub fn check_is_read(&self) -> Result<()> {
+        if self.captured.is_some() {
+            return Ok(());
+        }
         use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
         let out = std::io::stdout();
@@ -192,7 +231,24 @@ impl App {
 
     /// Prints a note on standard error. An error in doing so is ignored.
     pub fn note(&self, text: &str) {
-        print_error(&format!("{text}\n"), self.global.color);
+        let text = format!("{text}\n");
+        match &self.captured {
+            Some(captured) => locked(captured).all.extend_from_slice(styled(&text).as_bytes()),
+            None => print_error(&text, self.global.color),
+        }
+    }
+
+    /// A progress bar on standard error. It hides itself where there is no terminal, and beside
+    /// JSON.
+    pub fn bar(&self, template: &str, len: usize) -> ProgressBar {
+        let target = if self.global.json || self.captured.is_some() {
+            ProgressDrawTarget::hidden()
+        } else {
+            ProgressDrawTarget::stderr()
+        };
+        let style = ProgressStyle::with_template(template);
+        ProgressBar::with_draw_target(Some(len as u64), target)
+            .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
     }
 
     /// Prints a warning, if there is one.
@@ -204,7 +260,18 @@ impl App {
 
     /// Whether standard output is a terminal.
     pub fn is_terminal(&self) -> bool {
-        std::io::stdout().is_terminal()
+        self.captured.is_none() && std::io::stdout().is_terminal()
+    }
+}
+
+fn locked(captured: &Mutex<Captured>) -> MutexGuard<'_, Captured> {
+    captured.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Captured {
+    fn print(&mut self, bytes: &[u8]) {
+        self.out.extend_from_slice(bytes);
+        self.all.extend_from_slice(bytes);
     }
 }
 

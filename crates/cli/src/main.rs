@@ -2,6 +2,7 @@
 
 mod anatomy;
 mod app;
+mod browser;
 mod choice;
 mod cmd;
 mod confirm;
@@ -20,6 +21,7 @@ mod table;
 mod text;
 mod trace;
 
+use std::ffi::OsString;
 use std::process::ExitCode;
 
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
@@ -94,40 +96,54 @@ fn main() -> ExitCode {
 fn run(cli: Cli) -> Result<()> {
     let app = App::new(cli.global)?;
     trace::begin(&app.config)?;
-    let Some(command) = &cli.command else {
-        return app.print(&overview::overview(&Cli::command()));
-    };
-    match command {
-        Command::List(args) => cmd::list::run(&app, args),
-        Command::Search(args) => cmd::search::run(&app, args),
-        Command::Inspect(args) => cmd::inspect::run(&app, args),
-        Command::Compact(args) => cmd::compact::run(&app, args),
-        Command::Restore(args) => cmd::restore::run(&app, args),
-        Command::Undo(args) => cmd::undo::run(&app, args),
-        Command::Log(args) => cmd::log::run(&app, args),
-        Command::Losses(args) => cmd::losses::run(&app, args),
-        Command::Show(args) => cmd::show::run(&app, args),
-        Command::Export(args) => cmd::export::run(&app, args),
-        Command::Port(args) => cmd::port::run(&app, args),
-        Command::Render(args) => cmd::render::run(&app, args),
-        Command::Index(args) => cmd::index::run(&app, args),
-        Command::Manifest(args) => cmd::manifest::run(&app, args),
-        Command::Install(args) => cmd::install::run(&app, args),
-        Command::Uninstall(args) => cmd::uninstall::run(&app, args),
-        Command::Watch(args) => cmd::watch::run(&app, args),
-        Command::Hook(args) => cmd::hook::run(&app, args),
-        Command::Engine(args) => cmd::engine::run(&app, args),
-        Command::Chat(args) => cmd::chat::run(&app, args),
-        Command::Redact(args) => cmd::redact::run(&app, args),
-        Command::Scan(args) => cmd::scan::run(&app, args),
-        Command::Serve(args) => cmd::serve::run(&app, args),
-        Command::Archive(args) => cmd::archive::run(&app, args),
-        Command::Recipes(args) => cmd::recipes::run(&app, args),
-        Command::Simulate(args) => cmd::simulate::run(&app, args),
-        Command::Config(args) => cmd::config::run(&app, args),
-        Command::Key(args) => cmd::key::run(&app, args),
-        Command::Demo(args) => cmd::demo::run(&app, args),
-        Command::Completions(args) => cmd::completions::run(&app, args),
-        Command::Man(args) => cmd::man::run(&app, args),
+    match &cli.command {
+        Some(command) => command.run(&app),
+        None if app.is_terminal() && confirm::can_ask() => browser::run(&app),
+        None => app.print(&overview::overview(&Cli::command())),
+    }
+}
+
+/// Runs a command line, without the name of the program and without global options.
+fn run_line(app: &App, line: &[OsString]) -> Result<()> {
+    let words = [OsString::from("epitome")].into_iter().chain(line.iter().cloned());
+    let cli = Cli::try_parse_from(words).map_err(|err| Failure::usage(err.to_string()))?;
+    cli.command.map_or(Ok(()), |command| command.run(app))
+}
+
+impl Command {
+    fn run(&self, app: &App) -> Result<()> {
+        match self {
+            Command::List(args) => cmd::list::run(app, args),
+            Command::Search(args) => cmd::search::run(app, args),
+            Command::Inspect(args) => cmd::inspect::run(app, args),
+            Command::Compact(args) => cmd::compact::run(app, args),
+            Command::Restore(args) => cmd::restore::run(app, args),
+            Command::Undo(args) => cmd::undo::run(app, args),
+            Command::Log(args) => cmd::log::run(app, args),
+            Command::Losses(args) => cmd::losses::run(app, args),
+            Command::Show(args) => cmd::show::run(app, args),
+            Command::Export(args) => cmd::export::run(app, args),
+            Command::Port(args) => cmd::port::run(app, args),
+            Command::Render(args) => cmd::render::run(app, args),
+            Command::Index(args) => cmd::index::run(app, args),
+            Command::Manifest(args) => cmd::manifest::run(app, args),
+            Command::Install(args) => cmd::install::run(app, args),
+            Command::Uninstall(args) => cmd::uninstall::run(app, args),
+            Command::Watch(args) => cmd::watch::run(app, args),
+            Command::Hook(args) => cmd::hook::run(app, args),
+            Command::Engine(args) => cmd::engine::run(app, args),
+            Command::Chat(args) => cmd::chat::run(app, args),
+            Command::Redact(args) => cmd::redact::run(app, args),
+            Command::Scan(args) => cmd::scan::run(app, args),
+            Command::Serve(args) => cmd::serve::run(app, args),
+            Command::Archive(args) => cmd::archive::run(app, args),
+            Command::Recipes(args) => cmd::recipes::run(app, args),
+            Command::Simulate(args) => cmd::simulate::run(app, args),
+            Command::Config(args) => cmd::config::run(app, args),
+            Command::Key(args) => cmd::key::run(app, args),
+            Command::Demo(args) => cmd::demo::run(app, args),
+            Command::Completions(args) => cmd::completions::run(app, args),
+            Command::Man(args) => cmd::man::run(app, args),
+        }
     }
 }

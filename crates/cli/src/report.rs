@@ -87,7 +87,7 @@ pub fn render(report: &CompactReport) -> String {
         lines.add("proved", format!("the archive gives it back: blake3 {hash}"));
     }
     if all().any(|it| it == Outcome::Compacted) && report.out.is_none() {
-        lines.add("undo", format!("epitome restore {}", shell_word(&name)));
+        lines.add("undo", format!("epitome restore {}", text::shell_word(&name)));
     }
     text.push_str(&lines.render());
     text
@@ -312,15 +312,6 @@ pub fn faults(faults: &[FaultFound]) -> Vec<String> {
 fn in_use(file: &CompactedFile) -> Vec<String> {
     let users = file.in_use.iter();
     users.map(|user| format!("{} (process {})", field(&user.name), user.pid)).collect()
-}
-
-/// A word quoted for a shell.
-fn shell_word(text: &str) -> String {
-    let plain = |c: char| c.is_alphanumeric() || "-_./~+:@%=,".contains(c);
-    if text.chars().all(plain) {
-        return text.to_owned();
-    }
-    format!("'{}'", text.replace('\'', r"'\''"))
 }
 
 /// Totals of several compactions, for people.

@@ -3,9 +3,9 @@
 use std::fmt::Write as _;
 
 use anstyle::Style;
-use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
+use unicode_width::UnicodeWidthStr;
 
-use crate::text::{self, DIM, PLAIN, field};
+use crate::text::{self, DIM, PLAIN, cut, field};
 
 /// Spaces between two columns.
 const GAP: usize = 2;
@@ -127,21 +127,6 @@ impl Table {
             }
         }
     }
-}
-
-/// A text of at most this width: of a wider one the beginning.
-fn cut(text: &str, most: usize) -> String {
-    if text.width() <= most {
-        return text.to_owned();
-    }
-    let mut width = 1;
-    let begins = text.chars().take_while(|c| {
-        width += c.width().unwrap_or(0);
-        width <= most
-    });
-    let mut begins: String = begins.collect();
-    begins.truncate(begins.trim_end().len());
-    begins + "…"
 }
 
 #[cfg(test)]

@@ -4,11 +4,12 @@ use std::io::IsTerminal;
 use std::path::Path;
 
 use anstyle::{AnsiColor, Style};
+pub use epitome::agents::shell_word;
 use epitome_model::Bytes;
 pub use epitome_render::visible;
 use jiff::Timestamp;
 use serde::Serializer;
-use unicode_width::UnicodeWidthStr;
+use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 
 pub const BOLD: Style = Style::new().bold();
 pub const DIM: Style = Style::new().dimmed();
@@ -124,6 +125,26 @@ pub fn width() -> Option<usize> {
     std::io::stdout().is_terminal().then(columns)
 }
 
+/// A text of at most this width: of a wider one the beginning.
+pub fn cut(text: &str, most: usize) -> String {
+    if text.width() <= most {
+        return text.to_owned();
+    }
+    let mut width = 1;
+    let begins = text.chars().take_while(|c| {
+        width += c.width().unwrap_or(0);
+        width <= most
+    });
+    let mut begins: String = begins.collect();
+    begins.truncate(begins.trim_end().len());
+    begins + "…"
+}
+
+/// A text of a session on one line of at most so many columns.
+pub fn fitted(text: &str, columns: usize) -> String {
+    cut(&one_line(text, 1_000), columns)
+}
+
 /// A text in lines of at most so many columns, as far as its words allow.
 pub fn wrapped(text: &str, most: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
@@ -188,6 +209,14 @@ mod tests {
         assert_eq!(wrapped("ab cde fg h", 5), ["ab", "cde", "fg h"]);
         assert_eq!(wrapped("a  b", 80), ["a  b"]);
         assert_eq!(wrapped("", 80), [""]);
+    }
+
+    #[test]
+    fn what_is_fitted_is_measured_in_columns() {
+        assert_eq!(fitted("one\ttwo\nthree", 9), "one two…");
+        assert_eq!(fitted("日本語日本語", 7), "日本語…");
+        assert_eq!(fitted("日本語日本語", 12), "日本語日本語");
+        assert_eq!(fitted("a\u{1b}[2Jb", 40), "a␛[2Jb");
     }
 
     #[test]

@@ -5,7 +5,7 @@ use std::path::Path;
 use std::time::UNIX_EPOCH;
 
 use epitome_formats::Format;
-use epitome_model::{Applied, Bytes, Source, Tokens, turns, weigh};
+use epitome_model::{Applied, Bytes, Source, Tokens, request_sizes, turns, weigh};
 use epitome_passes::{ContextKind, Options, Recipe, compact};
 use epitome_tokens::{Calibration, Estimate};
 use rayon::prelude::*;
@@ -73,6 +73,10 @@ pub struct SessionInfo {
     pub request: Option<Tokens>,
     /// How the tokens of the request follow from those of the messages.
     pub calibration: Option<Calibration>,
+    /// How full the context was over its requests, as their provider counted them: at most
+    /// [`COURSE`] points, each the largest request of its part of the session. Empty if the session
+    /// records no sizes.
+    pub course: Vec<Tokens>,
     /// Its turns, if it was read.
     pub turns: Option<u64>,
     /// Its length, if it was read.
@@ -88,29 +92,27 @@ pub struct SessionInfo {
     packs: Packs,
 }
 
-/// Looks at `files`, on all cores. What was seen before is not read again, unless the file, the
-/// recipe or epitome changed. The answer stands in the order of `files`.
-pub fn list(config: &Config, files: Vec<SessionFile>, recipe: &Recipe) -> Vec<Listed> {
+/// The points of [`SessionInfo::course`], at most.
+pub const COURSE: usize = 32;
+
+/// Looks at `files`, on all cores, and calls `looked` after each. What was seen before is not read
+/// again, unless the file, the recipe or epitome changed. The answer stands in the order of
+/// `files`.
+pub fn list(
+    config: &Config,
+    files: Vec<SessionFile>,
+    recipe: &Recipe,
+    looked: impl Fn() + Sync,
+) -> Vec<Listed> {
     let path = config.list_cache();
     let screen = Screen::new(config);
     let mut cache = Cache::load(&path, recipe, &screen);
     let listed: Vec<(Listed, Option<(String, Seen)>)> = files
         .into_par_iter()
-        .map(|mut file| {
-            if let Some(told) = file.told.take() {
-                let seen = Ok(glance(&file, told, &screen));
-                return (Listed::new(file, seen), None);
-            }
-            let stamp = Stamp::of(&file);
-            let name = file.path.to_string_lossy().into_owned();
-            match cache.known(config, &file) {
-                Some(listed) => (listed, None),
-                None => {
-                    let seen = look(config, &file.path, recipe, &screen);
-                    let new = Some((name, Seen { stamp, seen: seen.clone() }));
-                    (Listed::new(file, seen), new)
-                }
-            }
+        .map(|file| {
+            let listed = look_unless_known(&cache, config, file, recipe, &screen);
+            looked();
+            listed
         })
         .collect();
     let mut changed = false;
@@ -134,6 +136,27 @@ pub fn list(config: &Config, files: Vec<SessionFile>, recipe: &Recipe) -> Vec<Li
 pub fn known(config: &Config, files: &[SessionFile], recipe: &Recipe) -> Vec<Option<Listed>> {
     let cache = Cache::load(&config.list_cache(), recipe, &Screen::new(config));
     files.par_iter().map(|file| cache.known(config, file)).collect()
+}
+
+/// What is known of a file, or else what it says, with its name in the cache.
+fn look_unless_known(
+    cache: &Cache,
+    config: &Config,
+    mut file: SessionFile,
+    recipe: &Recipe,
+    screen: &Screen,
+) -> (Listed, Option<(String, Seen)>) {
+    if let Some(told) = file.told.take() {
+        let seen = Ok(glance(&file, told, screen));
+        return (Listed::new(file, seen), None);
+    }
+    if let Some(listed) = cache.known(config, &file) {
+        return (listed, None);
+    }
+    let (stamp, name) = (Stamp::of(&file), file.path.to_string_lossy().into_owned());
+    let seen = look(config, &file.path, recipe, screen);
+    let new = Some((name, Seen { stamp, seen: seen.clone() }));
+    (Listed::new(file, seen), new)
 }
 
 fn look(
@@ -184,6 +207,7 @@ fn look(
         saving,
         request: calibration.map(|it| it.apply(context)),
         calibration,
+        course: course(&request_sizes(transcript)),
         turns: Some(turns(transcript, source).len() as u64),
         size: Some(Bytes(Source::len(source))),
         in_effect,
@@ -216,6 +240,7 @@ fn glance(file: &SessionFile, told: SessionRow, screen: &Screen) -> SessionInfo 
         // The agent counts all that it sends.
         request: context,
         calibration: None,
+        course: Vec::new(),
         turns: None,
         size: None,
         in_effect: 0,
@@ -223,6 +248,14 @@ fn glance(file: &SessionFile, told: SessionRow, screen: &Screen) -> SessionInfo 
         key,
         packs: Packs::default(),
     }
+}
+
+/// The largest of each of at most [`COURSE`] parts.
+fn course(sizes: &[Tokens]) -> Vec<Tokens> {
+    let points = sizes.len().min(COURSE);
+    let part = |n: usize| n * sizes.len() / points.max(1);
+    let largest = |n| sizes[part(n)..part(n + 1)].iter().max().copied().unwrap_or_default();
+    (0..points).map(largest).collect()
 }
 
 /// The deepest cause: the rest says which file, and that is known.
@@ -327,6 +360,16 @@ mod tests {
     use super::*;
 
     #[test]
+    fn a_course_has_the_largest_of_each_part() {
+        let sizes = |all: &[u64]| all.iter().copied().map(Tokens).collect::<Vec<_>>();
+        assert_eq!(course(&[]), []);
+        assert_eq!(course(&sizes(&[3, 1])), sizes(&[3, 1]));
+        let many: Vec<u64> = (0..64).rev().collect();
+        let largest: Vec<u64> = (0..32).map(|n| 63 - 2 * n).collect();
+        assert_eq!(course(&sizes(&many)), sizes(&largest));
+    }
+
+    #[test]
     fn what_is_known_is_told_without_reading() {
         let dir = tempfile::tempdir().expect("a folder");
         let mut config = Config::of_home(dir.path());
@@ -337,7 +380,7 @@ mod tests {
         let recipe = epitome_passes::built_in("epitome").expect("a recipe");
         let files = || epitome_agents::below(&dir.path().join("s"));
         assert_eq!(known(&config, &files(), &recipe), [None]);
-        let listed = list(&config, files(), &recipe);
+        let listed = list(&config, files(), &recipe, || ());
         assert_eq!(known(&config, &files(), &recipe), [Some(listed[0].clone())]);
         let found = files();
         fs::remove_file(&path).expect("it was there");
@@ -384,7 +427,7 @@ mod tests {
         fs::write(&path, format!("{session}\n{named}\n")).expect("a file");
         let recipe = epitome_passes::built_in("epitome").expect("a recipe");
         let files = || epitome_agents::below(&dir.path().join("s"));
-        let listed = list(&config, files(), &recipe);
+        let listed = list(&config, files(), &recipe, || ());
         let seen = listed[0].seen.as_ref().expect("it is a session");
         assert_eq!(seen.title.as_deref(), Some("use [REDACTED:github-pat-1] here"));
         assert_eq!(seen.cwd.as_deref(), Some("/srv/[REDACTED:github-pat-1]"));
@@ -394,12 +437,12 @@ mod tests {
         fs::create_dir_all(&config.settings).expect("a folder");
         let rule = "[[rules]]\nid = 'here'\nregex = 'here'\nkeywords = ['here']\n";
         fs::write(config.redaction_rules(), rule).expect("a file");
-        let listed = list(&config, files(), &recipe);
+        let listed = list(&config, files(), &recipe, || ());
         let seen = listed[0].seen.as_ref().expect("it is a session");
         let title = "use [REDACTED:github-pat-1] [REDACTED:here-1]";
         assert_eq!(seen.title.as_deref(), Some(title));
         fs::write(config.redaction_rules(), "no rules").expect("a file");
-        let listed = list(&config, files(), &recipe);
+        let listed = list(&config, files(), &recipe, || ());
         let seen = listed[0].seen.as_ref().expect("it is a session");
         assert!(seen.title.as_deref().is_some_and(|title| title.starts_with("(hidden")));
     }

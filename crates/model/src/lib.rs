@@ -20,6 +20,7 @@ mod inner;
 mod invariant;
 mod literal;
 mod nested;
+mod request;
 mod source;
 mod stub;
 mod title;
@@ -41,6 +42,7 @@ pub use inner::Inner;
 pub use invariant::{Invariant, Invariants, Violation};
 pub use literal::{encode, encode_to};
 pub use nested::{as_seen, decode, encode_as};
+pub use request::request_sizes;
 pub use source::{ReadFailure, Source, Span, Text};
 pub use stub::{
     CLEARED, Note, Ref, Stub, counted, excerpt, is_left_by_recipe, is_truncated, line_count,

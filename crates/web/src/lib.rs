@@ -32,3 +32,4 @@ mod viewer;
 pub use connection::Limits;
 pub use options::{Options, Which};
 pub use server::Server;
+pub use session::page_of;

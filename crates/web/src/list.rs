@@ -13,8 +13,9 @@ use maud::{Markup, html};
 use serde::{Deserialize, Serialize};
 
 use crate::page::{Query, bar, page as frame, run_blocking};
+use crate::session::page_of;
 use crate::session_cache::CachedSession;
-use crate::viewer::{Viewer, name};
+use crate::viewer::Viewer;
 
 /// The number of sessions on a page of the list.
 const PAGE: usize = 100;
@@ -286,7 +287,7 @@ fn list(viewer: &Viewer, asked: &ListQuery, found: &Found) -> Markup {
 }
 
 fn row(viewer: &Viewer, kept: &CachedSession) -> Markup {
-    let address = format!("s/{}/{}", kept.key, name(0).file(0));
+    let address = page_of(&kept.file.path);
     let when = Timestamp::try_from(kept.file.modified).ok();
     let listed = kept.seen.as_deref();
     let seen = glance(kept);

@@ -11,6 +11,7 @@ use serde::Deserialize;
 use crate::laid_out::{LaidOut, OF_ONE, ToldSheet, not_there};
 use crate::page::{Query, UP, made, page as frame, run_blocking};
 use crate::problem::Problem;
+use crate::session_cache::key;
 use crate::stamp::Stamp;
 use crate::viewer::{Viewer, name, part_and_page};
 
@@ -28,6 +29,11 @@ pub(crate) async fn page(
         Ok(frame(&told.sheet.title, UP, &body(&told, &stamp)).into_response())
     });
     told.await.unwrap_or_else(|problem| problem)
+}
+
+/// The address of the page of a session, relative to that of the viewer.
+pub fn page_of(session: &std::path::Path) -> String {
+    format!("s/{}/{}", key(session), name(0).file(0))
 }
 
 /// An item of the transcript, and one of its blocks.

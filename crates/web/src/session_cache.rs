@@ -123,7 +123,7 @@ impl SessionCache {
             if wanted.is_empty() {
                 return;
             }
-            let listed = list(&self.config, wanted.clone(), &recipe);
+            let listed = list(&self.config, wanted.clone(), &recipe, || ());
             self.learn(wanted.into_iter().zip(listed.into_iter().map(Some)));
             at_once = (at_once * 4).min(MANY);
         }

@@ -30,7 +30,7 @@ fn pages_say_the_numbers_of_the_library() {
                 .write("codex/sessions/2026/11/20/rollout-2026-11-20T23-12-03-one.jsonl", bytes),
         };
         let files = agents::sessions(&world.config.agents, Some(agent));
-        let listed = list(&world.config, files, &recipe);
+        let listed = list(&world.config, files, &recipe, || ());
         let [listed] = listed.as_slice() else { panic!("{agent}: {listed:?}") };
         let seen = listed.seen.as_ref().expect("it can be read");
         let viewer = world.serve(Which::All);

@@ -94,13 +94,15 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     let settings = app.settings()?;
     let recipe = recipes::resolve(&app.config, settings, None, &Overlay::default())?;
     let found = session::all(app);
-    let mut listed = list(&app.with_rules()?, found.sessions, &recipe);
+    let bar = app.bar("reading {bar:30} {pos}/{len} sessions {elapsed}", found.sessions.len());
+    let mut listed = list(&app.with_rules()?, found.sessions, &recipe, || bar.inc(1));
+    bar.finish_and_clear();
     listed.retain(|listed| match &listed.seen {
         Ok(seen) => args.which.takes(seen.cwd.as_deref()),
         Err(_) => args.which.project.is_none(),
     });
     listed.retain(|listed| args.takes(app, listed));
-    args.sort.sort(&mut listed);
+    listed.sort_by_key(|it| std::cmp::Reverse(args.sort.key(it)));
     let found_sessions = listed.len();
     listed.truncate(args.limit.unwrap_or(usize::MAX));
     if listed.is_empty() && !found.unread.is_empty() {
@@ -127,18 +129,29 @@ impl Args {
 }
 
 impl Sort {
-    /// Sorts sessions; of equal ones the newest first, and those that cannot be read last.
-    fn sort(self, listed: &mut [Listed]) {
-        listed.sort_by_key(|it| {
-            let seen = it.seen.as_ref().ok();
-            let by = seen.map(|seen| match self {
-                Sort::Saving => seen.saving.0,
-                Sort::Time => 0,
-                Sort::Size => it.size().0,
-                Sort::Context => seen.context.map_or(0, |context| context.0),
-            });
-            std::cmp::Reverse((by, it.file.modified))
+    /// What is sorted by, the largest first: of equal sessions the newest, and those that cannot
+    /// be read last.
+    pub fn key(self, it: &Listed) -> (Option<u64>, SystemTime) {
+        let seen = it.seen.as_ref().ok();
+        let by = seen.map(|seen| match self {
+            Sort::Saving => seen.saving.0,
+            Sort::Time => 0,
+            Sort::Size => it.size().0,
+            Sort::Context => seen.context.map_or(0, |context| context.0),
         });
+        (by, it.file.modified)
+    }
+
+    /// The next order.
+    pub fn next(self) -> Sort {
+        let all = Sort::value_variants();
+        let place = all.iter().position(|it| *it == self).unwrap_or(0);
+        all[(place + 1) % all.len()]
+    }
+
+    /// As the option has it.
+    pub fn name(self) -> String {
+        self.to_possible_value().map(|it| it.get_name().to_owned()).unwrap_or_default()
     }
 }
 

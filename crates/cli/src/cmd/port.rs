@@ -15,7 +15,7 @@ use crate::app::App;
 use crate::failure::{Failure, Result};
 use crate::left;
 use crate::session::{Input, read_stdin};
-use crate::text::{self, DIM, count};
+use crate::text::{self, DIM, count, shell_word};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -125,8 +125,8 @@ fn write<S>(
     }
     match resume(args, ported) {
         Some(command) => {
-            let cwd = quoted(&ported.cwd.to_string_lossy());
-            let words: Vec<String> = command.iter().map(|word| quoted(word)).collect();
+            let cwd = shell_word(&ported.cwd.to_string_lossy());
+            let words: Vec<String> = command.iter().map(|word| shell_word(word)).collect();
             app.print_content(format!("cd {cwd} && {}\n", words.join(" ")).as_bytes())
         }
         None => Ok(()),
@@ -137,15 +137,6 @@ fn write<S>(
 fn resume(args: &Args, ported: &Ported) -> Option<Vec<String>> {
     let words = ported.resume.command.iter().map(|word| (*word).to_owned());
     args.out.is_none().then(|| words.chain([ported.id.clone()]).collect())
-}
-
-/// A word quoted for a shell.
-fn quoted(word: &str) -> String {
-    let plain = |c: char| c.is_ascii_alphanumeric() || "/._-+@%:,=".contains(c);
-    if !word.is_empty() && word.chars().all(plain) {
-        return word.to_owned();
-    }
-    format!("'{}'", word.replace('\'', r"'\''"))
 }
 
 fn carried<S>(
@@ -167,17 +158,5 @@ fn carried<S>(
         records: ported.made.messages as u64,
         left_behind: ported.made.left.iter().map(|(what, n)| (what.name(), *n)).collect(),
         resume: resume(args, ported),
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn words_are_quoted_as_shells_read_them() {
-        assert_eq!(quoted("/home/dev/project"), "/home/dev/project");
-        assert_eq!(quoted("/a b"), "'/a b'");
-        assert_eq!(quoted("it's"), r"'it'\''s'");
     }
 }

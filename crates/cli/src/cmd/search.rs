@@ -9,7 +9,6 @@ use clap::Args as ClapArgs;
 use epitome::Config;
 use epitome::agents::{self, SessionFile};
 use epitome_search::{Hit, Hits, Progress, Query, Run, Scope, Search, SearchError, Update};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use jiff::Timestamp;
 use serde::Serialize;
 use unicode_width::UnicodeWidthChar as _;
@@ -122,7 +121,8 @@ fn look(
     limit: u16,
 ) -> std::result::Result<(Hits, Update), SearchError> {
     let search = Search::open(config, Scope::Machine)?;
-    let (begin, bar) = (Instant::now(), bar(app));
+    let (begin, bar) =
+        (Instant::now(), app.bar("indexing {bar:30} {pos}/{len} sessions {elapsed}", 0));
     let standing = search.update(files, &|progress: Progress| {
         if begin.elapsed() > PATIENCE {
             bar.set_length(progress.of as u64);
@@ -132,15 +132,6 @@ fn look(
     bar.finish_and_clear();
     let standing = standing?;
     Ok((search.find(query, limit.into())?, standing))
-}
-
-fn bar(app: &App) -> ProgressBar {
-    // It hides itself where there is no terminal.
-    let target =
-        if app.global.json { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
-    let style = ProgressStyle::with_template("indexing {bar:30} {pos}/{len} sessions {elapsed}");
-    ProgressBar::with_draw_target(None, target)
-        .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
 impl<'a> Row<'a> {

@@ -64,12 +64,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         (None, Some(agent)) => Which::Of(agent.to_owned()),
         (None, None) => Which::All,
     };
-    let mut config = app.config.clone();
-    // What is searched is looked through by the same rules as what is shown.
-    config.rules = args.redaction.more.files(app)?;
-    let settings = app.settings()?.clone();
-    let (finder, counter) = (args.redaction.finder(app)?, app.counter());
-    let options = Options { config, settings, which, finder, counter };
+    let options = options(app, which, &args.redaction)?;
     let server = Server::bind(options, args.port).map_err(|err| {
         Failure::new(Status::Refused, "port", format!("cannot listen on port {}", args.port))
             .because(&err)
@@ -95,9 +90,32 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         .map_err(|err| Failure::new(Status::Disk, "disk", "the viewer failed").because(&err))
 }
 
-/// Opens the address through a private file that redirects to it: other users of this machine can
-/// see command lines, and would see the token.
+/// The viewer's options.
+pub fn options(app: &App, which: Which, redaction: &Redaction) -> Result<Options> {
+    let mut config = app.config.clone();
+    // What is searched is looked through by the same rules as what is shown.
+    config.rules = redaction.more.files(app)?;
+    let settings = app.settings()?.clone();
+    let (finder, counter) = (redaction.finder(app)?, app.counter());
+    Ok(Options { config, settings, which, finder, counter })
+}
+
 fn open(app: &App, address: &str) -> Result<Option<NamedTempFile>> {
+    match open_address(address)? {
+        Ok(file) => Ok(Some(file)),
+        Err(err) => {
+            app.note(&format!("{DIM}no browser could be opened ({err}): open the address{DIM:#}"));
+            Ok(None)
+        }
+    }
+}
+
+/// Opens an address of the viewer through a private file that redirects to it: other users of this
+/// machine can see command lines, and would see the token. The file is kept until the browser has
+/// read it.
+pub fn open_address(
+    address: &str,
+) -> Result<std::result::Result<NamedTempFile, opener::OpenError>> {
     let written = || -> std::io::Result<NamedTempFile> {
         let mut file = tempfile::Builder::new().prefix("epitome-").suffix(".html").tempfile()?;
         write!(
@@ -113,9 +131,5 @@ fn open(app: &App, address: &str) -> Result<Option<NamedTempFile>> {
         Failure::new(Status::Disk, "disk", "cannot write the file that opens the viewer")
             .because(&err)
     })?;
-    if let Err(err) = opener::open(file.path()) {
-        app.note(&format!("{DIM}no browser could be opened ({err}): open the address{DIM:#}"));
-        return Ok(None);
-    }
-    Ok(Some(file))
+    Ok(opener::open(file.path()).map(|()| file))
 }

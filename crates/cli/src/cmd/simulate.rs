@@ -13,7 +13,6 @@ use epitome::simulate::{Gate, RecipeReport, Simulate, SimulateReport, Simulated}
 use epitome::storage::{Spliced, write_new};
 use epitome_llm::Catalogue;
 use epitome_model::Tokens;
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rayon::prelude::*;
 
 use crate::app::{App, Count};
@@ -101,7 +100,9 @@ pub struct Args {
 pub fn run(app: &App, args: &Args) -> Result<()> {
     let simulate = options(app, args)?;
     let inputs = if args.all { of_last_days(app) } else { named(app, &args.sessions)? };
-    let bar = bar(app, inputs.len());
+    let bar = app.bar("replaying {bar:30} {pos}/{len} sessions {elapsed}", inputs.len());
+    // Also while the first session is replayed.
+    bar.enable_steady_tick(Duration::from_millis(250));
     let done: Vec<Result<Simulated>> = inputs
         .par_iter()
         .map(|input| {
@@ -235,18 +236,6 @@ fn one(app: &App, simulate: &Simulate, input: &Input) -> Result<Simulated> {
             session.source.failure().map_or(Ok(done), |failure| Err(failure.into()))
         }
     }
-}
-
-fn bar(app: &App, sessions: usize) -> ProgressBar {
-    // It hides itself where there is no terminal.
-    let target =
-        if app.global.json { ProgressDrawTarget::hidden() } else { ProgressDrawTarget::stderr() };
-    let style = ProgressStyle::with_template("replaying {bar:30} {pos}/{len} sessions {elapsed}");
-    let bar = ProgressBar::with_draw_target(Some(sessions as u64), target)
-        .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
-    // Also while the first session is replayed.
-    bar.enable_steady_tick(Duration::from_millis(250));
-    bar
 }
 
 fn table(report: &SimulateReport) -> String {

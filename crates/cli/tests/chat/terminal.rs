@@ -1,115 +1,26 @@
-//! The chat agent in a real terminal: tmux. Without tmux these tests say that they are skipped.
+//! The chat agent in a real terminal.
 
-use std::io::Write as _;
-use std::path::PathBuf;
 use std::process::Command;
 
 use model_server::{Script, Step};
 use serde_json::json;
 
+use super::world::screen::Screen;
 use super::{Chat, calls};
 
-/// Looks at the screen before it is given up: each takes some milliseconds.
-const LOOKS: usize = 10_000;
-
-/// Runs the program, says how it ended, and whether lines are edited by the terminal again.
-const SHELL: &str = "trap : TERM; \"$@\"; echo \"status $?\"; \
-                     stty -a | grep -o -e '-*icanon'; exec sleep 1000";
-
-/// The program in a terminal of its own.
-struct Screen {
-    socket: PathBuf,
-    home: String,
+/// Starts the chat in a terminal; none if there is no tmux.
+fn start(chat: &Chat, size: (u16, u16), args: &[&str]) -> Option<Screen> {
+    // Of one test there may be several.
+    Screen::start(&chat.world, &args.join("-"), size, &chat.command("anthropic", args))
 }
 
-impl Screen {
-    /// Starts the program; none if there is no tmux.
-    fn start(chat: &Chat, size: (u16, u16), args: &[&str]) -> Option<Screen> {
-        if Command::new("tmux").arg("-V").output().is_err() {
-            writeln!(std::io::stderr(), "skipped: there is no tmux").expect("it is written");
-            return None;
-        }
-        let settings = chat.world.write("tmux.conf", "set -g status off\n");
-        let screen = Screen {
-            // Of one test there may be several.
-            socket: chat.world.home.join(format!("tmux-{}", args.join("-"))),
-            home: chat.world.home.to_str().expect("text").to_owned(),
-        };
-        let program = chat.command("anthropic", args);
-        let mut tmux = Command::new("tmux");
-        tmux.arg("-u").arg("-f").arg(settings).arg("-S").arg(&screen.socket);
-        let (width, height) = (size.0.to_string(), size.1.to_string());
-        tmux.args(["new-session", "-d", "-s", "t", "-x", &width, "-y", &height, "--"]);
-        tmux.args(["sh", "-c", SHELL, "sh"]).arg(program.get_program()).args(program.get_args());
-        tmux.current_dir(program.get_current_dir().expect("a folder")).env_clear();
-        let set = program.get_envs().filter_map(|(name, value)| Some((name, value?)));
-        tmux.envs(set).env("LANG", "C.UTF-8").env("TERM", "xterm-256color");
-        if let Some(path) = std::env::var_os("PATH") {
-            tmux.env("PATH", path);
-        }
-        tmux.env_remove("COLUMNS");
-        let started = tmux.output().expect("tmux runs");
-        assert!(started.status.success(), "{}", String::from_utf8_lossy(&started.stderr));
-        Some(screen)
-    }
-
-    fn tmux(&self, args: &[&str]) -> String {
-        let output = Command::new("tmux").arg("-u").arg("-S").arg(&self.socket).args(args).output();
-        String::from_utf8(output.expect("tmux runs").stdout).expect("text")
-    }
-
-    /// What is on the screen, with the home folder named so.
-    fn shown(&self) -> String {
-        let screen = self.tmux(&["capture-pane", "-p", "-t", "t"]);
-        let lines = screen.lines().map(|line| line.trim_end().replace(&self.home, "[home]") + "\n");
-        lines.collect()
-    }
-
-    /// Waits for a text on the screen.
-    fn wait(&self, text: &str) -> String {
-        let looks = std::iter::repeat_with(|| self.shown()).take(LOOKS);
-        let mut last = String::new();
-        for screen in looks {
-            if screen.contains(text) {
-                return screen;
-            }
-            last = screen;
-        }
-        panic!("`{text}` does not come:\n{last}");
-    }
-
-    fn keys(&self, keys: &[&str]) {
-        self.tmux(&[&["send-keys", "-t", "t"], keys].concat());
-    }
-
-    /// Pastes a message, and sends it. The scripted server wants long ones.
-    fn say(&self, text: &str) {
-        self.tmux(&["set-buffer", &format!("{text}{}", " Take your time.".repeat(40))]);
-        self.tmux(&["paste-buffer", "-p", "-t", "t"]);
-        self.keys(&["Enter"]);
-    }
-
-    /// Types a line, and sends it.
-    fn line(&self, text: &str) {
-        self.keys(&["-l", text]);
-        self.keys(&["Enter"]);
-    }
-
-    /// Waits for the end of the program. The terminal is as a program finds it: no alternate
-    /// screen, no mouse, a cursor, and lines are edited.
-    fn ends(&self) {
-        let last = self.wait("icanon");
-        assert!(last.contains("goes on with this session\nstatus 0\nicanon\n"), "{last}");
-        let modes = "#{alternate_on} #{mouse_any_flag} #{cursor_flag}";
-        assert_eq!(self.tmux(&["display-message", "-p", "-t", "t", modes]), "0 0 1\n");
-    }
+/// Pastes a message, and sends it. The scripted server wants long ones.
+fn say(screen: &Screen, text: &str) {
+    screen.paste(&format!("{text}{}", " Take your time.".repeat(40)));
 }
 
-impl Drop for Screen {
-    fn drop(&mut self) {
-        self.tmux(&["kill-server"]);
-    }
-}
+/// What the chat says as it ends.
+const END: &str = "goes on with this session\n";
 
 /// A turn that reads, asks, changes a file, runs a command, and answers.
 fn fix() -> Chat {
@@ -130,11 +41,11 @@ fn fix() -> Chat {
 fn a_turn_with_questions_is_shown_and_the_terminal_is_as_it_was() {
     for size in [(80, 24), (200, 50)] {
         let chat = fix();
-        let Some(screen) = Screen::start(&chat, size, &[]) else { return };
+        let Some(screen) = start(&chat, size, &[]) else { return };
         let name = |part: &str| format!("terminal_{}x{}_{part}", size.0, size.1);
         let first = screen.wait("of 184.0k · anthropic/scripted · epitome · chat-2");
         insta::assert_snapshot!(name("first"), first);
-        screen.say("Fix the answer.");
+        say(&screen, "Fix the answer.");
         let asked = screen.wait("y once");
         assert!(asked.contains("Allow? write [home]/project/src/lib.rs\n"), "{asked}");
         assert!(asked.contains("  2 -     41\n  2 +     42\n"), "{asked}");
@@ -147,7 +58,7 @@ fn a_turn_with_questions_is_shown_and_the_terminal_is_as_it_was() {
         assert_eq!(chat.refused(), Vec::<String>::new());
         assert_ne!(screen.tmux(&["display-message", "-p", "-t", "t", "#{pane_title}"]), "owned\n");
         screen.keys(&["C-d"]);
-        screen.ends();
+        screen.ends(END);
     }
 }
 
@@ -162,9 +73,9 @@ fn the_model_asks_and_patches_and_what_is_refused_for_good_is_asked_no_more() {
         calls(&[("shell", json!({"command": "touch ran"}))]),
         Step::text("So be it."),
     ]);
-    let Some(screen) = Screen::start(&chat, (80, 24), &[]) else { return };
+    let Some(screen) = start(&chat, (80, 24), &[]) else { return };
     screen.wait("  session chat-");
-    screen.say("Do it.");
+    say(&screen, "Do it.");
     let asked = screen.wait("type a number or an answer, and Enter");
     assert!(asked.contains("? Which one?\n  1 the first\n  2 the last\n"), "{asked}");
     screen.line("2");
@@ -177,7 +88,7 @@ fn the_model_asks_and_patches_and_what_is_refused_for_good_is_asked_no_more() {
     let done = screen.wait("So be it.");
     assert_eq!(done.matches("✗ shell touch ran").count(), 2, "{done}");
     screen.keys(&["C-d"]);
-    screen.ends();
+    screen.ends(END);
     assert_eq!(chat.refused(), Vec::<String>::new());
     assert!(chat.sent()[1].contains("the last"));
     let project = chat.world.home.join("project");
@@ -192,9 +103,9 @@ fn a_task_asks_is_interrupted_and_leaves_a_session_that_goes_on() {
         calls(&[("task", json!({"description": "run it", "prompt": prompt}))]),
         calls(&[("shell", json!({"command": "echo $$ > pid; exec sleep 600"}))]),
     ]);
-    let Some(screen) = Screen::start(&chat, (80, 24), &[]) else { return };
+    let Some(screen) = start(&chat, (80, 24), &[]) else { return };
     screen.wait("  session chat-");
-    screen.say("Do it.");
+    say(&screen, "Do it.");
     let asked = screen.wait("y once");
     assert!(asked.contains("● task run it\n  ⎿ 1 call · shell echo $$ > pid;"), "{asked}");
     screen.keys(&["y"]);
@@ -206,10 +117,10 @@ fn a_task_asks_is_interrupted_and_leaves_a_session_that_goes_on() {
     screen.keys(&["C-o"]);
     screen.wait("  ✗ shell echo $$ > pid; exec sleep 600\n    ⎿ Interrupted by the user");
     chat.server.play(Script::new([Step::text("As you like.")]));
-    screen.say("Go on.");
+    say(&screen, "Go on.");
     screen.wait("As you like.");
     screen.keys(&["C-d"]);
-    screen.ends();
+    screen.ends(END);
     let alive = Command::new("kill").args(["-0", pid.trim()]).output().expect("kill runs");
     assert!(!alive.status.success(), "{pid} still runs");
     assert_eq!(chat.refused(), Vec::<String>::new());
@@ -223,9 +134,9 @@ fn a_context_is_compacted_looked_at_and_taken_back() {
     steps.push(Step::text("I have seen it all."));
     let chat = Chat::new(steps);
     let args = ["--recipe", "clear-tool-uses", "--yes"];
-    let Some(screen) = Screen::start(&chat, (80, 24), &args) else { return };
+    let Some(screen) = start(&chat, (80, 24), &args) else { return };
     screen.wait("  session chat-");
-    screen.say("Look at it.");
+    say(&screen, "Look at it.");
     screen.wait("I have seen it all.");
     screen.line("/compact");
     let compacted = screen.wait("· /undo · /losses");
@@ -254,9 +165,9 @@ fn a_context_is_compacted_looked_at_and_taken_back() {
     screen.line("/resume nothing");
     screen.wait("there is no session nothing");
     screen.line("/quit");
-    screen.ends();
+    screen.ends(END);
     // What was said is there when the session goes on.
-    let Some(screen) = Screen::start(&chat, (80, 24), &["--resume", "last"]) else { return };
+    let Some(screen) = start(&chat, (80, 24), &["--resume", "last"]) else { return };
     screen.wait("I have seen it all.");
     assert_eq!(chat.refused(), Vec::<String>::new());
 }
@@ -267,9 +178,9 @@ fn a_turn_is_interrupted_and_a_signal_leaves_the_terminal_as_it_was() {
         calls(&[("shell", json!({"command": "echo begun > begun; exec sleep 600"}))]),
         Step::text("As you like."),
     ]);
-    let Some(screen) = Screen::start(&chat, (80, 24), &["--yes"]) else { return };
+    let Some(screen) = start(&chat, (80, 24), &["--yes"]) else { return };
     screen.wait("  session chat-");
-    screen.say("Wait for it.");
+    say(&screen, "Wait for it.");
     screen.wait("● shell");
     // What is typed meanwhile waits.
     screen.line("And this.");
@@ -277,7 +188,7 @@ fn a_turn_is_interrupted_and_a_signal_leaves_the_terminal_as_it_was() {
     screen.keys(&["Escape"]);
     screen.wait("Interrupted by the user");
     screen.wait("goes with your next message");
-    screen.say("Go on.");
+    say(&screen, "Go on.");
     screen.wait("As you like.");
     let sent = chat.sent().pop().expect("a request");
     assert!(sent.contains("And this.") && sent.contains("Go on."), "{sent}");
@@ -285,38 +196,38 @@ fn a_turn_is_interrupted_and_a_signal_leaves_the_terminal_as_it_was() {
     // The group of the shell, which takes no notice, and the program.
     let group = format!("-{}", pid.trim());
     Command::new("kill").args(["-TERM", "--", &group]).status().expect("it is sent");
-    screen.ends();
+    screen.ends(END);
 }
 
 #[test]
 fn leaving_ends_what_runs_and_the_session_goes_on_later() {
     let chat =
         Chat::new([calls(&[("shell", json!({"command": "echo $$ > pid; exec sleep 600"}))])]);
-    let Some(screen) = Screen::start(&chat, (80, 24), &["--yes"]) else { return };
+    let Some(screen) = start(&chat, (80, 24), &["--yes"]) else { return };
     screen.wait("  session chat-");
-    screen.say("Wait for it.");
+    say(&screen, "Wait for it.");
     let pid = chat.world.home.join("project/pid");
     let begun = || std::fs::read_to_string(&pid).ok().filter(|pid| pid.ends_with('\n'));
     let pid = std::iter::repeat_with(begun).flatten().next().expect("it is asked until it is");
     screen.keys(&["C-d"]);
-    screen.ends();
+    screen.ends(END);
     let alive = Command::new("kill").args(["-0", pid.trim()]).output().expect("kill runs");
     assert!(!alive.status.success(), "{pid} still runs");
-    let Some(screen) = Screen::start(&chat, (80, 24), &["--resume", "last"]) else { return };
+    let Some(screen) = start(&chat, (80, 24), &["--resume", "last"]) else { return };
     screen.wait("✗ shell echo $$ > pid; exec sleep 600\n  ⎿ Interrupted by the user");
 }
 
 #[test]
 fn a_terminal_may_be_tiny_and_change_its_size() {
     let chat = fix();
-    let Some(screen) = Screen::start(&chat, (20, 5), &["--yes"]) else { return };
+    let Some(screen) = start(&chat, (20, 5), &["--yes"]) else { return };
     screen.wait("[ctx: 0%]");
-    screen.say("Fix it.");
+    say(&screen, "Fix it.");
     screen.wait("  42");
     for (width, height) in [("1", "1"), ("3", "2"), ("120", "30")] {
         screen.tmux(&["resize-window", "-t", "t", "-x", width, "-y", height]);
     }
     screen.wait("It returns 42 now");
     screen.keys(&["C-c", "C-c"]);
-    screen.ends();
+    screen.ends(END);
 }

@@ -11,6 +11,7 @@ use std::time::{Duration, SystemTime};
 
 use epitome_formats::FORMATS;
 
+pub mod screen;
 pub mod sessions;
 
 /// What the program takes for the time.

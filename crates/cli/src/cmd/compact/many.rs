@@ -2,7 +2,6 @@
 
 use epitome::ErrorKind;
 use epitome::ops::{AskedModels, Compact, CompactReport};
-use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use rayon::prelude::*;
 use serde::Serialize;
 
@@ -12,6 +11,9 @@ use crate::failure::{Failure, Result};
 use crate::report::{self, Shown, Sum};
 use crate::session::{Filter, Input};
 use crate::text::{DIM, count, visible};
+
+/// The progress of many.
+const BAR: &str = "{bar:30} {pos}/{len} sessions {elapsed}";
 
 /// A session of many that was left as it is.
 #[derive(Serialize)]
@@ -50,7 +52,7 @@ impl Job<'_> {
         let (dry_run, diff) = (true, false);
         let losses = false;
         let preview = Job { app, compact, dry_run, diff, losses, vacuum, account, filter };
-        let bar = self.bar(inputs.len());
+        let bar = app.bar(BAR, inputs.len());
         let reports = inputs.par_iter().filter_map(|input| {
             bar.inc(1);
             let shown = preview.compact(input).ok().flatten();
@@ -67,7 +69,7 @@ impl Job<'_> {
     /// Several sessions, on all cores, and what came of them.
     fn compact_many(&self, inputs: Vec<Input>) -> Result<()> {
         let named = inputs.clone();
-        let bar = self.bar(inputs.len());
+        let bar = self.app.bar(BAR, inputs.len());
         let done: Vec<(Input, Result<Option<Shown>>)> = inputs
             .into_par_iter()
             .map(|input| {
@@ -141,18 +143,6 @@ impl Job<'_> {
             text.push_str(&format!("{} {verb} left as before\n", count(left, "session")));
         }
         self.app.print(&text)
-    }
-
-    fn bar(&self, sessions: usize) -> ProgressBar {
-        // It hides itself where there is no terminal.
-        let target = if self.app.global.json {
-            ProgressDrawTarget::hidden()
-        } else {
-            ProgressDrawTarget::stderr()
-        };
-        let style = ProgressStyle::with_template("{bar:30} {pos}/{len} sessions {elapsed}");
-        ProgressBar::with_draw_target(Some(sessions as u64), target)
-            .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
     }
 }
 

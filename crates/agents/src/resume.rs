@@ -1,0 +1,77 @@
+//! The command line with which an agent continues a session.
+
+use crate::AGENTS;
+
+/// The command line that continues the session `id` of `agent` in the folder `cwd`, quoted for a
+/// shell. None: of the agent no such command is known.
+///
+/// ```
+/// use epitome_agents::resume_line;
+///
+/// let line = resume_line("claude", "0f3c9a52", Some("/srv/my app"));
+/// assert_eq!(line.as_deref(), Some("cd '/srv/my app' && claude --resume 0f3c9a52"));
+/// assert_eq!(resume_line("sweagent", "0f3c9a52", None), None);
+/// ```
+pub fn resume_line(agent: &str, id: &str, cwd: Option<&str>) -> Option<String> {
+    let agent = AGENTS.iter().find(|it| it.name() == agent)?;
+    let command = agent.resume_command()?;
+    let words: Vec<String> = command.iter().copied().chain([id]).map(shell_word).collect();
+    let command = words.join(" ");
+    Some(match cwd {
+        Some(cwd) => format!("cd {} && {command}", shell_word(cwd)),
+        None => command,
+    })
+}
+
+/// A word quoted for a shell.
+///
+/// ```
+/// use epitome_agents::shell_word;
+///
+/// assert_eq!(shell_word("/home/dev/project"), "/home/dev/project");
+/// assert_eq!(shell_word("it's"), r"'it'\''s'");
+/// ```
+pub fn shell_word(text: &str) -> String {
+    let is_plain = |c: char| c.is_alphanumeric() || "-_./~+:@%=,".contains(c);
+    if !text.is_empty() && text.chars().all(is_plain) {
+        return text.to_owned();
+    }
+    format!("'{}'", text.replace('\'', r"'\''"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_are_quoted_as_shells_read_them() {
+        assert_eq!(shell_word("~/a/b-c_d.e"), "~/a/b-c_d.e");
+        assert_eq!(shell_word("/a b"), "'/a b'");
+        assert_eq!(shell_word("$(x)"), "'$(x)'");
+        assert_eq!(shell_word(""), "''");
+    }
+
+    #[test]
+    fn each_agent_says_how_it_continues_a_session() {
+        let of = |agent: &dyn crate::Agent| {
+            let line = resume_line(agent.name(), "ID", None);
+            line.unwrap_or_else(|| format!("{}: not known", agent.name()))
+        };
+        let lines: Vec<String> = AGENTS.iter().map(|agent| of(*agent)).collect();
+        assert_eq!(
+            lines,
+            [
+                "claude --resume ID",
+                "codex resume ID",
+                "pi --session ID",
+                "opencode --session ID",
+                "gemini --resume ID",
+                "cursor: not known",
+                "epitome chat --resume ID",
+                "qwen --resume ID",
+                "amp: not known",
+                "copilot: not known",
+            ]
+        );
+    }
+}

@@ -1,0 +1,22 @@
+//! The session browser: what `epitome` alone shows on a terminal.
+//!
+//! Each key runs a command of the program, and shows what it prints: nothing is done here that
+//! cannot be done by a command.
+
+mod draw;
+mod menu;
+mod rows;
+mod state;
+mod terminal;
+#[cfg(test)]
+mod tests;
+mod view;
+mod work;
+
+use crate::app::App;
+use crate::failure::Result;
+
+/// Shows all sessions until the user leaves.
+pub fn run(app: &App) -> Result<()> {
+    terminal::run(app)
+}

@@ -1,0 +1,470 @@
+//! Draws the browser.
+
+use epitome::list::SessionInfo;
+use epitome_model::Tokens;
+use jiff::Timestamp;
+use ratatui::Frame;
+use ratatui::layout::{Alignment, Constraint, Layout, Rect};
+use ratatui::style::{Color, Modifier, Style};
+use ratatui::text::{Line, Span, Text};
+use ratatui::widgets::{Block, Clear, Paragraph};
+use unicode_width::UnicodeWidthStr;
+
+use super::menu::Menu;
+use super::rows::{Row, state};
+use super::state::{Browser, FOOT, Mode, Note, Question, sums};
+use super::view::View;
+use crate::text::{self, count, field, fitted, share};
+
+/// The keys, the most needed first: what does not fit is left out.
+const KEYS: [(&str, &str); 13] = [
+    ("?", "help"),
+    ("q", "quit"),
+    ("d", "plan"),
+    ("c", "compact"),
+    ("u", "undo"),
+    ("r", "read"),
+    ("/", "filter"),
+    ("space", "select"),
+    ("o", "open page"),
+    ("y", "copy resume"),
+    ("s", "simulate"),
+    ("p", "port"),
+    ("e", "export"),
+];
+
+const HELP: &str = "\
+Move      j k ↑ ↓  PgUp PgDn  g G       Select    space one   a all
+Find      / filter (fuzzy)              Sort      tab  by saving, time, size …
+
+d  plan what compacting would remove    r  read the session
+D  the same, block by block             o  open its page in the web browser
+c  compact, after a question            i  where its tokens go
+u  undo: restore it, to the byte        l  what compactions lost
+s  simulate: cost under each recipe     y  copy the command that resumes it
+p  continue it in another agent         e  export it: HTML, Markdown, JSON
+R  read the list again                  q  quit
+
+c, u and s take all selected sessions, the other keys the one under the cursor.
+What a key shows has the command that it ran as its title.";
+
+pub fn draw(browser: &mut Browser, frame: &mut Frame<'_>) {
+    let area = frame.area();
+    browser.size = (area.width, area.height);
+    match &browser.mode {
+        Mode::View(view) => draw_view(browser, view, frame),
+        Mode::List | Mode::Filter | Mode::Help | Mode::Menu(_) | Mode::Ask(_) => {
+            draw_list(browser, frame);
+            draw_above(browser, frame);
+        }
+    }
+}
+
+/// What lies above the list.
+fn draw_above(browser: &Browser, frame: &mut Frame<'_>) {
+    match &browser.mode {
+        Mode::Help => boxed(frame, browser, "Keys", HELP.lines().map(Line::raw).collect()),
+        Mode::Menu(Menu { title, entries }) => {
+            let accent = browser.style(Color::Cyan).add_modifier(Modifier::BOLD);
+            let line = |(key, words, _): &(char, String, _)| {
+                Line::from(vec![Span::styled(format!("{key}  "), accent), Span::raw(words.clone())])
+            };
+            boxed(frame, browser, title, entries.iter().map(line).collect());
+        }
+        Mode::Ask(Question { text, .. }) => {
+            let mut lines: Vec<Line<'_>> = text.iter().map(|it| Line::raw(it.clone())).collect();
+            lines.push(Line::raw(""));
+            lines.push(Line::styled("y yes · any other key no", bold()));
+            boxed(frame, browser, "epitome", lines);
+        }
+        Mode::List | Mode::Filter | Mode::View(_) => {}
+    }
+}
+
+fn boxed(frame: &mut Frame<'_>, browser: &Browser, title: &str, lines: Vec<Line<'_>>) {
+    let area = frame.area();
+    let widest = lines.iter().map(Line::width).max().unwrap_or(0).max(title.width() + 2);
+    let width = u16::try_from(widest + 4).unwrap_or(u16::MAX).min(area.width);
+    let height = u16::try_from(lines.len() + 2).unwrap_or(u16::MAX).min(area.height);
+    let place = area.centered(Constraint::Length(width), Constraint::Length(height));
+    let frame_style = browser.style(Color::Cyan);
+    let block = Block::bordered().title(format!(" {title} ")).border_style(frame_style);
+    frame.render_widget(Clear, place);
+    let inside = ratatui::widgets::Padding::horizontal(1);
+    frame.render_widget(Paragraph::new(Text::from(lines)).block(block.padding(inside)), place);
+}
+
+fn draw_list(browser: &mut Browser, frame: &mut Frame<'_>) {
+    let foot = u16::try_from(FOOT).unwrap_or(u16::MAX);
+    let parts = [
+        Constraint::Length(1),
+        Constraint::Length(1),
+        Constraint::Min(1),
+        Constraint::Length(foot),
+    ];
+    let [head, names, list, below] = Layout::vertical(parts).areas(frame.area());
+    let height = usize::from(list.height).max(1);
+    // The current row is on the screen.
+    browser.top = browser.top.clamp(browser.at.saturating_sub(height - 1), browser.at);
+    browser.top = browser.top.min(browser.shown.len().saturating_sub(height));
+    frame.render_widget(head_line(browser, usize::from(head.width)), head);
+    if browser.rows.is_empty() {
+        frame.render_widget(Paragraph::new(empty(browser)), list);
+    } else {
+        let columns = Columns::of(browser, usize::from(list.width));
+        frame.render_widget(Line::styled(columns.heads(), dim()), names);
+        let rows = browser.shown.iter().enumerate().skip(browser.top).take(height);
+        let lines = rows.map(|(place, &at)| columns.line(browser, place, &browser.rows[at]));
+        frame.render_widget(Paragraph::new(lines.collect::<Vec<_>>()), list);
+    }
+    frame.render_widget(Paragraph::new(foot_lines(browser, usize::from(below.width))), below);
+}
+
+/// The number of sessions, what they hold, and what compacting saves.
+fn head_line(browser: &Browser, width: usize) -> Line<'static> {
+    let all: Vec<&Row> = browser.shown.iter().map(|&at| &browser.rows[at]).collect();
+    let (before, saving) = sums(&all);
+    let mut said = match (browser.shown.len(), browser.rows.len()) {
+        (_, 0) => String::new(),
+        (n, of) if n == of => count(of as u64, "session"),
+        (n, of) => format!("{n} of {}", count(of as u64, "session")),
+    };
+    if before > Tokens(0) {
+        said.push_str(&format!(", ~{before} tokens, compacting saves ~{saving}"));
+    }
+    let right = match &browser.mode {
+        Mode::Filter => format!("/{}▏", browser.filter),
+        _ if !browser.filter.is_empty() => format!("/{}", browser.filter),
+        _ => format!("by {}", browser.sort.name()),
+    };
+    let right = fitted(&right, width / 3);
+    let room = width.saturating_sub("epitome  ".width() + right.width() + 1);
+    let said = fitted(&said, room);
+    let gap = room.saturating_sub(said.width()) + 1;
+    let accent = browser.style(Color::Cyan).add_modifier(Modifier::BOLD);
+    Line::from(vec![
+        Span::styled("epitome  ", accent),
+        Span::raw(said),
+        Span::raw(" ".repeat(gap)),
+        Span::styled(right, if browser.filter.is_empty() { dim() } else { bold() }),
+    ])
+}
+
+fn empty(browser: &Browser) -> Text<'static> {
+    match &browser.work {
+        Some(_) => Text::raw(""),
+        None => Text::from(vec![
+            Line::raw("No sessions of coding agents were found on this machine."),
+            Line::raw(""),
+            Line::styled("epitome demo   shows what epitome does, on a sample session", dim()),
+            Line::styled("epitome list   says in which folders sessions are looked for", dim()),
+        ]),
+    }
+}
+
+/// The widths of the columns, of which those without room are left out.
+struct Columns {
+    agent: usize,
+    id: usize,
+    age: usize,
+    disk: usize,
+    context: usize,
+    course: usize,
+    saves: usize,
+    project: usize,
+    title: usize,
+}
+
+impl Columns {
+    fn of(browser: &Browser, width: usize) -> Columns {
+        let shown = || browser.shown.iter().map(|&at| &browser.rows[at]);
+        let agent = shown().map(|row| row.listed.file.agent.width()).max().unwrap_or(5).clamp(5, 8);
+        let id = shown().map(|row| row.short.width()).max().unwrap_or(8).clamp(7, 18);
+        let mut columns = Columns {
+            agent,
+            id,
+            age: 4,
+            disk: if width >= 110 { 9 } else { 0 },
+            context: 8,
+            course: if width >= 130 { 24 } else { 8 },
+            saves: 5,
+            project: if width >= 96 { (width / 8).min(28) } else { 0 },
+            title: 0,
+        };
+        if width < 60 {
+            (columns.age, columns.course) = (0, 0);
+        }
+        if width < 44 {
+            columns.context = 0;
+        }
+        let used: usize = columns.fixed().iter().filter(|it| **it > 0).map(|it| it + 1).sum();
+        columns.title = width.saturating_sub(2 + used);
+        columns
+    }
+
+    fn fixed(&self) -> [usize; 8] {
+        let Columns { agent, id, age, disk, context, course, saves, project, .. } = *self;
+        [agent, id, age, disk, context, course, saves, project]
+    }
+
+    fn heads(&self) -> String {
+        let heads = ["agent", "session", "age", "disk", "messages", "context", "saves", "project"];
+        let mut line = "  ".to_owned();
+        for ((head, width), right) in heads.into_iter().zip(self.fixed()).zip(RIGHT) {
+            if width > 0 {
+                line.push_str(&cell(head, width, right));
+                line.push(' ');
+            }
+        }
+        line + "title"
+    }
+
+    fn line(&self, browser: &Browser, place: usize, row: &Row) -> Line<'static> {
+        let listed = &row.listed;
+        let is_current = place == browser.at;
+        let is_chosen = browser.chosen.contains(&listed.file.path);
+        let modified = Timestamp::try_from(listed.file.modified).unwrap_or(browser.now);
+        let info = row.info();
+        let cells = [
+            listed.file.agent.to_owned(),
+            row.short.clone(),
+            text::age(browser.now, modified),
+            listed.size().to_string(),
+            info.and_then(|it| it.context).map_or("-".to_owned(), |it| format!("~{it}")),
+            info.map(|it| course(&it.course, self.course)).unwrap_or_default(),
+            saves(row),
+            project(info, self.project),
+        ];
+        let mut styles = [Style::new(); 8];
+        styles[0] = browser.agent_style(listed.file.agent);
+        (styles[2], styles[3], styles[5], styles[7]) = (dim(), dim(), dim(), dim());
+        styles[6] = saves_style(browser, row);
+        let mark = match (is_chosen, is_current) {
+            (true, _) => "● ",
+            (false, true) => "▸ ",
+            (false, false) => "  ",
+        };
+        let mut spans = vec![Span::styled(mark, browser.style(Color::Cyan))];
+        let columns = cells.iter().zip(self.fixed()).zip(RIGHT).zip(styles);
+        for (((text, width), right), style) in columns.filter(|(((_, width), _), _)| *width > 0) {
+            spans.push(Span::styled(cell(text, width, right), style));
+            spans.push(Span::raw(" "));
+        }
+        let (title, style) = title(row);
+        spans.push(Span::styled(fitted(&title, self.title), style));
+        let line = Line::from(spans);
+        if is_current { line.style(Style::new().add_modifier(Modifier::REVERSED)) } else { line }
+    }
+}
+
+/// Which columns are aligned at the right.
+const RIGHT: [bool; 8] = [false, false, true, true, true, false, true, false];
+
+/// A text in a column.
+fn cell(text: &str, width: usize, right: bool) -> String {
+    let text = fitted(text, width);
+    let gap = " ".repeat(width.saturating_sub(text.width()));
+    if right { gap + &text } else { text + &gap }
+}
+
+/// How full the context was, as bars: its largest request has the highest.
+fn course(points: &[Tokens], width: usize) -> String {
+    const BARS: [char; 8] = ['▁', '▂', '▃', '▄', '▅', '▆', '▇', '█'];
+    let largest = points.iter().max().map_or(0, |it| it.0);
+    let wide = width.min(points.len());
+    let part = |n: usize| n * points.len() / wide.max(1);
+    let bar = |n: usize| {
+        let most = points[part(n)..part(n + 1)].iter().max().map_or(0, |it| it.0);
+        BARS[usize::try_from(most * 7 / largest.max(1)).unwrap_or(7)]
+    };
+    (0..wide).map(bar).collect()
+}
+
+fn saves(row: &Row) -> String {
+    match (state(&row.listed), row.saving(), row.context()) {
+        ("compacted", ..) => "done".to_owned(),
+        (_, Tokens(0), _) | (_, _, Tokens(0)) => "-".to_owned(),
+        (_, saving, context) => format!("−{}%", saving.0 * 100 / context.0),
+    }
+}
+
+fn saves_style(browser: &Browser, row: &Row) -> Style {
+    match state(&row.listed) {
+        "compacted" => dim(),
+        _ if row.saving().0 > 0 && row.saving().0 * 2 >= row.context().0 => {
+            browser.style(Color::Green)
+        }
+        _ => Style::new(),
+    }
+}
+
+/// The last two parts of the folder that it was run in, or the last if there is no room for more.
+fn project(info: Option<&SessionInfo>, width: usize) -> String {
+    let cwd = info.and_then(|it| it.cwd.as_deref()).unwrap_or_default();
+    let mut parts = cwd.rsplit(['/', '\\']).filter(|it| !it.is_empty());
+    let last = parts.next().unwrap_or_default();
+    match parts.next().map(|above| format!("{above}/{last}")) {
+        Some(both) if both.width() <= width => both,
+        Some(_) | None => last.to_owned(),
+    }
+}
+
+fn title(row: &Row) -> (String, Style) {
+    match &row.listed.seen {
+        Ok(info) => (info.title.clone().unwrap_or_default(), Style::new()),
+        Err(why) => (format!("({why})"), dim()),
+    }
+}
+
+/// A rule, the current session, and a note or the keys.
+fn foot_lines(browser: &Browser, width: usize) -> Vec<Line<'static>> {
+    let mut lines = vec![Line::styled("─".repeat(width), dim())];
+    match browser.current() {
+        Some(row) => lines.extend(details(browser, row, width)),
+        None => lines.extend([Line::raw(""), Line::raw(""), Line::raw("")]),
+    }
+    lines.push(last_line(browser, width, &KEYS));
+    lines
+}
+
+fn details(browser: &Browser, row: &Row, width: usize) -> [Line<'static>; 3] {
+    let (title, _) = title(row);
+    let listed = &row.listed;
+    let mut facts = vec![format!("{} {}", listed.file.agent, field(&listed.file.id))];
+    let Some(info) = row.info() else {
+        let path = text::path(&listed.file.path);
+        let lines = [title, facts.remove(0), path];
+        return lines.map(|line| Line::raw(fitted(&line, width)));
+    };
+    facts.extend(info.turns.map(|n| count(n, "turn")));
+    facts.push(listed.size().to_string());
+    if listed.is_compacted() {
+        facts.push(match info.in_effect {
+            1 => "compacted".to_owned(),
+            n => format!("compacted {n} times"),
+        });
+    }
+    facts.extend(info.cwd.as_deref().map(|cwd| text::path(cwd.as_ref())));
+    let mut sums = Vec::new();
+    if let Some(context) = info.context {
+        sums.push(format!("~{context} tokens of messages"));
+        let part = share(info.saving.0, context.0);
+        sums.push(match info.saving {
+            Tokens(0) => "compacting saves nothing".to_owned(),
+            saving => format!("compacting saves ~{saving} ({part})"),
+        });
+    }
+    sums.extend(info.request.map(|request| format!("a request is billed as ~{request}")));
+    if !browser.chosen.is_empty() {
+        let chosen = browser.meant();
+        let (before, saving) = self::sums(&chosen);
+        sums = vec![format!(
+            "{} selected: ~{before} tokens, compacting saves ~{saving}",
+            count(chosen.len() as u64, "session")
+        )];
+    }
+    [
+        Line::styled(fitted(&title, width), bold()),
+        Line::styled(fitted(&facts.join(" · "), width), dim()),
+        Line::raw(fitted(&sums.join(" · "), width)),
+    ]
+}
+
+/// What is under way, or a note, or the keys.
+fn last_line(browser: &Browser, width: usize, keys: &[(&str, &str)]) -> Line<'static> {
+    match (&browser.note, &browser.work) {
+        (Some(Note::Failed(text)), _) => {
+            Line::styled(fitted(text, width), browser.style(Color::Red))
+        }
+        (Some(Note::Said(text)), _) => {
+            Line::styled(fitted(text, width), browser.style(Color::Green))
+        }
+        (None, Some(work)) => {
+            let progress = work.progress.map(|(done, of)| format!(" {done} of {of}"));
+            let text = format!("{}{} …", work.what, progress.unwrap_or_default());
+            Line::styled(fitted(&text, width), browser.style(Color::Yellow))
+        }
+        (None, None) => key_line(browser, width, keys),
+    }
+}
+
+fn key_line(browser: &Browser, width: usize, keys: &[(&str, &str)]) -> Line<'static> {
+    let (mut spans, mut used) = (Vec::new(), 0);
+    let accent = browser.style(Color::Cyan).add_modifier(Modifier::BOLD);
+    for (key, words) in keys {
+        let more = key.width() + words.width() + 3;
+        if used + more > width + 2 {
+            break;
+        }
+        used += more;
+        spans.push(Span::styled((*key).to_owned(), accent));
+        spans.push(Span::raw(format!(" {words}  ")));
+    }
+    Line::from(spans)
+}
+
+fn draw_view(browser: &Browser, view: &View, frame: &mut Frame<'_>) {
+    let parts = [Constraint::Length(1), Constraint::Min(1), Constraint::Length(1)];
+    let [head, body, below] = Layout::vertical(parts).areas(frame.area());
+    let height = usize::from(body.height);
+    let width = usize::from(head.width);
+    let end = (view.top + height).min(view.lines.len());
+    let place = match view.lines.len() {
+        all if all <= height => String::new(),
+        all => format!(" {}–{end} of {all}", view.top + 1),
+    };
+    let accent = browser.style(Color::Cyan).add_modifier(Modifier::BOLD);
+    let title = fitted(&format!("$ {}", view.title), width.saturating_sub(place.width()));
+    frame.render_widget(Line::styled(title, accent), head);
+    frame.render_widget(Line::styled(place, dim()).alignment(Alignment::Right), head);
+    let lines: Vec<Line<'_>> = view.lines[view.top.min(end)..end].to_vec();
+    frame.render_widget(Paragraph::new(lines), body);
+    let line = if view.is_typing {
+        Line::raw(format!("/{}▏", view.search))
+    } else {
+        last_line(browser, width, &keys_of_view(view))
+    };
+    frame.render_widget(line, Rect { ..below });
+}
+
+fn keys_of_view(view: &View) -> Vec<(&'static str, &'static str)> {
+    let mut keys = vec![("q", "back")];
+    if view.is_plan {
+        keys.extend([("c", "compact"), ("D", "block by block")]);
+    }
+    if view.copy.is_some() {
+        keys.push(("y", "copy the command"));
+    }
+    keys.extend([("j k", "scroll"), ("space", "page"), ("g G", "ends"), ("/ n N", "search")]);
+    keys
+}
+
+fn bold() -> Style {
+    Style::new().add_modifier(Modifier::BOLD)
+}
+
+fn dim() -> Style {
+    Style::new().add_modifier(Modifier::DIM)
+}
+
+impl Browser {
+    /// A colour, or none without colours.
+    fn style(&self, colour: Color) -> Style {
+        if self.colours { Style::new().fg(colour) } else { Style::new() }
+    }
+
+    fn agent_style(&self, agent: &str) -> Style {
+        let colour = match text::agent_colour(agent).get_fg_color() {
+            Some(anstyle::Color::Ansi(colour)) => colour,
+            Some(_) | None => return Style::new(),
+        };
+        self.style(match colour {
+            anstyle::AnsiColor::Yellow => Color::Yellow,
+            anstyle::AnsiColor::Cyan => Color::Cyan,
+            anstyle::AnsiColor::Magenta => Color::Magenta,
+            anstyle::AnsiColor::Blue => Color::Blue,
+            anstyle::AnsiColor::BrightGreen => Color::LightGreen,
+            _ => Color::LightRed,
+        })
+    }
+}

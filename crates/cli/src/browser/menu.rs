@@ -1,0 +1,34 @@
+//! Small choices: to which agent, in which form.
+
+use super::work::Form;
+
+/// A choice that a key opens.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Menu {
+    pub title: &'static str,
+    /// The key, the words, and what is chosen.
+    pub entries: Vec<(char, String, Choice)>,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Choice {
+    Port(&'static str),
+    Export(Form),
+}
+
+impl Menu {
+    /// The agents that a session of `agent` can be converted for.
+    pub fn port(agent: &str) -> Menu {
+        let others = epitome::agents::resumed().map(|(to, _)| to.name()).filter(|to| *to != agent);
+        let entries = others.zip('1'..).map(|(to, key)| (key, to.to_owned(), Choice::Port(to)));
+        Menu { title: "Continue it in another agent", entries: entries.collect() }
+    }
+
+    /// The forms that a session is exported in.
+    pub fn export() -> Menu {
+        let entries = Form::ALL.into_iter().zip('1'..);
+        let entries =
+            entries.map(|(form, key)| (key, form.words().to_owned(), Choice::Export(form)));
+        Menu { title: "Export it to this folder, without secrets", entries: entries.collect() }
+    }
+}

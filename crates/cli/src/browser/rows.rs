@@ -1,0 +1,83 @@
+//! The sessions of the browser: their order, and which of them a filter finds.
+
+use std::cmp::Reverse;
+
+use epitome::list::{Listed, SessionInfo};
+use epitome_model::Tokens;
+use nucleo_matcher::pattern::{CaseMatching, Normalization, Pattern};
+use nucleo_matcher::{Config, Matcher, Utf32Str};
+
+use crate::cmd::list::Sort;
+use crate::text::{one_line, short_ids};
+
+/// A session as the browser shows it.
+#[derive(Clone, Debug)]
+pub struct Row {
+    pub listed: Listed,
+    /// The beginning of its id that names it alone.
+    pub short: String,
+    /// What a filter looks at.
+    words: String,
+}
+
+impl Row {
+    pub fn all(listed: Vec<Listed>) -> Vec<Row> {
+        let ids: Vec<&str> = listed.iter().map(|it| &*it.file.id).collect();
+        let short = short_ids(&ids);
+        let rows = listed.into_iter().zip(short).map(|(listed, short)| {
+            let seen = listed.seen.as_ref().ok();
+            let cwd = seen.and_then(|it| it.cwd.as_deref()).unwrap_or_default();
+            let title = seen.and_then(|it| it.title.as_deref()).unwrap_or_default();
+            let words = [listed.file.agent, &listed.file.id, cwd, title, state(&listed)];
+            Row { words: one_line(&words.join(" "), 400), listed, short }
+        });
+        rows.collect()
+    }
+
+    /// What is known of it, if it could be read.
+    pub fn info(&self) -> Option<&SessionInfo> {
+        self.listed.seen.as_ref().ok()
+    }
+
+    pub fn saving(&self) -> Tokens {
+        self.info().map_or(Tokens(0), |info| info.saving)
+    }
+
+    pub fn context(&self) -> Tokens {
+        self.info().and_then(|info| info.context).unwrap_or_default()
+    }
+}
+
+/// Whether it is compacted, in a word.
+pub fn state(listed: &Listed) -> &'static str {
+    match &listed.seen {
+        Ok(_) if listed.is_compacted() => "compacted",
+        Ok(_) => "",
+        Err(_) => "unreadable",
+    }
+}
+
+/// The rows that a filter finds about as well as the best, which is the first; without a filter all
+/// of them, sorted.
+pub fn found(rows: &[Row], filter: &str, sort: Sort) -> Vec<usize> {
+    let mut order: Vec<usize> = (0..rows.len()).collect();
+    order.sort_by_key(|&at| Reverse(sort.key(&rows[at].listed)));
+    if filter.trim().is_empty() {
+        return order;
+    }
+    let pattern = Pattern::parse(filter, CaseMatching::Smart, Normalization::Smart);
+    let mut matcher = Matcher::new(Config::DEFAULT);
+    let mut space = Vec::new();
+    let mut score = |at: usize| {
+        let words = Utf32Str::new(&rows[at].words, &mut space);
+        pattern.score(words, &mut matcher)
+    };
+    let mut scored: Vec<(u32, usize)> =
+        order.into_iter().filter_map(|at| Some((score(at)?, at))).collect();
+    // Letters that are strewn over a long title match nearly everything.
+    let best = scored.iter().map(|(score, _)| *score).max().unwrap_or(0);
+    scored.retain(|(score, _)| score * 3 >= best * 2);
+    // Of equal ones the order stays.
+    scored.sort_by_key(|(score, _)| Reverse(*score));
+    scored.into_iter().map(|(_, at)| at).collect()
+}

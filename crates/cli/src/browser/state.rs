@@ -1,0 +1,468 @@
+//! What the browser shows, and what a key does. No input or output.
+
+use std::collections::BTreeSet;
+use std::ffi::OsString;
+use std::path::{Path, PathBuf};
+
+use epitome::agents::resume_line;
+use epitome::list::Listed;
+use epitome_model::Tokens;
+use jiff::Timestamp;
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+
+use super::menu::{Choice, Menu};
+use super::rows::{Row, found};
+use super::view::View;
+use super::work::{Commands, Done, Kind, Task};
+use crate::cmd::list::Sort;
+use crate::text::{count, share};
+
+/// The lines below the list: a rule, three of the current session, and the keys.
+pub const FOOT: usize = 5;
+
+/// The browser.
+pub struct Browser {
+    pub rows: Vec<Row>,
+    /// The rows that the filter finds, in their order.
+    pub shown: Vec<usize>,
+    /// The current one of them.
+    pub at: usize,
+    /// The first row on the screen.
+    pub top: usize,
+    pub chosen: BTreeSet<PathBuf>,
+    pub sort: Sort,
+    pub filter: String,
+    pub mode: Mode,
+    /// What is said in the last line, until the next key.
+    pub note: Option<Note>,
+    pub work: Option<Work>,
+    pub now: Timestamp,
+    pub colours: bool,
+    /// The columns and lines of the screen.
+    pub size: (u16, u16),
+}
+
+/// What keys go to.
+#[derive(Clone, Debug)]
+pub enum Mode {
+    List,
+    /// The filter is being typed.
+    Filter,
+    Help,
+    View(View),
+    Menu(Menu),
+    /// A question before something is written.
+    Ask(Question),
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Question {
+    pub text: Vec<String>,
+    pub task: Task,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Note {
+    Said(String),
+    Failed(String),
+}
+
+/// What is under way.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Work {
+    pub what: String,
+    /// How much of how much is done, if that is known.
+    pub progress: Option<(usize, usize)>,
+}
+
+/// What the loop does after a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Effect {
+    Start(Task),
+    /// Puts a text on the clipboard of the terminal.
+    Copy(String),
+    Leave,
+}
+
+impl Browser {
+    /// An empty one, which reads the sessions.
+    pub fn new(now: Timestamp, colours: bool, size: (u16, u16)) -> Browser {
+        Browser {
+            rows: Vec::new(),
+            shown: Vec::new(),
+            at: 0,
+            top: 0,
+            chosen: BTreeSet::new(),
+            sort: Sort::Saving,
+            filter: String::new(),
+            mode: Mode::List,
+            note: None,
+            work: Some(Work { what: "reading sessions".to_owned(), progress: None }),
+            now,
+            colours,
+            size,
+        }
+    }
+
+    pub fn current(&self) -> Option<&Row> {
+        self.shown.get(self.at).map(|&at| &self.rows[at])
+    }
+
+    /// The selected rows, or else the current one.
+    pub fn meant(&self) -> Vec<&Row> {
+        if self.chosen.is_empty() {
+            return self.current().into_iter().collect();
+        }
+        self.rows.iter().filter(|row| self.chosen.contains(&row.listed.file.path)).collect()
+    }
+
+    /// Takes what came of a task.
+    pub fn done(&mut self, done: Done) -> Option<Effect> {
+        self.work = None;
+        match done {
+            Done::Listed(listed) => self.take(listed),
+            Done::Note(text) => self.note = Some(Note::Said(text)),
+            Done::Failed(text) => self.note = Some(Note::Failed(text)),
+            Done::Printed { commands, text, failed } => {
+                let Commands { title, kind, .. } = commands;
+                let width = usize::from(self.size.0);
+                let mut view = View::new(title, &text, self.colours, width);
+                view.is_plan = kind == Kind::Plans && !failed;
+                if kind == Kind::Ports && !failed {
+                    view.copy = text.lines().last().map(str::to_owned);
+                }
+                self.mode = Mode::View(view);
+                if kind == Kind::Writes {
+                    self.chosen.clear();
+                    return self.start("reading sessions", Task::List);
+                }
+            }
+        }
+        None
+    }
+
+    /// New rows; the current one stays if it is still there.
+    fn take(&mut self, listed: Vec<Listed>) {
+        let path = self.current().map(|row| row.listed.file.path.clone());
+        self.rows = Row::all(listed);
+        let paths: BTreeSet<&PathBuf> = self.rows.iter().map(|it| &it.listed.file.path).collect();
+        self.chosen.retain(|path| paths.contains(path));
+        self.refresh(path.as_deref());
+    }
+
+    /// Filters and sorts again, and stays on the session at `path`.
+    fn refresh(&mut self, path: Option<&Path>) {
+        self.shown = found(&self.rows, &self.filter, self.sort);
+        let same = |&at: &usize| Some(&*self.rows[at].listed.file.path) == path;
+        self.at = self.shown.iter().position(same).unwrap_or(0);
+    }
+
+    /// Takes a key.
+    pub fn key(&mut self, key: KeyEvent) -> Option<Effect> {
+        self.note = None;
+        let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
+        if is_control && key.code == KeyCode::Char('c') {
+            return Some(Effect::Leave);
+        }
+        match &self.mode {
+            Mode::List => self.list_key(key.code, is_control),
+            Mode::Filter => self.filter_key(key.code, is_control),
+            Mode::Help => {
+                self.mode = Mode::List;
+                None
+            }
+            Mode::View(_) => self.view_key(key.code, is_control),
+            Mode::Menu(_) => self.menu_key(key.code),
+            Mode::Ask(_) => self.answer(key.code),
+        }
+    }
+
+    fn list_key(&mut self, code: KeyCode, is_control: bool) -> Option<Effect> {
+        let page = isize::try_from(self.lines_of_list()).unwrap_or(1);
+        match code {
+            KeyCode::Char('d') if is_control => self.step(page / 2),
+            KeyCode::Char('u') if is_control => self.step(-page / 2),
+            _ if is_control => {}
+            KeyCode::Char('q') => return Some(Effect::Leave),
+            KeyCode::Char('j') | KeyCode::Down => self.step(1),
+            KeyCode::Char('k') | KeyCode::Up => self.step(-1),
+            KeyCode::PageDown => self.step(page),
+            KeyCode::PageUp => self.step(-page),
+            KeyCode::Char('g') | KeyCode::Home => self.at = 0,
+            KeyCode::Char('G') | KeyCode::End => self.at = self.shown.len().saturating_sub(1),
+            KeyCode::Char(' ') => self.choose(),
+            KeyCode::Char('a') => self.choose_all(),
+            KeyCode::Char('/') => self.mode = Mode::Filter,
+            KeyCode::Tab => {
+                let path = self.current().map(|row| row.listed.file.path.clone());
+                self.sort = self.sort.next();
+                self.refresh(path.as_deref());
+            }
+            KeyCode::Esc if self.chosen.is_empty() => {
+                self.filter.clear();
+                let path = self.current().map(|row| row.listed.file.path.clone());
+                self.refresh(path.as_deref());
+            }
+            KeyCode::Esc => self.chosen.clear(),
+            KeyCode::Char('?') => self.mode = Mode::Help,
+            KeyCode::Char('R') | KeyCode::F(5) => {
+                return self.start("reading sessions", Task::List);
+            }
+            code => return self.command(code),
+        }
+        None
+    }
+
+    /// The keys that do something with sessions.
+    fn command(&mut self, code: KeyCode) -> Option<Effect> {
+        let row = self.current()?;
+        let (path, short) = (row.listed.file.path.clone(), row.short.clone());
+        let one = |words: &[&str], kind| {
+            let title = format!("epitome {} {short}", words.join(" "));
+            let line = words.iter().map(OsString::from).chain([path.clone().into()]).collect();
+            Task::Run(Commands { title, lines: vec![line], kind })
+        };
+        match code {
+            KeyCode::Char('d') => {
+                self.start("planning", one(&["compact", "--dry-run", "--losses"], Kind::Plans))
+            }
+            KeyCode::Char('D') => self.start("planning", one(&["compact", "--diff"], Kind::Plans)),
+            KeyCode::Char('r') | KeyCode::Enter => {
+                self.start("rendering", one(&["render"], Kind::Shows))
+            }
+            KeyCode::Char('i') => self.start("counting", one(&["inspect"], Kind::Shows)),
+            KeyCode::Char('l') => self.start("looking", one(&["losses"], Kind::Shows)),
+            KeyCode::Char('o') => self.start("opening", Task::Open(path)),
+            KeyCode::Char('s') => self.simulate(),
+            KeyCode::Char('c') => self.ask_to_compact(),
+            KeyCode::Char('u') => self.ask_to_restore(),
+            KeyCode::Char('p') => {
+                self.mode = Mode::Menu(Menu::port(row.listed.file.agent));
+                None
+            }
+            KeyCode::Char('e') => {
+                self.mode = Mode::Menu(Menu::export());
+                None
+            }
+            KeyCode::Char('y') => self.copy_resume(),
+            _ => None,
+        }
+    }
+
+    fn simulate(&mut self) -> Option<Effect> {
+        let rows = self.meant();
+        let paths = rows.iter().map(|row| row.listed.file.path.clone().into());
+        let line = [OsString::from("simulate")].into_iter().chain(paths).collect();
+        let title = format!("epitome simulate {}", names(&rows));
+        let lines = vec![line];
+        self.start("replaying", Task::Run(Commands { title, lines, kind: Kind::Shows }))
+    }
+
+    fn ask_to_compact(&mut self) -> Option<Effect> {
+        let rows = self.meant();
+        let (before, saving) = sums(&rows);
+        let paths = rows.iter().map(|row| row.listed.file.path.clone().into());
+        let words = [OsString::from("compact"), "--yes".into()];
+        let lines = vec![words.into_iter().chain(paths).collect()];
+        let title = format!("epitome compact {}", names(&rows));
+        let text = vec![
+            format!("Compact {}?", which(&rows)),
+            format!(
+                "~{before} → ~{} tokens of messages (−{})",
+                before - saving,
+                share(saving.0, before.0)
+            ),
+            "What is removed is archived first; u restores it.".to_owned(),
+        ];
+        self.ask(text, Commands { title, lines, kind: Kind::Writes })
+    }
+
+    fn ask_to_restore(&mut self) -> Option<Effect> {
+        let rows: Vec<&Row> =
+            self.meant().into_iter().filter(|row| row.listed.compactions > 0).collect();
+        if rows.is_empty() {
+            self.note = Some(Note::Failed("it was not compacted with epitome".to_owned()));
+            return None;
+        }
+        let line = |row: &&Row| vec!["restore".into(), row.listed.file.path.clone().into()];
+        let lines = rows.iter().map(line).collect();
+        let title = format!("epitome restore {}", names(&rows));
+        let text = vec![
+            format!("Restore {}?", which(&rows)),
+            "To the byte, as before the first compaction; what was added since stays.".to_owned(),
+        ];
+        self.ask(text, Commands { title, lines, kind: Kind::Writes })
+    }
+
+    fn ask(&mut self, text: Vec<String>, commands: Commands) -> Option<Effect> {
+        self.mode = Mode::Ask(Question { text, task: Task::Run(commands) });
+        None
+    }
+
+    fn answer(&mut self, code: KeyCode) -> Option<Effect> {
+        let Mode::Ask(question) = std::mem::replace(&mut self.mode, Mode::List) else {
+            return None;
+        };
+        match code {
+            KeyCode::Char('y' | 'Y') | KeyCode::Enter => self.start("writing", question.task),
+            _ => {
+                self.note = Some(Note::Said("nothing was changed".to_owned()));
+                None
+            }
+        }
+    }
+
+    fn menu_key(&mut self, code: KeyCode) -> Option<Effect> {
+        let Mode::Menu(menu) = std::mem::replace(&mut self.mode, Mode::List) else { return None };
+        let KeyCode::Char(key) = code else { return None };
+        let chosen = menu.entries.into_iter().find(|(it, ..)| *it == key)?.2;
+        let row = self.current()?;
+        let (session, short) = (row.listed.file.path.clone(), row.short.clone());
+        match chosen {
+            Choice::Export(form) => self.start("writing", Task::Export { session, short, form }),
+            Choice::Port(to) => {
+                let title = format!("epitome port {short} --to {to}");
+                let line = vec!["port".into(), "--to".into(), to.into(), session.into()];
+                let lines = vec![line];
+                self.start("writing", Task::Run(Commands { title, lines, kind: Kind::Ports }))
+            }
+        }
+    }
+
+    fn copy_resume(&mut self) -> Option<Effect> {
+        let row = self.current()?;
+        let info = row.info()?;
+        match resume_line(row.listed.file.agent, &info.id, info.cwd.as_deref()) {
+            Some(line) => self.copy(line),
+            None => {
+                let what = format!("no command is known that resumes {}", row.listed.file.agent);
+                self.note = Some(Note::Failed(what));
+                None
+            }
+        }
+    }
+
+    fn copy(&mut self, text: String) -> Option<Effect> {
+        self.note = Some(Note::Said(format!("copied: {text}")));
+        Some(Effect::Copy(text))
+    }
+
+    fn filter_key(&mut self, code: KeyCode, is_control: bool) -> Option<Effect> {
+        match code {
+            KeyCode::Enter | KeyCode::Down | KeyCode::Tab => self.mode = Mode::List,
+            KeyCode::Esc => {
+                self.filter.clear();
+                self.mode = Mode::List;
+            }
+            KeyCode::Char('u') if is_control => self.filter.clear(),
+            KeyCode::Char(c) if !is_control => self.filter.push(c),
+            KeyCode::Backspace if self.filter.pop().is_none() => self.mode = Mode::List,
+            _ => {}
+        }
+        self.refresh(None);
+        None
+    }
+
+    fn view_key(&mut self, code: KeyCode, is_control: bool) -> Option<Effect> {
+        let height = self.lines_of_view();
+        let page = isize::try_from(height).unwrap_or(1);
+        let Mode::View(view) = &mut self.mode else { return None };
+        if view.is_typing {
+            let missed = view.search_key(code, height);
+            self.note = missed.then(|| Note::Failed("not found".to_owned()));
+            return None;
+        }
+        match code {
+            KeyCode::Char('q') | KeyCode::Esc => self.mode = Mode::List,
+            KeyCode::Char('j') | KeyCode::Down | KeyCode::Enter => view.scroll(1, height),
+            KeyCode::Char('k') | KeyCode::Up => view.scroll(-1, height),
+            KeyCode::Char('d') if is_control => view.scroll(page / 2, height),
+            KeyCode::Char('u') if is_control => view.scroll(-page / 2, height),
+            KeyCode::Char(' ') | KeyCode::PageDown => view.scroll(page, height),
+            KeyCode::Char('b') | KeyCode::PageUp => view.scroll(-page, height),
+            KeyCode::Char('g') | KeyCode::Home => view.top = 0,
+            KeyCode::Char('G') | KeyCode::End => view.scroll(isize::MAX, height),
+            KeyCode::Char('/') => (view.is_typing, view.search) = (true, String::new()),
+            KeyCode::Char(forward @ ('n' | 'N')) => {
+                let missed = !view.find(forward == 'n', height);
+                self.note = missed.then(|| Note::Failed("not found".to_owned()));
+            }
+            KeyCode::Char('D') if view.is_plan => return self.command(code),
+            KeyCode::Char('c') if view.is_plan => {
+                // Of the session that is shown, whatever is selected.
+                self.chosen.clear();
+                return self.ask_to_compact();
+            }
+            KeyCode::Char('y') => {
+                let copy = view.copy.clone()?;
+                return self.copy(copy);
+            }
+            _ => {}
+        }
+        None
+    }
+
+    fn start(&mut self, what: &str, task: Task) -> Option<Effect> {
+        if let Some(work) = &self.work {
+            self.note = Some(Note::Failed(format!("wait a moment: {} …", work.what)));
+            return None;
+        }
+        self.work = Some(Work { what: what.to_owned(), progress: None });
+        Some(Effect::Start(task))
+    }
+
+    fn step(&mut self, by: isize) {
+        let last = self.shown.len().saturating_sub(1);
+        self.at = self.at.saturating_add_signed(by).min(last);
+    }
+
+    fn choose(&mut self) {
+        let Some(path) = self.current().map(|row| row.listed.file.path.clone()) else { return };
+        if !self.chosen.remove(&path) {
+            self.chosen.insert(path);
+        }
+        self.step(1);
+    }
+
+    /// All that are shown and could be read, or none if all are selected already.
+    fn choose_all(&mut self) {
+        let shown = self.shown.iter().map(|&at| &self.rows[at]);
+        let readable = shown.filter(|row| row.info().is_some());
+        let paths = readable.map(|row| row.listed.file.path.clone());
+        let all: BTreeSet<PathBuf> = paths.collect();
+        self.chosen = if self.chosen == all { BTreeSet::new() } else { all };
+    }
+
+    /// The lines that the list has: all but a head, the names of columns, and what is below.
+    pub fn lines_of_list(&self) -> usize {
+        usize::from(self.size.1).saturating_sub(2 + FOOT).max(1)
+    }
+
+    /// The lines of a text: all but its title and the keys.
+    pub fn lines_of_view(&self) -> usize {
+        usize::from(self.size.1).saturating_sub(2).max(1)
+    }
+}
+
+/// The tokens of sessions, and how many of them compacting saves.
+pub fn sums(rows: &[&Row]) -> (Tokens, Tokens) {
+    let before = rows.iter().map(|row| row.context()).sum();
+    (before, rows.iter().map(|row| row.saving()).sum())
+}
+
+/// `0f3c9a52`, `0f3c9a52 and 2 more`.
+fn names(rows: &[&Row]) -> String {
+    match rows {
+        [] => String::new(),
+        [row] => row.short.clone(),
+        [row, rest @ ..] => format!("{} and {} more", row.short, rest.len()),
+    }
+}
+
+/// `0f3c9a52`, `3 sessions`.
+fn which(rows: &[&Row]) -> String {
+    match rows {
+        [row] => row.short.clone(),
+        rows => count(rows.len() as u64, "session"),
+    }
+}

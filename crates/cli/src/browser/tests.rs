@@ -1,0 +1,266 @@
+//! The browser without a terminal: keys, what they start, and what is drawn.
+
+use std::path::Path;
+use std::time::{Duration, SystemTime};
+
+use epitome::Config;
+use epitome::agents::SessionFile;
+use epitome::list::{Listed, list};
+use epitome_model::Bytes;
+use jiff::Timestamp;
+use ratatui::Terminal;
+use ratatui::backend::TestBackend;
+use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
+use tempfile::TempDir;
+
+use super::draw::draw;
+use super::state::{Browser, Effect, Mode, Note};
+use super::work::{Commands, Done, Form, Kind, Task};
+
+const NOW: &str = "2026-11-23T12:00:00Z";
+
+/// Sessions of three agents in a folder, and one file that is none.
+struct World {
+    _dir: TempDir,
+    listed: Vec<Listed>,
+}
+
+impl World {
+    fn new() -> World {
+        let dir = tempfile::tempdir().expect("a folder");
+        let mut config = Config::of_home(dir.path());
+        config.home = dir.path().join("epitome");
+        let now: Timestamp = NOW.parse().expect("a time");
+        let file = |name: &str, agent, hours: u64, bytes: &[u8]| {
+            let path = dir.path().join(name);
+            std::fs::write(&path, bytes).expect("a file");
+            let modified = SystemTime::from(now) - Duration::from_secs(hours * 3_600);
+            let (id, size) = (name.to_owned(), Bytes(bytes.len() as u64));
+            SessionFile { path, agent, id, modified, size, told: None }
+        };
+        let fixture = |agent, name| fixtures::get(agent, name).bytes().to_vec();
+        let files = vec![
+            file("0f3c9a52-aaaa", "pi", 3, &fixture("pi", "pricing")),
+            file("1b7d0e44-bbbb", "claude", 30, &fixture("claude", "pricing")),
+            file("77aa0000-cccc", "codex", 700, &fixture("codex", "pricing")),
+            file("broken-dddd", "pi", 1, b"no session\n"),
+        ];
+        let recipe = epitome_passes::built_in("epitome").expect("a recipe");
+        let listed = list(&config, files, &recipe, || ());
+        World { _dir: dir, listed }
+    }
+
+    fn browser(&self) -> Browser {
+        let now = NOW.parse().expect("a time");
+        let mut browser = Browser::new(now, true, (80, 24));
+        assert_eq!(browser.done(Done::Listed(self.listed.clone())), None);
+        browser
+    }
+}
+
+fn press(browser: &mut Browser, keys: &str) -> Option<Effect> {
+    let key = |c| match c {
+        '\n' => KeyCode::Enter,
+        '\t' => KeyCode::Tab,
+        '\u{1b}' => KeyCode::Esc,
+        '\u{8}' => KeyCode::Backspace,
+        c => KeyCode::Char(c),
+    };
+    let mut last = None;
+    for c in keys.chars() {
+        last = browser.key(KeyEvent::new(key(c), KeyModifiers::NONE));
+    }
+    last
+}
+
+fn screen(browser: &mut Browser, columns: u16, lines: u16) -> String {
+    let mut terminal = Terminal::new(TestBackend::new(columns, lines)).expect("a terminal");
+    terminal.draw(|frame| draw(browser, frame)).expect("it is drawn");
+    terminal.backend().to_string()
+}
+
+/// The arguments of the one command that a key started, without the folder of paths.
+fn started(effect: Option<Effect>) -> (String, Vec<Vec<String>>, Kind) {
+    let Some(Effect::Start(Task::Run(Commands { title, lines, kind }))) = effect else {
+        panic!("it started {effect:?}");
+    };
+    let word = |word: &std::ffi::OsString| {
+        let name = Path::new(word).file_name().expect("a name");
+        name.to_string_lossy().into_owned()
+    };
+    let lines = lines.iter().map(|line| line.iter().map(word).collect()).collect();
+    (title, lines, kind)
+}
+
+#[test]
+fn the_list_fits_every_screen() {
+    let world = World::new();
+    let mut browser = world.browser();
+    press(&mut browser, "j ");
+    for (columns, lines) in [(80, 24), (140, 16), (40, 10)] {
+        let name = format!("list_{columns}x{lines}");
+        insta::assert_snapshot!(name, screen(&mut browser, columns, lines));
+    }
+    // However small it is.
+    for columns in 1..30 {
+        for lines in 1..8 {
+            screen(&mut browser, columns, lines);
+        }
+    }
+}
+
+#[test]
+fn help_and_questions_and_menus_lie_above_the_list() {
+    let world = World::new();
+    let mut browser = world.browser();
+    press(&mut browser, "?");
+    insta::assert_snapshot!("help_80x24", screen(&mut browser, 80, 24));
+    press(&mut browser, "qp");
+    insta::assert_snapshot!("menu_80x24", screen(&mut browser, 80, 24));
+    press(&mut browser, "\u{1b}ac");
+    insta::assert_snapshot!("question_80x24", screen(&mut browser, 80, 24));
+}
+
+#[test]
+fn a_key_starts_its_command_for_the_current_session() {
+    let world = World::new();
+    let mut browser = world.browser();
+    let name = browser.current().expect("a session").listed.file.id.clone();
+    let short = browser.current().expect("a session").short.clone();
+    for (key, words, kind) in [
+        ("d", vec!["compact", "--dry-run", "--losses"], Kind::Plans),
+        ("D", vec!["compact", "--diff"], Kind::Plans),
+        ("r", vec!["render"], Kind::Shows),
+        ("i", vec!["inspect"], Kind::Shows),
+        ("l", vec!["losses"], Kind::Shows),
+        ("s", vec!["simulate"], Kind::Shows),
+    ] {
+        let (title, lines, of) = started(press(&mut browser, key));
+        let line = [words.clone(), vec![&name]].concat();
+        assert_eq!((lines, of), (vec![line.iter().map(|it| (*it).to_owned()).collect()], kind));
+        assert_eq!(title, format!("epitome {} {short}", words.join(" ")));
+        browser.work = None;
+    }
+    let session = browser.current().expect("a session").listed.file.path.clone();
+    let export = press(&mut browser, "e2");
+    let form = Form::Markdown;
+    assert_eq!(export, Some(Effect::Start(Task::Export { session, short, form })));
+}
+
+#[test]
+fn what_is_written_is_asked_once_for_all() {
+    let world = World::new();
+    let mut browser = world.browser();
+    assert_eq!(press(&mut browser, " j c"), None);
+    let chosen: Vec<String> =
+        browser.meant().iter().map(|row| row.listed.file.id.clone()).collect();
+    assert_eq!(chosen.len(), 2);
+    // Any key but yes is no.
+    assert_eq!(press(&mut browser, "n"), None);
+    assert_eq!(browser.note, Some(Note::Said("nothing was changed".to_owned())));
+    let (_, lines, kind) = started(press(&mut browser, "cy"));
+    let line = [vec!["compact".to_owned(), "--yes".to_owned()], chosen].concat();
+    assert_eq!((lines, kind), (vec![line], Kind::Writes));
+    // While it runs nothing else starts.
+    assert_eq!(press(&mut browser, "d"), None);
+    assert_eq!(browser.note, Some(Note::Failed("wait a moment: writing …".to_owned())));
+}
+
+#[test]
+fn what_was_not_compacted_is_not_restored() {
+    let world = World::new();
+    let mut browser = world.browser();
+    assert_eq!(press(&mut browser, "u"), None);
+    let note = Note::Failed("it was not compacted with epitome".to_owned());
+    assert_eq!(browser.note, Some(note));
+}
+
+#[test]
+fn a_plan_is_read_and_carried_out() {
+    let world = World::new();
+    let mut browser = world.browser();
+    let Some(Effect::Start(Task::Run(commands))) = press(&mut browser, "d") else {
+        panic!("it plans");
+    };
+    let text = (1..=50).map(|n| format!("\u{1b}[1mline {n}\u{1b}[0m\n")).collect();
+    assert_eq!(browser.done(Done::Printed { commands, text, failed: false }), None);
+    let shown = screen(&mut browser, 60, 8);
+    insta::assert_snapshot!("plan_60x8", shown);
+    press(&mut browser, "/line 49\n");
+    insta::assert_snapshot!("plan_found_60x8", screen(&mut browser, 60, 8));
+    press(&mut browser, "/nowhere\n");
+    assert_eq!(browser.note, Some(Note::Failed("not found".to_owned())));
+    let (_, lines, kind) = started(press(&mut browser, "cy"));
+    let name = browser.current().expect("a session").listed.file.id.clone();
+    let line = vec!["compact".to_owned(), "--yes".to_owned(), name];
+    assert_eq!((lines, kind), (vec![line], Kind::Writes));
+}
+
+#[test]
+fn after_a_write_the_list_is_read_again() {
+    let world = World::new();
+    let mut browser = world.browser();
+    press(&mut browser, " ");
+    let Some(Effect::Start(Task::Run(commands))) = press(&mut browser, "cy") else {
+        panic!("it compacts");
+    };
+    let text = "compacted\n".to_owned();
+    let effect = browser.done(Done::Printed { commands, text, failed: false });
+    assert_eq!(effect, Some(Effect::Start(Task::List)));
+    assert!(browser.chosen.is_empty());
+    assert!(matches!(&browser.mode, Mode::View(_)));
+}
+
+#[test]
+fn a_filter_finds_the_best_first_and_keeps_nothing_else() {
+    let world = World::new();
+    let mut browser = world.browser();
+    press(&mut browser, "/codex");
+    let shown: Vec<&str> =
+        browser.shown.iter().map(|&at| browser.rows[at].listed.file.agent).collect();
+    assert_eq!(shown, ["codex"]);
+    press(&mut browser, "\u{8}\u{8}\u{8}\u{8}\u{8}");
+    assert_eq!(browser.shown.len(), 4);
+    press(&mut browser, "0f3c\n");
+    assert_eq!(browser.current().map(|row| &*row.short), Some("0f3c9a52"));
+    press(&mut browser, "\u{1b}");
+    assert_eq!((browser.filter.as_str(), browser.shown.len()), ("", 4));
+}
+
+#[test]
+fn orders_follow_each_other_and_stay_on_the_session() {
+    let world = World::new();
+    let mut browser = world.browser();
+    press(&mut browser, "j");
+    let current = |browser: &Browser| browser.current().expect("a session").short.clone();
+    let before = current(&browser);
+    let mut names = vec![browser.sort.name()];
+    for _ in 0..4 {
+        press(&mut browser, "\t");
+        names.push(browser.sort.name());
+        assert_eq!(current(&browser), before);
+    }
+    assert_eq!(names, ["saving", "time", "size", "context", "saving"]);
+}
+
+#[test]
+fn the_command_that_resumes_is_copied() {
+    let world = World::new();
+    let mut browser = world.browser();
+    press(&mut browser, "/claude\n");
+    let info = browser.current().and_then(|row| row.info()).expect("it is read");
+    let line = epitome::agents::resume_line("claude", &info.id, info.cwd.as_deref());
+    assert_eq!(press(&mut browser, "y"), line.map(Effect::Copy));
+}
+
+#[test]
+fn no_session_at_all_is_said() {
+    let mut browser = Browser::new(NOW.parse().expect("a time"), true, (80, 10));
+    insta::assert_snapshot!("reading_80x10", screen(&mut browser, 80, 10));
+    browser.done(Done::Listed(Vec::new()));
+    insta::assert_snapshot!("empty_80x10", screen(&mut browser, 80, 10));
+    // No key fails where there is no session.
+    for key in "dDcursopeyil \tajkgG/".chars() {
+        assert_eq!(press(&mut browser, &key.to_string()), None);
+    }
+}

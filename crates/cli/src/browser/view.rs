@@ -1,0 +1,123 @@
+//! A text that fills the screen: scrolled, and searched.
+
+use ansi_to_tui::IntoText;
+use anstream::adapter::strip_str;
+use ratatui::crossterm::event::KeyCode;
+use ratatui::text::{Line, Span};
+use unicode_width::UnicodeWidthChar;
+
+/// A text with its place.
+#[derive(Clone, Debug)]
+pub struct View {
+    pub title: String,
+    pub lines: Vec<Line<'static>>,
+    /// The first line that is shown.
+    pub top: usize,
+    /// What is searched, and whether it is being typed.
+    pub search: String,
+    pub is_typing: bool,
+    /// What `y` copies.
+    pub copy: Option<String>,
+    /// Whether it shows a plan, which `c` carries out.
+    pub is_plan: bool,
+}
+
+impl View {
+    /// Shows what a command printed, in lines of at most `width` columns. Text of sessions in it is
+    /// inert already.
+    pub fn new(title: String, printed: &str, colours: bool, width: usize) -> View {
+        let plain = || printed.lines().map(|line| Line::raw(strip_str(line).to_string())).collect();
+        let lines: Vec<Line<'static>> = match printed.into_text() {
+            Ok(text) if colours => text.lines,
+            Ok(_) | Err(_) => plain(),
+        };
+        let lines = lines.into_iter().flat_map(|line| wrapped(line, width)).collect();
+        let (search, copy) = (String::new(), None);
+        View { title, lines, top: 0, search, is_typing: false, copy, is_plan: false }
+    }
+
+    /// Scrolls so many lines, on a screen that shows `height` of them.
+    pub fn scroll(&mut self, by: isize, height: usize) {
+        let last = self.lines.len().saturating_sub(height);
+        self.top = self.top.saturating_add_signed(by).min(last);
+    }
+
+    /// Takes a key of what is searched. Whether it was looked for and is nowhere.
+    pub fn search_key(&mut self, code: KeyCode, height: usize) -> bool {
+        match code {
+            KeyCode::Esc => self.is_typing = false,
+            KeyCode::Enter => {
+                self.is_typing = false;
+                return !self.find(true, height);
+            }
+            KeyCode::Backspace => {
+                self.search.pop();
+            }
+            KeyCode::Char(c) => self.search.push(c),
+            _ => {}
+        }
+        false
+    }
+
+    /// Goes to the next line with what is searched, or to the one before.
+    pub fn find(&mut self, forward: bool, height: usize) -> bool {
+        let wanted = self.search.to_lowercase();
+        let has = |at: &usize| text_of(&self.lines[*at]).to_lowercase().contains(&wanted);
+        let found = if wanted.is_empty() {
+            None
+        } else if forward {
+            (self.top + 1..self.lines.len()).chain(0..=self.top).find(has)
+        } else {
+            (0..self.top).rev().chain((self.top..self.lines.len()).rev()).find(has)
+        };
+        let Some(at) = found.filter(|_| !self.lines.is_empty()) else { return false };
+        self.top = at.min(self.lines.len().saturating_sub(height));
+        true
+    }
+}
+
+fn text_of(line: &Line<'_>) -> String {
+    line.spans.iter().map(|span| &*span.content).collect()
+}
+
+/// A line cut into lines of at most `width` columns.
+fn wrapped(line: Line<'static>, width: usize) -> Vec<Line<'static>> {
+    if line.width() <= width {
+        return vec![line];
+    }
+    let (mut lines, mut used) = (vec![Line::default()], 0);
+    for span in line.spans {
+        let mut piece = String::new();
+        for c in span.content.chars() {
+            let wide = c.width().unwrap_or(0);
+            if used + wide > width && used > 0 {
+                let full = std::mem::take(&mut piece);
+                lines.last_mut().expect("a line").push_span(Span::styled(full, span.style));
+                lines.push(Line::default());
+                used = 0;
+            }
+            used += wide;
+            piece.push(c);
+        }
+        lines.last_mut().expect("a line").push_span(Span::styled(piece, span.style));
+    }
+    lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn long_lines_are_wrapped_and_keep_their_styles() {
+        let printed = "\u{1b}[31mone two\u{1b}[0m three\n日本語\n\nend\n";
+        let texts = |view: &View| view.lines.iter().map(text_of).collect::<Vec<_>>();
+        let coloured = View::new(String::new(), printed, true, 5);
+        assert_eq!(texts(&coloured), ["one t", "wo th", "ree", "日本", "語", "", "end"]);
+        assert_eq!(coloured.lines[1].spans[0].style.fg, Some(ratatui::style::Color::Red));
+        let plain = View::new(String::new(), printed, false, 5);
+        assert_eq!(texts(&plain), texts(&coloured));
+        assert!(plain.lines.iter().all(|line| line.style == ratatui::style::Style::new()));
+        assert_eq!(plain.lines[1].spans[0].style.fg, None);
+    }
+}

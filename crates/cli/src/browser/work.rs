@@ -1,0 +1,218 @@
+//! What keys do: commands of the program, run while the interface stays alive.
+
+use std::ffi::OsString;
+use std::io::Write as _;
+use std::path::{Path, PathBuf};
+
+use epitome::list::{Listed, list};
+use epitome::recipes;
+use epitome_passes::Overlay;
+use epitome_web::{Server, Which};
+use tempfile::NamedTempFile;
+
+use crate::app::App;
+use crate::cmd::serve;
+use crate::failure::{Failure, Result, Status};
+use crate::redaction::Redaction;
+
+/// Something that takes its time.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Task {
+    /// Reads the sessions.
+    List,
+    /// Runs commands, one after the other, and shows what they print.
+    Run(Commands),
+    /// Writes a session to a new file in this folder.
+    Export { session: PathBuf, short: String, form: Form },
+    /// Opens the page of a session in the web browser.
+    Open(PathBuf),
+}
+
+impl Task {
+    /// Whether it changes files, and must not be cut off.
+    pub fn writes(&self) -> bool {
+        match self {
+            Task::Export { .. } => true,
+            Task::Run(commands) => matches!(commands.kind, Kind::Writes | Kind::Ports),
+            Task::List | Task::Open(_) => false,
+        }
+    }
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Commands {
+    /// What they are called on the screen.
+    pub title: String,
+    /// The arguments of each.
+    pub lines: Vec<Vec<OsString>>,
+    pub kind: Kind,
+}
+
+/// What becomes of what commands print.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// It is shown.
+    Shows,
+    /// It is shown as a plan, which a key carries out.
+    Plans,
+    /// It is shown, the sessions have changed.
+    Writes,
+    /// It is shown, and its last line can be copied.
+    Ports,
+}
+
+/// What came of a task.
+#[derive(Debug)]
+pub enum Done {
+    Listed(Vec<Listed>),
+    Printed { commands: Commands, text: String, failed: bool },
+    Note(String),
+    Failed(String),
+}
+
+/// What a session is exported as.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    Html,
+    Markdown,
+    Json,
+    Session,
+}
+
+impl Form {
+    pub const ALL: [Form; 4] = [Form::Html, Form::Markdown, Form::Json, Form::Session];
+
+    pub fn words(self) -> &'static str {
+        match self {
+            Form::Html => "page (HTML)",
+            Form::Markdown => "Markdown",
+            Form::Json => "JSON for programs",
+            Form::Session => "a session of the same agent",
+        }
+    }
+
+    fn file(self, short: &str) -> String {
+        match self {
+            Form::Html => format!("{short}.html"),
+            Form::Markdown => format!("{short}.md"),
+            Form::Json => format!("{short}.json"),
+            Form::Session => format!("{short}.redacted.jsonl"),
+        }
+    }
+}
+
+/// Carries out tasks.
+pub struct Worker {
+    app: App,
+    /// The address of the viewer once it runs.
+    viewer: Option<Viewer>,
+}
+
+/// The viewer, which runs as long as the program.
+struct Viewer {
+    root: String,
+    /// The files that browsers were sent to: they contain the token.
+    opened: Vec<NamedTempFile>,
+}
+
+impl Worker {
+    pub fn new(app: App) -> Worker {
+        Worker { app, viewer: None }
+    }
+
+    /// Carries out a task. `looked` is called after each session that is read for the list, with
+    /// their number.
+    pub fn run(&mut self, task: Task, looked: impl Fn(usize) + Sync) -> Done {
+        let done = match task {
+            Task::List => self.list(looked).map(Done::Listed),
+            Task::Run(commands) => Ok(self.commands(commands)),
+            Task::Export { session, short, form } => self.export(&session, &short, form),
+            Task::Open(session) => self.open(&session),
+        };
+        done.unwrap_or_else(|failure| Done::Failed(failure.told()))
+    }
+
+    fn list(&self, looked: impl Fn(usize) + Sync) -> Result<Vec<Listed>> {
+        let app = &self.app;
+        let recipe = recipes::resolve(&app.config, app.settings()?, None, &Overlay::default())?;
+        let found = epitome::agents::all(&app.config.agents, app.agent());
+        let all = found.sessions.len();
+        Ok(list(&app.with_rules()?, found.sessions, &recipe, || looked(all)))
+    }
+
+    fn commands(&self, commands: Commands) -> Done {
+        let (mut text, mut failed) = (String::new(), false);
+        for line in &commands.lines {
+            let printed = self.app.captured(|app| crate::run_line(app, line));
+            if !text.is_empty() {
+                text.push('\n');
+            }
+            text.push_str(&printed.all);
+            if let Err(failure) = printed.done {
+                failed = true;
+                text.push_str(&String::from_utf8_lossy(&self.app.styled(&failure.render())));
+            }
+        }
+        Done::Printed { commands, text, failed }
+    }
+
+    fn export(&self, session: &Path, short: &str, form: Form) -> Result<Done> {
+        let file = PathBuf::from(form.file(short));
+        let words = |words: &[&str]| words.iter().map(OsString::from).collect::<Vec<_>>();
+        let mut line = match form {
+            Form::Html => words(&["render", "--format", "html"]),
+            Form::Markdown => words(&["render", "--format", "markdown"]),
+            Form::Json => words(&["render", "--format", "json"]),
+            Form::Session => words(&["redact", "--out"]),
+        };
+        line.extend((form == Form::Session).then(|| file.clone().into()));
+        line.push(session.into());
+        let printed = self.app.captured(|app| crate::run_line(app, &line));
+        printed.done?;
+        if form != Form::Session {
+            write_new(&file, printed.out.as_bytes())?;
+        }
+        let here = std::env::current_dir().unwrap_or_default().join(&file);
+        Ok(Done::Note(format!("written: {}", crate::text::path(&here))))
+    }
+
+    /// Opens a session in the viewer, which is started the first time.
+    fn open(&mut self, session: &Path) -> Result<Done> {
+        if self.viewer.is_none() {
+            let root = start_viewer(&self.app)?;
+            self.viewer = Some(Viewer { root, opened: Vec::new() });
+        }
+        let viewer = self.viewer.as_mut().expect("it was started");
+        let address = format!("{}{}", viewer.root, epitome_web::page_of(session));
+        Ok(match serve::open_address(&address)? {
+            Ok(file) => {
+                viewer.opened.push(file);
+                Done::Note(format!("opened until you leave: {address}"))
+            }
+            // Without a desktop: where to look from elsewhere.
+            Err(_) => Done::Note(format!("no web browser could be opened: {address}")),
+        })
+    }
+}
+
+fn start_viewer(app: &App) -> Result<String> {
+    let which = app.agent().map_or(Which::All, |agent| Which::Of(agent.to_owned()));
+    let options = serve::options(app, which, &Redaction::default())?;
+    let server = Server::bind(options, 0).map_err(|err| {
+        Failure::new(Status::Refused, "port", "cannot listen on this machine").because(&err)
+    })?;
+    let root = server.address();
+    std::thread::spawn(move || server.run_until(std::future::pending()));
+    Ok(root)
+}
+
+fn write_new(path: &Path, bytes: &[u8]) -> Result<()> {
+    let made = std::fs::File::create_new(path).and_then(|mut file| file.write_all(bytes));
+    made.map_err(|err| match err.kind() {
+        std::io::ErrorKind::AlreadyExists => {
+            let what = format!("{} exists", crate::text::path(path));
+            Failure::new(Status::Refused, "exists", what)
+        }
+        _ => Failure::writing(epitome::Error::from(err)),
+    })
+}
