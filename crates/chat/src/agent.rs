@@ -163,18 +163,28 @@ impl Agent {
     /// `Disk` if the log cannot be written.
     pub fn serve(&mut self, front: &mut dyn Front) -> Result<()> {
         while !self.machine.has_left() {
-            let Ok(input) = self.told.recv() else { return Ok(()) };
+            let Some(input) = self.wait() else { return Ok(()) };
             self.take(input, front)?;
         }
-        // A command ends with its processes as soon as it notices the stop.
+        self.wait_for_tools();
+        Ok(())
+    }
+
+    /// Waits for the next thing that happens; [`Agent::take`] takes it.
+    pub fn wait(&self) -> Option<Input> {
+        self.told.recv().ok()
+    }
+
+    /// Waits for the tools that run, once they were stopped. A command ends with its processes as
+    /// soon as it notices the stop.
+    pub fn wait_for_tools(&mut self) {
         while self.tools_running > 0 {
             match self.told.recv_timeout(LAST_WAIT) {
                 Ok(input) if is_result(&input) => self.tools_running -= 1,
                 Ok(_) => {}
-                Err(_) => return Ok(()),
+                Err(_) => return,
             }
         }
-        Ok(())
     }
 
     /// Takes one thing that happened, and begins what is to be done about it.

@@ -2,16 +2,20 @@
 //!
 //! [`Machine`] is the loop, without input or output; [`Permissions`] are data; [`TOOLS`] is what
 //! the model may call; [`Agent`] carries out what the machine says, with a [`Model`] and tools; the
-//! module `tui`, with the feature of that name, shows it in a terminal.
-//! `docs/agent.md` describes the program.
+//! module `tui`, with the feature of that name, shows it in a terminal, and the module `acp` in an
+//! editor. `docs/agent.md` describes the program.
 //!
 //! # Absent
 //!
-//! MCP servers and the Agent Client Protocol: SHORTCOMINGS.md.
+//! MCP servers: SHORTCOMINGS.md.
 //!
 //! [`Model`]: epitome_llm::Model
 
+#[cfg(feature = "acp")]
+pub mod acp;
 pub mod agent;
+#[cfg(any(feature = "acp", feature = "tui"))]
+mod commands;
 pub mod demo;
 mod dollars;
 pub mod history;

@@ -4,6 +4,7 @@
 //! permitted, with exactly the paths that were permitted.
 
 mod ask;
+mod change;
 mod compact;
 mod edit;
 mod glob;
@@ -32,6 +33,7 @@ pub use patch::FileChange;
 pub use recall::RECALL;
 pub use skill::Skill;
 pub use task::{TASK, Task, task};
+pub use todo::{TODO, Todo, TodoState, todo};
 
 /// The result of a call: its text, or what failed, for the model.
 pub type Outcome = Result<String, String>;
@@ -143,25 +145,6 @@ impl Workplace {
     /// Why the call cannot be run, for the model.
     pub fn access(&self, called: &Called) -> Result<Access, String> {
         (find(called)?.access)(self, &called.arguments)
-    }
-
-    /// The file that a call would write, if it is one that writes a file.
-    pub fn path_to_write(&self, tool: &str, arguments: &str) -> Option<PathBuf> {
-        match (named(tool)?.access)(self, arguments) {
-            Ok(Access::Write(path)) => Some(path),
-            Ok(Access::Own | Access::Read(_) | Access::Patch(_) | Access::Shell(_)) | Err(_) => {
-                None
-            }
-        }
-    }
-
-    /// What a call of `patch` would change now.
-    ///
-    /// # Errors
-    ///
-    /// Why it would change nothing.
-    pub fn planned_changes(&self, arguments: &str) -> Result<Vec<FileChange>, String> {
-        patch::planned(self, arguments)
     }
 
     /// A path as it is shown: inside the project without its folder.

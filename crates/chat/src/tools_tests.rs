@@ -429,3 +429,34 @@ fn skills_are_found_by_name_and_those_of_the_user_count_first() {
     let bare = Project::new().run("skill", json!({"name": "../../etc"}));
     assert_eq!(bare, Err("there is no skill `../../etc`, and no other".to_owned()));
 }
+
+#[test]
+fn what_a_call_would_change_is_known_before_it_runs() {
+    let project = Project::new();
+    project.write("a.txt", "one\ntwo\n");
+    let planned = |tool: &str, arguments: Value| {
+        let changes = project.place.planned_changes(tool, &arguments.to_string())?;
+        let texts = changes.into_iter().map(|it| (it.before, it.after));
+        Some(texts.collect::<Vec<_>>())
+    };
+    let text = |text: &str| Some(text.to_owned());
+    let edit = json!({"path": "a.txt", "old_string": "two", "new_string": "2"});
+    assert_eq!(planned("edit", edit), Some(vec![(text("one\ntwo\n"), text("one\n2\n"))]));
+    let write = json!({"path": "a.txt", "content": "1\n"});
+    assert_eq!(planned("write", write), Some(vec![(text("one\ntwo\n"), text("1\n"))]));
+    let new = json!({"path": "new.txt", "content": "1\n"});
+    assert_eq!(planned("write", new), Some(vec![(None, text("1\n"))]));
+    let patch = "*** Begin Patch\n*** Delete File: a.txt\n*** End Patch";
+    let patch = json!({"patch": patch});
+    assert_eq!(planned("patch", patch), Some(vec![(text("one\ntwo\n"), None)]));
+    for (tool, arguments) in [
+        ("edit", json!({"path": "a.txt", "old_string": "three", "new_string": "3"})),
+        ("edit", json!({"path": "none.txt", "old_string": "one", "new_string": "3"})),
+        ("write", json!({"path": "src", "content": "x"})),
+        ("read", json!({"path": "a.txt"})),
+        ("nothing", json!({})),
+    ] {
+        assert_eq!(planned(tool, arguments.clone()), None, "{tool} {arguments}");
+    }
+    assert_eq!(project.text("a.txt"), "one\ntwo\n");
+}

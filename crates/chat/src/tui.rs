@@ -7,7 +7,6 @@
 //! Every text of a model, a tool or a file is shown with its control characters made visible: none
 //! reaches the terminal as such.
 
-mod commands;
 mod draw;
 mod editor;
 mod entry;

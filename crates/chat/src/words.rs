@@ -2,8 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use epitome_engine::Context;
+use epitome_engine::{Content, Context};
+use epitome_model::Tokens;
 use epitome_passes::{Event, Why};
+use serde_json::Value;
+
+use crate::machine::{Ended, Event as Shown};
 
 /// One line on a change of the context; none for changes that are of no interest by themselves.
 pub fn change(event: &Event) -> Option<String> {
@@ -23,6 +27,24 @@ pub fn change(event: &Event) -> Option<String> {
         Event::Started { .. } | Event::Skipped { .. } => None,
         _ => None,
     }
+}
+
+/// What to tell of an event that is no part of the conversation itself; none if it is one, or of no
+/// interest by itself.
+pub fn aside(event: &Shown) -> Option<String> {
+    match event {
+        Shown::Context { event } => change(event),
+        Shown::Undone { before, after } => Some(undone(*before, *after)),
+        Shown::Losses { lines } => Some(lines.join("\n")),
+        Shown::Notice { text } => Some(text.clone()),
+        Shown::Done { ended: Ended::Failed | Ended::Budget, reason, .. } => reason.clone(),
+        _ => None,
+    }
+}
+
+/// That a compaction was taken back.
+pub fn undone(before: Tokens, after: Tokens) -> String {
+    format!("compaction taken back ({before} → {after} tokens)")
 }
 
 /// What is shortened in a context, in a few lines.
@@ -50,4 +72,56 @@ pub fn losses(context: &Context) -> Vec<String> {
 pub fn tiers(by_tier: &BTreeMap<String, u64>) -> String {
     let parts: Vec<String> = by_tier.iter().map(|(tier, n)| format!("{tier} {n}")).collect();
     if parts.is_empty() { "nothing".to_owned() } else { parts.join(", ") }
+}
+
+/// What a call is about: the argument that says most, or all of them.
+pub fn subject(tool: &str, arguments: &str) -> String {
+    let Ok(value) = serde_json::from_str::<Value>(arguments) else { return arguments.to_owned() };
+    let text = |name: &str| value.get(name).and_then(Value::as_str);
+    let named = |name: &str, before: &str| {
+        text(name).map(|text| format!("{before}{text}")).unwrap_or_default()
+    };
+    let subject = match tool {
+        "shell" => text("command").map(str::to_owned),
+        "write" | "edit" => text("path").map(str::to_owned),
+        "read" => text("path").map(|path| {
+            let number = |name: &str| value.get(name).and_then(Value::as_u64);
+            let from = number("offset").map(|from| format!(" from line {from}"));
+            let lines = number("limit").map(|lines| format!(", {lines} lines"));
+            format!("{path}{}{}", from.unwrap_or_default(), lines.unwrap_or_default())
+        }),
+        "grep" => text("pattern").map(|pattern| {
+            format!("{pattern}{}{}", named("path", " in "), named("include", " of "))
+        }),
+        "glob" => text("pattern").map(|pattern| format!("{pattern}{}", named("path", " in "))),
+        "recall" => text("ref").map(|name| format!("{name}{}", named("search", " for "))),
+        "compact" => Some(named("focus", "")),
+        "todo" => Some(String::new()),
+        "skill" => text("name").map(str::to_owned),
+        "task" => text("description").map(str::to_owned),
+        "ask" => text("question").map(str::to_owned),
+        "patch" => text("patch").map(|patch| {
+            let files =
+                patch.lines().filter_map(|line| line.strip_prefix("*** ")?.split_once(": "));
+            files.map(|(_, path)| path.trim()).collect::<Vec<_>>().join(", ")
+        }),
+        _ => None,
+    };
+    subject.unwrap_or_else(|| arguments.to_owned())
+}
+
+/// What a part of a context is.
+pub fn kind(content: Content) -> &'static str {
+    match content {
+        Content::Overhead => "tools",
+        Content::Prompt => "prompt",
+        Content::User => "your messages",
+        Content::Answers => "answers",
+        Content::Thinking => "reasoning",
+        Content::Calls => "calls",
+        Content::Results => "results",
+        Content::Images => "pictures",
+        Content::Summaries => "summary, digest",
+        Content::Other => "other",
+    }
 }

@@ -1,6 +1,7 @@
 //! What every command needs: the global options, the folders, and printing.
 
 use std::io::{IsTerminal, Write};
+use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use anstream::{AutoStream, ColorChoice};
@@ -99,6 +100,18 @@ impl App {
         let Captured { out, all } = std::mem::take(&mut *locked(&captured));
         let text = |bytes: Vec<u8>| String::from_utf8_lossy(&bytes).into_owned();
         Printed { out: text(out), all: text(all), done }
+    }
+
+    /// The same, called in another folder.
+    pub fn called_in(&self, folder: &Path) -> App {
+        let mut config = self.config.clone();
+        config.here = folder.to_owned();
+        App {
+            global: self.global.clone(),
+            config,
+            settings: OnceLock::new(),
+            captured: self.captured.clone(),
+        }
     }
 
     /// The settings, read on first use, so that commands that do not need them do not fail for

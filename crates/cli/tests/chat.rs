@@ -1,5 +1,7 @@
 //! The chat agent with the scripted model server on this machine: without a terminal, and in one.
 
+#[path = "chat/editor.rs"]
+mod editor;
 #[path = "chat/terminal.rs"]
 mod terminal;
 mod world;

@@ -45,7 +45,7 @@ pub(super) const TOOL: Tool = Tool {
         let Access::Patch(paths) = access else { return Err("no path was permitted".to_owned()) };
         let changes = changes(place, &files(arguments)?, paths)?;
         write(place, &changes)?;
-        Ok(changes.iter().map(|change| change.line(place)).collect::<Vec<_>>().join("\n"))
+        Ok(changes.iter().map(|change| line(change, place)).collect::<Vec<_>>().join("\n"))
     },
 };
 
@@ -65,14 +65,13 @@ pub struct FileChange {
     pub after: Option<String>,
 }
 
-impl FileChange {
-    fn line(&self, place: &Workplace) -> String {
-        let name = place.shown(&self.path);
-        match (&self.before, &self.after) {
-            (None, _) => format!("created {name}"),
-            (Some(_), None) => format!("deleted {name}"),
-            (Some(_), Some(_)) => format!("changed {name}"),
-        }
+/// What was done, in a line.
+fn line(change: &FileChange, place: &Workplace) -> String {
+    let name = place.shown(&change.path);
+    match (&change.before, &change.after) {
+        (None, _) => format!("created {name}"),
+        (Some(_), None) => format!("deleted {name}"),
+        (Some(_), Some(_)) => format!("changed {name}"),
     }
 }
 

@@ -5,8 +5,11 @@ use serde::Deserialize;
 use super::{Tool, parsed};
 use crate::permissions::Access;
 
+/// Its name.
+pub const TODO: &str = "todo";
+
 pub(super) const TOOL: Tool = Tool {
-    name: "todo",
+    name: TODO,
     description: "Replaces the list of what is to be done. Use it for work of several steps, and \
                   after each step; have one item under way at a time.",
     parameters: concat!(
@@ -16,37 +19,53 @@ pub(super) const TOOL: Tool = Tool {
     ),
     access: |_, _| Ok(Access::Own),
     run: |_, arguments, _, _| {
-        let Arguments { items } = parsed(arguments)?;
-        let lines: Vec<String> = items.iter().map(Item::line).collect();
+        let lines: Vec<String> = todo(arguments)?.iter().map(Todo::line).collect();
         Ok(if lines.is_empty() { "the list is empty".to_owned() } else { lines.join("\n") })
     },
 };
 
 #[derive(Deserialize)]
 struct Arguments {
-    items: Vec<Item>,
+    items: Vec<Todo>,
 }
 
-#[derive(Deserialize)]
-struct Item {
-    text: String,
-    state: State,
+/// Something to be done.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+pub struct Todo {
+    /// What.
+    pub text: String,
+    /// How far it is.
+    pub state: TodoState,
 }
 
-#[derive(Clone, Copy, Deserialize)]
+/// How far something is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum State {
+pub enum TodoState {
+    /// It has not been begun.
     Open,
+    /// It is under way.
     Doing,
+    /// It is done.
     Done,
 }
 
-impl Item {
+/// The list that a call makes.
+///
+/// # Errors
+///
+/// Why it makes none, for the model.
+pub fn todo(arguments: &str) -> Result<Vec<Todo>, String> {
+    let Arguments { items } = parsed(arguments)?;
+    Ok(items)
+}
+
+impl Todo {
     fn line(&self) -> String {
         let mark = match self.state {
-            State::Open => "[ ]",
-            State::Doing => "[>]",
-            State::Done => "[x]",
+            TodoState::Open => "[ ]",
+            TodoState::Doing => "[>]",
+            TodoState::Done => "[x]",
         };
         format!("{mark} {}", self.text)
     }

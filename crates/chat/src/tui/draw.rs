@@ -7,9 +7,9 @@ use ratatui::Frame;
 use ratatui::layout::{Position, Rect};
 use ratatui::text::{Line, Span};
 
-use super::commands::completions;
 use super::state::{Ask, Busy, State, Work};
 use super::text::{clean, cut, width_of};
+use crate::commands::{Command, completions};
 
 /// Messages that wait, and commands that fit, of which so many are shown.
 const WAITING: usize = 3;
@@ -162,7 +162,7 @@ impl State {
 
     fn completions(&self) -> Vec<Line<'static>> {
         let found = completions(self.editor.text());
-        let row = |it: &&super::commands::Command| {
+        let row = |it: &&Command| {
             let name = format!("{} {}", it.name, it.arguments);
             let about = cut(it.about, self.width().saturating_sub(22));
             Line::from(vec![

@@ -3,16 +3,16 @@
 use std::cell::RefCell;
 use std::rc::Rc;
 
-use epitome_engine::{Content, Share, WindowUse};
+use epitome_engine::{Share, WindowUse};
 use epitome_model::Tokens;
 use ratatui::text::{Line, Span};
-use serde_json::Value;
 
-use super::commands::COMMANDS;
 use super::markdown::{markdown, settled};
 use super::preview::Preview;
 use super::text::{Breaks, clean, cut, width_of, wrap};
 use super::theme::Theme;
+use crate::commands::COMMANDS;
+use crate::words::{kind, subject};
 
 /// Prose is no wider: longer lines are hard to read.
 const PROSE: usize = 120;
@@ -257,42 +257,6 @@ fn left_out(n: usize, theme: Theme) -> Option<Line<'static>> {
     (n > 0).then(|| Line::styled(format!("    … {n} more {lines} (Ctrl-O)"), theme.dim()))
 }
 
-/// What a call is about: the argument that says most, or all of them.
-fn subject(tool: &str, arguments: &str) -> String {
-    let Ok(value) = serde_json::from_str::<Value>(arguments) else { return arguments.to_owned() };
-    let text = |name: &str| value.get(name).and_then(Value::as_str);
-    let named = |name: &str, before: &str| {
-        text(name).map(|text| format!("{before}{text}")).unwrap_or_default()
-    };
-    let subject = match tool {
-        "shell" => text("command").map(str::to_owned),
-        "write" | "edit" => text("path").map(str::to_owned),
-        "read" => text("path").map(|path| {
-            let number = |name: &str| value.get(name).and_then(Value::as_u64);
-            let from = number("offset").map(|from| format!(" from line {from}"));
-            let lines = number("limit").map(|lines| format!(", {lines} lines"));
-            format!("{path}{}{}", from.unwrap_or_default(), lines.unwrap_or_default())
-        }),
-        "grep" => text("pattern").map(|pattern| {
-            format!("{pattern}{}{}", named("path", " in "), named("include", " of "))
-        }),
-        "glob" => text("pattern").map(|pattern| format!("{pattern}{}", named("path", " in "))),
-        "recall" => text("ref").map(|name| format!("{name}{}", named("search", " for "))),
-        "compact" => Some(named("focus", "")),
-        "todo" => Some(String::new()),
-        "skill" => text("name").map(str::to_owned),
-        "task" => text("description").map(str::to_owned),
-        "ask" => text("question").map(str::to_owned),
-        "patch" => text("patch").map(|patch| {
-            let files =
-                patch.lines().filter_map(|line| line.strip_prefix("*** ")?.split_once(": "));
-            files.map(|(_, path)| path.trim()).collect::<Vec<_>>().join(", ")
-        }),
-        _ => None,
-    };
-    subject.unwrap_or_else(|| arguments.to_owned())
-}
-
 /// An entry with its lines, as they were last laid out.
 pub(super) struct Shown {
     pub(super) entry: Entry,
@@ -405,21 +369,6 @@ fn reasoning(thinking: &Answer, width: usize, folded: bool, theme: Theme) -> Vec
     lines.flat_map(|line| wrap(&[line], width, Breaks::Words, &indent, &indent)).collect()
 }
 
-fn name(content: Content) -> &'static str {
-    match content {
-        Content::Overhead => "tools",
-        Content::Prompt => "prompt",
-        Content::User => "your messages",
-        Content::Answers => "answers",
-        Content::Thinking => "reasoning",
-        Content::Calls => "calls",
-        Content::Results => "results",
-        Content::Images => "pictures",
-        Content::Summaries => "summary, digest",
-        Content::Other => "other",
-    }
-}
-
 /// What fills the window: a bar by kind, as a share of the window.
 fn window(usage: &WindowUse, contents: &[Share], width: usize, theme: Theme) -> Vec<Line<'static>> {
     let percent = usage.percent.unwrap_or_default();
@@ -436,7 +385,7 @@ fn window(usage: &WindowUse, contents: &[Share], width: usize, theme: Theme) -> 
         let cells = (share.tokens.0 * room).div_ceil(whole);
         let bar = "█".repeat(usize::try_from(cells).unwrap_or(0));
         let percent = share.tokens.0 * 100 / whole;
-        let name = name(share.content);
+        let name = kind(share.content);
         let tokens = share.tokens.to_string();
         lines.push(Line::from(vec![
             Span::raw(format!("  {name:<16}{tokens:>8} {percent:>3}%  ")),

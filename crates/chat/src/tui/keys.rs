@@ -6,10 +6,10 @@ use ratatui::crossterm::event::{
     Event as TerminalEvent, KeyCode, KeyEvent, KeyEventKind, KeyModifiers, MouseEventKind,
 };
 
-use super::commands::{Done, completions, parse};
 use super::editor::Move;
 use super::entry::{Entry, Tone};
 use super::state::{Ask, Asked, Busy, Effect, Scroll, State, Work};
+use crate::commands::{Done, completions, parse};
 use crate::machine::Input;
 use crate::permissions::Answer;
 

@@ -1,17 +1,13 @@
 //! What a call would change in a file, as a difference of lines.
 
-use std::path::Path;
 use std::time::Duration;
 
 use ratatui::text::{Line, Span};
-use serde_json::Value;
 use similar::{Algorithm, ChangeTag, TextDiff};
 
 use super::text::{Breaks, clean, wrap};
 use super::theme::Theme;
 
-/// Bytes of a text that is compared.
-const COMPARED: u64 = 1 << 20;
 /// What a comparison may take; a coarse one is good enough then.
 const PATIENCE: Duration = Duration::from_millis(100);
 /// Lines that are shown around a change.
@@ -44,49 +40,17 @@ enum Kind {
 }
 
 impl Preview {
-    /// What a call of a tool would change now in the file at `path`, if it is one that writes and
-    /// the texts are not too long.
-    pub fn of(tool: &str, arguments: &str, path: &Path) -> Option<Preview> {
-        let arguments: Value = serde_json::from_str(arguments).ok()?;
-        let text = |name: &str| arguments.get(name)?.as_str();
-        let before = match path.metadata() {
-            Ok(about) if about.is_file() && about.len() <= COMPARED => {
-                std::fs::read_to_string(path).ok()?
-            }
-            Ok(_) => return None,
-            Err(_) => String::new(),
-        };
-        let after = match tool {
-            "write" => text("content")?.to_owned(),
-            "edit" => {
-                let (old, new) = (text("old_string")?, text("new_string")?);
-                if old.is_empty() || !before.contains(old) {
-                    return None;
-                }
-                let all = arguments.get("replace_all").and_then(Value::as_bool).unwrap_or(false);
-                if all { before.replace(old, new) } else { before.replacen(old, new, 1) }
-            }
-            _ => return None,
-        };
-        (after.len() as u64 <= COMPARED).then(|| Preview::between(&before, &after))
-    }
-
     /// What a call changes in several files, each with its name.
-    pub fn of_files<'t>(
-        files: impl IntoIterator<Item = (String, &'t str, &'t str)>,
-    ) -> Option<Preview> {
+    pub fn of_files<'t>(files: impl IntoIterator<Item = (String, &'t str, &'t str)>) -> Preview {
         let mut all = Preview { rows: Vec::new(), added: 0, removed: 0 };
         for (name, before, after) in files {
-            if before.len().max(after.len()) as u64 > COMPARED {
-                return None;
-            }
             let Preview { rows, added, removed } = Preview::between(before, after);
             all.rows.push(Row { kind: Kind::File, number: 0, text: name });
             all.rows.extend(rows);
             all.added += added;
             all.removed += removed;
         }
-        Some(all)
+        all
     }
 
     /// The difference of two texts.
@@ -194,36 +158,8 @@ mod tests {
     #[test]
     fn several_files_have_their_names() {
         let files = [("a.txt".to_owned(), "1\n", "2\n"), ("b.txt".to_owned(), "", "x\n")];
-        let preview = Preview::of_files(files).unwrap();
+        let preview = Preview::of_files(files);
         assert_eq!(shown(&preview, 99), ["a.txt", "1 - 1", "1 + 2", "b.txt", "1 + x"]);
         assert_eq!(preview.summary(), "+2 −1");
-    }
-
-    #[test]
-    fn calls_that_write_show_what_they_would_change() {
-        let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("a.txt");
-        std::fs::write(&path, "one\ntwo\n").unwrap();
-        for (tool, arguments, expect) in [
-            (
-                "edit",
-                r#"{"old_string":"two","new_string":"2"}"#,
-                &["1   one", "2 - two", "2 + 2"][..],
-            ),
-            ("write", r#"{"content":"one\n"}"#, &["1   one", "2 - two"]),
-        ] {
-            let preview = Preview::of(tool, arguments, &path).unwrap();
-            assert_eq!(shown(&preview, 99), expect, "{tool}");
-        }
-        for (tool, arguments) in [
-            ("edit", r#"{"old_string":"three","new_string":"3"}"#),
-            ("edit", "no json"),
-            ("read", "{}"),
-        ] {
-            assert_eq!(Preview::of(tool, arguments, &path), None, "{tool} {arguments}");
-        }
-        let new = Preview::of("write", r#"{"content":"x\n"}"#, &folder.path().join("new")).unwrap();
-        assert_eq!(shown(&new, 99), ["1 + x"]);
-        assert_eq!(Preview::of("write", r#"{"content":"x"}"#, folder.path()), None);
     }
 }

@@ -12,7 +12,7 @@ use super::entry::{Answer, Card, CardState, Entry, Shown, Tone};
 use super::preview::Preview;
 use super::theme::Theme;
 use crate::machine::{Cost, Ended, Event, Input};
-use crate::words::change;
+use crate::words::{change, undone};
 
 /// Something that happened.
 #[derive(Clone, Debug)]
@@ -213,8 +213,7 @@ impl State {
             Event::Result { id, error, text } => self.result(None, &id, error, text),
             Event::Context { event } => self.context(&event),
             Event::Undone { before, after } => {
-                let text = format!("compaction taken back ({before} → {after} tokens)");
-                self.note(Tone::Good, text);
+                self.note(Tone::Good, undone(before, after));
             }
             Event::Usage { usage, cost } => {
                 (self.usage, self.cost) = (Some(usage), cost);

@@ -203,17 +203,23 @@ impl Front for Teller {
 
 impl Teller {
     fn preview(&self, tool: &str, arguments: &str) -> Option<Preview> {
-        if tool == "patch" {
-            let changes = self.place.planned_changes(arguments).ok()?;
-            return Preview::of_files(changes.iter().map(|FileChange { path, before, after }| {
-                let (before, after) = (before.as_deref(), after.as_deref());
-                let name = self.place.shown_path(path);
-                (name, before.unwrap_or_default(), after.unwrap_or_default())
-            }));
+        let changes = self.place.planned_changes(tool, arguments)?;
+        // The card of a call that is about one file has its name already.
+        if let ("write" | "edit", [change]) = (tool, &changes[..]) {
+            let (before, after) = texts(change);
+            return Some(Preview::between(before, after));
         }
-        let path = self.place.path_to_write(tool, arguments)?;
-        Preview::of(tool, arguments, &path)
+        Some(Preview::of_files(changes.iter().map(|change| {
+            let (before, after) = texts(change);
+            (self.place.shown_path(&change.path), before, after)
+        })))
     }
+}
+
+/// The text of a file before and after a change.
+fn texts(change: &FileChange) -> (&str, &str) {
+    let FileChange { before, after, .. } = change;
+    (before.as_deref().unwrap_or_default(), after.as_deref().unwrap_or_default())
 }
 
 struct Loop<'i> {

@@ -1,5 +1,6 @@
 //! `epitome chat`: a coding agent on the engine.
 
+mod editor;
 mod headless;
 mod interactive;
 mod outside;
@@ -36,10 +37,14 @@ pub struct Args {
     #[arg(long, short, value_name = "MESSAGE")]
     pub prompt: Option<String>,
 
+    /// Speak the Agent Client Protocol on standard input and output: an editor is the interface
+    #[arg(long, conflicts_with_all = ["prompt", "resume"])]
+    pub acp: bool,
+
     /// Show the engine at work with a scripted model, in a temporary folder; nothing of yours is
     /// read or changed
     #[arg(long, conflicts_with_all = [
-        "prompt", "model", "recipe", "window", "resume", "yes", "allow", "deny", "budget",
+        "prompt", "acp", "model", "recipe", "window", "resume", "yes", "allow", "deny", "budget",
     ])]
     pub demo: bool,
 
@@ -86,6 +91,9 @@ pub struct Args {
 pub fn run(app: &App, args: &Args) -> Result<()> {
     if args.demo {
         return demo(app);
+    }
+    if args.acp {
+        return editor::run(app, args);
     }
     match args.prompt.as_deref() {
         Some(message) => headless::run(app, start::start(app, args)?, message),

@@ -171,8 +171,11 @@ impl Outside {
                 if is_page { Html::whole(story, Vec::new()).page(0) } else { markdown(story) }
             },
         )?;
-        write_new(path, |to| Spliced::new(&written.as_bytes(), Vec::new())?.copy_to(to))
-            .map_err(Failure::writing)?;
+        // In an editor the folder of the session is not that of the program.
+        write_new(&self.app.config.here.join(path), |to| {
+            Spliced::new(&written.as_bytes(), Vec::new())?.copy_to(to)
+        })
+        .map_err(Failure::writing)?;
         let taken = match found.len() {
             0 => String::new(),
             n => format!(", {} taken out", text::count(n as u64, "secret")),

@@ -39,7 +39,7 @@ pub fn start(app: &App, args: &Args) -> Result<Started> {
         None => Session::create(&app.config),
     };
     let model = model(app, args)?;
-    let place = Workplace::new(&std::env::current_dir()?)?
+    let place = Workplace::new(&app.config.here)?
         .without_variables(key_variables())
         .with_skills(app.config.skills());
     let context = session.context(recipe.clone(), &*model, args.window.map(Tokens))?;

@@ -6,18 +6,18 @@ use crate::machine::{Change, Input};
 use crate::parse_dollars;
 
 /// A slash command.
-pub(super) struct Command {
-    pub(super) name: &'static str,
+pub(crate) struct Command {
+    pub(crate) name: &'static str,
     /// What may follow the name.
-    pub(super) arguments: &'static str,
-    pub(super) about: &'static str,
+    pub(crate) arguments: &'static str,
+    pub(crate) about: &'static str,
     /// What it does, with what follows the name.
     make: fn(Option<&str>) -> Done,
 }
 
 /// What a line is that begins with a slash.
 #[derive(Debug)]
-pub(super) enum Done {
+pub(crate) enum Done {
     /// For the agent.
     Input(Input),
     Help,
@@ -26,7 +26,7 @@ pub(super) enum Done {
     Wrong(String),
 }
 
-pub(super) static COMMANDS: &[Command] = &[
+pub(crate) static COMMANDS: &[Command] = &[
     Command { name: "/help", arguments: "", about: "keys and commands", make: |_| Done::Help },
     Command {
         name: "/compact",
@@ -99,7 +99,7 @@ fn budget(amount: Option<&str>) -> Done {
 
 /// What a text does if it is a command; none if it is a message, such as one that begins with a
 /// path.
-pub(super) fn parse(text: &str) -> Option<Done> {
+pub(crate) fn parse(text: &str) -> Option<Done> {
     let line = text.trim();
     let (name, rest) = line.split_once(' ').unwrap_or((line, ""));
     let letters = name.strip_prefix('/')?;
@@ -117,11 +117,17 @@ pub(super) fn parse(text: &str) -> Option<Done> {
 }
 
 /// The commands that a text is the beginning of.
-pub(super) fn completions(text: &str) -> Vec<&'static Command> {
+pub(crate) fn completions(text: &str) -> Vec<&'static Command> {
     if !text.starts_with('/') {
         return Vec::new();
     }
     COMMANDS.iter().filter(|command| command.name.starts_with(text)).collect()
+}
+
+/// The commands that mean something in an editor, which has sessions and help of its own.
+#[cfg(feature = "acp")]
+pub(crate) fn offered_to_editors() -> impl Iterator<Item = &'static Command> {
+    COMMANDS.iter().filter(|it| !["/help", "/resume", "/quit"].contains(&it.name))
 }
 
 #[cfg(test)]

@@ -1,0 +1,84 @@
+//! Has the user asked by the editor: whether a call may run, and what the model wants to know.
+
+use serde_json::{Value, json};
+
+use crate::permissions::Answer;
+
+/// The only field of the form that a question is.
+const ANSWER: &str = "answer";
+
+/// The answers to a question whether a call may run. `always` is what those for always are about.
+pub(super) fn options(always: &str) -> Value {
+    json!([
+        {"optionId": "once", "name": "Allow", "kind": "allow_once"},
+        {"optionId": "always", "name": format!("Always allow {always}"), "kind": "allow_always"},
+        {"optionId": "no", "name": "Refuse", "kind": "reject_once"},
+        {"optionId": "never", "name": format!("Never allow {always}"), "kind": "reject_always"},
+    ])
+}
+
+/// What the user says. One who cancelled says no to this call; the rest of the turn ends with the
+/// notification that follows.
+pub(super) fn answer(response: Result<Value, Value>) -> Answer {
+    let Ok(response) = response else { return Answer::Unattended };
+    match response["outcome"]["optionId"].as_str() {
+        Some("once") => Answer::Once,
+        Some("always") => Answer::Always,
+        Some("never") => Answer::Never,
+        _ => Answer::No,
+    }
+}
+
+/// A question of the model, as a form with one field.
+pub(super) fn form(session: &str, call: &str, question: &str, choices: &[String]) -> Value {
+    let mut field = json!({"type": "string"});
+    if !choices.is_empty() {
+        field["enum"] = choices.into();
+    }
+    let schema = json!({"type": "object", "properties": {ANSWER: field}, "required": [ANSWER]});
+    json!({
+        "mode": "form", "sessionId": session, "toolCallId": call, "message": question,
+        "requestedSchema": schema,
+    })
+}
+
+/// What the user answers to a form; none if there is no answer.
+pub(super) fn told(response: Result<Value, Value>) -> Option<String> {
+    let response = response.ok()?;
+    let is_answer = response["action"] == "accept";
+    response["content"][ANSWER].as_str().filter(|_| is_answer).map(str::to_owned)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_no_yes_is_a_no() {
+        let chosen = |id: &str| Ok(json!({"outcome": {"outcome": "selected", "optionId": id}}));
+        let cancelled = Ok(json!({"outcome": {"outcome": "cancelled"}}));
+        let cases = [
+            (chosen("once"), Answer::Once),
+            (chosen("always"), Answer::Always),
+            (chosen("no"), Answer::No),
+            (chosen("never"), Answer::Never),
+            (chosen("yes!"), Answer::No),
+            (cancelled, Answer::No),
+            (Ok(json!(7)), Answer::No),
+            (Err(json!({"code": -32601})), Answer::Unattended),
+        ];
+        for (response, expect) in cases {
+            assert_eq!(answer(response.clone()), expect, "{response:?}");
+        }
+    }
+
+    #[test]
+    fn a_form_has_an_answer_only_if_the_user_accepts_it() {
+        let content = json!({"answer": "1.1"});
+        let accepted = json!({"action": "accept", "content": content});
+        assert_eq!(told(Ok(accepted)), Some("1.1".to_owned()));
+        assert_eq!(told(Ok(json!({"action": "decline", "content": content}))), None);
+        assert_eq!(told(Ok(json!({"action": "accept"}))), None);
+        assert_eq!(told(Err(json!({"code": -32601}))), None);
+    }
+}

@@ -1,0 +1,64 @@
+//! What the user may choose in the editor: the model, and the recipe.
+
+use serde_json::{Value, json};
+
+use super::wire::SetOption;
+use crate::machine::Change;
+
+const MODEL: &str = "model";
+const RECIPE: &str = "recipe";
+
+/// What the user may choose, and what is chosen.
+#[derive(Clone, Debug, Default)]
+pub struct Choices {
+    /// The model that answers, as PROVIDER/MODEL.
+    pub model: String,
+    /// Models to choose from.
+    pub models: Vec<String>,
+    /// The recipe.
+    pub recipe: String,
+    /// Recipes to choose from.
+    pub recipes: Vec<String>,
+}
+
+impl Choices {
+    /// In the protocol's words.
+    pub(super) fn options(&self) -> Value {
+        let about = "How the context is kept small";
+        json!([
+            {
+                "id": MODEL, "name": "Model", "category": MODEL, "type": "select",
+                "currentValue": self.model, "options": options(&self.model, &self.models),
+            },
+            {
+                "id": RECIPE, "name": "Recipe", "description": about, "type": "select",
+                "currentValue": self.recipe, "options": options(&self.recipe, &self.recipes),
+            },
+        ])
+    }
+}
+
+/// What there is to choose, the present one included.
+fn options(now: &str, all: &[String]) -> Vec<Value> {
+    let is_listed = all.iter().any(|name| name == now);
+    let others = all.iter().map(String::as_str);
+    let names = (!is_listed).then_some(now).into_iter().chain(others);
+    names.map(|name| json!({"value": name, "name": name})).collect()
+}
+
+/// The change that a choice of the user is.
+///
+/// # Errors
+///
+/// Why it is none.
+pub(super) fn change(request: &SetOption) -> Result<Change, String> {
+    let Some(value) = request.value.as_str() else {
+        return Err(format!("{} takes a name", request.config_id));
+    };
+    let value = Some(value.to_owned());
+    match &*request.config_id {
+        MODEL => Ok(Change::Model(value)),
+        RECIPE => Ok(Change::Recipe(value)),
+        other => Err(format!("there is no option {other}")),
+    }
+}

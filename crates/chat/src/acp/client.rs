@@ -1,0 +1,291 @@
+//! The requests of an editor, and the sessions that it has open.
+
+use std::collections::HashMap;
+use std::io::{BufRead, Write};
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{Receiver, Sender, TryRecvError, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::connection::{Client, Incoming, Responder, Stopper, lines};
+use super::session::{Line, Session, Waiting};
+use super::update::Abilities;
+use super::wire::{
+    Error, Initialize, METHOD_NOT_FOUND, Message, OfSession, OpenSession, PARSE_ERROR, Prompt,
+    SetOption, VERSION, text, update,
+};
+use super::{Sessions, choice, prompt};
+use crate::commands::{Command, Done, offered_to_editors, parse};
+use crate::machine::{Change, Input};
+
+/// Speaks the protocol until the editor ends its stream, or the connection is stopped. `stoppable`
+/// gets what stops it. What runs then has ended when this returns.
+pub fn serve(
+    sessions: impl Sessions,
+    from: impl BufRead + Send + 'static,
+    to: impl Write + Send + 'static,
+    stoppable: impl FnOnce(Stopper),
+) {
+    let (lines, stopper) = lines(from);
+    stoppable(stopper);
+    let client = Client::new(to);
+    let host = Arc::new(Host { sessions, client: client.clone(), state: Mutex::default() });
+    while let Ok(Incoming::Line(line)) = lines.recv() {
+        if line.trim_ascii().is_empty() {
+            continue;
+        }
+        match serde_json::from_slice::<Message>(&line) {
+            Ok(message) => host.take(message),
+            Err(err) => client.refuse(PARSE_ERROR, &format!("no message: {err}")),
+        }
+    }
+    host.close_all();
+}
+
+/// The agents of one editor.
+struct Host<S> {
+    sessions: S,
+    client: Client,
+    state: Mutex<State>,
+}
+
+#[derive(Default)]
+struct State {
+    abilities: Abilities,
+    open: HashMap<String, Open>,
+    /// Whether the editor has gone: no session begins any more.
+    is_over: bool,
+    /// Each thread of a session has the sender until it ends.
+    threads: Option<(Sender<()>, Receiver<()>)>,
+}
+
+/// A session that is open.
+struct Open {
+    line: Line,
+    /// Closed once its thread has ended.
+    ended: Receiver<()>,
+}
+
+/// A session that the editor wants.
+struct Wanted {
+    folder: PathBuf,
+    /// Its id, if it is there already.
+    id: Option<String>,
+    /// Whether the editor is to be told what was said.
+    replay: bool,
+}
+
+impl<S: Sessions> Host<S> {
+    fn take(self: &Arc<Self>, message: Message) {
+        let Message { id, method, params, .. } = &message;
+        let params = params.clone().unwrap_or_default();
+        match (id.clone(), method.as_deref()) {
+            (Some(id), Some(method)) => {
+                let responder = self.client.responder(id);
+                self.request(method, params, responder);
+            }
+            (None, Some("session/cancel")) => {
+                let line = parsed(params).and_then(|it: OfSession| self.line(&it.session_id));
+                if let Ok(line) = line {
+                    line.send(Input::Cancel);
+                }
+            }
+            // Notifications that are not known are to be ignored.
+            (None, _) => {}
+            (Some(id), None) => self.client.answered(&id, message),
+        }
+    }
+
+    fn request(self: &Arc<Self>, method: &str, params: Value, responder: Responder) {
+        match method {
+            "initialize" => responder.respond(self.initialize(params)),
+            "session/new" => self.begin(params, false, responder),
+            "session/load" => self.begin(params, true, responder),
+            "session/resume" => self.begin(params, false, responder),
+            "session/prompt" => self.prompt(params, responder),
+            "session/set_config_option" => self.choose(params, responder),
+            "session/close" => {
+                let host = self.clone();
+                thread::spawn(move || responder.respond(host.close_known(params)));
+            }
+            other => {
+                let message = format!("there is no method {other}");
+                responder.respond(Err(Error { code: METHOD_NOT_FOUND, message }));
+            }
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn initialize(&self, params: Value) -> Result<Value, Error> {
+        let request: Initialize = parsed(params)?;
+        self.state().abilities = Abilities::of(&request.client_capabilities);
+        Ok(json!({
+            "protocolVersion": VERSION,
+            "agentInfo": {
+                "name": "epitome", "title": "epitome", "version": env!("CARGO_PKG_VERSION"),
+            },
+            "agentCapabilities": {
+                "loadSession": true,
+                "promptCapabilities": {"embeddedContext": true},
+                "sessionCapabilities": {"resume": {}, "close": {}},
+            },
+            "authMethods": [],
+        }))
+    }
+
+    /// Hands a message or a command of the user to the agent.
+    fn prompt(&self, params: Value, responder: Responder) {
+        let read = parsed(params).and_then(|request: Prompt| {
+            let line = self.line(&request.session_id)?;
+            let text = prompt::text(&request.prompt).map_err(Error::wrong)?;
+            Ok((request.session_id, line, text))
+        });
+        let (session, line, said) = match read {
+            Ok(read) => read,
+            Err(err) => return responder.respond(Err(err)),
+        };
+        let told = match parse(&said) {
+            None => return line.ask(Input::User(said), Waiting::Prompt(responder)),
+            Some(Done::Input(Input::Change(Change::Resume(_)))) => {
+                "an editor opens sessions by itself".to_owned()
+            }
+            Some(Done::Input(input)) => return line.ask(input, Waiting::Prompt(responder)),
+            Some(Done::Help) => {
+                let about = |it: &Command| format!("- {} {}: {}", it.name, it.arguments, it.about);
+                offered_to_editors().map(about).collect::<Vec<_>>().join("\n")
+            }
+            Some(Done::Quit) => "close the session in the editor".to_owned(),
+            Some(Done::Wrong(why)) => why,
+        };
+        let told = update("agent_message_chunk", json!({"content": text(&told)}));
+        self.client.notify("session/update", json!({"sessionId": session, "update": told}));
+        responder.respond(Ok(json!({"stopReason": "end_turn"})));
+    }
+
+    fn choose(&self, params: Value, responder: Responder) {
+        let read = parsed(params).and_then(|request: SetOption| {
+            let line = self.line(&request.session_id)?;
+            Ok((line, choice::change(&request).map_err(Error::wrong)?))
+        });
+        match read {
+            Ok((line, change)) => line.ask(Input::Change(change), Waiting::Options(responder)),
+            Err(err) => responder.respond(Err(err)),
+        }
+    }
+
+    fn line(&self, id: &str) -> Result<Line, Error> {
+        let state = self.state();
+        let open = state.open.get(id);
+        let open = open.ok_or_else(|| Error::wrong(format!("no session {id} is open")))?;
+        Ok(open.line.clone())
+    }
+
+    /// Begins a session on a thread of its own, and runs it there.
+    fn begin(self: &Arc<Self>, params: Value, replay: bool, responder: Responder) {
+        let wanted = match parsed(params) {
+            Ok(OpenSession { cwd: folder, session_id: id }) => Wanted { folder, id, replay },
+            Err(err) => return responder.respond(Err(err)),
+        };
+        let host = self.clone();
+        let all = self.state().threads.get_or_insert_with(channel).0.clone();
+        thread::spawn(move || {
+            // Both are dropped as the thread ends, the one of this session first.
+            let _all = all;
+            let (running, ended) = channel::<()>();
+            let mut session = match host.open(&wanted, ended) {
+                Ok(session) => session,
+                Err(err) => return responder.respond(Err(err)),
+            };
+            if wanted.replay {
+                session.replay();
+            }
+            let (id, options) = (session.id.clone(), session.choices().options());
+            let mut begun = json!({"configOptions": options});
+            if wanted.id.is_none() {
+                begun["sessionId"] = id.as_str().into();
+            }
+            responder.respond(Ok(begun));
+            session.run();
+            drop(running);
+            host.forget(&id);
+        });
+    }
+
+    /// Makes a session, and makes it known.
+    fn open(&self, wanted: &Wanted, ended: Receiver<()>) -> Result<Session, Error> {
+        check(&wanted.folder)?;
+        if let Some(id) = &wanted.id {
+            // One that is open here is opened again.
+            self.close(id);
+        }
+        let started = self.sessions.start(&wanted.folder, wanted.id.as_deref());
+        let started = started.map_err(Error::failed)?;
+        let mut state = self.state();
+        if state.is_over {
+            return Err(Error::failed("the connection has ended"));
+        }
+        let session = Session::new(started, self.client.clone(), state.abilities);
+        state.open.insert(session.id.clone(), Open { line: session.line(), ended });
+        Ok(session)
+    }
+
+    fn forget(&self, id: &str) {
+        let mut state = self.state();
+        // Another one of this id may be open by now.
+        let has_ended = |open: &Open| open.ended.try_recv() != Err(TryRecvError::Empty);
+        if state.open.get(id).is_some_and(has_ended) {
+            state.open.remove(id);
+        }
+    }
+
+    fn close_known(&self, params: Value) -> Result<Value, Error> {
+        let OfSession { session_id } = parsed(params)?;
+        self.line(&session_id)?;
+        self.close(&session_id);
+        Ok(json!({}))
+    }
+
+    /// Closes a session, if it is open, and waits until what ran in it has ended.
+    fn close(&self, id: &str) {
+        let Some(open) = self.state().open.remove(id) else { return };
+        open.line.send(Input::Leave);
+        // No message comes: the channel is closed by the end of the thread.
+        let _ended = open.ended.recv();
+    }
+
+    /// Closes all sessions, and waits until they have ended.
+    fn close_all(&self) {
+        let (open, threads) = {
+            let mut state = self.state();
+            state.is_over = true;
+            (std::mem::take(&mut state.open), state.threads.take())
+        };
+        for open in open.into_values() {
+            open.line.send(Input::Leave);
+        }
+        if let Some((all, ended)) = threads {
+            drop(all);
+            let _ended = ended.recv();
+        }
+    }
+}
+
+/// The parameters of a request.
+fn parsed<T: DeserializeOwned>(params: Value) -> Result<T, Error> {
+    serde_json::from_value(params).map_err(|err| Error::wrong(err.to_string()))
+}
+
+/// The folder of a session must be one.
+fn check(folder: &Path) -> Result<(), Error> {
+    if !folder.is_absolute() || !folder.is_dir() {
+        let what = format!("{} is no absolute path of a folder", folder.display());
+        return Err(Error::wrong(what));
+    }
+    Ok(())
+}

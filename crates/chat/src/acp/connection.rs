@@ -1,0 +1,164 @@
+//! The connection to an editor: JSON-RPC, a message a line, in both directions.
+
+use std::collections::HashMap;
+use std::io::{self, BufRead, Write};
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread;
+
+use serde_json::{Value, json};
+
+use super::wire::{Error, INTERNAL, Message};
+
+/// Something that comes in.
+pub(super) enum Incoming {
+    Line(Vec<u8>),
+    /// Nothing more comes: the editor has ended the stream, or a signal ends the program.
+    End,
+}
+
+/// Ends the connection from elsewhere, as a signal does.
+#[derive(Clone)]
+pub struct Stopper(Sender<Incoming>);
+
+impl Stopper {
+    /// Ends it. Whether it was still there.
+    pub fn stop(&self) -> bool {
+        self.0.send(Incoming::End).is_ok()
+    }
+}
+
+/// The lines of a stream, read on a thread: an editor that writes is never kept waiting.
+pub(super) fn lines(mut from: impl BufRead + Send + 'static) -> (Receiver<Incoming>, Stopper) {
+    let (tell, told) = channel();
+    let stopper = Stopper(tell.clone());
+    thread::spawn(move || {
+        loop {
+            let mut line = Vec::new();
+            let next = match from.read_until(b'\n', &mut line) {
+                Ok(0) => Incoming::End,
+                Ok(_) => Incoming::Line(line),
+                Err(err) if err.kind() == io::ErrorKind::Interrupted => continue,
+                // It cannot be read any more.
+                Err(_) => Incoming::End,
+            };
+            let is_end = matches!(next, Incoming::End);
+            if tell.send(next).is_err() || is_end {
+                return;
+            }
+        }
+    });
+    (told, stopper)
+}
+
+/// What is to be done with the answer to a request.
+type Then = Box<dyn FnOnce(Result<Value, Value>) + Send>;
+
+/// The editor. It may be sent to from any thread.
+#[derive(Clone)]
+pub(super) struct Client(Arc<Inner>);
+
+struct Inner {
+    to: Mutex<Box<dyn Write + Send>>,
+    asked: Mutex<Asked>,
+}
+
+#[derive(Default)]
+struct Asked {
+    requests: u64,
+    open: HashMap<u64, Then>,
+}
+
+impl Client {
+    pub(super) fn new(to: impl Write + Send + 'static) -> Client {
+        Client(Arc::new(Inner { to: Mutex::new(Box::new(to)), asked: Mutex::default() }))
+    }
+
+    fn send(&self, message: &Value) {
+        let mut to = self.0.to.lock().unwrap_or_else(PoisonError::into_inner);
+        // An editor that has gone ends its own stream as well, and that ends the program.
+        let _gone = writeln!(to, "{message}").and_then(|()| to.flush());
+    }
+
+    fn asked(&self) -> MutexGuard<'_, Asked> {
+        self.0.asked.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Tells the editor something.
+    pub(super) fn notify(&self, method: &str, params: Value) {
+        self.send(&json!({"jsonrpc": "2.0", "method": method, "params": params}));
+    }
+
+    /// Asks the editor something. `then` gets its answer, or the error that it returns, on the
+    /// thread that reads.
+    pub(super) fn request(
+        &self,
+        method: &str,
+        params: Value,
+        then: impl FnOnce(Result<Value, Value>) + Send + 'static,
+    ) -> u64 {
+        let id = {
+            let mut asked = self.asked();
+            asked.requests += 1;
+            let id = asked.requests;
+            asked.open.insert(id, Box::new(then));
+            id
+        };
+        self.send(&json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params}));
+        id
+    }
+
+    /// Takes back a request, if it is not answered.
+    pub(super) fn cancel(&self, request: u64) {
+        if self.asked().open.contains_key(&request) {
+            self.notify("$/cancel_request", json!({"requestId": request}));
+        }
+    }
+
+    /// Takes the answer to a request.
+    pub(super) fn answered(&self, id: &Value, answer: Message) {
+        let open = id.as_u64().and_then(|id| self.asked().open.remove(&id));
+        let Some(then) = open else { return };
+        then(match answer.error {
+            Some(error) => Err(error),
+            None => Ok(answer.result.unwrap_or_default()),
+        });
+    }
+
+    /// What answers a request of the editor.
+    pub(super) fn responder(&self, id: Value) -> Responder {
+        Responder { client: self.clone(), id: Some(id) }
+    }
+
+    /// Answers a message that is none.
+    pub(super) fn refuse(&self, code: i64, message: &str) {
+        let error = json!({"code": code, "message": message});
+        self.send(&json!({"jsonrpc": "2.0", "id": null, "error": error}));
+    }
+}
+
+/// Answers a request once. One that is dropped answers that something failed.
+pub(super) struct Responder {
+    client: Client,
+    id: Option<Value>,
+}
+
+impl Responder {
+    pub(super) fn respond(mut self, result: Result<Value, Error>) {
+        self.answer(result);
+    }
+
+    fn answer(&mut self, result: Result<Value, Error>) {
+        let Some(id) = self.id.take() else { return };
+        self.client.send(&match result {
+            Ok(result) => json!({"jsonrpc": "2.0", "id": id, "result": result}),
+            Err(error) => json!({"jsonrpc": "2.0", "id": id, "error": error.value()}),
+        });
+    }
+}
+
+impl Drop for Responder {
+    fn drop(&mut self) {
+        self.answer(Err(Error { code: INTERNAL, message: "the session has ended".to_owned() }));
+    }
+}

@@ -1,0 +1,292 @@
+//! A session of an editor: an agent on a thread, and what the editor is told of it.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::mpsc::Sender;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use epitome_engine::Called;
+use serde_json::{Value, json};
+
+use super::choice::Choices;
+use super::connection::{Client, Responder};
+use super::update::{Abilities, Updates};
+use super::wire::{Error, update};
+use super::{Started, ask};
+use crate::agent::{Agent, Front};
+use crate::commands::{Command, offered_to_editors};
+use crate::machine::{Ended, Event, Input};
+use crate::permissions::{Access, Answer};
+
+/// What the editor waits for, until the agent has nothing to do.
+pub(super) enum Waiting {
+    /// The end of a turn, or of a command.
+    Prompt(Responder),
+    /// The options as they are then.
+    Options(Responder),
+}
+
+/// What the editor waits for, in the order of the inputs that it sent.
+type Queue = Arc<Mutex<VecDeque<Waiting>>>;
+
+/// Sends inputs to the agent of a session.
+#[derive(Clone)]
+pub(super) struct Line {
+    inputs: Sender<Input>,
+    queue: Queue,
+}
+
+impl Line {
+    /// Sends an input for which the editor waits.
+    pub(super) fn ask(&self, input: Input, waiting: Waiting) {
+        // The order of the queue is that of the inputs.
+        let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+        queue.push_back(waiting);
+        if self.inputs.send(input).is_err() {
+            // The agent has ended. What is dropped is answered.
+            queue.pop_back();
+        }
+    }
+
+    /// Sends an input for which nothing waits.
+    pub(super) fn send(&self, input: Input) {
+        let _gone = self.inputs.send(input);
+    }
+}
+
+/// A session that is about to run.
+pub(super) struct Session {
+    pub(super) id: String,
+    agent: Agent,
+    first: Vec<Event>,
+    queue: Queue,
+    editor: Editor,
+}
+
+impl Session {
+    pub(super) fn new(started: Started, client: Client, abilities: Abilities) -> Session {
+        let Started { agent, id, first, choices } = started;
+        let editor = Editor {
+            client,
+            session: id.clone(),
+            inputs: agent.inputs(),
+            abilities,
+            updates: Updates::new(abilities, agent.workplace().clone()),
+            choices,
+            asked: HashMap::new(),
+            waiting: Vec::new(),
+            ended: None,
+        };
+        Session { id, agent, first, queue: Queue::default(), editor }
+    }
+
+    /// What sends inputs to it.
+    pub(super) fn line(&self) -> Line {
+        Line { inputs: self.agent.inputs(), queue: self.queue.clone() }
+    }
+
+    /// What the user may choose.
+    pub(super) fn choices(&self) -> &Choices {
+        &self.editor.choices
+    }
+
+    /// Tells the editor what was said before.
+    pub(super) fn replay(&mut self) {
+        for event in std::mem::take(&mut self.first) {
+            let updates = self.editor.updates.replayed(&event);
+            self.editor.send(updates);
+        }
+    }
+
+    /// Works until the editor closes it.
+    pub(super) fn run(mut self) {
+        self.editor.send(vec![commands()]);
+        for event in std::mem::take(&mut self.first) {
+            // What was said is not told, but how full the window is.
+            if let Event::Usage { .. } = event {
+                self.editor.show(&event);
+            }
+        }
+        while !self.agent.machine().has_left() {
+            let Some(input) = self.agent.wait() else { return };
+            if is_waited_for(&input) {
+                let mut queue = self.queue.lock().unwrap_or_else(PoisonError::into_inner);
+                self.editor.waiting.extend(queue.pop_front());
+            }
+            if let Err(err) = self.agent.take(input, &mut self.editor) {
+                // The log cannot be written: nothing more is to happen.
+                self.editor.fail(&err.to_string());
+                return;
+            }
+            if self.agent.machine().is_idle() {
+                self.editor.rest();
+            }
+        }
+        self.agent.wait_for_tools();
+    }
+}
+
+/// Whether the editor waits until what this input begins has ended.
+fn is_waited_for(input: &Input) -> bool {
+    matches!(
+        input,
+        Input::User(_)
+            | Input::Compact(_)
+            | Input::Undo
+            | Input::Window
+            | Input::Losses
+            | Input::Budget(_)
+            | Input::Change(_)
+    )
+}
+
+/// The commands that the user may type.
+fn commands() -> Value {
+    let command = |it: &Command| {
+        let mut command = json!({"name": &it.name[1..], "description": it.about});
+        if !it.arguments.is_empty() {
+            command["input"] = json!({"hint": it.arguments});
+        }
+        command
+    };
+    let all: Vec<Value> = offered_to_editors().map(command).collect();
+    update("available_commands_update", json!({"availableCommands": all}))
+}
+
+/// What the editor is told, and asked.
+struct Editor {
+    client: Client,
+    session: String,
+    inputs: Sender<Input>,
+    abilities: Abilities,
+    updates: Updates,
+    choices: Choices,
+    /// Questions that the user has not answered, by the task and the id of the call.
+    asked: HashMap<(Option<String>, String), u64>,
+    waiting: Vec<Waiting>,
+    /// How the last turn ended.
+    ended: Option<(Ended, Option<String>)>,
+}
+
+impl Front for Editor {
+    fn show(&mut self, event: &Event) {
+        let (task, about) = match event {
+            Event::Task { id, inner } => (Some(id.as_str()), &**inner),
+            event => (None, event),
+        };
+        match about {
+            Event::Permission { id, always, .. } => self.ask(task, id, always),
+            Event::Question { id, question, choices } => self.question(id, question, choices),
+            Event::Permitted { id, .. } | Event::Result { id, .. } => self.settled(task, id),
+            Event::Session { model, recipe, .. } if task.is_none() => {
+                (self.choices.model, self.choices.recipe) = (model.clone(), recipe.clone());
+                let options = json!({"configOptions": self.choices.options()});
+                self.send(vec![update("config_option_update", options)]);
+            }
+            Event::Done { ended, reason, .. } if task.is_none() => {
+                self.ended = Some((*ended, reason.clone()));
+                // The response says why there is none.
+                if *ended == Ended::Failed {
+                    return;
+                }
+            }
+            _ => {}
+        }
+        let updates = self.updates.live(event);
+        self.send(updates);
+    }
+
+    fn permit(&mut self, _: &Called, _: &Access) -> Option<Answer> {
+        // The event says so: the answer comes as an input.
+        None
+    }
+
+    fn is_attended(&self) -> bool {
+        self.abilities.forms
+    }
+}
+
+impl Editor {
+    fn send(&self, updates: Vec<Value>) {
+        for update in updates {
+            let params = json!({"sessionId": self.session, "update": update});
+            self.client.notify("session/update", params);
+        }
+    }
+
+    /// Asks the user whether a call may run.
+    fn ask(&mut self, task: Option<&str>, id: &str, always: &str) {
+        let Some(call) = self.updates.open(task, id) else { return };
+        let mut call = call.value.clone();
+        call["status"] = "pending".into();
+        let options = ask::options(always);
+        let params = json!({"sessionId": self.session, "toolCall": call, "options": options});
+        let key = (task.map(str::to_owned), id.to_owned());
+        let (inputs, (task, id)) = (self.inputs.clone(), key.clone());
+        let request = self.client.request("session/request_permission", params, move |response| {
+            let input = Input::Permission(id.into(), ask::answer(response));
+            // A session that has ended needs no answer.
+            let _gone = inputs.send(match task {
+                None => input,
+                Some(task) => Input::Task(task.into(), Box::new(input)),
+            });
+        });
+        self.asked.insert(key, request);
+    }
+
+    /// Has the user answer a question of the model.
+    fn question(&mut self, id: &str, question: &str, choices: &[String]) {
+        let Some(call) = self.updates.open(None, id).filter(|_| self.abilities.forms) else {
+            return;
+        };
+        let form = ask::form(&self.session, &call.id, question, choices);
+        let (inputs, call) = (self.inputs.clone(), id.to_owned());
+        let request = self.client.request("elicitation/create", form, move |response| {
+            // A session that has ended needs no answer.
+            let _gone = inputs.send(Input::Told(call.into(), ask::told(response)));
+        });
+        self.asked.insert((None, id.to_owned()), request);
+    }
+
+    /// A question needs no answer any more.
+    fn settled(&mut self, task: Option<&str>, id: &str) {
+        if let Some(request) = self.asked.remove(&(task.map(str::to_owned), id.to_owned())) {
+            self.client.cancel(request);
+        }
+    }
+
+    /// Nothing is under way: the editor has what it waited for.
+    fn rest(&mut self) {
+        let ended = self.ended.take();
+        for waiting in std::mem::take(&mut self.waiting) {
+            match waiting {
+                Waiting::Prompt(responder) => responder.respond(response(ended.as_ref())),
+                Waiting::Options(responder) => {
+                    responder.respond(Ok(json!({"configOptions": self.choices.options()})));
+                }
+            }
+        }
+    }
+
+    /// The session cannot go on.
+    fn fail(&mut self, reason: &str) {
+        for waiting in std::mem::take(&mut self.waiting) {
+            let (Waiting::Prompt(responder) | Waiting::Options(responder)) = waiting;
+            responder.respond(Err(Error::failed(reason)));
+        }
+    }
+}
+
+/// What ends a request that was a message or a command.
+fn response(ended: Option<&(Ended, Option<String>)>) -> Result<Value, Error> {
+    let reason = match ended {
+        // A command has no turn.
+        None | Some((Ended::Answered, _)) => "end_turn",
+        Some((Ended::Interrupted, _)) => "cancelled",
+        // The nearest that the protocol has: a limit that the user set.
+        Some((Ended::Budget, _)) => "max_turn_requests",
+        Some((Ended::Failed, reason)) => {
+            return Err(Error::failed(reason.as_deref().unwrap_or("there is no answer")));
+        }
+    };
+    Ok(json!({"stopReason": reason}))
+}

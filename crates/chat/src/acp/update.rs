@@ -1,0 +1,369 @@
+//! What happens, in the words of the protocol. Pure, but for the files that a call would change.
+
+use std::collections::HashMap;
+
+use epitome_engine::{Called, Share, WindowUse};
+use epitome_passes::{Event as ContextEvent, Why};
+use serde_json::{Value, json};
+
+use super::wire::{ClientCapabilities, text as text_block, update};
+use crate::machine::{self, Event};
+use crate::permissions::Access;
+use crate::tools::{FileChange, TODO, Todo, TodoState, Workplace, todo};
+use crate::words::{aside, change, kind, subject};
+
+/// Characters of the title of a call.
+const TITLE: usize = 200;
+
+/// What an editor can show.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Abilities {
+    /// Compactions, as such.
+    pub(super) compactions: bool,
+    /// Notes that are no part of the conversation.
+    pub(super) notices: bool,
+    /// Forms, for questions of the model.
+    pub(super) forms: bool,
+}
+
+impl Abilities {
+    pub(super) fn of(client: &ClientCapabilities) -> Abilities {
+        let session = client.session.as_ref();
+        Abilities {
+            compactions: session.is_some_and(|session| session.compaction.is_some()),
+            notices: session.is_some_and(|session| session.notices.is_some()),
+            forms: client.elicitation.as_ref().is_some_and(|it| it.form.is_some()),
+        }
+    }
+}
+
+/// Makes updates of events.
+pub(super) struct Updates {
+    abilities: Abilities,
+    place: Workplace,
+    /// Calls without a result, by the task they are in and their id.
+    calls: HashMap<Place, Call>,
+    /// How often an id was used: some services begin again with each answer.
+    used: HashMap<Place, u32>,
+    compactions: u64,
+    /// The compaction that is under way.
+    compacting: Option<String>,
+    messages: u64,
+    speaks: Option<Speaker>,
+}
+
+/// A call, as the editor was told of it.
+#[derive(Clone, Debug)]
+pub(super) struct Call {
+    /// Its id there.
+    pub(super) id: String,
+    tool: String,
+    arguments: String,
+    /// All that was told.
+    pub(super) value: Value,
+}
+
+/// The call of a task, if the call is in one, and the id of the call.
+type Place = (Option<String>, String);
+
+/// Of whom a message is.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Speaker {
+    User,
+    Answer,
+    Thinking,
+}
+
+impl Updates {
+    pub(super) fn new(abilities: Abilities, place: Workplace) -> Updates {
+        Updates {
+            abilities,
+            place,
+            calls: HashMap::new(),
+            used: HashMap::new(),
+            compactions: 0,
+            compacting: None,
+            messages: 0,
+            speaks: None,
+        }
+    }
+
+    /// What an editor is told of something that happens now.
+    pub(super) fn live(&mut self, event: &Event) -> Vec<Value> {
+        match event {
+            // The editor has shown it already.
+            Event::User { .. } => {
+                self.speaks = None;
+                Vec::new()
+            }
+            Event::Call { id, tool, arguments } => self.call(None, id, tool, arguments, true),
+            Event::Task { id: task, inner } => self.in_task(task, inner),
+            Event::Permitted { id, allowed: true } => self.runs(None, id),
+            Event::Restart => self.tell("(The answer is requested again.)"),
+            event => self.said(event),
+        }
+    }
+
+    /// What an editor is told of something that happened earlier. Files are not what they were.
+    pub(super) fn replayed(&mut self, event: &Event) -> Vec<Value> {
+        match event {
+            Event::User { text } => {
+                vec![self.chunk(Speaker::User, text)]
+            }
+            Event::Call { id, tool, arguments } => self.call(None, id, tool, arguments, false),
+            event => self.said(event),
+        }
+    }
+
+    fn said(&mut self, event: &Event) -> Vec<Value> {
+        match event {
+            Event::Text { text } => {
+                vec![self.chunk(Speaker::Answer, text)]
+            }
+            Event::Thinking { text } => {
+                vec![self.chunk(Speaker::Thinking, text)]
+            }
+            Event::Result { id, error, text } => self.result(None, id, *error, text),
+            Event::Context { event } => self.context(event),
+            Event::Usage { usage, cost } => used(*usage, *cost).into_iter().collect(),
+            Event::Window { usage, contents } => self.tell(&window(*usage, contents)),
+            event => aside(event).map_or_else(Vec::new, |text| self.tell(&text)),
+        }
+    }
+
+    /// Says something that is no part of the conversation.
+    pub(super) fn tell(&mut self, text: &str) -> Vec<Value> {
+        if self.abilities.notices {
+            let (title, rest) = text.split_once('\n').unwrap_or((text, ""));
+            let mut notice = json!({"severity": "info", "title": title});
+            if !rest.trim().is_empty() {
+                notice["description"] = rest.trim().into();
+            }
+            return vec![update("notice", notice)];
+        }
+        self.speaks = None;
+        let said = self.chunk(Speaker::Answer, &format!("\n\n{text}\n\n"));
+        self.speaks = None;
+        vec![said]
+    }
+
+    /// The next piece of a message; of a new one, if someone else spoke before.
+    fn chunk(&mut self, speaker: Speaker, text: &str) -> Value {
+        if self.speaks != Some(speaker) {
+            self.messages += 1;
+            self.speaks = Some(speaker);
+        }
+        let kind = match speaker {
+            Speaker::User => "user_message_chunk",
+            Speaker::Answer => "agent_message_chunk",
+            Speaker::Thinking => "agent_thought_chunk",
+        };
+        let id = format!("m{}", self.messages);
+        update(kind, json!({"content": text_block(text), "messageId": id}))
+    }
+
+    fn in_task(&mut self, task: &str, event: &Event) -> Vec<Value> {
+        match event {
+            Event::Call { id, tool, arguments } => self.call(Some(task), id, tool, arguments, true),
+            Event::Permitted { id, allowed: true } => self.runs(Some(task), id),
+            Event::Result { id, error, text } => self.result(Some(task), id, *error, text),
+            // The answer of a task is the result of its call.
+            _ => Vec::new(),
+        }
+    }
+
+    fn call(
+        &mut self,
+        task: Option<&str>,
+        id: &str,
+        tool: &str,
+        arguments: &str,
+        is_now: bool,
+    ) -> Vec<Value> {
+        self.speaks = None;
+        let place = (task.map(str::to_owned), id.to_owned());
+        let uses = self.used.entry(place.clone()).or_default();
+        *uses += 1;
+        let mut name = task.map_or(id.to_owned(), |task| format!("{task}/{id}"));
+        if *uses > 1 {
+            name.push_str(&format!("~{uses}"));
+        }
+        let changes = if is_now { self.place.planned_changes(tool, arguments) } else { None };
+        let mut value = json!({
+            "toolCallId": name,
+            "title": title(tool, arguments),
+            "name": tool,
+            "kind": kind_of(tool),
+            "status": "in_progress",
+            "locations": self.locations(tool, arguments),
+        });
+        if let Ok(input) = serde_json::from_str::<Value>(arguments) {
+            value["rawInput"] = input;
+        }
+        if let Some(changes) = changes {
+            value["content"] = changes.into_iter().map(diff).collect();
+        }
+        let (tool, arguments) = (tool.to_owned(), arguments.to_owned());
+        let call = Call { id: name, tool, arguments, value: value.clone() };
+        // The list is a plan.
+        let is_plan = call.tool == TODO;
+        self.calls.insert(place, call);
+        if is_plan { Vec::new() } else { vec![update("tool_call", value)] }
+    }
+
+    /// A call of which nothing is known to have ended.
+    pub(super) fn open(&self, task: Option<&str>, id: &str) -> Option<&Call> {
+        self.calls.get(&(task.map(str::to_owned), id.to_owned()))
+    }
+
+    fn runs(&self, task: Option<&str>, id: &str) -> Vec<Value> {
+        let call = self.open(task, id);
+        let runs = |call: &Call| json!({"toolCallId": call.id, "status": "in_progress"});
+        call.map(|call| update("tool_call_update", runs(call))).into_iter().collect()
+    }
+
+    fn result(&mut self, task: Option<&str>, id: &str, error: bool, text: &str) -> Vec<Value> {
+        self.speaks = None;
+        let place = (task.map(str::to_owned), id.to_owned());
+        let Some(call) = self.calls.remove(&place) else { return Vec::new() };
+        if call.tool == TODO {
+            let items = todo(&call.arguments).ok();
+            // That of a task is its own.
+            let plan = items.filter(|_| !error && task.is_none());
+            return plan.map(|items| plan_of(&items)).into_iter().collect();
+        }
+        let status = if error { "failed" } else { "completed" };
+        let mut value = json!({"toolCallId": call.id, "status": status});
+        // A change that was made says more than that it was.
+        if error || call.value.get("content").is_none() {
+            let text = if is_prose(&call.tool) { text.to_owned() } else { fenced(text) };
+            value["content"] = json!([{"type": "content", "content": text_block(&text)}]);
+        }
+        vec![update("tool_call_update", value)]
+    }
+
+    /// The files that a call is about.
+    fn locations(&self, tool: &str, arguments: &str) -> Vec<Value> {
+        let called = Called {
+            id: "".into(),
+            name: tool.into(),
+            kind: epitome_model::ToolKind::Other,
+            arguments: arguments.to_owned(),
+        };
+        let paths = match self.place.access(&called) {
+            Ok(Access::Read(path) | Access::Write(path)) => vec![path],
+            Ok(Access::Patch(paths)) => paths,
+            Ok(Access::Own | Access::Shell(_)) | Err(_) => Vec::new(),
+        };
+        paths.into_iter().map(|path| json!({"path": path.to_string_lossy()})).collect()
+    }
+
+    fn context(&mut self, event: &ContextEvent) -> Vec<Value> {
+        let line = change(event);
+        if !self.abilities.compactions {
+            return line.map_or_else(Vec::new, |line| self.tell(&line));
+        }
+        match event {
+            ContextEvent::Started { why: Why::Request, .. } => Vec::new(),
+            ContextEvent::Started { .. } => {
+                let id = self.next_compaction();
+                self.compacting = Some(id.clone());
+                vec![compaction(&id, "in_progress")]
+            }
+            ContextEvent::Finished { .. } => {
+                let Some(line) = line else { return Vec::new() };
+                let id = self.compacting.take().unwrap_or_else(|| self.next_compaction());
+                let mut done = compaction(&id, "completed");
+                done["summary"] = json!([text_block(&line)]);
+                vec![done]
+            }
+            ContextEvent::Failed { reason, .. } | ContextEvent::Skipped { reason, .. } => {
+                let Some(id) = self.compacting.take() else { return Vec::new() };
+                let mut failed = compaction(&id, "failed");
+                failed["error"] = reason.as_str().into();
+                vec![failed]
+            }
+            _ => line.map_or_else(Vec::new, |line| self.tell(&line)),
+        }
+    }
+
+    fn next_compaction(&mut self) -> String {
+        self.compactions += 1;
+        format!("compaction-{}", self.compactions)
+    }
+}
+
+fn compaction(id: &str, status: &str) -> Value {
+    update("compaction_update", json!({"compactionId": id, "status": status}))
+}
+
+fn title(tool: &str, arguments: &str) -> String {
+    let subject = subject(tool, arguments);
+    let title = if tool == "shell" { subject } else { format!("{tool} {subject}") };
+    let first = title.trim().lines().next().unwrap_or(tool);
+    epitome_model::short(first, TITLE)
+}
+
+fn kind_of(tool: &str) -> &'static str {
+    match tool {
+        "read" | "skill" | "recall" => "read",
+        "write" | "edit" | "patch" => "edit",
+        "shell" => "execute",
+        "glob" | "grep" => "search",
+        "todo" | "task" | "compact" => "think",
+        _ => "other",
+    }
+}
+
+/// Whether the result of a tool is made to be read as Markdown.
+fn is_prose(tool: &str) -> bool {
+    matches!(tool, "task" | "skill" | "ask" | "compact")
+}
+
+/// A text as code: an editor takes results for Markdown.
+fn fenced(text: &str) -> String {
+    let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or(0);
+    let fence = "`".repeat((longest + 1).max(3));
+    format!("{fence}\n{}\n{fence}", text.trim_end_matches('\n'))
+}
+
+fn diff(change: FileChange) -> Value {
+    let FileChange { path, before, after } = change;
+    let (path, after) = (path.to_string_lossy(), after.unwrap_or_default());
+    json!({"type": "diff", "path": path, "oldText": before, "newText": after})
+}
+
+fn plan_of(items: &[Todo]) -> Value {
+    let entry = |item: &Todo| {
+        let status = match item.state {
+            TodoState::Open => "pending",
+            TodoState::Doing => "in_progress",
+            TodoState::Done => "completed",
+        };
+        json!({"content": item.text, "priority": "medium", "status": status})
+    };
+    update("plan", json!({"entries": items.iter().map(entry).collect::<Vec<_>>()}))
+}
+
+fn used(usage: WindowUse, cost: machine::Cost) -> Option<Value> {
+    #[expect(clippy::cast_precision_loss, reason = "9 billion dollars are exact")]
+    let dollars = cost.cost.0 as f64 / 1e6;
+    let cost = json!({"amount": dollars, "currency": "USD"});
+    let window = json!({"used": usage.tokens.0, "size": usage.usable?.0, "cost": cost});
+    Some(update("usage_update", window))
+}
+
+/// What fills the window, as a list.
+fn window(usage: WindowUse, contents: &[Share]) -> String {
+    let percent = usage.percent.map(|percent| format!(" {percent}%,")).unwrap_or_default();
+    let of = usage.usable.map(|usable| format!(" of {usable}")).unwrap_or_default();
+    let mut text = format!("context{percent} {}{of} tokens\n", usage.tokens);
+    for share in contents {
+        text.push_str(&format!("\n- {}: {}", kind(share.content), share.tokens));
+    }
+    text
+}
+
+#[cfg(test)]
+#[path = "update_tests.rs"]
+mod tests;
