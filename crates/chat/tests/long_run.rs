@@ -1,8 +1,6 @@
 //! A long session in a small window: 500 turns, more than 2 million tokens of results, and never
 //! more than 50,000 in a request. After each compaction services accept what is sent and what the
-//! user demanded is in it, and a fact of the third turn is answered from what `recall` returns. A
-//! compaction reads the whole log, which a development build does slowly: it does a fifth of the
-//! turns, all of them are `cargo test --release -p epitome-chat --test long_run`.
+//! user demanded is in it, and a fact of the third turn is answered from what `recall` returns.
 
 mod driver;
 
@@ -12,7 +10,7 @@ use epitome_passes::{PerKind, Target, built_in};
 use serde_json::json;
 
 const WINDOW: u64 = 50_000;
-const TURNS: usize = if cfg!(debug_assertions) { 100 } else { 500 };
+const TURNS: usize = 500;
 /// Tokens of results that come of them, at least, at four bytes each.
 const PRODUCED: usize = 4_000 * TURNS;
 /// What the user demands, and when.

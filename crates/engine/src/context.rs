@@ -31,7 +31,8 @@ use epitome_error::Result;
 use epitome_formats::epitome::{Undone, undo};
 use epitome_model::{Counter, Tokens, Transcript};
 use epitome_passes::{
-    AskTotals, Event, Machine, NoReply, Recipe, Reply, Seen, Step, SummaryRole, Why, Writer,
+    AskTotals, Event, FactIndex, Machine, NoReply, Recipe, Reply, Seen, Step, SummaryRole, Why,
+    Writer,
 };
 use tracing::trace_span;
 
@@ -82,6 +83,8 @@ pub struct Context {
     seen: Seen,
     /// What each call does, in a few words.
     calls: HashMap<Box<str>, KnownCall>,
+    /// What digests know of the log.
+    index: FactIndex,
     pending: Option<Pending>,
     /// What the next summary should look at, and what every one should.
     focus: (Option<String>, Option<String>),
@@ -157,6 +160,7 @@ impl Context {
             factor: None,
             seen: Seen::default(),
             calls: HashMap::new(),
+            index: FactIndex::default(),
             pending: None,
             focus: (None, focus),
             protected,

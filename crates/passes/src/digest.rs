@@ -5,6 +5,7 @@
 //! never from an earlier digest, so that a second one of the same history is the same.
 
 mod choose;
+mod index;
 mod pieces;
 mod value;
 mod write;
@@ -19,8 +20,8 @@ use crate::pins::{fitted, pinned_text, pins, room_beside};
 use crate::{Old, View};
 
 use choose::Choice;
+pub use index::{Complete, FactIndex};
 pub use pieces::call_numbers;
-use pieces::pieces;
 use value::Values;
 pub use value::{FEATURES, Features};
 pub use write::{is_digest, named_calls};
@@ -92,11 +93,27 @@ impl DigestRule {
         budget: Tokens,
         beside: Tokens,
     ) -> Result<Option<Digest>, String> {
-        let pieces = pieces(view, old.said, old.kept, self);
+        self.digest_with(&mut FactIndex::default(), view, old, budget, beside)
+    }
+
+    /// The same digest, with what is known of the log already.
+    ///
+    /// # Errors
+    ///
+    /// As [`digest`](DigestRule::digest).
+    pub fn digest_with(
+        &self,
+        index: &mut FactIndex,
+        view: &View<'_>,
+        old: &Old<'_>,
+        budget: Tokens,
+        beside: Tokens,
+    ) -> Result<Option<Digest>, String> {
+        let pieces = index.pieces(view, old.said, old.kept, self);
         if !pieces.old().iter().any(|piece| !piece.lines.is_empty()) {
             return Ok(None);
         }
-        let values = Values::of(&pieces);
+        let values = Values::of(&mut index.occurrences, &index.facts, &pieces);
         // An earlier digest is not among what was said, and may hold the last copy of a rule.
         let all: BTreeSet<usize> = old.items.iter().chain(old.said).copied().collect();
         let pins = fitted(pins(view, &Vec::from_iter(all)), budget, view.counter);
@@ -104,7 +121,7 @@ impl DigestRule {
         let least = pinned + Tokens(budget.0 / LEAST);
         let budget = Tokens(budget.0.saturating_sub(beside.0)).max(least);
         let rules = pinned_text(&pins);
-        let choice = Choice::of(&pieces, &values, rules.as_deref(), view.counter);
+        let choice = Choice::of(index, &pieces, &values, rules.as_deref(), view.counter);
         let mut nominal = budget.0 - pinned.0;
         let mut best: Option<Digest> = None;
         let mut choosing = choice.begin();
@@ -135,7 +152,10 @@ impl DigestRule {
 
 /// What is known of every fact of a context, by which a digest guesses whether it is used soon.
 pub fn fact_features(view: &View<'_>) -> Vec<(FactId, Features)> {
-    value::features(&pieces(view, &view.transcript.context, &[], &DigestRule::default()))
+    let mut index = FactIndex::default();
+    let rule = DigestRule::default();
+    let pieces = index.pieces(view, &view.transcript.context, &[], &rule);
+    value::features(&mut index.occurrences, &index.facts, &pieces)
 }
 
 /// Where the last responses begin that are no more than `most` tokens together, and no more than

@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use epitome_model::ToolKind;
+use epitome_model::{Block, ToolKind};
 use samples::{Quarters, Sample};
 
 use super::*;
@@ -234,4 +234,68 @@ fn what_failed_is_in_a_digest_whatever_its_budget() {
             "error: number 3",
         ]
     );
+}
+
+/// A log grows, and is digested now and then: with an index as without one.
+#[test]
+fn with_an_index_each_digest_of_a_log_that_grows_is_the_same() {
+    let rule = DigestRule { whole_user: 20, ..DigestRule::default() };
+    let mut learned = FactIndex::default();
+    let mut lazy = FactIndex::default();
+    let mut sample = Sample::new().user("Why does the test of parse_len fail? Never touch lib.rs.");
+    for n in 0..30_u64 {
+        let code: Vec<String> = (n..n + 40)
+            .map(|k| format!("let value_{k} = compute_{}(src/a{k}.rs);", k % 7))
+            .collect();
+        sample = sample.call(ToolKind::Read, &format!("/p/src/a{n}.rs"));
+        if n % 4 == 3 {
+            sample = sample.error(&format!("error: value_{n} broke\n{}", code.join("\n")));
+        } else {
+            sample = sample.output(&code.join("\n"));
+        }
+        if n % 5 == 4 {
+            sample = sample.reply(&format!("value_{n} is wrong because of compute_{n}."));
+            let long = "Do not rename value_1. ".repeat(30);
+            sample = sample.user(&format!("{long}\nLook at value_{} as well.", n / 2));
+        }
+        let transcript = sample.transcript();
+        let view = View::new(transcript, sample.source(), &Quarters);
+        learn_new(&mut learned, &rule, &view);
+        if n % 3 < 2 {
+            continue;
+        }
+        let items: Vec<usize> = (0..transcript.items.len()).collect();
+        // Now and then less is digested than the time before.
+        let tail = if n == 20 { items.len() - 4 } else { 3 };
+        let (said, kept) = items.split_at(items.len() - tail);
+        let old = Old { items: said, read: said, said, kept };
+        let (budget, beside) = (Tokens(150 + 20 * n), Tokens(10));
+        let fresh = rule.digest(&view, &old, budget, beside).expect("no rules");
+        for index in [&mut learned, &mut lazy] {
+            let again = rule.digest_with(index, &view, &old, budget, beside);
+            assert_eq!(again.expect("no rules"), fresh, "after call {n}");
+        }
+        assert!(fresh.is_some_and(|digest| digest.lines > 2 || n == 20), "after call {n}");
+    }
+}
+
+/// Learns what the last three items completed.
+fn learn_new(index: &mut FactIndex, rule: &DigestRule, view: &View<'_>) {
+    let numbers = call_numbers(view.transcript);
+    let last = view.transcript.items.len().saturating_sub(4);
+    let entries: Vec<_> = view.transcript.entries().collect();
+    for (item, entry) in &entries[last..] {
+        for (block, said) in entry.blocks.iter().enumerate() {
+            let tokens = view.tokens(*item, block);
+            let (number, result) = match said {
+                Block::Call(call) => {
+                    let output = view.outputs().find(|(_, output, _)| output.call == call.id);
+                    (numbers[&*call.id], output.map(|(_, output, _)| output))
+                }
+                _ => (0, None),
+            };
+            let complete = Complete { at: (*item, block), entry, number, result, tokens };
+            index.learn(rule, view.source, view.counter, complete);
+        }
+    }
 }

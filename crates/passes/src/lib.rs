@@ -49,7 +49,8 @@ mod view;
 pub use ask::{Ask, NoReply, Reply, StopReason, TokenUsage};
 pub use compaction::{Compaction, Options, PlannedEdit, compact, for_reading};
 pub use digest::{
-    Digest, DigestRule, FEATURES, Features, call_numbers, fact_features, is_digest, named_calls,
+    Complete, Digest, DigestRule, FEATURES, FactIndex, Features, call_numbers, fact_features,
+    is_digest, named_calls,
 };
 pub use evidence::is_error_line;
 pub use ingest::{BatchRule, INGEST, IngestRule, Seen, only_text};

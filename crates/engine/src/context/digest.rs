@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use epitome_error::{Error, ErrorKind, Result};
 use epitome_model::{Block, Source, TOKENS_AROUND, Tokens, Transcript};
-use epitome_passes::{Old, Target, View, Why, is_digest};
+use epitome_passes::{FactIndex, Old, Target, View, Why, is_digest};
 
 use super::Context;
 use super::question::as_said;
@@ -25,6 +25,20 @@ impl Context {
     /// Adds a digest, if the recipe has one, to what the passes did.
     pub(super) fn digested(
         &mut self,
+        why: Why,
+        target: Option<Target>,
+        by_tier: BTreeMap<String, u64>,
+    ) -> Result<BTreeMap<String, u64>> {
+        // What a digest reads it knows the next time.
+        let mut index = std::mem::take(&mut self.index);
+        let digested = self.digested_with(&mut index, why, target, by_tier);
+        self.index = index;
+        digested
+    }
+
+    fn digested_with(
+        &mut self,
+        index: &mut FactIndex,
         why: Why,
         target: Option<Target>,
         mut by_tier: BTreeMap<String, u64>,
@@ -62,7 +76,7 @@ impl Context {
         let stays = kept.iter().chain(old.iter().filter(|item| is_prompt(item)));
         let stays: Tokens = stays.map(|&item| self.counts.item(item)).sum();
         let old = Old { items: &items, read: &said, said: &said, kept };
-        let digest = rule.digest(&view, &old, budget, stays + TOKENS_AROUND);
+        let digest = rule.digest_with(index, &view, &old, budget, stays + TOKENS_AROUND);
         let digest = digest.map_err(|why| Error::new(ErrorKind::Refused, why))?;
         let Some(digest) = digest else { return Ok(by_tier) };
         let goes = items.iter().map(|&item| self.counts.item(item)).sum();

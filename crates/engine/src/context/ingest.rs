@@ -1,11 +1,16 @@
 //! Results are shortened before they are first sent.
 
+use std::collections::hash_map::Entry;
+
 use epitome_formats::epitome::{Batch, batch};
-use epitome_model::{At, Block, Change, Edit, Entry, Ref, Role, Source, Stub, Tokens, ToolKind};
-use epitome_passes::{Compaction, INGEST, Pin, PlannedEdit, View, Why, only_text, pins};
+use epitome_model::{At, Block, Change, Edit, Ref, Role, Source, Stub, Tokens, ToolKind};
+use epitome_passes::{Compaction, Complete, INGEST, Pin, PlannedEdit, View, Why, only_text, pins};
 
 use super::Context;
 use epitome_error::{Error, ErrorKind, Result};
+
+/// Bytes of an entry that is read for digests when it is said.
+const LEARNED: u64 = 1 << 20;
 
 /// What a call does.
 #[derive(Clone)]
@@ -13,6 +18,10 @@ pub(super) struct KnownCall {
     /// Its tool and its target, in a few words.
     pub what: Box<str>,
     pub kind: ToolKind,
+    /// Item and block at which it was said.
+    pub at: (usize, usize),
+    /// Its number among those of the log, from 1.
+    pub number: u64,
 }
 
 impl Context {
@@ -62,7 +71,7 @@ impl Context {
         let Some(rule) = ingest.and_then(|rule| rule.batch) else { return Ok(()) };
         let (transcript, source) = (self.log.log().transcript(), self.log.bytes());
         let newest = transcript.context().rev().take_while(|(_, it)| it.role != Role::Assistant);
-        let mut newest: Vec<(usize, &Entry)> = newest.collect();
+        let mut newest: Vec<_> = newest.collect();
         newest.reverse();
         let results: Vec<_> = newest
             .into_iter()
@@ -146,16 +155,57 @@ impl Context {
     pub(super) fn learn(&mut self, item: usize) {
         let (transcript, source) = (self.log.log().transcript(), self.log.bytes());
         let entry = transcript.items[item].entry();
-        for block in entry.into_iter().flat_map(|entry| &entry.blocks) {
-            if let Block::Call(call) = block {
+        for (block, said) in entry.into_iter().flat_map(|entry| &entry.blocks).enumerate() {
+            if let Block::Call(call) = said {
                 let target = call.target.as_ref().map(|target| target.read(source));
                 let what = match target {
                     Some(target) => format!("{} {target}", call.name),
                     None => call.name.to_string(),
                 };
                 let what = epitome_model::short(&what, 80).into();
-                self.calls.insert(call.id.clone(), KnownCall { what, kind: call.kind });
+                let number = self.calls.len() as u64 + 1;
+                let (kind, at) = (call.kind, (item, block));
+                let new = KnownCall { what, kind, at, number };
+                match self.calls.entry(call.id.clone()) {
+                    // It is where it was said first.
+                    Entry::Occupied(mut known) => {
+                        let KnownCall { at, number, .. } = *known.get();
+                        known.insert(KnownCall { at, number, ..new });
+                    }
+                    Entry::Vacant(vacant) => drop(vacant.insert(new)),
+                }
             }
         }
+    }
+
+    /// Reads what is complete with this entry for the next digest, if the recipe has one.
+    pub(super) fn learn_for_digest(&mut self, item: usize) {
+        let Some(rule) = self.recipe.stages.live.digest else { return };
+        let entry = self.transcript().items[item].entry();
+        // Of hundreds of megabytes the lines are not kept unless a digest is made of them.
+        if entry.is_none_or(|entry| entry.record.span.len() > LEARNED) {
+            return;
+        }
+        let mut index = std::mem::take(&mut self.index);
+        let (transcript, source) = (self.log.log().transcript(), self.log.bytes());
+        let entry_of = |item: usize| transcript.items[item].entry();
+        let blocks = entry_of(item).into_iter().flat_map(|entry| &entry.blocks);
+        for (block, said) in blocks.enumerate() {
+            // A call is complete with its result.
+            let (at, number, result) = match said {
+                Block::Call(_) => continue,
+                Block::Output(output) => match self.calls.get(&output.call) {
+                    Some(call) => (call.at, call.number, Some(output)),
+                    None => continue,
+                },
+                _ => ((item, block), 0, None),
+            };
+            let Some(entry) = entry_of(at.0) else { continue };
+            let blocks = self.counts.items().get(at.0);
+            let tokens = blocks.and_then(|it| it.get(at.1)).copied().unwrap_or_default();
+            let complete = Complete { at, entry, number, result, tokens };
+            index.learn(&rule, source, &*self.counter, complete);
+        }
+        self.index = index;
     }
 }

@@ -213,6 +213,7 @@ impl Context {
             // Nothing is said in it.
             seen: Seen::default(),
             calls: self.calls.clone(),
+            index: self.index.clone(),
             pending: None,
             focus: self.focus.clone(),
             protected: self.protected.clone(),

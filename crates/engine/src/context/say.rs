@@ -71,6 +71,7 @@ impl Context {
     /// Takes an entry that is in the log: it is counted, and shortened before it is sent.
     pub(super) fn take_entry(&mut self, item: usize, speaker: &Speaker<'_>) -> Result<()> {
         self.count(item);
+        self.learn_for_digest(item);
         if speaker.role == Role::Assistant {
             self.overflows = 0;
         }

@@ -8,6 +8,7 @@ use epitome_api::{APIS, Api, Made, Response, SummaryAs, anthropic};
 use epitome_error::{Error, ErrorKind, Result};
 use epitome_formats::epitome::said;
 use epitome_model::{Block, Entry, Role, Source, Tokens, ToolKind, Transcript, decode};
+use epitome_passes::FactIndex;
 
 use super::{Context, Speaker};
 
@@ -178,6 +179,7 @@ impl Context {
         if said.is_err() {
             self.log.forget(from);
             self.calls.clear();
+            self.index = FactIndex::default();
             (0..self.transcript().items.len()).for_each(|item| self.learn(item));
             self.recount();
             (self.anchor, self.factor, self.overflows) = told;

@@ -7,9 +7,10 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap, HashSet};
 use epitome_model::{Counter, Tokens};
 use rayon::prelude::*;
 
-use crate::facts::{FactId, FactKind, FactMap, facts};
+use crate::facts::facts;
 
-use super::pieces::{Line, Piece, Pieces, Who};
+use super::index::FactIndex;
+use super::pieces::{Fact, Line, Piece, Pieces, Who};
 use super::value::Values;
 
 /// By the number of a piece, what of it is in the digest.
@@ -34,8 +35,8 @@ pub(super) struct Choice<'p> {
     old: &'p [Piece],
     values: &'p Values,
     candidates: Vec<Candidate>,
-    /// Facts in what stays anyway.
-    known: FactMap<()>,
+    /// Facts in what stays anyway, by their numbers.
+    known: Vec<bool>,
     /// Lines that are in the digest anyway.
     stays: Chosen,
     /// Tokens of these, and of the pieces that are in the digest whole.
@@ -47,23 +48,41 @@ pub(super) struct Choice<'p> {
 struct Candidate {
     /// Its value for each token, or more.
     gain: f64,
-    piece: usize,
+    // There may be hundreds of thousands, and most of the time is spent with moving them.
+    piece: u32,
     /// None: the header with the whole target.
-    line: Option<usize>,
-    tokens: u64,
+    line: Option<u32>,
+    tokens: u32,
+}
+
+impl Candidate {
+    fn piece(&self) -> usize {
+        self.piece as usize
+    }
+
+    fn line(&self) -> Option<usize> {
+        self.line.map(|line| line as usize)
+    }
+
+    fn tokens(&self) -> u64 {
+        self.tokens.into()
+    }
 }
 
 impl<'p> Choice<'p> {
     /// Weighs all lines of the old pieces. `rules` are in the digest anyway.
     pub fn of(
+        index: &FactIndex,
         pieces: &'p Pieces,
         values: &'p Values,
         rules: Option<&str>,
         counter: &dyn Counter,
     ) -> Choice<'p> {
         let old = pieces.old();
-        let mut known = FactMap::default();
-        cover(&mut known, &facts(rules.unwrap_or_default()));
+        let mut known = vec![false; index.facts.len()];
+        let rules = facts(rules.unwrap_or_default());
+        let in_rules = rules.into_iter().filter_map(|(fact, _)| index.number(fact));
+        in_rules.for_each(|number| known[number as usize] = true);
         for piece in pieces.kept() {
             piece.full.iter().for_each(|full| cover(&mut known, &full.facts));
             piece.lines.iter().for_each(|line| cover(&mut known, &line.facts));
@@ -102,23 +121,25 @@ impl<'p> Choice<'p> {
             }
             let tokens = match line {
                 None => piece.full.as_ref().map_or(0, |full| full.tokens.0),
-                Some(line) => counter.count(piece.lines[line].text.trim_start()).0 + 1,
+                Some(line) => piece.lines[line].tokens(counter),
             };
             let opens = line.map_or(0, |_| piece.head_tokens.0);
             let gain = gain / price(tokens, opens);
-            Some(Candidate { gain, piece: n, line, tokens })
+            let small = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+            let (piece, line) = (small(n), line.map(small));
+            Some(Candidate { gain, piece, line, tokens: small(tokens as usize) })
         };
         header.into_iter().chain(lines).filter_map(candidate).collect()
     }
 
     /// What a line adds to what is covered.
-    fn gain(&self, piece: &Piece, line: Option<usize>, covered: &FactMap<()>) -> f64 {
+    fn gain(&self, piece: &Piece, line: Option<usize>, covered: &[bool]) -> f64 {
         let (facts, bonus) = match line {
             None => (piece.full.as_ref().map_or(&[][..], |full| &full.facts), 0.0),
             Some(line) => (&*piece.lines[line].facts, bonus(&piece.lines[line])),
         };
-        let new = facts.iter().filter(|(fact, _)| !covered.contains_key(fact));
-        let value: f64 = new.map(|(fact, _)| self.values.get(*fact)).sum();
+        let new = facts.iter().filter(|fact| !covered[fact.number as usize]);
+        let value: f64 = new.map(|fact| self.values.get(*fact)).sum();
         value + bonus
     }
 
@@ -141,7 +162,7 @@ pub(super) struct Choosing<'c, 'p> {
     heap: BinaryHeap<Candidate>,
     /// What was too long for what was left.
     passed: Vec<Candidate>,
-    covered: FactMap<()>,
+    covered: Vec<bool>,
     /// Tokens of what is chosen, counted line by line.
     pub spent: u64,
     pub chosen: Chosen,
@@ -155,23 +176,23 @@ impl Choosing<'_, '_> {
         while self.spent < budget.0
             && let Some(best) = self.heap.pop()
         {
-            let piece = &self.choice.old[best.piece];
-            let gain = self.choice.gain(piece, best.line, &self.covered);
+            let piece = &self.choice.old[best.piece()];
+            let gain = self.choice.gain(piece, best.line(), &self.covered);
             if gain <= 0.0 {
                 continue;
             }
-            let is_first = !self.chosen.contains_key(&best.piece);
-            let opens = if best.line.is_some() && is_first { piece.head_tokens.0 } else { 0 };
-            let now = Candidate { gain: gain / price(best.tokens, opens), ..best };
+            let is_first = !self.chosen.contains_key(&best.piece());
+            let opens = if best.line().is_some() && is_first { piece.head_tokens.0 } else { 0 };
+            let now = Candidate { gain: gain / price(best.tokens(), opens), ..best };
             if self.heap.peek().is_some_and(|next| next.gain > now.gain + 1e-12) {
                 self.heap.push(now);
                 continue;
             }
-            let cost = match (best.line, is_first) {
-                (Some(_), _) => best.tokens + opens,
-                (None, true) => best.tokens,
+            let cost = match (best.line(), is_first) {
+                (Some(_), _) => best.tokens() + opens,
+                (None, true) => best.tokens(),
                 // It takes the place of the short one.
-                (None, false) => best.tokens.saturating_sub(piece.head_tokens.0),
+                (None, false) => best.tokens().saturating_sub(piece.head_tokens.0),
             };
             if self.spent + cost > budget.0 {
                 self.passed.push(now);
@@ -183,9 +204,9 @@ impl Choosing<'_, '_> {
     }
 
     fn take(&mut self, best: Candidate) {
-        let piece = &self.choice.old[best.piece];
-        let of_piece = self.chosen.entry(best.piece).or_default();
-        match best.line {
+        let piece = &self.choice.old[best.piece()];
+        let of_piece = self.chosen.entry(best.piece()).or_default();
+        match best.line() {
             Some(line) => {
                 of_piece.lines.insert(line);
                 cover(&mut self.covered, &piece.lines[line].facts);
@@ -204,7 +225,8 @@ fn stays(old: &[Piece], kept: &[Piece]) -> Chosen {
     let of_kept = kept.iter().flat_map(|piece| &piece.lines).filter(|line| line.stays);
     let mut there: HashSet<&str> = of_kept.map(|line| line.text.trim()).collect();
     let mut chosen = Chosen::new();
-    for (n, piece) in old.iter().enumerate().rev().filter(|(_, piece)| piece.whole.is_none()) {
+    let may_be = |piece: &Piece| piece.whole.is_none() && piece.has_lines_that_stay;
+    for (n, piece) in old.iter().enumerate().rev().filter(|(_, piece)| may_be(piece)) {
         for (at, line) in piece.lines.iter().enumerate().filter(|(_, line)| line.stays) {
             if there.insert(line.text.trim()) {
                 chosen.entry(n).or_default().lines.insert(at);
@@ -226,8 +248,8 @@ fn price(tokens: u64, opens: u64) -> f64 {
     (tokens + 2 * opens) as f64
 }
 
-fn cover(covered: &mut FactMap<()>, facts: &[(FactId, FactKind)]) {
-    covered.extend(facts.iter().map(|(fact, _)| (*fact, ())));
+fn cover(covered: &mut [bool], facts: &[Fact]) {
+    facts.iter().for_each(|fact| covered[fact.number as usize] = true);
 }
 
 impl PartialEq for Candidate {

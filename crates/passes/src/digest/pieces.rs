@@ -1,9 +1,13 @@
 //! A session as pieces with lines: what was said, and calls with their results.
 
 use std::collections::HashMap;
+use std::ops::Deref;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
-use epitome_model::{Block, Call, Entry, Output, Role, Tokens, ToolKind, Transcript};
-use rayon::prelude::*;
+use epitome_model::{
+    Block, Call, Counter, Entry, Output, Role, Source, Span, Tokens, ToolKind, Transcript,
+};
 use serde_json::Value;
 
 use crate::decisions::decision;
@@ -33,31 +37,50 @@ pub(super) struct Pieces {
     pub responses: u32,
 }
 
-/// Something that was said, or a call with its result.
+/// Something that was said, or a call with its result, at its place in a session.
 pub(super) struct Piece {
-    pub speaker: Who,
+    pub body: Arc<Body>,
     /// The response of the model that it belongs to, or that comes before it.
     pub response: u32,
+}
+
+impl Deref for Piece {
+    type Target = Body;
+
+    fn deref(&self) -> &Body {
+        &self.body
+    }
+}
+
+/// A piece wherever it is in a session.
+#[derive(Debug)]
+pub struct Body {
+    pub speaker: Who,
+    /// The result that it was made of.
+    result: Option<Span>,
     /// What stands over its lines.
     pub head: String,
     pub head_tokens: Tokens,
     /// The same with all of its target, if that is more; its tokens and facts.
     pub full: Option<Full>,
     pub lines: Vec<Line>,
+    /// Whether lines of it are in the digest anyway.
+    pub has_lines_that_stay: bool,
     /// Its text and its tokens, if it is in the digest whole.
     pub whole: Option<(String, Tokens)>,
 }
 
 /// A header with the whole target of its call.
-pub(super) struct Full {
+#[derive(Debug)]
+pub struct Full {
     pub text: String,
     pub tokens: Tokens,
-    pub facts: Vec<(FactId, FactKind)>,
+    pub facts: Box<[Fact]>,
 }
 
 /// Who says a piece.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Who {
+pub enum Who {
     User,
     Model,
     Thinking,
@@ -71,12 +94,22 @@ pub(super) enum Who {
     },
 }
 
+/// A fact in a line, by the number that an index gives it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Fact {
+    pub number: u32,
+    pub kind: FactKind,
+}
+
 /// A line.
-pub(super) struct Line {
-    pub text: String,
+#[derive(Debug)]
+pub struct Line {
+    pub text: Box<str>,
     /// Whether the model wrote it: an argument of a call, not a line of its result.
     pub is_argument: bool,
-    pub facts: Vec<(FactId, FactKind)>,
+    pub facts: Box<[Fact]>,
+    /// Its tokens without indentation, and one for its line feed; 0: they were not counted yet.
+    tokens: AtomicU32,
     /// Whether it looks like an error.
     pub is_error: bool,
     /// Whether the model says in it what it decided or found out.
@@ -86,7 +119,44 @@ pub(super) struct Line {
     pub stays: bool,
 }
 
+impl Line {
+    /// Its tokens without indentation, and one for its line feed. Counted once.
+    pub fn tokens(&self, counter: &dyn Counter) -> u64 {
+        let known = self.tokens.load(Ordering::Relaxed);
+        if known > 0 {
+            return known.into();
+        }
+        let tokens = counter.count(self.text.trim_start()).0 + 1;
+        self.tokens.store(u32::try_from(tokens).unwrap_or(0), Ordering::Relaxed);
+        tokens
+    }
+}
+
+impl Body {
+    /// Whether it was made of this call, if it is one, and of this result.
+    pub fn is_of(&self, number: u64, result: Option<&Output>) -> bool {
+        let is_number = match self.speaker {
+            Who::Call { number: known, .. } => known == number,
+            Who::User | Who::Model | Who::Thinking | Who::Agent => true,
+        };
+        is_number && self.result == result.map(|output| output.whole)
+    }
+
+    /// Counts the lines that may be chosen.
+    pub fn count_lines(&self, counter: &dyn Counter) {
+        let may_be = self.whole.is_none() && self.speaker != Who::Thinking;
+        for line in self.lines.iter().filter(|line| may_be && !line.facts.is_empty()) {
+            line.tokens(counter);
+        }
+    }
+}
+
 impl Pieces {
+    /// These pieces, of which so many may go, with so many responses.
+    pub fn new(all: Vec<Piece>, old: usize, responses: u32) -> Pieces {
+        Pieces { all, old, responses }
+    }
+
     pub fn old(&self) -> &[Piece] {
         &self.all[..self.old]
     }
@@ -100,38 +170,49 @@ impl Pieces {
     }
 }
 
-/// The pieces of these items.
-pub(super) fn pieces<'a>(
-    view: &View<'a>,
-    said: &[usize],
-    kept: &[usize],
-    rule: &DigestRule,
-) -> Pieces {
-    let numbers = call_numbers(view.transcript);
-    let results = results(view);
-    let mut parts = Vec::new();
-    let (mut responses, mut last, mut old) = (0, None, 0);
-    for (n, &item) in said.iter().chain(kept).enumerate() {
-        if n == said.len() {
-            old = parts.len();
+/// The parts of which the pieces of a session are made.
+pub(super) struct Parts<'a> {
+    /// Each with its item and block, and the response that it belongs to or that comes before it.
+    pub all: Vec<((usize, usize), Part<'a>, u32)>,
+    /// So many of them may go.
+    pub old: usize,
+    pub responses: u32,
+}
+
+impl<'a> Parts<'a> {
+    /// The parts of these items.
+    pub fn of(view: &View<'a>, said: &[usize], kept: &[usize]) -> Parts<'a> {
+        let numbers = call_numbers(view.transcript);
+        let results = results(view);
+        let mut all = Vec::new();
+        let (mut responses, mut last, mut old) = (0, None, 0);
+        for (n, &item) in said.iter().chain(kept).enumerate() {
+            if n == said.len() {
+                old = all.len();
+            }
+            let Some(entry) = view.transcript.items[item].entry() else { continue };
+            if entry.role == Role::Assistant && (last.is_none() || last != entry.group.as_deref()) {
+                responses += 1;
+            }
+            last = match entry.role {
+                Role::Assistant => entry.group.as_deref().or(last),
+                Role::User | Role::Tool | Role::System => None,
+            };
+            for (block, said) in entry.blocks.iter().enumerate() {
+                let (number, result) = match said {
+                    Block::Call(call) => {
+                        let number = numbers.get(&*call.id).copied().unwrap_or_default();
+                        (number, results.get(&*call.id).copied())
+                    }
+                    _ => (0, None),
+                };
+                let part = Part::of(entry, said, number, result);
+                all.extend(part.map(|part| ((item, block), part, responses)));
+            }
         }
-        let Some(entry) = view.transcript.items[item].entry() else { continue };
-        if entry.role == Role::Assistant && (last.is_none() || last != entry.group.as_deref()) {
-            responses += 1;
-        }
-        last = match entry.role {
-            Role::Assistant => entry.group.as_deref().or(last),
-            Role::User | Role::Tool | Role::System => None,
-        };
-        let of_entry = entry.blocks.iter().enumerate().filter_map(|(block, said)| {
-            Some(Part { at: (item, block), said, what: what(entry, said)?, responses })
-        });
-        parts.extend(of_entry);
+        let old = if kept.is_empty() { all.len() } else { old };
+        Parts { all, old, responses }
     }
-    let old = if kept.is_empty() { parts.len() } else { old };
-    let made = |part: &Part<'a>| part.piece(view, &numbers, &results, rule);
-    let all: Vec<Piece> = parts.par_iter().map(made).collect();
-    Pieces { all, old, responses }
 }
 
 /// The number of each call among those of the session, from 1: by it a digest names them.
@@ -157,17 +238,33 @@ fn results<'a>(view: &View<'a>) -> HashMap<&'a str, &'a Output> {
     results
 }
 
-/// A block that becomes a piece.
-struct Part<'a> {
-    at: (usize, usize),
+/// A block that becomes a piece, and the result if it is a call that has one.
+pub(super) struct Part<'a> {
     said: &'a Block,
     what: Who,
-    responses: u32,
+    result: Option<&'a Output>,
+}
+
+/// A piece whose facts have no numbers yet.
+pub(super) struct Found {
+    pub body: Body,
+    /// The facts of its header with the whole target, and of each line.
+    pub of_header: Facts,
+    pub of_lines: Vec<Facts>,
+}
+
+pub(super) type Facts = Vec<(FactId, FactKind)>;
+
+/// Lines as they are found.
+#[derive(Default)]
+struct Lines {
+    lines: Vec<Line>,
+    facts: Vec<Facts>,
 }
 
 /// What kind of piece a block becomes; none for what has no words, and for results, which belong to
 /// their calls.
-fn what(entry: &Entry, block: &Block) -> Option<Who> {
+fn what(entry: &Entry, block: &Block, number: u64) -> Option<Who> {
     match block {
         Block::Text(_) => Some(match entry.role {
             Role::User => Who::User,
@@ -178,102 +275,134 @@ fn what(entry: &Entry, block: &Block) -> Option<Who> {
         Block::Thinking(_) => Some(Who::Thinking),
         Block::Call(call) => {
             let reads = matches!(call.kind, ToolKind::Read);
-            Some(Who::Call { number: 0, reads })
+            Some(Who::Call { number, reads })
         }
         _ => None,
     }
 }
 
 impl<'a> Part<'a> {
-    fn piece(
+    /// The part of a block: a call has its number and, if it was answered, its result.
+    pub(super) fn of(
+        entry: &Entry,
+        said: &'a Block,
+        number: u64,
+        result: Option<&'a Output>,
+    ) -> Option<Part<'a>> {
+        Some(Part { said, what: what(entry, said, number)?, result })
+    }
+
+    /// Whether a piece was made of it.
+    pub(super) fn is_of(&self, body: &Body) -> bool {
+        let number = match self.what {
+            Who::Call { number, .. } => number,
+            Who::User | Who::Model | Who::Thinking | Who::Agent => 0,
+        };
+        body.is_of(number, self.result)
+    }
+
+    /// Reads it. `tokens` are those of the block.
+    pub(super) fn found(
         &self,
-        view: &View<'a>,
-        numbers: &HashMap<&str, u64>,
-        results: &HashMap<&str, &'a Output>,
+        source: &dyn Source,
+        counter: &dyn Counter,
+        tokens: impl FnOnce() -> Tokens,
         rule: &DigestRule,
-    ) -> Piece {
-        let mut lines = Vec::new();
-        let mut speaker = self.what;
+    ) -> Found {
+        let mut found = Lines::default();
         let mut full = None;
+        let mut of_header = Facts::new();
         let mut head = match self.what {
             Who::User => "User:".to_owned(),
             Who::Model => "Assistant:".to_owned(),
             Who::Thinking | Who::Agent | Who::Call { .. } => "Note:".to_owned(),
         };
-        match self.said {
-            Block::Text(text) | Block::Summary(text) => {
-                split(&text.read(view.source), false, false, &mut lines);
-                if self.what == Who::Model {
-                    lines.iter_mut().for_each(|line| line.decides = decision(&line.text).is_some());
+        match (self.said, self.what) {
+            (Block::Text(text) | Block::Summary(text), what) => {
+                found.split(&text.read(source), false, false);
+                if what == Who::Model {
+                    let lines = found.lines.iter_mut();
+                    lines.for_each(|line| line.decides = decision(&line.text).is_some());
                 }
             }
-            Block::Thinking(thinking) => {
+            (Block::Thinking(thinking), _) => {
                 if let Some(text) = &thinking.text {
-                    split(&text.read(view.source), false, false, &mut lines);
+                    found.split(&text.read(source), false, false);
                 }
             }
-            Block::Call(call) => {
-                let number = numbers.get(&*call.id).copied().unwrap_or_default();
-                speaker = Who::Call { number, reads: matches!(call.kind, ToolKind::Read) };
-                let target = arguments(view, call, &mut lines);
+            (Block::Call(call), Who::Call { number, .. }) => {
+                let target = arguments(source, call, &mut found);
                 head = format!("#{number} {}", call.name);
-                let text = format!("{head} {target}");
-                full = (!target.is_empty()).then(|| Full {
-                    tokens: view.counter.count(&text) + Tokens(1),
-                    facts: facts(&text),
-                    text,
-                });
-                if let Some(output) = results.get(&*call.id) {
-                    let begins = lines.len();
-                    split(&output.text(view.source), false, output.numbered, &mut lines);
-                    let of_output = lines[begins..].iter_mut();
+                if !target.is_empty() {
+                    let text = format!("{head} {target}");
+                    of_header = facts(&text);
+                    let tokens = counter.count(&text) + Tokens(1);
+                    full = Some(Full { tokens, facts: Box::default(), text });
+                }
+                if let Some(output) = self.result {
+                    let begins = found.lines.len();
+                    found.split(&output.text(source), false, output.numbered);
+                    let of_output = found.lines[begins..].iter_mut();
                     of_output.for_each(|line| line.stays = output.error && line.is_error);
                 }
             }
             _ => {}
         }
-        let whole = match self.said {
+        let whole = self.whole(source, tokens, rule);
+        let Lines { mut lines, facts: of_lines } = found;
+        if self.what == Who::User && whole.is_none() {
+            mark_commands(&mut lines);
+        }
+        let body = Body {
+            speaker: self.what,
+            result: self.result.map(|output| output.whole),
+            head_tokens: counter.count(&head) + Tokens(1),
+            head,
+            full,
+            has_lines_that_stay: lines.iter().any(|line| line.stays),
+            lines,
+            whole,
+        };
+        Found { body, of_header, of_lines }
+    }
+
+    /// Its text and its tokens, if a digest has it whole.
+    fn whole(
+        &self,
+        source: &dyn Source,
+        tokens: impl FnOnce() -> Tokens,
+        rule: &DigestRule,
+    ) -> Option<(String, Tokens)> {
+        match self.said {
             Block::Text(text) | Block::Summary(text)
                 if matches!(self.what, Who::User | Who::Agent) =>
             {
-                let tokens = view.tokens(self.at.0, self.at.1);
-                (tokens.0 <= rule.whole_user).then(|| (text.read(view.source).into_owned(), tokens))
+                let tokens = tokens();
+                (tokens.0 <= rule.whole_user).then(|| (text.read(source).into_owned(), tokens))
             }
             _ => None,
-        };
-        if speaker == Who::User && whole.is_none() {
-            mark_commands(&mut lines);
-        }
-        Piece {
-            speaker,
-            response: self.responses,
-            head_tokens: view.counter.count(&head) + Tokens(1),
-            head,
-            full,
-            lines,
-            whole,
         }
     }
 }
 
 /// Marks the lines of a long text of the user that command or forbid.
 fn mark_commands(lines: &mut [Line]) {
-    let text: Vec<&str> = lines.iter().map(|line| line.text.as_str()).collect();
+    let text: Vec<&str> = lines.iter().map(|line| &*line.text).collect();
     let commands = commanding(&text.join("\n"));
     let mut commands = commands.lines().peekable();
     for line in lines {
-        line.stays = commands.next_if(|command| *command == line.text).is_some();
+        line.stays = commands.next_if(|command| **command == *line.text).is_some();
     }
 }
 
 /// What a call is about: its target and short arguments on one line, and the lines of long ones.
-fn arguments(view: &View<'_>, call: &Call, lines: &mut Vec<Line>) -> String {
-    let target = call.target.as_ref().map(|target| target.read(view.source).into_owned());
+fn arguments(source: &dyn Source, call: &Call, found: &mut Lines) -> String {
+    let target = call.target.as_ref().map(|target| target.read(source).into_owned());
     let mut shown: String = target.iter().flat_map(|target| target.chars()).take(TARGET).collect();
     let is_known = |name: &str, text: &str| {
         target.as_deref() == Some(text) || call.fields.iter().any(|field| *field.name == *name)
     };
-    match serde_json::from_slice(&view.source.at(call.arguments)).unwrap_or_default() {
+    match serde_json::from_slice(&source.at(call.arguments)).unwrap_or_default() {
         Value::Object(arguments) => {
             for (name, value) in arguments {
                 match value {
@@ -284,18 +413,18 @@ fn arguments(view: &View<'_>, call: &Call, lines: &mut Vec<Line>) -> String {
                     Value::Number(number) => shown.push_str(&format!(" {name}={number}")),
                     // Its texts are fields of their own.
                     _ if call.fields.iter().any(|field| field.name.starts_with(&name)) => {}
-                    value => each_text(&value, &mut |text| split(text, true, false, lines)),
+                    value => each_text(&value, &mut |text| found.split(text, true, false)),
                 }
             }
         }
-        Value::String(text) if call.fields.is_empty() => split(&text, true, false, lines),
+        Value::String(text) if call.fields.is_empty() => found.split(&text, true, false),
         _ => {}
     }
     for field in &call.fields {
-        let text = field.text.read(view.source);
+        let text = field.text.read(source);
         let is_target = target.as_deref() == Some(&*text) && text.len() <= TARGET;
         if !is_target {
-            split(&text, true, false, lines);
+            found.split(&text, true, false);
         }
     }
     shown.trim().replace('\n', " ⏎ ")
@@ -311,25 +440,36 @@ fn each_text(value: &Value, each: &mut impl FnMut(&str)) {
     }
 }
 
-/// The lines of a text that say something.
-fn split(text: &str, is_argument: bool, numbered: bool, lines: &mut Vec<Line>) {
-    let mut add = |line: &str| {
-        let is_error = line.len() < 300 && is_error_line(line);
-        let (facts, text) = (facts(line), line.to_owned());
-        lines.push(Line { facts, is_error, is_argument, decides: false, stays: false, text });
-    };
-    let numbered = numbered || text.lines().take(3).all(|line| without_number(line) != line);
-    for line in text.split('\n') {
-        let line = if numbered { without_number(line) } else { line }.trim_end();
-        if line.trim_start().len() < SHORTEST {
-            continue;
+impl Lines {
+    /// Adds the lines of a text that say something.
+    fn split(&mut self, text: &str, is_argument: bool, numbered: bool) {
+        let numbered = numbered || text.lines().take(3).all(|line| without_number(line) != line);
+        for line in text.split('\n') {
+            let line = if numbered { without_number(line) } else { line }.trim_end();
+            if line.trim_start().len() < SHORTEST {
+                continue;
+            }
+            if line.len() <= LINE {
+                self.add(line, is_argument);
+                continue;
+            }
+            let chars: Vec<char> = line.chars().take(LONGEST).collect();
+            let parts = chars.chunks(LINE);
+            parts.for_each(|part| self.add(&part.iter().collect::<String>(), is_argument));
         }
-        if line.len() <= LINE {
-            add(line);
-            continue;
-        }
-        let chars: Vec<char> = line.chars().take(LONGEST).collect();
-        chars.chunks(LINE).for_each(|part| add(&part.iter().collect::<String>()));
+    }
+
+    fn add(&mut self, line: &str, is_argument: bool) {
+        self.facts.push(facts(line));
+        self.lines.push(Line {
+            text: line.into(),
+            is_argument,
+            facts: Box::default(),
+            tokens: AtomicU32::new(0),
+            is_error: line.len() < 300 && is_error_line(line),
+            decides: false,
+            stays: false,
+        });
     }
 }
 

@@ -1,14 +1,27 @@
 //! How much it is worth to have a fact in the context.
 
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 
-use crate::facts::{FactId, FactKind, FactMap};
+use rayon::prelude::*;
 
-use super::pieces::{Pieces, Who};
+use crate::facts::{FactId, FactKind};
 
-/// What a model would miss of each fact: how rare it is, times the chance that it is used soon.
-pub(super) struct Values(FactMap<f64>);
+use super::pieces::{Body, Fact, Piece, Pieces, Who};
+
+/// What a model would miss of each fact, by its number: how rare it is, times the chance that it is
+/// used soon.
+pub(super) struct Values(Vec<f64>);
+
+/// Where each fact of some pieces was seen, and how many texts they have.
+#[derive(Clone, Default)]
+pub(super) struct Occurrences {
+    /// By the numbers of facts; none of those that are not in these pieces.
+    facts: Vec<Option<Seen>>,
+    texts: u32,
+    /// The pieces, each with its response.
+    pieces: Vec<(Arc<Body>, u32)>,
+}
 
 /// Where a fact was seen.
 #[derive(Clone, Copy, Debug)]
@@ -64,44 +77,86 @@ static WEIGHTS: LazyLock<Features> = LazyLock::new(|| {
 const GAMMA: f64 = 0.85;
 
 impl Values {
-    /// The values of all facts of a session.
-    pub fn of(pieces: &Pieces) -> Values {
-        let (seen, texts) = seen(pieces);
-        let now = pieces.responses;
+    /// The values of the facts of a session; all that have a number are `all`.
+    pub fn of(seen: &mut Occurrences, all: &[FactId], pieces: &Pieces) -> Values {
+        seen.note(pieces, all.len());
+        let Occurrences { facts, texts, .. } = &*seen;
         let value = |it: &Seen| {
-            let rarity = (f64::from(texts) / f64::from(it.texts)).ln_1p();
-            rarity * it.chance(now).powf(GAMMA)
+            let rarity = (f64::from(*texts) / f64::from(it.texts)).ln_1p();
+            rarity * it.chance(pieces.responses).powf(GAMMA)
         };
-        Values(seen.iter().map(|(fact, it)| (*fact, value(it))).collect())
+        Values(facts.par_iter().map(|it| it.as_ref().map_or(0.0, value)).collect())
     }
 
     /// The value of a fact.
-    pub fn get(&self, fact: FactId) -> f64 {
-        self.0.get(&fact).copied().unwrap_or_default()
+    pub fn get(&self, fact: Fact) -> f64 {
+        self.0[fact.number as usize]
     }
 }
 
-/// Where each fact was seen, and how many texts there are.
-fn seen(pieces: &Pieces) -> (FactMap<Seen>, u32) {
-    let mut all: FactMap<Seen> = FactMap::default();
-    let mut texts = 0;
-    for piece in pieces.all() {
+impl Occurrences {
+    /// Sees what is in these pieces, and nothing else, of an index of so many facts. Where they
+    /// begin with those that it has seen, it goes on behind them.
+    fn note(&mut self, pieces: &Pieces, facts: usize) {
+        let all = pieces.all();
+        let is_same = |((body, response), piece): (&(Arc<Body>, u32), &Piece)| {
+            Arc::ptr_eq(body, &piece.body) && *response == piece.response
+        };
+        if self.pieces.len() > all.len() || !self.pieces.iter().zip(all).all(is_same) {
+            *self = Occurrences::default();
+        }
+        self.facts.resize(facts, None);
+        for piece in &all[self.pieces.len()..] {
+            self.see(&piece.body, piece.response);
+            self.pieces.push((Arc::clone(&piece.body), piece.response));
+        }
+    }
+
+    fn see(&mut self, piece: &Body, response: u32) {
         let (arguments, rest): (Vec<_>, Vec<_>) =
             piece.lines.iter().partition(|line| line.is_argument);
         let is_call = matches!(piece.speaker, Who::Call { .. });
         if is_call {
             let head = piece.full.iter().flat_map(|full| &full.facts);
             let of_arguments = arguments.iter().flat_map(|line| &line.facts);
-            texts += 1;
-            note(&mut all, Text::argument(piece.response), head.chain(of_arguments));
+            self.texts += 1;
+            self.see_text(Text::argument(response), head.chain(of_arguments));
         }
         if !is_call || !rest.is_empty() {
-            texts += 1;
-            let text = Text::of(piece.speaker, piece.response);
-            note(&mut all, text, rest.iter().flat_map(|line| &line.facts));
+            self.texts += 1;
+            let text = Text::of(piece.speaker, response);
+            self.see_text(text, rest.iter().flat_map(|line| &line.facts));
         }
     }
-    (all, texts)
+
+    fn see_text<'f>(&mut self, text: Text, facts: impl Iterator<Item = &'f Fact>) {
+        let mut facts: Vec<(u32, FactKind)> = facts.map(|it| (it.number, it.kind)).collect();
+        facts.sort_unstable();
+        facts.dedup_by_key(|(number, _)| *number);
+        let among = facts.len() as u32;
+        for (number, kind) in facts {
+            let it = self.facts[number as usize].get_or_insert(Seen {
+                kind,
+                texts: 0,
+                first: text.response,
+                last: 0,
+                among: 0,
+                in_read: false,
+                written: 0,
+                last_written: None,
+                in_argument: false,
+                by_user: false,
+            });
+            it.texts += 1;
+            (it.last, it.among, it.in_read) = (text.response, among, text.is_read);
+            if text.by_model {
+                it.written += 1;
+                it.last_written = Some(text.response);
+            }
+            it.in_argument |= text.is_argument;
+            it.by_user |= text.by_user;
+        }
+    }
 }
 
 /// A text that facts stand in.
@@ -126,39 +181,6 @@ impl Text {
             is_argument: false,
             is_read: matches!(speaker, Who::Call { reads: true, .. }),
         }
-    }
-}
-
-fn note<'f>(
-    all: &mut FactMap<Seen>,
-    text: Text,
-    facts: impl Iterator<Item = &'f (FactId, FactKind)>,
-) {
-    let mut facts: Vec<(FactId, FactKind)> = facts.copied().collect();
-    facts.sort_unstable();
-    facts.dedup_by_key(|(fact, _)| *fact);
-    let among = facts.len() as u32;
-    for (fact, kind) in facts {
-        let it = all.entry(fact).or_insert(Seen {
-            kind,
-            texts: 0,
-            first: text.response,
-            last: 0,
-            among: 0,
-            in_read: false,
-            written: 0,
-            last_written: None,
-            in_argument: false,
-            by_user: false,
-        });
-        it.texts += 1;
-        (it.last, it.among, it.in_read) = (text.response, among, text.is_read);
-        if text.by_model {
-            it.written += 1;
-            it.last_written = Some(text.response);
-        }
-        it.in_argument |= text.is_argument;
-        it.by_user |= text.by_user;
     }
 }
 
@@ -197,11 +219,16 @@ impl Seen {
 }
 
 /// The features of every fact of some pieces, in the order of the facts.
-pub(super) fn features(pieces: &Pieces) -> Vec<(FactId, Features)> {
-    let (seen, _) = seen(pieces);
-    let now = pieces.responses;
+pub(super) fn features(
+    seen: &mut Occurrences,
+    all: &[FactId],
+    pieces: &Pieces,
+) -> Vec<(FactId, Features)> {
+    seen.note(pieces, all.len());
+    let facts = all.iter().zip(&seen.facts);
+    let seen = facts.filter_map(|(fact, seen)| Some((*fact, seen.as_ref()?)));
     let mut all: Vec<(FactId, Features)> =
-        seen.iter().map(|(fact, it)| (*fact, it.features(now))).collect();
+        seen.map(|(fact, it)| (fact, it.features(pieces.responses))).collect();
     all.sort_unstable_by_key(|(fact, _)| *fact);
     all
 }

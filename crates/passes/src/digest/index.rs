@@ -1,0 +1,131 @@
+//! What is known of the texts of a log: a second digest of it reads only what is new.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::sync::Arc;
+
+use epitome_model::{Block, Counter, Entry, Output, Source, Tokens};
+use rayon::prelude::*;
+
+use crate::View;
+use crate::facts::{FactId, FactMap};
+
+use super::DigestRule;
+use super::pieces::{Body, Fact, Facts, Found, Part, Parts, Piece, Pieces};
+use super::value::Occurrences;
+
+/// The lines and facts of the texts of one log, and how often each fact was seen.
+///
+/// A digest that is made with an index ([`DigestRule::digest_with`]) is the same as one that is
+/// made without. An index is of one log, one rule and one counter: its entries are known by their
+/// numbers, which never stand for anything else as long as the log only grows.
+#[derive(Clone, Default)]
+pub struct FactIndex {
+    numbers: FactMap<u32>,
+    /// The facts by their numbers.
+    pub(super) facts: Vec<FactId>,
+    pieces: HashMap<(usize, usize), Arc<Body>>,
+    pub(super) occurrences: Occurrences,
+}
+
+/// A block of a log that is complete: nothing that is said later belongs to it.
+#[derive(Clone, Copy)]
+pub struct Complete<'a> {
+    /// Item and block.
+    pub at: (usize, usize),
+    /// The entry of the block.
+    pub entry: &'a Entry,
+    /// Of a call, its number among those of the log, from 1; otherwise any.
+    pub number: u64,
+    /// Of a call, its result.
+    pub result: Option<&'a Output>,
+    /// The tokens of the block.
+    pub tokens: Tokens,
+}
+
+impl FactIndex {
+    /// Reads a block as soon as it is complete, so that a digest need not.
+    pub fn learn(
+        &mut self,
+        rule: &DigestRule,
+        source: &dyn Source,
+        counter: &dyn Counter,
+        complete: Complete<'_>,
+    ) {
+        let Complete { at, entry, number, result, tokens } = complete;
+        let block: &Block = &entry.blocks[at.1];
+        let Some(part) = Part::of(entry, block, number, result) else { return };
+        let found = part.found(source, counter, || tokens, rule);
+        let body = self.take(at, found);
+        body.count_lines(counter);
+    }
+
+    /// The pieces of these items. What is known of them is not read again.
+    pub(super) fn pieces(
+        &mut self,
+        view: &View<'_>,
+        said: &[usize],
+        kept: &[usize],
+        rule: &DigestRule,
+    ) -> Pieces {
+        let Parts { all, old, responses } = Parts::of(view, said, kept);
+        let is_new = |(at, part, _): &&(_, Part<'_>, u32)| self.piece(*at, part).is_none();
+        let new: Vec<&(_, Part<'_>, u32)> = all.iter().filter(is_new).collect();
+        let found = new.par_iter().map(|((item, block), part, _)| {
+            let tokens = || view.tokens(*item, *block);
+            ((*item, *block), part.found(view.source, view.counter, tokens, rule))
+        });
+        let found: Vec<_> = found.collect();
+        for (at, found) in found {
+            self.take(at, found);
+        }
+        let piece = |(at, part, response): &(_, Part<'_>, u32)| {
+            let body = self.piece(*at, part).cloned().expect("it was taken");
+            Piece { body, response: *response }
+        };
+        Pieces::new(all.iter().map(piece).collect(), old, responses)
+    }
+
+    /// The piece at this place, if it is known and was made of this part.
+    fn piece(&self, at: (usize, usize), part: &Part<'_>) -> Option<&Arc<Body>> {
+        self.pieces.get(&at).filter(|body| part.is_of(body))
+    }
+
+    /// Gives its facts their numbers, and remembers it.
+    fn take(&mut self, at: (usize, usize), found: Found) -> Arc<Body> {
+        let Found { mut body, of_header, of_lines } = found;
+        if let Some(full) = &mut body.full {
+            full.facts = self.numbered(of_header);
+        }
+        for (line, facts) in body.lines.iter_mut().zip(of_lines) {
+            line.facts = self.numbered(facts);
+        }
+        let body = Arc::new(body);
+        self.pieces.insert(at, Arc::clone(&body));
+        body
+    }
+
+    fn numbered(&mut self, facts: Facts) -> Box<[Fact]> {
+        let mut fact = |(id, kind)| {
+            let next = self.facts.len() as u32;
+            let number = *self.numbers.entry(id).or_insert(next);
+            if number == next {
+                self.facts.push(id);
+            }
+            Fact { number, kind }
+        };
+        facts.into_iter().map(&mut fact).collect()
+    }
+
+    /// The number of a fact, if any text has it.
+    pub(super) fn number(&self, fact: FactId) -> Option<u32> {
+        self.numbers.get(&fact).copied()
+    }
+}
+
+impl fmt::Debug for FactIndex {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (pieces, facts) = (self.pieces.len(), self.facts.len());
+        f.debug_struct("FactIndex").field("pieces", &pieces).field("facts", &facts).finish()
+    }
+}
