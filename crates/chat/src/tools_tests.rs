@@ -212,6 +212,14 @@ fn a_command_returns_what_it_printed_and_how_it_ended() {
         ("cat", Ok("")),
         ("echo ${CARGO:-hidden}", Ok("hidden\n")),
         ("pwd", Ok(&*format!("{}\n", place.root().display()))),
+        // It is in a terminal, in which there is no input, and no colours.
+        ("test -t 1 && test -t 2 && echo out", Ok("out\n")),
+        ("test -t 0 || echo in", Ok("in\n")),
+        ("echo $TERM $PAGER; stty size < /dev/tty", Ok("dumb cat\n50 200\n")),
+        (r"printf '\033[31m1%%\033[0m\r50%%\r\033[K100%%\n'", Ok("100%\n")),
+        // Its end is not lost.
+        ("seq 3000 | tail -n 1", Ok("3000\n")),
+        ("exec >&- 2>&-; exit 3", Err("[exit status: 3]")),
         // What is left behind ends with the command.
         ("sleep 600 & echo begun", Ok("begun\n")),
     ] {
@@ -222,6 +230,53 @@ fn a_command_returns_what_it_printed_and_how_it_ended() {
     let late = run("sleep 600; echo never", 1);
     assert_eq!(late.as_deref().map_err(|err| &**err), Err("[ended after 1 s: time-out]"));
     assert!(begun.elapsed() < Duration::from_secs(60));
+}
+
+/// A process that has made a session of its own goes on, and is not waited for; all others end.
+#[test]
+fn a_command_is_over_when_its_shell_is_whoever_has_its_terminal_open() {
+    let project = Project::new();
+    let pid = |name: &str| {
+        while !project.path(name).exists() || !project.text(name).ends_with('\n') {
+            std::thread::yield_now();
+        }
+        rustix::process::Pid::from_raw(project.text(name).trim().parse().unwrap()).unwrap()
+    };
+    let is_there = |pid| rustix::process::test_kill_process(pid).is_ok();
+    let begun = Instant::now();
+    let command = "setsid sh -c 'echo $$ > own; exec sleep 600' & while ! test -s own; do :; done";
+    assert_eq!(project.run("shell", json!({"command": command})).as_deref(), Ok(""));
+    let own = pid("own");
+    assert!(is_there(own));
+    rustix::process::kill_process(own, rustix::process::Signal::KILL).unwrap();
+    // A group of its own, and deaf.
+    let command = "set -m; (trap '' HUP INT TERM; while :; do echo x; sleep 600; done) & \
+                   echo $! > group; yes & echo begun";
+    let text = project.run("shell", json!({"command": command})).unwrap();
+    assert!(text.contains("begun\n"), "{text}");
+    let group = pid("group");
+    while is_there(group) {
+        std::thread::yield_now();
+    }
+    assert!(begun.elapsed() < Duration::from_secs(300));
+}
+
+#[test]
+fn a_command_that_asks_or_never_stops_ends_with_its_time() {
+    let project = Project::new();
+    let late = "[ended after 1 s: time-out]";
+    for (command, begin) in [
+        ("read answer < /dev/tty; echo $answer", late),
+        ("yes", "y\ny\n"),
+        // No sequence that it begins hides what follows for good.
+        (r"printf '\033]0;'; yes", "y\n"),
+        (r"while :; do printf '\r%s' $((n = n + 1)); done", ""),
+        ("while :; do tr '\\0' x < /dev/zero; done", "xxx"),
+    ] {
+        let ended = project.run("shell", json!({"command": command, "timeout": 1})).unwrap_err();
+        assert!(ended.starts_with(begin) && ended.ends_with(late), "{command}: {:?}", ended.len());
+        assert!(ended.len() < 300_000, "{command}: {}", ended.len());
+    }
 }
 
 #[test]

@@ -1,8 +1,13 @@
-//! `shell`: a command line, with a time-out, a limit of output, and an end for all its processes.
+//! `shell`: a command line in a terminal of its own, with a time-out, a limit of output, and an end
+//! for all its processes.
 
-use std::io::Read;
-use std::process::{Child, Command, ExitStatus, Stdio};
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+#[cfg(not(unix))]
+mod pipe;
+mod plain;
+#[cfg(unix)]
+mod terminal;
+
+use std::process::{Command, ExitStatus};
 use std::time::{Duration, Instant};
 
 use epitome_llm::Stop;
@@ -11,11 +16,17 @@ use serde::Deserialize;
 use super::{Tool, Workplace, parsed};
 use crate::permissions::Access;
 
+#[cfg(not(unix))]
+use pipe::Running;
+use plain::Plain;
+#[cfg(unix)]
+use terminal::Running;
+
 pub(super) const TOOL: Tool = Tool {
     name: "shell",
-    description: "Runs a command line with sh in the folder of the project, without a terminal or \
-                  input. It ends after timeout seconds (120 by default, at most 600); processes it \
-                  leaves behind are ended with it.",
+    description: "Runs a command line with sh in the folder of the project, in a terminal without \
+                  colours, pagers or input. It ends after timeout seconds (120 by default, at \
+                  most 600); processes it leaves behind are ended with it.",
     parameters: concat!(
         r#"{"type":"object","properties":{"command":{"type":"string","description":"The "#,
         r#"command line"},"timeout":{"type":"integer","description":"Seconds"}},"#,
@@ -46,6 +57,26 @@ const KEPT: usize = 128 << 10;
 /// How often it is looked whether the command ended or is to be stopped.
 const LOOK: Duration = Duration::from_millis(20);
 
+/// How long it is waited for what was written just before a command ended.
+const SETTLE: Duration = Duration::from_millis(50);
+/// The same, of processes that are not ended with it, and go on to write.
+const LEFT: Duration = Duration::from_secs(1);
+/// How long it is waited for the end of a command that writes no more.
+const SHORT: Duration = Duration::from_millis(2);
+/// Bytes that are read at once.
+const READ: usize = 64 << 10;
+
+/// What commands have in their environment: no colours, no pagers, and no questions in a terminal
+/// in which nobody answers.
+const ENVIRONMENT: [(&str, &str); 6] = [
+    ("TERM", "dumb"),
+    ("NO_COLOR", "1"),
+    ("PAGER", "cat"),
+    ("GIT_PAGER", "cat"),
+    ("MANPAGER", "cat"),
+    ("GIT_TERMINAL_PROMPT", "0"),
+];
+
 #[derive(Deserialize)]
 struct Arguments {
     command: String,
@@ -53,31 +84,30 @@ struct Arguments {
     timeout: Option<u64>,
 }
 
+/// What came of listening to a command.
+enum Heard {
+    /// So many bytes.
+    Bytes(usize),
+    /// Nothing yet.
+    Nothing,
+    /// No process writes any more.
+    End,
+}
+
 fn run(place: &Workplace, command: &str, timeout: Duration, stop: &Stop) -> Result<String, String> {
     let failed = |err: std::io::Error| format!("cannot run sh: {err}");
-    let (reader, writer) = std::io::pipe().map_err(failed)?;
     let mut shell = Command::new("sh");
-    shell.args(["-c", command]).current_dir(place.root());
-    #[cfg(unix)]
-    std::os::unix::process::CommandExt::process_group(&mut shell, 0);
-    shell.stdin(Stdio::null());
-    shell.stdout(writer.try_clone().map_err(failed)?).stderr(writer);
+    shell.args(["-c", command]).current_dir(place.root()).envs(ENVIRONMENT);
     for name in place.hidden.iter() {
         shell.env_remove(name);
     }
-    let child = shell.spawn().map_err(failed)?;
-    // The pipe ends when the last process of the command closes it, and not before we do.
-    drop(shell);
-    let mut running = Running { child };
-    let (tell, told) = channel();
-    std::thread::spawn(move || read_all(reader, &tell));
+    let mut running = Running::start(shell).map_err(failed)?;
     let mut output = Output::default();
-    let end = wait(&mut running, &told, &mut output, timeout, stop).map_err(failed)?;
+    let end = wait(&mut running, &mut output, timeout, stop).map_err(failed)?;
     // What it left behind would write into nothing.
     running.kill();
-    while let Ok(bytes) = told.recv() {
-        output.push(&bytes);
-    }
+    let ended = Instant::now();
+    while ended.elapsed() < LEFT && output.hear(&mut running, SETTLE) {}
     let text = output.text();
     match end {
         End::Exited(status) if status.success() => Ok(text),
@@ -96,19 +126,13 @@ enum End {
 
 fn wait(
     running: &mut Running,
-    told: &Receiver<Vec<u8>>,
     output: &mut Output,
     timeout: Duration,
     stop: &Stop,
 ) -> std::io::Result<End> {
     let begun = Instant::now();
     loop {
-        match told.recv_timeout(LOOK) {
-            Ok(bytes) => output.push(&bytes),
-            Err(RecvTimeoutError::Timeout) => {}
-            // Nobody writes any more: it is about to end, or has closed its output.
-            Err(RecvTimeoutError::Disconnected) => std::thread::sleep(LOOK),
-        }
+        output.hear(running, LOOK);
         if let Some(status) = running.child.try_wait()? {
             return Ok(End::Exited(status));
         }
@@ -121,52 +145,40 @@ fn wait(
     }
 }
 
-fn read_all(mut reader: std::io::PipeReader, tell: &std::sync::mpsc::Sender<Vec<u8>>) {
-    let mut buffer = vec![0; 64 << 10];
-    while let Ok(read) = reader.read(&mut buffer) {
-        if read == 0 || tell.send(buffer[..read].to_vec()).is_err() {
-            return;
-        }
-    }
-}
-
-/// A command, and all processes of its group: they end with it.
-struct Running {
-    child: Child,
-}
-
-impl Running {
-    fn kill(&mut self) {
-        #[cfg(unix)]
-        {
-            use rustix::process::{Pid, Signal, kill_process_group};
-
-            if let Some(group) = Pid::from_raw(self.child.id().cast_signed()) {
-                // No process is left: that is what is wanted.
-                let _gone = kill_process_group(group, Signal::KILL);
-            }
-        }
-        // It has ended already, or ends now.
-        let _ended = self.child.kill();
-        let _reaped = self.child.wait();
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        self.kill();
-    }
-}
-
 /// The beginning and the end of an output.
-#[derive(Default)]
 struct Output {
+    plain: Plain,
+    buffer: Vec<u8>,
     head: Vec<u8>,
     tail: Vec<u8>,
     dropped: usize,
 }
 
+impl Default for Output {
+    fn default() -> Output {
+        let (plain, buffer) = (Plain::new(), vec![0; READ]);
+        Output { plain, buffer, head: Vec::new(), tail: Vec::new(), dropped: 0 }
+    }
+}
+
 impl Output {
+    /// Takes what a command writes next, if it writes something soon. Returns whether it did.
+    fn hear(&mut self, running: &mut Running, wait: Duration) -> bool {
+        match running.hear(wait, &mut self.buffer) {
+            Heard::Bytes(read) => {
+                let text = self.plain.push(&self.buffer[..read]);
+                self.push(text.as_bytes());
+                true
+            }
+            Heard::Nothing => false,
+            // It is about to end, or has closed its output.
+            Heard::End => {
+                std::thread::sleep(SHORT);
+                false
+            }
+        }
+    }
+
     fn push(&mut self, bytes: &[u8]) {
         let room = KEPT - self.head.len();
         let (head, rest) = bytes.split_at(room.min(bytes.len()));
@@ -182,6 +194,8 @@ impl Output {
 
     /// The text; empty, or with a line feed at its end.
     fn text(mut self) -> String {
+        let rest = std::mem::replace(&mut self.plain, Plain::new()).end();
+        self.push(rest.as_bytes());
         if self.tail.len() > KEPT {
             let over = self.tail.len() - KEPT;
             self.tail.drain(..over);

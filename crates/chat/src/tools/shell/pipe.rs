@@ -1,0 +1,60 @@
+//! A command with a pipe, where there are no terminals as on Unix.
+
+use std::io::{self, Read};
+use std::process::{Child, Command, Stdio};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::time::Duration;
+
+use super::Heard;
+
+/// A command.
+pub(super) struct Running {
+    pub(super) child: Child,
+    told: Receiver<Vec<u8>>,
+}
+
+impl Running {
+    /// Starts a command.
+    pub(super) fn start(mut command: Command) -> io::Result<Running> {
+        let (mut reader, writer) = io::pipe()?;
+        command.stdin(Stdio::null()).stdout(writer.try_clone()?).stderr(writer);
+        let child = command.spawn()?;
+        // The pipe ends when the last process of the command closes it, and not before we do.
+        drop(command);
+        let (tell, told) = channel();
+        std::thread::spawn(move || {
+            let mut buffer = vec![0; super::READ];
+            while let Ok(read) = reader.read(&mut buffer) {
+                if read == 0 || tell.send(buffer[..read].to_vec()).is_err() {
+                    return;
+                }
+            }
+        });
+        Ok(Running { child, told })
+    }
+
+    /// Reads what was written, or waits for it as long as this.
+    pub(super) fn hear(&mut self, wait: Duration, buffer: &mut [u8]) -> Heard {
+        match self.told.recv_timeout(wait) {
+            Ok(bytes) => {
+                buffer[..bytes.len()].copy_from_slice(&bytes);
+                Heard::Bytes(bytes.len())
+            }
+            Err(RecvTimeoutError::Timeout) => Heard::Nothing,
+            Err(RecvTimeoutError::Disconnected) => Heard::End,
+        }
+    }
+
+    /// Ends it.
+    pub(super) fn kill(&mut self) {
+        // It has ended already, or ends now.
+        let _ended = self.child.kill();
+        let _reaped = self.child.wait();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}

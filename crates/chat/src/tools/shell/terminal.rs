@@ -1,0 +1,115 @@
+//! A command in a terminal of its own, which is also what its processes are known by.
+
+use std::io;
+use std::os::fd::OwnedFd;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use pty_process::Size;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use super::Heard;
+use super::plain::{HEIGHT, WIDTH};
+
+/// A command, and all processes of its terminal: they end with it.
+pub(super) struct Running {
+    pub(super) child: Child,
+    /// What they write.
+    written: OwnedFd,
+}
+
+impl Running {
+    /// Starts a command: in a terminal, or with a pipe if the system has no more terminals.
+    pub(super) fn start(mut command: Command) -> io::Result<Running> {
+        command.stdin(Stdio::null());
+        let Ok((terminal, its)) = pty_process::blocking::open() else {
+            return Running::with_pipe(command);
+        };
+        let (rows, columns) = (HEIGHT as u16, WIDTH as u16);
+        terminal.resize(Size::new(rows, columns)).map_err(io::Error::other)?;
+        let command = pty_process::blocking::Command::from(command).stdin(Stdio::null());
+        let child = command.spawn(its).map_err(io::Error::other)?;
+        Ok(Running { child, written: terminal.into() })
+    }
+
+    fn with_pipe(mut command: Command) -> io::Result<Running> {
+        let (reader, writer) = io::pipe()?;
+        command.stdout(writer.try_clone()?).stderr(writer);
+        std::os::unix::process::CommandExt::process_group(&mut command, 0);
+        let child = command.spawn()?;
+        // The pipe ends when the last process of the command closes it, and not before we do.
+        drop(command);
+        Ok(Running { child, written: reader.into() })
+    }
+
+    /// Reads what was written, or waits for it as long as this.
+    pub(super) fn hear(&mut self, wait: Duration, buffer: &mut [u8]) -> Heard {
+        let timeout = Timespec { tv_sec: 0, tv_nsec: i64::from(wait.subsec_nanos()) };
+        let mut all = [PollFd::new(&self.written, PollFlags::IN)];
+        match poll(&mut all, Some(&timeout)) {
+            Ok(0) | Err(rustix::io::Errno::INTR) => return Heard::Nothing,
+            Ok(_) => {}
+            Err(_) => return Heard::End,
+        }
+        match rustix::io::read(&self.written, buffer) {
+            Ok(0) => Heard::End,
+            Ok(read) => Heard::Bytes(read),
+            Err(rustix::io::Errno::INTR | rustix::io::Errno::AGAIN) => Heard::Nothing,
+            // A terminal that no process has open any more.
+            Err(_) => Heard::End,
+        }
+    }
+
+    /// Ends all processes: also those that made a group of their own in this terminal.
+    pub(super) fn kill(&mut self) {
+        if let Some(leader) = Pid::from_raw(self.child.id().cast_signed()) {
+            // No process is left: that is what is wanted.
+            let _gone = kill_process_group(leader, Signal::KILL);
+            // One that is ended may have begun another just before.
+            for _ in 0..ROUNDS {
+                let groups = groups(leader);
+                for group in &groups {
+                    let _gone = kill_process_group(*group, Signal::KILL);
+                }
+                if groups.is_empty() {
+                    break;
+                }
+            }
+        }
+        // It has ended already, or ends now.
+        let _ended = self.child.kill();
+        let _reaped = self.child.wait();
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Times that it is looked for processes that are left.
+const ROUNDS: usize = 8;
+
+/// The groups of processes of a session that have not ended.
+#[cfg(target_os = "linux")]
+fn groups(session: Pid) -> Vec<Pid> {
+    let Ok(all) = std::fs::read_dir("/proc") else { return Vec::new() };
+    let stats = all.filter_map(|it| std::fs::read_to_string(it.ok()?.path().join("stat")).ok());
+    let group = |stat: String| {
+        // `PID (NAME) STATE PARENT GROUP SESSION …`, and a name may hold anything.
+        let mut rest = stat.rsplit_once(") ")?.1.split(' ');
+        let state = rest.next()?;
+        let (group, of) = (rest.nth(1)?.parse().ok()?, rest.next()?.parse().ok()?);
+        let is_of = Pid::from_raw(of) == Some(session) && state != "Z";
+        Pid::from_raw(group).filter(|_| is_of)
+    };
+    stats.filter_map(group).collect()
+}
+
+/// Other systems say it in other ways.
+#[cfg(not(target_os = "linux"))]
+fn groups(_: Pid) -> Vec<Pid> {
+    Vec::new()
+}
