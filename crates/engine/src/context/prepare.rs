@@ -31,7 +31,7 @@ use super::{Context, Next, Pending, Question};
 /// let mut context = Context::in_memory(Setup::new(recipe).with_window(Tokens(9_000)));
 /// context.user("What is in a.rs?")?;
 /// context.assistant(&[Said::call("c1", "Read", r#"{"path":"a.rs"}"#)])?;
-/// context.tool(&[Said::output("c1", "fn main() {}\n".repeat(180))])?;
+/// context.tool(&[Said::output("c1", "fn main() {}\n".repeat(225))])?;
 /// context.step()?;
 /// let mut prepared = context.prepare().expect("its trigger is near");
 /// // In another thread:
