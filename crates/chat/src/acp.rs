@@ -22,6 +22,7 @@ use std::path::Path;
 
 use crate::agent::Agent;
 use crate::machine::Event;
+use crate::mcp::Server;
 
 pub use choice::Choices;
 pub use client::serve;
@@ -30,11 +31,13 @@ pub use connection::Stopper;
 /// Makes the agents of sessions: that needs settings, keys and files.
 pub trait Sessions: Send + Sync + 'static {
     /// Makes an agent that works in a folder: for a new session, or for the one with this id.
+    /// `servers` are MCP servers that the editor names; the folders of their programs are empty.
     ///
     /// # Errors
     ///
     /// Why there is none, for the user.
-    fn start(&self, folder: &Path, id: Option<&str>) -> Result<Started, String>;
+    fn start(&self, folder: &Path, id: Option<&str>, servers: &[Server])
+    -> Result<Started, String>;
 }
 
 /// An agent, and what is known of it at the beginning.
@@ -43,7 +46,7 @@ pub struct Started {
     pub agent: Agent,
     /// The id of its session.
     pub id: String,
-    /// What was said in it, and how full its window is.
+    /// What was said in it, what there is to tell, and how full its window is.
     pub first: Vec<Event>,
     /// What the user may choose.
     pub choices: Choices,

@@ -16,7 +16,7 @@ use epitome_passes::{Ask, NoReply};
 
 use crate::machine::{Action, Change, Event, Input, Machine};
 use crate::permissions::{Access, Answer};
-use crate::tools::{Workplace, offered, offered_in_tasks};
+use crate::tools::Workplace;
 
 /// Tokens that one answer may have. One that needs more goes on in the next request.
 const MAX_TOKENS: u64 = 16_000;
@@ -116,6 +116,11 @@ impl Agent {
     /// Where its tools work.
     pub fn workplace(&self) -> &Workplace {
         &self.workplace
+    }
+
+    /// Where its tools work, to change which there are.
+    pub fn workplace_mut(&mut self) -> &mut Workplace {
+        &mut self.workplace
     }
 
     /// The model that answers.
@@ -301,13 +306,14 @@ impl Agent {
             // It is over.
             Some(None) => return,
         };
-        let tools = if of_task.is_some() { offered_in_tasks() } else { offered() };
+        let (place, in_task) = (self.workplace.clone(), of_task.is_some());
         let outgoing = context.as_it_is().to_model();
         // The log grows while the request is under way: it is sent as it is now.
         let (transcript, source) = (outgoing.transcript.clone(), context.log().to_vec());
         let (summary, stop) = (outgoing.summary, self.stop.clone());
         let (model, prices) = (self.model.clone(), self.prices.clone());
         thread::spawn(move || {
+            let tools = place.offered(in_task);
             let outgoing = Outgoing { transcript: &transcript, source: &source, summary };
             let asked = Request { outgoing, tools: &tools, max_tokens: MAX_TOKENS };
             let deltas = report.clone();

@@ -2,12 +2,12 @@
 //!
 //! [`Machine`] is the loop, without input or output; [`Permissions`] are data; [`TOOLS`] is what
 //! the model may call; [`Agent`] carries out what the machine says, with a [`Model`] and tools; the
-//! module `tui`, with the feature of that name, shows it in a terminal, and the module `acp` in an
-//! editor. `docs/agent.md` describes the program.
+//! module `tui`, with the feature of that name, shows it in a terminal, the module `acp` in an
+//! editor; the module `mcp` has the tools of MCP servers. `docs/agent.md` describes the program.
 //!
 //! # Absent
 //!
-//! MCP servers: SHORTCOMINGS.md.
+//! HTTP to models, and what may go from a context.
 //!
 //! [`Model`]: epitome_llm::Model
 
@@ -20,6 +20,8 @@ pub mod demo;
 mod dollars;
 pub mod history;
 pub mod machine;
+#[cfg(feature = "mcp")]
+pub mod mcp;
 pub mod permissions;
 pub mod prompt;
 pub mod session;

@@ -16,6 +16,13 @@ pub enum Access {
     Patch(Vec<PathBuf>),
     /// Runs a command line.
     Shell(String),
+    /// Calls a tool of an MCP server.
+    Mcp {
+        /// The server.
+        server: String,
+        /// The tool, as its name is offered.
+        tool: String,
+    },
 }
 
 impl Access {
@@ -23,9 +30,11 @@ impl Access {
     fn parts(&self) -> Vec<Access> {
         match self {
             Access::Patch(paths) => paths.iter().cloned().map(Access::Write).collect(),
-            Access::Own | Access::Read(_) | Access::Write(_) | Access::Shell(_) => {
-                vec![self.clone()]
-            }
+            Access::Own
+            | Access::Read(_)
+            | Access::Write(_)
+            | Access::Shell(_)
+            | Access::Mcp { .. } => vec![self.clone()],
         }
     }
 }
@@ -42,6 +51,7 @@ impl fmt::Display for Access {
                 write!(f, "write {}", names.join(", "))
             }
             Access::Shell(command) => write!(f, "run {command}"),
+            Access::Mcp { server, tool } => write!(f, "call {tool} of the MCP server {server}"),
         }
     }
 }
@@ -95,6 +105,8 @@ enum Scope {
     CommandPrefix(Vec<String>),
     /// Command lines in which these words follow each other, whatever is around them.
     CommandWords(Vec<String>),
+    /// One tool of an MCP server, or all of them.
+    Mcp(String, Option<String>),
 }
 
 /// Why a rule that a user typed is none.
@@ -103,7 +115,11 @@ pub struct BadRule(pub String);
 
 impl fmt::Display for BadRule {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` is no rule: use `write`, or `shell: WORDS`", self.0)
+        write!(
+            f,
+            "`{}` is no rule: use `write`, `shell: WORDS`, `mcp__SERVER`, or `mcp__SERVER__TOOL`",
+            self.0
+        )
     }
 }
 
@@ -111,29 +127,32 @@ impl std::error::Error for BadRule {}
 
 impl Rule {
     /// A rule that allows, as a user types it: `write` is about writing inside the project,
-    /// `shell: cargo test` about commands that begin with these words and are one plain command.
+    /// `shell: cargo test` about commands that begin with these words and are one plain command,
+    /// `mcp__github` about the tools of an MCP server, `mcp__github__search` about one of them.
     ///
     /// # Errors
     ///
-    /// [`BadRule`] if it is neither.
+    /// [`BadRule`] if it is none of these.
     pub fn allow(text: &str) -> Result<Rule, BadRule> {
         let scope = match Subject::parse(text)? {
             Subject::Write => Scope::Write,
             Subject::Shell(words) => Scope::CommandPrefix(words),
+            Subject::Mcp(server, tool) => Scope::Mcp(server, tool),
         };
         Ok(Rule { scope, allow: true })
     }
 
     /// A rule that refuses: `write` is about writing anywhere, `shell: git push` about every
-    /// command line in which these words follow each other.
+    /// command line in which these words follow each other, those for MCP servers as above.
     ///
     /// # Errors
     ///
-    /// [`BadRule`] if it is neither.
+    /// [`BadRule`] if it is none of these.
     pub fn deny(text: &str) -> Result<Rule, BadRule> {
         let scope = match Subject::parse(text)? {
             Subject::Write => Scope::WriteAnywhere,
             Subject::Shell(words) => Scope::CommandWords(words),
+            Subject::Mcp(server, tool) => Scope::Mcp(server, tool),
         };
         Ok(Rule { scope, allow: false })
     }
@@ -143,6 +162,7 @@ impl Rule {
 enum Subject {
     Write,
     Shell(Vec<String>),
+    Mcp(String, Option<String>),
 }
 
 impl Subject {
@@ -150,6 +170,19 @@ impl Subject {
         let bad = || BadRule(text.to_owned());
         if text.trim() == "write" {
             return Ok(Subject::Write);
+        }
+        if let Some(name) = text.trim().strip_prefix("mcp__") {
+            let (server, tool) = match name.split_once("__") {
+                Some((server, tool)) => (server, Some(tool)),
+                None => (name, None),
+            };
+            let is_plain = |name: &str| {
+                !name.is_empty() && !name.contains(|c: char| c.is_whitespace() || c == '*')
+            };
+            if !is_plain(server) || !tool.is_none_or(is_plain) {
+                return Err(bad());
+            }
+            return Ok(Subject::Mcp(server.to_owned(), tool.map(str::to_owned)));
         }
         let words = text.trim().strip_prefix("shell:").ok_or_else(bad)?;
         let words: Vec<String> = words.split_whitespace().map(str::to_owned).collect();
@@ -212,7 +245,7 @@ impl Permissions {
         let free = match access {
             Access::Own => true,
             Access::Read(path) => path.starts_with(&self.root),
-            Access::Write(_) | Access::Patch(_) | Access::Shell(_) => false,
+            Access::Write(_) | Access::Patch(_) | Access::Shell(_) | Access::Mcp { .. } => false,
         };
         if free {
             return Verdict::Allow;
@@ -262,6 +295,7 @@ impl Permissions {
             [None] => "this",
             [Some(Scope::ReadOutside(_))] => "reading this path",
             [Some(Scope::Command(_))] => "this command",
+            [Some(Scope::Mcp(..))] => "this tool",
             [_] => "writing this file",
             _ => "writing these files",
         };
@@ -276,6 +310,7 @@ impl Permissions {
             Access::Write(path) if is_plain_file(path, &self.root) => Some(Scope::Write),
             Access::Write(path) => Some(Scope::WriteFile(path.clone())),
             Access::Shell(command) => Some(Scope::Command(command.clone())),
+            Access::Mcp { server, tool } => Some(Scope::Mcp(server.clone(), Some(tool.clone()))),
         }
     }
 }
@@ -288,6 +323,9 @@ impl Scope {
             (Scope::WriteAnywhere, Access::Write(_)) => true,
             (Scope::ReadOutside(one), Access::Read(path)) => path.starts_with(one),
             (Scope::Command(one), Access::Shell(command)) => one == command,
+            (Scope::Mcp(one, only), Access::Mcp { server, tool }) => {
+                one == server && only.as_ref().is_none_or(|only| only == tool)
+            }
             (Scope::CommandPrefix(words), Access::Shell(command)) => {
                 let said: Vec<&str> = command.split_whitespace().collect();
                 is_plain(command)
@@ -306,12 +344,14 @@ impl Scope {
                 | Scope::ReadOutside(_)
                 | Scope::Command(_)
                 | Scope::CommandPrefix(_)
-                | Scope::CommandWords(_),
+                | Scope::CommandWords(_)
+                | Scope::Mcp(..),
                 Access::Own
                 | Access::Read(_)
                 | Access::Write(_)
                 | Access::Patch(_)
-                | Access::Shell(_),
+                | Access::Shell(_)
+                | Access::Mcp { .. },
             ) => false,
         }
     }

@@ -157,3 +157,30 @@ fn files_that_change_together_are_judged_one_by_one() {
     assert_eq!(permissions(&["write"]).judge(&patch(&[inside, hook])), Verdict::Ask);
     assert_eq!(permissions(&["write"]).judge(&patch(&[inside])), Verdict::Allow);
 }
+
+#[test]
+fn a_rule_for_an_mcp_server_is_about_its_tools_or_one_of_them() {
+    let access =
+        |server: &str, tool: &str| Access::Mcp { server: server.into(), tool: tool.into() };
+    let allowed = permissions(&["mcp__git", "mcp__web__search"]);
+    for (access, expect) in [
+        (access("git", "log"), Verdict::Allow),
+        (access("github", "log"), Verdict::Ask),
+        (access("web", "search"), Verdict::Allow),
+        (access("web", "search_all"), Verdict::Ask),
+    ] {
+        assert_eq!(allowed.judge(&access), expect, "{access:?}");
+    }
+    let denied = allowed.with_rules([Rule::deny("mcp__git__push").unwrap()]).with_yes(true);
+    let why = "Not permitted: the user does not allow to call push of the MCP server git.";
+    assert_eq!(denied.judge(&access("git", "push")), Verdict::Deny(why.to_owned()));
+    assert_eq!(denied.judge(&access("git", "log")), Verdict::Allow);
+    let mut asked = permissions(&[]);
+    assert_eq!(asked.scope_of(&access("git", "log")), "this tool");
+    asked.answer(&access("git", "log"), Answer::Always);
+    assert_eq!(asked.judge(&access("git", "log")), Verdict::Allow);
+    assert_eq!(asked.judge(&access("git", "push")), Verdict::Ask);
+    for bad in ["mcp__", "mcp____x", "mcp__a__", "mcp__a b", "mcp__*", "mcp: git"] {
+        assert_eq!(Rule::allow(bad), Err(BadRule(bad.to_owned())));
+    }
+}

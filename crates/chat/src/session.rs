@@ -14,7 +14,7 @@ use epitome_model::{Block, Counter, Role, Tokens};
 use epitome_passes::Recipe;
 use epitome_tokens::O200k;
 
-use crate::tools::{offered, offered_in_tasks};
+use crate::tools::{Workplace, offered};
 
 /// What the ids of chats begin with; behind it is a time.
 const CHAT: &str = "chat-";
@@ -90,7 +90,8 @@ impl Session {
         self.is_new
     }
 
-    /// Its context, under a recipe, for a model. A new log is created the first time.
+    /// Its context, under a recipe, for a model, with the tools of a workplace. A new log is
+    /// created the first time.
     ///
     /// # Errors
     ///
@@ -100,9 +101,10 @@ impl Session {
         recipe: Recipe,
         model: &dyn Model,
         window: Option<Tokens>,
+        place: &Workplace,
     ) -> Result<Context> {
-        let tools = if self.is_task { offered_in_tasks() } else { offered() };
-        let setup = setup_with(&tools, recipe, model, window).with_id(&*self.id);
+        let setup =
+            setup_with(&place.offered(self.is_task), recipe, model, window).with_id(&*self.id);
         if self.hold.is_none() {
             let context = live::create(&self.path, setup)?;
             self.hold = Some(self.store.hold(&self.path)?);

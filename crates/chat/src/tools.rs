@@ -9,6 +9,7 @@ mod compact;
 mod edit;
 mod glob;
 mod grep;
+mod more;
 mod patch;
 mod place;
 mod read;
@@ -29,6 +30,7 @@ use serde::de::DeserializeOwned;
 use crate::permissions::Access;
 
 pub use ask::{ASK, Question, question};
+pub use more::{MoreTool, MoreTools};
 pub use patch::FileChange;
 pub use recall::RECALL;
 pub use skill::Skill;
@@ -106,6 +108,10 @@ pub struct Workplace {
     hidden: Arc<[String]>,
     /// Folders with skills of the user.
     skills: Arc<[PathBuf]>,
+    /// MCP servers.
+    more: Option<Arc<dyn MoreTools>>,
+    /// Their tools, as requests offer them.
+    offered: Arc<[MoreTool]>,
 }
 
 impl Workplace {
@@ -116,7 +122,8 @@ impl Workplace {
     /// If there is no such folder.
     pub fn new(root: &std::path::Path) -> std::io::Result<Workplace> {
         let (hidden, skills) = (Arc::from(Vec::new()), Arc::from(Vec::new()));
-        Ok(Workplace { root: root.canonicalize()?, hidden, skills })
+        let root = root.canonicalize()?;
+        Ok(Workplace { root, hidden, skills, more: None, offered: Arc::from(Vec::new()) })
     }
 
     /// Without these environment variables for commands.
@@ -133,6 +140,36 @@ impl Workplace {
         self
     }
 
+    /// With the tools of MCP servers.
+    #[must_use]
+    pub fn with_more(mut self, more: Arc<dyn MoreTools>) -> Workplace {
+        self.more = Some(more);
+        self.refresh_tools();
+        self
+    }
+
+    /// Takes over the tools that servers have now. Tools come first in a request: with others, a
+    /// provider reads all of it again. So it is done only where a context begins, or is made again.
+    pub fn refresh_tools(&mut self) {
+        self.offered = self.more.iter().flat_map(|more| more.tools()).collect();
+    }
+
+    /// All tools, as a request offers them, of a task or not.
+    pub fn offered(&self, in_task: bool) -> Vec<epitome_api::Tool<'_>> {
+        let mut all = if in_task { offered_in_tasks() } else { offered() };
+        all.extend(self.offered.iter().map(|tool| epitome_api::Tool {
+            name: &tool.name,
+            description: &tool.description,
+            parameters: &tool.parameters,
+        }));
+        all
+    }
+
+    /// The tool of a server that a call is about.
+    fn more_tool(&self, name: &str) -> Option<&MoreTool> {
+        self.offered.iter().find(|tool| tool.name == name)
+    }
+
     /// The folder of the project.
     pub fn root(&self) -> &std::path::Path {
         &self.root
@@ -144,6 +181,10 @@ impl Workplace {
     ///
     /// Why the call cannot be run, for the model.
     pub fn access(&self, called: &Called) -> Result<Access, String> {
+        if let Some(tool) = self.more_tool(&called.name) {
+            let name = tool.name.splitn(3, "__").nth(2).unwrap_or(&tool.name);
+            return Ok(Access::Mcp { server: tool.server.clone(), tool: name.to_owned() });
+        }
         (find(called)?.access)(self, &called.arguments)
     }
 
@@ -158,6 +199,9 @@ impl Workplace {
     ///
     /// What failed, for the model.
     pub fn run(&self, called: &Called, access: &Access, stop: &Stop) -> Outcome {
+        if let (Some(tool), Some(more)) = (self.more_tool(&called.name), &self.more) {
+            return more.call(tool, &called.arguments, stop);
+        }
         (find(called)?.run)(self, &called.arguments, access, stop)
     }
 }
@@ -179,7 +223,7 @@ fn parsed<T: DeserializeOwned>(arguments: &str) -> Result<T, String> {
 fn permitted(access: &Access) -> Result<&PathBuf, String> {
     match access {
         Access::Read(path) | Access::Write(path) => Ok(path),
-        Access::Own | Access::Patch(_) | Access::Shell(_) => {
+        Access::Own | Access::Patch(_) | Access::Shell(_) | Access::Mcp { .. } => {
             Err("no path was permitted".to_owned())
         }
     }

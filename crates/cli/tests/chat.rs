@@ -47,7 +47,13 @@ impl Chat {
         let mut command = self.world.command(&all);
         command.current_dir(self.world.home.join("project"));
         // The scripted server takes any key.
-        for name in ["ANTHROPIC_API_KEY", "OPENAI_API_KEY", "GEMINI_API_KEY"] {
+        for name in [
+            "ANTHROPIC_API_KEY",
+            "OPENAI_API_KEY",
+            "GEMINI_API_KEY",
+            "GROQ_API_KEY",
+            "OPENROUTER_API_KEY",
+        ] {
             command.env(name, "sk-test-0123456789abcdefghij");
         }
         command
@@ -82,7 +88,7 @@ fn events(stdout: &str) -> Vec<Value> {
 
 #[test]
 fn on_each_api_parallel_calls_are_run_and_the_answer_is_printed() {
-    for provider in ["anthropic", "openai", "google", "compatible"] {
+    for provider in ["anthropic", "openai", "google", "compatible", "groq", "openrouter"] {
         let chat = Chat::new([
             calls(&[
                 ("read", json!({"path": "src/lib.rs"})),
@@ -373,4 +379,95 @@ fn a_killed_session_is_resumed_with_every_call_closed() {
     let sent = chat.sent().pop().expect("a request");
     assert!(sent.contains("pub fn answer") && sent.contains("the program ended"), "{sent}");
     assert_eq!(chat.refused(), Vec::<String>::new());
+}
+
+/// A scripted server, as settings name it.
+fn mcp_settings(chat: &Chat, more: &str) -> String {
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../chat/tests/mcp/server.sh");
+    let marker = chat.world.home.join("started");
+    let (script, marker) = (json!(script), json!(marker));
+    format!(
+        "[chat.mcp.srv]\ncommand = \"sh\"\nargs = [{script}]\n\
+         env = {{ STARTED = {marker}, TOKEN = \"${{MY_TOKEN}}\" }}\n{more}"
+    )
+}
+
+#[test]
+fn tools_of_an_mcp_server_are_offered_asked_about_and_called() {
+    let chat = Chat::new([
+        calls(&[
+            ("mcp__srv__echo", json!({"text": "hello from afar"})),
+            ("mcp__srv__env", json!({})),
+            ("mcp__srv__fail", json!({})),
+            ("mcp__srv__none", json!({})),
+        ]),
+        Step::text("It answers."),
+    ]);
+    chat.world.write(".config/epitome/epitome.toml", mcp_settings(&chat, ""));
+    let args = ["-p", "Ask it.", "--allow", "mcp__srv", "--deny", "mcp__srv__fail", "--json"];
+    let mut command = chat.command("anthropic", &args);
+    let output = command.env("MY_TOKEN", "s3cr3t").output().expect("the program runs");
+    let stdout = String::from_utf8(output.stdout).expect("text");
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    assert_eq!(chat.refused(), Vec::<String>::new());
+    let sent = chat.sent();
+    assert!(
+        sent[0].contains("\"mcp__srv__echo\"") && sent[0].contains("Does echo."),
+        "{}",
+        sent[0]
+    );
+    let results: Vec<(Value, Value)> = events(&stdout)
+        .iter()
+        .filter(|event| event["event"] == "result")
+        .map(|event| (event["error"].clone(), event["text"].clone()))
+        .collect();
+    let there = |error: bool, text: &str| {
+        results.iter().any(|it| it.0 == error && it.1.as_str().is_some_and(|it| it.contains(text)))
+    };
+    assert!(there(false, "hello from afar"), "{results:?}");
+    // The key of the provider is not in its environment, and the project is not where it works.
+    let home = chat.world.home.canonicalize().expect("a folder");
+    assert!(there(false, &format!("s3cr3t  {}", home.display())), "{results:?}");
+    assert!(there(true, "Not permitted: the user does not allow to call fail"), "{results:?}");
+    assert!(there(true, "there is no tool `mcp__srv__none`"), "{results:?}");
+
+    chat.server.play(Script::new([
+        calls(&[("mcp__srv__echo", json!({"text": "hello"}))]),
+        Step::text("I may not."),
+    ]));
+    let mut command = chat.command("anthropic", &["-p", "Once more."]);
+    let output = command.env("MY_TOKEN", "s3cr3t").output().expect("the program runs");
+    assert_eq!(output.status.code(), Some(0), "{}", String::from_utf8_lossy(&output.stderr));
+    assert!(chat.sent().pop().expect("a request").contains("needs a yes of the user"));
+}
+
+#[test]
+fn a_project_starts_no_mcp_server_and_one_that_fails_is_told() {
+    let chat = Chat::new([Step::text("Hello."), Step::text("Hello.")]);
+    let marker = chat.world.home.join("started");
+    chat.world.write("project/.epitome.toml", mcp_settings(&chat, ""));
+    let (status, _, notes) = chat.run("anthropic", &["-p", "Hello."]);
+    assert_eq!(status, 0, "{notes}");
+    assert!(notes.contains("chat.mcp, which is yours alone to set"), "{notes}");
+    assert!(!marker.exists());
+    assert!(!chat.sent()[0].contains("mcp__srv"));
+
+    let own = "[chat.mcp.srv]\ncommand = \"no-such-program-anywhere\"\n";
+    chat.world.write(".config/epitome/epitome.toml", own);
+    let (status, _, notes) = chat.run("anthropic", &["-p", "Hello."]);
+    assert_eq!(status, 0, "{notes}");
+    assert!(
+        notes.contains("MCP server srv has no tools: no-such-program-anywhere cannot"),
+        "{notes}"
+    );
+    for (settings, expect) in [
+        ("[chat.mcp.srv]\nargs = []\n", "chat.mcp.srv has neither `command` nor `url`"),
+        ("[chat.mcp.\"a b\"]\ncommand = \"sh\"\n", "`a b` is no name of a server"),
+        ("[chat.mcp.srv]\ncommand = \"sh\"\nenv = { A = \"${NOT_SET}\" }\n", "NOT_SET"),
+        ("[chat.mcp.srv]\ncomand = \"sh\"\n", "chat.mcp is"),
+    ] {
+        chat.world.write(".config/epitome/epitome.toml", settings);
+        let (status, _, notes) = chat.run("anthropic", &["-p", "Hello."]);
+        assert!(status == 2 && notes.contains(expect), "{settings}: {status} {notes}");
+    }
 }

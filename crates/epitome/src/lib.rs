@@ -69,7 +69,7 @@ pub use place::{Place, open};
 #[cfg(feature = "sessions")]
 pub use session::Loaded;
 #[cfg(feature = "sessions")]
-pub use settings::Settings;
+pub use settings::{McpServer, Settings};
 
 /// Removed bytes: generations, what they refer to, and what of them may go.
 #[cfg(feature = "sessions")]

@@ -27,7 +27,7 @@ pub use file::import;
 pub use keys::{KEYS, Key, PathKind};
 use nearest::nearest;
 use trust::Ground;
-pub use values::{Values, schema};
+pub use values::{McpServer, Values, schema};
 
 /// What the variables of settings begin with.
 const VARIABLES: &str = "EPITOME_";

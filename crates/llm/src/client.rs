@@ -342,13 +342,18 @@ fn base(address: &str, provider: Provider) -> Result<Url, Failure> {
     Ok(url)
 }
 
-/// An HTTP client that follows no redirects, which would send the key elsewhere.
-fn http(is_here: bool, is_safe: bool) -> Result<reqwest::Client, Failure> {
+/// Makes TLS work in this process, for clients of the crate `reqwest`.
+pub fn prepare_tls() {
     static PROVIDER: Once = Once::new();
     PROVIDER.call_once(|| {
         // The program that uses this crate may have installed one already.
         let _ = rustls::crypto::ring::default_provider().install_default();
     });
+}
+
+/// An HTTP client that follows no redirects, which would send the key elsewhere.
+fn http(is_here: bool, is_safe: bool) -> Result<reqwest::Client, Failure> {
+    prepare_tls();
     let builder = reqwest::Client::builder()
         .redirect(Policy::none())
         .connect_timeout(CONNECT)

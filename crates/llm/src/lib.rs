@@ -33,7 +33,7 @@ use epitome_passes::{Ask, Reply, StopReason};
 pub use catalogue::{Catalogue, CatalogueError, Known, Price};
 pub use choice::{Because, Choice, NoModel, Wanted};
 #[cfg(feature = "client")]
-pub use client::{Client, ClientSetup};
+pub use client::{Client, ClientSetup, prepare_tls};
 pub use epitome_api::{Auth, Delta, Endpoint, HttpRequest, Outgoing, Response, Tool};
 pub use failure::{Failure, Whose};
 pub use key::Key;

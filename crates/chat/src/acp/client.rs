@@ -14,12 +14,13 @@ use super::connection::{Client, Incoming, Responder, Stopper, lines};
 use super::session::{Line, Session, Waiting};
 use super::update::Abilities;
 use super::wire::{
-    Error, Initialize, METHOD_NOT_FOUND, Message, OfSession, OpenSession, PARSE_ERROR, Prompt,
-    SetOption, VERSION, text, update,
+    Error, Initialize, METHOD_NOT_FOUND, McpServer, Message, OfSession, OpenSession, PARSE_ERROR,
+    Pair, Prompt, SetOption, VERSION, text, update,
 };
 use super::{Sessions, choice, prompt};
 use crate::commands::{Command, Done, offered_to_editors, parse};
 use crate::machine::{Change, Input};
+use crate::mcp::{Place, Server, TIMEOUT, is_name};
 
 /// Speaks the protocol until the editor ends its stream, or the connection is stopped. `stoppable`
 /// gets what stops it. What runs then has ended when this returns.
@@ -74,6 +75,7 @@ struct Wanted {
     folder: PathBuf,
     /// Its id, if it is there already.
     id: Option<String>,
+    servers: Vec<Server>,
     /// Whether the editor is to be told what was said.
     replay: bool,
 }
@@ -133,6 +135,7 @@ impl<S: Sessions> Host<S> {
             "agentCapabilities": {
                 "loadSession": true,
                 "promptCapabilities": {"embeddedContext": true},
+                "mcpCapabilities": {"http": true},
                 "sessionCapabilities": {"resume": {}, "close": {}},
             },
             "authMethods": [],
@@ -189,7 +192,10 @@ impl<S: Sessions> Host<S> {
     /// Begins a session on a thread of its own, and runs it there.
     fn begin(self: &Arc<Self>, params: Value, replay: bool, responder: Responder) {
         let wanted = match parsed(params) {
-            Ok(OpenSession { cwd: folder, session_id: id }) => Wanted { folder, id, replay },
+            Ok(OpenSession { cwd: folder, session_id: id, mcp_servers }) => {
+                let servers = mcp_servers.into_iter().filter_map(server).collect();
+                Wanted { folder, id, servers, replay }
+            }
             Err(err) => return responder.respond(Err(err)),
         };
         let host = self.clone();
@@ -224,7 +230,8 @@ impl<S: Sessions> Host<S> {
             // One that is open here is opened again.
             self.close(id);
         }
-        let started = self.sessions.start(&wanted.folder, wanted.id.as_deref());
+        let Wanted { folder, id, servers, .. } = wanted;
+        let started = self.sessions.start(folder, id.as_deref(), servers);
         let started = started.map_err(Error::failed)?;
         let mut state = self.state();
         if state.is_over {
@@ -279,6 +286,22 @@ impl<S: Sessions> Host<S> {
 /// The parameters of a request.
 fn parsed<T: DeserializeOwned>(params: Value) -> Result<T, Error> {
     serde_json::from_value(params).map_err(|err| Error::wrong(err.to_string()))
+}
+
+/// An MCP server that an editor names; none if it is of a kind that we were not said to take.
+fn server(named: McpServer) -> Option<Server> {
+    let plain = |c: char| if c.is_ascii_alphanumeric() { c } else { '-' };
+    let name: String = named.name.chars().map(plain).take(32).collect();
+    let pairs = |all: Vec<Pair>| all.into_iter().map(|it| (it.name, it.value)).collect();
+    let place = match (named.command, named.url, named.kind.as_deref()) {
+        (Some(command), None, None | Some("stdio")) => {
+            let (args, env, folder) = (named.args, pairs(named.env), PathBuf::new());
+            Place::Program { command, args, env, folder }
+        }
+        (None, Some(url), Some("http")) => Place::Address { url, headers: pairs(named.headers) },
+        _ => return None,
+    };
+    is_name(&name).then_some(Server { name, place, timeout: TIMEOUT })
 }
 
 /// The folder of a session must be one.

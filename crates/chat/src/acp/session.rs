@@ -101,8 +101,8 @@ impl Session {
     pub(super) fn run(mut self) {
         self.editor.send(vec![commands()]);
         for event in std::mem::take(&mut self.first) {
-            // What was said is not told, but how full the window is.
-            if let Event::Usage { .. } = event {
+            // What was said is not told.
+            if let Event::Usage { .. } | Event::Notice { .. } = event {
                 self.editor.show(&event);
             }
         }

@@ -253,7 +253,7 @@ impl Updates {
         let paths = match self.place.access(&called) {
             Ok(Access::Read(path) | Access::Write(path)) => vec![path],
             Ok(Access::Patch(paths)) => paths,
-            Ok(Access::Own | Access::Shell(_)) | Err(_) => Vec::new(),
+            Ok(Access::Own | Access::Shell(_) | Access::Mcp { .. }) | Err(_) => Vec::new(),
         };
         paths.into_iter().map(|path| json!({"path": path.to_string_lossy()})).collect()
     }

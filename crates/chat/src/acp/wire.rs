@@ -93,6 +93,35 @@ pub(super) struct OpenSession {
     /// None for a new one.
     #[serde(default)]
     pub(super) session_id: Option<String>,
+    #[serde(default)]
+    pub(super) mcp_servers: Vec<McpServer>,
+}
+
+/// An MCP server that an editor names.
+#[derive(Debug, Deserialize)]
+pub(super) struct McpServer {
+    pub(super) name: String,
+    /// A program, if it has one.
+    #[serde(default)]
+    pub(super) command: Option<String>,
+    #[serde(default)]
+    pub(super) args: Vec<String>,
+    #[serde(default)]
+    pub(super) env: Vec<Pair>,
+    #[serde(default)]
+    pub(super) url: Option<String>,
+    #[serde(default)]
+    pub(super) headers: Vec<Pair>,
+    /// None for a program.
+    #[serde(default, rename = "type")]
+    pub(super) kind: Option<String>,
+}
+
+/// A variable or a header.
+#[derive(Debug, Deserialize)]
+pub(super) struct Pair {
+    pub(super) name: String,
+    pub(super) value: String,
 }
 
 /// `session/cancel` and `session/close`.

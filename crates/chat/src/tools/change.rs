@@ -21,7 +21,13 @@ impl Workplace {
         } else {
             match (named(tool)?.access)(self, arguments) {
                 Ok(Access::Write(path)) => vec![of_one_file(tool, arguments, path)?],
-                Ok(Access::Own | Access::Read(_) | Access::Patch(_) | Access::Shell(_))
+                Ok(
+                    Access::Own
+                    | Access::Read(_)
+                    | Access::Patch(_)
+                    | Access::Shell(_)
+                    | Access::Mcp { .. },
+                )
                 | Err(_) => return None,
             }
         };

@@ -4,6 +4,7 @@ mod editor;
 mod headless;
 mod interactive;
 mod outside;
+mod servers;
 mod start;
 
 use clap::Args as ClapArgs;
@@ -73,13 +74,13 @@ pub struct Args {
     #[arg(long, short)]
     pub yes: bool,
 
-    /// Allow `write` (inside the project), or `shell: WORDS` (plain commands that begin with these
-    /// words); may be given several times
+    /// Allow `write` (inside the project), `shell: WORDS` (plain commands that begin with these
+    /// words), or `mcp__SERVER` and `mcp__SERVER__TOOL`; may be given several times
     #[arg(long, value_name = "RULE", value_parser = parse_rule)]
     pub allow: Vec<Rule>,
 
-    /// Refuse `write` (anywhere), or `shell: WORDS` (command lines in which these words follow each
-    /// other), whatever is allowed; may be given several times
+    /// Refuse `write` (anywhere), `shell: WORDS` (command lines in which these words follow each
+    /// other), or tools as --allow names them, whatever is allowed; may be given several times
     #[arg(long, value_name = "RULE", value_parser = parse_denial)]
     pub deny: Vec<Rule>,
 
@@ -96,7 +97,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         return editor::run(app, args);
     }
     match args.prompt.as_deref() {
-        Some(message) => headless::run(app, start::start(app, args)?, message),
+        Some(message) => headless::run(app, start::start(app, args, &[])?, message),
         None => interactive::run(app, args),
     }
 }

@@ -407,3 +407,28 @@ fn what_is_no_message_is_refused_and_the_connection_goes_on() {
     assert_eq!(editor.initialize()["result"]["protocolVersion"], 1);
     assert_eq!(editor.end(), (Some(0), 0));
 }
+
+#[test]
+fn mcp_servers_that_an_editor_names_are_started_and_asked_about() {
+    let chat = Chat::new([
+        calls(&[("mcp__my-server__echo", json!({"text": "hello from afar"}))]),
+        Step::text("It answers."),
+    ]);
+    let script = concat!(env!("CARGO_MANIFEST_DIR"), "/../chat/tests/mcp/server.sh");
+    let mut editor = Editor::start(&chat, &[]);
+    editor.initialize();
+    let servers = json!([
+        {"name": "my server", "command": "sh", "args": [script], "env": []},
+        {"name": "old", "type": "sse", "url": "http://127.0.0.1:1", "headers": []},
+    ]);
+    let begun =
+        editor.request("session/new", json!({"cwd": editor.project, "mcpServers": servers}));
+    let session = begun["result"]["sessionId"].as_str().expect("an id").to_owned();
+    editor.answers.push_back("once");
+    assert_eq!(editor.turn(&session, "Ask it."), "end_turn");
+    assert_eq!(editor.asked[0]["toolCall"]["name"], "mcp__my-server__echo");
+    let sent = chat.sent().pop().expect("a request");
+    assert!(sent.contains("hello from afar"), "{sent}");
+    assert_eq!(chat.refused(), Vec::<String>::new());
+    assert_eq!(editor.end(), (Some(0), 0));
+}

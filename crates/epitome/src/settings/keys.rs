@@ -158,6 +158,7 @@ mod tests {
         let expect = [
             "chat.allow",
             "chat.deny",
+            "chat.mcp",
             "compaction.fallback",
             "compaction.model",
             "live.summary.focus",

@@ -1,5 +1,6 @@
 //! What can be set: the names, what they take, and what stands where nobody set anything.
 
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 
 use epitome_passes::{BUILT_IN, Level, Sections, SummaryRole, Target, ThinkingMode};
@@ -260,7 +261,7 @@ pub enum Compacted {
     NoThinking,
 }
 
-/// The agent. A rule is `write` or `shell: WORDS`.
+/// The agent. A rule is `write`, `shell: WORDS`, `mcp__SERVER` or `mcp__SERVER__TOOL`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Chat {
@@ -270,6 +271,30 @@ pub struct Chat {
     /// Rules for what its tools may not do; they hold against every rule that allows.
     #[schemars(extend("x-yours" = true))]
     pub deny: Option<Vec<String>>,
+    /// MCP servers by name, whose tools are further tools.
+    #[schemars(extend("x-yours" = true))]
+    pub mcp: Option<BTreeMap<String, McpServer>>,
+}
+
+/// An MCP server: a program that is started, or an address.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields, default)]
+pub struct McpServer {
+    /// The program.
+    pub command: Option<String>,
+    /// Its arguments.
+    pub args: Vec<String>,
+    /// Variables that it gets in addition; `${NAME}` is a variable of the environment.
+    pub env: BTreeMap<String, String>,
+    /// The folder in which it is started: absolute, or seen from the project. Without it, your home
+    /// folder.
+    pub cwd: Option<String>,
+    /// The address, if it is no program.
+    pub url: Option<String>,
+    /// Headers that are sent with each request; `${NAME}` is a variable of the environment.
+    pub headers: BTreeMap<String, String>,
+    /// Seconds that a call may take.
+    pub timeout: Option<u64>,
 }
 
 /// Whose files are believed.

@@ -9,6 +9,7 @@ use epitome::recipes;
 use epitome_chat::acp::{self, Choices, Sessions, Stopper};
 use epitome_chat::history::history;
 use epitome_chat::machine::Event;
+use epitome_chat::mcp::Server;
 
 use super::Args;
 use super::outside::model_name;
@@ -37,17 +38,23 @@ struct Folders {
 }
 
 impl Sessions for Folders {
-    fn start(&self, folder: &Path, id: Option<&str>) -> std::result::Result<acp::Started, String> {
+    fn start(
+        &self,
+        folder: &Path,
+        id: Option<&str>,
+        servers: &[Server],
+    ) -> std::result::Result<acp::Started, String> {
         let app = self.app.called_in(folder);
         let args = Args { resume: id.map(str::to_owned), ..self.args.clone() };
-        begin(&app, &args).map_err(|failure| failure.told())
+        begin(&app, &args, servers).map_err(|failure| failure.told())
     }
 }
 
-fn begin(app: &App, args: &Args) -> Result<acp::Started> {
-    let Started { agent, outside } = start(app, args)?;
+fn begin(app: &App, args: &Args, servers: &[Server]) -> Result<acp::Started> {
+    let Started { agent, outside, notices } = start(app, args, servers)?;
     let machine = agent.machine();
     let mut first = history(machine.context());
+    first.extend(notices);
     first.push(Event::Usage { usage: machine.context().usage(), cost: machine.cost() });
     let name = outside.model.name();
     let of_provider = catalogue(&app.config)?;

@@ -21,7 +21,8 @@ const LOOK: Duration = Duration::from_secs(3_600);
 pub fn run(app: &App, started: Started, message: &str) -> Result<()> {
     let mut front = Printed { app, ended: None, failed: None };
     front.show(&started.event());
-    let Started { agent, outside } = started;
+    let Started { agent, outside, notices } = started;
+    notices.iter().for_each(|event| front.show(event));
     let mut agent = agent.with_changes(outside);
     cancel_on_interrupt(agent.inputs());
     let turn = agent.turn(message, &mut front);

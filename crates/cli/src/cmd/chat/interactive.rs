@@ -30,12 +30,13 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     let id = Arc::new(OnceLock::new());
     let (own, options, found) = (app.clone(), args.clone(), id.clone());
     let start = move || -> Result<tui::Started> {
-        let started = start(&own, &options)?;
+        let started = start(&own, &options, &[])?;
         let mut first = vec![started.event()];
-        let Started { agent, outside } = started;
+        let Started { agent, outside, notices } = started;
         found.get_or_init(|| outside.session.id().to_owned());
         let machine = agent.machine();
         first.extend(history(machine.context()));
+        first.extend(notices);
         first.push(Event::Usage { usage: machine.context().usage(), cost: machine.cost() });
         Ok(tui::Started { agent: agent.with_changes(outside), first })
     };

@@ -44,7 +44,8 @@ impl Changes for Outside {
         let mut session = self.session.task(&self.app.config);
         let window = self.args.window.map(Tokens);
         let mut begin = || {
-            let mut context = session.context(self.recipe.clone(), &*self.model, window)?;
+            let mut context =
+                session.context(self.recipe.clone(), &*self.model, window, agent.workplace())?;
             let place = agent.workplace();
             let text = task_prompt(&prompt(place.root(), &place.skills()));
             let speaker = Speaker { role: Role::System, prompt: true, ..Speaker::default() };
@@ -105,7 +106,9 @@ impl Outside {
         agent: &mut Agent,
     ) -> Result<Vec<Event>> {
         let window = self.args.window.map(Tokens);
-        let context = self.session.context(recipe.clone(), &*model, window)?;
+        agent.workplace_mut().refresh_tools();
+        let place = agent.workplace();
+        let context = self.session.context(recipe.clone(), &*model, window, place)?;
         agent.machine_mut().replace_context(context)?;
         agent.set_model(model.clone());
         (self.recipe, self.model) = (recipe, model);
@@ -118,7 +121,9 @@ impl Outside {
         }
         let mut session = Session::resume(&self.app.config, id)?;
         let window = self.args.window.map(Tokens);
-        let context = session.context(self.recipe.clone(), &*self.model, window)?;
+        agent.workplace_mut().refresh_tools();
+        let place = agent.workplace();
+        let context = session.context(self.recipe.clone(), &*self.model, window, place)?;
         agent.machine_mut().replace_context(context)?;
         self.session = session;
         let mut events = vec![self.event()];

@@ -3,6 +3,7 @@
 use epitome::models::catalogue;
 use epitome::{Config, Error, ErrorKind, Settings, recipes};
 use epitome_chat::machine::Event;
+use epitome_chat::mcp::Server;
 use epitome_chat::permissions::{BadRule, Rule};
 use epitome_chat::prompt::prompt;
 use epitome_chat::session::Session;
@@ -12,6 +13,7 @@ use epitome_model::Tokens;
 
 use super::Args;
 use super::outside::{Outside, model, session_event};
+use super::servers::with_servers;
 use crate::app::App;
 use crate::failure::{Failure, Result};
 
@@ -19,6 +21,8 @@ use crate::failure::{Failure, Result};
 pub struct Started {
     pub agent: Agent,
     pub outside: Outside,
+    /// What else a front shows first.
+    pub notices: Vec<Event>,
 }
 
 impl Started {
@@ -29,7 +33,8 @@ impl Started {
     }
 }
 
-pub fn start(app: &App, args: &Args) -> Result<Started> {
+/// Makes an agent, with the MCP servers of the settings and `more`.
+pub fn start(app: &App, args: &Args, more: &[Server]) -> Result<Started> {
     check(args)?;
     let rules = rules(app, args)?;
     let recipe = recipes::resolve_live(&app.config, app.settings()?, args.recipe.as_deref())?;
@@ -42,7 +47,9 @@ pub fn start(app: &App, args: &Args) -> Result<Started> {
     let place = Workplace::new(&app.config.here)?
         .without_variables(key_variables())
         .with_skills(app.config.skills());
-    let context = session.context(recipe.clone(), &*model, args.window.map(Tokens))?;
+    let (place, notices) = with_servers(app, place, &key_variables(), more)?;
+    let window = args.window.map(Tokens);
+    let context = session.context(recipe.clone(), &*model, window, &place)?;
     let permissions =
         Permissions::new(place.root().to_owned()).with_rules(rules).with_yes(args.yes);
     let limits = Limits { budget: args.budget };
@@ -53,7 +60,7 @@ pub fn start(app: &App, args: &Args) -> Result<Started> {
     let agent = Agent::new(machine, model.clone(), catalogue(&app.config)?, place);
     let (app, args) = (app.clone(), args.clone());
     let outside = Outside { app, args, session, recipe, model, tasks: Vec::new() };
-    Ok(Started { agent, outside })
+    Ok(Started { agent, outside, notices })
 }
 
 /// Refuses what could only fail later, before anything is written.

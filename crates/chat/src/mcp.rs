@@ -1,0 +1,215 @@
+//! MCP servers: their tools are further tools of the agent.
+//!
+//! A server is a program that is started, or an address. [`Servers`] has all of a session, on a
+//! thread of their own; `connection` speaks with one of them, with the protocol's own library,
+//! `process` starts and ends a program, `tool` is a tool as it is offered, `content` is a result as
+//! text. The names and descriptions come from others: nothing of them is believed.
+//!
+//! # Absent
+//!
+//! Resources, prompts, sampling, and questions to the user.
+
+mod connection;
+mod content;
+mod handler;
+mod process;
+mod tool;
+
+use std::fmt;
+use std::path::{Path, PathBuf};
+use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use epitome_llm::Stop;
+use tokio::sync::mpsc::{UnboundedSender, unbounded_channel};
+use tokio::sync::oneshot;
+
+use connection::{Call, serve};
+use tool::named;
+
+use crate::tools::{MoreTool, MoreTools, Outcome};
+
+/// How often it is looked whether a call is to be stopped.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// What a call may take, if the settings do not say.
+pub const TIMEOUT: Duration = Duration::from_secs(120);
+
+/// A server, as the user names it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Server {
+    /// Its name: letters, digits, `-` and single `_`.
+    pub name: String,
+    /// Where it is.
+    pub place: Place,
+    /// What a call may take.
+    pub timeout: Duration,
+}
+
+/// Where a server is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// A program, which is started.
+    Program {
+        /// Its name or path.
+        command: String,
+        /// Its arguments.
+        args: Vec<String>,
+        /// Variables that it gets in addition.
+        env: Vec<(String, String)>,
+        /// The folder in which it is started.
+        folder: PathBuf,
+    },
+    /// An address: `https`, or on this machine.
+    Address {
+        /// The URL.
+        url: String,
+        /// Headers that are sent with each request.
+        headers: Vec<(String, String)>,
+    },
+}
+
+/// Whether a name can be that of a server: names of tools begin with it.
+pub fn is_name(name: &str) -> bool {
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '-' || c == '_';
+    !name.is_empty()
+        && name.len() <= 32
+        && name.chars().all(plain)
+        && !name.contains("__")
+        && !name.starts_with('_')
+        && !name.ends_with('_')
+}
+
+/// The servers of a session. What they began ends when this is dropped.
+pub struct Servers {
+    links: Vec<Link>,
+    thread: Option<JoinHandle<()>>,
+}
+
+/// What is known of a server.
+struct Link {
+    server: Server,
+    /// None once all are to end.
+    calls: Option<UnboundedSender<Call>>,
+    /// The tools as the server last listed them.
+    found: Found,
+}
+
+/// The tools of a server, or why there are none.
+type Listed = Result<Vec<rmcp::model::Tool>, String>;
+
+/// What a server listed last.
+type Found = Arc<Mutex<Listed>>;
+
+fn set(found: &Found, listed: Listed) {
+    *found.lock().unwrap_or_else(PoisonError::into_inner) = listed;
+}
+
+impl Servers {
+    /// Starts servers for a project, and waits until each has listed its tools or failed. `hidden`
+    /// are environment variables that programs do not get.
+    ///
+    /// # Errors
+    ///
+    /// If there can be no thread for them.
+    pub fn start(servers: Vec<Server>, root: &Path, hidden: &[String]) -> std::io::Result<Servers> {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+        let (mut links, mut begun, mut listed) = (Vec::new(), Vec::new(), Vec::new());
+        for server in servers {
+            let (calls, to_answer) = unbounded_channel();
+            let (tell, told) = channel::<()>();
+            let found: Found = Arc::new(Mutex::new(Err("it has not answered yet".to_owned())));
+            begun.push((server.clone(), to_answer, found.clone(), tell));
+            listed.push(told);
+            links.push(Link { server, calls: Some(calls), found });
+        }
+        let (root, hidden) = (root.to_owned(), hidden.to_vec());
+        let thread = thread::Builder::new().name("mcp".to_owned()).spawn(move || {
+            runtime.block_on(async {
+                let mut all = tokio::task::JoinSet::new();
+                for (server, calls, found, tell) in begun {
+                    all.spawn(serve(server, root.clone(), hidden.clone(), calls, found, tell));
+                }
+                // One that panics is one that failed.
+                while all.join_next().await.is_some() {}
+            });
+        })?;
+        for told in listed {
+            // Nothing is sent: the channel is closed once the server has listed its tools.
+            let _listed = told.recv();
+        }
+        Ok(Servers { links, thread: Some(thread) })
+    }
+
+    /// Servers that have no tools, each with the reason.
+    pub fn failed(&self) -> Vec<(String, String)> {
+        let failed = |link: &Link| Some((link.server.name.clone(), link.listed().err()?));
+        self.links.iter().filter_map(failed).collect()
+    }
+}
+
+impl fmt::Debug for Servers {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_list().entries(self.links.iter().map(|link| &link.server.name)).finish()
+    }
+}
+
+impl MoreTools for Servers {
+    fn tools(&self) -> Vec<MoreTool> {
+        let found = self.links.iter().map(|link| (link.server.name.as_str(), link.listed()));
+        named(found.filter_map(|(server, listed)| Some((server, listed.ok()?))))
+    }
+
+    fn call(&self, tool: &MoreTool, arguments: &str, stop: &Stop) -> Outcome {
+        let arguments = if arguments.trim().is_empty() { "{}" } else { arguments };
+        let arguments =
+            serde_json::from_str(arguments).map_err(|err| format!("bad arguments: {err}"))?;
+        let link = self.links.iter().find(|link| link.server.name == tool.server);
+        let gone = || format!("the MCP server {} has ended", tool.server);
+        let link = link.ok_or_else(gone)?;
+        let ((tell, told), (stopper, stopped)) = (channel(), oneshot::channel());
+        let call = Call { tool: tool.tool.clone(), arguments, tell, stopped };
+        let sent = link.calls.as_ref().is_some_and(|calls| calls.send(call).is_ok());
+        if !sent {
+            return Err(gone());
+        }
+        loop {
+            match told.recv_timeout(LOOK) {
+                Ok(result) => return result,
+                Err(RecvTimeoutError::Disconnected) => return Err(gone()),
+                Err(RecvTimeoutError::Timeout) if stop.is_stopped() => {
+                    // The server is told by what is dropped here.
+                    drop(stopper);
+                    return Err("[stopped]".to_owned());
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+            }
+        }
+    }
+}
+
+impl Link {
+    fn listed(&self) -> Listed {
+        let found: MutexGuard<'_, Listed> =
+            self.found.lock().unwrap_or_else(PoisonError::into_inner);
+        found.clone()
+    }
+}
+
+impl Drop for Servers {
+    fn drop(&mut self) {
+        for link in &mut self.links {
+            link.calls = None;
+        }
+        if let Some(thread) = self.thread.take() {
+            // A panic in it was told where it happened.
+            let _ended = thread.join();
+        }
+    }
+}
+
+#[cfg(test)]
+#[path = "mcp_tests.rs"]
+mod tests;

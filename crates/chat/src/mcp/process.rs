@@ -1,0 +1,108 @@
+//! The program of a server: it ends with all that it began.
+
+use std::process::Stdio;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use tokio::io::AsyncReadExt;
+use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command};
+use tokio::time::timeout;
+
+use super::Place;
+use super::tool::clean;
+
+/// Bytes of what a program says on standard error that are kept, from the end.
+const KEPT: usize = 2 << 10;
+
+/// What is waited for the last words of a program that has ended.
+const WORDS: Duration = Duration::from_millis(200);
+
+/// A program, and all processes of its group.
+pub(super) struct Process {
+    child: Child,
+    /// The id of its group.
+    group: Option<u32>,
+    said: Arc<Mutex<Vec<u8>>>,
+}
+
+impl Process {
+    /// Starts a program. Returns it with its pipes.
+    pub(super) fn start(
+        place: &Place,
+        hidden: &[String],
+    ) -> Result<(Process, (ChildStdout, ChildStdin)), String> {
+        let Place::Program { command, args, env, folder } = place else {
+            return Err("it is no program".to_owned());
+        };
+        let mut program = Command::new(command);
+        program.args(args).current_dir(folder);
+        for name in hidden {
+            program.env_remove(name);
+        }
+        program.envs(env.iter().map(|(name, value)| (name, value)));
+        program.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        #[cfg(unix)]
+        program.process_group(0);
+        program.kill_on_drop(true);
+        let mut child =
+            program.spawn().map_err(|err| format!("{command} cannot be started: {err}"))?;
+        let pipes = (child.stdout.take(), child.stdin.take());
+        let (Some(from), Some(to)) = pipes else {
+            return Err("it has no pipes".to_owned());
+        };
+        let said = Arc::new(Mutex::new(Vec::new()));
+        if let Some(stderr) = child.stderr.take() {
+            tokio::spawn(keep(stderr, said.clone()));
+        }
+        let group = child.id();
+        Ok((Process { child, group, said }, (from, to)))
+    }
+
+    /// Why it failed, with what it said at the end.
+    pub(super) async fn last_words(&mut self, why: &str) -> String {
+        let status = timeout(WORDS, self.child.wait()).await;
+        // What it wrote may still be on its way.
+        tokio::time::sleep(WORDS / 4).await;
+        let said = self.said.lock().unwrap_or_else(PoisonError::into_inner).clone();
+        let said = String::from_utf8_lossy(&said);
+        let last = said.lines().rev().find(|line| !line.trim().is_empty()).unwrap_or_default();
+        let mut text = why.to_owned();
+        if let Ok(Ok(status)) = status {
+            text.push_str(&format!("; {status}"));
+        }
+        if !last.is_empty() {
+            text.push_str(&format!("; it said: {last}"));
+        }
+        clean(&text, 500)
+    }
+
+    /// Lets it end by itself, and ends it if it does not.
+    pub(super) async fn end(mut self, at_most: Duration) {
+        let _ended = timeout(at_most, self.child.wait()).await;
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        #[cfg(unix)]
+        {
+            use rustix::process::{Pid, Signal, kill_process_group};
+
+            // What it left behind has its group, even if it has ended itself.
+            if let Some(group) = self.group.and_then(|id| Pid::from_raw(id.cast_signed())) {
+                let _gone = kill_process_group(group, Signal::KILL);
+            }
+        }
+    }
+}
+
+/// Reads what a program says on standard error, so that it is never kept waiting.
+async fn keep(mut from: ChildStderr, said: Arc<Mutex<Vec<u8>>>) {
+    let mut buffer = vec![0; 8 << 10];
+    while let Ok(read @ 1..) = from.read(&mut buffer).await {
+        let mut said = said.lock().unwrap_or_else(PoisonError::into_inner);
+        said.extend_from_slice(&buffer[..read]);
+        let over = said.len().saturating_sub(KEPT);
+        said.drain(..over);
+    }
+}

@@ -1,0 +1,129 @@
+//! The tool of a server, as it is offered to a model.
+
+use std::collections::HashSet;
+
+use serde_json::{Value, json};
+
+use crate::tools::MoreTool;
+
+/// What names of tools begin with; behind it are the server and the tool.
+const PREFIX: &str = "mcp__";
+
+/// Characters of a name that every provider takes.
+const NAME: usize = 64;
+/// Characters of a description.
+const ABOUT: usize = 8_000;
+/// Bytes of the schema of the arguments.
+const SCHEMA: usize = 64 << 10;
+
+/// Tools with names that providers take, each once, in the order of their names.
+pub(super) fn named<'s>(
+    listed: impl Iterator<Item = (&'s str, Vec<rmcp::model::Tool>)>,
+) -> Vec<MoreTool> {
+    let mut taken = HashSet::new();
+    let mut all = Vec::new();
+    for (server, mut tools) in listed {
+        // A server may list them in another order each time.
+        tools.sort_by(|one, other| one.name.cmp(&other.name));
+        for tool in tools {
+            let Some(parameters) = parameters(&tool) else { continue };
+            let name = free(&name(server, &tool.name), &mut taken);
+            let description = clean(tool.description.as_deref().unwrap_or_default(), ABOUT);
+            let (server, tool) = (server.to_owned(), tool.name.into_owned());
+            all.push(MoreTool { name, description, parameters, server, tool });
+        }
+    }
+    all.sort_by(|one, other| one.name.cmp(&other.name));
+    all
+}
+
+fn name(server: &str, tool: &str) -> String {
+    let plain = |c: char| if c.is_ascii_alphanumeric() || c == '-' { c } else { '_' };
+    let name = format!("{PREFIX}{server}__{}", tool.chars().map(plain).collect::<String>());
+    name[..name.len().min(NAME)].to_owned()
+}
+
+/// A name that no other tool has.
+fn free(name: &str, taken: &mut HashSet<String>) -> String {
+    let number = |n: u32| {
+        let end = if n == 1 { String::new() } else { format!("_{n}") };
+        format!("{}{end}", &name[..name.len().min(NAME - end.len())])
+    };
+    let mut names = (1..).map(number);
+    let free = names.find(|name| !taken.contains(name)).unwrap_or_default();
+    taken.insert(free.clone());
+    free
+}
+
+/// The schema of a tool's arguments; none if it is none, or too long.
+fn parameters(tool: &rmcp::model::Tool) -> Option<String> {
+    let mut schema = Value::Object((*tool.input_schema).clone());
+    if schema["type"].is_null() {
+        schema["type"] = json!("object");
+    }
+    cleaned(&mut schema);
+    let text = schema.to_string();
+    (schema["type"] == "object" && text.len() <= SCHEMA).then_some(text)
+}
+
+/// Cleans all texts of a schema. Its keys are names of arguments, which have to stay.
+fn cleaned(value: &mut Value) {
+    match value {
+        Value::String(text) => *text = clean(text, ABOUT),
+        Value::Array(list) => list.iter_mut().for_each(cleaned),
+        Value::Object(members) => members.values_mut().for_each(cleaned),
+        Value::Null | Value::Bool(_) | Value::Number(_) => {}
+    }
+}
+
+/// A text of others without what a person would not see: control characters, and those that hide,
+/// turn or tag text.
+pub(super) fn clean(text: &str, longest: usize) -> String {
+    let is_seen = |c: &char| {
+        let hides = matches!(*c,
+            '\u{ad}' | '\u{61c}' | '\u{180e}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}'
+            | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{fff9}'..='\u{fffb}'
+            | '\u{e0000}'..='\u{e007f}');
+        !hides && (!c.is_control() || matches!(c, '\n' | '\t'))
+    };
+    let mut seen = text.chars().filter(is_seen);
+    let mut short: String = seen.by_ref().take(longest).collect();
+    if seen.next().is_some() {
+        short.push('…');
+    }
+    short
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn tool(name: &str, about: &str, schema: Value) -> rmcp::model::Tool {
+        let tool = json!({"name": name, "description": about, "inputSchema": schema});
+        serde_json::from_value(tool).unwrap()
+    }
+
+    #[test]
+    fn names_and_texts_of_others_are_cleaned_and_each_name_is_there_once() {
+        let about = "Reads\u{1b}[2J\u{202e} it.\u{e0041}\n";
+        let nested = json!({"properties": {"a": {"description": "x\u{7}\u{200b}y"}}});
+        let tools = vec![
+            tool("b/c d", about, nested),
+            tool("b.c\u{1b}d", "", json!({"type": "object"})),
+            tool(&"x".repeat(100), "", json!({})),
+            tool(&"x".repeat(101), "", json!({})),
+            tool("list", "", json!({"type": "array"})),
+            tool("long", "", json!({"title": "x".repeat(SCHEMA)})),
+        ];
+        let named = named([("srv", tools)].into_iter());
+        let names: Vec<&str> = named.iter().map(|tool| tool.name.as_str()).collect();
+        let long = format!("mcp__srv__{}", "x".repeat(54));
+        let second = format!("mcp__srv__{}_2", "x".repeat(52));
+        let expect = ["mcp__srv__b_c_d", "mcp__srv__b_c_d_2", "mcp__srv__long", &second, &long];
+        assert_eq!(names, expect);
+        let first = named.iter().find(|tool| tool.tool == "b/c d").unwrap();
+        assert_eq!(first.description, "Reads[2J it.\n");
+        let schema = r#"{"properties":{"a":{"description":"xy"}},"type":"object"}"#;
+        assert_eq!(first.parameters, schema);
+    }
+}

@@ -1,0 +1,35 @@
+//! Tools that are not of this program: those of MCP servers.
+
+use std::fmt;
+
+use epitome_llm::Stop;
+
+use super::Outcome;
+
+/// A tool of a server.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct MoreTool {
+    /// The name under which it is offered: `mcp__SERVER__TOOL`.
+    pub name: String,
+    /// What it does, for the model.
+    pub description: String,
+    /// The JSON Schema of its arguments.
+    pub parameters: String,
+    /// The server.
+    pub server: String,
+    /// What the server calls it.
+    pub tool: String,
+}
+
+/// Those that have such tools.
+pub trait MoreTools: fmt::Debug + Send + Sync {
+    /// The tools that there are now, in an order that stays.
+    fn tools(&self) -> Vec<MoreTool>;
+
+    /// Calls a tool, and waits for its result.
+    ///
+    /// # Errors
+    ///
+    /// What failed, for the model.
+    fn call(&self, tool: &MoreTool, arguments: &str, stop: &Stop) -> Outcome;
+}
