@@ -88,7 +88,8 @@ fn events(stdout: &str) -> Vec<Value> {
 
 #[test]
 fn on_each_api_parallel_calls_are_run_and_the_answer_is_printed() {
-    for provider in ["anthropic", "openai", "google", "compatible", "groq", "openrouter"] {
+    for provider in ["anthropic", "openai", "google", "compatible", "groq", "openrouter", "ollama"]
+    {
         let chat = Chat::new([
             calls(&[
                 ("read", json!({"path": "src/lib.rs"})),

@@ -6,9 +6,15 @@ use crate::routes::{Reply, rough_tokens};
 use crate::script::Ending;
 use crate::server::{Outcome, Stage};
 
-/// Answers `POST /api/chat` with one object, or with one a line.
+/// Answers `POST /api/chat` with one object, or with one a line. Requests with tools play the
+/// script.
 pub(crate) fn reply(body: &Value, stage: &Stage) -> (Reply, Outcome) {
-    let step = stage.canned();
+    let offers_tools = body["tools"].as_array().is_some_and(|tools| !tools.is_empty());
+    let (step, outcome) = if offers_tools {
+        stage.next(first_user_text(body))
+    } else {
+        (stage.canned(), Outcome::Canned)
+    };
     let calls = step.calls.iter();
     let calls: Vec<Value> = calls
         .map(|call| json!({ "function": { "name": call.name, "arguments": call.input } }))
@@ -30,7 +36,13 @@ pub(crate) fn reply(body: &Value, stage: &Stage) -> (Reply, Outcome) {
     });
     // What is not asked for streams, too.
     let reply = if body["stream"] == false { Reply::json(200, &answer) } else { stream(&answer) };
-    (reply, Outcome::Canned)
+    (reply, outcome)
+}
+
+fn first_user_text(body: &Value) -> &str {
+    let messages = body["messages"].as_array().map_or(&[][..], Vec::as_slice);
+    let first = messages.iter().find(|message| message["role"] == "user");
+    first.and_then(|message| message["content"].as_str()).unwrap_or_default()
 }
 
 /// The same in lines: reasoning, a text in two halves, the calls, the end.
