@@ -268,6 +268,10 @@ fn with_an_index_each_digest_of_a_log_that_grows_is_the_same() {
         // Now and then less is digested than the time before.
         let tail = if n == 20 { items.len() - 4 } else { 3 };
         let (said, kept) = items.split_at(items.len() - tail);
+        // And once something is left out that was there before.
+        let said: Vec<usize> =
+            said.iter().copied().filter(|item| n != 26 || !(1..9).contains(item)).collect();
+        let said = &said[..];
         let old = Old { items: said, read: said, said, kept };
         let (budget, beside) = (Tokens(150 + 20 * n), Tokens(10));
         let fresh = rule.digest(&view, &old, budget, beside).expect("no rules");
@@ -297,5 +301,22 @@ fn learn_new(index: &mut FactIndex, rule: &DigestRule, view: &View<'_>) {
             let complete = Complete { at: (*item, block), entry, number, result, tokens };
             index.learn(rule, view.source, view.counter, complete);
         }
+    }
+}
+
+#[test]
+fn what_an_index_saw_of_other_pieces_does_not_count() {
+    let sample = Sample::new().user("See maxLen.").reply("It is in parse_len.");
+    let sample = sample.reply("And maxLen is 401.").reply("So parse_len it is.");
+    let view = View::new(sample.transcript(), sample.source(), &Quarters);
+    let rule = DigestRule::default();
+    let features = |index: &mut FactIndex, said: &[usize]| {
+        let pieces = index.pieces(&view, said, &[], &rule);
+        value::features(&mut index.occurrences, &index.facts, &pieces)
+    };
+    let mut index = FactIndex::default();
+    for said in [&[0, 1][..], &[0, 1, 2], &[0, 2, 3], &[0], &[0, 1, 2, 3]] {
+        let fresh = features(&mut FactIndex::default(), said);
+        assert_eq!(features(&mut index, said), fresh, "{said:?}");
     }
 }
