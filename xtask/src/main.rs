@@ -6,6 +6,7 @@ mod chaos;
 mod ci;
 mod e2e;
 mod fit;
+mod package;
 mod quality;
 mod recipes;
 mod redact;
@@ -35,6 +36,9 @@ usage: cargo xtask COMMAND
                         instrument that it follows; where these are
   fit [--write]         fits the weights by which a digest is chosen to the open set, where it is,
                         and says how well they, and those of the program, tell what was used
+  package [--target TARGET] [--profile PROFILE] [--check]
+                        an archive, a wheel and npm packages of the program, in target/package;
+                        `--check` installs, uses and uninstalls each (packaging/README.md)
   redact                a table: what is found of planted credentials, by epitome and others
   bench [FOLDER]        a table: how fast and how large, by default over the recorded sessions";
 
@@ -52,6 +56,7 @@ fn main() -> ExitCode {
         ["quality", args @ ..] => quality::run(args),
         ["fit"] => fit::run(fit::Write::No),
         ["fit", "--write"] => fit::run(fit::Write::Yes),
+        ["package", args @ ..] => package::run(args),
         ["redact"] => redact::run(),
         ["bench"] => bench::run(None),
         ["bench", folder] => bench::run(Some(folder.as_ref())),

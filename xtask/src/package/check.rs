@@ -1,0 +1,129 @@
+//! Whether each package can be installed, used and removed on this machine.
+
+use std::ffi::OsStr;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use std::time::Instant;
+
+use anyhow::{Context, ensure};
+
+use super::{Package, text};
+use crate::{cargo, print};
+
+/// The longest time from the command that installs it to the end of the first command, in seconds.
+const LONGEST: f64 = 10.0;
+
+/// Installs each package into an empty folder, runs `demo` and `list`, and uninstalls it.
+///
+/// # Errors
+///
+/// When any of it fails, takes too long, or leaves something behind.
+pub(super) fn all(
+    package: &Package,
+    archive: &Path,
+    wheel: &Path,
+    npm: &[PathBuf],
+) -> anyhow::Result<()> {
+    ensure!(package.runs_here(), "{} does not run on this machine", package.target);
+    let name = archive.file_name().and_then(OsStr::to_str).context("a file has a name")?;
+    let folder = name.trim_end_matches(".tar.gz");
+    check("archive", |place| {
+        cargo::run(&["tar", "-xzf", text(archive)?, "-C", text(place)?], &[])?;
+        Ok((place.join(folder).join("epitome"), Vec::new()))
+    })?;
+    check("wheel", |place| {
+        let (venv, python) = (place.join("venv"), place.join("venv/bin/python"));
+        cargo::run(&["python3", "-m", "venv", text(&venv)?], &[])?;
+        let pip = [text(&python)?, "-m", "pip", "--quiet", "--disable-pip-version-check"];
+        let words = |more: &[&str]| line(&pip, more);
+        run(&words(&["install", "--no-index", "--no-deps", text(wheel)?]))?;
+        Ok((place.join("venv/bin/epitome"), words(&["uninstall", "--yes", "epitome-cli"])))
+    })?;
+    if let [holder, runner] = npm {
+        check("npm", |place| {
+            let prefix = ["npm", "--prefix", text(place)?, "--global", "--silent"];
+            let words = |more: &[&str]| line(&prefix, more);
+            // Its other platforms are on no registry yet.
+            run(&words(&["install", "--omit=optional", text(holder)?, text(runner)?]))?;
+            let holder = holder.file_name().and_then(OsStr::to_str).context("a file has a name")?;
+            let holder = holder.split(&format!("-{}", package.version)).next().unwrap_or(holder);
+            Ok((place.join("bin/epitome"), words(&["uninstall", "epitome", holder])))
+        })?;
+    }
+    if package.target.ends_with("musl") {
+        in_an_empty_root(package)?;
+    }
+    Ok(())
+}
+
+/// Installs into an empty folder, uses what was installed in an empty home, and uninstalls.
+fn check(
+    name: &str,
+    install: impl FnOnce(&Path) -> anyhow::Result<(PathBuf, Vec<String>)>,
+) -> anyhow::Result<()> {
+    let (place, home) = (tempfile::tempdir()?, tempfile::tempdir()?);
+    let begin = Instant::now();
+    let (program, uninstall) = install(place.path())?;
+    let command = |word: &str| -> anyhow::Result<()> {
+        let mut command = Command::new(&program);
+        command.arg(word).env_clear().env("HOME", home.path());
+        command.envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
+        let output = command.output().with_context(|| format!("{}", program.display()))?;
+        ensure!(output.status.success(), "{name}: epitome {word}: {}", output.status);
+        Ok(())
+    };
+    command("demo")?;
+    let seconds = begin.elapsed().as_secs_f64();
+    command("list")?;
+    ensure!(seconds < LONGEST, "{name}: the first command took {seconds:.1} s");
+    if !uninstall.is_empty() {
+        run(&uninstall)?;
+        ensure!(!program.exists(), "{name}: {} is left", program.display());
+    }
+    print(&format!("{name}: installed, `demo` after {seconds:.1} s, `list`, uninstalled"));
+    left_in(home.path())
+}
+
+/// What the program itself left in a home: its cache and nothing else.
+fn left_in(home: &Path) -> anyhow::Result<()> {
+    let mut left = Vec::new();
+    let mut folders = vec![home.to_owned()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder)? {
+            let path = entry?.path();
+            if path.is_dir() { folders.push(path) } else { left.push(path) }
+        }
+    }
+    left.retain(|path| !path.iter().any(|part| part == "cache"));
+    ensure!(left.is_empty(), "left in the home: {left:?}");
+    Ok(())
+}
+
+/// The static program where there is nothing else: no C library, no shell, no terminal database.
+fn in_an_empty_root(package: &Package) -> anyhow::Result<()> {
+    let root = tempfile::tempdir()?;
+    fs::copy(&package.program, root.path().join("epitome"))?;
+    fs::create_dir(root.path().join("tmp"))?;
+    for word in ["demo", "list"] {
+        let mut command = Command::new("chroot");
+        command.arg(root.path()).args(["/epitome", word]).env_clear().env("HOME", "/home");
+        let status = command.stdout(std::process::Stdio::null()).status();
+        match status {
+            Ok(status) if status.success() => {}
+            Ok(status) => anyhow::bail!("chroot: epitome {word}: {status}"),
+            Err(err) => anyhow::bail!("chroot: {err}"),
+        }
+    }
+    print("empty root: `demo` and `list` run");
+    Ok(())
+}
+
+fn line(begin: &[&str], end: &[&str]) -> Vec<String> {
+    begin.iter().chain(end).map(|word| (*word).to_owned()).collect()
+}
+
+fn run(line: &[String]) -> anyhow::Result<()> {
+    let line: Vec<&str> = line.iter().map(String::as_str).collect();
+    cargo::run(&line, &[])
+}
