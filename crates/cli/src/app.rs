@@ -2,6 +2,7 @@
 
 use std::io::{IsTerminal, Write};
 use std::path::Path;
+use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use anstream::{AutoStream, ColorChoice};
@@ -93,6 +94,13 @@ impl App {
         Ok(App { global, config: Config::from_env()?, settings, captured })
     }
 
+    /// The same program for a user whose home is this folder, without settings, keys or variables.
+    pub fn at_home(&self, folder: &Path) -> App {
+        let global = Global { agent: None, json: false, set: Vec::new(), ..self.global.clone() };
+        let (config, settings) = (Config::of_home(folder), OnceLock::new());
+        App { global, config, settings, captured: None }
+    }
+
     /// Runs a command, and returns what it prints. Nothing reaches the terminal.
     pub fn captured(&self, run: impl FnOnce(&App) -> Result<()>) -> Printed {
         let captured = Arc::new(Mutex::new(Captured::default()));
@@ -182,13 +190,39 @@ impl App {
     }
 
     /// Prints text of a session: unchanged to a pipe or file, with control characters made visible
-    /// on a terminal.
+    /// and in a pager on a terminal.
     pub fn print_content(&self, content: &[u8]) -> Result<()> {
         if self.is_terminal() {
-            self.print(&visible(&String::from_utf8_lossy(content)))
+            self.page(&visible(&String::from_utf8_lossy(content)))
         } else {
             self.print_bytes(content)
         }
+    }
+
+    /// Prints on standard output. On a terminal that it does not fit it is shown in the user's
+    /// pager, if there is one.
+    pub fn page(&self, text: &str) -> Result<()> {
+        let lines =
+            terminal_size::terminal_size().map_or(usize::MAX, |(_, height)| height.0.into());
+        let pager = std::env::var("PAGER").unwrap_or_else(|_| "less".to_owned());
+        let mut words = pager.split_whitespace();
+        let program = words.next().filter(|program| *program != "cat");
+        let Some(program) = program.filter(|_| self.is_terminal() && text.lines().count() >= lines)
+        else {
+            return self.print(text);
+        };
+        let mut command = Command::new(program);
+        command.args(words).stdin(Stdio::piped());
+        if std::env::var_os("LESS").is_none() {
+            // Colours, and no paging of what fits.
+            command.env("LESS", "FRX");
+        }
+        let Ok(mut child) = command.spawn() else { return self.print(text) };
+        let shown = self.styled(text);
+        // That a person leaves before the end is no failure.
+        child.stdin.take().map(|mut stdin| stdin.write_all(&shown).ok());
+        child.wait()?;
+        Ok(())
     }
 
     /// Prints bytes unchanged.

@@ -29,6 +29,10 @@ use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 use app::{App, Global, print_error};
 use failure::{Failure, Result, Status};
 
+#[cfg(target_env = "musl")]
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// Shrinks the stored sessions of AI coding agents, keeps them valid, and can restore every byte
 #[derive(Parser, Clone, Debug)]
 #[command(name = "epitome", version, max_term_width = 100)]

@@ -92,6 +92,23 @@ pub fn share(part: u64, whole: u64) -> String {
     format!("{percent:.1}%")
 }
 
+/// `part` of `whole` as a bar of at most ten columns, where it is for a terminal.
+pub fn bar(part: u64, whole: u64) -> String {
+    if width().is_none() || whole == 0 {
+        return String::new();
+    }
+    bar_of(part, whole)
+}
+
+/// In eighths of a column.
+fn bar_of(part: u64, whole: u64) -> String {
+    const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
+    let eighths = usize::try_from(part.min(whole) * 80 / whole.max(1)).unwrap_or(80);
+    // What is there at all is seen.
+    let eighths = if part > 0 { eighths.max(1) } else { 0 };
+    format!("{}{}", "█".repeat(eighths / 8), EIGHTHS[eighths % 8])
+}
+
 /// `1 edit`, `2 edits`.
 pub fn count(n: u64, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
@@ -217,6 +234,15 @@ mod tests {
         assert_eq!(fitted("日本語日本語", 7), "日本語…");
         assert_eq!(fitted("日本語日本語", 12), "日本語日本語");
         assert_eq!(fitted("a\u{1b}[2Jb", 40), "a␛[2Jb");
+    }
+
+    #[test]
+    fn bars_are_parts_of_ten_columns() {
+        assert_eq!(bar_of(0, 100), "");
+        assert_eq!(bar_of(1, 1_000), "▏");
+        assert_eq!(bar_of(33, 100), "███▎");
+        assert_eq!(bar_of(100, 100), "██████████");
+        assert_eq!(bar_of(120, 100), "██████████");
     }
 
     #[test]

@@ -31,6 +31,9 @@ const RENDER: &[&str] = &[
     "render --agent AGENT --file SESSION --redact=secrets,pii",
     "render --agent AGENT --file SESSION --compact",
     "render --agent AGENT --file SESSION --compact=no-thinking",
+    "render --agent AGENT --compact no-thinking --file SESSION",
+    "render --agent AGENT -c no-thinking --file SESSION",
+    "render --agent AGENT --fmt jsonl --file SESSION",
     "render -a AGENT -f SESSION -c --fmt html --fmt markdown -o transcripts -r secrets",
     "index --dir transcripts",
     "manifest upsert --agent AGENT --file SESSION --manifest .transcripts/manifest.json \
@@ -45,6 +48,7 @@ const KEEP: &[&str] = &[
     "install --agent AGENT --format html --yes",
     "install --agent AGENT --format html --branch gh-pages --yes",
     "install --agent AGENT --format html --out transcripts --yes",
+    "install --agent AGENT --fmt jsonl --out transcripts --yes",
     // A branch is checked out in one place.
     "uninstall --purge --yes",
     "install --agent AGENT --format html --out .transcripts --branch gh-pages --yes",

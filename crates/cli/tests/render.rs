@@ -12,7 +12,43 @@ use world::sessions::{self, CLAUDE, PI};
 fn a_session_is_told_in_a_terminal() {
     let world = World::new();
     world.claude(CLAUDE, sessions::claude(CLAUDE));
-    assert_snapshot!(world.run(&["render", "0f3c", "--no-redact"]));
+    assert_snapshot!(world.run(&["render", "0f3c", "--no-redact", "--detail", "calls"]));
+    assert_snapshot!("turns", world.run(&["render", "0f3c", "--turn", "2..3", "--detail=calls"]));
+    assert_eq!(world.status(&["render", "0f3c", "--turn", "0"]), 2);
+    assert_eq!(world.status(&["render", "--all", "--turn", "1"]), 0);
+}
+
+#[test]
+fn a_terminal_shows_all_or_without_results_or_without_reasoning() {
+    let world = World::new();
+    world.pi("pricing", fixtures::get("pi", "pricing").bytes());
+    let shown = |more: &[&str]| world.run(&[&["render", "pricing", "--no-redact"], more].concat());
+    let reasoning = "Thinking";
+    let result = "18547 src/report.awk";
+    for (more, has_reasoning, has_result) in [
+        (&[][..], true, true),
+        (&["--compact"], true, false),
+        (&["--compact=no-thinking"], false, false),
+        (&["--compact", "no-thinking"], false, false),
+        (&["-c", "no-thinking"], false, false),
+        (&["--detail", "calls"], false, false),
+    ] {
+        let text = shown(more);
+        let has = (text.contains(reasoning), text.contains(result));
+        assert_eq!(has, (has_reasoning, has_result), "{more:?}: {text}");
+    }
+}
+
+#[test]
+fn the_records_of_a_session_are_told_as_they_are() {
+    let world = World::new();
+    let session = sessions::claude(CLAUDE);
+    world.claude(CLAUDE, &session);
+    let told = world.output(&["render", "0f3c", "--no-redact", "--format", "jsonl"]).stdout;
+    assert_eq!(String::from_utf8(told).expect("text"), session);
+    world.run(&["render", "0f3c", "--no-redact", "--fmt", "jsonl", "--out", "kept"]);
+    let kept = world.home.join(format!("kept/claude-{CLAUDE}.jsonl"));
+    assert_eq!(fs::read_to_string(kept).expect("a file"), session);
 }
 
 #[test]
@@ -108,7 +144,7 @@ fn sessions_of_every_agent_are_told_in_every_form() {
             // One was recorded in a folder for things that go away.
             String::from_utf8(out.stdout).expect("text").replace("/tmp", "/var")
         };
-        assert_snapshot!(format!("{agent}_terminal"), told(&[]));
+        assert_snapshot!(format!("{agent}_terminal"), told(&["--detail", "calls"]));
         assert_snapshot!(format!("{agent}_markdown"), told(&["--format", "markdown", "--compact"]));
         let page = told(&["--format", "html", "--compact=no-thinking"]);
         assert_snapshot!(format!("{agent}_html"), without_assets(&page));

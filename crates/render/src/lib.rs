@@ -47,6 +47,6 @@ pub use markdown::markdown;
 pub use prices::Prices;
 pub use said::{Said, SaidKind, said};
 pub use story::{Detail, Session, Story, Turn};
-pub use terminal::terminal;
+pub use terminal::{terminal, terminal_turns};
 pub use time::parse as moment;
 pub use visible::{inert_json, styled, visible};

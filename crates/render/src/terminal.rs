@@ -1,6 +1,7 @@
 //! A session as a terminal shows it.
 
 use std::fmt::Write as _;
+use std::ops::RangeInclusive;
 
 use anstyle::{AnsiColor, Style};
 use epitome_model::{Call, FieldRole, Output, Part, Role, Source, Text, ToolKind, short};
@@ -9,7 +10,7 @@ use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 use crate::call::{self, Change, Line, Outcome};
 use crate::cut::{Limit, cut};
 use crate::facts::counted;
-use crate::story::{Piece, What};
+use crate::story::{Piece, Turn, What};
 use crate::visible::one_line;
 use crate::{Changes, Detail, Facts, Story, time, todo, visible};
 
@@ -25,14 +26,22 @@ const THINKING: Style = Style::new().dimmed().italic();
 const NARROWEST: usize = 30;
 /// Lines of a result, and of everything else that may be long.
 const RESULT: usize = 12;
+/// Characters of what is neither words nor a call.
+const OPAQUE: usize = 300;
 const WORDS: Limit = Limit { text: 64 << 10, line: 16 << 10 };
 
 /// A session for a terminal of so many columns, with the escapes of its styles. No escape of the
 /// session itself arrives: each is shown.
 pub fn terminal(story: &Story<'_>, columns: usize) -> String {
+    terminal_turns(story, columns, 1..=usize::MAX)
+}
+
+/// The same of some of its turns, which count from 1.
+pub fn terminal_turns(story: &Story<'_>, columns: usize, turns: RangeInclusive<usize>) -> String {
     let mut screen = Screen { story, text: String::new(), columns: columns.clamp(NARROWEST, 120) };
     screen.head();
-    for (idx, turn) in story.turns.iter().enumerate() {
+    let shown = |(idx, _): &(usize, &Turn)| turns.contains(&(idx + 1));
+    for (idx, turn) in story.turns.iter().enumerate().filter(shown) {
         let when = turn.time.as_deref().and_then(time::parse).map(time::shown);
         let label = match when {
             Some(when) => format!("── {} ── {when} ", idx + 1),
@@ -90,7 +99,8 @@ impl<'a> Screen<'_, 'a> {
             What::Summary(text) => self.said("Summary", AGENT, &read(text)),
             What::Thinking(thinking) => {
                 if let Some(text) = &thinking.text {
-                    self.put(&read(text), "  ", THINKING);
+                    let _ = writeln!(self.text, "  {DIM}Thinking{DIM:#}");
+                    self.put(&read(text), "    ", THINKING);
                 }
             }
             What::Call(call, output) => self.call(call, output),
@@ -100,7 +110,9 @@ impl<'a> Screen<'_, 'a> {
                 self.put(&line, "  ", DIM);
             }
             What::Opaque(span) => {
-                self.few(&String::from_utf8_lossy(&source.at(span)), DIM);
+                // Neither words nor a call: what a program keeps for itself.
+                let text = one_line(&String::from_utf8_lossy(&source.at(span)));
+                self.put(&short(&text, OPAQUE), "    ", DIM);
             }
         }
     }
@@ -114,7 +126,10 @@ impl<'a> Screen<'_, 'a> {
     fn call(&mut self, call: &Call, output: Option<&Output>) {
         let source = self.source();
         let name = visible(&short(&call.name, 40));
-        let outcome = match output.map(|output| call::outcome(output, source)) {
+        let outcome = output.map(|output| call::outcome(output, source));
+        // What stands in the place of a result is said in the line of the call.
+        let is_left = matches!(outcome, Some(Outcome::Left(_)));
+        let outcome = match outcome {
             Some(Outcome::Left(text)) => (DIM, one_line(&text)),
             Some(Outcome::Failed) => (RED, "failed".to_owned()),
             Some(Outcome::Pictures(_)) => (DIM, "pictures".to_owned()),
@@ -139,7 +154,7 @@ impl<'a> Screen<'_, 'a> {
             "  {BOLD}{name}{BOLD:#} {DIM}{target}{DIM:#}{gap} {changed}{style}{outcome}{style:#}"
         );
         if self.story.session.detail >= Detail::Steps {
-            self.body(call, output);
+            self.body(call, output.filter(|_| !is_left));
         }
     }
 

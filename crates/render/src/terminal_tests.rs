@@ -102,7 +102,7 @@ fn a_wide_target_is_cut_to_its_columns() {
 #[test]
 fn pictures_summaries_and_reasoning_are_shown_in_words() {
     let sample = Sample::new().image(4).summary("In short.").thinking("Hm.").output("lost");
-    let expect = "  (a picture, image/png)\n\nSummary\nIn short.\n  Hm.\n    lost\n";
+    let expect = "  (a picture, image/png)\n\nSummary\nIn short.\n  Thinking\n    Hm.\n    lost\n";
     assert_eq!(below_rule(&sample, Detail::Steps), expect);
 }
 

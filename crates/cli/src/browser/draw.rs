@@ -239,12 +239,17 @@ impl Columns {
         styles[0] = browser.agent_style(listed.file.agent);
         (styles[2], styles[3], styles[5], styles[7]) = (dim(), dim(), dim(), dim());
         styles[6] = saves_style(browser, row);
+        if is_current {
+            // Reversed, colours would be backgrounds.
+            styles = [Style::new(); 8];
+        }
         let mark = match (is_chosen, is_current) {
             (true, _) => "● ",
             (false, true) => "▸ ",
             (false, false) => "  ",
         };
-        let mut spans = vec![Span::styled(mark, browser.style(Color::Cyan))];
+        let of_mark = if is_current { Style::new() } else { browser.style(Color::Cyan) };
+        let mut spans = vec![Span::styled(mark, of_mark)];
         let columns = cells.iter().zip(self.fixed()).zip(RIGHT).zip(styles);
         for (((text, width), right), style) in columns.filter(|(((_, width), _), _)| *width > 0) {
             spans.push(Span::styled(cell(text, width, right), style));

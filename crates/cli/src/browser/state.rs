@@ -228,7 +228,7 @@ impl Browser {
             }
             KeyCode::Char('D') => self.start("planning", one(&["compact", "--diff"], Kind::Plans)),
             KeyCode::Char('r') | KeyCode::Enter => {
-                self.start("rendering", one(&["render"], Kind::Shows))
+                self.start("rendering", one(&["render", "--detail", "calls"], Kind::Shows))
             }
             KeyCode::Char('i') => self.start("counting", one(&["inspect"], Kind::Shows)),
             KeyCode::Char('l') => self.start("looking", one(&["losses"], Kind::Shows)),

@@ -130,7 +130,7 @@ fn a_key_starts_its_command_for_the_current_session() {
     for (key, words, kind) in [
         ("d", vec!["compact", "--dry-run", "--losses"], Kind::Plans),
         ("D", vec!["compact", "--diff"], Kind::Plans),
-        ("r", vec!["render"], Kind::Shows),
+        ("r", vec!["render", "--detail", "calls"], Kind::Shows),
         ("i", vec!["inspect"], Kind::Shows),
         ("l", vec!["losses"], Kind::Shows),
         ("s", vec!["simulate"], Kind::Shows),

@@ -278,7 +278,7 @@ impl Job<'_> {
             return self.app.print_json(&report);
         }
         let losses = report.losses.as_ref().map(render_planned).unwrap_or_default();
-        self.app.print(&format!("{diff}{}{losses}", report::render(&report)))
+        self.app.page(&format!("{diff}{}{losses}", report::render(&report)))
     }
 
     /// Makes the databases of the sessions small, each once.

@@ -104,7 +104,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
 }
 
 fn show(app: &App, settings: &Settings, explain: bool) -> Result<()> {
-    app.print(&if explain { explained(settings) } else { listed(settings) })?;
+    app.page(&if explain { explained(settings) } else { listed(settings) })?;
     for file in &settings.files {
         let whose = scope(file.scope);
         app.note(&format!("{DIM}read:{DIM:#} {} ({whose})", text::path(&file.path)));
@@ -118,7 +118,9 @@ fn show(app: &App, settings: &Settings, explain: bool) -> Result<()> {
 
 /// The settings, with defaults for those not set.
 fn listed(settings: &Settings) -> String {
-    let mut table = Table::new(&[Side::Left, Side::Left, Side::Left], &["key", "value", "where"]);
+    let mut table = Table::new(&[Side::Left, Side::Left, Side::Left], &["key", "value", "where"])
+        .shrinks(1, 16)
+        .shrinks(2, 12);
     for key in KEYS.iter() {
         let first = settings.set.get(&key.name).and_then(|sets| sets.first());
         match (first, &key.default) {
@@ -156,7 +158,13 @@ fn explained(settings: &Settings) -> String {
         } else {
             ""
         };
-        text += &format!("    {}{yours}\n    {DIM}takes {}{DIM:#}\n", key.about, key.takes);
+        let width = text::width().unwrap_or(usize::MAX).saturating_sub(4).max(20);
+        for line in text::wrapped(&format!("{}{yours}", key.about), width) {
+            text += &format!("    {line}\n");
+        }
+        for line in text::wrapped(&format!("takes {}", key.takes), width) {
+            text += &format!("    {DIM}{line}{DIM:#}\n");
+        }
     }
     text
 }

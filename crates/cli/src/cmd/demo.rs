@@ -1,15 +1,16 @@
 //! `epitome demo`: a session that is part of the program, compacted and restored.
 
+use std::env;
+use std::ffi::OsString;
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
 
 use clap::Args as ClapArgs;
 use epitome_model::{Bytes, Ref, Stub};
 
 use crate::app::App;
 use crate::failure::{Failure, Result, Status};
-use crate::text::{BOLD, DIM, bytes_change, columns};
+use crate::text::{BOLD, DIM, bytes_change};
 
 /// A session of pi on a small project, recorded.
 const SESSION: &[u8] = include_bytes!("../../../../testing/fixtures/sessions/pi/pricing.jsonl");
@@ -33,6 +34,8 @@ pub fn run(app: &App, _: &Args) -> Result<()> {
     let folder = tempfile::Builder::new().prefix("epitome-demo-").tempdir()?;
     let session = folder.path().join(NAME);
     fs::write(&session, SESSION)?;
+    // The commands name the session as a user in that folder would.
+    env::set_current_dir(folder.path())?;
     let size = Bytes(SESSION.len() as u64);
     app.print(&format!(
         "This demo compacts and restores a recorded session of the coding agent pi ({size}).\n\
@@ -64,8 +67,9 @@ pub fn run(app: &App, _: &Args) -> Result<()> {
         "\n{BOLD}{small} → {size}.{BOLD:#} The restored file is identical to the original, byte \
          for byte.\n\n\
          Next, with your own sessions; neither command changes a file:\n  \
-         epitome list\n  \
-         epitome compact SESSION --dry-run\n"
+         epitome compact SESSION --dry-run\n  \
+         epitome list\n\n\
+         Now yours: epitome\n"
     ))
 }
 
@@ -74,35 +78,15 @@ fn explain(app: &App, step: u32, text: &str) -> Result<()> {
     app.print(&format!("\n{BOLD}{step}. {text}{BOLD:#}\n"))
 }
 
-/// Runs this program with `args` in `folder`, with that folder as its home, and prints the command
-/// and its output.
+/// Runs a command with the folder as its home, and prints the command and its output.
 fn epitome(app: &App, folder: &Path, args: &[&str]) -> Result<()> {
     app.print(&format!("{DIM}$ epitome {}{DIM:#}\n", args.join(" ")))?;
-    let mut command = Command::new(std::env::current_exe()?);
     // Settings and keys of the user have no part in the demo.
-    for (name, _) in std::env::vars_os() {
-        if name.to_string_lossy().starts_with("EPITOME_") {
-            command.env_remove(name);
-        }
-    }
-    let output = command
-        .args(["--color", "always"])
-        .args(args)
-        .current_dir(folder)
-        .env("HOME", folder)
-        .env("EPITOME_HOME", folder.join("epitome"))
-        .env("EPITOME_CONFIG", folder.join("settings"))
-        .env("EPITOME_KEYRING", "off")
-        .env("COLUMNS", columns().to_string())
-        .stdin(Stdio::null())
-        .output()?;
-    for printed in [&output.stderr, &output.stdout] {
-        app.print(&String::from_utf8_lossy(printed))?;
-    }
-    if output.status.success() {
-        return Ok(());
-    }
-    Err(broken(&format!("`epitome {}` failed: {}", args.join(" "), output.status)))
+    let home = app.at_home(folder);
+    let words: Vec<OsString> = args.iter().map(OsString::from).collect();
+    let printed = home.captured(|app| crate::run_line(app, &words));
+    app.print(&printed.all)?;
+    printed.done
 }
 
 /// The reference in the first stub of a compacted session.

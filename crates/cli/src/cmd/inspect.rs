@@ -49,7 +49,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
             inspected
         }
     };
-    if app.global.json { app.print_json(&inspected) } else { app.print(&inspected.render()) }
+    if app.global.json { app.print_json(&inspected) } else { app.page(&inspected.render()) }
 }
 
 /// The number of violations printed; JSON has all.
@@ -201,8 +201,9 @@ impl Inspected {
 
     fn kinds(&self) -> String {
         use Side::{Left, Right};
-        let heads = ["", "blocks", "messages", "", "disk", ""];
-        let mut table = Table::new(&[Left, Right, Right, Right, Right, Right], &heads);
+        let heads = ["", "blocks", "messages", "", "", "disk", ""];
+        let sides = [Left, Right, Right, Right, Left, Right, Right];
+        let mut table = Table::new(&sides, &heads).leaves_out(&[4]);
         let (context, disk) = (self.context_tokens, self.disk_bytes);
         for kind in Kind::ALL {
             let Some(amount) = self.kinds.get(&kind) else { continue };
@@ -213,13 +214,14 @@ impl Inspected {
                 if kind == Kind::Framing { String::new() } else { amount.blocks.to_string() },
                 if sent { tokens.to_string() } else { "-".into() },
                 if sent { share(tokens.0, context.0) } else { String::new() },
+                if sent { text::bar(tokens.0, context.0) } else { String::new() },
                 amount.disk_bytes.to_string(),
                 share(amount.disk_bytes.0, disk.0),
             ]);
         }
         let blocks: u64 = self.kinds.values().map(|amount| amount.blocks).sum();
         let mut cells = vec!["total".to_owned(), blocks.to_string(), context.to_string()];
-        cells.extend([String::new(), disk.to_string(), String::new()]);
+        cells.extend([String::new(), String::new(), disk.to_string(), String::new()]);
         table.styled(BOLD, cells);
         table.render()
     }
@@ -229,9 +231,9 @@ impl Inspected {
         if self.tools.is_empty() {
             return String::new();
         }
-        let heads = ["tool", "calls", "arguments", "results", "", "disk", ""];
-        let sides = [Left, Right, Right, Right, Right, Right, Right];
-        let mut table = Table::new(&sides, &heads).shrinks(0, 12);
+        let heads = ["tool", "calls", "arguments", "results", "", "", "disk", ""];
+        let sides = [Left, Right, Right, Right, Right, Left, Right, Right];
+        let mut table = Table::new(&sides, &heads).shrinks(0, 12).leaves_out(&[5]);
         for tool in &self.tools {
             let tokens = tool.arguments.context_tokens + tool.results.context_tokens;
             let bytes = tool.arguments.disk_bytes + tool.results.disk_bytes;
@@ -241,6 +243,7 @@ impl Inspected {
                 tool.arguments.context_tokens.to_string(),
                 tool.results.context_tokens.to_string(),
                 share(tokens.0, self.context_tokens.0),
+                text::bar(tokens.0, self.context_tokens.0),
                 bytes.to_string(),
                 share(bytes.0, self.disk_bytes.0),
             ]);

@@ -110,7 +110,7 @@ fn wish(args: &Args) -> Result<HookRequest> {
     let formats = args.format.iter().map(|format| match format {
         Format::File(rendered) => Ok(*rendered),
         Format::Terminal => {
-            Err(Failure::usage("the format of a kept transcript is html, markdown or json"))
+            Err(Failure::usage("the format of a kept transcript is html, markdown, json or jsonl"))
         }
     });
     let here = std::env::current_dir()?;

@@ -116,7 +116,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     if listed.is_empty() {
         return nothing(app, args);
     }
-    app.print(&render(app, &listed, found_sessions))
+    app.page(&render(app, &listed, found_sessions))
 }
 
 impl Args {

@@ -72,7 +72,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         let what = "of older versions, which stored no run: `epitome archive ls` lists them";
         text.push_str(&format!("{DIM}and {n} {what}{DIM:#}\n"));
     }
-    app.print(&text)
+    app.page(&text)
 }
 
 fn table(app: &App, runs: &[LoggedRun]) -> String {

@@ -44,5 +44,5 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     if app.global.json {
         return app.print_json(&report);
     }
-    app.print(&render(&report, args.all_pieces))
+    app.page(&render(&report, args.all_pieces))
 }

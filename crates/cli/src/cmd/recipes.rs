@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use crate::app::App;
 use crate::failure::Result;
-use crate::table::{Side, Table};
+use crate::report::Lines;
 use crate::text::{self, DIM, one_line};
 
 const EXAMPLES: &str = "\
@@ -57,7 +57,7 @@ fn print(app: &App, known: &[KnownRecipe], name: &str) -> Result<()> {
 }
 
 fn list(app: &App, known: &[KnownRecipe]) -> Result<()> {
-    let mut table = Table::new(&[Side::Left, Side::Left], &["recipe", "what it does"]);
+    let mut lines = Lines::default();
     for (idx, it) in known.iter().enumerate() {
         let recipe = Recipe::parse(&it.text);
         if app.global.json {
@@ -71,16 +71,16 @@ fn list(app: &App, known: &[KnownRecipe]) -> Result<()> {
             continue;
         }
         let about = match &recipe {
-            Ok(recipe) => one_line(&recipe.about, 100),
+            Ok(recipe) => one_line(&recipe.about, 200),
             Err(_) => "not a recipe".to_owned(),
         };
         let file = it.file.as_deref().map(|file| format!("  {}", text::path(file)));
-        table.row(vec![one_line(&it.name, 30), about + &file.unwrap_or_default()]);
+        lines.add(&one_line(&it.name, 30), about + &file.unwrap_or_default());
     }
     if app.global.json {
         return Ok(());
     }
-    app.print(&table.render())?;
+    app.page(&lines.render())?;
     app.note(&format!(
         "{DIM}folder for your own recipes: {}{DIM:#}",
         text::path(&app.config.recipes())

@@ -2,9 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::io::Write as _;
+use std::ops::RangeInclusive;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
 
 use clap::builder::PossibleValue;
 use clap::{Args as ClapArgs, ValueEnum};
@@ -14,7 +13,7 @@ use epitome::render::{
 };
 use epitome::settings::values as settings;
 use epitome_passes::{Recipe, built_in};
-use epitome_render::{Detail, Html, Listing, Story, json, markdown, terminal};
+use epitome_render::{Detail, Html, Listing, Story, json, markdown, terminal, terminal_turns};
 use serde::Serialize;
 
 use crate::app::App;
@@ -74,12 +73,34 @@ pub struct Args {
           default_missing_value = BARE, value_parser = compact_value)]
     pub compact: Option<Compact>,
 
-    /// How much is shown [default: calls in a terminal, steps elsewhere]
+    /// How much is shown [default: full in a terminal, steps elsewhere]
     #[arg(long, value_name = "DETAIL")]
     pub detail: Option<DetailLevel>,
 
+    /// Show only this turn, or these: 12, 3..5; `epitome search` names turns
+    #[arg(long, value_name = "TURNS", value_parser = parse_turns,
+          conflicts_with_all = ["format", "out"])]
+    pub turn: Option<RangeInclusive<usize>>,
+
     #[command(flatten)]
     pub redaction: Redaction,
+}
+
+/// What may also follow `--compact` as a word of its own.
+const NO_THINKING: &str = "no-thinking";
+
+impl Args {
+    /// How the session is compacted. A word of its own after the option looks like a session.
+    fn compact(&self) -> Option<Compact> {
+        let is_said = self.sessions.iter().any(|name| name == NO_THINKING);
+        self.compact.map(|given| if is_said { Compact::NoThinking } else { given })
+    }
+
+    /// The sessions that are named.
+    fn names(&self) -> impl Iterator<Item = &OsString> {
+        let is_value = |name: &&OsString| self.compact.is_some() && *name == NO_THINKING;
+        self.sessions.iter().filter(move |name| !is_value(name)).chain(&self.session)
+    }
 }
 
 /// The value of `--compact` without a value; it cannot be typed.
@@ -106,11 +127,20 @@ impl Compact {
     }
 }
 
+/// `12`, or `3..5`.
+fn parse_turns(text: &str) -> std::result::Result<RangeInclusive<usize>, String> {
+    let wrong = || format!("`{text}` is not a turn; write 12, or 3..5");
+    let number = |text: &str| text.parse().ok().filter(|n| *n > 0).ok_or_else(wrong);
+    let (first, last) = text.split_once("..").unwrap_or((text, text));
+    let turns = number(first)?..=number(last)?;
+    if turns.is_empty() { Err(wrong()) } else { Ok(turns) }
+}
+
 /// The possible values of `--compact`.
 pub fn compact_value(text: &str) -> std::result::Result<Compact, String> {
     match text {
         BARE => Ok(Compact::Bare),
-        "no-thinking" => Ok(Compact::NoThinking),
+        NO_THINKING => Ok(Compact::NoThinking),
         _ => Err("write --compact, or --compact=no-thinking".to_owned()),
     }
 }
@@ -128,20 +158,22 @@ impl ValueEnum for Format {
             Format::File(Rendered::Html),
             Format::File(Rendered::Markdown),
             Format::File(Rendered::Json),
+            Format::File(Rendered::Jsonl),
         ]
     }
 
     fn to_possible_value(&self) -> Option<PossibleValue> {
         Some(match self {
-            Format::Terminal => {
-                PossibleValue::new("terminal").help("Coloured text, one line per call")
-            }
+            Format::Terminal => PossibleValue::new("terminal").help("Coloured text, in a pager"),
             Format::File(Rendered::Html) => PossibleValue::new("html").help("Self-contained pages"),
             Format::File(Rendered::Markdown) => {
                 PossibleValue::new("markdown").alias("md").help("For GitHub")
             }
             Format::File(Rendered::Json) => {
                 PossibleValue::new("json").help("For programs (docs/schema/transcript.schema.json)")
+            }
+            Format::File(Rendered::Jsonl) => {
+                PossibleValue::new("jsonl").help("The session's own records, as its agent has them")
             }
         })
     }
@@ -166,6 +198,7 @@ impl From<settings::Form> for Format {
             settings::Form::Html => Format::File(Rendered::Html),
             settings::Form::Markdown => Format::File(Rendered::Markdown),
             settings::Form::Json => Format::File(Rendered::Json),
+            settings::Form::Jsonl => Format::File(Rendered::Jsonl),
         }
     }
 }
@@ -219,13 +252,19 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     if formats.is_empty() {
         formats.extend(set.format.iter().flatten().map(|form| Format::from(*form)));
     }
+    if args.turn.is_some() {
+        formats = vec![Format::Terminal];
+        if inputs.len() > 1 {
+            return Err(Failure::usage("--turn shows one session"));
+        }
+    }
     if formats.is_empty() {
         formats.push(Format::Terminal);
     }
     formats.sort();
     formats.dedup();
     let finder = args.redaction.finder(app)?;
-    let recipe = args.compact.or(set.compact.and_then(compacted)).map(Compact::recipe);
+    let recipe = args.compact().or(set.compact.and_then(compacted)).map(Compact::recipe);
     let detail = args.detail.or(set.detail.map(DetailLevel::from));
     // What is for a terminal is not for a folder.
     let files = !formats.contains(&Format::Terminal);
@@ -235,7 +274,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     let telling = |format: Format| RenderOptions {
         detail: match (detail, format) {
             (Some(told), _) => told.into(),
-            (None, Format::Terminal) => Detail::Calls,
+            (None, Format::Terminal) => Detail::Full,
             (None, Format::File(_)) => Detail::Steps,
         },
         redact: finder.as_ref(),
@@ -249,7 +288,8 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
             Err(Failure::usage("--json prints a report, so the files need --out"))
         }
         (None, [input], [format]) => {
-            let (text, taken) = told(&open(app, input)?, *format, &telling(*format))?;
+            let turns = args.turn.clone();
+            let (text, taken) = told(&open(app, input)?, *format, &telling(*format), turns)?;
             print(app, *format, &text)?;
             taken.tell(app);
             Ok(())
@@ -258,7 +298,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
             let mut text = String::new();
             for input in inputs {
                 let how = telling(Format::Terminal);
-                let (one, taken) = told(&open(app, input)?, Format::Terminal, &how)?;
+                let (one, taken) = told(&open(app, input)?, Format::Terminal, &how, None)?;
                 taken.tell(app);
                 text.push_str(&one);
                 text.push('\n');
@@ -278,7 +318,7 @@ fn inputs(app: &App, args: &Args) -> Result<Vec<Input>> {
             Some(_) | None => Input::File(path.clone()),
         });
     }
-    for name in args.sessions.iter().chain(&args.session) {
+    for name in args.names() {
         inputs.push(Input::find(app, name)?);
     }
     if args.all || args.project.is_some() {
@@ -327,6 +367,7 @@ fn told(
     reading: &RenderSource,
     format: Format,
     how: &RenderOptions<'_>,
+    turns: Option<RangeInclusive<usize>>,
 ) -> Result<(String, Taken)> {
     let anchor = |number: usize| format!("a{}", number + 1);
     let address = |number: usize| format!("#{}", anchor(number));
@@ -337,6 +378,10 @@ fn told(
             texts.join("\n")
         };
         match format {
+            Format::Terminal if turns.is_some() => {
+                let turns = turns.clone().unwrap_or(1..=usize::MAX);
+                terminal_turns(main, text::columns(), turns)
+            }
             Format::Terminal => joined(&|story| terminal(story, text::columns())),
             Format::File(Rendered::Html) => {
                 let parts = parts.iter().enumerate();
@@ -345,6 +390,10 @@ fn told(
             }
             Format::File(Rendered::Markdown) => joined(&markdown),
             Format::File(Rendered::Json) => json(main, parts),
+            Format::File(Rendered::Jsonl) => {
+                let source = main.session.source;
+                String::from_utf8_lossy(&source.read(0..source.len())).into_owned()
+            }
         }
     })?;
     failed(reading)?;
@@ -353,31 +402,9 @@ fn told(
 
 fn print(app: &App, format: Format, text: &str) -> Result<()> {
     match format {
-        Format::Terminal if app.is_terminal() => page(app, text),
-        Format::Terminal => app.print(text),
+        Format::Terminal => app.page(text),
         Format::File(_) => app.print_content(text.as_bytes()),
     }
-}
-
-/// Shows a text in the user's pager, or prints it if there is none.
-fn page(app: &App, text: &str) -> Result<()> {
-    let pager = std::env::var("PAGER").unwrap_or_else(|_| "less".to_owned());
-    let mut words = pager.split_whitespace();
-    let Some(program) = words.next().filter(|program| *program != "cat") else {
-        return app.print(text);
-    };
-    let mut command = Command::new(program);
-    command.args(words).stdin(Stdio::piped());
-    if std::env::var_os("LESS").is_none() {
-        // Colours, and no paging of what fits.
-        command.env("LESS", "FRX");
-    }
-    let Ok(mut child) = command.spawn() else { return app.print(text) };
-    let shown = app.styled(text);
-    // That a person leaves before the end is no failure.
-    child.stdin.take().map(|mut stdin| stdin.write_all(&shown).ok());
-    child.wait()?;
-    Ok(())
 }
 
 fn write<'a>(

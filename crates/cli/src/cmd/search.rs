@@ -17,7 +17,6 @@ use crate::app::App;
 use crate::failure::{Failure, Result, Status};
 use crate::redaction::MoreRules;
 use crate::session::Which;
-use crate::table::{Side, Table};
 use crate::text::{self, BOLD, DIM, count, one_line};
 
 const EXAMPLES: &str = "\
@@ -94,7 +93,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         app.note("nothing found");
         return Ok(());
     }
-    app.print(&render(app, &hits, &files))
+    app.page(&render(app, &hits, &files))
 }
 
 fn query(app: &App, args: &Args) -> Result<Query> {
@@ -153,34 +152,56 @@ impl<'a> Row<'a> {
     }
 }
 
-/// A line for each hit: session, age, role, and snippet.
+/// The hits of each session under its title, with the command that opens the first. Sessions stand
+/// in the order of their best hits.
 fn render(app: &App, hits: &Hits, files: &[SessionFile]) -> String {
     let ids: Vec<&str> = files.iter().map(|file| &*file.id).collect();
     let short: HashMap<&Path, String> =
         files.iter().map(|file| &*file.path).zip(text::short_ids(&ids)).collect();
-    let now = app.config.now();
-    let mut table = Table::new(&[Side::Left, Side::Left, Side::Right, Side::Left], &[]);
+    let mut order: Vec<&Path> = Vec::new();
+    let mut by_session: HashMap<&Path, Vec<&Hit>> = HashMap::new();
     for hit in &hits.hits {
-        let id = short.get(&*hit.session).cloned();
-        let time = hit.time.as_deref().and_then(|time| time.parse::<Timestamp>().ok());
-        let age = time.map_or_else(|| "-".to_owned(), |time| text::age(now, time));
-        let id = id.unwrap_or_else(|| one_line(&hit.id, 40));
-        table.row(vec![hit.agent.clone(), id, age, hit.role.clone()]);
+        let of_session = by_session.entry(&*hit.session).or_default();
+        if of_session.is_empty() {
+            order.push(&hit.session);
+        }
+        of_session.push(hit);
     }
     let mut shown = String::new();
-    for (line, hit) in table.render().lines().zip(&hits.hits) {
-        let before = anstream::adapter::strip_str(line).to_string().chars().count();
-        // The last column is as wide as its widest word, and the lines end with theirs.
-        let widest = hits.hits.iter().map(|hit| hit.role.len()).max().unwrap_or(0);
-        let gap = widest - hit.role.len() + 2;
-        let room = text::columns().saturating_sub(before + gap).max(ROOM);
-        let _ = writeln!(shown, "{DIM}{line}{DIM:#}{}{}", " ".repeat(gap), fit(&hit.snippet, room));
+    for session in order {
+        let id = short.get(session).cloned();
+        group(app, &mut shown, id, &by_session[session]);
     }
     if hits.all > hits.hits.len() {
         let all = count(hits.all as u64, "place");
-        let _ = writeln!(shown, "\n{DIM}{} of {all}; --limit shows more{DIM:#}", hits.hits.len());
+        let _ = writeln!(shown, "{DIM}{} of {all}; --limit shows more{DIM:#}", hits.hits.len());
     }
     shown
+}
+
+/// One session: its title, its hits, and the command that opens the first.
+fn group(app: &App, shown: &mut String, id: Option<String>, hits: &[&Hit]) {
+    let first = hits[0];
+    let id = id.unwrap_or_else(|| one_line(&first.id, 40));
+    let agent = text::agent_colour(&first.agent);
+    let begin = first.agent.chars().count() + id.chars().count() + 4;
+    let title = text::fitted(&first.title, text::columns().saturating_sub(begin).max(ROOM));
+    let _ = writeln!(shown, "{agent}{}{agent:#}  {id}  {BOLD}{title}{BOLD:#}", first.agent);
+    let now = app.config.now();
+    for hit in hits {
+        let time = hit.time.as_deref().and_then(|time| time.parse::<Timestamp>().ok());
+        let age = time.map_or_else(|| "-".to_owned(), |time| text::age(now, time));
+        let turn = match hit.sub_agent {
+            Some(_) => "sub-agent".to_owned(),
+            None => format!("turn {}", hit.turn),
+        };
+        let about = format!("  {turn:<9} {:<9} {age:>4}  ", hit.role);
+        let room = text::columns().saturating_sub(about.chars().count()).max(ROOM);
+        let _ = writeln!(shown, "{DIM}{about}{DIM:#}{}", fit(&hit.snippet, room));
+    }
+    let turn = hits.iter().find(|hit| hit.sub_agent.is_none());
+    let turn = turn.map(|hit| format!(" --turn {}", hit.turn)).unwrap_or_default();
+    let _ = writeln!(shown, "  {DIM}epitome render {}{turn}{DIM:#}\n", text::shell_word(&id));
 }
 
 /// The part of a snippet that fits, around the first match.

@@ -84,7 +84,7 @@ fn print(app: &App, args: &Args, text: &str, bytes: &[u8]) -> Result<()> {
         return app.print_bytes(bytes);
     }
     let selected = select(text, args, app.is_terminal());
-    if app.is_terminal() { app.print(&selected) } else { app.print_bytes(selected.as_bytes()) }
+    if app.is_terminal() { app.page(&selected) } else { app.print_bytes(selected.as_bytes()) }
 }
 
 /// The bytes, from the newest undamaged copy, preferably one whose description is known.

@@ -1,5 +1,6 @@
 //! A folder of rendered sessions: their files, a manifest, and a page that leads to them.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -38,6 +39,8 @@ pub enum Rendered {
     Markdown,
     /// What epitome itself reads again, and other programs.
     Json,
+    /// The session's own records, as its agent writes them.
+    Jsonl,
 }
 
 impl Rendered {
@@ -46,15 +49,21 @@ impl Rendered {
             Rendered::Html => "html",
             Rendered::Markdown => "md",
             Rendered::Json => "json",
+            Rendered::Jsonl => "jsonl",
         }
     }
 
-    fn text(self, story: &Story<'_>) -> String {
-        match self {
+    fn bytes<'s>(self, story: &Story<'s>) -> Cow<'s, [u8]> {
+        let text = match self {
             Rendered::Html => Html::whole(story, Vec::new()).page(0),
             Rendered::Markdown => markdown(story),
             Rendered::Json => json(story, &[]),
-        }
+            Rendered::Jsonl => {
+                let source = story.session.source;
+                return source.read(0..source.len());
+            }
+        };
+        text.into_bytes().into()
     }
 }
 
@@ -115,13 +124,13 @@ fn write(
     format: Rendered,
     main: &PageName,
 ) -> Result<Listing> {
-    let put = |file: &str, text: &str| {
+    let put = |file: &str, bytes: &[u8]| {
         write_over(&folder.join(file), |out| {
-            out.write_all(text.as_bytes()).map_err(|err| Error::writing(err, "the page", folder))
+            out.write_all(bytes).map_err(|err| Error::writing(err, "the page", folder))
         })
     };
     if format != Rendered::Html {
-        put(&format!("{}.{}", name.stem(), format.extension()), &format.text(story))?;
+        put(&format!("{}.{}", name.stem(), format.extension()), &format.bytes(story))?;
         let (name, facts) = (name.stem().to_owned(), epitome_render::Facts::of(story));
         return Ok(Listing { name, facts, ..Listing::default() });
     }
@@ -131,7 +140,9 @@ fn write(
         (main.file(0), "the session".to_owned())
     };
     let html = Html::paged(story, name.clone(), Some(up));
-    (0..html.pages()).into_par_iter().try_for_each(|n| put(&html.file(n), &html.page(n)))?;
+    (0..html.pages())
+        .into_par_iter()
+        .try_for_each(|n| put(&html.file(n), html.page(n).as_bytes()))?;
     // Pages of a longer telling of the same session.
     let mut beyond = html.pages();
     while fs::remove_file(folder.join(html.file(beyond))).is_ok() {
@@ -344,7 +355,7 @@ fn is_there(folder: &Path, file: &str) -> bool {
 fn is_of(file: &str, name: &str) -> bool {
     let extension = file.strip_prefix(name).and_then(|rest| rest.strip_prefix('.'));
     extension.is_some_and(|extension| {
-        let others = [Rendered::Markdown, Rendered::Json];
+        let others = [Rendered::Markdown, Rendered::Json, Rendered::Jsonl];
         others.iter().any(|other| other.extension() == extension)
     })
 }
@@ -441,7 +452,7 @@ fn is_ending(rest: &str) -> bool {
     let Some((number, extension)) = rest.rsplit_once('.') else { return false };
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|it| it.is_ascii_digit());
     let is_page = number.strip_prefix('-').is_some_and(is_number) && extension == "html";
-    is_page || number.is_empty() && ["html", "md", "json"].contains(&extension)
+    is_page || number.is_empty() && ["html", "md", "json", "jsonl"].contains(&extension)
 }
 
 /// What a folder's manifest says.

@@ -233,6 +233,8 @@ pub enum Form {
     Markdown,
     /// For programs.
     Json,
+    /// The session's own records.
+    Jsonl,
 }
 
 /// How much is told.

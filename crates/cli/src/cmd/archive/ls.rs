@@ -80,7 +80,7 @@ pub fn ls(app: &App) -> Result<()> {
     }
     let total: Bytes = kept.iter().flat_map(|it| it.sizes.values().copied()).sum();
     if !app.global.json {
-        return app.print(&listed(app, &kept, total));
+        return app.page(&listed(app, &kept, total));
     }
     for session in &kept {
         let of_session: Bytes = session.sizes.values().copied().sum();

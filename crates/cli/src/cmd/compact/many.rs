@@ -142,7 +142,7 @@ impl Job<'_> {
             let verb = if left == 1 { "is" } else { "are" };
             text.push_str(&format!("{} {verb} left as before\n", count(left, "session")));
         }
-        self.app.print(&text)
+        self.app.page(&text)
     }
 }
 
