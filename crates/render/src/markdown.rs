@@ -114,7 +114,7 @@ impl<'a> Page<'_, 'a> {
             }
             What::Call(call, output) => match self.story.session.detail {
                 Detail::Calls => {
-                    let _ = writeln!(self.text, "- {}", self.line(call, output));
+                    let _ = writeln!(self.text, "- {}", self.line(call, output, html));
                 }
                 Detail::Conversation | Detail::Steps | Detail::Full => self.call(call, output),
             },
@@ -132,8 +132,8 @@ impl<'a> Page<'_, 'a> {
         }
     }
 
-    /// Name, target and what came of a call, as HTML on one line.
-    fn line(&self, call: &Call, output: Option<&Output>) -> String {
+    /// Name, target and what came of a call, as HTML on one line, with texts written by `html`.
+    fn line(&self, call: &Call, output: Option<&Output>, html: fn(&str) -> String) -> String {
         let source = self.source();
         let mut line = format!("<b>{}</b>", html(&visible(&short(&call.name, 60))));
         if let Some(target) =
@@ -161,7 +161,11 @@ impl<'a> Page<'_, 'a> {
 
     fn call(&mut self, call: &Call, output: Option<&Output>) {
         let source = self.source();
-        let _ = writeln!(self.text, "\n<details><summary>{}</summary>", self.line(call, output));
+        let _ = writeln!(
+            self.text,
+            "\n<details><summary>{}</summary>",
+            self.line(call, output, in_block)
+        );
         let arguments = call::arguments(call, source);
         let list = arguments.as_ref().filter(|_| call.kind == ToolKind::Todo).and_then(todo::list);
         match list {
@@ -353,21 +357,58 @@ fn longest_run(text: &str) -> usize {
     longest
 }
 
-/// A text in which no character means anything: for one line.
+/// A text in which no character means anything: for one line. What means nothing where it stands is
+/// left as it is, so that the file reads well.
 fn escaped(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
-    for c in text.chars() {
-        if c == '<' {
+    let is_link = is_link(text);
+    let mut before = None;
+    for (at, c) in text.char_indices() {
+        let rest = &text[at + c.len_utf8()..];
+        let (begins, next) = (before.is_none_or(char::is_whitespace), rest.chars().next());
+        let means_something = match c {
+            '\\' | '`' | '*' | '~' => true,
+            '[' | ']' => is_link,
+            '!' => next == Some('['),
+            // Of a heading, a quotation.
+            '#' | '>' => begins || next.is_none(),
+            // Of a character by its name.
+            '&' => is_reference(rest),
+            // Within a word it is a letter.
+            '_' => {
+                let is_letter = |c: Option<char>| c.is_some_and(char::is_alphanumeric);
+                !(is_letter(before) && is_letter(next))
+            }
+            _ => false,
+        };
+        match c {
             // Not all readers know `\<`.
-            escaped.push_str("&lt;");
-            continue;
+            '<' => escaped.push_str("&lt;"),
+            _ if means_something => escaped.extend(['\\', c]),
+            _ => escaped.push(c),
         }
-        if matches!(c, '\\' | '`' | '*' | '_' | '[' | ']' | '>' | '#' | '|' | '~' | '&' | '!') {
-            escaped.push('\\');
-        }
-        escaped.push(c);
+        before = Some(c);
     }
     escaped
+}
+
+/// Whether the name of a character, and a semicolon, come next.
+fn is_reference(rest: &str) -> bool {
+    let name = rest.trim_start_matches(|c: char| c == '#' || c.is_ascii_alphanumeric());
+    name.len() < rest.len() && name.starts_with(';')
+}
+
+/// Whether Markdown may read brackets of a text as an address, a reference, a definition or a
+/// footnote. A reference without any of these needs a definition elsewhere, and no text can make
+/// one.
+fn is_link(text: &str) -> bool {
+    ["](", "][", "]:", "[^", "[["].iter().any(|link| text.contains(link))
+}
+
+/// A text in a block of HTML, which Markdown does not look into: on a line that begins with the tag
+/// of a block.
+fn in_block(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
 }
 
 /// A text within HTML, in which no character means anything to Markdown either: HTML within a line
@@ -375,9 +416,7 @@ fn escaped(text: &str) -> String {
 /// `[output: 16 lines]`, are left as they are, so that they can be found in the file.
 fn html(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
-    // An address, a reference, a definition, a footnote. A reference without any of these needs a
-    // definition elsewhere, and no text can make one.
-    let is_link = ["](", "][", "]:", "[^", "[["].iter().any(|link| text.contains(link));
+    let is_link = is_link(text);
     for c in text.chars() {
         match c {
             '[' | ']' if !is_link => escaped.push(c),
@@ -526,7 +565,25 @@ mod tests {
         for (text, expect) in cases {
             assert_eq!(neutral(text), expect);
         }
-        assert_eq!(escaped("<b> & [x]"), "&lt;b\\> \\& \\[x\\]");
+    }
+
+    #[test]
+    fn a_line_is_escaped_where_a_character_means_something() {
+        for (text, expect) in [
+            ("<b> & [x]", "&lt;b> & [x]"),
+            ("max_output_tokens", "max_output_tokens"),
+            ("_a_ *b* `c` ~d~", "\\_a\\_ \\*b\\* \\`c\\` \\~d\\~"),
+            ("a|b [c] #1", "a|b [c] \\#1"),
+            ("# a #", "\\# a \\#"),
+            ("> a", "\\> a"),
+            ("a -> b", "a -> b"),
+            ("&amp; & R&D &#38;", "\\&amp; & R&D \\&#38;"),
+            ("[a](b) ![c]", "\\[a\\](b) \\!\\[c\\]"),
+            ("wow!", "wow!"),
+        ] {
+            assert_eq!(escaped(text), expect);
+        }
+        assert_eq!(in_block("a_b | c & <d>"), "a_b | c &amp; &lt;d&gt;");
     }
 
     #[test]

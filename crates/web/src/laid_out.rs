@@ -20,6 +20,9 @@ pub(crate) struct ToldSheet {
     pub(crate) is_last: bool,
     pub(crate) part: usize,
     pub(crate) sub_agents: usize,
+    /// The session's id, if it has one, and the folder it was run in.
+    pub(crate) id: Option<String>,
+    pub(crate) cwd: Option<String>,
 }
 
 /// A session and its sub-agents, laid out. Of a long session not all pages are kept.
@@ -49,7 +52,9 @@ impl LaidOut {
                 break;
             }
             let (file, is_last) = (html.file(page), page + 1 == html.pages());
-            let told = ToldSheet { sheet, file, is_last, part, sub_agents: pages.len() - 1 };
+            let (id, cwd) = (html.facts().id.clone(), html.facts().cwd.clone());
+            let sub_agents = pages.len() - 1;
+            let told = ToldSheet { sheet, file, is_last, part, sub_agents, id, cwd };
             sheets.insert((part, page), Arc::new(told));
         }
         LaidOut { last_items, sheets }

@@ -57,9 +57,12 @@ impl PlanQuery {
 struct Part {
     /// Its name on the page.
     title: String,
+    /// Those that save most, the largest first.
     edits: Vec<Edit>,
-    /// The number of edits not shown.
+    /// The number of other edits that save tokens.
     more: usize,
+    /// The number of edits of what no model reads.
+    unread: usize,
     violations: Vec<String>,
 }
 
@@ -126,7 +129,8 @@ impl Part {
             let text = redactor.as_mut().map_or(text.into(), |redactor| redactor.text(text));
             epitome_render::visible(&text)
         };
-        let all = planned.shown(counter);
+        let all = planned.shown_by_saving(counter);
+        let unread = planned.compaction.edits.len() - all.len();
         let more = all.len().saturating_sub(EDITS);
         let edits = all.take(EDITS).map(|edit| Edit {
             line: edit.line,
@@ -138,7 +142,7 @@ impl Part {
         let edits = edits.collect();
         let violations =
             planned.violations.iter().map(|violation| shown(&violation.to_string())).collect();
-        Part { title, edits, more, violations }
+        Part { title, edits, more, unread, violations }
     }
 }
 
@@ -195,7 +199,7 @@ fn body(
         a.skip href="#content" { "To the plan" }
         (bar(UP, &html! { span.search {} }))
         main #content.index.plan {
-            p.of { a href=(name(0).file(0)) { "‹ the session" } }
+            p.of { a href=(name(0).file(0)) { "‹ " bdi { (title_of(viewer, session)) } } }
             h1 { "What compacting would save" }
             (choice(viewer, asked, recipe))
             (figures(viewer, planned))
@@ -219,13 +223,20 @@ fn body(
                 (restore(&generations))
             }
             p.soft {
-                "Everything that goes is put into the archive first, and it is proved for this "
-                "very file that it comes back; only then is the file replaced."
+                "What is removed is written to the archive first, and restoring it is checked for "
+                "this file; only then is the file replaced. Nothing has been written yet."
             }
             (left)
             @for part in parts { (edits(part)) }
         }
     }
+}
+
+/// The session's title, or its id.
+fn title_of(viewer: &Viewer, session: &OpenSession<'_>) -> String {
+    let head = session.loaded().ok().map(|loaded| &loaded.transcript.head);
+    let title = head.and_then(|head| head.title.as_deref().or(head.id.as_deref()));
+    viewer.shown(&epitome_model::short(title.unwrap_or("the session"), 100))
 }
 
 /// The restore button, if there is anything in the archive.
@@ -280,6 +291,7 @@ pub(crate) fn figures(viewer: &Viewer, report: &CompactReport) -> Markup {
                     dd {
                         (tokens.before) " → " (tokens.after) " "
                         (change(tokens.before.0, tokens.after.0))
+                        (left_of(tokens.before.0, tokens.after.0))
                     }
                 }
                 @if let Some(billed) = &file.billed {
@@ -323,7 +335,10 @@ fn request(billed: &Calibration, before: Tokens, after: Tokens) -> Markup {
     html! {
         div {
             dt { "request, tokens as billed (" (billed.to_string()) ")" }
-            dd { (before) " → " (after) " " (change(before.0, after.0)) }
+            dd {
+                (before) " → " (after) " " (change(before.0, after.0))
+                (left_of(before.0, after.0))
+            }
         }
     }
 }
@@ -333,7 +348,10 @@ fn net(archive: Bytes, Change { before, after }: Change<Bytes>) -> Markup {
     html! {
         div {
             dt { "net, with " (archive) " in the archive" }
-            dd { (before) " → " (after) " " (change(before.0, after.0)) }
+            dd {
+                (before) " → " (after) " " (change(before.0, after.0))
+                (left_of(before.0, after.0))
+            }
         }
     }
 }
@@ -342,7 +360,19 @@ pub(crate) fn disk(before: Bytes, after: Bytes) -> Markup {
     html! {
         div {
             dt { "disk" }
-            dd { (before) " → " (after) " " (change(before.0, after.0)) }
+            dd {
+                (before) " → " (after) " " (change(before.0, after.0))
+                (left_of(before.0, after.0))
+            }
+        }
+    }
+}
+
+/// What is left of a size, as a bar; none if it grows.
+fn left_of(before: u64, after: u64) -> Markup {
+    html! {
+        @if after < before {
+            progress max=(before) value=(after) aria-label="Part that is left" {}
         }
     }
 }
@@ -366,7 +396,7 @@ fn edits(part: &Part) -> Markup {
     html! {
         @if !part.edits.is_empty() {
             section.edits {
-                h2 { (part.title) ": what becomes what" }
+                h2 { (part.title) ": what changes, the largest saving first" }
                 @for (n, edit) in part.edits.iter().enumerate() {
                     details.card open[n < 3] {
                         summary {
@@ -385,6 +415,12 @@ fn edits(part: &Part) -> Markup {
                 @if part.more > 0 {
                     p.soft {
                         "and " (part.more) " more: `epitome compact --dry-run --diff` shows all"
+                    }
+                }
+                @if part.unread > 0 {
+                    p.soft {
+                        "Besides, " (part.unread)
+                        " fields that no model reads are shortened: duplicates of the above."
                     }
                 }
             }

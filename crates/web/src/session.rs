@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::{Path, State};
 use axum::response::{IntoResponse as _, Redirect, Response};
-use epitome::agents::SessionFile;
+use epitome::agents::{SessionFile, resume_line, shell_word};
 use maud::{Markup, html};
 use serde::Deserialize;
 
@@ -26,7 +26,7 @@ pub(crate) async fn page(
         // Taken before reading: later changes are reported by the tail.
         let stamp = Stamp::of(&session.path);
         let told = sheet(viewer, &session, part, page)?;
-        Ok(frame(&told.sheet.title, UP, &body(&told, &stamp)).into_response())
+        Ok(frame(&told.sheet.title, UP, &body(viewer, &session, &told, &stamp)).into_response())
     });
     told.await.unwrap_or_else(|problem| problem)
 }
@@ -104,8 +104,8 @@ pub(crate) fn sheet_alone(
     told.map(Arc::unwrap_or_clone)
 }
 
-fn body(told: &ToldSheet, stamp: &Stamp) -> Markup {
-    let ToldSheet { sheet, file, is_last, part, sub_agents } = told;
+fn body(viewer: &Viewer, session: &SessionFile, told: &ToldSheet, stamp: &Stamp) -> Markup {
+    let ToldSheet { sheet, file, is_last, part, sub_agents, .. } = told;
     // Sub-agents are followed on the pages of their session.
     let follows = *is_last && *part == 0;
     html! {
@@ -115,7 +115,10 @@ fn body(told: &ToldSheet, stamp: &Stamp) -> Markup {
             main #content data-file=[follows.then_some(file)]
                 data-stamp=[follows.then_some(stamp)] {
                 (made(&sheet.above))
-                @if *part == 0 { (tools(*sub_agents)) }
+                @if *part == 0 {
+                    (tools(*sub_agents))
+                    (commands(viewer, session, told))
+                }
                 @for (_, turn) in &sheet.turns { (made(turn)) }
                 @if follows {
                     p #live.live role="status" hidden { "Waiting for more" }
@@ -134,6 +137,28 @@ fn tools(sub_agents: usize) -> Markup {
             " " a href="losses" { "What compactions took" }
             @for part in 1..=sub_agents {
                 a href=(name(part).file(0)) { "Sub-agent " (part) }
+            }
+        }
+    }
+}
+
+/// Where the session lies, and the commands that go on with it, to be copied. What the rules for
+/// secrets would change is left out: it would not be a command any more.
+fn commands(viewer: &Viewer, session: &SessionFile, told: &ToldSheet) -> Markup {
+    let id = told.id.as_deref().unwrap_or(&session.id);
+    let resume = resume_line(session.agent, id, told.cwd.as_deref());
+    let path = session.path.to_string_lossy();
+    let plan = format!("epitome compact {} --dry-run", shell_word(id));
+    let all = [("File", Some(path.into_owned())), ("Resume", resume), ("Plan", Some(plan))];
+    let shown = all.into_iter().filter_map(|(name, text)| {
+        let text = text.filter(|text| viewer.shown(text) == text.as_str())?;
+        Some((name, text))
+    });
+    html! {
+        dl.commands {
+            @for (name, text) in shown {
+                dt { (name) }
+                dd { code { (text) } " " button type="button" data-copy=(text) hidden { "Copy" } }
             }
         }
     }

@@ -65,6 +65,18 @@
     if (q.value.trim()) search(q.value.trim());
   }
 
+  // Without a script there is nothing to press: the text can be selected.
+  for (const button of document.querySelectorAll("[data-copy]")) {
+    button.hidden = false;
+    button.addEventListener("click", async () => {
+      try {
+        await navigator.clipboard.writeText(button.dataset.copy);
+        button.textContent = "Copied";
+        setTimeout(() => { button.textContent = "Copy"; }, 1500);
+      } catch { button.textContent = "Select it, and copy"; }
+    });
+  }
+
   // A choice is a question; a button that writes is pressed once.
   for (const select of document.querySelectorAll("select[data-submit]")) {
     select.addEventListener("change", () => select.form.requestSubmit());

@@ -1,7 +1,9 @@
 //! What becomes what, edit by edit, as words.
 
+use std::cmp::Reverse;
+
 use epitome_model::{At, Block, Change, Counter, Part, Source, Tokens};
-use epitome_passes::View;
+use epitome_passes::{PlannedEdit, View};
 
 use super::CompactionPlan;
 use crate::session::Loaded;
@@ -27,10 +29,29 @@ pub struct Shown {
 impl<S: Source> CompactionPlan<'_, S> {
     /// The edits in the order of the session. Words are read when their edit is asked for.
     pub fn shown<'p>(&'p self, counter: &'p dyn Counter) -> impl ExactSizeIterator<Item = Shown> {
-        let Loaded { source, transcript, .. } = self.session;
-        let view = View::new(transcript, source, counter);
         let mut edits: Vec<_> = self.compaction.edits.iter().collect();
         edits.sort_by_key(|edit| edit.edit.at.item());
+        self.described(edits, counter)
+    }
+
+    /// The edits that save tokens, the largest saving first.
+    pub fn shown_by_saving<'p>(
+        &'p self,
+        counter: &'p dyn Counter,
+    ) -> impl ExactSizeIterator<Item = Shown> {
+        let mut edits: Vec<_> =
+            self.compaction.edits.iter().filter(|edit| edit.tokens > Tokens(0)).collect();
+        edits.sort_by_key(|edit| (Reverse(edit.tokens), edit.edit.at.item()));
+        self.described(edits, counter)
+    }
+
+    fn described<'p>(
+        &'p self,
+        edits: Vec<&'p PlannedEdit>,
+        counter: &'p dyn Counter,
+    ) -> impl ExactSizeIterator<Item = Shown> {
+        let Loaded { source, transcript, .. } = self.session;
+        let view = View::new(transcript, source, counter);
         edits.into_iter().map(move |edit| {
             let at = edit.edit.at;
             Shown {

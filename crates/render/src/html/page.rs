@@ -8,6 +8,7 @@ use epitome_model::Role;
 use maud::{Markup, html};
 
 use super::code::Budget;
+use super::course::course;
 use super::frame::frame;
 use super::layout::Page;
 use super::name::PageName;
@@ -118,7 +119,7 @@ impl<'a> Html<'a> {
 
     fn above(&self, number: usize) -> Markup {
         html! {
-            @if number == 0 { (heading(&self.facts, self.up.as_ref())) }
+            @if number == 0 { (heading(self.story, &self.facts, self.up.as_ref())) }
             @else { h1.again { bdi { (self.facts.title) } } }
         }
     }
@@ -218,7 +219,7 @@ fn nested(anchor: &str, story: &Story<'_>) -> Markup {
     }
 }
 
-fn heading(facts: &Facts, up: Option<&(String, String)>) -> Markup {
+fn heading(story: &Story<'_>, facts: &Facts, up: Option<&(String, String)>) -> Markup {
     let times = (
         facts.started.as_deref().and_then(time::parse),
         facts.ended.as_deref().and_then(time::parse),
@@ -238,6 +239,7 @@ fn heading(facts: &Facts, up: Option<&(String, String)>) -> Markup {
                     span { (time::length(from, to)) }
                 }
                 @if let Some(cwd) = &facts.cwd { span { bdi { (visible(cwd)) } } }
+                @if let Some(id) = &facts.id { span.id { bdi { (visible(id)) } } }
             }
             dl.figures {
                 (figure(if facts.turns == 1 { "turn" } else { "turns" }, facts.turns))
@@ -260,6 +262,7 @@ fn heading(facts: &Facts, up: Option<&(String, String)>) -> Markup {
                     (figure("files", facts.changes.files))
                 }
             }
+            (course(story.session.transcript))
         }
     }
 }

@@ -1,0 +1,132 @@
+//! How full the context was from request to request, as bars without a script.
+
+use epitome_model::{Block, Tokens, Transcript};
+use maud::{Markup, html};
+
+use crate::facts::counted;
+
+/// The bars, at most: of more requests the largest of each part is shown.
+const BARS: usize = 160;
+/// The size of the picture in its own units; the page stretches it.
+const WIDTH: usize = 1_600;
+const HEIGHT: u64 = 48;
+
+/// The bars of a session, with a line where a compaction was; nothing of one that records the sizes
+/// of less than three requests.
+pub(super) fn course(transcript: &Transcript) -> Markup {
+    let (sizes, compactions) = sizes(transcript);
+    let largest = sizes.iter().max().copied().unwrap_or_default();
+    if sizes.len() < 3 || largest == Tokens(0) {
+        return html! {};
+    }
+    let bars = sizes.len().min(BARS);
+    let first = |bar: usize| bar * sizes.len() / bars;
+    let place = |request: usize| request * WIDTH / sizes.len();
+    let said = format!(
+        "Context of {}: {} at first, {} at the end, {largest} at most{}",
+        counted(sizes.len() as u64, "request"),
+        sizes[0],
+        sizes[sizes.len() - 1],
+        match compactions.len() as u64 {
+            0 => String::new(),
+            n => format!(", {}", counted(n, "compaction")),
+        },
+    );
+    html! {
+        figure.course {
+            svg viewBox={ "0 0 " (WIDTH) " " (HEIGHT) } preserveAspectRatio="none" role="img"
+                aria-label=(said) {
+                @for bar in 0..bars {
+                    @let (from, to) = (first(bar), first(bar + 1));
+                    @let most = sizes[from..to].iter().max().copied().unwrap_or_default();
+                    @let high = (most.0 * HEIGHT / largest.0).max(1);
+                    rect x=(place(from)) y=(HEIGHT - high) height=(high)
+                        width=((place(to) - place(from)).max(2) - 1) {
+                        title { (requests(from, to)) ": " (most) " tokens" }
+                    }
+                }
+                @for at in &compactions {
+                    line x1=(place(*at)) x2=(place(*at)) y1="0" y2=(HEIGHT) {
+                        title { "compaction" }
+                    }
+                }
+            }
+            figcaption { (said) }
+        }
+    }
+}
+
+/// `request 12`, `requests 12 to 14`.
+fn requests(from: usize, to: usize) -> String {
+    if to - from == 1 {
+        format!("request {}", from + 1)
+    } else {
+        format!("requests {} to {to}", from + 1)
+    }
+}
+
+/// The input of each request that is recorded, as [`request_sizes`](epitome_model::request_sizes)
+/// has it, and before which of them summaries took the place of what came before.
+fn sizes(transcript: &Transcript) -> (Vec<Tokens>, Vec<usize>) {
+    let sizes = epitome_model::request_sizes(transcript);
+    let mut compactions = Vec::new();
+    let (mut seen, mut response) = (0, None);
+    for (_, entry) in transcript.entries().filter(|(_, entry)| !entry.repeated) {
+        if entry.blocks.iter().any(|block| matches!(block, Block::Summary(_))) {
+            compactions.push(seen.min(sizes.len()));
+        }
+        let group = entry.group.as_deref();
+        if entry.usage.is_some_and(|usage| usage.input > 0) {
+            seen += usize::from(group.is_none() || group != response);
+            response = group;
+        }
+    }
+    compactions.dedup();
+    (sizes, compactions)
+}
+
+#[cfg(test)]
+mod tests {
+    use epitome_model::{Entry, Item, Text, Usage};
+
+    use super::*;
+
+    fn transcript(entries: Vec<(Option<u64>, bool)>) -> Transcript {
+        let item = |(input, is_summary): (Option<u64>, bool)| {
+            let usage = input.map(|input| Usage { input, ..Usage::default() });
+            let summary = Block::Summary(Text::Made("x".into()));
+            let blocks = if is_summary { vec![summary] } else { Vec::new() };
+            Item::Entry(Box::new(Entry { usage, blocks, ..Entry::default() }))
+        };
+        let items = entries.into_iter().map(item).collect();
+        Transcript { items, ..Transcript::default() }
+    }
+
+    #[test]
+    fn bars_have_the_height_of_requests_and_compactions_are_lines() {
+        let entries = vec![
+            (Some(10), false),
+            (None, false),
+            (Some(40), false),
+            (None, true),
+            (Some(20), false),
+            (Some(30), false),
+        ];
+        let html = course(&transcript(entries)).into_string();
+        let said = "Context of 4 requests: 10 at first, 30 at the end, 40 at most, 1 compaction";
+        assert!(html.contains(&format!("<figcaption>{said}</figcaption>")), "{html}");
+        let bar = "<rect x=\"400\" y=\"0\" height=\"48\" width=\"399\">\
+                   <title>request 2: 40 tokens</title></rect>";
+        assert!(html.contains(bar), "{html}");
+        let line = "<line x1=\"800\" x2=\"800\" y1=\"0\" y2=\"48\">";
+        assert!(html.contains(line), "{html}");
+    }
+
+    #[test]
+    fn many_requests_are_few_bars_and_few_are_none() {
+        assert_eq!(course(&transcript(vec![(Some(1), false); 2])).into_string(), "");
+        let html = course(&transcript(vec![(Some(7), false); 1_000])).into_string();
+        assert_eq!(html.matches("<rect ").count(), BARS);
+        assert!(html.contains("<title>requests 1 to 6: 7 tokens</title>"), "{html}");
+    }
+}
