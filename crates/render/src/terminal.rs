@@ -104,7 +104,7 @@ impl<'a> Screen<'_, 'a> {
                 }
             }
             What::Call(call, output) => self.call(call, output),
-            What::Result(output) => self.result(output),
+            What::Result(output) => self.result(output, false),
             What::Image(image) => {
                 let line = format!("(a picture, {})", one_line(&image.media));
                 self.put(&line, "  ", DIM);
@@ -128,7 +128,8 @@ impl<'a> Screen<'_, 'a> {
         let name = visible(&short(&call.name, 40));
         let outcome = output.map(|output| call::outcome(output, source));
         // What stands in the place of a result is said in the line of the call.
-        let is_left = matches!(outcome, Some(Outcome::Left(_)));
+        let is_left =
+            matches!(&outcome, Some(Outcome::Left(text)) if !text.trim_end().contains('\n'));
         let outcome = match outcome {
             Some(Outcome::Left(text)) => (DIM, one_line(&text)),
             Some(Outcome::Failed) => (RED, "failed".to_owned()),
@@ -154,11 +155,11 @@ impl<'a> Screen<'_, 'a> {
             "  {BOLD}{name}{BOLD:#} {DIM}{target}{DIM:#}{gap} {changed}{style}{outcome}{style:#}"
         );
         if self.story.session.detail >= Detail::Steps {
-            self.body(call, output.filter(|_| !is_left));
+            self.body(call, output, is_left);
         }
     }
 
-    fn body(&mut self, call: &Call, output: Option<&Output>) {
+    fn body(&mut self, call: &Call, output: Option<&Output>, is_left: bool) {
         let source = self.source();
         let arguments = call::arguments(call, source);
         if call.kind == ToolKind::Todo
@@ -183,7 +184,7 @@ impl<'a> Screen<'_, 'a> {
             }
         }
         if let Some(output) = output {
-            self.result(output);
+            self.result(output, is_left);
         }
     }
 
@@ -209,11 +210,13 @@ impl<'a> Screen<'_, 'a> {
         }
     }
 
-    fn result(&mut self, output: &Output) {
+    /// A result; without its first words if the line of the call says them already.
+    fn result(&mut self, output: &Output, is_said: bool) {
         let source = self.source();
         let style = if output.error { RED } else { DIM };
-        for part in &output.parts {
+        for (place, part) in output.parts.iter().enumerate() {
             match part {
+                Part::Text(_) if is_said && place == 0 => {}
                 Part::Text(text) => {
                     let runs = crate::ansi::runs(&text.read(source));
                     let plain: String = runs.into_iter().map(|run| run.text).collect();
