@@ -15,6 +15,7 @@ fn a_session_is_told_in_a_terminal() {
     assert_snapshot!(world.run(&["render", "0f3c", "--no-redact", "--detail", "calls"]));
     assert_snapshot!("turns", world.run(&["render", "0f3c", "--turn", "2..3", "--detail=calls"]));
     assert_eq!(world.status(&["render", "0f3c", "--turn", "0"]), 2);
+    assert_eq!(world.status(&["render", "0f3c", "--turn", "4"]), 2);
     assert_eq!(world.status(&["render", "--all", "--turn", "1"]), 0);
 }
 

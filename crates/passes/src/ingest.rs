@@ -81,8 +81,10 @@ const RUN: usize = 4;
 const LINE: usize = 8;
 /// Lines at either end of a giant that are better than others.
 const ENDS: usize = 20;
-/// Bytes of a line that a giant keeps.
+/// Bytes of a line that a giant of many lines keeps.
 const WIDTH: usize = 400;
+/// Bytes for each token of the cap that the lines of a giant of few lines have together.
+const BYTES: usize = 2;
 
 /// The lines that stand in a context, each with what said it first.
 #[derive(Clone, Debug, Default)]
@@ -163,7 +165,8 @@ impl IngestRule {
         {
             let lines: Vec<&str> = shown.split('\n').collect();
             let (short, n) = capped(&lines, cap, counter);
-            left += lines.len() - n;
+            // A long line of which a part is kept counts as well.
+            left += (lines.len() - n).max(1);
             shown = Cow::Owned(short);
         }
         if left == 0 {
@@ -214,7 +217,8 @@ fn may_go(line: &str, seen: &Seen) -> bool {
     seen.has(line) && !is_error_line(line)
 }
 
-/// The lines that say most, in their order, and how many they are.
+/// The lines that say most, in their order, and how many they are. Of long ones the beginning is
+/// kept, and the end of those that have much room.
 fn capped(lines: &[&str], cap: Tokens, counter: &dyn Counter) -> (String, usize) {
     let worth = |idx: usize| {
         let line = lines[idx];
@@ -224,9 +228,16 @@ fn capped(lines: &[&str], cap: Tokens, counter: &dyn Counter) -> (String, usize)
     };
     let mut order: Vec<usize> = (0..lines.len()).collect();
     order.sort_by_key(|&idx| std::cmp::Reverse(worth(idx)));
+    let room = usize::try_from(cap.0).unwrap_or(usize::MAX).saturating_mul(BYTES) / lines.len();
+    let mut width = room.max(WIDTH);
+    // What has more tokens than such bytes have as a rule has less room.
+    let first = order.first().map_or("", |&idx| lines[idx]);
+    while width > WIDTH && counter.count(&cut(first, width)) >= cap {
+        width = (width / 4 * 3).max(WIDTH);
+    }
     let (mut spent, mut keep) = (Tokens(0), HashSet::new());
     for idx in order {
-        spent += counter.count(crate::evidence::beginning(lines[idx], WIDTH)) + Tokens(1);
+        spent += counter.count(&cut(lines[idx], width)) + Tokens(1);
         if spent > cap {
             break;
         }
@@ -236,10 +247,8 @@ fn capped(lines: &[&str], cap: Tokens, counter: &dyn Counter) -> (String, usize)
     let mut gap = false;
     for (idx, line) in lines.iter().enumerate() {
         if keep.contains(&idx) {
-            let short = crate::evidence::beginning(line, WIDTH);
-            let cut = if short.len() < line.len() { "…" } else { "" };
             let mark = if gap { "…\n" } else { "" };
-            shown += &format!("{mark}{short}{cut}\n");
+            shown += &format!("{mark}{}\n", cut(line, width));
         }
         gap = !keep.contains(&idx);
     }
@@ -248,6 +257,18 @@ fn capped(lines: &[&str], cap: Tokens, counter: &dyn Counter) -> (String, usize)
     }
     shown.pop();
     (shown, keep.len())
+}
+
+/// A line of at most so many bytes, and a mark where it is cut: with room for more than the
+/// beginning of most lines, its last quarter is the end of the line.
+fn cut(line: &str, width: usize) -> Cow<'_, str> {
+    if line.len() <= width {
+        return line.into();
+    }
+    let tail = if width > WIDTH { width / 4 } else { 0 };
+    let begin = crate::evidence::beginning(line, width - tail);
+    let end = line.ceil_char_boundary(line.len() - tail);
+    format!("{begin}…{}", &line[end..]).into()
 }
 
 /// What a line is known again by; nothing if it is too short.

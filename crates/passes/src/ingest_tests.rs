@@ -52,6 +52,46 @@ fn a_giant_keeps_what_failed_and_its_ends() {
     assert!(shown.contains("line number 0 of") && Words.count(&shown) < Tokens(80));
 }
 
+/// A token for every two bytes.
+struct Pairs;
+
+impl Counter for Pairs {
+    fn name(&self) -> &'static str {
+        "pairs"
+    }
+
+    fn count(&self, text: &str) -> Tokens {
+        Tokens(text.len() as u64 / 2)
+    }
+}
+
+#[test]
+fn a_giant_of_one_line_keeps_its_ends() {
+    let rule = IngestRule { cap: Some(1_000), ..IngestRule::default() };
+    let text = format!("begin {} end", "é".repeat(20_000));
+    let shown = rule.shorten(&text, Ref::of(b"x"), &Seen::default(), &Pairs);
+    let shown = shown.expect("it is a giant");
+    let (stub, below) = shown.split_once('\n').expect("it has a body");
+    assert!(stub.contains("shortened"), "{stub}");
+    assert!(below.starts_with("begin é") && below.ends_with("é end"), "{below}");
+    assert_eq!((below.matches('…').count(), below.lines().count()), (1, 1));
+    assert!((1_400..=2_010).contains(&below.len()), "{}", below.len());
+    // And where its bytes are more tokens than most.
+    let dense = IngestRule { cap: Some(600), ..IngestRule::default() };
+    struct Bytes;
+    impl Counter for Bytes {
+        fn name(&self) -> &'static str {
+            "bytes"
+        }
+
+        fn count(&self, text: &str) -> Tokens {
+            Tokens(text.len() as u64)
+        }
+    }
+    let shown = dense.shorten(&text, Ref::of(b"x"), &Seen::default(), &Bytes);
+    assert!(shown.is_some_and(|shown| shown.len() < 700 && shown.contains("begin é")));
+}
+
 #[test]
 fn what_says_nothing_twice_stays() {
     let birth = IngestRule { repeats: true, cap: Some(10_000), ..IngestRule::default() };

@@ -142,14 +142,14 @@ fn tools(sub_agents: usize) -> Markup {
     }
 }
 
-/// Where the session lies, and the commands that go on with it, to be copied. What the rules for
-/// secrets would change is left out: it would not be a command any more.
+/// Where the session lies, and the commands that go on with it, to be copied. A command that the
+/// rules for secrets would change is left out: it would not be one any more.
 fn commands(viewer: &Viewer, session: &SessionFile, told: &ToldSheet) -> Markup {
     let id = told.id.as_deref().unwrap_or(&session.id);
     let resume = resume_line(session.agent, id, told.cwd.as_deref());
-    let path = session.path.to_string_lossy();
+    let path = viewer.shown(&session.path.to_string_lossy());
     let plan = format!("epitome compact {} --dry-run", shell_word(id));
-    let all = [("File", Some(path.into_owned())), ("Resume", resume), ("Plan", Some(plan))];
+    let all = [("File", Some(path)), ("Resume", resume), ("Plan", Some(plan))];
     let shown = all.into_iter().filter_map(|(name, text)| {
         let text = text.filter(|text| viewer.shown(text) == text.as_str())?;
         Some((name, text))

@@ -128,6 +128,8 @@ const ELEMENTS: &[(&str, &[&str])] = &[
     ("dl", &["class"]),
     ("dt", &[]),
     ("em", &[]),
+    ("figcaption", &[]),
+    ("figure", &["class"]),
     ("h1", &["class"]),
     ("h2", &[]),
     ("h3", &[]),
@@ -160,10 +162,18 @@ const ELEMENTS: &[(&str, &[&str])] = &[
     ("ul", &["class"]),
 ];
 
+/// Every element of a drawing.
+const DRAWING: &[(&str, &[&str])] = &[
+    ("line", &["x1", "x2", "y1", "y2"]),
+    ("rect", &["x", "y", "width", "height"]),
+    ("svg", &["viewBox", "preserveAspectRatio", "role", "aria-label"]),
+    ("title", &[]),
+];
+
 /// What the viewer's own templates have besides.
 const OF_THE_VIEWER: &[(&str, &[&str])] = &[
     ("a", &["href"]),
-    ("button", &["class", "type"]),
+    ("button", &["class", "type", "data-copy", "hidden"]),
     ("dd", &["class"]),
     ("details", &["open"]),
     ("form", &["id", "class", "role", "method", "action"]),
@@ -230,7 +240,12 @@ fn elements(
             NodeData::ProcessingInstruction { .. } => panic!("an instruction"),
             NodeData::Element { name, attrs, .. } => {
                 let tag = &*name.local;
-                assert_eq!(&*name.ns, "http://www.w3.org/1999/xhtml", "{tag}");
+                let drawing = [DRAWING];
+                let tables = match &*name.ns {
+                    "http://www.w3.org/1999/xhtml" => tables,
+                    "http://www.w3.org/2000/svg" => &drawing,
+                    other => panic!("<{tag}> of {other}"),
+                };
                 let known = || tables.iter().copied().flatten().filter(|(known, _)| *known == tag);
                 assert!(known().next().is_some(), "no template has <{tag}>");
                 for attr in attrs.borrow().iter() {

@@ -35,7 +35,7 @@ const KEYS: [(&str, &str); 13] = [
 
 const HELP: &str = "\
 Move      j k ↑ ↓  PgUp PgDn  g G       Select    space one   a all
-Find      / filter (fuzzy)              Sort      tab  by saving, time, size …
+Find      / filter (fuzzy)              Sort      tab  saving, time, size, …
 
 d  plan what compacting would remove    r  read the session
 D  the same, block by block             o  open its page in the web browser
@@ -45,8 +45,8 @@ s  simulate: cost under each recipe     y  copy the command that resumes it
 p  continue it in another agent         e  export it: HTML, Markdown, JSON
 R  read the list again                  q  quit
 
-c, u and s take all selected sessions, the other keys the one under the cursor.
-What a key shows has the command that it ran as its title.";
+c, u and s take all selected sessions, other keys the one at the cursor.
+The title of what is shown is the command that showed it.";
 
 pub fn draw(browser: &mut Browser, frame: &mut Frame<'_>) {
     let area = frame.area();

@@ -133,7 +133,7 @@ impl Browser {
                 }
                 self.mode = Mode::View(view);
                 if kind == Kind::Writes {
-                    self.chosen.clear();
+                    // What was selected stays so: `u` takes it back.
                     return self.start("reading sessions", Task::List);
                 }
             }

@@ -129,7 +129,7 @@ impl Compact {
 
 /// `12`, or `3..5`.
 fn parse_turns(text: &str) -> std::result::Result<RangeInclusive<usize>, String> {
-    let wrong = || format!("`{text}` is not a turn; write 12, or 3..5");
+    let wrong = || format!("`{text}` is no number of a turn, like 12, and no range, like 3..5");
     let number = |text: &str| text.parse().ok().filter(|n| *n > 0).ok_or_else(wrong);
     let (first, last) = text.split_once("..").unwrap_or((text, text));
     let turns = number(first)?..=number(last)?;
@@ -371,6 +371,7 @@ fn told(
 ) -> Result<(String, Taken)> {
     let anchor = |number: usize| format!("a{}", number + 1);
     let address = |number: usize| format!("#{}", anchor(number));
+    let mut last_turn = usize::MAX;
     let (text, found) = reading.tell(how, address, |stories| {
         let [main, parts @ ..] = stories else { return String::new() };
         let joined = |each: &dyn Fn(&Story<'_>) -> String| {
@@ -380,6 +381,7 @@ fn told(
         match format {
             Format::Terminal if turns.is_some() => {
                 let turns = turns.clone().unwrap_or(1..=usize::MAX);
+                last_turn = main.turns.len();
                 terminal_turns(main, text::columns(), turns)
             }
             Format::Terminal => joined(&|story| terminal(story, text::columns())),
@@ -397,6 +399,10 @@ fn told(
         }
     })?;
     failed(reading)?;
+    if let Some(turns) = turns.filter(|turns| *turns.start() > last_turn) {
+        let what = format!("there is no turn {}: the session has {last_turn}", turns.start());
+        return Err(Failure::usage(what));
+    }
     Ok((text, Taken::of(&found)))
 }
 
