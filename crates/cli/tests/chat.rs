@@ -444,7 +444,7 @@ fn tools_of_an_mcp_server_are_offered_asked_about_and_called() {
 
 #[test]
 fn a_project_starts_no_mcp_server_and_one_that_fails_is_told() {
-    let chat = Chat::new([Step::text("Hello."), Step::text("Hello.")]);
+    let chat = Chat::new([Step::text("Hello."), Step::text("Hello."), Step::text("Hello.")]);
     let marker = chat.world.home.join("started");
     chat.world.write("project/.epitome.toml", mcp_settings(&chat, ""));
     let (status, _, notes) = chat.run("anthropic", &["-p", "Hello."]);
@@ -461,10 +461,15 @@ fn a_project_starts_no_mcp_server_and_one_that_fails_is_told() {
         notes.contains("MCP server srv has no tools: no-such-program-anywhere cannot"),
         "{notes}"
     );
+    let own = "[chat.mcp.srv]\ncommand = \"sh\"\nenv = { A = \"${NOT_SET}\" }\n";
+    chat.world.write(".config/epitome/epitome.toml", own);
+    let (status, _, notes) = chat.run("anthropic", &["-p", "Hello."]);
+    assert_eq!(status, 0, "{notes}");
+    let unset = "MCP server srv has no tools: the variable NOT_SET is not set";
+    assert!(notes.contains(unset), "{notes}");
     for (settings, expect) in [
         ("[chat.mcp.srv]\nargs = []\n", "chat.mcp.srv has neither `command` nor `url`"),
         ("[chat.mcp.\"a b\"]\ncommand = \"sh\"\n", "`a b` is no name of a server"),
-        ("[chat.mcp.srv]\ncommand = \"sh\"\nenv = { A = \"${NOT_SET}\" }\n", "NOT_SET"),
         ("[chat.mcp.srv]\ncomand = \"sh\"\n", "chat.mcp is"),
     ] {
         chat.world.write(".config/epitome/epitome.toml", settings);

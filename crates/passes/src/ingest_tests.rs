@@ -52,16 +52,16 @@ fn a_giant_keeps_what_failed_and_its_ends() {
     assert!(shown.contains("line number 0 of") && Words.count(&shown) < Tokens(80));
 }
 
-/// A token for every two bytes.
-struct Pairs;
+/// A token for every so many bytes.
+struct PerBytes(u64);
 
-impl Counter for Pairs {
+impl Counter for PerBytes {
     fn name(&self) -> &'static str {
-        "pairs"
+        "bytes"
     }
 
     fn count(&self, text: &str) -> Tokens {
-        Tokens(text.len() as u64 / 2)
+        Tokens(text.len() as u64 / self.0)
     }
 }
 
@@ -69,7 +69,7 @@ impl Counter for Pairs {
 fn a_giant_of_one_line_keeps_its_ends() {
     let rule = IngestRule { cap: Some(1_000), ..IngestRule::default() };
     let text = format!("begin {} end", "é".repeat(20_000));
-    let shown = rule.shorten(&text, Ref::of(b"x"), &Seen::default(), &Pairs);
+    let shown = rule.shorten(&text, Ref::of(b"x"), &Seen::default(), &PerBytes(2));
     let shown = shown.expect("it is a giant");
     let (stub, below) = shown.split_once('\n').expect("it has a body");
     assert!(stub.contains("shortened"), "{stub}");
@@ -78,17 +78,7 @@ fn a_giant_of_one_line_keeps_its_ends() {
     assert!((1_400..=2_010).contains(&below.len()), "{}", below.len());
     // And where its bytes are more tokens than most.
     let dense = IngestRule { cap: Some(600), ..IngestRule::default() };
-    struct Bytes;
-    impl Counter for Bytes {
-        fn name(&self) -> &'static str {
-            "bytes"
-        }
-
-        fn count(&self, text: &str) -> Tokens {
-            Tokens(text.len() as u64)
-        }
-    }
-    let shown = dense.shorten(&text, Ref::of(b"x"), &Seen::default(), &Bytes);
+    let shown = dense.shorten(&text, Ref::of(b"x"), &Seen::default(), &PerBytes(1));
     assert!(shown.is_some_and(|shown| shown.len() < 700 && shown.contains("begin é")));
 }
 

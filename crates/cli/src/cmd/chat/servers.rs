@@ -21,9 +21,19 @@ pub fn with_servers(
     hidden: &[String],
     more: &[Server],
 ) -> Result<(Workplace, Vec<Event>)> {
-    let set = app.settings()?.values.chat.mcp.iter().flatten();
-    let mut servers =
-        set.map(|(name, set)| server(app, name, set)).collect::<Result<Vec<Server>>>()?;
+    let failed =
+        |(name, why)| Event::Notice { text: format!("MCP server {name} has no tools: {why}") };
+    let (mut servers, mut events) = (Vec::new(), Vec::new());
+    for (name, set) in app.settings()?.values.chat.mcp.iter().flatten() {
+        let server = server(app, name, set)?;
+        // One that would ask without its key is left out, like one that cannot be started.
+        match unset(set) {
+            None => servers.push(server),
+            Some(variable) => {
+                events.push(failed((name.clone(), format!("the variable {variable} is not set"))));
+            }
+        }
+    }
     let is_new = |server: &&Server| !servers.iter().any(|it| it.name == server.name);
     let more: Vec<Server> = more.iter().filter(is_new).cloned().collect();
     servers.extend(more);
@@ -36,12 +46,10 @@ pub fn with_servers(
         }
     }
     if servers.is_empty() {
-        return Ok((place, Vec::new()));
+        return Ok((place, events));
     }
     let servers = Servers::start(servers, place.root(), hidden)?;
-    let failed =
-        |(name, why)| Event::Notice { text: format!("MCP server {name} has no tools: {why}") };
-    let events = servers.failed().into_iter().map(failed).collect();
+    events.extend(servers.failed().into_iter().map(failed));
     Ok((place.with_more(Arc::new(servers)), events))
 }
 
@@ -54,15 +62,13 @@ fn server(app: &App, name: &str, set: &McpServer) -> Result<Server> {
         (Some(command), None) => Place::Program {
             command: command.clone(),
             args: set.args.clone(),
-            env: expanded(app, &set.env)?,
+            env: expanded(&set.env),
             folder: match &set.cwd {
                 Some(folder) => app.config.here.join(folder),
                 None => PathBuf::new(),
             },
         },
-        (None, Some(url)) => {
-            Place::Address { url: url.clone(), headers: expanded(app, &set.headers)? }
-        }
+        (None, Some(url)) => Place::Address { url: url.clone(), headers: expanded(&set.headers) },
         (None, None) => {
             return Err(wrong(app, format!("chat.mcp.{name} has neither `command` nor `url`")));
         }
@@ -74,24 +80,38 @@ fn server(app: &App, name: &str, set: &McpServer) -> Result<Server> {
     Ok(Server { name: name.to_owned(), place, timeout })
 }
 
+/// A variable that the values of a server name and the environment does not have.
+fn unset(set: &McpServer) -> Option<&str> {
+    let values = set.env.values().chain(set.headers.values());
+    let mut named = values.flat_map(|text| parts(text).filter_map(|(_, variable)| variable));
+    named.find(|variable| std::env::var(variable).is_err())
+}
+
 /// Values with the variables of the environment in place of their names.
-fn expanded(app: &App, values: &BTreeMap<String, String>) -> Result<Vec<(String, String)>> {
-    let one = |(name, text): (&String, &String)| {
+fn expanded(values: &BTreeMap<String, String>) -> Vec<(String, String)> {
+    let value = |text: &str| {
         let mut value = String::new();
-        let mut rest = text.as_str();
-        while let Some((before, after)) = rest.split_once("${") {
-            let Some((variable, after)) = after.split_once('}') else { break };
-            let found = std::env::var(variable).map_err(|_| {
-                wrong(app, format!("chat.mcp: the variable {variable} is not set ({name})"))
-            })?;
+        for (before, variable) in parts(text) {
             value.push_str(before);
-            value.push_str(&found);
-            rest = after;
+            value.push_str(&variable.and_then(|it| std::env::var(it).ok()).unwrap_or_default());
         }
-        value.push_str(rest);
-        Ok((name.clone(), value))
+        value
     };
-    values.iter().map(one).collect()
+    values.iter().map(|(name, text)| (name.clone(), value(text))).collect()
+}
+
+/// A text in parts: what stands as it is, and the name of the variable that comes next.
+fn parts(text: &str) -> impl Iterator<Item = (&str, Option<&str>)> {
+    let mut rest = Some(text);
+    std::iter::from_fn(move || {
+        let text = rest?;
+        let found = text.split_once("${").and_then(|(before, after)| {
+            let (variable, after) = after.split_once('}')?;
+            Some((before, variable, after))
+        });
+        rest = found.map(|(_, _, after)| after);
+        Some(found.map_or((text, None), |(before, variable, _)| (before, Some(variable))))
+    })
 }
 
 /// An error of the settings, with its place.
@@ -99,4 +119,25 @@ fn wrong(app: &App, what: String) -> crate::failure::Failure {
     let set = app.settings().ok().and_then(|settings| settings.set.get("chat.mcp")?.first());
     let place = set.map_or(String::new(), |set| format!("{}: ", set.place));
     Error::new(ErrorKind::Settings, format!("{place}{what}")).into()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn variables_are_parts_of_a_text() {
+        let of = |text| parts(text).collect::<Vec<_>>();
+        assert_eq!(of("plain"), [("plain", None)]);
+        assert_eq!(of("a ${B} c${D}"), [("a ", Some("B")), (" c", Some("D")), ("", None)]);
+        assert_eq!(of("a ${B"), [("a ${B", None)]);
+    }
+
+    #[test]
+    fn a_variable_that_is_not_set_is_named() {
+        let env = BTreeMap::from([("X".to_owned(), "${EPITOME_NO_SUCH_VARIABLE}".to_owned())]);
+        let set = McpServer { env, ..McpServer::default() };
+        assert_eq!(unset(&set), Some("EPITOME_NO_SUCH_VARIABLE"));
+        assert_eq!(unset(&McpServer::default()), None);
+    }
 }
