@@ -1,4 +1,4 @@
-//! A session of an editor: an agent on a thread, and what the editor is told of it.
+//! A session of an editor: an agent on a thread, and the messages that the editor gets.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::mpsc::Sender;
@@ -152,7 +152,7 @@ fn commands() -> Value {
     update("available_commands_update", json!({"availableCommands": all}))
 }
 
-/// What the editor is told, and asked.
+/// The messages to the editor: updates, and questions.
 struct Editor {
     client: Client,
     session: String,

@@ -88,7 +88,7 @@ impl Updates {
         }
     }
 
-    /// What an editor is told of something that happens now.
+    /// The updates for an event that happens now.
     pub(super) fn live(&mut self, event: &Event) -> Vec<Value> {
         match event {
             // The editor has shown it already.
@@ -104,7 +104,8 @@ impl Updates {
         }
     }
 
-    /// What an editor is told of something that happened earlier. Files are not what they were.
+    /// The updates for an event of an earlier run. Files may have changed since, so differences are
+    /// left out.
     pub(super) fn replayed(&mut self, event: &Event) -> Vec<Value> {
         match event {
             Event::User { text } => {

@@ -1,4 +1,4 @@
-//! What an editor is told of events.
+//! The updates that an editor gets for events.
 
 use std::collections::BTreeMap;
 
