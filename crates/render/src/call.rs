@@ -1,5 +1,7 @@
 //! The parts of a call, arranged for showing.
 
+use std::ops::Range;
+
 use epitome_model::{
     Call, Field, FieldRole, Lines, Output, Part, Source, ToolKind, decode, is_left_by_recipe,
     line_count,
@@ -7,6 +9,7 @@ use epitome_model::{
 use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
 
+use crate::reminder::without_reminders;
 use crate::visible::one_line;
 
 /// Arguments longer than this are shown by their fields alone.
@@ -83,6 +86,31 @@ pub(crate) fn rest(
             other => (key.clone(), other.to_string()),
         })
         .collect()
+}
+
+/// The same without what says nothing: a flag that is off of a tool whose flags are off unless they
+/// are set, and numbers that say which lines were read, where the result has these.
+pub(crate) fn telling(
+    call: &Call,
+    arguments: Option<&Value>,
+    lines: Option<&Range<u64>>,
+    source: &dyn Source,
+) -> Vec<(String, String)> {
+    let Some(Value::Object(members)) = arguments else { return rest(call, arguments, source) };
+    let is_off = |value: &Value| {
+        let kinds = [ToolKind::Read, ToolKind::Write, ToolKind::Edit, ToolKind::Shell];
+        *value == Value::Bool(false) && kinds.contains(&call.kind)
+    };
+    let is_told = |value: &Value| {
+        lines.zip(value.as_u64()).is_some_and(|(lines, number)| {
+            let (first, last) = (lines.start, lines.end - 1);
+            // Some tools count lines from 0.
+            [first, first.saturating_sub(1), last, lines.end - first].contains(&number)
+        })
+    };
+    let members = members.iter().filter(|(_, value)| !is_off(value) && !is_told(value));
+    let members = members.map(|(key, value)| (key.clone(), value.clone()));
+    rest(call, Some(&Value::Object(members.collect())), source)
 }
 
 /// Arguments that are no JSON, and no field either.
@@ -219,7 +247,7 @@ pub(crate) fn outcome(output: &Output, source: &dyn Source) -> Outcome {
         if idx == 0 && text.len() < 80 && is_left_by_recipe(&text) {
             return Outcome::Left(text.into_owned());
         }
-        lines += line_count(&text);
+        lines += line_count(&without_reminders(&text).0);
     }
     let pictures = output.parts.iter().filter(|part| matches!(part, Part::Image(_))).count();
     match (output.error, pictures) {
@@ -229,24 +257,41 @@ pub(crate) fn outcome(output: &Output, source: &dyn Source) -> Outcome {
     }
 }
 
-/// A file's text without the numbers that an agent put before its lines, and the first of them.
-pub(crate) fn without_numbers(text: &str) -> (Option<u64>, String) {
-    let mut first = None;
+/// The lines of a file that a result has: the numbers that an agent put before them.
+pub(crate) fn line_numbers(
+    call: &Call,
+    output: &Output,
+    source: &dyn Source,
+) -> Option<Range<u64>> {
+    if call.kind != ToolKind::Read || !output.numbered || output.error {
+        return None;
+    }
+    let text = output.parts.iter().find_map(|part| match part {
+        Part::Text(text) => Some(text.read(source)),
+        Part::Image(_) | Part::Opaque(_) => None,
+    })?;
+    let mut numbers = text.lines().filter_map(|line| Some(numbered(line)?.0));
+    let first = numbers.next()?;
+    let last = numbers.next_back().unwrap_or(first);
+    (first <= last).then_some(first..last.checked_add(1)?)
+}
+
+/// A file's text without the numbers that an agent put before its lines.
+pub(crate) fn without_numbers(text: &str) -> String {
     let mut bare = String::with_capacity(text.len());
     for line in text.lines() {
-        let trimmed = line.trim_start();
-        let digits = trimmed.bytes().take_while(u8::is_ascii_digit).count();
-        let rest = trimmed[digits..].strip_prefix(['→', '\t']);
-        match rest.filter(|_| digits > 0) {
-            Some(rest) => {
-                first = first.or_else(|| trimmed[..digits].parse().ok());
-                bare.push_str(rest);
-            }
-            None => bare.push_str(line),
-        }
+        bare.push_str(numbered(line).map_or(line, |(_, rest)| rest));
         bare.push('\n');
     }
-    (first, bare)
+    bare
+}
+
+/// The number before a line, and the line.
+fn numbered(line: &str) -> Option<(u64, &str)> {
+    let trimmed = line.trim_start();
+    let digits = trimmed.bytes().take_while(u8::is_ascii_digit).count();
+    let rest = trimmed[digits..].strip_prefix(['→', '\t'])?;
+    Some((trimmed[..digits].parse().ok()?, rest))
 }
 
 #[cfg(test)]

@@ -208,15 +208,67 @@ fn the_outcome_of_a_call_is_a_word_or_a_number_of_lines() {
 }
 
 #[test]
-fn numbers_before_lines_are_taken_away_and_the_first_is_known() {
+fn a_reminder_is_no_line_of_a_result() {
+    let text = "a\nb\n\n<system-reminder>\nMind it.\n</system-reminder>\n";
+    let sample = Sample::new().output(text);
+    let (_, entry) = sample.transcript().entries().last().expect("an entry");
+    let Some(Block::Output(output)) = entry.blocks.first() else { panic!("it is a result") };
+    let Outcome::Lines(lines) = outcome(output, sample.source()) else { panic!("it has lines") };
+    assert_eq!(lines, Lines(2));
+}
+
+#[test]
+fn numbers_before_lines_are_taken_away() {
     let cases = [
-        ("  7→one\n  8→two", Some(7), "one\ntwo\n"),
-        ("1\tone\n", Some(1), "one\n"),
-        ("one\n12→two", Some(12), "one\ntwo\n"),
-        ("→ no number\n5 no mark", None, "→ no number\n5 no mark\n"),
-        ("", None, ""),
+        ("  7→one\n  8→two", "one\ntwo\n"),
+        ("1\tone\n", "one\n"),
+        ("one\n12→two", "one\ntwo\n"),
+        ("→ no number\n5 no mark", "→ no number\n5 no mark\n"),
+        ("", ""),
     ];
-    for (text, first, expect) in cases {
-        assert_eq!(without_numbers(text), (first, expect.to_owned()), "{text:?}");
+    for (text, expect) in cases {
+        assert_eq!(without_numbers(text), expect, "{text:?}");
     }
+}
+
+#[test]
+fn the_lines_that_were_read_are_those_of_the_result() {
+    let check = |kind, text: &str, expect: Option<Range<u64>>| {
+        let sample = Sample::new().call(kind, "/p/a").output(text).with(|entry| {
+            let Some(Block::Output(output)) = entry.blocks.first_mut() else { panic!("it is") };
+            output.numbered = true;
+        });
+        let blocks = sample.transcript().entries().map(|(_, entry)| entry.blocks.first());
+        let blocks: Vec<_> = blocks.collect();
+        let [Some(Block::Call(call)), Some(Block::Output(output))] = blocks[..] else {
+            panic!("a call and its result")
+        };
+        assert_eq!(line_numbers(call, output, sample.source()), expect, "{text:?}");
+    };
+    check(Read, "  7→one\n  8→two\n", Some(7..9));
+    check(Read, "one\n12→two", Some(12..13));
+    check(Read, "9→two\n8→one", None);
+    check(Read, &format!("{}→x", u64::MAX), None);
+    check(Read, "none", None);
+    check(Shell, "7→one", None);
+}
+
+#[test]
+fn arguments_that_say_nothing_are_left_out() {
+    let check = |kind, lines: Option<Range<u64>>, expect: &[(&str, &str)]| {
+        let arguments =
+            json!({ "flag": false, "offset": 1_810, "limit": 150, "on": true, "word": "false" });
+        let sample = Sample::new().call(kind, "/p/a");
+        let told = telling(call(&sample), Some(&arguments), lines.as_ref(), sample.source());
+        let told: Vec<(&str, &str)> = told.iter().map(|(key, it)| (&**key, &**it)).collect();
+        assert_eq!(told, expect, "{kind:?} {lines:?}");
+    };
+    check(Read, Some(1_810..1_960), &[("on", "true"), ("word", "false")]);
+    // Counted from 0, and at the end of the file.
+    let rest = [("limit", "150"), ("on", "true"), ("word", "false")];
+    check(Read, Some(1_811..1_900), &rest);
+    let rest = [("limit", "150"), ("offset", "1810"), ("on", "true"), ("word", "false")];
+    check(Edit, None, &rest);
+    let all = [&[("flag", "false")], &rest[..]].concat();
+    check(ToolKind::Search, None, &all);
 }

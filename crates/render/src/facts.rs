@@ -1,12 +1,9 @@
 //! A session in figures.
 
-use std::collections::HashMap;
-use std::fmt;
-
-use epitome_model::{Block, CacheUse, MicroDollars, Role, Tokens, Usage, turns};
+use epitome_model::{Block, Role, turns};
 use serde::{Deserialize, Serialize};
 
-use crate::prices::Prices;
+use crate::spent::{Cost, CostFloor, RequestTotals, Spent, requests};
 use crate::{Changes, Session, Story, time};
 
 /// What is known of a session at a glance: what stands above a page and in a manifest.
@@ -44,155 +41,6 @@ pub struct Facts {
     pub changes: Changes,
 }
 
-/// Tokens of all requests, where the session says what they came to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct RequestTotals {
-    /// Requests that say it.
-    pub requests: u64,
-    /// Input of all of them together, from a cache or not.
-    pub input: Tokens,
-    /// The largest input.
-    pub largest: Tokens,
-    /// Output of all of them together, if every one says what it came to.
-    pub output: Option<Tokens>,
-}
-
-/// What requests cost.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Cost {
-    /// Millionths of a dollar.
-    pub micro_dollars: MicroDollars,
-    /// The day of the list prices; nothing when the session itself says what each request cost.
-    pub prices_of: Option<String>,
-}
-
-/// What requests cost at least: a sum that leaves out what is not known.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct CostFloor {
-    /// Millionths of a dollar.
-    pub micro_dollars: MicroDollars,
-    /// The day of the list prices; nothing when all that is in the sum is what the session says.
-    pub prices_of: Option<String>,
-    /// All requests.
-    pub requests: u64,
-    /// Requests of which the output tokens are not recorded: only their input is in the sum.
-    pub unrecorded_output: u64,
-    /// Requests of which no price is known: nothing of them is in the sum.
-    pub unpriced: u64,
-}
-
-impl Cost {
-    /// The label of the sum.
-    pub(crate) fn name(&self) -> String {
-        match &self.prices_of {
-            Some(date) => format!("about, at list prices of {date}"),
-            None => "cost".into(),
-        }
-    }
-}
-
-impl fmt::Display for Cost {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.prices_of {
-            Some(date) => write!(f, "about {} at list prices of {date}", self.micro_dollars),
-            None => write!(f, "{}", self.micro_dollars),
-        }
-    }
-}
-
-impl CostFloor {
-    /// The label of the sum.
-    pub(crate) fn name(&self) -> String {
-        match &self.prices_of {
-            Some(date) => format!("at least, at list prices of {date}: {}", self.missing()),
-            None => format!("at least: {}", self.missing()),
-        }
-    }
-
-    /// What is missing in the sum.
-    fn missing(&self) -> String {
-        let of = |n: u64| format!("{n} of {}", counted(self.requests, "request"));
-        let mut missing = Vec::new();
-        if self.unrecorded_output > 0 {
-            missing
-                .push(format!("output tokens of {} are not recorded", of(self.unrecorded_output)));
-        }
-        if self.unpriced > 0 {
-            missing.push(format!("no price is known for {}", of(self.unpriced)));
-        }
-        missing.join("; ")
-    }
-}
-
-impl fmt::Display for CostFloor {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "at least {}", self.micro_dollars)?;
-        if let Some(date) = &self.prices_of {
-            write!(f, " at list prices of {date}")?;
-        }
-        write!(f, " ({})", self.missing())
-    }
-}
-
-/// The sum so far, and what is missing in it.
-struct Sum<'p> {
-    prices: Option<&'p dyn Prices>,
-    cost: MicroDollars,
-    /// Whether a price of the list is in it.
-    is_listed: bool,
-    requests: u64,
-    unrecorded_output: u64,
-    unpriced: u64,
-}
-
-impl<'p> Sum<'p> {
-    fn new(prices: Option<&'p dyn Prices>) -> Sum<'p> {
-        let cost = MicroDollars(0);
-        Sum { prices, cost, is_listed: false, requests: 0, unrecorded_output: 0, unpriced: 0 }
-    }
-
-    fn add(&mut self, model: Option<&str>, usage: &Usage) {
-        self.requests += 1;
-        if let Some(cost) = usage.cost {
-            self.cost += cost;
-            return;
-        }
-        match self.prices.zip(model).and_then(|(prices, model)| prices.cost(model, usage)) {
-            Some(cost) => {
-                self.cost += cost;
-                self.is_listed = true;
-                self.unrecorded_output += u64::from(usage.output == 0);
-            }
-            None => self.unpriced += 1,
-        }
-    }
-
-    /// What all requests cost, or at least cost. Neither, if nothing is known of any.
-    fn finish(self) -> (Option<Cost>, Option<CostFloor>) {
-        if self.requests == self.unpriced {
-            return (None, None);
-        }
-        let date = self.prices.filter(|_| self.is_listed).map(|prices| prices.date().to_owned());
-        let (micro_dollars, prices_of) = (self.cost, date);
-        if self.unpriced + self.unrecorded_output == 0 {
-            return (Some(Cost { micro_dollars, prices_of }), None);
-        }
-        let Sum { requests, unrecorded_output, unpriced, .. } = self;
-        let floor = CostFloor { micro_dollars, prices_of, requests, unrecorded_output, unpriced };
-        (None, Some(floor))
-    }
-}
-
-impl RequestTotals {
-    fn add(&mut self, usage: Usage) {
-        let before = if self.requests == 0 { Some(Tokens(0)) } else { self.output };
-        self.output = before.filter(|_| usage.output > 0).map(|sum| sum + Tokens(usage.output));
-        self.requests += 1;
-        self.input += Tokens(usage.input);
-        self.largest = self.largest.max(Tokens(usage.input));
-    }
-}
-
 impl Facts {
     /// The facts of a session.
     pub fn of(story: &Story<'_>) -> Facts {
@@ -206,8 +54,6 @@ impl Facts {
             changes,
             ..Facts::default()
         };
-        let mut groups: HashMap<&str, (Option<&str>, Usage)> = HashMap::new();
-        let mut sum = Sum::new(prices);
         let mut times = Vec::new();
         for (_, entry) in transcript.entries() {
             times.extend(entry.time.as_deref().and_then(time::parse));
@@ -217,22 +63,6 @@ impl Facts {
             {
                 facts.models.push(model.to_string());
             }
-            match (entry.usage, entry.group.as_deref()) {
-                // Each record of a response may say what it came to so far.
-                (Some(usage), Some(group)) => {
-                    let (model, known) = groups.entry(group).or_default();
-                    *model = entry.model.as_deref();
-                    known.input = known.input.max(usage.input);
-                    known.output = known.output.max(usage.output);
-                    known.cache = most(known.cache, usage.cache);
-                    known.cost = known.cost.max(usage.cost);
-                }
-                (Some(usage), None) if is_billed(&usage) => {
-                    facts.spent.add(usage);
-                    sum.add(entry.model.as_deref(), &usage);
-                }
-                (Some(_), None) | (None, _) => {}
-            }
             for block in entry.blocks.iter().filter(|_| !entry.repeated) {
                 match block {
                     Block::Call(_) => facts.calls += 1,
@@ -241,11 +71,8 @@ impl Facts {
                 }
             }
         }
-        for (model, usage) in groups.into_values().filter(|(_, usage)| is_billed(usage)) {
-            facts.spent.add(usage);
-            sum.add(model, &usage);
-        }
-        (facts.cost, facts.cost_floor) = sum.finish();
+        let spent = Spent::on(&requests(transcript), prices);
+        (facts.spent, facts.cost, facts.cost_floor) = (spent.totals, spent.cost, spent.cost_floor);
         facts.started = times.iter().min().map(ToString::to_string);
         facts.ended = times.iter().max().map(ToString::to_string);
         facts
@@ -258,80 +85,11 @@ impl Facts {
     }
 }
 
-/// Whether a request came to anything. One that was aborted or failed at once has no tokens.
-fn is_billed(usage: &Usage) -> bool {
-    usage.input > 0 || usage.output > 0 || usage.cost.is_some()
-}
-
 /// So many of them.
 pub(crate) fn counted(number: u64, what: &str) -> String {
     if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
 }
 
-fn most(one: Option<CacheUse>, other: Option<CacheUse>) -> Option<CacheUse> {
-    let (Some(a), Some(b)) = (one, other) else { return one.or(other) };
-    Some(CacheUse { read: a.read.max(b.read), written: a.written.max(b.written) })
-}
-
 #[cfg(test)]
 #[path = "facts_tests.rs"]
 mod of_samples;
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    struct List;
-
-    impl Prices for List {
-        fn cost(&self, model: &str, usage: &Usage) -> Option<MicroDollars> {
-            (model == "known").then(|| MicroDollars(usage.input * 2))
-        }
-
-        fn date(&self) -> &str {
-            "2026-11-21"
-        }
-    }
-
-    #[test]
-    fn a_cost_is_whole_or_a_floor_that_says_what_is_missing() {
-        let stored = |cost| Usage { input: 7, cost: Some(MicroDollars(cost)), ..Usage::default() };
-        let listed = Usage { input: 10, output: 1, ..Usage::default() };
-        let unfinished = Usage { input: 10, ..Usage::default() };
-        let told = |requests: &[(&str, Usage)], prices: Option<&dyn Prices>| {
-            let mut sum = Sum::new(prices);
-            requests.iter().for_each(|(model, usage)| sum.add(Some(model), usage));
-            let (cost, floor) = sum.finish();
-            cost.map(|it| it.to_string()).or(floor.map(|it| it.to_string()))
-        };
-        let list: Option<&dyn Prices> = Some(&List);
-        let some = |text: &str| Some(text.to_owned());
-        for (requests, prices, expect) in [
-            (vec![("x", stored(400_000)), ("x", stored(20_000))], list, some("$0.42")),
-            (
-                vec![("x", stored(400_000)), ("known", listed)],
-                list,
-                some("about $0.40 at list prices of 2026-11-21"),
-            ),
-            (vec![("known", listed)], list, some("about $0.0000 at list prices of 2026-11-21")),
-            (
-                vec![("x", stored(400_000)), ("x", listed)],
-                list,
-                some("at least $0.40 (no price is known for 1 of 2 requests)"),
-            ),
-            (
-                vec![("x", stored(400_000)), ("known", unfinished), ("x", listed)],
-                list,
-                some(
-                    "at least $0.40 at list prices of 2026-11-21 (output tokens of 1 of 3 requests \
-                     are not recorded; no price is known for 1 of 3 requests)",
-                ),
-            ),
-            (vec![("known", listed)], None, None),
-            (vec![("x", unfinished)], list, None),
-            (vec![], list, None),
-        ] {
-            assert_eq!(told(&requests, prices), expect, "{requests:?}");
-        }
-    }
-}

@@ -1,4 +1,4 @@
-use epitome_model::{ToolKind, Usage};
+use epitome_model::{Tokens, ToolKind, Usage};
 use samples::Sample;
 
 use super::*;

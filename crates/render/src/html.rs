@@ -2,6 +2,7 @@
 
 mod card;
 mod code;
+mod controls;
 mod course;
 mod figures;
 mod frame;

@@ -25,7 +25,9 @@ mod json;
 mod link;
 mod markdown;
 mod prices;
+mod reminder;
 mod said;
+mod spent;
 mod story;
 mod terminal;
 #[cfg(test)]
@@ -36,7 +38,7 @@ mod visible;
 
 pub use changes::Changes;
 pub use edits::edits;
-pub use facts::{Cost, Facts, RequestTotals};
+pub use facts::Facts;
 pub use highlight::{Token, highlight};
 pub use html::{
     Drawn, Figures, Html, Index, Listing, PageName, Plot, SCRIPT, STYLE, Series, Sheet,
@@ -46,6 +48,7 @@ pub use json::{Document, JsonError, from_json, json};
 pub use markdown::markdown;
 pub use prices::Prices;
 pub use said::{Said, SaidKind, said};
+pub use spent::{Cost, CostFloor, RequestTotals};
 pub use story::{Detail, Session, Story, Turn};
 pub use terminal::{terminal, terminal_turns};
 pub use time::parse as moment;

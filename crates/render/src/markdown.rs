@@ -33,9 +33,9 @@ pub fn markdown(story: &Story<'_>) -> String {
         for piece in &story.pieces[prompt.clone()] {
             page.piece(piece);
         }
-        let steps = &story.pieces[prompt.end..turn.answer.max(prompt.end)];
-        page.steps(steps);
-        for piece in &story.pieces[turn.answer.max(prompt.end)..turn.pieces.end] {
+        let steps = story.steps(turn);
+        page.steps(&story.pieces[steps.clone()]);
+        for piece in &story.pieces[steps.end..turn.pieces.end] {
             page.piece(piece);
         }
     }
@@ -102,7 +102,7 @@ impl<'a> Page<'_, 'a> {
                 Role::Assistant | Role::Tool => {
                     let _ = writeln!(self.text, "\n**Assistant**\n\n{}", prose(&read(text)));
                 }
-                Role::System => self.folded("<i>What the agent's program said</i>", &read(text)),
+                Role::System => self.folded("<i>System message</i>", &read(text)),
             },
             What::Summary(text) => {
                 self.folded("<b>The conversation before was summarised</b>", &read(text));
@@ -266,7 +266,7 @@ impl<'a> Page<'_, 'a> {
                         let path = path.map(|it| it.read(source).into_owned());
                         let language = extension(path.as_deref().unwrap_or(""));
                         if output.numbered {
-                            self.code(&call::without_numbers(&text).1, &language)
+                            self.code(&call::without_numbers(&text), &language)
                         } else {
                             self.code(&text, &language)
                         }

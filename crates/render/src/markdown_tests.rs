@@ -91,7 +91,7 @@ fn summaries_reasoning_and_texts_of_the_agent_are_folded() {
         format!("\n<details><summary>{title}</summary>\n\n> {text}\n\n</details>\n")
     };
     let steps = [
-        folded("<i>What the agent's program said</i>", "A *note*."),
+        folded("<i>System message</i>", "A *note*."),
         folded("<b>The conversation before was summarised</b>", "In short."),
         folded("<i>Thinking</i>", "Hm."),
     ];

@@ -4,11 +4,14 @@ use std::collections::{BTreeMap, HashMap, HashSet};
 use std::ops::Range;
 
 use epitome_model::{
-    Block, Call, Entry, Image, Output, Part, Role, Source, Span, Text, Thinking, Transcript, turns,
+    Block, Call, Entry, Image, Item, Output, Part, Role, Source, Span, Text, Thinking, Transcript,
+    turns,
 };
+use jiff::SignedDuration;
 
+use crate::reminder::without_reminders;
 use crate::visible::one_line;
-use crate::{Changes, Prices};
+use crate::{Changes, Prices, time};
 
 /// A session that is shown.
 #[derive(Clone, Copy)]
@@ -65,6 +68,8 @@ pub struct Turn {
     pub title: String,
     /// When it began, as the session writes it.
     pub time: Option<Box<str>>,
+    /// Its items of the transcript.
+    pub(crate) items: Range<usize>,
     /// Its pieces.
     pub(crate) pieces: Range<usize>,
     /// The index of the first piece of the answer at its end.
@@ -89,6 +94,19 @@ impl Piece<'_> {
         match self.block {
             0 => format!("m{}", self.item),
             block => format!("m{}.{block}", self.item),
+        }
+    }
+
+    /// Whether it is a failed call, or a failed result without one.
+    pub(crate) fn is_failed(&self) -> bool {
+        match self.what {
+            What::Call(_, output) => output.is_some_and(|output| output.error),
+            What::Result(output) => output.error,
+            What::Words(_)
+            | What::Summary(_)
+            | What::Thinking(_)
+            | What::Image(_)
+            | What::Opaque(_) => false,
         }
     }
 }
@@ -136,6 +154,7 @@ impl<'a> Story<'a> {
             .filter(|(start, end)| *start < end)
             .map(|(&start, end)| story.turn(start..end))
             .collect();
+        story.bound_items();
         if story.session.detail == Detail::Conversation {
             story.only_conversation();
         }
@@ -158,6 +177,26 @@ impl<'a> Story<'a> {
         turns.filter(move |(_, turn)| turn.pieces.start < end && start < turn.pieces.end)
     }
 
+    /// The steps of a turn: what is between the user's message and the answer.
+    pub(crate) fn steps(&self, turn: &Turn) -> Range<usize> {
+        let begin = self.prompt(turn).end;
+        begin..turn.answer.max(begin)
+    }
+
+    /// The indices of the pieces that failed.
+    pub(crate) fn failed(&self) -> Vec<usize> {
+        let pieces = self.pieces.iter().enumerate();
+        pieces.filter(|(_, piece)| piece.is_failed()).map(|(idx, _)| idx).collect()
+    }
+
+    /// How long the agent and the user worked on some items of the transcript, as far as that is
+    /// recorded: the time between their records, without pauses.
+    pub(crate) fn active(&self, items: &Range<usize>) -> Option<SignedDuration> {
+        let items = self.session.transcript.items.get(items.clone()).unwrap_or_default();
+        let entries = items.iter().filter_map(Item::entry).filter(|entry| !entry.repeated);
+        time::active(entries.filter_map(|entry| time::parse(entry.time.as_deref()?)).collect())
+    }
+
     /// The session's title, or else the beginning of the first message of the user.
     pub fn title(&self) -> String {
         let head = &self.session.transcript.head;
@@ -171,7 +210,7 @@ impl<'a> Story<'a> {
         let told = &self.pieces[pieces.clone()];
         let title = told.iter().find_map(|piece| match piece.what {
             What::Words(text) if piece.entry.role == Role::User => {
-                Some(one_line(&text.read(self.session.source)))
+                Some(one_line(&without_reminders(&text.read(self.session.source)).0))
             }
             _ => None,
         });
@@ -179,8 +218,18 @@ impl<'a> Story<'a> {
         Turn {
             title: title.unwrap_or_default(),
             time: told.iter().find_map(|piece| piece.entry.time.clone()),
+            items: told.first().map_or(0, |piece| piece.item)..0,
             answer: pieces.start + steps,
             pieces,
+        }
+    }
+
+    /// Sets where the items of each turn end: where those of the next begin.
+    fn bound_items(&mut self) {
+        let mut end = self.session.transcript.items.len();
+        for turn in self.turns.iter_mut().rev() {
+            turn.items.end = end;
+            end = turn.items.start;
         }
     }
 

@@ -1,7 +1,7 @@
 //! Times as sessions write them.
 
-use jiff::Timestamp;
 use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
 
 /// A time in RFC 3339, and as it is shown. Sessions write RFC 3339, or milliseconds since 1970.
 pub fn parse(text: &str) -> Option<Timestamp> {
@@ -32,14 +32,28 @@ pub(crate) fn clock(time: Timestamp) -> String {
     time.to_zoned(TimeZone::UTC).strftime("%H:%M").to_string()
 }
 
-/// How long: `4m`, `2h 5m`, `3d 4h`.
-pub(crate) fn length(from: Timestamp, to: Timestamp) -> String {
-    let minutes = to.duration_since(from).as_secs().max(0) / 60;
-    match (minutes / 1440, minutes / 60 % 24, minutes % 60) {
-        (0, 0, 0) => "under a minute".to_owned(),
-        (0, 0, m) => format!("{m}m"),
-        (0, h, m) => format!("{h}h {m}m"),
-        (d, h, _) => format!("{d}d {h}h"),
+/// The longest time between two records that is no pause.
+pub(crate) const PAUSE: SignedDuration = SignedDuration::from_mins(5);
+
+/// The time between records without pauses. Nothing of fewer than two, or with nothing but pauses.
+pub(crate) fn active(mut times: Vec<Timestamp>) -> Option<SignedDuration> {
+    times.sort_unstable();
+    let gaps = times.windows(2).map(|pair| pair[1].duration_since(pair[0]));
+    let sum: SignedDuration = gaps.filter(|gap| *gap <= PAUSE).sum();
+    (!sum.is_zero()).then_some(sum)
+}
+
+/// How long: `under 1s`, `40s`, `3m 40s`, `2h 5m`, `3d 4h`.
+pub(crate) fn length(time: SignedDuration) -> String {
+    let seconds = time.as_secs().max(0);
+    let (days, hours) = (seconds / 86_400, seconds / 3_600 % 24);
+    let (minutes, seconds) = (seconds / 60 % 60, seconds % 60);
+    match (days, hours, minutes, seconds) {
+        (0, 0, 0, 0) => "under 1s".to_owned(),
+        (0, 0, 0, s) => format!("{s}s"),
+        (0, 0, m, s) => format!("{m}m {s}s"),
+        (0, h, m, _) => format!("{h}h {m}m"),
+        (d, h, ..) => format!("{d}d {h}h"),
     }
 }
 
@@ -58,21 +72,32 @@ mod tests {
 
     #[test]
     fn a_length_has_two_units_at_most() {
-        let minutes = |n: i64| {
-            let at = |minutes: i64| Timestamp::from_second(minutes * 60).expect("a time");
-            length(at(1_000_000), at(1_000_000 + n))
-        };
         let cases = [
-            (-5, "under a minute"),
-            (0, "under a minute"),
-            (4, "4m"),
-            (60, "1h 0m"),
-            (125, "2h 5m"),
-            (3 * 1440 + 250, "3d 4h"),
+            (-5, "under 1s"),
+            (0, "under 1s"),
+            (4, "4s"),
+            (220, "3m 40s"),
+            (3_600, "1h 0m"),
+            (7_559, "2h 5m"),
+            (3 * 86_400 + 4 * 3_600 + 9, "3d 4h"),
         ];
-        for (n, expect) in cases {
-            assert_eq!(minutes(n), expect, "{n}");
+        for (seconds, expect) in cases {
+            assert_eq!(length(SignedDuration::from_secs(seconds)), expect, "{seconds}");
         }
+    }
+
+    #[test]
+    fn pauses_are_not_active_and_the_order_of_records_does_not_matter() {
+        let check = |seconds: &[i64], expect: Option<i64>| {
+            let at = |seconds: &i64| Timestamp::from_second(*seconds).expect("a time");
+            let found = active(seconds.iter().map(at).collect());
+            assert_eq!(found, expect.map(SignedDuration::from_secs), "{seconds:?}");
+        };
+        check(&[0, 300, 601, 611], Some(310));
+        check(&[611, 0, 601, 300], Some(310));
+        check(&[0, 301], None);
+        check(&[7], None);
+        check(&[], None);
     }
 
     #[test]

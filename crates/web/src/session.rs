@@ -119,6 +119,7 @@ fn body(viewer: &Viewer, session: &SessionFile, told: &ToldSheet, stamp: &Stamp)
                     (tools(*sub_agents))
                     (commands(viewer, session, told))
                 }
+                (made(&sheet.filter))
                 @for (_, turn) in &sheet.turns { (made(turn)) }
                 @if follows {
                     p #live.live role="status" hidden { "Waiting for more" }

@@ -94,12 +94,18 @@ impl Viewer {
             &how,
             |part| name(part + 1).file(0),
             |stories| {
+                let id = stories.first().and_then(|it| it.session.transcript.head.id.as_deref());
+                let search = search_of(id.unwrap_or(&file.id));
                 let pages = stories.iter().enumerate().map(|(part, story)| {
                     let up = match part {
                         0 => ("../../".to_owned(), "Sessions".to_owned()),
                         _ => (name(0).file(0), "the session".to_owned()),
                     };
-                    Html::paged(story, name(part), Some(up))
+                    let html = Html::paged(story, name(part), Some(up));
+                    match &search {
+                        Some(address) => html.searched_at(address.clone()),
+                        None => html,
+                    }
                 });
                 show(&pages.collect::<Vec<_>>())
             },
@@ -109,6 +115,13 @@ impl Viewer {
             None => Ok(shown),
         }
     }
+}
+
+/// The address of a search of one session, relative to its pages, for words to be appended. `None`
+/// for an id that is more than a word.
+fn search_of(id: &str) -> Option<String> {
+    let is_word = id.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
+    (is_word && !id.is_empty()).then(|| format!("../../search?q=session%3A{id}%20"))
 }
 
 /// The file name of a page: 0 is the session itself, the others its sub-agents.
@@ -137,6 +150,15 @@ pub(crate) fn part_and_page(file: &str) -> Option<(usize, usize)> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_search_of_a_session_names_an_id_that_is_a_word() {
+        let expect = Some("../../search?q=session%3A0f3c-a_1%20");
+        assert_eq!(search_of("0f3c-a_1").as_deref(), expect);
+        for id in ["", "a b", "x\"", "a/b", "ä"] {
+            assert_eq!(search_of(id), None, "{id}");
+        }
+    }
 
     #[test]
     fn the_file_of_a_page_says_which_it_is() {

@@ -106,3 +106,31 @@ fn what_is_appended_is_told_to_who_reads() {
     let told: Value = serde_json::from_str(&events.next("changed")).unwrap();
     assert_eq!(told["order"], json!(["t1", "t2", "t3", "t4", "t5"]));
 }
+
+#[test]
+fn a_page_of_a_long_session_leads_to_a_search_of_that_session() {
+    let world = World::new();
+    let message = |session: &str, n: u32, text: &str| {
+        let record = json!({
+            "type": "user", "uuid": format!("u{n}"), "parentUuid": Value::Null,
+            "sessionId": session, "cwd": "/srv/app", "timestamp": "2026-11-20T10:00:00Z",
+            "message": { "role": "user", "content": text },
+        });
+        format!("{record}\n")
+    };
+    let long = "word ".repeat(80_000);
+    let one = [message("one", 0, &long), message("one", 1, &long), message("one", 2, "a kestrel")];
+    world.claude("one", one.concat());
+    world.claude("two", message("two", 0, "a kestrel"));
+    let viewer = world.serve(Which::All);
+    let bodies = viewer.sessions("").into_iter().map(|page| viewer.get(&page).body);
+    let links: Vec<String> = bodies
+        .filter_map(|body| Some(body.split_once("data-search=\"../../")?.1.to_owned()))
+        .map(|rest| rest.split('"').next().expect("an end").to_owned())
+        .collect();
+    assert_eq!(links, ["search?q=session%3Aone%20"], "of the session that has pages");
+    // What the script makes of it.
+    let answers = (0..200).map(|_| viewer.get(&format!("{}kestrel", links[0])).body);
+    let found = answers.into_iter().find(|body| !body.contains("id=\"indexing\""));
+    assert_eq!(found.expect("it is indexed").matches("<li class=\"hit\"").count(), 1);
+}

@@ -10,6 +10,7 @@ use super::plain;
 use super::words::words;
 use crate::call::{self, Change, Line, Outcome};
 use crate::cut::{Limit, cut};
+use crate::reminder::without_reminders;
 use crate::visible::one_line;
 use crate::{ansi, todo, visible};
 
@@ -40,7 +41,7 @@ pub(super) fn card(page: &Page<'_, '_>, call: &Call, output: Option<&Output>) ->
                 }
             }
             div.body {
-                (input(page, call, arguments.as_ref()))
+                (input(page, call, arguments.as_ref(), output))
                 @if let Some(address) = page.sub_agent(&call.id) {
                     p.sub { a href=(address) { "What the sub-agent did →" } }
                 }
@@ -60,6 +61,7 @@ pub(super) fn result(page: &Page<'_, '_>, call: Option<&Call>, output: &Output) 
             @match part {
                 Part::Text(text) => {
                     @let text = text.read(source);
+                    @let (text, found) = without_reminders(&text);
                     @if !text.trim().is_empty() {
                         div.out.error[output.error] {
                             @match kind {
@@ -73,6 +75,7 @@ pub(super) fn result(page: &Page<'_, '_>, call: Option<&Call>, output: &Output) 
                             }
                         }
                     }
+                    (reminders(page, &found))
                 }
                 Part::Image(image) => (picture(image, source)),
                 Part::Opaque(span) => {
@@ -155,7 +158,12 @@ fn outcome(output: &Output, source: &dyn Source) -> Markup {
     }
 }
 
-fn input(page: &Page<'_, '_>, call: &Call, arguments: Option<&Value>) -> Markup {
+fn input(
+    page: &Page<'_, '_>,
+    call: &Call,
+    arguments: Option<&Value>,
+    output: Option<&Output>,
+) -> Markup {
     let source = page.source();
     if let Some(list) = arguments.filter(|_| call.kind == ToolKind::Todo).and_then(todo::list) {
         return html! {
@@ -163,8 +171,14 @@ fn input(page: &Page<'_, '_>, call: &Call, arguments: Option<&Value>) -> Markup 
         };
     }
     let path = call.target.as_ref().map(|it| it.read(source).into_owned()).unwrap_or_default();
+    let lines = output.and_then(|output| call::line_numbers(call, output, source));
+    let rest = call::rest(call, arguments, source).len();
+    let telling = call::telling(call, arguments, lines.as_ref(), source);
     html! {
-        @for (name, value) in call::rest(call, arguments, source) { (named(page, &name, &value)) }
+        @if let Some(lines) = lines.filter(|lines| lines.start > 1 || telling.len() < rest) {
+            p.arg { "lines " (lines.start) "–" (lines.end - 1) }
+        }
+        @for (name, value) in &telling { (named(page, name, value)) }
         @if call.kind.changes_file() {
             @for change in call::changes(&call.fields, source) { (changed(page, &change, &path)) }
         }
@@ -260,10 +274,15 @@ fn read_text(page: &Page<'_, '_>, output: &Output, text: &str, path: &str) -> Ma
     if !output.numbered || epitome_model::is_left_by_recipe(text) {
         return code(page, text, path);
     }
-    let (first, bare) = call::without_numbers(text);
+    code(page, &call::without_numbers(text), path)
+}
+
+/// Reminders that an agent's program put into a text, folded.
+pub(super) fn reminders(page: &Page<'_, '_>, reminders: &[&str]) -> Markup {
     html! {
-        @if let Some(first) = first.filter(|first| *first > 1) { p.arg { "from line " (first) } }
-        (code(page, &bare, path))
+        @for reminder in reminders {
+            details.note { summary { "System reminder" } (terminal(reminder, page.limit())) }
+        }
     }
 }
 

@@ -4,6 +4,7 @@ use maud::{Markup, html};
 use serde::{Deserialize, Serialize};
 
 use super::frame::{FACTS, frame};
+use crate::facts::counted;
 use crate::{Facts, time, visible};
 
 /// What a folder of rendered sessions holds: what its `manifest.json` says.
@@ -66,7 +67,7 @@ impl Index {
                 ol.sessions { @for listing in &self.sessions { (session(listing)) } }
             }
         };
-        frame("Sessions", None, &body)
+        frame("Sessions · epitome", None, &body)
     }
 }
 
@@ -113,7 +114,7 @@ fn session(listing: &Listing) -> Markup {
                     a href=(address(file)) { (file.rsplit('.').next().unwrap_or(file)) }
                 }
                 @if !listing.sub_agents.is_empty() {
-                    span { (listing.sub_agents.len()) " sub-agents" }
+                    span { (counted(listing.sub_agents.len() as u64, "sub-agent")) }
                 }
             }
         }

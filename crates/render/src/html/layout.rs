@@ -1,13 +1,50 @@
 //! What all parts of one page share.
 
+use std::ops::Range;
+
 use epitome_model::Source;
 
 use super::code::Budget;
+use super::name::PageName;
 use crate::cut::Limit;
+use crate::spent::{Request, requests};
 use crate::{Detail, Session, Story};
+
+/// Which part of a session is on which page, and what is looked up on every page.
+pub(super) struct Layout<'a> {
+    pub(super) story: &'a Story<'a>,
+    pub(super) name: PageName,
+    /// The pieces of each page.
+    pub(super) pages: Vec<Range<usize>>,
+    /// What each request came to, in the order of the items.
+    pub(super) requests: Vec<Request<'a>>,
+    /// The pieces that failed.
+    pub(super) failed: Vec<usize>,
+}
+
+impl<'a> Layout<'a> {
+    pub(super) fn new(
+        story: &'a Story<'a>,
+        name: PageName,
+        pages: Vec<Range<usize>>,
+    ) -> Layout<'a> {
+        let (requests, failed) = (requests(story.session.transcript), story.failed());
+        Layout { story, name, pages, requests, failed }
+    }
+
+    /// The address of a piece on a page of these.
+    pub(super) fn address(&self, piece: usize, from: usize) -> String {
+        let page = self.pages.iter().position(|pieces| pieces.contains(&piece)).unwrap_or(from);
+        let file = if page == from { String::new() } else { self.name.file(page) };
+        format!("{file}#{}", self.story.pieces[piece].anchor())
+    }
+}
 
 /// A page that is being written.
 pub(super) struct Page<'s, 'a> {
+    pub(super) layout: &'s Layout<'a>,
+    /// Its number, from 0.
+    pub(super) number: usize,
     pub(super) story: &'s Story<'a>,
     pub(super) budget: Budget,
     /// Prefix of every anchor: each sub-agent on one page has its own.
@@ -30,6 +67,15 @@ impl Page<'_, '_> {
 
     pub(super) fn session(&self) -> &Session<'_> {
         &self.story.session
+    }
+
+    /// The address of a piece of this session.
+    pub(super) fn address(&self, piece: usize) -> String {
+        let address = self.layout.address(piece, self.number);
+        match address.strip_prefix('#') {
+            Some(anchor) => format!("#{}{anchor}", self.prefix),
+            None => address,
+        }
     }
 
     /// The address of the page of a sub-agent, by the id of the call that started it.

@@ -1,19 +1,21 @@
 //! A session as pages.
 
+mod heading;
 mod sheet;
 
 use std::ops::Range;
 
-use epitome_model::Role;
+use epitome_model::{Role, Text};
 use maud::{Markup, html};
 
 use super::code::Budget;
-use super::course::course;
 use super::frame::frame;
-use super::layout::Page;
+use super::layout::{Layout, Page};
 use super::name::PageName;
 use super::words::words;
-use super::{card, plain};
+use super::{card, controls, plain};
+use crate::facts::counted;
+use crate::reminder::without_reminders;
 use crate::story::{Branch, Piece, What};
 use crate::{Detail, Facts, Story, Turn, time, visible};
 
@@ -28,12 +30,12 @@ const COLOURS_OF_A_PAGE: std::ops::RangeInclusive<usize> = (16 << 10)..=(128 << 
 
 /// A session as pages.
 pub struct Html<'a> {
-    story: &'a Story<'a>,
+    layout: Layout<'a>,
     facts: Facts,
-    name: PageName,
     /// Where an index of sessions is, or the session that sent this one.
     up: Option<(String, String)>,
-    pages: Vec<Range<usize>>,
+    /// Where all pages are searched: an address that the words are appended to.
+    search: Option<String>,
     /// What is shown behind it on the same page: sub-agents, with the anchors that lead to them.
     nested: Vec<(String, &'a Story<'a>)>,
 }
@@ -42,8 +44,9 @@ impl<'a> Html<'a> {
     /// One page, whatever its length, with its sub-agents on it, each under an anchor.
     pub fn whole(story: &'a Story<'a>, nested: Vec<(String, &'a Story<'a>)>) -> Html<'a> {
         let all = 0..story.pieces.len();
-        let (facts, name) = (Facts::of(story), PageName::new("session"));
-        Html { story, facts, name, up: None, pages: vec![all], nested }
+        let (name, pages) = (PageName::new("session"), vec![all]);
+        let layout = Layout::new(story, name, pages);
+        Html { nested, ..Html::new(layout, None) }
     }
 
     /// Pages that open quickly, whatever the length of the session. `up` is the address and the
@@ -59,12 +62,25 @@ impl<'a> Html<'a> {
             weight += piece.weight;
         }
         pages.push(start..story.pieces.len());
-        Html { story, facts: Facts::of(story), name, up, pages, nested: Vec::new() }
+        Html::new(Layout::new(story, name, pages), up)
+    }
+
+    fn new(layout: Layout<'a>, up: Option<(String, String)>) -> Html<'a> {
+        let facts = Facts::of(layout.story);
+        Html { layout, facts, up, search: None, nested: Vec::new() }
+    }
+
+    /// The same pages, which lead to a search of all of them: to `address` with the words behind
+    /// it, as part of a query.
+    #[must_use]
+    pub fn searched_at(mut self, address: String) -> Html<'a> {
+        self.search = Some(address);
+        self
     }
 
     /// How many pages there are: at least one.
     pub fn pages(&self) -> usize {
-        self.pages.len()
+        self.layout.pages.len()
     }
 
     /// What is known of the session.
@@ -74,7 +90,7 @@ impl<'a> Html<'a> {
 
     /// The file of a page.
     pub fn file(&self, page: usize) -> String {
-        self.name.file(page)
+        self.layout.name.file(page)
     }
 
     /// A page.
@@ -83,14 +99,15 @@ impl<'a> Html<'a> {
     ///
     /// If there is no such page.
     pub fn page(&self, number: usize) -> String {
-        let page = self.on_page();
+        let page = self.on_page(number, String::new());
         let body = html! {
             (self.before_columns(number))
             div.columns {
                 (self.timeline(number))
                 main #content {
                     (self.above(number))
-                    (page.turns(self.pages[number].clone()))
+                    (controls::filter())
+                    (page.turns(self.layout.pages[number].clone()))
                     @for (anchor, story) in &self.nested { (nested(anchor, story)) }
                     (self.steps_between_pages(number))
                 }
@@ -102,55 +119,38 @@ impl<'a> Html<'a> {
     fn title(&self, number: usize) -> String {
         match number {
             0 => self.facts.title.clone(),
-            _ => format!("{} ({} of {})", self.facts.title, number + 1, self.pages.len()),
+            _ => format!("{} ({} of {})", self.facts.title, number + 1, self.layout.pages.len()),
         }
     }
 
-    fn on_page(&self) -> Page<'_, 'a> {
-        Page { story: self.story, budget: budget(self.pages.len()), prefix: String::new() }
+    fn on_page(&self, number: usize, prefix: String) -> Page<'_, 'a> {
+        let budget = budget(self.layout.pages.len());
+        Page { layout: &self.layout, number, story: self.layout.story, budget, prefix }
     }
 
     fn before_columns(&self, number: usize) -> Markup {
         html! {
             a.skip href="#content" { "To the conversation" }
             (self.bar(number))
+            (controls::keys())
         }
     }
 
     fn above(&self, number: usize) -> Markup {
         html! {
-            @if number == 0 { (heading(self.story, &self.facts, self.up.as_ref())) }
+            @if number == 0 { (self.heading()) }
             @else { h1.again { bdi { (self.facts.title) } } }
         }
     }
 
     fn bar(&self, number: usize) -> Markup {
-        html! {
-            header.bar {
-                @match &self.up {
-                    Some((address, name)) => a.home href=(address) { "‹ " bdi { (name) } },
-                    None => span.home { "epitome" },
-                }
-                div.search role="search" {
-                    input #find type="search" placeholder="Search this page  /"
-                        aria-label="Search this page" autocomplete="off";
-                    output #found aria-live="polite" {}
-                    button #back type="button" aria-label="Previous match" hidden { "↑" }
-                    button #next type="button" aria-label="Next match" hidden { "↓" }
-                }
-                button #unfold type="button" aria-pressed="false" { "Unfold all" }
-                button #theme type="button" aria-label="Switch between light and dark" { "◐" }
-                @if self.pages.len() > 1 {
-                    span.count { "page " (number + 1) " of " (self.pages.len()) }
-                }
-            }
-        }
+        controls::bar(self.up.as_ref(), self.search.as_deref(), number, self.pages())
     }
 
     fn timeline(&self, number: usize) -> Markup {
         let mut day = String::new();
         let mut turns = Vec::new();
-        for (idx, turn) in self.story.turns_on(&self.pages[number]) {
+        for (idx, turn) in self.layout.story.turns_on(&self.layout.pages[number]) {
             let when = turn.time.as_deref().and_then(time::parse);
             let date = when.map(time::date).filter(|date| *date != day);
             day = date.clone().unwrap_or(day);
@@ -177,9 +177,9 @@ impl<'a> Html<'a> {
                         }
                     }
                 }
-                @if self.pages.len() > 1 {
+                @if self.layout.pages.len() > 1 {
                     p.pages {
-                        @for other in 0..self.pages.len() {
+                        @for other in 0..self.layout.pages.len() {
                             @if other == number { b aria-current="page" { (other + 1) } }
                             @else { a href=(self.file(other)) { (other + 1) } }
                             " "
@@ -191,15 +191,26 @@ impl<'a> Html<'a> {
     }
 
     fn steps_between_pages(&self, number: usize) -> Markup {
+        let here = &self.layout.pages[number];
+        let failed = &self.layout.failed;
+        let earlier = failed.iter().rfind(|piece| **piece < here.start);
+        let later = failed.iter().find(|piece| **piece >= here.end);
+        let address = |piece: &usize| self.layout.address(*piece, number);
         html! {
-            @if self.pages.len() > 1 {
+            @if self.layout.pages.len() > 1 {
                 nav.between aria-label="Pages" {
                     @if number > 0 {
                         a rel="prev" href=(self.file(number - 1)) { "← Page " (number) }
                     } @else { span {} }
-                    @if number + 1 < self.pages.len() {
-                        a rel="next" href=(self.file(number + 1)) { "Page " (number + 2) " →" }
+                    @if let Some(piece) = earlier {
+                        a #earlier href=(address(piece)) { "↑ Failed call before" }
                     }
+                    @if let Some(piece) = later {
+                        a #later href=(address(piece)) { "↓ Next failed call" }
+                    }
+                    @if number + 1 < self.layout.pages.len() {
+                        a rel="next" href=(self.file(number + 1)) { "Page " (number + 2) " →" }
+                    } @else { span {} }
                 }
             }
         }
@@ -208,72 +219,14 @@ impl<'a> Html<'a> {
 
 /// A sub-agent's session on the page of the one that sent it.
 fn nested(anchor: &str, story: &Story<'_>) -> Markup {
-    let facts = Facts::of(story);
-    let prefix = format!("{anchor}-");
-    let page = Page { story, budget: budget(1), prefix };
+    let html = Html::whole(story, Vec::new());
+    let page = html.on_page(0, format!("{anchor}-"));
     html! {
         details.nested id=(anchor) {
-            summary { h2 { "Sub-agent: " bdi { (facts.title) } } }
+            summary { h2 { "Sub-agent: " bdi { (html.facts.title) } } }
             (page.turns(0..story.pieces.len()))
         }
     }
-}
-
-fn heading(story: &Story<'_>, facts: &Facts, up: Option<&(String, String)>) -> Markup {
-    let times = (
-        facts.started.as_deref().and_then(time::parse),
-        facts.ended.as_deref().and_then(time::parse),
-    );
-    let spent = facts.spent;
-    html! {
-        header.heading {
-            @if let Some((address, name)) = up.filter(|(address, _)| is_session(address)) {
-                p.of { "A sub-agent of " a href=(address) { bdi { (name) } } }
-            }
-            h1 { bdi { (facts.title) } }
-            p.facts {
-                span.agent { (facts.agent) }
-                @for model in &facts.models { span { bdi { (visible(model)) } } }
-                @if let (Some(from), Some(to)) = times {
-                    span { time datetime=(from) { (time::shown(from)) } " UTC" }
-                    span { (time::length(from, to)) }
-                }
-                @if let Some(cwd) = &facts.cwd { span { bdi { (visible(cwd)) } } }
-                @if let Some(id) = &facts.id { span.id { bdi { (visible(id)) } } }
-            }
-            dl.figures {
-                (figure(if facts.turns == 1 { "turn" } else { "turns" }, facts.turns))
-                (figure(if facts.calls == 1 { "tool call" } else { "tool calls" }, facts.calls))
-                @if facts.failed > 0 { (figure("failed", facts.failed)) }
-                @if spent.requests > 0 {
-                    @if let Some(output) = spent.output { (figure("tokens written", output)) }
-                    (figure("tokens read", spent.input))
-                    (figure("largest context", spent.largest))
-                }
-                @if let Some(cost) = &facts.cost { (figure(&cost.name(), cost.micro_dollars)) }
-                @if let Some(floor) = &facts.cost_floor {
-                    (figure(&floor.name(), floor.micro_dollars))
-                }
-                @if !facts.changes.is_empty() {
-                    div { dt { "lines" } dd {
-                        span.plus { "+" (facts.changes.added) } " "
-                        span.minus { "−" (facts.changes.removed) }
-                    } }
-                    (figure("files", facts.changes.files))
-                }
-            }
-            (course(story.session.transcript))
-        }
-    }
-}
-
-/// Whether what leads here is a session and no list of them.
-fn is_session(address: &str) -> bool {
-    address.ends_with(".html") && address != "index.html"
-}
-
-fn figure(name: &str, value: impl std::fmt::Display) -> Markup {
-    html! { div { dt { (name) } dd { (value.to_string()) } } }
 }
 
 /// Where a piece stands in its turn.
@@ -298,18 +251,22 @@ impl Page<'_, '_> {
             let start = range.start.max(on_page.start);
             start..range.end.min(on_page.end).max(start)
         };
-        let prompt = self.story.prompt(turn);
-        let steps = on(prompt.end..turn.answer.max(prompt.end));
-        let answer = on(turn.answer.max(prompt.end)..turn.pieces.end);
+        let steps = self.story.steps(turn);
+        let prompt = on(turn.pieces.start..steps.start);
+        let answer = on(steps.end..turn.pieces.end);
+        let steps = on(steps);
         let goes_on = turn.pieces.start < on_page.start;
         html! {
             section.turn id={ (self.prefix) "t" (idx + 1) } aria-label={ "Turn " (idx + 1) } {
-                h2 {
-                    span.n { (idx + 1) }
-                    span.sr { (turn.title) }
-                    @if goes_on { span.on { "continued" } }
+                div.top {
+                    h2 {
+                        span.n { (idx + 1) }
+                        span.sr { (turn.title) }
+                        @if goes_on { span.on { "continued" } }
+                    }
+                    @if !goes_on { (self.figures(turn)) }
                 }
-                @for piece in &self.story.pieces[on(prompt)] { (self.piece(piece, Place::Turn)) }
+                @for piece in &self.story.pieces[prompt] { (self.piece(piece, Place::Turn)) }
                 @if !steps.is_empty() { (self.steps(&self.story.pieces[steps])) }
                 @for piece in &self.story.pieces[answer] { (self.piece(piece, Place::Turn)) }
             }
@@ -322,16 +279,12 @@ impl Page<'_, '_> {
                 div.steps { @for piece in pieces { (self.piece(piece, Place::Step)) } }
             };
         }
-        let failed = pieces
-            .iter()
-            .filter(|piece| matches!(piece.what, What::Call(_, Some(output)) if output.error));
-        let steps = pieces.len();
+        let failed = pieces.iter().filter(|piece| piece.is_failed()).count();
         html! {
             details.steps {
                 summary {
-                    span { (steps) @if steps == 1 { " step" } @else { " steps" } }
+                    span { (counted(pieces.len() as u64, "step")) }
                     @for (name, n) in tally(pieces) { span.tally { bdi { (name) } " " (n) } }
-                    @let failed = failed.count();
                     @if failed > 0 { span.bad { (failed) " failed" } }
                 }
                 @for piece in pieces { (self.piece(piece, Place::Step)) }
@@ -342,63 +295,76 @@ impl Page<'_, '_> {
     fn piece(&self, piece: &Piece<'_>, place: Place) -> Markup {
         let source = self.source();
         let id = format!("{}{}", self.prefix, piece.anchor());
-        let aside = piece.told == Branch::Aside;
-        let read = |text: &epitome_model::Text| text.read(source).into_owned();
+        let (is, aside) = (kinds(piece), piece.told == Branch::Aside);
+        let note = |class: &str, name: &str, text: &Text| {
+            html! {
+                details.(class).aside[aside] id=(id) data-is=(is) {
+                    summary { (name) }
+                    (self.text(&text.read(source)))
+                }
+            }
+        };
         html! {
             @match piece.what {
+                What::Words(text) if piece.entry.role == Role::System => {
+                    (note("note", "System message", text))
+                }
                 What::Words(text) => {
                     @let (class, who) = speaker(piece.entry.role);
-                    @if piece.entry.role == Role::System {
-                        details.note.aside[aside] id=(id) {
-                            summary { (who) }
-                            div.md dir="auto" { (words(&read(text), self.limit(), &self.budget)) }
+                    article.msg.(class).aside[aside] id=(id) data-is=(is) {
+                        @match place {
+                            Place::Turn => (self.who(who, piece, &id)),
+                            Place::Step => (anchor(&id)),
                         }
-                    } @else {
-                        article.msg.(class).aside[aside] id=(id) {
-                            @match place {
-                                Place::Turn => (self.who(who, piece, &id)),
-                                Place::Step => (anchor(&id)),
-                            }
-                            div.md dir="auto" { (words(&read(text), self.limit(), &self.budget)) }
-                        }
+                        (self.said(piece.entry.role, &text.read(source)))
                     }
                 }
                 What::Summary(text) => {
-                    details.note.summary.aside[aside] id=(id) {
-                        summary { "The conversation before was summarised" }
-                        div.md dir="auto" { (words(&read(text), self.limit(), &self.budget)) }
-                    }
+                    (note("note summary", "The conversation before was summarised", text))
                 }
                 What::Thinking(thinking) => {
-                    @if let Some(text) = &thinking.text {
-                        details.thinking.aside[aside] id=(id) {
-                            summary { "Thinking" }
-                            div.md dir="auto" { (words(&read(text), self.limit(), &self.budget)) }
-                        }
-                    }
+                    @if let Some(text) = &thinking.text { (note("thinking", "Thinking", text)) }
                 }
                 What::Call(call, output) => {
                     @if self.story.session.detail == Detail::Calls {
-                        p.call id=(id) { (self.call_line(call, output)) }
+                        p.call.failed[piece.is_failed()] id=(id) data-is=(is) {
+                            (self.call_line(call, output))
+                        }
                     } @else {
-                        div.aside[aside] id=(id) { (card::card(self, call, output)) }
+                        div.aside[aside] id=(id) data-is=(is) { (card::card(self, call, output)) }
                     }
                 }
                 What::Result(output) => {
-                    details.card id=(id) {
+                    details.card.failed[output.error] id=(id) data-is=(is) {
                         summary { "A result without a call" }
                         div.body { (card::result(self, None, output)) }
                     }
                 }
-                What::Image(image) => div.aside[aside] id=(id) { (card::picture(image, source)) },
+                What::Image(image) => {
+                    div.aside[aside] id=(id) data-is=(is) { (card::picture(image, source)) }
+                }
                 What::Opaque(span) => {
-                    details.note id=(id) {
+                    details.note id=(id) data-is=(is) {
                         summary { "Something else" }
                         (card::code(self, &String::from_utf8_lossy(&source.at(span)), "json"))
                     }
                 }
             }
         }
+    }
+
+    /// A message; what the agent's program put into one of the user is folded.
+    fn said(&self, role: Role, text: &str) -> Markup {
+        if role != Role::User {
+            return self.text(text);
+        }
+        let (text, reminders) = without_reminders(text);
+        html! { (self.text(&text)) (card::reminders(self, &reminders)) }
+    }
+
+    /// What somebody wrote.
+    fn text(&self, text: &str) -> Markup {
+        html! { div.md dir="auto" { (words(text, self.limit(), &self.budget)) } }
     }
 
     fn who(&self, who: &str, piece: &Piece<'_>, id: &str) -> Markup {
@@ -427,6 +393,26 @@ impl Page<'_, '_> {
     }
 }
 
+/// The buttons of the filter that show a piece, by their names.
+fn kinds(piece: &Piece<'_>) -> &'static str {
+    match (&piece.what, piece.entry.role) {
+        (What::Words(_) | What::Image(_), Role::User) => "user",
+        (What::Words(_) | What::Image(_), Role::Assistant) => "answer",
+        (What::Words(_) | What::Image(_), Role::Tool) => "tool",
+        (What::Words(_) | What::Image(_), Role::System) => "other",
+        (What::Thinking(_), _) => "thinking",
+        (What::Call(call, _), _) => match (call.kind.changes_file(), piece.is_failed()) {
+            (true, true) => "tool file error",
+            (true, false) => "tool file",
+            (false, true) => "tool error",
+            (false, false) => "tool",
+        },
+        (What::Result(_), _) if piece.is_failed() => "tool error",
+        (What::Result(_), _) => "tool",
+        (What::Summary(_) | What::Opaque(_), _) => "other",
+    }
+}
+
 /// What each of so many pages may spend on colours.
 fn budget(pages: usize) -> Budget {
     let (least, most) = (*COLOURS_OF_A_PAGE.start(), *COLOURS_OF_A_PAGE.end());
@@ -442,7 +428,7 @@ fn speaker(role: Role) -> (&'static str, &'static str) {
         Role::User => ("user", "User"),
         Role::Assistant => ("agent", "Assistant"),
         Role::Tool => ("agent", "Tool"),
-        Role::System => ("note", "What the agent's program said"),
+        Role::System => ("note", "System message"),
     }
 }
 
@@ -461,3 +447,7 @@ fn tally(pieces: &[Piece<'_>]) -> Vec<(String, usize)> {
     tally.truncate(6);
     tally
 }
+
+#[cfg(test)]
+#[path = "page_tests.rs"]
+mod tests;

@@ -1,6 +1,7 @@
 //! A page in parts.
 
 use super::Html;
+use crate::html::controls;
 
 /// A page in parts, each of them HTML in which everything of the session is escaped.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -13,6 +14,8 @@ pub struct Sheet {
     pub timeline: String,
     /// What is known of the session, or its name.
     pub above: String,
+    /// The buttons that leave only some kinds of blocks.
+    pub filter: String,
     /// The turns, each with the name of its anchor.
     pub turns: Vec<(String, String)>,
     /// The way to the other pages.
@@ -22,9 +25,9 @@ pub struct Sheet {
 impl Sheet {
     /// Bytes of all of it.
     pub fn len(&self) -> usize {
-        let Sheet { title, bar, timeline, above, turns, below } = self;
+        let Sheet { title, bar, timeline, above, filter, turns, below } = self;
         let turns: usize = turns.iter().map(|(anchor, html)| anchor.len() + html.len()).sum();
-        title.len() + bar.len() + timeline.len() + above.len() + turns + below.len()
+        title.len() + bar.len() + timeline.len() + above.len() + filter.len() + turns + below.len()
     }
 
     /// Whether there is nothing on it.
@@ -36,14 +39,15 @@ impl Sheet {
 impl Html<'_> {
     /// The last item of the transcript on each page.
     pub fn last_items(&self) -> Vec<usize> {
-        let pieces = self.pages.iter().map(|pieces| &self.story.pieces[pieces.clone()]);
+        let pieces =
+            self.layout.pages.iter().map(|pieces| &self.layout.story.pieces[pieces.clone()]);
         pieces.map(|pieces| pieces.last().map_or(0, |piece| piece.item)).collect()
     }
 
     /// The page on which an item of the transcript stands, from 0.
     pub fn page_of(&self, item: usize) -> usize {
         let page = self.last_items().iter().position(|last| item <= *last);
-        page.unwrap_or(self.pages.len() - 1)
+        page.unwrap_or(self.layout.pages.len() - 1)
     }
 
     /// The parts of a page, for a program that puts a frame of its own around them. What is nested
@@ -53,8 +57,9 @@ impl Html<'_> {
     ///
     /// If there is no such page.
     pub fn sheet(&self, number: usize) -> Sheet {
-        let (page, pieces) = (self.on_page(), self.pages[number].clone());
-        let turns = self.story.turns_on(&pieces).map(|(idx, turn)| {
+        let (page, pieces) =
+            (self.on_page(number, String::new()), self.layout.pages[number].clone());
+        let turns = self.layout.story.turns_on(&pieces).map(|(idx, turn)| {
             let html = page.turn(idx, turn, &pieces).into_string();
             (format!("t{}", idx + 1), html)
         });
@@ -63,6 +68,7 @@ impl Html<'_> {
             bar: self.before_columns(number).into_string(),
             timeline: self.timeline(number).into_string(),
             above: self.above(number).into_string(),
+            filter: controls::filter().into_string(),
             turns: turns.collect(),
             below: self.steps_between_pages(number).into_string(),
         }
