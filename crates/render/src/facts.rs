@@ -85,11 +85,6 @@ impl Facts {
     }
 }
 
-/// So many of them.
-pub(crate) fn counted(number: u64, what: &str) -> String {
-    if number == 1 { format!("1 {what}") } else { format!("{number} {what}s") }
-}
-
 #[cfg(test)]
 #[path = "facts_tests.rs"]
 mod of_samples;

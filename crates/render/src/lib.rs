@@ -16,6 +16,7 @@
 mod ansi;
 mod call;
 mod changes;
+mod counted;
 mod cut;
 mod edits;
 mod facts;

@@ -9,8 +9,8 @@ use epitome_model::{
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
 use crate::call::{self, Change, Line, Outcome};
+use crate::counted::counted;
 use crate::cut::{Limit, cut};
-use crate::facts::counted;
 use crate::link::is_safe;
 use crate::story::{Piece, What};
 use crate::visible::one_line;

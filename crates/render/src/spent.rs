@@ -6,7 +6,7 @@ use std::fmt;
 use epitome_model::{CacheUse, MicroDollars, Tokens, Transcript, Usage};
 use serde::{Deserialize, Serialize};
 
-use crate::facts::counted;
+use crate::counted::counted;
 use crate::prices::Prices;
 
 /// One request, as the session records it.

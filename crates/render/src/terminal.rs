@@ -8,8 +8,8 @@ use epitome_model::{Call, FieldRole, Output, Part, Role, Source, Text, ToolKind,
 use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use crate::call::{self, Change, Line, Outcome};
+use crate::counted::counted;
 use crate::cut::{Limit, cut};
-use crate::facts::counted;
 use crate::story::{Piece, Turn, What};
 use crate::visible::one_line;
 use crate::{Changes, Detail, Facts, Story, time, todo, visible};

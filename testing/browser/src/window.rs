@@ -162,6 +162,27 @@ impl Window {
         Ok(())
     }
 
+    /// Presses a key: one that writes a character, `Enter` or `Escape`.
+    ///
+    /// # Errors
+    ///
+    /// When the browser refuses.
+    pub fn press(&mut self, key: &str) -> anyhow::Result<()> {
+        let (code, text) = match key {
+            "Enter" => (13, "\r"),
+            "Escape" => (27, ""),
+            _ => (0, key),
+        };
+        for kind in ["keyDown", "keyUp"] {
+            let event = json!({
+                "type": kind, "key": key, "text": if kind == "keyDown" { text } else { "" },
+                "windowsVirtualKeyCode": code,
+            });
+            self.call("Input.dispatchKeyEvent", &event)?;
+        }
+        Ok(())
+    }
+
     /// Makes the window another size.
     ///
     /// # Errors

@@ -152,6 +152,98 @@ fn a_person_finds_reads_and_follows_a_session() -> anyhow::Result<()> {
     machine.ensure_alone(&window)
 }
 
+/// A recorded session on its page.
+fn open_session(machine: &Machine) -> anyhow::Result<Window> {
+    let mut window = Window::open(&chromium()?, DESKTOP)?;
+    window.go(&machine.address)?;
+    window.click("#sessions .row a.title")?;
+    window
+        .until("document.readyState === 'complete' && !document.getElementById('kinds').hidden")?;
+    Ok(window)
+}
+
+/// How many elements are seen, as an expression.
+fn seen(selector: &str) -> String {
+    format!(
+        "[...document.querySelectorAll('{selector}')].filter((it) => it.checkVisibility()).length"
+    )
+}
+
+#[test]
+fn a_person_sees_only_what_failed_and_goes_from_one_to_the_next() -> anyhow::Result<()> {
+    let recorded = fixtures::get("claude", "pricing").bytes();
+    let machine = Machine::start(&[(CLAUDE, recorded)])?;
+    let mut window = open_session(&machine)?;
+    let error = "#kinds [data-show=error]";
+    window.until(&format!("document.querySelector('{error}').textContent === 'Errors 4'"))?;
+    window.until(&format!("{} === 0 && {} > 5", seen("main .failed"), seen("main article")))?;
+    window.click(error)?;
+    window.until(&format!("document.querySelector('{error}').ariaPressed === 'true'"))?;
+    window.until(&format!("{} === 4 && {} === 0", seen("main .failed"), seen("main article")))?;
+    picture(&mut window, "errors.png")?;
+    // All of a call is seen, its result too.
+    window.click("main .failed summary")?;
+    window.until(&format!("{} > 0", seen("main .failed .out")))?;
+    window.click(error)?;
+    window.until(&format!("{} === 0 && {} > 5", seen("main .failed"), seen("main article")))?;
+
+    let is_at = |nth: usize| {
+        format!(
+            "(() => {{
+               const it = document.querySelectorAll('main .failed')[{nth}];
+               const {{ top }} = it.getBoundingClientRect();
+               const isSeen = top > 0 && top < innerHeight;
+               return it.open && it.contains(document.activeElement) && isSeen;
+             }})()"
+        )
+    };
+    window.value("scrollTo(0, 0)")?;
+    for (key, nth) in [("n", 0), ("n", 1), ("n", 2), ("p", 1), ("p", 0), ("n", 1)] {
+        window.press(key)?;
+        window.until(&is_at(nth))?;
+    }
+    // The number above the session leads to the first, and `n` goes on from there.
+    window.click(".figures a.bad")?;
+    window
+        .until("document.getElementById(location.hash.slice(1)).querySelector('.failed').open")?;
+    window.press("n")?;
+    window.until(&is_at(1))?;
+    machine.ensure_alone(&window)
+}
+
+#[test]
+fn a_person_searches_a_session_and_asks_for_the_keys() -> anyhow::Result<()> {
+    let recorded = fixtures::get("claude", "pricing").bytes();
+    let machine = Machine::start(&[(CLAUDE, recorded)])?;
+    let mut window = open_session(&machine)?;
+    window.press("?")?;
+    window.until("document.getElementById('keys').open")?;
+    picture(&mut window, "keys.png")?;
+    window.press("Escape")?;
+    window.until("!document.getElementById('keys').open")?;
+    window.click("#help")?;
+    window.until("document.getElementById('keys').open")?;
+    window.click("#keys-close")?;
+    window.until("!document.getElementById('keys').open")?;
+
+    window.write("#find", "rate")?;
+    window.until("/^[0-9]+ matches$/.test(document.getElementById('found').textContent)")?;
+    let found = window.value("document.getElementById('found').textContent")?;
+    window.press("Enter")?;
+    let expect = format!("1 of {}", found.as_str().unwrap_or_default());
+    window.until(&format!("document.getElementById('found').textContent === {expect:?}"))?;
+
+    // Words are marked where a hit leads, and nowhere else.
+    let address = window.value(
+        "`${location.href.split(/[?#]/)[0]}?mark=role:user+%22this+morning%22+TESTS+-fail\
+         #${document.querySelector('.msg.user').id}`",
+    )?;
+    window.go(address.as_str().unwrap_or_default())?;
+    let marks = "[...document.querySelectorAll('mark')].map((it) => it.textContent).join()";
+    window.until(&format!("{marks} === 'tests,this morning'"))?;
+    machine.ensure_alone(&window)
+}
+
 #[test]
 fn a_query_that_makes_no_sense_is_answered_in_words() -> anyhow::Result<()> {
     let machine = Machine::start(&[(CLAUDE, said(CLAUDE, &[(0, "user", "hello")]).into_bytes())])?;

@@ -48,8 +48,8 @@ pub(super) fn keys() -> Markup {
     }
 }
 
-/// What stays at the top of a page: `number` of so many `pages`. `up` is the address and the name of
-/// what leads here, and `search` where all pages are searched.
+/// What stays at the top of a page: `number` of so many `pages`. `up` is the address and the name
+/// of what leads here, and `search` where all pages are searched.
 pub(super) fn bar(
     up: Option<&(String, String)>,
     search: Option<&str>,

@@ -3,7 +3,7 @@
 use epitome_model::{Block, Tokens, Transcript};
 use maud::{Markup, html};
 
-use crate::facts::counted;
+use crate::counted::counted;
 
 /// The bars, at most: of more requests the largest of each part is shown.
 const BARS: usize = 160;

@@ -4,7 +4,7 @@ use maud::{Markup, html};
 use serde::{Deserialize, Serialize};
 
 use super::frame::{FACTS, frame};
-use crate::facts::counted;
+use crate::counted::counted;
 use crate::{Facts, time, visible};
 
 /// What a folder of rendered sessions holds: what its `manifest.json` says.

@@ -59,11 +59,11 @@
     for (const block of main.querySelectorAll("[data-is]")) {
       const kinds = block.dataset.is.split(" ");
       for (const kind of kinds) counts.set(kind, (counts.get(kind) ?? 0) + 1);
-      block.classList.toggle("out", wanted.size > 0 && !kinds.some((kind) => wanted.has(kind)));
+      block.classList.toggle("sifted", wanted.size > 0 && !kinds.some((kind) => wanted.has(kind)));
     }
     for (const group of main.querySelectorAll(".turn, .steps, .nested")) {
-      const isShown = !wanted.size || group.querySelector("[data-is]:not(.out)");
-      group.classList.toggle("out", !isShown);
+      const isShown = !wanted.size || group.querySelector("[data-is]:not(.sifted)");
+      group.classList.toggle("sifted", !isShown);
       if (wanted.size && isShown && group.matches("details:not([open])")) {
         group.open = true;
         opened.push(group);
@@ -87,7 +87,7 @@
 
   // A link to what is folded unfolds it, and one to what is filtered out ends the filter.
   const reveal = (element) => {
-    if (element.closest(".out")) press(pressed());
+    if (element.closest(".sifted")) press(pressed());
     for (let at = element; at; at = at.parentElement) if (at.tagName === "DETAILS") at.open = true;
   };
 
@@ -130,6 +130,15 @@
     if (marks.length) marks[0].scrollIntoView({ block: "center" }); else target.scrollIntoView({ block: "start" });
   };
 
+  // What scrolls within itself is reached by keys as well. To measure what is folded would take long.
+  const reach = (root) => {
+    for (const pre of root.querySelectorAll("pre:not([tabindex])")) {
+      if (pre.closest("details:not([open])")) continue;
+      if (pre.scrollHeight > pre.clientHeight || pre.scrollWidth > pre.clientWidth) pre.tabIndex = 0;
+    }
+  };
+  main.addEventListener("toggle", (event) => reach(event.target), true);
+
   const unfold = one("unfold");
   unfold?.addEventListener("click", () => {
     const open = unfold.getAttribute("aria-pressed") !== "true";
@@ -165,7 +174,7 @@
   const search = (query) => {
     matches = []; current = -1;
     if (query.length > 1) {
-      const unseen = pressed().length ? ".sr, .out" : ".sr";
+      const unseen = pressed().length ? ".sr, .sifted" : ".sr";
       const walker = document.createTreeWalker(main, NodeFilter.SHOW_TEXT);
       for (let node = walker.nextNode(); node && matches.length < MOST; node = walker.nextNode()) {
         const text = node.data.toLowerCase();
@@ -256,6 +265,7 @@
   const learn = () => {
     localTimes();
     if (chips.length) sift();
+    reach(main);
     turns = [...document.querySelectorAll("main > .turn")];
     links = new Map([...document.querySelectorAll(".timeline a[href^='#']")].map((link) => [link.hash.slice(1), link]));
     if (!globalThis.IntersectionObserver) return;

@@ -14,7 +14,7 @@ use super::layout::{Layout, Page};
 use super::name::PageName;
 use super::words::words;
 use super::{card, controls, plain};
-use crate::facts::counted;
+use crate::counted::counted;
 use crate::reminder::without_reminders;
 use crate::story::{Branch, Piece, What};
 use crate::{Detail, Facts, Story, Turn, time, visible};

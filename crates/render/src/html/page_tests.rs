@@ -79,8 +79,8 @@ fn the_time_above_a_session_is_that_without_pauses() {
     let sample = at(Sample::new().user("One."), 0);
     let sample = at(at(at(sample.reply("Yes."), 4).user("Two."), 3_600).reply("No."), 3_610);
     let page = &pages(&sample)[0];
-    let expect = "<span title=\"1h 0m from the first record to the last; active is the time without \
-        pauses of more than 5 minutes\">14s active</span>";
+    let expect = "<span title=\"1h 0m from the first record to the last; active is the time \
+        without pauses of more than 5 minutes\">14s active</span>";
     assert!(page.contains(expect), "{page}");
     assert_eq!(took(page), ["4s", "10s"]);
 }

@@ -4,7 +4,7 @@ use epitome_model::Tokens;
 use maud::{Markup, html};
 
 use super::Html;
-use crate::facts::counted;
+use crate::counted::counted;
 use crate::html::course::course;
 use crate::html::layout::Page;
 use crate::spent::{Request, Spent};
@@ -53,9 +53,10 @@ impl Html<'_> {
         let (Some(from), Some(to)) = times else { return html! {} };
         let whole = time::length(to.duration_since(from));
         let pauses = time::PAUSE.as_mins();
+        let story = self.layout.story;
         html! {
             span { time datetime=(from) { (time::shown(from)) } " UTC" }
-            @match self.layout.story.active(&(0..self.layout.story.session.transcript.items.len())) {
+            @match story.active(&(0..story.session.transcript.items.len())) {
                 Some(active) => span title={
                     (whole) " from the first record to the last; active is the time without pauses \
                      of more than " (pauses) " minutes"
