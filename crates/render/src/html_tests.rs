@@ -96,6 +96,15 @@ fn a_failed_call_is_folded_and_marked() {
 }
 
 #[test]
+fn a_failed_change_says_first_why() {
+    let sample = Sample::new().call_with(Edit, "/p/x", &[(Old, "a"), (New, "b")]).error("bad");
+    let expect = "<div class=\"body\"><div class=\"out error\"><pre class=\"term\">bad</pre></div>\
+        <pre class=\"diff\">";
+    let card = cards(&sample).replace('\n', "");
+    assert!(card.contains(expect), "{card}");
+}
+
+#[test]
 fn a_picture_is_shown_only_if_it_runs_nothing() {
     let page = |media: &'static str| {
         let sample = Sample::new().image(8).with(|entry| {

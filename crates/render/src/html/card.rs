@@ -24,6 +24,9 @@ pub(super) fn card(page: &Page<'_, '_>, call: &Call, output: Option<&Output>) ->
     let failed = output.is_some_and(|output| output.error);
     let target = call::target(call, page.session().cwd(), page.session().source);
     let (added, removed) = call::counts(call, source);
+    // Why nothing was changed is of more interest than what was to be.
+    let is_refused = failed && call.kind.changes_file();
+    let shown = html! { @if let Some(output) = output { (result(page, Some(call), output)) } };
     let is_open = matches!(call.kind, ToolKind::Edit | ToolKind::Todo | ToolKind::Patch) && !failed;
     html! {
         details.card.failed[failed] data-kind=(kind(call.kind)) open[is_open] {
@@ -41,11 +44,12 @@ pub(super) fn card(page: &Page<'_, '_>, call: &Call, output: Option<&Output>) ->
                 }
             }
             div.body {
+                @if is_refused { (shown) }
                 (input(page, call, arguments.as_ref(), output))
                 @if let Some(address) = page.sub_agent(&call.id) {
                     p.sub { a href=(address) { "What the sub-agent did →" } }
                 }
-                @if let Some(output) = output { (result(page, Some(call), output)) }
+                @if !is_refused { (shown) }
             }
         }
     }

@@ -79,3 +79,63 @@ fn document(title: &str, style: &str, policy: &str, head: &Markup, body: &Markup
     page.push('\n');
     page
 }
+
+#[cfg(test)]
+mod tests {
+    use std::collections::HashMap;
+
+    use super::*;
+
+    /// The colours of a theme, by their names.
+    fn colours(theme: &str) -> HashMap<&str, [f64; 3]> {
+        let (_, rest) = STYLE.split_once(theme).expect("the theme is there");
+        let (declared, _) = rest.split_once('}').expect("an end");
+        let colours = declared.split([';', '\n']).filter_map(|one| one.split_once(":#"));
+        colours
+            .map(|(name, hex)| {
+                let digit = |at: usize| u8::from_str_radix(&hex[at..=at], 16).expect("a digit");
+                let two = |at: usize| match hex.len() {
+                    3 => digit(at) * 17,
+                    _ => digit(2 * at) * 16 + digit(2 * at + 1),
+                };
+                (name.trim_start_matches("--"), [0, 1, 2].map(|at| f64::from(two(at)) / 255.0))
+            })
+            .collect()
+    }
+
+    /// The contrast of two colours, as WCAG 2 defines it: from 1 to 21.
+    fn contrast(one: [f64; 3], other: [f64; 3]) -> f64 {
+        let light = |colour: [f64; 3]| {
+            let [r, g, b] = colour.map(|part| match part {
+                ..=0.04045 => part / 12.92,
+                _ => ((part + 0.055) / 1.055).powf(2.4),
+            });
+            0.2126 * r + 0.7152 * g + 0.0722 * b
+        };
+        let (one, other) = (light(one), light(other));
+        (one.max(other) + 0.05) / (one.min(other) + 0.05)
+    }
+
+    #[test]
+    fn text_can_be_told_from_what_is_behind_it() {
+        const PAIRS: [(&str, &[&str]); 8] = [
+            ("bg", &["ink", "soft", "accent", "link", "ok", "bad"]),
+            ("card", &["ink", "soft", "accent", "link", "ok", "bad", "hf", "hn"]),
+            ("quiet", &["ink", "soft", "bad"]),
+            ("user", &["ink", "soft", "accent", "link"]),
+            ("term", &["ink", "soft", "hc", "hs", "hn", "hk", "hf", "ht", "ha", "bad", "ok"]),
+            ("mark", &["ink"]),
+            ("insbg", &["insink"]),
+            ("delbg", &["delink"]),
+        ];
+        for theme in [":root{color-scheme:light dark;", ":root.dark{color-scheme:dark;"] {
+            let colours = colours(theme);
+            for (behind, texts) in PAIRS {
+                for text in texts {
+                    let found = contrast(colours[behind], colours[text]);
+                    assert!(found >= 4.5, "{theme} {text} on {behind}: {found:.2}");
+                }
+            }
+        }
+    }
+}
