@@ -24,13 +24,23 @@ pub(super) fn words(text: &str, limit: Limit, budget: &Budget) -> Markup {
     }
     let options =
         Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
-    let mut writer =
-        Writer { html: String::new(), open: Vec::new(), code: None, head: false, budget };
+    let highest = highest_heading(Parser::new_ext(text, options));
+    let (html, open) = (String::new(), Vec::new());
+    let mut writer = Writer { html, open, code: None, head: false, highest, budget };
     for event in Parser::new_ext(text, options) {
         writer.event(event);
     }
     while writer.open.pop().map(|end| writer.html.push_str(&end)).is_some() {}
     PreEscaped(writer.html)
+}
+
+/// The level of the highest heading: 1, if there is none.
+fn highest_heading<'t>(events: impl Iterator<Item = Event<'t>>) -> usize {
+    let levels = events.filter_map(|event| match event {
+        Event::Start(Tag::Heading { level, .. }) => Some(level as usize),
+        _ => None,
+    });
+    levels.min().unwrap_or(1)
 }
 
 struct Writer<'a> {
@@ -41,6 +51,8 @@ struct Writer<'a> {
     code: Option<(String, String)>,
     /// Whether the cells are those of a table's head.
     head: bool,
+    /// The level of the highest heading.
+    highest: usize,
     budget: &'a Budget,
 }
 
@@ -68,11 +80,11 @@ impl Writer<'_> {
     fn start(&mut self, tag: &Tag<'_>) {
         let (begin, end): (String, &str) = match tag {
             Tag::Paragraph => ("<p>".into(), "</p>"),
-            // The page has the first two levels for itself.
-            Tag::Heading { level, .. } => match *level as usize {
-                1 => ("<h3>".into(), "</h3>"),
-                2 => ("<h4>".into(), "</h4>"),
-                3 => ("<h5>".into(), "</h5>"),
+            // The page has the first two levels for itself, and none is left out behind them.
+            Tag::Heading { level, .. } => match *level as usize - self.highest {
+                0 => ("<h3>".into(), "</h3>"),
+                1 => ("<h4>".into(), "</h4>"),
+                2 => ("<h5>".into(), "</h5>"),
                 _ => ("<h6>".into(), "</h6>"),
             },
             Tag::BlockQuote(_) => ("<blockquote>".into(), "</blockquote>"),
@@ -210,7 +222,8 @@ mod tests {
         check("- [ ] a", "<ul><li>☐ a</li></ul>");
         check("~~a~~\nb", "<p><del>a</del><br>b</p>");
         check("> a\n\n---", "<blockquote><p>a</p></blockquote><hr>");
-        check("## a\n### b\n#### c", "<h4>a</h4><h5>b</h5><h6>c</h6>");
+        check("# a\n## b\n### c\n#### d", "<h3>a</h3><h4>b</h4><h5>c</h5><h6>d</h6>");
+        check("## a\n#### b\n##### c", "<h3>a</h3><h5>b</h5><h6>c</h6>");
         check("a\u{202e}", "<p>a<span class=\"ctl\">\\u{202e}</span></p>");
     }
 
