@@ -63,15 +63,21 @@ impl Screen {
 
     /// Waits for a text on the screen.
     pub fn wait(&self, text: &str) -> String {
+        self.wait_all(&[text])
+    }
+
+    /// Waits for a screen with all of these texts. A terminal may be seen with half of a screen on
+    /// it: what must be there besides the text that is waited for, is waited for as well.
+    pub fn wait_all(&self, texts: &[&str]) -> String {
         let looks = std::iter::repeat_with(|| self.shown()).take(LOOKS);
         let mut last = String::new();
         for screen in looks {
-            if screen.contains(text) {
+            if texts.iter().all(|text| screen.contains(text)) {
                 return screen;
             }
             last = screen;
         }
-        panic!("`{text}` does not come:\n{last}");
+        panic!("{texts:?} do not come:\n{last}");
     }
 
     pub fn keys(&self, keys: &[&str]) {
@@ -94,8 +100,7 @@ impl Screen {
     /// Waits for the end of the program, which leaves `said` on the screen. The terminal is as a
     /// program finds it: no alternate screen, no mouse, a cursor, and lines are edited.
     pub fn ends(&self, said: &str) {
-        let last = self.wait("icanon");
-        assert!(last.contains(&format!("{said}status 0\nicanon\n")), "{last}");
+        self.wait(&format!("{said}status 0\nicanon\n"));
         let modes = "#{alternate_on} #{mouse_any_flag} #{cursor_flag}";
         assert_eq!(self.tmux(&["display-message", "-p", "-t", "t", modes]), "0 0 1\n");
     }
