@@ -1,6 +1,6 @@
 //! Packages of the program: an archive, a wheel and npm packages, and whether each installs.
 //!
-//! maturin and cargo-zigbuild do the work, and `npm`; all come from package registries
+//! maturin with zig does the work, `wheel` and `npm`; all come from package registries
 //! (`packaging/README.md`).
 
 mod check;
@@ -17,7 +17,6 @@ use crate::{cargo, print, say};
 pub(super) struct Package {
     version: String,
     target: String,
-    profile: String,
     /// The program.
     program: PathBuf,
     /// The folder of the packages.
@@ -42,9 +41,8 @@ pub(crate) fn run(args: &[&str]) -> anyhow::Result<()> {
         }
     }
     let out = cargo::target()?.join("package");
-    let package = Package::build(target, profile, out)?;
+    let (package, wheel) = Package::build(target, profile, out)?;
     let archive = package.archive()?;
-    let wheel = package.wheel()?;
     let packed = npm::pack(&package)?;
     let all: Vec<&Path> = [&archive, &wheel].into_iter().chain(&packed).map(|it| &**it).collect();
     package.checksums(&all)?;
@@ -66,24 +64,40 @@ fn size(path: &Path) -> anyhow::Result<String> {
 }
 
 impl Package {
-    /// Builds the program. For Linux, zig links it: to a C library as old as that of 2014, or to
-    /// none.
-    fn build(target: String, profile: String, out: PathBuf) -> anyhow::Result<Package> {
+    /// Builds the program and its wheel, which holds the list of what it is made of (CycloneDX).
+    /// For Linux, zig links it: to a C library as old as that of 2014, or to none.
+    fn build(target: String, profile: String, out: PathBuf) -> anyhow::Result<(Package, PathBuf)> {
         say(&format!("building epitome for {target}"));
-        let linked = match &*target {
-            gnu if gnu.ends_with("linux-gnu") => format!("{gnu}.2.17"),
-            other => other.to_owned(),
-        };
-        let build = if target.contains("linux") { "zigbuild" } else { "build" };
-        let line = ["cargo", build, "--profile", &profile, "-p", "epitome-cli"];
-        cargo::run(&[&line[..], &["--target", &linked]].concat(), &[])?;
+        let folder = out.join("wheel");
+        if folder.exists() {
+            fs::remove_dir_all(&folder)?;
+        }
+        fs::create_dir_all(&folder)?;
+        let mut line = vec!["build", "--profile", &profile, "--target", &target];
+        line.extend(["--out", text(&folder)?]);
+        if target.contains("linux") {
+            line.push("--zig");
+        }
+        let mut maturin = cargo::command("maturin");
+        maturin.args(&line).current_dir(cargo::root().join("packaging/python"));
+        let status = maturin.status().context("cannot run maturin")?;
+        ensure!(status.success(), "maturin failed");
+        if let Some(processor) = target.strip_suffix("-unknown-linux-musl") {
+            // A program without a C library runs beside any.
+            let wheel = only_file(&folder)?;
+            let tags = format!("manylinux_2_17_{processor}.musllinux_1_2_{processor}");
+            let line = ["wheel", "tags", "--remove", "--platform-tag", &tags, text(&wheel)?];
+            cargo::run(&line, &[])?;
+        }
+        let made = only_file(&folder)?;
+        let wheel = out.join(made.file_name().context("a file has a name")?);
+        fs::rename(&made, &wheel)?;
+        fs::remove_dir(&folder)?;
         let folder = if profile == "dev" { "debug" } else { &profile };
         let name = if target.contains("windows") { "epitome.exe" } else { "epitome" };
         let program = cargo::target()?.join(&target).join(folder).join(name);
         ensure!(program.is_file(), "{}: there is no program", program.display());
-        let version = version()?;
-        fs::create_dir_all(&out)?;
-        Ok(Package { version, target, profile, program, out })
+        Ok((Package { version: version()?, target, program, out }, wheel))
     }
 
     /// The program with its licences, manual page and completions.
@@ -114,28 +128,6 @@ impl Package {
         Ok(archive)
     }
 
-    /// A wheel, with the list of what the program is made of (CycloneDX).
-    fn wheel(&self) -> anyhow::Result<PathBuf> {
-        let manifest = cargo::root().join("packaging/python/pyproject.toml");
-        let folder = self.out.join("wheel");
-        if folder.exists() {
-            fs::remove_dir_all(&folder)?;
-        }
-        let mut line = vec!["maturin", "build", "--profile", &self.profile];
-        line.extend(["--target", &self.target, "--out", text(&folder)?]);
-        if self.target.contains("linux") {
-            line.push("--zig");
-        }
-        let here = manifest.parent().context("a file is in a folder")?;
-        let status = cargo::command("maturin").args(&line[1..]).current_dir(here).status();
-        ensure!(status.context("cannot run maturin")?.success(), "maturin failed");
-        let made = fs::read_dir(&folder)?.next().context("maturin makes a wheel")??.path();
-        let wheel = self.out.join(made.file_name().context("a file has a name")?);
-        fs::rename(&made, &wheel)?;
-        fs::remove_dir(&folder)?;
-        Ok(wheel)
-    }
-
     /// Adds the SHA-256 of each package to `SHA256SUMS`.
     fn checksums(&self, files: &[&Path]) -> anyhow::Result<()> {
         let names = files.iter().map(|it| text(it.file_name().map_or(*it, Path::new)));
@@ -161,6 +153,11 @@ fn version() -> anyhow::Result<String> {
     let manifest: toml::Table = fs::read_to_string(cargo::root().join("Cargo.toml"))?.parse()?;
     let version = manifest["workspace"]["package"]["version"].as_str();
     Ok(version.context("the workspace has a version")?.to_owned())
+}
+
+fn only_file(folder: &Path) -> anyhow::Result<PathBuf> {
+    let mut files = fs::read_dir(folder)?;
+    Ok(files.next().with_context(|| format!("{}: empty", folder.display()))??.path())
 }
 
 fn text(path: &Path) -> anyhow::Result<&str> {

@@ -477,6 +477,7 @@ fn the_tool_compact_gets_its_result_behind_all_others_and_recall_gives_things_ba
             "let value_2_1 = compute(1);\n[lines 2-2 of 400]",
         ),
         (json!({"ref": "3", "search": "value_2_399 "}), "400: let value_2_399 = compute(399);"),
+        (json!({"ref": "#2–3", "search": "#"}), "1: #2:\n404: #3:"),
         (json!({"ref": "#3", "search": "nothing"}), "no line of 400 holds `nothing`"),
         (json!({"ref": "#99"}), "nothing was shortened under #99"),
         (

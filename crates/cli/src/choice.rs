@@ -21,25 +21,27 @@ pub struct Choice {
     #[arg(long, value_name = "TOKENS", value_parser = parse_tokens)]
     pub target: Option<u64>,
 
-    /// Keep the last N turns whole. Any --keep option replaces all keep rules of the recipe, except
-    /// the one for results that the model has not answered
+    /// Keep the last N turns whole
+    ///
+    /// Any --keep option replaces all keep rules of the recipe, except the one for results that the
+    /// model has not answered.
     #[arg(long, value_name = "N")]
     pub keep_turns: Option<u64>,
 
     /// Keep the last N results whole, with their calls
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", hide_short_help = true)]
     pub keep_results: Option<u64>,
 
     /// Keep the last N tokens whole (20000, 20k)
-    #[arg(long, value_name = "N", value_parser = parse_tokens)]
+    #[arg(long, value_name = "N", value_parser = parse_tokens, hide_short_help = true)]
     pub keep_tokens: Option<u64>,
 
     /// Keep or drop old reasoning, whatever the recipe says
-    #[arg(long, value_name = "MODE")]
+    #[arg(long, value_name = "MODE", hide_short_help = true)]
     pub thinking: Option<Thinking>,
 
     /// Leave texts of at most this many bytes unchanged (300, 2KB)
-    #[arg(long, value_name = "BYTES", value_parser = parse_size)]
+    #[arg(long, value_name = "BYTES", value_parser = parse_size, hide_short_help = true)]
     pub min_size: Option<u64>,
 }
 

@@ -28,6 +28,10 @@ const GET_STARTED: &str = "  \
 epitome COMMAND --help shows the options and examples of a command.
 ";
 
+/// The help of a command: its examples stand before its options.
+const TEMPLATE: &str =
+    "{about-with-newline}\n{usage-heading} {usage}\n\n{before-help}{all-args}{after-help}";
+
 /// Columns of the names of commands.
 const NAME: usize = 13;
 
@@ -67,17 +71,18 @@ fn groups(command: &Command) -> String {
     text
 }
 
-/// A command and those below it, whose help names the global options on one line.
+/// A command and those below it. Its help has the examples first, and names the global options on
+/// one line.
 fn without_global_options(command: Command) -> Command {
     let globals: Vec<String> = command
         .get_arguments()
         .filter(|arg| arg.is_global_set())
         .filter_map(|arg| arg.get_long().map(|name| format!("--{name}")))
         .collect();
-    let after = command.get_after_help().map(ToString::to_string).unwrap_or_default();
+    let examples = command.get_after_help().map(ToString::to_string).unwrap_or_default();
     let line = format!("Global options: {} (see epitome --help)", globals.join(", "));
-    let after = if after.is_empty() { line } else { format!("{after}\n\n{line}") };
-    let hidden = command.after_help(after).mut_args(|arg| {
+    let command = command.help_template(TEMPLATE).before_help(examples).after_help(line);
+    let hidden = command.mut_args(|arg| {
         let is_global = arg.is_global_set();
         if is_global { arg.hide(true) } else { arg }
     });

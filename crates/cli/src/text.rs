@@ -100,6 +100,18 @@ pub fn bar(part: u64, whole: u64) -> String {
     bar_of(part, whole)
 }
 
+/// What is left of a size, in ten columns whose rest is shaded; empty if it did not shrink.
+pub fn rest_bar(after: u64, before: u64) -> String {
+    if after >= before {
+        return String::new();
+    }
+    let bar = bar(after, before);
+    match bar.chars().count() {
+        0 => bar,
+        n => bar + &"░".repeat(10 - n),
+    }
+}
+
 /// In eighths of a column.
 fn bar_of(part: u64, whole: u64) -> String {
     const EIGHTHS: [&str; 8] = ["", "▏", "▎", "▍", "▌", "▋", "▊", "▉"];
@@ -107,6 +119,11 @@ fn bar_of(part: u64, whole: u64) -> String {
     // What is there at all is seen.
     let eighths = if part > 0 { eighths.max(1) } else { 0 };
     format!("{}{}", "█".repeat(eighths / 8), EIGHTHS[eighths % 8])
+}
+
+/// The beginning of a hash, which tells files apart: `blake3 21dd95183f7f93f4…`. JSON has it whole.
+pub fn short_hash(blake3: &str) -> String {
+    format!("blake3 {}…", blake3.get(..16).unwrap_or(blake3))
 }
 
 /// `1 edit`, `2 edits`.

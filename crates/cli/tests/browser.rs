@@ -29,14 +29,14 @@ fn a_session_is_planned_compacted_and_restored() {
     screen.keys(&["c"]);
     screen.wait("Compact pricing?");
     screen.keys(&["y"]);
-    screen.wait_all(&["compacted  ", "proved ", "done"]);
+    screen.wait_all(&["compacted  ", "verified ", "q back"]);
     assert!(fs::read(&path).expect("a session").len() < before.len() / 2);
     screen.keys(&["q"]);
     screen.wait_all(&["2 sessions", "done"]);
     screen.keys(&["u"]);
     screen.wait("Restore pricing?");
     screen.keys(&["y"]);
-    screen.wait_all(&["exact, to the byte", "done"]);
+    screen.wait_all(&["exact, to the byte", "q back"]);
     assert_eq!(fs::read(&path).expect("a session"), before);
     screen.keys(&["q", "q"]);
     screen.ends("");

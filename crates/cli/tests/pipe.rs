@@ -310,6 +310,20 @@ fn check(lines: &[Line], wire: &'static str, recipe: &str) {
     later.end();
 }
 
+/// A digest names calls in a row as `#1–2`, and `recall` takes that name: found by the test below.
+#[test]
+fn calls_that_a_digest_names_together_are_recalled() {
+    use Talk::{Model, Read, User};
+    let call = |talk: Vec<Talk>| Line::Call(talk, false);
+    let lines = [
+        call(vec![Read(1, 36)]),
+        call(vec![Model(84_592), Read(18_513, 34), Model(92_292)]),
+        call(vec![User(95_821), Model(27_919), Read(63_206, 52)]),
+        Line::Recall(1),
+    ];
+    check(&lines, "openai-chat", "epitome");
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { cases: 12, ..ProptestConfig::default() })]
 

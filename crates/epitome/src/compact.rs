@@ -4,6 +4,7 @@
 mod digest;
 mod native;
 mod note;
+mod savings;
 mod shown;
 mod size;
 mod stands_for;
@@ -23,6 +24,7 @@ use epitome_passes::{
 };
 
 pub use note::Note;
+pub use savings::{Saving, Savings};
 pub use shown::Shown;
 pub use stands_for::{StandIn, StandsFor};
 pub(crate) use summary::no_summaries;

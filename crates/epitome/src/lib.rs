@@ -86,7 +86,7 @@ pub mod archive {
 pub mod compaction {
     pub use crate::backup::{BackupPlace, keep_backup};
     pub use crate::billed::calibration;
-    pub use crate::compact::{CompactionPlan, Note, Shown, Way, apply, apply_to};
+    pub use crate::compact::{CompactionPlan, Note, Saving, Savings, Shown, Way, apply, apply_to};
     pub use crate::family::Family;
 }
 

@@ -24,7 +24,7 @@ pub use index::{Complete, FactIndex};
 pub use pieces::call_numbers;
 use value::Values;
 pub use value::{FEATURES, Features};
-pub use write::{is_digest, named_calls};
+pub use write::{calls_of_name, is_digest, named_calls};
 
 /// How a digest is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

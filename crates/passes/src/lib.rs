@@ -49,8 +49,8 @@ mod view;
 pub use ask::{Ask, NoReply, Reply, StopReason, TokenUsage};
 pub use compaction::{Compaction, Options, PlannedEdit, compact, for_reading};
 pub use digest::{
-    Complete, Digest, DigestRule, FEATURES, FactIndex, Features, call_numbers, fact_features,
-    is_digest, named_calls,
+    Complete, Digest, DigestRule, FEATURES, FactIndex, Features, call_numbers, calls_of_name,
+    fact_features, is_digest, named_calls,
 };
 pub use evidence::is_error_line;
 pub use ingest::{BatchRule, INGEST, IngestRule, Seen, only_text};

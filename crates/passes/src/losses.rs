@@ -10,7 +10,7 @@ mod left;
 
 use std::collections::HashSet;
 
-use epitome_model::{Ref, Tokens};
+use epitome_model::{Block, Ref, Tokens};
 use serde::Serialize;
 
 use crate::View;
@@ -178,6 +178,16 @@ pub fn text_named(session: &View<'_>, reference: &Ref) -> Option<String> {
 pub fn names_in(context: &View<'_>) -> HashSet<Ref> {
     let blocks = context.transcript.context().flat_map(|(_, entry)| &entry.blocks);
     blocks.flat_map(|said| left::references(context, said)).collect()
+}
+
+/// The files that calls of a context change, named as [`LostPiece::name`] has them.
+pub fn changed_files(context: &View<'_>) -> HashSet<String> {
+    let blocks = context.transcript.context().flat_map(|(_, entry)| &entry.blocks);
+    let changes = blocks.filter_map(|said| match said {
+        Block::Call(call) if call.kind.changes_file() => call.target.as_ref(),
+        _ => None,
+    });
+    changes.map(|it| left::name_of_file(context, &context.words(it))).collect()
 }
 
 #[cfg(test)]

@@ -413,6 +413,27 @@ impl<'a> View<'a> {
         short(below.unwrap_or(target), most)
     }
 
+    /// The call that a place belongs to: the one it is in, or the one it answers.
+    pub fn call_at(&self, at: At) -> Option<&'a Call> {
+        let block = match at {
+            At::Block { block, .. } | At::Field { block, .. } | At::Part { block, .. } => block,
+            At::Copy { .. } => return None,
+        };
+        match self.transcript.items[at.item()].entry()?.blocks.get(block)? {
+            Block::Call(call) => Some(call),
+            Block::Output(output) => self.call_of(output),
+            Block::Repeated(again) => self.call_of(&again.output),
+            _ => None,
+        }
+    }
+
+    /// The file that a call reads or changes, as it is from the session's folder; on one line.
+    pub fn file_of(&self, call: &Call) -> Option<String> {
+        let is_of_file = call.kind == ToolKind::Read || call.kind.changes_file();
+        let target = call.target.as_ref().filter(|_| is_of_file)?;
+        Some(self.target(&target.read(self.source), 200))
+    }
+
     /// What stands at a place, in a few words.
     pub fn describe(&self, at: At) -> String {
         let item = &self.transcript.items[at.item()];

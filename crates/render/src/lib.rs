@@ -51,6 +51,8 @@ pub use prices::Prices;
 pub use said::{Said, SaidKind, said};
 pub use spent::{Cost, CostFloor, RequestTotals};
 pub use story::{Detail, Session, Story, Turn};
-pub use terminal::{terminal, terminal_turns};
+pub use terminal::{
+    Breaks, Run, clean, columns, markdown_lines, terminal, terminal_turns, width_of, wrap,
+};
 pub use time::parse as moment;
 pub use visible::{inert_json, styled, visible};

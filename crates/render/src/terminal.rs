@@ -1,5 +1,8 @@
 //! A session as a terminal shows it.
 
+mod markdown;
+mod wrap;
+
 use std::fmt::Write as _;
 use std::ops::RangeInclusive;
 
@@ -13,6 +16,9 @@ use crate::cut::{Limit, cut};
 use crate::story::{Piece, Turn, What};
 use crate::visible::one_line;
 use crate::{Changes, Detail, Facts, Story, time, todo, visible};
+
+pub use markdown::markdown_lines;
+pub use wrap::{Breaks, Run, clean, columns, width_of, wrap};
 
 const BOLD: Style = Style::new().bold();
 const DIM: Style = Style::new().dimmed();
@@ -93,10 +99,10 @@ impl<'a> Screen<'_, 'a> {
         match piece.what {
             What::Words(text) => match piece.entry.role {
                 Role::User => self.said("User", USER, &read(text)),
-                Role::Assistant | Role::Tool => self.said("Assistant", AGENT, &read(text)),
+                Role::Assistant | Role::Tool => self.answered("Assistant", &read(text)),
                 Role::System => self.put(&read(text), "  ", DIM),
             },
-            What::Summary(text) => self.said("Summary", AGENT, &read(text)),
+            What::Summary(text) => self.answered("Summary", &read(text)),
             What::Thinking(thinking) => {
                 if let Some(text) = &thinking.text {
                     let _ = writeln!(self.text, "  {DIM}Thinking{DIM:#}");
@@ -120,6 +126,22 @@ impl<'a> Screen<'_, 'a> {
     fn said(&mut self, who: &str, style: Style, text: &str) {
         let _ = writeln!(self.text, "\n{style}{who}{style:#}");
         self.put(text.trim(), "", Style::new());
+    }
+
+    /// What a model wrote, which is Markdown.
+    fn answered(&mut self, who: &str, text: &str) {
+        let _ = writeln!(self.text, "\n{AGENT}{who}{AGENT:#}");
+        let shown = cut(text.trim(), WORDS);
+        let parts = [Some(shown.head), shown.gap.map(|gap| format!("… {gap} …")), Some(shown.tail)];
+        for part in parts.into_iter().flatten() {
+            for line in markdown_lines(&part, self.columns, true) {
+                let mut written = String::new();
+                for Run { text, style } in &line {
+                    let _ = write!(written, "{style}{text}{style:#}");
+                }
+                let _ = writeln!(self.text, "{}", written.trim_end());
+            }
+        }
     }
 
     /// A line: what was called, on what, and what came of it.

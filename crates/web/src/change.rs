@@ -152,7 +152,7 @@ fn put_back(session: &OpenSession<'_>, reference: &Ref, report: &RestoreReport) 
 fn how(outcome: &Restored) -> String {
     match outcome {
         Restored::Exact { undone } if undone.is_empty() => "there was nothing to undo".to_owned(),
-        Restored::Exact { .. } => "exact, to the byte, proved by hash".to_owned(),
+        Restored::Exact { .. } => "identical to the original, verified by its hash".to_owned(),
         Restored::ByRecord { restored, missing, .. } => {
             let mut how = format!("others changed it since: record by record, {restored} restored");
             if *missing > 0 {

@@ -51,7 +51,7 @@ fn a_session_is_compacted_by_its_button_and_comes_back_byte_for_byte() {
 
     let back = viewer.post(&format!("{folder}restore"), "");
     assert_eq!(back.status, 200, "{}", back.body);
-    assert!(back.body.contains("exact, to the byte, proved by hash"), "{}", back.body);
+    assert!(back.body.contains("identical to the original, verified by its hash"), "{}", back.body);
     assert_eq!(fs::read(&path).unwrap(), before);
     for (agent, bytes) in agents {
         assert_eq!(fs::read(agent).unwrap(), bytes);

@@ -108,6 +108,8 @@ fn in_an_empty_root(package: &Package) -> anyhow::Result<()> {
     for word in ["demo", "list"] {
         let mut command = Command::new("chroot");
         command.arg(root.path()).args(["/epitome", word]).env_clear().env("HOME", "/home");
+        // Where `chroot` is looked for.
+        command.envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
         let status = command.stdout(std::process::Stdio::null()).status();
         match status {
             Ok(status) if status.success() => {}

@@ -1,6 +1,7 @@
 //! The tool `recall`: what was shortened, from the log.
 
 use epitome_model::Ref;
+use epitome_passes::calls_of_name;
 use serde::Deserialize;
 
 use super::Machine;
@@ -30,10 +31,13 @@ impl Machine {
     }
 
     fn find_removed(&self, name: &str) -> Result<String, String> {
-        let number = name.strip_prefix('#').unwrap_or(name).parse::<u64>();
-        let found = match number {
-            Ok(number) => self.context.recall_call(number),
-            Err(_) => {
+        let calls = match name.parse::<u64>() {
+            Ok(number) => Some(number..=number),
+            Err(_) => calls_of_name(name),
+        };
+        let found = match calls {
+            Some(calls) => self.context.recall_calls(calls),
+            None => {
                 let reference: Ref = name.parse().map_err(|_| {
                     format!("`{name}` is no reference: use one like k495d399, or a call like #12")
                 })?;

@@ -1,6 +1,6 @@
 //! The styles of the terminal interface: the 16 colours of the terminal, or none.
 
-use epitome_render::Token;
+use anstyle::{AnsiColor, Effects};
 use ratatui::style::{Color, Modifier, Style};
 
 /// The styles of what is drawn. Without colours (`NO_COLOR`), attributes alone tell things apart.
@@ -52,10 +52,6 @@ impl Theme {
         self.colour(Color::Cyan)
     }
 
-    pub(super) fn link(self) -> Style {
-        self.colour(Color::Blue).add_modifier(Modifier::UNDERLINED)
-    }
-
     /// A share of the window in per cent: yellow from 70 on, red from 80 on.
     pub(super) fn fill(self, percent: u64) -> Style {
         match percent {
@@ -65,16 +61,24 @@ impl Theme {
         }
     }
 
-    pub(super) fn token(self, token: Option<Token>) -> Style {
-        match token {
-            None => self.plain(),
-            Some(Token::Comment) => self.dim(),
-            Some(Token::String) => self.colour(Color::Green),
-            Some(Token::Number) => self.colour(Color::Magenta),
-            Some(Token::Keyword) => self.colour(Color::Blue).add_modifier(Modifier::BOLD),
-            Some(Token::Function) => self.colour(Color::Cyan),
-            Some(Token::Type) => self.colour(Color::Yellow),
-            Some(Token::Attribute) => self.colour(Color::Cyan),
-        }
+    /// The style of rendered Markdown.
+    pub(super) fn of(self, style: anstyle::Style) -> Style {
+        let colour = match style.get_fg_color() {
+            Some(anstyle::Color::Ansi(AnsiColor::Green)) => Some(Color::Green),
+            Some(anstyle::Color::Ansi(AnsiColor::Magenta)) => Some(Color::Magenta),
+            Some(anstyle::Color::Ansi(AnsiColor::Blue)) => Some(Color::Blue),
+            Some(anstyle::Color::Ansi(AnsiColor::Cyan)) => Some(Color::Cyan),
+            Some(anstyle::Color::Ansi(AnsiColor::Yellow)) => Some(Color::Yellow),
+            _ => None,
+        };
+        let effects = [
+            (Effects::BOLD, Modifier::BOLD),
+            (Effects::DIMMED, Modifier::DIM),
+            (Effects::ITALIC, Modifier::ITALIC),
+            (Effects::UNDERLINE, Modifier::UNDERLINED),
+        ];
+        let set = effects.into_iter().filter(|(it, _)| style.get_effects().contains(*it));
+        let modifiers = set.map(|(_, modifier)| modifier).collect();
+        colour.map_or_else(Style::new, |it| self.colour(it)).add_modifier(modifiers)
     }
 }

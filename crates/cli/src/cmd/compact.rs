@@ -36,9 +36,10 @@ use summary::text_of;
 
 const EXAMPLES: &str = "\
 Examples:
-  epitome compact 0f3c9a52                        the session whose id begins with this
-  epitome compact --diff 0f3c9a52                 show each change; nothing is written
-  epitome compact --keep-turns 1 session.jsonl    keep only the last turn whole
+  epitome compact 0f3c9a52 --dry-run       what would happen; nothing is written
+  epitome compact 0f3c9a52                 the session whose id begins with this
+  epitome compact --diff 0f3c9a52          each change; nothing is written
+  epitome compact --keep-turns 1 s.jsonl   keep only the last turn whole
   epitome compact --all --older-than 7d --larger-than 1MB
   epitome compact - --out small.jsonl < session.jsonl";
 
@@ -88,36 +89,40 @@ pub struct How {
     #[arg(long)]
     pub force: bool,
 
-    /// Afterwards shrink the session's database to its contents: SQLite keeps freed space. This
-    /// takes a while, and locks the database for writing
-    #[arg(long, conflicts_with_all = ["out", "dry_run", "diff"])]
+    /// Afterwards shrink the session's database to its contents
+    ///
+    /// SQLite keeps freed space. This takes a while, and locks the database for writing.
+    #[arg(long, conflicts_with_all = ["out", "dry_run", "diff"], hide_short_help = true)]
     pub vacuum: bool,
 
     /// Do not edit records: append the agent's own record of a shortened history, or mark records
     /// so that the agent does not send them any more
     ///
     /// The default for Codex's sessions, except with --out.
-    #[arg(long, conflicts_with = "rewrite")]
+    #[arg(long, conflicts_with = "rewrite", hide_short_help = true)]
     pub native: bool,
 
     /// Edit the records themselves, so that the file becomes smaller, too
-    #[arg(long)]
+    #[arg(long, hide_short_help = true)]
     pub rewrite: bool,
 
     /// Replace all but the end of the session by the summary in FILE, written as the agent writes
     /// its own summaries
     ///
     /// `-` is standard input. Only the keep rules of the recipe apply (--keep-turns and the like).
-    #[arg(long, value_name = "FILE", conflicts_with_all = ["all", "native", "rewrite", "diff"])]
+    #[arg(
+        long, value_name = "FILE", hide_short_help = true,
+        conflicts_with_all = ["all", "native", "rewrite", "diff"]
+    )]
     pub summary: Option<PathBuf>,
 
-    /// Have a model write the summary: MODEL, or the model in the settings, or else the cheapest
-    /// suitable model of the session's provider
+    /// Have a model write a summary of all but the end of the session
     ///
-    /// A PROVIDER without a model means its cheapest suitable model. The content of the session is
-    /// sent to that model's provider. docs/models.md lists models, and where their keys are looked
-    /// for. With --dry-run no model is called: it reports which one would be, with how many tokens,
-    /// at what cost.
+    /// MODEL, or the model in the settings, or else the cheapest suitable model of the session's
+    /// provider; a PROVIDER without a model means its cheapest suitable one. The content of the
+    /// session is sent to that model's provider. docs/models.md lists models, and where their keys
+    /// are looked for. With --dry-run no model is called: it reports which one would be, with how
+    /// many tokens, at what cost.
     #[arg(
         long, value_name = "MODEL", num_args = 0..=1, require_equals = true,
         default_missing_value = "", alias = "summarize",
@@ -126,17 +131,17 @@ pub struct How {
     pub summarise: Option<String>,
 
     /// The base URL of that model, if not its provider's
-    #[arg(long, value_name = "URL", requires = "summarise")]
+    #[arg(long, value_name = "URL", requires = "summarise", hide_short_help = true)]
     pub base_url: Option<String>,
 
     /// A model to call if that one fails; may be given several times
-    #[arg(long, value_name = "MODEL", requires = "summarise")]
+    #[arg(long, value_name = "MODEL", requires = "summarise", hide_short_help = true)]
     pub fallback: Vec<String>,
 
     /// Keep a whole copy, NAME.uncompressed.jsonl, in the archive folder or next to the session
     #[arg(
         long, value_name = "WHERE", num_args = 0..=1, require_equals = true,
-        default_missing_value = "archive", conflicts_with = "out"
+        default_missing_value = "archive", conflicts_with = "out", hide_short_help = true
     )]
     pub keep_backup: Option<Backup>,
 }
@@ -206,7 +211,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         // A difference is a preview.
         dry_run: how.dry_run || how.diff || how.losses,
         diff: how.diff,
-        losses: how.losses,
+        losses: if how.losses { LossesShown::All } else { LossesShown::InShort },
         vacuum: how.vacuum,
         account: &account,
         filter: all.then_some(filter),
@@ -242,7 +247,7 @@ pub fn one(
     // as a session.
     let compact = Compact { least, ..Compact::new(recipe, app.counter(), run) };
     let (account, vacuum, filter) = (&Account::default(), false, None);
-    let (diff, losses) = (false, false);
+    let (diff, losses) = (false, LossesShown::No);
     let job = Job { app, compact, dry_run, diff, losses, vacuum, account, filter };
     let done = job.compact(&Input::File(session.to_owned()))?;
     Ok(done.expect("without a filter every session is wanted").report)
@@ -254,13 +259,21 @@ struct Job<'a> {
     dry_run: bool,
     /// Shows what would become what.
     diff: bool,
-    /// Reports what would leave the context.
-    losses: bool,
+    losses: LossesShown,
     vacuum: bool,
     /// What was asked of models.
     account: &'a Account,
     /// With `--all`: which sessions are wanted once they are read.
     filter: Option<&'a Filter>,
+}
+
+/// What is said of what would leave the context.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum LossesShown {
+    No,
+    /// What of it may matter; of a plan of one session, for people.
+    InShort,
+    All,
 }
 
 impl Job<'_> {
@@ -277,7 +290,8 @@ impl Job<'_> {
         if is_json {
             return self.app.print_json(&report);
         }
-        let losses = report.losses.as_ref().map(render_planned).unwrap_or_default();
+        let losses = report.losses.as_ref().filter(|_| self.losses == LossesShown::All);
+        let losses = losses.map(render_planned).unwrap_or_default();
         self.app.page(&format!("{diff}{}{losses}", report::render(&report)))
     }
 
@@ -348,14 +362,17 @@ impl Job<'_> {
         Ok(Shown { report, diff: diff.text })
     }
 
-    /// What would leave the context, if that was asked for.
+    /// What would leave the context, if it is said.
     fn losses<S: Source>(
         &self,
         path: &Path,
         planned: &CompactionPlan<'_, S>,
     ) -> Option<Result<CompactionLosses>> {
-        if !self.losses {
-            return None;
+        let is_for_people = !self.app.global.json && !self.diff;
+        match self.losses {
+            LossesShown::All => {}
+            LossesShown::InShort if is_for_people && !planned.is_empty() => {}
+            LossesShown::No | LossesShown::InShort => return None,
         }
         let of = || {
             let screen = self.app.screen()?;

@@ -23,7 +23,7 @@ use crate::confirm::agreed;
 use crate::failure::{Failure, Result};
 use crate::report::Lines;
 use crate::session::{self, file, parse_age};
-use crate::text::{self, BOLD, DIM, bytes_change, count};
+use crate::text::{self, BOLD, DIM, bytes_change, count, short_hash};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -303,11 +303,11 @@ fn how(file: &RestoredFile, partial: bool) -> Vec<String> {
     let exactly = count(file.restored - file.by_record, "record");
     let exactly = format!("{word} {} undone, {exactly} restored", numbers.join(", "));
     match file.outcome {
-        How::Nothing => vec![format!("unchanged: blake3 {}", file.blake3)],
+        How::Nothing => vec![format!("unchanged: {}", short_hash(&file.blake3))],
         How::Exact => {
             vec![
                 format!("exact, to the byte: {exactly}"),
-                format!("proved: blake3 {}", file.blake3),
+                format!("verified: {}", short_hash(&file.blake3)),
             ]
         }
         How::Short if numbers.is_empty() => vec!["not the original".to_owned()],

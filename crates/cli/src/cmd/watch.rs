@@ -30,11 +30,10 @@ const OVER: Duration = Duration::from_mins(10);
 
 const EXAMPLES: &str = "\
 Examples:
-  epitome watch --above 1MB                                   sessions of 1 MB that end from now on
-  epitome watch --all --existing --dry-run --once             what it would do to those \
-that have ended
-  epitome watch --once --agent pi --above 100KB --after-turns 5 --older-than 0s
-  epitome watch --once --older-than 7d                        for a timer: cron, systemd";
+  epitome watch --above 1MB              sessions of 1 MB that end from now on
+  epitome watch --all --once --dry-run   what it would do to those that ended
+  epitome watch --once --older-than 7d   for a timer: cron, systemd
+  epitome watch --once --agent pi --above 100KB --after-turns 5 --older-than 0s";
 
 /// Compact sessions when they have ended, between the runs of their agent
 ///

@@ -1,5 +1,8 @@
 //! What was removed, from the log.
 
+use std::collections::{BTreeMap, HashMap};
+use std::ops::RangeInclusive;
+
 use epitome_model::{Block, Image, Part, Ref, Source, decode};
 
 use epitome_passes::{call_numbers, is_digest, named_calls};
@@ -57,20 +60,33 @@ impl Context {
             .collect()
     }
 
-    /// The result of the Nth call of the session, from 1, as it was said.
-    pub fn recall_call(&self, number: u64) -> Option<String> {
+    /// The results of calls of the session as they were said, by the numbers that a digest gives
+    /// them, from 1. Of several calls each result has its number before it. None: no such call has
+    /// a result.
+    pub fn recall_calls(&self, calls: RangeInclusive<u64>) -> Option<String> {
         let numbers = call_numbers(self.transcript());
-        let call = numbers.iter().find_map(|(call, n)| (*n == number).then_some(*call))?;
+        let wanted: HashMap<&str, u64> =
+            numbers.into_iter().filter(|(_, number)| calls.contains(number)).collect();
         let blocks = self.transcript().entries().flat_map(|(_, entry)| &entry.blocks);
-        blocks.into_iter().find_map(|block| match block {
-            Block::Output(output) if *output.call == *call => Some(output.text(self.log.bytes())),
-            _ => None,
-        })
+        let mut found: BTreeMap<u64, String> = BTreeMap::new();
+        for block in blocks {
+            if let Block::Output(output) = block
+                && let Some(&number) = wanted.get(&*output.call)
+            {
+                found.entry(number).or_insert_with(|| output.text(self.log.bytes()));
+            }
+        }
+        if calls.start() == calls.end() {
+            return found.into_values().next();
+        }
+        let told: Vec<String> =
+            found.into_iter().map(|(number, text)| format!("#{number}:\n{text}")).collect();
+        (!told.is_empty()).then(|| told.join("\n\n"))
     }
 
     /// The calls that a digest replaces, each with its name in the digest: `#4`, or `#4–6` if the
-    /// digest names several calls together. [`recall_call`](Context::recall_call) returns the
-    /// result of each.
+    /// digest names several calls together. [`recall_calls`](Context::recall_calls) returns their
+    /// results.
     pub fn digested_calls(&self) -> Vec<(&str, String)> {
         let source = self.log.bytes();
         let blocks = self.transcript().context().flat_map(|(_, entry)| &entry.blocks);

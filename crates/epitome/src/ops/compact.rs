@@ -370,7 +370,7 @@ impl<'a> Compact<'a> {
         path: &Path,
         planned: &CompactionPlan<'_, S>,
     ) -> CompactedFile {
-        let mut file = CompactedFile::of(path, planned);
+        let mut file = CompactedFile::of(path, planned, self.counter);
         let fit = planned.calibration(config, path, self.counter);
         // A table that cannot be read is reported by what needs it.
         let prices = catalogue(config).ok();

@@ -2,13 +2,13 @@
 
 mod timeline;
 
-use std::collections::{BTreeMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
 
 use epitome_llm::Catalogue;
 use epitome_model::{Counter, MicroDollars, Ref, Source, TokenUsage, Tokens, Transcript};
 use epitome_passes::losses::{
-    Again, Losses, LostKind, LostPiece, UsedFact, losses, names_in, text_named,
+    Again, Losses, LostKind, LostPiece, UsedFact, changed_files, losses, names_in, text_named,
 };
 use epitome_passes::{RuleFiles, View};
 use epitome_tokens::Estimate;
@@ -95,6 +95,30 @@ pub struct CompactionLosses {
     pub facts_used: Vec<UsedFact>,
     /// The texts that left, in the order of the session.
     pub pieces: Vec<Piece>,
+    /// Of one that is planned: files that the session changes, of which a read would leave.
+    #[serde(skip_serializing_if = "BTreeSet::is_empty")]
+    pub changed_files: BTreeSet<String>,
+}
+
+impl CompactionLosses {
+    /// What of it may matter for what comes next, in words: `2 rules`, `1 unresolved error`. What
+    /// can be read or run again, and what was resolved, is not in it.
+    pub fn may_matter(&self) -> Vec<String> {
+        let of = |kind: LostKind| self.left.get(&kind).map_or(0, |amount| amount.pieces);
+        let open = self.pieces.iter().filter(|it| it.lost.resolved == Some(false)).count() as u64;
+        let counts = [
+            (of(LostKind::Rule), "1 rule", "rules"),
+            (of(LostKind::Plan), "1 plan", "plans"),
+            (of(LostKind::User), "1 message of yours", "messages of yours"),
+            (open, "1 unresolved error", "unresolved errors"),
+            (of(LostKind::Decision), "1 text with decisions", "texts with decisions"),
+            (self.changed_files.len() as u64, "1 file read and changed", "files read and changed"),
+        ];
+        let known = counts.into_iter().filter(|(n, ..)| *n > 0);
+        known
+            .map(|(n, one, several)| if n == 1 { one.to_owned() } else { format!("{n} {several}") })
+            .collect()
+    }
 }
 
 /// How much of one kind left.
@@ -253,7 +277,12 @@ pub fn planned_losses<S: Source>(
     let made = Made { found: &found, session: &name, now: &HashSet::new() };
     let mut screen = options.screen.of_session(&loaded.source);
     let model = model_of(&loaded.transcript);
-    Ok(reported(lost, tokens, model, &made, &prices, &mut screen))
+    let changed = changed_files(&before);
+    let is_changed = |it: &&LostPiece| it.kind == LostKind::Read && changed.contains(&it.name);
+    let read = lost.pieces.iter().filter(is_changed);
+    let changed_files = read.map(|it| screen.text(&it.name)).collect();
+    let losses = reported(lost, tokens, model, &made, &prices, &mut screen);
+    Ok(CompactionLosses { changed_files, ..losses })
 }
 
 /// A compaction, and what its session is called on a command line.
@@ -318,6 +347,7 @@ fn reported(
         facts,
         facts_used,
         pieces,
+        changed_files: BTreeSet::new(),
     }
 }
 

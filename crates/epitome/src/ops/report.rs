@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use epitome_model::{Bytes, Fault, Source, Tokens, Violation};
+use epitome_model::{Bytes, Counter, Fault, Source, Tokens, Violation};
 use epitome_passes::{KeepRule, Kept, Level};
 use epitome_tokens::Calibration;
 use serde::{Serialize, Serializer};
@@ -13,7 +13,7 @@ use super::change::Change;
 use super::losses::CompactionLosses;
 use super::summary::AskedModels;
 use crate::archive::Generation;
-use crate::compact::{CompactionPlan, StandsFor, Way};
+use crate::compact::{CompactionPlan, Savings, StandsFor, Way};
 use crate::error::Result;
 use crate::quote::Quote;
 use crate::store::User;
@@ -164,6 +164,8 @@ pub struct CompactedFile {
     pub billed: Option<Calibration>,
     /// Edits by the names of the passes that planned them.
     pub edits: BTreeMap<String, u64>,
+    /// Where these save tokens, by tool and by file.
+    pub savings: Savings,
     /// What a summary or a digest is written in the place of.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stands_for: Option<StandsFor>,
@@ -235,7 +237,11 @@ pub struct CompactReport {
 }
 
 impl CompactedFile {
-    pub(super) fn of<S: Source>(path: &Path, planned: &CompactionPlan<'_, S>) -> CompactedFile {
+    pub(super) fn of<S: Source>(
+        path: &Path,
+        planned: &CompactionPlan<'_, S>,
+        counter: &dyn Counter,
+    ) -> CompactedFile {
         let session = planned.session;
         let compaction = &planned.compaction;
         let edits = compaction.by_pass();
@@ -260,6 +266,7 @@ impl CompactedFile {
             archive_bytes: Bytes(0),
             billed: None,
             edits: edits.into_iter().map(|(pass, n)| (pass.to_owned(), n)).collect(),
+            savings: planned.savings(counter),
             stands_for: planned.stands_for,
             quote: None,
             kept_because: KeptBecause::of(planned.kept()),

@@ -1,6 +1,7 @@
 //! A digest as text.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::ops::RangeInclusive;
 
 use epitome_model::{Block, Counter, Source};
 
@@ -131,18 +132,30 @@ pub fn named_calls(digest: &str) -> BTreeMap<u64, String> {
     let mut named = BTreeMap::new();
     for line in digest.lines().filter(|line| line.starts_with('#')) {
         for name in line.split(", ").filter_map(|part| part.split(' ').next()) {
-            let Some(numbers) = name.strip_prefix('#') else { continue };
-            let (first, last) = numbers.split_once(TO).unwrap_or((numbers, numbers));
-            if let (Ok(first), Ok(last)) = (first.parse::<u64>(), last.parse::<u64>())
-                && last < first.saturating_add(MOST)
-            {
-                for number in first..=last {
-                    named.entry(number).or_insert_with(|| name.to_owned());
-                }
+            for number in calls_of_name(name).into_iter().flatten() {
+                named.entry(number).or_insert_with(|| name.to_owned());
             }
         }
     }
     named
+}
+
+/// The numbers of the calls that a name in a digest stands for: `#4`, `#4–6`, and `#4-6` as people
+/// and models type it. None: it is no such name.
+///
+/// ```
+/// use epitome_passes::calls_of_name;
+///
+/// assert_eq!(calls_of_name("#4–6"), Some(4..=6));
+/// assert_eq!(calls_of_name("#4"), Some(4..=4));
+/// assert_eq!(calls_of_name("4"), None);
+/// ```
+pub fn calls_of_name(name: &str) -> Option<RangeInclusive<u64>> {
+    let numbers = name.strip_prefix('#')?;
+    let range = numbers.split_once(TO).or_else(|| numbers.split_once('-'));
+    let (first, last) = range.unwrap_or((numbers, numbers));
+    let (first, last) = (first.parse::<u64>().ok()?, last.parse::<u64>().ok()?);
+    (first <= last && last < first.saturating_add(MOST)).then_some(first..=last)
 }
 
 /// Calls in one range: more are no range of ours.

@@ -59,6 +59,11 @@ pub(super) fn path<'p>(view: &View<'_>, path: &'p str) -> &'p str {
     below.map_or(path, |rest| rest.trim_start_matches(['/', '\\']))
 }
 
+/// A file as its pieces are named.
+pub(super) fn name_of_file(view: &View<'_>, file: &str) -> String {
+    short(path(view, file), NAME)
+}
+
 impl Left {
     pub fn of(before: &View<'_>, after: &View<'_>) -> Left {
         let there = There::of(after);

@@ -5,7 +5,7 @@ use epitome::ops::{AskedModels, Compact, CompactReport};
 use rayon::prelude::*;
 use serde::Serialize;
 
-use super::Job;
+use super::{Job, LossesShown};
 use crate::confirm::{agreed, can_ask};
 use crate::failure::{Failure, Result};
 use crate::report::{self, Shown, Sum};
@@ -49,8 +49,7 @@ impl Job<'_> {
     fn ask(&self, inputs: &[Input]) -> Result<()> {
         let Job { app, compact, vacuum, account, filter, .. } = *self;
         let compact = Compact { summary: None, ..compact };
-        let (dry_run, diff) = (true, false);
-        let losses = false;
+        let (dry_run, diff, losses) = (true, false, LossesShown::No);
         let preview = Job { app, compact, dry_run, diff, losses, vacuum, account, filter };
         let bar = app.bar(BAR, inputs.len());
         let reports = inputs.par_iter().filter_map(|input| {

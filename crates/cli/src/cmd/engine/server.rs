@@ -9,7 +9,7 @@ use epitome::models::summary_writer;
 use epitome::storage::Hold;
 use epitome_llm::{RetryingModel, Stop};
 use epitome_model::{Block, Ref, Role, Tokens, short};
-use epitome_passes::{NoReply, Recipe, Reply, Writer};
+use epitome_passes::{NoReply, Recipe, Reply, Writer, calls_of_name};
 use epitome_tokens::{Estimate, O200k};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
@@ -226,12 +226,12 @@ impl Server {
 
     fn recall(&mut self, name: &str) -> Result<Value> {
         let context = &self.session()?.context;
-        if let Some(number) = name.strip_prefix('#').and_then(|number| number.parse().ok()) {
+        if let Some(calls) = calls_of_name(name) {
             let unknown = || {
-                let what = format!("there is no call #{number} with a result");
+                let what = format!("there is no call {name} with a result");
                 Failure::new(Status::Unreadable, "not-found", what)
             };
-            return Ok(json!({ "text": context.recall_call(number).ok_or_else(unknown)? }));
+            return Ok(json!({ "text": context.recall_calls(calls).ok_or_else(unknown)? }));
         }
         let reference = name.parse::<Ref>().map_err(|_| {
             let name = short(name, 40);

@@ -1,0 +1,75 @@
+//! Where a plan saves: by tool, and by file.
+
+use std::cmp::Reverse;
+use std::collections::BTreeMap;
+
+use epitome_model::{At, Block, Counter, Source, Tokens};
+use epitome_passes::View;
+use serde::Serialize;
+
+use super::CompactionPlan;
+use crate::session::Loaded;
+
+/// What is saved of one tool or one file.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Saving {
+    /// The name of a tool, `thinking`, `images`, `text`; or the path of a file.
+    pub of: String,
+    /// The edits that save it.
+    pub edits: u64,
+    /// Tokens that a resume sends less.
+    pub tokens: Tokens,
+}
+
+/// What a plan saves of the context, the largest saving first.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
+pub struct Savings {
+    /// By tool, with its calls and results; and of what no tool said.
+    pub tools: Vec<Saving>,
+    /// By file that was read or changed.
+    pub files: Vec<Saving>,
+}
+
+impl<S: Source> CompactionPlan<'_, S> {
+    /// Where its edits save tokens. What a summary or a digest replaces is not in it.
+    pub fn savings(&self, counter: &dyn Counter) -> Savings {
+        let Loaded { source, transcript, .. } = self.session;
+        let view = View::new(transcript, source, counter);
+        let mut tools: BTreeMap<String, (u64, Tokens)> = BTreeMap::new();
+        let mut files = tools.clone();
+        for edit in self.compaction.edits.iter().filter(|edit| edit.tokens > Tokens(0)) {
+            let call = view.call_at(edit.edit.at);
+            let tool = call.map_or_else(|| kind_at(&view, edit.edit.at), |call| &call.name);
+            let file = call.and_then(|call| view.file_of(call));
+            let of_file = file.map(|file| files.entry(file).or_default());
+            for sum in [Some(tools.entry(tool.to_owned()).or_default()), of_file] {
+                let Some((edits, tokens)) = sum else { continue };
+                *edits += 1;
+                *tokens += edit.tokens;
+            }
+        }
+        Savings { tools: largest_first(tools), files: largest_first(files) }
+    }
+}
+
+/// What stands at a place that no tool said.
+fn kind_at(view: &View<'_>, at: At) -> &'static str {
+    let (At::Block { item, block } | At::Field { item, block, .. } | At::Part { item, block, .. }) =
+        at
+    else {
+        return "text";
+    };
+    let entry = view.transcript.items[item].entry();
+    match entry.and_then(|entry| entry.blocks.get(block)) {
+        Some(Block::Thinking(_)) => "thinking",
+        Some(Block::Image(_)) => "images",
+        _ => "text",
+    }
+}
+
+fn largest_first(sums: BTreeMap<String, (u64, Tokens)>) -> Vec<Saving> {
+    let of = |(of, (edits, tokens))| Saving { of, edits, tokens };
+    let mut all: Vec<Saving> = sums.into_iter().map(of).collect();
+    all.sort_by_key(|saving| Reverse(saving.tokens));
+    all
+}

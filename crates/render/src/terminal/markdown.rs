@@ -1,0 +1,396 @@
+//! Markdown as lines of a terminal.
+
+use std::ops::Range;
+
+use anstyle::{AnsiColor, Style};
+use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
+
+use super::wrap::{Breaks, Run, clean, width_of, wrap};
+use crate::{Token, highlight};
+
+type Span = Run<Style>;
+
+const PLAIN: Style = Style::new();
+const BOLD: Style = Style::new().bold();
+const DIM: Style = Style::new().dimmed();
+const ITALIC: Style = Style::new().italic();
+const HEADING: Style = AnsiColor::Cyan.on_default().bold();
+const CODE: Style = AnsiColor::Cyan.on_default();
+const LINK: Style = AnsiColor::Blue.on_default().underline();
+
+/// Markdown as lines of at most `width` columns, each a list of runs. Code is coloured if
+/// `highlighted`, which costs more than all the rest. No control character of the text is in them.
+///
+/// ```
+/// use epitome_render::{Run, markdown_lines};
+///
+/// let lines = markdown_lines("A **bold** word", 80, false);
+/// let (plain, bold) = (anstyle::Style::new(), anstyle::Style::new().bold());
+/// let run = |text: &str, style| Run { text: text.to_owned(), style };
+/// assert_eq!(lines, [[run("A ", plain), run("bold", bold), run(" word", plain)]]);
+/// ```
+pub fn markdown_lines(text: &str, width: usize, highlighted: bool) -> Vec<Vec<Run<Style>>> {
+    let options =
+        Options::ENABLE_TABLES | Options::ENABLE_STRIKETHROUGH | Options::ENABLE_TASKLISTS;
+    let mut writer = Writer {
+        width,
+        highlighted,
+        lines: Vec::new(),
+        containers: Vec::new(),
+        lists: Vec::new(),
+        inline: Vec::new(),
+        styles: Vec::new(),
+        links: Vec::new(),
+        code: None,
+        table: None,
+    };
+    for event in Parser::new_ext(text, options) {
+        writer.event(event);
+    }
+    writer.flush();
+    writer.lines
+}
+
+/// A quote, or an item of a list.
+enum Container {
+    Quote,
+    Item { marker: String, is_used: bool },
+}
+
+#[derive(Default)]
+struct Table {
+    rows: Vec<Vec<Vec<Span>>>,
+}
+
+struct Writer {
+    width: usize,
+    highlighted: bool,
+    lines: Vec<Vec<Span>>,
+    containers: Vec<Container>,
+    /// The number of the next item of each open list, if it has numbers.
+    lists: Vec<Option<u64>>,
+    inline: Vec<Span>,
+    styles: Vec<Style>,
+    /// Addresses of open links, and where their texts begin.
+    links: Vec<(String, usize)>,
+    /// The language and the text of an open block of code.
+    code: Option<(String, String)>,
+    table: Option<Table>,
+}
+
+impl Writer {
+    fn event(&mut self, event: Event<'_>) {
+        match event {
+            Event::Start(tag) => self.start(tag),
+            Event::End(tag) => self.end(tag),
+            Event::Text(text) => match &mut self.code {
+                Some((_, code)) => code.push_str(&text),
+                None => self.text(&text, PLAIN),
+            },
+            Event::Code(text) | Event::InlineMath(text) | Event::DisplayMath(text) => {
+                self.text(&text, CODE);
+            }
+            Event::Html(text) | Event::InlineHtml(text) => {
+                for line in text.split_inclusive('\n') {
+                    self.text(line.trim_end_matches('\n'), DIM);
+                    if line.ends_with('\n') {
+                        self.flush();
+                    }
+                }
+            }
+            Event::FootnoteReference(name) => self.text(&format!("[{name}]"), DIM),
+            Event::SoftBreak => self.text(" ", PLAIN),
+            Event::HardBreak => self.flush(),
+            Event::Rule => {
+                self.gap();
+                let rule = "─".repeat(self.width.min(40));
+                self.lines.push(vec![styled(rule, DIM)]);
+            }
+            Event::TaskListMarker(done) => {
+                let mark = if done { "☑ " } else { "☐ " };
+                self.text(mark, PLAIN);
+            }
+        }
+    }
+
+    fn start(&mut self, tag: Tag<'_>) {
+        match tag {
+            Tag::Paragraph => self.gap(),
+            Tag::Heading { level, .. } => {
+                self.gap();
+                let style = match level {
+                    HeadingLevel::H1 | HeadingLevel::H2 => HEADING,
+                    _ => BOLD,
+                };
+                self.styles.push(style);
+            }
+            Tag::BlockQuote(_) => {
+                self.gap();
+                self.containers.push(Container::Quote);
+            }
+            Tag::CodeBlock(kind) => {
+                self.flush();
+                self.gap();
+                let language = match kind {
+                    CodeBlockKind::Fenced(name) => name.to_string(),
+                    CodeBlockKind::Indented => String::new(),
+                };
+                self.code = Some((language, String::new()));
+            }
+            Tag::List(first) => {
+                self.flush();
+                if self.lists.is_empty() {
+                    self.gap();
+                }
+                self.lists.push(first);
+            }
+            Tag::Item => {
+                let marker = match self.lists.last_mut() {
+                    Some(Some(number)) => {
+                        let marker = format!("{number}. ");
+                        *number += 1;
+                        marker
+                    }
+                    Some(None) | None => "• ".to_owned(),
+                };
+                self.containers.push(Container::Item { marker, is_used: false });
+            }
+            Tag::Emphasis => self.styles.push(ITALIC),
+            Tag::Strong => self.styles.push(BOLD),
+            Tag::Strikethrough => self.styles.push(DIM),
+            Tag::Link { dest_url, .. } | Tag::Image { dest_url, .. } => {
+                self.links.push((dest_url.to_string(), self.inline.len()));
+                self.styles.push(LINK);
+            }
+            Tag::Table(_) => {
+                self.gap();
+                self.table = Some(Table::default());
+            }
+            Tag::TableHead => {
+                self.styles.push(BOLD);
+                self.row();
+            }
+            Tag::TableRow => self.row(),
+            _ => {}
+        }
+    }
+
+    fn end(&mut self, tag: TagEnd) {
+        match tag {
+            TagEnd::Paragraph => self.flush(),
+            TagEnd::Heading(_) => {
+                self.flush();
+                self.styles.pop();
+            }
+            TagEnd::BlockQuote(_) | TagEnd::Item => {
+                self.flush();
+                // An item of nothing is there, too.
+                if let Some(Container::Item { is_used: false, .. }) = self.containers.last() {
+                    self.line(&[], Breaks::Words);
+                }
+                self.containers.pop();
+            }
+            TagEnd::CodeBlock => self.code(),
+            TagEnd::List(_) => drop(self.lists.pop()),
+            TagEnd::Emphasis | TagEnd::Strong | TagEnd::Strikethrough => drop(self.styles.pop()),
+            TagEnd::Link | TagEnd::Image => self.link(),
+            TagEnd::TableCell => {
+                let cell = std::mem::take(&mut self.inline);
+                let rows = self.table.as_mut().and_then(|table| table.rows.last_mut());
+                rows.into_iter().for_each(|row| row.push(cell.clone()));
+            }
+            TagEnd::TableHead => drop(self.styles.pop()),
+            TagEnd::Table => self.table(),
+            _ => {}
+        }
+    }
+
+    fn row(&mut self) {
+        self.table.iter_mut().for_each(|table| table.rows.push(Vec::new()));
+    }
+
+    fn text(&mut self, text: &str, style: Style) {
+        let style = self.styles.iter().fold(style, |style, more| patched(style, *more));
+        self.inline.push(styled(clean(text), style));
+    }
+
+    /// An address is shown unless it is the text.
+    fn link(&mut self) {
+        self.styles.pop();
+        let Some((address, begin)) = self.links.pop() else { return };
+        let shown: String =
+            self.inline[begin.min(self.inline.len())..].iter().map(|span| &*span.text).collect();
+        let address = clean(&address);
+        if shown != address && !address.is_empty() {
+            self.text(&format!(" ({address})"), DIM);
+        }
+    }
+
+    /// An empty line before a block, but for the first of an item.
+    fn gap(&mut self) {
+        let is_first =
+            matches!(self.containers.last(), Some(Container::Item { is_used: false, .. }));
+        if self.lines.last().is_some_and(|line| !line.is_empty()) && !is_first {
+            self.lines.push(Vec::new());
+        }
+    }
+
+    /// Ends the line that is being written.
+    fn flush(&mut self) {
+        if self.table.is_some() || self.inline.is_empty() {
+            return;
+        }
+        let inline = std::mem::take(&mut self.inline);
+        self.line(&inline, Breaks::Words);
+    }
+
+    fn line(&mut self, runs: &[Span], breaks: Breaks) {
+        self.barred(runs, breaks, None);
+    }
+
+    /// A line with a bar before it and before all that it is cut into.
+    fn barred(&mut self, runs: &[Span], breaks: Breaks, bar: Option<&Span>) {
+        let (mut first, mut rest) = (Vec::new(), Vec::new());
+        for container in &mut self.containers {
+            match container {
+                Container::Quote => {
+                    let bar = styled("│ ", DIM);
+                    first.push(bar.clone());
+                    rest.push(bar);
+                }
+                Container::Item { marker, is_used } => {
+                    let blank = styled(" ".repeat(width_of(marker)), PLAIN);
+                    let marker = styled(marker.clone(), DIM);
+                    first.push(if *is_used { blank.clone() } else { marker });
+                    rest.push(blank);
+                    *is_used = true;
+                }
+            }
+        }
+        first.extend(bar.cloned());
+        rest.extend(bar.cloned());
+        self.lines.extend(wrap(runs, self.width, breaks, &first, &rest));
+    }
+
+    fn code(&mut self) {
+        let Some((language, code)) = self.code.take() else { return };
+        let language = language.split([',', ' ', '{']).next().unwrap_or_default();
+        let runs = if self.highlighted { highlight(&code, language) } else { None };
+        let runs = runs.unwrap_or_else(|| vec![(None, &*code)]);
+        let bar = styled("▏ ", DIM);
+        let mut line = Vec::new();
+        let mut is_open = false;
+        for (token, run) in runs {
+            for part in run.split_inclusive('\n') {
+                let text = part.trim_end_matches(['\n', '\r']);
+                line.push(styled(clean(text), style_of(token)));
+                is_open = !part.ends_with('\n');
+                if !is_open {
+                    let done = std::mem::take(&mut line);
+                    self.barred(&done, Breaks::Anywhere, Some(&bar));
+                }
+            }
+        }
+        if is_open {
+            self.barred(&line, Breaks::Anywhere, Some(&bar));
+        }
+    }
+
+    fn table(&mut self) {
+        let Some(Table { rows }) = self.table.take() else { return };
+        let count = rows.iter().map(Vec::len).max().unwrap_or(0);
+        let cell_width = |cell: &[Span]| cell.iter().map(|it| width_of(&it.text)).sum();
+        let widths: Vec<usize> = (0..count)
+            .map(|at| rows.iter().filter_map(|row| Some(cell_width(row.get(at)?))).max())
+            .map(Option::unwrap_or_default)
+            .collect();
+        let between: Range<usize> = 0..count.saturating_sub(1);
+        let fits = widths.iter().sum::<usize>() + 3 * between.len() <= self.width;
+        for (number, row) in rows.iter().enumerate() {
+            let mut line: Vec<Span> = Vec::new();
+            for (at, cell) in row.iter().enumerate() {
+                line.extend(cell.iter().cloned());
+                if fits {
+                    let gap = widths[at].saturating_sub(cell_width(cell));
+                    line.push(styled(" ".repeat(gap), PLAIN));
+                }
+                if between.contains(&at) {
+                    line.push(styled(" │ ", DIM));
+                }
+            }
+            self.line(&line, Breaks::Words);
+            if number == 0 && fits {
+                let lines: Vec<String> = widths.iter().map(|width| "─".repeat(*width)).collect();
+                self.line(&[styled(lines.join("─┼─"), DIM)], Breaks::Anywhere);
+            }
+        }
+    }
+}
+
+fn styled(text: impl Into<String>, style: Style) -> Span {
+    Run { text: text.into(), style }
+}
+
+/// A style, with what another one says besides.
+fn patched(style: Style, more: Style) -> Style {
+    let colour = more.get_fg_color().or(style.get_fg_color());
+    Style::new().fg_color(colour).effects(style.get_effects() | more.get_effects())
+}
+
+/// The style of a part of code.
+fn style_of(token: Option<Token>) -> Style {
+    match token {
+        None => PLAIN,
+        Some(Token::Comment) => DIM,
+        Some(Token::String) => AnsiColor::Green.on_default(),
+        Some(Token::Number) => AnsiColor::Magenta.on_default(),
+        Some(Token::Keyword) => AnsiColor::Blue.on_default().bold(),
+        Some(Token::Function | Token::Attribute) => AnsiColor::Cyan.on_default(),
+        Some(Token::Type) => AnsiColor::Yellow.on_default(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn shown(text: &str, width: usize) -> String {
+        let lines = markdown_lines(text, width, true);
+        let said = |line: &Vec<Span>| line.iter().map(|run| &*run.text).collect::<String>();
+        lines.iter().map(|line| format!("{}\n", said(line).trim_end())).collect()
+    }
+
+    #[test]
+    fn blocks_are_laid_out() {
+        let text = "# Title\n\nA **bold** word, `code` and [a link](https://x.y).\n\n\
+                    1. one\n2. two which is longer\n   - nested\n\n> quoted\n> text\n\n\
+                    ```rust\nfn main() {\n\tlet a = 1;\n}\n```\n\n\
+                    | a | bb |\n|---|---|\n| 1 | 2 |\n\n- [x] done\n- [ ] open\n\n\
+                    ---\nEnd <b>x</b>";
+        insta::assert_snapshot!(shown(text, 30));
+    }
+
+    #[test]
+    fn styles_say_what_a_text_is() {
+        let lines = markdown_lines("**b** *i* `c` [**d**](e)", 80, true);
+        let bold_link = AnsiColor::Blue.on_default().underline().bold();
+        let runs = [
+            ("b", BOLD),
+            (" ", PLAIN),
+            ("i", ITALIC),
+            (" ", PLAIN),
+            ("c", CODE),
+            (" ", PLAIN),
+            ("d", bold_link),
+            (" (e)", DIM),
+        ];
+        assert_eq!(lines, [runs.map(|(text, style)| styled(text, style))]);
+    }
+
+    #[test]
+    fn hostile_text_is_shown_and_not_obeyed() {
+        let text = "a\u{1b}[2Jb `c\u{9b}d`\n\n```\n\u{1b}]0;t\u{7}\n```\n[x](\u{1b}y)";
+        let expect = "a␛[2Jb c\\u{9b}d\n\n▏ ␛]0;t␇\n\n[x](␛y)\n";
+        assert_eq!(shown(text, 80), expect);
+    }
+}
