@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::path::Path;
 
 use epitome_model::{
-    Block, CLEARED, Counter, Source, Tokens, Transcript, block_tokens, is_left_by_recipe,
+    Block, CLEARED, Counter, PRUNED, Source, Tokens, Transcript, block_tokens, is_left_by_recipe,
 };
 use epitome_tokens::{Calibration, calibrate};
 use rayon::prelude::*;
@@ -106,7 +106,7 @@ fn has_stubs(transcript: &Transcript, source: &dyn Source) -> bool {
         Block::Output(output) if output.size() <= LONGEST => Some(output.text(source)),
         _ => None,
     });
-    outputs.into_iter().any(|text| text != CLEARED && is_left_by_recipe(&text))
+    outputs.into_iter().any(|text| ![CLEARED, PRUNED].contains(&&*text) && is_left_by_recipe(&text))
 }
 
 /// For every request of the context that is recorded in the first `len` bytes: the tokens that we

@@ -30,7 +30,7 @@ pub const FORMAT: Format = Format {
     read,
     writing: Writing::Splices(write::write),
     native: Some(Native::Mark(Mark {
-        sent: raw::CLEARED,
+        sent: epitome_model::PRUNED,
         write: mark::write,
         reaches: mark::reaches,
     })),

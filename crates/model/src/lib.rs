@@ -45,8 +45,8 @@ pub use nested::{as_seen, decode, encode_as};
 pub use request::request_sizes;
 pub use source::{ReadFailure, Source, Span, Text};
 pub use stub::{
-    CLEARED, Note, Ref, Stub, counted, excerpt, is_left_by_recipe, is_truncated, line_count,
-    previous, removed, short, truncated,
+    CLEARED, Note, PRUNED, Ref, Stub, counted, excerpt, is_left_by_recipe, is_truncated,
+    line_count, previous, removed, short, truncated,
 };
 pub use title::title;
 pub use tool::{Field, FieldRole, ToolKind};

@@ -278,6 +278,9 @@ pub fn truncated(lines: Lines) -> String {
 /// The text left in place of a result that was cleared as Anthropic's context editing does it.
 pub const CLEARED: &str = "[cleared to save context]";
 
+/// The text that OpenCode and Claude Code send in place of an old result.
+pub const PRUNED: &str = "[Old tool result content cleared]";
+
 const PREVIOUS: &str = "[Previous: used ";
 const REMOVED: &str = "[Output removed: ";
 
@@ -294,6 +297,7 @@ pub fn is_truncated(text: &str) -> bool {
 fn is_borrowed(text: &str) -> bool {
     let one_line = !text.contains('\n');
     text == CLEARED
+        || text == PRUNED
         || one_line && text.starts_with(PREVIOUS) && text.ends_with(']')
         || one_line && text.starts_with(REMOVED) && text.ends_with("...]")
 }
@@ -380,7 +384,9 @@ mod tests {
 
     #[test]
     fn words_of_other_programs_are_recognised_where_they_are_left() {
-        for text in [previous("a\nb"), removed(Lines(3), " x\ny "), CLEARED.to_owned()] {
+        for text in
+            [previous("a\nb"), removed(Lines(3), " x\ny "), CLEARED.to_owned(), PRUNED.to_owned()]
+        {
             assert!(is_left_by_recipe(&text), "{text}");
         }
         assert!(is_truncated(&format!("a\n\n{}\n\nb", truncated(Lines(9)))));

@@ -53,6 +53,14 @@ fn what_sets_rules_is_pinned_wherever_it_came_from() {
     check(failed, &[]);
 }
 
+/// OpenCode sends its own words in place of a result that it or epitome pruned: they are no list.
+#[test]
+fn what_an_agent_sends_in_place_of_a_list_is_no_list() {
+    let list = Sample::new().call(ToolKind::Todo, "").output("Test first, then ship it.");
+    let pruned = list.call(ToolKind::Todo, "").output("[Old tool result content cleared]");
+    check(pruned, &["1 todo Todo: Test first, then ship it."]);
+}
+
 #[test]
 fn of_each_file_the_newest_state_is_pinned() {
     let twice = read(read(Sample::new(), "AGENTS.md", "No tabs."), "AGENTS.md", "Tabs only.");

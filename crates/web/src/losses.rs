@@ -54,12 +54,21 @@ pub(crate) async fn page(
     told.await.unwrap_or_else(|problem| problem)
 }
 
+/// What a plan would take out of the context.
+#[derive(Default)]
+pub(crate) struct PlannedLosses {
+    /// What of it may matter, in words; none if nothing leaves the context.
+    pub(crate) may_matter: Option<Vec<String>>,
+    /// All of it, as a part of a page.
+    pub(crate) listed: Markup,
+}
+
 /// What a plan would take out of the context, for the page of the plan.
 pub(crate) fn planned<S: Source>(
     viewer: &Viewer,
     path: &FilePath,
     plan: &CompactionPlan<'_, S>,
-) -> Result<Markup, Problem> {
+) -> Result<PlannedLosses, Problem> {
     let config = &viewer.options.config;
     let screen = Screen::new(config);
     let rule_files = RuleFiles::built_in();
@@ -67,7 +76,8 @@ pub(crate) fn planned<S: Source>(
     let losses = planned_losses(config, path, plan, &options)?;
     let groups = groups(&losses, When::Planned, &mut shown_of(viewer, &plan.session.source));
     let facts = losses.facts;
-    Ok(html! {
+    let may_matter = (!losses.pieces.is_empty()).then(|| losses.may_matter());
+    let listed = html! {
         @if !losses.pieces.is_empty() {
             h2.file { "What would leave the context" }
             p.soft {
@@ -76,7 +86,8 @@ pub(crate) fn planned<S: Source>(
             }
             (groups)
         }
-    })
+    };
+    Ok(PlannedLosses { may_matter, listed })
 }
 
 /// Redacts, and makes all characters visible.

@@ -1,16 +1,17 @@
 //! The dry run of a compaction as a page: what it would save, and each change.
 
 use std::borrow::Cow;
+use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
 use epitome::archive::Generation;
-use epitome::compaction::CompactionPlan;
+use epitome::compaction::{CompactionPlan, Saving};
 use epitome::ops::{Change, Compact, CompactReport, OpenSession};
 use epitome::recipes;
-use epitome_model::{Bytes, Counter, Source, Tokens};
+use epitome_model::{Bytes, Source, Tokens};
 use epitome_passes::{BUILT_IN, Overlay, Recipe};
 use epitome_redact::Redactor;
 use epitome_tokens::Calibration;
@@ -18,12 +19,15 @@ use maud::{Markup, html};
 use serde::Deserialize;
 use similar::{ChangeTag, TextDiff};
 
-use crate::losses;
+use crate::list::encoded;
+use crate::losses::{self, PlannedLosses};
 use crate::options::Options;
 use crate::page::{Query, UP, bar, page as frame, run_blocking};
 use crate::problem::Problem;
 use crate::viewer::{Viewer, name};
 
+/// Tools and files whose saving is shown.
+const SAVINGS: usize = 6;
 /// The number of edits shown of each file.
 const EDITS: usize = 200;
 /// Maximum lines of a run that are shown, and characters of a line.
@@ -35,6 +39,9 @@ const WIDTH: usize = 400;
 pub(crate) struct PlanQuery {
     #[serde(default)]
     recipe: String,
+    /// The pass whose edits are shown; all if it is none of them.
+    #[serde(default)]
+    pass: String,
 }
 
 impl PlanQuery {
@@ -57,10 +64,12 @@ impl PlanQuery {
 struct Part {
     /// Its name on the page.
     title: String,
-    /// Those that save most, the largest first.
+    /// Those that save most, the largest first; of one pass, if one is asked for.
     edits: Vec<Edit>,
-    /// The number of other edits that save tokens.
+    /// The number of other edits of these that save tokens.
     more: usize,
+    /// The edits that save tokens, by pass.
+    passes: BTreeMap<String, u64>,
     /// The number of edits of what no model reads.
     unread: usize,
     violations: Vec<String>,
@@ -104,7 +113,7 @@ pub(crate) async fn page(
                 0 => "The session".to_owned(),
                 n => format!("Sub-agent {n}"),
             };
-            parts.push(Part::of(viewer, title, planned, counter));
+            parts.push(Part::of(viewer, title, planned, &asked.pass));
         })?;
         let left = left.transpose()?.unwrap_or_default();
         let body = body(viewer, &opened, (&asked, &recipe), &planned, (&parts, &left));
@@ -118,7 +127,7 @@ impl Part {
         viewer: &Viewer,
         title: String,
         planned: &CompactionPlan<'_, S>,
-        counter: &dyn Counter,
+        pass: &str,
     ) -> Part {
         let mut redactor = viewer.options.finder.as_ref().map(Redactor::new);
         if let Some(redactor) = &mut redactor {
@@ -129,10 +138,16 @@ impl Part {
             let text = redactor.as_mut().map_or(text.into(), |redactor| redactor.text(text));
             epitome_render::visible(&text)
         };
-        let all = planned.shown_by_saving(counter);
-        let unread = planned.compaction.edits.len() - all.len();
-        let more = all.len().saturating_sub(EDITS);
-        let edits = all.take(EDITS).map(|edit| Edit {
+        let saving = || planned.compaction.edits.iter().filter(|edit| edit.tokens > Tokens(0));
+        let mut passes = BTreeMap::new();
+        saving().for_each(|it| *passes.entry(it.edit.pass.to_owned()).or_default() += 1);
+        let pass = Some(pass).filter(|pass| passes.contains_key(*pass));
+        let is_asked = |name: &str| pass.is_none_or(|pass| pass == name);
+        let asked = saving().filter(|it| is_asked(it.edit.pass)).count();
+        let unread = planned.compaction.edits.len() - saving().count();
+        let more = asked.saturating_sub(EDITS);
+        let all = planned.shown_by_saving(viewer.options.counter);
+        let edits = all.filter(|edit| is_asked(edit.pass)).take(EDITS).map(|edit| Edit {
             line: edit.line,
             what: shown(&edit.what),
             pass: edit.pass,
@@ -142,7 +157,7 @@ impl Part {
         let edits = edits.collect();
         let violations =
             planned.violations.iter().map(|violation| shown(&violation.to_string())).collect();
-        Part { title, edits, more, unread, violations }
+        Part { title, edits, more, passes, unread, violations }
     }
 }
 
@@ -191,7 +206,7 @@ fn body(
     session: &OpenSession<'_>,
     (asked, recipe): (&PlanQuery, &Recipe),
     planned: &CompactReport,
-    (parts, left): (&[Part], &Markup),
+    (parts, left): (&[Part], &PlannedLosses),
 ) -> Markup {
     let generations = session.undoable();
     let is_sound = parts.iter().all(|part| part.violations.is_empty());
@@ -203,6 +218,9 @@ fn body(
             h1 { "What compacting would save" }
             (choice(viewer, asked, recipe))
             (figures(viewer, planned))
+            (savings(viewer, &planned.file.savings.tools, "Saved by tool, in tokens"))
+            (savings(viewer, &planned.file.savings.files, "Saved by file, in tokens"))
+            (matters(left))
             @for user in &planned.file.in_use {
                 p.hint role="status" {
                     "In use by " bdi { (viewer.shown(&user.name)) } " (process " (user.pid) "): "
@@ -226,8 +244,48 @@ fn body(
                 "What is removed is written to the archive first, and restoring it is checked for "
                 "this file; only then is the file replaced. Nothing has been written yet."
             }
-            (left)
-            @for part in parts { (edits(part)) }
+            (left.listed)
+            @for part in parts { (edits(part, asked)) }
+        }
+    }
+}
+
+/// The largest savings, with bars.
+fn savings(viewer: &Viewer, savings: &[Saving], heading: &str) -> Markup {
+    let largest = savings.first().map_or(0, |it| it.tokens.0);
+    html! {
+        @if savings.len() > 1 {
+            section.savings {
+                h2 { (heading) }
+                dl {
+                    @for it in savings.iter().take(SAVINGS) {
+                        div {
+                            dt { bdi { (viewer.shown(&it.of)) } }
+                            dd {
+                                progress max=(largest) value=(it.tokens.0) aria-hidden="true" {}
+                                " " (it.tokens)
+                            }
+                        }
+                    }
+                }
+                @if savings.len() > SAVINGS { p.soft { "and " (savings.len() - SAVINGS) " more" } }
+            }
+        }
+    }
+}
+
+/// What of the losses may matter, before the button.
+fn matters(left: &PlannedLosses) -> Markup {
+    html! {
+        @if let Some(matters) = &left.may_matter {
+            p {
+                @if matters.is_empty() {
+                    "No rule, plan, decision, unresolved error or message of yours would leave the "
+                    "context."
+                } @else {
+                    "Would leave the context, and may matter: " b { (matters.join(", ")) } "."
+                }
+            }
         }
     }
 }
@@ -392,11 +450,31 @@ fn change(before: u64, after: u64) -> Markup {
     }
 }
 
-fn edits(part: &Part) -> Markup {
+/// Links that show the edits of all passes, or of one.
+fn passes(part: &Part, asked: &PlanQuery) -> Markup {
+    let is_one = part.passes.contains_key(&asked.pass);
+    let of = |pass: &str| format!("?recipe={}&pass={}", encoded(&asked.recipe), encoded(pass));
+    html! {
+        @if part.passes.len() > 1 {
+            nav.kinds aria-label="Kinds of changes" {
+                a href=(of("")) aria-current=[(!is_one).then_some("true")] { "all" }
+                @for (pass, n) in &part.passes {
+                    @let words = epitome_render::edits(&[(pass.clone(), *n)].into());
+                    a href=(of(pass)) aria-current=[(*pass == asked.pass).then_some("true")] {
+                        (words.join(", "))
+                    }
+                }
+            }
+        }
+    }
+}
+
+fn edits(part: &Part, asked: &PlanQuery) -> Markup {
     html! {
         @if !part.edits.is_empty() {
             section.edits {
                 h2 { (part.title) ": what changes, the largest saving first" }
+                (passes(part, asked))
                 @for (n, edit) in part.edits.iter().enumerate() {
                     details.card open[n < 3] {
                         summary {

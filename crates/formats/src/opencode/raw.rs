@@ -7,9 +7,6 @@ use epitome_model::{CacheUse, Usage};
 
 type Found = Option<Range<usize>>;
 
-/// The text that OpenCode sends in place of a pruned result.
-pub const CLEARED: &str = "[Old tool result content cleared]";
-
 /// A line: what identifies a row, and its JSON.
 #[derive(Debug, Default)]
 pub struct Row {

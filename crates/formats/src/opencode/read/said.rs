@@ -154,7 +154,7 @@ fn output(at: &Place<'_>, state: &State) -> Output {
     };
     let status = at.maybe(state.status.as_ref()).unwrap_or_default();
     match (&*status, &state.output, &state.error) {
-        ("completed", _, _) if state.is_compacted => made(raw::CLEARED, false),
+        ("completed", _, _) if state.is_compacted => made(epitome_model::PRUNED, false),
         ("completed", Some(literal), _) => {
             let mut output = stands(literal, false);
             output.parts.extend(state.files.iter().map(|file| attached(at, file)));
