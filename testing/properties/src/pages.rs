@@ -320,7 +320,7 @@ fn terminal_is_inert(text: &str) {
     while let Some(at) = rest.find(|c: char| c.is_control() && c != '\n') {
         let after = rest[at..].strip_prefix("\u{1b}[");
         let style = after.and_then(|after| after.split_once('m')).map(|(codes, _)| codes);
-        let known = ["0", "1", "2", "3", "31", "32", "33", "36"];
+        let known = ["0", "1", "2", "3", "4", "31", "32", "33", "34", "35", "36"];
         let is_ours = style.is_some_and(|codes| known.contains(&codes));
         assert!(is_ours, "{:?}", &rest[at..].chars().take(20).collect::<String>());
         rest = &rest[at + 2..];
