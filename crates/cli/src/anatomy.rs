@@ -50,9 +50,9 @@ impl Kind {
             Kind::Thinking => "thinking",
             Kind::CallArguments => "call arguments",
             Kind::Results => "results",
-            Kind::Copies => "copies",
+            Kind::Copies => "duplicates",
             Kind::Other => "other",
-            Kind::Framing => "framing",
+            Kind::Framing => "overhead",
         }
     }
 

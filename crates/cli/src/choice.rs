@@ -11,7 +11,7 @@ use crate::session::{parse_size, parse_tokens};
 
 /// Options that choose and change a recipe.
 #[derive(Args, Clone, Debug, Default)]
-#[command(next_help_heading = "What goes")]
+#[command(next_help_heading = "What to remove")]
 pub struct Choice {
     /// A recipe by name, or a file; `epitome recipes` lists them [default: epitome]
     #[arg(long, value_name = "RECIPE")]

@@ -158,6 +158,10 @@ impl Lines {
         }
     }
 
+    pub fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     /// In lines that fit the terminal, if there is one.
     pub fn render(&self) -> String {
         let width = self.0.iter().map(|(label, _)| label.len()).max().unwrap_or(0).max(7);

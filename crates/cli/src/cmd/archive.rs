@@ -63,7 +63,7 @@ pub enum Verb {
     },
     /// Move a session's part of the archive to the trash, even if it is needed; asks first
     Rm {
-        /// A file, an id, or the beginning of an id
+        /// A file, a session id, or its prefix
         #[arg(value_name = "SESSION")]
         session: String,
         /// Do not ask
@@ -72,7 +72,7 @@ pub enum Verb {
     },
     /// Write a session's part of the archive to a tar file, for another machine
     Export {
-        /// A file, an id, or the beginning of an id
+        /// A file, a session id, or its prefix
         #[arg(value_name = "SESSION")]
         session: String,
         /// Write to a new file instead of standard output

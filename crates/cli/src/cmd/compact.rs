@@ -50,7 +50,7 @@ Examples:
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// A file, an id, the beginning of an id, or `-` for standard input
+    /// A file, a session id or its prefix, or `-` for standard input
     #[arg(value_name = "SESSION", required_unless_present = "all", conflicts_with = "all")]
     pub sessions: Vec<OsString>,
 

@@ -31,7 +31,7 @@ Examples:
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// A file, an id, the beginning of an id, or `-` for standard input
+    /// A file, a session id or its prefix, or `-` for standard input
     #[arg(value_name = "SESSION")]
     pub session: OsString,
 }
@@ -314,13 +314,12 @@ impl Inspected {
             lines.add("state", format!("compacted {times}"));
         }
         lines.extend("price", self.prices.iter().filter_map(price).collect());
-        if self.faults.is_empty() {
-            lines.add("faults", "none")
-        } else {
-            lines.extend("faults", faults(&self.faults))
-        }
+        lines.extend("faults", faults(&self.faults));
         match self.violations.len() {
-            0 => lines.add("invariants", "all hold"),
+            0 if self.faults.is_empty() => {
+                lines.add("valid", "yes: every record is understood, all invariants hold");
+            }
+            0 => lines.add("valid", "all invariants hold; what is not understood is kept as it is"),
             n => {
                 let shown = self
                     .violations
@@ -331,7 +330,7 @@ impl Inspected {
                 if n > SHOWN {
                     shown.push(format!("and {} more", n - SHOWN));
                 }
-                lines.extend("invariants", shown);
+                lines.extend("not valid", shown);
             }
         }
         lines.render()

@@ -24,7 +24,7 @@ Examples:
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// A file, an id, or the beginning of an id
+    /// A file, a session id, or its prefix
     #[arg(value_name = "SESSION")]
     pub session: OsString,
 

@@ -44,7 +44,7 @@ enum Verb {
 
 #[derive(ClapArgs, Clone, Debug)]
 struct Upsert {
-    /// The session: a file, an id or its beginning, or `-`
+    /// The session: a file, a session id or its prefix, or `-`
     #[arg(long, short, visible_alias = "session", short_alias = 's', value_name = "SESSION")]
     file: OsString,
 

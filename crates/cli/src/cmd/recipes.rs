@@ -8,13 +8,18 @@ use serde::Serialize;
 use crate::app::App;
 use crate::failure::Result;
 use crate::report::Lines;
-use crate::text::{self, DIM, one_line};
+use crate::text::{self, BOLD, DIM, one_line};
 
 const EXAMPLES: &str = "\
 Examples:
   epitome recipes
   epitome recipes gitclaw
   epitome recipes epitome > ~/.config/epitome/recipes/mine.toml";
+
+/// The recipes that are no imitation of another program's.
+const RECOMMENDED: [&str; 2] = ["epitome", "digest"];
+/// What each group of the list is called.
+const HEADINGS: [&str; 3] = ["Recommended", "As other programs do it", "Yours"];
 
 /// List the recipes, or print one
 ///
@@ -57,7 +62,7 @@ fn print(app: &App, known: &[KnownRecipe], name: &str) -> Result<()> {
 }
 
 fn list(app: &App, known: &[KnownRecipe]) -> Result<()> {
-    let mut lines = Lines::default();
+    let mut groups: [Lines; 3] = Default::default();
     for (idx, it) in known.iter().enumerate() {
         let recipe = Recipe::parse(&it.text);
         if app.global.json {
@@ -75,12 +80,20 @@ fn list(app: &App, known: &[KnownRecipe]) -> Result<()> {
             Err(_) => "not a recipe".to_owned(),
         };
         let file = it.file.as_deref().map(|file| format!("  {}", text::path(file)));
-        lines.add(&one_line(&it.name, 30), about + &file.unwrap_or_default());
+        let group = match &it.file {
+            None if RECOMMENDED.contains(&it.name.as_str()) => 0,
+            None => 1,
+            Some(_) => 2,
+        };
+        groups[group].add(&one_line(&it.name, 30), about + &file.unwrap_or_default());
     }
     if app.global.json {
         return Ok(());
     }
-    app.page(&lines.render())?;
+    let groups = HEADINGS.iter().zip(&groups).filter(|(_, lines)| !lines.is_empty());
+    let groups =
+        groups.map(|(heading, lines)| format!("{BOLD}{heading}{BOLD:#}\n{}", lines.render()));
+    app.page(&groups.collect::<Vec<_>>().join("\n"))?;
     app.note(&format!(
         "{DIM}folder for your own recipes: {}{DIM:#}",
         text::path(&app.config.recipes())

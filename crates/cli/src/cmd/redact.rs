@@ -32,7 +32,7 @@ Examples:
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// A file, an id, the beginning of an id, or `-` for standard input
+    /// A file, a session id or its prefix, or `-` for standard input
     #[arg(value_name = "SESSION")]
     pub session: OsString,
 

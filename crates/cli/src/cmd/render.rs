@@ -37,7 +37,7 @@ Examples:
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Files, ids, beginnings of ids, or `-` for standard input
+    /// Files, session ids or their prefixes, or `-` for standard input
     #[arg(value_name = "SESSION")]
     pub sessions: Vec<OsString>,
 
@@ -45,7 +45,7 @@ pub struct Args {
     #[arg(long, short, value_name = "FILE")]
     pub file: Vec<PathBuf>,
 
-    /// A session's id, or its beginning
+    /// A session id, or its prefix
     #[arg(long, short, value_name = "ID")]
     pub session: Vec<OsString>,
 

@@ -41,7 +41,7 @@ Examples:
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// A file, an id, or the beginning of an id
+    /// A file, a session id, or its prefix
     #[arg(value_name = "SESSION", required_unless_present = "many")]
     pub session: Option<OsString>,
 
@@ -199,7 +199,7 @@ fn in_the_file(failure: Failure, session: &OpenSession<'_>, reference: &Ref) -> 
     match session_text(session, reference) {
         Ok(Some(_)) => failure
             .hint(format!(
-                "{reference} is still in the file: it was taken out of the context by a \
+                "{reference} is still in the file: it was removed from the context by a \
                  compaction that archived nothing, and cannot be put back alone"
             ))
             .hint(format!(

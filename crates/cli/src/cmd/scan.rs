@@ -29,7 +29,7 @@ Examples:
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Files, ids, beginnings of ids, or `-` for standard input
+    /// Files, session ids or their prefixes, or `-` for standard input
     #[arg(value_name = "SESSION", required = true)]
     pub sessions: Vec<OsString>,
 

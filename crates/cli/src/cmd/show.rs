@@ -36,7 +36,7 @@ pub struct Args {
     #[arg(value_name = "REF", value_parser = parse_ref)]
     pub reference: Ref,
 
-    /// Look for it in this session, archived or not: a file, an id, or the beginning of one
+    /// Look for it in this session, archived or not: a file, a session id, or its prefix
     #[arg(long, value_name = "SESSION")]
     pub session: Option<OsString>,
 

@@ -54,7 +54,7 @@ const TTL: u64 = 300;
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// Files, ids, beginnings of ids, or `-` for standard input
+    /// Files, session ids or their prefixes, or `-` for standard input
     #[arg(value_name = "SESSION", required_unless_present = "all")]
     pub sessions: Vec<OsString>,
 

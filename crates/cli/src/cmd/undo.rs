@@ -24,7 +24,7 @@ Examples:
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The id of a run, or its beginning
+    /// The id of a run, or its prefix
     #[arg(value_name = "RUN")]
     pub run: Option<String>,
 

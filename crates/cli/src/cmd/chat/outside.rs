@@ -183,7 +183,7 @@ impl Outside {
         .map_err(Failure::writing)?;
         let taken = match found.len() {
             0 => String::new(),
-            n => format!(", {} taken out", text::count(n as u64, "secret")),
+            n => format!(", {} redacted", text::count(n as u64, "secret")),
         };
         Ok(vec![notice(format!("written: {}{taken}", path.display()))])
     }
