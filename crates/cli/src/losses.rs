@@ -91,6 +91,7 @@ fn body(compaction: &CompactionLosses, all: bool, is_planned: bool) -> String {
     list.section("Rules and plans that left", &of(&[LostKind::Rule, LostKind::Plan]));
     again(&mut list, compaction);
     used(&mut list, compaction);
+    changed(&mut list, compaction);
     let open = |it: &Piece| it.lost.resolved == Some(false);
     list.section("Errors that were not resolved", &pieces(compaction, open));
     let mut messages = of(&[LostKind::User]);
@@ -158,6 +159,14 @@ fn used(list: &mut List, compaction: &CompactionLosses) {
     let shown: Vec<String> = shown.into_iter().map(|it| end(it, 40)).collect();
     let more = if rest > 0 { format!(" and {rest} more") } else { String::new() };
     list.line(&format!("Used later though gone: {}{more}", shown.join(", ")));
+}
+
+/// Files that were read and changed.
+fn changed(list: &mut List, compaction: &CompactionLosses) {
+    let files: Vec<String> = compaction.changed_files.iter().map(|it| end(it, 40)).collect();
+    if !files.is_empty() {
+        list.line(&format!("Read and changed in this session: {}", files.join(", ")));
+    }
 }
 
 /// Names of files first; what any program has last.

@@ -71,6 +71,7 @@ pub fn render(report: &CompactReport) -> String {
     lines.extend("price", price(file));
     lines.extend("kept", kept(file));
     lines.extend("note", file.notes.clone());
+    lines.extend("note", grows(file));
     lines.extend("faults", faults(&file.faults));
     lines.extend("in use", in_use(file));
     if let Some(out) = &report.out {
@@ -236,6 +237,14 @@ fn edits(file: &CompactedFile) -> String {
     let edits = epitome_render::edits(&file.edits);
     let all: Vec<String> = file.stands_for.iter().map(ToString::to_string).chain(edits).collect();
     if all.is_empty() { "none".to_owned() } else { all.join(", ") }
+}
+
+/// Why the file of a session grows, where it does, and how it shrinks.
+fn grows(file: &CompactedFile) -> Vec<String> {
+    let Change { before, after } = file.disk_bytes;
+    let is_appended = file.way == Some(WayTaken::Native) && file.outcome != Outcome::Nothing;
+    let told = format!("the file grows: {} gets a record; --rewrite shrinks both", file.agent);
+    (is_appended && after > before).then_some(told).into_iter().collect()
 }
 
 /// The largest savings of the context, by tool and by file.
@@ -408,7 +417,7 @@ impl Sum {
         text.push_str(&match sessions {
             0 => "nothing to compact\n".to_owned(),
             n => format!(
-                "{} {verb}: context {} → {} tokens ({}), disk {}\n",
+                "{} {verb}: messages {} → {} tokens ({}), disk {}\n",
                 count(*n, "session"),
                 tokens.before,
                 tokens.after,

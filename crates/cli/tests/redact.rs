@@ -86,6 +86,16 @@ fn a_scan_says_where_and_never_what() {
 }
 
 #[test]
+fn all_sessions_of_the_machine_are_scanned() {
+    let world = World::new();
+    world.pi(PI, session());
+    world.pi("clean", fixtures::get("pi", "pricing").bytes());
+    assert_snapshot!("scan_all", world.run(&["scan", "--all"]));
+    assert_eq!(world.status(&["scan", "--project", "/home/dev/project"]), 0);
+    assert_eq!(world.status(&["scan", "--all", "--agent", "claude"]), 0);
+}
+
+#[test]
 fn an_export_is_redacted_unless_told_not_to() {
     let world = World::new();
     world.pi(PI, session());

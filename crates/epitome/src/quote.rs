@@ -148,8 +148,8 @@ impl Quote {
         let does = match self.cache {
             CacheState::Expired => {
                 return format!(
-                    "next request: writes {after} instead of {before} (the cache has expired: \
-                     nothing more is written)"
+                    "next request: {after} tokens instead of {before}, none from the cache, which \
+                     has expired"
                 );
             }
             CacheState::Warm => "next request: reads",
@@ -264,8 +264,8 @@ mod tests {
         assert_eq!(
             told(Some(3_600)),
             [
-                "next request: writes 42.0k instead of 150.0k (the cache has expired: nothing more \
-                 is written)",
+                "next request: 42.0k tokens instead of 150.0k, none from the cache, which has \
+                 expired",
                 "−$0.41 once, −$0.03 for each later request: pays at once",
             ]
         );

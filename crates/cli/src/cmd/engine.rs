@@ -23,8 +23,10 @@ use epitome_passes::{Recipe, SummaryRule};
 use serde_json::json;
 
 use crate::app::{App, Count};
+use crate::confirm::can_ask;
 use crate::failure::{Failure, Result};
 use crate::session::parse_tokens;
+use crate::text::DIM;
 use logs::Logs;
 use server::{Server, ServerOptions, Size};
 
@@ -105,6 +107,11 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         writer_window: None,
     };
     size.check()?;
+    if can_ask() {
+        app.note(&format!(
+            "{DIM}reading one JSON object a line; docs/engine.md, Ctrl-D ends{DIM:#}"
+        ));
+    }
     let folder = args.log.clone().unwrap_or_else(|| app.config.logs());
     let logs = Logs::new(folder, Store::new(&app.config.home));
     let model = model(app, args, &recipe, size.window)?.map(Arc::new);

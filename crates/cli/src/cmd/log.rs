@@ -80,7 +80,7 @@ fn table(app: &App, runs: &[LoggedRun]) -> String {
     let sides =
         [Left, Right, Left, Left, Right, Right, Left, Right, Right, Right, Left, Right, Left];
     let heads = [
-        "run", "age", "by", "recipe", "sessions", "context", "", "after", "", "disk", "", "after",
+        "run", "age", "by", "recipe", "sessions", "messages", "", "after", "", "disk", "", "after",
         "",
     ];
     let table = Table::new(&sides, &heads).shrinks(3, 8);

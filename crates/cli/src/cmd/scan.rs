@@ -13,13 +13,14 @@ use serde::Serialize;
 use crate::app::App;
 use crate::failure::{Failure, Result, Status};
 use crate::redaction::{MoreRules, Taken};
-use crate::session::{Input, read_stdin};
+use crate::session::{self, Input, Which, read_stdin};
 use crate::text::{BOLD, DIM, count, field};
 
 const EXAMPLES: &str = "\
 Examples:
   epitome scan session.jsonl
   epitome scan --for secrets,pii 0f3c9a52
+  epitome scan --all
   epitome scan --json transcripts/*.jsonl | jq -r '.found[] | \"\\(.line) \\(.rule)\"'";
 
 /// Report whether sessions hold secrets, without showing them
@@ -30,8 +31,16 @@ Examples:
 #[command(after_help = EXAMPLES)]
 pub struct Args {
     /// Files, session ids or their prefixes, or `-` for standard input
-    #[arg(value_name = "SESSION", required = true)]
+    #[arg(value_name = "SESSION", required_unless_present_any = ["all", "project"],
+          conflicts_with_all = ["all", "project"])]
     pub sessions: Vec<OsString>,
+
+    /// All sessions of this machine (with --agent: of that agent); those with nothing are counted
+    #[arg(long)]
+    pub all: bool,
+
+    #[command(flatten)]
+    pub which: Which,
 
     /// What to look for: `secrets`, `pii` (personal data), or rules by name
     #[arg(long = "for", value_name = "WHAT", value_delimiter = ',', default_value = "secrets")]
@@ -66,18 +75,28 @@ struct Place {
 
 pub fn run(app: &App, args: &Args) -> Result<()> {
     let finder = args.more.finder(app, &args.what)?;
+    let is_each = !args.sessions.is_empty();
+    let names: Vec<OsString> = match is_each {
+        true => args.sessions.clone(),
+        false => session::all(app).sessions.into_iter().map(|it| it.path.into()).collect(),
+    };
     let mut all = 0;
+    let mut clean = 0;
     let mut worst: Option<Failure> = None;
-    for name in &args.sessions {
-        match session(app, &finder, name) {
-            Ok(places) => all += places,
+    for name in &names {
+        match session(app, &finder, name, args) {
+            Ok(Some(0)) => clean += 1,
+            Ok(places) => all += places.unwrap_or(0),
             // The others are looked at nevertheless.
-            Err(failure) if args.sessions.len() > 1 => {
+            Err(failure) if names.len() > 1 => {
                 app.note(failure.render().trim_end());
                 worst = worst.into_iter().chain([failure]).max_by_key(|it| it.status);
             }
             Err(failure) => return Err(failure),
         }
+    }
+    if !is_each && !app.global.json {
+        app.print(&format!("{}: nothing found\n", count(clean, "other session")))?;
     }
     if all > 0 {
         let what = format!("something was found in {}", count(all, "place"));
@@ -90,20 +109,34 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     worst.map_or(Ok(()), |failure| Err(unread(failure)))
 }
 
-/// The number of places found in a session.
-fn session(app: &App, finder: &Finder, name: &OsStr) -> Result<u64> {
+/// The number of places found in a session; none if it is not of the project.
+fn session(app: &App, finder: &Finder, name: &OsStr, args: &Args) -> Result<Option<u64>> {
     let input = Input::find(app, name)?;
+    let shows_all = !args.sessions.is_empty();
     match &input {
-        Input::Stdin => scan(app, finder, &input, &Loaded::read(read_stdin()?, app.agent())?),
+        Input::Stdin => {
+            let session = Loaded::read(read_stdin()?, app.agent())?;
+            scan(app, finder, &input, &session, shows_all).map(Some)
+        }
         Input::File(path) => {
             let session = Loaded::open(path, app.agent())?;
-            let places = scan(app, finder, &input, &session)?;
-            session.source.failure().map_or(Ok(places), |failure| Err(failure.into()))
+            if !args.which.takes(session.transcript.head.cwd.as_deref()) {
+                return Ok(None);
+            }
+            let places = scan(app, finder, &input, &session, shows_all)?;
+            session.source.failure().map_or(Ok(Some(places)), |failure| Err(failure.into()))
         }
     }
 }
 
-fn scan<S: Source>(app: &App, finder: &Finder, input: &Input, session: &Loaded<S>) -> Result<u64> {
+/// Prints what is found; with `shows_all` also that nothing is.
+fn scan<S: Source>(
+    app: &App,
+    finder: &Finder,
+    input: &Input,
+    session: &Loaded<S>,
+    shows_all: bool,
+) -> Result<u64> {
     let redacted = redacted(session, &mut Redactor::new(finder))?;
     // Ids come from the redacted session: one may be a secret.
     let entries = &redacted.session.transcript.items;
@@ -130,7 +163,7 @@ fn scan<S: Source>(app: &App, finder: &Finder, input: &Input, session: &Loaded<S
     };
     if app.global.json {
         app.print_json(&scanned)?
-    } else {
+    } else if shows_all || !scanned.found.is_empty() {
         app.print(&render(&scanned, &Taken::of(&redacted.found)))?
     }
     Ok(scanned.found.len() as u64)

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use epitome_llm::Catalogue;
 use epitome_model::{Counter, MicroDollars, Ref, Source, TokenUsage, Tokens, Transcript};
+use epitome_passes::facts::FactKind;
 use epitome_passes::losses::{
     Again, Losses, LostKind, LostPiece, UsedFact, changed_files, losses, names_in, text_named,
 };
@@ -105,7 +106,9 @@ impl CompactionLosses {
     /// can be read or run again, and what was resolved, is not in it.
     pub fn may_matter(&self) -> Vec<String> {
         let of = |kind: LostKind| self.left.get(&kind).map_or(0, |amount| amount.pieces);
-        let open = self.pieces.iter().filter(|it| it.lost.resolved == Some(false)).count() as u64;
+        // Of one that goes in part, the lines that say what failed stay.
+        let is_open = |it: &&Piece| it.lost.resolved == Some(false) && !it.lost.partly;
+        let open = self.pieces.iter().filter(is_open).count() as u64;
         let counts = [
             (of(LostKind::Rule), "1 rule", "rules"),
             (of(LostKind::Plan), "1 plan", "plans"),
@@ -324,7 +327,7 @@ fn reported(
     }
     let facts =
         FactTotals { before: facts_before, gone: facts_gone, used: facts_used.len() as u64 };
-    facts_used.iter_mut().for_each(|it| it.fact = screen.text(&it.fact));
+    facts_used.iter_mut().for_each(|it| it.fact = screened(it, screen));
     let pieces = pieces.into_iter().map(|mut lost| {
         lost.name = screen.text(&lost.name);
         let cost = lost.again.as_ref().and_then(cost);
@@ -349,6 +352,16 @@ fn reported(
         pieces,
         changed_files: BTreeSet::new(),
     }
+}
+
+/// A fact without secrets and personal data. Of a path the first slash is no part of the fact, but
+/// the folder of a user is known by it.
+fn screened(used: &UsedFact, screen: &mut SessionScreen<'_>) -> String {
+    if used.kind != FactKind::Path || used.fact.starts_with(['/', '~']) {
+        return screen.text(&used.fact);
+    }
+    let shown = screen.text(&format!("/{}", used.fact));
+    shown.strip_prefix('/').map_or(shown.clone(), str::to_owned)
 }
 
 impl Made<'_> {
