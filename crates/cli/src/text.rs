@@ -200,26 +200,9 @@ pub fn wrapped(text: &str, most: usize) -> Vec<String> {
     lines
 }
 
-/// For each id its shortest unique beginning of at least eight characters. Ids of pi begin with the
-/// time, so eight are often not enough.
+/// For each id its shortest unique beginning, on one line.
 pub fn short_ids(ids: &[&str]) -> Vec<String> {
-    let mut order: Vec<usize> = (0..ids.len()).collect();
-    // Sorted, the ids with the longest common beginning are adjacent.
-    order.sort_by_key(|&at| ids[at]);
-    let mut short = vec![String::new(); ids.len()];
-    for (place, &at) in order.iter().enumerate() {
-        let beside = [place.checked_sub(1), Some(place + 1)];
-        let beside = beside.into_iter().flatten().filter_map(|place| order.get(place));
-        let alike = beside.map(|&other| alike(ids[at], ids[other])).max().unwrap_or(0);
-        let cut: String = ids[at].chars().take((alike + 1).max(8)).collect();
-        short[at] = one_line(&cut, 40);
-    }
-    short
-}
-
-/// The number of leading characters that are equal.
-fn alike(one: &str, other: &str) -> usize {
-    one.chars().zip(other.chars()).take_while(|(one, other)| one == other).count()
+    epitome::list::short_ids(ids).into_iter().map(|id| one_line(&id, 40)).collect()
 }
 
 #[cfg(test)]

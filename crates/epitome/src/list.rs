@@ -1,19 +1,27 @@
-//! Every session of this machine, and what compacting it would save.
+//! Every session of this machine, what it used, and what compacting it would save.
+
+mod short;
+mod usage;
 
 use std::collections::HashMap;
 use std::path::Path;
 use std::time::UNIX_EPOCH;
 
 use epitome_formats::Format;
-use epitome_model::{Applied, Bytes, Source, Tokens, request_sizes, turns, weigh};
+use epitome_llm::Catalogue;
+use epitome_model::{
+    Applied, Bytes, Role, Source, Tokens, Transcript, request_sizes, turns, weigh,
+};
 use epitome_passes::{ContextKind, Options, Recipe, compact};
 use epitome_tokens::{Calibration, Estimate};
 use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
-use crate::archive::{Digest, Hash, SessionKey};
+use crate::archive::{Archive, Digest, Generation, Hash, SessionKey};
 use crate::config::Config;
+use crate::drive::catalogue;
 use crate::error::Result;
+use crate::ops::Change;
 use crate::place::Place;
 use crate::redact::Screen;
 use crate::regular;
@@ -23,6 +31,9 @@ use crate::source::FileSource;
 use crate::state::{self, Packs};
 use crate::store::disk;
 use epitome_agents::SessionFile;
+
+pub use short::short_ids;
+pub use usage::DayUsage;
 
 /// A session and what is known of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -79,6 +90,15 @@ pub struct SessionInfo {
     pub course: Vec<Tokens>,
     /// Its turns, if it was read.
     pub turns: Option<u64>,
+    /// What its requests came to, by day and model, without those of sub-agents; none if it was
+    /// not read.
+    pub usage: Option<Vec<DayUsage>>,
+    /// The model that wrote last.
+    pub model: Option<String>,
+    /// The context window of that model, if the table of models has it.
+    pub window: Option<Tokens>,
+    /// What the compactions that are in it now saved.
+    pub saved: Option<Saved>,
     /// Its length, if it was read.
     size: Option<Bytes>,
     /// How many compactions are in it now: none once it was restored.
@@ -95,6 +115,32 @@ pub struct SessionInfo {
 /// The points of [`SessionInfo::course`], at most.
 pub const COURSE: usize = 32;
 
+/// What compactions of a session saved, without those of its sub-agents.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Saved {
+    /// What a resume sent before and after each of them, in sum.
+    pub context: Change<Tokens>,
+    /// The length of the session before and after each of them, in sum.
+    pub disk: Change<Bytes>,
+    /// What the archive holds of the session.
+    pub archive: Bytes,
+}
+
+/// What is the same for all sessions of a list.
+struct Looking<'a> {
+    config: &'a Config,
+    recipe: &'a Recipe,
+    screen: &'a Screen,
+    /// None if the user's own table cannot be read: then no price is known.
+    prices: Option<Catalogue>,
+}
+
+impl<'a> Looking<'a> {
+    fn new(config: &'a Config, recipe: &'a Recipe, screen: &'a Screen) -> Looking<'a> {
+        Looking { config, recipe, screen, prices: catalogue(config).ok() }
+    }
+}
+
 /// Looks at `files`, on all cores, and calls `looked` after each. What was seen before is not read
 /// again, unless the file, the recipe or epitome changed. The answer stands in the order of
 /// `files`.
@@ -106,11 +152,12 @@ pub fn list(
 ) -> Vec<Listed> {
     let path = config.list_cache();
     let screen = Screen::new(config);
-    let mut cache = Cache::load(&path, recipe, &screen);
+    let looking = Looking::new(config, recipe, &screen);
+    let mut cache = Cache::load(&path, &looking);
     let listed: Vec<(Listed, Option<(String, Seen)>)> = files
         .into_par_iter()
         .map(|file| {
-            let listed = look_unless_known(&cache, config, file, recipe, &screen);
+            let listed = look_unless_known(&cache, &looking, file);
             looked();
             listed
         })
@@ -134,71 +181,49 @@ pub fn list(
 /// What is known of `files` without reading any of them: what was seen before of those that did not
 /// change. The answer stands in the order of `files`.
 pub fn known(config: &Config, files: &[SessionFile], recipe: &Recipe) -> Vec<Option<Listed>> {
-    let cache = Cache::load(&config.list_cache(), recipe, &Screen::new(config));
+    let screen = Screen::new(config);
+    let cache = Cache::load(&config.list_cache(), &Looking::new(config, recipe, &screen));
     files.par_iter().map(|file| cache.known(config, file)).collect()
 }
 
 /// What is known of a file, or else what it says, with its name in the cache.
 fn look_unless_known(
     cache: &Cache,
-    config: &Config,
+    looking: &Looking<'_>,
     mut file: SessionFile,
-    recipe: &Recipe,
-    screen: &Screen,
 ) -> (Listed, Option<(String, Seen)>) {
     if let Some(told) = file.told.take() {
-        let seen = Ok(glance(&file, told, screen));
+        let seen = Ok(glance(&file, told, looking.screen));
         return (Listed::new(file, seen), None);
     }
-    if let Some(listed) = cache.known(config, &file) {
+    if let Some(listed) = cache.known(looking.config, &file) {
         return (listed, None);
     }
     let (stamp, name) = (Stamp::of(&file), file.path.to_string_lossy().into_owned());
-    let seen = look(config, &file.path, recipe, screen);
+    let seen = look(looking, &file.path);
     let new = Some((name, Seen { stamp, seen: seen.clone() }));
     (Listed::new(file, seen), new)
 }
 
-fn look(
-    config: &Config,
-    path: &Path,
-    recipe: &Recipe,
-    screen: &Screen,
-) -> std::result::Result<SessionInfo, String> {
+fn look(looking: &Looking<'_>, path: &Path) -> std::result::Result<SessionInfo, String> {
+    let Looking { config, screen, prices, .. } = looking;
     let session = Loaded::open(path, None).map_err(|err| reason(&err))?;
-    let Loaded { format, source, transcript, .. } = &session;
-    let counter = Estimate::new();
-    let writable = session.writer().and_then(|_| Place::of(path).check_writable());
-    let (context, saving) = match writable {
-        Ok(()) => {
-            let options = Options {
-                kind: ContextKind::Stored,
-                counter: &counter,
-                thinking_is_bound: bound_in(format),
-                counted: &[],
-            };
-            let planned = compact(transcript, source, recipe, &options);
-            // Counted again in the result: what edits claim is not the whole of it.
-            let after = Applied::new(transcript, source, &planned.edits());
-            let after = weigh(&after.transcript, &after.source, &counter).total();
-            (planned.tokens_before, planned.tokens_before - after)
-        }
-        // What is only read saves nothing.
-        Err(_) => (weigh(transcript, source, &counter).total(), Tokens(0)),
-    };
+    let Loaded { source, transcript, .. } = &session;
+    let (context, saving) = planned(&session, path, looking.recipe);
     if let Some(failure) = source.failure() {
         return Err(reason(&failure));
     }
     let key = session.key(path);
-    let calibration = crate::billed::calibration(&session, config, path, &counter);
+    let calibration = crate::billed::calibration(&session, config, path, &Estimate::new());
     // Before the session's state is asked: a compaction in between changes them.
     let packs = packs(config, &key);
     let in_effect = match packs.count {
         0 => Vec::new(),
         _ => state::in_effect(&config.archive(), &key, source).map_err(|err| reason(&err))?,
     };
-    let in_effect = in_effect.iter().filter(|it| !it.is_way_back()).count() as u64;
-    let restored = packs.count > 0 && in_effect == 0 && is_restored(config, &key, source);
+    let in_effect: Vec<_> = in_effect.iter().filter(|it| !it.is_way_back()).collect();
+    let restored = packs.count > 0 && in_effect.is_empty() && is_restored(config, &key, source);
+    let model = last_model(transcript);
     Ok(SessionInfo {
         id: transcript.head.id.as_deref().unwrap_or(&key.id).to_owned(),
         cwd: transcript.head.cwd.as_deref().map(|cwd| screen.text(cwd).into_owned()),
@@ -209,11 +234,60 @@ fn look(
         calibration,
         course: course(&request_sizes(transcript)),
         turns: Some(turns(transcript, source).len() as u64),
+        usage: Some(usage::usage(transcript, prices.as_ref(), screen)),
+        model: model.map(|model| usage::name(model, screen)),
+        window: model.and_then(|model| Some(prices.as_ref()?.named(model)?.window)),
+        saved: saved(&config.archive(), &key, &in_effect),
         size: Some(Bytes(Source::len(source))),
-        in_effect,
+        in_effect: in_effect.len() as u64,
         restored,
         key,
         packs,
+    })
+}
+
+/// The tokens of the context, and what compacting would save of them.
+fn planned(session: &Loaded, path: &Path, recipe: &Recipe) -> (Tokens, Tokens) {
+    let Loaded { format, source, transcript, .. } = session;
+    let counter = Estimate::new();
+    let writable = session.writer().and_then(|_| Place::of(path).check_writable());
+    if writable.is_err() {
+        // What is only read saves nothing.
+        return (weigh(transcript, source, &counter).total(), Tokens(0));
+    }
+    let options = Options {
+        kind: ContextKind::Stored,
+        counter: &counter,
+        thinking_is_bound: bound_in(format),
+        counted: &[],
+    };
+    let planned = compact(transcript, source, recipe, &options);
+    // Counted again in the result: what edits claim is not the whole of it.
+    let after = Applied::new(transcript, source, &planned.edits());
+    let after = weigh(&after.transcript, &after.source, &counter).total();
+    (planned.tokens_before, planned.tokens_before - after)
+}
+
+/// The model that wrote last.
+fn last_model(transcript: &Transcript) -> Option<&str> {
+    let written = transcript.entries().filter(|(_, entry)| entry.role == Role::Assistant);
+    written.filter_map(|(_, entry)| entry.model.as_deref()).last()
+}
+
+/// What the compactions saved that are in a session now.
+fn saved(archive: &Archive, key: &SessionKey, in_effect: &[&Generation]) -> Option<Saved> {
+    if in_effect.is_empty() {
+        return None;
+    }
+    let tokens = |of: fn(&Generation) -> Tokens| in_effect.iter().map(|it| of(it)).sum();
+    let bytes = |of: fn(&Generation) -> u64| in_effect.iter().map(|it| Bytes(of(it))).sum();
+    Some(Saved {
+        context: Change {
+            before: tokens(|it| it.tokens_before),
+            after: tokens(|it| it.tokens_after),
+        },
+        disk: Change { before: bytes(|it| it.before.len), after: bytes(|it| it.after.len) },
+        archive: archive.sizes(key).ok()?.into_iter().map(|(_, size)| size).sum(),
     })
 }
 
@@ -242,6 +316,10 @@ fn glance(file: &SessionFile, told: SessionRow, screen: &Screen) -> SessionInfo 
         calibration: None,
         course: Vec::new(),
         turns: None,
+        usage: None,
+        model: None,
+        window: None,
+        saved: None,
         size: None,
         in_effect: 0,
         restored: false,
@@ -307,6 +385,9 @@ struct Cache {
     /// The rules for secrets that titles were looked through with; older epitomes had none.
     #[serde(default)]
     rules: String,
+    /// The table of models that requests were priced with; older epitomes had none.
+    #[serde(default)]
+    models: String,
     seen: HashMap<String, Seen>,
 }
 
@@ -326,15 +407,20 @@ impl Cache {
         (seen.stamp == Stamp::of(file) && listed.is_current(config)).then_some(listed)
     }
 
-    fn load(path: &Path, recipe: &Recipe, screen: &Screen) -> Cache {
-        let settings = serde_json::to_vec(recipe).unwrap_or_default();
-        let (epitome, recipe) = (env!("CARGO_PKG_VERSION").to_owned(), Hash::of(&settings));
-        let (recipe, rules) = (recipe.to_string(), screen.stamp());
-        let empty = Cache { epitome, recipe, rules, seen: HashMap::new() };
+    fn load(path: &Path, looking: &Looking<'_>) -> Cache {
+        let settings = serde_json::to_vec(looking.recipe).unwrap_or_default();
+        let empty = Cache {
+            epitome: env!("CARGO_PKG_VERSION").to_owned(),
+            recipe: Hash::of(&settings).to_string(),
+            rules: looking.screen.stamp(),
+            models: Hash::of(format!("{:?}", looking.prices).as_bytes()).to_string(),
+            seen: HashMap::new(),
+        };
         let stored: Option<Cache> =
             regular::read(path).ok().and_then(|bytes| serde_json::from_slice(&bytes).ok());
         let of_ours = |it: &Cache| {
-            it.epitome == empty.epitome && it.recipe == empty.recipe && it.rules == empty.rules
+            (&it.epitome, &it.recipe, &it.rules, &it.models)
+                == (&empty.epitome, &empty.recipe, &empty.rules, &empty.models)
         };
         stored.filter(of_ours).unwrap_or(empty)
     }
@@ -396,17 +482,28 @@ mod tests {
         let session = dir.path().join("s.jsonl");
         fs::write(&session, "x").expect("a file");
         let recipe = epitome_passes::built_in("epitome").expect("a recipe");
-        let screen = Screen::new(&Config::of_home(dir.path()));
-        let mut cache = Cache::load(&path, &recipe, &screen);
+        let config = Config::of_home(dir.path());
+        let screen = Screen::new(&config);
+        let looking = Looking::new(&config, &recipe, &screen);
+        let mut cache = Cache::load(&path, &looking);
         let stamp = Stamp { size: 1, modified: u64::MAX };
         let unreadable = Err("not a session".to_owned());
         let name = session.to_string_lossy().into_owned();
         cache.seen.insert(name.clone(), Seen { stamp, seen: unreadable.clone() });
         cache.store(&path).expect("it can be written");
-        let seen = &Cache::load(&path, &recipe, &screen).seen[&name];
+        let seen = &Cache::load(&path, &looking).seen[&name];
         assert_eq!((seen.stamp, &seen.seen), (stamp, &unreadable));
         let other = epitome_passes::built_in("gitclaw").expect("a recipe");
-        assert!(Cache::load(&path, &other, &screen).seen.is_empty());
+        let other = Looking::new(&config, &other, &screen);
+        assert!(Cache::load(&path, &other).seen.is_empty());
+        let other = Looking { prices: None, ..Looking::new(&config, &recipe, &screen) };
+        assert!(Cache::load(&path, &other).seen.is_empty());
+        // As a version wrote it that priced no requests.
+        let stored = fs::read_to_string(&path).expect("a cache");
+        let (before, rest) = stored.split_once("\"models\":\"").expect("a stamp");
+        let after = rest.split_once("\",").expect("an end").1;
+        fs::write(&path, format!("{before}{after}")).expect("a file");
+        assert!(Cache::load(&path, &looking).seen.is_empty());
     }
 
     #[test]

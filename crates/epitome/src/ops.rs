@@ -44,6 +44,7 @@ pub use losses::{
 };
 pub(crate) use open::is_no_part;
 pub use open::{OpenSession, is_run_in};
+pub(crate) use quote::timestamp;
 pub use quote::{CompactionPrice, PROMPT, RecordedRequest, compaction_prices};
 pub use report::{
     CompactReport, CompactedFile, FaultFound, Fitted, KeptBecause, Outcome, RuleKept, UserFound,

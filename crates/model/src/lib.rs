@@ -42,7 +42,7 @@ pub use inner::Inner;
 pub use invariant::{Invariant, Invariants, Violation};
 pub use literal::{encode, encode_to};
 pub use nested::{as_seen, decode, encode_as};
-pub use request::request_sizes;
+pub use request::{CountedRequest, counted_requests, request_sizes};
 pub use source::{ReadFailure, Source, Span, Text};
 pub use stub::{
     CLEARED, Note, PRUNED, Ref, Stub, counted, excerpt, is_left_by_recipe, is_truncated,

@@ -1,6 +1,8 @@
 //! Requests: what a session records of their sizes.
 
-use crate::{Tokens, Transcript};
+use std::collections::HashMap;
+
+use crate::{CacheUse, Tokens, Transcript, Usage};
 
 /// The input tokens of each request that a session records, as the provider counted them, in the
 /// order of the file: how full the context was, whether a resume sends these entries or not.
@@ -22,10 +24,70 @@ pub fn request_sizes(transcript: &Transcript) -> Vec<Tokens> {
     sizes
 }
 
+/// A request that a session records.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct CountedRequest<'t> {
+    /// When it was answered, as the session writes it.
+    pub time: Option<&'t str>,
+    /// The model that answered it.
+    pub model: Option<&'t str>,
+    /// What the provider counted for it.
+    pub usage: Usage,
+}
+
+/// Every request of which a session records what the provider counted, in the order of the file.
+///
+/// Each record of a response may say what it came to so far: they are one request, with the largest
+/// of their counts. Requests that came to nothing (aborted, or failed at once) are left out, and so
+/// are copies of the history.
+pub fn counted_requests(transcript: &Transcript) -> Vec<CountedRequest<'_>> {
+    let mut requests: Vec<CountedRequest<'_>> = Vec::new();
+    let mut of_response: HashMap<&str, usize> = HashMap::new();
+    for (_, entry) in transcript.entries().filter(|(_, entry)| !entry.repeated) {
+        let Some(usage) = entry.usage else { continue };
+        let (time, model) = (entry.time.as_deref(), entry.model.as_deref());
+        let group = entry.group.as_deref();
+        if let Some(&at) = group.and_then(|group| of_response.get(group)) {
+            let request = &mut requests[at];
+            request.usage = request.usage.most(usage);
+            request.model = model.or(request.model);
+            request.time = request.time.or(time);
+        } else {
+            of_response.extend(group.map(|group| (group, requests.len())));
+            requests.push(CountedRequest { time, model, usage });
+        }
+    }
+    requests.retain(|request| request.usage.is_billed());
+    requests
+}
+
+impl Usage {
+    /// Whether the request came to anything.
+    fn is_billed(&self) -> bool {
+        self.input > 0 || self.output > 0 || self.cost.is_some()
+    }
+
+    /// The larger of each count.
+    fn most(self, other: Usage) -> Usage {
+        let cache = match (self.cache, other.cache) {
+            (Some(a), Some(b)) => {
+                Some(CacheUse { read: a.read.max(b.read), written: a.written.max(b.written) })
+            }
+            (one, other) => one.or(other),
+        };
+        Usage {
+            input: self.input.max(other.input),
+            output: self.output.max(other.output),
+            cache,
+            cost: self.cost.max(other.cost),
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Entry, Item, Usage};
+    use crate::{Entry, Item, MicroDollars};
 
     #[test]
     fn each_response_is_one_request() {
@@ -46,5 +108,36 @@ mod tests {
         ];
         let transcript = Transcript { items, ..Transcript::default() };
         assert_eq!(request_sizes(&transcript), [7, 9, 3, 3].map(Tokens));
+    }
+
+    #[test]
+    fn the_records_of_a_response_are_one_request_with_the_largest_counts() {
+        let entry = |group: Option<&str>, time: &str, usage| {
+            let (group, time) = (group.map(Into::into), Some(time.into()));
+            let model = Some("m".into());
+            Item::Entry(Box::new(Entry { group, time, model, usage, ..Entry::default() }))
+        };
+        let usage = |input, output| Some(Usage { input, output, ..Usage::default() });
+        let cached = |input, read, cost| {
+            let cache = Some(CacheUse { read, written: 1 });
+            Some(Usage { input, cache, cost: Some(MicroDollars(cost)), ..Usage::default() })
+        };
+        let copy = Entry { usage: usage(9, 9), repeated: true, ..Entry::default() };
+        let items = vec![
+            entry(Some("a"), "1", cached(5, 3, 2)),
+            entry(None, "2", usage(7, 1)),
+            entry(Some("a"), "3", cached(4, 4, 1)),
+            entry(None, "4", usage(0, 0)),
+            entry(None, "5", None),
+            Item::Entry(Box::new(copy)),
+        ];
+        let transcript = Transcript { items, ..Transcript::default() };
+        let request = |time, usage: Option<Usage>| CountedRequest {
+            time: Some(time),
+            model: Some("m"),
+            usage: usage.expect("it is given"),
+        };
+        let expect = [request("1", cached(5, 4, 2)), request("2", usage(7, 1))];
+        assert_eq!(counted_requests(&transcript), expect);
     }
 }

@@ -54,5 +54,5 @@ pub use story::{Detail, Session, Story, Turn};
 pub use terminal::{
     Breaks, Run, clean, columns, markdown_lines, terminal, terminal_turns, width_of, wrap,
 };
-pub use time::parse as moment;
+pub use time::{parse as moment, shown as minute};
 pub use visible::{inert_json, styled, visible};

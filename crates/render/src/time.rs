@@ -17,8 +17,8 @@ pub fn parse(text: &str) -> Option<Timestamp> {
     time.ok()
 }
 
-/// `2026-11-21 18:52`, in UTC.
-pub(crate) fn shown(time: Timestamp) -> String {
+/// `2026-11-21 18:52`, in UTC: how every page writes a time.
+pub fn shown(time: Timestamp) -> String {
     time.to_zoned(TimeZone::UTC).strftime("%Y-%m-%d %H:%M").to_string()
 }
 

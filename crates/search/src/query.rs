@@ -120,6 +120,20 @@ impl Query {
         self
     }
 
+    /// The words that are asked for, in lower case: what a page marks. Those of `-without` are not
+    /// among them.
+    ///
+    /// ```
+    /// use epitome_search::Query;
+    ///
+    /// let query = Query::parse("pars* \"Borrow checker\" -cargo role:tool").expect("a query");
+    /// assert_eq!(query.marked(), ["pars", "borrow", "checker"]);
+    /// ```
+    pub fn marked(&self) -> Vec<&str> {
+        let wanted = self.clauses.iter().filter(|clause| !clause.is_excluded);
+        wanted.flat_map(|clause| clause.words.iter().map(String::as_str)).collect()
+    }
+
     fn filter(&mut self, filter: Filter, name: &str, value: &str) -> Result<(), BadQuery> {
         let value = value.to_lowercase();
         if value.is_empty() {

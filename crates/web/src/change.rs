@@ -11,7 +11,7 @@ use epitome_model::Ref;
 use maud::{Markup, html};
 use serde::Deserialize;
 
-use crate::page::{UP, bar, message, page as frame, run_blocking};
+use crate::page::{Here, UP, bar, message, page as frame, run_blocking};
 use crate::plan::{PlanQuery, disk, figures, heading_of, restore};
 use crate::problem::Problem;
 use crate::viewer::{Viewer, name};
@@ -167,7 +167,7 @@ fn how(outcome: &Restored) -> String {
 
 fn told(title: &str, inside: &Markup) -> Response {
     let body = html! {
-        (bar(UP, &html! { span.search {} }))
+        (bar(UP, Here::Session))
         main #content.index.plan {
             p.of {
                 a href=(name(0).file(0)) { "‹ the session" } " · "

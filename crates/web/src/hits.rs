@@ -1,133 +1,218 @@
-//! The page of search results, from the index.
+//! What a search finds in what was said, from the index, under the sessions that it is in.
 //!
 //! A search covers what is indexed so far, and the page says how much that is.
 
+use std::collections::HashMap;
+use std::path::Path;
 use std::sync::Arc;
 
 use axum::extract::State;
-use axum::response::{Html, IntoResponse as _, Response};
-use epitome_render::visible;
+use axum::response::{Html, IntoResponse as _, Redirect, Response};
+use epitome_render::{minute, moment, visible};
+use epitome_search::{Hit, Hits, Query as Words};
 use jiff::Timestamp;
-use jiff::tz::TimeZone;
 use maud::{Markup, html};
-use serde::Deserialize;
 
 use crate::options::Which;
-use crate::page::{Query, bar, page as frame, run_blocking};
-use crate::seeker::IndexState;
-use crate::session_cache::key;
+use crate::page::{Query, run_blocking};
+use crate::query::{ListQuery, encoded};
+use crate::seeker::{IndexState, MOST};
+use crate::session::page_of;
+use crate::session_cache::CachedSession;
 use crate::viewer::Viewer;
-use epitome_search::{Hit, Hits, Query as Words};
 
-/// The query parameters.
-#[derive(Clone, Debug, Deserialize)]
-pub(crate) struct SearchQuery {
-    #[serde(default)]
-    q: String,
-    #[serde(default)]
-    agent: String,
-    /// Return only the hits, for the script.
-    part: Option<String>,
-}
+/// Hits of a session that are shown at once; the others are folded.
+const OPEN: usize = 3;
+/// Characters of a title, and of the words that a page is to mark.
+const TITLE: usize = 120;
+const MARKED: usize = 200;
 
+/// The hits, for the script. Without it they are part of the list.
 pub(crate) async fn page(
     State(viewer): State<Arc<Viewer>>,
-    Query(asked): Query<SearchQuery>,
+    Query(asked): Query<ListQuery>,
 ) -> Response {
     let told = run_blocking(viewer, move |viewer| {
-        let found = match asked.q.trim() {
-            "" => html! {},
-            words => told(viewer, words, &asked.agent),
-        };
-        Ok(match asked.part {
-            Some(_) => Html(found.into_string()).into_response(),
-            None => frame("Search", "./", &body(&asked, &found)).into_response(),
-        })
+        if asked.part.is_none() {
+            return Ok(Redirect::to(&asked.address(1)).into_response());
+        }
+        if asked.words().is_empty() {
+            return Ok(Html(String::new()).into_response());
+        }
+        viewer.shelf.refresh(viewer.files());
+        // Only the sorting needs what sessions say.
+        let kept = viewer.shelf.list(|kept| match asked.needs_all() {
+            true => (0..kept.len()).collect(),
+            false => Vec::new(),
+        });
+        Ok(Html(found(viewer, &asked, &kept).into_string()).into_response())
     });
     told.await.unwrap_or_else(|problem| problem)
 }
 
-fn body(asked: &SearchQuery, found: &Markup) -> Markup {
-    html! {
-        (bar("./", &html! { span.search {} }))
-        main #content.index.wide {
-            form.filter role="search" method="get" action="search" {
-                input type="search" name="q" value=(asked.q) aria-label="Find what was said";
-                button type="submit" { "Find" }
-            }
-            section #hits aria-label="Found in what was said" { (found) }
-        }
-    }
-}
-
-fn told(viewer: &Viewer, words: &str, agent: &str) -> Markup {
-    let query = Words::parse(words).and_then(|query| {
-        let of = match &viewer.options.which {
-            Which::Of(agent) => Some(agent.as_str()),
-            Which::All | Which::Below(_) => Some(agent).filter(|agent| !agent.is_empty()),
-        };
-        of.map_or(Ok(query.clone()), |agent| query.of_agent(agent))
-    });
-    let query = match query {
+/// The hits in these sessions, as a part of the list.
+pub(crate) fn found(viewer: &Viewer, asked: &ListQuery, kept: &[CachedSession]) -> Markup {
+    let query = match query(viewer, asked, kept) {
         Ok(query) => query,
-        Err(bad) => return html! { p.none role="status" { (visible(&bad.to_string())) } },
+        Err(bad) => return html! { p.none role="status" { (bad) } },
     };
     let seeker = &viewer.seeker;
     seeker.refresh();
     match seeker.find(&query) {
-        Ok((hits, state)) => list(&hits, &state),
+        Ok((hits, state)) => {
+            let mark = epitome_model::short(&query.marked().join(" "), MARKED);
+            list(viewer, asked, (&hits, &state), (kept, &mark))
+        }
         Err(why) => html! { p.none role="status" { (visible(&why)) } },
     }
 }
 
-fn list(hits: &Hits, state: &IndexState) -> Markup {
+/// The query, of the agent and the project that are chosen.
+fn query(viewer: &Viewer, asked: &ListQuery, kept: &[CachedSession]) -> Result<Words, String> {
+    let bad = |err: epitome_search::BadQuery| visible(&err.to_string());
+    let query = Words::parse(asked.words()).map_err(bad)?;
+    let agent = match &viewer.options.which {
+        Which::Of(agent) => agent,
+        Which::All | Which::Below(_) => &asked.agent,
+    };
+    let query = if agent.is_empty() { query } else { query.of_agent(agent).map_err(bad)? };
+    let of_project = |it: &&CachedSession| {
+        let cwd = it.project().unwrap_or_default();
+        crate::session_cache::key(cwd.as_ref()) == asked.project
+    };
+    let folder = match &*asked.project {
+        "" => None,
+        _ => kept.iter().find(of_project).and_then(CachedSession::project),
+    };
+    Ok(match folder {
+        Some(folder) => query.of_folders(vec![folder.into()]),
+        None => query,
+    })
+}
+
+/// The hits of one session.
+type Group<'a> = (&'a CachedSession, Vec<&'a Hit>);
+
+fn list(
+    viewer: &Viewer,
+    asked: &ListQuery,
+    (hits, state): (&Hits, &IndexState),
+    (kept, mark): (&[CachedSession], &str),
+) -> Markup {
+    let mut groups = groups(hits, kept);
+    groups.retain(|(session, _)| asked.is_chosen(session));
+    asked.sort().order(&mut groups, |(session, _)| session);
+    let shown: usize = groups.iter().map(|(_, hits)| hits.len()).sum();
     html! {
-        p.sum {
-            b { (hits.all) @if hits.all == 1 { " place" } @else { " places" } }
-            span { "in what was said" }
-            @if hits.all > hits.hits.len() { span { "the best " (hits.hits.len()) } }
-            @match state {
-                IndexState::Complete => {}
-                IndexState::Indexing(Some((done, of))) => {
-                    span #indexing role="status" { "still indexing: " (done) " of " (of) }
-                }
-                IndexState::Indexing(None) => span #indexing role="status" { "still indexing" },
-                IndexState::Elsewhere => {
-                    span #indexing role="status" { "another epitome is indexing" }
-                }
-                IndexState::Failed(why) => span.bad role="status" { (visible(why)) },
+        @if shown > 0 || *state != IndexState::Complete {
+            h2.found { "In messages" }
+            p.sum {
+                b { (shown) @if shown == 1 { " place" } @else { " places" } }
+                span { "in " (groups.len()) @if groups.len() == 1 { " session" } @else { " sessions" } }
+                @if hits.all > MOST { span { "of the " (MOST) " best of " (hits.all) } }
+                (standing(state))
+            }
+        } @else {
+            p.none role="status" {
+                "No message has “" bdi { (viewer.shown(asked.words())) } "”"
+                @if asked.is_narrowed() { " in the sessions that are chosen" }
+                "."
             }
         }
-        ol.rows.hits { @for hit in &hits.hits { (row(hit)) } }
+        ol.groups { @for group in &groups { (group_of(viewer, group, mark)) } }
     }
 }
 
-fn row(hit: &Hit) -> Markup {
-    let place = hit.anchor.trim_start_matches('m');
-    let part = hit.sub_agent.map_or(0, |number| number + 1);
-    let address = match part {
-        0 => format!("s/{}/at?m={place}", key(&hit.session)),
-        part => format!("s/{}/at?m={place}&part={part}", key(&hit.session)),
-    };
-    let when = hit.time.as_deref().and_then(|time| time.parse::<Timestamp>().ok());
+/// How much the index covers.
+fn standing(state: &IndexState) -> Markup {
+    html! {
+        @match state {
+            IndexState::Complete => {}
+            IndexState::Indexing(Some((done, of))) => {
+                span #indexing role="status" { "still indexing: " (done) " of " (of) }
+            }
+            IndexState::Indexing(None) => span #indexing role="status" { "still indexing" },
+            IndexState::Elsewhere => {
+                span #indexing role="status" { "another epitome is indexing" }
+            }
+            IndexState::Failed(why) => span.bad role="status" { (visible(why)) },
+        }
+    }
+}
+
+/// The hits by session, in the order of the best hit of each. What is in no session of the list is
+/// left out: nothing leads there.
+fn groups<'a>(hits: &'a Hits, kept: &'a [CachedSession]) -> Vec<Group<'a>> {
+    let known: HashMap<&Path, &CachedSession> =
+        kept.iter().map(|session| (&*session.file.path, session)).collect();
+    let mut places: HashMap<&Path, usize> = HashMap::new();
+    let mut groups: Vec<Group<'a>> = Vec::new();
+    for hit in &hits.hits {
+        let Some(session) = known.get(&*hit.session) else { continue };
+        let place = *places.entry(&*hit.session).or_insert(groups.len());
+        if place == groups.len() {
+            groups.push((session, Vec::new()));
+        }
+        groups[place].1.push(hit);
+    }
+    groups
+}
+
+fn group_of(viewer: &Viewer, (session, hits): &Group<'_>, mark: &str) -> Markup {
+    let first = hits[0];
+    let title = epitome_model::short(&visible(&first.title), TITLE);
+    let title = if title.trim().is_empty() { viewer.shown(&first.id) } else { title };
+    let when = Timestamp::try_from(session.file.modified).ok();
+    let (open, folded) = hits.split_at(hits.len().min(OPEN));
+    html! {
+        li.group {
+            h3 { a href=(page_of(&session.file.path)) { bdi { (title) } } }
+            p.facts {
+                span.agent { (first.agent) }
+                @if let Some(when) = when { time datetime=(when) { (minute(when)) } }
+                @if let Some(project) = &first.project { bdi.cwd { (visible(project)) } }
+            }
+            ol.hits { @for hit in open { (row(session, hit, mark)) } }
+            @if !folded.is_empty() {
+                details.more {
+                    summary { (folded.len()) " more in this session" }
+                    ol.hits { @for hit in folded { (row(session, hit, mark)) } }
+                }
+            }
+        }
+    }
+}
+
+fn row(session: &CachedSession, hit: &Hit, mark: &str) -> Markup {
+    let when = hit.time.as_deref().and_then(moment);
     html! {
         li.hit {
-            a href=(address) {
+            a href=(address(session, hit, mark)) {
                 bdi { @for run in &hit.snippet {
                     @if run.marked { mark { (run.text) } } @else { (run.text) }
                 } }
             }
             p.facts {
-                span.agent { (hit.agent) }
-                span { (hit.role) @if hit.kind == "thinking" { ", thinking" } }
-                @if let Some(when) = when {
-                    time datetime=(when) {
-                        (when.to_zoned(TimeZone::UTC).strftime("%Y-%m-%d %H:%M"))
-                    }
+                @match hit.sub_agent {
+                    Some(number) => span { "sub-agent " (number + 1) },
+                    None => span { "turn " (hit.turn) },
                 }
-                bdi { (epitome_model::short(&visible(&hit.title), 80)) }
-                @if let Some(project) = &hit.project { bdi.cwd { (visible(project)) } }
+                span { (hit.role) @if hit.kind == "thinking" { ", thinking" } }
+                @if let Some(when) = when { time datetime=(when) { (minute(when)) } }
             }
         }
     }
+}
+
+/// Where a hit is, with the words that the page marks there.
+fn address(session: &CachedSession, hit: &Hit, mark: &str) -> String {
+    let place = hit.anchor.trim_start_matches('m');
+    let mut address = format!("s/{}/at?m={}", session.key, encoded(place));
+    if let Some(number) = hit.sub_agent {
+        address.push_str(&format!("&part={}", number + 1));
+    }
+    if !mark.is_empty() {
+        address.push_str(&format!("&mark={}", encoded(mark)));
+    }
+    address
 }

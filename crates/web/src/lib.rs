@@ -10,22 +10,27 @@
 
 mod asset;
 mod change;
+mod chart;
 mod connection;
+mod empty;
 mod guard;
 mod hits;
 mod laid_out;
 mod list;
 mod losses;
 mod options;
+mod overview;
 mod page;
 mod page_cache;
 mod plan;
 mod problem;
+mod query;
 mod seeker;
 mod server;
 mod session;
 mod session_cache;
 mod stamp;
+mod sums;
 mod tail;
 mod viewer;
 

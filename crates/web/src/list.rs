@@ -1,89 +1,35 @@
 //! The list of sessions.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, HashMap, HashSet};
 use std::sync::Arc;
 
 use axum::extract::State;
 use axum::response::{Html, IntoResponse as _, Response};
-use epitome::list::{Listed, SessionInfo};
+use epitome::list::{SessionInfo, short_ids};
 use epitome_model::{Bytes, Tokens};
+use epitome_render::minute;
 use jiff::Timestamp;
+use jiff::civil::Date;
 use jiff::tz::TimeZone;
 use maud::{Markup, html};
-use serde::{Deserialize, Serialize};
 
-use crate::page::{Query, bar, page as frame, run_blocking};
+use crate::chart::{Bar, Chart};
+use crate::empty::{looked_in, no_session};
+use crate::hits;
+use crate::page::{Here, Query, bar, page as frame, run_blocking};
+use crate::query::{ListQuery, Sort, State as Compaction};
 use crate::session::page_of;
-use crate::session_cache::CachedSession;
+use crate::session_cache::{CachedSession, key};
+use crate::sums::{Period, Slot, Sums, Used};
 use crate::viewer::Viewer;
 
 /// The number of sessions on a page of the list.
 const PAGE: usize = 100;
 /// The number of projects offered as a filter: those with the most sessions.
 const PROJECTS: usize = 200;
-
-/// The query parameters.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(default)]
-pub(crate) struct ListQuery {
-    /// Words to find in the title, the project, the id or the agent.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    q: String,
-    #[serde(skip_serializing_if = "String::is_empty")]
-    agent: String,
-    /// The [`crate::session_cache::key`] of the folder.
-    #[serde(skip_serializing_if = "String::is_empty")]
-    project: String,
-    #[serde(skip_serializing_if = "Sort::is_default")]
-    sort: Sort,
-    /// The page number, from 1.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    page: Option<usize>,
-    /// Return only the list, for the script.
-    #[serde(skip_serializing)]
-    part: Option<String>,
-}
-
-/// The sort order.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "kebab-case")]
-enum Sort {
-    /// The newest first.
-    #[default]
-    Time,
-    /// The largest on disk first.
-    Size,
-    /// The largest context first.
-    Context,
-    /// The largest saving first.
-    Saving,
-}
-
-impl Sort {
-    const ALL: [Sort; 4] = [Sort::Time, Sort::Size, Sort::Context, Sort::Saving];
-
-    fn is_default(&self) -> bool {
-        *self == Sort::default()
-    }
-
-    fn value(self) -> &'static str {
-        match self {
-            Sort::Time => "time",
-            Sort::Size => "size",
-            Sort::Context => "context",
-            Sort::Saving => "saving",
-        }
-    }
-
-    fn label(self) -> &'static str {
-        match self {
-            Sort::Time => "newest first",
-            Sort::Size => "largest on disk",
-            Sort::Context => "largest context",
-            Sort::Saving => "most to save",
-        }
-    }
-}
+/// Characters of a title, and of those by which titles are told from each other.
+const TITLE: usize = 140;
+const ALIKE: usize = 60;
 
 /// The sessions found, and the totals.
 struct Found {
@@ -98,6 +44,13 @@ struct Found {
     disk: Bytes,
     context: Tokens,
     saving: Tokens,
+    /// Sessions that are compacted, and the tokens that left them.
+    compacted: usize,
+    saved: Tokens,
+    /// The requests of the sessions that match.
+    slots: Vec<Slot>,
+    /// The short id of each session, by key.
+    ids: HashMap<String, String>,
     agents: BTreeMap<&'static str, usize>,
     projects: Vec<(String, String, usize)>,
 }
@@ -108,119 +61,109 @@ pub(crate) async fn page(
 ) -> Response {
     let told = run_blocking(viewer, move |viewer| {
         viewer.shelf.refresh(viewer.files());
-        let kept = viewer.shelf.list(|kept| asked.first(kept));
-        let found = asked.find(kept);
+        let kept = viewer.shelf.list(|kept| first(&asked, kept));
+        let today = viewer.options.config.now().to_zoned(TimeZone::UTC).date();
+        let hits = match asked.part {
+            None if !asked.words().is_empty() => Some(hits::found(viewer, &asked, &kept)),
+            Some(_) | None => None,
+        };
+        let found = find(&asked, kept, today);
         let list = list(viewer, &asked, &found);
         Ok(match asked.part {
             Some(_) => Html(list.into_string()).into_response(),
-            None => frame("Sessions", "", &body(viewer, &asked, &found, &list)).into_response(),
+            None => {
+                let body = body(viewer, &asked, &found, (&list, hits.as_ref()));
+                frame("Sessions", "", &body).into_response()
+            }
         })
     });
     told.await.unwrap_or_else(|problem| problem)
 }
 
-impl ListQuery {
-    /// The sessions that the page will show first, as far as is known without reading.
-    fn first(&self, kept: &[CachedSession]) -> Vec<usize> {
-        if self.needs_all() {
-            return (0..kept.len()).collect();
-        }
-        let of_agent = kept.iter().enumerate().filter(|(_, it)| self.is_of_agent(it));
-        let from = (self.page.unwrap_or(1).max(1) - 1).saturating_mul(PAGE);
-        of_agent.map(|(at, _)| at).skip(from).take(PAGE).collect()
+/// The sessions that the page will show first, as far as is known without reading.
+fn first(asked: &ListQuery, kept: &[CachedSession]) -> Vec<usize> {
+    if asked.needs_all() {
+        return (0..kept.len()).collect();
     }
+    let of_agent = kept.iter().enumerate().filter(|(_, it)| asked.is_of_agent(it));
+    let from = (asked.page.unwrap_or(1).max(1) - 1).saturating_mul(PAGE);
+    of_agent.map(|(at, _)| at).skip(from).take(PAGE).collect()
+}
 
-    /// Whether the result depends on the content of sessions.
-    fn needs_all(&self) -> bool {
-        let by_words = !self.q.trim().is_empty() || !self.project.is_empty();
-        by_words || matches!(self.sort, Sort::Context | Sort::Saving)
-    }
-
-    fn is_of_agent(&self, kept: &CachedSession) -> bool {
-        self.agent.is_empty() || self.agent == kept.file.agent
-    }
-
-    fn find(&self, kept: Vec<CachedSession>) -> Found {
-        let all = kept.len();
-        let unread = kept.iter().filter(|kept| kept.seen.is_none()).count();
-        let mut agents = BTreeMap::new();
-        let mut folders: HashMap<String, usize> = HashMap::new();
-        for kept in &kept {
-            *agents.entry(kept.file.agent).or_default() += 1;
-            if let Some(cwd) = glance(kept).and_then(|seen| seen.cwd.as_deref()) {
-                *folders.entry(cwd.to_owned()).or_default() += 1;
-            }
+fn find(asked: &ListQuery, kept: Vec<CachedSession>, today: Date) -> Found {
+    let all = kept.len();
+    let unread = kept.iter().filter(|kept| kept.seen.is_none()).count();
+    let mut agents = BTreeMap::new();
+    let mut folders: HashMap<String, usize> = HashMap::new();
+    for kept in &kept {
+        *agents.entry(kept.file.agent).or_default() += 1;
+        if let Some(cwd) = kept.project() {
+            *folders.entry(cwd.to_owned()).or_default() += 1;
         }
-        let mut projects: Vec<(String, String, usize)> =
-            folders.into_iter().map(|(cwd, n)| (key_of(&cwd), cwd, n)).collect();
-        projects.sort_by(|one, other| other.2.cmp(&one.2).then_with(|| one.1.cmp(&other.1)));
-        projects.truncate(PROJECTS);
-        projects.sort_by(|one, other| one.1.cmp(&other.1));
-        let mut shown = kept;
-        shown.retain(|kept| self.takes(kept));
-        let (mut context, mut saving) = (Tokens(0), Tokens(0));
-        for seen in shown.iter().filter_map(glance) {
-            context += seen.context.unwrap_or(Tokens(0));
-            saving += seen.saving;
-        }
-        let disk = shown.iter().map(size).sum();
-        match self.sort {
-            // They are already in this order.
-            Sort::Time => {}
-            Sort::Size => shown.sort_by_key(|it| std::cmp::Reverse(size(it))),
-            Sort::Context => {
-                shown.sort_by_key(|it| std::cmp::Reverse(glance(it).and_then(|it| it.context)));
-            }
-            Sort::Saving => {
-                shown.sort_by_key(|it| std::cmp::Reverse(glance(it).map(|it| it.saving)));
-            }
-        }
-        let matching = shown.len();
-        let pages = matching.div_ceil(PAGE).max(1);
-        let page = self.page.unwrap_or(1).clamp(1, pages);
-        let shown = shown.into_iter().skip((page - 1) * PAGE).take(PAGE).collect();
-        Found { shown, page, pages, matching, all, unread, disk, context, saving, agents, projects }
     }
-
-    fn takes(&self, kept: &CachedSession) -> bool {
-        let cwd = glance(kept).and_then(|seen| seen.cwd.as_deref());
-        let of_project =
-            self.project.is_empty() || cwd.is_some_and(|cwd| key_of(cwd) == self.project);
-        if !of_project || !self.is_of_agent(kept) {
-            return false;
-        }
-        let title = glance(kept).and_then(|seen| seen.title.as_deref());
-        let said = [Some(kept.file.agent), Some(&*kept.file.id), cwd, title];
-        let said = said.map(|text| text.unwrap_or_default().to_lowercase()).join("\n");
-        self.q.to_lowercase().split_whitespace().all(|word| said.contains(word))
+    let mut projects: Vec<(String, String, usize)> =
+        folders.into_iter().map(|(cwd, n)| (key(cwd.as_ref()), cwd, n)).collect();
+    projects.sort_by(|one, other| other.2.cmp(&one.2).then_with(|| one.1.cmp(&other.1)));
+    projects.truncate(PROJECTS);
+    projects.sort_by(|one, other| one.1.cmp(&other.1));
+    let short = short_ids(&kept.iter().map(|kept| &*kept.file.id).collect::<Vec<_>>());
+    let ids = kept.iter().map(|kept| kept.key.clone()).zip(short).collect();
+    let mut shown = kept;
+    shown.retain(|kept| asked.takes(kept));
+    let (mut context, mut saving, mut saved) = (Tokens(0), Tokens(0), Tokens(0));
+    for info in shown.iter().filter_map(CachedSession::info) {
+        context += info.context.unwrap_or(Tokens(0));
+        saving += info.saving;
+        saved += info.saved.map_or(Tokens(0), |it| it.context.before - it.context.after);
     }
-
-    /// The address of another page of the same list.
-    fn address(&self, page: usize) -> String {
-        let mut address = String::from("?");
-        let mut add = |name: &str, value: &str| {
-            if !value.is_empty() {
-                address.push_str(&format!("{name}={}&", encoded(value)));
-            }
-        };
-        add("q", &self.q);
-        add("agent", &self.agent);
-        add("project", &self.project);
-        add("sort", if self.sort.is_default() { "" } else { self.sort.value() });
-        address.push_str(&format!("page={page}"));
-        address
+    let disk = shown.iter().map(CachedSession::size).sum();
+    let compacted = shown.iter().filter(|it| it.is_compacted()).count();
+    let slots = slots(&shown, today);
+    asked.sort().order(&mut shown, |it| it);
+    let matching = shown.len();
+    let pages = matching.div_ceil(PAGE).max(1);
+    let page = asked.page.unwrap_or(1).clamp(1, pages);
+    let shown = shown.into_iter().skip((page - 1) * PAGE).take(PAGE).collect();
+    Found {
+        shown,
+        page,
+        pages,
+        matching,
+        all,
+        unread,
+        disk,
+        context,
+        saving,
+        compacted,
+        saved,
+        slots,
+        ids,
+        agents,
+        projects,
     }
 }
 
-fn body(viewer: &Viewer, asked: &ListQuery, found: &Found, list: &Markup) -> Markup {
-    let theme_only = html! { span.search {} };
+/// What the sessions used day by day, over the shortest period that has something.
+fn slots(sessions: &[CachedSession], today: Date) -> Vec<Slot> {
+    let used: Vec<Used<'_>> = sessions.iter().filter_map(CachedSession::used).collect();
+    let period = Period::fitting(used.iter().flat_map(|it| it.usage), today);
+    Sums::of(&used, period, today).slots
+}
+
+fn body(
+    viewer: &Viewer,
+    asked: &ListQuery,
+    found: &Found,
+    (list, hits): (&Markup, Option<&Markup>),
+) -> Markup {
     html! {
         a.skip href="#content" { "To the sessions" }
-        (bar("", &theme_only))
+        (bar("", Here::Sessions))
         main #content.index.wide {
+            h1.sr { "Sessions" }
             form #filter.filter role="search" method="get" {
                 input #q type="search" name="q" value=(asked.q) autocomplete="off"
-                    placeholder="Find sessions by their words  /" aria-label="Find sessions";
+                    placeholder="Find words in all sessions  /" aria-label="Find words in all sessions";
                 select name="agent" aria-label="Agent" {
                     option value="" { "all agents" }
                     @for (agent, n) in &found.agents {
@@ -237,38 +180,46 @@ fn body(viewer: &Viewer, asked: &ListQuery, found: &Found, list: &Markup) -> Mar
                         }
                     }
                 }
-                select name="sort" aria-label="Order" {
-                    @for sort in Sort::ALL {
-                        option value=(sort.value()) selected[asked.sort == sort] { (sort.label()) }
+                select name="state" aria-label="State" {
+                    @for state in Compaction::ALL {
+                        option value=(state.value()) selected[asked.state == state] {
+                            (state.label())
+                        }
                     }
                 }
-                noscript { button type="submit" { "Find" } }
+                select name="sort" aria-label="Order of sessions" {
+                    @for sort in Sort::ALL {
+                        option value=(sort.value()) selected[asked.sort() == sort] {
+                            (sort.label())
+                        }
+                    }
+                }
+                noscript { button.act type="submit" { "Find" } }
+            }
+            section #hits aria-label="Found in messages" aria-live="polite"
+                hidden[hits.is_none()] {
+                @if let Some(hits) = hits { (hits) }
             }
             div #sessions { (list) }
-            section #hits aria-label="Found in what was said" aria-live="polite" hidden {}
         }
     }
 }
 
 fn list(viewer: &Viewer, asked: &ListQuery, found: &Found) -> Markup {
+    let project = found.projects.iter().find(|(key, ..)| *key == asked.project);
+    let project = project.map(|(_, cwd, _)| &**cwd);
     html! {
-        p.sum {
-            b { (found.matching) @if found.matching == 1 { " session" } @else { " sessions" } }
-            @if found.matching != found.all { " of " (found.all) }
-            span { (found.disk) " on disk" }
-            @if found.context.0 > 0 {
-                span title="estimated" { "~" (found.context) " tokens of messages" }
-                span { "compacting saves ~" (found.saving) }
-            }
-            @if found.unread > 0 {
-                span #unread role="status" {
-                    "reading: " (found.all - found.unread) " of " (found.all)
-                }
+        @if found.matching == 0 {
+            p.none {
+                @if found.all == 0 { (looked_in(viewer)) }
+                @else { (no_session(viewer, asked, project)) }
             }
         }
-        @if found.matching == 0 { p.none { "No title, project or id matches." } }
+        @if found.matching > 0 && asked.words().is_empty() { (charts(&found.slots)) }
+        @if found.matching > 0 || found.unread > 0 { (totals(asked, found)) }
+        @let alike = alike(&found.shown);
         ol.rows {
-            @for kept in &found.shown { (row(viewer, kept)) }
+            @for kept in &found.shown { (row(viewer, kept, (found, &alike))) }
         }
         @if found.pages > 1 {
             nav.between aria-label="Pages" {
@@ -286,50 +237,123 @@ fn list(viewer: &Viewer, asked: &ListQuery, found: &Found) -> Markup {
     }
 }
 
-fn row(viewer: &Viewer, kept: &CachedSession) -> Markup {
-    let address = page_of(&kept.file.path);
-    let when = Timestamp::try_from(kept.file.modified).ok();
-    let listed = kept.seen.as_deref();
-    let seen = glance(kept);
-    let title = seen.and_then(|seen| seen.title.as_deref()).unwrap_or_default();
-    let title = viewer.shown(title.split_whitespace().collect::<Vec<_>>().join(" ").as_str());
+fn totals(asked: &ListQuery, found: &Found) -> Markup {
     html! {
-        li.row {
-            a.title href=(address) {
-                @if title.is_empty() { span.id { bdi { (viewer.shown(&kept.file.id)) } } }
-                @else { bdi { (epitome_model::short(&title, 140)) } }
+        p.sum {
+            b { (found.matching) @if found.matching == 1 { " session" } @else { " sessions" } }
+            @if found.matching != found.all { span { "of " (found.all) } }
+            @if !asked.words().is_empty() && found.matching > 0 {
+                span { "by title, project or id" }
             }
-            p.facts {
-                span.agent { (kept.file.agent) }
-                @if let Some(when) = when {
-                    time datetime=(when) {
-                        (when.to_zoned(TimeZone::UTC).strftime("%Y-%m-%d %H:%M"))
-                    }
-                }
-                @if let Some(cwd) = seen.and_then(|seen| seen.cwd.as_deref()) {
-                    bdi.cwd { (viewer.shown(cwd)) }
-                }
-                @if listed.is_some_and(Listed::is_compacted) {
-                    span.done { "compacted" }
-                }
-                @if let Some(Err(why)) = listed.map(|listed| &listed.seen) {
-                    span.bad { (viewer.shown(why)) }
-                }
+            span { (found.disk) " on disk" }
+            @if found.context.0 > 0 {
+                span title="estimated" { "~" (found.context) " tokens of messages" }
+                span { "compacting saves ~" (found.saving) }
             }
-            p.numbers {
-                span { (size(kept)) }
-                @if let Some(context) = seen.and_then(|seen| seen.context) {
-                    span title=(context_title(seen)) { "~" (context) " tokens" }
+            @if found.compacted > 0 {
+                span.done { (found.compacted) " compacted, saved " (found.saved) }
+            }
+            @if found.unread > 0 {
+                span #unread role="status" {
+                    "reading: " (found.all - found.unread) " of " (found.all)
                 }
-                @if let Some(seen) = seen { (saving(seen)) }
-                @if listed.is_none() { span.soft { "…" } }
             }
         }
     }
 }
 
-fn size(kept: &CachedSession) -> Bytes {
-    kept.seen.as_ref().map_or(kept.file.size, |listed| listed.size())
+/// Sessions and tokens over time.
+fn charts(slots: &[Slot]) -> Markup {
+    let sessions = |slot: &Slot| Bar {
+        when: slot.when.clone(),
+        parts: vec![slot.sessions],
+        words: format!(
+            "{} {}",
+            slot.sessions,
+            if slot.sessions == 1 { "session" } else { "sessions" }
+        ),
+    };
+    let tokens = |slot: &Slot| Bar {
+        when: slot.when.clone(),
+        parts: vec![slot.output.0, (slot.input - slot.cached).0, slot.cached.0],
+        words: format!("{} tokens", slot.input + slot.output),
+    };
+    let is_by_month = slots.first().is_some_and(|slot| slot.when.len() < 10);
+    let most = slots.iter().map(|slot| slot.sessions).max().unwrap_or(0);
+    let all: Tokens = slots.iter().map(|slot| slot.input + slot.output).sum();
+    let largest = slots.iter().map(|slot| slot.input + slot.output).max().unwrap_or_default();
+    let sessions = Chart {
+        title: if is_by_month { "Sessions by month" } else { "Sessions by day" },
+        total: String::new(),
+        most: most.to_string(),
+        bars: slots.iter().map(sessions).collect(),
+    };
+    let tokens = Chart {
+        title: if is_by_month { "Tokens by month" } else { "Tokens by day" },
+        total: all.to_string(),
+        most: largest.to_string(),
+        bars: slots.iter().map(tokens).collect(),
+    };
+    html! {
+        @if all.0 > 0 {
+            div.charts.small { (sessions.draw()) (tokens.draw()) }
+        }
+    }
+}
+
+/// The beginnings of titles that several sessions have.
+fn alike(shown: &[CachedSession]) -> HashSet<String> {
+    let (mut seen, mut alike) = (HashSet::new(), HashSet::new());
+    for begin in shown.iter().filter_map(begin) {
+        if !seen.insert(begin.clone()) {
+            alike.insert(begin);
+        }
+    }
+    alike
+}
+
+fn begin(kept: &CachedSession) -> Option<String> {
+    Some(kept.info()?.title.as_deref()?.chars().take(ALIKE).collect())
+}
+
+fn row(
+    viewer: &Viewer,
+    kept: &CachedSession,
+    (found, alike): (&Found, &HashSet<String>),
+) -> Markup {
+    let when = Timestamp::try_from(kept.file.modified).ok();
+    let listed = kept.seen.as_deref();
+    let info = kept.info();
+    let is_alike = begin(kept).is_some_and(|begin| alike.contains(&begin));
+    let id = found.ids.get(&kept.key).map_or(&*kept.file.id, |id| id);
+    html! {
+        li.row {
+            a.title.alike[is_alike] href=(page_of(&kept.file.path)) {
+                bdi { (viewer.title(kept, TITLE)) }
+            }
+            p.facts {
+                span.agent { (kept.file.agent) }
+                span.id { bdi { (viewer.shown(id)) } }
+                @if let Some(when) = when { time datetime=(when) { (minute(when)) } }
+                @if let Some(turns) = info.and_then(|info| info.turns) {
+                    span { (turns) @if turns == 1 { " turn" } @else { " turns" } }
+                }
+                @if let Some(cwd) = kept.project() { bdi.cwd { (viewer.shown(cwd)) } }
+                @if kept.is_compacted() { span.done { "compacted" } }
+                @if let Some(Err(why)) = listed.map(|listed| &listed.seen) {
+                    span.bad { (viewer.shown(why)) }
+                }
+            }
+            p.numbers {
+                span { (kept.size()) }
+                @if let Some(context) = info.and_then(|info| info.context) {
+                    span title=(context_title(info)) { "~" (context) " tokens" }
+                }
+                @if let Some(info) = info { (saving(info)) }
+                @if listed.is_none() { span.soft { "…" } }
+            }
+        }
+    }
 }
 
 /// The tokens of a session, and as its provider bills them.
@@ -355,26 +379,4 @@ fn saving(seen: &SessionInfo) -> Markup {
             }
         }
     }
-}
-
-fn glance(kept: &CachedSession) -> Option<&SessionInfo> {
-    kept.seen.as_ref().and_then(|listed| listed.seen.as_ref().ok())
-}
-
-fn key_of(cwd: &str) -> String {
-    crate::session_cache::key(cwd.as_ref())
-}
-
-/// A value encoded for an address.
-pub(crate) fn encoded(text: &str) -> String {
-    let mut encoded = String::new();
-    for byte in text.bytes() {
-        match byte {
-            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' => {
-                encoded.push(char::from(byte));
-            }
-            _ => encoded.push_str(&format!("%{byte:02X}")),
-        }
-    }
-    encoded
 }

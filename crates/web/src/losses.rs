@@ -15,9 +15,10 @@ use epitome_model::Source;
 use epitome_passes::RuleFiles;
 use epitome_passes::losses::LostKind;
 use epitome_redact::Redactor;
+use epitome_render::{minute, moment};
 use maud::{Markup, html};
 
-use crate::page::{UP, bar, page as frame, run_blocking};
+use crate::page::{Here, UP, bar, page as frame, run_blocking};
 use crate::problem::Problem;
 use crate::viewer::{Viewer, name};
 
@@ -107,7 +108,7 @@ fn body(report: &LossReport, shown: Shown<'_>) -> Markup {
     let of = report.compactions.len();
     html! {
         a.skip href="#content" { "To the report" }
-        (bar(UP, &html! { span.search {} }))
+        (bar(UP, Here::Session))
         main #content.index.plan {
             p.of { a href=(name(0).file(0)) { "‹ the session" } }
             h1 { "What compactions took" }
@@ -137,8 +138,18 @@ fn head(it: &CompactionLosses, agent: &str, shown: Shown<'_>) -> Markup {
                 "by epitome" @if let Some(recipe) = &it.recipe { ", recipe " (shown(recipe)) }
             }
         }
-        @if let Some(at) = &it.at { ", " time { (shown(at)) } }
+        @if let Some(at) = &it.at { ", " (time(at, shown)) }
         @if let Some(line) = it.line { ", line " (line) }
+    }
+}
+
+/// A time as all pages write it; one of another form as it is.
+fn time(at: &str, shown: Shown<'_>) -> Markup {
+    html! {
+        @match moment(at) {
+            Some(at) => time datetime=(at) { (minute(at)) },
+            None => time { (shown(at)) },
+        }
     }
 }
 

@@ -15,6 +15,21 @@ use crate::viewer::Viewer;
 /// The relative path from a session's pages to the list.
 pub(crate) const UP: &str = "../../";
 
+/// The picture of every page in the browser: lines that become shorter.
+const ICON: &str = "data:image/svg+xml,%3Csvg%20xmlns=%22http://www.w3.org/2000/svg%22%20\
+    viewBox=%220%200%2016%2016%22%3E%3Crect%20width=%2216%22%20height=%2216%22%20rx=%223.5%22%20\
+    fill=%22%238a4b16%22/%3E%3Cpath%20d=%22M3.5%204.5h9M3.5%208h6.5M3.5%2011.5h3.5%22%20\
+    stroke=%22%23fff%22%20stroke-width=%221.7%22%20stroke-linecap=%22round%22/%3E%3C/svg%3E";
+
+/// Which of the viewer's own pages a header belongs to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Here {
+    Sessions,
+    Overview,
+    /// A page of one session.
+    Session,
+}
+
 /// A whole page. `root` is the relative path to the list.
 pub(crate) fn page(title: &str, root: &str, body: &Markup) -> Html<String> {
     let page = html! {
@@ -24,8 +39,8 @@ pub(crate) fn page(title: &str, root: &str, body: &Markup) -> Html<String> {
                 meta charset="utf-8";
                 meta name="viewport" content="width=device-width, initial-scale=1";
                 meta name="color-scheme" content="light dark";
-                title { (title) }
-                link rel="icon" href="data:,";
+                title { (title) " · epitome" }
+                link rel="icon" href=(ICON);
                 link rel="stylesheet" href={ (root) "viewer.css" };
                 script src={ (root) "page.js" } defer {}
                 script src={ (root) "viewer.js" } defer {}
@@ -61,13 +76,21 @@ pub(crate) fn made(html: &str) -> PreEscaped<&str> {
     PreEscaped(html)
 }
 
-/// The bar above a page that shows no session.
-pub(crate) fn bar(root: &str, inside: &Markup) -> Markup {
+/// The header of the viewer's own pages.
+pub(crate) fn bar(root: &str, here: Here) -> Markup {
+    let list = if root.is_empty() { "./" } else { root };
+    let is_here = |place: Here| (place == here).then_some("page");
     html! {
         header.bar {
-            @if root.is_empty() { span.home { "epitome" } }
-            @else { a.home href=(root) { "‹ Sessions" } }
-            (inside)
+            @if here == Here::Session { a.home href=(list) { "‹ Sessions" } }
+            @else {
+                span.home { "epitome" }
+                a.place href=(list) aria-current=[is_here(Here::Sessions)] { "Sessions" }
+            }
+            a.place href={ (root) "overview" } aria-current=[is_here(Here::Overview)] {
+                "Overview"
+            }
+            span.search {}
             button #theme type="button" aria-label="Switch between light and dark" { "◐" }
         }
     }
@@ -76,7 +99,7 @@ pub(crate) fn bar(root: &str, inside: &Markup) -> Markup {
 /// The page of an error, relative to a session's pages.
 pub(crate) fn problem(viewer: &Viewer, problem: &Problem) -> Response {
     let body = html! {
-        (bar(UP, &html! {}))
+        (bar(UP, Here::Session))
         main #content.index { h1 { "That did not work" } (message(viewer, problem)) }
     };
     (problem.status, page("That did not work", UP, &body)).into_response()

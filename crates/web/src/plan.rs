@@ -22,7 +22,7 @@ use similar::{ChangeTag, TextDiff};
 use crate::list::encoded;
 use crate::losses::{self, PlannedLosses};
 use crate::options::Options;
-use crate::page::{Query, UP, bar, page as frame, run_blocking};
+use crate::page::{Here, Query, UP, bar, page as frame, run_blocking};
 use crate::problem::Problem;
 use crate::viewer::{Viewer, name};
 
@@ -212,7 +212,7 @@ fn body(
     let is_sound = parts.iter().all(|part| part.violations.is_empty());
     html! {
         a.skip href="#content" { "To the plan" }
-        (bar(UP, &html! { span.search {} }))
+        (bar(UP, Here::Session))
         main #content.index.plan {
             p.of { a href=(name(0).file(0)) { "‹ " bdi { (title_of(viewer, session)) } } }
             h1 { "What compacting would save" }

@@ -9,7 +9,7 @@ use crate::options::{Which, files};
 use epitome_search::{Hits, Query as Words, Scope, Search, SearchError, Update};
 
 /// The maximum number of hits shown.
-const MOST: usize = 50;
+pub(crate) const MOST: usize = 100;
 /// How long a search waits for new text to be indexed.
 const PATIENCE: Duration = Duration::from_millis(300);
 

@@ -11,6 +11,7 @@ use serde::Deserialize;
 use crate::laid_out::{LaidOut, OF_ONE, ToldSheet, not_there};
 use crate::page::{Query, UP, made, page as frame, run_blocking};
 use crate::problem::Problem;
+use crate::query::encoded;
 use crate::session_cache::key;
 use crate::stamp::Stamp;
 use crate::viewer::{Viewer, name, part_and_page};
@@ -36,6 +37,11 @@ pub fn page_of(session: &std::path::Path) -> String {
     format!("s/{}/{}", key(session), name(0).file(0))
 }
 
+/// The address of the plan of a session, relative to that of the viewer.
+pub(crate) fn plan_of(session: &std::path::Path) -> String {
+    format!("s/{}/plan", key(session))
+}
+
 /// An item of the transcript, and one of its blocks.
 #[derive(Deserialize)]
 pub(crate) struct Anchor {
@@ -43,13 +49,16 @@ pub(crate) struct Anchor {
     /// 0 is the session itself, the others are its sub-agents.
     #[serde(default)]
     part: usize,
+    /// Words that the page marks there.
+    #[serde(default)]
+    mark: String,
 }
 
 /// Redirects to the page and anchor of a message (`m`: `12`, or `12.1` for its second block).
 pub(crate) async fn at(
     State(viewer): State<Arc<Viewer>>,
     Path((_, key)): Path<(String, String)>,
-    Query(Anchor { m, part }): Query<Anchor>,
+    Query(Anchor { m, part, mark }): Query<Anchor>,
 ) -> Response {
     let found = run_blocking(viewer, move |viewer| {
         let session = viewer.session(&key)?;
@@ -68,7 +77,9 @@ pub(crate) async fn at(
         );
         let page = page?.unwrap_or_default();
         let anchor = if block == 0 { format!("m{item}") } else { format!("m{item}.{block}") };
-        Ok(Redirect::to(&format!("{}#{anchor}", name(part).file(page))).into_response())
+        let marked = if mark.is_empty() { mark } else { format!("?mark={}", encoded(&mark)) };
+        let file = name(part).file(page);
+        Ok(Redirect::to(&format!("{file}{marked}#{anchor}")).into_response())
     });
     found.await.unwrap_or_else(|problem| problem)
 }

@@ -10,10 +10,13 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use epitome::agents::SessionFile;
-use epitome::list::{Listed, known, list};
+use epitome::list::{Listed, SessionInfo, known, list};
 use epitome::recipes;
 use epitome::{Config, Settings};
+use epitome_model::Bytes;
 use epitome_passes::{Overlay, built_in};
+
+use crate::sums::Used;
 
 /// How long a list waits for the sessions that it shows to be read.
 const PATIENCE: Duration = Duration::from_millis(400);
@@ -29,6 +32,35 @@ pub(crate) struct CachedSession {
     pub(crate) file: SessionFile,
     /// Its content, once it was read.
     pub(crate) seen: Option<Arc<Listed>>,
+}
+
+impl CachedSession {
+    /// What it says, if it was read and could be.
+    pub(crate) fn info(&self) -> Option<&SessionInfo> {
+        self.seen.as_ref().and_then(|listed| listed.seen.as_ref().ok())
+    }
+
+    /// Its length: before it is read, what the system says.
+    pub(crate) fn size(&self) -> Bytes {
+        self.seen.as_ref().map_or(self.file.size, |listed| listed.size())
+    }
+
+    /// Whether it is compacted now.
+    pub(crate) fn is_compacted(&self) -> bool {
+        self.seen.as_deref().is_some_and(Listed::is_compacted)
+    }
+
+    /// Its requests, if any is recorded.
+    pub(crate) fn used(&self) -> Option<Used<'_>> {
+        let info = self.info()?;
+        let usage = info.usage.as_deref().filter(|usage| !usage.is_empty())?;
+        Some(Used { agent: self.file.agent, project: info.cwd.as_deref(), usage })
+    }
+
+    /// The folder it was run in.
+    pub(crate) fn project(&self) -> Option<&str> {
+        self.info().and_then(|info| info.cwd.as_deref())
+    }
 }
 
 pub(crate) struct SessionCache {

@@ -7,7 +7,8 @@
   let asked = 0, waiting = 0, more = 0;
   const query = () => {
     const data = new URLSearchParams(new FormData(form));
-    for (const [name, value] of [...data]) if (!value || name === "sort" && value === "time") data.delete(name);
+    const usual = q.value.trim() ? "best" : "time";
+    for (const [name, value] of [...data]) if (!value || name === "sort" && value === usual) data.delete(name);
     return data;
   };
   const refresh = async (data) => {
@@ -31,7 +32,8 @@
   const search = async (words) => {
     if (!words) { hits.hidden = true; hits.replaceChildren(); return; }
     try {
-      const data = new URLSearchParams({ q: words, agent: form.elements.agent.value, part: "hits" });
+      const data = query();
+      data.set("part", "hits");
       const answer = await fetch(`search?${data}`);
       if (!answer.ok || words !== q.value.trim()) return;
       hits.innerHTML = await answer.text();
@@ -41,7 +43,16 @@
       dispatchEvent(new Event("epitome-changed"));
     } catch { /* The server ended. */ }
   };
+  // With words the usual order is another than without.
+  let had = q ? q.value.trim() : "";
+  const reorder = () => {
+    const has = q.value.trim(), sort = form.elements.sort;
+    if (has && !had && sort.value === "time") sort.value = "best";
+    if (!has && sort.value === "best") sort.value = "time";
+    had = has;
+  };
   const ask = () => {
+    reorder();
     const data = query();
     history.replaceState(null, "", data.size ? `?${data}` : location.pathname);
     refresh(data);
@@ -62,8 +73,10 @@
       if (event.key === "k") rows[Math.max(at - 1, 0)]?.focus();
     });
     again();
-    if (q.value.trim()) search(q.value.trim());
+    if (one("indexing")) more = setTimeout(() => search(q.value.trim()), 1000);
   }
+  // A page of figures is loaded again until all sessions are in them.
+  if (!form && one("unread")) setTimeout(() => location.reload(), 1500);
 
   // Without a script there is nothing to press: the text can be selected.
   for (const button of document.querySelectorAll("[data-copy]")) {

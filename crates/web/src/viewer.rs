@@ -14,7 +14,7 @@ use crate::options::{Options, files};
 use crate::page_cache::{Key, PageCache};
 use crate::problem::Problem;
 use crate::seeker::Seeker;
-use crate::session_cache::SessionCache;
+use crate::session_cache::{CachedSession, SessionCache};
 use crate::stamp::Stamp;
 
 /// The state shared by all requests.
@@ -66,6 +66,14 @@ impl Viewer {
         epitome_render::visible(&redacted.unwrap_or_else(|| text.to_owned()))
     }
 
+    /// The title of a session in at most so many characters, or its id, redacted for display.
+    pub(crate) fn title(&self, session: &CachedSession, most: usize) -> String {
+        let title = session.info().and_then(|info| info.title.as_deref()).unwrap_or_default();
+        let title = title.split_whitespace().collect::<Vec<_>>().join(" ");
+        let title = if title.is_empty() { &session.file.id } else { &title };
+        epitome_model::short(&self.shown(title), most)
+    }
+
     /// A session as it is now, for the cache.
     pub(crate) fn key_of(&self, file: &SessionFile) -> Key {
         let of_parts = agents::companions(&file.path);
@@ -101,11 +109,16 @@ impl Viewer {
                         0 => ("../../".to_owned(), "Sessions".to_owned()),
                         _ => (name(0).file(0), "the session".to_owned()),
                     };
+<<<<<<< HEAD
                     let html = Html::paged(story, name(part), Some(up));
                     match &search {
                         Some(address) => html.searched_at(address.clone()),
                         None => html,
                     }
+=======
+                    let overview = ("../../overview".to_owned(), "Overview".to_owned());
+                    Html::paged(story, name(part), Some(up)).with_links(vec![overview])
+>>>>>>> 94f18e5 (viewer: an overview, search by session, charts, filters)
                 });
                 show(&pages.collect::<Vec<_>>())
             },

@@ -170,23 +170,25 @@ const ELEMENTS: &[(&str, &[&str])] = &[
 /// Every element of a drawing.
 const DRAWING: &[(&str, &[&str])] = &[
     ("line", &["x1", "x2", "y1", "y2"]),
-    ("rect", &["x", "y", "width", "height"]),
+    ("rect", &["class", "x", "y", "width", "height"]),
     ("svg", &["viewBox", "preserveAspectRatio", "role", "aria-label"]),
     ("title", &[]),
 ];
 
 /// What the viewer's own templates have besides.
 const OF_THE_VIEWER: &[(&str, &[&str])] = &[
-    ("a", &["href"]),
+    ("a", &["href", "aria-current"]),
     ("button", &["class", "type", "data-copy", "hidden"]),
     ("dd", &["class"]),
     ("details", &["open"]),
+    ("div", &["aria-hidden"]),
     ("form", &["id", "class", "role", "method", "action"]),
     ("h1", &["role"]),
     ("input", &["name", "value"]),
     ("label", &["for"]),
     ("link", &["rel", "href"]),
     ("main", &["data-file", "data-stamp"]),
+    ("mark", &[]),
     ("noscript", &[]),
     ("option", &["value", "selected"]),
     ("p", &["role", "hidden"]),
@@ -221,7 +223,7 @@ pub fn viewer_is_inert(page: &str) {
     let is_ours = |address: &str| {
         let fits = |c: char| c.is_ascii_alphanumeric() || "./?=&%-_#".contains(c);
         leads_somewhere_safe(address)
-            || address == "data:,"
+            || address.starts_with("data:image/svg+xml,%3Csvg%20xmlns=")
             || address.chars().all(fits) && !address.starts_with('/')
     };
     let mut found = elements(page, &[ELEMENTS, OF_THE_VIEWER], is_ours);

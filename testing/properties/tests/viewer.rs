@@ -54,6 +54,10 @@ fn nothing_of_a_hostile_session_is_carried_out_by_the_viewer() {
             properties::viewer_is_inert(&get(&address, &format!("s/{key}/{page}")));
         }
     }
+    // Whatever is said there is found, and shown with its titles and models.
+    for page in ["overview", "overview?days=all", "?q=x", "?q=script&sort=size&state=whole"] {
+        properties::viewer_is_inert(&get(&address, page));
+    }
     properties::viewer_is_inert(&get(
         &address,
         "?q=%22%3E%3Cscript%3E&agent=%27%22%3E&project=%3C",

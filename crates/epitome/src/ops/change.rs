@@ -1,9 +1,9 @@
 //! Two states of a number.
 
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 /// A number before and after.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Change<T> {
     /// Before.
     pub before: T,

@@ -235,7 +235,7 @@ fn is_same(one: &Block, from: &dyn Source, other: &Block, source: &dyn Source) -
 }
 
 /// A time as RFC 3339 has it, or in milliseconds.
-fn timestamp(time: &str) -> Option<Timestamp> {
+pub(crate) fn timestamp(time: &str) -> Option<Timestamp> {
     let millis = || Timestamp::from_millisecond(time.parse().ok()?).ok();
     time.parse().ok().or_else(millis)
 }

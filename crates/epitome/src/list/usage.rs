@@ -1,0 +1,166 @@
+//! What the requests of a session came to, by day and model.
+
+use std::collections::BTreeMap;
+
+use epitome_llm::Catalogue;
+use epitome_model::{MicroDollars, Tokens, Transcript, counted_requests, short};
+use jiff::civil::Date;
+use jiff::tz::TimeZone;
+use serde::{Deserialize, Serialize};
+
+use crate::ops::timestamp;
+use crate::redact::Screen;
+
+/// The models of a session that have sums of their own, at most.
+const MODELS: usize = 16;
+/// Characters of a model's name.
+const NAME: usize = 80;
+
+/// What the requests of one day to one model came to, as the provider counted them.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct DayUsage {
+    /// The day in UTC; none if the session does not say when.
+    pub day: Option<Date>,
+    /// The model; none if the session does not name it.
+    pub model: Option<String>,
+    /// Requests of which the session records what they came to.
+    pub requests: u64,
+    /// All input, from a cache or not.
+    pub input: Tokens,
+    /// The input that was read from a cache, as far as it is recorded.
+    pub cached: Tokens,
+    /// Output, as far as it is recorded.
+    pub output: Tokens,
+    /// What the session says that they cost, or else what they cost at list prices.
+    pub cost: MicroDollars,
+    /// Requests of which no cost is known: nothing of them is in the sum.
+    pub unpriced: u64,
+    /// Requests in the sum, at list prices, whose output is not recorded: only their input is in it.
+    pub unrecorded_output: u64,
+}
+
+/// The sums of a session. Names of models are shown without secrets.
+pub(super) fn usage(
+    transcript: &Transcript,
+    prices: Option<&Catalogue>,
+    screen: &Screen,
+) -> Vec<DayUsage> {
+    let mut models: Vec<&str> = Vec::new();
+    let mut sums: BTreeMap<(Option<Date>, Option<usize>), DayUsage> = BTreeMap::new();
+    for request in counted_requests(transcript) {
+        let day = request.time.and_then(timestamp);
+        let day = day.map(|time| time.to_zoned(TimeZone::UTC).date());
+        let model = request.model.and_then(|model| place(&mut models, model));
+        let sum = sums.entry((day, model)).or_default();
+        let used = request.usage;
+        sum.requests += 1;
+        sum.input += Tokens(used.input);
+        sum.cached += Tokens(used.cache.map_or(0, |cache| cache.read));
+        sum.output += Tokens(used.output);
+        let listed = || prices?.cost(request.model?, &used.tokens()?);
+        match (used.cost, listed()) {
+            (Some(cost), _) => sum.cost += cost,
+            (None, Some(cost)) => {
+                sum.cost += cost;
+                sum.unrecorded_output += u64::from(used.output == 0);
+            }
+            (None, None) => sum.unpriced += 1,
+        }
+    }
+    let names: Vec<String> = models.iter().map(|model| name(model, screen)).collect();
+    let named = |((day, model), sum): ((_, Option<usize>), DayUsage)| {
+        let model = model.map(|at| names[at].clone());
+        DayUsage { day, model, ..sum }
+    };
+    sums.into_iter().map(named).collect()
+}
+
+/// The name of a model as it is shown and stored.
+pub(super) fn name(model: &str, screen: &Screen) -> String {
+    short(&screen.text(model), NAME)
+}
+
+/// The place of a model among those that were seen; none for one too many.
+fn place<'t>(models: &mut Vec<&'t str>, model: &'t str) -> Option<usize> {
+    let known = models.iter().position(|it| *it == model);
+    known.or_else(|| {
+        let is_room = models.len() < MODELS;
+        is_room.then(|| models.push(model))?;
+        Some(models.len() - 1)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use epitome_model::{CacheUse, Entry, Item, Usage};
+
+    use super::*;
+    use crate::config::Config;
+
+    fn transcript(requests: &[(&str, &str, Usage)]) -> Transcript {
+        let item = |&(time, model, usage): &(&str, &str, Usage)| {
+            let (time, model) = (Some(time.into()), Some(model.into()));
+            Item::Entry(Box::new(Entry { time, model, usage: Some(usage), ..Entry::default() }))
+        };
+        Transcript { items: requests.iter().map(item).collect(), ..Transcript::default() }
+    }
+
+    fn usages(requests: &[(&str, &str, Usage)]) -> Vec<DayUsage> {
+        let dir = tempfile::tempdir().expect("a folder");
+        let screen = Screen::new(&Config::of_home(dir.path()));
+        usage(&transcript(requests), Some(&Catalogue::built_in()), &screen)
+    }
+
+    #[test]
+    fn requests_are_summed_by_day_and_model_and_what_is_not_known_is_counted() {
+        let cache = Some(CacheUse { read: 400_000, written: 0 });
+        let listed = Usage { input: 1_000_000, output: 100_000, cache, cost: None };
+        let silent = Usage { output: 0, ..listed };
+        let stored = Usage { cost: Some(MicroDollars(7)), cache: None, ..listed };
+        let (first, late) = ("2026-11-20T23:59:59Z", "2026-11-21T00:00:00Z");
+        let haiku = "claude-haiku-4-5";
+        let found = usages(&[
+            (late, haiku, listed),
+            (first, haiku, silent),
+            (first, haiku, stored),
+            (first, "x", listed),
+            ("1763683199000", haiku, stored),
+            ("in May", haiku, stored),
+        ]);
+        let sum = |day: Option<&str>, model: &str, requests: u64| DayUsage {
+            day: day.map(|day| day.parse().expect("a day")),
+            model: Some(model.to_owned()),
+            requests,
+            input: Tokens(1_000_000 * requests),
+            output: Tokens(100_000),
+            ..DayUsage::default()
+        };
+        let expect = [
+            DayUsage { cost: MicroDollars(7), ..sum(None, haiku, 1) },
+            DayUsage { cost: MicroDollars(7), ..sum(Some("2025-11-20"), haiku, 1) },
+            DayUsage {
+                cached: Tokens(400_000),
+                cost: MicroDollars(640_007),
+                unrecorded_output: 1,
+                ..sum(Some("2026-11-20"), haiku, 2)
+            },
+            DayUsage { cached: Tokens(400_000), unpriced: 1, ..sum(Some("2026-11-20"), "x", 1) },
+            DayUsage {
+                cached: Tokens(400_000),
+                cost: MicroDollars(1_140_000),
+                ..sum(Some("2026-11-21"), haiku, 1)
+            },
+        ];
+        assert_eq!(found, expect);
+    }
+
+    #[test]
+    fn of_many_models_the_last_share_a_sum() {
+        let one = Usage { input: 1, ..Usage::default() };
+        let names: Vec<String> = (0..40).map(|n| format!("m{n}")).collect();
+        let requests: Vec<_> = names.iter().map(|name| ("", &**name, one)).collect();
+        let found = usages(&requests);
+        assert_eq!(found.len(), MODELS + 1);
+        assert_eq!((found[0].model.as_deref(), found[0].requests), (None, 40 - MODELS as u64));
+    }
+}

@@ -1,0 +1,236 @@
+//! What the address of the list asks for.
+
+use epitome_model::Tokens;
+use serde::{Deserialize, Serialize};
+
+use crate::session_cache::{CachedSession, key};
+
+/// The query parameters.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(default)]
+pub(crate) struct ListQuery {
+    /// Words to find in what was said, and in titles, projects, ids and agents.
+    pub(crate) q: String,
+    pub(crate) agent: String,
+    /// The [`key`] of the folder.
+    pub(crate) project: String,
+    pub(crate) state: State,
+    pub(crate) sort: Option<Sort>,
+    /// The page number, from 1.
+    pub(crate) page: Option<usize>,
+    /// Return only this part, for the script.
+    #[serde(skip_serializing)]
+    pub(crate) part: Option<String>,
+}
+
+/// Whether sessions are compacted.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum State {
+    /// Whether or not.
+    #[default]
+    #[serde(alias = "")]
+    Any,
+    Compacted,
+    Whole,
+}
+
+/// The order of sessions, and of what was found in them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Sort {
+    /// The best match first: the order without words is by time.
+    #[serde(alias = "")]
+    Best,
+    /// The newest first.
+    Time,
+    /// The largest on disk first.
+    Size,
+    /// The largest context first.
+    Context,
+    /// The largest saving first.
+    Saving,
+}
+
+impl State {
+    pub(crate) const ALL: [State; 3] = [State::Any, State::Compacted, State::Whole];
+
+    /// As it stands in an address.
+    pub(crate) fn value(self) -> &'static str {
+        match self {
+            State::Any => "",
+            State::Compacted => "compacted",
+            State::Whole => "whole",
+        }
+    }
+
+    pub(crate) fn label(self) -> &'static str {
+        match self {
+            State::Any => "compacted or not",
+            State::Compacted => "compacted",
+            State::Whole => "not compacted",
+        }
+    }
+}
+
+impl Sort {
+    pub(crate) const ALL: [Sort; 5] =
+        [Sort::Best, Sort::Time, Sort::Size, Sort::Context, Sort::Saving];
+
+    /// As it stands in an address.
+    pub(crate) fn value(self) -> &'static str {
+        match self {
+            Sort::Best => "best",
+            Sort::Time => "time",
+            Sort::Size => "size",
+            Sort::Context => "context",
+            Sort::Saving => "saving",
+        }
+    }
+
+    pub(crate) fn label(self) -> &'static str {
+        match self {
+            Sort::Best => "best match first",
+            Sort::Time => "newest first",
+            Sort::Size => "largest on disk first",
+            Sort::Context => "largest context first",
+            Sort::Saving => "most to save first",
+        }
+    }
+
+    /// Sorts sessions that are in the order of their best match, or else the newest first.
+    pub(crate) fn order<T>(self, all: &mut [T], session: impl Fn(&T) -> &CachedSession) {
+        use std::cmp::Reverse;
+        let info = |it: &T, of: fn(&epitome::list::SessionInfo) -> Tokens| {
+            Reverse(session(it).info().map(of))
+        };
+        match self {
+            Sort::Best => {}
+            Sort::Time => all.sort_by_key(|it| Reverse(session(it).file.modified)),
+            Sort::Size => all.sort_by_key(|it| Reverse(session(it).size())),
+            Sort::Context => {
+                all.sort_by_key(|it| info(it, |info| info.context.unwrap_or_default()));
+            }
+            Sort::Saving => all.sort_by_key(|it| info(it, |info| info.saving)),
+        }
+    }
+}
+
+impl ListQuery {
+    /// The words to find.
+    pub(crate) fn words(&self) -> &str {
+        self.q.trim()
+    }
+
+    /// The order that was chosen, or the one that fits.
+    pub(crate) fn sort(&self) -> Sort {
+        match self.sort {
+            Some(sort) if sort != Sort::Best || !self.words().is_empty() => sort,
+            _ if self.words().is_empty() => Sort::Time,
+            _ => Sort::Best,
+        }
+    }
+
+    /// Whether sessions are left out for what is chosen, whatever the words are.
+    pub(crate) fn is_narrowed(&self) -> bool {
+        !self.agent.is_empty() || !self.project.is_empty() || self.state != State::Any
+    }
+
+    /// Whether the result depends on the content of sessions.
+    pub(crate) fn needs_all(&self) -> bool {
+        let by_content =
+            !self.words().is_empty() || !self.project.is_empty() || self.state != State::Any;
+        by_content || matches!(self.sort(), Sort::Context | Sort::Saving)
+    }
+
+    pub(crate) fn is_of_agent(&self, session: &CachedSession) -> bool {
+        self.agent.is_empty() || self.agent == session.file.agent
+    }
+
+    /// Whether a session is of the agent, the project and the state that are chosen.
+    pub(crate) fn is_chosen(&self, session: &CachedSession) -> bool {
+        let of_state = match self.state {
+            State::Any => true,
+            State::Compacted => session.is_compacted(),
+            State::Whole => session.seen.is_some() && !session.is_compacted(),
+        };
+        let of_project = || {
+            self.project.is_empty()
+                || session.project().is_some_and(|cwd| key(cwd.as_ref()) == self.project)
+        };
+        of_state && self.is_of_agent(session) && of_project()
+    }
+
+    /// Whether a session is chosen, and its title, project, id or agent has all words.
+    pub(crate) fn takes(&self, session: &CachedSession) -> bool {
+        if !self.is_chosen(session) {
+            return false;
+        }
+        let title = session.info().and_then(|info| info.title.as_deref());
+        let texts = [Some(session.file.agent), Some(&*session.file.id), session.project(), title];
+        let texts = texts.map(|text| text.unwrap_or_default().to_lowercase()).join("\n");
+        self.q.to_lowercase().split_whitespace().all(|word| texts.contains(word))
+    }
+
+    /// The address of another page of the same list.
+    pub(crate) fn address(&self, page: usize) -> String {
+        let mut address = String::from("./?");
+        let mut add = |name: &str, value: &str| {
+            if !value.is_empty() {
+                address.push_str(&format!("{name}={}&", encoded(value)));
+            }
+        };
+        add("q", &self.q);
+        add("agent", &self.agent);
+        add("project", &self.project);
+        add("state", self.state.value());
+        add("sort", self.sort.map_or("", Sort::value));
+        address.push_str(&format!("page={page}"));
+        address
+    }
+}
+
+/// A value encoded for an address.
+pub(crate) fn encoded(text: &str) -> String {
+    let mut encoded = String::new();
+    for byte in text.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'_' | b'.' => {
+                encoded.push(char::from(byte));
+            }
+            _ => encoded.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    encoded
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_order_fits_what_is_asked_for() {
+        let sort =
+            |q: &str, sort| ListQuery { q: q.to_owned(), sort, ..ListQuery::default() }.sort();
+        assert_eq!(sort("", None), Sort::Time);
+        assert_eq!(sort("", Some(Sort::Best)), Sort::Time);
+        assert_eq!(sort("x", None), Sort::Best);
+        assert_eq!(sort("x", Some(Sort::Time)), Sort::Time);
+        assert_eq!(sort("", Some(Sort::Size)), Sort::Size);
+    }
+
+    #[test]
+    fn a_page_of_the_list_keeps_all_that_is_chosen() {
+        let query = ListQuery {
+            q: "a&b ä".to_owned(),
+            agent: "pi".to_owned(),
+            project: "0f".to_owned(),
+            state: State::Whole,
+            sort: Some(Sort::Size),
+            ..ListQuery::default()
+        };
+        let expect = "./?q=a%26b%20%C3%A4&agent=pi&project=0f&state=whole&sort=size&page=2";
+        assert_eq!(query.address(2), expect);
+        assert_eq!(ListQuery::default().address(1), "./?page=1");
+    }
+}

@@ -1,0 +1,255 @@
+//! What the requests of many sessions came to, in all, over time, and by what they have in common.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use epitome::list::DayUsage;
+use epitome_model::{MicroDollars, Tokens};
+use jiff::ToSpan as _;
+use jiff::civil::{Date, date};
+use serde::Deserialize;
+
+/// Requests before this day have a wrong time: there were no agents.
+const FIRST: Date = date(2020, 1, 1);
+/// The longest time of which each day has a bar.
+const DAYS: i32 = 100;
+
+/// Over which time requests are summed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+pub(crate) enum Period {
+    #[serde(rename = "30")]
+    Month,
+    #[serde(rename = "90")]
+    Quarter,
+    #[serde(rename = "all")]
+    All,
+}
+
+impl Period {
+    pub(crate) const ALL: [Period; 3] = [Period::Month, Period::Quarter, Period::All];
+
+    /// As it stands in an address.
+    pub(crate) fn value(self) -> &'static str {
+        match self {
+            Period::Month => "30",
+            Period::Quarter => "90",
+            Period::All => "all",
+        }
+    }
+
+    pub(crate) fn label(self) -> &'static str {
+        match self {
+            Period::Month => "30 days",
+            Period::Quarter => "90 days",
+            Period::All => "all",
+        }
+    }
+
+    /// The shortest period that has a request.
+    pub(crate) fn fitting<'s>(usages: impl Iterator<Item = &'s DayUsage>, today: Date) -> Period {
+        let last = usages.filter_map(|it| it.day).filter(|day| *day <= today).max();
+        let has = |period: &Period| last.zip(period.first(today)).is_some_and(|(a, b)| a >= b);
+        Period::ALL.into_iter().find(has).unwrap_or(Period::All)
+    }
+
+    /// The first day, if there is one.
+    fn first(self, today: Date) -> Option<Date> {
+        let days = match self {
+            Period::Month => 30,
+            Period::Quarter => 90,
+            Period::All => return None,
+        };
+        today.checked_sub((days - 1).days()).ok()
+    }
+
+    /// Whether it has a request of this day. One without a day is in all time only.
+    fn has(self, day: Option<Date>, today: Date) -> bool {
+        match (self.first(today), day) {
+            (None, _) => true,
+            (Some(_), None) => false,
+            (Some(first), Some(day)) => first <= day && day <= today,
+        }
+    }
+}
+
+/// A session's requests.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Used<'s> {
+    pub(crate) agent: &'s str,
+    pub(crate) project: Option<&'s str>,
+    pub(crate) usage: &'s [DayUsage],
+}
+
+/// What requests came to.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Sum {
+    /// Sessions that recorded requests.
+    pub(crate) sessions: u64,
+    /// Those of them of which the cost of every request is known whole.
+    pub(crate) priced: u64,
+    /// Those of which something is missing in the cost.
+    pub(crate) partly: u64,
+    pub(crate) requests: u64,
+    pub(crate) input: Tokens,
+    pub(crate) cached: Tokens,
+    pub(crate) output: Tokens,
+    pub(crate) cost: MicroDollars,
+}
+
+impl Sum {
+    /// All tokens.
+    pub(crate) fn tokens(&self) -> Tokens {
+        self.input + self.output
+    }
+
+    /// The cost in words: whole, at least, or not known.
+    pub(crate) fn cost(&self) -> String {
+        match (self.priced, self.partly, self.sessions) {
+            (0, 0, _) => "not known".to_owned(),
+            (priced, _, sessions) if priced == sessions => self.cost.to_string(),
+            (..) => format!("≥ {}", self.cost),
+        }
+    }
+
+    /// Adds the requests of one session.
+    fn add<'s>(&mut self, usages: impl Iterator<Item = &'s DayUsage>) {
+        let (mut requests, mut unpriced, mut missing) = (0, 0, 0);
+        for usage in usages {
+            requests += usage.requests;
+            unpriced += usage.unpriced;
+            missing += usage.unpriced + usage.unrecorded_output;
+            self.input += usage.input;
+            self.cached += usage.cached;
+            self.output += usage.output;
+            self.cost += usage.cost;
+        }
+        self.requests += requests;
+        self.sessions += u64::from(requests > 0);
+        self.priced += u64::from(requests > 0 && missing == 0);
+        self.partly += u64::from(missing > 0 && unpriced < requests);
+    }
+}
+
+/// A day, or a month that begins with it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Slot {
+    /// `2026-11-23`, `2026-11`.
+    pub(crate) when: String,
+    pub(crate) input: Tokens,
+    pub(crate) cached: Tokens,
+    pub(crate) output: Tokens,
+    pub(crate) cost: MicroDollars,
+    /// Sessions with a request.
+    pub(crate) sessions: u64,
+}
+
+/// The requests of many sessions.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Sums {
+    pub(crate) all: Sum,
+    /// Each day, or each month of a long time, the oldest first.
+    pub(crate) slots: Vec<Slot>,
+    /// Requests in the sums that have no place in time.
+    pub(crate) undated: u64,
+    pub(crate) by_agent: BTreeMap<String, Sum>,
+    /// By folder; those of no folder under an empty name.
+    pub(crate) by_project: BTreeMap<String, Sum>,
+    /// By model; those of no model under an empty name.
+    pub(crate) by_model: BTreeMap<String, Sum>,
+}
+
+impl Sums {
+    /// The requests of these sessions in a period.
+    pub(crate) fn of(sessions: &[Used<'_>], period: Period, today: Date) -> Sums {
+        let mut sums = Sums {
+            all: Sum::default(),
+            slots: Vec::new(),
+            undated: 0,
+            by_agent: BTreeMap::new(),
+            by_project: BTreeMap::new(),
+            by_model: BTreeMap::new(),
+        };
+        let mut days: BTreeMap<Date, Slot> = BTreeMap::new();
+        let mut active: BTreeSet<(Date, usize)> = BTreeSet::new();
+        for (number, Used { agent, project, usage }) in sessions.iter().enumerate() {
+            let usages = usage.iter().filter(|it| period.has(it.day, today));
+            let usages: Vec<&DayUsage> = usages.collect();
+            if usages.is_empty() {
+                continue;
+            }
+            let add = |sum: &mut Sum| sum.add(usages.iter().copied());
+            add(&mut sums.all);
+            add(sums.by_agent.entry((*agent).to_owned()).or_default());
+            add(sums.by_project.entry(project.unwrap_or_default().to_owned()).or_default());
+            let models: BTreeSet<Option<&str>> =
+                usages.iter().map(|usage| usage.model.as_deref()).collect();
+            for model in models {
+                let of_model = usages.iter().copied().filter(|it| it.model.as_deref() == model);
+                sums.by_model
+                    .entry(model.unwrap_or_default().to_owned())
+                    .or_default()
+                    .add(of_model);
+            }
+            for usage in usages {
+                let Some(day) = usage.day.filter(|day| (FIRST..=today).contains(day)) else {
+                    sums.undated += usage.requests;
+                    continue;
+                };
+                days.entry(day).or_default().add(usage);
+                active.insert((day, number));
+            }
+        }
+        sums.slots = slots(&days, &active, period, today);
+        sums
+    }
+}
+
+impl Slot {
+    fn add(&mut self, usage: &DayUsage) {
+        self.input += usage.input;
+        self.cached += usage.cached;
+        self.output += usage.output;
+        self.cost += usage.cost;
+    }
+
+    fn join(&mut self, other: &Slot) {
+        self.input += other.input;
+        self.cached += other.cached;
+        self.output += other.output;
+        self.cost += other.cost;
+    }
+}
+
+/// Every day of the period, or every month of a long one.
+fn slots(
+    days: &BTreeMap<Date, Slot>,
+    active: &BTreeSet<(Date, usize)>,
+    period: Period,
+    today: Date,
+) -> Vec<Slot> {
+    let first = period.first(today).or_else(|| days.keys().next().copied());
+    let Some(first) = first else { return Vec::new() };
+    let is_long = (today - first).get_days() > DAYS;
+    let name = |day: Date| {
+        if is_long { day.strftime("%Y-%m").to_string() } else { day.to_string() }
+    };
+    let (begin, step) =
+        if is_long { (first.first_of_month(), 1.month()) } else { (first, 1.day()) };
+    let mut slots: BTreeMap<String, Slot> = begin
+        .series(step)
+        .take_while(|day| *day <= today)
+        .map(|day| (name(day), Slot { when: name(day), ..Slot::default() }))
+        .collect();
+    for (day, usage) in days {
+        slots.entry(name(*day)).or_default().join(usage);
+    }
+    let active: BTreeSet<(String, usize)> =
+        active.iter().map(|(day, number)| (name(*day), *number)).collect();
+    for (when, _) in active {
+        slots.entry(when).or_default().sessions += 1;
+    }
+    slots.into_values().collect()
+}
+
+#[cfg(test)]
+#[path = "sums_tests.rs"]
+mod tests;
