@@ -14,7 +14,7 @@ use jiff::Timestamp;
 use maud::{Markup, html};
 
 use crate::options::Which;
-use crate::page::{Query, run_blocking};
+use crate::page::{Query, count, run_blocking};
 use crate::query::{ListQuery, encoded};
 use crate::seeker::{IndexState, MOST};
 use crate::session::page_of;
@@ -107,8 +107,8 @@ fn list(
         @if shown > 0 || *state != IndexState::Complete {
             h2.found { "In messages" }
             p.sum {
-                b { (shown) @if shown == 1 { " place" } @else { " places" } }
-                span { "in " (groups.len()) @if groups.len() == 1 { " session" } @else { " sessions" } }
+                b { (count(shown as u64, "place")) }
+                span { "in " (count(groups.len() as u64, "session")) }
                 @if hits.all > MOST { span { "of the " (MOST) " best of " (hits.all) } }
                 (standing(state))
             }

@@ -16,7 +16,7 @@ use maud::{Markup, html};
 use crate::chart::{Bar, Chart};
 use crate::empty::{looked_in, no_session};
 use crate::hits;
-use crate::page::{Here, Query, bar, page as frame, run_blocking};
+use crate::page::{Here, Query, bar, count, page as frame, run_blocking};
 use crate::query::{ListQuery, Sort, State as Compaction};
 use crate::session::page_of;
 use crate::session_cache::{CachedSession, key};
@@ -163,7 +163,7 @@ fn body(
             h1.sr { "Sessions" }
             form #filter.filter role="search" method="get" {
                 input #q type="search" name="q" value=(asked.q) autocomplete="off"
-                    placeholder="Find words in all sessions  /" aria-label="Find words in all sessions";
+                    placeholder="Find words in all sessions  /" aria-label="Find words";
                 select name="agent" aria-label="Agent" {
                     option value="" { "all agents" }
                     @for (agent, n) in &found.agents {
@@ -267,11 +267,7 @@ fn charts(slots: &[Slot]) -> Markup {
     let sessions = |slot: &Slot| Bar {
         when: slot.when.clone(),
         parts: vec![slot.sessions],
-        words: format!(
-            "{} {}",
-            slot.sessions,
-            if slot.sessions == 1 { "session" } else { "sessions" }
-        ),
+        words: count(slot.sessions, "session"),
     };
     let tokens = |slot: &Slot| Bar {
         when: slot.when.clone(),

@@ -15,7 +15,7 @@ use serde::Deserialize;
 
 use crate::chart::{Bar, Chart};
 use crate::empty::looked_in;
-use crate::page::{Here, Query, bar, page as frame, run_blocking};
+use crate::page::{Here, Query, bar, count, page as frame, run_blocking};
 use crate::session::{page_of, plan_of};
 use crate::session_cache::{CachedSession, key};
 use crate::sums::{Period, Slot, Sum, Sums, Used};
@@ -142,8 +142,8 @@ fn totals(sum: &Sum) -> Markup {
     let cached = percent(sum.cached.0, sum.input.0);
     html! {
         dl.figures {
-            div { dt { @if sum.sessions == 1 { "session" } @else { "sessions" } } dd { (sum.sessions) } }
-            div { dt { @if sum.requests == 1 { "request" } @else { "requests" } } dd { (sum.requests) } }
+            (figure("sessions", sum.sessions))
+            (figure("requests", sum.requests))
             div {
                 dt { "tokens read" @if sum.cached.0 > 0 { ", " (cached) "% from a cache" } }
                 dd { (sum.input) }
@@ -247,7 +247,7 @@ fn table<'n>(
                             @else { (ended(&name)) }
                         }
                         p.values {
-                            span { (sum.sessions) @if sum.sessions == 1 { " session" } @else { " sessions" } }
+                            span { (count(sum.sessions, "session")) }
                             span { (sum.tokens()) " tokens" }
                             span { (sum.cost()) }
                         }
@@ -255,7 +255,10 @@ fn table<'n>(
                     }
                 }
                 @if !others.is_empty() {
-                    li { p.name { (others.len()) " others" } p.values { span { (tokens) " tokens" } } }
+                    li {
+                        p.name { (count(others.len() as u64, "other")) }
+                        p.values { span { (tokens) " tokens" } }
+                    }
                 }
             }
         }
@@ -302,6 +305,8 @@ fn saving(viewer: &Viewer, sessions: &[CachedSession]) -> Markup {
         disk.after += saved.disk.after;
         archive += saved.archive;
     }
+    let messages = format!("{} → {}", context.before, context.after);
+    let on_disk = format!("{} → {}", disk.before, disk.after);
     let mut would: Vec<(&CachedSession, &SessionInfo)> =
         sessions.iter().filter_map(|it| Some((it, it.info()?))).collect();
     would.retain(|(_, info)| info.saving.0 > 0);
@@ -316,12 +321,15 @@ fn saving(viewer: &Viewer, sessions: &[CachedSession]) -> Markup {
                     p.soft { "No session is compacted now." }
                 } @else {
                     dl.figures {
-                        div { dt { @if n == 1 { "session compacted" } @else { "sessions compacted" } } dd { (n) } }
-                        (change("tokens of messages", (context.before.0, context.after.0), &format!("{} → {}", context.before, context.after)))
-                        (change("on disk", (disk.before.0, disk.after.0), &format!("{} → {}", disk.before, disk.after)))
-                        div { dt { "in the archive" } dd { (archive) } }
+                        (figure("sessions compacted", n))
+                        (change("tokens of messages", context.before.0, context.after.0, &messages))
+                        (change("on disk", disk.before.0, disk.after.0, &on_disk))
+                        (figure("in the archive", archive))
                     }
-                    p.soft { "Every byte is in the archive: " code { "epitome restore" } " gives it back." }
+                    p.soft {
+                        "Every byte is in the archive: " code { "epitome restore" }
+                        " gives it back."
+                    }
                 }
             }
             section.block {
@@ -337,8 +345,11 @@ fn saving(viewer: &Viewer, sessions: &[CachedSession]) -> Markup {
                     ol.sums {
                         @for (session, info) in would.iter().take(ROWS.min(5)) {
                             li {
-                                p.name { a href=(plan_of(&session.file.path)) { bdi { (viewer.title(session, TITLE)) } } }
-                                p.values { span.agent { (session.file.agent) } span { "−" (info.saving) " tokens" } }
+                                (link(viewer, session, &plan_of(&session.file.path)))
+                                p.values {
+                                    span.agent { (session.file.agent) }
+                                    span { "−" (info.saving) " tokens" }
+                                }
                                 (part(info.saving.0, would[0].1.saving.0))
                             }
                         }
@@ -349,9 +360,16 @@ fn saving(viewer: &Viewer, sessions: &[CachedSession]) -> Markup {
     }
 }
 
+fn link(viewer: &Viewer, session: &CachedSession, address: &str) -> Markup {
+    html! { p.name { a href=(address) { bdi { (viewer.title(session, TITLE)) } } } }
+}
+
+fn figure(name: &str, value: impl std::fmt::Display) -> Markup {
+    html! { div { dt { (name) } dd { (value.to_string()) } } }
+}
+
 /// A number before and after.
-fn change(name: &str, numbers: (u64, u64), shown: &str) -> Markup {
-    let (before, after) = numbers;
+fn change(name: &str, before: u64, after: u64, shown: &str) -> Markup {
     html! {
         div {
             dt {
@@ -386,7 +404,7 @@ fn nearly_full(viewer: &Viewer, sessions: &[CachedSession]) -> Markup {
                 ol.sums {
                     @for (percent, session, info, (request, window)) in full.iter().take(ROWS) {
                         li {
-                            p.name { a href=(page_of(&session.file.path)) { bdi { (viewer.title(session, TITLE)) } } }
+                            (link(viewer, session, &page_of(&session.file.path)))
                             p.values {
                                 span.agent { (session.file.agent) }
                                 @if let Some(model) = &info.model { bdi { (viewer.shown(model)) } }
@@ -404,7 +422,7 @@ fn nearly_full(viewer: &Viewer, sessions: &[CachedSession]) -> Markup {
             @if known < sessions.len() {
                 p.soft {
                     "Of " (sessions.len() - known) " of " (sessions.len())
-                    " sessions the size of the next request or the window of the model is not known."
+                    " sessions the next request or the window of the model is not known."
                 }
             }
         }

@@ -109,16 +109,12 @@ impl Viewer {
                         0 => ("../../".to_owned(), "Sessions".to_owned()),
                         _ => (name(0).file(0), "the session".to_owned()),
                     };
-<<<<<<< HEAD
-                    let html = Html::paged(story, name(part), Some(up));
+                    let overview = ("../../overview".to_owned(), "Overview".to_owned());
+                    let html = Html::paged(story, name(part), Some(up)).with_links(vec![overview]);
                     match &search {
                         Some(address) => html.searched_at(address.clone()),
                         None => html,
                     }
-=======
-                    let overview = ("../../overview".to_owned(), "Overview".to_owned());
-                    Html::paged(story, name(part), Some(up)).with_links(vec![overview])
->>>>>>> 94f18e5 (viewer: an overview, search by session, charts, filters)
                 });
                 show(&pages.collect::<Vec<_>>())
             },

@@ -26,9 +26,9 @@ fn hits(viewer: &Viewer, query: &str) -> String {
     panic!("it is indexing for ever");
 }
 
-fn links(body: &str) -> Vec<&str> {
+fn links(body: &str) -> Vec<String> {
     let parts = body.split("<a href=\"").skip(1);
-    parts.map(|part| part.split('"').next().expect("an end")).collect()
+    parts.map(|part| part.split('"').next().expect("an end").replace("&amp;", "&")).collect()
 }
 
 #[test]
@@ -41,14 +41,42 @@ fn a_hit_leads_to_the_message_on_the_page_of_its_session() {
     let body = hits(&viewer, "q=kestrel");
     assert!(body.contains("the <mark>kestrel</mark> nest?"), "{body}");
     let links = links(&body);
-    assert_eq!(links.len(), 1, "{body}");
-    let answer = viewer.get(links[0]);
+    // To the session, and to the place.
+    assert_eq!(links.len(), 2, "{body}");
+    let answer = viewer.get(&links[1]);
     assert_eq!(answer.status, 303, "{answer:?}");
-    assert!(answer.head.contains("session.html#m0"), "{answer:?}");
-    let page = viewer.get("search?q=kestrel");
+    assert!(answer.head.contains("session.html?mark=kestrel#m0"), "{answer:?}");
+    let answer = viewer.get("search?q=kestrel");
+    assert!(answer.head.contains("location: ./?q=kestrel&page=1"), "{answer:?}");
+    let page = viewer.get("?q=kestrel");
+    assert!(page.body.find("id=\"hits\"") < page.body.find("id=\"sessions\""), "{page:?}");
     assert!(page.body.contains("<mark>kestrel</mark>") && page.body.contains("<html"), "{page:?}");
     assert_eq!(hits(&viewer, "q=kestrel&agent=pi").matches("<li").count(), 0);
     assert_eq!(hits(&viewer, "q="), "");
+}
+
+#[test]
+fn hits_stand_under_their_session_in_the_order_that_is_chosen() {
+    let world = World::new();
+    world.claude("one", said("one", "/srv/app", "a kestrel, a kestrel & a kestrel"));
+    let long = format!("the kestrel and the heron{}", ". And so on".repeat(500));
+    world.claude("two", said("two", "/srv/pond", &long));
+    let viewer = world.serve(Which::All);
+    let titles = |query: &str| {
+        let body = hits(&viewer, query);
+        let groups = body.split("<h3>").skip(1);
+        let has = |it: &str| if it.contains("heron") { "two" } else { "one" };
+        groups.map(has).collect::<Vec<_>>()
+    };
+    viewer.whole_list();
+    assert_eq!(titles("q=kestrel"), ["one", "two"]);
+    assert_eq!(titles("q=kestrel&sort=size"), ["two", "one"]);
+    assert_eq!(titles("q=kestrel&state=compacted"), Vec::<&str>::new());
+    assert_eq!(titles("q=kestrel&state=whole&sort=size"), ["two", "one"]);
+    let body = hits(&viewer, "q=%22kestrel+%26+a%22+-cargo");
+    assert!(body.contains("&amp;mark=kestrel%20a\""), "{body}");
+    let none = hits(&viewer, "q=zebra&agent=claude");
+    assert!(none.contains("No message has “<bdi>zebra</bdi>” in the sessions that are chosen."));
 }
 
 #[test]
@@ -88,13 +116,13 @@ fn only_what_is_shown_is_searched() {
     let cases = [
         (Which::All, "the <mark>kestrel</mark></bdi>", 1),
         (Which::Of("claude".to_owned()), "the <mark>kestrel</mark></bdi>", 1),
-        (Which::Of("pi".to_owned()), "0", 0),
+        (Which::Of("pi".to_owned()), "No message has", 0),
         (Which::Below(folder), "the <mark>kestrel</mark> too", 1),
         (Which::All, "the <mark>kestrel</mark></bdi>", 1),
     ];
     for (which, expect, n) in cases {
         let body = hits(&world.serve(which.clone()), "q=kestrel");
         assert!(body.contains(expect), "{which:?}: {body}");
-        assert_eq!(body.matches("<li").count(), n, "{which:?}: {body}");
+        assert_eq!(body.matches("<li class=\"hit\"").count(), n, "{which:?}: {body}");
     }
 }

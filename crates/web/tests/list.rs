@@ -32,6 +32,8 @@ fn sessions_of_all_agents_stand_in_one_list_that_can_be_narrowed() {
         ("?q=WATER+garden", 1),
         ("?q=garden", 2),
         ("?q=garden&agent=pi", 0),
+        ("?state=compacted", 0),
+        ("?state=whole&agent=pi", 1),
         ("?q=bbbb", 1),
         ("?q=water+loaves", 0),
     ];

@@ -35,7 +35,7 @@ pub struct DayUsage {
     pub cost: MicroDollars,
     /// Requests of which no cost is known: nothing of them is in the sum.
     pub unpriced: u64,
-    /// Requests in the sum, at list prices, whose output is not recorded: only their input is in it.
+    /// Requests in the sum whose output is not recorded: only their input is in it.
     pub unrecorded_output: u64,
 }
 

@@ -52,6 +52,7 @@ pub(super) fn keys() -> Markup {
 /// of what leads here, and `search` where all pages are searched.
 pub(super) fn bar(
     up: Option<&(String, String)>,
+    links: &[(String, String)],
     search: Option<&str>,
     number: usize,
     pages: usize,
@@ -62,6 +63,7 @@ pub(super) fn bar(
                 Some((address, name)) => a.home href=(address) { "‹ " bdi { (name) } },
                 None => span.home { "epitome" },
             }
+            @for (address, name) in links { a.place href=(address) { (name) } }
             div.search role="search" {
                 input #find type="search" placeholder="Search this page  /"
                     aria-label="Search this page" autocomplete="off";

@@ -34,14 +34,10 @@ pub struct Html<'a> {
     facts: Facts,
     /// Where an index of sessions is, or the session that sent this one.
     up: Option<(String, String)>,
-<<<<<<< HEAD
-    /// Where all pages are searched: an address that the words are appended to.
-    search: Option<String>,
-=======
     /// Other pages that its header leads to: address and name.
     links: Vec<(String, String)>,
-    pages: Vec<Range<usize>>,
->>>>>>> 94f18e5 (viewer: an overview, search by session, charts, filters)
+    /// Where all pages are searched: an address that the words are appended to.
+    search: Option<String>,
     /// What is shown behind it on the same page: sub-agents, with the anchors that lead to them.
     nested: Vec<(String, &'a Story<'a>)>,
 }
@@ -50,14 +46,9 @@ impl<'a> Html<'a> {
     /// One page, whatever its length, with its sub-agents on it, each under an anchor.
     pub fn whole(story: &'a Story<'a>, nested: Vec<(String, &'a Story<'a>)>) -> Html<'a> {
         let all = 0..story.pieces.len();
-<<<<<<< HEAD
         let (name, pages) = (PageName::new("session"), vec![all]);
         let layout = Layout::new(story, name, pages);
         Html { nested, ..Html::new(layout, None) }
-=======
-        let (facts, name) = (Facts::of(story), PageName::new("session"));
-        Html { story, facts, name, up: None, links: Vec::new(), pages: vec![all], nested }
->>>>>>> 94f18e5 (viewer: an overview, search by session, charts, filters)
     }
 
     /// Pages that open quickly, whatever the length of the session. `up` is the address and the
@@ -73,13 +64,12 @@ impl<'a> Html<'a> {
             weight += piece.weight;
         }
         pages.push(start..story.pieces.len());
-<<<<<<< HEAD
         Html::new(Layout::new(story, name, pages), up)
     }
 
     fn new(layout: Layout<'a>, up: Option<(String, String)>) -> Html<'a> {
         let facts = Facts::of(layout.story);
-        Html { layout, facts, up, search: None, nested: Vec::new() }
+        Html { layout, facts, up, links: Vec::new(), search: None, nested: Vec::new() }
     }
 
     /// The same pages, which lead to a search of all of them: to `address` with the words behind
@@ -88,16 +78,13 @@ impl<'a> Html<'a> {
     pub fn searched_at(mut self, address: String) -> Html<'a> {
         self.search = Some(address);
         self
-=======
-        let (facts, links, nested) = (Facts::of(story), Vec::new(), Vec::new());
-        Html { story, facts, name, up, links, pages, nested }
     }
 
-    /// With links to other pages in its header: address and name.
+    /// The same pages, whose headers lead to others as well: address and name.
     #[must_use]
-    pub fn with_links(self, links: Vec<(String, String)>) -> Html<'a> {
-        Html { links, ..self }
->>>>>>> 94f18e5 (viewer: an overview, search by session, charts, filters)
+    pub fn with_links(mut self, links: Vec<(String, String)>) -> Html<'a> {
+        self.links = links;
+        self
     }
 
     /// How many pages there are: at least one.
@@ -166,31 +153,7 @@ impl<'a> Html<'a> {
     }
 
     fn bar(&self, number: usize) -> Markup {
-<<<<<<< HEAD
-        controls::bar(self.up.as_ref(), self.search.as_deref(), number, self.pages())
-=======
-        html! {
-            header.bar {
-                @match &self.up {
-                    Some((address, name)) => a.home href=(address) { "‹ " bdi { (name) } },
-                    None => span.home { "epitome" },
-                }
-                @for (address, name) in &self.links { a.place href=(address) { (name) } }
-                div.search role="search" {
-                    input #find type="search" placeholder="Search this page  /"
-                        aria-label="Search this page" autocomplete="off";
-                    output #found aria-live="polite" {}
-                    button #back type="button" aria-label="Previous match" hidden { "↑" }
-                    button #next type="button" aria-label="Next match" hidden { "↓" }
-                }
-                button #unfold type="button" aria-pressed="false" { "Unfold all" }
-                button #theme type="button" aria-label="Switch between light and dark" { "◐" }
-                @if self.pages.len() > 1 {
-                    span.count { "page " (number + 1) " of " (self.pages.len()) }
-                }
-            }
-        }
->>>>>>> 94f18e5 (viewer: an overview, search by session, charts, filters)
+        controls::bar(self.up.as_ref(), &self.links, self.search.as_deref(), number, self.pages())
     }
 
     fn timeline(&self, number: usize) -> Markup {
