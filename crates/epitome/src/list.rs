@@ -271,7 +271,7 @@ fn planned(session: &Loaded, path: &Path, recipe: &Recipe) -> (Tokens, Tokens) {
 /// The model that wrote last.
 fn last_model(transcript: &Transcript) -> Option<&str> {
     let written = transcript.entries().filter(|(_, entry)| entry.role == Role::Assistant);
-    written.filter_map(|(_, entry)| entry.model.as_deref()).last()
+    written.filter_map(|(_, entry)| entry.model.as_deref()).next_back()
 }
 
 /// What the compactions saved that are in a session now.

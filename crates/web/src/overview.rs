@@ -411,7 +411,7 @@ fn nearly_full(viewer: &Viewer, sessions: &[CachedSession]) -> Markup {
                                 span { "~" (request) " of " (window) ", " (percent) "%" }
                                 a href=(plan_of(&session.file.path)) { "plan" }
                             }
-                            (part(request.0, (*window).0.max(request.0)))
+                            (part(request.0, window.0.max(request.0)))
                         }
                     }
                 }

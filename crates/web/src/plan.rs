@@ -19,11 +19,11 @@ use maud::{Markup, html};
 use serde::Deserialize;
 use similar::{ChangeTag, TextDiff};
 
-use crate::list::encoded;
 use crate::losses::{self, PlannedLosses};
 use crate::options::Options;
 use crate::page::{Here, Query, UP, bar, page as frame, run_blocking};
 use crate::problem::Problem;
+use crate::query::encoded;
 use crate::viewer::{Viewer, name};
 
 /// Tools and files whose saving is shown.
