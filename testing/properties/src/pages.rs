@@ -184,6 +184,7 @@ const OF_THE_VIEWER: &[(&str, &[&str])] = &[
     ("div", &["aria-hidden"]),
     ("form", &["id", "class", "role", "method", "action"]),
     ("h1", &["role"]),
+    ("h2", &["class"]),
     ("input", &["name", "value"]),
     ("label", &["for"]),
     ("link", &["rel", "href"]),
