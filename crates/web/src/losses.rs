@@ -85,6 +85,15 @@ pub(crate) fn planned<S: Source>(
                 "Of " (facts.before) " facts (paths, names, numbers) " (facts.gone)
                 " would be gone. Each text can be put back afterwards, or printed."
             }
+            @if !losses.changed_files.is_empty() {
+                p.soft {
+                    "Read and changed in this session: "
+                    @for (n, file) in losses.changed_files.iter().enumerate() {
+                        @if n > 0 { ", " }
+                        bdi { (viewer.shown(file)) }
+                    }
+                }
+            }
             (groups)
         }
     };

@@ -161,7 +161,9 @@ fn commands(viewer: &Viewer, session: &SessionFile, told: &ToldSheet) -> Markup 
     let resume = resume_line(session.agent, id, told.cwd.as_deref());
     let path = viewer.shown(&session.path.to_string_lossy());
     let plan = format!("epitome compact {} --dry-run", shell_word(id));
-    let all = [("File", Some(path)), ("Resume", resume), ("Plan", Some(plan))];
+    // A path of which a part is redacted leads nowhere.
+    let path = Some(path).filter(|path| !path.contains("[REDACTED"));
+    let all = [("File", path), ("Resume", resume), ("Plan", Some(plan))];
     let shown = all.into_iter().filter_map(|(name, text)| {
         let text = text.filter(|text| viewer.shown(text) == text.as_str())?;
         Some((name, text))
