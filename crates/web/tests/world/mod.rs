@@ -186,7 +186,10 @@ impl Viewer {
         let mut lists = std::iter::repeat_with(|| self.get(query));
         let list = lists.find(|it| !it.body.contains("id=\"unread\"")).expect("a list");
         assert_eq!(list.status, 200, "{}", list.body);
-        let links = list.body.split("href=\"s/").skip(1);
+        // What is found in messages is no part of the list, and there once they are indexed.
+        let (before, hits) = list.body.split_once("<section id=\"hits\"").expect("hits");
+        let after = hits.split_once("</section>").expect("an end").1;
+        let links = [before, after].into_iter().flat_map(|it| it.split("href=\"s/").skip(1));
         links.filter_map(|it| Some(format!("s/{}", it.split_once('"')?.0))).collect()
     }
 }
