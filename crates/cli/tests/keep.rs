@@ -113,7 +113,7 @@ fn watch_begins_with_what_ends_after_it_began() {
     assert!(Command::new("kill").args(interrupt).status().expect("kill is there").success());
     let mut rest = String::new();
     out.read_to_string(&mut rest).expect("text");
-    assert!(rest.starts_with("1 session compacted: context 3.7k → "), "{rest}");
+    assert!(rest.starts_with("1 session compacted: messages 3.7k → "), "{rest}");
     assert!(rest.contains("epitome undo "), "{rest}");
     assert_eq!(child.wait().expect("it ends").code(), Some(0));
     assert_eq!(fs::read_to_string(old).expect("a session"), sessions::claude(CLAUDE));
