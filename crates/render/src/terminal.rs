@@ -32,6 +32,8 @@ const THINKING: Style = Style::new().dimmed().italic();
 const NARROWEST: usize = 30;
 /// Lines of a result, and of everything else that may be long.
 const RESULT: usize = 12;
+/// Lines of a system message: instructions of the program, the same in each of its sessions.
+const SYSTEM: usize = 3;
 /// Characters of what is neither words nor a call.
 const OPAQUE: usize = 300;
 const WORDS: Limit = Limit { text: 64 << 10, line: 16 << 10 };
@@ -100,7 +102,7 @@ impl<'a> Screen<'_, 'a> {
             What::Words(text) => match piece.entry.role {
                 Role::User => self.said("User", USER, &read(text)),
                 Role::Assistant | Role::Tool => self.answered("Assistant", &read(text)),
-                Role::System => self.put(&read(text), "  ", DIM),
+                Role::System => self.first_lines(&read(text), SYSTEM, "  ", DIM),
             },
             What::Summary(text) => self.answered("Summary", &read(text)),
             What::Thinking(thinking) => {
@@ -259,11 +261,17 @@ impl<'a> Screen<'_, 'a> {
         if self.story.session.detail == Detail::Full {
             return self.put(text, "    ", style);
         }
-        let lines = text.lines().count();
-        let first: Vec<&str> = text.lines().take(RESULT).collect();
-        self.put(&first.join("\n"), "    ", style);
-        if lines > RESULT {
-            self.put(&format!("… {} more lines", lines - RESULT), "    ", DIM);
+        self.first_lines(text, RESULT, "    ", style);
+    }
+
+    /// At most so many lines of a text, and the number of those that are left out.
+    fn first_lines(&mut self, text: &str, most: usize, indent: &str, style: Style) {
+        let text = text.trim_end();
+        let first: Vec<&str> = text.lines().take(most).collect();
+        self.put(&first.join("\n"), indent, style);
+        let left_out = text.lines().count() - first.len();
+        if left_out > 0 {
+            self.put(&format!("… {}", counted(left_out as u64, "more line")), indent, DIM);
         }
     }
 

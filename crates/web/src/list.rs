@@ -27,8 +27,9 @@ use crate::viewer::Viewer;
 const PAGE: usize = 100;
 /// The number of projects offered as a filter: those with the most sessions.
 const PROJECTS: usize = 200;
-/// Characters of a title, and of those by which titles are told from each other.
+/// Characters of a title.
 const TITLE: usize = 140;
+/// Characters in which titles differ; sessions whose titles do not are shown with their ids.
 const ALIKE: usize = 60;
 
 /// The sessions found, and the totals.
@@ -266,18 +267,18 @@ fn totals(asked: &ListQuery, found: &Found) -> Markup {
 fn charts(slots: &[Slot]) -> Markup {
     let sessions = |slot: &Slot| Bar {
         when: slot.when.clone(),
-        parts: vec![slot.sessions],
-        words: count(slot.sessions, "session"),
+        parts: vec![slot.sum.sessions],
+        words: count(slot.sum.sessions, "session"),
     };
-    let tokens = |slot: &Slot| Bar {
-        when: slot.when.clone(),
-        parts: vec![slot.output.0, (slot.input - slot.cached).0, slot.cached.0],
-        words: format!("{} tokens", slot.input + slot.output),
+    let tokens = |Slot { when, sum }: &Slot| Bar {
+        when: when.clone(),
+        parts: vec![sum.output.0, (sum.input - sum.cached).0, sum.cached.0],
+        words: format!("{} tokens", sum.tokens()),
     };
     let is_by_month = slots.first().is_some_and(|slot| slot.when.len() < 10);
-    let most = slots.iter().map(|slot| slot.sessions).max().unwrap_or(0);
-    let all: Tokens = slots.iter().map(|slot| slot.input + slot.output).sum();
-    let largest = slots.iter().map(|slot| slot.input + slot.output).max().unwrap_or_default();
+    let most = slots.iter().map(|slot| slot.sum.sessions).max().unwrap_or(0);
+    let all: Tokens = slots.iter().map(|slot| slot.sum.tokens()).sum();
+    let largest = slots.iter().map(|slot| slot.sum.tokens()).max().unwrap_or_default();
     let sessions = Chart {
         title: if is_by_month { "Sessions by month" } else { "Sessions by day" },
         total: String::new(),

@@ -170,19 +170,18 @@ fn known(viewer: &Viewer, sum: &Sum) -> Markup {
 }
 
 fn tokens_chart(slots: &[Slot], sum: &Sum) -> Markup {
-    let bar = |slot: &Slot| {
-        let fresh = slot.input - slot.cached;
+    let bar = |Slot { when, sum }: &Slot| {
+        let fresh = sum.input - sum.cached;
         Bar {
-            when: slot.when.clone(),
-            parts: vec![slot.output.0, fresh.0, slot.cached.0],
+            when: when.clone(),
+            parts: vec![sum.output.0, fresh.0, sum.cached.0],
             words: format!(
                 "{} written, {fresh} read, {} read from a cache",
-                slot.output, slot.cached
+                sum.output, sum.cached
             ),
         }
     };
-    let tall = |slot: &Slot| slot.input + slot.output;
-    let most = slots.iter().map(tall).max().unwrap_or_default();
+    let most = slots.iter().map(|slot| slot.sum.tokens()).max().unwrap_or_default();
     let chart = Chart {
         title: "Tokens",
         total: sum.tokens().to_string(),
@@ -204,10 +203,10 @@ fn tokens_chart(slots: &[Slot], sum: &Sum) -> Markup {
 fn cost_chart(slots: &[Slot], sum: &Sum) -> Markup {
     let bar = |slot: &Slot| Bar {
         when: slot.when.clone(),
-        parts: vec![slot.cost.0],
-        words: slot.cost.to_string(),
+        parts: vec![slot.sum.cost.0],
+        words: slot.sum.cost.to_string(),
     };
-    let most = slots.iter().map(|slot| slot.cost).max().unwrap_or_default();
+    let most = slots.iter().map(|slot| slot.sum.cost).max().unwrap_or_default();
     let chart = Chart {
         title: "Cost",
         total: sum.cost(),

@@ -55,7 +55,7 @@ pub(crate) enum Sort {
 impl State {
     pub(crate) const ALL: [State; 3] = [State::Any, State::Compacted, State::Whole];
 
-    /// As it stands in an address.
+    /// Its value in an address.
     pub(crate) fn value(self) -> &'static str {
         match self {
             State::Any => "",
@@ -77,7 +77,7 @@ impl Sort {
     pub(crate) const ALL: [Sort; 5] =
         [Sort::Best, Sort::Time, Sort::Size, Sort::Context, Sort::Saving];
 
-    /// As it stands in an address.
+    /// Its value in an address.
     pub(crate) fn value(self) -> &'static str {
         match self {
             Sort::Best => "best",

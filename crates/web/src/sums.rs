@@ -27,7 +27,7 @@ pub(crate) enum Period {
 impl Period {
     pub(crate) const ALL: [Period; 3] = [Period::Month, Period::Quarter, Period::All];
 
-    /// As it stands in an address.
+    /// Its value in an address.
     pub(crate) fn value(self) -> &'static str {
         match self {
             Period::Month => "30",
@@ -134,12 +134,7 @@ impl Sum {
 pub(crate) struct Slot {
     /// `2026-11-23`, `2026-11`.
     pub(crate) when: String,
-    pub(crate) input: Tokens,
-    pub(crate) cached: Tokens,
-    pub(crate) output: Tokens,
-    pub(crate) cost: MicroDollars,
-    /// Sessions with a request.
-    pub(crate) sessions: u64,
+    pub(crate) sum: Sum,
 }
 
 /// The requests of many sessions.
@@ -168,9 +163,8 @@ impl Sums {
             by_project: BTreeMap::new(),
             by_model: BTreeMap::new(),
         };
-        let mut days: BTreeMap<Date, Slot> = BTreeMap::new();
-        let mut active: BTreeSet<(Date, usize)> = BTreeSet::new();
-        for (number, Used { agent, project, usage }) in sessions.iter().enumerate() {
+        let mut in_time: Vec<Vec<(Date, &DayUsage)>> = Vec::new();
+        for Used { agent, project, usage } in sessions {
             let usages = usage.iter().filter(|it| period.has(it.day, today));
             let usages: Vec<&DayUsage> = usages.collect();
             if usages.is_empty() {
@@ -189,65 +183,46 @@ impl Sums {
                     .or_default()
                     .add(of_model);
             }
-            for usage in usages {
-                let Some(day) = usage.day.filter(|day| (FIRST..=today).contains(day)) else {
-                    sums.undated += usage.requests;
-                    continue;
-                };
-                days.entry(day).or_default().add(usage);
-                active.insert((day, number));
-            }
+            let is_dated =
+                |usage: &&DayUsage| usage.day.filter(|day| (FIRST..=today).contains(day));
+            sums.undated += usages
+                .iter()
+                .filter(|usage| is_dated(usage).is_none())
+                .map(|usage| usage.requests)
+                .sum::<u64>();
+            in_time
+                .push(usages.iter().filter_map(|usage| Some((is_dated(usage)?, *usage))).collect());
         }
-        sums.slots = slots(&days, &active, period, today);
+        sums.slots = slots(&in_time, period, today);
         sums
     }
 }
 
-impl Slot {
-    fn add(&mut self, usage: &DayUsage) {
-        self.input += usage.input;
-        self.cached += usage.cached;
-        self.output += usage.output;
-        self.cost += usage.cost;
-    }
-
-    fn join(&mut self, other: &Slot) {
-        self.input += other.input;
-        self.cached += other.cached;
-        self.output += other.output;
-        self.cost += other.cost;
-    }
-}
-
-/// Every day of the period, or every month of a long one.
-fn slots(
-    days: &BTreeMap<Date, Slot>,
-    active: &BTreeSet<(Date, usize)>,
-    period: Period,
-    today: Date,
-) -> Vec<Slot> {
-    let first = period.first(today).or_else(|| days.keys().next().copied());
-    let Some(first) = first else { return Vec::new() };
+/// Every day of the period, or every month of a long one, with the requests of each session in it.
+fn slots(sessions: &[Vec<(Date, &DayUsage)>], period: Period, today: Date) -> Vec<Slot> {
+    let days = sessions.iter().flatten().map(|(day, _)| *day);
+    let Some(first) = period.first(today).or_else(|| days.min()) else { return Vec::new() };
     let is_long = (today - first).get_days() > DAYS;
     let name = |day: Date| {
         if is_long { day.strftime("%Y-%m").to_string() } else { day.to_string() }
     };
     let (begin, step) =
         if is_long { (first.first_of_month(), 1.month()) } else { (first, 1.day()) };
-    let mut slots: BTreeMap<String, Slot> = begin
+    let mut slots: BTreeMap<String, Sum> = begin
         .series(step)
         .take_while(|day| *day <= today)
-        .map(|day| (name(day), Slot { when: name(day), ..Slot::default() }))
+        .map(|day| (name(day), Sum::default()))
         .collect();
-    for (day, usage) in days {
-        slots.entry(name(*day)).or_default().join(usage);
+    for session in sessions {
+        let mut named: BTreeMap<String, Vec<&DayUsage>> = BTreeMap::new();
+        for (day, usage) in session {
+            named.entry(name(*day)).or_default().push(usage);
+        }
+        for (when, usages) in named {
+            slots.entry(when).or_default().add(usages.into_iter());
+        }
     }
-    let active: BTreeSet<(String, usize)> =
-        active.iter().map(|(day, number)| (name(*day), *number)).collect();
-    for (when, _) in active {
-        slots.entry(when).or_default().sessions += 1;
-    }
-    slots.into_values().collect()
+    slots.into_iter().map(|(when, sum)| Slot { when, sum }).collect()
 }
 
 #[cfg(test)]

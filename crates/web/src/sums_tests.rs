@@ -42,17 +42,14 @@ fn requests_are_summed_by_day_project_and_model() {
     assert_eq!(by(&sums.by_model), [named("", sum(1, 1, 100)), named("m", sum(1, 2, 14))]);
     assert_eq!(sums.slots.len(), 30);
     assert_eq!(sums.slots[0].when, "2026-10-25");
-    let slot = |when: &str, sessions, requests, input: u64| Slot {
-        when: when.to_owned(),
-        input: Tokens(input),
-        cached: Tokens(input / 2),
-        output: Tokens(requests),
-        cost: MicroDollars(input),
-        sessions,
-    };
+    let slot = |when: &str, sum: Sum| Slot { when: when.to_owned(), sum };
     assert_eq!(
         sums.slots[27..],
-        [slot("2026-11-21", 0, 0, 0), slot("2026-11-22", 1, 1, 4), slot("2026-11-23", 2, 2, 110),]
+        [
+            slot("2026-11-21", sum(0, 0, 0)),
+            slot("2026-11-22", sum(1, 1, 4)),
+            slot("2026-11-23", sum(2, 2, 110)),
+        ]
     );
 }
 
@@ -69,10 +66,10 @@ fn a_long_time_is_shown_by_month_and_wrong_times_have_no_place_in_it() {
     let sums = Sums::of(&[used(None, &of)], Period::All, TODAY);
     assert_eq!((sums.all.input, sums.undated), (Tokens(63), 3));
     let shown: Vec<(&str, u64)> =
-        sums.slots.iter().map(|slot| (&*slot.when, slot.input.0)).collect();
+        sums.slots.iter().map(|slot| (&*slot.when, slot.sum.input.0)).collect();
     assert_eq!(shown.len(), 12);
     assert_eq!((shown[0], shown[1], shown[11]), (("2025-12", 1), ("2026-01", 0), ("2026-11", 6)));
-    assert_eq!(sums.slots[11].sessions, 1);
+    assert_eq!(sums.slots[11].sum.sessions, 1);
     assert_eq!(Sums::of(&[], Period::All, TODAY).slots, []);
 }
 

@@ -371,7 +371,7 @@ impl Page<'_, '_> {
         html! { (self.text(&text)) (card::reminders(self, &reminders)) }
     }
 
-    /// What somebody wrote.
+    /// A message as Markdown.
     fn text(&self, text: &str) -> Markup {
         html! { div.md dir="auto" { (words(text, self.limit(), &self.budget)) } }
     }
