@@ -1,0 +1,304 @@
+//! `epitome archive`, as a person sees it.
+
+use std::fs;
+
+use crate::world::World;
+use crate::world::sessions::{self, CLAUDE, PI};
+use insta::assert_snapshot;
+
+fn compacted() -> World {
+    let world = World::new();
+    world.claude(CLAUDE, sessions::claude(CLAUDE));
+    world.pi(PI, sessions::pi(PI));
+    for id in [CLAUDE, PI] {
+        world.run(&["compact", id, "--keep-turns=1", "--count=estimate", "--recipe=transcript"]);
+    }
+    world
+}
+
+#[test]
+fn it_lists_what_was_compacted() {
+    assert_snapshot!("empty", World::new().run(&["archive", "ls"]));
+    let world = compacted();
+    assert_snapshot!(world.run(&["archive", "ls"]));
+    let objects = world.json(&["archive", "ls", "--json"]);
+    assert_eq!(objects.len(), 2);
+    assert_eq!(objects[0]["generation"], 1);
+    let stored = |name: &str| objects.iter().map(|it| it[name].as_u64().unwrap_or(0)).sum::<u64>();
+    assert!(stored("stored_bytes") > 0);
+    assert_eq!(stored("stored_bytes"), stored("session_stored_bytes"));
+    assert_eq!(objects[0]["archive_stored_bytes"], stored("stored_bytes"));
+}
+
+#[test]
+fn it_says_whether_every_byte_is_there() {
+    let world = compacted();
+    assert!(world.run(&["archive", "verify"]).ends_with("hashes\n--- status 0\n"));
+    let pack = world.home.join(format!(".local/share/epitome/archive/claude/{CLAUDE}/000001.pack"));
+    fs::write(&pack, "damaged").expect("a pack");
+    assert_snapshot!(world.run(&["archive", "verify"]));
+}
+
+#[test]
+fn it_removes_only_what_no_session_refers_to_and_says_so_first() {
+    let world = compacted();
+    assert_snapshot!("nothing", world.run(&["archive", "gc", "--grace=0d"]));
+    let session = world.home.join(format!(".claude/projects/-p/{CLAUDE}.jsonl"));
+    world.write(".claude/projects/-p/other.jsonl", "{}\n");
+    // A session that was moved is still one.
+    let moved = world.home.join(".claude/projects/-q");
+    fs::create_dir_all(&moved).expect("a folder");
+    fs::rename(&session, moved.join(format!("{CLAUDE}.jsonl"))).expect("a move");
+    assert!(world.run(&["archive", "gc", "--grace=0d"]).contains("nothing to remove"));
+    fs::remove_dir_all(&moved).expect("a folder");
+    assert_snapshot!("young", world.run(&["archive", "gc", "--yes"]));
+    let said = world.run(&["archive", "gc", "--grace=0d"]);
+    assert!(said.contains("would move to the trash 1 generation of 1 session,"), "{said}");
+    assert_eq!(world.json(&["archive", "ls", "--json"]).len(), 2);
+    let done = world.run(&["archive", "gc", "--grace=0d", "--yes"]);
+    assert!(done.contains("moved to the trash 1 generation of 1 session,"), "{done}");
+    assert_eq!(world.json(&["archive", "ls", "--json"]).len(), 1);
+    let trash = world.home.join(".local/share/epitome/archive/.trash");
+    assert_eq!(fs::read_dir(&trash).expect("a folder").count(), 1);
+    let emptied = world.run(&["archive", "gc", "--grace=0d", "--yes"]);
+    assert!(emptied.contains("deleted 1 generation from the trash,"), "{emptied}");
+    assert_eq!(fs::read_dir(&trash).expect("a folder").count(), 0);
+}
+
+/// What cannot be read may need what would go.
+#[test]
+fn it_keeps_what_it_cannot_prove_to_be_unneeded() {
+    let world = compacted();
+    let gc = ["archive", "gc", "--grace=0d", "--yes"];
+    let claude = world.home.join(".claude/projects/-p").join(format!("{CLAUDE}.jsonl"));
+    let away = world.home.join("away.jsonl");
+    fs::rename(&claude, &away).expect("a move");
+    world.claude("other", "{}\n");
+    // A database that cannot be read.
+    let database = world.write(".local/share/opencode/opencode.db", b"SQLite format 3\0 torn");
+    assert_snapshot!("unreadable", world.run(&gc));
+    fs::remove_file(&database).expect("a file");
+    // A whole home of an agent that is not there, as that of a disk that is not mounted.
+    fs::remove_dir_all(world.home.join(".claude")).expect("a folder");
+    assert_snapshot!("not_mounted", world.run(&gc));
+    assert_eq!(world.json(&["archive", "ls", "--json"]).len(), 2);
+    let back = world.claude(CLAUDE, fs::read(&away).expect("a session"));
+    assert_eq!(world.status(&["restore", CLAUDE]), 0);
+    assert_eq!(fs::read_to_string(back).expect("a session"), sessions::claude(CLAUDE));
+}
+
+#[test]
+fn what_sub_agents_did_is_kept_as_long_as_their_session() {
+    let world = World::new();
+    let recorded = fixtures::get("claude", "pricing");
+    let old = world.home.join(".claude/projects/-old");
+    let id = "01194376-708b-4dbc-a469-b0821ec784c3";
+    world.write(&format!(".claude/projects/-old/{id}.jsonl"), recorded.bytes());
+    for agent in recorded.sub_agents() {
+        let name = agent.file_name().and_then(|it| it.to_str()).expect("a name");
+        let name = format!(".claude/projects/-old/{id}/subagents/{name}");
+        world.write(&name, fs::read(&agent).expect("recorded"));
+    }
+    let compact = ["compact", id, "--keep-turns=0", "--count=estimate", "--recipe=transcript"];
+    assert_eq!(world.status(&compact), 0);
+    let packs = world.json(&["archive", "ls", "--json"]).len();
+    assert!(packs > 1, "a sub-agent is compacted, too");
+    fs::rename(&old, world.home.join(".claude/projects/-new")).expect("a move");
+    let said = world.run(&["archive", "gc", "--grace=0d", "--yes"]);
+    assert!(said.contains("nothing to remove"), "{said}");
+    assert_eq!(world.json(&["archive", "ls", "--json"]).len(), packs);
+    // It is found where it is now, and once it is restored its part goes with that of the session.
+    assert_eq!(world.status(&["restore", id]), 0);
+    assert_eq!(world.status(&["archive", "gc", "--grace=0d", "--yes"]), 0);
+    assert_eq!(world.json(&["archive", "ls", "--json"]).len(), 0);
+}
+
+#[test]
+fn what_is_restored_leaves_the_archive() {
+    let world = World::new();
+    let path = world.claude(CLAUDE, sessions::claude(CLAUDE));
+    for _ in 0..3 {
+        for args in
+            [&["compact", CLAUDE, "--keep-turns=1", "--count=estimate"][..], &["restore", CLAUDE]]
+        {
+            assert_eq!(world.status(args), 0);
+        }
+    }
+    assert_eq!(fs::read_to_string(&path).expect("a session"), sessions::claude(CLAUDE));
+    assert_eq!(world.json(&["archive", "ls", "--json"]).len(), 3);
+    let said = world.run(&["archive", "gc", "--grace=0d", "--yes"]);
+    assert!(said.contains("moved to the trash 3 generations of 1 session"), "{said}");
+    assert_eq!(world.json(&["archive", "ls", "--json"]).len(), 0);
+    assert_eq!(world.run(&["archive", "verify"]).matches("--- status 0").count(), 1);
+    // One that is compacted again needs one of two.
+    for args in [&["compact", CLAUDE][..], &["restore", CLAUDE], &["compact", CLAUDE]] {
+        assert_eq!(world.status(args), 0);
+    }
+    assert_eq!(world.status(&["archive", "gc", "--grace=0d", "--yes"]), 0);
+    assert_eq!(world.json(&["archive", "ls", "--json"]).len(), 1);
+    assert_eq!(world.status(&["restore", CLAUDE]), 0);
+    assert_eq!(fs::read_to_string(&path).expect("a session"), sessions::claude(CLAUDE));
+}
+
+/// A copy outside the homes of agents is found by the path of its generation alone.
+#[test]
+fn a_copy_that_was_written_with_out_is_restored_after_the_session_was() {
+    let world = World::new();
+    let path = world.claude(CLAUDE, sessions::claude(CLAUDE));
+    let compact = ["compact", CLAUDE, "--keep-turns=1", "--count=estimate"];
+    assert_eq!(world.status(&[&compact[..], &["--out", "x.jsonl"]].concat()), 0);
+    assert_eq!(world.status(&compact), 0);
+    assert_eq!(world.status(&["restore", CLAUDE]), 0);
+    assert_eq!(fs::read_to_string(&path).expect("a session"), sessions::claude(CLAUDE));
+    for _ in 0..3 {
+        assert_eq!(world.status(&["archive", "gc", "--grace=0s", "--yes"]), 0);
+    }
+    let copy = world.home.join("x.jsonl");
+    assert_ne!(fs::read_to_string(&copy).expect("a copy"), sessions::claude(CLAUDE));
+    let restored = world.run(&["restore", "x.jsonl"]);
+    assert_eq!(fs::read_to_string(&copy).expect("a copy"), sessions::claude(CLAUDE), "{restored}");
+}
+
+#[test]
+fn a_sessions_part_is_removed_only_after_a_question() {
+    let world = compacted();
+    assert_snapshot!("rm_unasked", world.run(&["archive", "rm", "0f3c"]));
+    assert_eq!(world.json(&["archive", "ls", "--json"]).len(), 2);
+    let removed = world.run(&["archive", "rm", "0f3c", "--yes"]);
+    assert!(removed.contains("moved to the trash 1 generation of 0f3c9a52"), "{removed}");
+    assert_eq!(world.json(&["archive", "ls", "--json"]).len(), 1);
+    assert_eq!(world.status(&["restore", CLAUDE]), 5);
+}
+
+#[test]
+fn a_session_is_carried_to_another_machine() {
+    let world = compacted();
+    let original = sessions::claude(CLAUDE);
+    let exported = world.run(&["archive", "export", "0f3c", "--out", "part.tar"]);
+    assert!(exported.contains("exported 1 generation to part.tar"), "{exported}");
+    let other = World::new();
+    let small = fs::read(world.home.join(format!(".claude/projects/-p/{CLAUDE}.jsonl")));
+    let path = other.claude(CLAUDE, small.expect("a session"));
+    let tar = fs::read(world.home.join("part.tar")).expect("a file");
+    let imported = other.run_with(&["archive", "import", "-"], &tar);
+    assert!(imported.contains("imported 1 generation, 0 were here already"), "{imported}");
+    assert!(other.run_with(&["archive", "import", "-"], &tar).contains("0 generations, 1 were"));
+    let small = fs::read(&path).expect("a session");
+    assert_snapshot!("imported_unasked", other.run(&["restore", CLAUDE]));
+    assert_eq!(fs::read(&path).expect("a session"), small);
+    let dry = other.run(&["restore", CLAUDE, "--dry-run"]);
+    assert!(dry.contains("generation 1 would be used"), "{dry}");
+    let done = other.run(&["restore", CLAUDE, "--yes"]);
+    assert!(done.ends_with("--- status 0\n") && done.contains("1 was used"), "{done}");
+    assert_eq!(fs::read_to_string(path).expect("a session"), original);
+    // Neither the session nor anything of it is there.
+    let third = World::new();
+    let there = world.home.join(format!(".claude/projects/-p/{CLAUDE}.jsonl"));
+    fs::remove_file(there).expect("a session");
+    assert_snapshot!("joins_nothing", third.run_with(&["archive", "import", "-"], &tar));
+    other.write("no.tar", "this is no tar file");
+    assert_snapshot!("no_tar", other.run(&["archive", "import", "no.tar"]));
+    assert_snapshot!("nothing_to_export", other.run(&["archive", "export", "nobody"]));
+}
+
+/// An empty folder in an agent's home may be where a disk is mounted.
+#[test]
+fn what_was_in_a_folder_that_is_empty_is_kept() {
+    let world = World::new();
+    world.claude(CLAUDE, sessions::claude(CLAUDE));
+    world.write(".claude/projects/-q/other.jsonl", sessions::claude(PI).replace(CLAUDE, PI));
+    assert_eq!(world.status(&["compact", CLAUDE, "--keep-turns=1", "--count=estimate"]), 0);
+    let folder = world.home.join(".claude/projects/-p");
+    let path = folder.join(format!("{CLAUDE}.jsonl"));
+    let away = world.home.join("away.jsonl");
+    fs::rename(&path, &away).expect("a move");
+    let gc = ["archive", "gc", "--grace=0d", "--yes"];
+    for _ in 0..2 {
+        let said = world.run(&gc);
+        assert!(said.contains("nothing to remove"), "{said}");
+        assert!(said.contains("[home]/.claude/projects/-p: the folder is empty"), "{said}");
+    }
+    fs::rename(&away, &path).expect("a move");
+    assert_eq!(world.status(&["restore", CLAUDE]), 0);
+    assert_eq!(fs::read_to_string(&path).expect("a session"), sessions::claude(CLAUDE));
+    // A folder that is not there is seen to be gone beside another one.
+    assert_eq!(world.status(&["compact", CLAUDE, "--keep-turns=1", "--count=estimate"]), 0);
+    fs::remove_dir_all(&folder).expect("a folder");
+    let said = world.run(&gc);
+    assert!(said.contains("moved to the trash"), "{said}");
+}
+
+/// What is no original is never called one, whatever became of the packs.
+#[test]
+fn what_is_no_original_is_not_called_exact() {
+    for recipe in ["transcript", "epitome"] {
+        for is_elsewhere in [false, true] {
+            // That a count stands for something is known to its archive alone.
+            if is_elsewhere && recipe == "transcript" {
+                continue;
+            }
+            let world = World::new();
+            let path = world.claude(CLAUDE, sessions::claude(CLAUDE));
+            let compact = |keep: &str, home: &str| {
+                let args = [
+                    "compact",
+                    CLAUDE,
+                    keep,
+                    "--keep-results=0",
+                    "--count=estimate",
+                    "--recipe",
+                    recipe,
+                ];
+                let mut command = world.command(&args);
+                command.env("EPITOME_HOME", world.home.join(home));
+                let said = world.terminal(&args, &command.output().expect("it runs"));
+                assert!(said.contains("compacted  "), "{said}");
+            };
+            let second = if is_elsewhere { "two" } else { "one" };
+            let run = |args: &[&str]| {
+                let mut command = world.command(args);
+                command.env("EPITOME_HOME", world.home.join(second));
+                world.terminal(args, &command.output().expect("it runs"))
+            };
+            compact("--keep-turns=2", "one");
+            if !is_elsewhere {
+                assert!(run(&["archive", "rm", CLAUDE, "--yes"]).contains("moved to the trash"));
+            }
+            compact("--keep-turns=1", second);
+            let number = if is_elsewhere { 1 } else { 2 };
+            let pack =
+                world.home.join(format!("{second}/archive/claude/{CLAUDE}/{number:06}.pack"));
+            assert!(pack.is_file(), "{recipe} {is_elsewhere}: {}", run(&["archive", "ls"]));
+            let compacted = fs::read(&path).expect("a session");
+            for args in [&["restore", CLAUDE][..], &["restore", CLAUDE, "--dry-run"]] {
+                let said = run(args);
+                assert!(said.ends_with("--- status 5\n"), "{recipe} {is_elsewhere} {said}");
+                assert!(said.contains("`--partial` restores what can be"), "{said}");
+                assert_eq!(fs::read(&path).expect("a session"), compacted);
+            }
+            let said = run(&["restore", CLAUDE, "--partial"]);
+            assert!(said.contains("not to the original") && !said.contains("exact"), "{said}");
+            let said = run(&["restore", CLAUDE]);
+            assert!(said.ends_with("--- status 5\n"), "{recipe} {is_elsewhere} {said}");
+        }
+    }
+}
+
+#[test]
+fn the_parts_of_a_session_are_removed_with_it() {
+    let world = World::new();
+    let recorded = fixtures::get("claude", "pricing");
+    let id = "01194376-708b-4dbc-a469-b0821ec784c3";
+    world.claude(id, recorded.bytes());
+    for agent in recorded.sub_agents() {
+        let name = agent.file_name().and_then(|it| it.to_str()).expect("a name");
+        let name = format!(".claude/projects/-p/{id}/subagents/{name}");
+        world.write(&name, fs::read(&agent).expect("recorded"));
+    }
+    let compact = ["compact", id, "--keep-turns=0", "--count=estimate", "--recipe=transcript"];
+    assert_eq!(world.status(&compact), 0);
+    assert!(world.json(&["archive", "ls", "--json"]).len() > 1, "a sub-agent is compacted, too");
+    let said = world.run(&["archive", "rm", "01194376-708b-4dbc-a469-b0821ec784c3", "--yes"]);
+    assert!(said.contains("of it, ") && said.ends_with("--- status 0\n"), "{said}");
+    assert_eq!(world.json(&["archive", "ls", "--json"]).len(), 0);
+}

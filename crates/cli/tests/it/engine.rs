@@ -1,0 +1,363 @@
+//! The engine on a pipe, and the clients that speak with it.
+
+use std::io::{BufRead, BufReader, Write};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+use crate::world::World;
+use insta::assert_snapshot;
+use serde_json::{Value, json};
+
+#[test]
+fn a_talk_over_the_pipe() {
+    let world = World::new();
+    let read = |n: usize| {
+        let lines = format!("line of {n}\\n").repeat(40);
+        format!(
+            concat!(
+                r#"{{"op":"call","messages":[{{"role":"assistant","content":[{{"type":"tool_use","#,
+                r#""id":"c{n}","name":"Read","input":{{"path":"{n}.txt"}}}}]}},{{"role":"user","#,
+                r#""content":[{{"type":"tool_result","tool_use_id":"c{n}","#,
+                r#""content":"{lines}"}}]}}]}}"#,
+            ),
+            n = n,
+            lines = lines,
+        )
+    };
+    let reads: Vec<String> = (0..4).map(read).collect();
+    let lines = [
+        r#"{"op":"hello"}"#,
+        r#"{"op":"reset","session":"../a talk"}"#,
+        r#"{"op":"call","messages":[{"role":"user","content":"Read them."}]}"#,
+        &reads.join("\n"),
+        r#"{"op":"usage"}"#,
+        r#"{"op":"call","usage":{"input":900,"output":10}}"#,
+        r#"{"op":"usage"}"#,
+        r#"{"op":"compact","target":0}"#,
+        r#"{"op":"call"}"#,
+        r#"{"op":"recall","ref":"k0000000"}"#,
+        r#"{"op":"refused","status":400,"body":"prompt is too long: 900 tokens > 90 maximum"}"#,
+        r#"{"op":"undo"}"#,
+        r#"{"op":"sing"}"#,
+        r#"{"op":"call","messages":[{"role":"user"#,
+        r#"{"op":"force","messages":[{"role":"user","content":"Hello."}],"target_ratio":0.5}"#,
+    ];
+    let args = ["engine", "--recipe", "clear-tool-uses", "--count", "estimate"];
+    assert_snapshot!(world.run_with(&args, lines.join("\n").as_bytes()));
+}
+
+/// A recipe that asks for a summary of all but the last message.
+fn told(world: &World) -> String {
+    let recipe = world.home.join("told.toml");
+    let text = concat!(
+        "name = 'told'\nabout = 'A summary of all but the last message.'\npasses = []\n",
+        "keep = { messages = 1 }\n[live.summary]\nmax_tokens = 500\nsections = ['State']\n",
+    );
+    std::fs::write(&recipe, text).expect("a disk");
+    recipe.display().to_string()
+}
+
+#[test]
+fn a_client_that_has_a_model_is_asked_for_summaries() {
+    let world = World::new();
+    let recipe = told(&world);
+    let words = "All of this is old. ".repeat(40);
+    let old = format!(
+        concat!(
+            r#"{{"op":"call","messages":[{{"role":"user","content":"Hear me."}},"#,
+            r#"{{"role":"assistant","content":"{}"}},{{"role":"user","content":"Go on."}}]}}"#,
+        ),
+        words
+    );
+    let lines = [
+        r#"{"op":"reset","summaries":true,"writer_window":20000}"#,
+        &old,
+        r#"{"op":"compact","focus":"what is old","target":0}"#,
+        // What comes between is refused, and nothing is lost.
+        r#"{"op":"call"}"#,
+        r#"{"op":"compact","target":0}"#,
+        r#"{"op":"refused","status":413}"#,
+        r#"{"op":"undo"}"#,
+        r#"{"op":"answer"}"#,
+        r#"{"op":"answer","text":"Well.","stopped":"end_turn"}"#,
+        r#"{"op":"answer","failed":"no answer in time"}"#,
+        r#"{"op":"compact","target":0}"#,
+        r###"{"op":"answer","text":"## State\nIt is old.","usage":{"input":700,"output":9}}"###,
+        r#"{"op":"call"}"#,
+        r#"{"op":"answer","text":"Nothing was asked."}"#,
+    ];
+    let args = ["engine", "--recipe", &recipe, "--no-log", "--count", "estimate"];
+    assert_snapshot!(world.run_with(&args, lines.join("\n").as_bytes()));
+}
+
+#[test]
+fn what_makes_no_sense_is_said_and_changes_nothing() {
+    let world = World::new();
+    let lines = [
+        r#"{"op":"reset","window":0}"#,
+        r#"{"op":"reset","window":-5}"#,
+        r#"{"op":"reset","window":9000000000000}"#,
+        r#"{"op":"reset","window":1000,"overhead":1000}"#,
+        r#"{"op":"reset","writer_window":0}"#,
+        r#"{"op":"reset","sesion":"a"}"#,
+        r#"{"op":"call","mesages":[]}"#,
+        r#"{"op":"call","messages":[],"messages":[]}"#,
+        r#"{"op":"call","k":3,"focus":"what"}"#,
+        r#"{"op":"call","usage":{"input":18446744073709551615,"output":1}}"#,
+        r#"{"op":"call","messages":[{"role":"user","content":"Hi."},{"role":"tool"}]}"#,
+        r#"{"op":"force","target_ratio":1.5}"#,
+        r#"{"op":"force","target_ratio":-0.1}"#,
+        r#"{"op":"recall"}"#,
+        r#"{"op":"recall","ref":"it"}"#,
+        r#"{"op":"open"}"#,
+        r#"{"op":"open","session":"a"}"#,
+        r#"{"op":"undo","all":true}"#,
+        r#"{"op":"answer","text":"a","failed":"b"}"#,
+        r#"{"op":"answer","text":"Nobody asked."}"#,
+        r#"{"session":"a"}"#,
+        r#"{"op":5}"#,
+        r#"["op"]"#,
+        "\u{feff}{\"op\":\"usage\"}\r",
+    ];
+    let args = ["engine", "--no-log", "--count", "estimate"];
+    assert_snapshot!(world.run_with(&args, lines.join("\n").as_bytes()));
+    let args = ["engine", "--window", "10", "--overhead", "10"];
+    assert_snapshot!(world.run_with(&args, b""));
+}
+
+#[test]
+fn who_asks_for_nothing_is_told_that_there_is_nothing() {
+    let world = World::new();
+    let lines = [
+        r#"{"op":"call","messages":[{"role":"user","content":"Hi."}]}"#,
+        r#"{"op":"compact","target":0}"#,
+    ];
+    let args = ["engine", "--recipe", "pi", "--no-log", "--count", "estimate"];
+    assert_snapshot!(world.run_with(&args, lines.join("\n").as_bytes()));
+}
+
+/// An engine that is asked line by line.
+struct Engine {
+    child: std::process::Child,
+    out: std::io::Lines<BufReader<std::process::ChildStdout>>,
+}
+
+impl Engine {
+    fn new(world: &World, args: &[&str]) -> Engine {
+        let mut command = world.command(&[&["engine", "--count", "estimate"], args].concat());
+        command.stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.spawn().expect("the program runs");
+        let out = BufReader::new(child.stdout.take().expect("it is piped")).lines();
+        Engine { child, out }
+    }
+
+    fn ask(&mut self, line: &str) -> Value {
+        let stdin = self.child.stdin.as_mut().expect("it is piped");
+        writeln!(stdin, "{line}").expect("it reads");
+        let answer = self.out.next().expect("an answer a line").expect("text");
+        serde_json::from_str(&answer).expect("JSON")
+    }
+
+    fn end(mut self) {
+        drop(self.child.stdin.take());
+        assert!(self.child.wait().expect("it ends").success());
+        assert!(self.out.next().is_none(), "an answer a line, and no more");
+    }
+}
+
+#[test]
+fn a_log_is_taken_up_where_it_was_left() {
+    let world = World::new();
+    let args = ["--recipe", "clear-tool-uses"];
+    let mut engine = Engine::new(&world, &args);
+    let log = engine.ask(r#"{"op":"reset","session":"a talk"}"#)["log"].clone();
+    let reset = engine.ask(r#"{"op":"reset","session":"a talk"}"#)["log"].clone();
+    assert_ne!(log, reset);
+    engine.ask(&json!({ "op": "open", "log": log }).to_string());
+    engine.ask(r#"{"op":"call","messages":[{"role":"user","content":"Read them."}]}"#);
+    for n in 0..5 {
+        let id = format!("c{n}");
+        let call =
+            json!({ "type": "tool_use", "id": id, "name": "Read", "input": { "path": "a" } });
+        let result = json!({ "type": "tool_result", "tool_use_id": id,
+            "content": format!("line of {n}\n").repeat(99) });
+        let said = [
+            json!({ "role": "assistant", "content": [call] }),
+            json!({ "role": "user", "content": [result] }),
+        ];
+        engine.ask(&json!({ "op": "call", "messages": said }).to_string());
+    }
+    engine.ask(r#"{"op":"compact","target":0}"#);
+    let call = json!({ "type": "tool_use", "id": "c9", "name": "Read", "input": { "path": "a" } });
+    let call = json!({ "role": "assistant", "content": [call] });
+    let left = engine.ask(&json!({ "op": "call", "messages": [call] }).to_string());
+
+    // Nobody else may have it meanwhile.
+    let mut other = Engine::new(&world, &args);
+    let refused = other.ask(&json!({ "op": "open", "log": log }).to_string());
+    assert_eq!(refused["error"]["kind"], "locked", "{refused}");
+    engine.end();
+
+    // A line that was being written when the machine went down is nobody's.
+    let path = Path::new(log.as_str().expect("a path"));
+    let mut file = std::fs::OpenOptions::new().append(true).open(path).expect("a log");
+    file.write_all(br#"{"type":"entry","id":"99","role":"us"#).expect("a disk");
+    drop(file);
+    let opened = other.ask(&json!({ "op": "open", "log": log }).to_string());
+    let expect = json!({ "ok": true, "log": log, "session": "a talk", "messages": 12, "entries": 12,
+        "compactions": 1, "open_calls": ["c9"], "last": { "role": "assistant", "text": "Read" },
+        "usage": opened["usage"] });
+    assert_eq!(opened, expect);
+    assert_eq!(other.ask(r#"{"op":"call"}"#), left);
+    let reference = left["refs"]["c0"].clone();
+    let recalled = other.ask(&json!({ "op": "recall", "ref": reference }).to_string());
+    assert_eq!(recalled["text"], "line of 0\n".repeat(99));
+    assert_eq!(other.ask(r#"{"op":"undo"}"#)["undone"], true);
+    assert_eq!(other.ask(r#"{"op":"call"}"#)["refs"], json!({}));
+    other.end();
+
+    // By its name the newest: that of the second `reset`, in which nothing was said.
+    let mut third = Engine::new(&world, &args);
+    assert_eq!(third.ask(r#"{"op":"open","session":"a talk"}"#)["log"], reset);
+    // What was added behind the torn line counts.
+    let opened = third.ask(&json!({ "op": "open", "log": log }).to_string());
+    assert_eq!((&opened["compactions"], &opened["messages"]), (&json!(0), &json!(12)));
+    third.end();
+}
+
+#[test]
+fn what_is_no_log_is_not_opened() {
+    let world = World::new();
+    world.write("notes.jsonl", "{\"type\":\"note\"}\n");
+    world.write("empty.jsonl", "");
+    world.write("newer.jsonl", "{\"type\":\"epitome\",\"version\":2,\"id\":\"a\"}\n");
+    world.write(
+        ".local/share/epitome/live/b.jsonl",
+        "{\"type\":\"epitome\",\"version\":1,\"id\":\"c\"}\n",
+    );
+    let lines = [
+        r#"{"op":"call","messages":[{"role":"user","content":"Hi."}]}"#,
+        r#"{"op":"open","log":"notes.jsonl"}"#,
+        r#"{"op":"open","log":"empty.jsonl"}"#,
+        r#"{"op":"open","log":"newer.jsonl"}"#,
+        r#"{"op":"open","log":"nowhere.jsonl"}"#,
+        r#"{"op":"open","log":"."}"#,
+        r#"{"op":"open","session":"../../../../notes"}"#,
+        r#"{"op":"open","session":"b"}"#,
+        r#"{"op":"open","log":"a","session":"b"}"#,
+        // The one that was open is still there.
+        r#"{"op":"call"}"#,
+    ];
+    let args = ["engine", "--count", "estimate"];
+    assert_snapshot!(world.run_with(&args, lines.join("\n").as_bytes()));
+}
+
+#[test]
+fn another_wire_gets_the_body_of_a_request() {
+    let world = World::new();
+    let say = r#"{"op":"call","messages":[{"role":"user","parts":[{"text":"Hello."}]}]}"#;
+    assert_snapshot!(world.run_with(&["engine", "--wire", "gemini", "--no-log"], say.as_bytes()));
+}
+
+#[test]
+fn clients_hold_a_talk() {
+    let world = World::new();
+    let recipe = told(&world);
+    let clients = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/clients");
+    for (program, about, client) in [
+        ("python3", "import sys; sys.exit(sys.version_info < (3, 9))", "engine.py"),
+        // Node takes TypeScript as it is from there on.
+        ("node", "process.exit(process.features.typescript ? 0 : 1)", "engine.ts"),
+    ] {
+        let file = clients.join(client);
+        let text = std::fs::read_to_string(&file).expect("a client is part of the repository");
+        assert!(text.lines().count() < 60, "{client} is short");
+        let option = if program == "node" { "-e" } else { "-c" };
+        let mut ask = Command::new(program);
+        let ask = ask.args([option, about]).stdout(Stdio::null()).stderr(Stdio::null());
+        if !ask.status().is_ok_and(|status| status.success()) {
+            let why = format!("there is no {program} on this machine that runs {client}");
+            fixtures::skipped("clients_hold_a_talk", &why);
+            continue;
+        }
+        let out = Command::new(program)
+            .arg(&file)
+            .args([env!("CARGO_BIN_EXE_epitome"), "--recipe", &recipe, "--count", "estimate"])
+            // The client calls epitome, which must not read the settings of this machine's user.
+            .env_clear()
+            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
+            .env("HOME", &world.home)
+            .env("EPITOME_HOME", world.home.join("data"))
+            .output()
+            .expect("the program runs");
+        let said = String::from_utf8_lossy(&out.stdout).to_lowercase();
+        let expect = concat!(
+            "compacted: 1.7k → 224 tokens. shortened: summary 1. a summary stands for all of it; ",
+            "it holds the user's words.\n1 true\n11\n",
+        );
+        assert_eq!(said, expect, "{client}: {out:?}");
+    }
+}
+
+/// The most memory that a process had, in bytes.
+#[cfg(target_os = "linux")]
+fn most_memory(process: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{process}/status")).expect("a process");
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:")).expect("a figure");
+    line.trim().trim_end_matches(" kB").parse::<u64>().expect("a number") * 1024
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_large_message_takes_no_more_than_four_times_its_size() {
+    const SIZE: usize = 48 << 20;
+    let world = World::new();
+    let mut command = world.command(&["engine", "--count", "estimate"]);
+    let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("it runs");
+    let mut to = child.stdin.take().expect("piped");
+    let mut from = BufReader::new(child.stdout.take().expect("piped"));
+    let mut ask = |line: &str| {
+        writeln!(to, "{line}").expect("it is read");
+        let mut answer = String::new();
+        from.read_line(&mut answer).expect("an answer");
+        assert!(!answer.contains("\"error\""), "{}", &answer[..answer.len().min(400)]);
+    };
+    let call = |n: usize, result: &str| {
+        let call = format!(
+            concat!(
+                r#"{{"role":"assistant","content":[{{"type":"tool_use","id":"c{n}","#,
+                r#""name":"Read","input":{{}}}}]}}"#,
+            ),
+            n = n,
+        );
+        let result = format!(
+            concat!(
+                r#"{{"role":"user","content":[{{"type":"tool_result","tool_use_id":"c{n}","#,
+                r#""content":"{result}"}}]}}"#,
+            ),
+            n = n,
+            result = result,
+        );
+        format!(r#"{{"op":"call","messages":[{call},{result}]}}"#)
+    };
+    ask(r#"{"op":"hello"}"#);
+    ask(&call(1, "a short one"));
+    let before = most_memory(child.id());
+    let line = "a line of a log of a build that goes on and on and on\\n";
+    let message = call(2, &line.repeat(SIZE / line.len()));
+    ask(&message);
+    let took = most_memory(child.id()) - before;
+    child.kill().expect("it is killed");
+    child.wait().expect("it ends");
+    let times = took as f64 / message.len() as f64;
+    assert!(times <= 4.0, "a message of {} bytes took {times:.1} times as much", message.len());
+}
+
+#[test]
+fn half_of_a_character_is_refused_with_a_hint_that_helps() {
+    let world = World::new();
+    let line = r#"{"op":"call","messages":[{"role":"user","content":"a \ud800 b"}]}"#;
+    let told = world.run_with(&["engine"], line.as_bytes());
+    assert!(told.contains("cut in half") && told.contains("U+FFFD"), "{told}");
+    assert!(!told.contains("has such messages"), "{told}");
+}

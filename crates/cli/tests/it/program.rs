@@ -1,0 +1,142 @@
+//! The program as a whole: help, versions, what it returns, and who reads it.
+
+use std::process::Stdio;
+
+use crate::world::World;
+use crate::world::sessions::{self, CLAUDE};
+use insta::assert_snapshot;
+
+#[test]
+fn help_is_complete() {
+    let world = World::new();
+    let commands: &[&[&str]] = &[
+        &[],
+        &["--help"],
+        &["demo", "--help"],
+        &["list", "--help"],
+        &["inspect", "--help"],
+        &["compact", "--help"],
+        &["restore", "--help"],
+        &["show", "--help"],
+        &["losses", "--help"],
+        &["export", "--help"],
+        &["redact", "--help"],
+        &["scan", "--help"],
+        &["simulate", "--help"],
+        &["serve", "--help"],
+        &["install", "--help"],
+        &["uninstall", "--help"],
+        &["watch", "--help"],
+        &["manifest", "--help"],
+        &["archive", "--help"],
+        &["recipes", "--help"],
+    ];
+    let terminals: Vec<String> = commands.iter().map(|args| world.run(args)).collect();
+    assert_snapshot!(terminals.join("\n"));
+}
+
+#[test]
+fn the_demo_compacts_and_restores_its_own_session_and_leaves_nothing_behind() {
+    let world = World::new();
+    let temporary = world.home.join("temporary");
+    std::fs::create_dir(&temporary).expect("a folder");
+    // Settings of the user, and their mistakes, have no part in it.
+    world.write(".config/epitome/config.toml", "this is no table\n");
+    let files = || world.tree().into_iter().map(|(path, _, hash)| (path, hash)).collect::<Vec<_>>();
+    let before = files();
+    let mut command = world.command(&["demo"]);
+    command.env("TMPDIR", &temporary).env("EPITOME_COMPACTION_RECIPE", "no such recipe");
+    let out = command.output().expect("the program runs");
+    assert_snapshot!(world.terminal(&["demo"], &out));
+    assert_eq!(files(), before, "a file was left or changed");
+}
+
+#[test]
+fn recipes_are_listed_and_printed() {
+    let world = World::new();
+    world.write(".config/epitome/recipes/mine.toml", "name='mine'\nabout='Mine.'\npasses=[]\n");
+    world.write(".config/epitome/recipes/wrong.toml", "name='wrong'\n");
+    assert_snapshot!(world.run(&["recipes"]));
+    assert_eq!(
+        world.output(&["recipes", "mine"]).stdout,
+        b"name='mine'\nabout='Mine.'\npasses=[]\n"
+    );
+    assert_eq!(world.status(&["recipes", "nothing"]), 2);
+    let objects = world.json(&["recipes", "--json"]);
+    assert_eq!((&objects[0]["name"], &objects[0]["default"]), (&"epitome".into(), &true.into()));
+}
+
+#[test]
+fn shells_and_man_get_what_they_need() {
+    let world = World::new();
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let out = world.output(&["completions", shell]);
+        let script = String::from_utf8(out.stdout).expect("text");
+        assert!(out.status.success() && script.contains("keep-turns"), "{shell}");
+    }
+    let page = String::from_utf8(world.output(&["man"]).stdout).expect("text");
+    assert!(page.contains(".SH \"EPITOME COMPACT\"") && page.contains("keep\\-turns"), "{page}");
+    assert!(page.contains(".SH \"EPITOME ARCHIVE GC\""));
+}
+
+/// The statuses of `docs/exit-codes.md`.
+#[test]
+fn statuses_are_those_that_are_documented() {
+    let world = World::new();
+    world.claude(CLAUDE, sessions::claude(CLAUDE));
+    world.write("empty.jsonl", "");
+    world.write("taken.jsonl", "");
+    let cases: &[(&[&str], i32)] = &[
+        (&["--version"], 0),
+        (&[], 0),
+        (&["list"], 0),
+        (&["compact", CLAUDE, "--dry-run", "--count=estimate"], 0),
+        (&["compact", CLAUDE, "--recipe", "clear-tool-uses", "--count=estimate"], 0),
+        (&["no-command"], 2),
+        (&["compact"], 2),
+        (&["show", "no-reference"], 2),
+        (&["inspect", "empty.jsonl"], 3),
+        (&["inspect", "nobody"], 3),
+        (&["compact", CLAUDE, "--out", "taken.jsonl", "--count=estimate"], 4),
+        (&["restore", CLAUDE], 5),
+        (&["show", "kffffffff"], 5),
+        (&["compact", CLAUDE, "--out", "no/folder.jsonl", "--count=estimate"], 5),
+    ];
+    for (args, expect) in cases {
+        assert_eq!(world.status(args), *expect, "{args:?}");
+    }
+    let without_home = world
+        .command(&["compact", CLAUDE, "--count=estimate"])
+        .env("EPITOME_HOME", "/dev/null/x")
+        .output();
+    assert_eq!(without_home.expect("it runs").status.code(), Some(5));
+}
+
+#[test]
+fn that_nobody_reads_is_no_failure() {
+    let world = World::new();
+    world.claude(CLAUDE, sessions::claude(CLAUDE));
+    for args in [&["man"][..], &["list"], &["completions", "bash"], &["list", "--json"]] {
+        let mut command = world.command(args);
+        command.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the program runs");
+        drop(child.stdout.take());
+        let out = child.wait_with_output().expect("the program ends");
+        assert_eq!(
+            (out.status.code(), String::from_utf8_lossy(&out.stderr).as_ref()),
+            (Some(0), "")
+        );
+    }
+}
+
+#[test]
+fn colours_come_when_asked_for_and_escapes_of_a_session_never() {
+    let world = World::new();
+    world.claude(CLAUDE, sessions::claude(CLAUDE));
+    let args = ["inspect", CLAUDE, "--count", "estimate", "--color", "always"];
+    let text = String::from_utf8(world.output(&args).stdout).expect("text");
+    assert!(text.contains("\u{1b}[1m") && !text.contains("\u{1b}[31mthe numbers"), "{text:?}");
+    let args = ["compact", CLAUDE, "--diff", "--dry-run", "--thinking", "drop", "--keep-turns=0"];
+    let text = String::from_utf8(world.output(&args).stdout).expect("text");
+    assert!(!text.contains('\u{1b}'), "{text:?}");
+}

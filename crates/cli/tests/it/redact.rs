@@ -1,0 +1,134 @@
+//! `epitome redact` and `epitome scan`, as a person sees them.
+
+use std::fs;
+
+use crate::world::sessions::PI;
+use crate::world::{self, World};
+use insta::assert_snapshot;
+use serde_json::json;
+
+/// Spelt in two pieces, so that nobody takes them for real.
+const TOKEN: &str = concat!("ghp_", "9fK2mQ7xV4bN8sL1tR6wY3zA5cE0dHjUiOpG");
+const PASSWORD: &str = concat!("tr0ub4dor", "-and-3");
+
+/// A session of pi in which somebody pasted a token, and a tool printed settings.
+fn session() -> String {
+    let message = |id: &str, parent: serde_json::Value, message: serde_json::Value| {
+        json!({"type": "message", "id": id, "parentId": parent,
+            "timestamp": "2026-11-18T10:00:01.000Z", "message": message})
+    };
+    let home = concat!("/home", "/jroe/shop");
+    let lines = [
+        json!({"type": "session", "version": 3, "id": PI, "timestamp": "2026-11-18T10:00:00.000Z",
+            "cwd": home}),
+        message(
+            "a0000001",
+            json!(null),
+            json!({"role": "user", "timestamp": 1,
+            "content": format!("Push with {TOKEN}, and mail jane@roe.name.")}),
+        ),
+        message(
+            "a0000002",
+            json!("a0000001"),
+            json!({
+            "role": "assistant", "provider": "anthropic", "api": "anthropic-messages",
+            "model": "claude-sonnet-4-5", "stopReason": "toolUse", "timestamp": 2,
+            "usage": {"input": 10, "output": 5, "cacheRead": 0, "cacheWrite": 0, "totalTokens": 15},
+            "content": [{"type": "toolCall", "id": "t1", "name": "bash",
+                "arguments": {"command": "cat .env", "env": {"GH_TOKEN": TOKEN}}}]}),
+        ),
+        message(
+            "a0000003",
+            json!("a0000002"),
+            json!({
+            "role": "toolResult", "toolCallId": "t1", "toolName": "bash", "isError": false,
+            "timestamp": 3, "content": [{"type": "text",
+                "text": format!("DB_PASSWORD={PASSWORD}\nmysql -u shop -p{PASSWORD}\n")}]}),
+        ),
+    ];
+    lines.iter().map(|line| format!("{line}\n")).collect()
+}
+
+#[test]
+fn a_copy_is_written_without_what_is_found() {
+    let world = World::new();
+    let path = world.pi(PI, session());
+    assert_snapshot!(world.run(&["redact", PI, "--out", "copy.jsonl"]));
+    assert_eq!(fs::read_to_string(path).expect("the session"), session(), "it stays");
+    assert_snapshot!("copy", fs::read_to_string(world.home.join("copy.jsonl")).expect("a copy"));
+    assert_snapshot!("again", world.run(&["redact", "copy.jsonl", "--out", "again.jsonl"]));
+    let read = |name: &str| fs::read(world.home.join(name)).expect("a copy");
+    assert_eq!(read("again.jsonl"), read("copy.jsonl"), "twice is once");
+    let args = ["redact", PI, "--redact", "secrets", "--out", "secrets.jsonl", "--json"];
+    world::check("redact.schema.json", &world.json(&args));
+    assert!(String::from_utf8_lossy(&read("secrets.jsonl")).contains("jane@roe.name"));
+}
+
+#[test]
+fn a_scan_says_where_and_never_what() {
+    let world = World::new();
+    world.pi(PI, session());
+    assert_snapshot!("scan", world.run(&["scan", PI]));
+    assert_snapshot!("scan_for_all", world.run(&["scan", PI, "--for", "secrets,pii"]));
+    assert_snapshot!("scan_for_nothing", world.run(&["scan", PI, "--for", "jwt"]));
+    let objects = world.json(&["scan", PI, "--json"]);
+    world::check("scan.schema.json", &objects);
+    for args in [&["scan", PI][..], &["scan", PI, "--json", "--for", "secrets,pii"]] {
+        let out = world.output(args);
+        assert_eq!(out.status.code(), Some(6));
+        let told = [out.stdout, out.stderr].concat();
+        let told = String::from_utf8_lossy(&told);
+        let secrets = [TOKEN, PASSWORD, "jane@roe.name"];
+        assert!(!secrets.iter().any(|secret| told.contains(secret)), "{told}");
+    }
+}
+
+#[test]
+fn all_sessions_of_the_machine_are_scanned() {
+    let world = World::new();
+    world.pi(PI, session());
+    world.pi("clean", fixtures::get("pi", "pricing").bytes());
+    assert_snapshot!("scan_all", world.run(&["scan", "--all"]));
+    assert_eq!(world.status(&["scan", "--project", "/home/dev/project"]), 0);
+    assert_eq!(world.status(&["scan", "--all", "--agent", "claude"]), 0);
+}
+
+#[test]
+fn an_export_is_redacted_unless_told_not_to() {
+    let world = World::new();
+    world.pi(PI, session());
+    let text = |args: &[&str]| String::from_utf8(world.output(args).stdout).expect("text");
+    for wire in ["anthropic", "openai-chat", "openai-responses", "gemini", "transcript"] {
+        let redacted = text(&["export", "--to", wire, PI]);
+        let secrets = [TOKEN, PASSWORD, "jane@roe.name"];
+        assert!(!secrets.iter().any(|secret| redacted.contains(secret)), "{redacted}");
+        assert!(redacted.contains("[REDACTED:github-pat-1]"), "{redacted}");
+        let whole = text(&["export", "--to", wire, PI, "--no-redact"]);
+        assert!(secrets.iter().all(|secret| whole.contains(secret)), "{whole}");
+    }
+}
+
+#[test]
+fn rules_of_the_user_are_added() {
+    let world = World::new();
+    world.write("s.jsonl", session().replace("Push with", "My badge is B-123456. Push with"));
+    let rule = "[[rules]]\nid = \"badge\"\nregex = '''B-\\d{6}'''\nkeywords = [\"b-\"]\n";
+    world.write("mine.toml", rule);
+    assert_snapshot!("own", world.run(&["scan", "s.jsonl", "--rules", "mine.toml"]));
+    world.write(".config/epitome/rules.toml", rule);
+    assert_snapshot!("settings", world.run(&["scan", "s.jsonl", "--for", "badge"]));
+    world.write("wrong.toml", "[[rules]]\nid = \"x\"\nregex = '''(a'''\n");
+    world.write("none.toml", "rules = 1\n");
+    assert_snapshot!(
+        "wrong",
+        [
+            world.run(&["scan", "s.jsonl", "--rules", "wrong.toml"]),
+            world.run(&["scan", "s.jsonl", "--rules", "none.toml"]),
+            world.run(&["scan", "s.jsonl", "--rules", "gone.toml"]),
+            world.run(&["redact", "s.jsonl", "--redact", "nothing"]),
+            world.run(&["redact", "s.jsonl", "--no-redact"]),
+            world.run(&["redact", "s.jsonl", "--json"]),
+        ]
+        .join("\n")
+    );
+}

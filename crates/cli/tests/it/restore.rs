@@ -1,0 +1,312 @@
+//! `epitome restore`, as a person sees it.
+
+use std::fs;
+use std::path::Path;
+
+use crate::world::sessions::{self, CLAUDE};
+use crate::world::{self, World};
+use insta::assert_snapshot;
+
+const COMPACT: [&str; 6] =
+    ["compact", CLAUDE, "--keep-turns=1", "--count=estimate", "--recipe", "transcript"];
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).expect("a session")
+}
+
+#[test]
+fn a_session_comes_back_to_the_byte() {
+    let world = World::new();
+    let original = sessions::claude(CLAUDE);
+    let path = world.claude(CLAUDE, &original);
+    world.run(&COMPACT);
+    let small = world.tree();
+    assert_snapshot!("dry_run", world.run(&["restore", "0f3c", "--dry-run"]));
+    assert_eq!(world.tree(), small);
+    assert_snapshot!(world.run(&["restore", "0f3c"]));
+    assert_eq!(read(&path), original);
+    assert_snapshot!("again", world.run(&["restore", "0f3c"]));
+}
+
+#[test]
+fn what_was_appended_since_stays() {
+    let world = World::new();
+    let original = sessions::claude(CLAUDE);
+    let path = world.claude(CLAUDE, &original);
+    world.run(&COMPACT);
+    let more = "{\"type\":\"summary\",\"summary\":\"more\"}\n";
+    fs::write(&path, read(&path) + more).expect("a session");
+    assert_snapshot!(world.run(&["restore", "0f3c"]));
+    assert_eq!(read(&path), original + more);
+}
+
+#[test]
+fn a_session_changed_by_hand_comes_back_record_by_record() {
+    let world = World::new();
+    let original = sessions::claude(CLAUDE);
+    let path = world.claude(CLAUDE, &original);
+    world.run(&COMPACT);
+    let by_hand = read(&path).replace("[error: 92 lines]", "[my own words]");
+    fs::write(&path, &by_hand).expect("a session");
+    assert_snapshot!(world.run(&["restore", "0f3c"]));
+    assert!(read(&path).contains("[my own words]") && read(&path).contains("fn number_120"));
+    // It is a change like any other, and undone like one: by name, as there is no more to give.
+    world.run(&["restore", "0f3c", "--generation", "1"]);
+    assert_eq!(read(&path), by_hand);
+}
+
+#[test]
+fn generations_can_be_gone_back_to() {
+    let world = World::new();
+    let path = world.claude(CLAUDE, sessions::claude(CLAUDE));
+    world.run(&["compact", CLAUDE, "--keep-turns=2", "--count=estimate", "--recipe", "transcript"]);
+    let first = read(&path);
+    world.run(&COMPACT);
+    assert!(read(&path).len() < first.len());
+    assert_snapshot!(world.run(&["restore", "0f3c", "--generation", "1"]));
+    assert_eq!(read(&path), first);
+    assert_snapshot!("no_such", world.run(&["restore", "0f3c", "--generation", "7"]));
+}
+
+#[test]
+fn a_session_changed_between_two_compactions_comes_back_whole() {
+    let world = World::new();
+    let original = sessions::claude(CLAUDE);
+    let path = world.claude(CLAUDE, &original);
+    world.run(&["compact", CLAUDE, "--keep-turns=2", "--count=estimate", "--recipe", "transcript"]);
+    let by_hand = |text: &str| text.replacen("}\n", " }\n", 1);
+    fs::write(&path, by_hand(&read(&path))).expect("a session");
+    world.run(&COMPACT);
+    assert_snapshot!(world.run(&["restore", "0f3c"]));
+    assert_eq!(read(&path), by_hand(&original));
+    assert_snapshot!("nothing_more", world.run(&["restore", "0f3c"]));
+    assert_eq!(read(&path), by_hand(&original));
+}
+
+/// Without a kill and without an error: the session had nothing to do, its sub-agent had.
+#[test]
+fn sub_agents_come_back_although_their_session_never_was_compacted() {
+    let world = World::new();
+    let session = world::beginning(sessions::claude(CLAUDE).as_bytes(), 1);
+    world.claude(CLAUDE, &session);
+    let name = format!(".claude/projects/-p/{CLAUDE}/subagents/agent-abc.jsonl");
+    let agent = sessions::claude(CLAUDE).replace("\"isSidechain\":false", "\"isSidechain\":true");
+    let path = world.write(&name, &agent);
+    assert_snapshot!("sub_agent_alone_compacted", world.run(&COMPACT));
+    assert!(read(&path).len() < agent.len());
+    assert_snapshot!("sub_agent_alone_dry", world.run(&["restore", CLAUDE, "--dry-run"]));
+    world::check("restore.schema.json", &world.json(&["restore", "0f3c", "--dry-run", "--json"]));
+    assert_snapshot!("sub_agent_alone_restored", world.run(&["restore", CLAUDE]));
+    assert_eq!(read(&path), agent);
+}
+
+#[test]
+fn a_session_of_rows_without_a_log_comes_back() {
+    let world = World::new();
+    let database = world.opencode();
+    let [listed] = &world.json(&["list", "--json"])[..] else { panic!("one session") };
+    let id = listed["id"].as_str().expect("an id");
+    let compact = ["compact", id, "--keep-turns=0", "--count=estimate"];
+    let whole = world.run(&["export", id, "--to", "openai-chat"]);
+    assert_eq!(world.status(&compact), 0);
+    assert_ne!(world.run(&["export", id, "--to", "openai-chat"]), whole);
+    let address = format!("{}#{id}", database.display());
+    for args in [&["restore", &address, "--dry-run"][..], &["restore", id], &["restore", id]] {
+        let terminal = world.run(args);
+        assert!(terminal.ends_with("--- status 0\n"), "{terminal}");
+    }
+    assert_eq!(world.run(&["export", id, "--to", "openai-chat"]), whole);
+}
+
+#[test]
+fn one_piece_can_be_given_back() {
+    let world = World::new();
+    let original = sessions::claude(CLAUDE);
+    let path = world.claude(CLAUDE, &original);
+    world.run(&["compact", CLAUDE, "--keep-turns=1", "--count=estimate"]);
+    let small = read(&path);
+    let digits = small.split("[epitome k").nth(1).expect("a stub");
+    let reference = format!("k{}", &digits[..7]);
+    let terminal = world.run(&["restore", "0f3c", "--block", &reference]);
+    assert_snapshot!(terminal.replace(&reference, "[ref]"));
+    assert!(read(&path).len() > small.len() && read(&path).len() < original.len());
+    world.run(&["restore", "0f3c"]);
+    assert_eq!(read(&path), original);
+    assert_snapshot!("no_such_piece", world.run(&["restore", "0f3c", "--block", "kffffffff"]));
+    assert_snapshot!("no_reference", world.run(&["restore", "0f3c", "--block", "Read"]));
+}
+
+#[test]
+fn a_whole_copy_can_be_written_aside() {
+    let world = World::new();
+    let original = sessions::claude(CLAUDE);
+    let path = world.claude(CLAUDE, &original);
+    world.run(&COMPACT);
+    let small = read(&path);
+    assert_snapshot!(world.run(&["restore", "0f3c", "--out", "whole.jsonl"]));
+    assert_eq!((read(&path), read(&world.home.join("whole.jsonl"))), (small, original));
+    assert_snapshot!("taken_name", world.run(&["restore", "0f3c", "--out", "whole.jsonl"]));
+}
+
+#[test]
+fn a_session_that_was_never_compacted_is_not_in_the_archive() {
+    let world = World::new();
+    world.claude(CLAUDE, sessions::claude(CLAUDE));
+    assert_snapshot!(world.run(&["restore", "0f3c"]));
+}
+
+#[test]
+fn a_damaged_archive_changes_nothing() {
+    let world = World::new();
+    let path = world.claude(CLAUDE, sessions::claude(CLAUDE));
+    world.run(&COMPACT);
+    let small = read(&path);
+    let pack = world.home.join(format!(".local/share/epitome/archive/claude/{CLAUDE}/000001.pack"));
+    let mut bytes = fs::read(&pack).expect("a pack");
+    let middle = bytes.len() / 3;
+    bytes[middle..middle + 40].fill(0);
+    fs::write(&pack, &bytes).expect("a pack");
+    let terminal = world.run(&["restore", "0f3c"]);
+    assert!(terminal.ends_with("--- status 5\n"), "{terminal}");
+    assert_eq!(read(&path), small);
+    assert!(world.run(&["archive", "verify"]).ends_with("--- status 5\n"));
+    let said = world.run(&["restore", "0f3c", "--partial", "--dry-run"]);
+    assert!(said.contains("record by record") && said.ends_with("--- status 0\n"), "{said}");
+    fs::remove_file(&pack).expect("a pack");
+    assert_eq!(world.status(&["restore", "0f3c"]), 5);
+    assert_eq!(read(&path), small);
+}
+
+/// Two compactions, of which the archive of the second one is damaged or gone.
+#[test]
+fn what_may_need_a_damaged_part_changes_nothing() {
+    let world = World::new();
+    let original = sessions::claude(CLAUDE);
+    let path = world.claude(CLAUDE, &original);
+    for turns in ["--keep-turns=2", "--keep-turns=0"] {
+        assert_eq!(world.status(&["compact", CLAUDE, turns, "--count=estimate"]), 0);
+    }
+    let small = read(&path);
+    let pack = world.home.join(format!(".local/share/epitome/archive/claude/{CLAUDE}/000002.pack"));
+    let whole = fs::read(&pack).expect("a pack");
+    fs::write(&pack, &whole[..whole.len() / 2]).expect("a pack");
+    assert_snapshot!("damaged_part", world.run(&["restore", "0f3c"]));
+    assert_eq!(read(&path), small);
+    fs::remove_file(&pack).expect("a pack");
+    let terminal = world.run(&["restore", "0f3c"]);
+    assert!(terminal.contains("is not in the archive"), "{terminal}");
+    assert!(terminal.ends_with("--- status 5\n"), "{terminal}");
+    assert_eq!(read(&path), small);
+    let terminal = world.run(&["restore", "0f3c", "--partial"]);
+    assert!(terminal.ends_with("--- status 0\n"), "{terminal}");
+    assert!(read(&path).len() > small.len() && read(&path).len() < original.len());
+    // What was written is a generation of its own: with the lost part back, all comes back.
+    fs::write(&pack, &whole).expect("a pack");
+    world.run(&["restore", "0f3c"]);
+    assert_eq!(read(&path).len(), original.len());
+}
+
+#[test]
+fn a_lost_part_of_a_sub_agent_changes_nothing() {
+    let world = World::new();
+    let recorded = fixtures::get("claude", "pricing");
+    let path = world.claude(CLAUDE, recorded.bytes());
+    let mut agents = Vec::new();
+    for agent in recorded.sub_agents() {
+        let name = agent.file_name().and_then(|it| it.to_str()).expect("a name");
+        let name = format!(".claude/projects/-p/{CLAUDE}/subagents/{name}");
+        agents.push(world.write(&name, fs::read(&agent).expect("recorded")));
+    }
+    assert_eq!(world.status(&["compact", CLAUDE, "--keep-turns=0", "--count=estimate"]), 0);
+    let small = (read(&path), read(&agents[0]));
+    assert!(small.1.contains("[epitome k"), "a result of it went");
+    let archive = world.home.join(".local/share/epitome/archive/claude");
+    let of_agent = fs::read_dir(&archive).expect("a folder").find_map(|it| {
+        let path = it.expect("an entry").path();
+        path.to_string_lossy().contains(".agent-").then_some(path)
+    });
+    fs::remove_dir_all(of_agent.expect("a folder")).expect("removed");
+    let terminal = world.run(&["restore", CLAUDE]);
+    assert!(terminal.ends_with("--- status 5\n"), "{terminal}");
+    assert_eq!((read(&path), read(&agents[0])), small);
+}
+
+/// Even when nobody can tell its id any more.
+#[test]
+fn a_restored_file_without_an_id_is_found_by_its_path() {
+    let world = World::new();
+    let call = |n: usize| {
+        let output = format!("line {n}\\n").repeat(200);
+        let info = format!(
+            r#"{{"id":"m{n}","role":"assistant","sessionID":"ses_a","time":{{"created":{n}}}}}"#
+        );
+        format!(
+            r#"{{"info":{info},
+"parts":[{{"id":"p{n}","type":"tool","tool":"bash","callID":"c{n}","state":{{"status":"completed",
+"input":{{"command":"make"}},"output":"{output}","time":{{"start":1,"end":2}}}}}}]}}"#
+        )
+    };
+    let calls: Vec<String> = (0..8).map(call).collect();
+    let session = format!(
+        "{{\"info\":\n{{\"id\":\"ses_abcdefgh\",\"directory\":\"/p\",\"title\":\"t\",\
+         \"version\":\"1\"}},\n\"messages\":[{}]}}\n",
+        calls.join(",\n"),
+    );
+    let path = world.write("s.json", &session);
+    assert_eq!(world.status(&["compact", "s.json", "--keep-turns=0", "--count=estimate"]), 0);
+    let broken = read(&path).replace("\"id\":\"ses_abcdefgh\",", "");
+    fs::write(&path, &broken).expect("a session");
+    let terminal = world.run(&["restore", "s.json"]);
+    assert!(terminal.contains("record by record"), "{terminal}");
+    assert_eq!(read(&path), session.replace("\"id\":\"ses_abcdefgh\",", ""));
+    // And that can be undone, too.
+    assert_eq!(world.status(&["restore", "s.json", "--generation", "1"]), 0);
+    assert_eq!(read(&path), broken);
+    // What was there before is there again: nothing needs the generation that kept it.
+    assert_eq!(world.status(&["archive", "gc", "--grace=0d", "--yes"]), 0);
+    let kept = world.json(&["archive", "ls", "--json"]);
+    assert_eq!((kept.len(), &kept[0]["generation"]), (1, &serde_json::json!(1)));
+    assert_eq!(world.status(&["restore", "s.json"]), 0);
+    assert_eq!(read(&path), session.replace("\"id\":\"ses_abcdefgh\",", ""));
+}
+
+#[test]
+fn json_is_what_the_schema_says() {
+    let world = World::new();
+    let path = world.claude(CLAUDE, sessions::claude(CLAUDE));
+    world.run(&COMPACT);
+    world::check("restore.schema.json", &world.json(&["restore", "0f3c", "--dry-run", "--json"]));
+    let by_hand = read(&path).replace("[error: 92 lines]", "[my own words]");
+    fs::write(&path, by_hand).expect("a session");
+    world::check("restore.schema.json", &world.json(&["restore", "0f3c", "--json"]));
+}
+
+/// What was appended in the agent's own way and changed since does not count as undone.
+#[test]
+fn an_appended_record_that_was_changed_is_told() {
+    let world = World::new();
+    let id = "01a1fc9b-bb93-70a1-b7c3-6fcf53d36849";
+    let path = world.codex(id, fixtures::get("codex", "pricing").bytes());
+    let before = read(&path);
+    assert_eq!(world.status(&["compact", id, "--native", "--count=estimate"]), 0);
+    let compacted = read(&path);
+    let year = before.len() + compacted[before.len()..].find("2026-").expect("a time");
+    let mut changed = compacted.clone();
+    changed.replace_range(year..year + 4, "2025");
+    fs::write(&path, &changed).expect("a session");
+    let said = world.run(&["restore", id]);
+    assert!(said.contains("what generation 1 appended to this session was changed"), "{said}");
+    assert!(said.ends_with("--- status 4\n"), "{said}");
+    assert_eq!(world.status(&["archive", "gc", "--grace=0d", "--yes"]), 0);
+    assert_eq!(world.json(&["archive", "ls", "--json"]).len(), 1);
+    let said = world.run(&["restore", id, "--partial"]);
+    assert!(said.ends_with("--- status 0\n") && !said.contains("it is what it was"), "{said}");
+    assert_eq!(read(&path), changed);
+    // What the agent appends to a restored session is nothing of ours.
+    fs::write(&path, &compacted).expect("a session");
+    assert_eq!(world.status(&["restore", id]), 0);
+    let more = before + "{\"timestamp\":\"2026-11-21T12:00:00.000Z\",\"type\":\"event_msg\"}\n";
+    fs::write(&path, more).expect("a session");
+    let said = world.run(&["restore", id]);
+    assert!(said.contains("nothing to do") && said.ends_with("--- status 0\n"), "{said}");
+}

@@ -1,0 +1,120 @@
+//! `kill -9` at any moment: the session is what it was, or what it was to become.
+
+use std::fs;
+use std::path::Path;
+use std::process::Child;
+
+use crate::world::World;
+use crate::world::sessions::CLAUDE;
+use crate::world::trouble::{self, Seeded, compacted, leftovers, same, small, start};
+
+/// Pairs of a compaction and a restore, each killed once.
+const ROUNDS: u64 = 100;
+
+/// When a process is killed.
+enum Moment {
+    /// After it was asked so often whether it has ended.
+    Asked(u64),
+    /// When it has a file in the making in this folder, and was asked so often since.
+    Writing(&'static str, u64),
+}
+
+/// Kills a process. Returns how often it was asked whether it has ended, and whether it had.
+fn kill(mut child: Child, home: &Path, moment: &Moment) -> (u64, bool) {
+    let mut asked = 0;
+    let mut since: Option<u64> = None;
+    let ended = loop {
+        if child.try_wait().expect("it is ours").is_some() {
+            break true;
+        }
+        asked += 1;
+        match moment {
+            Moment::Asked(most) if asked >= *most => break false,
+            Moment::Asked(_) => {}
+            Moment::Writing(folder, most) => match &mut since {
+                Some(since) if *since >= *most => break false,
+                Some(since) => *since += 1,
+                None if in_the_making(&home.join(folder)) => since = Some(0),
+                None => {}
+            },
+        }
+    };
+    child.kill().expect("it is ours");
+    child.wait().expect("it ends");
+    (asked, ended)
+}
+
+fn in_the_making(folder: &Path) -> bool {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries.into_iter().any(|entry| entry.path().extension().is_some_and(|it| it == "tmp"))
+}
+
+#[test]
+fn a_killed_process_leaves_the_session_as_it_was_or_was_to_become() {
+    let world = World::new();
+    let original = trouble::turns(30).into_bytes();
+    let path = world.claude(CLAUDE, &original);
+    let small_bytes = compacted(&world, &path);
+    assert_eq!(world.status(&["restore", CLAUDE]), 0);
+    same(&fs::read(&path).expect("a session"), &original, "restored");
+    let archive = format!(".local/share/epitome/archive/claude/{CLAUDE}").leak();
+    let folders = [".claude/projects/-p", archive];
+    let mut seeded = Seeded::new(7);
+    let never = Moment::Asked(u64::MAX);
+    let (mut at_most, mut killed, mut left) = ([0; 2], 0, 0);
+    for round in 0..ROUNDS {
+        let verbs = [small(CLAUDE, &[]), vec!["restore", CLAUDE]];
+        for (idx, args) in verbs.iter().enumerate() {
+            let child = start(&world, args);
+            let moment = match (round, seeded.below(3)) {
+                // The first time, to see how long it takes.
+                (0, _) => &never,
+                (_, 0) => &Moment::Writing(folders[seeded.below(2) as usize], seeded.below(200)),
+                (_, _) => &Moment::Asked(seeded.below(at_most[idx] * 11 / 10)),
+            };
+            let (asked, ended) = kill(child, &world.home, moment);
+            if ended {
+                at_most[idx] = at_most[idx].max(asked);
+            }
+            killed += u64::from(!ended);
+            let now = fs::read(&path).expect("a session");
+            let whole = now == original || now == small_bytes;
+            assert!(whole, "round {round}, {args:?}: {} bytes", now.len());
+            left += leftovers(&world).len();
+            assert_eq!(world.status(args), 0, "round {round}, {args:?}: the run after the kill");
+            let wanted = [&small_bytes, &original][idx];
+            same(&fs::read(&path).expect("a session"), wanted, "after a run that was let alone");
+        }
+    }
+    eprintln!("{killed} of {} were killed in time, {left} left a file", 2 * ROUNDS);
+    assert!(killed > ROUNDS / 2, "most ended before they were killed: {killed}");
+    same(&fs::read(&path).expect("a session"), &original, "in the end");
+    assert_eq!(world.status(&["archive", "verify"]), 0);
+    assert_eq!(world.status(&["archive", "gc", "--yes"]), 0);
+    assert_eq!(leftovers(&world), Vec::<std::path::PathBuf>::new());
+}
+
+#[test]
+fn what_a_killed_process_left_is_collected() {
+    let world = World::new();
+    let path = world.claude(CLAUDE, trouble::turns(3));
+    compacted(&world, &path);
+    // As `kill -9` leaves them: beside the session, in the archive, at its root, among the caches.
+    let name = ".epitome-Ab12Cd.tmp";
+    let home = ".local/share/epitome";
+    let folders = [
+        ".claude/projects/-p".to_owned(),
+        format!("{home}/archive"),
+        format!("{home}/archive/claude/{CLAUDE}"),
+        format!("{home}/cache"),
+    ];
+    for folder in &folders {
+        world.write(&format!("{folder}/{name}"), "half a");
+    }
+    let said = world.run(&["archive", "gc"]);
+    assert!(said.contains("4 files of killed processes"), "{said}");
+    assert_eq!(leftovers(&world).len(), 4, "it was only asked");
+    let said = world.run(&["archive", "gc", "--yes"]);
+    assert!(said.contains("deleted 4 files of killed processes"), "{said}");
+    assert_eq!(leftovers(&world), Vec::<std::path::PathBuf>::new());
+}

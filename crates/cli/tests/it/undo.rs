@@ -1,0 +1,164 @@
+//! `epitome log`, `epitome undo` and `epitome restore` of many, as a person sees them.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use crate::world::sessions::{self, CLAUDE, OTHER, PI};
+use crate::world::{self, World};
+use insta::assert_snapshot;
+
+const SMALL: [&str; 4] = ["--keep-turns=1", "--count=estimate", "--recipe", "transcript"];
+
+fn read(path: &Path) -> String {
+    fs::read_to_string(path).expect("a session")
+}
+
+/// Three sessions of two agents, one with a sub-agent.
+fn three(world: &World) -> Vec<(PathBuf, String)> {
+    let agent = sessions::claude(CLAUDE).replace("\"isSidechain\":false", "\"isSidechain\":true");
+    let name = format!(".claude/projects/-p/{CLAUDE}/subagents/agent-abc.jsonl");
+    vec![
+        (world.claude(CLAUDE, sessions::claude(CLAUDE)), sessions::claude(CLAUDE)),
+        (world.claude(OTHER, sessions::claude(OTHER)), sessions::claude(OTHER)),
+        (world.pi(PI, sessions::pi(PI)), sessions::pi(PI)),
+        (world.write(&name, &agent), agent),
+    ]
+}
+
+/// Which of them are as the agent wrote them.
+fn whole(files: &[(PathBuf, String)]) -> Vec<bool> {
+    files.iter().map(|(path, was)| read(path) == *was).collect()
+}
+
+/// Runs a command at a time of its own: a run is named by its time.
+fn at(world: &World, time: &str, args: &[&str]) {
+    let done = world.command(args).env("EPITOME_NOW", time).output().expect("the program runs");
+    assert!(done.status.success(), "{args:?}: {done:?}");
+}
+
+/// A terminal without the ids of runs, which are others each time.
+fn told(world: &World, args: &[&str]) -> String {
+    let log = world.json(&["log", "--json"]);
+    let mut terminal = world.run(args);
+    for (n, run) in log.iter().enumerate() {
+        let id = run["run"].as_str().expect("an id");
+        terminal = terminal.replace(id, &format!("[run-{n}]"));
+    }
+    terminal
+}
+
+#[test]
+fn the_last_run_is_undone_as_one() {
+    let world = World::new();
+    let files = three(&world);
+    assert_snapshot!("nothing_to_undo", world.run(&["undo"]));
+    assert_snapshot!("no_runs", world.run(&["log"]));
+    at(&world, "2026-11-21T10:00:00Z", &[&["compact", PI][..], &SMALL].concat());
+    assert_eq!(world.status(&[&["compact", CLAUDE, OTHER][..], &SMALL].concat()), 0);
+    assert_eq!(whole(&files), [false; 4]);
+    assert_snapshot!("two_runs", told(&world, &["log"]));
+    let log = world.json(&["log", "--json"]);
+    world::check("log.schema.json", &log);
+    assert_eq!(log.len(), 2);
+    assert_eq!(log[0]["sessions"].as_array().map(Vec::len), Some(2));
+    let small = world.tree();
+    assert_snapshot!("undo_dry", told(&world, &["undo", "--dry-run"]));
+    assert_eq!(world.tree(), small);
+    // Two sessions are a question, and here is none who could be asked.
+    let said = world.run(&["undo"]);
+    assert!(said.contains("--yes") && said.ends_with("--- status 2\n"), "{said}");
+    assert_eq!(world.tree(), small);
+    assert_snapshot!("undone", told(&world, &["undo", "--yes"]));
+    assert_eq!(whole(&files), [true, true, false, true]);
+    // The one before it is the last of which something is left. One session is no question.
+    world::check("restore.schema.json", &world.json(&["undo", "--json"]));
+    assert_eq!(whole(&files), [true; 4]);
+    assert_snapshot!("all_undone", told(&world, &["log"]));
+    assert_snapshot!("nothing_more_to_undo", world.run(&["undo"]));
+}
+
+#[test]
+fn what_cannot_be_undone_is_named_and_the_others_are() {
+    let world = World::new();
+    let third = OTHER.replace("1111", "2222");
+    let mut files = three(&world);
+    files.push((world.claude(&third, sessions::claude(&third)), sessions::claude(&third)));
+    let small = ["--count=estimate", "--recipe", "transcript"];
+    let sessions = ["compact", CLAUDE, OTHER, &third, "--keep-turns=2"];
+    at(&world, "2026-11-21T10:00:00Z", &[&sessions[..], &small].concat());
+    assert_eq!(whole(&files), [false, false, true, false, false]);
+    let first = world.json(&["log", "--json"])[0]["run"].as_str().expect("an id").to_owned();
+    // One is compacted again, one is changed by hand, and what is appended to one stays.
+    assert_eq!(world.status(&[&["compact", OTHER, "--keep-turns=1"][..], &small].concat()), 0);
+    let by_hand = &files[4].0;
+    fs::write(by_hand, read(by_hand).replace("Thanks.", "Thank you.")).expect("a session");
+    let more = "{\"type\":\"summary\",\"summary\":\"more\"}\n";
+    fs::write(&files[0].0, read(&files[0].0) + more).expect("a session");
+    let before = (read(&files[1].0), read(by_hand));
+    assert_snapshot!("some_left", told(&world, &["undo", &first, "--yes"]));
+    assert_eq!((read(&files[1].0), read(by_hand)), before);
+    assert_eq!(read(&files[0].0), files[0].1.clone() + more);
+    assert_eq!(read(&files[3].0), files[3].1);
+    assert_snapshot!("no_such_run", world.run(&["undo", "zzzz"]));
+}
+
+#[test]
+fn many_are_restored_by_what_is_said_of_them() {
+    let world = World::new();
+    let files = three(&world);
+    assert_eq!(world.status(&[&["compact", "--all"][..], &SMALL].concat()), 0);
+    assert_eq!(whole(&files), [false; 4]);
+    let small = world.tree();
+    for (args, status) in [
+        (&["restore"][..], 2),
+        (&["restore", "--yes"], 2),
+        (&["restore", "--all"], 2),
+        (&["restore", CLAUDE, "--all"], 2),
+        (&["restore", "--all", "--out", "x"], 2),
+        (&["restore", "--run", "zzzz"], 2),
+        (&["restore", "--all", "--dry-run"], 0),
+        (&["restore", "--all", "--yes", "--project", "/elsewhere"], 0),
+        (&["restore", "--all", "--yes", "--agent", "codex"], 0),
+    ] {
+        assert_eq!(world.status(args), status, "{args:?}");
+    }
+    assert_eq!(world.tree(), small);
+    assert_snapshot!("restore_all_dry", told(&world, &["restore", "--all", "--dry-run"]));
+    assert_eq!(world.status(&["restore", "--all", "--agent", "pi"]), 0);
+    assert_eq!(whole(&files), [false, false, true, false]);
+    let run = world.json(&["log", "--json"])[0]["run"].as_str().expect("an id").to_owned();
+    assert_eq!(world.json(&["log", "--json"])[0]["state"], "partly-undone");
+    assert_snapshot!("restored_run", told(&world, &["restore", "--run", &run, "--yes"]));
+    assert_eq!(whole(&files), [true; 4]);
+    assert_eq!(world.status(&[&["compact", "--all"][..], &SMALL].concat()), 0);
+    world::check(
+        "restore.schema.json",
+        &world.json(&["restore", "--since", "1h", "--yes", "--json"]),
+    );
+    assert_eq!(whole(&files), [true; 4]);
+}
+
+/// A reader that leaves after the first line is no reason to leave the others as they are.
+#[cfg(unix)]
+#[test]
+fn all_sessions_are_undone_whoever_reads_of_it() {
+    use std::io::{BufRead as _, BufReader};
+    use std::process::Stdio;
+
+    let world = World::new();
+    let files = three(&world);
+    let small = [&["compact", "--all"][..], &SMALL].concat();
+    for verb in [&["undo", "--yes"][..], &["restore", "--all", "--yes"]] {
+        assert_eq!(world.status(&small), 0);
+        assert_eq!(whole(&files), [false; 4]);
+        let mut command = world.command(verb);
+        let mut child =
+            command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("it runs");
+        let mut line = String::new();
+        let mut lines = BufReader::new(child.stdout.take().expect("it is piped"));
+        lines.read_line(&mut line).expect("a line");
+        drop(lines);
+        child.wait().expect("it ends");
+        assert_eq!(whole(&files), [true; 4]);
+    }
+}

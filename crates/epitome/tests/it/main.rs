@@ -1,0 +1,25 @@
+//! The library, from outside.
+
+mod archive;
+mod bad_days;
+mod changed;
+mod cursor;
+mod golden_views;
+mod heard;
+mod histories;
+mod invariants;
+mod keep;
+mod live;
+mod native;
+mod pins;
+mod redact;
+mod references;
+mod restore;
+mod rows;
+mod said_again;
+mod spread;
+mod stages;
+mod store;
+mod summaries;
+mod summary;
+mod verify;

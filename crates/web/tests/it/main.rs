@@ -1,0 +1,10 @@
+//! The viewer, asked over HTTP.
+
+mod change;
+mod hits;
+mod list;
+mod numbers;
+mod overview;
+mod security;
+mod session;
+mod world;

@@ -1,0 +1,134 @@
+//! A session's pages, and what is appended while somebody reads.
+
+use std::fs;
+
+use crate::world::{Viewer, World, append};
+use epitome_web::Which;
+use serde_json::{Value, json};
+
+fn lines(session: &[u8]) -> Vec<&[u8]> {
+    session.split_inclusive(|&byte| byte == b'\n').collect()
+}
+
+/// The way to follow the page that is the only one.
+fn tail(viewer: &Viewer, page: &str) -> String {
+    let body = viewer.get(page).body;
+    let stamp = body.split("data-stamp=\"").nth(1).and_then(|it| it.split('"').next());
+    let folder = page.trim_end_matches("session.html");
+    format!("{folder}tail?file=session.html&since={}", stamp.expect("the page follows"))
+}
+
+#[test]
+fn a_session_is_shown_as_it_is_rendered_without_its_secrets() {
+    let world = World::new();
+    let fixture = fixtures::get("claude", "pricing");
+    let path = world.claude("one", fixture.bytes());
+    let folder = path.with_extension("").join("subagents");
+    fs::create_dir_all(&folder).unwrap();
+    for agent in fixture.sub_agents() {
+        fs::copy(&agent, folder.join(agent.file_name().unwrap())).unwrap();
+    }
+    let viewer = world.serve(Which::All);
+    let page = viewer.sessions("")[0].clone();
+    let told = viewer.get(&page);
+    assert_eq!(told.status, 200);
+    assert!(told.body.contains("The tests fail since this morning."));
+    assert!(told.body.contains("<section class=\"turn\" id=\"t1\""));
+    assert!(!told.body.contains("<style") && !told.body.contains("style=\""), "the policy forbids");
+    let agent = page.replace("session.html", "agent1.html");
+    assert!(told.body.contains("href=\"agent1.html\""), "{}", told.body);
+    assert!(viewer.get(&agent).body.contains("A sub-agent of <a href=\"session.html\">"));
+    assert_eq!(viewer.get(&page.replace("session.html", "session-2.html")).status, 404);
+    assert_eq!(viewer.get(&page.replace("session.html", "agent2.html")).status, 404);
+}
+
+#[test]
+fn an_address_that_asks_for_nothing_known_is_answered_with_a_page() {
+    let world = World::new();
+    world.claude("one", fixtures::get("claude", "pricing").bytes());
+    let viewer = world.serve(Which::All);
+    let page = viewer.sessions("")[0].clone();
+    for name in ["tail", "tail?file=session.html", "at", "at?m=1&part=x"] {
+        let answer = viewer.get(&page.replace("session.html", name));
+        let told = answer.body.contains("That did not work");
+        assert_eq!((answer.status, told), (400, true), "{name}: {}", answer.body);
+    }
+}
+
+#[test]
+fn a_message_is_found_on_its_page_by_its_place() {
+    let world = World::new();
+    let session = String::from_utf8(fixtures::get("claude", "pricing").bytes()).unwrap();
+    world.claude("one", fixtures::grown::claude(&session, 8_000_000));
+    let viewer = world.serve(Which::All);
+    let page = viewer.sessions("")[0].clone();
+    let second = viewer.get(&page.replace("session.html", "session-2.html")).body;
+    assert!(second.contains("page 2 of "), "{second}");
+    let anchor = second.split(" id=\"m").nth(1).and_then(|it| it.split('"').next()).unwrap();
+    let at = viewer.get(&page.replace("session.html", &format!("at?m={anchor}")));
+    assert_eq!(at.status, 303);
+    assert!(at.head.contains(&format!("location: session-2.html#m{anchor}\r")), "{}", at.head);
+}
+
+#[test]
+fn what_is_appended_is_told_to_who_reads() {
+    let world = World::new();
+    let session = fixtures::get("pi", "pricing").bytes();
+    let records = lines(&session);
+    let asks = |line: &&[u8]| {
+        let record: Value = serde_json::from_slice(line).unwrap_or_default();
+        record["message"]["role"] == json!("user")
+    };
+    let second = records.iter().skip(6).position(asks).expect("a second turn") + 6;
+    let path = world.pi("one", records[..second].concat());
+    let viewer = world.serve(Which::All);
+    let page = viewer.sessions("")[0].clone();
+    let events = viewer.follow(&tail(&viewer, &page));
+    append(&path, &records[second..].concat());
+    let told: Value = serde_json::from_str(&events.next("changed")).unwrap();
+    let turns = told["turns"].as_object().unwrap();
+    assert!(turns["t2"].as_str().unwrap().contains("Now write docs/manual.md"), "{told}");
+    assert_eq!(told["order"], json!(["t1", "t2", "t3", "t4", "t5"]));
+    // It was replaced by something shorter: what is gone is told by its absence, what stayed by
+    // not being told again.
+    let put = |bytes: &[u8]| {
+        let new = world.write("new", bytes);
+        fs::rename(new, &path).unwrap();
+    };
+    put(&records[..second].concat());
+    let told: Value = serde_json::from_str(&events.next("changed")).unwrap();
+    assert_eq!((&told["order"], &told["turns"]), (&json!(["t1"]), &json!({})));
+    put(b"");
+    assert!(events.next("unreadable").contains("the file is empty"));
+    put(&session);
+    let told: Value = serde_json::from_str(&events.next("changed")).unwrap();
+    assert_eq!(told["order"], json!(["t1", "t2", "t3", "t4", "t5"]));
+}
+
+#[test]
+fn a_page_of_a_long_session_leads_to_a_search_of_that_session() {
+    let world = World::new();
+    let message = |session: &str, n: u32, text: &str| {
+        let record = json!({
+            "type": "user", "uuid": format!("u{n}"), "parentUuid": Value::Null,
+            "sessionId": session, "cwd": "/srv/app", "timestamp": "2026-11-20T10:00:00Z",
+            "message": { "role": "user", "content": text },
+        });
+        format!("{record}\n")
+    };
+    let long = "word ".repeat(80_000);
+    let one = [message("one", 0, &long), message("one", 1, &long), message("one", 2, "a kestrel")];
+    world.claude("one", one.concat());
+    world.claude("two", message("two", 0, "a kestrel"));
+    let viewer = world.serve(Which::All);
+    let bodies = viewer.sessions("").into_iter().map(|page| viewer.get(&page).body);
+    let links: Vec<String> = bodies
+        .filter_map(|body| Some(body.split_once("data-search=\"../../")?.1.to_owned()))
+        .map(|rest| rest.split('"').next().expect("an end").to_owned())
+        .collect();
+    assert_eq!(links, ["search?q=session%3Aone%20"], "of the session that has pages");
+    // What the script makes of it.
+    let answers = (0..200).map(|_| viewer.get(&format!("{}kestrel&part=hits", links[0])).body);
+    let found = answers.into_iter().find(|body| !body.contains("id=\"indexing\""));
+    assert_eq!(found.expect("it is indexed").matches("<li class=\"hit\"").count(), 1);
+}
