@@ -3,7 +3,7 @@
 use clap::{Args, ValueEnum};
 use epitome::recipes;
 use epitome_model::Tokens;
-use epitome_passes::{Keep, Overlay, PerKind, Recipe, Target, ThinkingMode};
+use epitome_passes::{All, Keep, Overlay, PerKind, Recipe, Target, ThinkingMode};
 
 use crate::app::App;
 use crate::failure::Result;
@@ -58,6 +58,11 @@ impl Choice {
             turns: self.keep_turns,
             results: self.keep_results,
             tokens: self.keep_tokens,
+            // Whoever types a number means it; without one, the rules of the recipe are untouched.
+            all: match self.keep_turns.or(self.keep_results) {
+                Some(_) => All::Kept,
+                None => All::Tail,
+            },
             ..Keep::default()
         };
         let thinking = self.thinking.map(|mode| match mode {

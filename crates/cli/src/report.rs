@@ -331,17 +331,13 @@ fn kept(file: &CompactedFile) -> Vec<String> {
         lines.push(format!("{} tokens untouched: {}", kept.tokens, rules.join(", ")));
     }
     if !kept.covered_everything.is_empty() {
-        let rules: Vec<String> = kept.covered_everything.iter().map(ToString::to_string).collect();
-        let one = rules.len() == 1;
-        let rules = format!("the {} {}", if one { "rule" } else { "rules" }, rules.join(", "));
+        let rules: Vec<&str> = kept.covered_everything.iter().map(|it| untouched(*it)).collect();
+        let rules = rules.join(" and ");
         lines.push(match kept.instead {
             Some(tail) => {
-                format!("{rules} would keep everything; the last {tail} tokens are kept instead")
+                format!("{rules} would be everything; the last {tail} tokens are kept instead")
             }
-            None => format!(
-                "{rules} {} everything: nothing is old yet",
-                if one { "keeps" } else { "keep" }
-            ),
+            None => format!("{rules}: that is everything, nothing is old yet"),
         });
     }
     if let Some(target) = file.target_missed {

@@ -26,6 +26,20 @@ pub struct Keep {
     pub share: Option<u64>,
     /// Results that the model has not yet answered.
     pub unanswered: bool,
+    /// What happens when turns and results come to everything.
+    #[serde(skip)]
+    pub all: All,
+}
+
+/// What happens when the last turns and results are the whole session.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum All {
+    /// The last `tokens` are kept instead, or 5,000: a recipe does not know the session, and in one
+    /// of a single turn it would do nothing.
+    #[default]
+    Tail,
+    /// Everything is kept: whoever names so many turns means them.
+    Kept,
 }
 
 /// The tail that is kept when turns or results would keep everything and no rule says how many
@@ -71,7 +85,8 @@ pub struct Kept {
     /// The rules that together would keep everything, if they would.
     pub covered_everything: Vec<KeepRule>,
     /// The tail of so many tokens that is kept instead of what those rules would. There is none
-    /// when it takes the last tokens to keep everything: then the session is that small.
+    /// when it takes the last tokens to keep everything: then the session is that small; and none
+    /// with [`All::Kept`].
     pub instead: Option<Tokens>,
     /// The items kept, as indices into `Transcript::items`.
     #[serde(skip)]
@@ -96,7 +111,11 @@ pub fn apply(keep: Keep, view: &mut View<'_>) -> Kept {
         let structure = Keep { tokens: None, ..keep };
         // So many messages and no more are a short context, whatever it weighs.
         let is_short = keep.messages.is_some();
-        if !is_short && union(structure, view, &units, &mut Vec::new()).is_superset(&all) {
+        let is_meant = keep.all == All::Kept;
+        if !is_short
+            && !is_meant
+            && union(structure, view, &units, &mut Vec::new()).is_superset(&all)
+        {
             let tail = keep.tokens.unwrap_or(FALLBACK);
             kept.instead = Some(Tokens(tail));
             kept.rules.clear();

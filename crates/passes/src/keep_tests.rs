@@ -72,6 +72,9 @@ fn rules_that_keep_everything_give_way_to_a_tail_of_tokens() {
     // Tokens alone may keep everything: the session is that small.
     let (items, kept) = applied(Keep { tokens: Some(10_000), ..Keep::default() });
     assert_eq!((items.len(), kept.instead), (9, None));
+    // So may turns that are meant.
+    let (items, kept) = applied(Keep { turns: Some(2), all: All::Kept, ..Keep::default() });
+    assert_eq!((items.len(), kept.instead), (9, None));
     // So may messages.
     let (items, kept) = applied(Keep { messages: Some(9), ..Keep::default() });
     assert_eq!((items.len(), kept.instead), (9, None));

@@ -54,7 +54,7 @@ pub use digest::{
 };
 pub use evidence::is_error_line;
 pub use ingest::{BatchRule, INGEST, IngestRule, Seen, only_text};
-pub use keep::{Keep, KeepRule, Kept};
+pub use keep::{All, Keep, KeepRule, Kept};
 pub use kind::{ContextKind, PerKind};
 pub use level::{ContextSize, Level, Target};
 pub use live::{Event, Machine, Missed, Step, Why};

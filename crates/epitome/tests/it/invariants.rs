@@ -13,7 +13,7 @@ use epitome::storage::{Blobs, Restored, Spliced, Target, restore};
 use epitome::{Error, ErrorKind, Loaded};
 use epitome_formats::{Mark, Native, named};
 use epitome_model::{At, Block, Counter, Source, Tokens, Transcript};
-use epitome_passes::{self as passes, BUILT_IN, Keep, Recipe, built_in, is_error_line};
+use epitome_passes::{self as passes, All, BUILT_IN, Keep, Recipe, built_in, is_error_line};
 use epitome_tokens::Estimate;
 use proptest::prelude::*;
 
@@ -34,12 +34,13 @@ fn recipe() -> impl Strategy<Value = Recipe> {
         proptest::option::of(0_u64..400),
         proptest::option::of(0_u64..101),
         any::<bool>(),
+        prop_oneof![Just(All::Tail), Just(All::Kept)],
     );
     let target = proptest::option::of(0_u64..500);
     (0..BUILT_IN.len(), proptest::option::of(keep), target).prop_map(|(idx, keep, target)| {
         let mut recipe = built_in(BUILT_IN[idx].0).expect("a built-in recipe");
-        if let Some((turns, results, tokens, share, unanswered)) = keep {
-            recipe.keep = Keep { turns, results, tokens, share, unanswered, messages: None };
+        if let Some((turns, results, tokens, share, unanswered, all)) = keep {
+            recipe.keep = Keep { turns, results, tokens, share, unanswered, all, messages: None };
         }
         recipe.trigger = Default::default();
         recipe.target.stored = target.map(Tokens).map(passes::Target::of_tokens);
@@ -102,6 +103,14 @@ fn check(
     let (was, is) = (accounting::values(before), accounting::values(&after));
     let changed = was.iter().enumerate().find(|(idx, value)| is.get(*idx) != Some(value));
     assert_eq!(changed, None, "accounting stays");
+
+    // What is saved where comes to what all edits save; each is weighed alone.
+    let savings = planned.savings(counter);
+    let of_tools: Tokens = savings.tools.iter().map(|saving| saving.tokens).sum();
+    let of_files: Tokens = savings.files.iter().map(|saving| saving.tokens).sum();
+    let of_edits: Tokens = planned.compaction.edits.iter().map(|edit| edit.tokens).sum();
+    assert_eq!(of_tools, of_edits, "no saving is counted twice, or not at all");
+    assert!(of_files <= of_tools);
 
     // 6: Nothing grows.
     let is_record = planned.way == Way::Summary;

@@ -112,7 +112,7 @@ pub(super) fn parse(text: &str) -> Result<Recipe, Error> {
     Ok(Recipe {
         name: file.name,
         about: file.about,
-        keep: Keep { turns, results, messages, tokens, share, unanswered },
+        keep: Keep { turns, results, messages, tokens, share, unanswered, ..Keep::default() },
         rule_files: RuleFiles::with(pins),
         trigger,
         target,
