@@ -37,3 +37,6 @@ const SPLICES: Write =
 
 const SHAPES: Shapes =
     Shapes { output: write::literal, block: epitome_api::text_block, thinking: Gone::Whole };
+
+#[cfg(test)]
+mod tests;
