@@ -1,7 +1,5 @@
 //! Markdown as lines of a terminal.
 
-use std::ops::Range;
-
 use anstyle::{AnsiColor, Style};
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
@@ -9,6 +7,11 @@ use super::wrap::{Breaks, Run, clean, width_of, wrap};
 use crate::{Token, highlight};
 
 type Span = Run<Style>;
+
+/// Columns between those of a table.
+const BETWEEN: usize = 3;
+/// What a column of a table is never narrower than, if it wants as much.
+const NARROWEST_COLUMN: usize = 6;
 
 const PLAIN: Style = Style::new();
 const BOLD: Style = Style::new().bold();
@@ -244,6 +247,15 @@ impl Writer {
         self.line(&inline, Breaks::Words);
     }
 
+    /// The columns beside bars and markers.
+    fn room(&self) -> usize {
+        let taken = self.containers.iter().map(|container| match container {
+            Container::Quote => 2,
+            Container::Item { marker, .. } => width_of(marker),
+        });
+        self.width.saturating_sub(taken.sum())
+    }
+
     fn line(&mut self, runs: &[Span], breaks: Breaks) {
         self.barred(runs, breaks, None);
     }
@@ -300,31 +312,64 @@ impl Writer {
         let Some(Table { rows }) = self.table.take() else { return };
         let count = rows.iter().map(Vec::len).max().unwrap_or(0);
         let cell_width = |cell: &[Span]| cell.iter().map(|it| width_of(&it.text)).sum();
-        let widths: Vec<usize> = (0..count)
+        let wanted: Vec<usize> = (0..count)
             .map(|at| rows.iter().filter_map(|row| Some(cell_width(row.get(at)?))).max())
             .map(Option::unwrap_or_default)
             .collect();
-        let between: Range<usize> = 0..count.saturating_sub(1);
-        let fits = widths.iter().sum::<usize>() + 3 * between.len() <= self.width;
+        let widths = column_widths(&wanted, self.room());
         for (number, row) in rows.iter().enumerate() {
-            let mut line: Vec<Span> = Vec::new();
-            for (at, cell) in row.iter().enumerate() {
-                line.extend(cell.iter().cloned());
-                if fits {
-                    let gap = widths[at].saturating_sub(cell_width(cell));
-                    line.push(styled(" ".repeat(gap), PLAIN));
-                }
-                if between.contains(&at) {
-                    line.push(styled(" │ ", DIM));
+            match &widths {
+                Some(widths) => self.row_in_columns(row, widths),
+                None => {
+                    let line: Vec<Span> = row.join(&styled(" │ ", DIM));
+                    self.line(&line, Breaks::Words);
                 }
             }
-            self.line(&line, Breaks::Words);
-            if number == 0 && fits {
+            if let (0, Some(widths)) = (number, &widths) {
                 let lines: Vec<String> = widths.iter().map(|width| "─".repeat(*width)).collect();
                 self.line(&[styled(lines.join("─┼─"), DIM)], Breaks::Anywhere);
             }
         }
     }
+
+    /// A row of a table: a cell that is wider than its column takes several lines.
+    fn row_in_columns(&mut self, row: &[Vec<Span>], widths: &[usize]) {
+        let cells: Vec<Vec<Vec<Span>>> = (row.iter().zip(widths))
+            .map(|(cell, width)| wrap(cell, *width, Breaks::Words, &[], &[]))
+            .collect();
+        let height = cells.iter().map(Vec::len).max().unwrap_or(0);
+        for at in 0..height {
+            let mut line: Vec<Span> = Vec::new();
+            for (column, (cell, width)) in cells.iter().zip(widths).enumerate() {
+                if column > 0 {
+                    line.push(styled(" │ ", DIM));
+                }
+                let part = cell.get(at).map_or(&[][..], Vec::as_slice);
+                let used: usize = part.iter().map(|it| width_of(&it.text)).sum();
+                line.extend(part.iter().cloned());
+                line.push(styled(" ".repeat(width.saturating_sub(used)), PLAIN));
+            }
+            self.line(&line, Breaks::Anywhere);
+        }
+    }
+}
+
+/// The widths of columns that together fit: narrow ones have what they want, wide ones share what
+/// is left. None: there are too many of them.
+fn column_widths(wanted: &[usize], room: usize) -> Option<Vec<usize>> {
+    let mut left = room.checked_sub(BETWEEN * wanted.len().saturating_sub(1))?;
+    let mut narrow_first: Vec<usize> = (0..wanted.len()).collect();
+    narrow_first.sort_by_key(|&at| wanted[at]);
+    let mut widths = vec![0; wanted.len()];
+    for (done, at) in narrow_first.into_iter().enumerate() {
+        let share = left / (wanted.len() - done);
+        widths[at] = wanted[at].min(share);
+        left -= widths[at];
+        if widths[at] < wanted[at].min(NARROWEST_COLUMN) {
+            return None;
+        }
+    }
+    Some(widths)
 }
 
 fn styled(text: impl Into<String>, style: Style) -> Span {
@@ -368,6 +413,25 @@ mod tests {
                     | a | bb |\n|---|---|\n| 1 | 2 |\n\n- [x] done\n- [ ] open\n\n\
                     ---\nEnd <b>x</b>";
         insta::assert_snapshot!(shown(text, 30));
+    }
+
+    #[test]
+    fn a_wide_table_keeps_its_columns_and_cuts_its_cells() {
+        let text = "| id | what it does |\n|---|---|\n| 1 | one two three four |\n| 22 | x |";
+        let expect =
+            "id │ what it does\n───┼──────────────\n1  │ one two three\n   │ four\n22 │ x\n";
+        assert_eq!(shown(text, 18), expect);
+        let quoted = expect.lines().map(|line| format!("│ {line}\n")).collect::<String>();
+        assert_eq!(shown(&format!("> {}", text.replace('\n', "\n> ")), 20), quoted);
+    }
+
+    #[test]
+    fn columns_share_what_narrow_ones_leave() {
+        assert_eq!(column_widths(&[2, 3], 80), Some(vec![2, 3]));
+        assert_eq!(column_widths(&[40, 2, 40], 28), Some(vec![10, 2, 10]));
+        assert_eq!(column_widths(&[9, 9, 9], 20), None);
+        assert_eq!(column_widths(&[1; 9], 20), None);
+        assert_eq!(column_widths(&[], 20), Some(vec![]));
     }
 
     #[test]
