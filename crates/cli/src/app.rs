@@ -5,6 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
+use anstream::adapter::strip_str;
 use anstream::{AutoStream, ColorChoice};
 use clap::{Args, ValueEnum};
 use epitome::ops::OpenSession;
@@ -15,9 +16,11 @@ use epitome_render::{inert_json, styled};
 use epitome_tokens::{Estimate, O200k};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use serde::Serialize;
+use unicode_width::UnicodeWidthStr as _;
 
 use crate::failure::{Failure, Result};
-use crate::text::{DIM, YELLOW, visible};
+use crate::fold::folded;
+use crate::text::{self, DIM, YELLOW, visible};
 
 /// Options of every command.
 #[derive(Args, Clone, Debug)]
@@ -202,12 +205,12 @@ impl App {
     /// Prints on standard output. On a terminal that it does not fit it is shown in the user's
     /// pager, if there is one.
     pub fn page(&self, text: &str) -> Result<()> {
-        let lines =
-            terminal_size::terminal_size().map_or(usize::MAX, |(_, height)| height.0.into());
+        let (width, height) = terminal_size::terminal_size()
+            .map_or((usize::MAX, usize::MAX), |(width, height)| (width.0.into(), height.0.into()));
         let pager = std::env::var("PAGER").unwrap_or_else(|_| "less".to_owned());
         let mut words = pager.split_whitespace();
         let program = words.next().filter(|program| *program != "cat");
-        let Some(program) = program.filter(|_| self.is_terminal() && text.lines().count() >= lines)
+        let Some(program) = program.filter(|_| self.is_terminal() && rows(text, width) >= height)
         else {
             return self.print(text);
         };
@@ -223,6 +226,14 @@ impl App {
         child.stdin.take().map(|mut stdin| stdin.write_all(&shown).ok());
         child.wait()?;
         Ok(())
+    }
+
+    /// The same of text with long lines: a terminal gets them cut between words.
+    pub fn page_folded(&self, text: &str) -> Result<()> {
+        match self.is_terminal() {
+            true => self.page(&folded(text, text::columns())),
+            false => self.page(text),
+        }
     }
 
     /// Prints bytes unchanged.
@@ -309,6 +320,12 @@ impl App {
     pub fn is_terminal(&self) -> bool {
         self.captured.is_none() && std::io::stdout().is_terminal()
     }
+}
+
+/// The lines that a text takes on a terminal of so many columns.
+fn rows(text: &str, columns: usize) -> usize {
+    let rows = |line: &str| strip_str(line).to_string().width().div_ceil(columns.max(1)).max(1);
+    text.lines().map(rows).sum()
 }
 
 fn locked(captured: &Mutex<Captured>) -> MutexGuard<'_, Captured> {

@@ -9,6 +9,7 @@ mod confirm;
 mod conversation;
 mod diff;
 mod failure;
+mod fold;
 mod interrupt;
 mod left;
 mod losses;

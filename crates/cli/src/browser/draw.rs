@@ -43,10 +43,19 @@ c  compact, after a question            i  where its tokens go
 u  undo: restore it, to the byte        l  what compactions lost
 s  simulate: cost under each recipe     y  copy the command that resumes it
 p  continue it in another agent         e  export it: HTML, Markdown, JSON
-R  read the list again                  q  quit
+R  read the list again now              q  quit
 
 c, u and s take all selected sessions, other keys the one at the cursor.
 The title of what is shown is the command that showed it.";
+
+const VIEW_HELP: &str = "\
+Move      j k ↑ ↓  space b PgUp PgDn  g G
+Find      / words, enter      n N  next, previous
+
+q  back to the list           y  copy the command, if one is shown
+c  carry a plan out           D  a plan block by block
+
+The title is the command that showed it.";
 
 pub fn draw(browser: &mut Browser, frame: &mut Frame<'_>) {
     let area = frame.area();
@@ -430,10 +439,13 @@ fn draw_view(browser: &Browser, view: &View, frame: &mut Frame<'_>) {
         last_line(browser, width, &keys_of_view(view))
     };
     frame.render_widget(line, Rect { ..below });
+    if view.shows_keys {
+        boxed(frame, browser, "Keys", VIEW_HELP.lines().map(Line::raw).collect());
+    }
 }
 
 fn keys_of_view(view: &View) -> Vec<(&'static str, &'static str)> {
-    let mut keys = vec![("q", "back")];
+    let mut keys = vec![("?", "help"), ("q", "back")];
     if view.is_plan {
         keys.extend([("c", "compact"), ("D", "block by block")]);
     }

@@ -118,9 +118,11 @@ impl Browser {
 
     /// Takes what came of a task.
     pub fn done(&mut self, done: Done) -> Option<Effect> {
-        self.work = None;
+        if !matches!(done, Done::Refreshed(_)) {
+            self.work = None;
+        }
         match done {
-            Done::Listed(listed) => self.take(listed),
+            Done::Listed(listed) | Done::Refreshed(listed) => self.take(listed),
             Done::Note(text) => self.note = Some(Note::Said(text)),
             Done::Failed(text) => self.note = Some(Note::Failed(text)),
             Done::Printed { commands, text, failed } => {
@@ -139,6 +141,11 @@ impl Browser {
             }
         }
         None
+    }
+
+    /// Whether nothing is under way and the list is all that is shown: it may be read again.
+    pub fn is_idle(&self) -> bool {
+        self.work.is_none() && matches!(self.mode, Mode::List)
     }
 
     /// New rows; the current one stays if it is still there.
@@ -372,7 +379,11 @@ impl Browser {
             self.note = missed.then(|| Note::Failed("not found".to_owned()));
             return None;
         }
+        if std::mem::take(&mut view.shows_keys) {
+            return None;
+        }
         match code {
+            KeyCode::Char('?') => view.shows_keys = true,
             KeyCode::Char('q') | KeyCode::Esc => self.mode = Mode::List,
             KeyCode::Char('j') | KeyCode::Down | KeyCode::Enter => view.scroll(1, height),
             KeyCode::Char('k') | KeyCode::Up => view.scroll(-1, height),

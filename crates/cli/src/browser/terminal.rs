@@ -3,7 +3,7 @@
 use std::io::{Write as _, stdout};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use anstream::{AutoStream, ColorChoice};
 use base64::Engine as _;
@@ -20,6 +20,9 @@ use crate::interrupt::Interrupt;
 
 /// How long a key is waited for before it is looked whether the worker is done.
 const WAIT: Duration = Duration::from_millis(40);
+
+/// How long the list is shown before it is read again.
+const REFRESH: Duration = Duration::from_secs(5);
 
 /// What the worker says.
 enum Told {
@@ -83,6 +86,8 @@ impl Loop<'_> {
         let stop = Interrupt::new();
         self.tasks.send(Task::List).ok();
         let mut is_writing = false;
+        // When the worker was last done; none: it has something to do.
+        let mut done_at = None;
         terminal.draw(|frame| draw(&mut browser, frame))?;
         loop {
             let mut effects = Vec::new();
@@ -96,7 +101,9 @@ impl Loop<'_> {
                         }
                     }
                     Told::Done(done) => {
-                        is_writing = false;
+                        is_writing &= matches!(*done, Done::Refreshed(_));
+                        done_at = Some(Instant::now());
+                        browser.now = self.app.config.now();
                         effects.extend(browser.done(*done));
                     }
                 }
@@ -113,6 +120,10 @@ impl Loop<'_> {
             if stop.wait(Duration::ZERO) {
                 return Ok(is_writing);
             }
+            let is_old = |done: Instant| done.elapsed() >= REFRESH;
+            if effects.is_empty() && browser.is_idle() && done_at.is_some_and(is_old) {
+                effects.push(Effect::Start(Task::Refresh));
+            }
             for effect in effects {
                 match effect {
                     Effect::Leave => return Ok(is_writing),
@@ -121,6 +132,7 @@ impl Loop<'_> {
                     }
                     Effect::Start(task) => {
                         is_writing = task.writes();
+                        done_at = None;
                         self.tasks.send(task).ok();
                     }
                 }

@@ -167,6 +167,22 @@ fn what_is_written_is_asked_once_for_all() {
 }
 
 #[test]
+fn what_others_changed_is_shown_and_ends_no_work() {
+    let world = World::new();
+    let mut browser = world.browser();
+    assert!(browser.is_idle());
+    press(&mut browser, "jj");
+    let current = browser.current().expect("a session").listed.file.id.clone();
+    let Some(Effect::Start(_)) = press(&mut browser, "d") else { panic!("it plans") };
+    assert!(!browser.is_idle());
+    let work = browser.work.clone();
+    let left = world.listed.iter().filter(|it| it.file.id != "broken-dddd").cloned().collect();
+    assert_eq!(browser.done(Done::Refreshed(left)), None);
+    assert_eq!((browser.rows.len(), &browser.work), (3, &work));
+    assert_eq!(browser.current().expect("a session").listed.file.id, current);
+}
+
+#[test]
 fn what_was_not_compacted_is_not_restored() {
     let world = World::new();
     let mut browser = world.browser();
@@ -190,6 +206,11 @@ fn a_plan_is_read_and_carried_out() {
     insta::assert_snapshot!("plan_found_60x8", screen(&mut browser, 60, 8));
     press(&mut browser, "/nowhere\n");
     assert_eq!(browser.note, Some(Note::Failed("not found".to_owned())));
+    press(&mut browser, "?");
+    insta::assert_snapshot!("plan_keys_80x16", screen(&mut browser, 80, 16));
+    // Any key closes it, and does nothing else.
+    press(&mut browser, "q");
+    assert!(matches!(&browser.mode, Mode::View(view) if !view.shows_keys));
     let (_, lines, kind) = started(press(&mut browser, "cy"));
     let name = browser.current().expect("a session").listed.file.id.clone();
     let line = vec!["compact".to_owned(), "--yes".to_owned(), name];

@@ -3,8 +3,9 @@
 use ansi_to_tui::IntoText;
 use anstream::adapter::strip_str;
 use ratatui::crossterm::event::KeyCode;
-use ratatui::text::{Line, Span};
-use unicode_width::UnicodeWidthChar;
+use ratatui::text::Line;
+
+use crate::fold::folded;
 
 /// A text with its place.
 #[derive(Clone, Debug)]
@@ -20,20 +21,23 @@ pub struct View {
     pub copy: Option<String>,
     /// Whether it shows a plan, which `c` carries out.
     pub is_plan: bool,
+    /// Whether the keys stand above it.
+    pub shows_keys: bool,
 }
 
 impl View {
     /// Shows what a command printed, in lines of at most `width` columns. Text of sessions in it is
     /// inert already.
     pub fn new(title: String, printed: &str, colours: bool, width: usize) -> View {
+        let printed = folded(printed, width);
         let plain = || printed.lines().map(|line| Line::raw(strip_str(line).to_string())).collect();
         let lines: Vec<Line<'static>> = match printed.into_text() {
             Ok(text) if colours => text.lines,
             Ok(_) | Err(_) => plain(),
         };
-        let lines = lines.into_iter().flat_map(|line| wrapped(line, width)).collect();
         let (search, copy) = (String::new(), None);
-        View { title, lines, top: 0, search, is_typing: false, copy, is_plan: false }
+        let (is_typing, is_plan, shows_keys) = (false, false, false);
+        View { title, lines, top: 0, search, is_typing, copy, is_plan, shows_keys }
     }
 
     /// Scrolls so many lines, on a screen that shows `height` of them.
@@ -80,30 +84,6 @@ fn text_of(line: &Line<'_>) -> String {
     line.spans.iter().map(|span| &*span.content).collect()
 }
 
-/// A line cut into lines of at most `width` columns.
-fn wrapped(line: Line<'static>, width: usize) -> Vec<Line<'static>> {
-    if line.width() <= width {
-        return vec![line];
-    }
-    let (mut lines, mut used) = (vec![Line::default()], 0);
-    for span in line.spans {
-        let mut piece = String::new();
-        for c in span.content.chars() {
-            let wide = c.width().unwrap_or(0);
-            if used + wide > width && used > 0 {
-                let full = std::mem::take(&mut piece);
-                lines.last_mut().expect("a line").push_span(Span::styled(full, span.style));
-                lines.push(Line::default());
-                used = 0;
-            }
-            used += wide;
-            piece.push(c);
-        }
-        lines.last_mut().expect("a line").push_span(Span::styled(piece, span.style));
-    }
-    lines
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -113,7 +93,7 @@ mod tests {
         let printed = "\u{1b}[31mone two\u{1b}[0m three\n日本語\n\nend\n";
         let texts = |view: &View| view.lines.iter().map(text_of).collect::<Vec<_>>();
         let coloured = View::new(String::new(), printed, true, 5);
-        assert_eq!(texts(&coloured), ["one t", "wo th", "ree", "日本", "語", "", "end"]);
+        assert_eq!(texts(&coloured), ["one", "two", "three", "日本", "語", "", "end"]);
         assert_eq!(coloured.lines[1].spans[0].style.fg, Some(ratatui::style::Color::Red));
         let plain = View::new(String::new(), printed, false, 5);
         assert_eq!(texts(&plain), texts(&coloured));

@@ -20,6 +20,8 @@ use crate::redaction::Redaction;
 pub enum Task {
     /// Reads the sessions.
     List,
+    /// Reads them again without a word: others may have changed them.
+    Refresh,
     /// Runs commands, one after the other, and shows what they print.
     Run(Commands),
     /// Writes a session to a new file in this folder.
@@ -34,7 +36,7 @@ impl Task {
         match self {
             Task::Export { .. } => true,
             Task::Run(commands) => matches!(commands.kind, Kind::Writes | Kind::Ports),
-            Task::List | Task::Open(_) => false,
+            Task::List | Task::Refresh | Task::Open(_) => false,
         }
     }
 }
@@ -65,6 +67,7 @@ pub enum Kind {
 #[derive(Debug)]
 pub enum Done {
     Listed(Vec<Listed>),
+    Refreshed(Vec<Listed>),
     Printed { commands: Commands, text: String, failed: bool },
     Note(String),
     Failed(String),
@@ -125,6 +128,7 @@ impl Worker {
     pub fn run(&mut self, task: Task, looked: impl Fn(usize) + Sync) -> Done {
         let done = match task {
             Task::List => self.list(looked).map(Done::Listed),
+            Task::Refresh => self.list(|_| ()).map(Done::Refreshed),
             Task::Run(commands) => Ok(self.commands(commands)),
             Task::Export { session, short, form } => self.export(&session, &short, form),
             Task::Open(session) => self.open(&session),

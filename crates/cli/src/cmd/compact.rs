@@ -292,7 +292,7 @@ impl Job<'_> {
         }
         let losses = report.losses.as_ref().filter(|_| self.losses == LossesShown::All);
         let losses = losses.map(render_planned).unwrap_or_default();
-        self.app.page(&format!("{diff}{}{losses}", report::render(&report)))
+        self.app.page_folded(&format!("{diff}{}{losses}", report::render(&report)))
     }
 
     /// Makes the databases of the sessions small, each once.

@@ -44,5 +44,5 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     if app.global.json {
         return app.print_json(&report);
     }
-    app.page(&render(&report, args.all_pieces))
+    app.page_folded(&render(&report, args.all_pieces))
 }

@@ -1,0 +1,110 @@
+//! Long lines cut between words, as wide as the terminal.
+
+use epitome_render::{Breaks, Run, wrap};
+
+/// A text for a terminal of this many columns: lines that are longer go on below, as far from the
+/// left as they began, or as what stands behind their label. A style goes on with them. Nothing is
+/// left out but blanks at a cut.
+pub fn folded(text: &str, columns: usize) -> String {
+    text.split_inclusive('\n').map(|line| folded_line(line, columns)).collect()
+}
+
+fn folded_line(line: &str, columns: usize) -> String {
+    let (text, end) = match line.strip_suffix('\n') {
+        Some(text) => (text, "\n"),
+        None => (line, ""),
+    };
+    let runs = runs(text);
+    let plain: String = runs.iter().map(|run| &*run.text).collect();
+    let margin = [Run { text: " ".repeat(indent(&plain).min(columns / 2)), style: "" }];
+    let lines = wrap(&runs, columns, Breaks::Words, &[], &margin);
+    if lines.len() == 1 {
+        return line.to_owned();
+    }
+    let lines: Vec<String> = lines.iter().map(|runs| written(runs)).collect();
+    lines.join("\n") + end
+}
+
+/// Where the text of a line begins: behind its blanks, or behind a word and several blanks.
+fn indent(line: &str) -> usize {
+    let blanks = |at: usize| line[at..].len() - line[at..].trim_start_matches(' ').len();
+    match line.find("  ") {
+        Some(label) if label > 0 && !line[..label].contains(' ') => label + blanks(label),
+        _ => blanks(0),
+    }
+}
+
+/// The parts of a line, each with the escapes before it: those of a style that ends with `ESC[0m`.
+fn runs(line: &str) -> Vec<Run<&str>> {
+    let mut runs = Vec::new();
+    let mut style = "";
+    let mut rest = line;
+    while !rest.is_empty() {
+        let escapes = escapes(rest);
+        if escapes > 0 {
+            style = &rest[..escapes];
+            if style.ends_with(RESET) {
+                style = "";
+            }
+            rest = &rest[escapes..];
+        }
+        let plain = rest.find('\x1b').unwrap_or(rest.len());
+        runs.push(Run { text: rest[..plain].to_owned(), style });
+        rest = &rest[plain..];
+    }
+    runs
+}
+
+const RESET: &str = "\x1b[0m";
+
+/// The length of the styles that a text begins with.
+fn escapes(text: &str) -> usize {
+    let mut end = 0;
+    while let Some(style) = text[end..].strip_prefix("\x1b[") {
+        let Some(last) = style.find('m') else { break };
+        end += 2 + last + 1;
+    }
+    // A lone escape is text: nobody writes one, and the line must come to an end.
+    if end == 0 && text.starts_with('\x1b') { 1 } else { end }
+}
+
+fn written(runs: &[Run<&str>]) -> String {
+    let one = |Run { text, style }: &Run<&str>| match *style {
+        "" => text.clone(),
+        style => format!("{style}{text}{RESET}"),
+    };
+    runs.iter().map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn check(text: &str, columns: usize, expect: &str) {
+        assert_eq!(folded(text, columns), expect);
+    }
+
+    #[test]
+    fn long_lines_go_on_below_their_beginning() {
+        check("one two three\nfour\n", 20, "one two three\nfour\n");
+        check("  one two three\n", 11, "  one two\n  three\n");
+        check("kept   one two three", 14, "kept   one two\n       three");
+        check("a b   one two three", 14, "a b   one two\nthree");
+        check("abcdefghij", 4, "abcd\nefgh\nij");
+        check("", 4, "");
+        check("\n\n", 4, "\n\n");
+    }
+
+    #[test]
+    fn a_style_goes_on_and_takes_no_room() {
+        check("\x1b[1mone\x1b[0m two", 7, "\x1b[1mone\x1b[0m two");
+        check(
+            "a \x1b[1m\x1b[31mone two\x1b[0m",
+            6,
+            "a \x1b[1m\x1b[31mone\x1b[0m\n\x1b[1m\x1b[31mtwo\x1b[0m",
+        );
+        // Of what is no style nothing is lost.
+        check("\x1b]0;x", 9, "\x1b]0;x");
+    }
+}
