@@ -60,6 +60,16 @@ impl Images {
     }
 }
 
+/// A text but for what is left of pictures behind it.
+pub(crate) fn without_stubs(mut text: &str) -> &str {
+    while let Some((rest, last)) = text.rsplit_once('\n')
+        && Stub::parse(last).is_some()
+    {
+        text = rest;
+    }
+    text
+}
+
 #[cfg(test)]
 #[path = "images_tests.rs"]
 mod tests;

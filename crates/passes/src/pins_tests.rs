@@ -61,6 +61,18 @@ fn what_an_agent_sends_in_place_of_a_list_is_no_list() {
     check(pruned, &["1 todo Todo: Test first, then ship it."]);
 }
 
+/// What is left of a picture makes no list of a word: the list is what it was before.
+#[test]
+fn what_is_left_of_a_picture_is_no_part_of_a_list() {
+    let called = || {
+        let list = Sample::new().call(ToolKind::Todo, "").output("Test first, then ship it.");
+        list.call_with(ToolKind::Todo, "", &[(FieldRole::Other, "a, b, c")])
+    };
+    let expect = ["1 todo Todo: Test first, then ship it.", "2 todo Todo: a, b, c"];
+    check(called().output("ok"), &expect);
+    check(called().output("ok\n[epitome k1415679: image/png, 663 B]"), &expect);
+}
+
 #[test]
 fn of_each_file_the_newest_state_is_pinned() {
     let twice = read(read(Sample::new(), "AGENTS.md", "No tabs."), "AGENTS.md", "Tabs only.");

@@ -11,6 +11,7 @@ use epitome_model::{
 use serde::{Deserialize, Serialize};
 
 use crate::evidence::{self, Amount, SaidLater};
+use crate::images::without_stubs;
 use crate::{Pass, View, keep};
 
 /// Settings of the pass.
@@ -315,16 +316,6 @@ fn own_words(text: &str) -> &str {
 /// The first characters of a text.
 fn first_chars(text: &str, most: usize) -> &str {
     text.char_indices().nth(most).map_or(text, |(end, _)| &text[..end])
-}
-
-/// A text but for what is left of pictures behind it.
-fn without_stubs(mut text: &str) -> &str {
-    while let Some((rest, last)) = text.rsplit_once('\n')
-        && Stub::parse(last).is_some()
-    {
-        text = rest;
-    }
-    text
 }
 
 /// Pictures among the words of a result go with them: they are in the archive, and the words that

@@ -12,6 +12,7 @@ use super::put_in::pinned_in;
 use super::shown::shown;
 use crate::View;
 use crate::evidence::beginning;
+use crate::images::without_stubs;
 use crate::listed::listed;
 use crate::rule_files::RuleFiles;
 use crate::view::without_numbers;
@@ -264,7 +265,8 @@ fn of_output(view: &View<'_>, output: &Output) -> Option<Found> {
     if output.parts.iter().any(is_left) {
         return None;
     }
-    let text = output.text(view.source);
+    // What is left of a picture is not the state either.
+    let text = without_stubs(&output.text(view.source)).to_owned();
     // Of a plan or a list a short word of its tool is not the state.
     let is_list = matches!(kind, PinKind::Plan | PinKind::Todo);
     if is_list && arguments(view, call).is_some_and(|it| it.len() > text.len()) {
