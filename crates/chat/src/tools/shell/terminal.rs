@@ -96,20 +96,41 @@ const ROUNDS: usize = 8;
 #[cfg(target_os = "linux")]
 fn groups(session: Pid) -> Vec<Pid> {
     let Ok(all) = std::fs::read_dir("/proc") else { return Vec::new() };
-    let stats = all.filter_map(|it| std::fs::read_to_string(it.ok()?.path().join("stat")).ok());
-    let group = |stat: String| {
-        // `PID (NAME) STATE PARENT GROUP SESSION …`, and a name may hold anything.
-        let mut rest = stat.rsplit_once(") ")?.1.split(' ');
-        let state = rest.next()?;
-        let (group, of) = (rest.nth(1)?.parse().ok()?, rest.next()?.parse().ok()?);
-        let is_of = Pid::from_raw(of) == Some(session) && state != "Z";
-        Pid::from_raw(group).filter(|_| is_of)
-    };
-    stats.filter_map(group).collect()
+    let stats = all.filter_map(|it| std::fs::read(it.ok()?.path().join("stat")).ok());
+    stats.filter_map(|stat| group_in(&String::from_utf8_lossy(&stat), session)).collect()
+}
+
+/// The group in the state of a process of a session: `PID (NAME) STATE PARENT GROUP SESSION …`. A
+/// name may hold anything, and one that is just ending has −1 for both.
+#[cfg(target_os = "linux")]
+fn group_in(stat: &str, session: Pid) -> Option<Pid> {
+    let mut rest = stat.rsplit_once(") ")?.1.split(' ');
+    let state = rest.next()?;
+    let (group, of): (i32, i32) = (rest.nth(1)?.parse().ok()?, rest.next()?.parse().ok()?);
+    let is_meant = of == session.as_raw_nonzero().get() && group > 0 && state != "Z";
+    if is_meant { Pid::from_raw(group) } else { None }
 }
 
 /// Other systems say it in other ways.
 #[cfg(not(target_os = "linux"))]
 fn groups(_: Pid) -> Vec<Pid> {
     Vec::new()
+}
+
+#[cfg(all(test, target_os = "linux"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_group_of_a_process_is_that_of_one_that_runs_in_the_session() {
+        let pid = |raw| Pid::from_raw(raw).expect("a process");
+        let group = |stat| group_in(stat, pid(7));
+        assert_eq!(group("9 (sh) S 8 9 7 34816 9 0"), Some(pid(9)));
+        assert_eq!(group("9 (a) S 1 2 (b) R 8 9 7 0 0"), Some(pid(9)));
+        assert_eq!(group("9 (sh) Z 8 9 7 34816 9 0"), None);
+        assert_eq!(group("9 (sh) S 8 9 6 34816 9 0"), None);
+        assert_eq!(group("9 (sh) X 0 -1 -1 0 -1 0"), None);
+        assert_eq!(group("9 (sh) S 8 -1 7 0 -1 0"), None);
+        assert_eq!(group("9 (sh"), None);
+    }
 }
