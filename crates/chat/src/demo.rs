@@ -46,6 +46,7 @@ pub fn run(folder: &Path, print: &mut dyn FnMut(&Line)) -> Result<()> {
     machine.prompt("You are a coding agent. Recall what was shortened; do not guess it.")?;
     let agent = Agent::new(machine, model.clone(), Catalogue::built_in(), place);
     let mut demo = Demo { agent, model, log, print };
+    demo.done(&format!("a scripted model, with a window of {WINDOW} tokens that soon is full"));
     demo.ingest()?;
     demo.digest()?;
     demo.recall()?;

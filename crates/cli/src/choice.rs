@@ -7,7 +7,7 @@ use epitome_passes::{All, Keep, Overlay, PerKind, Recipe, Target, ThinkingMode};
 
 use crate::app::App;
 use crate::failure::Result;
-use crate::session::{parse_size, parse_tokens};
+use crate::session::{parse_number, parse_size, parse_tokens};
 
 /// Options that choose and change a recipe.
 #[derive(Args, Clone, Debug, Default)]
@@ -25,11 +25,11 @@ pub struct Choice {
     ///
     /// Any --keep option replaces all keep rules of the recipe, except the one for results that the
     /// model has not answered.
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", value_parser = parse_number)]
     pub keep_turns: Option<u64>,
 
     /// Keep the last N results whole, with their calls
-    #[arg(long, value_name = "N", hide_short_help = true)]
+    #[arg(long, value_name = "N", value_parser = parse_number, hide_short_help = true)]
     pub keep_results: Option<u64>,
 
     /// Keep the last N tokens whole (20000, 20k)

@@ -6,10 +6,10 @@ use std::fmt::Write as _;
 use anstyle::{AnsiColor, Style};
 use epitome::compaction::{CompactionPlan, Shown};
 use epitome::redact::Screen;
-use epitome_model::{Counter, Source};
+use epitome_model::{Bytes, Counter, Source};
 use similar::{ChangeTag, TextDiff};
 
-use crate::text::{BOLD, DIM, field, visible};
+use crate::text::{BOLD, DIM, count, field, visible};
 
 const GONE: Style = AnsiColor::Red.on_default();
 const NEW: Style = AnsiColor::Green.on_default();
@@ -19,7 +19,8 @@ const RUN: usize = 8;
 /// Maximum characters of a line that are shown.
 const WIDTH: usize = 160;
 
-/// Every edit of a plan: the removed text and its replacement, with secrets redacted.
+/// Every edit of a plan that changes the context: the removed text and its replacement, with
+/// secrets redacted. Of copies in metadata, the number.
 pub fn render<S: Source>(
     planned: &CompactionPlan<'_, S>,
     counter: &dyn Counter,
@@ -27,7 +28,13 @@ pub fn render<S: Source>(
 ) -> String {
     let mut text = String::new();
     let mut screen = screen.of_session(&planned.session.source);
+    let (mut copies, mut of_copies) = (0, 0);
     for Shown { line, what, pass, saved, before, after } in planned.shown(counter) {
+        if pass == "copies" {
+            copies += 1;
+            of_copies += before.len().saturating_sub(after.len()) as u64;
+            continue;
+        }
         let what = field(&screen.text(&what));
         let (before, after) = (screen.text(&before), screen.text(&after));
         let saved = match saved.0 {
@@ -37,6 +44,10 @@ pub fn render<S: Source>(
         let _ = writeln!(text, "{BOLD}line {line}: {what}{BOLD:#} {DIM}({pass}{saved}){DIM:#}");
         hunk(&mut text, &before, &after);
         text.push('\n');
+    }
+    if copies > 0 {
+        let (copies, size) = (count(copies, "duplicate"), Bytes(of_copies));
+        let _ = writeln!(text, "{DIM}{copies} in metadata, which no model sees ({size}){DIM:#}\n");
     }
     text
 }

@@ -25,11 +25,11 @@ fn folded_line(line: &str, columns: usize) -> String {
     lines.join("\n") + end
 }
 
-/// Where the text of a line begins: behind its blanks, or behind a word and several blanks.
+/// Where the text of a line begins: behind its blanks, or behind a word or two and several blanks.
 fn indent(line: &str) -> usize {
     let blanks = |at: usize| line[at..].len() - line[at..].trim_start_matches(' ').len();
     match line.find("  ") {
-        Some(label) if label > 0 && !line[..label].contains(' ') => label + blanks(label),
+        Some(label) if label > 0 && line[..label].matches(' ').count() < 2 => label + blanks(label),
         _ => blanks(0),
     }
 }
@@ -90,7 +90,8 @@ mod tests {
         check("one two three\nfour\n", 20, "one two three\nfour\n");
         check("  one two three\n", 11, "  one two\n  three\n");
         check("kept   one two three", 14, "kept   one two\n       three");
-        check("a b   one two three", 14, "a b   one two\nthree");
+        check("a b   one two three", 14, "a b   one two\n      three");
+        check("a b c   one two three", 14, "a b c   one\ntwo three");
         check("abcdefghij", 4, "abcd\nefgh\nij");
         check("", 4, "");
         check("\n\n", 4, "\n\n");

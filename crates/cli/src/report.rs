@@ -43,8 +43,8 @@ fn with(report: &CompactReport) -> Option<String> {
     })
 }
 
-/// The whole report of one session.
-pub fn render(report: &CompactReport) -> String {
+/// The whole report of one session, before a list of the losses if there is one.
+pub fn render(report: &CompactReport, losses_follow: bool) -> String {
     let file = &report.file;
     let mut text = String::new();
     let all = || report.all().map(|it| it.outcome);
@@ -67,7 +67,7 @@ pub fn render(report: &CompactReport) -> String {
     let mut lines = Lines::default();
     lines.add("edits", edits(file));
     lines.extend("saves", saves(&file.savings));
-    lines.extend("loses", loses(report));
+    lines.extend("loses", loses(report, losses_follow));
     lines.extend("price", price(file));
     lines.extend("kept", kept(file));
     lines.extend("note", file.notes.clone());
@@ -280,7 +280,7 @@ fn end(path: &str) -> String {
 }
 
 /// What of the losses may matter, and how all are listed.
-fn loses(report: &CompactReport) -> Vec<String> {
+fn loses(report: &CompactReport, are_listed: bool) -> Vec<String> {
     let Some(losses) = &report.losses else { return Vec::new() };
     let told = match losses.may_matter() {
         of if of.is_empty() => {
@@ -288,7 +288,9 @@ fn loses(report: &CompactReport) -> Vec<String> {
         }
         of => of.join(", "),
     };
-    vec![told, format!("{DIM}--losses lists all that would leave the context{DIM:#}")]
+    let hint = format!("{DIM}--losses lists all that would leave the context{DIM:#}");
+    let hint = (!are_listed).then_some(hint);
+    [Some(told), hint].into_iter().flatten().collect()
 }
 
 /// What the next requests cost with it, at the prices of which model.
@@ -337,7 +339,10 @@ fn kept(file: &CompactedFile) -> Vec<String> {
             Some(tail) => {
                 format!("{rules} would be everything; the last {tail} tokens are kept instead")
             }
-            None => format!("{rules}: that is everything, nothing is old yet"),
+            None if file.edits.is_empty() => {
+                format!("{rules}: that is everything, nothing is old yet")
+            }
+            None => format!("{rules}: that is everything; only duplicates and copies go"),
         });
     }
     if let Some(target) = file.target_missed {

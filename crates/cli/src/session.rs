@@ -197,8 +197,21 @@ pub fn parse_tokens(text: &str) -> std::result::Result<u64, String> {
             None => (text, 1),
         },
     };
-    let number: u64 = digits.replace('_', "").parse().map_err(|_| wrong())?;
-    number.checked_mul(unit).ok_or_else(wrong)
+    let (whole, tenths) = match digits.split_once('.') {
+        Some((whole, tenths)) if unit > 1 => (whole, tenths),
+        _ => (digits, "0"),
+    };
+    let number: u64 = whole.replace('_', "").parse().map_err(|_| wrong())?;
+    // As reports write them: 1.5k.
+    let part: u64 = tenths.parse().map_err(|_| wrong())?;
+    let of = u32::try_from(tenths.len()).ok().and_then(|n| 10_u64.checked_pow(n));
+    let part = part.checked_mul(unit).zip(of).map(|(part, of)| part / of).ok_or_else(wrong)?;
+    number.checked_mul(unit).and_then(|it| it.checked_add(part)).ok_or_else(wrong)
+}
+
+/// How many of something.
+pub fn parse_number(text: &str) -> std::result::Result<u64, String> {
+    text.parse().map_err(|_| format!("`{text}` is not a whole number, like 2"))
 }
 
 fn ambiguous(name: &str, found: &[SessionFile]) -> Failure {
@@ -230,7 +243,14 @@ mod tests {
         assert_eq!(parse_tokens("20k"), Ok(20_000));
         assert_eq!(parse_tokens("1M"), Ok(1_000_000));
         assert_eq!(parse_tokens("20_000"), Ok(20_000));
-        assert!(parse_tokens("-1").is_err());
+        assert_eq!(parse_tokens("1.5k"), Ok(1_500));
+        assert_eq!(parse_tokens("0.0625M"), Ok(62_500));
+        assert_eq!(parse_tokens("1.0000001k"), Ok(1_000));
+        for wrong in ["-1", "1.5", "1.k", ".5k", "1.5.0k", "1.99999999999999999999k", "k"] {
+            assert!(parse_tokens(wrong).is_err(), "{wrong}");
+        }
+        assert_eq!(parse_number("2"), Ok(2));
+        assert_eq!(parse_number("x").unwrap_err(), "`x` is not a whole number, like 2");
         assert!(parse_tokens("99999999999999999M").is_err());
     }
 }

@@ -24,10 +24,13 @@ const ROUNDS: usize = 6;
 pub fn markdown(story: &Story<'_>) -> String {
     let mut page = Page { story, text: String::new() };
     page.head();
-    for (idx, turn) in story.turns.iter().enumerate() {
+    for turn in &story.turns {
         let prompt = story.prompt(turn);
         let when = turn.time.as_deref().and_then(time::parse).map(time::shown);
-        let _ = write!(page.text, "\n## {}", idx + 1);
+        let _ = match turn.number {
+            0 => write!(page.text, "\n## Before the first words"),
+            number => write!(page.text, "\n## {number}"),
+        };
         page.text.extend(when.map(|when| format!(" · {when}")));
         page.text.push('\n');
         for piece in &story.pieces[prompt.clone()] {

@@ -18,7 +18,7 @@ pub struct Said {
     pub anchor: String,
     /// The item of the transcript that it is in.
     pub item: usize,
-    /// The turn, from 1.
+    /// The [number](crate::Turn::number) of the turn.
     pub turn: usize,
     /// The role of its entry; `Tool` for a call, whose text includes the result.
     pub role: Role,
@@ -57,9 +57,8 @@ impl SaidKind {
 
 /// All texts of a story, in its order. Pictures and opaque blocks have none.
 pub fn said<'s>(story: &'s Story<'_>) -> impl Iterator<Item = Said> + use<'s> {
-    let turns = story.turns.iter().enumerate();
-    let pieces = turns.flat_map(|(turn, it)| {
-        story.pieces[it.pieces.clone()].iter().map(move |piece| (turn + 1, piece))
+    let pieces = story.turns.iter().flat_map(|turn| {
+        story.pieces[turn.pieces.clone()].iter().map(move |piece| (turn.number, piece))
     });
     pieces.filter_map(|(turn, piece)| {
         let (kind, text) = told(piece, story.session.source)?;

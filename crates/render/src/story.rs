@@ -64,6 +64,9 @@ pub struct Story<'a> {
 /// A message of the user and everything until the next one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Turn {
+    /// Its number, from 1, as it is counted everywhere; 0 for what is before the first message of
+    /// the user, which is shown like a turn.
+    pub number: usize,
     /// The beginning of the user's message on one line, every character visible.
     pub title: String,
     /// When it began, as the session writes it.
@@ -139,11 +142,12 @@ impl<'a> Story<'a> {
         let pieces = pieces(&session);
         let mut story = Story { session, turns: Vec::new(), pieces };
         let mut starts: Vec<usize> = vec![0];
-        let begins: HashSet<usize> =
-            turns(session.transcript, session.source).into_iter().collect();
+        let begins = turns(session.transcript, session.source);
+        let numbers: HashMap<usize, usize> =
+            begins.into_iter().enumerate().map(|(idx, item)| (item, idx + 1)).collect();
         for (idx, pair) in story.pieces.windows(2).enumerate() {
             // What is before the first message of the user is shown as a turn of its own.
-            if pair[1].item != pair[0].item && begins.contains(&pair[1].item) {
+            if pair[1].item != pair[0].item && numbers.contains_key(&pair[1].item) {
                 starts.push(idx + 1);
             }
         }
@@ -152,7 +156,10 @@ impl<'a> Story<'a> {
             .iter()
             .zip(ends)
             .filter(|(start, end)| *start < end)
-            .map(|(&start, end)| story.turn(start..end))
+            .map(|(&start, end)| {
+                let number = numbers.get(&story.pieces[start].item).copied().unwrap_or(0);
+                story.turn(number, start..end)
+            })
             .collect();
         story.bound_items();
         if story.session.detail == Detail::Conversation {
@@ -170,11 +177,10 @@ impl<'a> Story<'a> {
         turn.pieces.start..turn.pieces.start + said.count()
     }
 
-    /// The turns that have one of these pieces, with their numbers from 0.
-    pub(crate) fn turns_on(&self, pieces: &Range<usize>) -> impl Iterator<Item = (usize, &Turn)> {
+    /// The turns that have one of these pieces.
+    pub(crate) fn turns_on(&self, pieces: &Range<usize>) -> impl Iterator<Item = &Turn> {
         let Range { start, end } = pieces.clone();
-        let turns = self.turns.iter().enumerate();
-        turns.filter(move |(_, turn)| turn.pieces.start < end && start < turn.pieces.end)
+        self.turns.iter().filter(move |turn| turn.pieces.start < end && start < turn.pieces.end)
     }
 
     /// The steps of a turn: what is between the user's message and the answer.
@@ -206,7 +212,7 @@ impl<'a> Story<'a> {
             .unwrap_or_else(|| "A session without words".to_owned())
     }
 
-    fn turn(&self, pieces: Range<usize>) -> Turn {
+    fn turn(&self, number: usize, pieces: Range<usize>) -> Turn {
         let told = &self.pieces[pieces.clone()];
         let title = told.iter().find_map(|piece| match piece.what {
             What::Words(text) if piece.entry.role == Role::User => {
@@ -216,6 +222,7 @@ impl<'a> Story<'a> {
         });
         let steps = told.iter().rposition(|piece| !is_answer(piece)).map_or(0, |at| at + 1);
         Turn {
+            number,
             title: title.unwrap_or_default(),
             time: told.iter().find_map(|piece| piece.entry.time.clone()),
             items: told.first().map_or(0, |piece| piece.item)..0,

@@ -101,13 +101,24 @@ fn the_prompt_of_a_turn_is_what_the_user_said_at_its_beginning() {
 fn the_turns_of_some_pieces_are_found() {
     told(&every_block(), Detail::Steps, |story| {
         let turns = |pieces: Range<usize>| {
-            story.turns_on(&pieces).map(|(number, _)| number).collect::<Vec<_>>()
+            story.turns_on(&pieces).map(|turn| turn.number).collect::<Vec<_>>()
         };
-        assert_eq!(turns(0..1), [0]);
-        assert_eq!(turns(5..7), [0, 1]);
-        assert_eq!(turns(6..99), [1]);
+        assert_eq!(turns(0..1), [1]);
+        assert_eq!(turns(5..7), [1, 2]);
+        assert_eq!(turns(6..99), [2]);
         assert_eq!(turns(6..6), [0; 0]);
     });
+}
+
+/// As `epitome list` counts them, however much is shown.
+#[test]
+fn turns_are_numbered_by_messages_of_the_user() {
+    let sample = Sample::new().system("Rules.").user("One.").reply("Done.").user("Two.");
+    let numbers = |detail| {
+        told(&sample, detail, |story| story.turns.iter().map(|it| it.number).collect::<Vec<_>>())
+    };
+    assert_eq!(numbers(Detail::Full), [0, 1, 2]);
+    assert_eq!(numbers(Detail::Conversation), [1, 2]);
 }
 
 #[test]

@@ -13,7 +13,7 @@ use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 use crate::call::{self, Change, Line, Outcome};
 use crate::counted::counted;
 use crate::cut::{Limit, cut};
-use crate::story::{Piece, Turn, What};
+use crate::story::{Piece, What};
 use crate::visible::one_line;
 use crate::{Changes, Detail, Facts, Story, time, todo, visible};
 
@@ -41,19 +41,22 @@ const WORDS: Limit = Limit { text: 64 << 10, line: 16 << 10 };
 /// A session for a terminal of so many columns, with the escapes of its styles. No escape of the
 /// session itself arrives: each is shown.
 pub fn terminal(story: &Story<'_>, columns: usize) -> String {
-    terminal_turns(story, columns, 1..=usize::MAX)
+    terminal_turns(story, columns, 0..=usize::MAX)
 }
 
-/// The same of some of its turns, which count from 1.
+/// The same of some of its turns, by [number](crate::Turn::number).
 pub fn terminal_turns(story: &Story<'_>, columns: usize, turns: RangeInclusive<usize>) -> String {
     let mut screen = Screen { story, text: String::new(), columns: columns.clamp(NARROWEST, 120) };
     screen.head();
-    let shown = |(idx, _): &(usize, &Turn)| turns.contains(&(idx + 1));
-    for (idx, turn) in story.turns.iter().enumerate().filter(shown) {
+    for turn in story.turns.iter().filter(|turn| turns.contains(&turn.number)) {
         let when = turn.time.as_deref().and_then(time::parse).map(time::shown);
+        let name = match turn.number {
+            0 => "before the first words".to_owned(),
+            number => number.to_string(),
+        };
         let label = match when {
-            Some(when) => format!("── {} ── {when} ", idx + 1),
-            None => format!("── {} ", idx + 1),
+            Some(when) => format!("── {name} ── {when} "),
+            None => format!("── {name} "),
         };
         let rule = "─".repeat(screen.columns.saturating_sub(label.width()));
         let _ = writeln!(screen.text, "\n{DIM}{label}{rule}{DIM:#}");
@@ -267,9 +270,12 @@ impl<'a> Screen<'_, 'a> {
     /// At most so many lines of a text, and the number of those that are left out.
     fn first_lines(&mut self, text: &str, most: usize, indent: &str, style: Style) {
         let text = text.trim_end();
-        let first: Vec<&str> = text.lines().take(most).collect();
+        let lines = text.lines().count();
+        // A line that says that one line is missing is no shorter than that line.
+        let shown = if lines == most + 1 { lines } else { most };
+        let first: Vec<&str> = text.lines().take(shown).collect();
         self.put(&first.join("\n"), indent, style);
-        let left_out = text.lines().count() - first.len();
+        let left_out = lines - first.len();
         if left_out > 0 {
             self.put(&format!("… {}", counted(left_out as u64, "more line")), indent, DIM);
         }

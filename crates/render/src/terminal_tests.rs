@@ -51,7 +51,7 @@ fn no_escape_of_a_session_reaches_the_terminal() {
 /// What is shown below the head and the rule of the first turn, on 40 columns.
 fn below_rule(sample: &Sample, detail: Detail) -> String {
     let screen = screen(sample, detail, 40);
-    let (_, below) = screen.split_once("── 1 ").expect("a turn");
+    let (_, below) = screen.split_once("── ").expect("a turn");
     below.split_once('\n').map_or("", |(_, below)| below).to_owned()
 }
 

@@ -40,7 +40,7 @@ pub struct Hit {
     pub anchor: String,
     /// The item of the transcript.
     pub item: usize,
-    /// The turn, from 1.
+    /// The turn, from 1; 0 before the first message of the user.
     pub turn: usize,
     /// Who says it: `user`, `assistant`, `tool` or `system`.
     pub role: String,

@@ -7,7 +7,7 @@ use rusqlite::{Connection, Row};
 
 /// Changes with the tables and with what is written into them: an index with another number is
 /// another index.
-pub(super) const VERSION: i32 = 2;
+pub(super) const VERSION: i32 = 3;
 
 /// `words` holds no text, only where each word is; its text is made by `words::normalized` and is
 /// split at spaces: to its tokenizer, all that is not ASCII is letters. `id_lower` and

@@ -14,6 +14,7 @@ use super::menu::Menu;
 use super::rows::{Row, state};
 use super::state::{Browser, FOOT, Mode, Note, Question, sums};
 use super::view::View;
+use super::work::Kind;
 use crate::text::{self, count, field, fitted, share};
 
 /// The keys, the most needed first: what does not fit is left out.
@@ -52,10 +53,7 @@ const VIEW_HELP: &str = "\
 Move      j k ↑ ↓  space b PgUp PgDn  g G
 Find      / words, enter      n N  next, previous
 
-q  back to the list           y  copy the command, if one is shown
-c  carry a plan out           D  a plan block by block
-
-The title is the command that showed it.";
+q  back to the list           y  copy the command, if one is shown";
 
 pub fn draw(browser: &mut Browser, frame: &mut Frame<'_>) {
     let area = frame.area();
@@ -298,7 +296,9 @@ fn saves(row: &Row) -> String {
     match (state(&row.listed), row.saving(), row.context()) {
         ("compacted", ..) => "done".to_owned(),
         (_, Tokens(0), _) | (_, _, Tokens(0)) => "-".to_owned(),
-        (_, saving, context) => format!("−{}%", saving.0 * 100 / context.0),
+        (_, saving, context) => {
+            format!("−{}%", (saving.0 * 100 + context.0 / 2) / context.0)
+        }
     }
 }
 
@@ -440,14 +440,22 @@ fn draw_view(browser: &Browser, view: &View, frame: &mut Frame<'_>) {
     };
     frame.render_widget(line, Rect { ..below });
     if view.shows_keys {
-        boxed(frame, browser, "Keys", VIEW_HELP.lines().map(Line::raw).collect());
+        let more = match view.kind {
+            Kind::Plans => "c  carry the plan out         D  the plan block by block",
+            Kind::Writes => "u  undo it, after a question",
+            Kind::Shows | Kind::Ports => "",
+        };
+        let lines = VIEW_HELP.lines().chain([more, "", "The title is the command that showed it."]);
+        boxed(frame, browser, "Keys", lines.map(Line::raw).collect());
     }
 }
 
 fn keys_of_view(view: &View) -> Vec<(&'static str, &'static str)> {
     let mut keys = vec![("?", "help"), ("q", "back")];
-    if view.is_plan {
-        keys.extend([("c", "compact"), ("D", "block by block")]);
+    match view.kind {
+        Kind::Plans => keys.extend([("c", "compact"), ("D", "block by block")]),
+        Kind::Writes => keys.push(("u", "undo")),
+        Kind::Shows | Kind::Ports => {}
     }
     if view.copy.is_some() {
         keys.push(("y", "copy the command"));

@@ -128,8 +128,9 @@ impl Browser {
             Done::Printed { commands, text, failed } => {
                 let Commands { title, kind, .. } = commands;
                 let width = usize::from(self.size.0);
-                let mut view = View::new(title, &text, self.colours, width);
-                view.is_plan = kind == Kind::Plans && !failed;
+                // Of what failed there is nothing to carry out or to take back.
+                let shown = if failed { Kind::Shows } else { kind };
+                let mut view = View::new((title, shown), &text, self.colours, width);
                 if kind == Kind::Ports && !failed {
                     view.copy = text.lines().last().map(str::to_owned);
                 }
@@ -398,8 +399,9 @@ impl Browser {
                 let missed = !view.find(forward == 'n', height);
                 self.note = missed.then(|| Note::Failed("not found".to_owned()));
             }
-            KeyCode::Char('D') if view.is_plan => return self.command(code),
-            KeyCode::Char('c') if view.is_plan => {
+            KeyCode::Char('D') if view.kind == Kind::Plans => return self.command(code),
+            KeyCode::Char('u') if view.kind == Kind::Writes => return self.ask_to_restore(),
+            KeyCode::Char('c') if view.kind == Kind::Plans => {
                 // Of the session that is shown, whatever is selected.
                 self.chosen.clear();
                 return self.ask_to_compact();

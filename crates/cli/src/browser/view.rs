@@ -5,6 +5,7 @@ use anstream::adapter::strip_str;
 use ratatui::crossterm::event::KeyCode;
 use ratatui::text::Line;
 
+use super::work::Kind;
 use crate::fold::folded;
 
 /// A text with its place.
@@ -19,8 +20,8 @@ pub struct View {
     pub is_typing: bool,
     /// What `y` copies.
     pub copy: Option<String>,
-    /// Whether it shows a plan, which `c` carries out.
-    pub is_plan: bool,
+    /// What the command did that printed it.
+    pub kind: Kind,
     /// Whether the keys stand above it.
     pub shows_keys: bool,
 }
@@ -28,7 +29,7 @@ pub struct View {
 impl View {
     /// Shows what a command printed, in lines of at most `width` columns. Text of sessions in it is
     /// inert already.
-    pub fn new(title: String, printed: &str, colours: bool, width: usize) -> View {
+    pub fn new((title, kind): (String, Kind), printed: &str, colours: bool, width: usize) -> View {
         let printed = folded(printed, width);
         let plain = || printed.lines().map(|line| Line::raw(strip_str(line).to_string())).collect();
         let lines: Vec<Line<'static>> = match printed.into_text() {
@@ -36,8 +37,8 @@ impl View {
             Ok(_) | Err(_) => plain(),
         };
         let (search, copy) = (String::new(), None);
-        let (is_typing, is_plan, shows_keys) = (false, false, false);
-        View { title, lines, top: 0, search, is_typing, copy, is_plan, shows_keys }
+        let (is_typing, shows_keys) = (false, false);
+        View { title, lines, top: 0, search, is_typing, copy, kind, shows_keys }
     }
 
     /// Scrolls so many lines, on a screen that shows `height` of them.
@@ -92,10 +93,10 @@ mod tests {
     fn long_lines_are_wrapped_and_keep_their_styles() {
         let printed = "\u{1b}[31mone two\u{1b}[0m three\n日本語\n\nend\n";
         let texts = |view: &View| view.lines.iter().map(text_of).collect::<Vec<_>>();
-        let coloured = View::new(String::new(), printed, true, 5);
+        let coloured = View::new((String::new(), Kind::Shows), printed, true, 5);
         assert_eq!(texts(&coloured), ["one", "two", "three", "日本", "語", "", "end"]);
         assert_eq!(coloured.lines[1].spans[0].style.fg, Some(ratatui::style::Color::Red));
-        let plain = View::new(String::new(), printed, false, 5);
+        let plain = View::new((String::new(), Kind::Shows), printed, false, 5);
         assert_eq!(texts(&plain), texts(&coloured));
         assert!(plain.lines.iter().all(|line| line.style == ratatui::style::Style::new()));
         assert_eq!(plain.lines[1].spans[0].style.fg, None);

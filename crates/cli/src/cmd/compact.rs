@@ -291,8 +291,9 @@ impl Job<'_> {
             return self.app.print_json(&report);
         }
         let losses = report.losses.as_ref().filter(|_| self.losses == LossesShown::All);
+        let told = report::render(&report, losses.is_some());
         let losses = losses.map(render_planned).unwrap_or_default();
-        self.app.page_folded(&format!("{diff}{}{losses}", report::render(&report)))
+        self.app.page_folded(&format!("{diff}{told}{losses}"))
     }
 
     /// Makes the databases of the sessions small, each once.

@@ -127,10 +127,10 @@ impl Compact {
     }
 }
 
-/// `12`, or `3..5`.
+/// `12`, or `3..5`; 0 is what is before the first message.
 fn parse_turns(text: &str) -> std::result::Result<RangeInclusive<usize>, String> {
     let wrong = || format!("`{text}` is no number of a turn, like 12, and no range, like 3..5");
-    let number = |text: &str| text.parse().ok().filter(|n| *n > 0).ok_or_else(wrong);
+    let number = |text: &str| text.parse().map_err(|_| wrong());
     let (first, last) = text.split_once("..").unwrap_or((text, text));
     let turns = number(first)?..=number(last)?;
     if turns.is_empty() { Err(wrong()) } else { Ok(turns) }
@@ -371,7 +371,8 @@ fn told(
 ) -> Result<(String, Taken)> {
     let anchor = |number: usize| format!("a{}", number + 1);
     let address = |number: usize| format!("#{}", anchor(number));
-    let mut last_turn = usize::MAX;
+    // With a choice of turns: whether there is one of them, and the number of the last one.
+    let mut chosen = (true, 0);
     let (text, found) = reading.tell(how, address, |stories| {
         let [main, parts @ ..] = stories else { return String::new() };
         let joined = |each: &dyn Fn(&Story<'_>) -> String| {
@@ -380,8 +381,9 @@ fn told(
         };
         match format {
             Format::Terminal if turns.is_some() => {
-                let turns = turns.clone().unwrap_or(1..=usize::MAX);
-                last_turn = main.turns.len();
+                let turns = turns.clone().unwrap_or(0..=usize::MAX);
+                let is_there = main.turns.iter().any(|turn| turns.contains(&turn.number));
+                chosen = (is_there, main.turns.last().map_or(0, |turn| turn.number));
                 terminal_turns(main, text::columns(), turns)
             }
             Format::Terminal => joined(&|story| terminal(story, text::columns())),
@@ -399,8 +401,8 @@ fn told(
         }
     })?;
     failed(reading)?;
-    if let Some(turns) = turns.filter(|turns| *turns.start() > last_turn) {
-        let what = format!("there is no turn {}: the session has {last_turn}", turns.start());
+    if let (Some(turns), (false, last)) = (turns, chosen) {
+        let what = format!("there is no turn {}: the session has {last}", turns.start());
         return Err(Failure::usage(what));
     }
     Ok((text, Taken::of(&found)))

@@ -190,7 +190,7 @@ fn one(app: &App, args: &Args, session: &OsStr) -> Result<()> {
     if app.global.json {
         app.print_json(&report)
     } else {
-        app.print(&render(&report, args.partial))
+        app.page_folded(&render(&report, args.partial))
     }
 }
 

@@ -241,7 +241,10 @@ fn one(app: &App, simulate: &Simulate, input: &Input) -> Result<Simulated> {
 fn table(report: &SimulateReport) -> String {
     let mut sides = [Side::Right; RecipeReport::HEADS.len()];
     sides[0] = Side::Left;
-    let mut table = Table::new(&sides, &RecipeReport::HEADS);
+    let at = |head| RecipeReport::HEADS.iter().position(|it| *it == head).expect("a column");
+    let least_needed = ["far", "call", "bp", "over", "in line", "recoverable", "pins"].map(at);
+    let table = Table::new(&sides, &RecipeReport::HEADS).shrinks(at("recipe"), 16);
+    let mut table = table.leaves_out(&least_needed);
     report.recipes.iter().for_each(|recipe| table.row(recipe.cells()));
     let sessions = count(report.sessions.len() as u64, "session");
     let (calls, cuts) = (count(report.calls, "call"), count(report.cuts, "forced compaction"));

@@ -179,6 +179,9 @@ fn check_native(
         restore(&now, &[generation], &Removed(blobs), Target::Original).expect("it comes back");
     let restored = bytes_of(&Spliced::new(&now, back.splices).expect("the splices lie apart"));
     assert_eq!(restored, [before, appended].concat(), "everything comes back");
+    // A record that saves nothing is not written.
+    let saves = planned.compaction.edits.iter().any(|edit| edit.tokens > Tokens(0));
+    assert!(saves || planned.is_empty() || planned.way == Way::Summary, "a record saves tokens");
     // 6: Nothing grows in the context.
     assert!(planned.tokens_after <= planned.compaction.tokens_before, "the context does not grow");
     assert_eq!(planned.tokens_after, total(&planned.after, &after, counter), "numbers are true");

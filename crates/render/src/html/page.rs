@@ -27,6 +27,8 @@ const PAGE: u64 = 640 << 10;
 /// as everything else.
 const COLOURS: usize = 768 << 10;
 const COLOURS_OF_A_PAGE: std::ops::RangeInclusive<usize> = (16 << 10)..=(128 << 10);
+/// The name of what is before the first message of the user.
+const BEFORE: &str = "Before the first words";
 
 /// A session as pages.
 pub struct Html<'a> {
@@ -159,26 +161,27 @@ impl<'a> Html<'a> {
     fn timeline(&self, number: usize) -> Markup {
         let mut day = String::new();
         let mut turns = Vec::new();
-        for (idx, turn) in self.layout.story.turns_on(&self.layout.pages[number]) {
+        for turn in self.layout.story.turns_on(&self.layout.pages[number]) {
             let when = turn.time.as_deref().and_then(time::parse);
             let date = when.map(time::date).filter(|date| *date != day);
             day = date.clone().unwrap_or(day);
-            turns.push((idx, turn, when, date));
+            turns.push((turn, when, date));
         }
         html! {
             nav.timeline aria-label="Turns" {
                 details open {
                     summary { "Turns" }
                     ol {
-                        @for (idx, turn, when, date) in turns {
+                        @for (turn, when, date) in turns {
                             @if let Some(date) = date { li.day { (date) } }
                             li {
-                                a href={ "#t" (idx + 1) } {
+                                a href={ "#t" (turn.number) } {
                                     @if let Some(when) = when {
                                         time datetime=(when) { (time::clock(when)) }
                                     }
                                     bdi {
-                                        @if turn.title.is_empty() { "Before the first words" }
+                                        @if turn.number == 0 { (BEFORE) }
+                                        @else if turn.title.is_empty() { "Without words" }
                                         @else { (turn.title) }
                                     }
                                 }
@@ -250,12 +253,12 @@ enum Place {
 impl Page<'_, '_> {
     fn turns(&self, pieces: Range<usize>) -> Markup {
         html! {
-            @for (idx, turn) in self.story.turns_on(&pieces) { (self.turn(idx, turn, &pieces)) }
+            @for turn in self.story.turns_on(&pieces) { (self.turn(turn, &pieces)) }
         }
     }
 
     /// The part of a turn that stands on a page.
-    fn turn(&self, idx: usize, turn: &Turn, on_page: &Range<usize>) -> Markup {
+    fn turn(&self, turn: &Turn, on_page: &Range<usize>) -> Markup {
         let on = |range: Range<usize>| {
             let start = range.start.max(on_page.start);
             start..range.end.min(on_page.end).max(start)
@@ -265,12 +268,16 @@ impl Page<'_, '_> {
         let answer = on(steps.end..turn.pieces.end);
         let steps = on(steps);
         let goes_on = turn.pieces.start < on_page.start;
+        let name = match turn.number {
+            0 => BEFORE.to_owned(),
+            number => format!("Turn {number}"),
+        };
         html! {
-            section.turn id={ (self.prefix) "t" (idx + 1) } aria-label={ "Turn " (idx + 1) } {
+            section.turn id={ (self.prefix) "t" (turn.number) } aria-label=(name) {
                 div.top {
                     h2 {
-                        span.n { (idx + 1) }
-                        span.sr { (turn.title) }
+                        span.n { (turn.number) }
+                        span.sr { @if turn.number == 0 { (BEFORE) } @else { (turn.title) } }
                         @if goes_on { span.on { "continued" } }
                     }
                     @if !goes_on { (self.figures(turn)) }

@@ -48,7 +48,12 @@ pub fn with_servers(
     if servers.is_empty() {
         return Ok((place, events));
     }
+    let names: Vec<&str> = servers.iter().map(|server| server.name.as_str()).collect();
+    let waiting = app.bar("{spinner} waiting for the tools of {msg} (MCP)", 1);
+    waiting.set_message(names.join(", "));
+    waiting.enable_steady_tick(Duration::from_millis(100));
     let servers = Servers::start(servers, place.root(), hidden)?;
+    waiting.finish_and_clear();
     events.extend(servers.failed().into_iter().map(failed));
     Ok((place.with_more(Arc::new(servers)), events))
 }

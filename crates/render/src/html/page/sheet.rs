@@ -59,9 +59,9 @@ impl Html<'_> {
     pub fn sheet(&self, number: usize) -> Sheet {
         let (page, pieces) =
             (self.on_page(number, String::new()), self.layout.pages[number].clone());
-        let turns = self.layout.story.turns_on(&pieces).map(|(idx, turn)| {
-            let html = page.turn(idx, turn, &pieces).into_string();
-            (format!("t{}", idx + 1), html)
+        let turns = self.layout.story.turns_on(&pieces).map(|turn| {
+            let html = page.turn(turn, &pieces).into_string();
+            (format!("t{}", turn.number), html)
         });
         Sheet {
             title: self.title(number),
