@@ -163,10 +163,6 @@ impl<'a, S: Source> CompactionPlan<'a, S> {
         let mut compaction = epitome_passes::compact(transcript, source, recipe, &options);
         if let Some(native) = &native {
             native::only_what_is_reached(native, session, &mut compaction, counter)?;
-            // A record takes room: one that makes no request smaller is for nothing.
-            if compaction.edits.iter().all(|edit| edit.tokens == Tokens(0)) {
-                compaction.edits.clear();
-            }
         }
         let edits = compaction.edits();
         let unwritten =

@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use epitome_formats::{Append, CopiesBehind, Format, Mark, Native, Unwritable};
 use epitome_model::{
-    At, Block, Change, Counter, Edit, Source, Span, Splice, Transcript, block_tokens,
+    At, Block, Change, Counter, Edit, Source, Span, Splice, Tokens, Transcript, block_tokens,
 };
 use epitome_passes::Compaction;
 
@@ -47,16 +47,19 @@ pub(super) fn only_what_is_reached<S: Source>(
                 return Err(passed_over(session.format, why));
             }
             only_what_is_said_again(append, session, compaction);
-            Ok(())
         }
         Native::Mark(mark) => {
             only_what_is_marked(mark, session, compaction, counter);
-            match outlived(session, compaction) {
-                Some(model) => Err(bound(session.format, model)),
-                None => Ok(()),
+            if let Some(model) = outlived(session, compaction) {
+                return Err(bound(session.format, model));
             }
         }
     }
+    // A record takes room: one that makes no request smaller is for nothing.
+    if compaction.edits.iter().all(|planned| planned.tokens == Tokens(0)) {
+        compaction.edits.clear();
+    }
+    Ok(())
 }
 
 /// What a record behind the end can say, with the copies that go along with it.
