@@ -95,7 +95,7 @@ pub(crate) fn epitome(profile: &str) -> anyhow::Result<PathBuf> {
         // With a test, dependencies have the features that tests give them, and are not built once
         // more for the program alone.
         let what: &[&str] = match profile {
-            "dev" => &["--workspace", "--bin", "epitome", "--test", "list"],
+            "dev" => &["--workspace", "--bin", "epitome", "--test", "it"],
             _ => &["-p", "epitome-cli"],
         };
         run(&[&["cargo", "build", "--profile", profile], what].concat(), &[])?;
