@@ -203,7 +203,12 @@ fn a_person_sees_only_what_failed_and_goes_from_one_to_the_next() -> anyhow::Res
         window.until(&is_at(nth))?;
     }
     // The number above the session leads to the first, and `n` goes on from there.
+    // The page hears of it after the address has changed, and before this listener.
+    window.value(
+        "addEventListener('hashchange', () => { document.body.dataset.led = location.hash })",
+    )?;
     window.click(".figures a.bad")?;
+    window.until("document.body.dataset.led === location.hash && location.hash !== ''")?;
     window
         .until("document.getElementById(location.hash.slice(1)).querySelector('.failed').open")?;
     window.press("n")?;
