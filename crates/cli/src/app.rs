@@ -228,7 +228,7 @@ impl App {
         Ok(())
     }
 
-    /// The same of text with long lines: a terminal gets them cut between words.
+    /// Like [`page`](App::page), with long lines wrapped between words on a terminal.
     pub fn page_folded(&self, text: &str) -> Result<()> {
         match self.is_terminal() {
             true => self.page(&folded(text, text::columns())),

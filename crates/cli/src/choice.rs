@@ -58,7 +58,7 @@ impl Choice {
             turns: self.keep_turns,
             results: self.keep_results,
             tokens: self.keep_tokens,
-            // Whoever types a number means it; without one, the rules of the recipe are untouched.
+            // A number that the user typed is obeyed, even if it keeps the whole session.
             all: match self.keep_turns.or(self.keep_results) {
                 Some(_) => All::Kept,
                 None => All::Tail,

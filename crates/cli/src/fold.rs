@@ -1,10 +1,9 @@
-//! Long lines cut between words, as wide as the terminal.
+//! Wraps long lines of a report between words, for a terminal.
 
 use epitome_render::{Breaks, Run, wrap};
 
-/// A text for a terminal of this many columns: lines that are longer go on below, as far from the
-/// left as they began, or as what stands behind their label. A style goes on with them. Nothing is
-/// left out but blanks at a cut.
+/// Wraps lines that are longer than `columns` between words. A continuation line has the indent of
+/// its line, or of the text after its label, and its style. Only blanks at a break are left out.
 pub fn folded(text: &str, columns: usize) -> String {
     text.split_inclusive('\n').map(|line| folded_line(line, columns)).collect()
 }
@@ -25,7 +24,8 @@ fn folded_line(line: &str, columns: usize) -> String {
     lines.join("\n") + end
 }
 
-/// Where the text of a line begins: behind its blanks, or behind a word or two and several blanks.
+/// The column at which a line continues: after its leading blanks, or after a label of one or two
+/// words that several blanks follow.
 fn indent(line: &str) -> usize {
     let blanks = |at: usize| line[at..].len() - line[at..].trim_start_matches(' ').len();
     match line.find("  ") {
@@ -34,7 +34,7 @@ fn indent(line: &str) -> usize {
     }
 }
 
-/// The parts of a line, each with the escapes before it: those of a style that ends with `ESC[0m`.
+/// The parts of a line, each with the escape sequences of its style, which `ESC[0m` ends.
 fn runs(line: &str) -> Vec<Run<&str>> {
     let mut runs = Vec::new();
     let mut style = "";
@@ -57,14 +57,14 @@ fn runs(line: &str) -> Vec<Run<&str>> {
 
 const RESET: &str = "\x1b[0m";
 
-/// The length of the styles that a text begins with.
+/// The length in bytes of the escape sequences that a text begins with.
 fn escapes(text: &str) -> usize {
     let mut end = 0;
     while let Some(style) = text[end..].strip_prefix("\x1b[") {
         let Some(last) = style.find('m') else { break };
         end += 2 + last + 1;
     }
-    // A lone escape is text: nobody writes one, and the line must come to an end.
+    // Skip an escape that begins no style: otherwise the loop over the line would never end.
     if end == 0 && text.starts_with('\x1b') { 1 } else { end }
 }
 
@@ -105,7 +105,7 @@ mod tests {
             6,
             "a \x1b[1m\x1b[31mone\x1b[0m\n\x1b[1m\x1b[31mtwo\x1b[0m",
         );
-        // Of what is no style nothing is lost.
+        // An escape sequence that is no style stays.
         check("\x1b]0;x", 9, "\x1b]0;x");
     }
 }

@@ -60,7 +60,7 @@ impl Images {
     }
 }
 
-/// A text but for what is left of pictures behind it.
+/// A text without the stubs of removed pictures at its end.
 pub(crate) fn without_stubs(mut text: &str) -> &str {
     while let Some((rest, last)) = text.rsplit_once('\n')
         && Stub::parse(last).is_some()

@@ -26,19 +26,19 @@ pub struct Keep {
     pub share: Option<u64>,
     /// Results that the model has not yet answered.
     pub unanswered: bool,
-    /// What happens when turns and results come to everything.
+    /// What is kept when `turns` and `results` cover the whole session.
     #[serde(skip)]
     pub all: All,
 }
 
-/// What happens when the last turns and results are the whole session.
+/// What is kept when the last turns and results cover the whole session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum All {
-    /// The last `tokens` are kept instead, or 5,000: a recipe does not know the session, and in one
-    /// of a single turn it would do nothing.
+    /// The last `tokens`, or 5,000 if none are set: otherwise a recipe that keeps a turn would
+    /// remove nothing from a session of one turn.
     #[default]
     Tail,
-    /// Everything is kept: whoever names so many turns means them.
+    /// The whole session, because the user asked for so many turns or results.
     Kept,
 }
 

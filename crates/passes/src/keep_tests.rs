@@ -72,7 +72,7 @@ fn rules_that_keep_everything_give_way_to_a_tail_of_tokens() {
     // Tokens alone may keep everything: the session is that small.
     let (items, kept) = applied(Keep { tokens: Some(10_000), ..Keep::default() });
     assert_eq!((items.len(), kept.instead), (9, None));
-    // So may turns that are meant.
+    // So may turns that the user asked for.
     let (items, kept) = applied(Keep { turns: Some(2), all: All::Kept, ..Keep::default() });
     assert_eq!((items.len(), kept.instead), (9, None));
     // So may messages.

@@ -61,7 +61,7 @@ fn what_an_agent_sends_in_place_of_a_list_is_no_list() {
     check(pruned, &["1 todo Todo: Test first, then ship it."]);
 }
 
-/// What is left of a picture makes no list of a word: the list is what it was before.
+/// A word of the tool stays a word, and no to-do list, when the stub of a picture follows it.
 #[test]
 fn what_is_left_of_a_picture_is_no_part_of_a_list() {
     let called = || {

@@ -271,7 +271,7 @@ impl<'a> Screen<'_, 'a> {
     fn first_lines(&mut self, text: &str, most: usize, indent: &str, style: Style) {
         let text = text.trim_end();
         let lines = text.lines().count();
-        // A line that says that one line is missing is no shorter than that line.
+        // Instead of "1 more line", show that line.
         let shown = if lines == most + 1 { lines } else { most };
         let first: Vec<&str> = text.lines().take(shown).collect();
         self.put(&first.join("\n"), indent, style);

@@ -128,7 +128,7 @@ impl Browser {
             Done::Printed { commands, text, failed } => {
                 let Commands { title, kind, .. } = commands;
                 let width = usize::from(self.size.0);
-                // Of what failed there is nothing to carry out or to take back.
+                // A failed command left nothing to carry out or to undo.
                 let shown = if failed { Kind::Shows } else { kind };
                 let mut view = View::new((title, shown), &text, self.colours, width);
                 if kind == Kind::Ports && !failed {
@@ -144,7 +144,7 @@ impl Browser {
         None
     }
 
-    /// Whether nothing is under way and the list is all that is shown: it may be read again.
+    /// Whether no work is under way and only the list is shown, so that it may be read again.
     pub fn is_idle(&self) -> bool {
         self.work.is_none() && matches!(self.mode, Mode::List)
     }

@@ -86,7 +86,7 @@ impl Loop<'_> {
         let stop = Interrupt::new();
         self.tasks.send(Task::List).ok();
         let mut is_writing = false;
-        // When the worker was last done; none: it has something to do.
+        // When the worker last finished; none while it works.
         let mut done_at = None;
         terminal.draw(|frame| draw(&mut browser, frame))?;
         loop {

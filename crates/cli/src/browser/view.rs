@@ -20,9 +20,9 @@ pub struct View {
     pub is_typing: bool,
     /// What `y` copies.
     pub copy: Option<String>,
-    /// What the command did that printed it.
+    /// The kind of the command that printed it.
     pub kind: Kind,
-    /// Whether the keys stand above it.
+    /// Whether the help with its keys is shown.
     pub shows_keys: bool,
 }
 

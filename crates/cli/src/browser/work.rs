@@ -20,7 +20,7 @@ use crate::redaction::Redaction;
 pub enum Task {
     /// Reads the sessions.
     List,
-    /// Reads them again without a word: others may have changed them.
+    /// Reads them again without a message, because other programs may have changed them.
     Refresh,
     /// Runs commands, one after the other, and shows what they print.
     Run(Commands),

@@ -371,7 +371,7 @@ fn told(
 ) -> Result<(String, Taken)> {
     let anchor = |number: usize| format!("a{}", number + 1);
     let address = |number: usize| format!("#{}", anchor(number));
-    // With a choice of turns: whether there is one of them, and the number of the last one.
+    // With `--turn`: whether the session has one of these turns, and the number of its last one.
     let mut chosen = (true, 0);
     let (text, found) = reading.tell(how, address, |stories| {
         let [main, parts @ ..] = stories else { return String::new() };

@@ -55,7 +55,7 @@ pub(super) fn only_what_is_reached<S: Source>(
             }
         }
     }
-    // A record takes room: one that makes no request smaller is for nothing.
+    // A record makes the file larger: without tokens saved it is not worth it.
     if compaction.edits.iter().all(|planned| planned.tokens == Tokens(0)) {
         compaction.edits.clear();
     }

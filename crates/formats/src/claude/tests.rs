@@ -3,7 +3,7 @@ use serde_json::json;
 
 use super::FORMAT;
 
-/// Who says a text that stands in the role of the user.
+/// The role that is read for a record of type `user` with this text.
 fn role(text: &str) -> Role {
     let content = [json!(text), json!([{"type": "text", "text": text}])];
     let [told, listed] = content.map(|content| {

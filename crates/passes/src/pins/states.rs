@@ -265,7 +265,7 @@ fn of_output(view: &View<'_>, output: &Output) -> Option<Found> {
     if output.parts.iter().any(is_left) {
         return None;
     }
-    // What is left of a picture is not the state either.
+    // The stub of a removed picture is not part of the state either.
     let text = without_stubs(&output.text(view.source)).to_owned();
     // Of a plan or a list a short word of its tool is not the state.
     let is_list = matches!(kind, PinKind::Plan | PinKind::Todo);

@@ -8,9 +8,9 @@ use crate::{Token, highlight};
 
 type Span = Run<Style>;
 
-/// Columns between those of a table.
+/// Columns of the separator between two table columns.
 const BETWEEN: usize = 3;
-/// What a column of a table is never narrower than, if it wants as much.
+/// Columns that a table column has at least, unless its widest cell is narrower.
 const NARROWEST_COLUMN: usize = 6;
 
 const PLAIN: Style = Style::new();
@@ -247,7 +247,7 @@ impl Writer {
         self.line(&inline, Breaks::Words);
     }
 
-    /// The columns beside bars and markers.
+    /// The columns that bars of quotations and markers of lists leave for text.
     fn room(&self) -> usize {
         let taken = self.containers.iter().map(|container| match container {
             Container::Quote => 2,

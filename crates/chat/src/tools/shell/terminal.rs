@@ -100,8 +100,9 @@ fn groups(session: Pid) -> Vec<Pid> {
     stats.filter_map(|stat| group_in(&String::from_utf8_lossy(&stat), session)).collect()
 }
 
-/// The group in the state of a process of a session: `PID (NAME) STATE PARENT GROUP SESSION …`. A
-/// name may hold anything, and one that is just ending has −1 for both.
+/// The process group in a line of `/proc/PID/stat`, `PID (NAME) STATE PARENT GROUP SESSION …`, if
+/// the process runs in `session`. NAME may hold anything; a process that is ending has −1 as GROUP
+/// and SESSION.
 #[cfg(target_os = "linux")]
 fn group_in(stat: &str, session: Pid) -> Option<Pid> {
     let mut rest = stat.rsplit_once(") ")?.1.split(' ');
