@@ -479,16 +479,53 @@ fn the_tool_compact_gets_its_result_behind_all_others_and_recall_gives_things_ba
         (json!({"ref": "3", "search": "value_2_399 "}), "400: let value_2_399 = compute(399);"),
         (json!({"ref": "#2–3", "search": "#"}), "1: #2:\n404: #3:"),
         (json!({"ref": "#3", "search": "nothing"}), "no line of 400 holds `nothing`"),
+        (json!({"ref": "@6"}), "seen"),
+        (json!({"search": "VALUE_2_399 "}), "#3 400: let value_2_399 = compute(399);"),
+        (json!({"search": "not said"}), "nothing that was said holds `not said`"),
         (json!({"ref": "#99"}), "nothing was shortened under #99"),
         (
             json!({"ref": "what"}),
-            "`what` is no reference: use one like k495d399, or a call like #12",
+            "`what` is no reference: use one like k495d399, a call like #12, or a response of \
+             yours like @7",
         ),
-        (json!({}), "bad arguments: missing field `ref` at line 1 column 2"),
+        (json!({}), "bad arguments: a `ref`, a `search`, or both are needed"),
     ] {
         let recalled = play.machine.recall(&arguments.to_string());
         assert_eq!(recalled.unwrap_or_else(|err| err), expect, "{arguments}");
     }
+}
+
+/// What the model said comes back by the number of the call that it said it with, by that of its
+/// response, and by any of its words; `/losses` lists what is not sent.
+#[test]
+fn what_the_model_said_is_recalled() {
+    let mut play = Play::new("digest", 200_000);
+    let cause = "Die Sperre wird zweimal genommen; daher der wacklige Test. ".repeat(60);
+    play.user("go");
+    let read_it = json!({"type": "tool_use", "id": "a", "name": "read", "input": {"path": "a.rs"}});
+    let said = json!([{"type": "text", "text": "Zuerst a.rs."}, read_it]);
+    play.answers(response(&said, "tool_use"));
+    play.input(read("a"));
+    play.input(result("a", "fn main() {}"));
+    play.answers(says(&cause));
+    (1..12).for_each(|n| long_turn(&mut play, n));
+    play.input(Input::Compact(None));
+    let long = cause.trim_end();
+    for (arguments, expect) in [
+        (json!({"ref": "#1"}), "[you said, @1:]\nZuerst a.rs.\n[result:]\nfn main() {}"),
+        (json!({"ref": "#1", "search": "a.rs"}), "@1 1: Zuerst a.rs."),
+        (json!({"ref": "@1"}), "Zuerst a.rs."),
+        (json!({"ref": "@2"}), long),
+        (json!({"ref": "@1-2"}), &format!("@1:\nZuerst a.rs.\n\n@2:\n{long}")),
+        (json!({"search": "zuerst"}), "@1 1: Zuerst a.rs."),
+        (json!({"ref": "@99"}), "nothing was shortened under @99"),
+    ] {
+        let recalled = play.machine.recall(&arguments.to_string());
+        assert_eq!(recalled.unwrap_or_else(|err| err).trim_end(), expect, "{arguments}");
+    }
+    let lines = crate::words::losses(play.machine.context());
+    let is_listed = |line: &String| line.starts_with("  @2 Die Sperre wird zweimal genommen");
+    assert!(lines.iter().any(is_listed), "{lines:#?}");
 }
 
 #[test]

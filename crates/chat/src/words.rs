@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use epitome_engine::{Content, Context};
-use epitome_model::Tokens;
-use epitome_passes::{Event, Why};
+use epitome_model::{Tokens, short};
+use epitome_passes::{Event, SaidText, Why, response_name};
 use serde_json::Value;
 
 use crate::machine::{Ended, Event as Shown};
@@ -65,6 +65,28 @@ pub fn losses(context: &Context) -> Vec<String> {
     if digested > 0 {
         lines.push(format!("{digested} calls are in the digest: recall takes #1, #2, …"));
     }
+    lines.extend(unsent(&context.unsent_texts()));
+    lines
+}
+
+/// The texts of the model that are not sent in full, the newest first: the number by which each is
+/// recalled, and its first words.
+fn unsent(texts: &[SaidText]) -> Vec<String> {
+    const SHOWN: usize = 8;
+    const WIDTH: usize = 70;
+    let head = match texts.len() {
+        0 => return Vec::new(),
+        1 => "1 text of the model is not sent in full: recall returns it".to_owned(),
+        n => format!("{n} texts of the model are not sent in full: recall returns them"),
+    };
+    let line = |it: &SaidText| {
+        format!("  {} {}", response_name(it.response), short(it.text.trim(), WIDTH))
+    };
+    let mut lines = vec![head];
+    lines.extend(texts.iter().rev().take(SHOWN).map(line));
+    if texts.len() > SHOWN {
+        lines.push(format!("  and {} before these", texts.len() - SHOWN));
+    }
     lines
 }
 
@@ -94,7 +116,10 @@ pub fn subject(tool: &str, arguments: &str) -> String {
             format!("{pattern}{}{}", named("path", " in "), named("include", " of "))
         }),
         "glob" => text("pattern").map(|pattern| format!("{pattern}{}", named("path", " in "))),
-        "recall" => text("ref").map(|name| format!("{name}{}", named("search", " for "))),
+        "recall" => match text("ref") {
+            Some(name) => Some(format!("{name}{}", named("search", " for "))),
+            None => text("search").map(str::to_owned),
+        },
         "compact" => Some(named("focus", "")),
         "todo" => Some(String::new()),
         "skill" => text("name").map(str::to_owned),

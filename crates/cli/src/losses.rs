@@ -8,6 +8,7 @@ use epitome::ops::{CompactedBy, CompactionLosses, LossReport, Piece};
 use epitome_model::{MicroDollars, Tokens};
 use epitome_passes::facts::FactKind;
 use epitome_passes::losses::{Because, LostKind, UsedFact};
+use epitome_passes::response_name;
 
 use crate::text::{BOLD, DIM, YELLOW, count, field, one_line, path};
 
@@ -97,7 +98,7 @@ fn body(compaction: &CompactionLosses, all: bool, is_planned: bool) -> String {
     let mut messages = of(&[LostKind::User]);
     messages.sort_by_key(|it| Reverse(it.lost.tokens));
     list.section("Your messages", &messages);
-    list.section("Decisions and findings of the model", &of(&[LostKind::Decision]));
+    list.section("Texts of the model", &compaction.texts_of_the_model());
     if is_planned {
         let mut largest =
             of(&[LostKind::Read, LostKind::Command, LostKind::Change, LostKind::Result]);
@@ -105,7 +106,8 @@ fn body(compaction: &CompactionLosses, all: bool, is_planned: bool) -> String {
         list.section("The largest of the rest", &largest);
     }
     if all {
-        let shown = [LostKind::Rule, LostKind::Plan, LostKind::User, LostKind::Decision];
+        let shown =
+            [LostKind::Rule, LostKind::Plan, LostKind::User, LostKind::Decision, LostKind::Reply];
         let is_again = |it: &Piece| it.lost.again.is_some_and(|it| it.is_loss());
         let is_rest = |it: &Piece| !shown.contains(&it.lost.kind) && !open(it) && !is_again(it);
         list.section("The rest", &pieces(compaction, is_rest));
@@ -284,6 +286,7 @@ fn line(piece: &Piece) -> String {
     if lost.partly {
         about[0].push_str(" of it");
     }
+    about.extend(lost.response.map(response_name));
     if let Some(again) = &lost.again {
         let tokens = again.call_tokens + again.result_tokens;
         let cost = piece.cost.filter(|it| *it > MicroDollars(0));

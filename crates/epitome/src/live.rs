@@ -10,8 +10,9 @@ use epitome_llm::{Model, Stop};
 use epitome_passes::{NoReply, Reply};
 
 pub use epitome_engine::{
-    Called, Context, Journal, KnownBy, Next, NotDone, Outcome, Outgoing, Overflow, Preparation,
-    Question, Recovery, Report, Said, Setup, Speaker, WindowUse, compact_tool, overflow,
+    Called, Context, Hit, Journal, KnownBy, Next, NotDone, Outcome, Outgoing, Overflow,
+    Preparation, Question, Recalled, Recovery, Report, Said, Setup, Speaker, WindowUse,
+    compact_tool, overflow,
 };
 #[cfg(feature = "sessions")]
 pub use log::{create, open};

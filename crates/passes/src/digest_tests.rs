@@ -61,7 +61,7 @@ fn a_digest_has_the_lines_that_are_used_and_names_every_call() {
     assert_eq!(
         digest.text,
         "[Digest of the conversation so far, with 4 tool calls: lines of it in their order. … = \
-         lines left out, #N = the Nth call.]\n\
+         lines left out, #N = the Nth call, @N = your Nth response.]\n\
          User:\n\
          Why does the test of parse_len fail? Never touch lib.rs.\n\
          #1 Shell\n\
@@ -191,12 +191,13 @@ fn lines_that_follow_each_other_keep_their_shape() {
 
 /// Of a long text of the user what commands stays whatever is left out of it.
 #[test]
-fn a_long_text_of_the_user_keeps_what_it_commands() {
+fn a_long_text_of_the_user_keeps_what_it_commands_and_its_ends() {
     let words = "we talked of this and that\n".repeat(400);
     let said = format!("{words}Never touch the lock file.\n{words}");
     let sample = Sample::new().user(&said).reply("Yes.").reply("Done.");
     let digest = digest_of(&sample, 200);
-    assert_eq!(lines_of(&digest), ["User:", "… Never touch the lock file."]);
+    let ends = "we talked of this and that";
+    assert_eq!(lines_of(&digest), ["User:", ends, "… Never touch the lock file."]);
 }
 
 /// A decision is in a digest also if it names nothing; other lines that name nothing are not.
@@ -207,7 +208,7 @@ fn what_the_model_decided_is_in_a_digest() {
     let sample = sample.output("so it is\n").reply(said).reply("Done.");
     let digest = digest_of(&sample, 70);
     let decision = "… Each of them waits, because the other never ends.";
-    assert_eq!(lines_of(&digest), ["User:", "Go on.", "#1 List", "Assistant:", decision]);
+    assert_eq!(lines_of(&digest), ["User:", "Go on.", "#1 List", "Assistant @2:", decision]);
 }
 
 /// Each error once, at its last place.

@@ -6,47 +6,60 @@ use std::sync::LazyLock;
 use epitome_model::{ToolKind, excerpt};
 use regex::Regex;
 
-/// Words that say that something failed, in any case. Each was seen in recorded sessions.
-const FAILURES: [&str; 17] = [
-    r"\berror(\[|:|\s*=)",
-    r"\berror\s+(TS|code)?\d",
-    r"^\s*error\b",
-    r"\b(fatal|panic|exception|traceback)\b[:( ]",
-    r"panicked at|npm err!|segmentation fault",
-    r"command not found|no such file|permission denied",
-    r"\bcannot (find|open|read|resolve|import)\b",
-    r"\bnot found:",
-    r"\bundefined reference\b|\bundefined: \w",
-    // Compilers and linters: a place in a file, then what is wrong there.
+use crate::languages::Words;
+
+/// What says in no language that something failed, in any case: a place in a file and what is wrong
+/// there, a mark, a code of the system, what make and test runners print.
+const FAILURES: [&str; 7] = [
     r"^\s*[\w./@-]+\.\w+:\d+(:\d+)?: \S",
-    r"\bfailed (to|with)\b|\bfailed: ",
-    r"\bstring to replace not found\b|\bnot found in file\b|\bis not (defined|recognized)\b",
-    r"\bunexpected (token|end|identifier)\b|\btimed out\b",
-    r"^\s*\[[\w -]+\] error\b",
-    r"exit (code|status) [1-9]",
-    r"^\s*(✗|✕|×|❌)",
+    r"^\s*[\w./\\:@-]+\.\w+\(\d+(,\d+)?\)\s?: \S",
+    r"^\s*(✗|✕|✘|×|❌|⛔)",
     r"^\s*--- FAIL\b",
+    r"^\s*not ok \d",
+    r"^\s*\[[\w -]+\] error\b",
+    r"\bmake(\[\d+\])?: \*\*\* ",
 ];
 
-/// The same, where capitals count: names of exceptions, and what test runners print.
-const NAMED_FAILURES: [&str; 3] =
-    [r"\w(Error|Exception)\b(:|$)", r"^\s*FAIL\b|\bFAILED\b", r"^E\s{2,}\S"];
+/// The same, where capitals count: names of exceptions, what test runners print, codes.
+const NAMED_FAILURES: [&str; 4] = [
+    r"\w(Error|Exception)\b(:|$)",
+    r"^\s*FAIL\b|\bFAILED\b",
+    r"^E\s{2,}\S",
+    concat!(
+        r"\bE(?:NOENT|ACCES|PERM|EXIST|ISDIR|NOTDIR|NOTEMPTY|MFILE|NOSPC|PIPE|CONNREFUSED",
+        r"|CONNRESET|ADDRINUSE|TIMEDOUT|NOTFOUND|HOSTUNREACH|INVAL)\b",
+    ),
+];
 
-static ERROR: LazyLock<Regex> = LazyLock::new(|| {
-    let any = FAILURES.join("|");
-    let named = NAMED_FAILURES.join("|");
-    // Words end where letters of English end: much faster, and the words are English.
-    let pattern = format!("(?i:{any})|{named}").replace(r"\b", r"(?-u:\b)");
-    Regex::new(&pattern).expect("the words are fixed and tested")
+static ERROR: LazyLock<Words> = LazyLock::new(|| {
+    let named = NAMED_FAILURES.map(|it| format!("(?-i:{it})"));
+    let more: Vec<&str> = FAILURES.into_iter().chain(named.iter().map(String::as_str)).collect();
+    Words::failed(&more)
 });
 
 /// Words that may say what went wrong, in the output of what did go wrong.
-static MAY_SAY: LazyLock<Regex> = LazyLock::new(|| {
-    let words = concat!(
-        "(?i:error|fail|fatal|panic|exception|traceback|undefined|cannot|not found|denied",
-        "|refused|timed out)",
+static MAY_SAY: LazyLock<Words> = LazyLock::new(Words::may_say);
+
+/// The exit status of a command, as agents put it above or below its output.
+static STATUS: LazyLock<Regex> = LazyLock::new(|| {
+    let pattern = concat!(
+        r"(?i)^\W*(?:error: )?(?:process |command )?(?:exit(?:ed)?|failed)(?: with)?(?: exit)?",
+        r"(?: code| status)?:? \d+\W*$",
     );
-    Regex::new(words).expect("the words are fixed and tested")
+    Regex::new(pattern).expect("the words are fixed and tested")
+});
+
+/// A stack frame, in common languages.
+static FRAME: LazyLock<Regex> = LazyLock::new(|| {
+    let frames = [
+        r"^\s+at \S",
+        r#"^\s*File "[^"]+", line \d+"#,
+        r"^\s+from \S+:\d+:in ",
+        r"^\s*\d+: +0x[0-9a-f]+ ",
+        r"^\s+\S+\.go:\d+ \+0x",
+        r"^\s*#\d+ +(?:0x[0-9a-f]+|\S+\(\d+\))",
+    ];
+    Regex::new(&frames.join("|")).expect("the words are fixed and tested")
 });
 
 /// A line that says in which file an agent saved the whole of a result: Claude Code, OpenCode and
@@ -80,13 +93,83 @@ static DEFINITION: LazyLock<Regex> = LazyLock::new(|| {
 /// Whether a line says that something failed.
 pub fn is_error_line(line: &str) -> bool {
     // A line of a megabyte is data, not a message.
-    line.len() <= 4_000 && ERROR.is_match(line)
+    line.len() <= 4_000 && ERROR.are_in(line)
+}
+
+/// How surely a line has to say that something failed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sure {
+    /// It says so wherever it is.
+    Surely,
+    /// It may say so, as it is in the output of what failed.
+    Maybe,
+}
+
+/// The lines of what failed that say so: those with a word or a sign of it, those around stack
+/// frames, and where no line but that of the exit status has a word, the last ones, whatever
+/// language they are in.
+pub(crate) fn failing_lines(lines: &[&str], sure: Sure) -> Vec<bool> {
+    let surely: Vec<bool> = lines.iter().map(|line| is_error_line(line)).collect();
+    let maybe = |idx: usize| surely[idx] || lines[idx].len() <= 4_000 && MAY_SAY.are_in(lines[idx]);
+    let mut failing = match sure {
+        Sure::Surely => surely.clone(),
+        Sure::Maybe => (0..lines.len()).map(maybe).collect(),
+    };
+    let is_around_frames = around_frames(lines, &mut failing);
+    let is_more_than_status = |idx: usize| !is_status(lines[idx]) && maybe(idx);
+    if !is_around_frames && !(0..lines.len()).any(is_more_than_status) {
+        let said = (0..lines.len()).rev().filter(|&idx| !lines[idx].trim().is_empty());
+        said.take(LAST).for_each(|idx| failing[idx] = true);
+    }
+    failing
+}
+
+/// Marks what is above the stack frames of a text, and what is below them. Says whether there is
+/// any.
+fn around_frames(lines: &[&str], failing: &mut [bool]) -> bool {
+    let is_frame = |idx: usize| lines[idx].len() <= 1_000 && FRAME.is_match(lines[idx]);
+    let frames: Vec<bool> = (0..lines.len()).map(is_frame).collect();
+    // Python prints the source of a frame below it.
+    let is_source = |idx: usize| idx > 0 && frames[idx - 1] && lines[idx].starts_with([' ', '\t']);
+    let mut is_any = false;
+    for idx in 1..lines.len() {
+        let (is, was) = (frames[idx] || is_source(idx), frames[idx - 1] || is_source(idx - 1));
+        let around = if is { idx - 1 } else { idx };
+        if is != was && !lines[around].trim().is_empty() {
+            failing[around] = true;
+            is_any = true;
+        }
+    }
+    is_any
+}
+
+/// The first line of what was printed that says what failed; of what did fail one that is more than
+/// its exit status, if there is one.
+pub(crate) fn failure(text: &str, failed: bool) -> Option<&str> {
+    if !failed {
+        return text.lines().find(|line| is_error_line(line));
+    }
+    let lines: Vec<&str> = text.lines().collect();
+    let surely = lines.iter().find(|line| is_error_line(line) && !is_status(line));
+    let maybe = || {
+        let failing = failing_lines(&lines, Sure::Maybe);
+        let mut all = lines.iter().zip(failing).filter(|(_, fails)| *fails);
+        all.clone().find(|(line, _)| !is_status(line)).or_else(|| all.next()).map(|(line, _)| line)
+    };
+    surely.or_else(maybe).copied()
+}
+
+fn is_status(line: &str) -> bool {
+    line.len() <= 80 && STATUS.is_match(line)
 }
 
 /// Whether a line begins a definition or a heading.
 pub fn is_definition(line: &str) -> bool {
     line.len() <= 4_000 && DEFINITION.is_match(line)
 }
+
+/// Lines at the end of what failed that stay where no other says what failed.
+const LAST: usize = 3;
 
 /// How much of a text is kept.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -208,10 +291,14 @@ fn errors(lines: &[&str], failed: bool, keep: &mut [bool], later: &mut SaidLater
     let mut seen = HashSet::new();
     let mut first = None;
     let mut kept = Vec::new();
+    let failing = if failed {
+        failing_lines(lines, Sure::Maybe)
+    } else {
+        lines.iter().map(|line| is_error_line(line)).collect()
+    };
     for (idx, line) in lines.iter().enumerate() {
-        let says = is_error_line(line) || failed && MAY_SAY.is_match(line);
         let line = line.trim();
-        if !says || !seen.insert(line) {
+        if !failing[idx] || !seen.insert(line) {
             continue;
         }
         first.get_or_insert(idx);

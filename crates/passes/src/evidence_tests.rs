@@ -31,6 +31,64 @@ fn lines_that_say_what_failed_are_known() {
     }
 }
 
+/// What shells, compilers and test runners print where they do not speak English.
+#[test]
+fn lines_that_say_what_failed_are_known_in_ten_languages() {
+    let cases = [
+        ("Fehler: Paket nicht gefunden", true),
+        ("bash: foo: Befehl nicht gefunden", true),
+        ("Verbindung fehlgeschlagen.", true),
+        ("main.c:3:5: Fehler: unbekannter Typname", true),
+        ("错误：找不到模块", true),
+        ("ls: 无法访问 'x': 没有那个文件或目录", true),
+        ("编译失败，共 3 处", true),
+        ("ls: no se puede acceder a 'x': No existe el archivo o el directorio", true),
+        ("La prueba falló en la línea 3", true),
+        ("erro: não foi possível abrir o arquivo", true),
+        ("bash: foo : commande introuvable", true),
+        ("Erreur : échec de la connexion", true),
+        ("エラー: モジュールが見つかりません", true),
+        ("接続に失敗しました", true),
+        ("ошибка: не удалось открыть файл", true),
+        ("bash: foo: команда не найдена", true),
+        ("오류: 파일을 찾을 수 없습니다", true),
+        ("hata: dosya bulunamadı", true),
+        // Without a word of any of them: a place, a code, a mark, a rule of make.
+        ("Program.cs(12,5): chyba CS1002: očekává se ;", true),
+        ("open x: ENOENT", true),
+        ("make: *** [Makefile:3: all] Chyba 1", true),
+        ("not ok 3 - parsovanie", true),
+        ("  ✘ parsovanie (3 ms)", true),
+        ("0 Fehler, 0 Warnungen", false),
+        ("共 0 个错误", false),
+        ("エラー処理を書く", false),
+        ("Die Fehlerbehandlung ist fertig", false),
+        ("обработка ошибок готова", false),
+        ("gestion des erreurs", false),
+        ("ok 3 - parsovanie", false),
+        ("ENTRY(start)", false),
+    ];
+    for (line, expect) in cases {
+        assert_eq!(is_error_line(line), expect, "{line}");
+    }
+}
+
+/// What failed and has no line with a word for it is known by its end, and by its stack frames.
+#[test]
+fn what_failed_in_a_language_without_words_keeps_its_end() {
+    let amount = Amount { tail: 1, few: 20, ..Amount::default() };
+    let run: String = (1..=30).map(|n| format!("krok {n}\n")).collect();
+    let text = format!("Exit code 1\n{run}Zostawiono 2 zmiany.\nBrak pamięci.\n");
+    let expect = "Exit code 1\n…\nkrok 30\nZostawiono 2 zmiany.\nBrak pamięci.";
+    assert_eq!(shown(&text, true, amount), expect);
+    // Above many frames what they are of, and behind them what Python says last.
+    let frames: String = (1..=30).map(|n| format!("  File \"a.py\", line {n}, in f\n")).collect();
+    let text = format!("{run}Cofnięto stos:\n{frames}Błąd: brak klucza\n{run}");
+    let kept = shown(&text, true, amount);
+    assert!(kept.contains("Cofnięto stos:") && kept.contains("Błąd: brak klucza"), "{kept}");
+    assert_eq!(shown(&run, false, amount), "…\nkrok 30");
+}
+
 #[test]
 fn the_file_that_holds_the_whole_is_named_still() {
     let cases = [

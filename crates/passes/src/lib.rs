@@ -24,11 +24,13 @@ mod images;
 mod ingest;
 mod keep;
 mod kind;
+mod languages;
 mod level;
 mod listed;
 mod live;
 mod live_settings;
 pub mod losses;
+mod numbers;
 mod overlay;
 mod pins;
 mod recipe;
@@ -59,6 +61,10 @@ pub use kind::{ContextKind, PerKind};
 pub use level::{ContextSize, Level, Target};
 pub use live::{Event, Machine, Missed, Step, Why};
 pub use live_settings::{Live, ToolRule, When};
+pub use numbers::{
+    Name, SaidText, named_texts, response_name, response_numbers, results_of_calls, texts_at_calls,
+    texts_of_responses,
+};
 pub use overlay::{Inputs, Overlay, SummaryOverlay};
 pub use pins::{Pin, PinKind, fitted, pinned_text, pins, room_beside};
 pub use recipe::{BUILT_IN, Recipe, RecipeError, Stages, Stop, ThinkingMode, built_in};

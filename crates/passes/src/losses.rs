@@ -8,16 +8,17 @@ mod arguments;
 mod later;
 mod left;
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
 use epitome_model::{Block, Ref, Tokens};
 use serde::Serialize;
 
 use crate::View;
 use crate::facts::FactKind;
+use crate::numbers::response_numbers;
 
 use later::Later;
-use left::Left;
+use left::{Left, Placed};
 
 /// What left a context, and what was needed of it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize)]
@@ -41,6 +42,10 @@ pub struct LostPiece {
     pub name: String,
     /// The line of its record in the session, from 1.
     pub line: u64,
+    /// Of a text of the model: the number of its response in the session, from 1. It is recalled
+    /// and shown by that number, as `@7`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub response: Option<u64>,
     /// The tokens that left.
     pub tokens: Tokens,
     /// Whether lines of it are still in the context.
@@ -158,6 +163,7 @@ pub struct UsedFact {
 /// first; none for a compaction that is planned.
 pub fn losses(before: &View<'_>, after: &View<'_>, session: &View<'_>, later: &[usize]) -> Losses {
     let Left { mut pieces, mut gone, facts_before, targets, .. } = Left::of(before, after);
+    number(&mut pieces, before, session);
     let facts_gone = gone.len() as u64;
     let facts_used = Later::new(session, later).needs(&mut pieces, &mut gone, &targets, before);
     Losses {
@@ -165,6 +171,27 @@ pub fn losses(before: &View<'_>, after: &View<'_>, session: &View<'_>, later: &[
         facts_before,
         facts_gone,
         facts_used,
+    }
+}
+
+/// Gives texts of the model the numbers that their responses have in the session.
+fn number(pieces: &mut [Placed], before: &View<'_>, session: &View<'_>) {
+    let numbers = response_numbers(session.transcript);
+    let mut of_group: HashMap<&str, u64> = HashMap::new();
+    let mut of_line: HashMap<u64, u64> = HashMap::new();
+    for (item, entry) in session.transcript.entries() {
+        let Some(number) = numbers.get(&item) else { continue };
+        if let Some(group) = entry.group.as_deref() {
+            of_group.insert(group, *number);
+        }
+        of_line.insert(entry.record.line, *number);
+    }
+    for (piece, (item, _)) in pieces {
+        let Some(entry) = before.transcript.items[*item].entry() else { continue };
+        if matches!(piece.kind, LostKind::Decision | LostKind::Reply) {
+            let of_group = entry.group.as_deref().and_then(|group| of_group.get(group));
+            piece.response = of_group.or_else(|| of_line.get(&entry.record.line)).copied();
+        }
     }
 }
 

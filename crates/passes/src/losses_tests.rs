@@ -86,6 +86,15 @@ fn a_decision_that_left_is_named() {
     }
 }
 
+/// A text of the model is known by its first words and by the number of its response.
+#[test]
+fn a_text_of_the_model_has_the_number_of_its_response() {
+    let session = Sample::new().user("Los.").reply("Ich lese.").reply("Die Sperre klemmt.");
+    let losses = lost(&session, &Sample::new().summary("Ich lese."), &session, 3);
+    let found: Vec<_> = losses.pieces.iter().map(|it| (it.response, &*it.name)).collect();
+    assert_eq!(found, [(None, "Los."), (Some(2), "Die Sperre klemmt.")]);
+}
+
 #[test]
 fn a_text_whose_lines_are_there_has_not_left() {
     let numbered = "1\tfn read_config() {\n2\t    let file = open(\"settings.toml\");";

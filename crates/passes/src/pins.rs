@@ -19,7 +19,8 @@ use epitome_model::{Counter, Tokens};
 
 use crate::View;
 
-pub(crate) use commanding::commanding;
+use commanding::commanding;
+pub(crate) use commanding::commanding_in_words;
 use fitted::say_once;
 use marks::{CLOSE, OPEN, between_marks};
 use states::{State, states};
@@ -117,6 +118,11 @@ fn commanding_parts(text: &str) -> String {
     // With their marks, so that they are known again.
     parts.extend(between_marks(text).map(|marked| format!("{OPEN}{marked}{CLOSE}")));
     parts.retain(|part| !part.trim().is_empty());
+    if parts.is_empty() {
+        // Prose in another language: of each paragraph the beginning.
+        let paragraphs = text.split("\n\n").map(str::trim).filter(|it| !it.is_empty());
+        parts.extend(paragraphs.filter_map(|it| it.lines().next()).map(str::to_owned));
+    }
     parts.join("\n")
 }
 

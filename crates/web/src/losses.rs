@@ -12,8 +12,8 @@ use epitome::ops::{
 };
 use epitome::redact::Screen;
 use epitome_model::Source;
-use epitome_passes::RuleFiles;
 use epitome_passes::losses::LostKind;
+use epitome_passes::{RuleFiles, response_name};
 use epitome_redact::Redactor;
 use epitome_render::{minute, moment};
 use maud::{Markup, html};
@@ -212,11 +212,16 @@ fn groups(it: &CompactionLosses, when: When, shown: Shown<'_>) -> Markup {
             }
             @for kind in LostKind::ALL {
                 @if !matches!(kind, LostKind::Rule | LostKind::Plan) {
-                    (group(title(kind), &of(kind), false))
+                    (group(title(kind), &of(kind), is_of_model(kind)))
                 }
             }
         }
     }
+}
+
+/// Whether it is a text of the model: what it found out is in these, and nowhere else.
+fn is_of_model(kind: LostKind) -> bool {
+    matches!(kind, LostKind::Decision | LostKind::Reply)
 }
 
 fn title(kind: LostKind) -> &'static str {
@@ -267,6 +272,7 @@ fn line(piece: &Piece, when: When, shown: Shown<'_>) -> Markup {
         li {
             bdi { (name) }
             " " span.soft {
+                @if let Some(number) = lost.response { (response_name(number)) ", " }
                 "line " (lost.line) ", " (lost.tokens) " tokens" @if lost.partly { " of it" }
                 @if lost.resolved == Some(false) { ", not resolved" }
                 @if let Some(again) = &lost.again {

@@ -1,18 +1,22 @@
-//! The tool `recall`: what was shortened, from the log.
+//! The tool `recall`: what was said and is not sent any more, from the log.
 
-use epitome_model::Ref;
-use epitome_passes::calls_of_name;
+use epitome_engine::Recalled;
+use epitome_passes::{Name, response_name};
 use serde::Deserialize;
 
 use super::Machine;
 
 /// Lines that one call returns unless it asks for others.
 const LINES: usize = 400;
+/// Lines that a search through everything returns.
+const HITS: usize = 100;
+/// Characters of a line that it returns.
+const WIDTH: usize = 300;
 
 #[derive(Deserialize)]
 struct Arguments {
-    #[serde(rename = "ref")]
-    reference: String,
+    #[serde(rename = "ref", default)]
+    reference: Option<String>,
     #[serde(default)]
     search: Option<String>,
     #[serde(default)]
@@ -26,47 +30,87 @@ impl Machine {
     pub(super) fn recall(&self, arguments: &str) -> Result<String, String> {
         let arguments: Arguments =
             serde_json::from_str(arguments).map_err(|err| format!("bad arguments: {err}"))?;
-        let text = self.find_removed(arguments.reference.trim())?;
-        Ok(excerpt(&text, &arguments))
+        let is_empty = |text: &&String| text.trim().is_empty();
+        let reference = arguments.reference.as_ref().filter(|it| !is_empty(it));
+        let search = arguments.search.as_ref().filter(|it| !is_empty(it));
+        match (reference, search) {
+            (Some(name), _) => {
+                let recalled = self.find_removed(name.trim())?;
+                Ok(excerpt(&recalled, &arguments))
+            }
+            (None, Some(search)) => self.search(search),
+            (None, None) => {
+                Err("bad arguments: a `ref`, a `search`, or both are needed".to_owned())
+            }
+        }
     }
 
-    fn find_removed(&self, name: &str) -> Result<String, String> {
-        let calls = match name.parse::<u64>() {
-            Ok(number) => Some(number..=number),
-            Err(_) => calls_of_name(name),
-        };
-        let found = match calls {
-            Some(calls) => self.context.recall_calls(calls),
-            None => {
-                let reference: Ref = name.parse().map_err(|_| {
-                    format!("`{name}` is no reference: use one like k495d399, or a call like #12")
-                })?;
-                self.context.recall(&reference)
-            }
-        };
+    fn find_removed(&self, name: &str) -> Result<Recalled, String> {
+        let wanted = Name::parse(name).ok_or_else(|| {
+            format!(
+                "`{name}` is no reference: use one like k495d399, a call like #12, or a response \
+                 of yours like @7"
+            )
+        })?;
+        let found = self.context.recall_name(&wanted);
         found.ok_or_else(|| format!("nothing was shortened under {name}"))
+    }
+
+    /// The lines of everything that was said in which a text is found.
+    fn search(&self, search: &str) -> Result<String, String> {
+        let hits = self.context.search(search, HITS + 1);
+        if hits.is_empty() {
+            return Err(format!("nothing that was said holds `{search}`"));
+        }
+        let line = |it: &epitome_engine::Hit| {
+            format!("{} {}: {}", it.name, it.line, epitome_model::short(&it.text, WIDTH))
+        };
+        let mut lines: Vec<String> = hits.iter().take(HITS).map(line).collect();
+        if hits.len() > HITS {
+            lines.push(format!("[the first {HITS} lines: there are more]"));
+        }
+        Ok(lines.join("\n"))
     }
 }
 
-/// The lines asked for, and how many there are.
-fn excerpt(text: &str, arguments: &Arguments) -> String {
+/// The lines asked for, and how many there are. What the model said comes first; the lines of what
+/// a call returned are counted without it.
+fn excerpt(recalled: &Recalled, arguments: &Arguments) -> String {
+    let Recalled { text, said } = recalled;
     let lines: Vec<&str> = text.lines().collect();
-    if let Some(search) = &arguments.search {
-        let hits = lines.iter().enumerate().filter(|(_, line)| line.contains(search.as_str()));
-        let hits: Vec<String> =
-            hits.take(LINES).map(|(at, line)| format!("{}: {line}", at + 1)).collect();
+    if let Some(search) = arguments.search.as_ref().filter(|it| !it.trim().is_empty()) {
+        let found = |text: &str| {
+            let hits = text.lines().enumerate().filter(|(_, line)| line.contains(search.as_str()));
+            hits.map(|(at, line)| format!("{}: {line}", at + 1)).collect::<Vec<_>>()
+        };
+        let of_said = said.iter().flat_map(|it| {
+            let name = response_name(it.response);
+            found(&it.text).into_iter().map(move |line| format!("{name} {line}"))
+        });
+        let hits: Vec<String> = of_said.chain(found(text)).take(LINES).collect();
         if hits.is_empty() {
-            return format!("no line of {} holds `{search}`", lines.len());
+            let all = said.iter().map(|it| it.text.lines().count()).sum::<usize>() + lines.len();
+            return format!("no line of {all} holds `{search}`");
         }
         return hits.join("\n");
     }
     let from = arguments.offset.unwrap_or(1).max(1) - 1;
     let limit = arguments.limit.unwrap_or(LINES).max(1);
     let shown: Vec<&str> = lines.iter().skip(from).take(limit).copied().collect();
-    let mut text = shown.join("\n");
+    let mut excerpt = shown.join("\n");
     let end = from + shown.len();
     if from > 0 || end < lines.len() {
-        text.push_str(&format!("\n[lines {}-{end} of {}]", from + 1, lines.len()));
+        excerpt.push_str(&format!("\n[lines {}-{end} of {}]", from + 1, lines.len()));
     }
-    text
+    if from > 0 || said.is_empty() {
+        return excerpt;
+    }
+    let named = |it: &epitome_passes::SaidText| {
+        format!("[you said, {}:]\n{}", response_name(it.response), it.text)
+    };
+    let mut parts: Vec<String> = said.iter().map(named).collect();
+    if !text.is_empty() {
+        parts.push(format!("[result:]\n{excerpt}"));
+    }
+    parts.join("\n")
 }

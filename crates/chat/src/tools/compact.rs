@@ -6,7 +6,7 @@ use crate::permissions::Access;
 pub(super) const TOOL: Tool = Tool {
     name: "compact",
     description: "Makes the conversation smaller to free space. Call it between tasks, or before \
-                  a large one; nothing is lost: recall returns what was shortened.",
+                  a large one; nothing is lost: recall returns results and what you said.",
     parameters: concat!(
         r#"{"type":"object","properties":{"focus":{"type":"string","description":"What the "#,
         r#"work is about from now on"}}}"#,

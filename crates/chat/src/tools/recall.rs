@@ -1,21 +1,24 @@
-//! `recall`: what was shortened. The machine answers it, as it holds the log.
+//! `recall`: what was shortened or left out. The machine answers it, as it holds the log.
 
 use super::Tool;
 use crate::permissions::Access;
 
 /// Its name.
-pub const RECALL: &str = "recall";
+pub use epitome_engine::RECALL;
 
 pub(super) const TOOL: Tool = Tool {
     name: RECALL,
-    description: "Returns in full what was shortened in this conversation. References look like \
-                  k495d399 in a note [epitome k495d399 …], calls in a digest like #12.",
+    description: "Returns in full what was shortened in this conversation or left out of it: \
+                  results, and what you said. A `ref` is a reference like k495d399 in a note \
+                  [epitome k495d399 …], a call like #12 (what you said with it, and its result), \
+                  or a response of yours like @7. Without one, `search` looks through everything \
+                  that was said.",
     parameters: concat!(
-        r##"{"type":"object","properties":{"ref":{"type":"string","description":"k495d399, or "##,
-        r##"#12"},"search":{"type":"string","description":"Only lines that hold this text"},"##,
+        r##"{"type":"object","properties":{"ref":{"type":"string","description":"k495d399, #12, "##,
+        r##"#12-15 or @7"},"search":{"type":"string","description":"Only lines that hold this "##,
+        r##"text; without a ref, those of everything that was said, in any case"},"##,
         r##""offset":{"type":"integer","description":"The first line, from 1"},"limit":{"##,
-        r##""type":"integer","description":"How many lines, 400 by default"}},"##,
-        r##""required":["ref"]}"##,
+        r##""type":"integer","description":"How many lines, 400 by default"}}}"##,
     ),
     access: |_, _| Ok(Access::Own),
     run: |_, _, _, _| Err("the machine answers this call".to_owned()),

@@ -15,6 +15,7 @@ use epitome::ops::{
 use epitome::runs::{ArchivedSessions, LoggedRun, RunLog, RunMatch, archived_sessions, runs};
 use epitome::storage::{Damage, Target};
 use epitome_model::Ref;
+use epitome_passes::Name;
 
 use many::Wanted;
 
@@ -196,7 +197,7 @@ fn one(app: &App, args: &Args, session: &OsStr) -> Result<()> {
 
 /// Says so if a piece that is not in the archive is still in the file.
 fn in_the_file(failure: Failure, session: &OpenSession<'_>, reference: &Ref) -> Failure {
-    match session_text(session, reference) {
+    match session_text(session, &Name::Text(reference.clone())) {
         Ok(Some(_)) => failure
             .hint(format!(
                 "{reference} is still in the file: it was removed from the context by a \

@@ -9,6 +9,7 @@ use epitome::archive::{Archive, FileState, Found, Reference};
 use epitome::ops::{OpenSession, session_text};
 use epitome::redact::Screen;
 use epitome_model::Ref;
+use epitome_passes::Name;
 use regex::Regex;
 
 use crate::app::App;
@@ -22,19 +23,23 @@ Examples:
   epitome show k7f3a9c2
   epitome show k7f3a9c2 --lines 120..180
   epitome show k7f3a9c2 --grep 'error|warning'
-  epitome show k1c0ffee > screenshot.png";
+  epitome show k1c0ffee > screenshot.png
+  epitome show '#12' --session 0f3c9a52
+  epitome show @7 --session 0f3c9a52";
 
 /// Print the text that a stub replaced
 ///
 /// The text is printed unchanged, with a note about its origin on standard error. A picture is
 /// printed as its bytes. With --session it may also be a text that the agent's own compaction took
-/// out of the context: `epitome losses` names it.
+/// out of the context: `epitome losses` names it. A digest names calls (`#12`: what the model said
+/// with it, and its result) and responses of the model (`@7`).
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// The reference in a stub: `k7f3a9c2` in `[epitome k7f3a9c2: Read a.rs, …]`
-    #[arg(value_name = "REF", value_parser = parse_ref)]
-    pub reference: Ref,
+    /// The reference in a stub: `k7f3a9c2` in `[epitome k7f3a9c2: Read a.rs, …]`; with --session
+    /// also a call, #12 or #12-15, or a response of the model, @7
+    #[arg(value_name = "REF", value_parser = parse_name)]
+    pub name: Name,
 
     /// Look for it in this session, archived or not: a file, a session id, or its prefix
     #[arg(long, value_name = "SESSION")]
@@ -60,16 +65,20 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     if let Some(session) = &args.session {
         let path = file(app, session)?;
         let session = OpenSession::of_agent(&app.config, &path, app.agent());
-        let text = session_text(&session, &args.reference)?.ok_or_else(|| {
-            let what = format!("no text of this session is called {}", args.reference);
+        let text = session_text(&session, &args.name)?.ok_or_else(|| {
+            let what = format!("no text of this session is called {}", written(&args.name));
             Failure::new(Status::Disk, "not-found", what)
                 .hint("`epitome losses SESSION` lists what left its context, with names")
         })?;
         return print(app, args, &text, text.as_bytes());
     }
+    let Name::Text(reference) = &args.name else {
+        let what = format!("{} is a number in a session", written(&args.name));
+        return Err(Failure::usage(what).hint("name the session: --session SESSION"));
+    };
     let archive = app.config.archive();
-    let found = archive.find(&args.reference).map_err(Failure::writing)?;
-    let (found, raw) = read(&archive, one(args, found)?)?;
+    let found = archive.find(reference).map_err(Failure::writing)?;
+    let (found, raw) = read(&archive, one(reference, found)?)?;
     app.note(&about(&found, &app.screen()?));
     let shown = found.about.shown(&raw);
     if let Some(media) = &found.about.media {
@@ -101,11 +110,10 @@ fn read(archive: &Archive, mut found: Vec<Found>) -> Result<(Found, Vec<u8>)> {
 }
 
 /// The copies of the piece. The same bytes removed twice are one piece.
-fn one(args: &Args, mut found: Vec<Found>) -> Result<Vec<Found>> {
+fn one(reference: &Ref, mut found: Vec<Found>) -> Result<Vec<Found>> {
     let mut hashes: Vec<_> = found.iter().map(|found| found.hash).collect();
     hashes.sort_unstable();
     hashes.dedup();
-    let reference = &args.reference;
     match hashes.len() {
         0 => Err(Failure::new(
             Status::Disk,
@@ -189,6 +197,26 @@ fn select(text: &str, args: &Args, for_terminal: bool) -> String {
         selected.push('\n');
     }
     selected
+}
+
+fn parse_name(text: &str) -> std::result::Result<Name, String> {
+    match Name::parse(text) {
+        Some(name @ (Name::Calls(_) | Name::Responses(_))) => Ok(name),
+        Some(Name::Text(_)) | None => parse_ref(text).map(Name::Text),
+    }
+}
+
+/// A name as it is typed.
+fn written(name: &Name) -> String {
+    let range = |mark: char, first: u64, last: u64| match first == last {
+        true => format!("{mark}{first}"),
+        false => format!("{mark}{first}-{last}"),
+    };
+    match name {
+        Name::Calls(numbers) => range('#', *numbers.start(), *numbers.end()),
+        Name::Responses(numbers) => range('@', *numbers.start(), *numbers.end()),
+        Name::Text(reference) => reference.to_string(),
+    }
 }
 
 fn parse_lines(text: &str) -> std::result::Result<Range, String> {

@@ -225,6 +225,40 @@ fn a_log_is_taken_up_where_it_was_left() {
     third.end();
 }
 
+/// What the model said comes back with its call, by the number of its response, and by its words.
+#[test]
+fn what_was_said_is_recalled_and_searched() {
+    let world = World::new();
+    let mut engine = Engine::new(&world, &["--no-log", "--count", "estimate"]);
+    let call = json!({ "id": "c1", "type": "tool_use", "name": "Read", "input": {} });
+    let result = json!({ "type": "tool_result", "tool_use_id": "c1", "content": "fn a() {}" });
+    engine.ask(
+        &json!({ "op": "call", "messages": [
+            { "role": "user", "content": "Warum?" },
+            { "role": "assistant", "content": [{ "type": "text", "text": "Ich lese." }, call] },
+            { "role": "user", "content": [result] },
+            { "role": "assistant", "content": "Die Sperre klemmt." },
+        ] })
+        .to_string(),
+    );
+    let hit = |name: &str, text: &str| json!({ "ref": name, "line": 1, "text": text });
+    for (with, expect) in [
+        (
+            json!({ "ref": "#1" }),
+            json!({ "text": "fn a() {}", "said": [{ "response": 1, "text": "Ich lese." }] }),
+        ),
+        (json!({ "ref": "@2" }), json!({ "text": "Die Sperre klemmt." })),
+        (json!({ "search": "sperre" }), json!({ "hits": [hit("@2", "Die Sperre klemmt.")] })),
+        (json!({ "search": "fn", "ref": "#1" }), json!({ "hits": [hit("#1", "fn a() {}")] })),
+        (json!({ "search": "nichts" }), json!({ "hits": [] })),
+    ] {
+        let mut line = with.clone();
+        line["op"] = "recall".into();
+        assert_eq!(engine.ask(&line.to_string()), expect, "{with}");
+    }
+    engine.end();
+}
+
 #[test]
 fn what_is_no_log_is_not_opened() {
     let world = World::new();

@@ -15,6 +15,7 @@ mod hostile_text;
 mod inspect;
 mod keep;
 mod keyring;
+mod languages;
 mod list;
 mod losses;
 mod models;

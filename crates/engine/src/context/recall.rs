@@ -1,13 +1,41 @@
 //! What was removed, from the log.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::HashSet;
 use std::ops::RangeInclusive;
 
 use epitome_model::{Block, Image, Part, Ref, Source, decode};
-
-use epitome_passes::{call_numbers, is_digest, named_calls};
+use epitome_passes::{
+    Name, SaidText, call_numbers, is_digest, named_calls, named_texts, response_name,
+    response_numbers, results_of_calls, texts_at_calls, texts_of_responses,
+};
+use serde::Serialize;
 
 use super::Context;
+
+/// The name of the tool that recalls: what it returned before is not searched.
+pub const RECALL: &str = "recall";
+
+/// What a name stands for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Recalled {
+    /// The results of calls, texts of the model, or what was removed. Empty if a call has no result.
+    pub text: String,
+    /// Of calls: what the model said in the responses that made them.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub said: Vec<SaidText>,
+}
+
+/// A line in which a text was found.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Hit {
+    /// The name by which the whole is recalled: `#12`, `@7`, `k7f3a9c2`.
+    #[serde(rename = "ref")]
+    pub name: String,
+    /// The number of the line in it, from 1.
+    pub line: u64,
+    /// The line.
+    pub text: String,
+}
 
 impl Context {
     /// What was removed under a reference, from the log: the words, or a picture as a `data:` URL.
@@ -29,6 +57,9 @@ impl Context {
                 Part::Image(_) | Part::Text(_) | Part::Opaque(_) => None,
             }),
             Block::Image(image) if matches(image.whole) => Some(url(image, source)),
+            Block::Text(text) if text.span().is_some_and(matches) => {
+                Some(text.read(source).into_owned())
+            }
             Block::Call(call) => {
                 let mut fields = call.fields.iter();
                 let field = fields.find(|field| field.text.span().is_some_and(matches))?;
@@ -60,28 +91,128 @@ impl Context {
             .collect()
     }
 
+    /// What a name stands for: the results of calls and what the model said with them, texts of the
+    /// model, or what was removed under a reference. None: nothing is known by this name.
+    ///
+    /// ```
+    /// use epitome_engine::{Context, Said, Setup};
+    /// use epitome_passes::{Name, built_in};
+    ///
+    /// let mut context = Context::in_memory(Setup::new(built_in("s06").expect("a built-in recipe")));
+    /// context.user("Why is it slow?")?;
+    /// context.assistant(&[Said::text("The lock is taken twice.")])?;
+    /// let name = Name::parse("@1").expect("the name of a response");
+    /// let recalled = context.recall_name(&name).expect("it was said");
+    /// assert_eq!(recalled.text, "The lock is taken twice.");
+    /// # Ok::<(), epitome_error::Error>(())
+    /// ```
+    pub fn recall_name(&self, name: &Name) -> Option<Recalled> {
+        let (transcript, source) = (self.transcript(), self.log.bytes());
+        match name {
+            Name::Text(reference) => {
+                self.recall(reference).map(|text| Recalled { text, said: Vec::new() })
+            }
+            Name::Calls(calls) => {
+                let said = texts_at_calls(transcript, source, calls);
+                let results = self.recall_calls(calls.clone());
+                let is_any = results.is_some() || !said.is_empty();
+                is_any.then(|| Recalled { text: results.unwrap_or_default(), said })
+            }
+            Name::Responses(wanted) => {
+                let said = texts_of_responses(transcript, source, |it| wanted.contains(&it));
+                let named = |it: SaidText| (response_name(it.response), it.text);
+                let text = named_texts(said.into_iter().map(named).collect())?;
+                Some(Recalled { text, said: Vec::new() })
+            }
+        }
+    }
+
     /// The results of calls of the session as they were said, by the numbers that a digest gives
     /// them, from 1. Of several calls each result has its number before it. None: no such call has
     /// a result.
     pub fn recall_calls(&self, calls: RangeInclusive<u64>) -> Option<String> {
-        let numbers = call_numbers(self.transcript());
-        let wanted: HashMap<&str, u64> =
-            numbers.into_iter().filter(|(_, number)| calls.contains(number)).collect();
-        let blocks = self.transcript().entries().flat_map(|(_, entry)| &entry.blocks);
-        let mut found: BTreeMap<u64, String> = BTreeMap::new();
-        for block in blocks {
-            if let Block::Output(output) = block
-                && let Some(&number) = wanted.get(&*output.call)
-            {
-                found.entry(number).or_insert_with(|| output.text(self.log.bytes()));
-            }
-        }
+        let found = results_of_calls(self.transcript(), self.log.bytes(), &calls);
         if calls.start() == calls.end() {
             return found.into_values().next();
         }
         let told: Vec<String> =
             found.into_iter().map(|(number, text)| format!("#{number}:\n{text}")).collect();
         (!told.is_empty()).then(|| told.join("\n\n"))
+    }
+
+    /// The lines of all that was said in which a text is found, whether they are sent or not, in
+    /// their order and at most so many, each with the name by which the whole is recalled. Capitals
+    /// do not count. A line that was said several times is found where it was said first; what was
+    /// recalled before is not looked through again.
+    pub fn search(&self, text: &str, most: usize) -> Vec<Hit> {
+        let (transcript, source) = (self.transcript(), self.log.bytes());
+        let (calls, responses) = (call_numbers(transcript), response_numbers(transcript));
+        let wanted = text.to_lowercase();
+        let mut hits = Vec::new();
+        let mut known = HashSet::new();
+        let mut recalls = HashSet::new();
+        let mut look = |name: &dyn Fn() -> String, text: &str| {
+            for (at, line) in text.lines().enumerate() {
+                if hits.len() < most
+                    && line.to_lowercase().contains(&wanted)
+                    && known.insert(line.trim().to_owned())
+                {
+                    hits.push(Hit { name: name(), line: at as u64 + 1, text: line.to_owned() });
+                }
+            }
+        };
+        let reference = |span| Ref::of(&Source::at(source, span)).to_string();
+        for (item, entry) in transcript.entries().filter(|(_, entry)| !entry.repeated) {
+            for block in &entry.blocks {
+                match block {
+                    Block::Text(text) => {
+                        let response = responses.get(&item).copied();
+                        let name = || match (response, text.span()) {
+                            (Some(number), _) => response_name(number),
+                            (None, Some(span)) => reference(span),
+                            (None, None) => String::new(),
+                        };
+                        look(&name, &text.read(source));
+                    }
+                    Block::Call(call) if &*call.name == RECALL => {
+                        recalls.insert(&*call.id);
+                    }
+                    Block::Call(call) => {
+                        for field in &call.fields {
+                            let span = field.text.span();
+                            let name = || span.map(reference).unwrap_or_default();
+                            look(&name, &field.text.read(source));
+                        }
+                    }
+                    Block::Output(output) if !recalls.contains(&*output.call) => {
+                        let number = calls.get(&*output.call).copied();
+                        let name = || match number {
+                            Some(number) => format!("#{number}"),
+                            None => reference(output.whole),
+                        };
+                        look(&name, &output.text(source));
+                    }
+                    _ => {}
+                }
+            }
+        }
+        hits
+    }
+
+    /// What the model said that is not sent any more, or not all of it, in its order.
+    /// [`recall_name`](Context::recall_name) returns it.
+    pub fn unsent_texts(&self) -> Vec<SaidText> {
+        let source = self.log.bytes();
+        let mut sent: HashSet<String> = HashSet::new();
+        for block in self.transcript().context().flat_map(|(_, entry)| &entry.blocks) {
+            if let Block::Text(text) | Block::Summary(text) = block {
+                sent.extend(text.read(source).lines().map(|line| line.trim().to_owned()));
+            }
+        }
+        let is_sent = |line: &str| line.trim().is_empty() || sent.contains(line.trim());
+        let mut texts = texts_of_responses(self.transcript(), source, |_| true);
+        texts.retain(|said| !said.text.lines().all(is_sent));
+        texts
     }
 
     /// The calls that a digest replaces, each with its name in the digest: `#4`, or `#4–6` if the

@@ -11,7 +11,10 @@ use epitome_passes::facts::FactKind;
 use epitome_passes::losses::{
     Again, Losses, LostKind, LostPiece, UsedFact, changed_files, losses, names_in, text_named,
 };
-use epitome_passes::{RuleFiles, View};
+use epitome_passes::{
+    Name, RuleFiles, SaidText, View, named_texts, response_name, results_of_calls, texts_at_calls,
+    texts_of_responses,
+};
 use epitome_tokens::Estimate;
 use jiff::Timestamp;
 use serde::{Serialize, Serializer};
@@ -27,6 +30,9 @@ use crate::redact::{Screen, SessionScreen};
 
 use timeline::Found;
 pub(super) use timeline::Timeline;
+
+/// Tokens up to which a text of the model says what it found, whatever its words are.
+const SHORT: Tokens = Tokens(80);
 
 /// How losses are reported.
 pub struct LossOptions<'a> {
@@ -102,6 +108,19 @@ pub struct CompactionLosses {
 }
 
 impl CompactionLosses {
+    /// The texts of the model that left: first those with a decision in words, then short ones,
+    /// which say what was found in whatever words, then the others; of each the newest first.
+    pub fn texts_of_the_model(&self) -> Vec<&Piece> {
+        let is_text = |it: &&Piece| matches!(it.lost.kind, LostKind::Decision | LostKind::Reply);
+        let mut texts: Vec<&Piece> = self.pieces.iter().rev().filter(is_text).collect();
+        texts.sort_by_key(|it| match it.lost.kind {
+            LostKind::Decision => 0,
+            _ if it.is_short() => 1,
+            _ => 2,
+        });
+        texts
+    }
+
     /// What of it may matter for what comes next, in words: `2 rules`, `1 unresolved error`. What
     /// can be read or run again, and what was resolved, is not in it.
     pub fn may_matter(&self) -> Vec<String> {
@@ -109,12 +128,15 @@ impl CompactionLosses {
         // Of one that goes in part, the lines that say what failed stay.
         let is_open = |it: &&Piece| it.lost.resolved == Some(false) && !it.lost.partly;
         let open = self.pieces.iter().filter(is_open).count() as u64;
+        let is_short = |it: &&Piece| it.lost.kind == LostKind::Reply && it.is_short();
+        let short = self.pieces.iter().filter(is_short).count() as u64;
         let counts = [
             (of(LostKind::Rule), "1 rule", "rules"),
             (of(LostKind::Plan), "1 plan", "plans"),
             (of(LostKind::User), "1 message of yours", "messages of yours"),
             (open, "1 unresolved error", "unresolved errors"),
             (of(LostKind::Decision), "1 text with decisions", "texts with decisions"),
+            (short, "1 short text of the model", "short texts of the model"),
             (self.changed_files.len() as u64, "1 file read and changed", "files read and changed"),
         ];
         let known = counts.into_iter().filter(|(n, ..)| *n > 0);
@@ -177,6 +199,11 @@ pub struct Piece {
 }
 
 impl Piece {
+    /// Whether it was said in a few words, all of which left.
+    fn is_short(&self) -> bool {
+        !self.lost.partly && self.lost.tokens <= SHORT
+    }
+
     /// The name by which it is restored or shown.
     pub fn reference(&self) -> Option<&Ref> {
         let commands = [self.restore.as_deref(), self.show.as_deref()];
@@ -230,17 +257,33 @@ pub fn session_losses(session: &OpenSession<'_>, options: &LossOptions<'_>) -> R
     })
 }
 
-/// The text of a session that has this name in a report of losses, from the session as it was
-/// before all compactions. None: no text of it has.
+/// What a name stands for in a session as it was before all compactions: a text that a report of
+/// losses names, calls with their results and what the model said with them, responses of the
+/// model. None: nothing of it has this name.
 ///
 /// # Errors
 ///
 /// What opening and reading the session and the archive say.
-pub fn session_text(session: &OpenSession<'_>, reference: &Ref) -> Result<Option<String>> {
+pub fn session_text(session: &OpenSession<'_>, name: &Name) -> Result<Option<String>> {
     let loaded = session.loaded()?;
     let timeline = Timeline::of(loaded, &session.config.archive(), session.path())?;
     let view = View::new(&timeline.transcript, timeline.whole(), &const { Estimate::new() });
-    Ok(text_named(&view, reference))
+    let (transcript, source) = (view.transcript, view.source);
+    let said = |texts: Vec<SaidText>| {
+        texts.into_iter().map(|it| (response_name(it.response), it.text)).collect::<Vec<_>>()
+    };
+    Ok(match name {
+        Name::Text(reference) => text_named(&view, reference),
+        Name::Responses(wanted) => {
+            named_texts(said(texts_of_responses(transcript, source, |it| wanted.contains(&it))))
+        }
+        Name::Calls(calls) => {
+            let mut texts = said(texts_at_calls(transcript, source, calls));
+            let results = results_of_calls(transcript, source, calls);
+            texts.extend(results.into_iter().map(|(number, text)| (format!("#{number}"), text)));
+            named_texts(texts)
+        }
+    })
 }
 
 /// What a planned compaction of the session at `path` would take out of its context.

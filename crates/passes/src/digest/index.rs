@@ -9,6 +9,7 @@ use rayon::prelude::*;
 
 use crate::View;
 use crate::facts::{FactId, FactMap};
+use crate::numbers::response_numbers;
 
 use super::DigestRule;
 use super::pieces::{Body, Fact, Facts, Found, Part, Parts, Piece, Pieces};
@@ -79,9 +80,11 @@ impl FactIndex {
         for (at, found) in found {
             self.take(at, found);
         }
-        let piece = |(at, part, response): &(_, Part<'_>, u32)| {
+        let numbers = response_numbers(view.transcript);
+        let piece = |(at, part, response): &((usize, usize), Part<'_>, u32)| {
             let body = self.piece(*at, part).cloned().expect("it was taken");
-            Piece { body, response: *response }
+            let number = numbers.get(&at.0).copied().unwrap_or_default();
+            Piece { body, response: *response, number }
         };
         Pieces::new(all.iter().map(piece).collect(), old, responses)
     }

@@ -11,8 +11,9 @@ use epitome_model::{
 use serde_json::Value;
 
 use crate::decisions::decision;
+use crate::evidence::{Sure, failing_lines};
 use crate::facts::{FactId, FactKind, facts};
-use crate::pins::commanding;
+use crate::pins::commanding_in_words;
 use crate::{View, is_error_line};
 
 use super::DigestRule;
@@ -25,6 +26,8 @@ const LONGEST: usize = 40_000;
 const TARGET: usize = 200;
 /// Characters of another argument in a header.
 const ARGUMENT: usize = 160;
+/// Bytes of a line that says what failed: a longer one is data.
+const LONGEST_ERROR: usize = 300;
 /// Bytes of a line without white space around it: a shorter one says nothing.
 const SHORTEST: usize = 3;
 
@@ -42,6 +45,9 @@ pub(super) struct Piece {
     pub body: Arc<Body>,
     /// The response of the model that it belongs to, or that comes before it.
     pub response: u32,
+    /// The number of its response among those of the session, from 1: by it a text of the model is
+    /// recalled.
+    pub number: u64,
 }
 
 impl Deref for Piece {
@@ -342,8 +348,9 @@ impl<'a> Part<'a> {
                 if let Some(output) = self.result {
                     let begins = found.lines.len();
                     found.split(&output.text(source), false, output.numbered);
-                    let of_output = found.lines[begins..].iter_mut();
-                    of_output.for_each(|line| line.stays = output.error && line.is_error);
+                    if output.error {
+                        mark_failing(&mut found.lines[begins..]);
+                    }
                 }
             }
             _ => {}
@@ -385,13 +392,28 @@ impl<'a> Part<'a> {
     }
 }
 
-/// Marks the lines of a long text of the user that command or forbid.
+/// Marks the lines of what failed that say so.
+fn mark_failing(lines: &mut [Line]) {
+    let texts: Vec<&str> = lines.iter().map(|line| &*line.text).collect();
+    let failing = failing_lines(&texts, Sure::Surely);
+    for (line, fails) in lines.iter_mut().zip(failing) {
+        line.stays = fails && line.text.len() < LONGEST_ERROR;
+    }
+}
+
+/// Lines at the beginning and at the end of a long text of the user that are in a digest anyway:
+/// what is pasted has what is wanted above or below it, in any language.
+const ENDS: usize = 2;
+
+/// Marks the lines of a long text of the user that command or forbid, and its ends.
 fn mark_commands(lines: &mut [Line]) {
     let text: Vec<&str> = lines.iter().map(|line| &*line.text).collect();
-    let commands = commanding(&text.join("\n"));
+    let commands = commanding_in_words(&text.join("\n"));
     let mut commands = commands.lines().peekable();
-    for line in lines {
-        line.stays = commands.next_if(|command| **command == *line.text).is_some();
+    let last = lines.len().saturating_sub(ENDS);
+    for (at, line) in lines.iter_mut().enumerate() {
+        let commands = commands.next_if(|command| **command == *line.text).is_some();
+        line.stays = commands || at < ENDS || at >= last;
     }
 }
 
@@ -466,7 +488,7 @@ impl Lines {
             is_argument,
             facts: Box::default(),
             tokens: AtomicU32::new(0),
-            is_error: line.len() < 300 && is_error_line(line),
+            is_error: line.len() < LONGEST_ERROR && is_error_line(line),
             decides: false,
             stays: false,
         });

@@ -5,6 +5,8 @@ use std::ops::RangeInclusive;
 
 use epitome_model::{Block, Counter, Source};
 
+use crate::numbers::response_name;
+
 use super::Digest;
 use super::choose::{Chosen, ChosenLines};
 use super::pieces::{Piece, Pieces, Who};
@@ -36,7 +38,7 @@ pub(super) fn digest(
     let calls = old.iter().filter(|piece| matches!(piece.speaker, Who::Call { .. })).count();
     let mut text = format!(
         "{BEGIN} {calls} tool calls: lines of it in their order. {GAP} = lines left out, #N = the \
-         Nth call.]"
+         Nth call, @N = your Nth response.]"
     );
     let mut shown = 0;
     let mut unshown = Unshown::default();
@@ -59,7 +61,10 @@ pub(super) fn digest(
         let Some(ChosenLines { full, lines }) = of_piece else { continue };
         match &piece.full {
             Some(whole) if *full => add(&whole.text),
-            Some(_) | None => add(&piece.head),
+            Some(_) | None => match numbered_head(piece, lines) {
+                Some(head) => add(&head),
+                None => add(&piece.head),
+            },
         }
         // Lines that follow each other keep their shape; what all of them are indented is dropped.
         for run in runs(lines) {
@@ -77,6 +82,14 @@ pub(super) fn digest(
     let of = old.iter().map(|piece| piece.lines.len() as u64).sum();
     let tokens = counter.count(&text);
     Digest { text, tokens, lines: shown, of }
+}
+
+/// What is above lines of a text of the model of which others are left out: with the number by
+/// which the whole is recalled. None: nothing is left out, or it is no text of the model.
+fn numbered_head(piece: &Piece, lines: &BTreeSet<usize>) -> Option<String> {
+    let is_part = piece.speaker == Who::Model && lines.len() < piece.lines.len();
+    let head = piece.head.trim_end_matches(':');
+    (is_part && piece.number > 0).then(|| format!("{head} {}:", response_name(piece.number)))
 }
 
 /// The lines as runs of lines that follow each other.
@@ -151,7 +164,11 @@ pub fn named_calls(digest: &str) -> BTreeMap<u64, String> {
 /// assert_eq!(calls_of_name("4"), None);
 /// ```
 pub fn calls_of_name(name: &str) -> Option<RangeInclusive<u64>> {
-    let numbers = name.strip_prefix('#')?;
+    numbers_of_range(name.strip_prefix('#')?)
+}
+
+/// The numbers of `4`, `4–6` or `4-6`.
+pub(crate) fn numbers_of_range(numbers: &str) -> Option<RangeInclusive<u64>> {
     let range = numbers.split_once(TO).or_else(|| numbers.split_once('-'));
     let (first, last) = range.unwrap_or((numbers, numbers));
     let (first, last) = (first.parse::<u64>().ok()?, last.parse::<u64>().ok()?);

@@ -78,8 +78,13 @@ const SEPARATORS: [bool; 128] = {
     separators
 };
 
+/// Chinese, Japanese and Korean put no space around a path or a name: their letters and marks end
+/// a token.
 fn is_separator(c: char) -> bool {
-    c.is_whitespace() || MARKS.contains(c)
+    let is_east_asian = matches!(c,
+        '\u{1100}'..='\u{11ff}' | '\u{2e80}'..='\u{a4cf}' | '\u{ac00}'..='\u{d7ff}'
+        | '\u{f900}'..='\u{faff}' | '\u{ff00}'..='\u{ffef}' | '\u{20000}'..='\u{3ffff}');
+    c.is_whitespace() || MARKS.contains(c) || is_east_asian || "“”‘’«»…".contains(c)
 }
 
 /// Whether a token is a plain word, which is no fact: most are.

@@ -42,6 +42,12 @@ fn each_kind_of_fact_is_found_and_plain_words_are_none() {
             "--no-color content-type x-y well--",
             vec![(Hyphenated, "no-color"), (Hyphenated, "content-type")],
         ),
+        (
+            "错误在src/max_len.rs中。",
+            vec![(Path, "max_len.rs"), (Path, "src/max_len.rs"), (Identifier, "max_len")],
+        ),
+        ("max_lenを「maxLen」に", vec![(Identifier, "max_len"), (Identifier, "maxLen")]),
+        ("config.toml에서", vec![(Path, "config.toml")]),
         ("größer/straße.rs", vec![(Path, "straße.rs"), (Path, "größer/straße.rs")]),
     ] {
         assert_eq!(facts(text), expect, "{text}");

@@ -6,10 +6,11 @@ use epitome_model::{Block, Call, Entry, Output, Ref, Role, Tokens, ToolKind, as_
 
 use super::arguments::words_of;
 use super::{LostKind, LostPiece};
+use crate::View;
 use crate::decisions::decision;
+use crate::evidence::failure;
 use crate::facts::{FactId, FactMap, each_fact};
 use crate::pins::{PinKind, pins};
-use crate::{View, is_error_line};
 
 /// Characters of a name.
 const NAME: usize = 300;
@@ -142,6 +143,7 @@ impl Left {
             kind,
             name,
             line: entry.record.line,
+            response: None,
             tokens: Tokens(view.tokens(at.0, at.1).0 * share / 100),
             partly: share < 100,
             references: references(view, said),
@@ -267,11 +269,7 @@ fn of_output(view: &View<'_>, output: &Output, text: &str) -> Option<(LostKind, 
     let call = view.call_of(output);
     let name = call.map_or_else(|| "result".to_owned(), |call| named(view, call));
     if output.error {
-        let is_status = |line: &&str| line.trim_start().to_lowercase().starts_with("exit code");
-        let errors = || text.lines().filter(|line| is_error_line(line));
-        let says = errors().find(|line| !is_status(line)).or_else(|| errors().next());
-        let says = says.or_else(|| text.lines().rev().find(|line| !line.trim().is_empty()));
-        let says = says.unwrap_or_default().trim();
+        let says = failure(text, true).unwrap_or_default().trim();
         return Some((LostKind::Error, format!("{}: {}", short(&name, 60), short(says, 100))));
     }
     if output.from_user {

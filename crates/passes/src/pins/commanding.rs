@@ -2,31 +2,41 @@
 
 use std::sync::LazyLock;
 
-use regex::Regex;
+use crate::languages::Words;
 
-/// Words of a line that commands or forbids, in any case.
-static COMMANDS: LazyLock<Regex> = LazyLock::new(|| {
-    let words = concat!(
-        "must|mustn't|never|always|do not|don't|does not|cannot|can't|may not|not allowed|only",
-        "|require|requires|required|mandatory|forbidden|forbid|prohibited|disallowed|shall|should",
-        "|shouldn't|avoid|prefer|ensure|make sure|important|instead of|rather than|unless|refuse",
-    );
-    Regex::new(&format!(r"(?i)(?-u:\b)(?:{words})(?-u:\b)")).expect("the words are fixed")
-});
+/// Words of a line that commands or forbids.
+static COMMANDS: LazyLock<Words> = LazyLock::new(Words::commands);
 
 /// A heading of a list of rules: every item below it is one.
-static HEADS_RULES: LazyLock<Regex> = LazyLock::new(|| {
-    let words = concat!(
-        "rules?|constraints?|guidelines?|conventions?|requirements?|polic(?:y|ies)|principles?",
-        "|standards?|style|do not|don'ts?|never|always|must|forbidden|boundaries|instructions?",
-    );
-    Regex::new(&format!(r"(?i)(?-u:\b)(?:{words})(?-u:\b)")).expect("the words are fixed")
-});
+static HEADS_RULES: LazyLock<Words> = LazyLock::new(Words::rules);
+
+/// Of so many items and lines that stand out at least one is a rule in words, if the language of a
+/// rule file is one whose words are known.
+const FEW: usize = 20;
+
+/// Every line of a rule file that commands or forbids, as [`commanding_in_words`] finds them. Where
+/// hardly a line has a word of command, the file is in another language: then every list item is a
+/// rule, and every line that stands out.
+pub fn commanding(text: &str) -> String {
+    let items = text.lines().map(str::trim).filter(|line| is_item(line) || stands_out(line));
+    let in_words = commanding_in_words(text);
+    if in_words.lines().count() * FEW >= items.count() {
+        return in_words;
+    }
+    commanding_by(text, |line, _| is_item(line) || stands_out(line) || COMMANDS.are_in(line))
+}
 
 /// Every line that commands or forbids, with the headings above it: one with a word of command
-/// (must, never, always, do not, only, required, forbidden, shall, should, avoid, prefer …), what
-/// continues its list item, and every list item below a heading that speaks of rules.
-pub fn commanding(text: &str) -> String {
+/// (must, never, always, do not, only, required, forbidden, shall, should, avoid, prefer …, in ten
+/// languages), what continues its list item, and every list item below a heading that speaks of
+/// rules.
+pub fn commanding_in_words(text: &str) -> String {
+    commanding_by(text, |line, is_below| COMMANDS.are_in(line) || is_below && is_item(line))
+}
+
+/// The lines that are rules, each with what continues it and the headings above it. Whether one is
+/// a rule depends on the line and on whether it is below a heading that speaks of rules.
+fn commanding_by(text: &str, is_rule: impl Fn(&str, bool) -> bool) -> String {
     let mut kept: Vec<&str> = Vec::new();
     let mut headings: Vec<(usize, &str)> = Vec::new();
     let mut told = 0;
@@ -39,14 +49,14 @@ pub fn commanding(text: &str) -> String {
             told = told.min(headings.len());
             headings.push((level, line));
             of_rules = of_rules.filter(|above| *above < level);
-            if of_rules.is_none() && HEADS_RULES.is_match(words) {
+            if of_rules.is_none() && HEADS_RULES.are_in(words) {
                 of_rules = Some(level);
             }
             goes_on = false;
             continue;
         }
         let is_indented = line.starts_with([' ', '\t']);
-        let is_rule = COMMANDS.is_match(words) || of_rules.is_some() && is_item(words);
+        let is_rule = is_rule(words, of_rules.is_some());
         goes_on = !words.is_empty() && (is_rule || goes_on && is_indented && !is_item(words));
         if goes_on {
             kept.extend(headings[told..].iter().map(|(_, heading)| *heading));
@@ -55,6 +65,11 @@ pub fn commanding(text: &str) -> String {
         }
     }
     kept.join("\n")
+}
+
+/// Whether a line stands out from a text: it is bold, or cries.
+fn stands_out(line: &str) -> bool {
+    line.starts_with("**") || line.starts_with("__") || line.ends_with(['!', '！'])
 }
 
 /// Whether a line is an item of a list.
@@ -81,6 +96,17 @@ mod tests {
             (
                 "- do not merge\n  what is red,\n  ever\n- fine",
                 "- do not merge\n  what is red,\n  ever",
+            ),
+            ("# Regeln\nWorte\n- zwei Leerzeichen", "# Regeln\n- zwei Leerzeichen"),
+            ("Etwas.\nNiemals nach main pushen.\nNoch etwas.", "Niemals nach main pushen."),
+            ("介绍。\n不要使用 unwrap。\n结束。", "不要使用 unwrap。"),
+            ("Texto.\nNunca subas a main.\nMás.", "Nunca subas a main."),
+            ("説明。\nunwrap は禁止。\n終わり。", "unwrap は禁止。"),
+            ("Текст.\nНельзя менять схему.\nЕщё.", "Нельзя менять схему."),
+            // In a language without words every item is a rule, and so is a line that stands out.
+            (
+                "# Zasady\nOpis projektu.\n- dwie spacje\n  zawsze\n- krótkie nazwy\n**Testy przed commitem.**",
+                "# Zasady\n- dwie spacje\n  zawsze\n- krótkie nazwy\n**Testy przed commitem.**",
             ),
             ("The museum and the mustard.", ""),
             ("#hash is no heading, don't\n", "#hash is no heading, don't"),

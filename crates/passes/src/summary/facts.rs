@@ -7,7 +7,7 @@ use epitome_model::{Block, Call, Counter, Entry, Output, Role, Stub, Tokens, Too
 
 use super::history::{OPENS, cut, escaped};
 use super::tally::Tally;
-use crate::evidence::is_error_line;
+use crate::evidence::failure;
 use crate::view::View;
 
 /// What was said and done, as far as a program can tell.
@@ -156,10 +156,7 @@ impl<'v> Reading<'v, '_> {
             Some(_) => text.split_once('\n').map_or("", |(_, body)| body),
             None => text,
         };
-        let speaks = body.lines().find(|line| is_error_line(line));
-        let first = || body.lines().find(|line| !line.trim().is_empty());
-        let line = if output.error { speaks.or_else(first) } else { speaks };
-        if let Some(line) = line {
+        if let Some(line) = failure(body, output.error) {
             let what = short(&self.view.what(Some(call)), 80);
             *self.facts.errors.touch(&format!("{what}: {}", short(line.trim(), 240))) += 1;
         } else if output.error {

@@ -100,7 +100,11 @@ pub struct Refused {
 #[serde(deny_unknown_fields)]
 pub struct Recall {
     #[serde(rename = "ref")]
-    pub reference: String,
+    pub reference: Option<String>,
+    /// A text: lines that hold it.
+    pub search: Option<String>,
+    /// So many lines at most.
+    pub limit: Option<usize>,
 }
 
 #[derive(Deserialize)]

@@ -4,21 +4,23 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use epitome::ErrorKind;
-use epitome::live::{self, Context, Next, Outcome, Recovery, Setup, compact_tool};
+use epitome::live::{self, Context, Hit, Next, Outcome, Recalled, Recovery, Setup, compact_tool};
 use epitome::models::summary_writer;
 use epitome::storage::Hold;
 use epitome_llm::{RetryingModel, Stop};
-use epitome_model::{Block, Ref, Role, Tokens, short};
-use epitome_passes::{NoReply, Recipe, Reply, Writer, calls_of_name};
+use epitome_model::{Block, Role, Tokens, short};
+use epitome_passes::{Name, NoReply, Recipe, Reply, Writer, response_name};
 use epitome_tokens::{Estimate, O200k};
 use serde_json::value::RawValue;
 use serde_json::{Value, json};
 
 use super::logs::{self, Logs};
-use super::request::{Begin, Call, Force, Open, Request, window};
+use super::request::{Begin, Call, Force, Open, Recall, Request, window};
 use super::sent::Sent;
 use crate::failure::{Failure, Result, Status};
 
+/// Lines that a search returns unless it asks for others.
+const HITS: usize = 100;
 /// The version of what is spoken over the pipe.
 const PROTOCOL: u64 = 1;
 /// Characters of the last words that are told of a log.
@@ -144,7 +146,7 @@ impl Server {
                 }
             }
             Request::Answer(reply) => self.answered(reply),
-            Request::Recall(recall) => Ok(self.recall(&recall.reference)?.to_string()),
+            Request::Recall(recall) => Ok(self.recall(&recall)?.to_string()),
             Request::Undo => Ok(json!({ "undone": self.session()?.context.undo()? }).to_string()),
         }
     }
@@ -224,24 +226,20 @@ impl Server {
         Ok(told.to_string())
     }
 
-    fn recall(&mut self, name: &str) -> Result<Value> {
+    fn recall(&mut self, recall: &Recall) -> Result<Value> {
         let context = &self.session()?.context;
-        if let Some(calls) = calls_of_name(name) {
-            let unknown = || {
-                let what = format!("there is no call {name} with a result");
-                Failure::new(Status::Unreadable, "not-found", what)
-            };
-            return Ok(json!({ "text": context.recall_calls(calls).ok_or_else(unknown)? }));
+        let limit = recall.limit.unwrap_or(HITS);
+        match (&recall.reference, &recall.search) {
+            (None, None) => Err(Failure::usage("recall takes a `ref`, a `search`, or both")),
+            (None, Some(search)) => Ok(json!({ "hits": context.search(search, limit) })),
+            (Some(name), search) => {
+                let recalled = recalled(context, name)?;
+                Ok(match search {
+                    Some(search) => json!({ "hits": hits(name, &recalled, search, limit) }),
+                    None => json!(recalled),
+                })
+            }
         }
-        let reference = name.parse::<Ref>().map_err(|_| {
-            let name = short(name, 40);
-            Failure::usage(format!("`{name}` is no reference: one is like k7f3a9c2"))
-        })?;
-        let unknown = || {
-            let what = format!("nothing was removed under {reference}");
-            Failure::new(Status::Unreadable, "not-found", what)
-        };
-        Ok(json!({ "text": context.recall(&reference).ok_or_else(unknown)? }))
     }
 
     fn hello(&self) -> Result<Value> {
@@ -416,4 +414,37 @@ fn told(path: &Path, session: &str, context: &Context) -> Value {
         "last": last,
         "usage": context.usage(),
     })
+}
+
+/// What a name stands for.
+fn recalled(context: &Context, name: &str) -> Result<Recalled> {
+    let Some(wanted) = Name::parse(name) else {
+        let name = short(name, 40);
+        let what = format!("`{name}` is no reference: one is like k7f3a9c2, #4 or @7");
+        return Err(Failure::usage(what));
+    };
+    context.recall_name(&wanted).ok_or_else(|| {
+        let what = match wanted {
+            Name::Calls(_) => format!("there is no call {name} with a result"),
+            Name::Responses(_) => format!("there is no response {name} with a text"),
+            Name::Text(reference) => format!("nothing was removed under {reference}"),
+        };
+        Failure::new(Status::Unreadable, "not-found", what)
+    })
+}
+
+/// The lines of what a name stands for that hold a text.
+fn hits(name: &str, recalled: &Recalled, search: &str, limit: usize) -> Vec<Hit> {
+    let said = recalled.said.iter().map(|it| (response_name(it.response), &it.text));
+    let all = said.chain([(name.to_owned(), &recalled.text)]);
+    let hits = all.flat_map(|(name, text)| {
+        let lines = text.lines().enumerate().filter(|(_, line)| line.contains(search));
+        let hit = |(at, line): (usize, &str)| Hit {
+            name: name.clone(),
+            line: at as u64 + 1,
+            text: line.to_owned(),
+        };
+        lines.map(hit).collect::<Vec<_>>()
+    });
+    hits.take(limit).collect()
 }

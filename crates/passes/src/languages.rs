@@ -1,0 +1,182 @@
+//! Words of ten languages that say what failed, what commands and what was decided.
+//!
+//! They are data: `languages.toml`, which says what each list is and why these languages. Words add
+//! to what is known without them, and decide nothing alone.
+
+use std::sync::LazyLock;
+
+use regex::{Regex, bytes};
+use serde::Deserialize;
+
+/// The words of one language.
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Language {
+    #[cfg_attr(not(test), expect(dead_code, reason = "for readers of the table"))]
+    name: String,
+    error: Vec<String>,
+    failed: Vec<String>,
+    may_say: Vec<String>,
+    commands: Vec<String>,
+    rules: Vec<String>,
+    decides: Vec<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Languages {
+    language: Vec<Language>,
+}
+
+static LANGUAGES: LazyLock<Vec<Language>> = LazyLock::new(|| {
+    let languages: Languages =
+        toml::from_str(include_str!("languages.toml")).expect("a test reads the languages");
+    languages.language
+});
+
+/// Expressions in any of the languages.
+pub struct Words {
+    /// Those that a line of ASCII alone can match.
+    ascii: bytes::Regex,
+    /// All of them.
+    all: Regex,
+}
+
+impl Words {
+    /// What says that something failed. `more` are expressions of no language.
+    pub fn failed(more: &[&str]) -> Words {
+        let of = |it: &Language| {
+            let nouns = it.error.iter().flat_map(|noun| noun_of_failure(noun));
+            nouns.chain(it.failed.iter().map(|phrase| bounded(phrase))).collect()
+        };
+        Words::new(of, more)
+    }
+
+    /// What says so in the output of what did fail.
+    pub fn may_say() -> Words {
+        Words::new(|it| it.may_say.clone(), &[])
+    }
+
+    /// What commands or forbids.
+    pub fn commands() -> Words {
+        Words::new(|it| all_bounded(&it.commands), &[])
+    }
+
+    /// What a heading says above a list of rules.
+    pub fn rules() -> Words {
+        Words::new(|it| all_bounded(&it.rules), &[])
+    }
+
+    /// What says a decision, a cause or a finding.
+    pub fn decides() -> Words {
+        Words::new(|it| all_bounded(&it.decides), &[])
+    }
+
+    fn new(of: impl Fn(&Language) -> Vec<String>, more: &[&str]) -> Words {
+        let mut all: Vec<String> = more.iter().map(|it| (*it).to_owned()).collect();
+        all.extend(LANGUAGES.iter().flat_map(of));
+        let any = |of: &[String]| {
+            // Words end where letters of English end: much faster.
+            format!("(?i:{})", of.join("|")).replace(r"\b", r"(?-u:\b)")
+        };
+        let ascii: Vec<String> = all.iter().filter(|it| it.is_ascii()).cloned().collect();
+        // Of ASCII a character is a byte.
+        let ascii = bytes::RegexBuilder::new(&any(&ascii)).unicode(false).build();
+        Words {
+            ascii: ascii.expect("a test reads the languages"),
+            all: Regex::new(&any(&all)).expect("a test reads the languages"),
+        }
+    }
+
+    /// Whether a line has one of them.
+    pub fn are_in(&self, line: &str) -> bool {
+        match line.is_ascii() {
+            true => self.ascii.is_match(line.as_bytes()),
+            false => self.all.is_match(line),
+        }
+    }
+
+    /// Where the first of them is in a line.
+    pub fn find(&self, line: &str) -> Option<std::ops::Range<usize>> {
+        match line.is_ascii() {
+            true => self.ascii.find(line.as_bytes()).map(|found| found.range()),
+            false => self.all.find(line).map(|found| found.range()),
+        }
+    }
+}
+
+fn all_bounded(words: &[String]) -> Vec<String> {
+    words.iter().map(|it| bounded(it)).collect()
+}
+
+/// An expression that begins and ends where a word does, if its ends are letters of words that end:
+/// those of English, which other scripts are not.
+fn bounded(words: &str) -> String {
+    let is_letter = |c: char| c.is_ascii_alphanumeric();
+    let begins = words.starts_with(is_letter) || words.is_ascii() && words.starts_with('(');
+    let ends = words.ends_with(is_letter) || words.is_ascii() && words.ends_with([')', '?']);
+    let ends = ends && !words.ends_with(r"\w");
+    let edge = |is_edge| if is_edge { r"\b" } else { "" };
+    format!("{}(?:{words}){}", edge(begins), edge(ends))
+}
+
+/// A noun for what went wrong where it says that something did: before a colon, a bracket or a
+/// number that is not 0, or as the first word of a line.
+fn noun_of_failure(noun: &str) -> [String; 2] {
+    let word = bounded(noun);
+    let rest = r"\s*(?:$|[^\s0]|0\w)";
+    let number = r"\s+(?:TS|code)?\d";
+    // Words of other scripts go on without a boundary.
+    let ends = if noun.is_ascii() { "" } else { r"(?:$|\P{L})" };
+    [
+        format!(r"{word}(?:\[|\s*[:=]{rest}|{number})|^\s*{word}{ends}"),
+        format!(r"{word}\s*：{rest}"),
+    ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_language_has_words_of_every_kind() {
+        let names: Vec<&str> = LANGUAGES.iter().map(|it| &*it.name).collect();
+        let expect = [
+            "English",
+            "Chinese",
+            "Spanish",
+            "Portuguese",
+            "French",
+            "German",
+            "Japanese",
+            "Russian",
+            "Korean",
+            "Turkish",
+        ];
+        assert_eq!(names, expect);
+        for language in LANGUAGES.iter() {
+            let Language { name, error, failed, may_say, commands, rules, decides } = language;
+            for words in [error, failed, may_say, commands, rules, decides] {
+                assert!(!words.is_empty(), "{name}");
+            }
+        }
+        let kinds = [Words::failed(&[]), Words::may_say(), Words::commands(), Words::rules()];
+        for words in kinds.into_iter().chain([Words::decides()]) {
+            assert!(!words.are_in("tea for two"));
+        }
+    }
+
+    #[test]
+    fn a_word_ends_where_its_letters_do() {
+        for (words, expect) in [
+            ("never", r"\b(?:never)\b"),
+            ("ошибка", "(?:ошибка)"),
+            ("échec", r"(?:échec)\b"),
+            ("falló", r"\b(?:falló)"),
+            ("rules?", r"\b(?:rules?)\b"),
+            ("not found:", r"\b(?:not found:)"),
+        ] {
+            assert_eq!(bounded(words), expect);
+        }
+    }
+}

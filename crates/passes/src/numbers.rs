@@ -1,0 +1,203 @@
+//! The numbers of a session: `#12` is its twelfth call, `@7` the seventh response of the model.
+
+use std::collections::{BTreeMap, HashMap};
+use std::ops::RangeInclusive;
+
+use epitome_model::{Block, Entry, Ref, Role, Source, Transcript};
+
+use crate::digest::{call_numbers, calls_of_name, numbers_of_range};
+
+/// What stands before the number of a response.
+const RESPONSE: char = '@';
+
+/// A name by which something of a session is recalled.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Name {
+    /// Calls with their results: `#4`, `#4–6`, `4`.
+    Calls(RangeInclusive<u64>),
+    /// Texts of the model: `@7`, `@7–9`.
+    Responses(RangeInclusive<u64>),
+    /// A text by its reference: `k7f3a9c2`.
+    Text(Ref),
+}
+
+impl Name {
+    /// What a name stands for. None: it is no name.
+    ///
+    /// ```
+    /// use epitome_passes::Name;
+    ///
+    /// assert_eq!(Name::parse("#4–6"), Some(Name::Calls(4..=6)));
+    /// assert_eq!(Name::parse("@7"), Some(Name::Responses(7..=7)));
+    /// assert_eq!(Name::parse("the seventh"), None);
+    /// ```
+    pub fn parse(name: &str) -> Option<Name> {
+        if let Ok(number) = name.parse::<u64>() {
+            return Some(Name::Calls(number..=number));
+        }
+        if let Some(numbers) = name.strip_prefix(RESPONSE) {
+            return numbers_of_range(numbers).map(Name::Responses);
+        }
+        calls_of_name(name).map(Name::Calls).or_else(|| name.parse().ok().map(Name::Text))
+    }
+}
+
+/// The name of a response: `@7`.
+pub fn response_name(number: u64) -> String {
+    format!("{RESPONSE}{number}")
+}
+
+/// What the model said in one response.
+#[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
+pub struct SaidText {
+    /// The number of the response among those of the session, from 1.
+    pub response: u64,
+    /// Its texts, without calls and reasoning.
+    pub text: String,
+}
+
+/// The number of the response that each item belongs to, from 1. A response is what the model says
+/// in one go, in however many entries; reasoning alone is none, as it may go.
+pub fn response_numbers(transcript: &Transcript) -> HashMap<usize, u64> {
+    let mut numbers = HashMap::new();
+    let mut of_group: HashMap<&str, u64> = HashMap::new();
+    let mut last = 0;
+    for (item, entry) in transcript.entries().filter(|(_, entry)| is_response(entry)) {
+        let known = entry.group.as_deref().and_then(|group| of_group.get(group));
+        let number = known.copied().unwrap_or(last + 1);
+        last = last.max(number);
+        if let Some(group) = entry.group.as_deref() {
+            of_group.insert(group, number);
+        }
+        numbers.insert(item, number);
+    }
+    numbers
+}
+
+fn is_response(entry: &Entry) -> bool {
+    let says = |block: &Block| matches!(block, Block::Text(_) | Block::Call(_));
+    entry.role == Role::Assistant && entry.blocks.iter().any(says)
+}
+
+/// What the model said in these responses, in their order. Responses without a text are left out.
+pub fn texts_of_responses(
+    transcript: &Transcript,
+    source: &dyn Source,
+    wanted: impl Fn(u64) -> bool,
+) -> Vec<SaidText> {
+    let numbers = response_numbers(transcript);
+    let mut texts: BTreeMap<u64, Vec<String>> = BTreeMap::new();
+    // An entry that repeats an earlier one is what a compaction left of it.
+    for (item, entry) in transcript.entries().filter(|(_, entry)| !entry.repeated) {
+        let Some(number) = numbers.get(&item).filter(|number| wanted(**number)) else { continue };
+        for block in &entry.blocks {
+            if let Block::Text(text) = block {
+                texts.entry(*number).or_default().push(text.read(source).into_owned());
+            }
+        }
+    }
+    let said = texts.into_iter().map(|(response, texts)| {
+        let text = texts.join("\n\n");
+        SaidText { response, text }
+    });
+    said.filter(|said| !said.text.trim().is_empty()).collect()
+}
+
+/// What the model said in the responses that made these calls.
+pub fn texts_at_calls(
+    transcript: &Transcript,
+    source: &dyn Source,
+    calls: &RangeInclusive<u64>,
+) -> Vec<SaidText> {
+    let (responses, numbers) = (response_numbers(transcript), call_numbers(transcript));
+    let mut wanted = Vec::new();
+    for (item, entry) in transcript.entries().filter(|(_, entry)| !entry.repeated) {
+        let makes_one = entry.blocks.iter().any(|block| match block {
+            Block::Call(call) => numbers.get(&*call.id).is_some_and(|it| calls.contains(it)),
+            _ => false,
+        });
+        wanted.extend(responses.get(&item).filter(|_| makes_one));
+    }
+    texts_of_responses(transcript, source, |number| wanted.contains(&number))
+}
+
+/// The results of these calls as they were said first, by the numbers of the calls.
+pub fn results_of_calls(
+    transcript: &Transcript,
+    source: &dyn Source,
+    calls: &RangeInclusive<u64>,
+) -> BTreeMap<u64, String> {
+    let numbers = call_numbers(transcript);
+    let blocks = transcript.entries().flat_map(|(_, entry)| &entry.blocks);
+    let mut found = BTreeMap::new();
+    for block in blocks {
+        if let Block::Output(output) = block
+            && let Some(&number) = numbers.get(&*output.call)
+            && calls.contains(&number)
+        {
+            found.entry(number).or_insert_with(|| output.text(source));
+        }
+    }
+    found
+}
+
+/// Texts with their names before them; of one text alone, the text.
+pub fn named_texts(texts: Vec<(String, String)>) -> Option<String> {
+    if texts.len() == 1 {
+        return texts.into_iter().next().map(|(_, text)| text);
+    }
+    let named: Vec<String> =
+        texts.into_iter().map(|(name, text)| format!("{name}:\n{text}")).collect();
+    (!named.is_empty()).then(|| named.join("\n\n"))
+}
+
+#[cfg(test)]
+mod tests {
+    use epitome_model::ToolKind;
+    use samples::Sample;
+
+    use super::*;
+
+    #[test]
+    fn a_name_is_a_number_of_calls_or_of_responses_or_a_reference() {
+        for (name, expect) in [
+            ("4", Some(Name::Calls(4..=4))),
+            ("#4", Some(Name::Calls(4..=4))),
+            ("#4-6", Some(Name::Calls(4..=6))),
+            ("@7", Some(Name::Responses(7..=7))),
+            ("@7–9", Some(Name::Responses(7..=9))),
+            ("@9-7", None),
+            ("@", None),
+            ("#", None),
+            ("k495d399", Some(Name::Text("k495d399".parse().expect("a reference")))),
+            ("what", None),
+        ] {
+            assert_eq!(Name::parse(name), expect, "{name}");
+        }
+    }
+
+    #[test]
+    fn what_was_said_has_the_number_of_its_response_and_of_the_calls_in_it() {
+        let sample = Sample::new()
+            .user("Go.")
+            .thinking("Hm.")
+            .reply("I look.")
+            .with(|entry| entry.group = Some("one".into()))
+            .call(ToolKind::Read, "a.rs")
+            .with(|entry| entry.group = Some("one".into()))
+            .output("fn a() {}")
+            .call(ToolKind::Read, "b.rs")
+            .output("fn b() {}")
+            .reply("Die Sperre wird zweimal genommen.");
+        let (transcript, source) = (sample.transcript(), sample.source());
+        let said = |response, text: &str| SaidText { response, text: text.to_owned() };
+        let last = said(3, "Die Sperre wird zweimal genommen.");
+        let all = texts_of_responses(transcript, source, |_| true);
+        assert_eq!(all, [said(1, "I look."), last.clone()]);
+        assert_eq!(texts_of_responses(transcript, source, |number| number == 3), [last]);
+        assert_eq!(texts_at_calls(transcript, source, &(1..=2)), [said(1, "I look.")]);
+        assert_eq!(texts_at_calls(transcript, source, &(2..=2)), []);
+        let results = results_of_calls(transcript, source, &(2..=9));
+        assert_eq!(results, BTreeMap::from([(2, "fn b() {}".to_owned())]));
+    }
+}
