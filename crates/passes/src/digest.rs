@@ -21,11 +21,9 @@ use crate::{Old, View};
 
 use choose::Choice;
 pub use index::{Complete, FactIndex};
-pub use pieces::call_numbers;
 use value::Values;
 pub use value::{FEATURES, Features};
-pub(crate) use write::numbers_of_range;
-pub use write::{calls_of_name, is_digest, named_calls};
+pub use write::{is_digest, named_calls};
 
 /// How a digest is made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

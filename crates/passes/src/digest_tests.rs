@@ -286,7 +286,7 @@ fn with_an_index_each_digest_of_a_log_that_grows_is_the_same() {
 
 /// Learns what the last three items completed.
 fn learn_new(index: &mut FactIndex, rule: &DigestRule, view: &View<'_>) {
-    let numbers = call_numbers(view.transcript);
+    let numbers = crate::call_numbers(view.transcript);
     let last = view.transcript.items.len().saturating_sub(4);
     let entries: Vec<_> = view.transcript.entries().collect();
     for (item, entry) in &entries[last..] {

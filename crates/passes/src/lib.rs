@@ -51,8 +51,8 @@ mod view;
 pub use ask::{Ask, NoReply, Reply, StopReason, TokenUsage};
 pub use compaction::{Compaction, Options, PlannedEdit, compact, for_reading};
 pub use digest::{
-    Complete, Digest, DigestRule, FEATURES, FactIndex, Features, call_numbers, calls_of_name,
-    fact_features, is_digest, named_calls,
+    Complete, Digest, DigestRule, FEATURES, FactIndex, Features, fact_features, is_digest,
+    named_calls,
 };
 pub use evidence::is_error_line;
 pub use ingest::{BatchRule, INGEST, IngestRule, Seen, only_text};
@@ -62,8 +62,8 @@ pub use level::{ContextSize, Level, Target};
 pub use live::{Event, Machine, Missed, Step, Why};
 pub use live_settings::{Live, ToolRule, When};
 pub use numbers::{
-    Name, SaidText, named_texts, response_name, response_numbers, results_of_calls, texts_at_calls,
-    texts_of_responses,
+    Name, SaidText, call_numbers, calls_of_name, named_texts, response_name, response_numbers,
+    results_of_calls, texts_at_calls, texts_of_responses,
 };
 pub use overlay::{Inputs, Overlay, SummaryOverlay};
 pub use pins::{Pin, PinKind, fitted, pinned_text, pins, room_beside};

@@ -5,8 +5,8 @@ use std::ops::RangeInclusive;
 
 use epitome_model::{Block, Entry, Ref, Role, Source, Transcript};
 
-use crate::digest::{call_numbers, calls_of_name, numbers_of_range};
-
+/// Stands between the numbers of several calls.
+pub(crate) const TO: &str = "–";
 /// What stands before the number of a response.
 const RESPONSE: char = '@';
 
@@ -40,6 +40,45 @@ impl Name {
         }
         calls_of_name(name).map(Name::Calls).or_else(|| name.parse().ok().map(Name::Text))
     }
+}
+
+/// The numbers of the calls that a name in a digest stands for: `#4`, `#4–6`, and `#4-6` as people
+/// and models type it. None: it is no such name.
+///
+/// ```
+/// use epitome_passes::calls_of_name;
+///
+/// assert_eq!(calls_of_name("#4–6"), Some(4..=6));
+/// assert_eq!(calls_of_name("#4"), Some(4..=4));
+/// assert_eq!(calls_of_name("4"), None);
+/// ```
+pub fn calls_of_name(name: &str) -> Option<RangeInclusive<u64>> {
+    numbers_of_range(name.strip_prefix('#')?)
+}
+
+/// The numbers of `4`, `4–6` or `4-6`.
+fn numbers_of_range(numbers: &str) -> Option<RangeInclusive<u64>> {
+    let range = numbers.split_once(TO).or_else(|| numbers.split_once('-'));
+    let (first, last) = range.unwrap_or((numbers, numbers));
+    let (first, last) = (first.parse::<u64>().ok()?, last.parse::<u64>().ok()?);
+    (first <= last && last < first.saturating_add(MOST)).then_some(first..=last)
+}
+
+/// Calls in one range: more are no range of ours.
+const MOST: u64 = 100_000;
+
+/// The number of each call among those of the session, from 1: by it a digest names them.
+pub fn call_numbers(transcript: &Transcript) -> HashMap<&str, u64> {
+    let mut numbers = HashMap::new();
+    for (_, entry) in transcript.entries() {
+        for block in &entry.blocks {
+            if let Block::Call(call) = block {
+                let next = numbers.len() as u64 + 1;
+                numbers.entry(&*call.id).or_insert(next);
+            }
+        }
+    }
+    numbers
 }
 
 /// The name of a response: `@7`.

@@ -18,7 +18,7 @@ pub const RECALL: &str = "recall";
 /// What a name stands for.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Recalled {
-    /// The results of calls, texts of the model, or what was removed. Empty if a call has no result.
+    /// The results of calls, texts of the model, or what was removed. Empty if no call has one.
     pub text: String,
     /// Of calls: what the model said in the responses that made them.
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -98,7 +98,7 @@ impl Context {
     /// use epitome_engine::{Context, Said, Setup};
     /// use epitome_passes::{Name, built_in};
     ///
-    /// let mut context = Context::in_memory(Setup::new(built_in("s06").expect("a built-in recipe")));
+    /// let mut context = Context::in_memory(Setup::new(built_in("s06").expect("a recipe")));
     /// context.user("Why is it slow?")?;
     /// context.assistant(&[Said::text("The lock is taken twice.")])?;
     /// let name = Name::parse("@1").expect("the name of a response");

@@ -5,14 +5,13 @@ use std::ops::Deref;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use epitome_model::{
-    Block, Call, Counter, Entry, Output, Role, Source, Span, Tokens, ToolKind, Transcript,
-};
+use epitome_model::{Block, Call, Counter, Entry, Output, Role, Source, Span, Tokens, ToolKind};
 use serde_json::Value;
 
 use crate::decisions::decision;
 use crate::evidence::{Sure, failing_lines};
 use crate::facts::{FactId, FactKind, facts};
+use crate::numbers::call_numbers;
 use crate::pins::commanding_in_words;
 use crate::{View, is_error_line};
 
@@ -219,20 +218,6 @@ impl<'a> Parts<'a> {
         let old = if kept.is_empty() { all.len() } else { old };
         Parts { all, old, responses }
     }
-}
-
-/// The number of each call among those of the session, from 1: by it a digest names them.
-pub fn call_numbers(transcript: &Transcript) -> HashMap<&str, u64> {
-    let mut numbers = HashMap::new();
-    for (_, entry) in transcript.entries() {
-        for block in &entry.blocks {
-            if let Block::Call(call) = block {
-                let next = numbers.len() as u64 + 1;
-                numbers.entry(&*call.id).or_insert(next);
-            }
-        }
-    }
-    numbers
 }
 
 /// The result of each call as it was said first.

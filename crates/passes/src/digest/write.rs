@@ -1,11 +1,10 @@
 //! A digest as text.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::RangeInclusive;
 
 use epitome_model::{Block, Counter, Source};
 
-use crate::numbers::response_name;
+use crate::numbers::{TO, calls_of_name, response_name};
 
 use super::Digest;
 use super::choose::{Chosen, ChosenLines};
@@ -17,8 +16,6 @@ const BEGIN: &str = "[Digest of the conversation so far, with";
 const WORDS: usize = 2_000;
 /// Stands before a line if lines before it are left out.
 const GAP: &str = "…";
-/// Stands between the numbers of several calls.
-const TO: &str = "–";
 
 /// Whether a block is a digest.
 pub fn is_digest(block: &Block, source: &dyn Source) -> bool {
@@ -152,28 +149,3 @@ pub fn named_calls(digest: &str) -> BTreeMap<u64, String> {
     }
     named
 }
-
-/// The numbers of the calls that a name in a digest stands for: `#4`, `#4–6`, and `#4-6` as people
-/// and models type it. None: it is no such name.
-///
-/// ```
-/// use epitome_passes::calls_of_name;
-///
-/// assert_eq!(calls_of_name("#4–6"), Some(4..=6));
-/// assert_eq!(calls_of_name("#4"), Some(4..=4));
-/// assert_eq!(calls_of_name("4"), None);
-/// ```
-pub fn calls_of_name(name: &str) -> Option<RangeInclusive<u64>> {
-    numbers_of_range(name.strip_prefix('#')?)
-}
-
-/// The numbers of `4`, `4–6` or `4-6`.
-pub(crate) fn numbers_of_range(numbers: &str) -> Option<RangeInclusive<u64>> {
-    let range = numbers.split_once(TO).or_else(|| numbers.split_once('-'));
-    let (first, last) = range.unwrap_or((numbers, numbers));
-    let (first, last) = (first.parse::<u64>().ok()?, last.parse::<u64>().ok()?);
-    (first <= last && last < first.saturating_add(MOST)).then_some(first..=last)
-}
-
-/// Calls in one range: more are no range of ours.
-const MOST: u64 = 100_000;
