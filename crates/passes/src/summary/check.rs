@@ -69,41 +69,106 @@ fn flat(text: &str, into: &mut String) {
     }
 }
 
-/// The sections of a text, each with its words, in their order; or the headings that it lacks.
-/// Lines that repeat what the model was told are left out.
+/// The sections of a text, each with its body, in their order. A section that is missing is
+/// "None." if most are there; otherwise the result is the headings that are missing. Lines that
+/// repeat what the model was told are left out.
 pub fn sections(
     text: &str,
     wanted: &[Section],
     told: &str,
 ) -> Result<Vec<(String, String)>, Vec<String>> {
+    let text = unwrapped(text);
+    let mut best = found(text, wanted, told, HeadingForm::Line);
+    for form in [HeadingForm::Marked, HeadingForm::Plain] {
+        let is_missing =
+            |bodies: &[Option<String>]| bodies.iter().filter(|it| it.is_none()).count();
+        if is_missing(&best) == 0 {
+            break;
+        }
+        // A body may name a heading: the stricter form wins where the other finds no more.
+        let other = found(text, wanted, told, form);
+        if is_missing(&other) < is_missing(&best) {
+            best = other;
+        }
+    }
+    let missing = wanted.iter().zip(&best).filter(|(_, body)| body.is_none());
+    let missing: Vec<String> = missing.map(|(section, _)| section.title.clone()).collect();
+    if missing.len() * 2 >= wanted.len() {
+        return Err(missing);
+    }
+    let bodies = best.into_iter().map(|body| match body.as_deref().map(str::trim) {
+        None | Some("") => "None.".to_owned(),
+        Some(body) => body.to_owned(),
+    });
+    Ok(wanted.iter().map(|section| section.title.clone()).zip(bodies).collect())
+}
+
+/// What a line may look like at which a section begins, the strictest first.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum HeadingForm {
+    /// The heading alone, however it is marked.
+    Line,
+    /// A heading that is marked as one, and text: `1. NAME: text`, `**Name:** text`.
+    Marked,
+    /// The same without a mark: `Name: text`.
+    Plain,
+}
+
+/// The body of each section, if the text has it with headings of this form.
+fn found(text: &str, wanted: &[Section], told: &str, form: HeadingForm) -> Vec<Option<String>> {
     let mut found: Vec<Option<String>> = vec![None; wanted.len()];
     let mut under: Option<usize> = None;
-    for line in unwrapped(text).lines() {
-        // Some repeat what was said to belong there.
-        let line_before = line.split_once(" (").map_or(line, |(before, _)| before);
-        let names = [heading(line), heading(line_before)];
-        if let Some(at) = wanted.iter().position(|it| names.contains(&heading(&it.title))) {
-            found[at].get_or_insert_default();
-            under = Some(at);
-            continue;
-        }
-        let leaked = line.trim().len() >= 40 && told.contains(line.trim());
-        if let Some(body) = under.and_then(|at| found[at].as_mut()).filter(|_| !leaked) {
+    for line in text.lines() {
+        let begun = wanted
+            .iter()
+            .enumerate()
+            .find_map(|(at, section)| Some((at, text_behind(line, &section.title, form)?)));
+        let line = match begun {
+            Some((at, rest)) => {
+                found[at].get_or_insert_default();
+                under = Some(at);
+                rest
+            }
+            None => line,
+        };
+        let is_leaked = line.trim().len() >= 40 && told.contains(line.trim());
+        let is_empty_heading = begun.is_some() && line.is_empty();
+        if let Some(body) = under.and_then(|at| found[at].as_mut())
+            && !is_leaked
+            && !is_empty_heading
+        {
             body.push_str(&demoted(line));
             body.push('\n');
         }
     }
-    let missing = || {
-        let lacks = wanted.iter().zip(&found).filter(|(_, body)| body.is_none());
-        lacks.map(|(section, _)| section.title.clone()).collect::<Vec<_>>()
+    found
+}
+
+/// What stands in the line behind the heading of a section, if the line begins that section.
+fn text_behind<'l>(line: &'l str, title: &str, form: HeadingForm) -> Option<&'l str> {
+    let title = heading(title);
+    // Some repeat what was said to belong there.
+    let is_title = |text: &str| {
+        let before = text.split_once(" (").map_or(text, |(before, _)| before);
+        heading(text) == title || heading(before) == title
     };
-    let all: Option<Vec<String>> = found.iter().cloned().collect();
-    let bodies = all.ok_or_else(missing)?;
-    let told = bodies.into_iter().map(|body| {
-        let body = body.trim();
-        if body.is_empty() { "None.".to_owned() } else { body.to_owned() }
-    });
-    Ok(wanted.iter().map(|section| section.title.clone()).zip(told).collect())
+    if is_title(line) {
+        return Some("");
+    }
+    let start = line.trim_start();
+    let is_marked = start.starts_with(['#', '*', '_', '-', '+'])
+        || start.starts_with(|c: char| c.is_ascii_digit());
+    match form {
+        HeadingForm::Line => return None,
+        HeadingForm::Marked if !is_marked => return None,
+        HeadingForm::Marked | HeadingForm::Plain => {}
+    }
+    let bold = start.strip_prefix("**").and_then(|rest| rest.split_once("**"));
+    let separated = [":", "：", " – ", " — ", " - "].iter().map(|mark| line.split_once(mark));
+    let mut splits = separated.chain([bold.filter(|_| is_marked)]).flatten();
+    let (_, rest) = splits.find(|(before, _)| is_title(before))?;
+    // The end of what made the heading bold.
+    Some(rest.trim_start_matches(['*', '_']).trim())
 }
 
 /// Without the thoughts before it and the fence around it.
@@ -124,7 +189,9 @@ fn unwrapped(text: &str) -> &str {
 /// A heading without what marks it as one.
 fn heading(line: &str) -> String {
     let marks = |c: char| {
-        c.is_whitespace() || c.is_ascii_digit() || matches!(c, '#' | '*' | '_' | '.' | ')' | ':')
+        c.is_whitespace()
+            || c.is_ascii_digit()
+            || matches!(c, '#' | '*' | '_' | '.' | ')' | ':' | '：' | '-' | '+')
     };
     line.trim_matches(marks).to_lowercase()
 }
@@ -265,9 +332,40 @@ mod tests {
             ),
             ("## Next steps\nb\n## Goal\na\n## Next steps\nc", all("a", "b\nc")),
             ("## Goal\na", lacks(&["Next steps"])),
+            ("1. GOAL: a\n2. NEXT STEPS: b", all("a", "b")),
+            ("1. GOAL: a\nmore\n\n2. NEXT STEPS:\nb", all("a\nmore", "b")),
+            ("**Goal:** a\n**Next steps**: **b** c", all("a", "**b** c")),
+            ("**1. Goal** a\n- **Next steps** — b", all("a", "b")),
+            ("#### Goal: a\n###### Next steps\nb", all("a", "b")),
+            ("Goal: a\nNext steps: b", all("a", "b")),
+            // A body may name a heading.
+            (
+                "## Goal\na\nNext steps: see below\n1. Goal: x\n## Next steps\nb",
+                all("a\nNext steps: see below\n1. Goal: x", "b"),
+            ),
             ("I cannot help with that.", lacks(&["Goal", "Next steps"])),
         ];
         for (text, expect) in cases {
+            assert_eq!(read(text), expect, "{text}");
+        }
+    }
+
+    #[test]
+    fn a_section_that_is_missing_is_empty_if_most_are_there() {
+        let titles = ["One", "Two", "Three", "Four"];
+        let wanted: Vec<Section> =
+            titles.map(|title| Section { title: title.into(), about: "" }).to_vec();
+        let read = |text: &str| {
+            let bodies = |read: Vec<(String, String)>| read.into_iter().map(|(_, body)| body);
+            sections(text, &wanted, "").map(|read| bodies(read).collect::<Vec<_>>().join(" "))
+        };
+        let lacks = |titles: &[&str]| Err(titles.iter().map(|&it| it.to_owned()).collect());
+        for (text, expect) in [
+            ("## One\na\n## Three\nc\n## Four\nd", Ok("a None. c d".to_owned())),
+            ("1. ONE: a\n2. TWO: b\n4. FOUR: d", Ok("a b None. d".to_owned())),
+            ("## One\na\n## Three\nc", lacks(&["Two", "Four"])),
+            ("One is a, and Two is b.", lacks(&titles)),
+        ] {
             assert_eq!(read(text), expect, "{text}");
         }
     }
