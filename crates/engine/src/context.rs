@@ -8,6 +8,7 @@ mod contents;
 mod count;
 mod cut;
 mod digest;
+mod fallback;
 mod ingest;
 mod log;
 mod overflow;
@@ -97,6 +98,8 @@ pub struct Context {
     overflows: u32,
     /// Items before this one may have been sent.
     sent: usize,
+    /// Whether the attempt under way has written a step: what follows is taken back with it.
+    has_begun: bool,
     /// Whether messages are cut out of the middle, if the recipe says so: not after a cut that an
     /// invariant refused.
     snips: bool,
@@ -170,6 +173,7 @@ impl Context {
             outcome: None,
             overflows: 0,
             sent: 0,
+            has_begun: false,
             snips: true,
         };
         context.sent = context.transcript().items.len();
@@ -247,6 +251,7 @@ impl Context {
                     return Ok(Next::Send);
                 }
                 Step::Run(why) => self.run(why)?,
+                Step::Digest(why) => self.fall_back(why)?,
                 Step::Ask(why) => match self.begin(why) {
                     Ok(pending) => self.pending = Some(pending),
                     // Nothing failed: there is nothing to do.
@@ -262,8 +267,9 @@ impl Context {
         }
     }
 
-    /// Makes the context small now; `focus` is what a summary should look at. One that is small
-    /// already (`live.tool.min_tokens`) stays as it is, as with the tool.
+    /// Makes the context small now; `focus` is what a summary should look at. It aims at half of the
+    /// recipe's target, and at a quarter of the window at most. One that is small already
+    /// (`live.tool.min_tokens`) stays as it is, as with the tool.
     ///
     /// # Errors
     ///
@@ -299,9 +305,11 @@ impl Context {
         self.leave();
         // A model that asked as well is told the same.
         let calls = self.asked.take().map(CompactionRequest::calls).unwrap_or_default();
-        self.asked_by(Why::Manual, calls);
         self.machine.force(Why::Manual);
-        self.machine.aim_at(target.filter(|target| *target > Tokens(0)));
+        if let Some(target) = target {
+            self.machine.aim_at((target > Tokens(0)).then_some(target));
+        }
+        self.asked_by(Why::Manual, calls);
     }
 
     /// Keeps a text as it is in every summary from now on.
@@ -314,8 +322,8 @@ impl Context {
         self.writer = Some(writer);
     }
 
-    /// Takes the last compaction back. Says whether there was one. Until the context has grown by
-    /// 5 per cent, or somebody asks, only a full window is compacted again.
+    /// Takes the last compaction back, with all of its steps. Says whether there was one. Until the
+    /// context has grown by 5 per cent, or somebody asks, only a full window is compacted again.
     ///
     /// # Errors
     ///
@@ -324,15 +332,28 @@ impl Context {
         if self.log.log().compactions() == 0 {
             return Ok(false);
         }
-        self.take_back(Undone::Asked)?;
+        self.leave();
+        let from = self.log.bytes().len();
+        self.log.gather();
+        let mut steps = (0..self.log.log().steps()).map(|_| undo(Undone::Asked));
+        let undone = steps.try_for_each(|line| self.log.append(line.as_bytes()));
+        if let Err(err) = undone.and_then(|()| self.log.write_gathered()) {
+            self.log.forget(from);
+            return Err(err);
+        }
+        self.recount();
         self.hold();
-        self.machine.held(self.tokens());
+        // A full window is compacted before the next request all the same.
+        if self.machine.usable().is_none_or(|usable| self.tokens() <= usable) {
+            self.machine.held(self.tokens());
+        }
         Ok(true)
     }
 
-    fn take_back(&mut self, by: Undone) -> Result<()> {
+    /// Takes back the last step: it was of no use.
+    fn take_back_step(&mut self) -> Result<()> {
         self.leave();
-        self.log.append(undo(by).as_bytes())?;
+        self.log.append(undo(Undone::Refused).as_bytes())?;
         self.recount();
         Ok(())
     }

@@ -7,7 +7,7 @@ mod invariants;
 mod read;
 mod record;
 
-pub use append::{Batch, Undone, batch, behind, cut, undo};
+pub use append::{Batch, Undone, batch, behind, continuing, cut, undo};
 pub use read::{Log, id};
 pub use record::{Said, Speaker, add_line, header, line, said};
 

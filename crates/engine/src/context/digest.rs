@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use epitome_error::{Error, ErrorKind, Result};
-use epitome_model::{Block, Source, TOKENS_AROUND, Tokens, Transcript};
-use epitome_passes::{FactIndex, Old, Target, View, Why, is_digest};
+use epitome_model::{Block, Role, Source, TOKENS_AROUND, Tokens, Transcript};
+use epitome_passes::{DigestRule, FactIndex, Old, View, Why, is_digest};
 
 use super::Context;
 use super::question::as_said;
@@ -13,6 +13,14 @@ use crate::summary::says_more_than_a_summary;
 fn is_summary(transcript: &Transcript, source: &dyn Source, item: usize) -> bool {
     let blocks = transcript.items[item].entry().map_or(&[][..], |entry| &entry.blocks);
     blocks.iter().any(|it| matches!(it, Block::Summary(_)) && !is_digest(it, source))
+}
+
+/// Where the messages of the user begin that the model has not answered yet, or the end.
+fn current_request(transcript: &Transcript) -> usize {
+    let is_user = |&&item: &&usize| {
+        transcript.items[item].entry().is_some_and(|entry| entry.role == Role::User)
+    };
+    transcript.context.len() - transcript.context.iter().rev().take_while(is_user).count()
 }
 
 /// Whether a digest saves a twentieth of what it stands for. One that saves less costs more in the
@@ -26,35 +34,46 @@ impl Context {
     pub(super) fn digested(
         &mut self,
         why: Why,
-        target: Option<Target>,
-        by_tier: BTreeMap<String, u64>,
-    ) -> Result<BTreeMap<String, u64>> {
-        // What a digest reads it knows the next time.
-        let mut index = std::mem::take(&mut self.index);
-        let digested = self.digested_with(&mut index, why, target, by_tier);
-        self.index = index;
-        digested
-    }
-
-    fn digested_with(
-        &mut self,
-        index: &mut FactIndex,
-        why: Why,
-        target: Option<Target>,
         mut by_tier: BTreeMap<String, u64>,
     ) -> Result<BTreeMap<String, u64>> {
         let Some(rule) = self.recipe.stages.live.digest.filter(|_| why != Why::Request) else {
             return Ok(by_tier);
         };
-        let own = || {
-            let tokens = self.machine.target_tokens().unwrap_or(Tokens(rule.budget));
-            self.in_counts(tokens).0
+        let automatic = self.machine.target_tokens().unwrap_or(Tokens(rule.budget));
+        let target = match why {
+            Why::Manual | Why::Tool => {
+                let by_hand = self.machine.aim().or(self.machine.target_by_hand());
+                by_hand.unwrap_or(Tokens(automatic.0 / 2))
+            }
+            Why::Request | Why::Trigger | Why::Background | Why::Hard | Why::Overflow => automatic,
         };
-        let target = Tokens(target.and_then(|it| it.tokens).unwrap_or_else(own));
+        if self.put_digest(&rule, target)? {
+            by_tier.insert("digest".into(), 1);
+        }
+        Ok(by_tier)
+    }
+
+    /// Puts a digest in place of what is old, so that the context comes to so many tokens. Returns
+    /// whether it did: not if the context is as small already, or would hardly get smaller.
+    pub(super) fn put_digest(&mut self, rule: &DigestRule, target: Tokens) -> Result<bool> {
+        // What a digest reads it knows the next time.
+        let mut index = std::mem::take(&mut self.index);
+        let is_put = self.put_digest_with(&mut index, rule, target);
+        self.index = index;
+        is_put
+    }
+
+    fn put_digest_with(
+        &mut self,
+        index: &mut FactIndex,
+        rule: &DigestRule,
+        target: Tokens,
+    ) -> Result<bool> {
+        let target = self.in_counts(target);
         // The target is without what a wire adds to each block, and most blocks go.
         let budget = target + self.counts.total().frames;
         if self.counts.total().tokens <= budget {
-            return Ok(by_tier);
+            return Ok(false);
         }
         let (transcript, source) = (self.transcript(), self.log.bytes());
         let view = View::new(transcript, source, &*self.counter)
@@ -63,9 +82,11 @@ impl Context {
         // Once most blocks are gone, the same part of the context stays.
         let least = rule.longest_tail(&view, target);
         let end = self.end_of_old(least, rule.tail(&view, target));
+        // What the user asks for now stays word for word.
+        let end = end.min(current_request(transcript));
         let (old, kept) = transcript.context.split_at(end);
         if !says_more_than_a_summary(transcript, old) {
-            return Ok(by_tier);
+            return Ok(false);
         }
         let is_prompt = |item: &usize| transcript.head.prompt.contains(item);
         let items: Vec<usize> = old.iter().filter(|item| !is_prompt(item)).copied().collect();
@@ -78,14 +99,13 @@ impl Context {
         let old = Old { items: &items, read: &said, said: &said, kept };
         let digest = rule.digest_with(index, &view, &old, budget, stays + TOKENS_AROUND);
         let digest = digest.map_err(|why| Error::new(ErrorKind::Refused, why))?;
-        let Some(digest) = digest else { return Ok(by_tier) };
+        let Some(digest) = digest else { return Ok(false) };
         let goes = items.iter().map(|&item| self.counts.item(item)).sum();
         if !is_worth_while(digest.tokens + TOKENS_AROUND, goes) {
-            return Ok(by_tier);
+            return Ok(false);
         }
         self.put(&digest.text, &items)?;
-        by_tier.insert("digest".into(), 1);
-        Ok(by_tier)
+        Ok(true)
     }
 }
 

@@ -1,10 +1,9 @@
 //! A provider that refuses a request as too long: the one retry. How it is known stands in
 //! `overflow.rs`.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use crate::{KnownBy, Overflow, overflow};
-use epitome_formats::epitome::Undone;
 use epitome_model::{Block, Tokens};
 use epitome_passes::{PerKind, Recipe, Target, View, Why, pins};
 use serde::Serialize;
@@ -82,6 +81,16 @@ const HARDER: [&str; 2] = [
 /// differently than we do, or there would have been no overflow.
 const MARGIN: u64 = 90;
 
+/// What is tried in turn when the recipe is not enough.
+pub(super) fn harder() -> Result<Vec<Recipe>> {
+    let parse = |text| {
+        Recipe::parse(text).map_err(|err| {
+            Error::new(ErrorKind::Broken, "a built-in recipe is broken").because(err)
+        })
+    };
+    HARDER.into_iter().map(parse).collect()
+}
+
 impl Context {
     /// What to do with a request that was refused. An overflow is tried once more with a smaller
     /// context; the next overflow before a response is final.
@@ -103,32 +112,15 @@ impl Context {
         let wanted = self.fitting(&told);
         let stands = self.log.log().compactions();
         self.machine.force(Why::Overflow);
+        self.machine.set_limit(wanted);
+        self.has_begun = false;
         let gauge = self.gauge();
         self.machine.step(&gauge);
         let mut recipes = vec![self.recipe.clone()];
-        for text in HARDER {
-            let recipe = Recipe::parse(text).map_err(|err| {
-                Error::new(ErrorKind::Broken, "a built-in recipe is broken").because(err)
-            })?;
-            recipes.push(recipe);
-        }
-        let mut by_tier = std::collections::BTreeMap::new();
+        recipes.extend(harder()?);
+        let mut by_tier = BTreeMap::new();
         for recipe in recipes {
-            let target = PerKind::same(Some(Target::of_tokens(self.in_counts(wanted))));
-            // All that can go does, except what was to stay.
-            let exempt_tools = self.recipe.exempt_tools.clone();
-            let rule_files = self.recipe.rule_files.clone();
-            let recipe = Recipe { target, at_least: None, exempt_tools, rule_files, ..recipe };
-            match self.carry_out(&recipe) {
-                Ok(did) => did.into_iter().for_each(|(tier, n)| {
-                    *by_tier.entry(tier).or_default() += n;
-                }),
-                // It is taken back already; what others did stands, and the next is tried.
-                Err(err) if err.kind() == ErrorKind::Refused => {
-                    self.machine.stumbled(Why::Overflow, err.to_string());
-                }
-                Err(err) => return Err(err),
-            }
+            self.carry_out_within(Why::Overflow, wanted, recipe, &mut by_tier)?;
             let after = self.tokens();
             if after <= wanted && after < before {
                 let gauge = self.gauge();
@@ -141,15 +133,50 @@ impl Context {
             self.machine.fell_short(Why::Overflow, before, &gauge, by_tier);
             return Ok(Recovery::Summarise { before, after });
         }
+        self.digest_within(wanted, &mut by_tier)?;
+        let after = self.tokens();
+        if after <= wanted && after < before {
+            let gauge = self.gauge();
+            self.machine.ran(Why::Overflow, before, &gauge, by_tier);
+            return Ok(Recovery::Retry { before, after });
+        }
         let because = self.largest();
         // What did not help is taken back.
         while self.log.log().compactions() > stands {
-            self.take_back(Undone::Refused)?;
+            self.take_back_step()?;
         }
         let reason = "the context cannot be made to fit".to_owned();
         let now = self.gauge();
         self.machine.failed(Why::Overflow, &now, reason);
         Ok(Recovery::Final { because })
+    }
+
+    /// Carries out a recipe that makes as much room as it takes, except for what was to stay.
+    pub(super) fn carry_out_within(
+        &mut self,
+        why: Why,
+        limit: Tokens,
+        recipe: Recipe,
+        by_tier: &mut BTreeMap<String, u64>,
+    ) -> Result<()> {
+        let target = PerKind::same(Some(Target::of_tokens(self.in_counts(limit))));
+        let exempt_tools = self.recipe.exempt_tools.clone();
+        let rule_files = self.recipe.rule_files.clone();
+        let recipe = Recipe { target, at_least: None, exempt_tools, rule_files, ..recipe };
+        match self.carry_out(&recipe) {
+            Ok(did) => {
+                for (tier, n) in did {
+                    *by_tier.entry(tier).or_default() += n;
+                }
+                Ok(())
+            }
+            // It is taken back already; what others did stands, and the next is tried.
+            Err(err) if err.kind() == ErrorKind::Refused => {
+                self.machine.stumbled(why, err.to_string());
+                Ok(())
+            }
+            Err(err) => Err(err),
+        }
     }
 
     /// What became of a recovery once [`step`](Context::step) says that the context can be sent:
@@ -192,7 +219,7 @@ impl Context {
     }
 
     /// What is largest in the context, in words.
-    fn largest(&self) -> Vec<String> {
+    pub(super) fn largest(&self) -> Vec<String> {
         let transcript = self.transcript();
         let view = View::new(transcript, self.log.bytes(), &*self.counter)
             .with_rule_files(&self.recipe.rule_files);

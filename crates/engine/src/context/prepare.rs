@@ -222,6 +222,7 @@ impl Context {
             outcome: None,
             overflows: self.overflows,
             sent: self.sent,
+            has_begun: false,
             snips: self.snips,
         }
     }

@@ -142,7 +142,12 @@ impl Context {
             window: self.window.unwrap_or(WINDOW),
             counter: self.counter.clone(),
         });
-        let recipe = &self.recipe;
+        // What is kept leaves room in a small window.
+        let mut recipe = self.recipe.clone();
+        if let Some(usable) = self.machine.usable() {
+            recipe.keep.tokens = recipe.keep.tokens.map(|tokens| tokens.min(usable.0 / 2));
+        }
+        let recipe = &recipe;
         let request = SummaryRequest { transcript, source, recipe, options, rule, writer };
         let begun = request.begin(end, said)?.ok_or(ALL_KEPT)?;
         let StartedSummary { items, kept, writing } = begun;
@@ -196,7 +201,8 @@ impl Context {
         let write = epitome::FORMAT.summarise.expect("our own format has summaries");
         let line = write(transcript, source, &summary).map_err(refuse)?;
         self.log.flush()?;
-        self.apply(&line, &Plan::Summary { text, kept })?;
+        self.apply(&self.step_of_attempt(line), &Plan::Summary { text, kept })?;
+        self.has_begun = true;
         self.recount();
         Ok(())
     }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use epitome_formats::epitome::{Batch, batch};
+use epitome_formats::epitome::{Batch, batch, continuing};
 use epitome_formats::named;
 use epitome_model::{At, Edit, Tokens, WriteMode};
 use epitome_passes::{
@@ -16,12 +16,15 @@ use epitome_error::{Error, ErrorKind, Result};
 
 impl Context {
     pub(super) fn run(&mut self, why: Why) -> Result<()> {
+        self.has_begun = false;
         let target = match why {
-            Why::Trigger | Why::Background | Why::Hard | Why::Tool => {
+            Why::Trigger | Why::Background | Why::Hard => {
                 let tokens = self.machine.target_tokens().map(|it| self.in_counts(it).0);
                 self.machine.target().map(|target| Target { tokens, percent: None, ..target })
             }
-            Why::Manual => self.machine.aim().map(|it| Target::of_tokens(self.in_counts(it))),
+            Why::Manual | Why::Tool => {
+                self.machine.aim().map(|it| Target::of_tokens(self.in_counts(it)))
+            }
             Why::Request | Why::Overflow => None,
         };
         // Who has to come down, or asked for it, takes what there is.
@@ -41,8 +44,7 @@ impl Context {
             edits = Empty
         );
         let _span = span.clone().entered();
-        let outcome =
-            self.carry_out(&recipe).and_then(|by_tier| self.digested(why, target, by_tier));
+        let outcome = self.carry_out(&recipe).and_then(|by_tier| self.digested(why, by_tier));
         if let Ok(by_tier) = &outcome {
             span.record("after", self.tokens().0);
             span.record("edits", by_tier.values().sum::<u64>());
@@ -111,9 +113,15 @@ impl Context {
         })?;
         // What goes is on disk before it goes.
         self.log.flush()?;
-        self.apply_edits(&line, &mut plan)?;
+        self.apply_edits(&self.step_of_attempt(line), &mut plan)?;
+        self.has_begun = true;
         self.recount();
         Ok(by_tier)
+    }
+
+    /// The line of a step, which is taken back with the steps before it.
+    pub(super) fn step_of_attempt(&self, line: Vec<u8>) -> Vec<u8> {
+        if self.has_begun { continuing(line) } else { line }
     }
 
     /// Applies a line that carries out these edits.
@@ -125,5 +133,57 @@ impl Context {
             plan.counted.extend(blocks.map(|(block, tokens)| ((item, block), *tokens)));
         }
         self.apply(line, &Plan::Edits(plan, WriteMode::Append))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use epitome_passes::{Reply, StopReason, built_in};
+
+    use super::super::{Next, Said, Setup};
+    use super::*;
+    use crate::Journal;
+
+    /// A journal that keeps nothing.
+    struct Nowhere;
+
+    impl Journal for Nowhere {
+        fn append(&mut self, _: &[u8]) -> Result<()> {
+            Ok(())
+        }
+
+        fn flush(&self) -> Result<()> {
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn the_steps_of_one_compaction_are_taken_back_together_after_a_resume_too() {
+        let setup = || Setup::new(built_in("s06").expect("a built-in recipe"));
+        let mut context = Context::in_memory(setup());
+        context.user("Read them all.").expect("memory");
+        for n in 0..6 {
+            let id = format!("c{n}");
+            let call = Said::call(id.clone(), "Read", r#"{"path":"a.rs"}"#);
+            context.assistant(&[call]).expect("memory");
+            context.tool(&[Said::output(id, "fn main() {}\n".repeat(90))]).expect("memory");
+        }
+        let before = context.as_it_is().messages();
+        context.ask_for_compaction(None, Some(Tokens(0)));
+        while let Next::Ask(question) = context.step().expect("memory") {
+            let headings = question.ask.prompt.lines().filter(|line| line.starts_with("## "));
+            let text = headings.map(|line| format!("{line}\nAll is read.\n")).collect();
+            let reply = Reply { text, stopped: StopReason::End, used: None };
+            context.answer(Ok(reply)).expect("memory");
+        }
+        assert_eq!(context.report().compactions, 2, "passes and a summary");
+        let log = context.log().to_vec();
+        let mut resumed = Context::resume(log, Box::new(Nowhere), setup()).expect("a log");
+        for context in [&mut context, &mut resumed] {
+            assert!(context.undo().expect("memory"));
+            assert_eq!(context.as_it_is().messages(), before);
+            assert_eq!(context.report().compactions, 0);
+            assert!(!context.undo().expect("memory"), "there is nothing left");
+        }
     }
 }

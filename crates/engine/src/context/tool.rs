@@ -54,6 +54,12 @@ pub struct Outcome {
     /// Why less was done than could have been.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_done: Option<NotDone>,
+    /// What it aimed at, if the recipe or the caller has a target.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub target: Option<Tokens>,
+    /// The window without the reserve, if it is known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub usable: Option<Tokens>,
 }
 
 /// Why less was done than could have been.
@@ -74,6 +80,7 @@ pub enum NotDone {
 impl fmt::Display for Outcome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Outcome { before, after, by_tier, user: (kept, all), last, not_done, .. } = self;
+        let of = self.usable.map(|usable| format!(" of {usable}")).unwrap_or_default();
         match (by_tier.is_empty(), not_done) {
             (true, Some(NotDone::Small { messages, least })) => {
                 let what = "tokens of messages; they are made small from";
@@ -83,14 +90,15 @@ impl fmt::Display for Outcome {
                 return write!(f, "Nothing was made smaller ({before} tokens): {why}.");
             }
             (true, None) => {
-                return write!(
-                    f,
-                    "No compaction needed: {before} tokens, nothing left to shorten."
-                );
+                write!(f, "No compaction needed: {before}{of} tokens, ")?;
+                return match self.target.filter(|target| before <= target) {
+                    Some(target) => write!(f, "and it aims at {target}."),
+                    None => f.write_str("nothing left to shorten."),
+                };
             }
             (false, _) => {}
         }
-        write!(f, "Compacted: {before} → {after} tokens. Shortened: ")?;
+        write!(f, "Compacted: {before} → {after}{of} tokens. Shortened: ")?;
         for (n, (tier, times)) in by_tier.iter().enumerate() {
             let comma = if n > 0 { ", " } else { "" };
             write!(f, "{comma}{tier} {times}")?;
@@ -130,6 +138,7 @@ pub(super) struct CompactionRequest {
     calls: Vec<Box<str>>,
     by_tier: BTreeMap<String, u64>,
     not_done: Option<NotDone>,
+    target: Option<Tokens>,
 }
 
 impl CompactionRequest {
@@ -191,7 +200,10 @@ impl Context {
     pub(super) fn asked_by(&mut self, why: Why, calls: Vec<Box<str>>) {
         let sent = self.transcript().context.iter().copied().collect();
         let (before, by_tier) = (self.tokens(), BTreeMap::new());
-        self.asked = Some(CompactionRequest { why, before, sent, calls, by_tier, not_done: None });
+        let target = self.machine.aim();
+        let not_done = None;
+        self.asked =
+            Some(CompactionRequest { why, before, sent, calls, by_tier, not_done, target });
         self.outcome = None;
     }
 
@@ -205,13 +217,14 @@ impl Context {
         if calls.is_empty() {
             return Ok(());
         }
-        self.asked_by(Why::Tool, calls);
         if let Some(small) = self.small() {
+            self.asked_by(Why::Tool, calls);
             self.needless(Why::Tool, small);
             return self.tell();
         }
         self.focus.0 = focus;
         self.machine.force(Why::Tool);
+        self.asked_by(Why::Tool, calls);
         Ok(())
     }
 
@@ -232,7 +245,9 @@ impl Context {
     /// Says what came of it to who asked.
     pub(super) fn tell(&mut self) -> Result<()> {
         let Some(asked) = self.asked.take() else { return Ok(()) };
-        let CompactionRequest { why, before, sent, calls, by_tier, not_done } = asked;
+        // What was asked for with a focus is done.
+        self.focus.0 = None;
+        let CompactionRequest { why, before, sent, calls, by_tier, not_done, target } = asked;
         let transcript = self.transcript();
         let is_user = |item: usize| {
             transcript.items[item].entry().is_some_and(|entry| entry.role == Role::User)
@@ -242,7 +257,8 @@ impl Context {
         let kept = context.iter().filter(|item| sent.contains(item) && is_user(**item)).count();
         let last = context.iter().rev().take_while(|item| sent.contains(item)).count() as u64;
         let (after, user) = (self.tokens(), (kept as u64, all));
-        let outcome = Outcome { why, before, after, by_tier, user, last, not_done };
+        let usable = self.machine.usable();
+        let outcome = Outcome { why, before, after, by_tier, user, last, not_done, target, usable };
         for (n, call) in calls.iter().enumerate() {
             let text = match n {
                 0 => outcome.to_string(),

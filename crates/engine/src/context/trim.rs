@@ -55,6 +55,7 @@ impl Context {
             .map_err(|why| Error::new(ErrorKind::Refused, why))?;
         // What goes is on disk before it goes.
         self.log.flush()?;
+        self.has_begun = false;
         self.apply(&line, &Plan::Cut(planned))?;
         self.recount();
         Ok(())

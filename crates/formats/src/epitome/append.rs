@@ -152,6 +152,15 @@ pub fn cut(
     Ok([before(source), line.as_bytes()].concat())
 }
 
+/// A line of a compaction that continues the one before it: both are undone together.
+pub fn continuing(mut line: Vec<u8>) -> Vec<u8> {
+    if line.ends_with(b"}\n") {
+        line.truncate(line.len() - 2);
+        line.extend_from_slice(b",\"continues\":true}\n");
+    }
+    line
+}
+
 /// Who undoes a compaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Undone {

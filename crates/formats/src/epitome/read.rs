@@ -59,6 +59,8 @@ pub struct Log {
     cuts: BTreeMap<usize, Vec<usize>>,
     /// How to undo each compaction that is in effect.
     undo: Vec<Undo>,
+    /// For each of them, whether it continues the one before it.
+    continues: Vec<bool>,
     /// If the user undid the last compaction: the number of entries sent then.
     undone: Option<usize>,
     /// The number of client messages in it.
@@ -82,9 +84,15 @@ impl Log {
         &self.transcript
     }
 
-    /// The number of compactions that can be undone.
+    /// The number of compactions that can be undone; each step of one counts.
     pub fn compactions(&self) -> usize {
         self.undo.len()
+    }
+
+    /// The number of steps of the last compaction, which are undone together.
+    pub fn steps(&self) -> usize {
+        let before = self.continues.iter().rev().take_while(|continues| **continues).count();
+        (before + 1).min(self.undo.len())
     }
 
     /// The number of entries that were sent when the user undid a compaction; `None` if there was
@@ -182,6 +190,8 @@ impl Log {
             }
             Some(_) | None => {}
         }
+        let continues = root.get("continues").is_some_and(Value::is_true);
+        self.continues.resize(self.undo.len(), continues);
     }
 
     fn entry(&mut self, at: &At<'_>, root: &Value<'_>, record: Record, faults: &mut dyn Faults) {

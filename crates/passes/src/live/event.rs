@@ -55,6 +55,12 @@ pub enum Event {
         why: Why,
         /// What the next request would have sent.
         tokens: Tokens,
+        /// What it aims at, if it was asked for by hand.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        target: Option<Tokens>,
+        /// The window without the reserve, if it was asked for by hand.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        usable: Option<Tokens>,
     },
     /// A compaction is done.
     Finished {
@@ -69,6 +75,9 @@ pub enum Event {
         /// By how much the target was missed.
         #[serde(skip_serializing_if = "Option::is_none")]
         over_target: Option<Missed>,
+        /// Why there is no summary, if the window was full and a digest took its place.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        no_summary: Option<String>,
     },
     /// A summary is written. How it changes the context follows.
     Summarised {
@@ -110,4 +119,17 @@ pub enum Event {
         /// Why.
         reason: String,
     },
+}
+
+impl Event {
+    /// A compaction that did what its recipe says.
+    pub(super) fn finished(
+        why: Why,
+        before: Tokens,
+        after: Tokens,
+        by_tier: BTreeMap<String, u64>,
+        over_target: Option<Missed>,
+    ) -> Event {
+        Event::Finished { why, before, after, by_tier, over_target, no_summary: None }
+    }
 }

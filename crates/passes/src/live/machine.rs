@@ -26,6 +26,9 @@ pub enum Step {
     Run(Why),
     /// Ask a model for a summary, and say what came of it: [`Machine::answered`].
     Ask(Why),
+    /// Nothing else made the context fit its [limit](Machine::limit): put a digest in place of what
+    /// is old, whatever the recipe says, and say what came of it: [`Machine::fallen_back`].
+    Digest(Why),
 }
 
 /// What comes next for one context.
@@ -46,6 +49,12 @@ pub struct Machine {
     alone: bool,
     /// What the compaction that was asked for should come to, if that is not the target.
     aim: Option<Tokens>,
+    /// What the compaction under way must come to, if that is less than the window.
+    must_fit: Option<Tokens>,
+    /// Why there is no summary, if a digest takes its place.
+    unwritten: Option<String>,
+    /// The size at which even a digest could not make the context fit.
+    misfit_at: Option<Tokens>,
     breaker: Breaker,
     /// The size, by one count, at which somebody took a compaction back.
     held_at: Option<Tokens>,
@@ -58,6 +67,8 @@ enum Stage {
     Idle,
     /// The passes have run, and a summary follows.
     Needs(Attempt),
+    /// That was not enough for the window: a digest follows.
+    Misfits(Attempt),
     /// What could be done was.
     Done,
 }
@@ -91,6 +102,9 @@ impl Machine {
             prepared: false,
             alone: false,
             aim: None,
+            must_fit: None,
+            unwritten: None,
+            misfit_at: None,
             breaker: Breaker::default(),
             held_at: None,
             events: Vec::new(),
@@ -112,11 +126,36 @@ impl Machine {
         self.target?.tokens(self.usable)
     }
 
-    /// Asks for a compaction before the next request, breaker or not.
+    /// The target of a compaction that is asked for by hand, in tokens: half of the target of an
+    /// automatic one, and at most a quarter of the window.
+    pub fn target_by_hand(&self) -> Option<Tokens> {
+        let half = self.target_tokens().map(|target| Tokens(target.0 / 2));
+        let quarter = self.usable.map(|usable| Tokens(usable.0 / 4));
+        half.into_iter().chain(quarter).min()
+    }
+
+    /// What a request must come to: the window without the reserve, or less after a refusal.
+    pub fn limit(&self) -> Option<Tokens> {
+        self.must_fit.into_iter().chain(self.usable).min()
+    }
+
+    /// Sets what the compaction under way must come to, as the provider refused more.
+    pub fn set_limit(&mut self, limit: Tokens) {
+        self.must_fit = Some(limit);
+    }
+
+    /// Asks for a compaction before the next request, breaker or not. One that is asked for by hand
+    /// aims lower than others, if the recipe has a target.
     pub fn force(&mut self, why: Why) {
         self.asked_for = Some(why);
         self.stage = Stage::Idle;
-        self.aim = None;
+        self.aim = match why {
+            Why::Manual | Why::Tool => self.target_by_hand().filter(|_| self.target.is_some()),
+            Why::Request | Why::Trigger | Why::Background | Why::Hard | Why::Overflow => None,
+        };
+        self.must_fit = None;
+        self.unwritten = None;
+        self.misfit_at = None;
         self.breaker = Breaker::default();
         self.held_at = None;
         self.alone = false;
@@ -155,6 +194,7 @@ impl Machine {
         let step = match self.stage {
             Stage::Idle => self.begin(gauge),
             Stage::Needs(Attempt { why, .. }) => Step::Ask(why),
+            Stage::Misfits(Attempt { why, .. }) => Step::Digest(why),
             Stage::Done => Step::Send,
         };
         if step == Step::Send {
@@ -169,7 +209,7 @@ impl Machine {
     pub fn snipped(&mut self, before: Tokens, after: Tokens, messages: u64) {
         let by_tier = BTreeMap::from([("snip".to_owned(), messages)]);
         let why = Why::Request;
-        self.events.push(Event::Finished { why, before, after, by_tier, over_target: None });
+        self.events.push(Event::finished(why, before, after, by_tier, None));
     }
 
     /// What came of the passes: the size before and after, and edits by pass.
@@ -217,15 +257,62 @@ impl Machine {
             Ok(()) => {
                 self.held_at = None;
                 let (after, by_tier) = (now.tokens, BTreeMap::from([("summary".to_owned(), 1)]));
-                self.events.push(Event::Finished { why, before, after, by_tier, over_target });
+                self.events.push(Event::finished(why, before, after, by_tier, over_target));
                 let saved = attempt.saved + (before - after);
-                self.close(AttemptResult::Gained { of: attempt.before, saved }, now);
+                if self.misfits(now) {
+                    self.fall_back(Attempt { saved, ..attempt });
+                } else {
+                    self.close(AttemptResult::Gained { of: attempt.before, saved }, now);
+                }
+            }
+            Err(reason) if self.misfits(now) => {
+                self.unwritten = Some(reason);
+                self.fall_back(attempt);
             }
             Err(reason) => {
                 self.events.push(Event::Failed { why, reason, over_target });
                 self.close(AttemptResult::Unwritten, now);
             }
         }
+    }
+
+    /// What came of a digest that took the place of what the recipe does: the size before it and
+    /// now, edits by pass, and why the context does not fit if it does not.
+    pub fn fallen_back(
+        &mut self,
+        why: Why,
+        before: Tokens,
+        now: &ContextSize,
+        by_tier: BTreeMap<String, u64>,
+        misfit: Option<String>,
+    ) {
+        let attempt = self.under_way(why, before);
+        let over_target = self.missed(now);
+        let no_summary = self.unwritten.take();
+        if !by_tier.is_empty() {
+            self.held_at = None;
+            let (after, no_summary) = (now.tokens, no_summary.clone());
+            self.events.push(Event::Finished {
+                why,
+                before,
+                after,
+                by_tier,
+                over_target,
+                no_summary,
+            });
+        }
+        let saved = attempt.saved + (before - now.tokens);
+        let result = match (&misfit, &no_summary) {
+            (Some(_), Some(_)) => AttemptResult::Unwritten,
+            (Some(_), None) | (None, _) => AttemptResult::Gained { of: attempt.before, saved },
+        };
+        if let Some(misfit) = misfit {
+            let reasons = no_summary.into_iter().chain([misfit]);
+            let reason = reasons.collect::<Vec<_>>().join("; ");
+            self.events.push(Event::Failed { why, reason, over_target });
+            self.misfit_at = Some(now.counted);
+        }
+        self.close(result, now);
     }
 
     /// What a summary is like that is to be put into the context now.
@@ -238,7 +325,9 @@ impl Machine {
     /// the passes gained is judged alone.
     pub fn unanswered(&mut self, why: Why, now: &ContextSize, reason: String) {
         let attempt = self.under_way(why, now.tokens);
-        if !std::mem::replace(&mut self.alone, true) {
+        if self.misfits(now) {
+            self.unwritten = Some(reason);
+        } else if !std::mem::replace(&mut self.alone, true) {
             let over_target = self.missed(now);
             self.events.push(Event::Skipped { why, reason, over_target });
         }
@@ -254,6 +343,9 @@ impl Machine {
     pub fn failed(&mut self, why: Why, now: &ContextSize, reason: String) {
         let over_target = self.missed(now);
         self.events.push(Event::Failed { why, reason, over_target });
+        if self.misfits(now) {
+            return self.fall_back(self.under_way(why, now.tokens));
+        }
         self.close(AttemptResult::Refused, now);
     }
 
@@ -264,18 +356,40 @@ impl Machine {
 
     fn begin(&mut self, gauge: &ContextSize) -> Step {
         if let Some(why) = self.asked_for.take() {
-            self.events.push(Event::Started { why, tokens: gauge.tokens });
+            self.start(why, gauge);
             return Step::Run(why);
         }
         match self.due(gauge) {
             // It has no trigger of which to tell.
             Some(Why::Request) => Step::Run(Why::Request),
             Some(why) => {
-                self.events.push(Event::Started { why, tokens: gauge.tokens });
-                Step::Run(why)
+                self.start(why, gauge);
+                if self.breaker.allows(gauge.tokens) {
+                    return Step::Run(why);
+                }
+                self.fall_back(Attempt { why, before: gauge.tokens, saved: Tokens(0) });
+                Step::Digest(why)
             }
             None => Step::Send,
         }
+    }
+
+    fn start(&mut self, why: Why, gauge: &ContextSize) {
+        let (tokens, target) = (gauge.tokens, self.aim);
+        let usable = self.usable.filter(|_| matches!(why, Why::Manual | Why::Tool));
+        self.events.push(Event::Started { why, tokens, target, usable });
+    }
+
+    /// A digest is next. It is no step of a recipe that runs before every request.
+    fn fall_back(&mut self, attempt: Attempt) {
+        let why = if attempt.why == Why::Request { Why::Hard } else { attempt.why };
+        self.stage = Stage::Misfits(Attempt { why, ..attempt });
+    }
+
+    /// Whether the context is larger than a request may be, and a digest may help.
+    fn misfits(&self, gauge: &ContextSize) -> bool {
+        let is_over = self.limit().is_some_and(|limit| gauge.tokens > limit);
+        is_over && self.misfit_at.is_none_or(|at| has_grown(at, gauge.counted))
     }
 
     /// Why the context would be made small before the next request, without being asked.
@@ -289,9 +403,11 @@ impl Machine {
             When::Asked => return None,
             When::Trigger => {}
         }
-        let due = full || self.is_reached(&self.trigger, gauge);
-        let why = if full { Why::Hard } else { Why::Trigger };
-        (due && self.breaker.allows(gauge.tokens)).then_some(why)
+        let may = self.breaker.allows(gauge.tokens);
+        if full && (may || self.misfits(gauge)) {
+            return Some(Why::Hard);
+        }
+        (may && self.is_reached(&self.trigger, gauge)).then_some(Why::Trigger)
     }
 
     /// Whether a compaction is to be prepared now: the recipe wants it, none is due yet, and the
@@ -315,7 +431,7 @@ impl Machine {
     /// What was prepared is in the context: the size before and after, and edits by pass.
     pub fn swapped(&mut self, before: Tokens, after: &ContextSize, by_tier: BTreeMap<String, u64>) {
         let why = Why::Background;
-        self.events.push(Event::Started { why, tokens: before });
+        self.events.push(Event::Started { why, tokens: before, target: None, usable: None });
         self.tell(why, before, after, by_tier);
         let saved = before - after.tokens;
         self.close(AttemptResult::Gained { of: before, saved }, after);
@@ -334,7 +450,8 @@ impl Machine {
         let over = if over == Level::default() {
             !self.target.is_some_and(|target| target.is_reached(gauge, self.usable))
         } else {
-            self.is_reached(&over, gauge)
+            // A level above a small window would never be reached.
+            self.is_reached(&over, gauge) || self.limit().is_some_and(|it| gauge.tokens > it)
         };
         // All but what is done before every request was let through when it began.
         (by_hand || over) && (why != Why::Request || self.breaker.allows(gauge.tokens))
@@ -354,7 +471,7 @@ impl Machine {
         if !by_tier.is_empty() {
             self.held_at = None;
             let after = after.tokens;
-            self.events.push(Event::Finished { why, before, after, by_tier, over_target });
+            self.events.push(Event::finished(why, before, after, by_tier, over_target));
         } else if !sliding {
             let reason = "there is nothing to shorten".into();
             self.events.push(Event::Skipped { why, reason, over_target });
@@ -372,7 +489,7 @@ impl Machine {
 
     fn under_way(&self, why: Why, before: Tokens) -> Attempt {
         match self.stage {
-            Stage::Needs(attempt) => attempt,
+            Stage::Needs(attempt) | Stage::Misfits(attempt) => attempt,
             Stage::Idle | Stage::Done => Attempt { why, before, saved: Tokens(0) },
         }
     }
@@ -380,6 +497,9 @@ impl Machine {
     /// No summary was asked for, or nobody was there: the gain is that of the passes. Of those that
     /// run before every request none is expected.
     fn end(&mut self, attempt: Attempt, now: &ContextSize) {
+        if self.misfits(now) {
+            return self.fall_back(attempt);
+        }
         let Attempt { why, before, saved } = attempt;
         match why {
             Why::Request => self.stage = Stage::Done,
@@ -398,6 +518,7 @@ impl Machine {
     fn close(&mut self, result: AttemptResult, now: &ContextSize) {
         self.stage = Stage::Done;
         self.aim = None;
+        self.must_fit = None;
         let tokens = now.tokens;
         if let Some(reason) = self.breaker.judge(result, tokens) {
             self.events.push(Event::Breaker { tokens, reason });

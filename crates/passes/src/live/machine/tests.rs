@@ -28,6 +28,10 @@ fn that_runs(when: When, mut recipe: Recipe) -> Recipe {
 
 const PERCENT: Target = Target { tokens: None, percent: Some(60), chars: None };
 
+fn started(why: Why, tokens: Tokens) -> Event {
+    Event::Started { why, tokens, target: None, usable: None }
+}
+
 fn tiers() -> BTreeMap<String, u64> {
     BTreeMap::from([("results".to_owned(), 1)])
 }
@@ -48,8 +52,8 @@ fn a_context_is_warned_of_and_then_compacted() {
         machine.events(),
         [
             Event::Warning { tokens: Tokens(700), percent: 70 },
-            Event::Started { why, tokens: before },
-            Event::Finished { why, before, after, by_tier: tiers(), over_target },
+            started(why, before),
+            Event::finished(why, before, after, tiers(), over_target),
         ]
     );
 }
@@ -190,6 +194,11 @@ fn play_one(machine: &mut Machine, tokens: u64, comes: Comes) -> String {
             (Step::Ask(why), Comes::To(_) | Comes::Refused) => {
                 told.push("ask".into());
                 machine.answered(why, before, &now, Err("no model".into()));
+            }
+            (Step::Digest(why), _) => {
+                told.push("digest".into());
+                now = gauge(400);
+                machine.fallen_back(why, before, &now, tiers(), None);
             }
         }
     }
@@ -361,7 +370,7 @@ fn who_misses_the_target_says_so_whatever_was_done() {
                 }),
             ],
             [
-                Event::Finished { why, before, after, by_tier, over_target },
+                Event::finished(why, before, after, by_tier, over_target),
                 Event::Skipped { why, reason: nothing, over_target },
                 Event::Failed { why, reason: reason.clone(), over_target },
                 Event::Skipped { why, reason: reason.clone(), over_target },
@@ -413,10 +422,104 @@ fn what_was_prepared_is_told_and_judged_and_more_is_done_if_it_was_not_enough() 
     let over_target = Some(Missed::Tokens(Tokens(220)));
     assert_eq!(
         machine.events(),
-        [
-            Event::Started { why, tokens: before },
-            Event::Finished { why, before, after, by_tier: tiers(), over_target },
-        ]
+        [started(why, before), Event::finished(why, before, after, tiers(), over_target),]
     );
     assert_eq!(machine.step(&gauge(820)), Step::Run(Why::Trigger));
+}
+
+#[test]
+fn a_full_window_falls_back_to_a_digest_whatever_the_recipe_has() {
+    use Comes::{Nobody, Refused, Summary, To};
+    let fails = (900, To(900));
+    let sliding = || that_runs(When::Request, with_summary());
+    check(&[
+        // Nothing is left to do but that.
+        (without(), &[(1_100, To(1_050)), (1_100, To(1_000))], &["run, digest", "run"]),
+        (with_summary(), &[(1_100, To(1_050))], &["run, ask, digest"]),
+        (with_summary(), &[(1_100, Nobody(1_050))], &["run, nobody, digest"]),
+        (with_summary(), &[(1_100, Summary(1_050, 1_020))], &["run, ask, digest"]),
+        (with_summary(), &[(1_100, Refused)], &["run, digest"]),
+        (sliding(), &[(1_100, To(1_050)), (900, To(1_000))], &["run, ask, digest", "run, ask"]),
+        // The breaker holds back a recipe, and no digest.
+        (
+            with_summary(),
+            &[fails, fails, (980, To(980)), (1_020, To(1_020))],
+            &["run, ask", "run, ask", "run, ask, 3 summaries failed (980)", "digest"],
+        ),
+        // A recipe that waits to be asked waits.
+        (that_runs(When::Asked, with_summary()), &[(1_100, To(1_050))], &[""]),
+    ]);
+}
+
+#[test]
+fn a_level_above_a_small_window_counts_as_the_window() {
+    let over = Level { tokens: Some(5_000), ..Level::default() };
+    let mut recipe = that_runs(When::Request, with_summary());
+    recipe.stages.live.summary.iter_mut().for_each(|rule| rule.over = over);
+    check(&[(
+        recipe,
+        &[(1_000, Comes::To(1_000)), (1_001, Comes::Summary(1_001, 300))],
+        &["run", "run, ask"],
+    )]);
+}
+
+#[test]
+fn what_a_digest_took_the_place_of_is_told() {
+    let mut machine = machine(with_summary());
+    let (why, before, after) = (Why::Hard, Tokens(1_100), Tokens(400));
+    assert_eq!(machine.step(&gauge(1_100)), Step::Run(why));
+    machine.ran(why, before, &gauge(1_100), BTreeMap::new());
+    assert_eq!(machine.step(&gauge(1_100)), Step::Ask(why));
+    machine.answered(why, before, &gauge(1_100), Err("it is empty".into()));
+    assert_eq!(machine.step(&gauge(1_100)), Step::Digest(why));
+    machine.fallen_back(why, before, &gauge(400), tiers(), None);
+    let no_summary = Some("it is empty".to_owned());
+    let (by_tier, over_target) = (tiers(), None);
+    let events = machine.events();
+    let expect = Event::Finished { why, before, after, by_tier, over_target, no_summary };
+    assert_eq!(events.last(), Some(&expect));
+    assert!(!events.iter().any(|it| matches!(it, Event::Failed { .. })), "{events:?}");
+    // One that does not help is told once, until the context has grown.
+    assert_eq!(machine.step(&gauge(400)), Step::Send);
+    for (size, expect) in [(1_100, true), (1_110, false), (1_160, true)] {
+        let mut digests = false;
+        loop {
+            match machine.step(&gauge(size)) {
+                Step::Send => break,
+                Step::Run(why) => machine.ran(why, Tokens(size), &gauge(size), BTreeMap::new()),
+                Step::Ask(why) => {
+                    machine.answered(why, Tokens(size), &gauge(size), Err("down".into()));
+                }
+                Step::Digest(why) => {
+                    digests = true;
+                    let misfit = Some("it is too long".to_owned());
+                    let now = gauge(size);
+                    machine.fallen_back(why, Tokens(size), &now, BTreeMap::new(), misfit);
+                    let reason = "down; it is too long".to_owned();
+                    let failed = Event::Failed { why, reason, over_target: None };
+                    assert!(machine.events().contains(&failed), "{size}");
+                }
+            }
+        }
+        assert_eq!(digests, expect, "{size}");
+    }
+}
+
+#[test]
+fn by_hand_a_compaction_aims_at_half_of_the_target_and_a_quarter_of_the_window() {
+    let tokens = |tokens| Some(Target::of_tokens(Tokens(tokens)));
+    for (target, expect) in [
+        (tokens(300), Some(150)),
+        (tokens(900), Some(250)),
+        (Some(PERCENT), Some(250)),
+        (None, None),
+    ] {
+        let mut recipe = without();
+        recipe.target.live = target;
+        let mut machine = machine(recipe);
+        for (why, expect) in [(Why::Manual, expect), (Why::Tool, expect), (Why::Overflow, None)] {
+            machine.force(why);
+            assert_eq!(machine.aim(), expect.map(Tokens), "{target:?} {why:?}");
+        }
+    }
 }

@@ -1,0 +1,92 @@
+//! What is done where nothing else makes the context fit the window: a digest of what is old,
+//! whatever the recipe has, and then shorter results of what is new. No model is needed for it.
+
+use std::collections::BTreeMap;
+
+use epitome_error::{ErrorKind, Result};
+use epitome_model::Tokens;
+use epitome_passes::Why;
+use tracing::debug_span;
+
+use super::Context;
+use super::overflow::harder;
+
+/// Of what a request may have, in per cent: what a digest aims at, as in the default recipe.
+const AIM: u64 = 45;
+/// What it may take if the rules alone need more than that.
+const MOST: u64 = 90;
+/// What it aims at if the newest messages take the rest.
+const LEAST: u64 = 10;
+
+impl Context {
+    /// Makes the context fit, and reports what came of it.
+    pub(super) fn fall_back(&mut self, why: Why) -> Result<()> {
+        let Some(limit) = self.machine.limit() else { return Ok(()) };
+        let before = self.tokens();
+        let _span =
+            debug_span!("live.fall_back", ?why, before = before.0, limit = limit.0).entered();
+        let mut by_tier = BTreeMap::new();
+        let refused = self.digest_within(limit, &mut by_tier)?;
+        if self.tokens() > limit {
+            for recipe in harder()? {
+                self.carry_out_within(why, limit, recipe, &mut by_tier)?;
+            }
+        }
+        if self.tokens() > limit {
+            self.digest_to(share(limit, LEAST), &mut by_tier)?;
+        }
+        let misfit = (self.tokens() > limit).then(|| {
+            let because = refused.unwrap_or_else(|| self.largest().join("; "));
+            format!("the context cannot be made to fit {limit} tokens: {because}")
+        });
+        if let Some(asked) = &mut self.asked {
+            asked.did(&by_tier);
+            misfit.iter().for_each(|reason| asked.did_not(reason));
+        }
+        let now = self.gauge();
+        self.machine.fallen_back(why, before, &now, by_tier, misfit);
+        Ok(())
+    }
+
+    /// Puts a digest in place of what is old, within a limit. Returns why it cannot, if what stays
+    /// is larger by itself.
+    pub(super) fn digest_within(
+        &mut self,
+        limit: Tokens,
+        by_tier: &mut BTreeMap<String, u64>,
+    ) -> Result<Option<String>> {
+        let aim = share(limit, AIM);
+        let aim = self.machine.target_tokens().map_or(aim, |target| target.min(aim));
+        match self.digest_to(aim, by_tier)? {
+            Some(_) => self.digest_to(share(limit, MOST), by_tier),
+            None => Ok(None),
+        }
+    }
+
+    /// The same to so many tokens.
+    fn digest_to(
+        &mut self,
+        target: Tokens,
+        by_tier: &mut BTreeMap<String, u64>,
+    ) -> Result<Option<String>> {
+        let rule = self.recipe.stages.live.digest.unwrap_or_default();
+        match self.put_digest(&rule, target) {
+            Ok(is_put) => {
+                if is_put {
+                    by_tier.insert("digest".into(), 1);
+                }
+                Ok(None)
+            }
+            Err(err) if err.kind() == ErrorKind::Refused => Ok(Some(err.to_string())),
+            Err(err) => Err(err),
+        }
+    }
+}
+
+fn share(tokens: Tokens, percent: u64) -> Tokens {
+    Tokens(tokens.0 * percent / 100)
+}
+
+#[cfg(test)]
+#[path = "fallback_tests.rs"]
+mod tests;

@@ -1,0 +1,154 @@
+use epitome_formats::named;
+use epitome_model::{StopReason, Tokens};
+use epitome_passes::{BUILT_IN, Event, NoReply, Recipe, Reply, built_in};
+use epitome_tokens::Estimate;
+
+use super::super::{Context, Next, Recovery, Said, Setup};
+
+/// A model that writes no summary that is of use.
+#[derive(Clone, Copy, Debug)]
+enum Bad {
+    /// There is none.
+    Absent,
+    /// It does not answer.
+    Down,
+    /// It takes no question of this length.
+    TooLong,
+    /// It ends like this.
+    Says(&'static str, fn() -> StopReason),
+}
+
+const BAD: [Bad; 8] = [
+    Bad::Absent,
+    Bad::Down,
+    Bad::TooLong,
+    Bad::Says("", || StopReason::End),
+    Bad::Says("All is well, and the work goes on.", || StopReason::End),
+    Bad::Says("## Goal\nFix the par", || StopReason::Length),
+    Bad::Says("", || StopReason::Call),
+    Bad::Says("I cannot do that.", || StopReason::Refused),
+];
+
+impl Bad {
+    fn answer(self) -> Result<Reply, NoReply> {
+        match self {
+            Bad::Absent => Err(NoReply::Nobody),
+            Bad::Down => Err(NoReply::Failed("no answer in time".into())),
+            Bad::TooLong => Err(NoReply::TooLong),
+            Bad::Says(text, stopped) => {
+                Ok(Reply { text: text.into(), stopped: stopped(), used: None })
+            }
+        }
+    }
+}
+
+const RULE: &str = "Fix the parser, and never touch vendor/.";
+
+fn context(recipe: Recipe, window: u64) -> Context {
+    let setup = Setup::new(recipe).with_counter(Estimate::new()).with_window(Tokens(window));
+    let mut context = Context::in_memory(setup);
+    context.user(RULE).expect("memory");
+    context
+}
+
+/// Does what is due, and returns what happened.
+fn request(context: &mut Context, model: Bad) -> Vec<Event> {
+    while let Next::Ask(_) = context.step().expect("memory") {
+        context.answer(model.answer()).expect("memory");
+    }
+    context.events()
+}
+
+fn fits(context: &Context, about: &str) {
+    let usage = context.usage();
+    assert!(Some(usage.tokens) <= usage.usable, "{about}: {usage:?}");
+    let body = context.as_it_is().body("anthropic").expect("an API").body.into_bytes();
+    let format = named("anthropic").expect("an API");
+    let read = (format.read)(&body, &mut ());
+    assert_eq!(format.invariants.check(&read, &body), Vec::new(), "{about}");
+}
+
+fn lines(n: usize, lines: usize) -> String {
+    (0..lines).map(|k| format!("let value_{n}_{k} = compute({});\n", n * k)).collect()
+}
+
+fn reads(context: &mut Context, n: usize, results: usize, length: usize) {
+    let id = |k: usize| format!("c{n}x{k}");
+    let mut said = vec![Said::text(format!("I read part {n}, and think of it. ").repeat(20))];
+    let path = |k: usize| format!(r#"{{"path":"src/f{n}_{k}.rs"}}"#);
+    said.extend((0..results).map(|k| Said::call(id(k), "Read", path(k))));
+    context.assistant(&said).expect("memory");
+    let outputs = (0..results).map(|k| Said::output(id(k), lines(n * 10 + k, length)));
+    context.tool(&outputs.collect::<Vec<_>>()).expect("memory");
+}
+
+/// A session in a window of this size, in which every request fits.
+fn play(recipe: &str, model: Bad, window: u64) {
+    let mut context = context(built_in(recipe).expect("a recipe"), window);
+    let about = format!("{recipe} {model:?} {window}");
+    for n in 0..15 {
+        reads(&mut context, n, 1, 60);
+        request(&mut context, model);
+        fits(&context, &about);
+        if n % 5 == 4 {
+            context.assistant(&[Said::text("It is so. ".repeat(200))]).expect("memory");
+            context.user(&format!("Go on with part {n}.")).expect("memory");
+            request(&mut context, model);
+            fits(&context, &about);
+        }
+    }
+    // Results that are larger than the window, and that the model has not seen.
+    reads(&mut context, 90, 6, 400);
+    request(&mut context, model);
+    fits(&context, &about);
+    assert!(context.as_it_is().messages().contains(RULE), "{about}");
+}
+
+#[test]
+fn no_recipe_runs_out_of_context_whatever_its_model_does() {
+    for (name, _) in BUILT_IN {
+        for model in BAD {
+            play(name, model, 12_000);
+        }
+        play(name, Bad::Down, 30_000);
+    }
+}
+
+#[test]
+fn a_digest_in_place_of_a_summary_is_told_with_the_reason() {
+    let mut context = context(built_in("pi").expect("a recipe"), 30_000);
+    let mut told = Vec::new();
+    for n in 0..20 {
+        reads(&mut context, n, 1, 60);
+        told.extend(request(&mut context, Bad::Down));
+    }
+    let reasons = told.iter().filter_map(|event| match event {
+        Event::Finished { no_summary, .. } => no_summary.as_deref(),
+        _ => None,
+    });
+    let reasons: Vec<&str> = reasons.collect();
+    assert!(!reasons.is_empty(), "{told:?}");
+    assert!(reasons.iter().all(|it| *it == "no answer in time"), "{told:?}");
+}
+
+#[test]
+fn a_message_longer_than_the_window_stays_and_is_named() {
+    for name in ["epitome", "pi", "s06"] {
+        let mut context = context(built_in(name).expect("a recipe"), 30_000);
+        reads(&mut context, 0, 1, 60);
+        let long = lines(7, 3_000);
+        context.user(&long).expect("memory");
+        let events = request(&mut context, Bad::Down);
+        let failed = events.iter().filter_map(|event| match event {
+            Event::Failed { reason, .. } => Some(&**reason),
+            _ => None,
+        });
+        let failed: Vec<&str> = failed.collect();
+        let expect = "the context cannot be made to fit 15.0k tokens: words of the user: ";
+        assert!(failed.iter().any(|it| it.contains(expect)), "{name}: {events:?}");
+        assert!(context.as_it_is().messages().contains("let value_7_2999 = compute"), "{name}");
+        let refused = context.refused(Some(413), "prompt is too long").expect("memory");
+        let Recovery::Final { because } = refused else { panic!("{name}: {refused:?}") };
+        assert!(because[0].starts_with("words of the user: "), "{name}: {because:?}");
+    }
+}
