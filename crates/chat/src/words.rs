@@ -15,15 +15,21 @@ pub fn change(event: &Event) -> Option<String> {
         Event::Warning { percent, .. } => Some(format!("the context is {percent}% full")),
         // Small steps before every request are part of some recipes.
         Event::Finished { why: Why::Request, .. } => None,
-        Event::Finished { before, after, by_tier, .. } => {
+        Event::Finished { before, after, by_tier, no_summary, .. } => {
             let what = tiers(by_tier);
-            Some(format!("context compacted ({before} → {after} tokens): {what}"))
+            let instead = no_summary.as_ref().map(|why| format!(", as there is no summary: {why}"));
+            let instead = instead.unwrap_or_default();
+            Some(format!("context compacted ({before} → {after} tokens): {what}{instead}"))
         }
         Event::Summarised { tokens, of, .. } => {
             Some(format!("summary of {tokens} tokens for {of} tokens"))
         }
         Event::Failed { reason, .. } => Some(format!("the context is as it was: {reason}")),
         Event::Breaker { reason, .. } => Some(format!("no compaction for now: {reason}")),
+        Event::Started { tokens, target: Some(target), usable, .. } if target < tokens => {
+            let of = usable.map(|usable| format!(" of {usable}")).unwrap_or_default();
+            Some(format!("compacting {tokens}{of} tokens to {target} at most"))
+        }
         Event::Started { .. } | Event::Skipped { .. } => None,
         _ => None,
     }

@@ -4,6 +4,7 @@ mod driver;
 
 use driver::Driver;
 use epitome_chat::Input;
+use epitome_chat::machine::Event;
 use epitome_model::Tokens;
 use epitome_passes::built_in;
 use serde_json::json;
@@ -212,4 +213,95 @@ fn epitome_digests_what_is_old_and_recall_returns_it() {
     driver.calls(&[("r", "recall", json!({"ref": "#3", "search": search}), "")]);
     assert_eq!(driver.results().pop(), Some(("r".to_owned(), line.to_owned())));
     driver.accepted();
+}
+
+#[test]
+fn jcli_summarises_in_a_window_below_its_threshold() {
+    let mut driver = begun("jcli", 60_000);
+    let mut n = 0;
+    while driver.asked.is_empty() && n < 40 {
+        reads(&mut driver, n, &file(n, 300));
+        n += 1;
+    }
+    assert_eq!(driver.asked.len(), 1, "{:?}", driver.changes());
+    assert!(driver.largest <= Tokens(44_000), "{}", driver.largest);
+    driver.accepted();
+}
+
+#[test]
+fn one_compact_is_one_undo_whatever_it_took() {
+    for recipe in ["s06", "jcli", "ion", "pi", "s08"] {
+        let mut driver = begun(recipe, 200_000);
+        (0..14).for_each(|n| reads(&mut driver, n, &file(n, 120)));
+        driver.says("All are read.");
+        let before = driver.machine.context().usage().tokens;
+        driver.input(Input::Compact(None));
+        let after = driver.machine.context().usage().tokens;
+        assert!(after.0 * 2 < before.0, "{recipe}: {before} {after} {:?}", driver.changes());
+        driver.input(Input::Undo);
+        assert_eq!(driver.machine.context().usage().tokens, before, "{recipe}");
+    }
+}
+
+#[test]
+fn a_compaction_by_hand_says_what_it_aims_at_and_what_it_came_to() {
+    let mut driver = begun("epitome", 60_000);
+    (0..8).for_each(|n| reads(&mut driver, n, &file(n, 300)));
+    driver.says("All are read.");
+    driver.input(Input::Compact(None));
+    let changes = driver.changes();
+    let says = changes.iter().any(|it| {
+        it.starts_with("compacting ") && it.ends_with(" of 44.0k tokens to 9.9k at most")
+    });
+    assert!(says, "{changes:?}");
+    let outcome = driver.shown.iter().rev().find_map(|event| match event {
+        Event::Notice { text } => Some(&**text),
+        _ => None,
+    });
+    let outcome = outcome.expect("it is reported");
+    assert!(
+        outcome.starts_with("Compacted: ") && outcome.contains(" of 44.0k tokens."),
+        "{outcome}"
+    );
+    let usage = driver.machine.context().usage();
+    assert!(usage.tokens <= Tokens(9_900), "{usage:?}");
+    // A second one has nothing to do, and says why.
+    driver.input(Input::Compact(None));
+    let Some(Event::Notice { text }) =
+        driver.shown.iter().rev().find(|it| matches!(it, Event::Notice { .. }))
+    else {
+        panic!("it is reported")
+    };
+    assert!(text.starts_with("No compaction needed: "), "{text}");
+}
+
+#[test]
+fn the_tool_of_ion_shortens_results_below_the_target_of_the_recipe() {
+    let mut driver = begun("ion", 60_000);
+    reads(&mut driver, 0, &file(0, 600));
+    for n in 0..8 {
+        driver.says(&words(n, 8_000));
+        driver.user("Go on.");
+    }
+    reads(&mut driver, 1, &file(1, 100));
+    let before = driver.machine.context().usage().tokens;
+    assert!(before < Tokens(26_400), "it is below 60 per cent: {before}");
+    driver.calls(&[("k", "compact", json!({}), "")]);
+    let (_, text) = driver.results().pop().expect("a result");
+    assert!(text.starts_with("Compacted: "), "{text}");
+}
+
+#[test]
+fn what_is_said_after_an_undo_does_not_contradict_itself() {
+    let mut driver = begun("epitome", 60_000);
+    (0..8).for_each(|n| reads(&mut driver, n, &file(n, 300)));
+    driver.says("All are read.");
+    driver.input(Input::Compact(None));
+    driver.shown.clear();
+    driver.input(Input::Undo);
+    let held = "no compaction for now: the last compaction was taken back";
+    assert_eq!(driver.changes(), [held]);
+    driver.shown.clear();
+    driver.input(Input::Compact(None));
+    assert!(!driver.changes().iter().any(|it| it == held), "{:?}", driver.changes());
 }

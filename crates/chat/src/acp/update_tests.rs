@@ -59,13 +59,15 @@ fn calls_of_a_task_are_calls_with_names_of_their_own() {
 
 #[test]
 fn a_compaction_is_told_as_one_where_an_editor_knows_them_and_in_a_line_elsewhere() {
-    let started = ContextEvent::Started { why: Why::Hard, tokens: Tokens(900) };
+    let started =
+        ContextEvent::Started { why: Why::Hard, tokens: Tokens(900), target: None, usable: None };
     let finished = ContextEvent::Finished {
         why: Why::Hard,
         before: Tokens(900),
         after: Tokens(300),
         by_tier: BTreeMap::from([("results".to_owned(), 3)]),
         over_target: None,
+        no_summary: None,
     };
     let events = [started, finished].map(|event| Event::Context { event });
     let line = "context compacted (900 → 300 tokens): results 3";

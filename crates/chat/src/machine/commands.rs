@@ -45,6 +45,10 @@ impl Machine {
         if self.context.undo()? {
             let after = self.context.usage().tokens;
             self.show(Event::Undone { before, after });
+            self.show_compactions();
+            if self.context.is_due() {
+                self.notice("the context is compacted again before the next request");
+            }
         } else {
             self.notice("there is no compaction to take back");
         }
