@@ -31,25 +31,29 @@ class Engine:
             return {"failed": str(why)}
 
     def say(self, *messages, **usage):
-        """Says what was said since the last time; returns the messages to send now."""
-        return self.ask("call", messages=messages, **usage)["messages"]
+        """Says what was said since the last time; returns what to send now: a request's body without model and tools."""
+        answer = self.ask("call", messages=messages, **usage)
+        return answer.get("body") or {"messages": answer["messages"]}
 
     def close(self):
         self.pipe.stdin.close()
         self.pipe.wait()
 
 
-if __name__ == "__main__":
-    import sys
+if __name__ == "__main__":  # engine.py PROGRAM OPTIONS…
+    import sys, tempfile
+    def summarise(question):  # In place of a model: the same under every heading.
+        return "\n".join(line + "\nAll is read." for line in question["prompt"].splitlines() if line[:3] == "## ")
 
-    engine = Engine(*sys.argv[2:], program=sys.argv[1], summarise=lambda question: "## State\nAll is read.")
-    log = engine.ask("reset", session="example").get("log")
-    engine.say({"role": "user", "content": "Read all of it."})
-    for n in range(5):
-        call = {"type": "tool_use", "id": f"c{n}", "name": "Read", "input": {"path": f"{n}.txt"}}
-        result = {"type": "tool_result", "tool_use_id": f"c{n}", "content": "a line\n" * 99}
-        engine.say({"role": "assistant", "content": [call]}, {"role": "user", "content": [result]})
-    print(engine.ask("compact", target=0)["outcome"])
-    print(len(engine.say()), engine.ask("undo")["undone"])
-    print(engine.ask("open", log=log)["messages"])  # As after a restart: so many need not be said again.
-    engine.close()
+    with tempfile.TemporaryDirectory() as logs:  # Without --log, logs are kept in epitome's own folder.
+        engine = Engine("--log", logs, *sys.argv[2:], program=sys.argv[1], summarise=summarise)
+        log = engine.ask("reset", session="example")["log"]
+        engine.say({"role": "user", "content": "Read all of it."})
+        for n in range(5):
+            call = {"type": "tool_use", "id": f"c{n}", "name": "Read", "input": {"path": f"{n}.txt"}}
+            result = {"type": "tool_result", "tool_use_id": f"c{n}", "content": f"a line of {n}\n" * 99}
+            engine.say({"role": "assistant", "content": [call]}, {"role": "user", "content": [result]})
+        print(engine.ask("compact", target=0)["outcome"])
+        print(len(engine.say()["messages"]), engine.ask("undo")["undone"])
+        print(engine.ask("open", log=log)["messages"])  # As after a restart: so many need not be said again.
+        engine.close()

@@ -1,10 +1,8 @@
 // A client of `epitome engine`: a context that stays small, over a pipe. Node 22.18 runs this file as it is.
 import { spawn, type ChildProcess } from "node:child_process";
+import { mkdtempSync, rmSync } from "node:fs";
 import { createInterface } from "node:readline";
 import type { Readable, Writable } from "node:stream";
-
-export type Block = { type: string; content?: unknown; [key: string]: unknown };
-export type Message = { role: "user" | "assistant"; content: string | Block[] };
 export type Question = { system: string; prompt: string; max_tokens: number };
 type Answer = { ask?: Question; error?: { message: string }; [key: string]: any };
 
@@ -32,26 +30,30 @@ export class Engine {
     return this.ask("answer", await reply);
   }
 
-  /** Says what was said since the last time; returns the messages to send now. */
-  async say(...messages: Message[]): Promise<Message[]> {
-    return (await this.ask("call", { messages })).messages;
+  /** Says what was said since the last time; returns what to send now: a request's body without model and tools. */
+  async say(...messages: object[]): Promise<Record<string, any>> {
+    const answer = await this.ask("call", { messages });
+    return answer.body ?? { messages: answer.messages };
   }
 
-  close = () => this.pipe.stdin.end();
+  close = () => new Promise((ended) => this.pipe.once("close", ended).stdin!.end());
 }
 
-if (process.argv[1] === new URL(import.meta.url).pathname) {
-  const engine = new Engine(...process.argv.slice(2));
-  engine.summarise = async () => "## State\nAll is read.";
+if (process.argv[1] === new URL(import.meta.url).pathname) { // engine.ts PROGRAM OPTIONS…
+  const logs = mkdtempSync("epitome-logs-"); // Without --log, logs are kept in epitome's own folder.
+  const engine = new Engine(process.argv[2], "--log", logs, ...process.argv.slice(3));
+  // In place of a model: the same under every heading.
+  engine.summarise = async ({ prompt }) => prompt.match(/^## .*$/gm)!.map((line) => line + "\nAll is read.").join("\n");
   const { log } = await engine.ask("reset", { session: "example", summaries: true });
   await engine.say({ role: "user", content: "Read all of it." });
   for (let n = 0; n < 5; n++) {
     const call = { type: "tool_use", id: `c${n}`, name: "Read", input: { path: `${n}.txt` } };
-    const result = { type: "tool_result", tool_use_id: `c${n}`, content: "a line\n".repeat(99) };
+    const result = { type: "tool_result", tool_use_id: `c${n}`, content: `a line of ${n}\n`.repeat(99) };
     await engine.say({ role: "assistant", content: [call] }, { role: "user", content: [result] });
   }
   console.log((await engine.ask("compact", { target: 0 })).outcome);
-  console.log((await engine.say()).length, (await engine.ask("undo")).undone);
+  console.log((await engine.say()).messages.length, (await engine.ask("undo")).undone);
   console.log((await engine.ask("open", { log })).messages); // So many need not be said again.
-  engine.close();
+  await engine.close();
+  rmSync(logs, { recursive: true });
 }

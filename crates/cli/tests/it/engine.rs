@@ -293,10 +293,88 @@ fn another_wire_gets_the_body_of_a_request() {
     assert_snapshot!(world.run_with(&["engine", "--wire", "gemini", "--no-log"], say.as_bytes()));
 }
 
+/// What is said on each API: a message of the user, a call, its result; and what a request has the
+/// list of them under.
+fn talk(api: &str) -> (Vec<Value>, &'static str) {
+    let arguments = r#"{"path":"a.rs"}"#;
+    match api {
+        "anthropic" => {
+            let call = json!({"type": "tool_use", "id": "c1", "name": "read", "input": {}});
+            let result = json!({"type": "tool_result", "tool_use_id": "c1", "content": "a line"});
+            let said = vec![
+                json!({"role": "user", "content": "Read it."}),
+                json!({"role": "assistant", "content": [call]}),
+                json!({"role": "user", "content": [result]}),
+            ];
+            (said, "messages")
+        }
+        "openai-chat" => {
+            let function = json!({"name": "read", "arguments": arguments});
+            let call = json!({"id": "c1", "type": "function", "function": function});
+            let said = vec![
+                json!({"role": "user", "content": "Read it."}),
+                json!({"role": "assistant", "content": null, "tool_calls": [call]}),
+                json!({"role": "tool", "tool_call_id": "c1", "content": "a line"}),
+            ];
+            (said, "messages")
+        }
+        "openai-responses" => {
+            let (id, kind) = ("c1", "function_call");
+            let said = vec![
+                json!({"role": "user", "content": "Read it."}),
+                json!({"type": kind, "call_id": id, "name": "read", "arguments": arguments}),
+                json!({"type": "function_call_output", "call_id": id, "output": "a line"}),
+            ];
+            (said, "input")
+        }
+        "gemini-api" => {
+            let call = json!({"functionCall": {"name": "read", "args": {}}});
+            let response = json!({"name": "read", "response": {"output": "a line"}});
+            let said = vec![
+                json!({"role": "user", "parts": [{"text": "Read it."}]}),
+                json!({"role": "model", "parts": [call]}),
+                json!({"role": "user", "parts": [{"functionResponse": response}]}),
+            ];
+            (said, "contents")
+        }
+        api => panic!("{api} has no talk"),
+    }
+}
+
+/// Says a talk message by message with a client, and prints the last body.
+const TALKS: [(&str, &str); 2] = [
+    (
+        "engine.py",
+        r#"
+import importlib.util, json, sys
+client, program, talk, *options = sys.argv[1:]
+spec = importlib.util.spec_from_file_location("engine", client)
+module = importlib.util.module_from_spec(spec)
+spec.loader.exec_module(module)
+engine = module.Engine(*options, program=program)
+for message in json.loads(talk):
+    body = engine.say(message)
+print(json.dumps(body))
+engine.close()
+"#,
+    ),
+    (
+        "engine.ts",
+        r#"
+const [client, program, talk, ...options] = process.argv.slice(2);
+const { Engine } = await import(client);
+const engine = new Engine(program, ...options);
+let body;
+for (const message of JSON.parse(talk)) body = await engine.say(message);
+console.log(JSON.stringify(body));
+await engine.close();
+"#,
+    ),
+];
+
 #[test]
 fn clients_hold_a_talk() {
     let world = World::new();
-    let recipe = told(&world);
     let clients = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../docs/clients");
     for (program, about, client) in [
         ("python3", "import sys; sys.exit(sys.version_info < (3, 9))", "engine.py"),
@@ -314,22 +392,39 @@ fn clients_hold_a_talk() {
             fixtures::skipped("clients_hold_a_talk", &why);
             continue;
         }
-        let out = Command::new(program)
-            .arg(&file)
-            .args([env!("CARGO_BIN_EXE_epitome"), "--recipe", &recipe, "--count", "estimate"])
+        let run = |args: &[&str]| {
+            let mut command = Command::new(program);
+            command.args(args).current_dir(&world.home);
             // The client calls epitome, which must not read the settings of this machine's user.
-            .env_clear()
-            .env("PATH", std::env::var_os("PATH").unwrap_or_default())
-            .env("HOME", &world.home)
-            .env("EPITOME_HOME", world.home.join("data"))
-            .output()
-            .expect("the program runs");
-        let said = String::from_utf8_lossy(&out.stdout).to_lowercase();
-        let expect = concat!(
-            "compacted: 1.7k → 224 tokens. shortened: summary 1. a summary stands for all of it; ",
-            "it holds the user's words.\n1 true\n11\n",
-        );
-        assert_eq!(said, expect, "{client}: {out:?}");
+            command.env_clear().env("PATH", std::env::var_os("PATH").unwrap_or_default());
+            command.env("HOME", &world.home);
+            let out = command.output().expect("the program runs");
+            assert!(out.status.success(), "{client}: {out:?}");
+            String::from_utf8_lossy(&out.stdout).into_owned()
+        };
+        let (file, epitome) = (file.display().to_string(), env!("CARGO_BIN_EXE_epitome"));
+        // The example shows a success, and leaves no session behind.
+        let said = run(&[&file, epitome, "--recipe", "pi", "--count", "estimate"]).to_lowercase();
+        let lines: Vec<&str> = said.lines().collect();
+        let [outcome, "1 true", "11"] = lines[..] else { panic!("{client}: {said}") };
+        assert!(outcome.starts_with("compacted: "), "{client}: {outcome}");
+        assert!(outcome.contains(". shortened: summary 1."), "{client}: {outcome}");
+        let list = world.output(&["list", "--json"]).stdout;
+        assert_eq!(String::from_utf8_lossy(&list), "", "{client}");
+        assert!(!world.home.join(".local/share/epitome/live").exists(), "{client}");
+        // What is sent is a request's body, on each API.
+        let (_, script) = TALKS.into_iter().find(|(name, _)| *name == client).expect("its script");
+        let script_file =
+            world.home.join(client.replace("engine.", "talk.").replace(".ts", ".mjs"));
+        std::fs::write(&script_file, script).expect("a disk");
+        for api in ["anthropic", "openai-chat", "openai-responses", "gemini-api"] {
+            let (messages, list) = talk(api);
+            let talk = Value::from(messages).to_string();
+            let script = script_file.display().to_string();
+            let said = run(&[&script, &file, epitome, &talk, "--no-log", "--wire", api]);
+            let body: Value = serde_json::from_str(&said).expect("a body in JSON");
+            assert_eq!(body[list].as_array().map(Vec::len), Some(3), "{client} {api}: {body}");
+        }
     }
 }
 
