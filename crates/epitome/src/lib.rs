@@ -64,6 +64,8 @@ pub use config::Config;
 #[cfg(feature = "sessions")]
 pub use epitome_agents as agents;
 pub use epitome_error::{Error, ErrorKind, Result};
+pub use epitome_model::Tokens;
+pub use epitome_passes::{Recipe, built_in};
 #[cfg(feature = "sessions")]
 pub use place::{Place, open};
 #[cfg(feature = "sessions")]
