@@ -123,7 +123,6 @@ impl Demo<'_> {
         let outcome = self.context().outcome();
         let written = outcome.is_some_and(|it| it.by_tier.contains_key("summary"));
         self.expect(written, "the model writes a summary")?;
-        self.command("/undo")?;
         self.command("/undo")
     }
 
