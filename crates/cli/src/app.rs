@@ -20,6 +20,7 @@ use unicode_width::UnicodeWidthStr as _;
 
 use crate::failure::{Failure, Result};
 use crate::fold::folded;
+use crate::progress::Progress;
 use crate::text::{self, DIM, YELLOW, visible};
 
 /// Options of every command.
@@ -71,6 +72,8 @@ pub struct App {
     settings: OnceLock<Settings>,
     /// What is printed, if it is not to reach the terminal.
     captured: Option<Arc<Mutex<Captured>>>,
+    /// How far the command is.
+    pub progress: Arc<Progress>,
 }
 
 /// What a command printed.
@@ -94,14 +97,15 @@ pub struct Printed {
 impl App {
     pub fn new(global: Global) -> Result<App> {
         let (settings, captured) = (OnceLock::new(), None);
-        Ok(App { global, config: Config::from_env()?, settings, captured })
+        let progress = Arc::default();
+        Ok(App { global, config: Config::from_env()?, settings, captured, progress })
     }
 
     /// The same program for a user whose home is this folder, without settings, keys or variables.
     pub fn at_home(&self, folder: &Path) -> App {
         let global = Global { agent: None, json: false, set: Vec::new(), ..self.global.clone() };
         let (config, settings) = (Config::of_home(folder), OnceLock::new());
-        App { global, config, settings, captured: None }
+        App { global, config, settings, captured: None, progress: Arc::default() }
     }
 
     /// Runs a command, and returns what it prints. Nothing reaches the terminal.
@@ -122,6 +126,7 @@ impl App {
             config,
             settings: OnceLock::new(),
             captured: self.captured.clone(),
+            progress: Arc::clone(&self.progress),
         }
     }
 
@@ -314,6 +319,11 @@ impl App {
         if let Some(text) = text {
             self.note(&format!("{YELLOW}warning:{YELLOW:#} {}", visible(text)));
         }
+    }
+
+    /// Whether what is printed is kept for the caller, as the browser has it.
+    pub fn is_captured(&self) -> bool {
+        self.captured.is_some()
     }
 
     /// Whether standard output is a terminal.

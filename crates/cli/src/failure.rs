@@ -10,7 +10,7 @@ use epitome::storage::User;
 use epitome::{Error, ErrorKind};
 use serde::Serialize;
 
-use crate::text::{BOLD, RED, visible};
+use crate::text::{BOLD, RED, YELLOW, visible};
 
 /// The result of a command.
 pub type Result<T> = std::result::Result<T, Failure>;
@@ -34,6 +34,8 @@ pub enum Status {
     Found = 6,
     /// A simulation missed its gate.
     Missed = 7,
+    /// Ctrl-C, after which what was begun was finished.
+    Stopped = 130,
 }
 
 /// An error with its causes and hints.
@@ -126,7 +128,11 @@ impl Failure {
             return text;
         }
         let lines = |text: &str| visible(text).trim_end().replace('\n', "\n         ");
-        let _ = writeln!(text, "{RED}error:{RED:#} {}", lines(&self.message));
+        if self.status == Status::Stopped {
+            let _ = writeln!(text, "{YELLOW}{}{YELLOW:#}", lines(&self.message));
+        } else {
+            let _ = writeln!(text, "{RED}error:{RED:#} {}", lines(&self.message));
+        }
         for cause in &self.causes {
             let _ = writeln!(text, "  {BOLD}cause:{BOLD:#} {}", lines(cause));
         }
@@ -148,6 +154,13 @@ impl From<Error> for Failure {
         failure.error = Some(err.kind());
         failure.causes = chain(err.source());
         failure.hints.extend(err.hint().into_iter().flat_map(str::lines).map(str::to_owned));
+        if err.kind() == ErrorKind::NotAFile
+            && let Some(folder) = err.path().filter(|path| path.is_dir())
+        {
+            let folder = folder.display();
+            failure.hints.push(format!("`epitome serve --dir {folder}` shows the sessions in it"));
+            failure.hints.push("`epitome list` shows the sessions of this machine".to_owned());
+        }
         if err.kind() == ErrorKind::InUse {
             let force =
                 "--force replaces it nevertheless; a running agent may then write to the old file";

@@ -1,25 +1,33 @@
 //! Ctrl-C as a request to stop after the work in progress.
 
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
+use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
 /// Notices a request to stop: Ctrl-C, or the signal of a service manager.
-pub struct Interrupt(Receiver<()>);
+pub struct Interrupt(Mutex<Receiver<()>>);
 
 impl Interrupt {
     /// From now on the first Ctrl-C only requests a stop; the second one ends the program at once.
     pub fn new() -> Interrupt {
+        Interrupt::calling(|| ())
+    }
+
+    /// The same, and at the first Ctrl-C `first` is called. Once this is dropped, Ctrl-C ends the
+    /// program at once.
+    pub fn calling(first: impl FnOnce() + Send + 'static) -> Interrupt {
         let (tell, told) = channel();
         let (begin, begun) = channel();
-        std::thread::spawn(move || listen(&tell, &begin));
+        std::thread::spawn(move || listen(&tell, &begin, first));
         // If no handler can be installed, Ctrl-C keeps its default effect.
         begun.recv().ok();
-        Interrupt(told)
+        Interrupt(Mutex::new(told))
     }
 
     /// Waits this long, or until a stop is requested. Returns whether one was.
     pub fn wait(&self, at_most: Duration) -> bool {
-        match self.0.recv_timeout(at_most) {
+        let told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        match told.recv_timeout(at_most) {
             Ok(()) => true,
             Err(RecvTimeoutError::Timeout) => false,
             Err(RecvTimeoutError::Disconnected) => {
@@ -30,7 +38,15 @@ impl Interrupt {
     }
 }
 
-fn listen(tell: &Sender<()>, begin: &Sender<()>) {
+fn listen(tell: &Sender<()>, begin: &Sender<()>, first: impl FnOnce()) {
+    let mut first = Some(first);
+    let mut request = || {
+        let is_heard = tell.send(()).is_ok();
+        if let Some(first) = first.take().filter(|_| is_heard) {
+            first();
+        }
+        is_heard
+    };
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     let Ok(runtime) = runtime else { return };
     runtime.block_on(async {
@@ -46,7 +62,7 @@ fn listen(tell: &Sender<()>, begin: &Sender<()>) {
                     _ = interrupt.recv() => {}
                     _ = terminate.recv() => {}
                 }
-                if tell.send(()).is_err() {
+                if !request() {
                     break;
                 }
             }
@@ -55,7 +71,7 @@ fn listen(tell: &Sender<()>, begin: &Sender<()>) {
         {
             begin.send(()).ok();
             for _ in 0..2 {
-                if tokio::signal::ctrl_c().await.is_err() || tell.send(()).is_err() {
+                if tokio::signal::ctrl_c().await.is_err() || !request() {
                     return;
                 }
             }

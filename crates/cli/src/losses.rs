@@ -3,6 +3,7 @@
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::fmt::Write as _;
+use std::path::Path;
 
 use epitome::ops::{CompactedBy, CompactionLosses, LossReport, Piece};
 use epitome_model::{MicroDollars, Tokens};
@@ -308,9 +309,9 @@ fn line(piece: &Piece) -> String {
     format!("{name}  {DIM}{}{DIM:#}", about.join(" · "))
 }
 
-/// The end of a path, on one line.
-fn end(path: &str, most: usize) -> String {
-    let path = field(path);
+/// The end of a path, on one line; the user's home folder is `~`.
+fn end(name: &str, most: usize) -> String {
+    let path = path(Path::new(name));
     let n = path.chars().count();
     if n <= most {
         return path;

@@ -14,6 +14,7 @@ mod interrupt;
 mod left;
 mod losses;
 mod overview;
+mod progress;
 mod redaction;
 mod report;
 mod session;
@@ -21,6 +22,7 @@ mod summarise;
 mod table;
 mod text;
 mod trace;
+mod usage;
 
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -81,7 +83,10 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let matches = overview::grouped(Cli::command()).get_matches();
+    let command = overview::grouped(Cli::command());
+    let line: Vec<OsString> = std::env::args_os().collect();
+    let matches = command.clone().try_get_matches_from(&line);
+    let matches = matches.unwrap_or_else(|err| usage::with_tips(err, &command, &line).exit());
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|err| err.exit());
     let color = cli.global.color;
     // A panic is a bug, and bugs have a status of their own.

@@ -93,7 +93,7 @@ pub fn render(report: &CompactReport, losses_follow: bool) -> String {
         lines.add("verified", format!("restoring reproduces every byte ({hash})"));
     }
     if all().any(|it| it == Outcome::Compacted) && report.out.is_none() {
-        lines.add("undo", format!("epitome restore {}", text::shell_word(&name)));
+        lines.add("undo", "epitome undo");
     }
     text.push_str(&lines.render());
     text
@@ -111,7 +111,7 @@ fn numbers(report: &CompactReport) -> String {
             Ordering::Equal => PLAIN,
             Ordering::Greater => RED,
         };
-        let change = [change(b, a), text::rest_bar(a, b)].map(|cell| (of_style, cell));
+        let change = [change(b, a), text::saved_bar(a, b)].map(|cell| (of_style, cell));
         let cells = cells.map(|cell| (PLAIN, cell)).into_iter().chain(change);
         table.painted(cells.chain([(PLAIN, unit.to_owned())]).collect());
     };
@@ -194,15 +194,15 @@ pub fn summary(reports: &[CompactReport]) -> String {
     };
     let mut all = (Change::<Tokens>::default(), Change::<Bytes>::default());
     let mut archive = Bytes(0);
-    for report in reports {
+    let names = names(reports);
+    for (report, name) in reports.iter().zip(names) {
         let file = &report.file;
         let what = match file.outcome {
             Outcome::Compacted | Outcome::Planned => String::new(),
             Outcome::Nothing => "nothing to do".to_owned(),
         };
-        let name = Path::new(&file.session).file_stem().unwrap_or_default();
         let own = (file.context_tokens, file.disk_bytes);
-        add(PLAIN, field(&name.to_string_lossy()), own, what);
+        add(PLAIN, name, own, what);
         let (tokens, bytes, net) = (report.tokens(), report.disk_bytes(), report.net_bytes());
         if let Some(with) = with(report) {
             add(DIM, format!("  {with}"), (tokens, bytes), String::new());
@@ -231,6 +231,19 @@ pub fn summary(reports: &[CompactReport]) -> String {
         );
     }
     text
+}
+
+/// The sessions as `epitome list` names them: by agent, and by the beginning of the id that is
+/// enough.
+fn names(reports: &[CompactReport]) -> Vec<String> {
+    let id = |report: &CompactReport| {
+        let stem = Path::new(&report.file.session).file_stem().unwrap_or_default();
+        report.file.id.clone().unwrap_or_else(|| stem.to_string_lossy().into_owned())
+    };
+    let ids: Vec<String> = reports.iter().map(id).collect();
+    let short = text::short_ids(&ids.iter().map(String::as_str).collect::<Vec<_>>());
+    let names = reports.iter().zip(short);
+    names.map(|(report, id)| format!("{} {id}", report.file.agent)).collect()
 }
 
 fn edits(file: &CompactedFile) -> String {

@@ -1,7 +1,7 @@
 //! Which sessions a command works on.
 
-use std::collections::BTreeMap;
-use std::ffi::OsStr;
+use std::collections::{BTreeMap, HashSet};
+use std::ffi::{OsStr, OsString};
 use std::io::Read;
 use std::path::PathBuf;
 use std::time::{Duration, SystemTime};
@@ -33,6 +33,22 @@ impl Input {
             return Ok(Input::Stdin);
         }
         file(app, name).map(Input::File)
+    }
+
+    /// The sessions of these names, each once however often and by whatever name it is named.
+    pub fn find_all(app: &App, names: &[OsString]) -> Result<Vec<Input>> {
+        let (mut inputs, mut seen) = (Vec::new(), HashSet::new());
+        for name in names {
+            let input = Input::find(app, name)?;
+            let is_new = match &input {
+                Input::Stdin => seen.insert(None),
+                Input::File(path) => seen.insert(Some(path.canonicalize().unwrap_or(path.clone()))),
+            };
+            if is_new {
+                inputs.push(input);
+            }
+        }
+        Ok(inputs)
     }
 
     /// Its name in reports.

@@ -24,7 +24,8 @@ pub fn agent_colour(agent: &str) -> Style {
         AnsiColor::Yellow,
         AnsiColor::Cyan,
         AnsiColor::Magenta,
-        AnsiColor::Blue,
+        // Plain blue is hard to read on black.
+        AnsiColor::BrightBlue,
         AnsiColor::BrightGreen,
         AnsiColor::BrightRed,
     ];
@@ -100,16 +101,19 @@ pub fn bar(part: u64, whole: u64) -> String {
     bar_of(part, whole)
 }
 
-/// What is left of a size, in ten columns whose rest is shaded; empty if it did not shrink.
-pub fn rest_bar(after: u64, before: u64) -> String {
-    if after >= before {
+/// What is saved of a size, in ten columns whose rest is shaded; empty if it did not shrink.
+pub fn saved_bar(after: u64, before: u64) -> String {
+    if after >= before || width().is_none() {
         return String::new();
     }
-    let bar = bar(after, before);
-    match bar.chars().count() {
-        0 => bar,
-        n => bar + &"░".repeat(10 - n),
-    }
+    full_bar(before - after, before)
+}
+
+/// `part` of `whole` in ten columns whose rest is shaded.
+pub fn full_bar(part: u64, whole: u64) -> String {
+    let bar = bar_of(part, whole);
+    let rest = 10 - bar.chars().count();
+    bar + &"░".repeat(rest)
 }
 
 /// In eighths of a column.

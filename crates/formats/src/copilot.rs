@@ -14,7 +14,7 @@ pub const FORMAT: Format = Format {
     sniff: read::sniff,
     read: read::read,
     writing: Writing::ReadOnly(
-        "Copilot CLI has not been seen to resume a log that something else wrote",
+        "it is not known whether Copilot CLI resumes a log that another program has changed",
     ),
     native: None,
     summarise: None,

@@ -25,7 +25,7 @@ pub const FORMAT: Format = Format {
     sniff: read::sniff,
     read: read::read,
     writing: Writing::ReadOnly(
-        "Cursor has not been seen to take up a conversation that something else wrote",
+        "it is not known whether Cursor continues a conversation that another program has changed",
     ),
     native: None,
     summarise: None,

@@ -48,7 +48,7 @@ pub use stub::{
     CLEARED, Note, PRUNED, Ref, Stub, counted, excerpt, is_left_by_recipe, is_truncated,
     line_count, previous, removed, short, truncated,
 };
-pub use title::title;
+pub use title::{title, typed_command};
 pub use tool::{Field, FieldRole, ToolKind};
 pub use transcript::{
     Block, CacheUse, Call, Entry, Head, HiddenField, HiddenRecord, Image, Item, Left, Output, Part,

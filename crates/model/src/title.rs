@@ -9,3 +9,39 @@ const LENGTH: usize = 80;
 pub fn title(text: &str) -> Box<str> {
     short(text, LENGTH).into()
 }
+
+/// The command that a text is, if it is one as Claude Code keeps what was typed:
+/// `<command-name>/compact</command-name> … <command-args>the tests</command-args>` is
+/// `/compact the tests`.
+pub fn typed_command(text: &str) -> Option<String> {
+    let inside = |name: &str| {
+        let (_, rest) = text.split_once(&format!("<{name}>"))?;
+        Some(rest.split_once(&format!("</{name}>"))?.0.trim())
+    };
+    if !text.trim_start().starts_with("<command-") {
+        return None;
+    }
+    let name = inside("command-name").filter(|name| !name.is_empty())?;
+    let arguments = inside("command-args").filter(|arguments| !arguments.is_empty());
+    Some(arguments.map_or_else(|| name.to_owned(), |arguments| format!("{name} {arguments}")))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_what_was_typed() {
+        let of = |text| typed_command(text);
+        let compact = "<command-name>/compact</command-name>\n            \
+                       <command-message>compact</command-message>\n            \
+                       <command-args></command-args>";
+        assert_eq!(of(compact).as_deref(), Some("/compact"));
+        let review = "<command-message>review</command-message>\n\
+                      <command-name>/review</command-name>\n<command-args>the tests</command-args>";
+        assert_eq!(of(review).as_deref(), Some("/review the tests"));
+        assert_eq!(of("see <command-name>/x</command-name>"), None);
+        assert_eq!(of("<command-name>/x"), None);
+        assert_eq!(of("words"), None);
+    }
+}

@@ -210,8 +210,9 @@ fn is_false(flag: &bool) -> bool {
 fn document(story: &Story<'_>, sub_agents: &[Story<'_>]) -> Written {
     let session = &story.session;
     let transcript = session.transcript;
+    let shown = || transcript.entries().filter(|(item, _)| story.has_item(*item));
     let places: HashMap<usize, usize> =
-        transcript.entries().enumerate().map(|(at, (item, _))| (item, at)).collect();
+        shown().enumerate().map(|(at, (item, _))| (item, at)).collect();
     let placed = |items: &[usize]| items.iter().filter_map(|it| places.get(it).copied()).collect();
     let Head { id, cwd, title, version, prompt } = transcript.head.clone();
     let prompt = placed(&prompt);
@@ -221,7 +222,7 @@ fn document(story: &Story<'_>, sub_agents: &[Story<'_>]) -> Written {
         facts: Facts::of(story),
         head: WrittenHead { id, cwd, title, version, prompt },
         context: placed(&transcript.context),
-        entries: transcript.entries().map(|(_, it)| entry(it, session.source)).collect(),
+        entries: shown().map(|(_, it)| entry(it, session.source)).collect(),
         sub_agents: sub_agents.iter().map(|story| document(story, &[])).collect(),
     }
 }

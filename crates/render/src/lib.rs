@@ -51,8 +51,6 @@ pub use prices::Prices;
 pub use said::{Said, SaidKind, said};
 pub use spent::{Cost, CostFloor, RequestTotals};
 pub use story::{Detail, Session, Story, Turn};
-pub use terminal::{
-    Breaks, Run, clean, columns, markdown_lines, terminal, terminal_turns, width_of, wrap,
-};
+pub use terminal::{Breaks, Run, clean, columns, markdown_lines, terminal, width_of, wrap};
 pub use time::{parse as moment, shown as minute};
 pub use visible::{inert_json, styled, visible};

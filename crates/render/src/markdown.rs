@@ -56,6 +56,12 @@ impl<'a> Page<'_, 'a> {
         let _ = writeln!(self.text, "# {}\n", escaped(&facts.title));
         let mut parts = vec![facts.agent.clone()];
         parts.extend(facts.models.iter().map(|model| escaped(&visible(model))));
+        if let Some(chosen) = self.story.chosen_in_words() {
+            // The figures are those of the whole session.
+            parts.push(chosen);
+            let _ = writeln!(self.text, "{}", parts.join(" · "));
+            return;
+        }
         parts.extend(facts.started.as_deref().and_then(time::parse).map(time::shown));
         parts.push(counted(facts.turns, "turn"));
         parts.push(counted(facts.calls, "tool call"));

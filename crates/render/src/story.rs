@@ -1,7 +1,7 @@
 //! A session as turns, each with what happened in it, in the order in which it is shown.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::ops::Range;
+use std::ops::{Range, RangeInclusive};
 
 use epitome_model::{
     Block, Call, Entry, Image, Item, Output, Part, Role, Source, Span, Text, Thinking, Transcript,
@@ -59,6 +59,17 @@ pub struct Story<'a> {
     /// Its turns, in order.
     pub turns: Vec<Turn>,
     pub(crate) pieces: Vec<Piece<'a>>,
+    /// None if all turns are shown.
+    pub(crate) chosen: Option<ChosenTurns>,
+}
+
+/// Which turns of a session are shown.
+pub(crate) struct ChosenTurns {
+    numbers: RangeInclusive<usize>,
+    /// The number of the last turn that there is.
+    last: usize,
+    /// The title of the whole session.
+    title: String,
 }
 
 /// A message of the user and everything until the next one.
@@ -80,6 +91,7 @@ pub struct Turn {
 }
 
 /// One thing that is shown.
+#[derive(Clone, Copy)]
 pub(crate) struct Piece<'a> {
     pub(crate) item: usize,
     pub(crate) block: usize,
@@ -140,7 +152,7 @@ impl<'a> Story<'a> {
     /// Divides a session into turns.
     pub fn new(session: Session<'a>) -> Story<'a> {
         let pieces = pieces(&session);
-        let mut story = Story { session, turns: Vec::new(), pieces };
+        let mut story = Story { session, turns: Vec::new(), pieces, chosen: None };
         let mut starts: Vec<usize> = vec![0];
         let begins = turns(session.transcript, session.source);
         let numbers: HashMap<usize, usize> =
@@ -166,6 +178,53 @@ impl<'a> Story<'a> {
             story.only_conversation();
         }
         story
+    }
+
+    /// The same session with only the turns of these numbers. What is said of the session as a
+    /// whole stays.
+    #[must_use]
+    pub fn of_turns(&self, numbers: RangeInclusive<usize>) -> Story<'a> {
+        let last = self.turns.last().map_or(0, |turn| turn.number);
+        let (mut turns, mut pieces) = (Vec::new(), Vec::new());
+        for turn in self.turns.iter().filter(|turn| numbers.contains(&turn.number)) {
+            let Range { start, end } = turn.pieces;
+            let begin = pieces.len();
+            pieces.extend_from_slice(&self.pieces[start..end]);
+            let answer = turn.answer - start + begin;
+            turns.push(Turn { pieces: begin..pieces.len(), answer, ..turn.clone() });
+        }
+        let chosen = Some(ChosenTurns { numbers, last, title: self.title() });
+        Story { session: self.session, turns, pieces, chosen }
+    }
+
+    /// Whether an item of the transcript is in a turn that is shown.
+    pub(crate) fn has_item(&self, item: usize) -> bool {
+        self.chosen.is_none() || self.turns.iter().any(|turn| turn.items.contains(&item))
+    }
+
+    /// The records of the session that are shown, as the agent has them.
+    pub fn records(&self) -> Vec<u8> {
+        let source = self.session.source;
+        if self.chosen.is_none() {
+            return source.read(0..source.len()).into_owned();
+        }
+        let items = self.session.transcript.items.iter().enumerate();
+        let mut records = Vec::new();
+        for (_, item) in items.filter(|(item, _)| self.has_item(*item)) {
+            records.extend_from_slice(&source.at(item.record().span));
+            records.push(b'\n');
+        }
+        records
+    }
+
+    /// `turn 21 of 22`, if not all are shown.
+    pub(crate) fn chosen_in_words(&self) -> Option<String> {
+        let ChosenTurns { numbers, last, .. } = self.chosen.as_ref()?;
+        let (first, end) = (*numbers.start(), *numbers.end().min(last));
+        Some(match first == end {
+            true => format!("turn {first} of {last}"),
+            false => format!("turns {first} to {end} of {last}"),
+        })
     }
 
     /// The pieces of the user's message at the beginning of a turn.
@@ -205,6 +264,9 @@ impl<'a> Story<'a> {
 
     /// The session's title, or else the beginning of the first message of the user.
     pub fn title(&self) -> String {
+        if let Some(chosen) = &self.chosen {
+            return chosen.title.clone();
+        }
         let head = &self.session.transcript.head;
         let title = head.title.as_deref().map(one_line).filter(|title| !title.is_empty());
         title
@@ -216,7 +278,10 @@ impl<'a> Story<'a> {
         let told = &self.pieces[pieces.clone()];
         let title = told.iter().find_map(|piece| match piece.what {
             What::Words(text) if piece.entry.role == Role::User => {
-                Some(one_line(&without_reminders(&text.read(self.session.source)).0))
+                let text = text.read(self.session.source);
+                let command = epitome_model::typed_command(&text);
+                let words = without_reminders(&text).0;
+                Some(one_line(command.as_deref().unwrap_or(&words)))
             }
             _ => None,
         });

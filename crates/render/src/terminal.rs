@@ -4,7 +4,6 @@ mod markdown;
 mod wrap;
 
 use std::fmt::Write as _;
-use std::ops::RangeInclusive;
 
 use anstyle::{AnsiColor, Style};
 use epitome_model::{Call, FieldRole, Output, Part, Role, Source, Text, ToolKind, short};
@@ -41,14 +40,9 @@ const WORDS: Limit = Limit { text: 64 << 10, line: 16 << 10 };
 /// A session for a terminal of so many columns, with the escapes of its styles. No escape of the
 /// session itself arrives: each is shown.
 pub fn terminal(story: &Story<'_>, columns: usize) -> String {
-    terminal_turns(story, columns, 0..=usize::MAX)
-}
-
-/// The same of some of its turns, by [number](crate::Turn::number).
-pub fn terminal_turns(story: &Story<'_>, columns: usize, turns: RangeInclusive<usize>) -> String {
     let mut screen = Screen { story, text: String::new(), columns: columns.clamp(NARROWEST, 120) };
     screen.head();
-    for turn in story.turns.iter().filter(|turn| turns.contains(&turn.number)) {
+    for turn in &story.turns {
         let when = turn.time.as_deref().and_then(time::parse).map(time::shown);
         let name = match turn.number {
             0 => "before the first words".to_owned(),

@@ -177,7 +177,8 @@ fn figures(it: &CompactionLosses) -> Markup {
                 dt { "read or run again" }
                 dd {
                     @if it.again.calls == 0 { "nothing" } @else {
-                        (it.again.calls) " calls, " (it.again.tokens) " tokens"
+                        (it.again.calls) @if it.again.calls == 1 { " call, " } @else { " calls, " }
+                        (it.again.tokens) " tokens"
                         @if let Some(cost) = it.again.cost { ", " (cost) }
                     }
                 }

@@ -237,7 +237,13 @@ fn body(
                         button.act.go type="submit" { "Compact it" }
                     }
                 }
-                @if planned.is_nothing() { p.none { "There is nothing to do." } }
+                @if planned.is_nothing() {
+                    p.none {
+                        "There is nothing to do with this recipe"
+                        @if !generations.is_empty() { ": the session is compacted already" }
+                        "."
+                    }
+                }
                 (restore(&generations))
             }
             p.soft {
@@ -349,7 +355,7 @@ pub(crate) fn figures(viewer: &Viewer, report: &CompactReport) -> Markup {
                     dd {
                         (tokens.before) " → " (tokens.after) " "
                         (change(tokens.before.0, tokens.after.0))
-                        (left_of(tokens.before.0, tokens.after.0))
+                        (saved_of(tokens.before.0, tokens.after.0))
                     }
                 }
                 @if let Some(billed) = &file.billed {
@@ -395,7 +401,7 @@ fn request(billed: &Calibration, before: Tokens, after: Tokens) -> Markup {
             dt { "request, tokens as billed (" (billed.to_string()) ")" }
             dd {
                 (before) " → " (after) " " (change(before.0, after.0))
-                (left_of(before.0, after.0))
+                (saved_of(before.0, after.0))
             }
         }
     }
@@ -408,7 +414,7 @@ fn net(archive: Bytes, Change { before, after }: Change<Bytes>) -> Markup {
             dt { "net, with " (archive) " in the archive" }
             dd {
                 (before) " → " (after) " " (change(before.0, after.0))
-                (left_of(before.0, after.0))
+                (saved_of(before.0, after.0))
             }
         }
     }
@@ -420,17 +426,17 @@ pub(crate) fn disk(before: Bytes, after: Bytes) -> Markup {
             dt { "disk" }
             dd {
                 (before) " → " (after) " " (change(before.0, after.0))
-                (left_of(before.0, after.0))
+                (saved_of(before.0, after.0))
             }
         }
     }
 }
 
-/// What is left of a size, as a bar; none if it grows.
-fn left_of(before: u64, after: u64) -> Markup {
+/// What is saved of a size, as a bar, as in the list; none if it grows.
+fn saved_of(before: u64, after: u64) -> Markup {
     html! {
         @if after < before {
-            progress max=(before) value=(after) aria-label="Part that is left" {}
+            progress max=(before) value=(before - after) aria-label="Part that is saved" {}
         }
     }
 }
@@ -469,12 +475,27 @@ fn passes(part: &Part, asked: &PlanQuery) -> Markup {
     }
 }
 
+/// Why fewer changes are listed than are counted above.
+fn not_listed(part: &Part) -> Markup {
+    let listed: u64 = part.passes.values().sum();
+    html! {
+        @if part.unread > 0 {
+            p.soft {
+                "Listed are the " (listed) " changes that save tokens of the next request. The other "
+                (part.unread) " of those counted above are in what is no longer sent, or in fields "
+                "that no model reads: they save disk."
+            }
+        }
+    }
+}
+
 fn edits(part: &Part, asked: &PlanQuery) -> Markup {
     html! {
         @if !part.edits.is_empty() {
             section.edits {
                 h2 { (part.title) ": what changes, the largest saving first" }
                 (passes(part, asked))
+                (not_listed(part))
                 @for (n, edit) in part.edits.iter().enumerate() {
                     details.card open[n < 3] {
                         summary {
@@ -493,12 +514,6 @@ fn edits(part: &Part, asked: &PlanQuery) -> Markup {
                 @if part.more > 0 {
                     p.soft {
                         "and " (part.more) " more: `epitome compact --dry-run --diff` shows all"
-                    }
-                }
-                @if part.unread > 0 {
-                    p.soft {
-                        "Besides, " (part.unread)
-                        " fields that no model reads are shortened: duplicates of the above."
                     }
                 }
             }

@@ -12,7 +12,7 @@ use unicode_width::UnicodeWidthStr;
 
 use super::menu::Menu;
 use super::rows::{Row, state};
-use super::state::{Browser, FOOT, Mode, Note, Question, sums};
+use super::state::{Browser, Mode, Note, Question, sums};
 use super::view::View;
 use super::work::Kind;
 use crate::text::{self, count, field, fitted, share};
@@ -95,14 +95,30 @@ fn boxed(frame: &mut Frame<'_>, browser: &Browser, title: &str, lines: Vec<Line<
     let height = u16::try_from(lines.len() + 2).unwrap_or(u16::MAX).min(area.height);
     let place = area.centered(Constraint::Length(width), Constraint::Length(height));
     let frame_style = browser.style(Color::Cyan);
+    let lines =
+        cut_off(lines, usize::from(width).saturating_sub(4), usize::from(height).saturating_sub(2));
     let block = Block::bordered().title(format!(" {title} ")).border_style(frame_style);
     frame.render_widget(Clear, place);
     let inside = ratatui::widgets::Padding::horizontal(1);
     frame.render_widget(Paragraph::new(Text::from(lines)).block(block.padding(inside)), place);
 }
 
+/// Lines of a box, with a mark where it has no room for them.
+fn cut_off(mut lines: Vec<Line<'_>>, width: usize, height: usize) -> Vec<Line<'_>> {
+    if lines.len() > height {
+        lines.truncate(height.saturating_sub(1));
+        lines.push(Line::styled("… more on a larger screen", dim()));
+    }
+    for line in &mut lines {
+        if line.width() > width {
+            *line = Line::styled(text::cut(&line.to_string(), width), line.style);
+        }
+    }
+    lines
+}
+
 fn draw_list(browser: &mut Browser, frame: &mut Frame<'_>) {
-    let foot = u16::try_from(FOOT).unwrap_or(u16::MAX);
+    let foot = u16::try_from(browser.lines_of_foot()).unwrap_or(u16::MAX);
     let parts = [
         Constraint::Length(1),
         Constraint::Length(1),
@@ -117,6 +133,8 @@ fn draw_list(browser: &mut Browser, frame: &mut Frame<'_>) {
     frame.render_widget(head_line(browser, usize::from(head.width)), head);
     if browser.rows.is_empty() {
         frame.render_widget(Paragraph::new(empty(browser)), list);
+    } else if browser.shown.is_empty() {
+        frame.render_widget(Paragraph::new(no_match(browser)), list);
     } else {
         let columns = Columns::of(browser, usize::from(list.width));
         frame.render_widget(Line::styled(columns.heads(), dim()), names);
@@ -124,7 +142,9 @@ fn draw_list(browser: &mut Browser, frame: &mut Frame<'_>) {
         let lines = rows.map(|(place, &at)| columns.line(browser, place, &browser.rows[at]));
         frame.render_widget(Paragraph::new(lines.collect::<Vec<_>>()), list);
     }
-    frame.render_widget(Paragraph::new(foot_lines(browser, usize::from(below.width))), below);
+    let mut lines = foot_lines(browser, usize::from(below.width));
+    lines.drain(..lines.len().saturating_sub(usize::from(below.height)));
+    frame.render_widget(Paragraph::new(lines), below);
 }
 
 /// The number of sessions, what they hold, and what compacting saves.
@@ -167,6 +187,15 @@ fn empty(browser: &Browser) -> Text<'static> {
             Line::styled("epitome list   says in which folders sessions are looked for", dim()),
         ]),
     }
+}
+
+/// That the filter finds nothing, and how to go on.
+fn no_match(browser: &Browser) -> Text<'static> {
+    Text::from(vec![
+        Line::raw(format!("No session matches `{}`.", field(&browser.filter))),
+        Line::raw(""),
+        Line::styled("esc  clears the filter", dim()),
+    ])
 }
 
 /// The widths of the columns, of which those without room are left out.
@@ -359,29 +388,41 @@ fn details(browser: &Browser, row: &Row, width: usize) -> [Line<'static>; 3] {
         });
     }
     facts.extend(info.cwd.as_deref().map(|cwd| text::path(cwd.as_ref())));
-    let mut sums = Vec::new();
-    if let Some(context) = info.context {
-        sums.push(format!("~{context} tokens of messages"));
-        let part = share(info.saving.0, context.0);
-        sums.push(match info.saving {
-            Tokens(0) => "compacting saves nothing".to_owned(),
-            saving => format!("compacting saves ~{saving} ({part})"),
-        });
-    }
-    sums.extend(info.request.map(|request| format!("a request is billed as ~{request}")));
-    if !browser.chosen.is_empty() {
+    let sums = if browser.chosen.is_empty() {
+        sums_of(info, width)
+    } else {
         let chosen = browser.meant();
-        let (before, saving) = self::sums(&chosen);
-        sums = vec![format!(
-            "{} selected: ~{before} tokens, compacting saves ~{saving}",
-            count(chosen.len() as u64, "session")
-        )];
-    }
+        let (before, saving) = sums(&chosen);
+        let n = count(chosen.len() as u64, "session");
+        format!("{n} selected: ~{before} tokens, compacting saves ~{saving}")
+    };
     [
         Line::styled(fitted(&title, width), bold()),
         Line::styled(fitted(&facts.join(" · "), width), dim()),
-        Line::raw(fitted(&sums.join(" · "), width)),
+        Line::raw(fitted(&sums, width)),
     ]
+}
+
+/// What the context of a session holds, and what it costs; in fewer words where there is less room.
+fn sums_of(info: &SessionInfo, width: usize) -> String {
+    let (mut long, mut short) = (Vec::new(), Vec::new());
+    if let Some(context) = info.context {
+        long.push(format!("~{context} tokens of messages"));
+        short.push(format!("messages ~{context}"));
+        let part = share(info.saving.0, context.0);
+        let (in_words, in_short) = match info.saving {
+            Tokens(0) => ("compacting saves nothing".to_owned(), "saves nothing".to_owned()),
+            saving => (format!("compacting saves ~{saving} ({part})"), format!("saves {part}")),
+        };
+        long.push(in_words);
+        short.push(in_short);
+    }
+    if let Some(request) = info.request {
+        long.push(format!("a request is billed as ~{request}"));
+        short.push(format!("billed ~{request}"));
+    }
+    let long = long.join(" · ");
+    if long.width() <= width { long } else { short.join(" · ") }
 }
 
 /// What is under way, or a note, or the keys.
@@ -394,8 +435,13 @@ fn last_line(browser: &Browser, width: usize, keys: &[(&str, &str)]) -> Line<'st
             Line::styled(fitted(text, width), browser.style(Color::Green))
         }
         (None, Some(work)) => {
-            let progress = work.progress.map(|(done, of)| format!(" {done} of {of}"));
-            let text = format!("{}{} …", work.what, progress.unwrap_or_default());
+            let text = match work.progress {
+                Some((done, of)) => {
+                    let bar = text::full_bar(done as u64, of as u64);
+                    format!("{} {bar} {done} of {of} …", work.what)
+                }
+                None => format!("{} …", work.what),
+            };
             Line::styled(fitted(&text, width), browser.style(Color::Yellow))
         }
         (None, None) => key_line(browser, width, keys),
@@ -487,7 +533,7 @@ impl Browser {
             anstyle::AnsiColor::Yellow => Color::Yellow,
             anstyle::AnsiColor::Cyan => Color::Cyan,
             anstyle::AnsiColor::Magenta => Color::Magenta,
-            anstyle::AnsiColor::Blue => Color::Blue,
+            anstyle::AnsiColor::BrightBlue => Color::LightBlue,
             anstyle::AnsiColor::BrightGreen => Color::LightGreen,
             _ => Color::LightRed,
         })

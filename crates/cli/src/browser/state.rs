@@ -18,7 +18,7 @@ use crate::cmd::list::Sort;
 use crate::text::{count, share};
 
 /// The lines below the list: a rule, three of the current session, and the keys.
-pub const FOOT: usize = 5;
+const FOOT: usize = 5;
 
 /// The browser.
 pub struct Browser {
@@ -81,7 +81,10 @@ pub enum Effect {
     Start(Task),
     /// Puts a text on the clipboard of the terminal.
     Copy(String),
+    /// Leaves; what is being written is finished.
     Leave,
+    /// Leaves; what is being written stops after the sessions in progress.
+    Stop,
 }
 
 impl Browser {
@@ -126,7 +129,11 @@ impl Browser {
             Done::Note(text) => self.note = Some(Note::Said(text)),
             Done::Failed(text) => self.note = Some(Note::Failed(text)),
             Done::Printed { commands, text, failed } => {
-                let Commands { title, kind, .. } = commands;
+                let Commands { title, lines, kind } = commands;
+                if lines.iter().flatten().any(|word| word == "restore") && !failed {
+                    // The next key means the session at the cursor again.
+                    self.chosen.clear();
+                }
                 let width = usize::from(self.size.0);
                 // A failed command left nothing to carry out or to undo.
                 let shown = if failed { Kind::Shows } else { kind };
@@ -136,7 +143,7 @@ impl Browser {
                 }
                 self.mode = Mode::View(view);
                 if kind == Kind::Writes {
-                    // What was selected stays so: `u` takes it back.
+                    // What was compacted stays selected: `u` takes it back.
                     return self.start("reading sessions", Task::List);
                 }
             }
@@ -170,7 +177,7 @@ impl Browser {
         self.note = None;
         let is_control = key.modifiers.contains(KeyModifiers::CONTROL);
         if is_control && key.code == KeyCode::Char('c') {
-            return Some(Effect::Leave);
+            return Some(Effect::Stop);
         }
         match &self.mode {
             Mode::List => self.list_key(key.code, is_control),
@@ -282,6 +289,7 @@ impl Browser {
             ),
             "What is removed is archived first; u restores it.".to_owned(),
         ];
+        let text = text.into_iter().chain(growing(&rows)).collect();
         self.ask(text, Commands { title, lines, kind: Kind::Writes })
     }
 
@@ -294,7 +302,9 @@ impl Browser {
         }
         let line = |row: &&Row| vec!["restore".into(), row.listed.file.path.clone().into()];
         let lines = rows.iter().map(line).collect();
-        let title = format!("epitome restore {}", names(&rows));
+        // The command takes one session.
+        let title = rows.iter().map(|row| format!("epitome restore {}", row.short));
+        let title = title.collect::<Vec<_>>().join("; ");
         let text = vec![
             format!("Restore {}?", which(&rows)),
             "To the byte, as before the first compaction; what was added since stays.".to_owned(),
@@ -448,7 +458,12 @@ impl Browser {
 
     /// The lines that the list has: all but a head, the names of columns, and what is below.
     pub fn lines_of_list(&self) -> usize {
-        usize::from(self.size.1).saturating_sub(2 + FOOT).max(1)
+        usize::from(self.size.1).saturating_sub(2 + self.lines_of_foot()).max(1)
+    }
+
+    /// The lines below the list. On a low screen the last of them, which is that of the keys.
+    pub fn lines_of_foot(&self) -> usize {
+        FOOT.min(usize::from(self.size.1).saturating_sub(3)).max(1)
     }
 
     /// The lines of a text: all but its title and the keys.
@@ -463,13 +478,24 @@ pub fn sums(rows: &[&Row]) -> (Tokens, Tokens) {
     (before, rows.iter().map(|row| row.saving()).sum())
 }
 
-/// `0f3c9a52`, `0f3c9a52 and 2 more`.
+/// Which files will grow, if any will: those of agents that get a record of a shorter history.
+fn growing(rows: &[&Row]) -> Option<String> {
+    let grows = |agent: &str| {
+        let native = epitome_formats::named(agent).and_then(|format| format.native);
+        native.is_some_and(|native| native.is_default())
+    };
+    let saving = rows.iter().filter(|row| row.saving() > Tokens(0));
+    let agents: BTreeSet<&str> =
+        saving.map(|row| row.listed.file.agent).filter(|agent| grows(agent)).collect();
+    let agents = agents.into_iter().collect::<Vec<_>>().join(" and ");
+    (!agents.is_empty()).then(|| {
+        format!("The file of {agents} grows by a record; compact --rewrite shrinks it too.")
+    })
+}
+
+/// As a command line has them: `0f3c9a52 1b7d0e44`.
 fn names(rows: &[&Row]) -> String {
-    match rows {
-        [] => String::new(),
-        [row] => row.short.clone(),
-        [row, rest @ ..] => format!("{} and {} more", row.short, rest.len()),
-    }
+    rows.iter().map(|row| row.short.as_str()).collect::<Vec<_>>().join(" ")
 }
 
 /// `0f3c9a52`, `3 sessions`.

@@ -1,7 +1,7 @@
 //! The loop: reads keys, draws, and lets a worker carry out what they ask for.
 
 use std::io::{Write as _, stdout};
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -43,14 +43,70 @@ pub fn run(app: &App) -> Result<()> {
         thread::spawn(move || serve(Worker::new(app), &to_do, &tell))
     };
     let mut terminal = ratatui::try_init().map_err(failed)?;
-    let looped = Loop { app, tasks, told }.run(&mut terminal);
+    let looped = Loop { app, tasks, told: &told }.run(&mut terminal);
     ratatui::try_restore().map_err(failed)?;
-    let is_writing = looped.map_err(failed)?;
-    if is_writing {
-        app.note("finishing what was begun …");
-        worker.join().ok();
+    match looped.map_err(failed)? {
+        Left::Idle => Ok(()),
+        Left::Writing(interrupt) => {
+            let done = finish(app, &told, &interrupt);
+            worker.join().ok();
+            done
+        }
     }
-    Ok(())
+}
+
+/// What was under way when the user left.
+enum Left {
+    Idle,
+    /// Something is still being written.
+    Writing(Interrupt),
+}
+
+impl Left {
+    fn of(is_writing: bool, stop: Interrupt) -> Left {
+        if is_writing { Left::Writing(stop) } else { Left::Idle }
+    }
+}
+
+/// Waits for what is being written, shows how far it is, and says what came of it. Ctrl-C stops it
+/// after the sessions in progress.
+fn finish(app: &App, told: &Receiver<Told>, interrupt: &Interrupt) -> Result<()> {
+    app.note(match app.progress.is_stopped() {
+        true => "stopping after the sessions in progress; Ctrl-C ends at once",
+        false => "finishing what was begun; Ctrl-C stops it after the sessions in progress",
+    });
+    let bar = app.bar("{bar:30} {pos}/{len} sessions {elapsed}", 1);
+    let done = loop {
+        match told.recv_timeout(WAIT) {
+            Ok(Told::Done(done)) => break Some(*done),
+            Ok(Told::Progress(..)) | Err(RecvTimeoutError::Timeout) => {}
+            Err(RecvTimeoutError::Disconnected) => break None,
+        }
+        if let Some((done, of)) = app.progress.so_far() {
+            bar.set_length(of as u64);
+            bar.set_position(done as u64);
+        }
+        if interrupt.wait(Duration::ZERO) {
+            app.progress.stop();
+            bar.suspend(|| app.note("stopping after the sessions in progress"));
+        }
+    };
+    bar.finish_and_clear();
+    match done {
+        Some(Done::Printed { text, .. }) => app.print(&end_of(&text)),
+        Some(Done::Note(text)) => app.print(&format!("{text}\n")),
+        Some(Done::Failed(text)) => Err(Failure::new(Status::Refused, "browser", text)),
+        Some(Done::Listed(_) | Done::Refreshed(_)) | None => Ok(()),
+    }
+}
+
+/// What a command printed, or of a long text the last lines, which sum it up.
+fn end_of(text: &str) -> String {
+    const MOST: usize = 24;
+    const SHOWN: usize = 4;
+    let lines: Vec<&str> = text.lines().collect();
+    let from = if lines.len() > MOST { lines.len() - SHOWN } else { 0 };
+    lines[from..].iter().map(|line| format!("{line}\n")).collect()
 }
 
 fn serve(mut worker: Worker, tasks: &Receiver<Task>, tell: &Sender<Told>) {
@@ -70,12 +126,31 @@ fn serve(mut worker: Worker, tasks: &Receiver<Task>, tell: &Sender<Told>) {
 struct Loop<'a> {
     app: &'a App,
     tasks: Sender<Task>,
-    told: Receiver<Told>,
+    told: &'a Receiver<Told>,
 }
 
 impl Loop<'_> {
-    /// Returns whether something is still being written.
-    fn run(self, terminal: &mut DefaultTerminal) -> std::io::Result<bool> {
+    fn start(&self, task: Task) {
+        self.app.progress.begin(0);
+        self.tasks.send(task).ok();
+    }
+
+    fn stopped(&self, is_writing: bool, stop: Interrupt) -> Left {
+        self.app.progress.stop();
+        Left::of(is_writing, stop)
+    }
+
+    /// Takes over how far a command is. Returns whether that is news.
+    fn shows_progress(&self, browser: &mut Browser) -> bool {
+        let so_far = self.app.progress.so_far();
+        let (Some(work), Some(_)) = (&mut browser.work, so_far) else { return false };
+        let is_new = so_far != work.progress;
+        work.progress = so_far;
+        is_new
+    }
+
+    /// Returns what is still under way.
+    fn run(self, terminal: &mut DefaultTerminal) -> std::io::Result<Left> {
         let choice = match self.app.global.color.choice() {
             ColorChoice::Auto => AutoStream::choice(&stdout()),
             asked => asked,
@@ -108,6 +183,7 @@ impl Loop<'_> {
                     }
                 }
             }
+            is_new |= self.shows_progress(&mut browser);
             if event::poll(WAIT)? {
                 is_new = true;
                 match event::read()? {
@@ -118,7 +194,7 @@ impl Loop<'_> {
                 }
             }
             if stop.wait(Duration::ZERO) {
-                return Ok(is_writing);
+                return Ok(self.stopped(is_writing, stop));
             }
             let is_old = |done: Instant| done.elapsed() >= REFRESH;
             if effects.is_empty() && browser.is_idle() && done_at.is_some_and(is_old) {
@@ -126,14 +202,13 @@ impl Loop<'_> {
             }
             for effect in effects {
                 match effect {
-                    Effect::Leave => return Ok(is_writing),
-                    Effect::Copy(text) => {
-                        copy(&text)?;
-                    }
+                    Effect::Leave => return Ok(Left::of(is_writing, stop)),
+                    Effect::Stop => return Ok(self.stopped(is_writing, stop)),
+                    Effect::Copy(text) => copy(&text)?,
                     Effect::Start(task) => {
                         is_writing = task.writes();
                         done_at = None;
-                        self.tasks.send(task).ok();
+                        self.start(task);
                     }
                 }
             }

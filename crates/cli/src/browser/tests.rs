@@ -167,6 +167,60 @@ fn what_is_written_is_asked_once_for_all() {
 }
 
 #[test]
+fn what_is_written_shows_how_far_it_is() {
+    let world = World::new();
+    let mut browser = world.browser();
+    press(&mut browser, "acy");
+    browser.work.as_mut().expect("it writes").progress = Some((31, 500));
+    let shown = screen(&mut browser, 80, 24);
+    let last = shown.lines().last().expect("a line");
+    assert!(last.contains("writing ▋░░░░░░░░░ 31 of 500 …"), "{shown}");
+    // Leaving finishes it, and Ctrl-C stops it.
+    assert_eq!(press(&mut browser, "q"), Some(Effect::Leave));
+    let ctrl_c = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
+    assert_eq!(browser.key(ctrl_c), Some(Effect::Stop));
+}
+
+#[test]
+fn the_title_of_several_is_the_command_that_was_run() {
+    let world = World::new();
+    let mut browser = world.browser();
+    let (title, ..) = started(press(&mut browser, " jjcy"));
+    let names: Vec<&str> = browser.meant().iter().map(|row| row.short.as_str()).collect();
+    assert_eq!(title, format!("epitome compact {}", names.join(" ")));
+}
+
+#[test]
+fn after_a_restore_nothing_is_selected() {
+    let world = World::new();
+    let mut browser = world.browser();
+    press(&mut browser, " ");
+    assert_eq!(browser.chosen.len(), 1);
+    let lines = vec![vec!["restore".into(), "x".into()]];
+    let commands = Commands { title: "epitome restore x".to_owned(), lines, kind: Kind::Writes };
+    browser.done(Done::Printed { commands, text: "restored\n".to_owned(), failed: false });
+    assert_eq!(browser.chosen.len(), 0);
+}
+
+#[test]
+fn a_filter_that_finds_nothing_says_how_to_go_on() {
+    let world = World::new();
+    let mut browser = world.browser();
+    press(&mut browser, "/zzzz");
+    let shown = screen(&mut browser, 80, 24);
+    assert!(shown.contains("No session matches `zzzz`.") && shown.contains("esc"), "{shown}");
+}
+
+#[test]
+fn a_small_screen_has_the_keys_and_marks_what_is_cut_off() {
+    let world = World::new();
+    let mut browser = world.browser();
+    assert!(screen(&mut browser, 20, 4).contains("? help"));
+    press(&mut browser, "?");
+    assert!(screen(&mut browser, 40, 10).contains("… more on a larger screen"));
+}
+
+#[test]
 fn what_others_changed_is_shown_and_ends_no_work() {
     let world = World::new();
     let mut browser = world.browser();

@@ -146,7 +146,18 @@ impl Worker {
 
     fn commands(&self, commands: Commands) -> Done {
         let (mut text, mut failed) = (String::new(), false);
-        for line in &commands.lines {
+        let progress = &self.app.progress;
+        let of = commands.lines.len();
+        // One command counts its own steps.
+        if of > 1 {
+            progress.begin(of);
+        }
+        for (n, line) in commands.lines.iter().enumerate() {
+            if n > 0 && progress.is_stopped() {
+                failed = true;
+                text.push_str(&format!("\n{n} of {of} sessions done, stopped\n"));
+                break;
+            }
             let printed = self.app.captured(|app| crate::run_line(app, line));
             if !text.is_empty() {
                 text.push('\n');
@@ -155,6 +166,9 @@ impl Worker {
             if let Err(failure) = printed.done {
                 failed = true;
                 text.push_str(&String::from_utf8_lossy(&self.app.styled(&failure.render())));
+            }
+            if of > 1 {
+                progress.step();
             }
         }
         Done::Printed { commands, text, failed }

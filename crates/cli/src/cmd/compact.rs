@@ -219,8 +219,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     if *all {
         return run_all(&job, &args.many.filter, args.many.yes);
     }
-    let inputs: Vec<Input> =
-        args.sessions.iter().map(|name| Input::find(app, name)).collect::<Result<_>>()?;
+    let inputs = Input::find_all(app, &args.sessions)?;
     if let (Some(request), true) = (&request, job.dry_run) {
         return inputs.iter().try_for_each(|input| job.forecast(request, input));
     }

@@ -10,7 +10,7 @@ use epitome_model::{Bytes, Ref, Stub};
 
 use crate::app::App;
 use crate::failure::{Failure, Result, Status};
-use crate::text::{BOLD, DIM, bytes_change};
+use crate::text::{self, BOLD, DIM, bytes_change};
 
 /// A session of pi on a small project, recorded.
 const SESSION: &[u8] = include_bytes!("../../../../testing/fixtures/sessions/pi/pricing.jsonl");
@@ -37,10 +37,10 @@ pub fn run(app: &App, _: &Args) -> Result<()> {
     // The commands name the session as a user in that folder would.
     env::set_current_dir(folder.path())?;
     let size = Bytes(SESSION.len() as u64);
-    app.print(&format!(
-        "This demo compacts and restores a recorded session of the coding agent pi ({size}).\n\
-         It works on a copy in a temporary folder, and deletes the folder at the end.\n"
-    ))?;
+    app.print(&lines(&format!(
+        "This demo compacts and restores a recorded session of the coding agent pi ({size}). It \
+         works on a copy in a temporary folder, and deletes the folder at the end."
+    )))?;
 
     explain(app, 1, "What takes up space in the session?")?;
     epitome(app, folder.path(), &["inspect", NAME])?;
@@ -63,9 +63,12 @@ pub fn run(app: &App, _: &Args) -> Result<()> {
         return Err(broken("the restored sample differs from the original"));
     }
     let small = bytes_change(size, Bytes(compacted.len() as u64));
+    let same = lines(&format!(
+        "{BOLD}{small} → {size}.{BOLD:#} The restored file is identical to the original, byte for \
+         byte."
+    ));
     app.print(&format!(
-        "\n{BOLD}{small} → {size}.{BOLD:#} The restored file is identical to the original, byte \
-         for byte.\n\n\
+        "\n{same}\n\
          Next, with your own sessions; neither command changes a file:\n  \
          epitome compact SESSION --dry-run\n  \
          epitome list\n\n\
@@ -75,7 +78,14 @@ pub fn run(app: &App, _: &Args) -> Result<()> {
 
 /// Prints the headline of a step.
 fn explain(app: &App, step: u32, text: &str) -> Result<()> {
-    app.print(&format!("\n{BOLD}{step}. {text}{BOLD:#}\n"))
+    let text = lines(&format!("{step}. {text}"));
+    app.print(&format!("\n{BOLD}{}{BOLD:#}\n", text.trim_end()))
+}
+
+/// A paragraph, in lines that fit.
+fn lines(text: &str) -> String {
+    let lines = text::wrapped(text, text::columns().min(100));
+    lines.iter().map(|line| format!("{line}\n")).collect()
 }
 
 /// Runs a command with the folder as its home, and prints the command and its output.

@@ -32,7 +32,7 @@ Examples:
 /// The target that is not an API, but text for people.
 const TRANSCRIPT: &str = "transcript";
 
-/// Write what a session would send as a request to another model, or as text
+/// Write what a session would send as a request to another model, or as a transcript
 ///
 /// A request holds the messages, and the system prompt if the session has it; add model, tools and
 /// settings yourself. Calls keep their results, and all messages are included. Content that the API

@@ -177,7 +177,7 @@ fn price(it: &CompactionPrice) -> Option<String> {
         }
         None => "no request since".to_owned(),
     };
-    Some(format!("generation {}: quoted {quoted}; {recorded}", it.generation))
+    Some(format!("after compaction {}: quoted {quoted}; {recorded}", it.generation))
 }
 
 impl Inspected {

@@ -182,7 +182,13 @@ impl<'a> Row<'a> {
 
 fn nothing(app: &App, args: &Args) -> Result<()> {
     app.print("no sessions\n")?;
-    if args.which.project.is_none() {
+    if let Some(project) = &args.which.project {
+        let project = text::path(project);
+        app.note(&format!(
+            "{DIM}none was run in {project} or below it; `epitome list` shows where sessions were \
+             run{DIM:#}"
+        ));
+    } else {
         let folders: Vec<String> =
             agents::folders(&app.config.agents).iter().map(|it| text::path(it)).collect();
         app.note(&format!("{DIM}looked in {}{DIM:#}", folders.join(", ")));

@@ -13,7 +13,7 @@ use epitome::render::{
 };
 use epitome::settings::values as settings;
 use epitome_passes::{Recipe, built_in};
-use epitome_render::{Detail, Html, Listing, Story, json, markdown, terminal, terminal_turns};
+use epitome_render::{Detail, Html, Listing, Story, json, markdown, terminal};
 use serde::Serialize;
 
 use crate::app::App;
@@ -26,6 +26,7 @@ const EXAMPLES: &str = "\
 Examples:
   epitome render --agent claude --file session.jsonl
   epitome render 0f3c9a52 --format html > session.html
+  epitome render 0f3c9a52 --turn 21 --format markdown   one turn, to be pasted
   epitome render --project . --format html --format markdown --out pages
   epitome render --all --compact=no-thinking --format html --out pages";
 
@@ -77,9 +78,9 @@ pub struct Args {
     #[arg(long, value_name = "DETAIL")]
     pub detail: Option<DetailLevel>,
 
-    /// Show only this turn, or these: 12, 3..5; `epitome search` names turns
-    #[arg(long, value_name = "TURNS", value_parser = parse_turns,
-          conflicts_with_all = ["format", "out"])]
+    /// Show only this turn, or these: 12, 3..5; `epitome search` names turns. With `--format
+    /// markdown` it can be pasted into an issue
+    #[arg(long, value_name = "TURNS", value_parser = parse_turns, conflicts_with = "out")]
     pub turn: Option<RangeInclusive<usize>>,
 
     #[command(flatten)]
@@ -164,7 +165,9 @@ impl ValueEnum for Format {
 
     fn to_possible_value(&self) -> Option<PossibleValue> {
         Some(match self {
-            Format::Terminal => PossibleValue::new("terminal").help("Coloured text, in a pager"),
+            Format::Terminal => {
+                PossibleValue::new("terminal").alias("text").help("Coloured text, in a pager")
+            }
             Format::File(Rendered::Html) => PossibleValue::new("html").help("Self-contained pages"),
             Format::File(Rendered::Markdown) => {
                 PossibleValue::new("markdown").alias("md").help("For GitHub")
@@ -249,14 +252,11 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     let inputs = inputs(app, args)?;
     let set = &app.settings()?.values.render;
     let mut formats = args.format.clone();
-    if formats.is_empty() {
+    if formats.is_empty() && args.turn.is_none() {
         formats.extend(set.format.iter().flatten().map(|form| Format::from(*form)));
     }
-    if args.turn.is_some() {
-        formats = vec![Format::Terminal];
-        if inputs.len() > 1 {
-            return Err(Failure::usage("--turn shows one session"));
-        }
+    if args.turn.is_some() && inputs.len() > 1 {
+        return Err(Failure::usage("--turn shows one session"));
     }
     if formats.is_empty() {
         formats.push(Format::Terminal);
@@ -268,7 +268,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     let detail = args.detail.or(set.detail.map(DetailLevel::from));
     // What is for a terminal is not for a folder.
     let files = !formats.contains(&Format::Terminal);
-    let out = args.out.as_ref().or(set.out.as_ref().filter(|_| files));
+    let out = args.out.as_ref().or(set.out.as_ref().filter(|_| files && args.turn.is_none()));
     let archive = app.config.archive();
     let prices = ListPrices::of(&app.config)?;
     let telling = |format: Format| RenderOptions {
@@ -375,17 +375,16 @@ fn told(
     let mut chosen = (true, 0);
     let (text, found) = reading.tell(how, address, |stories| {
         let [main, parts @ ..] = stories else { return String::new() };
+        if let Some(turns) = &turns {
+            let is_there = main.turns.iter().any(|turn| turns.contains(&turn.number));
+            chosen = (is_there, main.turns.last().map_or(0, |turn| turn.number));
+            return told_turns(&main.of_turns(turns.clone()), parts, format, &anchor);
+        }
         let joined = |each: &dyn Fn(&Story<'_>) -> String| {
             let texts: Vec<String> = stories.iter().map(each).collect();
             texts.join("\n")
         };
         match format {
-            Format::Terminal if turns.is_some() => {
-                let turns = turns.clone().unwrap_or(0..=usize::MAX);
-                let is_there = main.turns.iter().any(|turn| turns.contains(&turn.number));
-                chosen = (is_there, main.turns.last().map_or(0, |turn| turn.number));
-                terminal_turns(main, text::columns(), turns)
-            }
             Format::Terminal => joined(&|story| terminal(story, text::columns())),
             Format::File(Rendered::Html) => {
                 let parts = parts.iter().enumerate();
@@ -394,10 +393,7 @@ fn told(
             }
             Format::File(Rendered::Markdown) => joined(&markdown),
             Format::File(Rendered::Json) => json(main, parts),
-            Format::File(Rendered::Jsonl) => {
-                let source = main.session.source;
-                String::from_utf8_lossy(&source.read(0..source.len())).into_owned()
-            }
+            Format::File(Rendered::Jsonl) => String::from_utf8_lossy(&main.records()).into_owned(),
         }
     })?;
     failed(reading)?;
@@ -406,6 +402,29 @@ fn told(
         return Err(Failure::usage(what));
     }
     Ok((text, Taken::of(&found)))
+}
+
+/// Some turns of a session. A page also has the sub-agents that they sent.
+fn told_turns(
+    turns: &Story<'_>,
+    parts: &[Story<'_>],
+    format: Format,
+    anchor: &dyn Fn(usize) -> String,
+) -> String {
+    match format {
+        Format::Terminal => terminal(turns, text::columns()),
+        Format::File(Rendered::Html) => {
+            let alone = Html::whole(turns, Vec::new()).page(0);
+            let is_sent =
+                |(anchor, _): &(String, _)| alone.contains(&format!("href=\"#{anchor}\""));
+            let parts = parts.iter().enumerate().map(|(number, story)| (anchor(number), story));
+            let parts: Vec<_> = parts.filter(is_sent).collect();
+            if parts.is_empty() { alone } else { Html::whole(turns, parts).page(0) }
+        }
+        Format::File(Rendered::Markdown) => markdown(turns),
+        Format::File(Rendered::Json) => json(turns, &[]),
+        Format::File(Rendered::Jsonl) => String::from_utf8_lossy(&turns.records()).into_owned(),
+    }
 }
 
 fn print(app: &App, format: Format, text: &str) -> Result<()> {

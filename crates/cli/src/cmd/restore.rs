@@ -299,10 +299,9 @@ fn of_import(file: &RestoredFile, dry_run: bool) -> Option<String> {
 
 /// How a file was given back, in lines.
 fn how(file: &RestoredFile, partial: bool) -> Vec<String> {
-    let numbers: Vec<String> = file.undone.iter().map(ToString::to_string).collect();
-    let word = if numbers.len() == 1 { "generation" } else { "generations" };
+    let compactions = count(file.undone.len() as u64, "compaction");
     let exactly = count(file.restored - file.by_record, "record");
-    let exactly = format!("{word} {} undone, {exactly} restored", numbers.join(", "));
+    let exactly = format!("{compactions} undone, {exactly} restored");
     match file.outcome {
         How::Nothing => vec![format!("unchanged: {}", short_hash(&file.blake3))],
         How::Exact => {
@@ -311,12 +310,12 @@ fn how(file: &RestoredFile, partial: bool) -> Vec<String> {
                 format!("verified: {}", short_hash(&file.blake3)),
             ]
         }
-        How::Short if numbers.is_empty() => vec!["not the original".to_owned()],
+        How::Short if file.undone.is_empty() => vec!["not the original".to_owned()],
         How::Short => vec![format!("not to the original: {exactly}")],
         How::ByRecord => {
             let restored = count(file.by_record, "edit");
             let mut lines = vec![format!("record by record: {restored} undone")];
-            if !numbers.is_empty() {
+            if !file.undone.is_empty() {
                 let since = "the file was changed by others before that";
                 lines.insert(0, format!("to the byte: {exactly}; {since}"));
             }

@@ -89,7 +89,12 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
             Ok(places) => all += places.unwrap_or(0),
             // The others are looked at nevertheless.
             Err(failure) if names.len() > 1 => {
-                app.note(failure.render().trim_end());
+                if is_each {
+                    app.note(failure.render().trim_end());
+                } else {
+                    // The same hint for each of many files is noise.
+                    app.note(&format!("{DIM}not scanned:{DIM:#} {}", field(&failure.told())));
+                }
                 worst = worst.into_iter().chain([failure]).max_by_key(|it| it.status);
             }
             Err(failure) => return Err(failure),

@@ -1,6 +1,5 @@
 //! `epitome simulate`: what recipes would have kept of the user's own sessions, and cost.
 
-use std::collections::HashSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -17,6 +16,7 @@ use rayon::prelude::*;
 
 use crate::app::{App, Count};
 use crate::failure::{Failure, Result, Status};
+use crate::progress::Steps;
 use crate::session::{self, Input, parse_tokens, read_stdin};
 use crate::table::{Side, Table};
 use crate::text::{DIM, count, field};
@@ -99,19 +99,18 @@ pub struct Args {
 
 pub fn run(app: &App, args: &Args) -> Result<()> {
     let simulate = options(app, args)?;
-    let inputs = if args.all { of_last_days(app) } else { named(app, &args.sessions)? };
-    let bar = app.bar("replaying {bar:30} {pos}/{len} sessions {elapsed}", inputs.len());
-    // Also while the first session is replayed.
-    bar.enable_steady_tick(Duration::from_millis(250));
+    let inputs = if args.all { of_last_days(app) } else { Input::find_all(app, &args.sessions)? };
+    let bar = "replaying {bar:30} {pos}/{len} sessions {elapsed}";
+    let steps = Steps::new(app, bar, inputs.len()).ticking();
     let done: Vec<Result<Simulated>> = inputs
         .par_iter()
         .map(|input| {
             let done = one(app, &simulate, input);
-            bar.inc(1);
+            steps.step();
             done
         })
         .collect();
-    bar.finish_and_clear();
+    steps.clear();
     let (mut simulated, mut failed) = (Vec::new(), 0);
     for done in done {
         match done {
@@ -198,22 +197,6 @@ fn table_of(path: &Path) -> Result<Catalogue> {
     let failure = || Failure::new(Status::Usage, "usage", what).about(path);
     let text = std::fs::read_to_string(path).map_err(|err| failure().because(&err))?;
     Catalogue::parse(&text).map_err(|err| failure().because(&err))
-}
-
-/// The sessions that were named, each once.
-fn named(app: &App, names: &[OsString]) -> Result<Vec<Input>> {
-    let (mut inputs, mut seen) = (Vec::new(), HashSet::new());
-    for name in names {
-        let input = Input::find(app, name)?;
-        let is_new = match &input {
-            Input::Stdin => seen.insert(None),
-            Input::File(path) => seen.insert(Some(path.canonicalize().unwrap_or(path.clone()))),
-        };
-        if is_new {
-            inputs.push(input);
-        }
-    }
-    Ok(inputs)
 }
 
 /// The sessions of this machine that were written in the last days.

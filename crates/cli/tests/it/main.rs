@@ -41,5 +41,7 @@ mod rollouts;
 mod search;
 mod show;
 mod simulate;
+#[cfg(unix)]
+mod stopped;
 mod undo;
 mod world;

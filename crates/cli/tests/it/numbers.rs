@@ -297,7 +297,7 @@ fn the_price_of_a_compaction_is_held_against_the_request_after_it() {
     assert_eq!(inspect(), expect(Value::Null));
     let told = run(&["inspect", CLAUDE]);
     assert!(
-        told.contains("generation 1: quoted ") && told.contains("; no request since"),
+        told.contains("after compaction 1: quoted ") && told.contains("; no request since"),
         "{told}"
     );
 

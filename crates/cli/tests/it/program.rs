@@ -79,6 +79,36 @@ fn shells_and_man_get_what_they_need() {
     assert!(page.contains(".SH \"EPITOME ARCHIVE GC\""));
 }
 
+/// An error says how to go on.
+#[test]
+fn a_wrong_command_line_is_told_what_helps() {
+    let world = World::new();
+    world.claude(CLAUDE, sessions::claude(CLAUDE));
+    std::fs::create_dir(world.home.join("folder")).expect("a folder");
+    let commands: &[&[&str]] = &[
+        &["compact"],
+        &["restore"],
+        &["inspect"],
+        &["losses"],
+        &["simulate"],
+        &["scan"],
+        &["export", CLAUDE],
+        &["list", "--project", "nowhere"],
+        &["list", "claude"],
+        &["list", "nonsense"],
+        &["f4237e82"],
+        &["folder"],
+        &["inspect", "folder"],
+        &["config", "set"],
+        &["help", "compct"],
+        &["compct"],
+        &["-v"],
+        &["port", CLAUDE, "--dry-run"],
+    ];
+    let terminals: Vec<String> = commands.iter().map(|args| world.run(args)).collect();
+    assert_snapshot!(terminals.join("\n"));
+}
+
 /// The statuses of `docs/exit-codes.md`.
 #[test]
 fn statuses_are_those_that_are_documented() {

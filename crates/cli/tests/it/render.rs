@@ -18,6 +18,37 @@ fn a_session_is_told_in_a_terminal() {
 }
 
 #[test]
+fn a_turn_is_had_in_every_format() {
+    let world = World::new();
+    world.claude(CLAUDE, sessions::claude(CLAUDE));
+    let of = |format: &str, turn: &str| {
+        let out = world.output(&["render", "0f3c", "--format", format, "--turn", turn]);
+        assert!(out.status.success(), "{format}: {out:?}");
+        String::from_utf8(out.stdout).expect("text")
+    };
+    assert_snapshot!("turn_2_markdown", of("markdown", "2"));
+    let text = world.output(&["render", "0f3c", "--turn", "2"]).stdout;
+    assert_eq!(of("text", "2").into_bytes(), text);
+    let whole = |format: &str| {
+        let out = world.output(&["render", "0f3c", "--format", format]).stdout;
+        String::from_utf8(out).expect("text")
+    };
+    // The records are a part of those of the session, in their order.
+    let (all, two) = (whole("jsonl"), of("jsonl", "2..3"));
+    let mut rest = all.lines();
+    assert!(!two.is_empty() && two.lines().all(|line| rest.any(|it| it == line)), "{two}");
+    let (all, one): (serde_json::Value, serde_json::Value) = (
+        serde_json::from_str(&whole("json")).expect("JSON"),
+        serde_json::from_str(&of("json", "2")).expect("JSON"),
+    );
+    let entries = |of: &serde_json::Value| of["entries"].as_array().map(Vec::len);
+    assert!(entries(&one) > Some(0) && entries(&one) < entries(&all));
+    assert_eq!(one["facts"], all["facts"]);
+    let page = of("html", "2");
+    assert!(page.starts_with("<!DOCTYPE html>") && page.len() < whole("html").len());
+}
+
+#[test]
 fn a_terminal_shows_all_or_without_results_or_without_reasoning() {
     let world = World::new();
     world.pi("pricing", fixtures::get("pi", "pricing").bytes());

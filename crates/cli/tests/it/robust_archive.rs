@@ -150,7 +150,7 @@ fn a_missing_pack_is_told() {
         kept.unchanged("the first");
     }
     let terminal = kept.terminal(&["restore", CLAUDE, "--generation", "1"], 0, "the first");
-    assert!(terminal.contains("exact, to the byte: generation 2 undone"), "{terminal}");
+    assert!(terminal.contains("exact, to the byte: 1 compaction undone"), "{terminal}");
 
     let kept = Kept::new();
     fs::remove_file(pack(&kept.world, CLAUDE, 2)).expect("a pack");

@@ -124,7 +124,7 @@ fn a_second_restore_says_what_it_does() {
         }
         // What was done is undone by name, and done again.
         let terminal = world.run(&["restore", CLAUDE, "--generation", "1"]);
-        assert!(terminal.contains("exact, to the byte: generation 2 undone"), "{name}: {terminal}");
+        assert!(terminal.contains("exact, to the byte: 1 compaction undone"), "{name}: {terminal}");
         same(&fs::read(&path).expect("a session"), by_hand.as_bytes(), name);
         assert_eq!(world.status(&["restore", CLAUDE]), 0, "{name}");
         same(&fs::read(&path).expect("a session"), whole.as_bytes(), name);

@@ -1,6 +1,7 @@
 //! What the compactions of a session took out of its context, and what the agent needed of it.
 
 mod timeline;
+mod used;
 
 use std::collections::{BTreeMap, BTreeSet, HashSet};
 use std::path::{Path, PathBuf};
@@ -30,6 +31,7 @@ use crate::redact::{Screen, SessionScreen};
 
 use timeline::Found;
 pub(super) use timeline::Timeline;
+use used::{one_per_file, with_slash};
 
 /// Tokens up to which a text of the model says what it found, whatever its words are.
 const SHORT: Tokens = Tokens(80);
@@ -355,7 +357,8 @@ fn reported(
         };
         prices.cost(model.as_deref()?, &usage)
     };
-    let Losses { pieces, facts_before, facts_gone, mut facts_used } = lost;
+    let Losses { pieces, facts_before, facts_gone, facts_used } = lost;
+    let mut facts_used = one_per_file(facts_used);
     let mut left: BTreeMap<LostKind, Amount> = BTreeMap::new();
     let mut again = AgainTotal { cost: Some(MicroDollars(0)), ..AgainTotal::default() };
     for piece in &pieces {
@@ -400,10 +403,11 @@ fn reported(
 /// A fact without secrets and personal data. Of a path the first slash is no part of the fact, but
 /// the folder of a user is known by it.
 fn screened(used: &UsedFact, screen: &mut SessionScreen<'_>) -> String {
-    if used.kind != FactKind::Path || used.fact.starts_with(['/', '~']) {
-        return screen.text(&used.fact);
+    let fact = with_slash(used);
+    if used.kind != FactKind::Path || fact.starts_with(['/', '~']) {
+        return screen.text(&fact);
     }
-    let shown = screen.text(&format!("/{}", used.fact));
+    let shown = screen.text(&format!("/{fact}"));
     shown.strip_prefix('/').map_or(shown.clone(), str::to_owned)
 }
 

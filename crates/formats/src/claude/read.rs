@@ -5,7 +5,7 @@ use std::ops::Range;
 
 use epitome_model::{
     Block, Call, Entry, Fault, Faults, HiddenField, HiddenRecord, Image, Item, Left, Output, Part,
-    Role, Source, Span, Text, Thinking, Transcript, Usage, decode,
+    Role, Source, Span, Text, Thinking, Transcript, Usage, decode, typed_command,
 };
 
 use memchr::memmem;
@@ -203,7 +203,9 @@ impl Reader {
     }
 
     fn title(&mut self, entry: &Entry, line: &Line<'_>) {
-        if self.named || self.transcript.head.title.is_some() || entry.role != Role::User {
+        let is_command = self.transcript.head.title.as_deref().is_some_and(is_bare_command);
+        let has_title = self.transcript.head.title.is_some() && !is_command;
+        if self.named || has_title || entry.role != Role::User {
             return;
         }
         let text = entry.blocks.iter().find_map(|block| match block {
@@ -213,8 +215,11 @@ impl Reader {
         if let Some(span) = text {
             let base = line.record.span.start;
             let literal = &line.bytes[(span.start - base) as usize..(span.end - base) as usize];
-            let words = decode(literal);
-            self.transcript.head.title = Some(epitome_model::title(words.trim()));
+            let words = title_in(&decode(literal));
+            // A command says less of a session than the next words.
+            if !(is_command && is_bare_command(&words)) {
+                self.transcript.head.title = Some(epitome_model::title(&words));
+            }
         }
     }
 
@@ -466,4 +471,37 @@ fn copies(at: &Place<'_>, raw: &raw::Record, kind: Option<&[u8]>) -> Vec<HiddenF
     let inside = accounting::inside(ACCOUNTING, &[name]);
     let copies = |place| accounting::copies(at, (name, place, left), &inside);
     place.as_ref().map(copies).unwrap_or_default()
+}
+
+/// What of a user's first words names the session.
+fn title_in(words: &str) -> String {
+    /// What Claude Code itself writes before a plan that it carries out in a new session.
+    const PLAN: &str = "Implement the following plan:";
+    if let Some(command) = typed_command(words) {
+        return command;
+    }
+    let words = words.trim();
+    match words.strip_prefix(PLAN) {
+        Some(plan) => plan.trim_start().trim_start_matches('#').trim_start().to_owned(),
+        None => words.to_owned(),
+    }
+}
+
+/// `/mode`: a command without words.
+fn is_bare_command(title: &str) -> bool {
+    title.starts_with('/') && !title[1..].contains(['/', ' '])
+}
+
+#[cfg(test)]
+mod of_titles {
+    use super::*;
+
+    #[test]
+    fn a_session_is_named_by_what_it_is_about() {
+        assert_eq!(title_in(" Mend it. "), "Mend it.");
+        assert_eq!(title_in("Implement the following plan:\n\n# Plan: a parser"), "Plan: a parser");
+        assert_eq!(title_in("<command-name>/mode</command-name>"), "/mode");
+        assert!(is_bare_command("/mode") && !is_bare_command("/review the tests"));
+        assert!(!is_bare_command("/src/main.rs is wrong") && !is_bare_command("/src/main.rs"));
+    }
 }

@@ -8,6 +8,7 @@ use serde::Serialize;
 use super::{Job, LossesShown};
 use crate::confirm::{agreed, can_ask};
 use crate::failure::{Failure, Result};
+use crate::progress::Steps;
 use crate::report::{self, Shown, Sum};
 use crate::session::{Filter, Input};
 use crate::text::{DIM, count, visible};
@@ -15,12 +16,17 @@ use crate::text::{DIM, count, visible};
 /// The progress of many.
 const BAR: &str = "{bar:30} {pos}/{len} sessions {elapsed}";
 
+/// How the sessions that were compacted before a stop are had back.
+const UNDO: &str = "`epitome undo` takes them back; the same command goes on with the rest";
+
 /// A session of many that was left as it is.
 #[derive(Serialize)]
 struct Left<'a> {
     session: String,
     recipe: &'a str,
     dry_run: bool,
+    /// `skipped` where that is no failure, else `failed`.
+    outcome: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     models: Option<AskedModels>,
     error: &'a Failure,
@@ -51,49 +57,63 @@ impl Job<'_> {
         let compact = Compact { summary: None, ..compact };
         let (dry_run, diff, losses) = (true, false, LossesShown::No);
         let preview = Job { app, compact, dry_run, diff, losses, vacuum, account, filter };
-        let bar = app.bar(BAR, inputs.len());
+        let steps = Steps::new(app, BAR, inputs.len());
         let reports = inputs.par_iter().filter_map(|input| {
-            bar.inc(1);
+            steps.step();
             let shown = preview.compact(input).ok().flatten();
             shown.map(|shown| shown.report).filter(|report| !report.is_nothing())
         });
         let reports: Vec<CompactReport> = reports.collect();
-        bar.finish_and_clear();
+        steps.clear();
         let mut sum = Sum::default();
         reports.iter().for_each(|report| sum.add(report));
         app.note(sum.told("would be compacted").trim_end());
         agreed(app, sum.sessions < 2, "Go on?")
     }
 
-    /// Several sessions, on all cores, and what came of them.
+    /// Several sessions, on all cores, and what came of them. After Ctrl-C no further session
+    /// begins.
     fn compact_many(&self, inputs: Vec<Input>) -> Result<()> {
         let named = inputs.clone();
-        let bar = self.app.bar(BAR, inputs.len());
+        let steps = match self.dry_run {
+            true => Steps::new(self.app, BAR, inputs.len()),
+            false => Steps::writing(self.app, BAR, inputs.len()),
+        };
         let done: Vec<(Input, Result<Option<Shown>>)> = inputs
             .into_par_iter()
-            .map(|input| {
+            .filter_map(|input| {
+                if steps.is_stopped() {
+                    return None;
+                }
                 let done = self.compact(&input);
-                bar.inc(1);
-                (input, done)
+                steps.step();
+                Some((input, done))
             })
             .collect();
-        bar.finish_and_clear();
-        self.vacuum(&named)?;
+        steps.clear();
+        if !steps.is_stopped() {
+            self.vacuum(&named)?;
+        }
         let (mut reports, mut diffs) = (Vec::new(), String::new());
         let mut worst: Option<Failure> = None;
-        let mut left = 0_u64;
+        let (mut left, mut failed, mut written) = (0_u64, 0_u64, 0);
         for (input, done) in done {
             match done {
-                Ok(Some(shown)) if self.app.global.json => self.app.print_json(&shown.report)?,
                 Ok(Some(shown)) => {
-                    diffs.push_str(&shown.diff);
-                    reports.push(shown.report);
+                    written += usize::from(!shown.report.is_nothing());
+                    if self.app.global.json {
+                        self.app.print_json(&shown.report)?;
+                    } else {
+                        diffs.push_str(&shown.diff);
+                        reports.push(shown.report);
+                    }
                 }
                 Ok(None) => {}
                 Err(failure) => {
                     left += 1;
                     let excused = self.filter.is_some() && is_excused(&failure);
                     self.tell(&input, &failure, excused)?;
+                    failed += u64::from(!excused);
                     let worse = worst.as_ref().is_none_or(|it| it.status < failure.status);
                     if !excused && worse {
                         worst = Some(failure);
@@ -101,12 +121,20 @@ impl Job<'_> {
                 }
             }
         }
+        if let Some(stopped) = steps.stopped(written, "compacted", UNDO) {
+            let mut sum = Sum::default();
+            reports.iter().filter(|it| !it.is_nothing()).for_each(|report| sum.add(report));
+            if sum.sessions > 0 {
+                self.app.print(&sum.told("compacted"))?;
+            }
+            return Err(stopped);
+        }
         if !self.app.global.json {
             self.print_all(&reports, diffs, left)?;
         }
         match worst {
             Some(failure) => {
-                let what = format!("{} could not be compacted", count(left, "session"));
+                let what = format!("{} could not be compacted", count(failed, "session"));
                 Err(Failure::new(failure.status, failure.kind, what))
             }
             None => Ok(()),
@@ -118,7 +146,9 @@ impl Job<'_> {
         if self.app.global.json {
             let (recipe, dry_run) = (self.compact.recipe.name.as_str(), self.dry_run);
             let (session, models) = (input.name(), self.account.of(&input.name()));
-            return self.app.print_json(&Left { session, recipe, dry_run, models, error: failure });
+            let outcome = if excused { "skipped" } else { "failed" };
+            let left = Left { session, recipe, dry_run, outcome, models, error: failure };
+            return self.app.print_json(&left);
         }
         if excused {
             self.app.note(&format!("{DIM}skipped:{DIM:#} {}", visible(&failure.told())))

@@ -12,6 +12,7 @@ use super::imported;
 use crate::app::App;
 use crate::confirm::agreed;
 use crate::failure::{Failure, Result};
+use crate::progress::Steps;
 use crate::text::{self, BOLD, DIM, bytes_change, count, field};
 
 /// A session that is to be given back.
@@ -50,7 +51,7 @@ pub fn give_back(
     wanted: &[Wanted<'_>],
     unread: Vec<Error>,
 ) -> Result<()> {
-    let mut many = Many { app, how, left: 0, worst: None };
+    let mut many = Many { app, how, left: 0, worst: None, reported: 0 };
     for err in unread {
         many.leave_unread(err)?;
     }
@@ -80,7 +81,11 @@ pub fn give_back(
     // Once the first is written all are, whoever reads of it.
     app.check_is_read()?;
     let (mut written, mut all, mut unread) = (0, Vec::new(), None);
+    let steps = Steps::writing(app, "{bar:30} {pos}/{len} sessions {elapsed}", planned.len());
     for (wanted, _) in planned {
+        if steps.is_stopped() {
+            break;
+        }
         let session = many.session(wanted);
         if how.force {
             app.warn_of_writers(&session);
@@ -88,16 +93,22 @@ pub fn give_back(
         let asked = |done: &[GivenBack]| imported(app, done, how.yes);
         match many.restore(wanted).run_after(&session, asked) {
             Ok(done) => {
-                unread = unread.or(many.report(&wanted.path, &done).err());
+                unread = unread.or(steps.print(|| many.report(&wanted.path, &done)).err());
                 written += 1;
                 all.push(done);
             }
-            Err(failure) => unread = unread.or(many.leave(&wanted.path, failure).err()),
+            Err(failure) => {
+                unread = unread.or(steps.print(|| many.leave(&wanted.path, failure)).err());
+            }
         }
+        steps.step();
     }
-    match unread {
-        Some(failure) => Err(failure),
-        None => many.end(written, sum_of(&all)),
+    steps.clear();
+    let hint = "the same command goes on with the rest";
+    match (unread, steps.stopped(written, how.done, hint)) {
+        (Some(failure), _) => Err(failure),
+        (None, Some(stopped)) => Err(stopped),
+        (None, None) => many.end(written, sum_of(&all)),
     }
 }
 
@@ -107,7 +118,12 @@ struct Many<'a> {
     how: &'a How<'a>,
     left: u64,
     worst: Option<Failure>,
+    /// The sessions that were reported.
+    reported: usize,
 }
+
+/// Sessions that are listed, each on a line.
+const LISTED: usize = 20;
 
 impl<'a> Many<'a> {
     fn session(&self, wanted: &Wanted<'_>) -> OpenSession<'a> {
@@ -128,11 +144,19 @@ impl<'a> Many<'a> {
         }
     }
 
-    fn report(&self, path: &Path, report: &RestoreReport) -> Result<()> {
+    fn report(&mut self, path: &Path, report: &RestoreReport) -> Result<()> {
         if self.app.global.json {
             return self.app.print_json(report);
         }
+        self.reported += 1;
         let done = &report.done;
+        let is_plain = done
+            .iter()
+            .all(|it| it.damaged.is_empty() && !matches!(it.outcome, Restored::ByRecord { .. }));
+        // Of hundreds a person reads the first, and those of which something is to be said.
+        if is_plain && self.reported > LISTED {
+            return Ok(());
+        }
         let would = if self.how.dry_run { "would be " } else { "" };
         let Change { before, after } = report.disk_bytes();
         let disk = bytes_change(before, after);
@@ -181,6 +205,10 @@ impl<'a> Many<'a> {
         if !self.app.global.json {
             let sessions = count(written as u64, "session");
             let disk = bytes_change(before, after);
+            if written > LISTED {
+                let more = written - LISTED;
+                self.app.print(&format!("{DIM}and {more} more (--json lists all){DIM:#}\n"))?;
+            }
             self.app.print(&match (written, dry_run) {
                 (0, _) => format!("nothing to {verb}\n"),
                 (_, true) => {

@@ -1,0 +1,71 @@
+//! Facts that were used later: as a person counts them, with a file once.
+
+use epitome_passes::facts::FactKind;
+use epitome_passes::losses::UsedFact;
+
+/// The facts without those that are a part of another: of a file that is named by its path, the
+/// end of the path, the name, and the name without its extension.
+pub(super) fn one_per_file(facts: Vec<UsedFact>) -> Vec<UsedFact> {
+    let paths: Vec<String> =
+        facts.iter().filter(|it| it.kind == FactKind::Path).map(|it| it.fact.clone()).collect();
+    let is_part = |it: &UsedFact| paths.iter().any(|path| is_part_of(&it.fact, path));
+    facts.into_iter().filter(|it| !is_part(it)).collect()
+}
+
+/// Whether `part` is a shorter name of the file at `path`.
+fn is_part_of(part: &str, path: &str) -> bool {
+    let is_end = |whole: &str| {
+        let before = whole.strip_suffix(part);
+        before.is_some_and(|before| before.is_empty() || before.ends_with(['/', '\\']))
+    };
+    let stem = path.rsplit_once('.').map(|(stem, _)| stem).filter(|stem| !stem.ends_with('/'));
+    part.len() < path.len() && (is_end(path) || stem.is_some_and(is_end))
+}
+
+/// A path with the slash that is no part of a fact, if it is below a folder of users: only with it
+/// is known whose folder that is.
+pub(super) fn with_slash(used: &UsedFact) -> String {
+    let is_of_user = ["Users/", "home/", "root/"].iter().any(|it| used.fact.starts_with(it));
+    match used.kind {
+        FactKind::Path if is_of_user => format!("/{}", used.fact),
+        _ => used.fact.clone(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn used(fact: &str, kind: FactKind) -> UsedFact {
+        UsedFact { fact: fact.to_owned(), kind, line: 1, from: 1 }
+    }
+
+    #[test]
+    fn a_file_is_one_fact_however_it_is_named() {
+        use FactKind::{Identifier, Path};
+        let facts = [
+            ("commit_git.go", Path),
+            ("strategy/commit_git.go", Path),
+            ("cli/strategy/commit_git.go", Path),
+            ("Users/soph/Work/cli/strategy/commit_git.go", Path),
+            ("commit_git", Identifier),
+            ("git.go", Path),
+            ("src/.git", Path),
+            ("number_7", Identifier),
+        ];
+        let facts = facts.map(|(fact, kind)| used(fact, kind)).to_vec();
+        let left: Vec<String> = one_per_file(facts).into_iter().map(|it| it.fact).collect();
+        let expect =
+            ["Users/soph/Work/cli/strategy/commit_git.go", "git.go", "src/.git", "number_7"];
+        assert_eq!(left, expect);
+    }
+
+    #[test]
+    fn a_folder_of_a_user_begins_with_a_slash() {
+        let of = |fact| with_slash(&used(fact, FactKind::Path));
+        assert_eq!(of("Users/soph/Work/a.go"), "/Users/soph/Work/a.go");
+        assert_eq!(of("home/soph/a.go"), "/home/soph/a.go");
+        assert_eq!(of("src/home/a.go"), "src/home/a.go");
+        assert_eq!(with_slash(&used("Users/x", FactKind::Identifier)), "Users/x");
+    }
+}
