@@ -174,7 +174,7 @@ fn what_is_written_shows_how_far_it_is() {
     browser.work.as_mut().expect("it writes").progress = Some((31, 500));
     let shown = screen(&mut browser, 80, 24);
     let last = shown.lines().last().expect("a line");
-    assert!(last.contains("writing ▋░░░░░░░░░ 31 of 500 …"), "{shown}");
+    assert!(last.contains("writing ▌░░░░░░░░░ 31 of 500 …"), "{shown}");
     // Leaving finishes it, and Ctrl-C stops it.
     assert_eq!(press(&mut browser, "q"), Some(Effect::Leave));
     let ctrl_c = KeyEvent::new(KeyCode::Char('c'), KeyModifiers::CONTROL);
