@@ -71,7 +71,10 @@ fn recipes_are_changed_by_the_settings() {
     let viewer = world.serve(Which::All);
     let folder = folder(&viewer);
     let plan = viewer.get(&format!("{folder}plan")).body;
-    assert!(plan.contains(default) && plan.contains("There is nothing to do."), "{plan}");
+    assert!(
+        plan.contains(default) && plan.contains("There is nothing to do with this recipe"),
+        "{plan}"
+    );
     let done = viewer.post(&format!("{folder}compact"), "recipe=transcript");
     assert!(done.body.contains("There was nothing to do"), "{}", done.body);
     assert_eq!(fs::read(&path).unwrap(), before);
