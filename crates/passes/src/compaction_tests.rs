@@ -199,3 +199,15 @@ fn what_a_summary_holds_of_rules_is_counted_without_the_summary() {
     let sample = Sample::new().summary(&format!("{}\n{rules}", lines(60))).user("Go.");
     assert_eq!(run(&sample, &recipe("")).pinned, Tokens(2));
 }
+
+#[test]
+fn the_command_that_printed_a_rule_file_stays_so_that_a_second_run_knows_the_rules() {
+    let command =
+        format!("cd /home/dev/project && {} cat AGENTS.md", "ls -la src tests && ".repeat(9));
+    let rules = format!("Never push.\n{}", lines(20));
+    let sample = Sample::new().user("Go.").call(Shell, &command).output(&rules).reply("Done.");
+    let arguments = "[[stages.passes]]\npass = 'arguments'\nroles = ['command']\nmin_bytes = 100\n\
+                     head = 1\nwidth = 40\n[[stages.passes]]\npass = 'results'\n";
+    let recipe = Recipe::parse(&format!("name = 'x'\nabout = ''\n{arguments}")).expect("a recipe");
+    assert_eq!(shown(&run(&sample, &recipe).edits()), Vec::<String>::new());
+}

@@ -116,9 +116,16 @@ impl<'a> View<'a> {
         self.rule_files
     }
 
-    /// Leaves these blocks, by item and block, as they are: no edit of them is made.
+    /// Leaves these blocks, by item and block, as they are: no edit of them is made. Nor of the call
+    /// of a result: it says which file was printed, and the next compaction has to know that too.
     pub fn pin(&mut self, blocks: impl IntoIterator<Item = (usize, usize)>) {
-        self.pinned.extend(blocks);
+        for (item, block) in blocks {
+            let entry = self.transcript.items[item].entry();
+            if let Some(Block::Output(output)) = entry.and_then(|entry| entry.blocks.get(block)) {
+                self.pinned.extend(self.calls.get(&*output.call));
+            }
+            self.pinned.insert((item, block));
+        }
     }
 
     /// Whether a place is pinned, or the block around it. What no model sees never is.

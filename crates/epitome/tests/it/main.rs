@@ -22,4 +22,5 @@ mod stages;
 mod store;
 mod summaries;
 mod summary;
+mod twice;
 mod verify;

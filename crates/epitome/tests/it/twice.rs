@@ -1,0 +1,101 @@
+//! Twice is once: a session that was compacted is left alone by the same recipe, wherever its agent
+//! stopped and however it was written.
+
+use epitome::compaction::{CompactionPlan, Way};
+use epitome::{Error, Loaded};
+use epitome_model::{Role, Transcript};
+use epitome_passes::built_in;
+use epitome_tokens::O200k;
+
+/// Places at which a session is cut.
+const CUTS: usize = 4;
+/// The same of sessions of real work, and how many of them there are between two that are tried.
+/// `EPITOME_WHOLE_CORPUS` tries all of them.
+const CUTS_OF_REAL: usize = 2;
+const EVERY: usize = 5;
+
+/// The recipes of which the tail depends on tokens, and a simple one. All are tried over whole
+/// sessions with the other invariants.
+const RECIPES: [&str; 3] = ["epitome", "digest", "clear-tool-uses"];
+
+#[test]
+fn recorded_sessions_are_left_alone_by_a_second_compaction() {
+    for fixture in fixtures::all() {
+        let session = fixture.bytes();
+        for cut in cuts(&session, CUTS) {
+            for recipe in RECIPES {
+                check(&format!("{}/{}", fixture.agent, fixture.name), cut, recipe);
+            }
+        }
+    }
+}
+
+#[test]
+fn sessions_of_real_work_are_left_alone_by_a_second_compaction() {
+    let whole = std::env::var_os("EPITOME_WHOLE_CORPUS").is_some();
+    for (n, real) in fixtures::corpus("a second compaction of real sessions").iter().enumerate() {
+        if whole || n % EVERY == 0 {
+            let session = real.bytes();
+            for cut in cuts(&session, if whole { CUTS } else { CUTS_OF_REAL }) {
+                for recipe in RECIPES {
+                    check(&real.name, cut, recipe);
+                }
+            }
+        }
+    }
+}
+
+/// The session as it was at the end of some of its turns, the last always; nothing of a session
+/// that is never written.
+fn cuts(session: &[u8], most: usize) -> Vec<&[u8]> {
+    let Some(read) = load(session) else { return Vec::new() };
+    let mut ends = ends_of_turns(&read.transcript);
+    ends.push(session.len());
+    let every = ends.len().div_ceil(most);
+    ends.into_iter().rev().step_by(every).map(|end| &session[..end]).collect()
+}
+
+fn load(session: &[u8]) -> Option<Loaded<Vec<u8>>> {
+    let read = Loaded::read(session.to_vec(), None).ok()?;
+    epitome::storage::writer(read.format).ok()?;
+    Some(read)
+}
+
+/// Where a message of the user begins, but the first.
+fn ends_of_turns(transcript: &Transcript) -> Vec<usize> {
+    let users = transcript.entries().filter(|(_, entry)| entry.role == Role::User);
+    let mut ends: Vec<usize> = users.map(|(_, it)| it.record.span.start as usize).collect();
+    ends.sort_unstable();
+    ends.dedup();
+    ends.into_iter().skip(1).collect()
+}
+
+fn check(name: &str, session: &[u8], recipe: &str) {
+    let Some(read) = load(session) else { return };
+    let mut ways = vec![Way::Rewrite];
+    ways.extend(read.format.native.is_some().then_some(Way::Native));
+    for way in ways {
+        let name = format!("{name} to byte {}, {way:?}, {recipe}", session.len());
+        // What cannot be written in this way, or has no room for rules.
+        let Ok(once) = planned(&read, way, recipe) else { continue };
+        let mut after = Vec::new();
+        let spliced = once.spliced().expect("the splices lie apart");
+        spliced.copy_to(&mut after).expect("memory is written");
+        let Some(again) = load(&after) else { panic!("{name}: it is still a session") };
+        let twice = planned(&again, way, recipe).unwrap_or_else(|err| panic!("{name}: {err:?}"));
+        if !twice.is_empty() {
+            let (first, second) = (once.kept(), twice.kept());
+            panic!("{name}: {:#?}\n{first:?}\n{second:?}", twice.compaction.edits);
+        }
+    }
+}
+
+fn planned<'a>(
+    session: &'a Loaded<Vec<u8>>,
+    way: Way,
+    recipe: &str,
+) -> Result<CompactionPlan<'a, Vec<u8>>, Error> {
+    let mut recipe = built_in(recipe).expect("a built-in recipe");
+    recipe.trigger = Default::default();
+    CompactionPlan::by(way, session, &recipe, &O200k::new())
+}
