@@ -2,6 +2,7 @@
 //!
 //! `docs/formats/claude.md` describes the records, and how that was found out.
 
+mod counted;
 mod hook;
 mod invariants;
 mod kinds;

@@ -89,7 +89,7 @@ impl Reader {
 }
 
 /// What `claude-code-log` says of a session as a whole, and of lines that it could not read. The
-/// number of messages is left out: reasoning that is gone is one less.
+/// number of messages and their positions are left out: reasoning that is gone is one less.
 fn page(program: &Path, session: &Path, home: &Path) -> anyhow::Result<String> {
     let out = home.join("page.json");
     let mut command = Command::new(program);
@@ -97,7 +97,10 @@ fn page(program: &Path, session: &Path, home: &Path) -> anyhow::Result<String> {
     let said = run(&mut command, home)?.stdout;
     let mut page: Value = serde_json::from_slice(&fs::read(&out)?)?;
     for session in page["sessions"].as_array_mut().context("a page has sessions")? {
-        session.as_object_mut().context("a session is an object")?.remove("message_count");
+        let session = session.as_object_mut().context("a session is an object")?;
+        for position in ["message_count", "message_index", "parent_message_index"] {
+            session.remove(position);
+        }
     }
     Ok(format!("{}\n{said}", page["sessions"]))
 }

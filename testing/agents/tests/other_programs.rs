@@ -9,6 +9,16 @@ use std::path::{Path, PathBuf};
 use agents::readers::{self, Reader};
 use anyhow::{Context, ensure};
 
+/// Sessions of real work that are read too, where they are, each with its agent. In some versions of
+/// Claude Code the records of a response have different usage.
+const REAL: [(&str, &str); 5] = [
+    ("entire-02", "claude"),
+    ("entire-08", "claude"),
+    ("packmind-02", "claude"),
+    ("agentv-12", "codex"),
+    ("pimono-02", "pi"),
+];
+
 /// How sessions are compacted: as when nothing else is asked for, and in their records.
 const WAYS: [&[&str]; 2] = [&[], &["--rewrite"]];
 
@@ -50,6 +60,15 @@ fn fill(home: &Path) -> anyhow::Result<()> {
         // None of the programs reads sessions of that agent.
         let Some(place) = place else { continue };
         let path = home.join(place);
+        fs::create_dir_all(path.parent().context("a file has a folder")?)?;
+        fs::write(path, bytes)?;
+    }
+    for real in fixtures::corpus("other programs over real sessions") {
+        let known = REAL.into_iter().find(|(name, _)| *name == real.name);
+        let Some((name, agent)) = known else { continue };
+        let bytes = real.bytes();
+        let place = readers::place(agent, name, &String::from_utf8_lossy(&bytes));
+        let path = home.join(place.context("no place for a session")?);
         fs::create_dir_all(path.parent().context("a file has a folder")?)?;
         fs::write(path, bytes)?;
     }

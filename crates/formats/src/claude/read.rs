@@ -10,6 +10,7 @@ use epitome_model::{
 
 use memchr::memmem;
 
+use super::counted::{self, Usages};
 use super::invariants::ACCOUNTING;
 use super::{kinds, raw, tools};
 use crate::accounting;
@@ -127,6 +128,8 @@ struct Reader {
     named: bool,
     preserved: Option<Preserved>,
     unknown: Unknown,
+    /// What programs count of each record.
+    usages: Usages,
 }
 
 /// The part of the history that the newest compaction kept after its summary.
@@ -168,6 +171,9 @@ impl Reader {
         }
         match entry {
             Some(mut entry) => {
+                let usage = raw.message.as_ref().and_then(|message| message.usage);
+                let item = self.transcript.items.len();
+                self.usages.extend(usage.map(|usage| (item, usage)));
                 entry.record = line.record;
                 entry.id = at.maybe(raw.uuid.as_ref());
                 entry.parent = at.maybe(raw.parent.as_ref());
@@ -256,6 +262,7 @@ impl Reader {
             }
         }
         self.transcript.context = context;
+        counted::keep(&mut self.transcript, &self.usages);
         self.transcript
     }
 

@@ -1,0 +1,74 @@
+//! Reasoning that other programs need to count a response as they did.
+//!
+//! A record repeats the usage of its response. `claude-code-log` counts the first record that has
+//! content: without its reasoning, a record that holds nothing else is passed over, and the next one
+//! is counted. In some versions of Claude Code that one has another usage, because it was written
+//! when more of the response was there; a response that was interrupted has no other record.
+
+use std::collections::HashMap;
+
+use epitome_model::{Block, Entry, Item, Transcript, Usage};
+
+/// The records of a session with their usage as it is written, by item.
+pub(super) type Usages = Vec<(usize, Usage)>;
+
+/// Marks the reasoning that has to stay so that each response is counted with the same usage.
+///
+/// Reasoning that is bound to what precedes it goes with the first edit nevertheless: a provider
+/// would refuse the session.
+pub(super) fn keep(transcript: &mut Transcript, usages: &Usages) {
+    for item in counted_alone(transcript, usages) {
+        let Item::Entry(entry) = &mut transcript.items[item] else { continue };
+        for block in &mut entry.blocks {
+            if let Block::Thinking(thinking) = block {
+                thinking.removable = false;
+            }
+        }
+    }
+}
+
+/// The items that hold only reasoning, and come before what else a response says with another usage.
+fn counted_alone(transcript: &Transcript, usages: &Usages) -> Vec<usize> {
+    let mut responses: HashMap<&str, Response> = HashMap::new();
+    for &(item, usage) in usages {
+        let Some(entry) = transcript.items[item].entry() else { continue };
+        let Some(group) = entry.group.as_deref() else { continue };
+        let is_bound =
+            entry.model.as_deref().is_some_and(epitome_api::anthropic::thinking_is_bound);
+        if !is_bound && !entry.blocks.is_empty() {
+            responses.entry(group).or_default().add(item, entry, usage);
+        }
+    }
+    let mut items: Vec<usize> = responses.into_values().flat_map(Response::counted_alone).collect();
+    items.sort_unstable();
+    items
+}
+
+/// The beginning of a response, up to its first record with more than reasoning.
+#[derive(Default)]
+struct Response {
+    reasoning: Vec<(usize, Usage)>,
+    said: Option<Usage>,
+}
+
+impl Response {
+    fn add(&mut self, item: usize, entry: &Entry, usage: Usage) {
+        if self.said.is_some() {
+            return;
+        }
+        if entry.blocks.iter().all(|block| matches!(block, Block::Thinking(_))) {
+            self.reasoning.push((item, usage));
+        } else {
+            self.said = Some(usage);
+        }
+    }
+
+    /// All records of reasoning or none: which of them go depends on the recipe.
+    fn counted_alone(self) -> Vec<usize> {
+        let is_same = |(_, usage): &(usize, Usage)| Some(*usage) == self.said;
+        if self.reasoning.iter().all(is_same) {
+            return Vec::new();
+        }
+        self.reasoning.iter().map(|(item, _)| *item).collect()
+    }
+}
