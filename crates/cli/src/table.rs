@@ -67,6 +67,11 @@ impl Table {
         self.rows.push((PLAIN, cells.collect()));
     }
 
+    /// Whether a column is shown on this terminal.
+    pub fn is_shown(&self, column: usize) -> bool {
+        self.widths(text::width().unwrap_or(usize::MAX)).get(column).is_some_and(Option::is_some)
+    }
+
     /// In lines that fit the terminal, if there is one.
     pub fn render(&self) -> String {
         self.render_within(text::width())

@@ -66,6 +66,19 @@ fn calibration_knowing<S: Source>(
     }
 }
 
+/// As [`calibration`], of a session of which the archive is not known: none of one in which a
+/// recipe left stubs, because what was sent is not what it holds.
+pub(crate) fn fitted_alone(
+    transcript: &Transcript,
+    source: &dyn Source,
+    counter: &dyn Counter,
+) -> Option<Calibration> {
+    if has_stubs(transcript, source) {
+        return None;
+    }
+    fitted(transcript, source, counter)
+}
+
 /// The same of a context that was never compacted, or of one as it was then.
 pub(crate) fn fitted(
     transcript: &Transcript,

@@ -9,6 +9,7 @@ mod facts;
 mod forced;
 mod gate;
 mod page;
+mod recorded;
 mod replay;
 mod report;
 mod view;
@@ -19,7 +20,7 @@ use epitome_llm::{Catalogue, Known};
 use epitome_measure::{Cut, History, Needs};
 use epitome_model::{Counter, MicroDollars, Source, Tokens};
 use epitome_passes::{Recipe, TokenUsage};
-use epitome_tokens::{Estimate, O200k};
+use epitome_tokens::{Calibration, Estimate, O200k};
 
 use crate::live::Setup;
 use crate::session::Loaded;
@@ -29,11 +30,16 @@ use counts::Remembering;
 pub use facts::{KnownFact, known_facts};
 pub use forced::Forced;
 pub use gate::{Condition, Gate, GateError};
+pub use recorded::Recorded;
 pub use replay::LiveCall;
 pub use report::{RecipeReport, SessionReport, SimulateReport};
 
 /// The model whose prices count where a session names none that is known.
 pub const PRICED_AS: &str = "claude-sonnet-4-6";
+
+/// Tokens of the prompt and the tools of an agent, where nothing else is known: what most agents
+/// send, by the requests that they record.
+pub const PROMPT: Tokens = Tokens(12_000);
 
 /// The name under which no compaction at all is reported.
 pub const NO_COMPACTION: &str = "none";
@@ -47,8 +53,9 @@ pub struct Simulate {
     pub window: Tokens,
     /// What every request has in addition to the messages, as the engine is told.
     pub overhead: Tokens,
-    /// The same, as it is billed: a prompt and tools, whether or not the engine is told of them.
-    pub prompt: Tokens,
+    /// The same, as it is billed: a prompt and tools, whether or not the engine is told of them. By
+    /// default what fits the requests that a session records, or [`PROMPT`] where it records too few.
+    pub prompt: Option<Tokens>,
     /// How far a forced compaction goes, as a share of the tokens; by default as far as the recipe
     /// says.
     pub target: Option<f64>,
@@ -88,14 +95,19 @@ impl Simulate {
         let price = self.price(model);
         let cuts: Vec<Cut<'_>> =
             needs.cuts.iter().map(|&call| Cut::before(call, &history, &needs)).collect();
-        let job = Job { with: self, history: &history, needs: &needs, source, price, counter };
+        let fit = match self.prompt {
+            Some(_) => None,
+            None => crate::billed::fitted_alone(transcript, source, self.counter()),
+        };
+        let job = Job { with: self, history: &history, needs: &needs, source, price, fit, counter };
         let mut live = vec![job.uncompacted()];
         let mut forced = vec![Vec::new()];
         for (_, recipe) in &self.recipes {
             forced.push(job.forced(recipe, &cuts)?);
             live.push(job.live(recipe)?);
         }
-        let report = SessionReport::of(name, session.format.name, &job, &forced, &live);
+        let report =
+            SessionReport::of((name, session.format.name), transcript, &job, &forced, &live);
         Ok(Simulated { report, live, forced })
     }
 
@@ -118,6 +130,8 @@ struct Job<'j> {
     needs: &'j Needs,
     source: &'j dyn Source,
     price: &'j Known,
+    /// How the tokens that are billed follow from those that are counted, if that is known.
+    fit: Option<Calibration>,
     counter: Remembering,
 }
 
@@ -125,7 +139,25 @@ impl Job<'_> {
     /// What these tokens cost.
     fn dollars(&self, bill: &epitome_measure::Bill) -> MicroDollars {
         let epitome_measure::Bill { cached, written, output } = *bill;
-        self.price.cost(&TokenUsage { input: Tokens(0), cached, cache_written: written, output })
+        let (cached, cache_written) = (self.billed(cached), self.billed(written));
+        let output = self.billed(output);
+        self.price.cost(&TokenUsage { input: Tokens(0), cached, cache_written, output })
+    }
+
+    /// Tokens as the provider counts them.
+    fn billed(&self, counted: Tokens) -> Tokens {
+        self.fit.map_or(counted, |fit| fit.scale(counted))
+    }
+
+    /// What every request has in addition to the messages, as the provider counts it.
+    fn prompt(&self) -> Tokens {
+        self.with.prompt.or(self.fit.map(|fit| fit.fixed)).unwrap_or(PROMPT)
+    }
+
+    /// The same in tokens as they are counted here.
+    fn counted_prompt(&self) -> Tokens {
+        let factor = self.fit.map_or(1_000, |fit| u64::from(fit.factor)).max(1);
+        Tokens(self.prompt().0 * 1_000 / factor)
     }
 
     fn setup(&self, recipe: &Recipe) -> Setup {

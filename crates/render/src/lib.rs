@@ -49,7 +49,7 @@ pub use json::{Document, JsonError, from_json, json};
 pub use markdown::markdown;
 pub use prices::Prices;
 pub use said::{Said, SaidKind, said};
-pub use spent::{Cost, CostFloor, RequestTotals};
+pub use spent::{Cost, CostFloor, RecordedRequests, RequestTotals, recorded_requests};
 pub use story::{Detail, Session, Story, Turn};
 pub use terminal::{Breaks, Run, clean, columns, markdown_lines, terminal, width_of, wrap};
 pub use time::{parse as moment, shown as minute};

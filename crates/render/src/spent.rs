@@ -47,6 +47,25 @@ pub(crate) fn requests(transcript: &Transcript) -> Vec<Request<'_>> {
     requests
 }
 
+/// The requests of a session, as it records them.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct RecordedRequests {
+    /// The input of each, in order, from a cache or not.
+    pub inputs: Vec<Tokens>,
+    /// What all cost together, if that is known of each.
+    pub cost: Option<Cost>,
+    /// What they cost at least, if it is known of some.
+    pub cost_floor: Option<CostFloor>,
+}
+
+/// The requests that a session records, and what they cost.
+pub fn recorded_requests(transcript: &Transcript, prices: &dyn Prices) -> RecordedRequests {
+    let requests = requests(transcript);
+    let Spent { cost, cost_floor, .. } = Spent::on(&requests, Some(prices));
+    let inputs = requests.iter().map(|request| Tokens(request.usage.input)).collect();
+    RecordedRequests { inputs, cost, cost_floor }
+}
+
 /// What some requests came to.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Spent {

@@ -38,10 +38,6 @@ const DAYS: u64 = 30;
 /// The context window if none is set, as that of `epitome engine`.
 const WINDOW: u64 = 200_000;
 
-/// Tokens of the prompt and the tools of an agent, where nothing else is said: what most agents
-/// send, by the requests that they record.
-const PROMPT: u64 = 12_000;
-
 /// For how many seconds a provider caches a request: Anthropic's default.
 const TTL: u64 = 300;
 
@@ -75,8 +71,8 @@ pub struct Args {
     #[arg(long, value_name = "TOKENS", value_parser = parse_tokens)]
     pub window: Option<u64>,
 
-    /// Tokens of every request in addition to the messages: prompt and tools [default: 12k on the
-    /// bill, of which the engine is not told]
+    /// Tokens of every request in addition to the messages: prompt and tools [default: what fits the
+    /// requests that a session records, or 12k, on the bill; the engine is not told]
     #[arg(long, value_name = "TOKENS", value_parser = parse_tokens)]
     pub overhead: Option<u64>,
 
@@ -135,8 +131,9 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     if app.global.json {
         app.print_json(&report)?;
     } else {
-        let month = if args.all { month(&report) } else { String::new() };
-        app.print(&format!("{month}{}", table(&report)))?;
+        let found =
+            if args.all { month(&report) } else { format!("{}\n\n", wrapped(&report.finding())) };
+        app.print(&format!("{found}{}", table(&report)))?;
     }
     if failed > 0 {
         let what = format!("{failed} of {} sessions were not replayed", inputs.len());
@@ -183,7 +180,7 @@ fn options(app: &App, args: &Args) -> Result<Simulate> {
         recipes: all,
         window: Tokens(args.window.or(settings.values.live.window).unwrap_or(WINDOW)),
         overhead: Tokens(overhead.unwrap_or(0)),
-        prompt: Tokens(overhead.unwrap_or(PROMPT)),
+        prompt: overhead.map(Tokens),
         target: args.target.map(|percent| percent as f64 / 100.0),
         prices,
         model: args.model.clone(),
@@ -228,11 +225,19 @@ fn table(report: &SimulateReport) -> String {
     let least_needed = ["far", "call", "bp", "over", "in line", "recoverable", "pins"].map(at);
     let table = Table::new(&sides, &RecipeReport::HEADS).shrinks(at("recipe"), 16);
     let mut table = table.leaves_out(&least_needed);
-    report.recipes.iter().for_each(|recipe| table.row(recipe.cells()));
+    report.rows().into_iter().for_each(|cells| table.row(cells));
+    let is_shown = |head| table.is_shown(at(head));
+    let legend = RecipeReport::LEGEND.iter().filter(|(head, _)| is_shown(head));
+    let width = RecipeReport::LEGEND.iter().map(|(head, _)| head.len()).max().unwrap_or(0);
+    let legend: String =
+        legend.map(|(head, is)| format!("{DIM}{head:<width$}  {is}{DIM:#}\n")).collect();
     let sessions = count(report.sessions.len() as u64, "session");
     let (calls, cuts) = (count(report.calls, "call"), count(report.cuts, "forced compaction"));
     let tokens = report.tokens;
-    format!("{}{DIM}{sessions}, {calls}, {tokens} tokens, {cuts}{DIM:#}\n", table.render())
+    format!(
+        "{}{DIM}{sessions}, {calls}, {tokens} tokens, {cuts}{DIM:#}\n\n{legend}",
+        table.render()
+    )
 }
 
 /// What the last days would have cost, in a paragraph.

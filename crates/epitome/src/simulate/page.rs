@@ -24,13 +24,14 @@ impl SimulateReport {
         Figures {
             title: "What recipes keep and cost".to_owned(),
             about: format!(
-                "{sessions} sessions, {calls} calls, {} tokens, {cuts} forced compactions. Prices \
-                 of {}. The columns are those of docs/simulate.md.",
-                self.tokens, self.prices
+                "{} {sessions} sessions, {calls} calls, {} tokens, {cuts} forced compactions. Prices \
+                 of {}.",
+                self.finding(), self.tokens, self.prices
             ),
             caption: "What each recipe keeps, and what it costs".to_owned(),
             heads: RecipeReport::HEADS.map(str::to_owned).to_vec(),
-            rows: self.recipes.iter().map(RecipeReport::cells).collect(),
+            rows: self.rows(),
+            legend: RecipeReport::LEGEND.map(|(head, is)| (head.to_owned(), is.to_owned())).to_vec(),
             plots,
         }
         .page()
@@ -45,8 +46,9 @@ impl SimulateReport {
     fn kept(&self, simulated: &[Simulated]) -> Plot {
         let series = (0..self.recipes.len()).map(|n| {
             let forced = simulated.iter().flat_map(|session| &session.forced[n]);
-            let points = forced.map(|it| (it.kept(), it.figures.recall)).collect();
+            let points = forced.map(|it| (100.0 * it.kept(), 100.0 * it.figures.recall)).collect();
             let mean = self.recipes[n].kept.zip(self.recipes[n].recall);
+            let mean = mean.map(|(kept, recall)| (100.0 * kept, 100.0 * recall));
             let marks = mean.map(|mean| (mean, "mean over sessions".to_owned()));
             Series { drawn: Drawn::Dots, points, marks: Vec::from_iter(marks), ..self.series(n) }
         });
@@ -56,8 +58,8 @@ impl SimulateReport {
                 "Each dot is a forced compaction; the large one is the mean. Up and to the left \
                     is better."
                     .to_owned(),
-            across: "share of the tokens that stays".to_owned(),
-            up: "share of the facts used later that stays".to_owned(),
+            across: "per cent of the tokens that stay".to_owned(),
+            up: "per cent of the facts used later that stay".to_owned(),
             series: series.collect(),
         }
     }

@@ -59,7 +59,7 @@ impl Job<'_> {
     }
 
     fn replay(&self) -> Replay<'_> {
-        Replay::new(self.history, self.needs, self.with.prompt)
+        Replay::new(self.history, self.needs, self.counted_prompt())
     }
 
     fn call(
@@ -69,7 +69,8 @@ impl Job<'_> {
         view: super::Pieces,
         compactions: u64,
     ) -> LiveCall {
-        let figures = replay.call(call, view, self.is_cold(call));
+        let mut figures = replay.call(call, view, self.is_cold(call));
+        figures.context = self.billed(figures.context);
         LiveCall {
             cost: self.dollars(&figures.prefix),
             cost_requests: self.dollars(&figures.requests),

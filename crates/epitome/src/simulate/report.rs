@@ -1,17 +1,20 @@
 //! What a simulation comes to, in the documented JSON.
 
-use epitome_model::{MicroDollars, Tokens};
+use epitome_model::{MicroDollars, Tokens, Transcript};
 use serde::Serialize;
 
 use super::forced::Forced;
+use super::recorded::Recorded;
 use super::replay::LiveCall;
-use super::{Job, NO_COMPACTION, Simulate, Simulated};
+use super::{Job, NO_COMPACTION, PROMPT, Simulate, Simulated};
 
 /// A simulation of sessions. See `docs/json.md`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct SimulateReport {
     /// Each recipe over all sessions; the first is no compaction.
     pub recipes: Vec<RecipeReport>,
+    /// The sessions as they happened, if they record it.
+    pub recorded: Option<Recorded>,
     /// Calls of models.
     pub calls: u64,
     /// Tokens that were said.
@@ -22,7 +25,7 @@ pub struct SimulateReport {
     pub window: Tokens,
     /// What every request has in addition to the messages, as the engine is told.
     pub overhead: Tokens,
-    /// The same, as it is billed.
+    /// The same, as it is billed, of sessions that do not record enough requests.
     pub prompt: Tokens,
     /// For how many seconds a request is cached.
     pub ttl: u64,
@@ -49,6 +52,10 @@ pub struct SessionReport {
     pub cuts: u64,
     /// The model whose prices count.
     pub priced_as: String,
+    /// What every request has in addition to the messages, as it is billed.
+    pub prompt: Tokens,
+    /// The session as it happened, if it records it.
+    pub recorded: Option<Recorded>,
     /// Its figures with each recipe, as those of all sessions.
     pub recipes: Vec<RecipeReport>,
 }
@@ -110,8 +117,8 @@ struct Sums {
 
 impl SessionReport {
     pub(super) fn of(
-        name: &str,
-        agent: &'static str,
+        (name, agent): (&str, &'static str),
+        transcript: &Transcript,
         job: &Job<'_>,
         forced: &[Vec<Forced>],
         live: &[Vec<LiveCall>],
@@ -123,6 +130,8 @@ impl SessionReport {
             .map(|((name, forced), live)| RecipeReport::of(name, job.with, forced, live))
             .collect();
         compare(&mut recipes);
+        let none = recipes.first().map_or(MicroDollars(0), |none| none.micro_dollars);
+        let Simulate { prices, window, .. } = job.with;
         SessionReport {
             session: name.to_owned(),
             agent,
@@ -130,6 +139,8 @@ impl SessionReport {
             tokens: job.history.tokens(),
             cuts: job.needs.cuts.len() as u64,
             priced_as: job.price.name.to_string(),
+            prompt: job.prompt(),
+            recorded: Recorded::in_session(transcript, prices, *window, none),
             recipes,
         }
     }
@@ -154,12 +165,25 @@ impl RecipeReport {
         "re-reads",
     ];
 
+    /// What each column but the first is.
+    pub const LEGEND: [(&str, &str); 13] = [
+        ("kept", "of forced compactions, tokens after of those before"),
+        ("recall", "facts that the next 40 calls use and the compacted context holds"),
+        ("in line", "the same, in whole lines"),
+        ("recoverable", "the same, with what can be recalled or read again"),
+        ("pins", "what sets rules and stays whole"),
+        ("cost", "the bill of that without compaction, the recipe asked before every call"),
+        ("bp", "the same, where only whole earlier requests are cached"),
+        ("dollars", "that bill at list prices"),
+        ("call", "facts that a response uses and its request holds"),
+        ("far", "the same, of facts from more than ten calls ago"),
+        ("context", "tokens of a request, on average"),
+        ("over", "requests that do not fit into the window"),
+        ("re-reads", "edits for which a file has to be read again"),
+    ];
+
     /// Its row of a table.
     pub fn cells(&self) -> Vec<String> {
-        let nothing = || "-".to_owned();
-        let percent =
-            |share: Option<f64>| share.map_or_else(nothing, |it| format!("{:.1}%", it * 100.0));
-        let ratio = |ratio: Option<f64>| ratio.map_or_else(nothing, |it| format!("{it:.3}"));
         let is_none = self.recipe == NO_COMPACTION;
         vec![
             if is_none { "no compaction".to_owned() } else { self.recipe.clone() },
@@ -168,8 +192,8 @@ impl RecipeReport {
             percent(self.in_line),
             percent(self.recoverable),
             percent(self.pins),
-            ratio(self.cost),
-            ratio(self.cost_bp),
+            percent(self.cost),
+            percent(self.cost_bp),
             self.micro_dollars.to_string(),
             percent(self.call_recall),
             percent(self.far_recall),
@@ -280,6 +304,63 @@ impl RecipeReport {
 }
 
 impl SimulateReport {
+    /// The rows of a table under [`RecipeReport::HEADS`]: the sessions as they happened, no
+    /// compaction, and each recipe.
+    pub fn rows(&self) -> Vec<Vec<String>> {
+        let recorded = self.recorded.iter().map(|it| {
+            let mut cells = vec!["-".to_owned(); RecipeReport::HEADS.len()];
+            let mut set = |head, cell| {
+                let at = RecipeReport::HEADS.iter().position(|it| *it == head);
+                cells[at.expect("a column")] = cell;
+            };
+            set("recipe", "as it happened".to_owned());
+            let sign = if it.at_least && it.cost.is_some() { "≥ " } else { "" };
+            set("cost", format!("{sign}{}", percent(it.cost)));
+            set("dollars", it.dollars().unwrap_or_else(|| "-".to_owned()));
+            set("context", it.context.to_string());
+            set("over", percent(Some(it.over)));
+            cells
+        });
+        recorded.chain(self.recipes.iter().map(RecipeReport::cells)).collect()
+    }
+
+    /// What was found of the first recipe, and how the sessions went, in two sentences.
+    pub fn finding(&self) -> String {
+        let [none, first, ..] = self.recipes.as_slice() else { return String::new() };
+        let share = |share: f64| format!("{:.0}%", share * 100.0);
+        let keeps = first.call_recall.map_or_else(String::new, |recall| {
+            format!("keeps {:.1}% of what was needed later, ", recall * 100.0)
+        });
+        let costs = first.cost.map_or_else(String::new, |cost| {
+            let (with, without) = (first.micro_dollars, none.micro_dollars);
+            format!("costs {} of no compaction ({with} of {without}), ", share(cost))
+        });
+        let over = match first.over {
+            over if over > 0.0 => format!("is over the window in {} of its requests", share(over)),
+            _ => "is never over the window".to_owned(),
+        };
+        let without = match none.over {
+            over if over > 0.0 => format!(" (without compaction: {})", share(over)),
+            _ => String::new(),
+        };
+        let found = format!("{} {keeps}{costs}and {over}{without}.", first.recipe);
+        format!("{found}{}", self.as_it_happened())
+    }
+
+    /// What the sessions themselves cost, in a sentence.
+    fn as_it_happened(&self) -> String {
+        let Some(recorded) = &self.recorded else { return String::new() };
+        let Some(dollars) = recorded.micro_dollars else { return String::new() };
+        let at_least = if recorded.at_least { "at least " } else { "" };
+        let compactions = match recorded.compactions {
+            0 => "without a compaction that is recorded".to_owned(),
+            1 => "with 1 compaction".to_owned(),
+            n => format!("with {n} compactions"),
+        };
+        let what = if self.sessions.len() == 1 { "the session" } else { "the sessions" };
+        format!(" As it happened, {compactions}, {what} cost {at_least}{dollars}.")
+    }
+
     /// What these sessions come to together.
     pub fn of(with: &Simulate, simulated: &[Simulated]) -> SimulateReport {
         let sessions: Vec<SessionReport> = simulated.iter().map(|it| it.report.clone()).collect();
@@ -290,14 +371,16 @@ impl SimulateReport {
         let count = if sessions.is_empty() { 0 } else { with.recipes.len() + 1 };
         let mut recipes: Vec<RecipeReport> = (0..count).map(recipe).collect();
         compare(&mut recipes);
+        let recorded: Vec<Option<Recorded>> = sessions.iter().map(|it| it.recorded).collect();
         SimulateReport {
             recipes,
+            recorded: Recorded::over_all(&recorded),
             calls: sessions.iter().map(|it| it.calls).sum(),
             tokens: sessions.iter().map(|it| it.tokens).sum(),
             cuts: sessions.iter().map(|it| it.cuts).sum(),
             window: with.window,
             overhead: with.overhead,
-            prompt: with.prompt,
+            prompt: with.prompt.unwrap_or(PROMPT),
             ttl: with.ttl,
             prices: with.prices.date().to_owned(),
             counter: with.counter().name(),
@@ -326,7 +409,11 @@ fn mean(shares: impl Iterator<Item = f64>) -> Option<f64> {
     (count > 0).then(|| rounded(sum / count as f64))
 }
 
+fn percent(share: Option<f64>) -> String {
+    share.map_or_else(|| "-".to_owned(), |it| format!("{:.1}%", it * 100.0))
+}
+
 /// To a ten thousandth: the same figure is the same text.
-fn rounded(share: f64) -> f64 {
+pub(super) fn rounded(share: f64) -> f64 {
     (share * 10_000.0).round() / 10_000.0
 }

@@ -24,6 +24,8 @@ pub struct Figures {
     pub heads: Vec<String>,
     /// Its rows.
     pub rows: Vec<Vec<String>>,
+    /// What each column is: its head, and the explanation.
+    pub legend: Vec<(String, String)>,
     /// The plots, in order.
     pub plots: Vec<Plot>,
 }
@@ -75,6 +77,13 @@ impl Figures {
                 p { (visible(&self.about)) }
                 // It scrolls by itself: also by keys, and a screen reader says what it is.
                 div.wide role="region" aria-labelledby="of-table" tabindex="0" { (self.table()) }
+                @if !self.legend.is_empty() {
+                    dl {
+                        @for (head, meaning) in &self.legend {
+                            div { dt { (visible(head)) } dd { (visible(meaning)) } }
+                        }
+                    }
+                }
                 @for plot in &self.plots { (plot.section()) }
             }
         };

@@ -1,0 +1,140 @@
+//! A session as it happened: its requests, what they cost and its compactions, as far as it records
+//! them.
+
+use epitome_llm::Catalogue;
+use epitome_model::{Block, Entry, Item, MicroDollars, Role, Tokens, Transcript, Usage};
+use epitome_render::{Prices, recorded_requests};
+use serde::Serialize;
+
+/// What sessions record of themselves.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
+pub struct Recorded {
+    /// Requests whose tokens are recorded.
+    pub requests: u64,
+    /// Their bill in millionths of a dollar; none where no price is known.
+    pub micro_dollars: Option<MicroDollars>,
+    /// Whether the bill was larger: output, a price or a whole session is not recorded.
+    pub at_least: bool,
+    /// The bill against no compaction of the same sessions.
+    pub cost: Option<f64>,
+    /// Tokens of a request, on average.
+    pub context: Tokens,
+    /// The share of the requests that do not fit into the window.
+    pub over: f64,
+    /// Compactions that the sessions record.
+    pub compactions: u64,
+    #[serde(skip)]
+    sums: Sums,
+}
+
+/// What figures over several sessions are made of.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+struct Sums {
+    input: Tokens,
+    over: u64,
+    /// The bill of no compaction, of sessions whose own bill is known.
+    uncompacted: MicroDollars,
+}
+
+impl Recorded {
+    /// What a session records; none if it has no request with its tokens.
+    pub(super) fn in_session(
+        transcript: &Transcript,
+        prices: &Catalogue,
+        window: Tokens,
+        uncompacted: MicroDollars,
+    ) -> Option<Recorded> {
+        let requests = recorded_requests(transcript, &ListPrices(prices));
+        if requests.inputs.is_empty() {
+            return None;
+        }
+        let cost = requests.cost.map(|cost| cost.micro_dollars);
+        let floor = requests.cost_floor.map(|floor| floor.micro_dollars);
+        let micro_dollars = cost.or(floor);
+        let over = requests.inputs.iter().filter(|input| **input > window).count() as u64;
+        let sums = Sums {
+            input: requests.inputs.iter().copied().sum(),
+            over,
+            uncompacted: micro_dollars.map_or(MicroDollars(0), |_| uncompacted),
+        };
+        let recorded = Recorded {
+            requests: requests.inputs.len() as u64,
+            micro_dollars,
+            at_least: cost.is_none(),
+            compactions: compactions(transcript),
+            sums,
+            ..Recorded::default()
+        };
+        Some(recorded.finished())
+    }
+
+    /// Several sessions as one.
+    pub(super) fn over_all(sessions: &[Option<Recorded>]) -> Option<Recorded> {
+        let mut all: Option<Recorded> = None;
+        for one in sessions.iter().flatten() {
+            let sum = all.get_or_insert_default();
+            sum.requests += one.requests;
+            sum.compactions += one.compactions;
+            sum.at_least |= one.at_least;
+            sum.micro_dollars = match (sum.micro_dollars, one.micro_dollars) {
+                (Some(a), Some(b)) => Some(MicroDollars(a.0 + b.0)),
+                (one, other) => one.or(other),
+            };
+            sum.sums.input += one.sums.input;
+            sum.sums.over += one.sums.over;
+            sum.sums.uncompacted.0 += one.sums.uncompacted.0;
+        }
+        let mut all = all?;
+        all.at_least |= sessions.iter().any(Option::is_none);
+        Some(all.finished())
+    }
+
+    /// With what follows from its sums.
+    fn finished(self) -> Recorded {
+        let Sums { input, over, uncompacted } = self.sums;
+        let requests = self.requests.max(1);
+        let ratio =
+            |cost: MicroDollars| super::report::rounded(cost.0 as f64 / uncompacted.0 as f64);
+        Recorded {
+            context: Tokens(input.0 / requests),
+            over: super::report::rounded(over as f64 / requests as f64),
+            cost: self.micro_dollars.filter(|_| uncompacted.0 > 0).map(ratio),
+            ..self
+        }
+    }
+
+    /// The bill as text: `≥ $1.20` where it was larger.
+    pub fn dollars(&self) -> Option<String> {
+        let sign = if self.at_least { "≥ " } else { "" };
+        self.micro_dollars.map(|dollars| format!("{sign}{dollars}"))
+    }
+}
+
+/// How often something took the place of the history: a summary, or a copy of what is left of it.
+fn compactions(transcript: &Transcript) -> u64 {
+    let replaces = |entry: &Entry| {
+        entry.repeated || entry.blocks.iter().any(|it| matches!(it, Block::Summary(_)))
+    };
+    let (mut count, mut is_within) = (0, false);
+    for entry in transcript.items.iter().filter_map(Item::entry) {
+        if replaces(entry) {
+            count += u64::from(!is_within);
+            is_within = true;
+        } else if entry.role != Role::System {
+            is_within = false;
+        }
+    }
+    count
+}
+
+struct ListPrices<'c>(&'c Catalogue);
+
+impl Prices for ListPrices<'_> {
+    fn cost(&self, model: &str, usage: &Usage) -> Option<MicroDollars> {
+        self.0.cost(model, &usage.tokens()?)
+    }
+
+    fn date(&self) -> &str {
+        self.0.date()
+    }
+}
