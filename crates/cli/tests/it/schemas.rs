@@ -1,0 +1,53 @@
+//! What commands print as JSON is what the schemas say, for every session there is.
+
+use std::path::Path;
+
+use crate::world::{self, World};
+
+/// Sessions of the corpus between two that are tried; all with `EPITOME_WHOLE_CORPUS`.
+const EVERY: usize = 15;
+
+#[test]
+fn json_is_what_the_schemas_say_for_sessions_of_the_repository() {
+    let world = World::new();
+    let mut files: Vec<_> = fixtures::cases().into_iter().map(|case| case.session).collect();
+    for fixture in fixtures::all() {
+        files.extend(fixture.sub_agents());
+        files.push(fixture.path);
+    }
+    for file in files {
+        check(&world, &file);
+    }
+}
+
+#[test]
+fn json_is_what_the_schemas_say_for_sessions_of_real_work() {
+    let every = if std::env::var_os("EPITOME_WHOLE_CORPUS").is_some() { 1 } else { EVERY };
+    for real in fixtures::corpus("schemas of real sessions").iter().step_by(every) {
+        let world = World::new();
+        check(&world, &world.write(&format!("{}.jsonl", real.name), real.bytes()));
+    }
+}
+
+/// Runs the commands that read one session. What a session is refused for is told on standard
+/// error; then nothing is printed.
+fn check(world: &World, file: &Path) {
+    let file = file.to_str().expect("text");
+    for (schema, command) in [
+        ("transcript.schema.json", &["render", "--no-redact", "--format", "json"][..]),
+        ("inspect.schema.json", &["inspect", "--json"]),
+        ("compact.schema.json", &["compact", "--dry-run", "--json"]),
+        ("losses.schema.json", &["losses", "--json"]),
+        ("scan.schema.json", &["scan", "--json"]),
+    ] {
+        let line = [command, &[file]].concat();
+        // The arguments of a call stand as they are, in several lines where the session has them so.
+        let printed = world.output(&line).stdout;
+        let values = serde_json::Deserializer::from_slice(&printed).into_iter();
+        let values: Vec<serde_json::Value> = values.map(|it| it.expect("JSON")).collect();
+        if !values.is_empty() {
+            eprintln!("{}", line.join(" "));
+            world::check(schema, &values);
+        }
+    }
+}
