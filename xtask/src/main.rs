@@ -31,6 +31,8 @@ usage: cargo xtask COMMAND
   chaos [--minutes N]   kills, full disks, damage, busy writers, hostile homes: nothing is lost
         [--seed S]      (--only PART --cases N runs some cases of one part again)
   recipes [FOLDER…]     a table: what each recipe saves, by default over the recorded sessions
+  recipes --write       writes the tables of docs/recipes.md; `--check [--all]` compares them and
+                        README.md with what this program does (of real work the default alone)
   quality [--target PERCENT] [RECIPE…]
                         what recipes keep of the open set and cost, by `simulate` and by the
                         instrument that it follows; where these are
@@ -52,6 +54,9 @@ fn main() -> ExitCode {
         ["e2e", "--write"] => e2e::write(),
         ["e2e", agents @ ..] => e2e::run(agents),
         ["chaos", options @ ..] => chaos::run(options),
+        ["recipes", "--check"] => recipes::check(false),
+        ["recipes", "--check", "--all"] => recipes::check(true),
+        ["recipes", "--write"] => recipes::write(),
         ["recipes", folders @ ..] => recipes::run(folders),
         ["quality", args @ ..] => quality::run(args),
         ["fit"] => fit::run(fit::Write::No),

@@ -1,38 +1,143 @@
-//! `cargo xtask recipes`: what each recipe does to a folder of sessions, as a table.
+//! `cargo xtask recipes`: what each recipe does to a folder of sessions, as a table; and whether the
+//! tables of the documents say so.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
 
-use anyhow::{Context, Result};
+use anyhow::{Context, Result, ensure};
 use epitome::Loaded;
 use epitome::compaction::CompactionPlan;
 use epitome_model::{Block, Counter, Part, Source, ToolKind, Transcript};
-use epitome_passes::{BUILT_IN, Keep, Recipe, built_in};
+use epitome_passes::{All, BUILT_IN, Keep, Overlay, Recipe, built_in};
 use epitome_tokens::O200k;
 
-use crate::{print, say};
+use crate::{print, quality, say, skips};
+
+/// The recorded sessions.
+const RECORDED: &str = "testing/fixtures/sessions";
+/// The page with the tables: over sessions of real work, then over the recorded ones.
+const PAGE: &str = "docs/recipes.md";
+/// The page that repeats what the default saves of sessions of real work.
+const FRONT: &str = "README.md";
+const BEGIN: [&str; 2] = [
+    "<!-- begin of the table: cargo xtask recipes --write, real work -->",
+    "<!-- begin of the table: cargo xtask recipes --write, recorded -->",
+];
+const END: &str = "<!-- end of the table -->";
+/// Agents whose sessions of real work are in the first table.
+const OF_REAL_WORK: [&str; 2] = ["claude", "pi"];
+
+const HEAD: &str = "| recipe | sessions | refused | messages before | after | saved | disk before \
+                    | after | saved | error lines | lost | user words kept |\n\
+                    |---|---|---|---|---|---|---|---|---|---|---|---|";
 
 /// Prints the table for the sessions in `folders`.
 pub fn run(folders: &[&str]) -> Result<()> {
-    let folders = if folders.is_empty() { &["testing/fixtures/sessions"] } else { folders };
+    let folders = if folders.is_empty() { &[RECORDED] } else { folders };
+    print(HEAD);
+    let files = files(folders)?;
+    for (name, recipe) in recipes()? {
+        print(&row(&name, &files, &recipe)?.text());
+    }
+    Ok(())
+}
+
+/// Compares the tables of the page with what this program does, and the front page with the first
+/// table: of real work the default alone, which takes a minute; with `--all` every row.
+pub fn check(is_all: bool) -> Result<()> {
+    let page = std::fs::read_to_string(PAGE).context(PAGE)?;
+    let mut stale = Vec::new();
+    let mut hold = |row: &Row| {
+        let line = row.text();
+        if !page.lines().any(|it| it == line) {
+            stale.push(line);
+        }
+    };
+    let recorded = files(&[RECORDED])?;
+    for (name, recipe) in recipes()? {
+        hold(&row(&name, &recorded, &recipe)?);
+    }
+    match real_work()? {
+        Some(files) => {
+            let recipes = recipes()?;
+            let count = if is_all { recipes.len() } else { 1 };
+            for (n, (name, recipe)) in recipes.iter().take(count).enumerate() {
+                let row = row(name, &files, recipe)?;
+                hold(&row);
+                if n == 0 {
+                    check_front(&row)?;
+                }
+            }
+        }
+        None => skips::skipped("the table of recipes over real work", "there is no open set"),
+    }
+    let lines = stale.join("\n");
+    ensure!(stale.is_empty(), "{PAGE} does not say (cargo xtask recipes --write):\n{lines}");
+    Ok(())
+}
+
+/// Writes both tables into the page.
+pub fn write() -> Result<()> {
+    let mut page = std::fs::read_to_string(PAGE).context(PAGE)?;
+    let sets = [real_work()?, Some(files(&[RECORDED])?)];
+    for (begin, files) in BEGIN.iter().zip(sets) {
+        let Some(files) = files else { continue };
+        let mut table = HEAD.to_owned();
+        for (name, recipe) in recipes()? {
+            table.push_str(&format!("\n{}", row(&name, &files, &recipe)?.text()));
+        }
+        let (head, rest) = page.split_once(begin).with_context(|| format!("no {begin}"))?;
+        let (_, tail) = rest.split_once(END).with_context(|| format!("no {END}"))?;
+        page = format!("{head}{begin}\n\n{table}\n\n{END}{tail}");
+    }
+    std::fs::write(PAGE, page).context(PAGE)
+}
+
+/// Each recipe, and each as `--keep-turns 1` changes it.
+fn recipes() -> Result<Vec<(String, Recipe)>> {
+    // As the option: a session of one turn is kept whole.
+    let keep = Keep { turns: Some(1), all: All::Kept, ..Keep::default() };
+    let mut recipes = Vec::new();
+    for (name, _) in BUILT_IN {
+        let recipe = built_in(name).context("a built-in recipe")?;
+        let one_turn = recipe.clone().with(&Overlay { keep, ..Overlay::default() });
+        recipes.push((name.to_owned(), recipe));
+        recipes.push((format!("{name} --keep-turns 1"), one_turn));
+    }
+    Ok(recipes)
+}
+
+/// The front page names what the default saves.
+fn check_front(row: &Row) -> Result<()> {
+    let front = std::fs::read_to_string(FRONT).context(FRONT)?;
+    let front = front.split_whitespace().collect::<Vec<_>>().join(" ");
+    for words in [
+        format!("messages −{}", row.saved_tokens()),
+        format!("disk −{}", row.saved_bytes()),
+        format!("of {} error lines", row.sum.errors),
+    ] {
+        ensure!(front.contains(&words), "{FRONT} does not say `{words}`");
+    }
+    Ok(())
+}
+
+fn files(folders: &[&str]) -> Result<Vec<PathBuf>> {
     let mut files = Vec::new();
     for folder in folders {
         collect(Path::new(folder), &mut files).with_context(|| format!("cannot list {folder}"))?;
     }
     files.sort();
-    print(
-        "| recipe | sessions | refused | messages before | after | saved | disk before | after | \
-         saved | error lines | lost | user words kept |",
-    );
-    print("|---|---|---|---|---|---|---|---|---|---|---|---|");
-    let keep = |keep| move |recipe: Recipe| Recipe { keep, ..recipe };
-    let turn = Keep { turns: Some(1), unanswered: true, ..Keep::default() };
-    for (name, _) in BUILT_IN {
-        let recipe = built_in(name).context("a built-in recipe")?;
-        row(name, &files, &recipe)?;
-        row(&format!("{name} --keep-turns 1"), &files, &keep(turn)(recipe))?;
-    }
-    Ok(())
+    Ok(files)
+}
+
+/// The sessions of real work that the first table is over, where they are.
+fn real_work() -> Result<Option<Vec<PathBuf>>> {
+    let Some(files) = quality::open_set()? else { return Ok(None) };
+    let is_of = |file: &PathBuf| {
+        let session = Loaded::open(file, None);
+        session.is_ok_and(|session| OF_REAL_WORK.contains(&session.format.name))
+    };
+    Ok(Some(files.into_iter().filter(is_of).collect()))
 }
 
 fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
@@ -47,7 +152,7 @@ fn collect(folder: &Path, files: &mut Vec<PathBuf>) -> Result<()> {
     Ok(())
 }
 
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 struct Sum {
     sessions: u64,
     refused: u64,
@@ -58,32 +163,62 @@ struct Sum {
     words_changed: u64,
 }
 
-fn row(name: &str, files: &[PathBuf], recipe: &Recipe) -> Result<()> {
+/// A row of the table.
+struct Row {
+    name: String,
+    sum: Sum,
+}
+
+fn row(name: &str, files: &[PathBuf], recipe: &Recipe) -> Result<Row> {
     let counter = O200k::new();
     let mut sum = Sum::default();
     for file in files {
         let Ok(session) = Loaded::open(file, None) else { continue };
         one(&session, file, recipe, &counter, &mut sum)?;
     }
-    let saved = |(before, after): (u64, u64)| {
-        let percent = 100.0 - 100.0 * after as f64 / before.max(1) as f64;
-        format!("{percent:.1}%")
-    };
-    print(&format!(
-        "| {name} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} | {} |",
-        sum.sessions,
-        sum.refused,
-        sum.tokens.0,
-        sum.tokens.1,
-        saved(sum.tokens),
-        sum.bytes.0,
-        sum.bytes.1,
-        saved(sum.bytes),
-        sum.errors,
-        sum.lost,
-        if sum.words_changed == 0 { "all" } else { "no" },
-    ));
-    Ok(())
+    Ok(Row { name: name.to_owned(), sum })
+}
+
+impl Row {
+    fn text(&self) -> String {
+        let Sum { sessions, refused, tokens, bytes, errors, lost, words_changed } = self.sum;
+        let [before, after, disk_before, disk_after] =
+            [tokens.0, tokens.1, bytes.0, bytes.1].map(grouped);
+        let words = if words_changed == 0 { "all" } else { "no" };
+        format!(
+            "| {} | {sessions} | {refused} | {before} | {after} | {} | {disk_before} | {disk_after} \
+             | {} | {errors} | {lost} | {words} |",
+            self.name,
+            self.saved_tokens(),
+            self.saved_bytes(),
+        )
+    }
+
+    fn saved_tokens(&self) -> String {
+        saved(self.sum.tokens)
+    }
+
+    fn saved_bytes(&self) -> String {
+        saved(self.sum.bytes)
+    }
+}
+
+fn saved((before, after): (u64, u64)) -> String {
+    let percent = 100.0 - 100.0 * after as f64 / before.max(1) as f64;
+    format!("{percent:.1}%")
+}
+
+/// A number with a comma before each three digits.
+fn grouped(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::new();
+    for (n, digit) in digits.chars().enumerate() {
+        if n > 0 && (digits.len() - n) % 3 == 0 {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
 }
 
 fn one(
@@ -212,5 +347,21 @@ fn says_failure(line: &str, failed: bool) -> bool {
         ["error:", "fatal:", "panic:", "--- fail", "traceback (most"]
             .iter()
             .any(|start| line.starts_with(start))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_row_is_written_as_in_the_page() {
+        let sum =
+            Sum { sessions: 2, tokens: (1_234_567, 200), bytes: (1_000, 999), ..Sum::default() };
+        let row = Row { name: "epitome".to_owned(), sum };
+        assert_eq!(
+            row.text(),
+            "| epitome | 2 | 0 | 1,234,567 | 200 | 100.0% | 1,000 | 999 | 0.1% | 0 | 0 | all |"
+        );
     }
 }
