@@ -278,6 +278,7 @@ mod tests {
             caption: bad.clone(),
             about: bad.clone(),
             heads: vec![bad.clone()],
+            legend: vec![(bad.clone(), bad.clone())],
             rows: vec![vec![bad]],
             plots: vec![plot],
         };
