@@ -4,7 +4,7 @@
 
 const { spawn } = require("node:child_process");
 
-const holder = `epitome-${process.platform}-${process.arch}`;
+const holder = `@epitome-cli/${process.platform}-${process.arch}`;
 const file = process.platform === "win32" ? "epitome.exe" : "epitome";
 
 let program;

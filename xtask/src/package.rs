@@ -4,12 +4,16 @@
 //! (`packaging/README.md`).
 
 mod check;
+mod licences;
 mod npm;
+mod tarball;
+mod wheel;
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context, ensure};
+use sha2::{Digest, Sha256};
 
 use crate::{cargo, print, say};
 
@@ -19,9 +23,37 @@ pub(super) struct Package {
     target: String,
     /// The program.
     program: PathBuf,
+    /// The licences of what is linked into it.
+    licences: PathBuf,
+    pages: Option<Pages>,
     /// The folder of the packages.
     out: PathBuf,
 }
+
+/// What is installed along with the program, where the kind of a package has a place for it.
+struct Pages {
+    man: String,
+    bash: String,
+    zsh: String,
+    fish: String,
+    powershell: String,
+}
+
+impl Pages {
+    /// Each with the name of its file in an archive.
+    fn files(&self) -> [(&'static str, &str); 5] {
+        [
+            ("epitome.1", &self.man),
+            ("epitome.bash", &self.bash),
+            ("_epitome", &self.zsh),
+            ("epitome.fish", &self.fish),
+            ("_epitome.ps1", &self.powershell),
+        ]
+    }
+}
+
+/// The name of the file with the licences of others.
+const LICENCES: &str = "THIRD-PARTY-LICENSES.txt";
 
 /// Builds the program for a target, and makes its packages in `target/package`.
 ///
@@ -43,13 +75,18 @@ pub(crate) fn run(args: &[&str]) -> anyhow::Result<()> {
     let out = cargo::target()?.join("package");
     let (package, wheel) = Package::build(target, profile, out)?;
     let archive = package.archive()?;
-    let packed = npm::pack(&package)?;
-    let all: Vec<&Path> = [&archive, &wheel].into_iter().chain(&packed).map(|it| &**it).collect();
+    let npm = npm::pack(&package)?;
+    let mut all: Vec<&Path> = vec![&archive, &wheel];
+    all.extend(npm.iter().flat_map(|npm| npm.released(&package.target)));
     package.checksums(&all)?;
     for path in &all {
         print(&format!("{:>9}  {}", size(path)?, path.display()));
     }
-    if check { check::all(&package, &archive, &wheel, &packed) } else { Ok(()) }
+    if check {
+        check::all(&package, &archive, &wheel, npm.as_ref())?;
+    }
+    npm.map_or(Ok(()), |npm| npm.leave_released(&package.target))?;
+    Ok(fs::remove_file(&package.licences)?)
 }
 
 /// The target of this machine.
@@ -68,75 +105,66 @@ impl Package {
     /// For Linux, zig links it: to a C library as old as that of 2014, or to none.
     fn build(target: String, profile: String, out: PathBuf) -> anyhow::Result<(Package, PathBuf)> {
         say(&format!("building epitome for {target}"));
-        let folder = out.join("wheel");
-        if folder.exists() {
-            fs::remove_dir_all(&folder)?;
-        }
-        fs::create_dir_all(&folder)?;
-        let mut line = vec!["build", "--profile", &profile, "--target", &target];
-        line.extend(["--out", text(&folder)?]);
-        if target.contains("linux") {
-            line.push("--zig");
-        }
-        let mut maturin = cargo::command("maturin");
-        maturin.args(&line).current_dir(cargo::root().join("packaging/python"));
-        let status = maturin.status().context("cannot run maturin")?;
-        ensure!(status.success(), "maturin failed");
-        if let Some(processor) = target.strip_suffix("-unknown-linux-musl") {
-            // A program without a C library runs beside any.
-            let wheel = only_file(&folder)?;
-            let tags = format!("manylinux_2_17_{processor}.musllinux_1_2_{processor}");
-            let line = ["wheel", "tags", "--remove", "--platform-tag", &tags, text(&wheel)?];
-            cargo::run(&line, &[])?;
-        }
-        let made = only_file(&folder)?;
-        let wheel = out.join(made.file_name().context("a file has a name")?);
-        fs::rename(&made, &wheel)?;
-        fs::remove_dir(&folder)?;
+        fs::create_dir_all(&out)?;
+        let licences = out.join(LICENCES);
+        fs::write(&licences, licences::text(&target)?)?;
+        let wheel = wheel::build(&target, &profile, &out, &licences)?;
         let folder = if profile == "dev" { "debug" } else { &profile };
         let name = if target.contains("windows") { "epitome.exe" } else { "epitome" };
         let program = cargo::target()?.join(&target).join(folder).join(name);
         ensure!(program.is_file(), "{}: there is no program", program.display());
-        Ok((Package { version: version()?, target, program, out }, wheel))
+        let mut package =
+            Package { version: version()?, target, program, licences, out, pages: None };
+        package.pages = package.pages()?;
+        let wheel = wheel::finish(&package, &wheel)?;
+        Ok((package, wheel))
+    }
+
+    /// The manual page and completions, which the program itself prints; none if it does not run
+    /// on this machine.
+    fn pages(&self) -> anyhow::Result<Option<Pages>> {
+        if !self.runs_here() {
+            return Ok(None);
+        }
+        let program = text(&self.program)?;
+        let completions = |shell: &str| cargo::output(&[program, "completions", shell]);
+        Ok(Some(Pages {
+            man: cargo::output(&[program, "man"])?,
+            bash: completions("bash")?,
+            zsh: completions("zsh")?,
+            fish: completions("fish")?,
+            powershell: completions("powershell")?,
+        }))
     }
 
     /// The program with its licences, manual page and completions.
     fn archive(&self) -> anyhow::Result<PathBuf> {
         let name = format!("epitome-{}-{}", self.version, self.target);
-        let folder = self.out.join(&name);
-        if folder.exists() {
-            fs::remove_dir_all(&folder)?;
-        }
-        fs::create_dir(&folder)?;
+        let mut files = tarball::Files::default();
         let program = self.program.file_name().context("a file has a name")?;
-        fs::copy(&self.program, folder.join(program))?;
+        files.program(Path::new(&name).join(program), fs::read(&self.program)?);
         for file in ["README.md", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT"] {
-            fs::copy(cargo::root().join(file), folder.join(file))?;
+            files.text(Path::new(&name).join(file), fs::read(cargo::root().join(file))?);
         }
-        if self.runs_here() {
-            let program = self.program.to_str().context("a path is text")?;
-            fs::write(folder.join("epitome.1"), cargo::output(&[program, "man"])?)?;
-            for shell in ["bash", "zsh", "fish"] {
-                let script = cargo::output(&[program, "completions", shell])?;
-                fs::write(folder.join(format!("epitome.{shell}")), script)?;
-            }
+        files.text(Path::new(&name).join(LICENCES), fs::read(&self.licences)?);
+        for (file, text) in self.pages.iter().flat_map(Pages::files) {
+            files.text(Path::new(&name).join(file), text.as_bytes().to_vec());
         }
         let archive = self.out.join(format!("{name}.tar.gz"));
-        let (to, from) = (text(&archive)?, text(&self.out)?);
-        cargo::run(&["tar", "-czf", to, "-C", from, &name], &[])?;
-        fs::remove_dir_all(&folder)?;
+        fs::write(&archive, files.packed()?)?;
         Ok(archive)
     }
 
-    /// Adds the SHA-256 of each package to `SHA256SUMS`.
+    /// Writes the SHA-256 of each package, as `sha256sum --check` reads it.
     fn checksums(&self, files: &[&Path]) -> anyhow::Result<()> {
-        let names = files.iter().map(|it| text(it.file_name().map_or(*it, Path::new)));
-        let names: Vec<&str> = names.collect::<anyhow::Result<_>>()?;
-        let mut command = cargo::command("sha256sum");
-        let output = command.args(&names).current_dir(&self.out).output()?;
-        ensure!(output.status.success(), "sha256sum: {}", output.status);
-        fs::write(self.out.join(format!("SHA256SUMS-{}", self.target)), output.stdout)?;
-        Ok(())
+        let mut sums = String::new();
+        for file in files {
+            let name = text(file.file_name().map_or(*file, Path::new))?;
+            let sum = Sha256::digest(fs::read(file)?);
+            let digits: String = sum.iter().map(|byte| format!("{byte:02x}")).collect();
+            sums.push_str(&format!("{digits}  {name}\n"));
+        }
+        Ok(fs::write(self.out.join(format!("SHA256SUMS-{}", self.target)), sums)?)
     }
 
     /// Whether this machine can run it.

@@ -8,6 +8,7 @@ use std::time::Instant;
 
 use anyhow::{Context, ensure};
 
+use super::npm::{self, Npm};
 use super::{Package, text};
 use crate::{cargo, print};
 
@@ -23,7 +24,7 @@ pub(super) fn all(
     package: &Package,
     archive: &Path,
     wheel: &Path,
-    npm: &[PathBuf],
+    npm: Option<&Npm>,
 ) -> anyhow::Result<()> {
     ensure!(package.runs_here(), "{} does not run on this machine", package.target);
     let name = archive.file_name().and_then(OsStr::to_str).context("a file has a name")?;
@@ -38,17 +39,19 @@ pub(super) fn all(
         let pip = [text(&python)?, "-m", "pip", "--quiet", "--disable-pip-version-check"];
         let words = |more: &[&str]| line(&pip, more);
         run(&words(&["install", "--no-index", "--no-deps", text(wheel)?]))?;
+        let completions = "share/bash-completion/completions/epitome";
+        has(&venv, &["share/man/man1/epitome.1", completions])?;
         Ok((place.join("venv/bin/epitome"), words(&["uninstall", "--yes", "epitome-cli"])))
     })?;
-    if let [holder, runner] = npm {
+    if let Some(npm) = npm {
         check("npm", |place| {
-            let prefix = ["npm", "--prefix", text(place)?, "--global", "--silent"];
+            let prefix = [npm::PROGRAM, "--prefix", text(place)?, "--global", "--silent"];
             let words = |more: &[&str]| line(&prefix, more);
+            let files = [text(&npm.holder_file)?, text(&npm.runner_file)?];
             // Its other platforms are on no registry yet.
-            run(&words(&["install", "--omit=optional", text(holder)?, text(runner)?]))?;
-            let holder = holder.file_name().and_then(OsStr::to_str).context("a file has a name")?;
-            let holder = holder.split(&format!("-{}", package.version)).next().unwrap_or(holder);
-            Ok((place.join("bin/epitome"), words(&["uninstall", "epitome", holder])))
+            run(&words(&["install", "--omit=optional", files[0], files[1]]))?;
+            has(place, &["share/man/man1/epitome.1"])?;
+            Ok((place.join("bin/epitome"), words(&["uninstall", "epitome", &npm.holder])))
         })?;
     }
     if package.target.ends_with("musl") {
@@ -100,25 +103,48 @@ fn left_in(home: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The static program where there is nothing else: no C library, no shell, no terminal database.
+/// That a package installs more than the program.
+fn has(place: &Path, files: &[&str]) -> anyhow::Result<()> {
+    for file in files {
+        ensure!(place.join(file).is_file(), "{} is not installed", place.join(file).display());
+    }
+    Ok(())
+}
+
+/// The static program where there is nothing else: no C library, no shell, no terminal database. Only
+/// the administrator may change the root: it is left out, and said, where `sudo` asks for a password.
 fn in_an_empty_root(package: &Package) -> anyhow::Result<()> {
+    let Some(chroot) = chroot() else {
+        print("empty root: skipped, only the administrator can try it");
+        return Ok(());
+    };
     let root = tempfile::tempdir()?;
     fs::copy(&package.program, root.path().join("epitome"))?;
     fs::create_dir(root.path().join("tmp"))?;
     for word in ["demo", "list"] {
-        let mut command = Command::new("chroot");
-        command.arg(root.path()).args(["/epitome", word]).env_clear().env("HOME", "/home");
+        let (program, args) = chroot.split_first().context("a command has a name")?;
+        let mut command = Command::new(program);
+        command.args(args).arg(root.path()).args(["/epitome", word]);
+        command.env_clear().env("HOME", "/home");
         // Where `chroot` is looked for.
         command.envs(std::env::var_os("PATH").map(|path| ("PATH", path)));
         let status = command.stdout(std::process::Stdio::null()).status();
-        match status {
-            Ok(status) if status.success() => {}
-            Ok(status) => anyhow::bail!("chroot: epitome {word}: {status}"),
-            Err(err) => anyhow::bail!("chroot: {err}"),
-        }
+        let status = status.with_context(|| format!("cannot run {program}"))?;
+        ensure!(status.success(), "empty root: epitome {word}: {status}");
     }
     print("empty root: `demo` and `list` run");
     Ok(())
+}
+
+/// The command that changes the root, if this user may.
+fn chroot() -> Option<&'static [&'static str]> {
+    const WAYS: [&[&str]; 2] = [&["chroot"], &["sudo", "--non-interactive", "chroot"]];
+    let may = |way: &&[&str]| {
+        let mut command = Command::new(way[0]);
+        command.args(&way[1..]).args(["/", "true"]).stderr(std::process::Stdio::null());
+        command.status().is_ok_and(|status| status.success())
+    };
+    WAYS.into_iter().find(may)
 }
 
 fn line(begin: &[&str], end: &[&str]) -> Vec<String> {

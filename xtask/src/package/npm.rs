@@ -1,4 +1,6 @@
 //! The npm packages: one for each platform that holds the program, and one that runs it.
+//!
+//! Those of platforms are in a scope: others cannot take the name of a platform that is added later.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -19,27 +21,68 @@ const PLATFORMS: [(&str, &str, &str); 6] = [
     ("aarch64-pc-windows-msvc", "win32", "arm64"),
 ];
 
+/// npm itself, which is a script on Windows: only with its whole name is it found there.
+pub(super) const PROGRAM: &str = if cfg!(windows) { "npm.cmd" } else { "npm" };
+
+/// The scope of the packages that hold the program.
+const SCOPE: &str = "@epitome-cli";
+
+/// The target whose build is the one that hands on the package that runs the program: it is the same
+/// for all targets, and a release has it once.
+const RUNNER: &str = "x86_64-unknown-linux-musl";
+
+/// The packages of a target.
+pub(super) struct Npm {
+    /// Its name on the registry.
+    pub holder: String,
+    pub holder_file: PathBuf,
+    pub runner_file: PathBuf,
+}
+
+impl Npm {
+    /// Those that are part of a release: the package that runs the program is kept by one target only.
+    pub fn released(&self, target: &str) -> Vec<&Path> {
+        let all = [&*self.holder_file, &*self.runner_file];
+        all[..if target == RUNNER { 2 } else { 1 }].to_vec()
+    }
+
+    /// Deletes what is not part of the release.
+    ///
+    /// # Errors
+    ///
+    /// When the file cannot be deleted.
+    pub fn leave_released(&self, target: &str) -> anyhow::Result<()> {
+        if target != RUNNER {
+            fs::remove_file(&self.runner_file)?;
+        }
+        Ok(())
+    }
+}
+
 /// Packs the package for the platform of a target, if that has one, and the one that runs it.
 ///
 /// # Errors
 ///
 /// When npm is missing or fails.
-pub(super) fn pack(package: &Package) -> anyhow::Result<Vec<PathBuf>> {
+pub(super) fn pack(package: &Package) -> anyhow::Result<Option<Npm>> {
     let platform = PLATFORMS.iter().find(|(target, ..)| *target == package.target);
-    let Some((_, system, processor)) = platform else { return Ok(Vec::new()) };
-    let name = format!("epitome-{system}-{processor}");
+    let Some((_, system, processor)) = platform else { return Ok(None) };
+    let name = format!("{SCOPE}/{system}-{processor}");
     let folder = package.out.join("npm");
     if folder.exists() {
         fs::remove_dir_all(&folder)?;
     }
-    let holder = folder.join(&name);
+    let holder = folder.join("holder");
     fs::create_dir_all(holder.join("bin"))?;
     let file = package.program.file_name().context("a file has a name")?;
     fs::copy(&package.program, holder.join("bin").join(file))?;
     let mut about = facts(&name, package);
     about["os"] = json!([system]);
     about["cpu"] = json!([processor]);
-    about["files"] = json!(["bin"]);
+    about["files"] = json!(["bin", super::LICENCES]);
+    let says = format!("The program for {system} {processor} of the package `epitome`.\n");
+    fs::write(holder.join("README.md"), format!("# {name}\n\n{says}"))?;
+    fs::copy(&package.licences, holder.join(super::LICENCES))?;
     write(&holder, &about)?;
     let runner = folder.join("epitome");
     fs::create_dir(&runner)?;
@@ -49,15 +92,25 @@ pub(super) fn pack(package: &Package) -> anyhow::Result<Vec<PathBuf>> {
     let mut about = facts("epitome", package);
     about["bin"] = json!({"epitome": "epitome.js"});
     about["files"] = json!(["epitome.js"]);
+    if let Some(pages) = &package.pages {
+        fs::write(runner.join("epitome.1"), &pages.man)?;
+        about["man"] = json!("./epitome.1");
+    }
     about["engines"] = json!({"node": ">=18"});
     let all = PLATFORMS.iter().map(|(_, system, processor)| {
-        (format!("epitome-{system}-{processor}"), Value::from(package.version.clone()))
+        (format!("{SCOPE}/{system}-{processor}"), Value::from(package.version.clone()))
     });
     about["optionalDependencies"] = Value::Object(all.collect());
     write(&runner, &about)?;
-    let packed = [&holder, &runner].into_iter().map(|from| tarball(package, from)).collect();
+    for place in [&holder, &runner] {
+        for file in ["LICENSE-APACHE", "LICENSE-MIT"] {
+            fs::copy(cargo::root().join(file), place.join(file))?;
+        }
+    }
+    let holder_file = tarball(package, &holder)?;
+    let runner_file = tarball(package, &runner)?;
     fs::remove_dir_all(&folder)?;
-    packed
+    Ok(Some(Npm { holder: name, holder_file, runner_file }))
 }
 
 fn facts(name: &str, package: &Package) -> Value {
@@ -66,6 +119,7 @@ fn facts(name: &str, package: &Package) -> Value {
         "version": package.version,
         "description": "Shrinks the sessions of AI coding agents, and can restore every byte",
         "license": "MIT OR Apache-2.0",
+        "keywords": ["ai", "agents", "context", "compaction", "sessions"],
     })
 }
 
@@ -76,7 +130,7 @@ fn write(folder: &Path, about: &Value) -> anyhow::Result<()> {
 fn tarball(package: &Package, from: &Path) -> anyhow::Result<PathBuf> {
     let out = super::text(&package.out)?;
     let line = ["pack", "--silent", "--pack-destination", out];
-    let output = cargo::command("npm").args(line).current_dir(from).output();
+    let output = cargo::command(PROGRAM).args(line).current_dir(from).output();
     let output = output.context("cannot run npm")?;
     ensure!(output.status.success(), "npm pack: {}", output.status);
     let name = String::from_utf8(output.stdout)?;

@@ -1,0 +1,187 @@
+//! The licences of everything that is linked into the program, as one text for each package.
+//!
+//! Most licences ask that their text goes along with the program. The texts are those that the crates
+//! carry themselves; equal ones are printed once.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use anyhow::{Context, ensure};
+use serde::Deserialize;
+
+use crate::cargo;
+
+/// Beginnings of the names of files that hold licences or what they ask to be passed on, in capitals.
+const NAMES: [&str; 8] = [
+    "LICENSE",
+    "LICENCE",
+    "COPYING",
+    "COPYRIGHT",
+    "NOTICE",
+    "UNLICENSE",
+    "ACKNOWLEDG",
+    "THIRD-PARTY",
+];
+
+#[derive(Deserialize)]
+struct Metadata {
+    packages: Vec<Crate>,
+}
+
+/// A crate of others.
+#[derive(Clone, Debug, Default, Deserialize)]
+struct Crate {
+    name: String,
+    version: String,
+    license: Option<String>,
+    #[serde(default)]
+    authors: Vec<String>,
+    repository: Option<String>,
+    source: Option<String>,
+    manifest_path: PathBuf,
+}
+
+/// The text for the program as built for a target.
+///
+/// # Errors
+///
+/// When cargo does not say what is linked, or a crate's files cannot be read.
+pub(super) fn text(target: &str) -> anyhow::Result<String> {
+    let linked = linked(target)?;
+    let line = ["cargo", "metadata", "--format-version=1", "--locked", "--filter-platform", target];
+    let metadata: Metadata = serde_json::from_str(&cargo::output(&line)?)?;
+    let is_linked = |it: &Crate| linked.contains(&format!("{} v{}", it.name, it.version));
+    let others = metadata.packages.into_iter().filter(|it| it.source.is_some() && is_linked(it));
+    let mut found = Vec::new();
+    for one in others {
+        let folder = one.manifest_path.parent().context("a manifest is in a folder")?;
+        found.push((files(folder)?, one));
+    }
+    ensure!(!found.is_empty(), "cargo names no crate that is linked for {target}");
+    found.extend(syntaxes());
+    Ok(write(&found))
+}
+
+/// Name and version of each crate in the program. Macros run while it is built and are not in it.
+fn linked(target: &str) -> anyhow::Result<BTreeSet<String>> {
+    let features = ["--package", "epitome-cli", "--features", "keyring", "--target", target];
+    let shape = ["--edges", "normal,no-proc-macro", "--prefix", "none", "--format", "{p}"];
+    let tree = cargo::output(&[&["cargo", "tree", "--locked"][..], &features, &shape].concat())?;
+    let name = |line: &str| line.split(' ').take(2).collect::<Vec<_>>().join(" ");
+    Ok(tree.lines().map(name).filter(|name| !name.is_empty()).collect())
+}
+
+/// The syntax definitions that pages are coloured with: data in the program, with licences of its own.
+fn syntaxes() -> Vec<(Vec<String>, Crate)> {
+    let listed = two_face::acknowledgement::listing();
+    let needed = listed.for_syntaxes().iter().filter(|it| it.needs_acknowledgement());
+    let named = needed.map(|it| {
+        let name = format!("syntax definition {}", it.rel_path.display());
+        let version = "as in two-face".to_owned();
+        (vec![it.text.trim_end().to_owned()], Crate { name, version, ..Crate::default() })
+    });
+    named.collect()
+}
+
+/// The texts of the licences in a crate, also of what it includes (a folder `zstd` of zstd-sys).
+fn files(folder: &Path) -> anyhow::Result<Vec<String>> {
+    let mut found = licence_files(folder)?;
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        if path.is_dir() {
+            found.extend(licence_files(&path)?);
+        }
+    }
+    found.sort();
+    let read = |path: &PathBuf| -> anyhow::Result<String> {
+        let bytes = fs::read(path).with_context(|| format!("{}", path.display()))?;
+        Ok(String::from_utf8_lossy(&bytes).replace("\r\n", "\n").trim_end().to_owned())
+    };
+    let texts: anyhow::Result<Vec<String>> = found.iter().map(read).collect();
+    Ok(texts?.into_iter().filter(|text| !text.is_empty()).collect())
+}
+
+fn licence_files(folder: &Path) -> anyhow::Result<Vec<PathBuf>> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder)? {
+        let path = entry?.path();
+        let name = path.file_name().unwrap_or_default().to_string_lossy().to_uppercase();
+        let is_source = [".RS", ".TOML", ".PY"].iter().any(|end| name.ends_with(end));
+        if path.is_file() && !is_source && NAMES.iter().any(|begin| name.starts_with(begin)) {
+            found.push(path);
+        }
+    }
+    Ok(found)
+}
+
+/// Who is named, and then each text with the crates that it is from.
+fn write(found: &[(Vec<String>, Crate)]) -> String {
+    let mut text = String::from(
+        "epitome is licensed under the MIT licence or the Apache License 2.0, at your option.\n\n\
+         The program also holds the crates of others that are listed here. The texts of their\n\
+         licences follow the list; where a crate carries none, its licence is named in the list.\n\n",
+    );
+    let mut crates: Vec<&(Vec<String>, Crate)> = found.iter().collect();
+    crates.sort_by_key(|(_, it)| (&it.name, &it.version));
+    let mut by_text: BTreeMap<&str, Vec<String>> = BTreeMap::new();
+    for (texts, it) in crates {
+        let name = format!("{} {}", it.name, it.version);
+        let licence = it.license.as_deref().unwrap_or("see its text");
+        let from = it.repository.iter().map(|place| format!(", {place}"));
+        let by = match texts.is_empty() && !it.authors.is_empty() {
+            true => format!(", by {}", it.authors.join(", ")),
+            false => String::new(),
+        };
+        text.push_str(&format!("- {name}: {licence}{}{by}\n", String::from_iter(from)));
+        texts.iter().for_each(|it| by_text.entry(it).or_default().push(name.clone()));
+    }
+    for (licence, names) in by_text {
+        let line = "-".repeat(80);
+        text.push_str(&format!("\n{line}\n{}\n{line}\n\n{licence}\n", names.join(", ")));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_text_is_printed_once_and_what_has_none_is_named() {
+        let named = |name: &str| Crate {
+            name: name.into(),
+            version: "1.0.0".into(),
+            license: Some("MIT".into()),
+            authors: vec!["A. Uthor".into()],
+            ..Crate::default()
+        };
+        let mit = || vec!["Permission is granted".to_owned()];
+        let found = [(mit(), named("b")), (Vec::new(), named("c")), (mit(), named("a"))];
+        let text = write(&found);
+        let (_, list) = text.split_once("in the list.\n\n").expect("a list");
+        let line = "-".repeat(80);
+        let expect = format!(
+            "- a 1.0.0: MIT\n- b 1.0.0: MIT\n- c 1.0.0: MIT, by A. Uthor\n\n\
+             {line}\na 1.0.0, b 1.0.0\n{line}\n\nPermission is granted\n"
+        );
+        assert_eq!(list, expect);
+    }
+
+    #[test]
+    fn licences_are_found_in_a_crate_and_in_what_it_includes() {
+        let folder = tempfile::tempdir().expect("a folder");
+        let place = folder.path();
+        fs::create_dir(place.join("vendored")).expect("a folder");
+        for (name, text) in [
+            ("LICENSE-MIT", "one\r\ntwo\n"),
+            ("license.rs", "mod licence;"),
+            ("vendored/COPYING", "three"),
+            ("LICENSE-3RD-PARTY", "\n"),
+            ("README", "no licence"),
+        ] {
+            fs::write(place.join(name), text).expect("a file");
+        }
+        assert_eq!(files(place).expect("they are read"), ["one\ntwo", "three"]);
+    }
+}
