@@ -232,6 +232,8 @@ impl Context {
     /// Says what came of it to who asked.
     pub(super) fn tell(&mut self) -> Result<()> {
         let Some(asked) = self.asked.take() else { return Ok(()) };
+        // It was for this compaction alone.
+        self.focus.0 = None;
         let CompactionRequest { why, before, sent, calls, by_tier, not_done } = asked;
         let transcript = self.transcript();
         let is_user = |item: usize| {
