@@ -200,13 +200,9 @@ fn a_long_text_of_the_user_keeps_what_it_commands_and_its_ends() {
     let said = format!("{words}Never touch the lock file.\n{words}");
     let sample = Sample::new().user(&said).reply("Yes.").reply("Done.");
     let digest = digest_of(&sample, 200);
-<<<<<<< HEAD
     let ends = "we talked of this and that";
-    assert_eq!(lines_of(&digest), ["User:", ends, "… Never touch the lock file."]);
-=======
-    let expect = ["User:", "… Never touch the lock file.", "Assistant:", "Yes."];
+    let expect = ["User:", ends, "… Never touch the lock file.", "Assistant:", "Yes."];
     assert_eq!(lines_of(&digest), expect);
->>>>>>> ecfe804 (digest: short texts of the model stay whole, and a focus counts)
 }
 
 /// A decision is in a digest also if it names nothing; other lines that name nothing are not.
