@@ -126,8 +126,8 @@ impl<'a, S: Source> CompactionPlan<'a, S> {
         if let Some(rule) = recipe.stages.stored.trim {
             planned = trim::trimmed(planned, &rule, counter)?;
         }
-        if let Some(rule) = recipe.stages.stored.digest {
-            planned = planned.digested(&rule, counter)?;
+        if let Some(rule) = &recipe.stages.stored.digest {
+            planned = planned.digested(rule, counter)?;
         }
         planned.notes.extend(missed_for_pins(&planned));
         Ok(planned)

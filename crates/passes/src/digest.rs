@@ -5,6 +5,7 @@
 //! never from an earlier digest, so that a second one of the same history is the same.
 
 mod choose;
+mod focus;
 mod index;
 mod pieces;
 mod value;
@@ -19,14 +20,14 @@ use crate::facts::FactId;
 use crate::pins::{fitted, pinned_text, pins, room_beside};
 use crate::{Old, View};
 
-use choose::Choice;
+use choose::{Choice, Wanted};
 pub use index::{Complete, FactIndex};
 use value::Values;
 pub use value::{FEATURES, Features};
 pub use write::{is_digest, named_calls};
 
 /// How a digest is made.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct DigestRule {
     /// Tokens of the context with the digest, where no target says so.
@@ -38,11 +39,24 @@ pub struct DigestRule {
     pub keep_share: u64,
     /// A text of the user of at most so many tokens is in the digest whole; of a longer one, lines.
     pub whole_user: u64,
+    /// A text of the model of at most so many tokens is in the digest whole, as long as all such
+    /// texts together are at most a tenth of the budget; of more, the newest are.
+    pub whole_model: u64,
+    /// What the digest is to be about: lines that have words of it are worth more.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub focus: Option<String>,
 }
 
 impl Default for DigestRule {
     fn default() -> DigestRule {
-        DigestRule { budget: 40_000, keep_calls: 4, keep_share: 15, whole_user: 1_500 }
+        DigestRule {
+            budget: 40_000,
+            keep_calls: 4,
+            keep_share: 15,
+            whole_user: 1_500,
+            whole_model: 80,
+            focus: None,
+        }
     }
 }
 
@@ -51,6 +65,8 @@ const ROUNDS: usize = 3;
 
 /// Of a budget, the part that a digest has at least: one in so many.
 const LEAST: u64 = 10;
+/// Of a budget, the part that short texts of the model may have: one in so many.
+const BRIEFS: u64 = 10;
 
 /// A digest.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -117,18 +133,20 @@ impl DigestRule {
         let all: BTreeSet<usize> = old.items.iter().chain(old.said).copied().collect();
         let pins = fitted(pins(view, &Vec::from_iter(all)), budget, view.counter);
         let pinned = Tokens(budget.0 - room_beside(&pins, budget, view.counter)?.0);
+        let briefs = Tokens(budget.0 / BRIEFS);
         let least = pinned + Tokens(budget.0 / LEAST);
         let budget = Tokens(budget.0.saturating_sub(beside.0)).max(least);
         let rules = pinned_text(&pins);
-        let choice = Choice::of(index, &pieces, &values, rules.as_deref(), view.counter);
+        let wanted = Wanted { rules: rules.as_deref(), briefs, focus: self.focus.as_deref() };
+        let choice = Choice::of(index, &pieces, &values, &wanted, view.counter);
         let mut nominal = budget.0 - pinned.0;
         let mut best: Option<Digest> = None;
-        let mut choosing = choice.begin();
+        let mut choosing = choice.begin(view.counter);
         // Lines are counted one by one, which is more than they are together; what stands between
         // them is not counted.
         for _ in 0..ROUNDS {
             if choosing.spent > nominal {
-                choosing = choice.begin();
+                choosing = choice.begin(view.counter);
             }
             choosing.spend(Tokens(nominal));
             let digest = write::digest(&pieces, &choosing.chosen, rules.as_deref(), view.counter);

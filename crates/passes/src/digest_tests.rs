@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use epitome_model::{Block, ToolKind};
+use epitome_model::{Block, Counter, ToolKind};
 use samples::{Quarters, Sample};
 
 use super::*;
@@ -67,10 +67,12 @@ fn a_digest_has_the_lines_that_are_used_and_names_every_call() {
          #1 Shell\n\
          … error: src/len.rs:12 expected maxLen\n\
          #2 Read /p/src/len.rs\n\
-         #3–4 List"
+         #3–4 List\n\
+         Assistant:\n\
+         It is maxLen in src/len.rs:12."
     );
-    // The name of the function stands in the question, and what the answer says in the error.
-    assert_eq!((digest.lines, digest.of), (2, 264));
+    // The name of the function stands in the question.
+    assert_eq!((digest.lines, digest.of), (3, 264));
 }
 
 #[test]
@@ -176,7 +178,9 @@ fn of_equal_lines_the_newest_is_chosen() {
     let read = |sample: Sample| sample.call(ToolKind::Read, "/p/a.rs").output(code);
     let sample = read(read(Sample::new().user("Go on."))).reply("Yes.").reply("Done.");
     let digest = digest_of(&sample, 70);
-    assert_eq!(lines_of(&digest), ["User:", "Go on.", "#1 Read", "#2 Read /p/a.rs", code]);
+    let reply = ["Assistant:", "Yes."];
+    let expect = [&["User:", "Go on.", "#1 Read", "#2 Read /p/a.rs", code][..], &reply].concat();
+    assert_eq!(lines_of(&digest), expect);
 }
 
 #[test]
@@ -197,7 +201,8 @@ fn a_long_text_of_the_user_keeps_what_it_commands_and_its_ends() {
     let sample = Sample::new().user(&said).reply("Yes.").reply("Done.");
     let digest = digest_of(&sample, 200);
     let ends = "we talked of this and that";
-    assert_eq!(lines_of(&digest), ["User:", ends, "… Never touch the lock file."]);
+    let expect = ["User:", ends, "… Never touch the lock file.", "Assistant:", "Yes."];
+    assert_eq!(lines_of(&digest), expect);
 }
 
 /// A decision is in a digest also if it names nothing; other lines that name nothing are not.
@@ -320,4 +325,123 @@ fn what_an_index_saw_of_other_pieces_does_not_count() {
         let fresh = features(&mut FactIndex::default(), said);
         assert_eq!(features(&mut index, said), fresh, "{said:?}");
     }
+}
+
+/// What the model said in few words, in four languages, and listings that hold many facts.
+const CONCLUSIONS: [&str; 6] = [
+    "Die Sperre geht verloren, sobald beide Seiten warten.",
+    "问题在于两个线程互相等待。",
+    "El archivo está vacío porque nadie lo cierra.",
+    "Сначала исправлю чтение, потом запись.",
+    "原因は古い設定でした。\n\n- 次はテストです。\n}",
+    "Both sides wait.",
+];
+
+fn concluding() -> Sample {
+    let mut sample = Sample::new().user("Go on.");
+    for (n, conclusion) in CONCLUSIONS.iter().enumerate() {
+        let facts: Vec<String> =
+            (0..40).map(|k| format!("src/mod_{n}/file_{k}.rs: parseLen_{k} failed")).collect();
+        sample = sample.call(ToolKind::List, &format!("/p/src/mod_{n}"));
+        sample = sample.output(&facts.join("\n")).reply(conclusion);
+    }
+    sample.reply("Done.")
+}
+
+#[test]
+fn short_texts_of_the_model_are_in_a_digest_whole_in_any_language() {
+    let sample = concluding();
+    let tokens: u64 = CONCLUSIONS.iter().map(|text| Quarters.count(text).0).sum();
+    let text = digest_of(&sample, 10 * tokens).text;
+    let lost: Vec<&str> = CONCLUSIONS.into_iter().filter(|said| !text.contains(said)).collect();
+    assert_eq!(lost, Vec::<&str>::new(), "{text}");
+    assert!(text.contains("/p/src/mod_"), "results are in it as well: {text}");
+}
+
+#[test]
+fn of_more_short_texts_than_a_tenth_of_the_budget_the_newest_are_in_a_digest() {
+    let sample = concluding();
+    let last: u64 = CONCLUSIONS[4..].iter().map(|text| Quarters.count(text).0).sum();
+    let text = digest_of(&sample, 10 * last).text;
+    let is_there = CONCLUSIONS.map(|said| text.contains(said));
+    assert_eq!(is_there, [false, false, false, false, true, true], "{text}");
+}
+
+#[test]
+fn a_text_that_the_model_says_again_is_in_a_digest_once() {
+    let listing = |sample: Sample| sample.call(ToolKind::List, "/old").output("so it is");
+    let sample = listing(Sample::new().user("Go on.")).reply("Weiter.");
+    let sample = listing(sample).reply("Weiter.").reply("Done.");
+    let digest = digest_of(&sample, 300);
+    assert_eq!(digest.text.matches("Weiter.").count(), 1, "{}", digest.text);
+}
+
+/// Calls between short texts are named behind the last of them.
+#[test]
+fn short_texts_that_follow_each_other_have_one_heading() {
+    let listing = |sample: Sample| sample.call(ToolKind::List, "/old").output("so it is");
+    let sample = listing(Sample::new().user("Go on.")).reply("第一。");
+    let sample = listing(sample).reply("Dann das.").reply("Done.");
+    let digest = digest_of(&sample, 300);
+    assert_eq!(
+        lines_of(&digest),
+        ["User:", "Go on.", "#1 List", "Assistant:", "第一。", "Dann das.", "#2 List"]
+    );
+}
+
+#[test]
+fn a_long_answer_keeps_its_headings_and_its_ends_before_anything_else_of_it() {
+    let middle: Vec<String> =
+        (0..30).map(|n| format!("- `src/len_{n}.rs:{n}` calls parseLen_{n}")).collect();
+    let said = format!(
+        "Ich habe alles gelesen.\n\n## Befund\n\n{}\n\n**次のステップ**\n\nmore of it\n\nEs bleibt so.",
+        middle.join("\n")
+    );
+    let sample = Sample::new().user("Go on.").reply(&said).reply("Done.");
+    let frame = ["Ich habe alles gelesen.", "## Befund", "**次のステップ**", "Es bleibt so."];
+    for budget in [40, 45, 50, 55, 80, 300] {
+        let digest = digest_of(&sample, budget);
+        let has_all = frame.iter().all(|line| digest.text.contains(line));
+        let has_more = digest.text.contains("parseLen_");
+        assert!(has_all || !has_more, "{budget}: {}", digest.text);
+        assert!(has_more == (budget >= 80), "{budget}: {}", digest.text);
+    }
+}
+
+#[test]
+fn lines_that_have_words_of_the_focus_are_worth_more() {
+    let lines = |what: &str| -> String {
+        let lines = (0..60).map(|n| format!("src/file_{n}.rs: {what} of value_{n}\n"));
+        lines.collect()
+    };
+    let sample = Sample::new().user("Go on.").call(ToolKind::Shell, "a");
+    let sample = sample.output(&lines("the old Größenprüfung, its length"));
+    let sample = sample.call(ToolKind::Shell, "b").output(&lines("a new 缓存失效 as well"));
+    let sample = sample.call(ToolKind::Shell, "c").output(&lines("проверка длины, or so"));
+    let sample = sample.reply("Yes.").reply("Done.");
+    let view = View::new(sample.transcript(), sample.source(), &Quarters);
+    let items: Vec<usize> = (0..sample.transcript().items.len()).collect();
+    let (said, kept) = items.split_at(items.len() - 1);
+    let old = Old { items: said, read: said, said, kept };
+    let counts = |focus: Option<&str>| {
+        let rule =
+            DigestRule { focus: focus.map(str::to_owned), whole_model: 0, ..DigestRule::default() };
+        let digest = rule.digest(&view, &old, Tokens(400), Tokens(0));
+        let text = digest.expect("no rules").expect("a digest").text;
+        ["Größenprüfung", "缓存失效", "проверка"].map(|word| text.matches(word).count())
+    };
+    // Without one, shorter lines are.
+    let none = counts(None);
+    assert_eq!((none[0], none[2]), (0, 0), "{none:?}");
+    for (at, focus) in ["die GRÖSSENPRÜFUNG, GRÖßENPRÜFUNG", "关于缓存失效", "ПРОВЕРКА длины"]
+        .into_iter()
+        .enumerate()
+    {
+        let with = counts(Some(focus));
+        let all: usize = with.iter().sum();
+        assert!(with[at] * 10 >= all * 9, "{focus}: {with:?} instead of {none:?}");
+    }
+    // Words that no line has, or that all have, change nothing.
+    assert_eq!(counts(Some("nothing")), none);
+    assert_eq!(counts(Some(" ,.")), none);
 }

@@ -36,9 +36,10 @@ impl Context {
         why: Why,
         mut by_tier: BTreeMap<String, u64>,
     ) -> Result<BTreeMap<String, u64>> {
-        let Some(rule) = self.recipe.stages.live.digest.filter(|_| why != Why::Request) else {
-            return Ok(by_tier);
-        };
+        let rule = self.recipe.stages.live.digest.clone().filter(|_| why != Why::Request);
+        let Some(mut rule) = rule else { return Ok(by_tier) };
+        let focus = self.focus.0.clone().or_else(|| self.focus.1.clone());
+        rule.focus = focus.or(rule.focus);
         let automatic = self.machine.target_tokens().unwrap_or(Tokens(rule.budget));
         let target = match why {
             Why::Manual | Why::Tool => {
@@ -81,7 +82,9 @@ impl Context {
             .with_rule_files(&self.recipe.rule_files);
         // Once most blocks are gone, the same part of the context stays.
         let least = rule.longest_tail(&view, target);
-        let end = self.end_of_old(least, rule.tail(&view, target));
+        // What the model has not seen is digested as well if it is more than half of the target:
+        // whole, it would leave no room for what it is about.
+        let end = self.end_of_old(least, rule.tail(&view, target), least);
         // What the user asks for now stays word for word.
         let end = end.min(current_request(transcript));
         let (old, kept) = transcript.context.split_at(end);

@@ -69,7 +69,7 @@ impl Context {
         target: Tokens,
         by_tier: &mut BTreeMap<String, u64>,
     ) -> Result<Option<String>> {
-        let rule = self.recipe.stages.live.digest.unwrap_or_default();
+        let rule = self.recipe.stages.live.digest.clone().unwrap_or_default();
         match self.put_digest(&rule, target) {
             Ok(is_put) => {
                 if is_put {

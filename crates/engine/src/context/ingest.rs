@@ -180,7 +180,7 @@ impl Context {
 
     /// Reads what is complete with this entry for the next digest, if the recipe has one.
     pub(super) fn learn_for_digest(&mut self, item: usize) {
-        let Some(rule) = self.recipe.stages.live.digest else { return };
+        let Some(rule) = self.recipe.stages.live.digest.clone() else { return };
         let entry = self.transcript().items[item].entry();
         // Of hundreds of megabytes the lines are not kept unless a digest is made of them.
         if entry.is_none_or(|entry| entry.record.span.len() > LEARNED) {

@@ -136,7 +136,7 @@ impl Context {
             thinking_is_bound: format.thinking_is_bound,
             counted: self.counts.items(),
         };
-        let end = |end: usize| self.end_of_old(self.half_of(end), end);
+        let end = |end: usize| self.end_of_old(self.half_of(end), end, 0);
         let said = |_: &[usize], kept: &[usize]| (first_said(log, kept), as_said(transcript, kept));
         let writer = self.writer.clone().unwrap_or_else(|| Writer {
             window: self.window.unwrap_or(WINDOW),
@@ -155,14 +155,16 @@ impl Context {
     }
 
     /// Where the part of the context ends that a summary or a digest may stand for, as near to
-    /// `end` as can be, and not before `least`: both are places in the context.
-    pub(super) fn end_of_old(&self, least: usize, end: usize) -> usize {
+    /// `end` as can be, and not before `least`: both are places in the context, as is `unseen`.
+    pub(super) fn end_of_old(&self, least: usize, end: usize, unseen: usize) -> usize {
         let (transcript, source) = (self.log.log().transcript(), self.log.bytes());
         // A response stays, with its results, until all of them are there. So do results that the
-        // model has not seen yet, if the recipe keeps those.
+        // model has not seen yet, if the recipe keeps those and their response begins at `unseen`
+        // or behind it.
         let last = LastResponse::of(transcript);
         let newest = transcript.context().next_back().map(|(_, entry)| entry.role);
-        let unseen = self.recipe.keep.unanswered && newest == Some(Role::Tool);
+        let is_unseen = newest == Some(Role::Tool) && last.begins >= unseen;
+        let unseen = self.recipe.keep.unanswered && is_unseen;
         let stays = unseen || !last.open.is_empty();
         let most = if stays { last.begins } else { transcript.context.len() };
         with_reasoning(transcript, source, least, end.min(most), most)

@@ -17,6 +17,8 @@ use epitome_passes::{self as passes, All, BUILT_IN, Keep, Recipe, built_in, is_e
 use epitome_tokens::Estimate;
 use proptest::prelude::*;
 
+use crate::conclusions;
+
 /// Removed bytes in memory.
 struct Removed(HashMap<Hash, Vec<u8>>);
 
@@ -118,6 +120,9 @@ fn check(
     assert!(planned.tokens_after <= planned.compaction.tokens_before, "the context does not grow");
     assert_eq!(planned.tokens_after, total(&planned.after, &after, counter), "numbers are true");
 
+    // 15: Conclusions survive.
+    check_conclusions(&session, (&planned.after, &after), recipe, counter);
+
     // 7: Twice is once.
     let again = load(agent, &after);
     let second = CompactionPlan::new(&again, recipe, counter).expect("the edits can be written");
@@ -185,6 +190,8 @@ fn check_native(
     // 6: Nothing grows in the context.
     assert!(planned.tokens_after <= planned.compaction.tokens_before, "the context does not grow");
     assert_eq!(planned.tokens_after, total(&planned.after, &after, counter), "numbers are true");
+    // 15: Conclusions survive.
+    check_conclusions(&session, (&planned.after, &after), recipe, counter);
     // 7: Twice is once.
     let again = load(agent, &after);
     assert_eq!(plan(&again).expect("it can be written").splices, [], "it is left alone");
@@ -278,6 +285,26 @@ fn generation(way: WayBack) -> Generation {
 
 fn total(transcript: &Transcript, source: &Vec<u8>, counter: &dyn Counter) -> Tokens {
     epitome_model::weigh(transcript, source, counter).total()
+}
+
+/// Every short text of the model is still sent, whole; of those that a digest stands for, at least
+/// the newest that take a tenth of its budget. A recipe that cuts messages out of the middle takes
+/// their texts along.
+fn check_conclusions(
+    before: &Loaded<Vec<u8>>,
+    (after, bytes): (&Transcript, &Vec<u8>),
+    recipe: &Recipe,
+    counter: &dyn Counter,
+) {
+    let stages = &recipe.stages.stored;
+    if stages.trim.is_some() {
+        return;
+    }
+    let target = recipe.target.stored.and_then(|target| target.tokens);
+    let budget = stages.digest.as_ref().map(|rule| Tokens(target.unwrap_or(rule.budget)));
+    let sent = conclusions::sent(after, bytes);
+    let said = conclusions::said(before.transcript.context(), &before.source, counter);
+    assert_eq!(conclusions::lost(&said, &sent, budget), Vec::<String>::new(), "what was concluded");
 }
 
 /// Every line that carries an error still stands in the result that it stood in, or in one that a

@@ -3,6 +3,7 @@
 mod archive;
 mod bad_days;
 mod changed;
+mod conclusions;
 mod cursor;
 mod golden_views;
 mod heard;

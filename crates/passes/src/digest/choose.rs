@@ -9,6 +9,7 @@ use rayon::prelude::*;
 
 use crate::facts::facts;
 
+use super::focus::Focus;
 use super::index::FactIndex;
 use super::pieces::{Fact, Line, Piece, Pieces, Who};
 use super::value::Values;
@@ -21,7 +22,19 @@ pub(super) type Chosen = BTreeMap<usize, ChosenLines>;
 pub(super) struct ChosenLines {
     /// The header with the whole target.
     pub full: bool,
+    /// The whole text, which is a short one of the model.
+    pub whole: bool,
     pub lines: BTreeSet<usize>,
+}
+
+/// What a digest has apart from what its facts are worth.
+pub(super) struct Wanted<'a> {
+    /// In the digest anyway.
+    pub rules: Option<&'a str>,
+    /// Short texts of the model are in it, the newest first, while they are no more than this.
+    pub briefs: Tokens,
+    /// What lines are about that are worth more.
+    pub focus: Option<&'a str>,
 }
 
 /// What an error is worth apart from its facts.
@@ -29,6 +42,9 @@ const ERROR: f64 = 0.01;
 /// What a decision is worth apart from its facts: with this value a digest of a fifth of the tokens
 /// has four of five decisions, and no lower recall (`docs/quality.md`).
 const DECISION: f64 = 0.2;
+/// What a heading of a long text of the model is worth apart from its facts, and a line of its first
+/// or last paragraph.
+const FRAME: f64 = 0.1;
 
 /// What can be chosen, and what need not be.
 pub(super) struct Choice<'p> {
@@ -37,7 +53,8 @@ pub(super) struct Choice<'p> {
     candidates: Vec<Candidate>,
     /// Facts in what stays anyway, by their numbers.
     known: Vec<bool>,
-    /// Lines that are in the digest anyway.
+    focus: Focus,
+    /// Texts and lines that are in the digest anyway.
     stays: Chosen,
     /// Tokens of these, and of the pieces that are in the digest whole.
     whole: u64,
@@ -70,25 +87,31 @@ impl Candidate {
 }
 
 impl<'p> Choice<'p> {
-    /// Weighs all lines of the old pieces. `rules` are in the digest anyway.
+    /// Weighs all lines of the old pieces.
     pub fn of(
         index: &FactIndex,
         pieces: &'p Pieces,
         values: &'p Values,
-        rules: Option<&str>,
+        wanted: &Wanted<'_>,
         counter: &dyn Counter,
     ) -> Choice<'p> {
         let old = pieces.old();
         let mut known = vec![false; index.facts.len()];
-        let rules = facts(rules.unwrap_or_default());
+        let rules = facts(wanted.rules.unwrap_or_default());
         let in_rules = rules.into_iter().filter_map(|(fact, _)| index.number(fact));
         in_rules.for_each(|number| known[number as usize] = true);
         for piece in pieces.kept() {
             piece.full.iter().for_each(|full| cover(&mut known, &full.facts));
             piece.lines.iter().for_each(|line| cover(&mut known, &line.facts));
         }
-        let stays = stays(old, pieces.kept());
+        let mut stays = stays(old, pieces.kept());
         let mut whole = 0;
+        for n in briefs(old, pieces.kept(), wanted.briefs) {
+            stays.insert(n, ChosenLines { whole: true, ..ChosenLines::default() });
+            let piece = &old[n];
+            whole += piece.brief.as_ref().map_or(0, |(_, tokens)| tokens.0);
+            piece.lines.iter().for_each(|line| cover(&mut known, &line.facts));
+        }
         for (n, piece) in old.iter().enumerate() {
             if let Some(of_piece) = stays.get(&n) {
                 whole += piece.head_tokens.0;
@@ -102,18 +125,34 @@ impl<'p> Choice<'p> {
                 piece.lines.iter().for_each(|line| cover(&mut known, &line.facts));
             }
         }
-        let mut choice = Choice { old, values, candidates: Vec::new(), known, stays, whole };
-        let is_open =
-            |(_, piece): &(usize, &Piece)| piece.whole.is_none() && piece.speaker != Who::Thinking;
-        let pieces = old.par_iter().enumerate().filter(is_open);
-        let found = pieces.flat_map_iter(|(n, piece)| choice.of_piece(n, piece, counter));
+        let focus = Focus::new(wanted.focus.unwrap_or_default(), old);
+        let mut choice = Choice { old, values, candidates: Vec::new(), known, focus, stays, whole };
+        let pieces = old.par_iter().enumerate().filter(|(n, _)| choice.is_open(*n));
+        let found = pieces.flat_map_iter(|(n, piece)| {
+            let is_first = |line: &Line| line.is_frame || !is_framed(piece);
+            choice.of_piece(n, is_first, counter)
+        });
         choice.candidates = found.collect();
         choice
     }
 
-    fn of_piece(&self, n: usize, piece: &Piece, counter: &dyn Counter) -> Vec<Candidate> {
+    /// Whether lines of a piece are chosen: it is in the digest neither whole nor not at all.
+    fn is_open(&self, n: usize) -> bool {
+        let piece = &self.old[n];
+        let is_whole = piece.whole.is_some() || self.stays.get(&n).is_some_and(|it| it.whole);
+        !is_whole && piece.speaker != Who::Thinking
+    }
+
+    /// The header of a piece and those of its lines that may be chosen.
+    fn of_piece(
+        &self,
+        n: usize,
+        may_be: impl Fn(&Line) -> bool,
+        counter: &dyn Counter,
+    ) -> Vec<Candidate> {
+        let piece = &self.old[n];
         let header = piece.full.is_some().then_some(None);
-        let lines = (0..piece.lines.len()).map(Some);
+        let lines = (0..piece.lines.len()).filter(|&at| may_be(&piece.lines[at])).map(Some);
         let candidate = |line: Option<usize>| {
             let gain = self.gain(piece, line, &self.known);
             if gain <= 0.0 {
@@ -134,9 +173,14 @@ impl<'p> Choice<'p> {
 
     /// What a line adds to what is covered.
     fn gain(&self, piece: &Piece, line: Option<usize>, covered: &[bool]) -> f64 {
-        let (facts, bonus) = match line {
-            None => (piece.full.as_ref().map_or(&[][..], |full| &full.facts), 0.0),
-            Some(line) => (&*piece.lines[line].facts, bonus(&piece.lines[line])),
+        let (facts, bonus) = match (line, &piece.full) {
+            (None, None) => return 0.0,
+            (None, Some(full)) => (&*full.facts, self.focus.worth(&full.text)),
+            (Some(line), _) => {
+                let line = &piece.lines[line];
+                let frame = if line.is_frame && is_framed(piece) { FRAME } else { 0.0 };
+                (&*line.facts, bonus(line) + frame + self.focus.worth(&line.text))
+            }
         };
         let new = facts.iter().filter(|fact| !covered[fact.number as usize]);
         let value: f64 = new.map(|fact| self.values.get(*fact)).sum();
@@ -144,9 +188,10 @@ impl<'p> Choice<'p> {
     }
 
     /// Begins to choose: with what is in the digest anyway.
-    pub fn begin(&self) -> Choosing<'_, 'p> {
+    pub fn begin<'c>(&'c self, counter: &'c dyn Counter) -> Choosing<'c, 'p> {
         Choosing {
             choice: self,
+            counter,
             heap: self.candidates.clone().into(),
             passed: Vec::new(),
             covered: self.known.clone(),
@@ -159,6 +204,7 @@ impl<'p> Choice<'p> {
 /// Lines that were chosen so far, and what can still be.
 pub(super) struct Choosing<'c, 'p> {
     choice: &'c Choice<'p>,
+    counter: &'c dyn Counter,
     heap: BinaryHeap<Candidate>,
     /// What was too long for what was left.
     passed: Vec<Candidate>,
@@ -210,6 +256,14 @@ impl Choosing<'_, '_> {
             Some(line) => {
                 of_piece.lines.insert(line);
                 cover(&mut self.covered, &piece.lines[line].facts);
+                let has_frame =
+                    |(at, line): (usize, &Line)| !line.is_frame || of_piece.lines.contains(&at);
+                let was_frame = is_framed(piece) && piece.lines[line].is_frame;
+                if was_frame && piece.lines.iter().enumerate().all(has_frame) {
+                    let is_rest = |line: &Line| !line.is_frame;
+                    let rest = self.choice.of_piece(best.piece(), is_rest, self.counter);
+                    self.heap.extend(rest);
+                }
             }
             None => {
                 of_piece.full = true;
@@ -217,6 +271,33 @@ impl Choosing<'_, '_> {
             }
         }
     }
+}
+
+/// Whether a piece is a long text of the model: other lines of it follow its frame.
+fn is_framed(piece: &Piece) -> bool {
+    piece.speaker == Who::Model && piece.brief.is_none()
+}
+
+/// The short texts of the model that are in the digest whole, oldest first: of those that are more
+/// than `most` the newest. Each text once, unless it is in what is kept.
+fn briefs(old: &[Piece], kept: &[Piece], most: Tokens) -> Vec<usize> {
+    let text = |piece: &'_ Piece| piece.brief.as_ref().map(|(text, _)| text.trim().to_owned());
+    let mut there: HashSet<String> = kept.iter().filter_map(text).collect();
+    let mut left = most;
+    let mut found = Vec::new();
+    for (n, piece) in old.iter().enumerate().rev() {
+        let Some((text, tokens)) = &piece.brief else { continue };
+        if text.trim().is_empty() || !there.insert(text.trim().to_owned()) {
+            continue;
+        }
+        if *tokens > left {
+            break;
+        }
+        left = left - *tokens;
+        found.push(n);
+    }
+    found.reverse();
+    found
 }
 
 /// The lines that are in the digest anyway: each text once, at its last place, unless it is

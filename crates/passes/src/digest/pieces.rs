@@ -73,6 +73,9 @@ pub struct Body {
     pub has_lines_that_stay: bool,
     /// Its text and its tokens, if it is in the digest whole.
     pub whole: Option<(String, Tokens)>,
+    /// Of a short text of the model, the same: it is in the digest whole while there is room for
+    /// such texts.
+    pub brief: Option<(String, Tokens)>,
 }
 
 /// A header with the whole target of its call.
@@ -119,6 +122,9 @@ pub struct Line {
     pub is_error: bool,
     /// Whether the model says in it what it decided or found out.
     pub decides: bool,
+    /// Whether it is a heading of a long text of the model, or in its first or last paragraph: other
+    /// lines of that text are in a digest only together with all of these.
+    pub is_frame: bool,
     /// Whether it is in the digest anyway: the user commands or forbids something in it, or it says
     /// what failed.
     pub stays: bool,
@@ -309,12 +315,9 @@ impl<'a> Part<'a> {
             Who::Thinking | Who::Agent | Who::Call { .. } => "Note:".to_owned(),
         };
         match (self.said, self.what) {
-            (Block::Text(text) | Block::Summary(text), what) => {
+            (Block::Text(text), Who::Model) => found.split_reply(&text.read(source)),
+            (Block::Text(text) | Block::Summary(text), _) => {
                 found.split(&text.read(source), false, false);
-                if what == Who::Model {
-                    let lines = found.lines.iter_mut();
-                    lines.for_each(|line| line.decides = decision(&line.text).is_some());
-                }
             }
             (Block::Thinking(thinking), _) => {
                 if let Some(text) = &thinking.text {
@@ -341,6 +344,7 @@ impl<'a> Part<'a> {
             _ => {}
         }
         let whole = self.whole(source, tokens, rule);
+        let (whole, brief) = if self.what == Who::Model { (None, whole) } else { (whole, None) };
         let Lines { mut lines, facts: of_lines } = found;
         if self.what == Who::User && whole.is_none() {
             mark_commands(&mut lines);
@@ -354,11 +358,12 @@ impl<'a> Part<'a> {
             has_lines_that_stay: lines.iter().any(|line| line.stays),
             lines,
             whole,
+            brief,
         };
         Found { body, of_header, of_lines }
     }
 
-    /// Its text and its tokens, if a digest has it whole.
+    /// Its text and its tokens, if a digest has it whole, or may have.
     fn whole(
         &self,
         source: &dyn Source,
@@ -366,11 +371,14 @@ impl<'a> Part<'a> {
         rule: &DigestRule,
     ) -> Option<(String, Tokens)> {
         match self.said {
-            Block::Text(text) | Block::Summary(text)
-                if matches!(self.what, Who::User | Who::Agent) =>
-            {
+            Block::Text(text) | Block::Summary(text) => {
+                let most = match self.what {
+                    Who::User | Who::Agent => rule.whole_user,
+                    Who::Model => rule.whole_model,
+                    Who::Thinking | Who::Call { .. } => return None,
+                };
                 let tokens = tokens();
-                (tokens.0 <= rule.whole_user).then(|| (text.read(source).into_owned(), tokens))
+                (tokens.0 <= most).then(|| (text.read(source).into_owned(), tokens))
             }
             _ => None,
         }
@@ -453,17 +461,34 @@ impl Lines {
         let numbered = numbered || text.lines().take(3).all(|line| without_number(line) != line);
         for line in text.split('\n') {
             let line = if numbered { without_number(line) } else { line }.trim_end();
-            if line.trim_start().len() < SHORTEST {
-                continue;
-            }
-            if line.len() <= LINE {
-                self.add(line, is_argument);
-                continue;
-            }
-            let chars: Vec<char> = line.chars().take(LONGEST).collect();
-            let parts = chars.chunks(LINE);
-            parts.for_each(|part| self.add(&part.iter().collect::<String>(), is_argument));
+            self.add_line(line, is_argument);
         }
+    }
+
+    /// Adds the lines of a text of the model.
+    fn split_reply(&mut self, text: &str) {
+        for (line, is_frame) in text.split('\n').zip(frame(text)) {
+            let begins = self.lines.len();
+            self.add_line(line.trim_end(), false);
+            for line in &mut self.lines[begins..] {
+                line.is_frame = is_frame;
+                line.decides = decision(&line.text).is_some();
+            }
+        }
+    }
+
+    /// Adds a line, in parts if it is long; not one that says nothing.
+    fn add_line(&mut self, line: &str, is_argument: bool) {
+        if line.trim_start().len() < SHORTEST {
+            return;
+        }
+        if line.len() <= LINE {
+            self.add(line, is_argument);
+            return;
+        }
+        let chars: Vec<char> = line.chars().take(LONGEST).collect();
+        let parts = chars.chunks(LINE);
+        parts.for_each(|part| self.add(&part.iter().collect::<String>(), is_argument));
     }
 
     fn add(&mut self, line: &str, is_argument: bool) {
@@ -475,9 +500,32 @@ impl Lines {
             tokens: AtomicU32::new(0),
             is_error: line.len() < LONGEST_ERROR && is_error_line(line),
             decides: false,
+            is_frame: false,
             stays: false,
         });
     }
+}
+
+/// Of each line of a text, whether it is a heading or in the first or the last paragraph. A heading
+/// is a line of Markdown's, or one that is bold as a whole.
+fn frame(text: &str) -> Vec<bool> {
+    let lines: Vec<&str> = text.split('\n').map(str::trim).collect();
+    let is_heading = |line: &str| {
+        let words = line.trim_start_matches('#');
+        let is_bold = line.len() > 4 && line.starts_with("**") && line.ends_with("**");
+        is_bold || words.len() < line.len() && words.starts_with(' ')
+    };
+    let is_text = |line: &&str| !line.is_empty() && !is_heading(line);
+    let paragraph = |at: usize| {
+        let before = lines[..at].iter().rev().take_while(|line| is_text(line)).count();
+        let behind = lines[at..].iter().take_while(|line| is_text(line)).count();
+        at - before..at + behind
+    };
+    let first = lines.iter().position(|line| is_text(&line)).map(paragraph).unwrap_or_default();
+    let last = lines.iter().rposition(|line| is_text(&line)).map(paragraph).unwrap_or_default();
+    let is_frame =
+        |(at, line): (usize, &&str)| is_heading(line) || first.contains(&at) || last.contains(&at);
+    lines.iter().enumerate().map(is_frame).collect()
 }
 
 /// A line of a file without the number that its tool wrote before it.

@@ -39,6 +39,7 @@ pub(super) fn digest(
     );
     let mut shown = 0;
     let mut unshown = Unshown::default();
+    let mut follows_brief = false;
     let mut add = |line: &str| {
         text.push('\n');
         text.push_str(line);
@@ -49,13 +50,26 @@ pub(super) fn digest(
             unshown.add(piece);
             continue;
         }
+        let brief = piece.brief.as_ref().filter(|_| of_piece.is_some_and(|it| it.whole));
+        if let Some((text, _)) = brief {
+            // One behind the other: calls between them are named behind the last.
+            if !follows_brief {
+                unshown.line().iter().for_each(|line| add(line));
+                add(&piece.head);
+            }
+            add(text.trim());
+            shown += piece.lines.len() as u64;
+            follows_brief = true;
+            continue;
+        }
+        follows_brief = false;
         unshown.line().iter().for_each(|line| add(line));
         if let Some((whole, _)) = &piece.whole {
             add(&piece.head);
             add(whole);
             shown += piece.lines.len() as u64;
         }
-        let Some(ChosenLines { full, lines }) = of_piece else { continue };
+        let Some(ChosenLines { full, lines, .. }) = of_piece else { continue };
         match &piece.full {
             Some(whole) if *full => add(&whole.text),
             Some(_) | None => match numbered_head(piece, lines) {

@@ -176,7 +176,7 @@ impl RecipeFile {
             ingest: ingest.or(stored.ingest),
             trim: trim.or(stored.trim),
             passes: passes.unwrap_or_else(|| stored.passes.clone()),
-            digest: own.digest.or(stored.digest),
+            digest: own.digest.or_else(|| stored.digest.clone()),
             summary: own.summary.or_else(|| stored.summary.clone()),
         };
         Ok(PerKind { stored, live })

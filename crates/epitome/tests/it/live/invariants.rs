@@ -16,6 +16,7 @@ use proptest::prelude::*;
 use serde_json::{Value, json};
 
 use super::*;
+use crate::conclusions;
 
 /// A recipe, and a window that is soon full.
 fn small() -> impl Strategy<Value = (Recipe, u64)> {
@@ -105,6 +106,7 @@ fn check(
     check_view(wire, &context);
     if let ("epitome" | "digest", Model::None) = (&*recipe.name, model) {
         check_errors(&context);
+        check_conclusions(&context, recipe, Tokens(window));
     }
     check_all_is_there(wire, messages, recipe, &mut context);
     log
@@ -136,6 +138,15 @@ fn check_errors(context: &Context) {
             assert!(stands, "the line `{line}` is lost");
         }
     }
+}
+
+/// Every short text of the model is sent, whole: at least the newest that take a tenth of the target.
+fn check_conclusions(context: &Context, recipe: &Recipe, window: Tokens) {
+    let view = context.as_it_is();
+    let target = recipe.target.live.and_then(|target| target.tokens(Some(window)));
+    let sent = conclusions::sent(view.transcript(), view.source());
+    let said = conclusions::said(view.transcript().entries(), view.source(), &Estimate::new());
+    assert_eq!(conclusions::lost(&said, &sent, target), Vec::<String>::new(), "it was concluded");
 }
 
 /// Everything comes back: once all compactions are taken back, all is sent that was said, in its

@@ -1,0 +1,94 @@
+//! What a user wants a digest to be about: lines with these words are worth more.
+
+use std::collections::BTreeSet;
+
+use rayon::prelude::*;
+use regex::{RegexSet, RegexSetBuilder, escape};
+
+use super::pieces::{Line, Piece, Who};
+
+/// What a line with all words of the focus is worth apart from its facts.
+const WORTH: f64 = 4.0;
+/// Words that are looked for.
+const MOST: usize = 40;
+/// Characters of a word that may be a part of another one.
+const PART: usize = 4;
+
+/// The words of a focus, each with its share of what they are worth together: rare words are worth
+/// more than those that are everywhere.
+pub(super) struct Focus {
+    words: Option<RegexSet>,
+    worth: Vec<f64>,
+}
+
+impl Focus {
+    /// The words of a text, weighed by how many lines of these pieces have them.
+    pub fn new(text: &str, pieces: &[Piece]) -> Focus {
+        let words = words(text);
+        let patterns = words.iter().map(|word| pattern(word));
+        let set = RegexSetBuilder::new(patterns).case_insensitive(true).build().ok();
+        let Some(set) = set.filter(|set| !set.is_empty()) else {
+            return Focus { words: None, worth: Vec::new() };
+        };
+        let said = pieces.par_iter().filter(|piece| piece.speaker != Who::Thinking);
+        let lines = said.flat_map_iter(|piece| &piece.lines);
+        let count = |mut sums: Vec<u64>, line: &Line| {
+            sums[0] += 1;
+            set.matches(&line.text).iter().for_each(|word| sums[word + 1] += 1);
+            sums
+        };
+        let none = || vec![0; set.len() + 1];
+        let add = |one: Vec<u64>, other: Vec<u64>| {
+            one.iter().zip(other).map(|(one, other)| one + other).collect()
+        };
+        let sums: Vec<u64> = lines.fold(none, count).reduce(none, add);
+        let rarity = |with: &u64| (sums[0] as f64 / (*with).max(1) as f64).ln_1p();
+        let rarities: Vec<f64> = sums[1..].iter().map(rarity).collect();
+        // A word that no line has does not make the others worth less.
+        let there = rarities.iter().zip(&sums[1..]).filter(|(_, with)| **with > 0);
+        let all: f64 = there.map(|(rarity, _)| rarity).sum();
+        let worth = rarities.iter().map(|rarity| WORTH * rarity / all.max(1e-9)).collect();
+        Focus { words: Some(set), worth }
+    }
+
+    /// What a text is worth for the words that it has.
+    pub fn worth(&self, text: &str) -> f64 {
+        let Some(words) = &self.words else { return 0.0 };
+        words.matches(text).iter().map(|word| self.worth[word]).sum()
+    }
+}
+
+/// The words of a text, each once. Of a script that puts no spaces between words, every two
+/// characters that follow each other.
+fn words(text: &str) -> Vec<String> {
+    let mut found = BTreeSet::new();
+    let mut words = Vec::new();
+    for word in text.split(|c: char| !c.is_alphanumeric() && c != '_') {
+        let word = word.to_lowercase();
+        let chars: Vec<char> = word.chars().collect();
+        let parts = match chars.len() {
+            0 => Vec::new(),
+            1 => vec![word.clone()],
+            _ if chars.iter().any(|c| is_unspaced(*c)) => {
+                chars.windows(2).map(|pair| pair.iter().collect()).collect()
+            }
+            _ => vec![word.clone()],
+        };
+        words.extend(parts.into_iter().filter(|word| found.insert(word.clone())));
+    }
+    words.truncate(MOST);
+    words
+}
+
+/// Whether a character belongs to a script that puts no spaces between words.
+fn is_unspaced(c: char) -> bool {
+    matches!(c, '\u{0e00}'..='\u{0eff}' | '\u{1000}'..='\u{109f}' | '\u{1780}'..='\u{17ff}'
+        | '\u{3040}'..='\u{30ff}' | '\u{3400}'..='\u{9fff}' | '\u{f900}'..='\u{faff}'
+        | '\u{20000}'..='\u{3ffff}')
+}
+
+/// Finds a word: a short one alone, a longer one also as a part of another.
+fn pattern(word: &str) -> String {
+    let is_short = word.chars().count() < PART && !word.chars().any(is_unspaced);
+    if is_short { format!(r"\b{}\b", escape(word)) } else { escape(word) }
+}
