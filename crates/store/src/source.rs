@@ -191,7 +191,8 @@ pub struct Spliced<'a> {
 /// What splices are laid over.
 enum Base<'a> {
     Borrowed(&'a dyn Source),
-    Owned(Box<dyn Source + Send + 'a>),
+    // Not bound to `'a`: a splice may be dropped after what it borrows.
+    Owned(Box<dyn Source + Send>),
 }
 
 impl Base<'_> {
@@ -219,7 +220,7 @@ impl<'a> Spliced<'a> {
     /// # Errors
     ///
     /// As [`new`](Spliced::new).
-    pub fn owned(base: impl Source + Send + 'a, splices: Vec<Splice>) -> Result<Spliced<'a>> {
+    pub fn owned(base: impl Source + Send + 'static, splices: Vec<Splice>) -> Result<Spliced<'a>> {
         Spliced::over(Base::Owned(Box::new(base)), splices)
     }
 

@@ -91,7 +91,8 @@ impl Case {
     fn new(bytes: &[u8]) -> Case {
         let dir = tempfile::tempdir().expect("a folder");
         let user = dir.path().canonicalize().expect("a folder");
-        let config = Config::of(&user, &user.join("data"), &user.join("config"), |_| None);
+        let mut config = Config::of_home(&user);
+        config.home = user.join("data");
         let path = user.join("session.jsonl");
         fs::write(&path, bytes).expect("a session");
         Case { _dir: dir, config, path }
