@@ -250,6 +250,7 @@ fn nested(anchor: &str, story: &Story<'_>) -> Markup {
 fn unsent(piece: &Piece<'_>) -> Markup {
     html! {
         @if piece.is_unsent {
+            " "
             span.unsent title="A compaction took it, or a part of it, out of what a resume sends" {
                 "not sent"
             }
@@ -331,7 +332,7 @@ impl Page<'_, '_> {
         let note = |class: &str, name: &str, text: &Text| {
             html! {
                 details.(class).aside[aside] id=(id) data-is=(is) {
-                    summary { (name) " " (unsent(piece)) }
+                    summary { (name) (unsent(piece)) }
                     (self.text(&text.read(source)))
                 }
             }
@@ -368,7 +369,7 @@ impl Page<'_, '_> {
                 }
                 What::Result(output) => {
                     details.card.failed[output.error] id=(id) data-is=(is) {
-                        summary { "A result without a call " (unsent(piece)) }
+                        summary { "A result without a call" (unsent(piece)) }
                         div.body { (card::result(self, None, output)) }
                     }
                 }
