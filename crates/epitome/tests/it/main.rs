@@ -7,7 +7,6 @@ mod cursor;
 mod golden_views;
 mod heard;
 mod histories;
-mod histories_redacted;
 mod invariants;
 mod keep;
 mod live;
