@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 
 use anstyle::{AnsiColor, Style};
 use epitome::compaction::{CompactionPlan, Shown};
-use epitome::redact::Screen;
+use epitome::redact::SessionScreen;
 use epitome_model::{Bytes, Counter, Source};
 use similar::{ChangeTag, TextDiff};
 
@@ -24,10 +24,9 @@ const WIDTH: usize = 160;
 pub fn render<S: Source>(
     planned: &CompactionPlan<'_, S>,
     counter: &dyn Counter,
-    screen: &Screen,
+    mut screen: SessionScreen<'_>,
 ) -> String {
     let mut text = String::new();
-    let mut screen = screen.of_session(&planned.session.source);
     let (mut copies, mut of_copies) = (0, 0);
     for Shown { line, what, pass, saved, before, after } in planned.shown(counter) {
         if pass == "copies" {

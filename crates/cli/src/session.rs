@@ -11,6 +11,7 @@ use clap::builder::{OsStringValueParser, TypedValueParser};
 use epitome::agents::{self, Found, SessionFile, SessionMatch};
 use epitome::ops::is_run_in;
 use epitome::storage::writer;
+use epitome::{History, Version};
 use epitome_formats::named;
 
 use crate::app::App;
@@ -107,6 +108,40 @@ pub fn read_stdin() -> Result<Vec<u8>> {
         Failure::new(Status::Unreadable, "unreadable", "cannot read standard input").because(&err)
     })?;
     Ok(bytes)
+}
+
+/// Which state of a compacted session is read.
+#[derive(Args, Clone, Copy, Debug, Default)]
+pub struct State {
+    /// Read a compacted session as it is sent, with its stubs, and not as it was before; secrets of
+    /// what was removed are redacted all the same
+    #[arg(long)]
+    pub as_sent: bool,
+}
+
+impl State {
+    pub fn version(self) -> Version {
+        if self.as_sent { Version::AsSent } else { Version::AsItWas }
+    }
+
+    /// Opens a session, and notes on standard error what could not be put back.
+    pub fn open(self, app: &App, input: &Input) -> Result<History> {
+        let (config, version) = (&app.config, self.version());
+        let history = match input {
+            Input::Stdin => History::of_bytes(config, read_stdin()?, app.agent(), version)?,
+            Input::File(path) => History::open(config, path, app.agent(), version)?,
+        };
+        note_missing(app, input, history.missing.iter().map(String::as_str));
+        Ok(history)
+    }
+}
+
+/// Notes on standard error what of a session could not be put back.
+pub fn note_missing<'a>(app: &App, input: &Input, missing: impl IntoIterator<Item = &'a str>) {
+    for what in missing {
+        let name = text::field(&input.name());
+        app.note(&format!("{DIM}note:{DIM:#} {name}: {}", text::field(what)));
+    }
 }
 
 /// A filter over the sessions of this machine.

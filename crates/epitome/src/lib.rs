@@ -24,6 +24,8 @@ mod drive;
 mod family;
 #[cfg(feature = "sessions")]
 mod garbage;
+#[cfg(feature = "sessions")]
+pub mod history;
 #[cfg(feature = "render")]
 pub mod hooks;
 #[cfg(feature = "sessions")]
@@ -66,6 +68,8 @@ pub use epitome_agents as agents;
 pub use epitome_error::{Error, ErrorKind, Result};
 pub use epitome_model::Tokens;
 pub use epitome_passes::{Recipe, built_in};
+#[cfg(feature = "sessions")]
+pub use history::{History, Version};
 #[cfg(feature = "sessions")]
 pub use place::{Place, open};
 #[cfg(feature = "sessions")]

@@ -12,6 +12,7 @@ use epitome_redact::{Finder, Found, Kind, Redactor, Rules};
 use crate::archive::Hash;
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result};
+use crate::history::History;
 use crate::regular;
 use crate::session::Loaded;
 use crate::source::Spliced;
@@ -99,6 +100,15 @@ impl Screen {
         SessionScreen { redactor }
     }
 
+    /// The same, of the session at an address: what compactions removed from it is known as well.
+    pub fn of_history(&self, history: &History) -> SessionScreen<'_> {
+        let mut redactor = self.redactor();
+        if let Some(redactor) = &mut redactor {
+            history.learn(redactor);
+        }
+        SessionScreen { redactor }
+    }
+
     /// Makes ready what otherwise is made when the first text is shown.
     pub fn prepare(&self) {
         self.redactor();
@@ -167,7 +177,10 @@ pub fn redacted<'a, S: Source>(
     let splices = redactor.splices(&session.source, &sealed(&session.transcript));
     let source = Spliced::new(&session.source, splices)?;
     let mut faults = Vec::new();
-    let transcript = (session.format.read)(&source, &mut faults);
+    let mut transcript = (session.format.read)(&source, &mut faults);
+    if transcript.items.len() == session.transcript.items.len() {
+        transcript.context.clone_from(&session.transcript.context);
+    }
     let session = Loaded { format: session.format, source, transcript, faults };
     Ok(Redacted { session, found: redactor.found().to_vec() })
 }

@@ -7,19 +7,16 @@
 mod folder;
 mod names;
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
-use std::ops::Range;
 use std::path::{Path, PathBuf};
 
 use epitome_llm::Catalogue;
 use epitome_model::{
-    Applied, Block, Lines, MicroDollars, ReadFailure, Ref, Source, ToolKind, Transcript, Usage,
-    line_count,
+    Applied, Block, Lines, MicroDollars, Ref, Source, ToolKind, Transcript, Usage, line_count,
 };
 use epitome_passes::{Recipe, for_reading};
 use epitome_redact::{Finder, Found, Redactor};
-use epitome_render::{Changes, Detail, Prices, Session, Story};
+use epitome_render::{Changes, Detail, Past, PastCompaction, Prices, Session, Story};
 
 pub use folder::{Rendered, facts_of, rebuild_index, render_into, repair, update_index, upsert};
 pub(crate) use folder::{ours, rendered_in};
@@ -28,52 +25,13 @@ use crate::archive::Archive;
 use crate::config::Config;
 use crate::drive::catalogue;
 use crate::error::{Error, Result};
+use crate::history::{History, ShownSource, Version};
 use crate::ops::is_no_part;
 use crate::place::Place;
 use crate::redact::redacted;
 use crate::session::Loaded;
-use crate::source::{FileSource, Spliced};
+use crate::source::Spliced;
 use epitome_agents as agents;
-
-/// The bytes of a session that is shown.
-pub enum ShownSource {
-    /// A file, or rows.
-    File(FileSource),
-    /// Bytes that came from elsewhere.
-    Memory(Vec<u8>),
-}
-
-impl ShownSource {
-    fn failure(&self) -> Option<Error> {
-        match self {
-            ShownSource::File(file) => file.failure(),
-            ShownSource::Memory(_) => None,
-        }
-    }
-}
-
-impl Source for ShownSource {
-    fn len(&self) -> u64 {
-        match self {
-            ShownSource::File(file) => Source::len(file),
-            ShownSource::Memory(bytes) => Source::len(bytes),
-        }
-    }
-
-    fn read(&self, range: Range<u64>) -> Cow<'_, [u8]> {
-        match self {
-            ShownSource::File(file) => file.read(range),
-            ShownSource::Memory(bytes) => Source::read(bytes, range),
-        }
-    }
-
-    fn read_failure(&self) -> Option<ReadFailure> {
-        match self {
-            ShownSource::File(file) => file.read_failure(),
-            ShownSource::Memory(_) => None,
-        }
-    }
-}
 
 /// A session and its sub-agents, opened to be shown.
 pub struct RenderSource {
@@ -88,7 +46,13 @@ pub struct Member {
     /// Where it is; nothing if it came from elsewhere.
     pub path: Option<PathBuf>,
     /// What it says.
-    pub loaded: Loaded<ShownSource>,
+    pub history: History,
+}
+
+impl Member {
+    fn loaded(&self) -> &Loaded<ShownSource> {
+        &self.history.session
+    }
 }
 
 /// How a session is told.
@@ -131,17 +95,32 @@ impl Prices for ListPrices {
 }
 
 impl RenderSource {
-    /// Opens a session and what its sub-agents did. What is no session is left out.
+    /// Opens a session and what its sub-agents did, as they were before they were compacted. What
+    /// is no session is left out.
     ///
     /// # Errors
     ///
-    /// As [`Loaded::open`], of the sub-agents' sessions too.
-    pub fn open(path: &Path, agent: Option<&str>) -> Result<RenderSource> {
-        let session = Member::open(path, agent)?;
-        let agent = Some(session.loaded.format.name);
+    /// As [`History::open`], of the sub-agents' sessions too.
+    pub fn open(config: &Config, path: &Path, agent: Option<&str>) -> Result<RenderSource> {
+        RenderSource::of_version(config, path, agent, Version::AsItWas)
+    }
+
+    /// The same, in the state that `version` says.
+    ///
+    /// # Errors
+    ///
+    /// As [`RenderSource::open`].
+    pub fn of_version(
+        config: &Config,
+        path: &Path,
+        agent: Option<&str>,
+        version: Version,
+    ) -> Result<RenderSource> {
+        let session = Member::open(config, path, agent, version)?;
+        let agent = Some(session.loaded().format.name);
         let mut sub_agents = Vec::new();
         for path in agents::companions_at(&Place::of(path), path)? {
-            match Member::open(&path, agent) {
+            match Member::open(config, &path, agent, version) {
                 Ok(member) => sub_agents.push(member),
                 Err(err) if is_no_part(&err) => {}
                 Err(err) => return Err(err),
@@ -154,16 +133,30 @@ impl RenderSource {
     ///
     /// # Errors
     ///
-    /// As [`Loaded::read`].
-    pub fn of_bytes(bytes: Vec<u8>, agent: Option<&str>) -> Result<RenderSource> {
-        let loaded = Loaded::read(ShownSource::Memory(bytes), agent)?;
-        Ok(RenderSource { session: Member { path: None, loaded }, sub_agents: Vec::new() })
+    /// As [`History::of_bytes`].
+    pub fn of_bytes(
+        config: &Config,
+        bytes: Vec<u8>,
+        agent: Option<&str>,
+        version: Version,
+    ) -> Result<RenderSource> {
+        let history = History::of_bytes(config, bytes, agent, version)?;
+        Ok(RenderSource { session: Member { path: None, history }, sub_agents: Vec::new() })
+    }
+
+    /// What could not be put back of the session and its sub-agents, as sentences, each once.
+    pub fn missing(&self) -> Vec<&str> {
+        let members = std::iter::once(&self.session).chain(&self.sub_agents);
+        let mut missing: Vec<&str> =
+            members.flat_map(|it| &it.history.missing).map(String::as_str).collect();
+        missing.dedup();
+        missing
     }
 
     /// The first failure to read, if there was one: what was told is not to be trusted then.
     pub fn failure(&self) -> Option<Error> {
         let mut members = std::iter::once(&self.session).chain(&self.sub_agents);
-        members.find_map(|member| member.loaded.source.failure())
+        members.find_map(|member| member.history.failure())
     }
 
     /// Hands the session's story and those of its sub-agents, in their order, to `show`: redacted
@@ -182,15 +175,20 @@ impl RenderSource {
         let links = self.links(&address);
         // One redactor for all: the same secret has one number.
         let mut redactor = how.redact.map(Redactor::new);
+        let members = || std::iter::once(&self.session).chain(&self.sub_agents);
+        if let Some(redactor) = &mut redactor {
+            members().for_each(|member| member.history.teach(redactor));
+        }
         let mut without = Vec::new();
-        for member in std::iter::once(&self.session).chain(&self.sub_agents) {
+        for member in members() {
             without.push(match &mut redactor {
                 Some(redactor) => {
-                    Seen::Redacted(Box::new(redacted(&member.loaded, redactor)?.session))
+                    Seen::Redacted(Box::new(redacted(member.loaded(), redactor)?.session))
                 }
-                None => Seen::Whole(&member.loaded),
+                None => Seen::Whole(member.loaded()),
             });
         }
+        let pasts: Vec<Past> = members().map(|it| past(&it.history, redactor.as_mut())).collect();
         // What changed is counted before anything is compacted.
         let changes: Vec<Changes> =
             without.iter().map(|seen| Changes::of(seen.transcript(), seen.source())).collect();
@@ -202,19 +200,21 @@ impl RenderSource {
             .iter()
             .zip(&applied)
             .zip(changes)
-            .map(|((seen, applied), changes)| {
+            .zip(&pasts)
+            .map(|(((seen, applied), changes), past)| {
                 let (transcript, source): (&Transcript, &dyn Source) = match applied {
                     Some(applied) => (&applied.transcript, &applied.source),
                     None => (seen.transcript(), seen.source()),
                 };
                 Story::new(Session {
-                    agent: self.session.loaded.format.name,
+                    agent: self.session.loaded().format.name,
                     transcript,
                     source,
                     changes,
                     sub_agents: &links,
                     detail: how.detail,
                     prices: how.prices.map(|prices| prices as &dyn Prices),
+                    past: Some(past).filter(|past| !past.is_empty()),
                 })
             })
             .collect();
@@ -253,11 +253,9 @@ impl RenderSource {
 }
 
 impl Member {
-    fn open(path: &Path, agent: Option<&str>) -> Result<Member> {
-        let Loaded { format, source, transcript, faults } = Loaded::open(path, agent)?;
-        let source = ShownSource::File(source);
-        let loaded = Loaded { format, source, transcript, faults };
-        Ok(Member { path: Some(path.to_owned()), loaded })
+    fn open(config: &Config, path: &Path, agent: Option<&str>, version: Version) -> Result<Member> {
+        let history = History::open(config, path, agent, version)?;
+        Ok(Member { path: Some(path.to_owned()), history })
     }
 
     /// The agent, and the id of the session, or the name of its file when it has none.
@@ -266,9 +264,9 @@ impl Member {
             let stem = self.path.as_ref().and_then(|path| path.file_stem());
             stem.map(|stem| stem.to_string_lossy().into_owned())
         };
-        let id = self.loaded.transcript.head.id.as_deref().map(str::to_owned);
+        let id = self.loaded().transcript.head.id.as_deref().map(str::to_owned);
         let id = id.or_else(stem).unwrap_or_else(|| "session".to_owned());
-        (self.loaded.format.name, id)
+        (self.loaded().format.name, id)
     }
 
     /// The name of a sub-agent's file, within those of its session.
@@ -291,7 +289,7 @@ impl Member {
 
     /// Calls that sent a sub-agent, with their results.
     fn tasks(&self) -> Vec<(String, String)> {
-        let Loaded { source, transcript, .. } = &self.loaded;
+        let Loaded { source, transcript, .. } = self.loaded();
         let blocks = || transcript.entries().flat_map(|(_, entry)| &entry.blocks);
         let mut results: BTreeMap<&str, String> = BTreeMap::new();
         let mut tasks = Vec::new();
@@ -307,6 +305,29 @@ impl Member {
         let result = |call: &str| results.get(call).cloned().unwrap_or_default();
         tasks.into_iter().map(|call| (call.to_owned(), result(call))).collect()
     }
+}
+
+/// What is to be said of the compactions of a session.
+fn past(history: &History, redactor: Option<&mut Redactor<'_>>) -> Past {
+    let compactions = history.compactions.iter().map(|it| PastCompaction {
+        made: it.made.to_string(),
+        recipe: it.recipe.clone(),
+        item: it.item,
+    });
+    let mut past = Past {
+        compactions: compactions.collect(),
+        is_as_sent: history.version == Version::AsSent,
+        unsent: history.unsent.clone(),
+        missing: history.missing.clone(),
+    };
+    // A recipe may be a path, and an error names files.
+    if let Some(redactor) = redactor {
+        let recipes = past.compactions.iter_mut().map(|it| &mut it.recipe);
+        for text in recipes.chain(&mut past.missing) {
+            *text = redactor.text(text).into_owned();
+        }
+    }
+    past
 }
 
 /// A session as it is told.

@@ -11,7 +11,7 @@ use epitome_model::{
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
-use crate::{Facts, Story};
+use crate::{Facts, PastCompaction, Story};
 
 /// The version of the document: members are added within it, never changed.
 const VERSION: u64 = 1;
@@ -77,6 +77,9 @@ struct Written {
     facts: Facts,
     head: WrittenHead,
     context: Vec<usize>,
+    /// For readers; they are not read back.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    compactions: Vec<PastCompaction>,
     entries: Vec<WrittenEntry>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     sub_agents: Vec<Written>,
@@ -222,6 +225,7 @@ fn document(story: &Story<'_>, sub_agents: &[Story<'_>]) -> Written {
         facts: Facts::of(story),
         head: WrittenHead { id, cwd, title, version, prompt },
         context: placed(&transcript.context),
+        compactions: session.past.map(|past| past.compactions.clone()).unwrap_or_default(),
         entries: shown().map(|(_, it)| entry(it, session.source)).collect(),
         sub_agents: sub_agents.iter().map(|story| document(story, &[])).collect(),
     }

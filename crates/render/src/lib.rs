@@ -25,6 +25,7 @@ mod html;
 mod json;
 mod link;
 mod markdown;
+mod past;
 mod prices;
 mod reminder;
 mod said;
@@ -47,6 +48,7 @@ pub use html::{
 };
 pub use json::{Document, JsonError, from_json, json};
 pub use markdown::markdown;
+pub use past::{Past, PastCompaction};
 pub use prices::Prices;
 pub use said::{Said, SaidKind, said};
 pub use spent::{Cost, CostFloor, RecordedRequests, RequestTotals, recorded_requests};

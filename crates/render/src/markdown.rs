@@ -78,6 +78,10 @@ impl<'a> Page<'_, 'a> {
             parts.push(format!("+{added} −{removed} lines in {files} file{s}"));
         }
         let _ = writeln!(self.text, "{}", parts.join(" · "));
+        let past = self.story.session.past.filter(|past| !past.is_empty());
+        if let Some(past) = past {
+            let _ = writeln!(self.text, "\n> {}", escaped(&visible(&past.sentences().join(" "))));
+        }
     }
 
     fn steps(&mut self, steps: &[Piece<'_>]) {

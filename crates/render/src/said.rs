@@ -26,6 +26,8 @@ pub struct Said {
     pub kind: SaidKind,
     /// Its time, as the session writes it.
     pub time: Option<String>,
+    /// Whether a resume does not send it, or a part of it, any more.
+    pub is_unsent: bool,
     /// The text as a model sees it. Of a call: the tool, its arguments, and its result.
     pub text: String,
 }
@@ -73,6 +75,7 @@ pub fn said<'s>(story: &'s Story<'_>) -> impl Iterator<Item = Said> + use<'s> {
             role,
             kind,
             time: piece.entry.time.as_deref().map(str::to_owned),
+            is_unsent: piece.is_unsent,
             text: short(text),
         })
     })

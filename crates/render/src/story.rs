@@ -11,7 +11,7 @@ use jiff::SignedDuration;
 
 use crate::reminder::without_reminders;
 use crate::visible::one_line;
-use crate::{Changes, Prices, time};
+use crate::{Changes, Past, Prices, time};
 
 /// A session that is shown.
 #[derive(Clone, Copy)]
@@ -30,6 +30,8 @@ pub struct Session<'a> {
     pub detail: Detail,
     /// Prices of requests, for sessions that do not record what they cost.
     pub prices: Option<&'a dyn Prices>,
+    /// What compactions did to it, if any is in it as it is stored.
+    pub past: Option<&'a Past>,
 }
 
 impl<'a> Session<'a> {
@@ -101,6 +103,8 @@ pub(crate) struct Piece<'a> {
     pub(crate) told: Branch,
     /// Its size on a page in bytes, estimated.
     pub(crate) weight: u64,
+    /// Whether a resume does not send it, or a part of it, any more.
+    pub(crate) is_unsent: bool,
 }
 
 impl Piece<'_> {
@@ -330,13 +334,13 @@ impl<'a> Story<'a> {
 
 fn pieces<'a>(session: &Session<'a>) -> Vec<Piece<'a>> {
     let Session { transcript, source, detail, .. } = *session;
-    let mut outputs: HashMap<&str, &Output> = HashMap::new();
+    let mut outputs: HashMap<&str, (&Output, (usize, usize))> = HashMap::new();
     let mut calls: HashSet<&str> = HashSet::new();
-    for (_, entry) in transcript.entries() {
-        for block in &entry.blocks {
+    for (item, entry) in transcript.entries() {
+        for (idx, block) in entry.blocks.iter().enumerate() {
             match block {
                 Block::Output(output) => {
-                    outputs.entry(&output.call).or_insert(output);
+                    outputs.entry(&output.call).or_insert((output, (item, idx)));
                 }
                 Block::Call(call) => {
                     calls.insert(&call.id);
@@ -356,13 +360,16 @@ fn pieces<'a>(session: &Session<'a>) -> Vec<Piece<'a>> {
         }
         let told = if item < first || sent.contains(&item) { Branch::Main } else { Branch::Aside };
         for (block, said) in entry.blocks.iter().enumerate() {
+            let mut at_output = None;
             let what = match said {
                 Block::Text(text) => What::Words(text),
                 Block::Summary(text) => What::Summary(text),
                 Block::Thinking(thinking) => What::Thinking(thinking),
                 // The result stands with the first call of its id.
                 Block::Call(call) if seen.insert(&call.id) => {
-                    What::Call(call, outputs.get(&*call.id).copied())
+                    let output = outputs.get(&*call.id).copied();
+                    at_output = output.map(|(_, at)| at);
+                    What::Call(call, output.map(|(output, _)| output))
                 }
                 Block::Call(call) => What::Call(call, None),
                 Block::Output(output) if calls.contains(&*output.call) => continue,
@@ -375,7 +382,11 @@ fn pieces<'a>(session: &Session<'a>) -> Vec<Piece<'a>> {
             };
             if is_told(&what, entry, detail) && !is_blank(&what, source) {
                 let weight = weight(&what);
-                pieces.push(Piece { item, block, entry, what, told, weight });
+                let is_unsent = session.past.is_some_and(|past| {
+                    let at = [Some((item, block)), at_output];
+                    at.into_iter().flatten().any(|at| past.unsent.contains(&at))
+                });
+                pieces.push(Piece { item, block, entry, what, told, weight, is_unsent });
             }
         }
     }

@@ -90,6 +90,9 @@ impl<'a> Screen<'_, 'a> {
             parts.push(format!("+{added} −{removed} in {files} file{s}"));
         }
         self.put(&parts.join(" · "), "", DIM);
+        if let Some(past) = self.story.session.past.filter(|past| !past.is_empty()) {
+            self.put(&past.sentences().join(" "), "", Style::new());
+        }
     }
 
     fn piece(&mut self, piece: &Piece<'_>) {

@@ -44,6 +44,7 @@ pub(crate) fn told<T>(sample: &Sample, detail: Detail, show: impl FnOnce(&Story<
         sub_agents: &sub_agents,
         detail,
         prices: None,
+        past: None,
     };
     show(&Story::new(session))
 }

@@ -48,6 +48,8 @@ pub struct Hit {
     pub kind: String,
     /// When, as the session writes it.
     pub time: Option<String>,
+    /// Whether a compaction took it, or a part of it, out of what a resume sends.
+    pub archived: bool,
     /// How well it fits.
     pub score: f32,
     /// What is said there, with what was asked for marked.
@@ -84,14 +86,14 @@ fn hit(
     clauses: &[Clause],
 ) -> rusqlite::Result<Hit> {
     message.query_row([number], |row: &Row<'_>| {
-        let Place { role, kind, sub_agent, anchor, item, turn, time } = Place::read(row)?;
-        let session: String = row.get(7)?;
+        let Place { role, kind, sub_agent, anchor, item, turn, time, archived } = Place::read(row)?;
+        let session: String = row.get(8)?;
         Ok(Hit {
             session: PathBuf::from(session),
-            agent: row.get(8)?,
-            id: row.get(9)?,
-            project: row.get(10)?,
-            title: row.get(11)?,
+            agent: row.get(9)?,
+            id: row.get(10)?,
+            project: row.get(11)?,
+            title: row.get(12)?,
             sub_agent,
             anchor,
             item,
@@ -99,8 +101,9 @@ fn hit(
             role,
             kind,
             time,
+            archived,
             score: score as f32,
-            snippet: snippet(&text::read(row.get_ref(12)?)?, clauses),
+            snippet: snippet(&text::read(row.get_ref(13)?)?, clauses),
         })
     })
 }

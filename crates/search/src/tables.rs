@@ -7,11 +7,12 @@ use rusqlite::{Connection, Row};
 
 /// Changes with the tables and with what is written into them: an index with another number is
 /// another index.
-pub(super) const VERSION: i32 = 3;
+pub(super) const VERSION: i32 = 4;
 
 /// `words` holds no text, only where each word is; its text is made by `words::normalized` and is
 /// split at spaces: to its tokenizer, all that is not ASCII is letters. `id_lower` and
-/// `project_words` are what the filters `session:` and `project:` compare. `hash` is of all that a
+/// `project_words` are what the filters `session:` and `project:` compare. `archive` says what the
+/// archive held of it. `hash` is of all that a
 /// message is found by and shown with.
 const TABLES: &str = "
     CREATE TABLE sessions (
@@ -19,6 +20,7 @@ const TABLES: &str = "
         path TEXT NOT NULL,
         size INTEGER NOT NULL,
         modified INTEGER NOT NULL,
+        archive INTEGER NOT NULL,
         agent TEXT NOT NULL,
         id TEXT NOT NULL,
         id_lower TEXT NOT NULL,
@@ -41,7 +43,8 @@ const TABLES: &str = "
         anchor TEXT NOT NULL,
         item INTEGER NOT NULL,
         turn INTEGER NOT NULL,
-        time TEXT
+        time TEXT,
+        archived INTEGER NOT NULL
     ) STRICT;
     CREATE INDEX messages_of_session ON messages (session, hash);
     CREATE TABLE texts (
@@ -68,11 +71,13 @@ pub(super) struct Place {
     pub(super) item: usize,
     pub(super) turn: usize,
     pub(super) time: Option<String>,
+    /// Whether a resume does not send it any more: it is in the archive.
+    pub(super) archived: bool,
 }
 
 impl Place {
     /// The columns that [`Place::read`] takes.
-    pub(super) const COLUMNS: &str = "role, kind, sub_agent, anchor, item, turn, time";
+    pub(super) const COLUMNS: &str = "role, kind, sub_agent, anchor, item, turn, time, archived";
 
     /// Takes the first columns of a row.
     pub(super) fn read(row: &Row<'_>) -> rusqlite::Result<Place> {
@@ -86,12 +91,13 @@ impl Place {
             item: count(4, row.get(4)?)?,
             turn: count(5, row.get(5)?)?,
             time: row.get(6)?,
+            archived: row.get(7)?,
         })
     }
 
     /// The values of [`Place::COLUMNS`].
-    pub(super) fn values(&self) -> [Value; 7] {
-        let Place { role, kind, sub_agent, anchor, item, turn, time } = self;
+    pub(super) fn values(&self) -> [Value; 8] {
+        let Place { role, kind, sub_agent, anchor, item, turn, time, archived } = self;
         let number = |number: usize| Value::Integer(i64::try_from(number).unwrap_or(i64::MAX));
         [
             role.clone().into(),
@@ -101,14 +107,16 @@ impl Place {
             number(*item),
             number(*turn),
             time.clone().into(),
+            (*archived).into(),
         ]
     }
 
     /// A number for a message: of all that is written about it.
     pub(super) fn hash(&self, text: &str) -> i64 {
-        let Place { role, kind, sub_agent, anchor, item, turn, time } = self;
+        let Place { role, kind, sub_agent, anchor, item, turn, time, archived } = self;
         let sub_agent = sub_agent.map_or(u64::MAX, |number| number as u64);
-        let numbers = [sub_agent, *item as u64, *turn as u64].map(u64::to_le_bytes);
+        let numbers = [sub_agent, *item as u64, *turn as u64, u64::from(*archived)];
+        let numbers = numbers.map(u64::to_le_bytes);
         let texts = [role, kind, anchor, time.as_deref().unwrap_or(""), text];
         let texts = texts.iter().map(|text| text.as_bytes());
         number(texts.chain(numbers.iter().map(|number| &number[..])))

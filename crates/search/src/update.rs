@@ -6,10 +6,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::UNIX_EPOCH;
 
-use epitome::ErrorKind;
 use epitome::agents::SessionFile;
+use epitome::history::archive_stamp;
 use epitome::redact::rules;
 use epitome::render::{RenderOptions, RenderSource};
+use epitome::{Config, ErrorKind};
 use epitome_model::Role;
 use epitome_redact::Finder;
 use epitome_render::{Detail, Said, Story, said};
@@ -79,8 +80,10 @@ impl Search {
         tell: &(dyn Fn(Progress) + Sync),
     ) -> Result<Update> {
         // An empty one is as good a beginning as any.
-        let looked = match self.read(|connection| stale(connection, files)) {
-            Err(SearchError::Damaged) => self.read(|connection| stale(connection, files)),
+        let looked = match self.read(|connection| stale(&self.config, connection, files)) {
+            Err(SearchError::Damaged) => {
+                self.read(|connection| stale(&self.config, connection, files))
+            }
             looked => looked,
         };
         if looked?.is_empty() {
@@ -114,7 +117,7 @@ impl Search {
         let sql = "INSERT INTO words (words, rank) VALUES ('hashsize', ?)";
         connection.execute(sql, [WORDS])?;
         // Another process may just have done a part of it.
-        let Stale { changed, gone } = stale(&connection, files)?;
+        let Stale { changed, gone } = stale(&self.config, &connection, files)?;
         self.done.store(0, Ordering::Relaxed);
         self.of.store(changed.len(), Ordering::Relaxed);
         index.unseal()?;
@@ -160,25 +163,32 @@ impl Stale<'_> {
     }
 }
 
-/// A session's length, and nanoseconds since 1970: what tells that it did not change.
-type Stamp = (i64, i64);
+/// A session's length, nanoseconds since 1970, and what the archive holds of it: what tells that
+/// it did not change.
+type Stamp = (i64, i64, i64);
 
-fn stamp(file: &SessionFile) -> Stamp {
+fn stamp(config: &Config, file: &SessionFile) -> Stamp {
     let since = file.modified.duration_since(UNIX_EPOCH).unwrap_or_default();
     let number = |it: u128| i64::try_from(it).unwrap_or(i64::MAX);
-    (number(file.size.0.into()), number(since.as_nanos()))
+    let archive = archive_stamp(config, file.agent, &file.id).cast_signed();
+    (number(file.size.0.into()), number(since.as_nanos()), archive)
 }
 
-fn stale<'a>(connection: &Connection, files: &'a [SessionFile]) -> rusqlite::Result<Stale<'a>> {
-    let mut known = connection.prepare("SELECT key, size, modified FROM sessions")?;
-    let known = known.query_map([], |row| Ok((row.get(0)?, (row.get(1)?, row.get(2)?))))?;
+fn stale<'a>(
+    config: &Config,
+    connection: &Connection,
+    files: &'a [SessionFile],
+) -> rusqlite::Result<Stale<'a>> {
+    let mut known = connection.prepare("SELECT key, size, modified, archive FROM sessions")?;
+    let known =
+        known.query_map([], |row| Ok((row.get(0)?, (row.get(1)?, row.get(2)?, row.get(3)?))))?;
     let known: HashMap<i64, Stamp> = known.collect::<rusqlite::Result<_>>()?;
     let mut seen = HashSet::with_capacity(files.len());
     let mut changed = Vec::new();
     for file in files {
         let key = tables::path(&file.path);
         seen.insert(key);
-        if known.get(&key) != Some(&stamp(file)) {
+        if known.get(&key) != Some(&stamp(config, file)) {
             changed.push(file);
         }
     }
@@ -236,6 +246,7 @@ impl Work<'_> {
     /// read this time.
     fn read(&self, file: &SessionFile) -> Option<Read> {
         let path = file.path.to_str()?;
+        let stamp = stamp(&self.search.config, file);
         let known = |id: &str, project: Option<&str>, title: String| Known {
             path: path.to_owned(),
             agent: file.agent.to_owned(),
@@ -243,16 +254,16 @@ impl Work<'_> {
             project: project.map(str::to_owned),
             title,
         };
-        let reading = match RenderSource::open(&file.path, Some(file.agent)) {
+        let reading = match RenderSource::open(&self.search.config, &file.path, Some(file.agent)) {
             Ok(reading) => reading,
             Err(err) if err.kind() == ErrorKind::UnknownFormat => {
                 let known = known(&file.id, None, String::new());
-                return Some(Read { known, folders: Vec::new(), said: Vec::new() });
+                return Some(Read { stamp, known, folders: Vec::new(), said: Vec::new() });
             }
             Err(_) => return None,
         };
         // As it is, and as numbers only: what is shown of it is redacted.
-        let cwd = reading.session.loaded.transcript.head.cwd.as_deref().map(Path::new);
+        let cwd = reading.session.history.session.transcript.head.cwd.as_deref().map(Path::new);
         let folders: Vec<i64> =
             cwd.into_iter().flat_map(Path::ancestors).map(tables::path).collect();
         let archive = self.search.config.archive();
@@ -272,7 +283,7 @@ impl Work<'_> {
                 let known = known(id, head.cwd.as_deref(), stories[0].title());
                 let said =
                     stories.iter().enumerate().flat_map(|(number, story)| pieces(story, number));
-                Read { known, folders: folders.clone(), said: said.collect() }
+                Read { stamp, known, folders: folders.clone(), said: said.collect() }
             },
         );
         match (told, reading.failure()) {
@@ -298,7 +309,7 @@ impl Work<'_> {
             insert(&self.connection(), session, &batch)?;
         }
         self.written.fetch_add(new.len(), Ordering::Relaxed);
-        insert_session(&self.connection(), session, stamp(file), read)
+        insert_session(&self.connection(), session, read.stamp, read)
     }
 }
 
@@ -334,7 +345,7 @@ impl<'a> Message<'a> {
 fn insert(connection: &Connection, session: i64, batch: &[Message<'_>]) -> rusqlite::Result<()> {
     let columns = Place::COLUMNS;
     let mut message = connection.prepare(&format!(
-        "INSERT INTO messages ({columns}, session, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+        "INSERT INTO messages ({columns}, session, hash) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
     ))?;
     let mut indexed = connection.prepare("INSERT INTO words (rowid, text) VALUES (?, ?)")?;
     let mut stored = connection.prepare("INSERT INTO texts (message, text) VALUES (?, ?)")?;
@@ -350,18 +361,19 @@ fn insert(connection: &Connection, session: i64, batch: &[Message<'_>]) -> rusql
 fn insert_session(
     connection: &Connection,
     session: i64,
-    (size, modified): Stamp,
+    (size, modified, archive): Stamp,
     read: &Read,
 ) -> rusqlite::Result<()> {
     let Known { path, agent, id, project, title } = &read.known;
     connection.execute(
-        "INSERT OR REPLACE INTO sessions VALUES (:key, :path, :size, :modified, :agent, :id,
+        "INSERT OR REPLACE INTO sessions VALUES (:key, :path, :size, :modified, :archive, :agent, :id,
              :id_lower, :project, :project_words, :title)",
         named_params! {
             ":key": session,
             ":path": path,
             ":size": size,
             ":modified": modified,
+            ":archive": archive,
             ":agent": agent,
             ":id": id,
             ":id_lower": id.to_lowercase(),
@@ -397,6 +409,8 @@ fn remove(connection: &Connection, session: i64) -> rusqlite::Result<()> {
 
 /// What is in a session.
 struct Read {
+    /// Taken before it was read.
+    stamp: Stamp,
     known: Known,
     folders: Vec<i64>,
     said: Vec<(Place, String)>,
@@ -405,7 +419,7 @@ struct Read {
 /// What one story of a session says: the first is the session's own.
 fn pieces(story: &Story<'_>, number: usize) -> impl Iterator<Item = (Place, String)> {
     said(story).map(move |said| {
-        let Said { anchor, item, turn, role, kind, time, text } = said;
+        let Said { anchor, item, turn, role, kind, time, is_unsent, text } = said;
         let role = match role {
             Role::User => "user",
             Role::Assistant => "assistant",
@@ -414,6 +428,7 @@ fn pieces(story: &Story<'_>, number: usize) -> impl Iterator<Item = (Place, Stri
         };
         let (role, kind) = (role.to_owned(), kind.name().to_owned());
         let sub_agent = number.checked_sub(1);
-        (Place { role, kind, sub_agent, anchor, item, turn, time }, text)
+        let archived = is_unsent;
+        (Place { role, kind, sub_agent, anchor, item, turn, time, archived }, text)
     })
 }

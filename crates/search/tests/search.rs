@@ -149,7 +149,7 @@ fn anchors_lead_to_the_message_on_the_page_of_the_session() {
     let path = machine.pi();
     let search = machine.open();
     machine.update(&search);
-    let reading = epitome::render::RenderSource::open(&path, None).expect("it");
+    let reading = epitome::render::RenderSource::open(&machine.config, &path, None).expect("it");
     let archive = machine.config.archive();
     let how = epitome::render::RenderOptions {
         detail: epitome_render::Detail::Steps,

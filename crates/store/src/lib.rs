@@ -15,6 +15,7 @@ pub mod archive;
 pub mod carry;
 pub mod compressed;
 pub mod file_tree;
+pub mod original;
 pub mod place;
 pub mod reference;
 pub mod regular;

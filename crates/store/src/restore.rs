@@ -19,7 +19,7 @@ use crate::source::{Spliced, exactly, if_read};
 use by_record::{Walk, check_sound};
 use epitome_error::{Error, ErrorKind, Result};
 pub use whole::check_original;
-pub use whole::{Damage, check_stubs, restore_from};
+pub use whole::{Damage, check_stubs, restore_from, stubs_in};
 
 impl Generations {
     /// The numbers of the imported generations that a way back uses, or may use.

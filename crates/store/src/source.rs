@@ -181,11 +181,27 @@ impl Handle {
 /// # Ok::<(), epitome_error::Error>(())
 /// ```
 pub struct Spliced<'a> {
-    base: &'a dyn Source,
+    base: Base<'a>,
     splices: Vec<Splice>,
     /// Where the bytes of each splice begin, in the new coordinates.
     starts: Vec<u64>,
     len: u64,
+}
+
+/// What splices are laid over.
+enum Base<'a> {
+    Borrowed(&'a dyn Source),
+    // Not bound to `'a`: a splice may be dropped after what it borrows.
+    Owned(Box<dyn Source + Send>),
+}
+
+impl Base<'_> {
+    fn source(&self) -> &dyn Source {
+        match self {
+            Base::Borrowed(source) => *source,
+            Base::Owned(source) => &**source,
+        }
+    }
 }
 
 impl<'a> Spliced<'a> {
@@ -195,13 +211,27 @@ impl<'a> Spliced<'a> {
     /// # Errors
     ///
     /// `Refused` when two of them overlap or one reaches past the end of the base.
-    pub fn new(base: &'a dyn Source, mut splices: Vec<Splice>) -> Result<Spliced<'a>> {
+    pub fn new(base: &'a dyn Source, splices: Vec<Splice>) -> Result<Spliced<'a>> {
+        Spliced::over(Base::Borrowed(base), splices)
+    }
+
+    /// As [`new`](Spliced::new), with a base of its own.
+    ///
+    /// # Errors
+    ///
+    /// As [`new`](Spliced::new).
+    pub fn owned(base: impl Source + Send + 'static, splices: Vec<Splice>) -> Result<Spliced<'a>> {
+        Spliced::over(Base::Owned(Box::new(base)), splices)
+    }
+
+    fn over(base: Base<'a>, mut splices: Vec<Splice>) -> Result<Spliced<'a>> {
+        let base_len = base.source().len();
         splices.sort_by_key(|splice| (splice.span.start, splice.span.end));
         let mut starts = Vec::with_capacity(splices.len());
         let (mut from, mut len) = (0, 0);
         for splice in &splices {
             let Span { start, end } = splice.span;
-            if start < from || end < start || end > base.len() {
+            if start < from || end < start || end > base_len {
                 let what = "changes to a file overlap or reach past its end";
                 return Err(Error::new(ErrorKind::Refused, what));
             }
@@ -210,7 +240,7 @@ impl<'a> Spliced<'a> {
             len += splice.with.len() as u64;
             from = end;
         }
-        len += base.len() - from;
+        len += base_len - from;
         Ok(Spliced { base, splices, starts, len })
     }
 
@@ -240,9 +270,10 @@ impl<'a> Spliced<'a> {
             from = span.end;
         }
         self.runs(from..self.len, &mut joined);
-        let (base, end) = (self.base, self.base.len());
+        drop(over);
+        let end = self.base.source().len();
         joined.keep(end..end);
-        Spliced::new(base, joined.splices)
+        Spliced::over(self.base, joined.splices)
     }
 
     /// The range of the base that stands at `span`, if no splice has a part in it.
@@ -352,7 +383,7 @@ impl Source for Spliced<'_> {
             let (bytes, want) = match self.run_at(at) {
                 Run::Base { range } => {
                     let want = (range.end - range.start).min(end - at);
-                    (self.base.read(range.start..range.start + want), want)
+                    (self.base.source().read(range.start..range.start + want), want)
                 }
                 Run::With { idx, from, end: stop } => {
                     let want = (stop - at).min(end - at);
@@ -374,7 +405,7 @@ impl Source for Spliced<'_> {
     }
 
     fn read_failure(&self) -> Option<ReadFailure> {
-        self.base.read_failure()
+        self.base.source().read_failure()
     }
 }
 

@@ -8,8 +8,8 @@ use epitome_error::Result;
 use epitome_model::{Bytes, Source};
 use serde::{Deserialize, Serialize};
 
-use crate::archive::{Archive, Digest, Generation, Generations, SessionKey, is_damage, lines};
-use crate::restore::{Damage, Restored, Target, restore_from};
+use crate::archive::{Archive, Digest, Generation, SessionKey, is_damage, lines};
+use crate::restore::{Damage, Restoration, Restored, Target, restore_from};
 use crate::session::Loaded;
 use crate::source::if_read;
 
@@ -49,17 +49,16 @@ pub fn in_effect(
     if found.whole.is_empty() {
         return Ok(Vec::new());
     }
-    if_read(source, Ok(effective(archive, key, source, found)))
+    let way = restore_from(archive, key, &found, source, Target::Original, Damage::Refuse);
+    if_read(source, Ok(effective(source, way, found.whole)))
 }
 
-fn effective(
-    archive: &Archive,
-    key: &SessionKey,
+/// Those of the `known` generations that are in a session; `way` is how it would be restored.
+pub(crate) fn effective(
     source: &dyn Source,
-    found: Generations,
+    way: Result<Restoration>,
+    mut known: Vec<Generation>,
 ) -> Vec<Generation> {
-    let way = restore_from(archive, key, &found, source, Target::Original, Damage::Refuse);
-    let mut known = found.whole;
     let numbers = match way {
         Ok(way) => match way.outcome {
             Restored::Exact { undone } => undone.into_iter().collect(),
@@ -125,6 +124,11 @@ impl Packs {
         let mut hasher = DefaultHasher::new();
         packs.hash(&mut hasher);
         Packs { count: packs.len() as u64, hash: hasher.finish() }
+    }
+
+    /// A number that is another one as soon as anything changed.
+    pub fn stamp(&self) -> u64 {
+        self.hash
     }
 }
 

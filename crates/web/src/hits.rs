@@ -198,6 +198,9 @@ fn row(session: &CachedSession, hit: &Hit, mark: &str) -> Markup {
                     None => span { "turn " (hit.turn) },
                 }
                 span { (hit.role) @if hit.kind == "thinking" { ", thinking" } }
+                @if hit.archived {
+                    span.unsent title="A compaction took it, or a part of it, out of what a resume                                        sends; the page of the session shows it" { "not sent" }
+                }
                 @if let Some(when) = when { time datetime=(when) { (minute(when)) } }
             }
         }

@@ -20,6 +20,8 @@ pub(crate) struct ToldSheet {
     pub(crate) is_last: bool,
     pub(crate) part: usize,
     pub(crate) sub_agents: usize,
+    /// Whether a compaction is in it as it is stored, or in one of its sub-agents.
+    pub(crate) is_compacted: bool,
     /// The session's id, if it has one, and the folder it was run in.
     pub(crate) id: Option<String>,
     pub(crate) cwd: Option<String>,
@@ -54,7 +56,8 @@ impl LaidOut {
             let (file, is_last) = (html.file(page), page + 1 == html.pages());
             let (id, cwd) = (html.facts().id.clone(), html.facts().cwd.clone());
             let sub_agents = pages.len() - 1;
-            let told = ToldSheet { sheet, file, is_last, part, sub_agents, id, cwd };
+            let is_compacted = pages.iter().any(Html::is_compacted);
+            let told = ToldSheet { sheet, file, is_last, part, sub_agents, is_compacted, id, cwd };
             sheets.insert((part, page), Arc::new(told));
         }
         LaidOut { last_items, sheets }

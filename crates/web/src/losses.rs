@@ -14,7 +14,6 @@ use epitome::redact::Screen;
 use epitome_model::Source;
 use epitome_passes::losses::LostKind;
 use epitome_passes::{RuleFiles, response_name};
-use epitome_redact::Redactor;
 use epitome_render::{minute, moment};
 use maud::{Markup, html};
 
@@ -49,7 +48,7 @@ pub(crate) async fn page(
         let rule_files = RuleFiles::built_in();
         let options = LossOptions { counter: viewer.options.counter, rule_files, screen: &screen };
         let report = session_losses(&session, &options)?;
-        let body = body(&report, &mut shown_of(viewer, &session.loaded()?.source));
+        let body = body(&report, &mut shown_of(viewer, &file.path)?);
         Ok(frame("What compactions took", UP, &body).into_response())
     });
     told.await.unwrap_or_else(|problem| problem)
@@ -75,7 +74,7 @@ pub(crate) fn planned<S: Source>(
     let rule_files = RuleFiles::built_in();
     let options = LossOptions { counter: viewer.options.counter, rule_files, screen: &screen };
     let losses = planned_losses(config, path, plan, &options)?;
-    let groups = groups(&losses, When::Planned, &mut shown_of(viewer, &plan.session.source));
+    let groups = groups(&losses, When::Planned, &mut shown_of(viewer, path)?);
     let facts = losses.facts;
     let may_matter = (!losses.pieces.is_empty()).then(|| losses.may_matter());
     let listed = html! {
@@ -101,16 +100,15 @@ pub(crate) fn planned<S: Source>(
 }
 
 /// Redacts, and makes all characters visible.
-fn shown_of<'a>(viewer: &'a Viewer, source: &dyn Source) -> impl FnMut(&str) -> String + 'a {
-    let mut redactor = viewer.options.finder.as_ref().map(Redactor::new);
-    if let Some(redactor) = &mut redactor {
-        // A secret found once is redacted everywhere.
-        redactor.learn(source);
-    }
-    move |text: &str| {
+fn shown_of<'a>(
+    viewer: &'a Viewer,
+    session: &FilePath,
+) -> Result<impl FnMut(&str) -> String + 'a, Problem> {
+    let mut redactor = viewer.redactor(session)?;
+    Ok(move |text: &str| {
         let text = redactor.as_mut().map_or(text.into(), |redactor| redactor.text(text));
         epitome_model::short(&epitome_render::visible(&text), WIDTH)
-    }
+    })
 }
 
 fn body(report: &LossReport, shown: Shown<'_>) -> Markup {

@@ -106,15 +106,25 @@ pub(crate) async fn page(
         let config = &viewer.options.config;
         let opened = OpenSession::at(config, &session.path);
         let run = config.begin_run("serve");
-        let mut left = None;
+        let (mut left, mut failed) = (None, None);
         let planned = Compact::new(&recipe, counter, &run).plan(&opened, |path, planned| {
             left.get_or_insert_with(|| losses::planned(viewer, path, planned));
+            let redactor = match viewer.redactor(path) {
+                Ok(redactor) => redactor,
+                Err(err) => {
+                    failed.get_or_insert(err);
+                    return;
+                }
+            };
             let title = match parts.len() {
                 0 => "The session".to_owned(),
                 n => format!("Sub-agent {n}"),
             };
-            parts.push(Part::of(viewer, title, planned, &asked.pass));
+            parts.push(Part::of(viewer, redactor, title, planned, &asked.pass));
         })?;
+        if let Some(err) = failed {
+            return Err(err.into());
+        }
         let left = left.transpose()?.unwrap_or_default();
         let body = body(viewer, &opened, (&asked, &recipe), &planned, (&parts, &left));
         Ok(frame("What compacting would save", UP, &body).into_response())
@@ -125,13 +135,13 @@ pub(crate) async fn page(
 impl Part {
     fn of<S: Source>(
         viewer: &Viewer,
+        redactor: Option<Redactor<'_>>,
         title: String,
         planned: &CompactionPlan<'_, S>,
         pass: &str,
     ) -> Part {
-        let mut redactor = viewer.options.finder.as_ref().map(Redactor::new);
+        let mut redactor = redactor;
         if let Some(redactor) = &mut redactor {
-            // A secret found once is redacted everywhere.
             redactor.learn(&planned.session.source);
         }
         let mut shown = |text: &str| {

@@ -116,7 +116,7 @@ pub(crate) fn sheet_alone(
 }
 
 fn body(viewer: &Viewer, session: &SessionFile, told: &ToldSheet, stamp: &Stamp) -> Markup {
-    let ToldSheet { sheet, file, is_last, part, sub_agents, .. } = told;
+    let ToldSheet { sheet, file, is_last, part, sub_agents, is_compacted, .. } = told;
     // Sub-agents are followed on the pages of their session.
     let follows = *is_last && *part == 0;
     html! {
@@ -127,6 +127,7 @@ fn body(viewer: &Viewer, session: &SessionFile, told: &ToldSheet, stamp: &Stamp)
                 data-stamp=[follows.then_some(stamp)] {
                 (made(&sheet.above))
                 @if *part == 0 {
+                    @if *is_compacted { (restore()) }
                     (tools(*sub_agents))
                     (commands(viewer, session, told))
                 }
@@ -137,6 +138,16 @@ fn body(viewer: &Viewer, session: &SessionFile, told: &ToldSheet, stamp: &Stamp)
                 }
                 (made(&sheet.below))
             }
+        }
+    }
+}
+
+/// The button that restores a compacted session.
+fn restore() -> Markup {
+    html! {
+        form method="post" action="restore" {
+            button.act type="submit" { "Restore it" }
+            " " span.soft { "puts back into the file what compactions took out of it" }
         }
     }
 }

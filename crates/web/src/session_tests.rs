@@ -103,3 +103,44 @@ fn of_a_long_session_the_page_that_is_asked_for_and_those_after_it_are_kept() {
     });
     assert!(told.is_ok());
 }
+
+#[test]
+fn a_compacted_session_is_shown_as_it_was_with_a_button_that_restores_it() {
+    let dir = tempfile::tempdir().expect("a folder");
+    let bytes = fixtures::get("claude", "pricing").bytes();
+    let path = write(dir.path().join("sessions/one.jsonl"), &bytes);
+    let viewer = viewer(dir.path());
+    let page = || {
+        let session = viewer.files().into_iter().find(|it| it.path == path).expect("it is there");
+        let told = sheet(&viewer, &session, 0, 0).unwrap_or_else(|_| panic!("it is laid out"));
+        body(&viewer, &session, &told, &Stamp::of(&path)).into_string()
+    };
+    let figures = |page: &str| {
+        let (_, rest) = page.split_once("<dl class=\"figures\">").expect("figures");
+        rest.split_once("</dl>").expect("an end").0.to_owned()
+    };
+    let before = page();
+    assert!(!before.contains("action=\"restore\"") && !before.contains("class=\"past\""));
+
+    let config = &viewer.options.config;
+    let recipe = epitome_passes::built_in("transcript").expect("a recipe");
+    let recipe = epitome_passes::Recipe { keep: Default::default(), ..recipe };
+    let run = config.begin_run("test");
+    let opened = epitome::ops::OpenSession::at(config, &path);
+    let compact = epitome::ops::Compact::new(&recipe, viewer.options.counter, &run);
+    compact.run(&opened).unwrap_or_else(|err| panic!("{err}"));
+    assert!(fs::read(&path).expect("a file").len() < bytes.len());
+
+    let after = page();
+    assert_eq!(figures(&after), figures(&before));
+    assert!(after.contains("by the recipe transcript. Shown as it was:"), "{after}");
+    assert!(after.contains("action=\"restore\"") && after.contains(">not sent</span>"), "{after}");
+    assert!(after.contains("1 compaction</figcaption>"), "{after}");
+
+    // Without its archive it is read again, and nothing can be put back.
+    let reads = viewer.reads.load(Ordering::Relaxed);
+    fs::remove_dir_all(config.home.join("archive")).expect("the archive");
+    let without = page();
+    assert_eq!(viewer.reads.load(Ordering::Relaxed), reads + 1);
+    assert!(!without.contains("action=\"restore\""), "{without}");
+}

@@ -1,10 +1,12 @@
 //! The state shared by all requests.
 
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use axum::http::StatusCode;
 use epitome::agents::{self, SessionFile};
+use epitome::history::{History, Version, archive_stamp};
 use epitome::render::{ListPrices, RenderOptions, RenderSource};
 use epitome_redact::Redactor;
 use epitome_render::{Detail, Html, PageName};
@@ -66,6 +68,15 @@ impl Viewer {
         epitome_render::visible(&redacted.unwrap_or_else(|| text.to_owned()))
     }
 
+    /// What redacts texts of the session at an address: a secret found once is redacted everywhere,
+    /// also one of a text that was removed.
+    pub(crate) fn redactor(&self, session: &Path) -> epitome::Result<Option<Redactor<'_>>> {
+        let Some(finder) = self.options.finder.as_ref() else { return Ok(None) };
+        let mut redactor = Redactor::new(finder);
+        History::open(&self.options.config, session, None, Version::AsItWas)?.learn(&mut redactor);
+        Ok(Some(redactor))
+    }
+
     /// The title of a session in at most so many characters, or its id, redacted for display.
     pub(crate) fn title(&self, session: &CachedSession, most: usize) -> String {
         let title = session.info().and_then(|info| info.title.as_deref()).unwrap_or_default();
@@ -79,7 +90,9 @@ impl Viewer {
         let of_parts = agents::companions(&file.path);
         let files = std::iter::once(&file.path).chain(&of_parts).map(|path| Stamp::of(path));
         let prices = Stamp::of_file(&self.options.config.models());
-        Key { session: file.path.clone(), stamps: files.chain([prices]).collect() }
+        let archive = archive_stamp(&self.options.config, file.agent, &file.id);
+        let others = [prices, Stamp(archive.to_string())];
+        Key { session: file.path.clone(), stamps: files.chain(others).collect() }
     }
 
     /// Reads a session and hands its pages to `show`, those of its sub-agents behind it.
@@ -89,7 +102,7 @@ impl Viewer {
         show: impl FnOnce(&[Html<'_>]) -> T,
     ) -> epitome::Result<T> {
         self.reads.fetch_add(1, Ordering::Relaxed);
-        let reading = RenderSource::open(&file.path, None)?;
+        let reading = RenderSource::open(&self.options.config, &file.path, None)?;
         let prices = ListPrices::of(&self.options.config)?;
         let how = RenderOptions {
             detail: Detail::Steps,

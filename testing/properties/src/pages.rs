@@ -94,6 +94,7 @@ fn with_story<T>(
         sub_agents: &sub_agents,
         detail,
         prices: None,
+        past: None,
     }))
 }
 

@@ -17,7 +17,7 @@ use epitome::ops::{
 use epitome::redact::Screen;
 use epitome::storage::vacuum;
 use epitome::watch::Share;
-use epitome::{Loaded, Place};
+use epitome::{History, Loaded, Place, Version};
 use epitome_model::Source;
 use epitome_passes::Recipe;
 
@@ -327,7 +327,7 @@ impl Job<'_> {
             let mut diff = Difference::of(self)?;
             let mut losses = None;
             let mut report = self.compact.plan(&session, |file, planned| {
-                diff.add(self, planned);
+                diff.add(self, file, planned);
                 if file == path.as_path() {
                     losses = self.losses(file, planned);
                 }
@@ -353,7 +353,7 @@ impl Job<'_> {
         let mut diff = Difference::of(self)?;
         let mut losses = None;
         let look = |_: &Path, planned: &CompactionPlan<'_, _>| {
-            diff.add(self, planned);
+            diff.add(self, path, planned);
             losses = self.losses(path, planned);
         };
         let mut report = self.compact.plan_loaded(config, path, &session, look)?;
@@ -414,8 +414,14 @@ impl Difference {
         Ok(Difference { screen, text: String::new() })
     }
 
-    fn add<S: Source>(&mut self, job: &Job<'_>, planned: &CompactionPlan<'_, S>) {
+    fn add<S: Source>(&mut self, job: &Job<'_>, path: &Path, planned: &CompactionPlan<'_, S>) {
         if let Some(screen) = &self.screen {
+            let format = Some(planned.session.format.name);
+            let history = History::open(&job.app.config, path, format, Version::AsItWas);
+            let screen = match &history {
+                Ok(history) => screen.of_history(history),
+                Err(_) => screen.of_session(&planned.session.source),
+            };
             self.text.push_str(&diff::render(planned, job.app.counter(), screen));
         }
     }

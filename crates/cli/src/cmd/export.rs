@@ -6,9 +6,8 @@ use std::path::{Path, PathBuf};
 
 use clap::Args as ClapArgs;
 use clap::builder::{PossibleValue, PossibleValuesParser};
-use epitome::Loaded;
-use epitome::redact::redacted;
 use epitome::storage::{Spliced, write_new};
+use epitome::{History, Loaded};
 use epitome_api::Made;
 use epitome_model::{Bytes, Source};
 use epitome_redact::{Finder, Redactor};
@@ -20,7 +19,7 @@ use crate::conversation;
 use crate::failure::{Failure, Result, Status};
 use crate::left;
 use crate::redaction::{Redaction, Taken};
-use crate::session::{Input, read_stdin};
+use crate::session::{Input, State};
 use crate::text::{self, DIM, count};
 
 const EXAMPLES: &str = "\
@@ -53,6 +52,9 @@ pub struct Args {
     pub out: Option<PathBuf>,
 
     #[command(flatten)]
+    pub state: State,
+
+    #[command(flatten)]
     pub redaction: Redaction,
 }
 
@@ -82,31 +84,18 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     }
     let input = Input::find(app, &args.session)?;
     let finder = args.redaction.finder(app)?;
-    match &input {
-        Input::Stdin => {
-            let session = Loaded::read(read_stdin()?, app.agent())?;
-            let (made, taken) = made(args, finder.as_ref(), &session)?;
-            write(app, args, &input, &session, &made, &taken)
-        }
-        Input::File(path) => {
-            let session = Loaded::open(path, app.agent())?;
-            let (made, taken) = made(args, finder.as_ref(), &session)?;
-            if let Some(failure) = session.source.failure() {
-                return Err(failure.into());
-            }
-            write(app, args, &input, &session, &made, &taken)
-        }
-    }
+    let history = args.state.open(app, &input)?;
+    let (made, taken) = made(args, finder.as_ref(), &history)?;
+    history.failure().map_or(Ok(()), Err)?;
+    write(app, args, &input, &history.session, &made, &taken)
 }
 
 /// The text to write: redacted first, unless --no-redact is given.
-fn made<S: Source>(
-    args: &Args,
-    finder: Option<&Finder>,
-    session: &Loaded<S>,
-) -> Result<(Made, Taken)> {
-    let Some(finder) = finder else { return Ok((make(args, session), Taken::default())) };
-    let redacted = redacted(session, &mut Redactor::new(finder))?;
+fn made(args: &Args, finder: Option<&Finder>, history: &History) -> Result<(Made, Taken)> {
+    let Some(finder) = finder else {
+        return Ok((make(args, &history.session), Taken::default()));
+    };
+    let redacted = history.redacted(&mut Redactor::new(finder))?;
     Ok((make(args, &redacted.session), Taken::of(&redacted.found)))
 }
 

@@ -8,8 +8,11 @@ use std::path::Path;
 use clap::Args as ClapArgs;
 use epitome::compaction::Family;
 use epitome::ops::{CompactionPrice, FaultFound, Fitted, OpenSession, compaction_prices};
-use epitome::{Loaded, agents};
-use epitome_model::{Bytes, MicroDollars, Source, Tokens, Violation, context_turns, turns};
+use epitome::{History, Loaded, Version, agents};
+use epitome_model::{
+    Block, Bytes, Counter, MicroDollars, Source, Tokens, Violation, context_turns, turns, weigh,
+};
+use epitome_render::Changes;
 use epitome_tokens::Calibration;
 use serde::Serialize;
 
@@ -17,7 +20,7 @@ use crate::anatomy::{Amount, Anatomy, Kind, Large, Tool, anatomy};
 use crate::app::App;
 use crate::failure::Result;
 use crate::report::{Lines, faults};
-use crate::session::{Input, read_stdin};
+use crate::session::{Input, State, read_stdin};
 use crate::table::{Side, Table};
 use crate::text::{self, BOLD, DIM, RED, count, field, one_line, share};
 
@@ -39,10 +42,16 @@ pub struct Args {
 pub fn run(app: &App, args: &Args) -> Result<()> {
     let input = Input::find(app, &args.session)?;
     let inspected = match &input {
-        Input::Stdin => inspect(app, &input, &Loaded::read(read_stdin()?, app.agent())?)?,
+        Input::Stdin => {
+            let bytes = read_stdin()?;
+            let (config, version) = (&app.config, Version::AsItWas);
+            let history = History::of_bytes(config, bytes.clone(), app.agent(), version)?;
+            inspect(app, &input, &Loaded::read(bytes, app.agent())?, &history)?
+        }
         Input::File(path) => {
             let session = Loaded::open(path, app.agent())?;
-            let inspected = inspect(app, &input, &session)?;
+            let history = State::default().open(app, &input)?;
+            let inspected = inspect(app, &input, &session, &history)?;
             if let Some(failure) = session.source.failure() {
                 return Err(failure.into());
             }
@@ -77,6 +86,8 @@ struct Inspected {
     family: Family,
     compactions: u64,
     compactions_in_effect: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    as_it_was: Option<AsItWas>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     prices: Vec<CompactionPrice>,
     kinds: BTreeMap<Kind, Amount>,
@@ -90,6 +101,60 @@ struct Inspected {
     violations: Vec<Violation>,
 }
 
+/// A compacted session as it was, with what was appended since.
+#[derive(Serialize)]
+struct AsItWas {
+    context_tokens: Tokens,
+    disk_bytes: Bytes,
+    lines: u64,
+    entries: u64,
+    /// Lines that calls added to files, and removed.
+    lines_added: u64,
+    lines_removed: u64,
+    /// Blocks of reasoning that can be read.
+    thinking: u64,
+    /// What could not be put back.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    missing: Vec<String>,
+}
+
+impl AsItWas {
+    fn of(history: &History, counter: &dyn Counter) -> AsItWas {
+        let Loaded { source, transcript, .. } = &history.session;
+        let blocks = transcript.entries().flat_map(|(_, entry)| &entry.blocks);
+        let is_thinking =
+            |block: &&Block| matches!(block, Block::Thinking(it) if it.text.is_some());
+        let changes = Changes::of(transcript, source);
+        AsItWas {
+            context_tokens: weigh(transcript, source, counter).total(),
+            disk_bytes: Bytes(Source::len(source)),
+            lines: transcript.items.last().map_or(0, |item| item.record().line),
+            entries: transcript.entries().count() as u64,
+            lines_added: changes.added,
+            lines_removed: changes.removed,
+            thinking: blocks.filter(is_thinking).count() as u64,
+            missing: history.missing.clone(),
+        }
+    }
+
+    fn render(&self) -> String {
+        let mut text = format!(
+            "{} tokens of messages · {} · {} · {}",
+            self.context_tokens,
+            self.disk_bytes,
+            count(self.lines, "line"),
+            count(self.entries, "entry").replace("entrys", "entries"),
+        );
+        if self.lines_added + self.lines_removed > 0 {
+            let _ = write!(text, " · +{} −{}", self.lines_added, self.lines_removed);
+        }
+        if self.thinking > 0 {
+            let _ = write!(text, " · {} of thinking", count(self.thinking, "text"));
+        }
+        text
+    }
+}
+
 /// The fit of the provider's token counts to ours, and its estimate of the next request.
 #[derive(Serialize)]
 struct InspectedFit {
@@ -98,7 +163,12 @@ struct InspectedFit {
     context_tokens: Tokens,
 }
 
-fn inspect<S: Source>(app: &App, input: &Input, session: &Loaded<S>) -> Result<Inspected> {
+fn inspect<S: Source>(
+    app: &App,
+    input: &Input,
+    session: &Loaded<S>,
+    history: &History,
+) -> Result<Inspected> {
     let Loaded { format, source, transcript, .. } = session;
     let counter = app.counter();
     let Anatomy { kinds, total, tools, largest } = anatomy(transcript, source, counter);
@@ -118,7 +188,7 @@ fn inspect<S: Source>(app: &App, input: &Input, session: &Loaded<S>) -> Result<I
     let billed = epitome::compaction::calibration(session, &app.config, path, counter);
     let request_tokens = billed.map(|it| it.apply(total.context_tokens));
     let screen = app.screen()?;
-    let mut screen = screen.of_session(source);
+    let mut screen = screen.of_history(history);
     let mut own = |text: &Option<Box<str>>| text.as_deref().map(|text| screen.text(text));
     let (title, cwd) = (own(&transcript.head.title), own(&transcript.head.cwd));
     let (id, version) = (own(&transcript.head.id), own(&transcript.head.version));
@@ -147,6 +217,7 @@ fn inspect<S: Source>(app: &App, input: &Input, session: &Loaded<S>) -> Result<I
         family: Family::of(path, total.disk_bytes),
         compactions,
         compactions_in_effect,
+        as_it_was: history.is_compacted().then(|| AsItWas::of(history, counter)),
         prices,
         kinds,
         tools,
@@ -312,6 +383,9 @@ impl Inspected {
         if self.compactions_in_effect > 0 {
             let times = count(self.compactions_in_effect, "time");
             lines.add("state", format!("compacted {times}"));
+        }
+        if let Some(was) = &self.as_it_was {
+            lines.add("as it was", was.render());
         }
         lines.extend("price", self.prices.iter().filter_map(price).collect());
         lines.extend("faults", faults(&self.faults));

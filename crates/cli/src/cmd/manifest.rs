@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::path::{Path, PathBuf};
 
 use clap::{Args as ClapArgs, Subcommand};
+use epitome::Version;
 use epitome::agents::{self, SessionMatch};
 use epitome::render::{ListPrices, RenderOptions, RenderSource, facts_of, repair, upsert};
 use epitome_redact::Finder;
@@ -83,8 +84,10 @@ fn run_upsert(app: &App, args: &Upsert) -> Result<()> {
     }
     let folder = args.manifest.parent().filter(|it| !it.as_os_str().is_empty());
     let reading = match Input::find(app, &args.file)? {
-        Input::Stdin => RenderSource::of_bytes(read_stdin()?, app.agent())?,
-        Input::File(path) => RenderSource::open(&path, app.agent())?,
+        Input::Stdin => {
+            RenderSource::of_bytes(&app.config, read_stdin()?, app.agent(), Version::AsItWas)?
+        }
+        Input::File(path) => RenderSource::open(&app.config, &path, app.agent())?,
     };
     let finder = args.redaction.finder(app)?;
     let listing = with(app, finder.as_ref(), |how| {
@@ -105,7 +108,7 @@ fn run_repair(app: &App, args: &Repair) -> Result<()> {
             app.note(&format!("{DIM}left out:{DIM:#} {}: no such session", text::field(name)));
             return None;
         };
-        let told = RenderSource::open(&path, app.agent())
+        let told = RenderSource::open(&app.config, &path, app.agent())
             .and_then(|reading| with(app, finder.as_ref(), |how| facts_of(&reading, how)));
         told.map_err(|err| {
             let why = Failure::from(err).told();

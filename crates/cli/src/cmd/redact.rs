@@ -5,8 +5,7 @@ use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
-use epitome::Loaded;
-use epitome::redact::redacted;
+use epitome::History;
 use epitome::storage::write_new;
 use epitome_model::{Bytes, Source};
 use epitome_redact::Redactor;
@@ -15,7 +14,7 @@ use serde::Serialize;
 use crate::app::App;
 use crate::failure::{Failure, Result};
 use crate::redaction::{Redaction, Taken};
-use crate::session::{Input, read_stdin};
+use crate::session::{Input, State};
 use crate::text::{self, DIM};
 
 const EXAMPLES: &str = "\
@@ -41,6 +40,9 @@ pub struct Args {
     pub out: Option<PathBuf>,
 
     #[command(flatten)]
+    pub state: State,
+
+    #[command(flatten)]
     pub redaction: Redaction,
 }
 
@@ -62,32 +64,16 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         return Err(Failure::usage("--json prints a report, so the copy needs --out"));
     }
     let input = Input::find(app, &args.session)?;
-    match &input {
-        Input::Stdin => {
-            let session = Loaded::read(read_stdin()?, app.agent())?;
-            write(app, args, &input, &session, || Ok(()))
-        }
-        Input::File(path) => {
-            let session = Loaded::open(path, app.agent())?;
-            let whole = || session.source.failure().map_or(Ok(()), Err);
-            write(app, args, &input, &session, whole)
-        }
-    }
-}
-
-fn write<S: Source>(
-    app: &App,
-    args: &Args,
-    input: &Input,
-    session: &Loaded<S>,
-    whole: impl Fn() -> epitome::Result<()>,
-) -> Result<()> {
     if args.redaction.no_redact {
         return Err(Failure::usage("--no-redact cannot be used with redact"));
     }
+    write(app, args, &input, &args.state.open(app, &input)?)
+}
+
+fn write(app: &App, args: &Args, input: &Input, history: &History) -> Result<()> {
     let finder = args.redaction.always(app)?;
-    let copy = redacted(session, &mut Redactor::new(&finder))?;
-    whole()?;
+    let copy = history.redacted(&mut Redactor::new(&finder))?;
+    history.failure().map_or(Ok(()), Err)?;
     let source = &copy.session.source;
     match &args.out {
         Some(out) => write_new(out, |to| source.copy_to(to)).map_err(Failure::writing)?,
@@ -98,7 +84,7 @@ fn write<S: Source>(
     if app.global.json {
         return app.print_json(&Written {
             session: input.name(),
-            agent: session.format.name,
+            agent: history.session.format.name,
             id: copy.session.transcript.head.id.as_deref().map(str::to_owned),
             out: args.out.clone(),
             bytes,

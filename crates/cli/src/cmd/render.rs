@@ -19,7 +19,7 @@ use serde::Serialize;
 use crate::app::App;
 use crate::failure::{Failure, Result, Status};
 use crate::redaction::{Redaction, Taken};
-use crate::session::{self, Input, Which, read_stdin};
+use crate::session::{self, Input, State, Which, note_missing, read_stdin};
 use crate::text::{self, BOLD, DIM, count};
 
 const EXAMPLES: &str = "\
@@ -82,6 +82,9 @@ pub struct Args {
     /// markdown` it can be pasted into an issue
     #[arg(long, value_name = "TURNS", value_parser = parse_turns, conflicts_with = "out")]
     pub turn: Option<RangeInclusive<usize>>,
+
+    #[command(flatten)]
+    pub state: State,
 
     #[command(flatten)]
     pub redaction: Redaction,
@@ -283,13 +286,14 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         prices: Some(&prices),
     };
     match (out, inputs.as_slice(), formats.as_slice()) {
-        (Some(out), inputs, formats) => write(app, out, inputs, formats, &telling),
+        (Some(out), inputs, formats) => write(app, out, (inputs, args.state), formats, &telling),
         (None, _, _) if app.global.json => {
             Err(Failure::usage("--json prints a report, so the files need --out"))
         }
         (None, [input], [format]) => {
             let turns = args.turn.clone();
-            let (text, taken) = told(&open(app, input)?, *format, &telling(*format), turns)?;
+            let (text, taken) =
+                told(&open(app, input, args.state)?, *format, &telling(*format), turns)?;
             print(app, *format, &text)?;
             taken.tell(app);
             Ok(())
@@ -298,7 +302,8 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
             let mut text = String::new();
             for input in inputs {
                 let how = telling(Format::Terminal);
-                let (one, taken) = told(&open(app, input)?, Format::Terminal, &how, None)?;
+                let reading = open(app, input, args.state)?;
+                let (one, taken) = told(&reading, Format::Terminal, &how, None)?;
                 taken.tell(app);
                 text.push_str(&one);
                 text.push('\n');
@@ -347,11 +352,14 @@ fn of_project(args: &Args, path: &Path) -> bool {
     Which { project: args.project.clone() }.takes(cwd)
 }
 
-fn open(app: &App, input: &Input) -> Result<RenderSource> {
-    Ok(match input {
-        Input::Stdin => RenderSource::of_bytes(read_stdin()?, app.agent())?,
-        Input::File(path) => RenderSource::open(path, app.agent())?,
-    })
+fn open(app: &App, input: &Input, state: State) -> Result<RenderSource> {
+    let (config, version) = (&app.config, state.version());
+    let reading = match input {
+        Input::Stdin => RenderSource::of_bytes(config, read_stdin()?, app.agent(), version)?,
+        Input::File(path) => RenderSource::of_version(config, path, app.agent(), version)?,
+    };
+    note_missing(app, input, reading.missing());
+    Ok(reading)
 }
 
 /// Refuses output made from bytes that could not be read.
@@ -437,7 +445,7 @@ fn print(app: &App, format: Format, text: &str) -> Result<()> {
 fn write<'a>(
     app: &App,
     out: &Path,
-    inputs: &[Input],
+    (inputs, state): (&[Input], State),
     formats: &[Format],
     telling: &dyn Fn(Format) -> RenderOptions<'a>,
 ) -> Result<()> {
@@ -456,7 +464,7 @@ fn write<'a>(
     let mut listings = Vec::new();
     let mut left_out = 0;
     for input in inputs {
-        let written = open(app, input).and_then(|reading| {
+        let written = open(app, input, state).and_then(|reading| {
             let written = render_into(out, &reading, &how, &files, &listings);
             let written = written.map_err(Failure::writing)?;
             failed(&reading)?;

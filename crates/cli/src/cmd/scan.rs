@@ -4,16 +4,14 @@ use std::ffi::{OsStr, OsString};
 use std::fmt::Write as _;
 
 use clap::Args as ClapArgs;
-use epitome::Loaded;
-use epitome::redact::redacted;
-use epitome_model::Source;
+use epitome::History;
 use epitome_redact::{Finder, Found, Redactor};
 use serde::Serialize;
 
 use crate::app::App;
 use crate::failure::{Failure, Result, Status};
 use crate::redaction::{MoreRules, Taken};
-use crate::session::{self, Input, Which, read_stdin};
+use crate::session::{self, Input, State, Which};
 use crate::text::{BOLD, DIM, count, field};
 
 const EXAMPLES: &str = "\
@@ -45,6 +43,9 @@ pub struct Args {
     /// What to look for: `secrets`, `pii` (personal data), or rules by name
     #[arg(long = "for", value_name = "WHAT", value_delimiter = ',', default_value = "secrets")]
     pub what: Vec<String>,
+
+    #[command(flatten)]
+    pub state: State,
 
     #[command(flatten)]
     pub more: MoreRules,
@@ -118,31 +119,24 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
 fn session(app: &App, finder: &Finder, name: &OsStr, args: &Args) -> Result<Option<u64>> {
     let input = Input::find(app, name)?;
     let shows_all = !args.sessions.is_empty();
-    match &input {
-        Input::Stdin => {
-            let session = Loaded::read(read_stdin()?, app.agent())?;
-            scan(app, finder, &input, &session, shows_all).map(Some)
-        }
-        Input::File(path) => {
-            let session = Loaded::open(path, app.agent())?;
-            if !args.which.takes(session.transcript.head.cwd.as_deref()) {
-                return Ok(None);
-            }
-            let places = scan(app, finder, &input, &session, shows_all)?;
-            session.source.failure().map_or(Ok(Some(places)), |failure| Err(failure.into()))
-        }
+    let history = args.state.open(app, &input)?;
+    if !args.which.takes(history.session.transcript.head.cwd.as_deref()) {
+        return Ok(None);
     }
+    let places = scan(app, finder, &input, &history, shows_all)?;
+    history.failure().map_or(Ok(Some(places)), |failure| Err(failure.into()))
 }
 
 /// Prints what is found; with `shows_all` also that nothing is.
-fn scan<S: Source>(
+fn scan(
     app: &App,
     finder: &Finder,
     input: &Input,
-    session: &Loaded<S>,
+    history: &History,
     shows_all: bool,
 ) -> Result<u64> {
-    let redacted = redacted(session, &mut Redactor::new(finder))?;
+    let session = &history.session;
+    let redacted = history.redacted(&mut Redactor::new(finder))?;
     // Ids come from the redacted session: one may be a secret.
     let entries = &redacted.session.transcript.items;
     let items = &session.transcript.items;

@@ -68,6 +68,8 @@ struct Row<'a> {
     role: &'a str,
     kind: &'a str,
     time: Option<&'a str>,
+    /// Whether a compaction took it out of what a resume sends.
+    archived: bool,
     snippet: &'a [Run],
 }
 
@@ -147,6 +149,7 @@ impl<'a> Row<'a> {
             role: &hit.role,
             kind: &hit.kind,
             time: hit.time.as_deref(),
+            archived: hit.archived,
             snippet: &hit.snippet,
         }
     }
@@ -195,13 +198,19 @@ fn group(app: &App, shown: &mut String, id: Option<String>, hits: &[&Hit]) {
             Some(_) => "sub-agent".to_owned(),
             None => format!("turn {}", hit.turn),
         };
-        let about = format!("  {turn:<9} {:<9} {age:>4}  ", hit.role);
+        let archived = if hit.archived { "archived  " } else { "" };
+        let about = format!("  {turn:<9} {:<9} {age:>4}  {archived}", hit.role);
         let room = text::columns().saturating_sub(about.chars().count()).max(ROOM);
         let _ = writeln!(shown, "{DIM}{about}{DIM:#}{}", fit(&hit.snippet, room));
     }
     let turn = hits.iter().find(|hit| hit.sub_agent.is_none());
     let turn = turn.map(|hit| format!(" --turn {}", hit.turn)).unwrap_or_default();
-    let _ = writeln!(shown, "  {DIM}epitome render {}{turn}{DIM:#}\n", text::shell_word(&id));
+    let why = match hits.iter().any(|hit| hit.archived) {
+        true => "  (shows what was archived, too)",
+        false => "",
+    };
+    let id = text::shell_word(&id);
+    let _ = writeln!(shown, "  {DIM}epitome render {id}{turn}{why}{DIM:#}\n");
 }
 
 /// The part of a snippet that fits, around the first match.

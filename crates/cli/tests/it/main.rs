@@ -1,6 +1,7 @@
 //! The program, run as its users do.
 
 mod archive;
+mod as_it_was;
 mod bad_input;
 mod browser;
 mod chat;

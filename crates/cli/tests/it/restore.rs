@@ -109,7 +109,7 @@ fn a_session_of_rows_without_a_log_comes_back() {
     let compact = ["compact", id, "--keep-turns=0", "--count=estimate"];
     let whole = world.run(&["export", id, "--to", "openai-chat"]);
     assert_eq!(world.status(&compact), 0);
-    assert_ne!(world.run(&["export", id, "--to", "openai-chat"]), whole);
+    assert_ne!(world.run(&["export", id, "--to", "openai-chat", "--as-sent"]), whole);
     let address = format!("{}#{id}", database.display());
     for args in [&["restore", &address, "--dry-run"][..], &["restore", id], &["restore", id]] {
         let terminal = world.run(args);

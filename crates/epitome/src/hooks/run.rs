@@ -98,7 +98,7 @@ pub fn keep(config: &Config, rule: &Rule, session: &Path, redact: &Finder) -> Re
         // Before anything is written: what is not the branch's is not written to.
         branch.commit(&rule.out, "Keep what was there")?;
     }
-    let reading = RenderSource::open(session, Some(&rule.agent))?;
+    let reading = RenderSource::open(config, session, Some(&rule.agent))?;
     let (listing, _) = render_into(&rule.out, &reading, &how, &rule.formats, &[])?;
     reading.failure().map_or(Ok(()), Err)?;
     update_index(&rule.out, vec![listing.clone()])?;

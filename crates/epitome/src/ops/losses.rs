@@ -27,6 +27,7 @@ use crate::compact::{CompactionPlan, Way};
 use crate::config::Config;
 use crate::drive::catalogue;
 use crate::error::Result;
+use crate::history::{History, Version};
 use crate::redact::{Screen, SessionScreen};
 
 use timeline::Found;
@@ -225,7 +226,14 @@ pub fn session_losses(session: &OpenSession<'_>, options: &LossOptions<'_>) -> R
     let archive = session.config.archive();
     let timeline = Timeline::of(loaded, &archive, session.path())?;
     let whole = View::new(&timeline.transcript, timeline.whole(), options.counter);
-    let mut screen = options.screen.of_session(timeline.whole());
+    let history = History::at(
+        session.config,
+        session.place(),
+        session.path(),
+        session.agent,
+        Version::AsItWas,
+    )?;
+    let mut screen = options.screen.of_history(&history);
     let name = name_of(session.config, session.path(), &loaded.transcript);
     let now = names_in(&View::new(&loaded.transcript, &loaded.source, options.counter));
     let mut notes = timeline.notes.clone();
@@ -323,7 +331,12 @@ pub fn planned_losses<S: Source>(
     };
     let name = name_of(config, path, &loaded.transcript);
     let made = Made { found: &found, session: &name, now: &HashSet::new() };
-    let mut screen = options.screen.of_session(&loaded.source);
+    let history = History::open(config, path, Some(loaded.format.name), Version::AsItWas);
+    // One from standard input has no address.
+    let mut screen = match &history {
+        Ok(history) => options.screen.of_history(history),
+        Err(_) => options.screen.of_session(&loaded.source),
+    };
     let model = model_of(&loaded.transcript);
     let changed = changed_files(&before);
     let is_changed = |it: &&LostPiece| it.kind == LostKind::Read && changed.contains(&it.name);

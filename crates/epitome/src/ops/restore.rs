@@ -505,15 +505,29 @@ pub(super) fn compactions_in(
         Err(err) if is_no_part(&err) => return Ok(None),
         Err(err) => return Err(err),
     };
-    let mut key = session.key(&part.path);
-    // As a restore finds it: a session that lost its id is known by the path of its file.
+    let key = key_in_archive(config, &session, &part.path)?;
+    state::in_effect(&config.archive(), &key, &session.source).map(Some)
+}
+
+/// What the archive knows a session by, as a restore finds it: one that lost its id is known by the
+/// path of its file.
+///
+/// # Errors
+///
+/// `NoPermission`, `Unreadable` when the archive cannot be read.
+pub(crate) fn key_in_archive<S>(
+    config: &Config,
+    session: &Loaded<S>,
+    path: &Path,
+) -> Result<SessionKey> {
+    let key = session.key(path);
     if session.transcript.head.id.is_none()
         && Known::of_key(config, key.clone())?.is_empty()
-        && let Some(known) = Known::of_path(config, part)?
+        && let Some(known) = Known::of_path(config, &SessionPart::at(path))?
     {
-        key = known.key;
+        return Ok(known.key);
     }
-    state::in_effect(&config.archive(), &key, &session.source).map(Some)
+    Ok(key)
 }
 
 /// Archives the present bytes of a session before `spliced` takes their place, as a generation: a

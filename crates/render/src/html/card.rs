@@ -18,7 +18,14 @@ use crate::{ansi, todo, visible};
 const PICTURE: u64 = 8 << 20;
 
 /// The card of a call; folded, but for what changes files or lists.
-pub(super) fn card(page: &Page<'_, '_>, call: &Call, output: Option<&Output>) -> Markup {
+///
+/// `mark` is what is to be seen although it is folded.
+pub(super) fn card(
+    page: &Page<'_, '_>,
+    call: &Call,
+    output: Option<&Output>,
+    mark: Markup,
+) -> Markup {
     let source = page.source();
     let arguments = call::arguments(call, source);
     let failed = output.is_some_and(|output| output.error);
@@ -35,6 +42,7 @@ pub(super) fn card(page: &Page<'_, '_>, call: &Call, output: Option<&Output>) ->
                 b { bdi { (visible(&short(&call.name, 60))) } }
                 @if let Some(target) = &target { bdi.target { (target) } }
                 span.meta {
+                    (mark)
                     @if added > 0 { span.plus { "+" (added) } }
                     @if removed > 0 { span.minus { "−" (removed) } }
                     @match output {

@@ -4,6 +4,7 @@ use epitome_model::{Block, Tokens, Transcript};
 use maud::{Markup, html};
 
 use crate::counted::counted;
+use crate::{Past, Session};
 
 /// The bars, at most: of more requests the largest of each part is shown.
 const BARS: usize = 160;
@@ -13,8 +14,12 @@ const HEIGHT: u64 = 48;
 
 /// The bars of a session, with a line where a compaction was; nothing of one that records the sizes
 /// of less than three requests.
-pub(super) fn course(transcript: &Transcript) -> Markup {
-    let (sizes, compactions) = sizes(transcript);
+pub(super) fn course(session: &Session<'_>) -> Markup {
+    drawn(session.transcript, session.past)
+}
+
+fn drawn(transcript: &Transcript, past: Option<&Past>) -> Markup {
+    let (sizes, compactions) = sizes(transcript, past);
     let largest = sizes.iter().max().copied().unwrap_or_default();
     if sizes.len() < 3 || largest == Tokens(0) {
         return html! {};
@@ -66,12 +71,17 @@ fn requests(from: usize, to: usize) -> String {
 }
 
 /// The input of each request that is recorded, as [`request_sizes`](epitome_model::request_sizes)
-/// has it, and before which of them summaries took the place of what came before.
-fn sizes(transcript: &Transcript) -> (Vec<Tokens>, Vec<usize>) {
+/// has it, and before which of them summaries took the place of what came before, or epitome
+/// compacted the session.
+fn sizes(transcript: &Transcript, past: Option<&Past>) -> (Vec<Tokens>, Vec<usize>) {
     let sizes = epitome_model::request_sizes(transcript);
     let mut compactions = Vec::new();
     let (mut seen, mut response) = (0, None);
-    for (_, entry) in transcript.entries().filter(|(_, entry)| !entry.repeated) {
+    let mut ours = past.into_iter().flat_map(|it| &it.compactions).map(|it| it.item).peekable();
+    for (item, entry) in transcript.entries().filter(|(_, entry)| !entry.repeated) {
+        while ours.next_if(|at| *at <= item).is_some() {
+            compactions.push(seen.min(sizes.len()));
+        }
         if entry.blocks.iter().any(|block| matches!(block, Block::Summary(_))) {
             compactions.push(seen.min(sizes.len()));
         }
@@ -81,6 +91,7 @@ fn sizes(transcript: &Transcript) -> (Vec<Tokens>, Vec<usize>) {
             response = group;
         }
     }
+    compactions.extend(ours.map(|_| sizes.len()));
     compactions.dedup();
     (sizes, compactions)
 }
@@ -90,6 +101,7 @@ mod tests {
     use epitome_model::{Entry, Item, Text, Usage};
 
     use super::*;
+    use crate::PastCompaction;
 
     fn transcript(entries: Vec<(Option<u64>, bool)>) -> Transcript {
         let item = |(input, is_summary): (Option<u64>, bool)| {
@@ -112,7 +124,7 @@ mod tests {
             (Some(20), false),
             (Some(30), false),
         ];
-        let html = course(&transcript(entries)).into_string();
+        let html = drawn(&transcript(entries), None).into_string();
         let said = "Context of 4 requests: 10 at first, 30 at the end, 40 at most, 1 compaction";
         assert!(html.contains(&format!("<figcaption>{said}</figcaption>")), "{html}");
         let bar = "<rect x=\"400\" y=\"0\" height=\"48\" width=\"399\">\
@@ -123,9 +135,19 @@ mod tests {
     }
 
     #[test]
+    fn a_compaction_of_epitome_is_a_line_where_it_was_made() {
+        let at = |item| PastCompaction { item, ..PastCompaction::default() };
+        let past = Past { compactions: vec![at(2), at(4)], ..Past::default() };
+        let html = drawn(&transcript(vec![(Some(10), false); 4]), Some(&past)).into_string();
+        assert!(html.contains("10 at most, 2 compactions"), "{html}");
+        assert!(html.contains("<line x1=\"800\" x2=\"800\""), "{html}");
+        assert!(html.contains("<line x1=\"1600\" x2=\"1600\""), "{html}");
+    }
+
+    #[test]
     fn many_requests_are_few_bars_and_few_are_none() {
-        assert_eq!(course(&transcript(vec![(Some(1), false); 2])).into_string(), "");
-        let html = course(&transcript(vec![(Some(7), false); 1_000])).into_string();
+        assert_eq!(drawn(&transcript(vec![(Some(1), false); 2]), None).into_string(), "");
+        let html = drawn(&transcript(vec![(Some(7), false); 1_000]), None).into_string();
         assert_eq!(html.matches("<rect ").count(), BARS);
         assert!(html.contains("<title>requests 1 to 6: 7 tokens</title>"), "{html}");
     }

@@ -94,6 +94,11 @@ impl<'a> Html<'a> {
         self.layout.pages.len()
     }
 
+    /// Whether a compaction of epitome is in the session as it is stored.
+    pub fn is_compacted(&self) -> bool {
+        self.layout.story.session.past.is_some_and(|past| !past.compactions.is_empty())
+    }
+
     /// What is known of the session.
     pub fn facts(&self) -> &Facts {
         &self.facts
@@ -241,6 +246,18 @@ fn nested(anchor: &str, story: &Story<'_>) -> Markup {
     }
 }
 
+/// The mark of what a resume does not send any more.
+fn unsent(piece: &Piece<'_>) -> Markup {
+    html! {
+        @if piece.is_unsent {
+            " "
+            span.unsent title="A compaction took it, or a part of it, out of what a resume sends" {
+                "not sent"
+            }
+        }
+    }
+}
+
 /// Where a piece stands in its turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Place {
@@ -315,7 +332,7 @@ impl Page<'_, '_> {
         let note = |class: &str, name: &str, text: &Text| {
             html! {
                 details.(class).aside[aside] id=(id) data-is=(is) {
-                    summary { (name) }
+                    summary { (name) (unsent(piece)) }
                     (self.text(&text.read(source)))
                 }
             }
@@ -330,7 +347,7 @@ impl Page<'_, '_> {
                     article.msg.(class).aside[aside] id=(id) data-is=(is) {
                         @match place {
                             Place::Turn => (self.who(who, piece, &id)),
-                            Place::Step => (anchor(&id)),
+                            Place::Step => { (unsent(piece)) (anchor(&id)) }
                         }
                         (self.said(piece.entry.role, &text.read(source)))
                     }
@@ -347,12 +364,12 @@ impl Page<'_, '_> {
                             (self.call_line(call, output))
                         }
                     } @else {
-                        div.aside[aside] id=(id) data-is=(is) { (card::card(self, call, output)) }
+                        div.aside[aside] id=(id) data-is=(is) { (card::card(self, call, output, unsent(piece))) }
                     }
                 }
                 What::Result(output) => {
                     details.card.failed[output.error] id=(id) data-is=(is) {
-                        summary { "A result without a call" }
+                        summary { "A result without a call" (unsent(piece)) }
                         div.body { (card::result(self, None, output)) }
                     }
                 }
@@ -389,6 +406,7 @@ impl Page<'_, '_> {
             header.who {
                 b { (who) }
                 @if piece.told == Branch::Aside { span.off { "on a branch that was left" } }
+                (unsent(piece))
                 @if let Some(when) = when { time datetime=(when) { (time::shown(when)) } }
                 (anchor(id))
             }

@@ -2,7 +2,9 @@
 
 use std::collections::HashSet;
 
-use epitome_model::{Block, Output, Part, Ref, RepeatedOutput, Source, Stub, line_count};
+use epitome_model::{
+    Block, Output, Part, Ref, RepeatedOutput, Source, Stub, Transcript, line_count,
+};
 
 use super::{Restoration, Restored, Target, by_record, newest_first, restore_without};
 use crate::archive::{Archive, Digest, Generations, SessionKey};
@@ -136,6 +138,22 @@ pub fn check_original(
     check_stubs(archive, key, found, restored)
 }
 
+/// The names in the stubs of a session, sorted, each once.
+pub fn stubs_in(transcript: &Transcript, source: &dyn Source) -> Vec<Ref> {
+    let entries = transcript.items.iter().filter_map(|item| item.entry());
+    let mut names: Vec<Ref> = entries
+        .flat_map(|entry| &entry.blocks)
+        .flat_map(|block| texts_of(block, source))
+        .filter_map(|text| Stub::parse(&text))
+        // A stub has no more lines than the text it replaced: a longer one was pasted.
+        .filter(|stub| stub.lines().is_none_or(|lines| line_count(stub.body()) <= lines))
+        .map(|stub| stub.reference().clone())
+        .collect();
+    names.sort();
+    names.dedup();
+    names
+}
+
 /// Refuses a file with a stub whose bytes are not in the archive.
 ///
 /// # Errors
@@ -155,20 +173,10 @@ pub fn check_stubs(
         .map(|hash| hash.reference())
         .collect();
     let transcript = (format.read)(source, &mut ());
-    let entries = transcript.items.iter().filter_map(|item| item.entry());
-    let mut names: Vec<Ref> = entries
-        .flat_map(|entry| &entry.blocks)
-        .flat_map(|block| texts_of(block, source))
-        .filter_map(|text| Stub::parse(&text))
-        // A stub has no more lines than the text it replaced: a longer one was pasted.
-        .filter(|stub| stub.lines().is_none_or(|lines| line_count(stub.body()) <= lines))
-        .map(|stub| stub.reference().clone())
-        .collect();
+    let names = stubs_in(&transcript, source);
     if let Some(err) = failure_of(source) {
         return Err(err);
     }
-    names.sort();
-    names.dedup();
     for name in names.into_iter().filter(|name| !known.contains(name)) {
         // A forked session has stubs of another.
         if archive.find(&name)?.is_empty() {

@@ -158,7 +158,7 @@ impl Outside {
         let path = path.unwrap_or_else(|| Path::new(&named));
         let is_off = self.app.settings()?.values.redaction.enabled == Some(false);
         let finder = if is_off { None } else { Some(Redaction::default().always(&self.app)?) };
-        let reading = RenderSource::open(self.session.path(), None)?;
+        let reading = RenderSource::open(&self.app.config, self.session.path(), None)?;
         let archive = self.app.config.archive();
         let how = RenderOptions {
             detail: Detail::Steps,

@@ -14,6 +14,7 @@ use crate::error::Result;
 use crate::restore::{Damage, Restored, Target, restore_from};
 use crate::session::Loaded;
 use crate::source::Spliced;
+use epitome_store::original::places;
 
 /// A session as it was before all its compactions of epitome, with what was appended since, and
 /// each of its states.
@@ -121,16 +122,7 @@ impl<'a> Timeline<'a> {
         }
         let splices = states.first().map_or(&[][..], |(before, _)| before.splices()).to_vec();
         let whole = Spliced::new(&session.source, splices)?;
-        let mut places: Vec<u64> = Vec::new();
-        for (n, generation) in generations.iter().enumerate() {
-            places.push(match n.checked_sub(1) {
-                None => generation.before.len,
-                Some(last) => {
-                    let since = generation.before.len.saturating_sub(generations[last].after.len);
-                    places[last] + since
-                }
-            });
-        }
+        let places = places(&generations);
         let transcript = if generations.is_empty() {
             session.transcript.clone()
         } else {

@@ -39,7 +39,23 @@ impl Html<'_> {
                         (figure("files", facts.changes.files))
                     }
                 }
-                (course(self.layout.story.session.transcript))
+                (course(&self.layout.story.session))
+                (self.past())
+            }
+        }
+    }
+
+    /// That it was compacted, and in which state it is shown.
+    fn past(&self) -> Markup {
+        let past = self.layout.story.session.past.filter(|past| !past.is_empty());
+        html! {
+            @if let Some(past) = past {
+                p.past role="note" {
+                    @for (n, sentence) in past.sentences().iter().enumerate() {
+                        @if n > 0 { " " }
+                        (visible(sentence))
+                    }
+                }
             }
         }
     }

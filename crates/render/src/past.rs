@@ -1,0 +1,108 @@
+//! What compactions did to a session that is shown.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use crate::counted::counted;
+use crate::time;
+
+/// What is to be known of the compactions of a session that is shown.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Past {
+    /// Those that are in the session as it is stored, oldest first.
+    pub compactions: Vec<PastCompaction>,
+    /// Whether it is shown as it is stored and sent, with its stubs, and not as it was.
+    pub is_as_sent: bool,
+    /// The blocks of which a resume does not send the text any more: item and number.
+    pub unsent: BTreeSet<(usize, usize)>,
+    /// What could not be put back, as sentences without an end.
+    pub missing: Vec<String>,
+}
+
+/// A compaction of a session.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PastCompaction {
+    /// When it was made, in RFC 3339.
+    pub made: String,
+    /// The name of the recipe.
+    pub recipe: String,
+    /// The item of the transcript before which it was made.
+    #[serde(skip)]
+    pub item: usize,
+}
+
+impl Past {
+    /// Whether nothing is to be said.
+    pub fn is_empty(&self) -> bool {
+        self.compactions.is_empty() && self.missing.is_empty()
+    }
+
+    /// What is said above a session, in sentences: empty for one that was never compacted. Names
+    /// of recipes are as they were given.
+    pub fn sentences(&self) -> Vec<String> {
+        let mut sentences = Vec::new();
+        if let Some(last) = self.compactions.last() {
+            let when = time::parse(&last.made).map(|it| format!("{} UTC", time::shown(it)));
+            let when = when.unwrap_or_else(|| last.made.clone());
+            sentences.push(match self.compactions.len() {
+                1 => format!("Compacted on {when} by the recipe {}.", last.recipe),
+                n => format!("Compacted {n} times, last on {when} by the recipe {}.", last.recipe),
+            });
+            sentences.push(match (self.is_as_sent, self.unsent.len() as u64) {
+                (true, _) => {
+                    "Shown as it is sent: with stubs in the place of what was removed.".to_owned()
+                }
+                (false, 0) => "Shown as it was.".to_owned(),
+                (false, 1) => "Shown as it was: 1 text of it is not sent any more.".to_owned(),
+                (false, n) => {
+                    format!("Shown as it was: {} of it are not sent any more.", counted(n, "text"))
+                }
+            });
+        }
+        for missing in &self.missing {
+            let mut chars = missing.chars();
+            let first: String = chars.next().into_iter().flat_map(char::to_uppercase).collect();
+            sentences.push(format!("{first}{}.", chars.as_str()));
+        }
+        sentences
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_compactions_did_is_said_in_sentences() {
+        let compaction = |recipe: &str| PastCompaction {
+            made: "2026-11-21T12:00:00Z".to_owned(),
+            recipe: recipe.to_owned(),
+            item: 0,
+        };
+        let mut past = Past::default();
+        assert_eq!(past.sentences(), Vec::<String>::new());
+        past.compactions.push(compaction("s06"));
+        past.unsent.insert((1, 0));
+        assert_eq!(
+            past.sentences(),
+            [
+                "Compacted on 2026-11-21 12:00 UTC by the recipe s06.",
+                "Shown as it was: 1 text of it is not sent any more.",
+            ]
+        );
+        past.compactions.push(compaction("epitome"));
+        past.unsent.insert((2, 0));
+        past.missing.push("3 stubs stay".to_owned());
+        assert_eq!(
+            past.sentences(),
+            [
+                "Compacted 2 times, last on 2026-11-21 12:00 UTC by the recipe epitome.",
+                "Shown as it was: 2 texts of it are not sent any more.",
+                "3 stubs stay.",
+            ]
+        );
+        past.is_as_sent = true;
+        assert!(past.sentences()[1].starts_with("Shown as it is sent"));
+    }
+}

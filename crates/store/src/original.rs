@@ -1,0 +1,122 @@
+//! A session as it was before it was compacted: what a restore would give, without writing it.
+
+use std::collections::HashSet;
+
+use epitome_error::{Error, Result};
+use epitome_model::{Ref, Source, Splice, Transcript};
+
+use crate::archive::{Archive, Blobs, Generation, Generations, Hash, SessionKey};
+use crate::restore::{Damage, Restoration, Restored, Target, restore_from, stubs_in};
+use crate::source::if_read;
+use crate::state::effective;
+
+/// What leads from a session to what it was, with what its agent appended since.
+#[derive(Debug, Default)]
+pub struct Original {
+    /// What puts back what was removed: splices over the session as it is.
+    pub splices: Vec<Splice>,
+    /// The compactions that are in the session as it is, oldest first.
+    pub compactions: Vec<Generation>,
+    /// Of each compaction: how many bytes of the original precede it.
+    pub places: Vec<u64>,
+    /// Why not all could be put back.
+    pub missing: Option<Error>,
+    /// Removed bytes that could not be put where they were, if there are any.
+    pub unplaced: Vec<Vec<u8>>,
+}
+
+/// Computes what leads from a session to what it was. As much is put back as can be; what cannot
+/// is no error.
+///
+/// # Errors
+///
+/// `NoPermission`, `Unreadable`, `Archive` when the archive cannot be listed; what reading the
+/// session says.
+pub fn original(archive: &Archive, key: &SessionKey, source: &dyn Source) -> Result<Original> {
+    let found = archive.generations(key)?;
+    if found.whole.is_empty() {
+        let missing = found.damaged.into_iter().next();
+        return Ok(Original { missing, ..Original::default() });
+    }
+    if_read(source, of_generations(archive, key, source, found))
+}
+
+fn of_generations(
+    archive: &Archive,
+    key: &SessionKey,
+    source: &dyn Source,
+    found: Generations,
+) -> Result<Original> {
+    let restored = |damage| restore_from(archive, key, &found, source, Target::Original, damage);
+    let strict = restored(Damage::Refuse);
+    let missing = strict.as_ref().err().cloned();
+    let way = match &strict {
+        Ok(way) => Some(way.clone()),
+        Err(_) => restored(Damage::LeaveOut).ok(),
+    };
+    let unplaced = match &way {
+        Some(Restoration { outcome: Restored::Exact { .. }, .. }) if missing.is_none() => {
+            Vec::new()
+        }
+        Some(_) | None => removed_bytes(archive, key, &found.whole),
+    };
+    let mut compactions = effective(source, strict, found.whole);
+    compactions.retain(|generation| !generation.is_way_back());
+    let splices = way.map(|way| way.splices).unwrap_or_default();
+    let places = places(&compactions);
+    Ok(Original { splices, compactions, places, missing, unplaced })
+}
+
+/// All that was removed from a session and can be read, each once.
+fn removed_bytes(archive: &Archive, key: &SessionKey, known: &[Generation]) -> Vec<Vec<u8>> {
+    let blobs = archive.blobs(key);
+    let mut seen: HashSet<Hash> = HashSet::new();
+    let compactions = known.iter().filter(|generation| !generation.is_way_back());
+    let named = compactions.flat_map(|it| it.blobs().map(move |blob| (it.number, blob)));
+    named
+        .filter(|(_, blob)| seen.insert(*blob))
+        .filter_map(|(number, blob)| blobs.blob(number, &blob).ok())
+        .filter(|bytes| !bytes.is_empty())
+        .collect()
+}
+
+/// How many bytes of the original precede each compaction: what the file held, with what earlier
+/// ones had removed.
+pub fn places(compactions: &[Generation]) -> Vec<u64> {
+    let mut places: Vec<u64> = Vec::with_capacity(compactions.len());
+    for (n, generation) in compactions.iter().enumerate() {
+        places.push(match n.checked_sub(1) {
+            None => generation.before.len,
+            Some(last) => {
+                let since = generation.before.len.saturating_sub(compactions[last].after.len);
+                places[last] + since
+            }
+        });
+    }
+    places
+}
+
+/// The names in stubs that are still in a session that was put back: what was in their places is
+/// not in its archive.
+pub fn stubs_left(transcript: &Transcript, source: &dyn Source) -> Vec<Ref> {
+    // Reading every text takes as long as reading the session.
+    if is_in(source, b"[epitome k") { stubs_in(transcript, source) } else { Vec::new() }
+}
+
+/// Whether a source holds some bytes.
+fn is_in(source: &dyn Source, bytes: &[u8]) -> bool {
+    const STEP: u64 = 1 << 20;
+    let finder = memchr::memmem::Finder::new(bytes);
+    let mut at = 0;
+    while at < source.len() {
+        let here = source.read(at..at + STEP + bytes.len() as u64);
+        if here.is_empty() {
+            break;
+        }
+        if finder.find(&here).is_some() {
+            return true;
+        }
+        at += STEP;
+    }
+    false
+}
