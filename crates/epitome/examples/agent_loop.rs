@@ -4,6 +4,8 @@
 //!
 //! The model and the tool are played: in an agent, the body goes to a model, and its answer is pushed.
 
+#![allow(clippy::print_stdout)] // It is what an example is for.
+
 use std::error::Error;
 
 use epitome::live::{Context, Said, Setup};

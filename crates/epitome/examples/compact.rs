@@ -4,6 +4,8 @@
 //!
 //! The session itself is only read: the copy and its archive are in a temporary folder.
 
+#![allow(clippy::print_stdout)] // It is what an example is for.
+
 use std::error::Error;
 use std::fs;
 use std::path::Path;
