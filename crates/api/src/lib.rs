@@ -62,7 +62,7 @@ pub(crate) use request::tools;
 pub use request::{Options, Outgoing};
 pub use response::{BadResponse, Response};
 pub use skim::skim;
-pub use stream::{Delta, Framing, OnDelta, Stream};
+pub use stream::{Delta, Framing, OnDelta, Retry, Stream};
 pub use tool::{Tool, text_argument};
 pub use tools::{call, call_at, picture};
 pub use violation::{Violations, check, is_name};

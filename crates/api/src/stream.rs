@@ -3,6 +3,8 @@
 //!
 //! There is no IO here: the caller pushes bytes as they arrive, in pieces of any length.
 
+use std::time::Duration;
+
 use epitome_json::{Document, Value};
 
 use super::response::wrong;
@@ -19,6 +21,21 @@ pub enum Delta<'a> {
     Call(&'a str),
     /// All deltas so far are void: the response broke off, and the request is sent again.
     Restart,
+    /// There is no response, and the request is sent again after a while.
+    Retry(Retry<'a>),
+}
+
+/// What is said of a request that is sent again.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Retry<'a> {
+    /// Why there is no response, in a few words.
+    pub reason: &'a str,
+    /// How long it is waited.
+    pub wait: Duration,
+    /// Which try comes next, from 2.
+    pub attempt: u32,
+    /// How many there are at most.
+    pub tries: u32,
 }
 
 /// The function that receives each [`Delta`] as it arrives.
@@ -56,7 +73,7 @@ pub(crate) trait Assembler: Send {
 /// let mut seen = String::new();
 /// let mut on = |delta: Delta<'_>| match delta {
 ///     Delta::Text(text) => seen.push_str(text),
-///     Delta::Thinking(_) | Delta::Call(_) | Delta::Restart => {}
+///     Delta::Thinking(_) | Delta::Call(_) | Delta::Restart | Delta::Retry(_) => {}
 /// };
 /// let event = r#"{"candidates":[{"content":{"parts":[{"text":"Hi"}]},"finishReason":"STOP"}]}"#;
 /// stream.push(b"da", &mut on).expect("a piece of a line");

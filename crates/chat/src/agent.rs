@@ -10,11 +10,11 @@ use std::time::Duration;
 use epitome_api::Outgoing;
 use epitome_engine::{Called, Context, Preparation};
 use epitome_error::Result;
-use epitome_llm::{Catalogue, Delta, Failure, Model, Request, Stop};
+use epitome_llm::{Catalogue, Delta, Failure, Model, Request, Retry, Stop};
 use epitome_model::{MicroDollars, TokenUsage};
 use epitome_passes::{Ask, NoReply};
 
-use crate::machine::{Action, Change, Event, Input, Machine};
+use crate::machine::{Action, Change, Event, Input, Machine, Retrying};
 use crate::permissions::{Access, Answer};
 use crate::tools::Workplace;
 
@@ -62,6 +62,8 @@ pub trait Changes: Send {
 pub struct Agent {
     machine: Machine,
     model: Arc<dyn Model>,
+    /// Writes summaries.
+    summariser: Arc<dyn Model>,
     prices: Arc<Catalogue>,
     workplace: Workplace,
     /// Stops what runs now.
@@ -85,6 +87,7 @@ impl Agent {
         let (prices, stop) = (Arc::new(prices), Stop::default());
         Agent {
             machine,
+            summariser: model.clone(),
             model,
             prices,
             workplace,
@@ -128,9 +131,9 @@ impl Agent {
         &*self.model
     }
 
-    /// Lets another model answer from the next request on.
-    pub fn set_model(&mut self, model: Arc<dyn Model>) {
-        self.model = model;
+    /// Lets other models answer, and write summaries, from the next request on.
+    pub fn set_models(&mut self, model: Arc<dyn Model>, summariser: Arc<dyn Model>) {
+        (self.model, self.summariser) = (model, summariser);
     }
 
     /// The channel for messages, answers and interruptions of the user; any thread may send.
@@ -322,6 +325,12 @@ impl Agent {
                     Delta::Text(text) => Input::Text(request, text.to_owned()),
                     Delta::Thinking(text) => Input::Thinking(request, text.to_owned()),
                     Delta::Restart => Input::Restart(request),
+                    Delta::Retry(Retry { reason, wait, attempt, tries }) => {
+                        let reason = reason.to_owned();
+                        // What is left of a second is waited, too.
+                        let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
+                        Input::Retry(request, Retrying { reason, seconds, attempt, tries })
+                    }
                     Delta::Call(_) => return,
                 };
                 deltas.send(input);
@@ -339,7 +348,7 @@ impl Agent {
     }
 
     fn ask(&self, request: u64, ask: Ask, report: Report) {
-        let (model, prices) = (self.model.clone(), self.prices.clone());
+        let (model, prices) = (self.summariser.clone(), self.prices.clone());
         let stop = self.stop.clone();
         thread::spawn(move || {
             let reply = caught(|| model.ask(&ask, &stop));
@@ -354,7 +363,12 @@ impl Agent {
 
     fn run(&mut self, called: Called, access: Access, report: Report) {
         self.tools_running += 1;
-        let (place, stop) = (self.workplace.clone(), self.stop.clone());
+        let (progress, id) = (report.clone(), called.id.clone());
+        let on_progress = move |seconds, text| {
+            progress.send(Input::Progress(id.clone(), seconds, text));
+        };
+        let place = self.workplace.clone().with_progress(Arc::new(on_progress));
+        let stop = self.stop.clone();
         thread::spawn(move || {
             let run = || place.run(&called, &access, &stop);
             let failed = |_| Err("the tool failed: this is a bug of epitome".to_owned());

@@ -107,11 +107,12 @@ pub(crate) fn parse(text: &str) -> Option<Done> {
         return None;
     }
     let rest = Some(rest.trim()).filter(|rest| !rest.is_empty());
-    let Some(command) = COMMANDS.iter().find(|command| command.name == name) else {
+    let Some(command) = COMMANDS.iter().find(|command| command.name.eq_ignore_ascii_case(name))
+    else {
         return Some(Done::Wrong(format!("there is no command {name}: /help lists them")));
     };
     if command.arguments.is_empty() && rest.is_some() {
-        return Some(Done::Wrong(format!("{name} takes nothing behind it")));
+        return Some(Done::Wrong(format!("{} takes nothing behind it", command.name)));
     }
     Some((command.make)(rest))
 }
@@ -121,7 +122,9 @@ pub(crate) fn completions(text: &str) -> Vec<&'static Command> {
     if !text.starts_with('/') {
         return Vec::new();
     }
-    COMMANDS.iter().filter(|command| command.name.starts_with(text)).collect()
+    let begins =
+        |name: &str| name.get(..text.len()).is_some_and(|it| it.eq_ignore_ascii_case(text));
+    COMMANDS.iter().filter(|command| begins(command.name)).collect()
 }
 
 /// The commands that mean something in an editor, which has sessions and help of its own.
@@ -143,6 +146,8 @@ mod tests {
             ("/help", Some("Help")),
             ("/quit", Some("Quit")),
             ("/compact", Some("Input(Compact(None))")),
+            ("/Compact", Some("Input(Compact(None))")),
+            ("/EXPORT A.md", Some("Input(Change(Export(Some(\"A.md\"))))")),
             ("/compact the  tests ", Some("Input(Compact(Some(\"the  tests\")))")),
             ("/budget 2.50", Some("Input(Budget(Some(MicroDollars(2500000))))")),
             ("/budget", Some("Input(Budget(None))")),
@@ -169,6 +174,7 @@ mod tests {
     fn a_beginning_finds_its_commands() {
         let names = |text| completions(text).iter().map(|it| it.name).collect::<Vec<_>>();
         assert_eq!(names("/co"), ["/compact", "/context"]);
+        assert_eq!(names("/Com"), ["/compact"]);
         assert_eq!(names("/").len(), COMMANDS.len());
         assert_eq!(names("co"), Vec::<&str>::new());
     }

@@ -1,6 +1,7 @@
 //! `epitome chat --demo`: every part of the engine at work, with a scripted model and real tools,
 //! on a project that is made for it in a folder of its own.
 
+mod guided;
 mod model;
 mod project;
 
@@ -23,6 +24,8 @@ use crate::words::{change, losses};
 
 use model::{ScriptedModel, Step};
 
+pub use guided::{Guided, ScriptLine, guided};
+
 /// A small window, so that it fills in a minute.
 const WINDOW: Tokens = Tokens(24_000);
 
@@ -32,18 +35,13 @@ const WINDOW: Tokens = Tokens(24_000);
 ///
 /// If files cannot be written, or the engine does not do what the demo shows.
 pub fn run(folder: &Path, print: &mut dyn FnMut(&Line)) -> Result<()> {
-    let root = folder.join("project");
-    let failed = |err: std::io::Error| {
-        Error::new(ErrorKind::Disk, "cannot write the project").at(folder).because(err)
-    };
-    project::write(&root).map_err(failed)?;
-    let place = Workplace::new(&root).map_err(failed)?;
+    let place = place(folder)?;
     let model = Arc::new(ScriptedModel::new(WINDOW));
     let log = folder.join("demo.jsonl");
     let context = live::create(&log, setup(recipe("epitome")?, &*model, None))?;
     let permissions = Permissions::new(place.root().to_owned());
     let mut machine = Machine::new(context, permissions, Limits::default())?;
-    machine.prompt("You are a coding agent. Recall what was shortened; do not guess it.")?;
+    machine.prompt(PROMPT)?;
     let agent = Agent::new(machine, model.clone(), Catalogue::built_in(), place);
     let mut demo = Demo { agent, model, log, print };
     demo.done(&format!("a scripted model, with a window of {WINDOW} tokens that soon is full"));
@@ -53,6 +51,18 @@ pub fn run(folder: &Path, print: &mut dyn FnMut(&Line)) -> Result<()> {
     demo.summary()?;
     demo.passes()?;
     demo.end()
+}
+
+const PROMPT: &str = "You are a coding agent. Recall what was shortened; do not guess it.";
+
+/// The project of the demo, where tools work.
+fn place(folder: &Path) -> Result<Workplace> {
+    let root = folder.join("project");
+    let failed = |err: std::io::Error| {
+        Error::new(ErrorKind::Disk, "cannot write the project").at(folder).because(err)
+    };
+    project::write(&root).map_err(failed)?;
+    Workplace::new(&root).map_err(failed)
 }
 
 /// A line of the demo.
@@ -254,9 +264,12 @@ impl Front for Printed<'_> {
                 Line::Model(reason.as_ref().unwrap_or(answer).clone())
             }
             Event::Session { .. }
+            | Event::Loaded { .. }
             | Event::Text { .. }
             | Event::Thinking { .. }
             | Event::Restart
+            | Event::Retry(_)
+            | Event::Progress { .. }
             | Event::Permission { .. }
             | Event::Question { .. }
             | Event::Task { .. }

@@ -34,4 +34,4 @@ pub use agent::{Agent, Changes, Front};
 pub use dollars::parse_dollars;
 pub use machine::{Action, Change, Cost, Ended, Event, Input, Limits, Machine};
 pub use permissions::{Access, Answer, Permissions, Rule};
-pub use tools::{TOOLS, Workplace};
+pub use tools::{OnProgress, TOOLS, Workplace};

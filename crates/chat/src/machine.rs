@@ -26,7 +26,7 @@ use crate::tools::Question;
 
 pub use calls::{INTERRUPTED, NOT_RUN};
 pub use commands::Change;
-pub use event::{Cost, Ended, Event};
+pub use event::{Cost, Ended, Event, LoadedFile, LoadedKind, Retrying};
 
 use background::Background;
 use calls::OpenCall;
@@ -49,6 +49,8 @@ pub enum Input {
     Thinking(u64, String),
     /// What arrived of this answer is void: it is requested again.
     Restart(u64),
+    /// There is no answer to this request yet: it is sent again after a while.
+    Retry(u64, Retrying),
     /// An answer to this request is complete, and what it cost if that is known.
     Response(u64, Box<epitome_llm::Response>, Option<MicroDollars>),
     /// There is no answer to this request.
@@ -68,6 +70,8 @@ pub enum Input {
     Begun(Box<str>, std::result::Result<Box<Context>, String>),
     /// Something happened in the task that a call began.
     Task(Box<str>, Box<Input>),
+    /// A call runs since so many seconds, and this is the last of what it has printed.
+    Progress(Box<str>, u64, String),
     /// A call ended: its text, or what failed.
     Result(Box<str>, std::result::Result<String, String>),
     /// The user wants a compaction now, with this focus.
@@ -273,6 +277,11 @@ impl Machine {
                 }
             }
             Input::Restart(request) => self.restart(request),
+            Input::Retry(request, retrying) => {
+                if self.awaits(request) {
+                    self.show(Event::Retry(retrying));
+                }
+            }
             Input::Response(request, response, cost) => {
                 self.spend(response.usage, cost);
                 if self.awaits(request) {
@@ -294,6 +303,7 @@ impl Machine {
             Input::Begun(call, context) => self.begun(&call, context)?,
             Input::Task(call, input) => self.in_task(&call, *input)?,
             Input::Told(call, answer) => self.told(&call, answer)?,
+            Input::Progress(call, seconds, text) => self.progress(&call, seconds, text),
             Input::Result(call, result) => self.ended(&call, result)?,
             Input::Compact(focus) => self.compact(focus)?,
             Input::Undo => self.undo()?,

@@ -289,6 +289,26 @@ fn interrupted_calls_are_closed_as_what_they_were() {
 }
 
 #[test]
+fn an_interrupted_call_keeps_what_it_has_printed() {
+    let mut play = Play::new("epitome", 200_000);
+    play.user("go");
+    play.answers(calls(&[("a", "read", json!({}))]));
+    play.input(read("a"));
+    let lines: String = (1..=50).map(|n| format!("line {n}\n")).collect();
+    play.input(Input::Progress("a".into(), 2, lines.trim_end().to_owned()));
+    // Of one that is over nothing is shown.
+    play.input(Input::Progress("b".into(), 2, "x".to_owned()));
+    let shown = play.shown.iter().filter_map(|event| match event {
+        Event::Progress { id, seconds, text } => Some((&**id, *seconds, text.lines().next())),
+        _ => None,
+    });
+    assert_eq!(shown.collect::<Vec<_>>(), [("a", 2, Some("line 11"))]);
+    play.input(Input::Cancel);
+    let result = play.texts().pop().unwrap();
+    assert_eq!(result, format!("a: {lines}[{INTERRUPTED}]"));
+}
+
+#[test]
 fn a_compaction_that_is_asked_for_during_the_last_answer_is_made_after_it() {
     let mut play = Play::new("epitome", 200_000);
     play.user("go");

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
+use epitome::storage::regular::is_of_system;
+
 /// What a call would touch. Paths are absolute and free of symbolic links and `..`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Access {
@@ -244,7 +246,7 @@ impl Permissions {
     fn judge_part(&self, access: &Access) -> Verdict {
         let free = match access {
             Access::Own => true,
-            Access::Read(path) => path.starts_with(&self.root),
+            Access::Read(path) => path.starts_with(&self.root) && !is_of_system(path),
             Access::Write(_) | Access::Patch(_) | Access::Shell(_) | Access::Mcp { .. } => false,
         };
         if free {
@@ -327,15 +329,15 @@ impl Scope {
                 one == server && only.as_ref().is_none_or(|only| only == tool)
             }
             (Scope::CommandPrefix(words), Access::Shell(command)) => {
-                let said: Vec<&str> = command.split_whitespace().collect();
+                let said: Vec<&str> =
+                    command.split([' ', '\t']).filter(|it| !it.is_empty()).collect();
                 is_plain(command)
                     && said.len() >= words.len()
                     && words.iter().zip(said).all(|(word, said)| word == said)
             }
             (Scope::CommandWords(words), Access::Shell(command)) => {
-                let said: Vec<&str> =
-                    command.split(ends_word).filter(|it| !it.is_empty()).collect();
-                said.windows(words.len()).any(|said| said == &words[..])
+                let unquoted = command.replace("\\\n", "").replace(['"', '\'', '\\'], "");
+                follow_each_other(words, command) || follow_each_other(words, &unquoted)
             }
             (
                 Scope::Write
@@ -371,8 +373,51 @@ const SPECIAL: &str = "|&;<>()$`\\\"'*?[]#~{}!=";
 /// Whether a command line is one command with plain words: nothing in it starts another command,
 /// expands or redirects.
 fn is_plain(command: &str) -> bool {
-    let special = |c: char| c.is_control() || SPECIAL.contains(c);
+    // What other blanks there are is part of a word for a shell.
+    let is_other_blank = |c: char| c.is_whitespace() && c != ' ' && c != '\t';
+    let special =
+        |c: char| (c.is_control() && c != '\t') || SPECIAL.contains(c) || is_other_blank(c);
     !command.is_empty() && !command.contains(special)
+}
+
+/// Whether words follow each other in a command line: each by itself or as the last part of a path,
+/// with options, and a value of each, between them.
+fn follow_each_other(words: &[String], command: &str) -> bool {
+    let said: Vec<&str> = command.split(ends_word).filter(|it| !it.is_empty()).collect();
+    (0..said.len()).any(|at| begins_with(words, &said[at..]))
+}
+
+fn begins_with(words: &[String], said: &[&str]) -> bool {
+    let (Some(word), [first, rest @ ..]) = (words.first(), said) else { return words.is_empty() };
+    let is_it = first == word || first.rsplit('/').next() == Some(word);
+    if !is_it {
+        return false;
+    }
+    let others = &words[1..];
+    let mut rest = rest;
+    loop {
+        if begins_with(others, rest) {
+            return true;
+        }
+        // An option, and then perhaps its value.
+        match rest {
+            [option, more @ ..] if option.starts_with('-') => {
+                if let [_, behind @ ..] = more
+                    && begins_with(others, behind)
+                {
+                    return true;
+                }
+                // `-c a=b` is three words here.
+                if let [_, _, behind @ ..] = more
+                    && begins_with(others, behind)
+                {
+                    return true;
+                }
+                rest = more;
+            }
+            _ => return false,
+        }
+    }
 }
 
 /// Whether a character is no part of a word of a command.

@@ -40,6 +40,15 @@ fn only_reading_inside_the_project_is_free() {
 }
 
 #[test]
+fn what_the_system_makes_up_is_in_no_project() {
+    let everything = Permissions::new("/".into());
+    assert_eq!(everything.judge(&read("/srv/a")), Verdict::Allow);
+    for path in ["/proc/7/environ", "/proc", "/dev/fd/0", "/sys/a"] {
+        assert_eq!(everything.judge(&read(path)), Verdict::Ask, "{path}");
+    }
+}
+
+#[test]
 fn a_rule_for_commands_is_about_plain_commands_only() {
     let permissions = permissions(&["shell: cargo test", "shell: ls"]);
     for (command, expect) in [
@@ -61,6 +70,11 @@ fn a_rule_for_commands_is_about_plain_commands_only() {
         ("ls ${IFS}a", Verdict::Ask),
         ("ls \\\nrm", Verdict::Ask),
         ("PATH=. ls", Verdict::Ask),
+        ("cargo\ttest", Verdict::Allow),
+        ("cargo\u{a0}test", Verdict::Ask),
+        ("cargo\u{2003}test", Verdict::Ask),
+        ("cargo test\u{3000}x", Verdict::Ask),
+        ("ls \u{2028}rm", Verdict::Ask),
     ] {
         assert_eq!(permissions.judge(&shell(command)), expect, "{command}");
     }
@@ -122,7 +136,20 @@ fn a_rule_that_refuses_holds_against_rules_that_allow_and_a_yes() {
         (shell("echo $(git  push)"), false),
         (shell("sh -c 'git push'"), false),
         (shell("git pushed"), true),
-        (shell("git -C . push"), true),
+        (shell("git -C . push"), false),
+        (shell("git -c a=b push"), false),
+        (shell("git --no-pager push"), false),
+        (shell("g\\it push"), false),
+        (shell("gi\"\"t push"), false),
+        (shell("git pu''sh"), false),
+        (shell("git p\\ush"), false),
+        (shell("git \\\n push"), false),
+        (shell("/usr/bin/git push"), false),
+        (shell("git\u{a0}push"), false),
+        (shell("git log --grep push"), true),
+        (shell("git log; echo push"), true),
+        // No rule about words knows what a shell makes of them.
+        (shell("x=push; git $x"), true),
         (write("/home/me/project/a.rs"), false),
         (write("/home/me/project/.git/config"), false),
         (write("/srv/a"), false),

@@ -1,23 +1,30 @@
 //! Sessions on disk: each is a log of epitome's own format, which every command reads.
 
+use std::fs;
+use std::io::Read as _;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
-use epitome::live;
+use epitome::live::{self, first_origin, last_origin};
 use epitome::models::summary_writer;
-use epitome::storage::{Hold, Store};
+use epitome::storage::{Hold, Store, regular};
 use epitome::{Config, Error, ErrorKind, Loaded};
 use epitome_api::Tool;
-use epitome_engine::{Context, Setup};
+use epitome_engine::{Context, Origin, Setup};
 use epitome_error::Result;
 use epitome_llm::Model;
 use epitome_model::{Block, Counter, Role, Tokens};
 use epitome_passes::Recipe;
 use epitome_tokens::O200k;
 
+use crate::prompt::PROJECT;
 use crate::tools::{Workplace, offered};
 
 /// What the ids of chats begin with; behind it is a time.
 const CHAT: &str = "chat-";
+
+/// Bytes at the beginning of a log in which its origin is, and the prompt.
+const HEAD: u64 = 64 << 10;
 
 /// The window of a model of which none is known.
 pub const WINDOW: Tokens = Tokens(200_000);
@@ -31,31 +38,32 @@ pub struct Session {
     store: Store,
     hold: Option<Hold>,
     is_task: bool,
+    origin: Origin,
 }
 
 impl Session {
     /// A new session, named by the time. Its log is created with its context.
     pub fn create(config: &Config) -> Session {
         let begun = config.now().strftime("chat-%Y%m%d-%H%M%S").to_string();
-        let number = |n: u32| if n == 1 { begun.clone() } else { format!("{begun}-{n}") };
-        let ids = (1..).map(number);
-        let mut free = ids.filter(|id| !path_of(config, id).exists());
-        let id = free.next().expect("one of all numbers is free");
-        let (path, store) = (path_of(config, &id), Store::new(&config.home));
-        Session { id, path, is_new: true, store, hold: None, is_task: false }
+        let id = free_id(config, &begun, 1);
+        Session::new(config, id, false)
     }
 
     /// A new session of a task of this one, named by it. Its log is created with its context.
     pub fn task(&self, config: &Config) -> Session {
         let begun = self.id.strip_prefix(CHAT).unwrap_or(&self.id);
-        let mut ids = (1..).map(|n: u32| format!("task-{begun}-{n}"));
-        let free = ids.find(|id| !path_of(config, id).exists());
-        let id = free.expect("one of all numbers is free");
-        let (path, store) = (path_of(config, &id), Store::new(&config.home));
-        Session { id, path, is_new: true, store, hold: None, is_task: true }
+        let id = free_id(config, &format!("task-{begun}-1"), 1);
+        Session::new(config, id, true)
     }
 
-    /// The session with this id, or the newest if the id is `last`.
+    fn new(config: &Config, id: String, is_task: bool) -> Session {
+        let (path, store) = (path_of(config, &id), Store::new(&config.home));
+        let origin = Origin::default();
+        Session { id, path, is_new: true, store, hold: None, is_task, origin }
+    }
+
+    /// The session with this id, or, if the id is `last`, the newest that began in the folder in
+    /// which the program was called.
     ///
     /// # Errors
     ///
@@ -63,16 +71,33 @@ impl Session {
     pub fn resume(config: &Config, id: &str) -> Result<Session> {
         let ids = ids(config);
         let found = match id {
-            "last" => ids.last(),
+            "last" => {
+                let here = config.here.canonicalize().unwrap_or_else(|_| config.here.clone());
+                ids.iter().rev().find(|id| {
+                    id.starts_with(CHAT)
+                        && began_in(&path_of(config, id)).is_some_and(|it| it == here)
+                })
+            }
             id => ids.iter().find(|it| *it == id),
         };
         let id = found.ok_or_else(|| {
-            Error::new(ErrorKind::NotFound, format!("there is no session {id}"))
-                .with_hint("`epitome list --agent epitome` lists them; `last` is the newest chat")
+            let what = match id {
+                "last" => "there is no session of this folder".to_owned(),
+                id => format!("there is no session {id}"),
+            };
+            Error::new(ErrorKind::NotFound, what).with_hint(
+                "`epitome list --agent epitome` lists all; `last` is the newest of this folder",
+            )
         })?;
         let (path, store) = (path_of(config, id), Store::new(&config.home));
         let hold = Some(store.hold(&path)?);
-        Ok(Session { id: id.clone(), path, is_new: false, store, hold, is_task: false })
+        let origin = origin_of(&path);
+        Ok(Session { id: id.clone(), path, is_new: false, store, hold, is_task: false, origin })
+    }
+
+    /// The folder, the model and the recipe of a session that goes on, as far as its log says.
+    pub fn origin(&self) -> &Origin {
+        &self.origin
     }
 
     /// Its id.
@@ -90,58 +115,113 @@ impl Session {
         self.is_new
     }
 
-    /// Its context, under a recipe, for a model, with the tools of a workplace. A new log is
-    /// created the first time.
+    /// Its context, under a recipe, for the model that answers and the one that writes summaries,
+    /// with the tools of a workplace. A new log is created the first time; one that is there gets
+    /// what is new.
     ///
     /// # Errors
     ///
     /// `Disk` if no log can be written; `UnknownFormat` if the file is none.
     pub fn context(
         &mut self,
+        config: &Config,
         recipe: Recipe,
-        model: &dyn Model,
+        models: Models<'_>,
         window: Option<Tokens>,
         place: &Workplace,
     ) -> Result<Context> {
-        let setup =
-            setup_with(&place.offered(self.is_task), recipe, model, window).with_id(&*self.id);
-        if self.hold.is_none() {
-            let context = live::create(&self.path, setup)?;
-            self.hold = Some(self.store.hold(&self.path)?);
+        let origin = Origin {
+            cwd: Some(place.root().display().to_string()),
+            model: Some(models.answers.name().to_string()),
+            recipe: Some(recipe.name.to_string()),
+        };
+        let tools = place.offered(self.is_task);
+        if self.hold.is_some() {
+            let setup = setup_with(&tools, recipe, models, window).with_id(&*self.id);
+            let mut context = live::open(&self.path, setup)?;
+            context.set_origin(origin.clone())?;
+            self.origin = origin;
             return Ok(context);
         }
-        live::open(&self.path, setup)
+        loop {
+            let setup = setup_with(&tools, recipe.clone(), models, window);
+            let setup = setup.with_id(&*self.id).with_origin(origin.clone());
+            match live::create(&self.path, setup) {
+                Ok(context) => {
+                    self.hold = Some(self.store.hold(&self.path)?);
+                    self.origin = origin;
+                    return Ok(context);
+                }
+                // Another chat that began in the same second has taken the name.
+                Err(err) if err.kind() == ErrorKind::Exists => {
+                    self.id = free_id(config, &self.id, 2);
+                    self.path = path_of(config, &self.id);
+                }
+                Err(err) => return Err(err),
+            }
+        }
+    }
+}
+
+/// The models of a chat.
+#[derive(Clone, Copy)]
+pub struct Models<'m> {
+    /// The one that answers.
+    pub answers: &'m dyn Model,
+    /// The one that writes summaries.
+    pub summarises: &'m dyn Model,
+}
+
+impl<'m> Models<'m> {
+    /// One model for both.
+    pub fn one(model: &'m dyn Model) -> Models<'m> {
+        Models { answers: model, summarises: model }
     }
 }
 
 /// How a context is used for a chat: the tools count, and the model writes its own summaries.
 pub fn setup(recipe: Recipe, model: &dyn Model, window: Option<Tokens>) -> Setup {
-    setup_with(&offered(), recipe, model, window)
+    setup_with(&offered(), recipe, Models::one(model), window)
 }
 
 fn setup_with(
     tools: &[Tool<'_>],
     recipe: Recipe,
-    model: &dyn Model,
+    models: Models<'_>,
     window: Option<Tokens>,
 ) -> Setup {
     let counter = O200k::new();
     let texts = tools.iter().flat_map(|tool| [tool.name, tool.description, tool.parameters]);
     let overhead: Tokens = texts.map(|text| counter.count(text)).sum();
     Setup::new(recipe)
-        .with_window(window.or(model.window()).unwrap_or(WINDOW))
+        .with_window(window.or(models.answers.window()).unwrap_or(WINDOW))
         .with_overhead(overhead)
-        .with_writer(summary_writer(model))
+        .with_writer(summary_writer(models.summarises))
 }
 
-/// The newest chats, newest first: the id of each, and what the user said first.
-pub fn newest(config: &Config, most: usize) -> Vec<(String, String)> {
+/// A chat on disk.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Chat {
+    /// Its id.
+    pub id: String,
+    /// The folder in which it began, if its log says one.
+    pub folder: Option<PathBuf>,
+    /// When something was last added to it.
+    pub changed: Option<SystemTime>,
+    /// What the user said first.
+    pub title: String,
+}
+
+/// The newest chats, newest first, without those in which nothing was said.
+pub fn newest(config: &Config, most: usize) -> Vec<Chat> {
     let chats = ids(config).into_iter().rev().filter(|id| id.starts_with(CHAT));
-    let with_title = |id: String| {
-        let title = first_message(&path_of(config, &id)).unwrap_or_default();
-        (id, title)
+    let read = |id: String| {
+        let path = path_of(config, &id);
+        let title = first_message(&path)?;
+        let changed = fs::metadata(&path).and_then(|meta| meta.modified()).ok();
+        Some(Chat { id, folder: began_in(&path), changed, title })
     };
-    chats.take(most).map(with_title).collect()
+    chats.filter_map(read).take(most).collect()
 }
 
 fn first_message(path: &Path) -> Option<String> {
@@ -154,13 +234,59 @@ fn first_message(path: &Path) -> Option<String> {
     })
 }
 
+/// The folder in which a session began.
+fn began_in(path: &Path) -> Option<PathBuf> {
+    let head = head_of(path)?;
+    first_origin(&head)?.cwd.map(PathBuf::from).or_else(|| folder_in_prompt(&head))
+}
+
+/// What the log of a session says last of where it is held.
+fn origin_of(path: &Path) -> Origin {
+    let log = regular::read(path).unwrap_or_default();
+    let mut origin = last_origin(&log).unwrap_or_default();
+    let cwd = || folder_in_prompt(&log).map(|folder| folder.display().to_string());
+    origin.cwd = origin.cwd.take().or_else(cwd);
+    origin
+}
+
+fn head_of(path: &Path) -> Option<Vec<u8>> {
+    let mut head = Vec::new();
+    regular::open(path).ok()?.take(HEAD).read_to_end(&mut head).ok()?;
+    Some(head)
+}
+
+/// The folder that a prompt names: heads of older logs do not say it.
+fn folder_in_prompt(log: &[u8]) -> Option<PathBuf> {
+    let line = log.split(|byte| *byte == b'\n').nth(1)?;
+    let entry: serde_json::Value = serde_json::from_slice(line).ok()?;
+    let is_prompt = entry["role"] == "prompt";
+    let prompt = entry["blocks"][0]["text"].as_str().filter(|_| is_prompt)?;
+    let line = prompt.lines().find_map(|line| line.strip_prefix(PROJECT))?;
+    Some(PathBuf::from(line.strip_suffix('.')?))
+}
+
 fn path_of(config: &Config, id: &str) -> PathBuf {
     config.logs().join(format!("{id}.jsonl"))
 }
 
+/// `id` if no session has it and `from` is 1, or else with a number behind it. A task has a number
+/// already.
+fn free_id(config: &Config, id: &str, from: u32) -> String {
+    let (base, first) = match id.strip_prefix("task-").and_then(|rest| rest.rsplit_once('-')) {
+        Some((begun, number)) => (format!("task-{begun}"), number.parse().unwrap_or(1)),
+        None => (id.to_owned(), from),
+    };
+    let name = |n: u32| match n {
+        1 if !id.starts_with("task-") => base.clone(),
+        n => format!("{base}-{n}"),
+    };
+    let mut free = (first..).map(name).filter(|id| !path_of(config, id).exists());
+    free.next().expect("one of all numbers is free")
+}
+
 /// The ids of all logs, oldest first as far as their names tell.
 fn ids(config: &Config) -> Vec<String> {
-    let Ok(files) = std::fs::read_dir(config.logs()) else { return Vec::new() };
+    let Ok(files) = fs::read_dir(config.logs()) else { return Vec::new() };
     let names = files.filter_map(|file| file.ok()?.file_name().into_string().ok());
     let mut ids: Vec<String> =
         names.filter_map(|name| Some(name.strip_suffix(".jsonl")?.to_owned())).collect();

@@ -34,6 +34,7 @@ pub use more::{MoreTool, MoreTools};
 pub use patch::FileChange;
 pub use recall::RECALL;
 pub use skill::Skill;
+pub(crate) use skill::not_read;
 pub use task::{TASK, Task, task};
 pub use todo::{TODO, Todo, TodoState, todo};
 
@@ -99,8 +100,12 @@ pub fn offered_in_tasks() -> Vec<epitome_api::Tool<'static>> {
     offered().into_iter().filter(|tool| ![TASK, ASK].contains(&tool.name)).collect()
 }
 
+/// Takes what a tool that runs has printed so far: the seconds since it began, and the last of its
+/// output.
+pub type OnProgress = Arc<dyn Fn(u64, String) + Send + Sync>;
+
 /// Where tools work.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Workplace {
     /// The folder of the project: absolute and free of symbolic links.
     root: PathBuf,
@@ -108,10 +113,19 @@ pub struct Workplace {
     hidden: Arc<[String]>,
     /// Folders with skills of the user.
     skills: Arc<[PathBuf]>,
+    /// The home of the user, in which their skills are.
+    home: Option<PathBuf>,
     /// MCP servers.
     more: Option<Arc<dyn MoreTools>>,
     /// Their tools, as requests offer them.
     offered: Arc<[MoreTool]>,
+    progress: Option<OnProgress>,
+}
+
+impl std::fmt::Debug for Workplace {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Workplace").field("root", &self.root).finish_non_exhaustive()
+    }
 }
 
 impl Workplace {
@@ -123,7 +137,9 @@ impl Workplace {
     pub fn new(root: &std::path::Path) -> std::io::Result<Workplace> {
         let (hidden, skills) = (Arc::from(Vec::new()), Arc::from(Vec::new()));
         let root = root.canonicalize()?;
-        Ok(Workplace { root, hidden, skills, more: None, offered: Arc::from(Vec::new()) })
+        let offered = Arc::from(Vec::new());
+        let (home, more, progress) = (None, None, None);
+        Ok(Workplace { root, hidden, skills, home, more, offered, progress })
     }
 
     /// Without these environment variables for commands.
@@ -133,10 +149,23 @@ impl Workplace {
         self
     }
 
-    /// With folders that hold a folder for each skill of the user.
+    /// With folders that hold a folder for each skill of the user. Links in those below `home` may
+    /// lead to any file there.
     #[must_use]
-    pub fn with_skills(mut self, folders: impl IntoIterator<Item = PathBuf>) -> Workplace {
+    pub fn with_skills(
+        mut self,
+        folders: impl IntoIterator<Item = PathBuf>,
+        home: PathBuf,
+    ) -> Workplace {
+        self.home = Some(home);
         self.skills = folders.into_iter().collect();
+        self
+    }
+
+    /// With what takes the output of a tool while it runs.
+    #[must_use]
+    pub fn with_progress(mut self, progress: OnProgress) -> Workplace {
+        self.progress = Some(progress);
         self
     }
 

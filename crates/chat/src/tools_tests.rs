@@ -460,7 +460,7 @@ fn skills_are_found_by_name_and_those_of_the_user_count_first() {
     fs::create_dir(&outside).unwrap();
     fs::write(outside.join("SKILL.md"), "secret").unwrap();
     symlink(&outside, project.path(".agents/skills/link")).unwrap();
-    let place = project.place.clone().with_skills([home]);
+    let place = project.place.clone().with_skills([home.clone()], home);
     let found = place.skills();
     let found: Vec<(&str, &str)> = found.iter().map(|it| (&*it.name, &*it.about)).collect();
     let about = format!("{}…", "é".repeat(249));
@@ -514,4 +514,26 @@ fn what_a_call_would_change_is_known_before_it_runs() {
         assert_eq!(planned(tool, arguments.clone()), None, "{tool} {arguments}");
     }
     assert_eq!(project.text("a.txt"), "one\ntwo\n");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_command_tells_what_it_prints_while_it_runs() {
+    let project = Project::new();
+    let (tell, told) = std::sync::mpsc::channel();
+    let on_progress = move |_, text: String| drop(tell.send(text));
+    let place = project.place.clone().with_progress(Arc::new(on_progress));
+    let stop = Stop::default();
+    let stopper = stop.clone();
+    // It is stopped once its output is told.
+    let watching = std::thread::spawn(move || {
+        let is_told = told.iter().any(|text| text == "one\ntwo");
+        stopper.stop();
+        is_told
+    });
+    let command = json!({"command": "echo one; echo two; sleep 600"});
+    let access = project.access("shell", &command).unwrap();
+    let result = place.run(&called("shell", &command), &access, &stop);
+    assert_eq!(result, Err("one\ntwo\n[stopped]".to_owned()));
+    assert!(watching.join().unwrap());
 }

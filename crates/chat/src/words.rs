@@ -7,7 +7,10 @@ use epitome_model::{Tokens, short};
 use epitome_passes::{Event, SaidText, Why, response_name};
 use serde_json::Value;
 
-use crate::machine::{Ended, Event as Shown};
+use crate::machine::{Ended, Event as Shown, LoadedFile, LoadedKind};
+
+/// Names of one kind that a line lists.
+const NAMES: usize = 6;
 
 /// One line on a change of the context; none for changes that are of no interest by themselves.
 pub fn change(event: &Event) -> Option<String> {
@@ -42,10 +45,40 @@ pub fn aside(event: &Shown) -> Option<String> {
         Shown::Context { event } => change(event),
         Shown::Undone { before, after } => Some(undone(*before, *after)),
         Shown::Losses { lines } => Some(lines.join("\n")),
+        Shown::Loaded { files } => Some(loaded(files)),
+        Shown::Retry(retrying) => Some(retrying.to_string()),
         Shown::Notice { text } => Some(text.clone()),
         Shown::Done { ended: Ended::Failed | Ended::Budget, reason, .. } => reason.clone(),
         _ => None,
     }
+}
+
+/// The files that a session begins with, in one line.
+pub fn loaded(files: &[LoadedFile]) -> String {
+    let kinds = [
+        (LoadedKind::Rules, "rules"),
+        (LoadedKind::Skill, "skills"),
+        (LoadedKind::Settings, "project settings"),
+    ];
+    let part = |(kind, title): (LoadedKind, &str)| {
+        let of_kind = files.iter().filter(|file| file.kind == kind);
+        let names: Vec<&str> = of_kind.map(|file| &*file.name).collect();
+        if names.is_empty() {
+            return None;
+        }
+        let shown = names.iter().take(NAMES).copied().collect::<Vec<_>>().join(", ");
+        let more = names.len().saturating_sub(NAMES);
+        let more = if more > 0 { format!(" and {more} more") } else { String::new() };
+        Some(format!("{title} {shown}{more}"))
+    };
+    kinds.into_iter().filter_map(part).collect::<Vec<_>>().join(" · ")
+}
+
+/// What of a window is kept for the answer.
+pub fn reserve(window: Option<Tokens>, usable: Option<Tokens>) -> Option<String> {
+    let (window, usable) = (window?, usable?);
+    let kept = window - usable;
+    (kept > Tokens(0)).then(|| format!("{kept} of a window of {window} are kept for the answer"))
 }
 
 /// That a compaction was taken back.

@@ -30,7 +30,9 @@ use std::process::ExitCode;
 use clap::{CommandFactory, FromArgMatches, Parser, Subcommand};
 
 use app::{App, Global, print_error};
+use epitome::Config;
 use failure::{Failure, Result, Status};
+use text::YELLOW;
 
 #[cfg(target_env = "musl")]
 #[global_allocator]
@@ -89,6 +91,12 @@ fn main() -> ExitCode {
     let matches = matches.unwrap_or_else(|err| usage::with_tips(err, &command, &line).exit());
     let cli = Cli::from_arg_matches(&matches).unwrap_or_else(|err| err.exit());
     let color = cli.global.color;
+    if let Some(Command::Chat(_)) = &cli.command
+        && let Err(err) = Config::take_keys_from_environment()
+    {
+        let text = format!("{YELLOW}warning:{YELLOW:#} keys stay in the environment: {err}\n");
+        print_error(&text, color);
+    }
     // A panic is a bug, and bugs have a status of their own.
     let done = std::panic::catch_unwind(|| run(cli)).unwrap_or_else(|_| {
         Err(Failure::new(Status::Bug, "bug", "internal error")

@@ -11,6 +11,7 @@ mod digest;
 mod fallback;
 mod ingest;
 mod log;
+mod origin;
 mod overflow;
 mod prepare;
 mod question;
@@ -47,7 +48,7 @@ use size::Anchor;
 use tool::CompactionRequest;
 
 pub use contents::{Content, Share};
-pub use epitome_formats::epitome::{Said, Speaker};
+pub use epitome_formats::epitome::{Origin, Said, Speaker};
 pub use overflow::Recovery;
 pub use prepare::Preparation;
 pub use question::Question;
@@ -124,7 +125,7 @@ pub enum Next {
 impl Context {
     /// A context whose log is not on disk.
     pub fn in_memory(setup: Setup) -> Context {
-        let log = ContextLog::in_memory(&setup.id);
+        let log = ContextLog::in_memory(&setup.id, &setup.origin);
         Context::of(setup, log)
     }
 
@@ -134,7 +135,7 @@ impl Context {
     ///
     /// What the journal says.
     pub fn create(journal: Box<dyn Journal>, setup: Setup) -> Result<Context> {
-        let log = ContextLog::create(journal, &setup.id)?;
+        let log = ContextLog::create(journal, &setup.id, &setup.origin)?;
         Ok(Context::of(setup, log))
     }
 

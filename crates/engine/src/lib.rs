@@ -30,8 +30,9 @@ mod overflow;
 mod summary;
 
 pub use context::{
-    Called, Content, Context, Hit, Next, NotDone, Outcome, Outgoing, Preparation, Question, RECALL,
-    Recalled, Recovery, Report, Said, Setup, Share, Speaker, WindowUse, compact_tool, said_before,
+    Called, Content, Context, Hit, Next, NotDone, Origin, Outcome, Outgoing, Preparation, Question,
+    RECALL, Recalled, Recovery, Report, Said, Setup, Share, Speaker, WindowUse, compact_tool,
+    said_before,
 };
 pub use journal::Journal;
 pub use middle::stored_middle_cut;

@@ -1,5 +1,7 @@
 //! Where things are: the one place that asks the environment.
 
+mod handover;
+
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -18,10 +20,11 @@ use crate::store::disk;
 
 /// Variables `EPITOME_…` that are no settings: what the program itself asks for, then what its
 /// tests and tools do.
-pub(crate) const OTHER_VARIABLES: [&str; 16] = [
+pub(crate) const OTHER_VARIABLES: [&str; 17] = [
     "EPITOME_API_KEY",
     "EPITOME_CONFIG",
     "EPITOME_HOME",
+    handover::VARIABLE,
     "EPITOME_KEYRING",
     "EPITOME_LOG",
     "EPITOME_NOW",
@@ -62,6 +65,8 @@ pub struct Config {
     pub keys: BTreeMap<Provider, Key>,
     /// The variables that have them.
     key_variables: BTreeMap<Provider, &'static str>,
+    /// All variables that have a key.
+    keyed: BTreeMap<&'static str, Key>,
     /// More files of rules for secrets, whatever is looked through.
     pub rules: Vec<PathBuf>,
     /// The time, when tests set it.
@@ -81,7 +86,11 @@ impl Config {
                 .because(err)
                 .with_hint("set HOME")
         })?;
-        let var = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty());
+        let handed_over = handover::handed_over();
+        let var = |name: &str| {
+            let value = handed_over.get(name).cloned().or_else(|| std::env::var_os(name));
+            value.filter(|value| !value.is_empty())
+        };
         let mut config = Config::of(base.home_dir(), &base.data_dir(), &base.config_dir(), var);
         config.person.names.extend(full_name(&base.home_dir().join(".gitconfig")));
         if config.person.host.is_none() {
@@ -151,6 +160,9 @@ impl Config {
         };
         let keys: Vec<(Provider, &'static str, Key)> =
             Provider::ALL.into_iter().filter_map(key).collect();
+        let names = Provider::ALL.into_iter().flat_map(Config::key_variables);
+        let keyed = names.filter_map(|name| Some((*name, Key::new(var(name)?.to_str()?)?)));
+        let keyed = keyed.collect();
         let text = |name: &str| Some(var(name)?.to_string_lossy().into_owned());
         let person = Person {
             home: Some(user.to_string_lossy().into_owned()),
@@ -175,6 +187,7 @@ impl Config {
             here: PathBuf::new(),
             variables: BTreeMap::new(),
             key_variables: keys.iter().map(|(provider, name, _)| (*provider, *name)).collect(),
+            keyed,
             keys: keys.into_iter().map(|(provider, _, key)| (provider, key)).collect(),
             rules: Vec::new(),
             now: var("EPITOME_NOW").and_then(|now| now.to_str()?.parse().ok()),
@@ -203,6 +216,30 @@ impl Config {
             Provider::Ollama => &[],
             Provider::Compatible => &["EPITOME_API_KEY"],
         }
+    }
+
+    /// Takes the keys of providers out of the environment of this program, which begins once more
+    /// for that: nothing that it runs, and nothing that reads files, finds them there. Call it
+    /// before anything else. It returns if there is nothing to take.
+    ///
+    /// # Errors
+    ///
+    /// What the system says. The program is as it was then.
+    pub fn take_keys_from_environment() -> std::io::Result<()> {
+        let names = Provider::ALL.into_iter().flat_map(Config::key_variables);
+        handover::take_from_environment(&names.copied().collect::<Vec<_>>())
+    }
+
+    /// Variables that no program gets that a model starts: those with keys of providers.
+    pub fn hidden_variables() -> impl Iterator<Item = &'static str> {
+        let names = Provider::ALL.into_iter().flat_map(Config::key_variables);
+        names.copied().chain([handover::VARIABLE])
+    }
+
+    /// The value of a variable of the environment, also of one with a key.
+    pub fn variable(&self, name: &str) -> Option<String> {
+        let key = self.keyed.get(name).map(|key| key.reveal().to_owned());
+        key.or_else(|| std::env::var(name).ok())
     }
 
     /// The variable that has a provider's key.

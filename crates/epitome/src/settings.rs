@@ -100,7 +100,8 @@ impl Settings {
         if own.is_file() {
             settings.take_file(config, &own, Scope::User)?;
         }
-        if let Some(path) = trust::project_file(&config.here, &config.user) {
+        let project = trust::project_file(&config.here, &config.user, &mut settings.notes);
+        if let Some(path) = project {
             let scope = trust::scope_of(&path, &settings.values()?.trust);
             settings.take_file(config, &path, scope)?;
         }

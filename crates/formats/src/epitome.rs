@@ -8,8 +8,8 @@ mod read;
 mod record;
 
 pub use append::{Batch, Undone, batch, behind, continuing, cut, undo};
-pub use read::{Log, id};
-pub use record::{Said, Speaker, add_line, header, line, said};
+pub use read::{Log, id, last_origin, origin};
+pub use record::{Origin, Said, Speaker, add_line, header, line, origin_line, said, said_again};
 
 use epitome_json::write::{self, Gone, Shapes};
 

@@ -106,6 +106,23 @@ impl Failure {
         }
     }
 
+    /// What it is, in a few words: for a user who waits for a retry.
+    pub fn summary(&self) -> &'static str {
+        match self {
+            Failure::Rate { .. } => "the service is busy",
+            Failure::Overloaded { .. } => "the service fails",
+            Failure::Unreachable(_) => "the service cannot be reached",
+            Failure::TimedOut(_) => "the service does not respond",
+            Failure::Half(_) => "the connection ended",
+            Failure::BadAnswer(_) => "the response cannot be read",
+            Failure::NoKey(_) | Failure::Auth(_) => "the key is wrong",
+            Failure::Setup(_) | Failure::NoSuchModel(_) => "the model cannot be called",
+            Failure::Rejected(_) | Failure::TooLong { .. } => "the request was rejected",
+            Failure::Refused(_) => "the service refused to answer",
+            Failure::Stopped => "stopped",
+        }
+    }
+
     /// Whether a retry may succeed.
     pub fn may_pass(&self) -> bool {
         match self {

@@ -34,7 +34,7 @@ pub use catalogue::{Catalogue, CatalogueError, Known, Price};
 pub use choice::{Because, Choice, NoModel, Wanted};
 #[cfg(feature = "client")]
 pub use client::{Client, ClientSetup, prepare_tls};
-pub use epitome_api::{Auth, Delta, Endpoint, HttpRequest, Outgoing, Response, Tool};
+pub use epitome_api::{Auth, Delta, Endpoint, HttpRequest, Outgoing, Response, Retry, Tool};
 pub use failure::{Failure, Whose};
 pub use key::Key;
 pub use name::{ModelName, NameError, Provider};

@@ -4,7 +4,7 @@ use std::fmt;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use epitome_api::{Delta, Response};
+use epitome_api::{Delta, Response, Retry};
 use epitome_model::{MicroDollars, Tokens};
 use epitome_passes::TokenUsage;
 use serde::Serialize;
@@ -189,6 +189,11 @@ impl RetryingModel {
             }
             let most = u64::try_from((wait / PART).as_millis()).unwrap_or(u64::MAX);
             let jitter = fastrand::u64(..most.max(1));
+            if let Some(sink) = &mut sink {
+                let (reason, attempt) = (failure.summary(), tries + 1);
+                let tries = self.policy.tries;
+                sink(Delta::Retry(Retry { reason, wait: pause, attempt, tries }));
+            }
             self.clock.wait(pause + Duration::from_millis(jitter), stop);
             wait = wait.saturating_mul(2);
         }

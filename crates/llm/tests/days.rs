@@ -372,6 +372,7 @@ fn sent(model: &dyn Model, sink: bool) -> (Result<Response, Failure>, String) {
         Delta::Thinking(text) => seen.push_str(&format!("({text})")),
         Delta::Call(name) => seen.push_str(&format!("<{name}>")),
         Delta::Restart => seen.push_str("<again>"),
+        Delta::Retry(_) => {}
     };
     let response = model.send(&request, sink.then_some(&mut watch), &Stop::default());
     (response, seen)

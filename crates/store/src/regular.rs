@@ -6,7 +6,7 @@
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read as _};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use crate::step::{Step, step};
 use epitome_error::{Error, ErrorKind};
@@ -42,6 +42,56 @@ pub fn read(path: &Path) -> io::Result<Vec<u8>> {
 pub fn read_to_string(path: &Path) -> io::Result<String> {
     let bytes = read(path)?;
     String::from_utf8(bytes).map_err(|err| io::Error::new(io::ErrorKind::InvalidData, err))
+}
+
+/// The beginning of a file that was found in a folder.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct FoundFile {
+    /// Its path, absolute and free of symbolic links.
+    pub path: PathBuf,
+    /// Its first bytes.
+    pub bytes: Vec<u8>,
+    /// Whether these are all of it.
+    pub is_whole: bool,
+}
+
+/// Where a path leads, if that is a regular file in `folder`: a link may lead to another file of
+/// the folder, and nowhere else. What the system makes up as it is read, as below `/proc`, is in no
+/// folder.
+///
+/// # Errors
+///
+/// What the system says, and an [`Error`] of the kind `NotAFile` for all other files.
+pub fn find_in(folder: &Path, path: &Path) -> io::Result<PathBuf> {
+    let found = path.canonicalize()?;
+    if !found.starts_with(folder.canonicalize()?) || is_of_system(&found) {
+        let what = format!("a link out of {}, to {}", folder.display(), found.display());
+        return Err(Error::new(ErrorKind::NotAFile, what).into());
+    }
+    check(&fs::metadata(&found)?, &found)?;
+    Ok(found)
+}
+
+/// At most `most` bytes of the file that [`find_in`] finds.
+///
+/// # Errors
+///
+/// As [`find_in`] and [`open`].
+pub fn read_in(folder: &Path, path: &Path, most: u64) -> io::Result<FoundFile> {
+    let path = find_in(folder, path)?;
+    let mut bytes = Vec::new();
+    open(&path)?.take(most.saturating_add(1)).read_to_end(&mut bytes)?;
+    let is_whole = bytes.len() as u64 <= most;
+    if !is_whole {
+        bytes.pop();
+    }
+    Ok(FoundFile { path, bytes, is_whole })
+}
+
+/// Whether a path is one of the system itself and not of a disk: the environment and the memory of
+/// processes, devices. `path` is free of symbolic links.
+pub fn is_of_system(path: &Path) -> bool {
+    ["/proc", "/sys", "/dev"].iter().any(|folder| path.starts_with(folder))
 }
 
 /// Opens a regular file as `options` say, which may create it.
@@ -108,7 +158,33 @@ fn room(len: u64) -> usize {
 
 #[cfg(all(test, unix))]
 mod tests {
+    use std::os::unix::fs::symlink;
+
     use super::*;
+
+    #[test]
+    fn a_file_is_found_in_a_folder_wherever_its_links_lead_inside_of_it() {
+        let dir = tempfile::tempdir().expect("a folder");
+        let (project, outside) = (dir.path().join("project"), dir.path().join("outside"));
+        fs::create_dir_all(project.join("docs")).expect("a folder");
+        fs::write(&outside, "secret").expect("a file");
+        fs::write(project.join("docs/rules.md"), "0123456789").expect("a file");
+        symlink("docs/rules.md", project.join("inside")).expect("a link");
+        symlink(&outside, project.join("out")).expect("a link");
+        symlink("/proc/self/environ", project.join("environ")).expect("a link");
+        symlink("/dev/zero", project.join("device")).expect("a link");
+        symlink("nothing", project.join("dangling")).expect("a link");
+        let found = |name: &str| read_in(&project, &project.join(name), 4);
+        let file = found("inside").expect("a file");
+        assert_eq!((&*file.bytes, file.is_whole), (&b"0123"[..], false));
+        assert!(file.path.ends_with("project/docs/rules.md"), "{file:?}");
+        assert!(read_in(&project, &project.join("inside"), 10).expect("a file").is_whole);
+        for name in ["out", "environ", "device", "dangling", "docs", "none"] {
+            assert!(found(name).is_err(), "{name}");
+        }
+        // Where everything is inside, what the system makes up is not.
+        assert!(read_in(Path::new("/"), Path::new("/proc/self/environ"), 4).is_err());
+    }
 
     #[test]
     fn what_is_no_regular_file_is_refused_and_nothing_waits() {
@@ -125,7 +201,7 @@ mod tests {
         let socket = dir.path().join("socket");
         let _socket = std::os::unix::net::UnixListener::bind(&socket).expect("a socket");
         let link = dir.path().join("link");
-        std::os::unix::fs::symlink(&fifo, &link).expect("a link");
+        symlink(&fifo, &link).expect("a link");
         for path in [&*fifo, &*socket, &*link, dir.path(), Path::new("/dev/zero")] {
             let kind = |err: io::Error| Error::reading(err, "it", path).kind();
             assert_eq!(open(path).map_err(kind).err(), Some(ErrorKind::NotAFile), "{path:?}");

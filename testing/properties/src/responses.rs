@@ -29,7 +29,7 @@ fn streamed(api: &Api, bytes: &[u8], length: usize) -> Received {
     let mut seen = String::new();
     let mut on = |delta: Delta<'_>| match delta {
         Delta::Text(text) | Delta::Thinking(text) | Delta::Call(text) => seen.push_str(text),
-        Delta::Restart => {}
+        Delta::Restart | Delta::Retry(_) => {}
     };
     let mut stream = Stream::new(api, api.endpoint.framing);
     let pushed = bytes.chunks(length).try_for_each(|piece| stream.push(piece, &mut on));

@@ -19,7 +19,7 @@ fn in_pieces(api: &Api, bytes: &[u8], length: usize) -> (Result<Response, BadRes
         Delta::Text(text) => seen.push_str(text),
         Delta::Thinking(text) => seen.push_str(&format!("({text})")),
         Delta::Call(name) => seen.push_str(&format!("<{name}>")),
-        Delta::Restart => seen.push_str("<again>"),
+        Delta::Restart | Delta::Retry(_) => seen.push_str("<again>"),
     };
     let mut stream = Stream::new(api, api.endpoint.framing);
     let pushed = bytes.chunks(length).try_for_each(|piece| stream.push(piece, &mut on));

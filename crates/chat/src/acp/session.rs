@@ -102,7 +102,7 @@ impl Session {
         self.editor.send(vec![commands()]);
         for event in std::mem::take(&mut self.first) {
             // What was said is not told.
-            if let Event::Usage { .. } | Event::Notice { .. } = event {
+            if let Event::Usage { .. } | Event::Notice { .. } | Event::Loaded { .. } = event {
                 self.editor.show(&event);
             }
         }

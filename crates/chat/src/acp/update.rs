@@ -10,7 +10,7 @@ use super::wire::{ClientCapabilities, text as text_block, update};
 use crate::machine::{self, Event};
 use crate::permissions::Access;
 use crate::tools::{FileChange, TODO, Todo, TodoState, Workplace, todo};
-use crate::words::{aside, change, kind, subject};
+use crate::words::{aside, change, kind, reserve, subject};
 
 /// Characters of the title of a call.
 const TITLE: usize = 200;
@@ -124,10 +124,17 @@ impl Updates {
             Event::Thinking { text } => {
                 vec![self.chunk(Speaker::Thinking, text)]
             }
+            Event::Progress { id, text, .. } => self.progress(None, id, text),
             Event::Result { id, error, text } => self.result(None, id, *error, text),
             Event::Context { event } => self.context(event),
             Event::Usage { usage, cost } => used(*usage, *cost).into_iter().collect(),
-            Event::Window { usage, contents } => self.tell(&window(*usage, contents)),
+            Event::Window { usage, contents, window: size } => {
+                let mut text = window(*usage, contents);
+                if let Some(reserve) = reserve(*size, usage.usable) {
+                    text.push_str(&format!("\n\n{reserve}"));
+                }
+                self.tell(&text)
+            }
             event => aside(event).map_or_else(Vec::new, |text| self.tell(&text)),
         }
     }
@@ -167,6 +174,7 @@ impl Updates {
         match event {
             Event::Call { id, tool, arguments } => self.call(Some(task), id, tool, arguments, true),
             Event::Permitted { id, allowed: true } => self.runs(Some(task), id),
+            Event::Progress { id, text, .. } => self.progress(Some(task), id, text),
             Event::Result { id, error, text } => self.result(Some(task), id, *error, text),
             // The answer of a task is the result of its call.
             _ => Vec::new(),
@@ -221,6 +229,14 @@ impl Updates {
         let call = self.open(task, id);
         let runs = |call: &Call| json!({"toolCallId": call.id, "status": "in_progress"});
         call.map(|call| update("tool_call_update", runs(call))).into_iter().collect()
+    }
+
+    fn progress(&self, task: Option<&str>, id: &str, text: &str) -> Vec<Value> {
+        let Some(call) = self.open(task, id).filter(|_| !text.is_empty()) else {
+            return Vec::new();
+        };
+        let content = json!([{"type": "content", "content": text_block(&fenced(text))}]);
+        vec![update("tool_call_update", json!({"toolCallId": call.id, "content": content}))]
     }
 
     fn result(&mut self, task: Option<&str>, id: &str, error: bool, text: &str) -> Vec<Value> {

@@ -2,8 +2,11 @@
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
-use epitome_llm::{Delta, Failure, Model, ModelName, Request, Response, Sink, Stop};
+use epitome_llm::{
+    Clock as _, Delta, Failure, Model, ModelName, RealClock, Request, Response, Sink, Stop,
+};
 use epitome_model::{Block, Counter, Tokens};
 use epitome_tokens::O200k;
 use serde_json::{Value, json};
@@ -31,6 +34,9 @@ Read the files one by one.
 ## Next steps
 Fix src/pricing.rs.";
 
+/// What it says to messages that it does not know.
+const ASIDE: &str = "I only follow a script: send the line that is typed for you.";
+
 /// One answer.
 pub(super) enum Step {
     Say(String),
@@ -53,15 +59,28 @@ impl Step {
     }
 }
 
+/// What the model does after a message of the user.
+pub(super) struct Turn {
+    pub(super) message: String,
+    pub(super) steps: Vec<Step>,
+}
+
+/// The time that a word takes, or a call, if it is watched.
+const WORD: Duration = Duration::from_millis(20);
+const CALL: Duration = Duration::from_millis(200);
+
 pub(super) struct ScriptedModel {
     name: ModelName,
     window: Tokens,
+    is_watched: bool,
     state: Mutex<State>,
 }
 
 #[derive(Default)]
 struct State {
     steps: VecDeque<Step>,
+    /// What comes after these, each once its message was sent.
+    turns: VecDeque<Turn>,
     calls: u64,
     largest: Tokens,
 }
@@ -69,7 +88,14 @@ struct State {
 impl ScriptedModel {
     pub(super) fn new(window: Tokens) -> ScriptedModel {
         let name = "compatible/scripted".parse().expect("a name");
-        ScriptedModel { name, window, state: Mutex::default() }
+        ScriptedModel { name, window, is_watched: false, state: Mutex::default() }
+    }
+
+    /// With what it does after each message. One that is watched takes its time.
+    pub(super) fn with_turns(window: Tokens, turns: Vec<Turn>, is_watched: bool) -> ScriptedModel {
+        let model = ScriptedModel { is_watched, ..ScriptedModel::new(window) };
+        model.lock().turns = turns.into();
+        model
     }
 
     pub(super) fn play(&self, steps: impl IntoIterator<Item = Step>) {
@@ -99,7 +125,7 @@ impl Model for ScriptedModel {
         &self,
         request: &Request<'_>,
         sink: Option<Sink<'_>>,
-        _: &Stop,
+        stop: &Stop,
     ) -> Result<Response, Failure> {
         let texts = texts(request);
         let counter = O200k::new();
@@ -109,6 +135,13 @@ impl Model for ScriptedModel {
         let block = if request.tools.is_empty() {
             text(SUMMARY)
         } else {
+            let is_sent = |turn: &Turn| texts.iter().any(|it| it.contains(&turn.message));
+            if state.steps.is_empty() && state.turns.front().is_some_and(is_sent) {
+                let turn = state.turns.pop_front();
+                state.steps = turn.map(|turn| turn.steps.into()).unwrap_or_default();
+            } else if state.steps.is_empty() && self.is_watched {
+                state.steps.push_back(Step::say(ASIDE));
+            }
             state.calls += 1;
             let id = format!("call_{}", state.calls);
             match state.steps.pop_front() {
@@ -122,8 +155,22 @@ impl Model for ScriptedModel {
                 None => return Err(Failure::Setup("the script is over".to_owned())),
             }
         };
+        drop(state);
+        let pause = |time| {
+            if self.is_watched {
+                RealClock.wait(time, stop);
+            }
+        };
         if let (Some(sink), Some(words)) = (sink, block["text"].as_str()) {
-            words.split_inclusive(' ').for_each(|word| sink(Delta::Text(word)));
+            for word in words.split_inclusive(' ') {
+                pause(WORD);
+                sink(Delta::Text(word));
+            }
+        } else {
+            pause(CALL);
+        }
+        if stop.is_stopped() {
+            return Err(Failure::Stopped);
         }
         let stop = if block["type"] == "text" { "end_turn" } else { "tool_use" };
         let body = json!({"content": [block], "stop_reason": stop}).to_string();

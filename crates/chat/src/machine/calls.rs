@@ -18,6 +18,9 @@ pub const NOT_RUN: &str = "Not run: the user interrupted.";
 const KILLED: &str = "There is no result: the program ended while this ran. It may have had \
                       effects.";
 
+/// Lines that are shown of what a call prints while it runs.
+const SHOWN: usize = 40;
+
 /// The result of a question if there is no user.
 const NO_USER: &str = "No user is present. Decide yourself, and say what you assumed.";
 
@@ -26,6 +29,8 @@ pub(super) struct OpenCall {
     pub(super) called: Called,
     access: Option<Access>,
     state: CallState,
+    /// The last of what it has printed while it runs.
+    progress: String,
     /// The machine of the task that it began.
     pub(super) task: Option<Box<Machine>>,
 }
@@ -73,7 +78,8 @@ impl Machine {
                 self.actions.push(Action::Check(called.clone()));
             }
             let state = CallState::Checking;
-            open.push(OpenCall { called, access: None, state, task: None });
+            let (access, progress, task) = (None, String::new(), None);
+            open.push(OpenCall { called, access, state, progress, task });
         }
         self.state = State::Calling(open);
         for (id, result) in at_once {
@@ -237,13 +243,14 @@ impl Machine {
             self.interrupt_task(&mut call)?;
             let text = match call.state {
                 CallState::Done => continue,
-                CallState::Running => INTERRUPTED,
-                CallState::Checking | CallState::Asked | CallState::Question => NOT_RUN,
+                CallState::Running if call.progress.is_empty() => INTERRUPTED.to_owned(),
+                CallState::Running => format!("{}\n[{INTERRUPTED}]", call.progress),
+                CallState::Checking | CallState::Asked | CallState::Question => NOT_RUN.to_owned(),
             };
             let id = &call.called.id;
-            self.context.tool(&[Said::failure(&**id, text)])?;
+            self.context.tool(&[Said::failure(&**id, &text)])?;
             let id = id.to_string();
-            self.show(Event::Result { id, error: true, text: text.to_owned() });
+            self.show(Event::Result { id, error: true, text });
         }
         // A call of the engine's own tool has no result yet, if others were open.
         self.compacts.clear();
@@ -251,6 +258,16 @@ impl Machine {
             self.context.tool(&[Said::failure(&*id, NOT_RUN)])?;
         }
         Ok(())
+    }
+
+    /// What a call that runs has printed. It is kept, in case it is interrupted.
+    pub(super) fn progress(&mut self, id: &str, seconds: u64, text: String) {
+        let Some(call) = self.running(id) else { return };
+        let lines = text.lines().count();
+        let last: Vec<&str> = text.lines().skip(lines.saturating_sub(SHOWN)).collect();
+        let shown = last.join("\n");
+        call.progress = text;
+        self.show(Event::Progress { id: id.to_owned(), seconds, text: shown });
     }
 
     /// A call that runs.

@@ -58,7 +58,7 @@ impl Machine {
 
     pub(super) fn show_window(&mut self) {
         let (usage, contents) = (self.context.usage(), self.context.contents());
-        self.show(Event::Window { usage, contents });
+        self.show(Event::Window { usage, contents, window: self.context.window() });
     }
 
     pub(super) fn show_losses(&mut self) {

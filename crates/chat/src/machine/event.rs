@@ -18,6 +18,14 @@ pub enum Event {
         recipe: String,
         /// The file of its log.
         log: String,
+        /// The model that writes summaries, if it is another and the recipe has any.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        summaries: Option<String>,
+    },
+    /// Files of the project and of the user that the model is told of, or that settings come from.
+    Loaded {
+        /// The files.
+        files: Vec<LoadedFile>,
     },
     /// A message of the user is in the context from now on.
     User {
@@ -36,6 +44,8 @@ pub enum Event {
     },
     /// What was shown of this answer is void: it is requested again.
     Restart,
+    /// There was no answer, and the request is sent again after a while.
+    Retry(Retrying),
     /// The model calls a tool.
     Call {
         /// The id of the call.
@@ -77,6 +87,15 @@ pub enum Event {
         /// What happened.
         inner: Box<Event>,
     },
+    /// A call runs, and prints.
+    Progress {
+        /// The id of the call.
+        id: String,
+        /// Seconds since it began.
+        seconds: u64,
+        /// The last lines that it has printed: each event has them again.
+        text: String,
+    },
     /// A call has its result.
     Result {
         /// The id of the call.
@@ -115,6 +134,9 @@ pub enum Event {
         usage: WindowUse,
         /// What a request holds, by kind.
         contents: Vec<Share>,
+        /// The whole window, of which a part is kept for the answer.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        window: Option<Tokens>,
     },
     /// What was shortened, which the user asked for.
     Losses {
@@ -138,6 +160,50 @@ pub enum Event {
         /// What was spent since the program began.
         cost: Cost,
     },
+}
+
+/// What is said of a request that is sent again.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct Retrying {
+    /// Why there was no answer, in a few words.
+    pub reason: String,
+    /// Seconds until it is sent again.
+    pub seconds: u64,
+    /// Which try comes next, from 2.
+    pub attempt: u32,
+    /// How many there are at most.
+    pub tries: u32,
+}
+
+impl std::fmt::Display for Retrying {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Retrying { reason, seconds, attempt, tries } = self;
+        write!(f, "{reason}: again in {seconds} s ({attempt} of {tries})")
+    }
+}
+
+/// A file that a session begins with.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub struct LoadedFile {
+    /// What it is.
+    pub kind: LoadedKind,
+    /// Its name: of a skill the name of that, of others the path.
+    pub name: String,
+    /// Its path, if its name is another.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub path: Option<String>,
+}
+
+/// What a file is that a session begins with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum LoadedKind {
+    /// Rules for agents: they are in the prompt, whole.
+    Rules,
+    /// A skill: its name and a line on it are in the prompt.
+    Skill,
+    /// Settings of the project.
+    Settings,
 }
 
 /// Why a turn is over.

@@ -63,6 +63,9 @@ const SETTLE: Duration = Duration::from_millis(50);
 const LEFT: Duration = Duration::from_secs(1);
 /// How long it is waited for the end of a command that writes no more.
 const SHORT: Duration = Duration::from_millis(2);
+/// How often it is told what a command has printed, and how many bytes of it.
+const TELL: Duration = Duration::from_millis(200);
+const SHOWN: usize = 16 << 10;
 /// Bytes that are read at once.
 const READ: usize = 64 << 10;
 
@@ -103,7 +106,8 @@ fn run(place: &Workplace, command: &str, timeout: Duration, stop: &Stop) -> Resu
     }
     let mut running = Running::start(shell).map_err(failed)?;
     let mut output = Output::default();
-    let end = wait(&mut running, &mut output, timeout, stop).map_err(failed)?;
+    let mut progress = Progress { place, begun: Instant::now(), told: None };
+    let end = wait(&mut running, &mut output, timeout, stop, &mut progress).map_err(failed)?;
     // What it left behind would write into nothing.
     running.kill();
     let ended = Instant::now();
@@ -129,10 +133,12 @@ fn wait(
     output: &mut Output,
     timeout: Duration,
     stop: &Stop,
+    progress: &mut Progress<'_>,
 ) -> std::io::Result<End> {
     let begun = Instant::now();
     loop {
         output.hear(running, LOOK);
+        progress.report(output);
         if let Some(status) = running.child.try_wait()? {
             return Ok(End::Exited(status));
         }
@@ -145,6 +151,29 @@ fn wait(
     }
 }
 
+/// What is told of a command while it runs.
+struct Progress<'p> {
+    place: &'p Workplace,
+    begun: Instant,
+    /// When something was last told, and of which second.
+    told: Option<(Instant, u64)>,
+}
+
+impl Progress<'_> {
+    /// Tells what was printed, at most every so often; the time at least each second.
+    fn report(&mut self, output: &mut Output) {
+        let Some(on_progress) = &self.place.progress else { return };
+        let (last, second) = self.told.unwrap_or((self.begun, 0));
+        let seconds = self.begun.elapsed().as_secs();
+        if last.elapsed() < TELL || (!output.is_new && seconds == second) {
+            return;
+        }
+        self.told = Some((Instant::now(), seconds));
+        output.is_new = false;
+        on_progress(seconds, output.so_far());
+    }
+}
+
 /// The beginning and the end of an output.
 struct Output {
     plain: Plain,
@@ -152,12 +181,14 @@ struct Output {
     head: Vec<u8>,
     tail: Vec<u8>,
     dropped: usize,
+    /// Whether something was written since it was last told.
+    is_new: bool,
 }
 
 impl Default for Output {
     fn default() -> Output {
         let (plain, buffer) = (Plain::new(), vec![0; READ]);
-        Output { plain, buffer, head: Vec::new(), tail: Vec::new(), dropped: 0 }
+        Output { plain, buffer, head: Vec::new(), tail: Vec::new(), dropped: 0, is_new: false }
     }
 }
 
@@ -168,6 +199,7 @@ impl Output {
             Heard::Bytes(read) => {
                 let text = self.plain.push(&self.buffer[..read]);
                 self.push(text.as_bytes());
+                self.is_new = true;
                 true
             }
             Heard::Nothing => false,
@@ -190,6 +222,22 @@ impl Output {
             self.tail.drain(..over);
             self.dropped += over;
         }
+    }
+
+    /// The last of it, with what may still change.
+    fn so_far(&self) -> String {
+        let screen = self.plain.rows();
+        let room = SHOWN.saturating_sub(screen.len());
+        let done = if self.tail.is_empty() { &self.head } else { &self.tail };
+        let begin = done.len().saturating_sub(room);
+        let mut text = String::from_utf8_lossy(&done[begin..]).into_owned();
+        text.push_str(&screen);
+        if begin > 0 || !self.tail.is_empty() {
+            let rest = text.split_once('\n').map_or("", |(_, rest)| rest);
+            text = format!("[earlier output is left out]\n{rest}");
+        }
+        text.truncate(text.trim_end().len());
+        text
     }
 
     /// The text; empty, or with a line feed at its end.

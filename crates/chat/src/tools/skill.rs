@@ -2,9 +2,9 @@
 //! through every compaction, by the kind of the tool.
 
 use std::fs;
-use std::io::Read as _;
 use std::path::{Path, PathBuf};
 
+use epitome::storage::regular::{FoundFile, read_in};
 use serde::Deserialize;
 
 use super::{Tool, Workplace, parsed};
@@ -61,58 +61,86 @@ pub struct Skill {
     pub about: String,
     /// Its file, free of symbolic links.
     path: PathBuf,
+    /// The folder that it must be in.
+    inside: PathBuf,
 }
 
 impl Skill {
+    /// Its file.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
     fn text(&self) -> std::io::Result<String> {
-        read(&self.path)
+        read(&self.inside, &self.path).map(|(_, text)| text)
     }
 }
 
 impl Workplace {
     /// The skills that are there, by name: the user's own, then those of the project.
     pub fn skills(&self) -> Vec<Skill> {
-        let own = self.skills.iter().flat_map(|folder| found(folder, None));
-        let of_project =
-            PLACES.iter().flat_map(|place| found(&self.root.join(place), Some(&self.root)));
+        self.skills_and_refused().0
+    }
+
+    /// The same, and of files of the project that are not read, why.
+    pub(crate) fn skills_and_refused(&self) -> (Vec<Skill>, Vec<String>) {
+        let mut refused = Vec::new();
+        let mut all = Vec::new();
+        for folder in self.skills.iter() {
+            // A user may keep skills anywhere at home, and link them.
+            let home = self.home.as_ref().filter(|home| folder.starts_with(home));
+            all.extend(found(folder, home.unwrap_or(folder), &mut |_, _| {}));
+        }
+        for folder in PLACES.iter().map(|place| self.root.join(place)) {
+            let mut refuse = |path: &Path, why| refused.push(not_read(&self.shown(path), &why));
+            all.extend(found(&folder, &self.root, &mut refuse));
+        }
         let mut skills: Vec<Skill> = Vec::new();
-        for skill in own.chain(of_project) {
+        for skill in all {
             // The user's own count first.
             if skills.iter().all(|known| known.name != skill.name) {
                 skills.push(skill);
             }
         }
         skills.sort_by(|a, b| a.name.cmp(&b.name));
-        skills
+        refused.sort();
+        (skills, refused)
     }
 }
 
-/// The skills in a folder. With `inside`, only those whose file is in there: a project's links do
-/// not lead elsewhere.
-fn found(folder: &Path, inside: Option<&Path>) -> Vec<Skill> {
+/// The skills in a folder whose files are in `inside`, wherever links lead. `refuse` gets the files
+/// that are elsewhere.
+fn found(
+    folder: &Path,
+    inside: &Path,
+    refuse: &mut dyn FnMut(&Path, std::io::Error),
+) -> Vec<Skill> {
     let Ok(entries) = fs::read_dir(folder) else { return Vec::new() };
-    let skill = |entry: fs::DirEntry| {
-        let name = entry.file_name().into_string().ok()?;
-        let path = entry.path().join(FILE).canonicalize().ok()?;
-        if !path.is_file() || inside.is_some_and(|root| !path.starts_with(root)) {
-            return None;
+    let mut skills = Vec::new();
+    for entry in entries.flatten() {
+        let Ok(name) = entry.file_name().into_string() else { continue };
+        let path = entry.path().join(FILE);
+        match read(inside, &path) {
+            Ok((path, text)) => {
+                let (about, inside) = (about(&text), inside.to_owned());
+                skills.push(Skill { name, about, path, inside });
+            }
+            Err(err) if path.symlink_metadata().is_ok() => refuse(&path, err),
+            Err(_) => {}
         }
-        let about = about(&read(&path).ok()?);
-        Some(Skill { name, about, path })
-    };
-    entries.filter_map(|entry| skill(entry.ok()?)).collect()
+    }
+    skills
 }
 
-fn read(path: &Path) -> std::io::Result<String> {
-    let mut bytes = Vec::new();
-    fs::File::open(path)?.take(LONGEST + 1).read_to_end(&mut bytes)?;
-    let is_cut = bytes.len() as u64 > LONGEST;
+/// Where a skill's file is, and its text.
+fn read(inside: &Path, path: &Path) -> std::io::Result<(PathBuf, String)> {
+    let FoundFile { path, bytes, is_whole } = read_in(inside, path, LONGEST)?;
     let mut text = String::from_utf8_lossy(&bytes).into_owned();
-    if is_cut {
-        text.truncate(text.floor_char_boundary(LONGEST as usize));
+    if !is_whole {
+        text.truncate(text.trim_end_matches('\u{fffd}').len());
         text.push_str("\n[the rest of this file is left out: read it]\n");
     }
-    Ok(text)
+    Ok((path, text))
 }
 
 /// The head of a skill's file, between lines of three dashes, and what is behind it.
@@ -154,4 +182,9 @@ fn missing(name: &str, skills: &[Skill]) -> String {
     }
     let names: Vec<&str> = skills.iter().map(|skill| &*skill.name).collect();
     format!("there is no skill `{name}`: there are {}", names.join(", "))
+}
+
+/// That a file is not read, and why.
+pub(crate) fn not_read(name: &str, err: &std::io::Error) -> String {
+    format!("{name} is not read: {err}")
 }

@@ -78,6 +78,24 @@ fn a_question_shows_the_command_and_the_change() {
 }
 
 #[test]
+fn a_long_question_shows_both_ends_and_more_with_a_key() {
+    let mut state = state(80, 24);
+    let command = format!("git status{}rm -rf build", "\n:".repeat(60) + "\n");
+    call(&mut state, "c1", "shell", &serde_json::json!({"command": command}).to_string());
+    asks(&mut state, "c1", &format!("run {command}"));
+    at(&mut state, 1_000);
+    let hidden = |state: &State| {
+        let screen = screen(state);
+        assert!(screen.contains("Allow? run git status\n") && screen.contains(" rm -rf build\n"));
+        let line = screen.lines().find(|line| line.contains("hidden here")).unwrap();
+        line.to_owned()
+    };
+    assert_eq!(hidden(&state), "… 54 lines hidden here: Ctrl-O shows more");
+    key(&mut state, KeyCode::Char('o'), KeyModifiers::CONTROL);
+    assert_eq!(hidden(&state), "… 46 lines hidden here: see above (PgUp)");
+}
+
+#[test]
 fn a_question_of_the_model_has_its_choices_and_a_line_for_another_answer() {
     let mut state = state(80, 24);
     types(&mut state, "Release it.\n");
@@ -159,7 +177,8 @@ fn the_window_is_a_bar_by_kind() {
         (Content::Summaries, 15_000),
     ];
     types(&mut state, "/context\n");
-    shows(&mut state, Event::Window { usage, contents: contents.map(share).to_vec() });
+    let contents = contents.map(share).to_vec();
+    shows(&mut state, Event::Window { usage, contents, window: Some(Tokens(216_000)) });
     insta::assert_snapshot!(screen(&state));
 }
 
@@ -197,7 +216,7 @@ fn a_small_terminal_has_the_essentials() {
     let expect = [
         "▏  } // the answer",
         "Allow? run rm -rf bu",
-        "… 1 more line: see …",
+        "… 1 line hidden her…",
         "y once a always n no",
         "[ctx: 45%]",
     ];
@@ -256,7 +275,13 @@ fn hostile_text_is_never_obeyed_wherever_it_comes_from() {
     let names = || HOSTILE.to_owned();
     shows(
         &mut state,
-        Event::Session { id: names(), model: names(), recipe: names(), log: names() },
+        Event::Session {
+            id: names(),
+            model: names(),
+            recipe: names(),
+            log: names(),
+            summaries: None,
+        },
     );
     check_inert(&state);
     // It is shown, and not left out.

@@ -12,7 +12,7 @@ use super::preview::Preview;
 use super::text::{Breaks, clean, cut, width_of, wrap};
 use super::theme::Theme;
 use crate::commands::COMMANDS;
-use crate::words::{kind, subject};
+use crate::words::{kind, reserve, subject};
 
 /// Prose is no wider: longer lines are hard to read.
 const PROSE: usize = 120;
@@ -38,7 +38,7 @@ pub(super) enum Entry {
     /// A line of the program.
     Note(Tone, String),
     /// What fills the window.
-    Window(WindowUse, Vec<Share>),
+    Window(WindowUse, Vec<Share>, Option<Tokens>),
     /// Keys and commands.
     Help,
 }
@@ -49,6 +49,8 @@ pub(super) enum Tone {
     Quiet,
     /// Something was done.
     Good,
+    /// What a demo shows next.
+    Guide,
     Warn,
     Bad,
 }
@@ -110,6 +112,8 @@ pub(super) struct Card {
     pub(super) tool: String,
     pub(super) arguments: String,
     pub(super) state: CardState,
+    /// How long it runs, and then its result is what it has printed so far.
+    pub(super) seconds: Option<u64>,
     pub(super) result: String,
     pub(super) preview: Option<Preview>,
     /// The calls of the task that it began.
@@ -134,7 +138,7 @@ impl Card {
         preview: Option<Preview>,
     ) -> Card {
         let (state, result, inside) = (CardState::Running, String::new(), Vec::new());
-        Card { id, tool, arguments, state, result, preview, inside }
+        Card { id, tool, arguments, state, seconds: None, result, preview, inside }
     }
 
     /// The calls of a task: folded how many there are and the last one, but what is asked whole.
@@ -176,6 +180,7 @@ impl Card {
         let subject = subject(&self.tool, &self.arguments);
         let change = self.preview.as_ref().map(Preview::summary);
         let mut lines = if folded {
+            let change = change.clone().or_else(|| self.seconds.map(|it| format!("{it} s")));
             let change_width = change.as_ref().map_or(0, |change| change.len() + 2);
             let taken = width_of(&self.tool) + 3 + change_width;
             let flat = clean(subject.lines().next().unwrap_or_default());
@@ -325,6 +330,7 @@ impl Entry {
                 let style = match tone {
                     Tone::Quiet => theme.dim(),
                     Tone::Good => theme.good(),
+                    Tone::Guide => theme.bold(),
                     Tone::Warn => theme.warn(),
                     Tone::Bad => theme.bad(),
                 };
@@ -334,7 +340,13 @@ impl Entry {
                     .flat_map(|line| wrap(&[line], prose, Breaks::Words, &indent, &indent))
                     .collect()
             }
-            Entry::Window(usage, contents) => window(usage, contents, width, theme),
+            Entry::Window(usage, contents, size) => {
+                let mut lines = window(usage, contents, width, theme);
+                if let Some(text) = reserve(*size, usage.usable) {
+                    lines.push(Line::styled(format!("  {text}"), theme.dim()));
+                }
+                lines
+            }
             Entry::Help => help(prose, theme),
         }
     }

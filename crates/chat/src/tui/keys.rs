@@ -93,7 +93,7 @@ impl State {
 
     /// Answers the question that is shown.
     fn answer(&mut self, key: KeyEvent, control: bool) -> Vec<Effect> {
-        let seen = self.asks.front().is_some_and(|ask| self.is_seen(ask));
+        let seen = self.asks.front().is_some_and(|ask| ask.is_seen(self.typed));
         let answer = match key.code {
             _ if control || !seen => return Vec::new(),
             KeyCode::Char('y') => Answer::Once,
@@ -115,11 +115,6 @@ impl State {
             Asked::Permission { .. } => typed,
         };
         vec![Effect::Input(Input::Told(ask.id.into(), Some(answer)))]
-    }
-
-    /// Whether a question is there long enough for a key to be an answer.
-    pub(super) fn is_seen(&self, ask: &Ask) -> bool {
-        self.now >= ask.since + UNSEEN
     }
 
     fn edit(&mut self, key: KeyEvent, control: bool) -> Vec<Effect> {
@@ -178,10 +173,11 @@ impl State {
         }
         let is_question = self.asks.front().is_some_and(Ask::takes_text);
         // What was typed for something else is no answer.
-        if is_question && !self.asks.front().is_some_and(|ask| self.is_seen(ask)) {
+        if is_question && !self.asks.front().is_some_and(|ask| ask.is_seen(self.typed)) {
             return Vec::new();
         }
         let text = self.editor.take();
+        self.line_sent();
         let Some(done) = parse(&text) else {
             return if is_question { self.tell(text) } else { vec![self.send(text)] };
         };
@@ -216,6 +212,14 @@ impl State {
         });
         let blank = if others.is_empty() && !first.arguments.is_empty() { " " } else { "" };
         self.editor.set(&format!("{common}{blank}"));
+    }
+}
+
+impl Ask {
+    /// Whether it is on the screen long enough for a key that is pressed `at` this time to be an
+    /// answer.
+    pub(super) fn is_seen(&self, at: Duration) -> bool {
+        self.shown.is_some_and(|shown| at >= shown + UNSEEN)
     }
 }
 

@@ -10,7 +10,8 @@ impl State {
     pub(super) fn question(&self, ask: &Ask) -> Vec<Line<'static>> {
         let width = usize::from(self.size.0);
         let height = usize::from(self.size.1);
-        let most = (height / 3).max(1);
+        // Ctrl-O shows as much as there is room for.
+        let most = if self.folded { height / 3 } else { height.saturating_sub(8) }.max(1);
         let mut lines = Vec::new();
         if height >= 6 {
             lines.push(Line::styled("─".repeat(width), self.theme.warn()));
@@ -27,15 +28,21 @@ impl State {
                 rows
             }
         };
+        // Of a long one both ends: what a command does last may be at its end.
         let left = rows.len().saturating_sub(most);
-        rows.truncate(most);
-        lines.extend(rows);
         if left > 0 {
+            let tail = rows.split_off(rows.len() - most / 2);
+            rows.truncate(most - most / 2);
+            lines.extend(rows);
             let rows = if left == 1 { "line" } else { "lines" };
-            let text = cut(&format!("… {left} more {rows}: see above (PgUp)"), width);
+            let how = if self.folded { "Ctrl-O shows more" } else { "see above (PgUp)" };
+            let text = cut(&format!("… {left} {rows} hidden here: {how}"), width);
             lines.push(Line::styled(text, self.theme.warn()));
+            lines.extend(tail);
+        } else {
+            lines.extend(rows);
         }
-        lines.push(if self.is_seen(ask) {
+        lines.push(if ask.is_seen(self.now) {
             self.keys_of(ask, width)
         } else {
             Line::styled("…", self.theme.dim())

@@ -11,16 +11,21 @@ use super::editor::Editor;
 use super::entry::{Answer, Card, CardState, Entry, Shown, Tone};
 use super::preview::Preview;
 use super::theme::Theme;
+use crate::demo::ScriptLine;
 use crate::machine::{Cost, Ended, Event, Input};
-use crate::words::{change, undone};
+use crate::words::{change, loaded, undone};
 
 /// Something that happened.
 #[derive(Clone, Debug)]
 pub enum Happening {
-    /// A key, a paste, the mouse, another size.
+    /// A key, a paste, the mouse, another size, now.
     Terminal(TerminalEvent),
+    /// The same, at this time since the program began.
+    Typed(TerminalEvent, Duration),
     /// The agent shows an event. With a call that would write comes what it would change.
     Agent(Event, Option<Preview>),
+    /// The lines of a demo: each is typed for the user once the one before is done.
+    Script(Vec<ScriptLine>),
     /// So much time has passed since the program began.
     Time(Duration),
     /// The program is to end.
@@ -55,10 +60,15 @@ pub struct State {
     pub(super) cost: Cost,
     pub(super) busy: Option<Busy>,
     pub(super) now: Duration,
+    /// When the key was pressed that is taken now.
+    pub(super) typed: Duration,
     pub(super) folded: bool,
     pub(super) scroll: Scroll,
     /// Until when a second Ctrl-C leaves.
     pub(super) armed: Option<Duration>,
+    /// The lines of a demo that are still to be typed, and whether the next one is due.
+    script: VecDeque<ScriptLine>,
+    is_line_due: bool,
 }
 
 /// Where the view is.
@@ -84,8 +94,9 @@ pub(super) struct Ask {
     /// The call in whose task it is.
     pub(super) task: Option<String>,
     pub(super) what: Asked,
-    /// When it came: what is typed in that moment is meant for something else.
-    pub(super) since: Duration,
+    /// When it was first on the screen: what was typed before, and in that moment, is meant for
+    /// something else.
+    pub(super) shown: Option<Duration>,
 }
 
 impl Ask {
@@ -143,9 +154,12 @@ impl State {
             cost: Cost::default(),
             busy: None,
             now: Duration::ZERO,
+            typed: Duration::ZERO,
             folded: true,
             scroll: Scroll::End,
             armed: None,
+            script: VecDeque::new(),
+            is_line_due: false,
         }
     }
 
@@ -157,9 +171,33 @@ impl State {
     /// Takes what happened. Returns what is to be done.
     pub fn update(&mut self, happening: Happening) -> Vec<Effect> {
         match happening {
-            Happening::Terminal(event) => self.terminal(event),
+            Happening::Terminal(event) => {
+                self.typed = self.now;
+                self.terminal(event)
+            }
+            Happening::Typed(event, at) => {
+                self.typed = at;
+                self.terminal(event)
+            }
             Happening::Agent(event, preview) => {
+                let ends_line = matches!(
+                    event,
+                    Event::Usage { .. }
+                        | Event::Losses { .. }
+                        | Event::Window { .. }
+                        | Event::Undone { .. }
+                        | Event::Done { .. }
+                );
                 self.agent(event, preview);
+                if ends_line {
+                    self.type_line();
+                }
+                Vec::new()
+            }
+            Happening::Script(lines) => {
+                self.script = lines.into();
+                self.is_line_due = true;
+                self.type_line();
                 Vec::new()
             }
             Happening::Time(now) => {
@@ -168,6 +206,30 @@ impl State {
                 Vec::new()
             }
             Happening::Terminated => vec![Effect::Leave],
+        }
+    }
+
+    /// The next line of a demo is due once this one is done.
+    pub(super) fn line_sent(&mut self) {
+        self.is_line_due = true;
+    }
+
+    /// Types the next line of a demo, if it is due and the user types nothing else.
+    fn type_line(&mut self) {
+        let is_free = self.busy.is_none() && self.asks.is_empty() && self.editor.is_empty();
+        if !self.is_line_due || !is_free {
+            return;
+        }
+        let Some(ScriptLine { about, line }) = self.script.pop_front() else { return };
+        self.is_line_due = false;
+        self.push(Entry::Note(Tone::Guide, about));
+        self.editor.set(&line);
+    }
+
+    /// The screen is as this says since now.
+    pub fn drawn(&mut self, now: Duration) {
+        if let Some(ask) = self.asks.front_mut() {
+            ask.shown.get_or_insert(now);
         }
     }
 
@@ -193,11 +255,18 @@ impl State {
 
     fn agent(&mut self, event: Event, preview: Option<Preview>) {
         match event {
-            Event::Session { id, model, recipe, .. } => self.session(id, model, recipe),
+            Event::Session { id, model, recipe, summaries, .. } => {
+                self.session(id, model, recipe);
+                if let Some(name) = summaries {
+                    self.note(Tone::Quiet, format!("summaries are written by {name}"));
+                }
+            }
+            Event::Loaded { files } => self.note(Tone::Quiet, loaded(&files)),
             Event::User { text } => self.user(text),
             Event::Text { text } => self.text(&text),
             Event::Thinking { text } => self.thinking(&text),
             Event::Restart => self.restart(),
+            Event::Retry(retrying) => self.note(Tone::Warn, retrying.to_string()),
             Event::Call { id, tool, arguments } => {
                 self.close();
                 self.push(Entry::Call(Card::new(id, tool, arguments, preview)));
@@ -210,6 +279,7 @@ impl State {
                 self.ask(None, id, Asked::Question { question, choices });
             }
             Event::Permitted { id, allowed } => self.permitted(None, &id, allowed),
+            Event::Progress { id, seconds, text } => self.progress(None, &id, seconds, text),
             Event::Result { id, error, text } => self.result(None, &id, error, text),
             Event::Context { event } => self.context(&event),
             Event::Undone { before, after } => {
@@ -219,9 +289,9 @@ impl State {
                 (self.usage, self.cost) = (Some(usage), cost);
                 self.busy = self.busy.filter(|busy| busy.what == Work::Turn);
             }
-            Event::Window { usage, contents } => {
+            Event::Window { usage, contents, window } => {
                 self.usage = Some(usage);
-                self.push(Entry::Window(usage, contents));
+                self.push(Entry::Window(usage, contents, window));
             }
             Event::Losses { lines } => self.note(Tone::Quiet, lines.join("\n")),
             Event::Notice { text } => self.note(Tone::Quiet, text),
@@ -335,6 +405,9 @@ impl State {
                 self.ask(task, inner, Asked::Permission { about, always });
             }
             Event::Permitted { id: inner, allowed } => self.permitted(task, &inner, allowed),
+            Event::Progress { id: inner, seconds, text } => {
+                self.progress(task, &inner, seconds, text);
+            }
             Event::Result { id: inner, error, text } => self.result(task, &inner, error, text),
             Event::Usage { cost, .. } => self.cost = cost,
             // Its answer is the result of its call, and its context is its own.
@@ -345,13 +418,18 @@ impl State {
     fn ask(&mut self, task: Option<&str>, id: String, what: Asked) {
         self.card(task, &id, |card| card.state = CardState::Asked);
         let task = task.map(str::to_owned);
-        self.asks.push_back(Ask { id, task, what, since: self.now });
+        self.asks.push_back(Ask { id, task, what, shown: None });
+    }
+
+    fn progress(&mut self, task: Option<&str>, id: &str, seconds: u64, text: String) {
+        self.card(task, id, |card| (card.seconds, card.result) = (Some(seconds), text));
     }
 
     fn result(&mut self, task: Option<&str>, id: &str, error: bool, text: String) {
         self.asks.retain(|ask| !ask.is(task, id));
         self.card(task, id, |card| {
             card.state = if error { CardState::Failed } else { CardState::Done };
+            card.seconds = None;
             card.result = text;
         });
     }
@@ -376,7 +454,7 @@ impl State {
     /// The next question is new to the user, too.
     fn next_question(&mut self) {
         if let Some(next) = self.asks.front_mut() {
-            next.since = self.now;
+            next.shown = None;
         }
     }
 

@@ -1,7 +1,7 @@
 //! What keys and events do.
 
 use ratatui::crossterm::event::{
-    Event as TerminalEvent, KeyCode, KeyModifiers, MouseEvent, MouseEventKind,
+    Event as TerminalEvent, KeyCode, KeyEvent, KeyModifiers, MouseEvent, MouseEventKind,
 };
 
 use super::super::testing::*;
@@ -59,6 +59,26 @@ fn escape_interrupts_and_control_c_twice_or_control_d_leaves() {
     assert_eq!(control(&mut state, 'c'), ["Input(Cancel)"]);
     assert_eq!(control(&mut state, 'c'), ["Leave"]);
     assert_eq!(control(&mut state, 'd'), ["Leave"]);
+}
+
+#[test]
+fn a_key_that_was_pressed_before_a_question_was_on_the_screen_is_no_answer() {
+    let mut state = state(80, 24);
+    types(&mut state, "go\n");
+    call(&mut state, "c1", "shell", "{}");
+    asks(&mut state, "c1", "run x");
+    let pressed = |state: &mut State, at: u64| {
+        let key = TerminalEvent::Key(KeyEvent::new(KeyCode::Char('y'), KeyModifiers::NONE));
+        state.update(Happening::Typed(key, Duration::from_millis(at))).len()
+    };
+    // It is late when the keys are read, and nothing was drawn yet.
+    state.update(Happening::Time(Duration::from_secs(5)));
+    assert_eq!(pressed(&mut state, 4_900), 0);
+    state.drawn(Duration::from_secs(5));
+    state.update(Happening::Time(Duration::from_secs(9)));
+    for (at, answers) in [(4_999, 0), (5_399, 0), (5_400, 1)] {
+        assert_eq!(pressed(&mut state, at), answers, "{at}");
+    }
 }
 
 #[test]
@@ -212,4 +232,28 @@ fn a_question_of_the_model_is_answered_by_a_number_or_a_line() {
     at(&mut state, 2_000);
     assert_eq!(shown(&types(&mut state, "3\n")), told("c4", "3"));
     assert_eq!(shown(&types(&mut state, "1\n")), [r#"Input(User("1"))"#]);
+}
+
+#[test]
+fn the_lines_of_a_demo_are_typed_one_after_the_other() {
+    let mut state = state(80, 24);
+    let line = |about: &str, line: &str| ScriptLine { about: about.into(), line: line.into() };
+    let lines = vec![line("First.", "go"), line("Second.", "/losses"), line("The end.", "")];
+    state.update(Happening::Script(lines));
+    assert_eq!(state.editor.text(), "go");
+    assert_eq!(shown(&types(&mut state, "\n")), [r#"Input(User("go"))"#]);
+    shows(&mut state, user("go"));
+    shows(&mut state, usage(10));
+    assert_eq!(state.editor.text(), "", "the turn is not over");
+    let (ended, cost) = (Ended::Answered, Cost::default());
+    shows(&mut state, Event::Done { ended, reason: None, answer: String::new(), cost });
+    assert_eq!(state.editor.text(), "/losses");
+    assert_eq!(shown(&types(&mut state, "\n")), ["Input(Losses)"]);
+    shows(&mut state, Event::Losses { lines: Vec::new() });
+    assert_eq!(state.editor.text(), "");
+    let notes = state.entries.iter().filter_map(|shown| match &shown.entry {
+        Entry::Note(Tone::Guide, text) => Some(&**text),
+        _ => None,
+    });
+    assert_eq!(notes.collect::<Vec<_>>(), ["First.", "Second.", "The end."]);
 }

@@ -28,6 +28,7 @@ use super::preview::Preview;
 use super::state::{Effect, Happening, State};
 use super::theme::Theme;
 use crate::agent::{Agent, Front};
+use crate::demo::ScriptLine;
 use crate::machine::{Event, Input};
 use crate::permissions::{Access, Answer};
 use crate::tools::{FileChange, Workplace};
@@ -54,6 +55,8 @@ pub struct Started {
     pub agent: Agent,
     /// The events with which it begins.
     pub first: Vec<Event>,
+    /// Lines that are typed for the user, in a demo.
+    pub script: Vec<ScriptLine>,
 }
 
 /// Shows an agent in the terminal until the user leaves. `start` makes it while the first frame is
@@ -75,10 +78,11 @@ pub fn run<E: From<Error> + Send + 'static>(
     let screen = Screen::enter().map_err(failed)?;
     let state = State::new(theme, size().map_err(failed)?);
     stoppable(Stopper(tell.clone()));
-    read_terminal(tell.clone());
+    let begin = Instant::now();
+    read_terminal(tell.clone(), begin);
     let worker = thread::spawn(move || serve(start, &ready, tell));
     let mut inputs = Inputs { ready: inputs, agent: None, held: Vec::new() };
-    let looped = Loop { state, told, inputs: &mut inputs }.run();
+    let looped = Loop { state, told, inputs: &mut inputs, begin }.run();
     inputs.leave();
     let worked = worker.join();
     drop(screen);
@@ -124,12 +128,12 @@ impl Inputs {
 }
 
 /// Reads keys until the program ends.
-fn read_terminal(tell: Sender<Happening>) {
+fn read_terminal(tell: Sender<Happening>, begin: Instant) {
     thread::spawn(move || {
         loop {
             let happening = match event::read() {
                 Ok(TerminalEvent::Mouse(mouse)) if !is_wheel(mouse.kind) => continue,
-                Ok(event) => Happening::Terminal(event),
+                Ok(event) => Happening::Typed(event, begin.elapsed()),
                 // The terminal has gone.
                 Err(_) => Happening::Terminated,
             };
@@ -153,10 +157,13 @@ fn serve<E: From<Error>>(
     tell: Sender<Happening>,
 ) -> Result<(), E> {
     let _ended = Ended(tell.clone());
-    let Started { mut agent, first } = start()?;
+    let Started { mut agent, first, script } = start()?;
     let _gone = ready.send(agent.inputs());
     for event in first {
         let _gone = tell.send(Happening::Agent(event, None));
+    }
+    if !script.is_empty() {
+        let _gone = tell.send(Happening::Script(script));
     }
     let place = agent.workplace().clone();
     Ok(agent.serve(&mut Teller { tell, place })?)
@@ -226,11 +233,12 @@ struct Loop<'i> {
     state: State,
     told: Receiver<Happening>,
     inputs: &'i mut Inputs,
+    begin: Instant,
 }
 
 impl Loop<'_> {
     fn run(mut self) -> io::Result<()> {
-        let begin = Instant::now();
+        let begin = self.begin;
         let mut terminal = Terminal::new(CrosstermBackend::new(stdout()))?;
         terminal.draw(|frame| draw(&self.state, frame))?;
         let mut drawn = Instant::now();
@@ -264,6 +272,7 @@ impl Loop<'_> {
             }
             self.state.update(Happening::Time(begin.elapsed()));
             terminal.draw(|frame| draw(&self.state, frame))?;
+            self.state.drawn(begin.elapsed());
             drawn = Instant::now();
         }
     }

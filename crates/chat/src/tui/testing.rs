@@ -20,7 +20,7 @@ pub(super) fn state(width: u16, height: u16) -> State {
     let mut state = State::new(Theme { colours: true }, (width, height));
     let [id, model, recipe, log] =
         ["chat-1", "anthropic/scripted", "epitome", "/logs/chat-1.jsonl"].map(str::to_owned);
-    shows(&mut state, Event::Session { id, model, recipe, log });
+    shows(&mut state, Event::Session { id, model, recipe, log, summaries: None });
     state
 }
 
@@ -39,7 +39,9 @@ pub(super) fn types(state: &mut State, text: &str) -> Vec<Effect> {
     text.chars().flat_map(|c| key(state, code(c), KeyModifiers::NONE)).collect()
 }
 
+/// The screen is drawn, and then it is so late.
 pub(super) fn at(state: &mut State, milliseconds: u64) {
+    state.drawn(state.now);
     state.update(Happening::Time(Duration::from_millis(milliseconds)));
 }
 

@@ -2,10 +2,14 @@
 
 mod editor;
 mod headless;
+mod input;
 mod interactive;
+mod models;
 mod outside;
 mod servers;
 mod start;
+
+use std::io::{IsTerminal, stdin, stdout};
 
 use clap::Args as ClapArgs;
 use epitome_chat::Rule;
@@ -22,6 +26,7 @@ Examples:
   epitome chat --demo
   epitome chat --model anthropic/claude-haiku-4-5
   epitome chat -p \"Why does the test fail?\" --model anthropic/claude-haiku-4-5
+  git diff | epitome chat -p \"Review this.\" --model anthropic/claude-haiku-4-5
   epitome chat -p \"Fix it.\" --resume last --model anthropic/claude-haiku-4-5 --allow write";
 
 /// Work on a project with a coding agent whose context never runs out
@@ -33,8 +38,8 @@ Examples:
 #[derive(ClapArgs, Clone, Debug)]
 #[command(after_help = EXAMPLES)]
 pub struct Args {
-    /// What to do: the agent answers, and the program ends. Without it, the agent talks with you in
-    /// the terminal
+    /// What to do: the agent answers, and the program ends. What comes through a pipe is added to
+    /// it, and `-` is that alone. Without it, the agent talks with you in the terminal
     #[arg(long, short, value_name = "MESSAGE")]
     pub prompt: Option<String>,
 
@@ -42,20 +47,24 @@ pub struct Args {
     #[arg(long, conflicts_with_all = ["prompt", "resume"])]
     pub acp: bool,
 
-    /// Show the engine at work with a scripted model, in a temporary folder; nothing of yours is
-    /// read or changed
+    /// Show the agent at work with a scripted model, in a temporary folder; nothing of yours is
+    /// read or changed. Each line is typed for you, and you send it
     #[arg(long, conflicts_with_all = [
         "prompt", "acp", "model", "recipe", "window", "resume", "yes", "allow", "deny", "budget",
     ])]
     pub demo: bool,
 
-    /// The model, as PROVIDER/MODEL; by default that of the settings (compaction.model).
+    /// Show the demo as a log that runs by itself, as it does without a terminal
+    #[arg(long, requires = "demo")]
+    pub text: bool,
+
+    /// The model that answers, as PROVIDER/MODEL; by default that of the settings (chat.model).
     /// docs/models.md lists providers, and where their keys are looked for
     #[arg(long, value_name = "MODEL")]
     pub model: Option<String>,
 
     /// The base URL of the model, if not its provider's
-    #[arg(long, value_name = "URL", requires = "model")]
+    #[arg(long, value_name = "URL")]
     pub base_url: Option<String>,
 
     /// A recipe by name, or a file; `epitome recipes` lists them [default: epitome]
@@ -66,7 +75,7 @@ pub struct Args {
     #[arg(long, value_name = "TOKENS", value_parser = parse_tokens)]
     pub window: Option<u64>,
 
-    /// Go on with this session; `last` is the newest
+    /// Go on with this session; `last` is the newest of this folder
     #[arg(long, value_name = "ID")]
     pub resume: Option<String>,
 
@@ -91,20 +100,27 @@ pub struct Args {
 
 pub fn run(app: &App, args: &Args) -> Result<()> {
     if args.demo {
-        return demo(app);
+        return demo(app, args.text);
     }
     if args.acp {
         return editor::run(app, args);
     }
     match args.prompt.as_deref() {
-        Some(message) => headless::run(app, start::start(app, args, &[])?, message),
+        Some(message) => {
+            start::check(args)?;
+            let message = input::message(app, message)?;
+            headless::run(app, start::start(app, args, &[])?, &message)
+        }
         None => interactive::run(app, args),
     }
 }
 
 /// Runs the demo in a temporary folder, which is deleted at the end.
-fn demo(app: &App) -> Result<()> {
+fn demo(app: &App, as_text: bool) -> Result<()> {
     let folder = tempfile::Builder::new().prefix("epitome-chat-").tempdir()?;
+    if !as_text && !app.global.json && stdin().is_terminal() && stdout().is_terminal() {
+        return interactive::demo(app, folder.path());
+    }
     let mut printed = Ok(());
     let mut print = |line: &Line| {
         let line = match line {

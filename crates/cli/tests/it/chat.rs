@@ -1,6 +1,7 @@
 //! The chat agent with the scripted model server on this machine: without a terminal, and in one.
 
 mod editor;
+mod projects;
 mod terminal;
 
 use std::process::{Command, Stdio};
@@ -293,6 +294,7 @@ fn failures_have_statuses_and_an_answer_that_was_cut_off_goes_on() {
         (&["-p", "x", "--budget", "0"], (4, "the budget of $0.00 is spent")),
         (&["-p", "x", "--recipe", "none"], (2, "none")),
         (&["-p", "x", "--window", "0"], (2, "the context window is 0 tokens")),
+        (&["-p", "x", "--window", "100"], (2, "nothing fits into it")),
         (&["-p", "x", "--allow", "everything"], (2, "is no rule")),
     ] {
         let (status, _, notes) = chat.run("anthropic", args);

@@ -1,7 +1,7 @@
 //! The log of a context: in memory, and in a journal if it has one.
 
 use epitome_error::{Error, ErrorKind, Result};
-use epitome_formats::epitome::{Log, Said, Speaker, add_line, header};
+use epitome_formats::epitome::{Log, Origin, Said, Speaker, add_line, header};
 use epitome_formats::{Line, lines};
 use epitome_model::{Record, Span, Transcript};
 
@@ -33,16 +33,16 @@ impl Trial {
 
 impl ContextLog {
     /// A new log without a journal.
-    pub fn in_memory(id: &str) -> ContextLog {
+    pub fn in_memory(id: &str, origin: &Origin) -> ContextLog {
         let mut log = ContextLog::default();
-        log.bytes.extend_from_slice(header(id, None).as_bytes());
+        log.bytes.extend_from_slice(header(id, origin).as_bytes());
         log.take(0);
         log
     }
 
     /// A new log in a journal that is still empty.
-    pub fn create(mut journal: Box<dyn Journal>, id: &str) -> Result<ContextLog> {
-        let log = ContextLog::in_memory(id);
+    pub fn create(mut journal: Box<dyn Journal>, id: &str, origin: &Origin) -> Result<ContextLog> {
+        let log = ContextLog::in_memory(id, origin);
         journal.append(&log.bytes)?;
         Ok(ContextLog { journal: Some(journal), ..log })
     }

@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use epitome_formats::epitome::Origin;
 use epitome_model::{Counter, Tokens};
 use epitome_passes::{AskTotals, Recipe, Writer};
 use epitome_tokens::O200k;
@@ -17,6 +18,7 @@ pub struct Setup {
     pub(super) focus: Option<String>,
     pub(super) protected: Vec<String>,
     pub(super) id: String,
+    pub(super) origin: Origin,
 }
 
 impl Setup {
@@ -32,6 +34,7 @@ impl Setup {
             focus: None,
             protected: Vec::new(),
             id: "context".into(),
+            origin: Origin::default(),
         }
     }
 
@@ -75,6 +78,13 @@ impl Setup {
     #[must_use]
     pub fn with_protected(mut self, text: impl Into<String>) -> Setup {
         self.protected.push(text.into());
+        self
+    }
+
+    /// With where the conversation is held, for a log that is new.
+    #[must_use]
+    pub fn with_origin(mut self, origin: Origin) -> Setup {
+        self.origin = origin;
         self
     }
 

@@ -25,6 +25,11 @@ impl Context {
         }
     }
 
+    /// The window, of which a part is kept for the reply.
+    pub fn window(&self) -> Option<Tokens> {
+        self.window
+    }
+
     /// How full the window is.
     pub fn usage(&self) -> WindowUse {
         let tokens = self.tokens();

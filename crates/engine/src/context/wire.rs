@@ -472,7 +472,11 @@ mod tests {
     #[test]
     fn of_messages_that_a_full_disk_does_not_take_nothing_was_said() {
         let recipe = epitome_passes::built_in("epitome").expect("a built-in recipe");
-        let log = ContextLog::create(Box::new(FullDisk { is_new: true }), "full");
+        let log = ContextLog::create(
+            Box::new(FullDisk { is_new: true }),
+            "full",
+            &epitome_formats::epitome::Origin::default(),
+        );
         let mut context = Context::of(Setup::new(recipe), log.expect("its first line is taken"));
         let call = r#"{"role":"assistant","content":[
             {"type":"tool_use","id":"c1","name":"Read","input":{}}]}"#;

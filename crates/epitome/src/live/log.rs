@@ -1,13 +1,13 @@
 //! The log of a context in a file.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{Seek, SeekFrom, Write};
+use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use epitome_engine::{Context, Journal, Setup};
 use epitome_model::Source;
 
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::regular;
 use crate::source::FileSource;
 
@@ -15,7 +15,7 @@ use crate::source::FileSource;
 ///
 /// # Errors
 ///
-/// `Disk` if there is a file already, or none can be made.
+/// `Exists` if there is a file already, `Disk` if none can be made.
 pub fn create(path: &Path, setup: Setup) -> Result<Context> {
     Context::create(Box::new(LogFile::create(path)?), setup)
 }
@@ -46,7 +46,12 @@ struct LogFile {
 
 impl LogFile {
     fn create(path: &Path) -> Result<LogFile> {
-        let failed = |err| Error::writing(err, "the log", path);
+        let failed = |err: io::Error| match err.kind() {
+            io::ErrorKind::AlreadyExists => {
+                Error::new(ErrorKind::Exists, "there is a log of this name").at(path)
+            }
+            _ => Error::writing(err, "the log", path),
+        };
         if let Some(folder) = path.parent().filter(|folder| !folder.as_os_str().is_empty()) {
             private_folder(folder).map_err(failed)?;
         }
@@ -82,7 +87,7 @@ impl Journal for LogFile {
     }
 }
 
-fn private_folder(folder: &Path) -> std::io::Result<()> {
+fn private_folder(folder: &Path) -> io::Result<()> {
     if folder.is_dir() {
         return Ok(());
     }

@@ -159,6 +159,7 @@ mod tests {
             "chat.allow",
             "chat.deny",
             "chat.mcp",
+            "chat.model",
             "compaction.fallback",
             "compaction.model",
             "live.summary.focus",

@@ -7,20 +7,29 @@ use toml::Value;
 use super::values::Trust;
 use super::{Key, Scope, Set, wrong};
 use crate::error::Result;
+use crate::regular;
 
 /// What a project's file is called. Of two in one folder the first is read.
 const NAMES: [&str; 2] = [".epitome.toml", "epitome.toml"];
 
 /// The nearest file of a project, from `here` upward. Nothing above the folder of a repository is
-/// looked at, nothing in the user's home folder, and nothing above it.
-pub(super) fn project_file(here: &Path, home: &Path) -> Option<PathBuf> {
+/// looked at, nothing in the user's home folder, and nothing above it. A link may lead to another
+/// file of the project; one that leads elsewhere is left out, and `notes` says so.
+pub(super) fn project_file(here: &Path, home: &Path, notes: &mut Vec<String>) -> Option<PathBuf> {
+    let is_repository = |folder: &&Path| folder.join(".git").exists();
+    let repository = here.ancestors().take_while(|it| *it != home).find(is_repository);
     for folder in here.ancestors() {
         if folder == home {
             return None;
         }
-        let found = NAMES.iter().map(|name| folder.join(name)).find(|path| path.is_file());
-        if found.is_some() || folder.join(".git").exists() {
-            return found;
+        for path in NAMES.iter().map(|name| folder.join(name)).filter(|path| path.is_file()) {
+            match regular::find_in(repository.unwrap_or(folder), &path) {
+                Ok(_) => return Some(path),
+                Err(why) => notes.push(format!("{}: {why}", path.display())),
+            }
+        }
+        if Some(folder) == repository {
+            return None;
         }
     }
     None

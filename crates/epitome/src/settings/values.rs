@@ -267,6 +267,9 @@ pub enum Compacted {
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Chat {
+    /// The model that answers, as PROVIDER/MODEL. Without it that of `compaction.model`.
+    #[schemars(extend("x-yours" = true))]
+    pub model: Option<String>,
     /// Rules for what its tools may do without a question.
     #[schemars(extend("x-yours" = true))]
     pub allow: Option<Vec<String>>,

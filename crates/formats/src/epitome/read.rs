@@ -1,6 +1,7 @@
 //! Converts lines of a log into a transcript, incrementally: a live context reads its own log as it
 //! writes it.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, HashMap, HashSet};
 
 use epitome_json::{Document, Value};
@@ -9,6 +10,7 @@ use epitome_model::{
     Part, Record, Role, Source, Span, Text, Thinking, ToolKind, Transcript, Usage, decode,
 };
 
+use super::record::{ORIGIN, Origin};
 use crate::{Line, lines};
 
 /// Kinds of reasoning in the APIs.
@@ -21,15 +23,41 @@ pub fn sniff(head: &[u8]) -> bool {
 
 /// The id in the first line of a log; `None` if it is not a log.
 pub fn id(head: &[u8]) -> Option<String> {
+    in_header(head, |header| header.word("id").unwrap_or_default().into_owned())
+}
+
+/// The origin in the first line of a log; `None` if it is not a log.
+pub fn origin(head: &[u8]) -> Option<Origin> {
+    in_header(head, origin_in)
+}
+
+/// The origin in the last line of a log that says one; `None` if it is not a log.
+pub fn last_origin(log: &[u8]) -> Option<Origin> {
+    let mut origin = origin(log)?;
+    lines(&log, |line| {
+        if line.bytes.starts_with(ORIGIN.as_bytes())
+            && let Ok(document) = Document::parse(line.bytes)
+        {
+            origin.update(origin_in(&document.root));
+        }
+    });
+    Some(origin)
+}
+
+fn origin_in(root: &Value<'_>) -> Origin {
+    let word = |name: &str| root.word(name).map(Cow::into_owned);
+    Origin { cwd: word("cwd"), model: word("model"), recipe: word("recipe") }
+}
+
+/// What `read` finds in the first line of a log; `None` if it is not a log.
+fn in_header<T>(head: &[u8], read: impl Fn(&Value<'_>) -> T) -> Option<T> {
     let mut first = None;
     lines(&head, |line| {
         if first.is_none() && !line.bytes.trim_ascii().is_empty() {
             let header = Document::parse(line.bytes).ok().filter(|document| {
                 document.root.is("type", "epitome") && document.root.get("version").is_some()
             });
-            let id =
-                |document: Document<'_>| document.root.word("id").unwrap_or_default().into_owned();
-            first = Some(header.map(id));
+            first = Some(header.map(|document| read(&document.root)));
         }
     });
     first.flatten()
@@ -65,6 +93,8 @@ pub struct Log {
     undone: Option<usize>,
     /// The number of client messages in it.
     messages: u64,
+    /// Where the conversation is held now.
+    origin: Origin,
 }
 
 /// How to undo a compaction.
@@ -129,6 +159,11 @@ impl Log {
         self.cuts.keys().copied()
     }
 
+    /// Where the conversation is held now, and how its context is kept small.
+    pub fn origin(&self) -> &Origin {
+        &self.origin
+    }
+
     /// The number of complete client messages in it.
     pub fn messages(&self) -> u64 {
         self.messages
@@ -173,7 +208,9 @@ impl Log {
                 head.cwd = root.word("cwd").map(|cwd| cwd.as_ref().into());
                 let version = root.get("version").map(|it| String::from_utf8_lossy(it.raw()));
                 head.version = version.map(|version| version.as_ref().into());
+                self.origin = origin_in(root);
             }
+            Some("origin") => self.origin.update(origin_in(root)),
             Some("entry") => self.entry(at, root, record, faults),
             Some("birth") => drop(self.edits(at, root, record, faults)),
             Some("compaction") => {
@@ -285,6 +322,9 @@ impl Log {
             };
             held.push((slot, was));
             let item = self.transcript.items.len();
+            if self.transcript.head.prompt.contains(&was) {
+                self.transcript.head.prompt.push(item);
+            }
             self.said.insert(item, self.as_said(was));
             self.slots[slot] = item;
             if entry.blocks.is_empty() {

@@ -92,10 +92,56 @@ pub struct Speaker<'a> {
     pub message: Option<u64>,
 }
 
+/// What a line begins with that says an origin.
+pub(super) const ORIGIN: &str = r#"{"type":"origin""#;
+
+/// Where a conversation is held, and how its context is kept small. The first line of a log says
+/// it, and later lines say what has changed since.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Origin {
+    /// The folder that the agent works in.
+    pub cwd: Option<String>,
+    /// The model that answers.
+    pub model: Option<String>,
+    /// The recipe.
+    pub recipe: Option<String>,
+}
+
+impl Origin {
+    /// Its members, as JSON, each behind a comma.
+    fn members(&self) -> String {
+        let all = [("cwd", &self.cwd), ("model", &self.model), ("recipe", &self.recipe)];
+        let member = |(name, value): (&str, &Option<String>)| {
+            Some(format!(r#","{name}":{}"#, encode(value.as_deref()?)))
+        };
+        all.into_iter().filter_map(member).collect()
+    }
+
+    /// Takes over what another one says.
+    pub fn update(&mut self, later: Origin) {
+        let Origin { cwd, model, recipe } = later;
+        self.cwd = cwd.or(self.cwd.take());
+        self.model = model.or(self.model.take());
+        self.recipe = recipe.or(self.recipe.take());
+    }
+}
+
 /// The first line of a log, line feed included.
-pub fn header(id: &str, cwd: Option<&str>) -> String {
-    let cwd = cwd.map(|cwd| format!(r#","cwd":{}"#, encode(cwd))).unwrap_or_default();
-    format!("{{\"type\":\"epitome\",\"version\":1,\"id\":{}{cwd}}}\n", encode(id))
+pub fn header(id: &str, origin: &Origin) -> String {
+    let members = origin.members();
+    format!("{{\"type\":\"epitome\",\"version\":1,\"id\":{}{members}}}\n", encode(id))
+}
+
+/// The line that says that the origin is another from here on, line feed included.
+pub fn origin_line(origin: &Origin) -> String {
+    format!("{ORIGIN}{}}}\n", origin.members())
+}
+
+/// The line that gives an entry another text from here on, line feed included: a prompt is made
+/// again. It cannot be undone.
+pub fn said_again(id: &str, text: &str) -> String {
+    let (id, text) = (encode(id), encode(text));
+    format!("{{\"type\":\"birth\",\"edits\":[{{\"of\":{id},\"blocks\":[{{\"text\":{text}}}]}}]}}\n")
 }
 
 /// The line of an entry, line feed included.

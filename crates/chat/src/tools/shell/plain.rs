@@ -42,6 +42,18 @@ impl Plain {
         mem::take(&mut self.screen.done)
     }
 
+    /// The rows that may still change, as they are now.
+    pub(super) fn rows(&self) -> String {
+        let mut text = String::new();
+        for (n, row) in self.screen.rows.iter().enumerate() {
+            if n > 0 {
+                text.push('\n');
+            }
+            row.add_to(&mut text);
+        }
+        text
+    }
+
     /// The rest of the text.
     pub(super) fn end(mut self) -> String {
         self.screen.clear();

@@ -12,7 +12,7 @@ use epitome_chat::machine::Event;
 use epitome_chat::mcp::Server;
 
 use super::Args;
-use super::outside::model_name;
+use super::models::model_name;
 use super::start::{Started, check, start};
 use crate::app::App;
 use crate::failure::Result;
@@ -25,7 +25,7 @@ const LOOK: Duration = Duration::from_secs(3_600);
 pub fn run(app: &App, args: &Args) -> Result<()> {
     check(args)?;
     // What is missing most often is said where the editor was set up.
-    model_name(app, args)?;
+    model_name(app, args, None)?;
     let sessions = Folders { app: app.clone(), args: args.clone() };
     acp::serve(sessions, BufReader::new(stdin()), stdout(), stop_on_signal);
     Ok(())
@@ -56,7 +56,7 @@ fn begin(app: &App, args: &Args, servers: &[Server]) -> Result<acp::Started> {
     let mut first = history(machine.context());
     first.extend(notices);
     first.push(Event::Usage { usage: machine.context().usage(), cost: machine.cost() });
-    let name = outside.model.name();
+    let name = outside.models.answers.name();
     let of_provider = catalogue(&app.config)?;
     let of_provider = of_provider.models().filter(|known| known.name.provider == name.provider);
     let choices = Choices {

@@ -86,8 +86,10 @@ impl Printed<'_> {
     fn print(&self, event: &Event) -> Result<()> {
         let dim = |text: &str| self.app.note(&format!("{DIM}{}{DIM:#}", visible(text)));
         match event {
-            Event::Session { id, model, recipe, .. } => {
-                dim(&format!("session {id}, model {model}, recipe {recipe}"));
+            Event::Session { id, model, recipe, summaries, .. } => {
+                let by = summaries.as_ref().map(|it| format!(", summaries by {it}"));
+                let by = by.unwrap_or_default();
+                dim(&format!("session {id}, model {model}, recipe {recipe}{by}"));
             }
             Event::Call { tool, arguments, .. } => {
                 dim(&format!("{tool} {}", epitome_model::short(arguments, 100)));
@@ -100,6 +102,8 @@ impl Printed<'_> {
             Event::Result { error: true, text, .. } => {
                 dim(&format!("  failed: {}", epitome_model::short(text.trim(), 100)));
             }
+            Event::Retry(retrying) => dim(&retrying.to_string()),
+            Event::Loaded { files } => dim(&epitome_chat::words::loaded(files)),
             Event::Context { event } => {
                 if let Some(line) = epitome_chat::words::change(event) {
                     dim(&line);
@@ -116,6 +120,7 @@ impl Printed<'_> {
             | Event::Text { .. }
             | Event::Thinking { .. }
             | Event::Restart
+            | Event::Progress { .. }
             | Event::Permission { .. }
             | Event::Question { .. }
             | Event::Permitted { .. }

@@ -1,16 +1,18 @@
 //! The agent in the terminal.
 
 use std::io::{IsTerminal, stdin, stdout};
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use anstream::{AutoStream, ColorChoice};
+use epitome_chat::demo::{Guided, guided};
 use epitome_chat::history::history;
 use epitome_chat::machine::Event;
 use epitome_chat::tui::{self, Stopper, Theme};
 
 use super::Args;
-use super::outside::model_name;
+use super::models::model_name;
 use super::start::{Started, check, start};
 use crate::app::App;
 use crate::failure::{Failure, Result};
@@ -26,7 +28,9 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
     }
     // What is missing most often is said before the screen changes.
     check(args)?;
-    model_name(app, args)?;
+    if args.resume.is_none() {
+        model_name(app, args, None)?;
+    }
     let id = Arc::new(OnceLock::new());
     let (own, options, found) = (app.clone(), args.clone(), id.clone());
     let start = move || -> Result<tui::Started> {
@@ -38,13 +42,24 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         first.extend(history(machine.context()));
         first.extend(notices);
         first.push(Event::Usage { usage: machine.context().usage(), cost: machine.cost() });
-        Ok(tui::Started { agent: agent.with_changes(outside), first })
+        let agent = agent.with_changes(outside);
+        Ok(tui::Started { agent, first, script: Vec::new() })
     };
     tui::run(start, theme(app), stop_on_signal)?;
     if let Some(id) = id.get() {
         app.note(&format!("epitome chat --resume {id} goes on with this session"));
     }
     Ok(())
+}
+
+/// Shows the demo, in a temporary folder, which is deleted at the end.
+pub fn demo(app: &App, folder: &Path) -> Result<()> {
+    let folder = folder.to_owned();
+    let start = move || -> Result<tui::Started> {
+        let Guided { agent, first, script } = guided(&folder, true)?;
+        Ok(tui::Started { agent, first, script })
+    };
+    tui::run(start, theme(app), stop_on_signal)
 }
 
 fn theme(app: &App) -> Theme {

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use epitome::{Error, ErrorKind, McpServer};
+use epitome::{Config, Error, ErrorKind, McpServer};
 use epitome_chat::Workplace;
 use epitome_chat::machine::Event;
 use epitome_chat::mcp::{Place, Server, Servers, TIMEOUT, is_name};
@@ -27,7 +27,7 @@ pub fn with_servers(
     for (name, set) in app.settings()?.values.chat.mcp.iter().flatten() {
         let server = server(app, name, set)?;
         // One that would ask without its key is left out, like one that cannot be started.
-        match unset(set) {
+        match unset(&app.config, set) {
             None => servers.push(server),
             Some(variable) => {
                 events.push(failed((name.clone(), format!("the variable {variable} is not set"))));
@@ -67,13 +67,15 @@ fn server(app: &App, name: &str, set: &McpServer) -> Result<Server> {
         (Some(command), None) => Place::Program {
             command: command.clone(),
             args: set.args.clone(),
-            env: expanded(&set.env),
+            env: expanded(&app.config, &set.env),
             folder: match &set.cwd {
                 Some(folder) => app.config.here.join(folder),
                 None => PathBuf::new(),
             },
         },
-        (None, Some(url)) => Place::Address { url: url.clone(), headers: expanded(&set.headers) },
+        (None, Some(url)) => {
+            Place::Address { url: url.clone(), headers: expanded(&app.config, &set.headers) }
+        }
         (None, None) => {
             return Err(wrong(app, format!("chat.mcp.{name} has neither `command` nor `url`")));
         }
@@ -86,19 +88,19 @@ fn server(app: &App, name: &str, set: &McpServer) -> Result<Server> {
 }
 
 /// A variable that the values of a server name and the environment does not have.
-fn unset(set: &McpServer) -> Option<&str> {
+fn unset<'s>(config: &Config, set: &'s McpServer) -> Option<&'s str> {
     let values = set.env.values().chain(set.headers.values());
     let mut named = values.flat_map(|text| parts(text).filter_map(|(_, variable)| variable));
-    named.find(|variable| std::env::var(variable).is_err())
+    named.find(|variable| config.variable(variable).is_none())
 }
 
 /// Values with the variables of the environment in place of their names.
-fn expanded(values: &BTreeMap<String, String>) -> Vec<(String, String)> {
+fn expanded(config: &Config, values: &BTreeMap<String, String>) -> Vec<(String, String)> {
     let value = |text: &str| {
         let mut value = String::new();
         for (before, variable) in parts(text) {
             value.push_str(before);
-            value.push_str(&variable.and_then(|it| std::env::var(it).ok()).unwrap_or_default());
+            value.push_str(&variable.and_then(|it| config.variable(it)).unwrap_or_default());
         }
         value
     };
@@ -142,7 +144,8 @@ mod tests {
     fn a_variable_that_is_not_set_is_named() {
         let env = BTreeMap::from([("X".to_owned(), "${EPITOME_NO_SUCH_VARIABLE}".to_owned())]);
         let set = McpServer { env, ..McpServer::default() };
-        assert_eq!(unset(&set), Some("EPITOME_NO_SUCH_VARIABLE"));
-        assert_eq!(unset(&McpServer::default()), None);
+        let config = Config::of_home("/home/ada".as_ref());
+        assert_eq!(unset(&config, &set), Some("EPITOME_NO_SUCH_VARIABLE"));
+        assert_eq!(unset(&config, &McpServer::default()), None);
     }
 }

@@ -1,21 +1,25 @@
 //! An agent as the options and settings name it.
 
 use epitome::models::catalogue;
+use epitome::settings::Scope;
 use epitome::{Config, Error, ErrorKind, Settings, recipes};
-use epitome_chat::machine::Event;
+use epitome_chat::machine::{Event, LoadedFile, LoadedKind};
 use epitome_chat::mcp::Server;
 use epitome_chat::permissions::{BadRule, Rule};
-use epitome_chat::prompt::prompt;
+use epitome_chat::prompt::Prompt;
 use epitome_chat::session::Session;
-use epitome_chat::{Agent, Limits, Machine, Permissions, Workplace};
-use epitome_llm::Provider;
+use epitome_chat::{Agent, Limits, Machine, Permissions, Workplace, words};
 use epitome_model::Tokens;
 
 use super::Args;
-use super::outside::{Outside, model, session_event};
+use super::models::ChatModels;
+use super::outside::{Outside, recipe_of, renewed, session_event};
 use super::servers::with_servers;
 use crate::app::App;
 use crate::failure::{Failure, Result};
+
+/// The smallest window in which a chat can begin.
+const LEAST_WINDOW: u64 = 4_000;
 
 /// An agent, and what it was made from.
 pub struct Started {
@@ -28,8 +32,8 @@ pub struct Started {
 impl Started {
     /// What a front shows first.
     pub fn event(&self) -> Event {
-        let Outside { session, model, recipe, .. } = &self.outside;
-        session_event(session, &**model, recipe)
+        let Outside { session, models, recipe, .. } = &self.outside;
+        session_event(session, models, recipe)
     }
 }
 
@@ -37,30 +41,62 @@ impl Started {
 pub fn start(app: &App, args: &Args, more: &[Server]) -> Result<Started> {
     check(args)?;
     let rules = rules(app, args)?;
-    let recipe = recipes::resolve_live(&app.config, app.settings()?, args.recipe.as_deref())?;
+    if args.recipe.is_some() {
+        recipes::resolve_live(&app.config, app.settings()?, args.recipe.as_deref())?;
+    }
     // A session that is not there is said before a key of the model is looked for.
     let mut session = match &args.resume {
         Some(id) => Session::resume(&app.config, id)?,
         None => Session::create(&app.config),
     };
-    let model = model(app, args)?;
+    let (recipe, mut notices) = recipe_of(app, args, &session)?;
+    let of_session = session.origin().model.clone();
+    let (models, more_notices) = ChatModels::new(app, args, of_session.as_deref(), &recipe)?;
+    notices.extend(more_notices);
     let place = Workplace::new(&app.config.here)?
-        .without_variables(key_variables())
-        .with_skills(app.config.skills());
-    let (place, notices) = with_servers(app, place, &key_variables(), more)?;
+        .without_variables(hidden_variables())
+        .with_skills(app.config.skills(), app.config.user.clone());
+    let (place, of_servers) = with_servers(app, place, &hidden_variables(), more)?;
+    notices.extend(of_servers);
     let window = args.window.map(Tokens);
-    let context = session.context(recipe.clone(), &*model, window, &place)?;
+    let before = session.origin().cwd.clone();
+    let mut context =
+        session.context(&app.config, recipe.clone(), models.borrowed(), window, &place)?;
+    if !session.is_new() {
+        notices.extend(renewed(&mut context, before.as_deref(), &place)?);
+    }
     let permissions =
         Permissions::new(place.root().to_owned()).with_rules(rules).with_yes(args.yes);
     let limits = Limits { budget: args.budget };
     let mut machine = Machine::new(context, permissions, limits)?;
     if session.is_new() {
-        machine.prompt(&prompt(place.root(), &place.skills()))?;
+        let prompt = Prompt::new(&place);
+        machine.prompt(&prompt.text)?;
+        notices.extend(prompt.events());
     }
-    let agent = Agent::new(machine, model.clone(), catalogue(&app.config)?, place);
+    notices.extend(project_settings(app)?);
+    if args.window.is_some() {
+        let context = machine.context();
+        let reserve = words::reserve(context.window(), context.usage().usable);
+        notices.extend(reserve.map(|text| Event::Notice { text }));
+    }
+    let mut agent = Agent::new(machine, models.answers.clone(), catalogue(&app.config)?, place);
+    agent.set_models(models.answers.clone(), models.summarises.clone());
     let (app, args) = (app.clone(), args.clone());
-    let outside = Outside { app, args, session, recipe, model, tasks: Vec::new() };
+    let outside = Outside { app, args, session, recipe, models, tasks: Vec::new() };
     Ok(Started { agent, outside, notices })
+}
+
+/// The files of the project that settings come from, for the user.
+fn project_settings(app: &App) -> Result<Option<Event>> {
+    let files = app.settings()?.files.iter().filter(|file| file.scope != Scope::User);
+    let files = files.map(|file| LoadedFile {
+        kind: LoadedKind::Settings,
+        name: file.path.strip_prefix(&app.config.here).unwrap_or(&file.path).display().to_string(),
+        path: None,
+    });
+    let files: Vec<LoadedFile> = files.collect();
+    Ok((!files.is_empty()).then_some(Event::Loaded { files }))
 }
 
 /// Refuses what could only fail later, before anything is written.
@@ -68,9 +104,14 @@ pub fn check(args: &Args) -> Result<()> {
     if args.prompt.as_deref().is_some_and(|prompt| prompt.trim().is_empty()) {
         return Err(Failure::usage("the message is empty").hint("say what to do: -p \"Fix it.\""));
     }
-    if args.window == Some(0) {
-        let what = "the context window is 0 tokens";
-        return Err(Failure::usage(what).hint("without --window it is the model's"));
+    if let Some(window) = args.window.filter(|window| *window < LEAST_WINDOW) {
+        let what = format!("the context window is {window} tokens: nothing fits into it");
+        return Err(Failure::usage(what)
+            .hint(format!(
+                "give at least {LEAST_WINDOW}: tools and prompt take about 1,500, and up to half \
+                 is kept for the answer"
+            ))
+            .hint("without --window it is the model's"));
     }
     Ok(())
 }
@@ -100,9 +141,7 @@ fn parsed(
     })
 }
 
-/// Variables that hold keys of providers.
-fn key_variables() -> Vec<String> {
-    let providers = Provider::ALL.into_iter();
-    let names = providers.flat_map(|provider| Config::key_variables(provider).iter().copied());
-    names.map(str::to_owned).collect()
+/// Variables that commands and MCP servers do not get.
+fn hidden_variables() -> Vec<String> {
+    Config::hidden_variables().map(str::to_owned).collect()
 }

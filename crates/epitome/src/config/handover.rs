@@ -1,0 +1,108 @@
+//! Keys leave the environment of a program that runs what others wrote.
+//!
+//! A variable that is removed is still in `/proc/PID/environ`, which the program's own children
+//! and all that reads files for a model can read. So the program begins once more, without these
+//! variables, and gets their values through a pipe.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::io;
+
+/// Names the end of the pipe, as a number.
+pub(super) const VARIABLE: &str = "EPITOME_KEYS_FROM";
+
+/// Begins this program once more if its environment has one of the variables `names`. Call it
+/// before threads are started or anything is read. It returns if there is nothing to take, or on a
+/// system on which nothing else reads a program's environment.
+///
+/// # Errors
+///
+/// What the system says. The program is as it was then.
+#[cfg(unix)]
+pub fn take_from_environment(names: &[&str]) -> io::Result<()> {
+    use std::io::Write as _;
+    use std::os::fd::AsRawFd as _;
+    use std::os::unix::ffi::OsStrExt as _;
+    use std::os::unix::process::CommandExt as _;
+    use std::process::Command;
+
+    let mut text = Vec::new();
+    for name in names {
+        let Some(value) = std::env::var_os(name) else { continue };
+        text.extend_from_slice(name.as_bytes());
+        text.push(b'=');
+        text.extend_from_slice(value.as_bytes());
+        text.push(0);
+    }
+    if text.is_empty() {
+        return Ok(());
+    }
+    // A pipe takes this much before it has a reader, on every system.
+    const ROOM: usize = 4 << 10;
+    if text.len() > ROOM {
+        return Err(io::Error::other("the keys in the environment are too long"));
+    }
+    let (reader, mut writer) = io::pipe()?;
+    writer.write_all(&text)?;
+    drop(writer);
+    rustix::io::fcntl_setfd(&reader, rustix::io::FdFlags::empty())?;
+    let mut arguments = std::env::args_os();
+    let mut again = Command::new(std::env::current_exe()?);
+    if let Some(name) = arguments.next() {
+        again.arg0(name);
+    }
+    again.args(arguments).env(VARIABLE, reader.as_raw_fd().to_string());
+    for name in names {
+        again.env_remove(name);
+    }
+    Err(again.exec())
+}
+
+/// Elsewhere no other program reads an environment.
+///
+/// # Errors
+///
+/// None.
+#[cfg(not(unix))]
+pub fn take_from_environment(_: &[&str]) -> io::Result<()> {
+    Ok(())
+}
+
+/// The variables that were taken out of the environment as this program began.
+#[cfg(unix)]
+pub(super) fn handed_over() -> BTreeMap<String, OsString> {
+    use std::os::unix::ffi::OsStringExt as _;
+
+    let number = std::env::var(VARIABLE).ok().and_then(|text| text.parse::<u32>().ok());
+    let Some(number) = number else { return BTreeMap::new() };
+    let bytes = read_pipe(&format!("/dev/fd/{number}")).unwrap_or_default();
+    let pairs = bytes.split(|byte| *byte == 0).filter_map(|pair| {
+        let at = pair.iter().position(|byte| *byte == b'=')?;
+        let name = String::from_utf8(pair[..at].to_vec()).ok()?;
+        Some((name, OsString::from_vec(pair[at + 1..].to_vec())))
+    });
+    pairs.collect()
+}
+
+#[cfg(not(unix))]
+pub(super) fn handed_over() -> BTreeMap<String, OsString> {
+    BTreeMap::new()
+}
+
+/// What is left in a pipe. A variable that another program left here may name anything: what is no
+/// pipe is not read.
+#[cfg(unix)]
+#[expect(clippy::disallowed_methods, reason = "a pipe is no regular file")]
+fn read_pipe(path: &str) -> io::Result<Vec<u8>> {
+    use std::io::Read as _;
+    use std::os::unix::fs::{FileTypeExt as _, OpenOptionsExt as _};
+
+    if !std::fs::metadata(path)?.file_type().is_fifo() {
+        return Ok(Vec::new());
+    }
+    let nonblock = rustix::fs::OFlags::NONBLOCK.bits().cast_signed();
+    let mut pipe = std::fs::OpenOptions::new().read(true).custom_flags(nonblock).open(path)?;
+    let mut bytes = Vec::new();
+    pipe.read_to_end(&mut bytes)?;
+    Ok(bytes)
+}
