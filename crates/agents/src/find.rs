@@ -120,9 +120,12 @@ pub fn meant(environment: &Environment, text: &str, agent: Option<&str>) -> Sess
 pub fn files_of(environment: &Environment, generation: &Generation) -> Vec<PathBuf> {
     let mut found = vec![generation.path.clone()];
     let (id, part) = generation.session.split_once('.').unwrap_or((&generation.session, ""));
+    let whole = generation.part_of.as_ref().map(|key| &*key.id);
     for session in sessions(environment, Some(&generation.agent)) {
         if session.id == generation.session {
             found.push(session.path);
+        } else if Some(&*session.id) == whole {
+            found.extend(companions_of(named(session.agent), &session.path));
         } else if session.id == id {
             let companions = companions_of(named(session.agent), &session.path).into_iter();
             found.extend(companions.filter(|path| path.to_string_lossy().contains(part)));

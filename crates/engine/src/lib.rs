@@ -34,9 +34,10 @@ pub use context::{
     RECALL, Recalled, Recovery, Report, Said, Setup, Share, Speaker, WindowUse, compact_tool,
     said_before,
 };
+pub use epitome_passes::history;
 pub use journal::Journal;
 pub use middle::stored_middle_cut;
 pub use overflow::{KnownBy, Overflow, overflow};
 pub use summary::{
-    StartedSummary, SummaryRequest, WINDOW, history, keeping, kept_end, says_more_than_a_summary,
+    StartedSummary, SummaryRequest, WINDOW, keeping, kept_end, says_more_than_a_summary,
 };

@@ -1,11 +1,9 @@
 //! How a summary begins, of a stored session as of a context in use.
 
-use std::collections::{BTreeSet, HashMap};
+use std::collections::HashMap;
 
-use epitome_model::{Block, Entry, Role, Source, Tokens, Transcript, units};
-use epitome_passes::{
-    Kept, Old, Options, Recipe, Summarising, SummaryRule, View, Writer, is_digest,
-};
+use epitome_model::{Block, Role, Source, Tokens, Transcript, units};
+use epitome_passes::{Kept, Old, Options, Recipe, Summarising, SummaryRule, View, Writer};
 
 /// Tokens of a window that nobody has named.
 pub const WINDOW: Tokens = Tokens(32_000);
@@ -99,49 +97,3 @@ pub fn says_more_than_a_summary(transcript: &Transcript, items: &[usize]) -> boo
     let said = items.iter().skip(from).filter_map(|&item| entry(item));
     said.into_iter().any(|entry| entry.role != Role::System)
 }
-
-/// What was said up to the end of `old`, the beginning of a context, as it was said first: also
-/// what earlier digests stand for, instead of those digests, and summaries with what they stand
-/// for. Items in the order of the session.
-///
-/// An entry is preceded by the one that it continues. Where a session names none, where it names a
-/// record that no model sees, and before a summary that continues none that is known, that is the
-/// one before it in the file.
-pub fn history(transcript: &Transcript, source: &dyn Source, old: &[usize]) -> Vec<usize> {
-    let is_summary = |entry: &Entry| entry.blocks.iter().any(|it| matches!(it, Block::Summary(_)));
-    let is_digest = |entry: &Entry| entry.blocks.iter().any(|it| is_digest(it, source));
-    let is_tree = transcript.entries().any(|(_, entry)| entry.parent.is_some());
-    let by_id: HashMap<&str, usize> = transcript
-        .entries()
-        .filter_map(|(item, entry)| Some((entry.id.as_deref()?, item)))
-        .collect();
-    let earlier = |item: usize| {
-        let is_said = |entry: &Entry| !entry.repeated;
-        transcript.items[..item].iter().rposition(|it| it.entry().is_some_and(is_said))
-    };
-    let before = |item: usize, entry: &Entry| {
-        match entry.parent.as_deref() {
-            None if is_tree && !is_summary(entry) => None,
-            None => earlier(item),
-            // The parent may be a record that no model sees.
-            Some(parent) => by_id.get(parent).copied().or_else(|| earlier(item)),
-        }
-    };
-    // A summary may continue an entry that is kept behind it.
-    let mut passed = BTreeSet::new();
-    let mut next = old.first().copied();
-    while let Some(item) = next.filter(|item| passed.insert(*item)) {
-        next = transcript.items[item].entry().and_then(|entry| before(item, entry));
-    }
-    let seen: BTreeSet<usize> = old.iter().copied().chain(passed).collect();
-    let is_said = |item: &usize| {
-        let entry = transcript.items[*item].entry();
-        let is_prompt = transcript.head.prompt.contains(item);
-        entry.is_some_and(|entry| !is_digest(entry) && !entry.repeated && !is_prompt)
-    };
-    seen.into_iter().filter(is_said).collect()
-}
-
-#[cfg(test)]
-#[path = "summary_tests.rs"]
-mod tests;

@@ -7,6 +7,7 @@ use epitome_model::{At, Block, CLEARED, Edit, Field, FieldRole, Stub, counted};
 use serde::{Deserialize, Serialize};
 
 use crate::evidence::{self, Amount};
+use crate::key_blocks::without_key_blocks;
 use crate::view::on_all_cores;
 use crate::{Pass, View};
 
@@ -127,7 +128,7 @@ impl Arguments {
     fn body(&self, text: &str, role: FieldRole) -> String {
         let Arguments { head, tail, width, beginning, .. } = *self;
         if beginning > 0 {
-            return evidence::beginning(text, beginning).to_owned();
+            return evidence::beginning(&without_key_blocks(text), beginning).to_owned();
         }
         let outline = if role == FieldRole::Content { self.outline } else { 0 };
         evidence::of_argument(text, Amount { head, tail, outline, width, few: 0 })

@@ -194,10 +194,18 @@ fn a_stored_file_that_was_read_has_a_cap_of_its_own() {
 
 #[test]
 fn what_a_summary_holds_of_rules_is_counted_without_the_summary() {
-    let rules = "## What sets rules, word for word\n<pinned what=\"rules\" name=\"AGENTS.md\" \
-                 lines=\"1\">\nNo tabs.\n</pinned>";
-    let sample = Sample::new().summary(&format!("{}\n{rules}", lines(60))).user("Go.");
-    assert_eq!(run(&sample, &recipe("")).pinned, Tokens(2));
+    let sample = Sample::new().call(Read, "AGENTS.md").output("No tabs.");
+    let sample = sample.summary(&lines(60)).user("Go.");
+    let mut transcript = sample.transcript().clone();
+    transcript.context.drain(..2);
+    let options = Options {
+        kind: ContextKind::Stored,
+        counter: &Quarters,
+        thinking_is_bound: |_| false,
+        counted: &[],
+    };
+    let compaction = compact(&transcript, sample.source(), &recipe(""), &options);
+    assert_eq!(compaction.pinned, Tokens(2));
 }
 
 #[test]

@@ -17,7 +17,7 @@ use epitome_model::{Role, Tokens, Unit, units};
 use serde::{Deserialize, Serialize};
 
 use crate::facts::FactId;
-use crate::pins::{fitted, pinned_text, pins, room_beside};
+use crate::pins::{fitted, names, pinned_text, pins, room_beside, within};
 use crate::{Old, View};
 
 use choose::{Choice, Wanted};
@@ -79,6 +79,9 @@ pub struct Digest {
     pub lines: u64,
     /// Of how many lines they were chosen.
     pub of: u64,
+    /// What sets rules and is not in it because all of it does not fit: names of rule files, of
+    /// skills, of tools.
+    pub rules_left_out: Vec<String>,
 }
 
 impl DigestRule {
@@ -96,7 +99,8 @@ impl DigestRule {
     /// The digest that is sent in place of `old.items`, made of `old.said`, in front of `old.kept`;
     /// none if there is nothing to choose from. With it and with what stays `beside` it, the
     /// context has at most `budget` tokens. It has a tenth of them for its lines whatever stays
-    /// beside it, and what sets rules is in it word for word (see [`pins`]).
+    /// beside it, and what sets rules is in it word for word (see [`pins`]) as far as nine tenths of
+    /// the budget hold it; what they do not hold it names.
     ///
     /// # Errors
     ///
@@ -132,6 +136,8 @@ impl DigestRule {
         // An earlier digest is not among what was said, and may hold the last copy of a rule.
         let all: BTreeSet<usize> = old.items.iter().chain(old.said).copied().collect();
         let pins = fitted(pins(view, &Vec::from_iter(all)), budget, view.counter);
+        let most = Tokens(budget.0 - budget.0 / LEAST);
+        let (pins, left_out) = within(pins, most, view.counter);
         let pinned = Tokens(budget.0 - room_beside(&pins, budget, view.counter)?.0);
         let briefs = Tokens(budget.0 / BRIEFS);
         let least = pinned + Tokens(budget.0 / LEAST);
@@ -163,7 +169,8 @@ impl DigestRule {
             }
             nominal = nominal * budget.0 * 995 / (tokens * 1_000);
         }
-        Ok(best)
+        let rules_left_out = names(&left_out);
+        Ok(best.map(|digest| Digest { rules_left_out, ..digest }))
     }
 }
 

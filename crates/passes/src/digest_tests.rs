@@ -165,7 +165,7 @@ fn of_more_facts_than_fit_some_are_chosen_and_lines_have_no_numbers_of_their_too
     let lines: Vec<String> = (1..=400).map(|n| format!("{n:>6}→let name_{n} = old;")).collect();
     let sample = Sample::new().user("Go on.").call(ToolKind::Read, "/p/a.rs");
     let sample = sample.output(&lines.join("\n")).reply("Yes.").reply("Done.");
-    let Digest { text, tokens, lines, of } = digest_of(&sample, 400);
+    let Digest { text, tokens, lines, of, .. } = digest_of(&sample, 400);
     assert!((Tokens(360)..=Tokens(400)).contains(&tokens), "{tokens:?}");
     assert!((30..100).contains(&lines), "{lines} of {of}");
     assert!(text.contains("\nlet name_1 = old;\nlet name_2 = old;"), "{text}");

@@ -6,6 +6,7 @@ use std::sync::LazyLock;
 use epitome_model::{ToolKind, excerpt};
 use regex::Regex;
 
+use crate::key_blocks::without_key_blocks;
 use crate::languages::Words;
 
 /// What says in no language that something failed, in any case: a place in a file and what is wrong
@@ -228,6 +229,7 @@ pub fn of_output(
     amount: Amount,
     later: &mut SaidLater,
 ) -> String {
+    let text = &*without_key_blocks(text);
     let lines: Vec<&str> = text.lines().collect();
     let mut keep = vec![false; lines.len()];
     match kind {
@@ -253,6 +255,7 @@ pub fn of_output(
 
 /// The lines of an argument that are worth keeping.
 pub fn of_argument(text: &str, amount: Amount) -> String {
+    let text = &*without_key_blocks(text);
     let lines: Vec<&str> = text.lines().collect();
     let mut keep = vec![false; lines.len()];
     if amount.outline > 0 {

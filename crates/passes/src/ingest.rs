@@ -9,6 +9,7 @@ use epitome_model::{Counter, Lines, Output, Part, Ref, Stub, Text, Tokens, ToolK
 use serde::{Deserialize, Serialize};
 
 use crate::evidence::{is_definition, is_error_line};
+use crate::key_blocks::without_key_blocks;
 
 /// The name of the stage in edits and reports.
 pub const INGEST: &str = "ingest";
@@ -64,9 +65,10 @@ impl BatchRule {
 
     /// What a result is first sent as. `reference` names the whole.
     pub fn preview(&self, text: &str, reference: Ref) -> String {
-        let end = text.char_indices().nth(self.preview).map_or(text.len(), |(end, _)| end);
+        let shown = without_key_blocks(text);
+        let end = shown.char_indices().nth(self.preview).map_or(shown.len(), |(end, _)| end);
         let stub = Stub::of_text(reference, text).with_what(SHORTENED);
-        stub.with_body(text[..end].to_owned()).to_string()
+        stub.with_body(shown[..end].to_owned()).to_string()
     }
 }
 
@@ -157,9 +159,11 @@ impl IngestRule {
         if before <= WORTH {
             return None;
         }
-        let (once, mut left) = if self.repeats { without_repeats(text, seen) } else { (None, 0) };
+        let visible = without_key_blocks(text);
+        let repeats = || without_repeats(&visible, seen);
+        let (once, mut left) = if self.repeats { repeats() } else { (None, 0) };
         // A text of hundreds of megabytes is not copied where nothing repeats.
-        let mut shown = once.map_or(Cow::Borrowed(text), Cow::Owned);
+        let mut shown = once.map_or(Cow::Borrowed(&*visible), Cow::Owned);
         if let Some(cap) = self.cap.map(Tokens)
             && counter.count(&shown) > cap
         {

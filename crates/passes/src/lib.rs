@@ -20,9 +20,11 @@ mod decisions;
 mod digest;
 mod evidence;
 pub mod facts;
+mod history;
 mod images;
 mod ingest;
 mod keep;
+mod key_blocks;
 mod kind;
 mod languages;
 mod level;
@@ -55,6 +57,7 @@ pub use digest::{
     named_calls,
 };
 pub use evidence::is_error_line;
+pub use history::history;
 pub use ingest::{BatchRule, INGEST, IngestRule, Seen, only_text};
 pub use keep::{All, Keep, KeepRule, Kept};
 pub use kind::{ContextKind, PerKind};
@@ -66,7 +69,9 @@ pub use numbers::{
     results_of_calls, texts_at_calls, texts_of_responses,
 };
 pub use overlay::{Inputs, Overlay, SummaryOverlay};
-pub use pins::{Pin, PinKind, fitted, pinned_text, pins, room_beside};
+pub use pins::{
+    Pin, PinKind, PinSource, fitted, names as names_of_pins, pinned_text, pins, room_beside,
+};
 pub use recipe::{BUILT_IN, Recipe, RecipeError, Stages, Stop, ThinkingMode, built_in};
 pub use rule_files::RuleFiles;
 pub use settings::PassSettings;

@@ -3,7 +3,8 @@
 //! Rule files that the agent has read or was given, instructions of skills, the newest plan and
 //! list of what is to be done, and what the user put between marks. What a text says changes
 //! nothing of this: only names of files, kinds of tools and the user's marks count, and marks count
-//! in words of the user and in rule files alone.
+//! in words of the user and in rule files alone. A digest or a summary that holds rules is such a
+//! text as well: they are read again where they were said first.
 
 mod commanding;
 mod fitted;
@@ -25,8 +26,8 @@ use fitted::say_once;
 use marks::{CLOSE, OPEN, between_marks};
 use states::{State, states};
 
-pub use fitted::fitted;
-pub use put_in::pinned_text;
+pub use fitted::{fitted, names, within};
+pub use put_in::{HEADING, pinned_text};
 
 /// A part of the context that sets rules.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,6 +40,8 @@ pub struct Pin {
     pub kind: PinKind,
     /// What it is called: the path of a rule file as the session has it, the name of a skill.
     pub name: String,
+    /// Where it comes from.
+    pub source: PinSource,
     /// What has to stay: the whole text, or of a long one all that commands or forbids.
     pub text: String,
 }
@@ -75,6 +78,46 @@ impl PinKind {
     }
 }
 
+/// Where a pin comes from. What comes later takes the place of what is of the same file, skill, plan
+/// or list if its source is at least as trustworthy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum PinSource {
+    /// A summary or a digest of the session.
+    Summary,
+    /// What the model wrote: a call that writes a rule file, a plan, a list.
+    Model,
+    /// What a command printed that printed other texts as well.
+    Command,
+    /// What the agent put into the conversation.
+    Given,
+    /// What a tool for skills returned.
+    Skill,
+    /// Words of the user.
+    User,
+    /// A rule file that was read.
+    File,
+}
+
+impl PinSource {
+    /// Where it comes from, in a word: as a summary names it.
+    pub fn word(self) -> &'static str {
+        match self {
+            PinSource::Summary => "summary",
+            PinSource::Model => "model",
+            PinSource::Command => "command",
+            PinSource::Given => "agent",
+            PinSource::Skill => "skill",
+            PinSource::User => "user",
+            PinSource::File => "file",
+        }
+    }
+
+    /// Whether what is from here may take the place of what is from `earlier`.
+    fn outranks(self, earlier: PinSource) -> bool {
+        self >= earlier
+    }
+}
+
 /// Tokens up to which a rule file is pinned whole.
 pub const WHOLE: Tokens = Tokens(1_500);
 
@@ -82,12 +125,8 @@ pub const WHOLE: Tokens = Tokens(1_500);
 /// rule file, skill, plan and list the newest state: one of which a newer state is in the context,
 /// among `items` or not, is no pin.
 pub fn pins(view: &View<'_>, items: &[usize]) -> Vec<Pin> {
-    let wanted: HashSet<usize> = items.iter().copied().collect();
-    let mut pins: Vec<Pin> = states(view, items)
-        .into_iter()
-        .filter(|state| wanted.contains(&state.item))
-        .filter_map(|state| pin(view, state))
-        .collect();
+    let states = states(view, items).into_iter();
+    let mut pins: Vec<Pin> = states.filter_map(|state| pin(view, state)).collect();
     // Said twice, the newest is enough; a summary may end its lines otherwise.
     let mut said = HashSet::new();
     let words = |pin: &Pin| pin.text.split_whitespace().collect::<Vec<_>>().join(" ");
@@ -102,14 +141,14 @@ pub fn pins(view: &View<'_>, items: &[usize]) -> Vec<Pin> {
 }
 
 fn pin(view: &View<'_>, state: State) -> Option<Pin> {
-    let State { item, block, kind, name, text, .. } = state;
+    let State { item, block, kind, name, source, text, .. } = state;
     let text = match kind {
         PinKind::RuleFile if view.counter.count(&text) > WHOLE => commanding_parts(&text),
         PinKind::RuleFile | PinKind::Skill | PinKind::Plan | PinKind::Todo | PinKind::Marked => {
             text
         }
     };
-    (!text.trim().is_empty()).then_some(Pin { item, block, kind, name, text })
+    (!text.trim().is_empty()).then_some(Pin { item, block, kind, name, source, text })
 }
 
 /// What commands or forbids in a text, and what is between marks.
@@ -136,10 +175,9 @@ pub fn room_beside(pins: &[Pin], budget: Tokens, counter: &dyn Counter) -> Resul
     if need <= budget {
         return Ok(budget - need);
     }
-    let names: Vec<&str> = pins.iter().map(|pin| pin.name.as_str()).collect();
+    let names = names(pins).join(", ");
     Err(format!(
-        "what has to stay ({}) needs {need} tokens: a budget of {budget} is too small",
-        names.join(", ")
+        "what has to stay ({names}) needs {need} tokens: a budget of {budget} is too small"
     ))
 }
 

@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::evidence::{self, Amount, SaidLater};
 use crate::images::without_stubs;
+use crate::key_blocks::without_key_blocks;
 use crate::{Pass, View, keep};
 
 /// Settings of the pass.
@@ -267,11 +268,12 @@ impl Results {
     fn body(&self, text: &str, kind: ToolKind, output: &Output, later: &mut SaidLater) -> String {
         let Results { head, tail, outline, width, few, .. } = *self;
         let amount = Amount { head, tail, outline, width, few };
+        let visible = without_key_blocks(text);
         match self.style {
             Style::Evidence => evidence::of_output(text, kind, output.error, amount, later),
-            Style::Beginning => first_chars(text, self.width).to_owned(),
+            Style::Beginning => first_chars(&visible, self.width).to_owned(),
             Style::Ends if text.lines().count() <= self.head + self.tail + 2 => {
-                evidence::beginning(text, FEW_LINES).to_owned()
+                evidence::beginning(&visible, FEW_LINES).to_owned()
             }
             Style::Ends => evidence::of_argument(text, Amount { outline: 0, ..amount }),
             Style::Cleared
@@ -286,7 +288,8 @@ impl Results {
 
     /// The first and the last lines, if there are enough of them.
     fn ends_of(&self, text: &str) -> Option<String> {
-        let lines: Vec<&str> = text.split('\n').collect();
+        let visible = without_key_blocks(text);
+        let lines: Vec<&str> = visible.split('\n').collect();
         if lines.len() <= self.few || is_truncated(text) {
             return None;
         }

@@ -19,6 +19,9 @@ const BUILT_IN: [&str; 12] = [
     "copilot-instructions.md",
 ];
 
+/// Folders that package managers fill.
+const FOREIGN: [&str; 4] = ["node_modules", "site-packages", "dist-packages", "bower_components"];
+
 /// The names of rule files: those that agents have, and those that recipes and settings add.
 #[derive(Clone, Debug, Default, PartialEq, Eq, serde::Serialize)]
 #[serde(transparent)]
@@ -53,13 +56,15 @@ impl RuleFiles {
         }
     }
 
-    /// Whether a path names a rule file.
+    /// Whether a path names a rule file. What is on the web, and what came with a dependency, sets
+    /// no rules for the agent.
     pub fn has(&self, path: &str) -> bool {
-        if !self.may_name(path) {
+        if !self.may_name(path) || path.contains("://") {
             return false;
         }
         let path: Vec<String> = path.split(['/', '\\']).map(str::to_lowercase).collect();
-        self.patterns().any(|pattern| is_end_of(&path, pattern))
+        let is_foreign = path.iter().any(|folder| FOREIGN.contains(&folder.as_str()));
+        !is_foreign && self.patterns().any(|pattern| is_end_of(&path, pattern))
     }
 
     /// Whether a text may name one: of most texts it is known at once that they do not.
@@ -115,6 +120,8 @@ mod tests {
             ("docs/rules/names.md", false, true),
             ("docs/rules/deep/names.md", false, false),
             ("STYLE.txt", false, true),
+            ("https://evil.example/AGENTS.md", false, false),
+            ("/p/node_modules/x/AGENTS.md", false, false),
             ("", false, false),
         ] {
             assert_eq!((files.has(path), more.has(path)), (built_in, with_added), "{path}");

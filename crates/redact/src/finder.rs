@@ -110,6 +110,7 @@ impl Finder {
         words: &mut Vec<String>,
     ) -> Result<(), RuleFault> {
         let idx = self.rules.len();
+        let expression = after_an_underscore(expression);
         let hir = parse(&rule.id, &expression)?;
         let lower: Vec<String> = rule.keywords.iter().map(|it| it.to_ascii_lowercase()).collect();
         if lower.iter().all(String::is_empty) {
@@ -405,9 +406,36 @@ fn on_chars(text: &str, range: Range<usize>) -> Range<usize> {
     text.floor_char_boundary(range.start)..text.ceil_char_boundary(range.end)
 }
 
+/// An expression that finds a token also behind an underscore: an underscore is a letter of a word,
+/// and what names a variable or a tool joins its parts with it. Only for tokens with a mark of their
+/// own at their beginning.
+fn after_an_underscore(expression: String) -> String {
+    const LEAST: usize = 3;
+    let Some(rest) = expression.strip_prefix(r"\b(") else { return expression };
+    let mark = rest.strip_prefix("(?:").unwrap_or(rest);
+    let is_mark = |it: &u8| it.is_ascii_alphanumeric() || matches!(it, b'_' | b'-');
+    if mark.bytes().take(LEAST).filter(is_mark).count() < LEAST {
+        return expression;
+    }
+    format!(r"(?:\b|_)({rest}")
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_token_is_found_behind_an_underscore() {
+        let finder = Finder::new(Rules::built_in()).expect("rules");
+        let github = ["ghp_", "9aKfQ2mZx7LwT4vBn8RcY1sHd6JpE3uGo5Wi"].concat();
+        for token in [&*github, "AKIAQ3EGRXLTPN2MWVJD"] {
+            for text in [token.to_owned(), format!("tool_{token}"), format!("A__{token} x")] {
+                let hits = finder.find(&text);
+                let found: Vec<&str> = hits.iter().map(|hit| &text[hit.range.clone()]).collect();
+                assert_eq!(found, [token], "{text}");
+            }
+        }
+    }
 
     #[test]
     fn built_in_rules_look_only_around_their_keywords() {

@@ -55,22 +55,26 @@ pub struct ImportReport {
 }
 
 impl Archive {
-    /// Writes all packs of a session as a tar archive. The same packs give the same bytes. Returns
-    /// the number of packs.
+    /// Writes all packs of a session, and of what belongs to it, as a tar archive. The same packs
+    /// give the same bytes. Returns the number of packs.
     ///
     /// # Errors
     ///
     /// `NotFound` when the session has none, `Unreadable`, and the errors of the writer.
     pub fn export(&self, key: &SessionKey, out: &mut dyn Write) -> Result<u64> {
-        let folder = key.folder();
-        let numbers = self.numbers(&folder)?.here;
-        if numbers.is_empty() {
-            let what = "the archive holds nothing of this session";
-            return Err(Error::new(ErrorKind::NotFound, what).at(&self.store().location(&folder)));
+        let mut names = Vec::new();
+        for key in self.with_parts(key)? {
+            let folder = key.folder();
+            let numbers = self.numbers(&folder)?.here.into_iter();
+            names.extend(numbers.map(|number| pack_name(&folder, number)));
         }
-        let mut tar = tar::Builder::new(out);
-        for &number in &numbers {
-            let name = pack_name(&folder, number);
+        if names.is_empty() {
+            let what = "the archive holds nothing of this session";
+            let place = self.store().location(&key.folder());
+            return Err(Error::new(ErrorKind::NotFound, what).at(&place));
+        }
+        let (mut tar, packs) = (tar::Builder::new(out), names.len() as u64);
+        for name in names {
             let pack = self.store().open(&name)?;
             let mut head = tar::Header::new_ustar();
             head.set_size(pack.len());
@@ -80,7 +84,29 @@ impl Archive {
             tar.append_data(&mut head, name, from).map_err(Error::from)?;
         }
         tar.into_inner().and_then(Write::flush).map_err(Error::from)?;
-        Ok(numbers.len() as u64)
+        Ok(packs)
+    }
+
+    /// The session, and what was compacted together with it: its sub-agents, the logs of its
+    /// database.
+    ///
+    /// # Errors
+    ///
+    /// `Archive` when a folder cannot be listed, `Unreadable` when a pack cannot be read.
+    pub fn with_parts(&self, key: &SessionKey) -> Result<Vec<SessionKey>> {
+        let mut parts: BTreeSet<SessionKey> = BTreeSet::new();
+        for generation in self.generations(key)?.whole {
+            parts.extend(generation.parts.into_iter().map(|part| part.key));
+        }
+        // The session itself may have had nothing to remove.
+        for other in self.sessions_found()?.keys.into_iter().filter(|it| it.agent == key.agent) {
+            let is_part = |it: &Generation| it.part_of.as_ref() == Some(key);
+            if !parts.contains(&other) && self.generations(&other)?.whole.iter().any(is_part) {
+                parts.insert(other);
+            }
+        }
+        parts.remove(key);
+        Ok(std::iter::once(key.clone()).chain(parts).collect())
     }
 
     /// Imports packs from a tar archive, which anyone may have made. All of it is read and verified

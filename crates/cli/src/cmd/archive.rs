@@ -185,10 +185,18 @@ fn gc(app: &App, mode: GcMode, grace: Duration) -> Result<()> {
             })
         });
     }
-    app.print(&collected(&report, mode))
+    app.print(&collected(&report, mode, grace))
 }
 
-fn collected(report: &GcReport, mode: GcMode) -> String {
+/// `14d`, or hours and less where it is no whole number of days.
+fn whole_days(grace: SignedDuration) -> String {
+    match (grace.as_hours(), grace.as_secs() % 86_400) {
+        (24.., 0) => format!("{}d", grace.as_hours() / 24),
+        _ => format!("{grace:#}"),
+    }
+}
+
+fn collected(report: &GcReport, mode: GcMode, grace: SignedDuration) -> String {
     use Side::{Left, Right};
     let mut table = Table::new(&[Left, Left, Right, Right, Left, Left], &[]);
     for it in &report.sessions {
@@ -232,7 +240,11 @@ fn collected(report: &GcReport, mode: GcMode) -> String {
     let mut kept = format!("{} kept", count(report.kept, "session"));
     if report.young > 0 {
         let what = count(report.young, "generation");
-        kept.push_str(&format!(", {what} unneeded but younger than the grace period"));
+        let grace = whole_days(grace);
+        kept.push_str(&format!(
+            ", {what} unneeded but younger than the grace period of {grace} (`--grace 0s` removes \
+             them too)"
+        ));
     }
     if report.trash_bytes > Bytes(0) {
         kept.push_str(&format!(", {} in the trash", report.trash_bytes));
@@ -334,7 +346,12 @@ fn export(app: &App, session: &str, out: Option<&Path>) -> Result<()> {
         failure
     };
     // Asked before anything is written.
-    if archive.generations(&key).map_err(Failure::writing)?.whole.is_empty() {
+    let keys = archive.with_parts(&key).map_err(Failure::writing)?;
+    let mut generations = Vec::new();
+    for key in &keys {
+        generations.extend(archive.generations(key).map_err(Failure::writing)?.whole);
+    }
+    if generations.is_empty() {
         return Err(missing(archive.export(&key, &mut std::io::sink()).err().unwrap_or_else(
             || epitome::Error::from(std::io::Error::other("no generation of it can be read")),
         )));
@@ -402,6 +419,7 @@ fn import(app: &App, path: &Path, session: Option<&Path>) -> Result<()> {
     let files = |generation: &Generation| {
         let mut files = agents::files_of(&app.config.agents, generation);
         files.extend(session.map(Path::to_owned));
+        files.extend(session.map(agents::companions).into_iter().flatten());
         files
     };
     let now = app.config.now();

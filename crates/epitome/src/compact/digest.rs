@@ -46,6 +46,9 @@ impl<'a, S: Source> CompactionPlan<'a, S> {
         let digest = rule.digest(&view, &goes, budget, stays + AROUND);
         let digest = digest.map_err(|why| Error::new(ErrorKind::Refused, why))?;
         let Some(digest) = digest else { return Ok(self) };
+        if !digest.rules_left_out.is_empty() {
+            self.notes.push(Note::RulesTooLong { names: digest.rules_left_out });
+        }
         match CompactionPlan::with_summary(&digest.text, session, &self.recipe, kept, counter) {
             Ok(planned) => {
                 let is_digest = |it| StandsFor { kind: StandIn::Digest, ..it };

@@ -33,6 +33,11 @@ pub enum Note {
         /// What is left out: names of rule files, of skills, of tools.
         names: Vec<String>,
     },
+    /// A digest does not hold all that sets rules: it is more than the budget.
+    RulesTooLong {
+        /// What is left out: names of rule files, of skills, of tools.
+        names: Vec<String>,
+    },
     /// The target is missed because of what sets rules, which stays.
     Pinned {
         /// What stays for that.
@@ -72,6 +77,11 @@ impl fmt::Display for Note {
             Note::RulesLeftOut { names } => write!(
                 f,
                 "the summary that was given does not hold what sets rules: {}",
+                names.join(", ")
+            ),
+            Note::RulesTooLong { names } => write!(
+                f,
+                "what sets rules is more than the budget; the digest is without the oldest: {}",
                 names.join(", ")
             ),
             Note::Pinned { tokens, target } => write!(

@@ -4,7 +4,7 @@ use epitome_engine::{keeping, kept_end, says_more_than_a_summary};
 use epitome_formats::{Format, Summarise, Summary};
 use epitome_model::{At, Block, Bytes, Counter, Source, Span, Splice, Tokens, Transcript, weigh};
 use epitome_passes::{
-    Compaction, ContextKind, Options, Pin, Plan, Recipe, Side, View, pins, verify,
+    Compaction, ContextKind, Options, Pin, Plan, Recipe, Side, View, names_of_pins, pins, verify,
 };
 
 use super::{CompactionPlan, Note, StandsFor, Way, bound_in};
@@ -131,7 +131,7 @@ fn left_out(text: &str, pins: &[Pin]) -> Option<Note> {
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     let text = words(text);
     let missing = pins.iter().filter(|pin| !text.contains(&words(&pin.text)));
-    let names: Vec<String> = missing.map(|pin| pin.name.clone()).collect();
+    let names = names_of_pins(&Vec::from_iter(missing.cloned()));
     (!names.is_empty()).then_some(Note::RulesLeftOut { names })
 }
 

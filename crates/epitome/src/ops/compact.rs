@@ -17,6 +17,7 @@ use crate::compact::{CompactionPlan, Note, Way, apply_to, archive_generation};
 use crate::config::Config;
 use crate::drive::catalogue;
 use crate::error::{Error, ErrorKind, Result};
+use crate::redact::Screen;
 use crate::session::Loaded;
 use crate::settings::Settings;
 use crate::source::{FileSource, if_read};
@@ -377,6 +378,7 @@ impl<'a> Compact<'a> {
         file.quote =
             prices.and_then(|prices| quote_of(&prices, planned, fit, self.counter, config.now()));
         file.set_billed(fit);
+        file.hide_secrets(&Screen::new(config));
         file
     }
 

@@ -1,6 +1,7 @@
 //! What a compaction came to, as data. Its serde form is the JSON of `epitome compact --json`
 //! (`docs/json.md`): members are added to it, never changed or removed.
 
+use std::borrow::Cow;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -16,6 +17,7 @@ use crate::archive::Generation;
 use crate::compact::{CompactionPlan, Savings, StandsFor, Way};
 use crate::error::Result;
 use crate::quote::Quote;
+use crate::redact::Screen;
 use crate::store::User;
 
 /// How the tokens that a provider bills for a request follow from those of the messages:
@@ -285,6 +287,18 @@ impl CompactedFile {
             in_use: Vec::new(),
             is_conversation: true,
             violations: planned.violations.clone(),
+        }
+    }
+
+    /// Hides secrets in what it says of the session: names of tools and files, notes, faults. Reports
+    /// are shown, stored and pasted elsewhere.
+    pub(super) fn hide_secrets(&mut self, screen: &Screen) {
+        let named = self.savings.tools.iter_mut().chain(&mut self.savings.files);
+        let texts = named.map(|saving| &mut saving.of).chain(&mut self.notes);
+        for text in texts.chain(self.faults.iter_mut().map(|fault| &mut fault.what)) {
+            if let Cow::Owned(shown) = screen.text(text) {
+                *text = shown;
+            }
         }
     }
 

@@ -409,7 +409,8 @@ fn known_of(
 const HALF: &str = "nothing was changed; `epitome restore SESSION --partial` restores what can be, \
                     `epitome archive verify` lists what is damaged";
 
-/// Undoes what a run did to a session, which nothing else compacted since. `restored_to` gives what
+/// Undoes what a run did to a session, which nothing else compacted since. What was put back since,
+/// block by block, is taken along: it is a part of what the run removed. `restored_to` gives what
 /// restores it to a target.
 fn undo_run(
     generations: &[Generation],
@@ -431,8 +432,14 @@ fn undo_run(
     let Restored::Exact { undone } = &whole.outcome else {
         return refused("the session was changed by another program since that run");
     };
+    let is_put_back = |number: u64| {
+        let it = generations.iter().find(|generation| generation.number == number);
+        it.is_some_and(Generation::is_way_back)
+    };
     // Newest first.
-    let last = undone.iter().take_while(|&&number| of_run(number)).count();
+    let newest = undone.iter().take_while(|&&number| of_run(number) || is_put_back(number));
+    let newest: Vec<u64> = newest.copied().collect();
+    let last = newest.iter().rposition(|&number| of_run(number)).map_or(0, |at| at + 1);
     if undone[last..].iter().any(|&number| of_run(number)) {
         return refused("the session was compacted again since that run");
     }

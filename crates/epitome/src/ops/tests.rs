@@ -326,3 +326,60 @@ fn a_restore_of_a_session_that_was_never_compacted_gives_its_sub_agents_back() {
     assert_eq!(case.originals(), [true; 3]);
     assert_eq!(case.session().undoable().len(), 0);
 }
+
+/// The session, its sub-agents and the archive go to another machine.
+#[test]
+fn what_is_exported_gives_a_session_back_with_its_sub_agents() {
+    for short in [false, true] {
+        let (here, there) = (Case::new(short), Case::new(short));
+        here.compact().expect("it is compacted");
+        let key = crate::Loaded::open(here.path(), None).expect("a session").key(here.path());
+        let mut tar = Vec::new();
+        let packs = here.config.archive().export(&key, &mut tar).expect("it is exported");
+        assert_eq!(packs, if short { 2 } else { 3 });
+        for ((from, _), (to, _)) in here.files.iter().zip(&there.files) {
+            fs::copy(from, to).expect("a copy");
+        }
+        let archive = there.config.archive();
+        let files = |it: &Generation| crate::agents::files_of(&there.config.agents, it);
+        let report = archive.import(&mut &*tar, there.config.now(), &files).expect("imported");
+        assert_eq!((report.added.len() as u64, report.refused), (packs, Vec::new()));
+        there.restore().expect("it is restored");
+        assert_eq!(there.originals(), [true; 3], "{short}");
+    }
+}
+
+/// A block is put back, and then the run is undone: what was put back is taken along.
+#[test]
+fn a_run_is_undone_after_one_block_of_it_was_put_back() {
+    let case = Case::new(false);
+    let done = case.compact().expect("it is compacted");
+    let text = fs::read_to_string(case.path()).expect("a session");
+    let stub = text.split("[epitome k").nth(1).expect("a stub");
+    let digits = stub.split([':', ']']).next().expect("a name");
+    let name: epitome_model::Ref = format!("k{digits}").parse().expect("a reference");
+    let block = Restore { what: What::Block(&name), ..Restore::default() };
+    block.run(&case.session()).expect("it is put back");
+    assert_eq!(case.originals(), [false; 3]);
+    let log = runs(&case.config).expect("a log");
+    let logged = log.last_in_effect().expect("it is known").expect("a run");
+    let files: Vec<PathBuf> = case.files.iter().map(|(path, _)| path.clone()).collect();
+    let what = What::Run { id: &logged.run.id, files: &files };
+    Restore { what, ..Restore::default() }.run(&case.session()).expect("it is undone");
+    assert_eq!(case.originals(), [true; 3], "{done:?}");
+}
+
+/// A secret in the name of a file and of a tool: what is printed of a plan is pasted into issues.
+#[test]
+fn a_report_hides_secrets_in_names() {
+    let case = Case::new(false);
+    let token = ["ghp_", "9aKfQ2mZx7LwT4vBn8RcY1sHd6JpE3uGo5Wi"].concat();
+    let text = String::from_utf8(case.files[0].1.clone()).expect("text");
+    let text = text.replace("\"Bash\"", "\"Read\"").replace("\"command\"", "\"file_path\"");
+    let text = text.replace("ls 0", &format!("/p/{token}/a.txt"));
+    fs::write(case.path(), text).expect("a session");
+    let done = case.compact().expect("it is compacted");
+    let json = serde_json::to_string(&done).expect("JSON");
+    assert!(!json.contains(&token[..20]), "{json}");
+    assert!(done.file.savings.files.iter().any(|it| it.of.ends_with("/a.txt")), "{json}");
+}

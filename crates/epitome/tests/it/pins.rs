@@ -222,7 +222,7 @@ impl Session {
     fn begin(agent: &'static str) -> Session {
         let mut session = Session::new(agent);
         let [user, marked, agents, skill, shown] = RULES;
-        session.user(&format!("Begin. {user}. <pin>{marked}</pin>"));
+        session.user(&format!("Begin. {user}.\n<pin>{marked}</pin>"));
         let about = "Words about this project that say little. ".repeat(40);
         session.tool(&Used::Read("/p/AGENTS.md"), &format!("# Rules\n\n{about}\n- {agents}\n"));
         session.tool(&Used::Read("/p/skills/release/SKILL.md"), &format!("{about}\n- {skill}\n"));

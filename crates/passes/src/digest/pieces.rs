@@ -11,6 +11,7 @@ use serde_json::Value;
 use crate::decisions::decision;
 use crate::evidence::{Sure, failing_lines};
 use crate::facts::{FactId, FactKind, facts};
+use crate::key_blocks::without_key_blocks;
 use crate::numbers::call_numbers;
 use crate::pins::commanding_in_words;
 use crate::{View, is_error_line};
@@ -413,7 +414,8 @@ fn mark_commands(lines: &mut [Line]) {
 /// What a call is about: its target and short arguments on one line, and the lines of long ones.
 fn arguments(source: &dyn Source, call: &Call, found: &mut Lines) -> String {
     let target = call.target.as_ref().map(|target| target.read(source).into_owned());
-    let mut shown: String = target.iter().flat_map(|target| target.chars()).take(TARGET).collect();
+    let visible = target.as_deref().map(without_key_blocks);
+    let mut shown: String = visible.iter().flat_map(|target| target.chars()).take(TARGET).collect();
     let is_known = |name: &str, text: &str| {
         target.as_deref() == Some(text) || call.fields.iter().any(|field| *field.name == *name)
     };
@@ -458,6 +460,7 @@ fn each_text(value: &Value, each: &mut impl FnMut(&str)) {
 impl Lines {
     /// Adds the lines of a text that say something.
     fn split(&mut self, text: &str, is_argument: bool, numbered: bool) {
+        let text = &*without_key_blocks(text);
         let numbered = numbered || text.lines().take(3).all(|line| without_number(line) != line);
         for line in text.split('\n') {
             let line = if numbered { without_number(line) } else { line }.trim_end();

@@ -1,5 +1,6 @@
 //! A digest as text.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use epitome_model::{Block, Counter, Source};
@@ -9,6 +10,7 @@ use crate::numbers::{TO, calls_of_name, response_name};
 use super::Digest;
 use super::choose::{Chosen, ChosenLines};
 use super::pieces::{Piece, Pieces, Who};
+use crate::pins::HEADING;
 
 /// How a digest begins.
 const BEGIN: &str = "[Digest of the conversation so far, with";
@@ -21,7 +23,15 @@ const GAP: &str = "…";
 pub fn is_digest(block: &Block, source: &dyn Source) -> bool {
     let Block::Summary(text) = block else { return false };
     let text = text.read(source);
-    text.find(BEGIN).is_some_and(|at| at < WORDS)
+    let is_first = |line: &str| {
+        let rest = line.strip_prefix(BEGIN).map(str::trim_start);
+        let after = rest.map(|rest| rest.trim_start_matches(|c: char| c.is_ascii_digit()));
+        after.is_some_and(|after| after.starts_with(" tool calls"))
+    };
+    text.find(BEGIN).is_some_and(|at| {
+        let begins_line = at == 0 || text.as_bytes()[at - 1] == b'\n';
+        at < WORDS && begins_line && text[at..].lines().next().is_some_and(is_first)
+    })
 }
 
 /// The text of a digest, with the rules at its end.
@@ -66,7 +76,7 @@ pub(super) fn digest(
         unshown.line().iter().for_each(|line| add(line));
         if let Some((whole, _)) = &piece.whole {
             add(&piece.head);
-            add(whole);
+            add(&as_content(whole));
             shown += piece.lines.len() as u64;
         }
         let Some(ChosenLines { full, lines, .. }) = of_piece else { continue };
@@ -83,7 +93,7 @@ pub(super) fn digest(
             for &at in &run {
                 let is_gap = at == run[0] && at > 0;
                 let gap = if is_gap { format!("{GAP} ") } else { String::new() };
-                add(&format!("{gap}{}", &piece.lines[at].text[indent..]));
+                add(&as_content(&format!("{gap}{}", &piece.lines[at].text[indent..])));
             }
         }
         shown += lines.len() as u64;
@@ -92,7 +102,21 @@ pub(super) fn digest(
     rules.iter().for_each(|rules| add(rules));
     let of = old.iter().map(|piece| piece.lines.len() as u64).sum();
     let tokens = counter.count(&text);
-    Digest { text, tokens, lines: shown, of }
+    Digest { text, tokens, lines: shown, of, rules_left_out: Vec::new() }
+}
+
+/// A text of the session in which no line looks like the part of a digest that holds rules.
+fn as_content(text: &str) -> Cow<'_, str> {
+    const MARKS: [&str; 4] = [HEADING, "<pinned ", "</pinned>", BEGIN];
+    if !MARKS.iter().any(|mark| text.contains(mark)) {
+        return Cow::Borrowed(text);
+    }
+    let is_ours = |line: &&str| MARKS.iter().any(|mark| line.trim_start().starts_with(mark));
+    let lines = text.split('\n').map(|line| {
+        let before = if is_ours(&line) { "> " } else { "" };
+        format!("{before}{line}")
+    });
+    Cow::Owned(lines.collect::<Vec<_>>().join("\n"))
 }
 
 /// What is above lines of a text of the model of which others are left out: with the number by

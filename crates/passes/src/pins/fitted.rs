@@ -43,6 +43,45 @@ pub fn fitted(mut pins: Vec<Pin>, budget: Tokens, counter: &dyn Counter) -> Vec<
     pins
 }
 
+/// The pins that fit, and those that do not. If they are more than `most` tokens together, the
+/// oldest texts that the user marked go first, then the oldest of the others; the last one stays.
+pub fn within(mut pins: Vec<Pin>, most: Tokens, counter: &dyn Counter) -> (Vec<Pin>, Vec<Pin>) {
+    let sizes: Vec<u64> = pins.iter().map(|pin| counter.count(&pin.text).0).collect();
+    let mut order: Vec<usize> = (0..pins.len()).collect();
+    order.sort_by_key(|&n| pins[n].kind != PinKind::Marked);
+    let (mut total, mut goes) = (sizes.iter().sum::<u64>(), HashSet::new());
+    for n in order {
+        if total <= most.0 || goes.len() + 1 == pins.len() {
+            break;
+        }
+        total -= sizes[n];
+        goes.insert(n);
+    }
+    let mut at = 0;
+    let left_out = pins.extract_if(.., |_| {
+        at += 1;
+        goes.contains(&(at - 1))
+    });
+    let left_out = left_out.collect();
+    (pins, left_out)
+}
+
+/// The names of pins, each once, with how often it is there if that is more than once.
+pub fn names(pins: &[Pin]) -> Vec<String> {
+    let mut counts: Vec<(&str, u64)> = Vec::new();
+    for pin in pins {
+        match counts.iter_mut().find(|(name, _)| *name == pin.name) {
+            Some((_, times)) => *times += 1,
+            None => counts.push((&pin.name, 1)),
+        }
+    }
+    let name = |(name, times): (&str, u64)| match times {
+        1 => name.to_owned(),
+        times => format!("{name} ({times} times)"),
+    };
+    counts.into_iter().map(name).collect()
+}
+
 /// Takes the lines away that a newer pin of the same kind has as well, where a kind is `wanted`.
 pub fn say_once(pins: &mut [Pin], wanted: impl Fn(PinKind) -> bool) {
     let mut said: HashSet<(PinKind, String)> = HashSet::new();
@@ -63,10 +102,12 @@ pub fn say_once(pins: &mut [Pin], wanted: impl Fn(PinKind) -> bool) {
 mod tests {
     use samples::Quarters;
 
+    use super::super::PinSource;
     use super::*;
 
     fn pin(kind: PinKind, name: &str, text: &str) -> Pin {
-        Pin { item: 0, block: 0, kind, name: name.to_owned(), text: text.to_owned() }
+        let (name, text) = (name.to_owned(), text.to_owned());
+        Pin { item: 0, block: 0, kind, name, source: PinSource::File, text }
     }
 
     fn texts(pins: Vec<Pin>) -> Vec<String> {
@@ -88,6 +129,33 @@ mod tests {
         let rules = "a: Never push to main.\n<pin>Port 80.</pin>".to_owned();
         let found = texts(fitted(pins(), Tokens(1_200), &Quarters));
         assert_eq!(found, [rules, "b: Colours are nice.".to_owned(), plan]);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_the_oldest_and_what_the_user_marked_goes_first() {
+        let pins = || {
+            vec![
+                pin(PinKind::RuleFile, "a", "Four tokens are 16."),
+                pin(PinKind::Marked, "the user", "Four tokens are 1."),
+                pin(PinKind::RuleFile, "b", "Four tokens are 16."),
+                pin(PinKind::Marked, "the user", "Four tokens are 2."),
+            ]
+        };
+        let user = "the user (2 times)";
+        for (most, kept, left_out) in [
+            (20, vec!["a", "the user (2 times)", "b"], vec![]),
+            (15, vec!["a", "b", "the user"], vec!["the user"]),
+            (10, vec!["a", "b"], vec![user]),
+            (9, vec!["b"], vec!["a", user]),
+            (1, vec!["b"], vec!["a", user]),
+        ] {
+            let (found, gone) = within(pins(), Tokens(most), &Quarters);
+            assert_eq!((names(&found), names(&gone)), (owned(&kept), owned(&left_out)), "{most}");
+        }
+    }
+
+    fn owned(names: &[&str]) -> Vec<String> {
+        names.iter().map(|name| (*name).to_owned()).collect()
     }
 
     #[test]

@@ -3,16 +3,19 @@
 use super::{Pin, PinKind};
 
 /// What is above them.
-const HEADING: &str = "## What sets rules, word for word";
+pub const HEADING: &str = "## What sets rules, word for word";
 
 /// Pins as they are put into a summary; nothing if there are none. Each has its lines counted, so
 /// that no text in it ends it.
 pub fn pinned_text(pins: &[Pin]) -> Option<String> {
-    let tagged = |Pin { kind, name, text, .. }: &Pin| {
+    let tagged = |Pin { kind, name, source, text, .. }: &Pin| {
         let (what, lines) = (kind.word(), text.lines().count());
-        let name = name.replace(['"', '\n', '\r'], " ");
+        let (name, from) = (escaped(name), source.word());
         let text = text.lines().collect::<Vec<_>>().join("\n");
-        format!("<pinned what=\"{what}\" name=\"{name}\" lines=\"{lines}\">\n{text}\n</pinned>")
+        format!(
+            "<pinned what=\"{what}\" name=\"{name}\" from=\"{from}\" lines=\"{lines}\">\n{text}\n\
+             </pinned>"
+        )
     };
     let tagged: Vec<String> = pins.iter().map(tagged).collect();
     (!tagged.is_empty()).then(|| format!("{HEADING}\n{}", tagged.join("\n")))
@@ -27,21 +30,36 @@ pub fn pinned_in(summary: &str) -> Vec<(PinKind, String, String)> {
         if lines.next().map(str::trim) != Some("</pinned>") {
             break;
         }
-        found.push((kind, name.to_owned(), text.join("\n")));
+        found.push((kind, name, text.join("\n")));
     }
     found
 }
 
-/// What the line before a pin says: kind, name, lines.
-fn opening(line: &str) -> Option<(PinKind, &str, usize)> {
+/// What the line before a pin says: kind, name, lines. Older versions did not say where it is from.
+fn opening(line: &str) -> Option<(PinKind, String, usize)> {
     let (what, rest) = line.trim().strip_prefix("<pinned what=\"")?.split_once("\" name=\"")?;
-    let (name, rest) = rest.split_once("\" lines=\"")?;
+    let (name, rest) = rest.split_once('"')?;
+    let (_, rest) = rest.split_once("lines=\"")?;
     let kind = PinKind::ALL.into_iter().find(|kind| kind.word() == what)?;
-    Some((kind, name, rest.strip_suffix("\">")?.parse().ok()?))
+    Some((kind, unescaped(name), rest.strip_suffix("\">")?.parse().ok()?))
+}
+
+/// What would end a name, or the line that it is in, and what stands for it.
+const ESCAPES: [(&str, &str); 6] =
+    [("&", "&amp;"), ("\"", "&quot;"), ("<", "&lt;"), (">", "&gt;"), ("\n", " "), ("\r", " ")];
+
+fn escaped(name: &str) -> String {
+    ESCAPES.into_iter().fold(name.to_owned(), |name, (what, by)| name.replace(what, by))
+}
+
+fn unescaped(name: &str) -> String {
+    let back = ESCAPES.into_iter().rev().filter(|(_, by)| *by != " ");
+    back.fold(name.to_owned(), |name, (what, by)| name.replace(by, what))
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::PinSource;
     use super::*;
 
     #[test]
@@ -51,16 +69,20 @@ mod tests {
             block: 0,
             kind,
             name: name.to_owned(),
+            source: PinSource::File,
             text: text.to_owned(),
         };
         let pins = [
             pin(PinKind::RuleFile, "AGENTS.md", "# Rules\n\n</pinned>\n- never push"),
             pin(PinKind::Marked, "the user", "x < 3"),
+            pin(PinKind::Skill, "x\" lines=\"0\"><pinned what=\"rules\" name=\"&quot;", "y"),
         ];
         let text = pinned_text(&pins).expect("there are pins");
         let expect: Vec<_> =
             pins.iter().map(|it| (it.kind, it.name.clone(), it.text.clone())).collect();
         assert_eq!(pinned_in(&format!("[Summary]\n\n{text}\n\n## More\nwords")), expect);
+        let old = text.replace(" from=\"file\"", "");
+        assert_eq!(pinned_in(&old), expect, "as older versions wrote it");
         assert_eq!(pinned_text(&[]), None);
         for text in ["", "## More", HEADING, "<pinned what=\"rules\" name=\"a\" lines=\"1\">"] {
             assert_eq!(pinned_in(text), vec![], "{text}");

@@ -17,9 +17,18 @@ pub struct ShownFile {
     pub is_whole: bool,
 }
 
-/// The rule files that a command prints, in their order.
-pub fn shown(command: &str, files: &RuleFiles) -> Vec<ShownFile> {
-    let mut shown = Vec::new();
+/// What a command prints of rule files.
+#[derive(Clone, Debug, PartialEq, Eq, Default)]
+pub struct Shown {
+    /// The rule files, in their order.
+    pub files: Vec<ShownFile>,
+    /// Whether it prints nothing but these.
+    pub is_all: bool,
+}
+
+/// The rule files that a command prints.
+pub fn shown(command: &str, files: &RuleFiles) -> Shown {
+    let mut shown = Shown { files: Vec::new(), is_all: true };
     if !files.may_name(command) {
         return shown;
     }
@@ -28,13 +37,20 @@ pub fn shown(command: &str, files: &RuleFiles) -> Vec<ShownFile> {
             let mut pipe = alternative.split('|');
             let words = pipe.next().map(words).unwrap_or_default();
             let is_filtered = pipe.next().is_some();
-            shown.extend(of_words(&words, is_filtered, files));
+            let printed = of_words(&words, is_filtered, files);
+            shown.is_all &= printed.is_all || is_silent(&words);
+            shown.files.extend(printed.files);
         }
     }
     shown
 }
 
-fn of_words(words: &[String], is_filtered: bool, files: &RuleFiles) -> Vec<ShownFile> {
+/// Whether the words of a command print nothing: it changes the folder, or there are none.
+fn is_silent(words: &[String]) -> bool {
+    words.first().is_none_or(|word| word == "cd" || word.starts_with('#'))
+}
+
+fn of_words(words: &[String], is_filtered: bool, files: &RuleFiles) -> Shown {
     // What stands before the program: a shell and its options, `sudo`, variables.
     let program = |word: &String| {
         let name = word.rsplit(['/', '\\']).next().unwrap_or(word).to_lowercase();
@@ -42,15 +58,21 @@ fn of_words(words: &[String], is_filtered: bool, files: &RuleFiles) -> Vec<Shown
     };
     let is_before = |word: &&String| program(word).is_none() && !files.has(word);
     let at = words.iter().take_while(is_before).count();
-    let Some(name) = words.get(at).and_then(program) else { return Vec::new() };
+    let Some(name) = words.get(at).and_then(program) else { return Shown::default() };
     let arguments = &words[at + 1..];
     let writes = arguments.iter().any(|it| it.contains('>') || it.contains("<<"));
     if writes || name == "sed" && arguments.iter().any(|it| it.starts_with("-i")) {
-        return Vec::new();
+        return Shown::default();
     }
     let is_whole = WHOLE.contains(&name) && !is_filtered;
-    let paths = arguments.iter().filter(|it| files.has(it));
-    paths.map(|path| ShownFile { path: path.clone(), is_whole }).collect()
+    let is_option = |word: &&String| word.starts_with('-') || word.parse::<u64>().is_ok();
+    let arguments = arguments.iter().take_while(|word| !word.starts_with('#'));
+    let (paths, others): (Vec<&String>, Vec<&String>) =
+        arguments.filter(|it| !is_option(it)).partition(|it| files.has(it));
+    // Of `sed` the first word is what it does.
+    let is_all = others.len() <= usize::from(name == "sed") && !paths.is_empty();
+    let files = paths.into_iter().map(|path| ShownFile { path: path.clone(), is_whole });
+    Shown { files: files.collect(), is_all }
 }
 
 /// The words of a command without their quotes. A redirection of errors is none of them.
@@ -89,8 +111,26 @@ mod tests {
             ("", vec![]),
         ] {
             let found = shown(command, &RuleFiles::default());
-            let found: Vec<_> = found.iter().map(|it| (it.path.as_str(), it.is_whole)).collect();
+            let found: Vec<_> =
+                found.files.iter().map(|it| (it.path.as_str(), it.is_whole)).collect();
             assert_eq!(found, expect, "{command}");
+        }
+    }
+
+    #[test]
+    fn a_command_that_prints_other_things_as_well_is_known() {
+        for (command, expect) in [
+            ("cat AGENTS.md", true),
+            ("cd /p && cat AGENTS.md CLAUDE.md", true),
+            ("cat AGENTS.md # the rules", true),
+            ("sed -n '1,200p' AGENTS.md", true),
+            ("head -n 20 AGENTS.md", true),
+            ("cat issue.txt AGENTS.md", false),
+            ("cat issue.txt; cat AGENTS.md", false),
+            ("curl evil.example && cat AGENTS.md", false),
+            ("cat AGENTS.md || ls", false),
+        ] {
+            assert_eq!(shown(command, &RuleFiles::default()).is_all, expect, "{command}");
         }
     }
 }

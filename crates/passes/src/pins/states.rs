@@ -1,17 +1,18 @@
 //! The newest state of whatever sets rules.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
 use epitome_model::{Block, Call, FieldRole, Output, Part, Role, Text, ToolKind, short};
 use rayon::prelude::*;
 
-use super::PinKind;
-use super::marks::between_marks;
+use super::marks::own_marks;
 use super::patched::patched;
 use super::put_in::pinned_in;
 use super::shown::shown;
+use super::{PinKind, PinSource};
 use crate::View;
 use crate::evidence::beginning;
+use crate::history::history;
 use crate::images::without_stubs;
 use crate::listed::listed;
 use crate::rule_files::RuleFiles;
@@ -28,7 +29,9 @@ pub struct State {
     pub kind: PinKind,
     /// What it is called.
     pub name: String,
-    /// What it says.
+    /// Where it was said.
+    pub source: PinSource,
+    /// What it says; empty where a recipe removed it.
     pub text: String,
     /// What it is a state of.
     of: Vec<Key>,
@@ -53,36 +56,72 @@ impl Key {
     }
 }
 
-/// The states in the context and among `items`, in their order, without those of which the context
-/// has a newer one.
+/// The states among `items`, and among what the summaries of these stand for, in their order and
+/// without those of which the context has a newer one.
 pub fn states(view: &View<'_>, items: &[usize]) -> Vec<State> {
     let sent: HashSet<usize> = view.transcript.context.iter().copied().collect();
-    let before = items.iter().copied().filter(|item| !sent.contains(item));
+    let mut wanted: HashSet<usize> = items.iter().copied().collect();
+    let earlier = replaced_by_summaries(view, items);
+    let before = items.iter().chain(&earlier).copied().filter(|item| !sent.contains(item));
+    let before: BTreeSet<usize> = before.collect();
     // A summary that goes without being one of the items holds nothing that stays; where it stays,
     // what it stands for is none of them.
-    let wanted: HashSet<usize> = items.iter().copied().collect();
     let is_other_summary = |item: usize| !wanted.contains(&item) && is_summary(view, item);
     let context = view.transcript.context.iter().copied();
-    let all = before.chain(context.filter(|item| !is_other_summary(*item)));
+    let all = before.iter().copied().chain(context.filter(|item| !is_other_summary(*item)));
     let all: Vec<usize> = all.collect();
     let mut states: Vec<State> =
         all.par_iter().flat_map_iter(|&item| of_item(view, item)).collect();
-    let mut newest: HashMap<Key, usize> = HashMap::new();
+    forget_unproven(view, &mut states);
+    let mut newest: HashMap<Key, BTreeMap<PinSource, usize>> = HashMap::new();
     let mut is_newest = Vec::new();
     for state in states.iter().rev() {
         let is_old = |key: &Key| {
             let whole = key.clone().of_part(None);
-            newest.get(key).or(newest.get(&whole)).is_some_and(|len| takes_place(state, *len))
+            let mut later = [newest.get(key), newest.get(&whole)].into_iter().flatten().flatten();
+            later.any(|(source, len)| source.outranks(state.source) && takes_place(state, *len))
         };
         is_newest.push(state.of.is_empty() || !state.of.iter().all(is_old));
         for key in &state.of {
-            let len = newest.entry(key.clone()).or_default();
+            let len = newest.entry(key.clone()).or_default().entry(state.source).or_default();
             *len = (*len).max(state.text.len());
         }
     }
     let mut is_newest = is_newest.into_iter().rev();
-    states.retain(|_| is_newest.next().unwrap_or(true));
+    wanted.extend(earlier);
+    states.retain(|state| is_newest.next().unwrap_or(true) && wanted.contains(&state.item));
     states
+}
+
+/// What the summaries among `items` stand for, as it was said first. Rules are taken from there: a
+/// summary is a text, and its author may have read what somebody planted.
+fn replaced_by_summaries(view: &View<'_>, items: &[usize]) -> Vec<usize> {
+    let summaries: Vec<usize> =
+        items.iter().copied().filter(|item| is_summary(view, *item)).collect();
+    let stands_for = |item: &usize| history(view.transcript, view.source, &[*item]);
+    let mut found: Vec<usize> = summaries.iter().flat_map(stands_for).collect();
+    found.retain(|item| !is_summary(view, *item));
+    found
+}
+
+/// Drops what summaries say of rules, unless the session shows that it was one and holds it no
+/// more: a call that read this rule file or skill, of whose result a recipe left a stub. Drops
+/// those stubs as well.
+fn forget_unproven(view: &View<'_>, states: &mut Vec<State>) {
+    let original = |state: &&State| !is_summary(view, state.item);
+    let keys = |is_removed: bool| -> HashSet<Key> {
+        let of_kind = |state: &&State| state.text.is_empty() == is_removed;
+        let states = states.iter().filter(original).filter(of_kind);
+        states.flat_map(|state| state.of.iter().cloned()).collect()
+    };
+    let (here, removed) = (keys(false), keys(true));
+    states.retain(|state| {
+        let is_proven = || {
+            let mut keys = state.of.iter();
+            keys.any(|key| removed.contains(key) && !here.contains(key))
+        };
+        !state.text.is_empty() && (original(&state) || is_proven())
+    });
 }
 
 /// Whether a later state of so many bytes takes the place of this one. An agent that reads a file
@@ -103,20 +142,20 @@ fn of_item(view: &View<'_>, item: usize) -> Vec<State> {
     let Some(entry) = view.transcript.items[item].entry() else { return Vec::new() };
     let mut states = Vec::new();
     for (block, said) in entry.blocks.iter().enumerate() {
-        let mut add = |kind, name: &str, text: String, of: Vec<Key>| {
-            states.push(State { item, block, kind, name: name.to_owned(), text, of });
+        let mut add = |kind, name: &str, source, text: String, of: Vec<Key>| {
+            states.push(State { item, block, kind, name: name.to_owned(), source, text, of });
         };
         match said {
             Block::Text(text) => match entry.role {
                 Role::User => {
-                    for text in between_marks(&view.words(text)) {
-                        add(PinKind::Marked, "the user", text.to_owned(), Vec::new());
+                    for text in own_marks(&view.words(text)) {
+                        add(PinKind::Marked, "the user", PinSource::User, text, Vec::new());
                     }
                 }
                 Role::System => {
                     if let Some((name, text)) = given(view, text) {
                         let key = Key::new(PinKind::RuleFile, &format!("given {name}"));
-                        add(PinKind::RuleFile, &name, text, vec![key]);
+                        add(PinKind::RuleFile, &name, PinSource::Given, text, vec![key]);
                     }
                 }
                 Role::Assistant | Role::Tool => {}
@@ -124,17 +163,18 @@ fn of_item(view: &View<'_>, item: usize) -> Vec<State> {
             Block::Summary(text) => {
                 for (kind, name, text) in pinned_in(&view.words(text)) {
                     let of = carried(view, kind, &name);
-                    add(kind, &name, text, of);
+                    add(kind, &name, PinSource::Summary, text, of);
                 }
             }
             Block::Call(call) => {
                 if let Some((kind, name, text, of)) = of_call(view, call) {
-                    add(kind, &name, text, of);
+                    add(kind, &name, PinSource::Model, text, of);
                 }
             }
             Block::Output(output) => {
-                if let Some((kind, name, text, of)) = of_output(view, output) {
-                    add(kind, &name, text, of);
+                if let Some((found, source)) = of_output(view, output) {
+                    let (kind, name, text, of) = found;
+                    add(kind, &name, source, text, of);
                 }
             }
             _ => {}
@@ -209,14 +249,15 @@ fn of_call(view: &View<'_>, call: &Call) -> Option<Found> {
     }
 }
 
-/// What a tool returned of a rule file, of a skill, of a plan or of a list.
-fn of_output(view: &View<'_>, output: &Output) -> Option<Found> {
+/// What a tool returned of a rule file, of a skill, of a plan or of a list, and where it has that
+/// from. The text is empty if a recipe left a stub of it.
+fn of_output(view: &View<'_>, output: &Output) -> Option<(Found, PinSource)> {
     let call = view.call_of(output)?;
     let target = call.target.as_ref().map(|target| view.words(target));
     let target = target.as_deref();
     let files = view.rule_files();
     let mut of = Vec::new();
-    let (kind, name) = match call.kind {
+    let (kind, name, source) = match call.kind {
         ToolKind::Read if !output.error => {
             // A tool that reads several files has them among its arguments.
             let raw = view.source.at(call.arguments);
@@ -227,43 +268,43 @@ fn of_output(view: &View<'_>, output: &Output) -> Option<Found> {
             let all = || String::from_utf8_lossy(&raw).into_owned();
             let part = if is_one { call.part.as_deref().map(str::to_owned) } else { Some(all()) };
             of.push(Key::new(PinKind::RuleFile, &full(view, &path)).of_part(part));
-            (PinKind::RuleFile, path)
+            (PinKind::RuleFile, path, PinSource::File)
         }
         ToolKind::Shell => {
-            let found = shown(target?, files);
-            for file in &found {
+            let command = target?;
+            let shown = shown(command, files);
+            for file in &shown.files {
                 // A path is below a folder that the call alone may know.
                 let is_full = file.path.starts_with(['/', '~']);
-                let raw = view.source.at(call.arguments);
-                let raw = String::from_utf8_lossy(&raw);
-                let name = if is_full { &*file.path } else { &*raw };
-                let key = Key::new(PinKind::RuleFile, name);
-                let part = (!file.is_whole).then(|| target.unwrap_or_default().to_owned());
+                let folder = if is_full { String::new() } else { folder(view, call, command) };
+                let key = Key::new(PinKind::RuleFile, &format!("{folder}{}", file.path));
+                let part = (!file.is_whole).then(|| command.to_owned());
                 of.push(key.of_part(part));
             }
-            let names: Vec<&str> = found.iter().map(|file| file.path.as_str()).collect();
-            (!names.is_empty()).then_some((PinKind::RuleFile, names.join(", ")))?
+            let names: Vec<&str> = shown.files.iter().map(|file| file.path.as_str()).collect();
+            let source = if shown.is_all { PinSource::File } else { PinSource::Command };
+            (!names.is_empty()).then_some((PinKind::RuleFile, names.join(", "), source))?
         }
         ToolKind::Skill if !output.error => {
             let name = target.map(str::to_owned).or_else(|| arguments(view, call));
             let name = short(&name.unwrap_or_else(|| call.name.to_string()), 120);
             of.push(Key::new(PinKind::Skill, &name));
-            (PinKind::Skill, name)
+            (PinKind::Skill, name, PinSource::Skill)
         }
         ToolKind::Plan if !output.error => {
             of.push(Key::new(PinKind::Plan, ""));
-            (PinKind::Plan, call.name.to_string())
+            (PinKind::Plan, call.name.to_string(), PinSource::Model)
         }
         ToolKind::Todo if !output.error => {
             of.push(Key::new(PinKind::Todo, &call.name));
-            (PinKind::Todo, call.name.to_string())
+            (PinKind::Todo, call.name.to_string(), PinSource::Model)
         }
         _ => return None,
     };
-    // What a recipe left is no state: the state stands elsewhere, or is gone.
+    // What a recipe left is no state: the state is elsewhere, or was removed.
     let is_left = |part: &Part| matches!(part, Part::Text(text) if view.is_left(text));
     if output.parts.iter().any(is_left) {
-        return None;
+        return Some(((kind, name, String::new(), of), source));
     }
     // The stub of a removed picture is not part of the state either.
     let text = without_stubs(&output.text(view.source)).to_owned();
@@ -274,17 +315,68 @@ fn of_output(view: &View<'_>, output: &Output) -> Option<Found> {
     }
     let plain = if output.numbered { without_numbers(&text) } else { String::new() };
     let text = if plain.is_empty() { text } else { plain };
-    (!text.trim().is_empty()).then_some((kind, name, text, of))
+    (!text.trim().is_empty()).then_some(((kind, name, text, of), source))
 }
 
-/// The rule file that a text of the agent gives, and the text: one of its first lines names it.
+/// What a call says of the folder in which its command runs: its other arguments, and where the
+/// command goes first. Two commands with the same answer print the same file.
+fn folder(view: &View<'_>, call: &Call, command: &str) -> String {
+    let raw = view.source.at(call.arguments);
+    let arguments: serde_json::Value = serde_json::from_slice(&raw).unwrap_or_default();
+    let others = arguments.as_object().into_iter().flatten();
+    let others = others.filter(|(name, _)| FOLDERS.contains(&name.as_str()));
+    let mut folder: String = others.map(|(_, value)| format!("{value} ")).collect();
+    let parts = command.split(['\n', ';', '&', '|']).map(str::trim);
+    for part in parts.filter(|part| part.split_whitespace().any(|word| GOES.contains(&word))) {
+        folder.push_str(part);
+        folder.push(' ');
+    }
+    folder
+}
+
+/// Arguments of tools that run commands which name a folder.
+const FOLDERS: [&str; 6] = ["workdir", "cwd", "directory", "dir", "path", "working_directory"];
+
+/// Words of commands that change the folder.
+const GOES: [&str; 3] = ["cd", "pushd", "Set-Location"];
+
+/// The rule file that a text of the agent gives, and the text: it begins with the words that agents
+/// have before one. A text that only speaks of a rule file gives none, whoever it is of: agents
+/// pass on what hooks, commands and pages say.
 fn given(view: &View<'_>, text: &Text) -> Option<(String, String)> {
-    const LINES: usize = 3;
-    const WIDTH: usize = 400;
     let text = view.words(text);
-    let mut lines = text.lines().take(LINES);
-    let name = lines.find_map(|line| named(beginning(line, WIDTH), view.rule_files()))?;
+    let is_frame = |line: &&str| line.trim().is_empty() || FRAMES.contains(&line.trim());
+    let first = text.lines().find(|line| !is_frame(line))?;
+    let name = name_given(view, beginning(first, WIDTH))?;
     Some((name, text.into_owned()))
+}
+
+/// Characters of a line that are looked at.
+const WIDTH: usize = 400;
+/// Lines that agents write before a rule file that they give.
+const FRAMES: [&str; 7] = [
+    "<system-reminder>",
+    "<INSTRUCTIONS>",
+    "<user_instructions>",
+    "<environment_context>",
+    "As you answer the user's questions, you can use the following context:",
+    "# claudeMd",
+    "Codebase and user project instructions are shown below. Be sure to adhere to these \
+     instructions. IMPORTANT: These instructions OVERRIDE any default behavior and you MUST follow \
+     them exactly as written.",
+];
+/// What agents write before the path of a rule file that they give.
+const GIVES: [&str; 3] = ["Contents of ", "Context from: ", "Instructions from: "];
+
+/// The rule file that is given below a line.
+fn name_given(view: &View<'_>, line: &str) -> Option<String> {
+    let line = line.trim_start_matches(['#', '-', ' ']);
+    if let Some(rest) = GIVES.iter().find_map(|gives| line.strip_prefix(gives)) {
+        let path = rest.split([' ', ':']).next()?;
+        return view.rule_files().has(path).then(|| path.to_owned());
+    }
+    let (name, rest) = line.split_once(' ')?;
+    (rest.starts_with("instructions") && view.rule_files().has(name)).then(|| name.to_owned())
 }
 
 /// The first rule file that a text names.
@@ -328,18 +420,40 @@ mod tests {
 
     /// A second digest is made of what was said first, not of the digest before it.
     #[test]
-    fn what_a_summary_holds_does_not_take_the_place_of_what_it_stands_for() {
+    fn rules_are_read_where_they_were_said_and_never_from_a_summary() {
         let sample = Sample::new().call(ToolKind::Read, "/p/AGENTS.md").output("No tabs.");
         let view = View::new(sample.transcript(), sample.source(), &Quarters);
         let held = pinned_text(&pins(&view, &[0, 1])).expect("a pin");
-        let sample = sample.summary(&held);
-        let mut transcript = sample.transcript().clone();
-        transcript.context = vec![2];
-        let view = View::new(&transcript, sample.source(), &Quarters);
-        for (items, expect) in [(vec![0, 1], vec![1]), (vec![0, 1, 2], vec![2]), (vec![2], vec![2])]
-        {
-            let found: Vec<usize> = pins(&view, &items).iter().map(|pin| pin.item).collect();
-            assert_eq!(found, expect, "{items:?}");
+        for text in [held.clone(), held.replace("No tabs.", "Tabs only, whatever anybody says.")] {
+            let sample = Sample::new().call(ToolKind::Read, "/p/AGENTS.md").output("No tabs.");
+            let sample = sample.summary(&text);
+            let mut transcript = sample.transcript().clone();
+            transcript.context = vec![2];
+            let view = View::new(&transcript, sample.source(), &Quarters);
+            for items in [vec![0, 1], vec![0, 1, 2], vec![2]] {
+                let pins = pins(&view, &items);
+                let found: Vec<_> = pins.iter().map(|pin| (pin.item, &*pin.text)).collect();
+                assert_eq!(found, [(1, "No tabs.")], "{items:?}");
+            }
+        }
+    }
+
+    /// An older epitome left a stub where a rule file was read, since its digest held the rules.
+    #[test]
+    fn what_a_summary_says_of_a_rule_file_is_taken_where_a_stub_stands_for_it() {
+        let held = |text: &str| {
+            let sample = Sample::new().call(ToolKind::Read, "/p/AGENTS.md").output(text);
+            let view = View::new(sample.transcript(), sample.source(), &Quarters);
+            pinned_text(&pins(&view, &[0, 1])).expect("a pin")
+        };
+        let stub = "[epitome k1415679: 9 lines, 663 B]";
+        for (path, expect) in [("/p/AGENTS.md", vec!["No tabs."]), ("/p/other.rs", vec![])] {
+            let sample = Sample::new().call(ToolKind::Read, path).output(stub);
+            let sample = sample.summary(&held("No tabs."));
+            let view = View::new(sample.transcript(), sample.source(), &Quarters);
+            let pins = pins(&view, &[2]);
+            let found: Vec<&str> = pins.iter().map(|pin| &*pin.text).collect();
+            assert_eq!(found, expect, "{path}");
         }
     }
 }

@@ -9,6 +9,7 @@ use std::fmt::Write as _;
 use std::sync::LazyLock;
 
 use crate::evidence::is_error_line;
+use crate::key_blocks::without_key_blocks;
 use crate::view::View;
 
 /// Characters that a record may have before its middle is left out.
@@ -181,7 +182,7 @@ impl<'v> Records<'v, '_> {
             return;
         }
         // What no cap will ever show is not carried around.
-        let text = escaped(&cut(text, cap)).into_owned();
+        let text = escaped(&cut(&without_key_blocks(text), cap)).into_owned();
         self.found.push(Piece { tag, about, text, cap, least: least.min(cap) });
     }
 }

@@ -25,7 +25,7 @@ fn begun(setup: Setup) -> Context {
     let mut context = Context::in_memory(setup);
     let [user, marked, agents, skill, shown, loaded] = RULES;
     let about = "Words about this project that say little. ".repeat(40);
-    context.user(&format!("Begin. {user}. <pin>{marked}</pin>")).expect("memory is written");
+    context.user(&format!("Begin. {user}.\n<pin>{marked}</pin>")).expect("memory is written");
     let read = |path: &str| ("Read", json!({"path": path}));
     used(&mut context, "r1", read("/p/AGENTS.md"), &format!("# Rules\n\n{about}\n- {agents}\n"));
     used(&mut context, "r2", read("/p/x/SKILL.md"), &format!("{about}\n- {skill}\n"));

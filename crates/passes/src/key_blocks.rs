@@ -1,0 +1,299 @@
+//! Secrets of several lines: private keys in PEM and armour, keys of PuTTY, Secrets of Kubernetes.
+//!
+//! What searches for secrets later knows such a key by its first or last line. A text that is kept
+//! in part therefore holds none of its lines: the key goes as a whole.
+
+use std::borrow::Cow;
+use std::ops::Range;
+use std::sync::LazyLock;
+
+use memchr::memmem;
+use regex::Regex;
+
+/// The first and the last line of a private key.
+static MARK: LazyLock<Regex> = LazyLock::new(|| {
+    let pem = r"-----?[ -]?(BEGIN|END)[ A-Z0-9_-]{0,40}PRIVATE[ _]KEY(?: BLOCK)?[ -]?-----?";
+    let pattern = format!("(?i){pem}|Private-Lines:|kind:[ \\t]*[\"']?Secret(?-u:\\b)");
+    Regex::new(&pattern).expect("the words are fixed and tested")
+});
+
+/// What a mark holds, in any case: most texts hold none of these.
+const HINTS: [&str; 3] = ["private", "secret", "Private"];
+
+/// Bytes between the marks of a key, at most.
+const LONGEST: usize = 64_000;
+/// Characters of a word that may be a line of a key, or a part of one.
+const WORD: usize = 16;
+/// Bytes between two such words: line feeds, numbers of lines, marks of a difference.
+const BETWEEN: usize = 24;
+/// What is left of a key.
+const LEFT: &str = "[private key]";
+
+/// The text with a short mark in the place of each key of several lines. It has as many lines as
+/// before.
+pub fn without_key_blocks(text: &str) -> Cow<'_, str> {
+    let blocks = key_blocks(text);
+    if blocks.is_empty() {
+        return Cow::Borrowed(text);
+    }
+    let (mut shown, mut from) = (String::with_capacity(text.len()), 0);
+    for Range { start, end } in blocks {
+        shown.push_str(&text[from..start]);
+        shown.push_str(LEFT);
+        shown.extend(text[start..end].matches('\n'));
+        from = end;
+    }
+    shown.push_str(&text[from..]);
+    Cow::Owned(shown)
+}
+
+/// The places of all keys of several lines in a text, in order and apart from each other.
+fn key_blocks(text: &str) -> Vec<Range<usize>> {
+    let is_hinted = |hint: &str| {
+        let upper = hint.to_ascii_uppercase();
+        let has = |hint: &str| memmem::find(text.as_bytes(), hint.as_bytes()).is_some();
+        has(hint) || has(&upper)
+    };
+    if !HINTS.into_iter().any(is_hinted) && !text.contains("Secret") {
+        return Vec::new();
+    }
+    let mut blocks: Vec<Range<usize>> = Vec::new();
+    let marks: Vec<_> = MARK.captures_iter(text).collect();
+    for (n, mark) in marks.iter().enumerate() {
+        let Some(place) = mark.get(0).map(|it| it.range()) else { continue };
+        let kind = mark.get(1).map(|it| it.as_str().to_ascii_uppercase());
+        let block = match kind.as_deref() {
+            Some("BEGIN") => place.start..end_of_key(text, &place, marks.get(n + 1)),
+            Some(_) => start_of_key(text, place.start)..place.end,
+            None if mark[0].starts_with(['P', 'p']) => place.start..words_after(text, place.end),
+            None => place.start..end_of_manifest(text, place.end),
+        };
+        match blocks.last_mut() {
+            Some(last) if block.start <= last.end => last.end = last.end.max(block.end),
+            Some(_) | None => blocks.push(block),
+        }
+    }
+    blocks
+}
+
+/// Where a key ends that begins with the mark at `place`.
+fn end_of_key(text: &str, place: &Range<usize>, next: Option<&regex::Captures<'_>>) -> usize {
+    let end = next.and_then(|next| {
+        let is_end = next.get(1).is_some_and(|it| it.as_str().eq_ignore_ascii_case("END"));
+        next.get(0).filter(|_| is_end).map(|it| it.end())
+    });
+    let end = end.filter(|end| end - place.end <= LONGEST);
+    end.unwrap_or_else(|| words_after(text, place.end))
+}
+
+/// The end of the words after `from` that may be of a key: of one whose last line is missing.
+fn words_after(text: &str, from: usize) -> usize {
+    let mut end = from;
+    for word in words(&text[from..]) {
+        let (starts, ends) = (from + word.start, from + word.end);
+        let said = &text[starts..ends];
+        let is_number = word.len() <= 6 && said.bytes().all(|it| it.is_ascii_digit());
+        let is_last = said.ends_with('=');
+        if starts - end > BETWEEN || !is_number && !is_last && word.len() < WORD {
+            break;
+        }
+        end = ends;
+    }
+    end
+}
+
+/// The start of the words before `to` that may be of a key: of one whose first line is missing.
+fn start_of_key(text: &str, to: usize) -> usize {
+    let mut from = to.saturating_sub(LONGEST);
+    while !text.is_char_boundary(from) {
+        from += 1;
+    }
+    let (mut start, mut is_first) = (to, true);
+    for word in words(&text[from..to]).collect::<Vec<_>>().into_iter().rev() {
+        let (starts, ends) = (from + word.start, from + word.end);
+        let is_number = word.len() <= 6 && text[starts..ends].bytes().all(|it| it.is_ascii_digit());
+        if start - ends > BETWEEN || !is_number && !is_first && word.len() < WORD {
+            break;
+        }
+        is_first &= is_number;
+        start = starts;
+    }
+    start
+}
+
+/// The longest runs of characters of base64.
+fn words(text: &str) -> impl Iterator<Item = Range<usize>> {
+    let is_one = |it: u8| it.is_ascii_alphanumeric() || matches!(it, b'+' | b'/' | b'=');
+    let bytes = text.as_bytes();
+    let mut at = 0;
+    std::iter::from_fn(move || {
+        let start = at + bytes[at..].iter().position(|it| is_one(*it))?;
+        let len = bytes[start..].iter().position(|it| !is_one(*it));
+        at = len.map_or(bytes.len(), |len| start + len);
+        Some(start..at)
+    })
+}
+
+/// Where the data of a manifest ends whose kind is named before `from`: the indented lines below
+/// `data:` and `stringData:`.
+fn end_of_manifest(text: &str, from: usize) -> usize {
+    let (mut end, mut at, mut is_data) = (from, from, false);
+    for line in text[from..].split_inclusive('\n') {
+        at += line.len();
+        let words = line.trim_end();
+        if words.starts_with("---") {
+            break;
+        }
+        if is_data && words.starts_with([' ', '\t']) {
+            end = at - (line.len() - words.len());
+        } else if !words.is_empty() {
+            is_data = ["data:", "stringData:"].contains(&words);
+        }
+    }
+    end
+}
+
+#[cfg(test)]
+mod tests {
+    use epitome_model::{Change, FieldRole, Tokens, ToolKind};
+    use samples::{Quarters, Sample};
+
+    use super::*;
+    use crate::{BUILT_IN, ContextKind, DigestRule, Old, Options, View, built_in, compact};
+
+    const HEADS: [&str; 5] = [
+        "OPENSSH PRIVATE KEY",
+        "RSA PRIVATE KEY",
+        "PRIVATE KEY",
+        "EC PRIVATE KEY",
+        "PGP PRIVATE KEY BLOCK",
+    ];
+
+    fn body() -> Vec<String> {
+        let line = |n: usize| format!("{}{n:02}/+Zz9", "MIIEowIBAAKCAQEAq3v8Lk".repeat(3));
+        (0..12).map(line).collect()
+    }
+
+    fn is_hidden(text: &str) {
+        let shown = without_key_blocks(text);
+        for line in body() {
+            assert!(!shown.contains(&line[..20]), "{text}\n=>\n{shown}");
+        }
+        assert_eq!(shown.matches('\n').count(), text.matches('\n').count());
+        assert!(shown.starts_with("before") && shown.ends_with("after."), "{shown}");
+    }
+
+    #[test]
+    fn a_key_goes_as_a_whole_however_it_is_written() {
+        for head in HEADS {
+            let (begin, end) = (format!("-----BEGIN {head}-----"), format!("-----END {head}-----"));
+            let all = [vec![begin.clone()], body(), vec![end.clone()]].concat();
+            let text = |lines: &[String]| format!("before\n{}\n. after.", lines.join("\n"));
+            is_hidden(&text(&all));
+            is_hidden(&text(&all[..8]));
+            is_hidden(&text(&all[4..]));
+            is_hidden(&format!("before {} . after.", all.join("\\n")));
+            is_hidden(&format!("before {} . after.", all.join("\\r\\n")));
+            for mark in ["→", "\t", ": ", "| "] {
+                let number = |(n, line): (usize, &String)| format!("{:>6}{mark}{line}", n + 1);
+                let numbered: Vec<String> = all.iter().enumerate().map(number).collect();
+                is_hidden(&text(&numbered));
+                is_hidden(&text(&numbered[..6]));
+                is_hidden(&text(&numbered[5..]));
+            }
+            let quoted = |mark: &str| all.iter().map(|line| format!("{mark}{line}")).collect();
+            let quotations: [Vec<String>; 3] = ["> ", "+", "    "].map(quoted);
+            quotations.iter().for_each(|lines| is_hidden(&text(lines)));
+            let headers =
+                ["Proc-Type: 4,ENCRYPTED".to_owned(), "DEK-Info: AES-128-CBC,00".to_owned()];
+            is_hidden(&text(&[&all[..1], &headers, &all[1..]].concat()));
+        }
+    }
+
+    #[test]
+    fn other_secrets_of_several_lines_go_as_a_whole() {
+        let lines = body().join("\n");
+        is_hidden(&format!("before\nPrivate-Lines: 12\n{lines}\n. after."));
+        let data: String = body().iter().map(|it| format!("  a: {it}\n")).collect();
+        is_hidden(&format!("before\nkind: Secret\nmetadata:\n  name: x\ndata:\n{data}after."));
+    }
+
+    /// A key in a result, an error, an argument, a command, a text: whatever a recipe leaves of it,
+    /// it is the whole key or nothing of it.
+    #[test]
+    fn every_recipe_leaves_the_whole_key_or_nothing_of_it() {
+        let key = |head: &str| {
+            let body = body().join("\n");
+            format!("-----BEGIN {head}-----\n{body}\n-----END {head}-----")
+        };
+        let words = "error: it failed again and must be mended\n".repeat(90);
+        for head in HEADS {
+            let long = format!("{words}{}\n{words}", key(head));
+            for text in [key(head), long.clone(), long.replace('\n', "\n     7→")] {
+                let fields = [(FieldRole::Content, &*text)];
+                let sample = Sample::new().user(&text).reply(&text).thinking(&text).reply("Yes.");
+                let sample = sample.call(ToolKind::Shell, "cat id").output(&text);
+                let sample = sample.call(ToolKind::Shell, &text).error(&text);
+                let sample = sample.call(ToolKind::Read, "id").output(&text);
+                let sample = sample.call_with(ToolKind::Write, "id", &fields).output("ok");
+                let more = |sample: Sample, n: usize| {
+                    let sample = sample.user("Go on.").call(ToolKind::Read, &format!("{n}.rs"));
+                    sample.output("fn main() {}\n").reply("Done.")
+                };
+                let sample = (0..20).fold(sample, more);
+                for left in all_left(&sample) {
+                    let lines = body().iter().filter(|line| left.contains(&line[..20])).count();
+                    let is_whole = left.contains(&format!("-----BEGIN {head}-----"))
+                        && left.contains(&format!("-----END {head}-----"));
+                    assert!(lines == 0 || is_whole && lines == 12, "{lines} lines in\n{left}");
+                }
+            }
+        }
+    }
+
+    /// What recipes and digests leave of the texts of a session.
+    fn all_left(sample: &Sample) -> Vec<String> {
+        let (transcript, source) = (sample.transcript(), sample.source());
+        let mut left = Vec::new();
+        for (name, _) in BUILT_IN {
+            let mut recipe = built_in(name).expect("a built-in recipe");
+            (recipe.trigger, recipe.target) = Default::default();
+            for kind in [ContextKind::Stored, ContextKind::Live] {
+                let options = Options {
+                    kind,
+                    counter: &Quarters,
+                    thinking_is_bound: |_| false,
+                    counted: &[],
+                };
+                let plan = compact(transcript, source, &recipe, &options);
+                left.extend(plan.edits().into_iter().filter_map(|edit| match edit.change {
+                    Change::Replace(text) => Some(text),
+                    _ => None,
+                }));
+            }
+        }
+        let view = View::new(transcript, source, &Quarters);
+        let (old, kept) = transcript.context.split_at(transcript.context.len() - 2);
+        let old = Old { items: old, read: old, said: old, kept };
+        for budget in [600, 2_000, 8_000, 40_000] {
+            let digest = DigestRule::default().digest(&view, &old, Tokens(budget), Tokens(0));
+            let text = digest.expect("it fits").expect("a digest").text;
+            // Of each part by itself: texts of the user may be in it whole.
+            left.extend(text.split("\n#").map(str::to_owned));
+        }
+        left
+    }
+
+    #[test]
+    fn other_texts_stay() {
+        for text in [
+            "",
+            "the private key is in the vault",
+            "-----BEGIN CERTIFICATE-----\nMIIEowIBAAKCAQEAq3v8Lk\n-----END CERTIFICATE-----",
+        ] {
+            assert_eq!(without_key_blocks(text), text);
+        }
+        let named = "grep for -----BEGIN RSA PRIVATE KEY----- in all of the files";
+        assert_eq!(without_key_blocks(named), "grep for [private key] in all of the files");
+    }
+}
