@@ -524,8 +524,8 @@ fn frame(text: &str) -> Vec<bool> {
         let behind = lines[at..].iter().take_while(|line| is_text(line)).count();
         at - before..at + behind
     };
-    let first = lines.iter().position(|line| is_text(line)).map(paragraph).unwrap_or_default();
-    let last = lines.iter().rposition(|line| is_text(line)).map(paragraph).unwrap_or_default();
+    let first = lines.iter().position(&is_text).map(paragraph).unwrap_or_default();
+    let last = lines.iter().rposition(is_text).map(paragraph).unwrap_or_default();
     let is_frame =
         |(at, line): (usize, &&str)| is_heading(line) || first.contains(&at) || last.contains(&at);
     lines.iter().enumerate().map(is_frame).collect()
