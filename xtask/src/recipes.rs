@@ -1,5 +1,5 @@
-//! `cargo xtask recipes`: what each recipe does to a folder of sessions, as a table; and whether the
-//! tables of the documents say so.
+//! `cargo xtask recipes`: what each recipe does to a folder of sessions, as a table; and whether
+//! the tables of the documents say so.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -186,8 +186,8 @@ impl Row {
             [tokens.0, tokens.1, bytes.0, bytes.1].map(grouped);
         let words = if words_changed == 0 { "all" } else { "no" };
         format!(
-            "| {} | {sessions} | {refused} | {before} | {after} | {} | {disk_before} | {disk_after} \
-             | {} | {errors} | {lost} | {words} |",
+            "| {} | {sessions} | {refused} | {before} | {after} | {} | {disk_before} \
+             | {disk_after} | {} | {errors} | {lost} | {words} |",
             self.name,
             self.saved_tokens(),
             self.saved_bytes(),

@@ -18,6 +18,7 @@ mod progress;
 mod redaction;
 mod report;
 mod session;
+mod steps;
 mod summarise;
 mod table;
 mod text;

@@ -268,8 +268,8 @@ impl Context {
         }
     }
 
-    /// Makes the context small now; `focus` is what a summary should look at. It aims at half of the
-    /// recipe's target, and at a quarter of the window at most. One that is small already
+    /// Makes the context small now; `focus` is what a summary should look at. It aims at half of
+    /// the recipe's target, and at a quarter of the window at most. One that is small already
     /// (`live.tool.min_tokens`) stays as it is, as with the tool.
     ///
     /// # Errors

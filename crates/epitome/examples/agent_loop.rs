@@ -2,7 +2,8 @@
 //!
 //!     cargo run -p epitome --example agent_loop
 //!
-//! The model and the tool are played: in an agent, the body goes to a model, and its answer is pushed.
+//! The model and the tool are played: in an agent, the body goes to a model, and its answer is
+//! pushed.
 
 #![allow(clippy::print_stdout)] // It is what an example is for.
 

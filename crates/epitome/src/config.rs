@@ -20,7 +20,7 @@ use crate::store::disk;
 
 /// Variables `EPITOME_…` that are no settings: what the program itself asks for, then what its
 /// tests and tools do.
-pub(crate) const OTHER_VARIABLES: [&str; 17] = [
+pub(crate) const OTHER_VARIABLES: [&str; 18] = [
     "EPITOME_API_KEY",
     "EPITOME_CONFIG",
     "EPITOME_HOME",
@@ -38,6 +38,7 @@ pub(crate) const OTHER_VARIABLES: [&str; 17] = [
     "EPITOME_PROGRAM",
     "EPITOME_SESSIONS",
     "EPITOME_TEST_KILL_HOME",
+    "EPITOME_WHOLE_CORPUS",
 ];
 
 /// The folders of this user, and the time if somebody set it.

@@ -20,9 +20,9 @@ use serde::Serialize;
 use crate::archive::{Generation, SessionKey};
 use crate::config::Config;
 use crate::error::{Error, Result};
-use crate::ops::key_in_archive;
+use crate::ops::known::key_in_archive;
 use crate::place::Place;
-use crate::redact::{Redacted, redacted};
+use crate::redact::{Redacted, Screen, SessionScreen, redacted};
 use crate::session::Loaded;
 use crate::source::{FileSource, Spliced};
 
@@ -240,6 +240,11 @@ impl History {
     /// hidden before a compaction stays hidden after it.
     pub fn teach(&self, redactor: &mut Redactor<'_>) {
         self.removed.iter().for_each(|source| redactor.learn(source));
+    }
+
+    /// What shows texts of the session: what compactions removed from it is known as well.
+    pub fn screen<'s>(&self, screen: &'s Screen) -> SessionScreen<'s> {
+        screen.of_learnt(|redactor| self.learn(redactor))
     }
 
     /// The session with placeholders in the place of what a redactor finds, or would have found

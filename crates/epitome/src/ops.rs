@@ -27,6 +27,7 @@
 
 mod change;
 mod compact;
+pub(crate) mod known;
 mod losses;
 mod open;
 mod quote;
@@ -51,7 +52,6 @@ pub use report::{
     CompactReport, CompactedFile, FaultFound, Fitted, KeptBecause, Outcome, RuleKept, UserFound,
     WayTaken,
 };
-pub(crate) use restore::key_in_archive;
 pub use restore::{Restore, What, archive_way_back};
 pub use restored::{GivenBack, How, RestoreReport, RestoredFile};
 pub use summary::{AUTO, AskedModels, ModelEvent, ModelRequest, Questions, SummaryFrom, WouldAsk};

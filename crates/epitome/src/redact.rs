@@ -12,7 +12,6 @@ use epitome_redact::{Finder, Found, Kind, Redactor, Rules};
 use crate::archive::Hash;
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result};
-use crate::history::History;
 use crate::regular;
 use crate::session::Loaded;
 use crate::source::Spliced;
@@ -100,12 +99,10 @@ impl Screen {
         SessionScreen { redactor }
     }
 
-    /// The same, of the session at an address: what compactions removed from it is known as well.
-    pub fn of_history(&self, history: &History) -> SessionScreen<'_> {
+    /// The same, of a session whose secrets the caller makes known.
+    pub(crate) fn of_learnt(&self, learn: impl FnOnce(&mut Redactor<'_>)) -> SessionScreen<'_> {
         let mut redactor = self.redactor();
-        if let Some(redactor) = &mut redactor {
-            history.learn(redactor);
-        }
+        redactor.as_mut().map(learn);
         SessionScreen { redactor }
     }
 

@@ -54,7 +54,8 @@ pub struct Simulate {
     /// What every request has in addition to the messages, as the engine is told.
     pub overhead: Tokens,
     /// The same, as it is billed: a prompt and tools, whether or not the engine is told of them. By
-    /// default what fits the requests that a session records, or [`PROMPT`] where it records too few.
+    /// default what fits the requests that a session records, or [`PROMPT`] where it records too
+    /// few.
     pub prompt: Option<Tokens>,
     /// How far a forced compaction goes, as a share of the tokens; by default as far as the recipe
     /// says.

@@ -245,8 +245,8 @@ pub struct Thinking {
     pub text: Option<Text>,
     /// The whole block as stored, signature included.
     pub whole: Span,
-    /// Whether it may go: OpenAI's Responses API refuses a call whose reasoning item is missing, and
-    /// other programs count some responses of Claude Code by a record that holds nothing else.
+    /// Whether it may go: OpenAI's Responses API refuses a call whose reasoning item is missing,
+    /// and other programs count some responses of Claude Code by a record that holds nothing else.
     pub removable: bool,
 }
 

@@ -99,8 +99,8 @@ impl DigestRule {
     /// The digest that is sent in place of `old.items`, made of `old.said`, in front of `old.kept`;
     /// none if there is nothing to choose from. With it and with what stays `beside` it, the
     /// context has at most `budget` tokens. It has a tenth of them for its lines whatever stays
-    /// beside it, and what sets rules is in it word for word (see [`pins`]) as far as nine tenths of
-    /// the budget hold it; what they do not hold it names.
+    /// beside it, and what sets rules is in it word for word (see [`pins`]) as far as nine tenths
+    /// of the budget hold it; what they do not hold it names.
     ///
     /// # Errors
     ///

@@ -78,8 +78,8 @@ impl PinKind {
     }
 }
 
-/// Where a pin comes from. What comes later takes the place of what is of the same file, skill, plan
-/// or list if its source is at least as trustworthy.
+/// Where a pin comes from. What comes later takes the place of what is of the same file, skill,
+/// plan or list if its source is at least as trustworthy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum PinSource {
     /// A summary or a digest of the session.

@@ -225,7 +225,8 @@ fn a_model_or_a_command_does_not_take_the_place_of_a_file_that_was_read() {
 fn what_only_speaks_of_a_rule_file_gives_none() {
     for text in [
         "Stop hook feedback:\n- lint: AGENTS.md says: always run it.",
-        "<system-reminder>\nNote: notes.txt was modified. See AGENTS.md for the style.\n</system-reminder>",
+        "<system-reminder>\nNote: notes.txt was modified. See AGENTS.md for the style.\n\
+         </system-reminder>",
         "Stop hook feedback:\nContents of /p/CLAUDE.md:\n\nAlways run it.",
         "AGENTS.md says: always run it.",
     ] {

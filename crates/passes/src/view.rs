@@ -116,8 +116,9 @@ impl<'a> View<'a> {
         self.rule_files
     }
 
-    /// Leaves these blocks, by item and block, as they are: no edit of them is made. Nor of the call
-    /// of a result: it says which file was printed, and the next compaction has to know that too.
+    /// Leaves these blocks, by item and block, as they are: no edit of them is made. Nor of the
+    /// call of a result: it says which file was printed, and the next compaction has to know that
+    /// too.
     pub fn pin(&mut self, blocks: impl IntoIterator<Item = (usize, usize)>) {
         for (item, block) in blocks {
             let entry = self.transcript.items[item].entry();

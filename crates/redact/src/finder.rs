@@ -407,8 +407,8 @@ fn on_chars(text: &str, range: Range<usize>) -> Range<usize> {
 }
 
 /// An expression that finds a token also behind an underscore: an underscore is a letter of a word,
-/// and what names a variable or a tool joins its parts with it. Only for tokens with a mark of their
-/// own at their beginning.
+/// and what names a variable or a tool joins its parts with it. Only for tokens with a mark of
+/// their own at their beginning.
 fn after_an_underscore(expression: String) -> String {
     const LEAST: usize = 3;
     let Some(rest) = expression.strip_prefix(r"\b(") else { return expression };

@@ -366,8 +366,8 @@ fn insert_session(
 ) -> rusqlite::Result<()> {
     let Known { path, agent, id, project, title } = &read.known;
     connection.execute(
-        "INSERT OR REPLACE INTO sessions VALUES (:key, :path, :size, :modified, :archive, :agent, :id,
-             :id_lower, :project, :project_words, :title)",
+        "INSERT OR REPLACE INTO sessions VALUES (:key, :path, :size, :modified, :archive, :agent,
+             :id, :id_lower, :project, :project_words, :title)",
         named_params! {
             ":key": session,
             ":path": path,

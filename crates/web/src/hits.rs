@@ -21,6 +21,10 @@ use crate::session::page_of;
 use crate::session_cache::CachedSession;
 use crate::viewer::Viewer;
 
+/// What is said of a hit that a compaction took out.
+const UNSENT: &str = "A compaction took it, or a part of it, out of what a resume sends; the page \
+                      of the session shows it";
+
 /// Hits of a session that are shown at once; the others are folded.
 const OPEN: usize = 3;
 /// Characters of a title, and of the words that a page is to mark.
@@ -199,7 +203,7 @@ fn row(session: &CachedSession, hit: &Hit, mark: &str) -> Markup {
                 }
                 span { (hit.role) @if hit.kind == "thinking" { ", thinking" } }
                 @if hit.archived {
-                    span.unsent title="A compaction took it, or a part of it, out of what a resume                                        sends; the page of the session shows it" { "not sent" }
+                    span.unsent title=(UNSENT) { "not sent" }
                 }
                 @if let Some(when) = when { time datetime=(when) { (minute(when)) } }
             }

@@ -491,9 +491,9 @@ fn not_listed(part: &Part) -> Markup {
     html! {
         @if part.unread > 0 {
             p.soft {
-                "Listed are the " (listed) " changes that save tokens of the next request. The other "
-                (part.unread) " of those counted above are in what is no longer sent, or in fields "
-                "that no model reads: they save disk."
+                "Listed are the " (listed) " changes that save tokens of the next request. The "
+                "other " (part.unread) " of those counted above are in what is no longer sent, or "
+                "in fields that no model reads: they save disk."
             }
         }
     }

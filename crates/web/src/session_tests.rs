@@ -108,7 +108,9 @@ fn of_a_long_session_the_page_that_is_asked_for_and_those_after_it_are_kept() {
 fn a_compacted_session_is_shown_as_it_was_with_a_button_that_restores_it() {
     let dir = tempfile::tempdir().expect("a folder");
     let bytes = fixtures::get("claude", "pricing").bytes();
-    let path = write(dir.path().join("sessions/one.jsonl"), &bytes);
+    // As its agent names it: the archive knows it by this id.
+    let name = "sessions/0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4.jsonl";
+    let path = write(dir.path().join(name), &bytes);
     let viewer = viewer(dir.path());
     let page = || {
         let session = viewer.files().into_iter().find(|it| it.path == path).expect("it is there");

@@ -9,8 +9,8 @@ use std::path::{Path, PathBuf};
 use agents::readers::{self, Reader};
 use anyhow::{Context, ensure};
 
-/// Sessions of real work that are read too, where they are, each with its agent. In some versions of
-/// Claude Code the records of a response have different usage.
+/// Sessions of real work that are read too, where they are, each with its agent. In some versions
+/// of Claude Code the records of a response have different usage.
 const REAL: [(&str, &str); 5] = [
     ("entire-02", "claude"),
     ("entire-08", "claude"),

@@ -111,8 +111,9 @@ fn has(place: &Path, files: &[&str]) -> anyhow::Result<()> {
     Ok(())
 }
 
-/// The static program where there is nothing else: no C library, no shell, no terminal database. Only
-/// the administrator may change the root: it is left out, and said, where `sudo` asks for a password.
+/// The static program where there is nothing else: no C library, no shell, no terminal database.
+/// Only the administrator may change the root: it is left out, and said, where `sudo` asks for a
+/// password.
 fn in_an_empty_root(package: &Package) -> anyhow::Result<()> {
     let Some(chroot) = chroot() else {
         print("empty root: skipped, only the administrator can try it");

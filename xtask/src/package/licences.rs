@@ -1,7 +1,7 @@
 //! The licences of everything that is linked into the program, as one text for each package.
 //!
-//! Most licences ask that their text goes along with the program. The texts are those that the crates
-//! carry themselves; equal ones are printed once.
+//! Most licences ask that their text goes along with the program. The texts are those that the
+//! crates carry themselves; equal ones are printed once.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -12,7 +12,8 @@ use serde::Deserialize;
 
 use crate::cargo;
 
-/// Beginnings of the names of files that hold licences or what they ask to be passed on, in capitals.
+/// Beginnings of the names of files that hold licences or what they ask to be passed on, in
+/// capitals.
 const NAMES: [&str; 8] = [
     "LICENSE",
     "LICENCE",
@@ -72,7 +73,8 @@ fn linked(target: &str) -> anyhow::Result<BTreeSet<String>> {
     Ok(tree.lines().map(name).filter(|name| !name.is_empty()).collect())
 }
 
-/// The syntax definitions that pages are coloured with: data in the program, with licences of its own.
+/// The syntax definitions that pages are coloured with: data in the program, with licences of its
+/// own.
 fn syntaxes() -> Vec<(Vec<String>, Crate)> {
     let listed = two_face::acknowledgement::listing();
     let needed = listed.for_syntaxes().iter().filter(|it| it.needs_acknowledgement());
@@ -120,7 +122,7 @@ fn write(found: &[(Vec<String>, Crate)]) -> String {
     let mut text = String::from(
         "epitome is licensed under the MIT licence or the Apache License 2.0, at your option.\n\n\
          The program also holds the crates of others that are listed here. The texts of their\n\
-         licences follow the list; where a crate carries none, its licence is named in the list.\n\n",
+         licences follow the list; where a crate has none, its licence is named in the list.\n\n",
     );
     let mut crates: Vec<&(Vec<String>, Crate)> = found.iter().collect();
     crates.sort_by_key(|(_, it)| (&it.name, &it.version));

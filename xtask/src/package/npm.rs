@@ -1,6 +1,7 @@
 //! The npm packages: one for each platform that holds the program, and one that runs it.
 //!
-//! Those of platforms are in a scope: others cannot take the name of a platform that is added later.
+//! Those of platforms are in a scope: others cannot take the name of a platform that is added
+//! later.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -27,8 +28,8 @@ pub(super) const PROGRAM: &str = if cfg!(windows) { "npm.cmd" } else { "npm" };
 /// The scope of the packages that hold the program.
 const SCOPE: &str = "@epitome-cli";
 
-/// The target whose build is the one that hands on the package that runs the program: it is the same
-/// for all targets, and a release has it once.
+/// The target whose build is the one that hands on the package that runs the program: it is the
+/// same for all targets, and a release has it once.
 const RUNNER: &str = "x86_64-unknown-linux-musl";
 
 /// The packages of a target.
@@ -40,7 +41,8 @@ pub(super) struct Npm {
 }
 
 impl Npm {
-    /// Those that are part of a release: the package that runs the program is kept by one target only.
+    /// Those that are part of a release: the package that runs the program is kept by one target
+    /// only.
     pub fn released(&self, target: &str) -> Vec<&Path> {
         let all = [&*self.holder_file, &*self.runner_file];
         all[..if target == RUNNER { 2 } else { 1 }].to_vec()

@@ -38,6 +38,8 @@ impl Files {
             header.set_size(bytes.len() as u64);
             header.set_mode(*mode);
             header.set_mtime(TIME);
+            header.set_uid(0);
+            header.set_gid(0);
             builder.append_data(&mut header, path, &**bytes)?;
         }
         Ok(builder.into_inner()?.finish()?)

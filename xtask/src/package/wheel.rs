@@ -1,5 +1,5 @@
-//! The wheel: maturin builds it from a folder that holds the licences; what the program itself prints
-//! is added afterwards.
+//! The wheel: maturin builds it from a folder that holds the licences; what the program itself
+//! prints is added afterwards.
 
 use std::fs;
 use std::path::{Path, PathBuf};

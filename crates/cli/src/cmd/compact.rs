@@ -419,7 +419,7 @@ impl Difference {
             let format = Some(planned.session.format.name);
             let history = History::open(&job.app.config, path, format, Version::AsItWas);
             let screen = match &history {
-                Ok(history) => screen.of_history(history),
+                Ok(history) => history.screen(screen),
                 Err(_) => screen.of_session(&planned.session.source),
             };
             self.text.push_str(&diff::render(planned, job.app.counter(), screen));

@@ -188,7 +188,7 @@ fn inspect<S: Source>(
     let billed = epitome::compaction::calibration(session, &app.config, path, counter);
     let request_tokens = billed.map(|it| it.apply(total.context_tokens));
     let screen = app.screen()?;
-    let mut screen = screen.of_history(history);
+    let mut screen = history.screen(&screen);
     let mut own = |text: &Option<Box<str>>| text.as_deref().map(|text| screen.text(text));
     let (title, cwd) = (own(&transcript.head.title), own(&transcript.head.cwd));
     let (id, version) = (own(&transcript.head.id), own(&transcript.head.version));

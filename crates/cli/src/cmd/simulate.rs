@@ -16,8 +16,8 @@ use rayon::prelude::*;
 
 use crate::app::{App, Count};
 use crate::failure::{Failure, Result, Status};
-use crate::progress::Steps;
 use crate::session::{self, Input, parse_tokens, read_stdin};
+use crate::steps::Steps;
 use crate::table::{Side, Table};
 use crate::text::{DIM, count, field};
 
@@ -71,8 +71,8 @@ pub struct Args {
     #[arg(long, value_name = "TOKENS", value_parser = parse_tokens)]
     pub window: Option<u64>,
 
-    /// Tokens of every request in addition to the messages: prompt and tools [default: what fits the
-    /// requests that a session records, or 12k, on the bill; the engine is not told]
+    /// Tokens of every request in addition to the messages: prompt and tools [default: what fits
+    /// the requests that a session records, or 12k, on the bill; the engine is not told]
     #[arg(long, value_name = "TOKENS", value_parser = parse_tokens)]
     pub overhead: Option<u64>,
 

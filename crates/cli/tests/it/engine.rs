@@ -229,7 +229,7 @@ fn a_log_is_taken_up_where_it_was_left() {
 #[test]
 fn what_was_said_is_recalled_and_searched() {
     let world = World::new();
-    let mut engine = Engine::new(&world, &["--no-log", "--count", "estimate"]);
+    let mut engine = Engine::new(&world, &["--no-log"]);
     let call = json!({ "id": "c1", "type": "tool_use", "name": "Read", "input": {} });
     let result = json!({ "type": "tool_result", "tool_use_id": "c1", "content": "fn a() {}" });
     engine.ask(

@@ -41,7 +41,8 @@ fn check(world: &World, file: &Path) {
         ("scan.schema.json", &["scan", "--json"]),
     ] {
         let line = [command, &[file]].concat();
-        // The arguments of a call stand as they are, in several lines where the session has them so.
+        // The arguments of a call stand as they are, in several lines where the session has them
+        // so.
         let printed = world.output(&line).stdout;
         let values = serde_json::Deserializer::from_slice(&printed).into_iter();
         let values: Vec<serde_json::Value> = values.map(|it| it.expect("JSON")).collect();

@@ -233,7 +233,7 @@ pub fn session_losses(session: &OpenSession<'_>, options: &LossOptions<'_>) -> R
         session.agent,
         Version::AsItWas,
     )?;
-    let mut screen = options.screen.of_history(&history);
+    let mut screen = history.screen(options.screen);
     let name = name_of(session.config, session.path(), &loaded.transcript);
     let now = names_in(&View::new(&loaded.transcript, &loaded.source, options.counter));
     let mut notes = timeline.notes.clone();
@@ -334,7 +334,7 @@ pub fn planned_losses<S: Source>(
     let history = History::open(config, path, Some(loaded.format.name), Version::AsItWas);
     // One from standard input has no address.
     let mut screen = match &history {
-        Ok(history) => options.screen.of_history(history),
+        Ok(history) => history.screen(options.screen),
         Err(_) => options.screen.of_session(&loaded.source),
     };
     let model = model_of(&loaded.transcript);

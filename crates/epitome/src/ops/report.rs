@@ -290,8 +290,8 @@ impl CompactedFile {
         }
     }
 
-    /// Hides secrets in what it says of the session: names of tools and files, notes, faults. Reports
-    /// are shown, stored and pasted elsewhere.
+    /// Hides secrets in what it says of the session: names of tools and files, notes, faults.
+    /// Reports are shown, stored and pasted elsewhere.
     pub(super) fn hide_secrets(&mut self, screen: &Screen) {
         let named = self.savings.tools.iter_mut().chain(&mut self.savings.files);
         let texts = named.map(|saving| &mut saving.of).chain(&mut self.notes);

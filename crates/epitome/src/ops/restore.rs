@@ -4,10 +4,11 @@ use std::path::{Path, PathBuf};
 
 use epitome_model::{Bytes, Ref, Source, Splice, Tokens};
 
-use super::open::{OpenSession, SessionPart, is_no_file, is_no_part, is_same_file};
+use super::known::{Known, key_in_archive};
+use super::open::{OpenSession, SessionPart, is_no_file, is_no_part};
 use super::replace::{Change, Taken, check_writable, replace_all};
 use super::restored::{GivenBack, RestoreReport};
-use crate::archive::{About, Digest, Draft, Generation, Generations, Part, SessionKey, WayBack};
+use crate::archive::{About, Digest, Draft, Generation, Part, SessionKey, WayBack};
 use crate::config::Config;
 use crate::error::{Error, ErrorKind, Result};
 use crate::place::Place;
@@ -454,35 +455,6 @@ fn undo_run(
     }
 }
 
-/// What the archive knows of a file.
-#[derive(Clone)]
-struct Known {
-    key: SessionKey,
-    found: Generations,
-}
-
-impl Known {
-    fn of_key(config: &Config, key: SessionKey) -> Result<Known> {
-        let found = config.archive().generations(&key)?;
-        Ok(Known { key, found })
-    }
-
-    fn is_empty(&self) -> bool {
-        self.found.whole.is_empty() && self.found.damaged.is_empty()
-    }
-
-    fn of_path(config: &Config, part: &SessionPart) -> Result<Option<Known>> {
-        let path = &part.real();
-        for key in config.archive().sessions()? {
-            let known = Known::of_key(config, key)?;
-            if known.found.whole.iter().any(|generation| is_same_file(&generation.path, path)) {
-                return Ok(Some(known));
-            }
-        }
-        Ok(None)
-    }
-}
-
 fn not_archived(session: &Path) -> Error {
     let what = "the archive holds nothing of this session";
     Error::new(ErrorKind::NotArchived, what).at(session)
@@ -514,27 +486,6 @@ pub(super) fn compactions_in(
     };
     let key = key_in_archive(config, &session, &part.path)?;
     state::in_effect(&config.archive(), &key, &session.source).map(Some)
-}
-
-/// What the archive knows a session by, as a restore finds it: one that lost its id is known by the
-/// path of its file.
-///
-/// # Errors
-///
-/// `NoPermission`, `Unreadable` when the archive cannot be read.
-pub(crate) fn key_in_archive<S>(
-    config: &Config,
-    session: &Loaded<S>,
-    path: &Path,
-) -> Result<SessionKey> {
-    let key = session.key(path);
-    if session.transcript.head.id.is_none()
-        && Known::of_key(config, key.clone())?.is_empty()
-        && let Some(known) = Known::of_path(config, &SessionPart::at(path))?
-    {
-        return Ok(known.key);
-    }
-    Ok(key)
 }
 
 /// Archives the present bytes of a session before `spliced` takes their place, as a generation: a

@@ -24,14 +24,18 @@ impl SimulateReport {
         Figures {
             title: "What recipes keep and cost".to_owned(),
             about: format!(
-                "{} {sessions} sessions, {calls} calls, {} tokens, {cuts} forced compactions. Prices \
-                 of {}.",
-                self.finding(), self.tokens, self.prices
+                "{} {sessions} sessions, {calls} calls, {} tokens, {cuts} forced compactions. \
+                 Prices of {}.",
+                self.finding(),
+                self.tokens,
+                self.prices
             ),
             caption: "What each recipe keeps, and what it costs".to_owned(),
             heads: RecipeReport::HEADS.map(str::to_owned).to_vec(),
             rows: self.rows(),
-            legend: RecipeReport::LEGEND.map(|(head, is)| (head.to_owned(), is.to_owned())).to_vec(),
+            legend: RecipeReport::LEGEND
+                .map(|(head, is)| (head.to_owned(), is.to_owned()))
+                .to_vec(),
             plots,
         }
         .page()

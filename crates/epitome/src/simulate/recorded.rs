@@ -93,11 +93,10 @@ impl Recorded {
     fn finished(self) -> Recorded {
         let Sums { input, over, uncompacted } = self.sums;
         let requests = self.requests.max(1);
-        let ratio =
-            |cost: MicroDollars| super::report::rounded(cost.0 as f64 / uncompacted.0 as f64);
+        let ratio = |cost: MicroDollars| rounded(cost.0 as f64 / uncompacted.0 as f64);
         Recorded {
             context: Tokens(input.0 / requests),
-            over: super::report::rounded(over as f64 / requests as f64),
+            over: rounded(over as f64 / requests as f64),
             cost: self.micro_dollars.filter(|_| uncompacted.0 > 0).map(ratio),
             ..self
         }
@@ -137,4 +136,9 @@ impl Prices for ListPrices<'_> {
     fn date(&self) -> &str {
         self.0.date()
     }
+}
+
+/// To a ten thousandth: the same figure is the same text.
+pub(super) fn rounded(share: f64) -> f64 {
+    (share * 10_000.0).round() / 10_000.0
 }

@@ -4,7 +4,7 @@ use epitome_model::{MicroDollars, Tokens, Transcript};
 use serde::Serialize;
 
 use super::forced::Forced;
-use super::recorded::Recorded;
+use super::recorded::{Recorded, rounded};
 use super::replay::LiveCall;
 use super::{Job, NO_COMPACTION, PROMPT, Simulate, Simulated};
 
@@ -411,9 +411,4 @@ fn mean(shares: impl Iterator<Item = f64>) -> Option<f64> {
 
 fn percent(share: Option<f64>) -> String {
     share.map_or_else(|| "-".to_owned(), |it| format!("{:.1}%", it * 100.0))
-}
-
-/// To a ten thousandth: the same figure is the same text.
-pub(super) fn rounded(share: f64) -> f64 {
-    (share * 10_000.0).round() / 10_000.0
 }

@@ -92,7 +92,8 @@ fn what_the_model_concluded_survives_five_digests_in_a_row() {
             }
             for again in [false, true] {
                 let before = context.log().len();
-                let outcome = context.compact(None).expect("memory is written");
+                let target = Some(Tokens(6_000));
+                let outcome = context.compact_to(None, target).expect("memory is written");
                 assert_eq!(again, context.log().len() == before, "{name}: {outcome:?}");
                 let view = context.as_it_is();
                 let sent = sent(view.transcript(), view.source());

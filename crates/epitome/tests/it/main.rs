@@ -8,6 +8,7 @@ mod cursor;
 mod golden_views;
 mod heard;
 mod histories;
+mod histories_redacted;
 mod invariants;
 mod keep;
 mod live;

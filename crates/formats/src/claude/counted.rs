@@ -1,9 +1,10 @@
 //! Reasoning that other programs need to count a response as they did.
 //!
 //! A record repeats the usage of its response. `claude-code-log` counts the first record that has
-//! content: without its reasoning, a record that holds nothing else is passed over, and the next one
-//! is counted. In some versions of Claude Code that one has another usage, because it was written
-//! when more of the response was there; a response that was interrupted has no other record.
+//! content: without its reasoning, a record that holds nothing else is passed over, and the next
+//! one is counted. In some versions of Claude Code that one has another usage, because it was
+//! written when more of the response was there; a response that was interrupted has no other
+//! record.
 
 use std::collections::HashMap;
 
@@ -27,7 +28,8 @@ pub(super) fn keep(transcript: &mut Transcript, usages: &Usages) {
     }
 }
 
-/// The items that hold only reasoning, and come before what else a response says with another usage.
+/// The items that hold only reasoning, and come before what else a response says with another
+/// usage.
 fn counted_alone(transcript: &Transcript, usages: &Usages) -> Vec<usize> {
     let mut responses: HashMap<&str, Response> = HashMap::new();
     for &(item, usage) in usages {

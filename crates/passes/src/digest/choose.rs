@@ -42,8 +42,8 @@ const ERROR: f64 = 0.01;
 /// What a decision is worth apart from its facts: with this value a digest of a fifth of the tokens
 /// has four of five decisions, and no lower recall (`docs/quality.md`).
 const DECISION: f64 = 0.2;
-/// What a heading of a long text of the model is worth apart from its facts, and a line of its first
-/// or last paragraph.
+/// What a heading of a long text of the model is worth apart from its facts, and a line of its
+/// first or last paragraph.
 const FRAME: f64 = 0.1;
 
 /// What can be chosen, and what need not be.

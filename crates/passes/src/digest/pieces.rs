@@ -123,8 +123,8 @@ pub struct Line {
     pub is_error: bool,
     /// Whether the model says in it what it decided or found out.
     pub decides: bool,
-    /// Whether it is a heading of a long text of the model, or in its first or last paragraph: other
-    /// lines of that text are in a digest only together with all of these.
+    /// Whether it is a heading of a long text of the model, or in its first or last paragraph:
+    /// other lines of that text are in a digest only together with all of these.
     pub is_frame: bool,
     /// Whether it is in the digest anyway: the user commands or forbids something in it, or it says
     /// what failed.
@@ -470,6 +470,7 @@ impl Lines {
 
     /// Adds the lines of a text of the model.
     fn split_reply(&mut self, text: &str) {
+        let text = &*without_key_blocks(text);
         for (line, is_frame) in text.split('\n').zip(frame(text)) {
             let begins = self.lines.len();
             self.add_line(line.trim_end(), false);

@@ -67,7 +67,7 @@ pub(super) fn digest(
                 unshown.line().iter().for_each(|line| add(line));
                 add(&piece.head);
             }
-            add(text.trim());
+            add(&as_content(text.trim()));
             shown += piece.lines.len() as u64;
             follows_brief = true;
             continue;

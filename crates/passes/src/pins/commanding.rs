@@ -105,7 +105,8 @@ mod tests {
             ("Текст.\nНельзя менять схему.\nЕщё.", "Нельзя менять схему."),
             // In a language without words every item is a rule, and so is a line that stands out.
             (
-                "# Zasady\nOpis projektu.\n- dwie spacje\n  zawsze\n- krótkie nazwy\n**Testy przed commitem.**",
+                "# Zasady\nOpis projektu.\n- dwie spacje\n  zawsze\n- krótkie nazwy\n\
+                 **Testy przed commitem.**",
                 "# Zasady\n- dwie spacje\n  zawsze\n- krótkie nazwy\n**Testy przed commitem.**",
             ),
             ("The museum and the mustard.", ""),

@@ -10,9 +10,10 @@ pub fn between_marks(text: &str) -> impl Iterator<Item = &str> {
     text.split(OPEN).skip(1).filter_map(|part| Some(part.split_once(CLOSE)?.0.trim()))
 }
 
-/// What the user put between marks on lines of their own. Marks within a line, in a block of code, in
-/// a quotation, indented, or in an element that an agent or another program put around a text are
-/// of a text that the user passes on, and so are all marks in a text that holds a digest of ours.
+/// What the user put between marks on lines of their own. Marks within a line, in a block of code,
+/// in a quotation, indented, or in an element that an agent or another program put around a text
+/// are of a text that the user passes on, and so are all marks in a text that holds a digest of
+/// ours.
 pub fn own_marks(text: &str) -> Vec<String> {
     let mut found = Vec::new();
     if !text.contains(OPEN) || is_copy_of_ours(text) {

@@ -26,8 +26,8 @@ const FILTERS: [(&str, &str); 6] = [
 /// The buttons that leave only some kinds of blocks on a page.
 pub(super) fn filter() -> Markup {
     html! {
-        div #kinds role="group" aria-label="Show only" title="Show only these blocks of this page" hidden {
-                span.soft { "on this page" }
+        div #kinds role="group" aria-label="Show only" hidden {
+            span.soft { "on this page" }
             @for (kind, name) in FILTERS {
                 button type="button" aria-pressed="false" data-show=(kind) { (name) }
             }

@@ -364,7 +364,9 @@ impl Page<'_, '_> {
                             (self.call_line(call, output))
                         }
                     } @else {
-                        div.aside[aside] id=(id) data-is=(is) { (card::card(self, call, output, unsent(piece))) }
+                        div.aside[aside] id=(id) data-is=(is) {
+                            (card::card(self, call, output, unsent(piece)))
+                        }
                     }
                 }
                 What::Result(output) => {

@@ -8,9 +8,9 @@ use serde::Serialize;
 use super::{Job, LossesShown};
 use crate::confirm::{agreed, can_ask};
 use crate::failure::{Failure, Result};
-use crate::progress::Steps;
 use crate::report::{self, Shown, Sum};
 use crate::session::{Filter, Input};
+use crate::steps::Steps;
 use crate::text::{DIM, count, visible};
 
 /// The progress of many.

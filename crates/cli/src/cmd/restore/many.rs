@@ -12,7 +12,7 @@ use super::imported;
 use crate::app::App;
 use crate::confirm::agreed;
 use crate::failure::{Failure, Result};
-use crate::progress::Steps;
+use crate::steps::Steps;
 use crate::text::{self, BOLD, DIM, bytes_change, count, field};
 
 /// A session that is to be given back.

@@ -140,7 +140,8 @@ fn check_errors(context: &Context) {
     }
 }
 
-/// Every short text of the model is sent, whole: at least the newest that take a tenth of the target.
+/// Every short text of the model is sent, whole: at least the newest that take a tenth of the
+/// target.
 fn check_conclusions(context: &Context, recipe: &Recipe, window: Tokens) {
     let view = context.as_it_is();
     let target = recipe.target.live.and_then(|target| target.tokens(Some(window)));

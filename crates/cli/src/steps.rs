@@ -1,0 +1,88 @@
+//! A command at work on many sessions: its bar, Ctrl-C, and what is said of a stop.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use indicatif::ProgressBar;
+
+use crate::app::App;
+use crate::failure::{Failure, Status};
+use crate::interrupt::Interrupt;
+use crate::progress::Progress;
+use crate::text::{DIM, count};
+
+/// A command at work on many sessions: its bar on standard error, and Ctrl-C.
+pub struct Steps {
+    bar: ProgressBar,
+    progress: Arc<Progress>,
+    of: usize,
+    /// As long as it is there, the first Ctrl-C only requests a stop.
+    _interrupt: Option<Interrupt>,
+}
+
+impl Steps {
+    /// A bar over so many steps. Ctrl-C ends the program at once, as usual.
+    pub fn new(app: &App, template: &str, of: usize) -> Steps {
+        app.progress.begin(of);
+        let (bar, progress) = (app.bar(template, of), Arc::clone(&app.progress));
+        Steps { bar, progress, of, _interrupt: None }
+    }
+
+    /// The same for steps that write: after the first Ctrl-C those that were begun are finished.
+    /// Where the browser runs the command, Ctrl-C is its matter.
+    pub fn writing(app: &App, template: &str, of: usize) -> Steps {
+        let mut steps = Steps::new(app, template, of);
+        if !app.is_captured() {
+            let (app, bar) = (app.clone(), steps.bar.clone());
+            let progress = Arc::clone(&steps.progress);
+            steps._interrupt = Some(Interrupt::calling(move || {
+                progress.stop();
+                bar.suspend(|| {
+                    app.note(&format!(
+                        "{DIM}stopping after the sessions in progress; Ctrl-C ends at once{DIM:#}"
+                    ));
+                });
+            }));
+        }
+        steps
+    }
+
+    /// The bar shows the time also while the first step is not done.
+    #[must_use]
+    pub fn ticking(self) -> Steps {
+        self.bar.enable_steady_tick(Duration::from_millis(250));
+        self
+    }
+
+    /// One step is done.
+    pub fn step(&self) {
+        self.progress.step();
+        self.bar.inc(1);
+    }
+
+    /// Whether no further step is to begin.
+    pub fn is_stopped(&self) -> bool {
+        self.progress.is_stopped()
+    }
+
+    /// Prints something above the bar.
+    pub fn print<T>(&self, print: impl FnOnce() -> T) -> T {
+        self.bar.suspend(print)
+    }
+
+    pub fn clear(&self) {
+        self.bar.finish_and_clear();
+    }
+
+    /// What a stop came to, if there was one: `31 of 146 sessions compacted, stopped`.
+    pub fn stopped(&self, n: usize, done: &str, hint: &str) -> Option<Failure> {
+        let is_complete = self.progress.done() >= self.of;
+        if !self.is_stopped() || is_complete {
+            return None;
+        }
+        let sessions = count(self.of as u64, "session");
+        let what = format!("{n} of {sessions} {done}, stopped");
+        let failure = Failure::new(Status::Stopped, "stopped", what);
+        Some(if n > 0 { failure.hint(hint) } else { failure })
+    }
+}

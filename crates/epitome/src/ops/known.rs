@@ -1,0 +1,59 @@
+//! What the archive knows of a session.
+
+use std::path::Path;
+
+use super::open::{SessionPart, is_same_file};
+use crate::archive::{Generations, SessionKey};
+use crate::config::Config;
+use crate::error::Result;
+use crate::session::Loaded;
+
+/// What the archive knows of a file.
+#[derive(Clone)]
+pub(super) struct Known {
+    pub key: SessionKey,
+    pub found: Generations,
+}
+
+impl Known {
+    pub fn of_key(config: &Config, key: SessionKey) -> Result<Known> {
+        let found = config.archive().generations(&key)?;
+        Ok(Known { key, found })
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.found.whole.is_empty() && self.found.damaged.is_empty()
+    }
+
+    pub fn of_path(config: &Config, part: &SessionPart) -> Result<Option<Known>> {
+        let path = &part.real();
+        for key in config.archive().sessions()? {
+            let known = Known::of_key(config, key)?;
+            if known.found.whole.iter().any(|generation| is_same_file(&generation.path, path)) {
+                return Ok(Some(known));
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// What the archive knows a session by, as a restore finds it: one that lost its id is known by the
+/// path of its file.
+///
+/// # Errors
+///
+/// `NoPermission`, `Unreadable` when the archive cannot be read.
+pub(crate) fn key_in_archive<S>(
+    config: &Config,
+    session: &Loaded<S>,
+    path: &Path,
+) -> Result<SessionKey> {
+    let key = session.key(path);
+    if session.transcript.head.id.is_none()
+        && Known::of_key(config, key.clone())?.is_empty()
+        && let Some(known) = Known::of_path(config, &SessionPart::at(path))?
+    {
+        return Ok(known.key);
+    }
+    Ok(key)
+}
