@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 
-use crate::{cargo, chaos, e2e, print, recipes, say, skips, tidy};
+use crate::{cargo, chaos, e2e, print, say, skips, tidy};
 
 struct Step {
     name: &'static str,
@@ -27,7 +27,6 @@ const STEPS: &[Step] = &[
     Step { name: "build", run: build },
     Step { name: "test", run: test },
     Step { name: "doctest", run: doctest },
-    Step { name: "tables", run: || recipes::check(false) },
     Step { name: "chaos", run: chaos::short },
     Step { name: "fuzz", run: fuzz },
     Step { name: "deny", run: deny },

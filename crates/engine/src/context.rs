@@ -34,7 +34,7 @@ use epitome_formats::epitome::{Undone, undo};
 use epitome_model::{Counter, Tokens, Transcript};
 use epitome_passes::{
     AskTotals, Event, FactIndex, Machine, NoReply, Recipe, Reply, Seen, Step, SummaryRole, Why,
-    Writer,
+    Writer, is_digest,
 };
 use tracing::trace_span;
 
@@ -221,9 +221,18 @@ impl Context {
         let summary = match rule.map_or(SummaryRole::User, |rule| rule.role) {
             SummaryRole::User => SummaryAs::User,
             SummaryRole::Acknowledged => SummaryAs::Acknowledged,
+            // A digest may stand alone, and is sent as a message then: it stays one, so that what was
+            // sent is sent again when more is said.
+            SummaryRole::System if self.is_digested() => SummaryAs::User,
             SummaryRole::System => SummaryAs::System,
         };
         Outgoing::new(self.transcript(), self.log.bytes(), summary)
+    }
+
+    /// Whether a digest is sent.
+    fn is_digested(&self) -> bool {
+        let mut blocks = self.transcript().context().flat_map(|(_, entry)| &entry.blocks);
+        blocks.any(|block| is_digest(block, self.log.bytes()))
     }
 
     /// What is to be done before the next request; all but questions is done at once.
@@ -249,6 +258,8 @@ impl Context {
                         continue;
                     }
                     self.sent = self.transcript().items.len();
+                    // A digest that the breaker leaves the next time is no step of this attempt.
+                    self.has_begun = false;
                     return Ok(Next::Send);
                 }
                 Step::Run(why) => self.run(why)?,

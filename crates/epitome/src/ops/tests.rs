@@ -344,8 +344,19 @@ fn what_is_exported_gives_a_session_back_with_its_sub_agents() {
         let files = |it: &Generation| crate::agents::files_of(&there.config.agents, it);
         let report = archive.import(&mut &*tar, there.config.now(), &files).expect("imported");
         assert_eq!((report.added.len() as u64, report.refused), (packs, Vec::new()));
-        there.restore().expect("it is restored");
-        assert_eq!(there.originals(), [true; 3], "{short}");
+        let before = there.originals();
+        assert_eq!(before, [short, false, false]);
+        let err = there.restore().expect_err("nobody agreed to what was imported");
+        assert_eq!(err.kind(), ErrorKind::Refused, "{err}");
+        assert_eq!(there.originals(), before, "{short}: {err}");
+        // The one who agrees sees all that was imported, that of the sub-agents too.
+        let mut shown = 0;
+        let agreed = |done: &[GivenBack]| {
+            shown = done.iter().map(|it| it.imported.len()).sum();
+            Ok::<_, Error>(())
+        };
+        Restore::default().run_after(&there.session(), agreed).expect("it is restored");
+        assert_eq!((shown as u64, there.originals()), (packs, vec![true; 3]), "{short}");
     }
 }
 

@@ -220,7 +220,9 @@ proptest! {
 
 #[test]
 fn a_history_that_is_too_long_is_read_in_parts_to_its_end() {
-    let mut context = talk(setup().with_writer(writer(3_000)), &[400; 60]);
+    // A window in which no digest is the last resort.
+    let setup = setup().with_window(Tokens(1_000_000));
+    let mut context = talk(setup.with_writer(writer(3_000)), &[400; 60]);
     context.compact_to(None, Some(Tokens(0))).expect("memory is written");
     context.ask_for_compaction(None, Some(Tokens(0)));
     let asked = drive(&mut context, ANSWER);
@@ -236,7 +238,9 @@ fn a_history_that_is_too_long_is_read_in_parts_to_its_end() {
 
 #[test]
 fn a_window_that_is_smaller_than_promised_is_asked_less() {
-    let mut context = talk(setup().with_writer(writer(50_000)), &[400; 60]);
+    // A window in which no digest is the last resort.
+    let setup = setup().with_window(Tokens(1_000_000));
+    let mut context = talk(setup.with_writer(writer(50_000)), &[400; 60]);
     context.ask_for_compaction(None, Some(Tokens(0)));
     let first = ask(&mut context);
     context.answer(Err(NoReply::TooLong)).expect("memory is written");

@@ -196,6 +196,20 @@ fn a_summary_that_is_no_use_leaves_everything() {
         (Ok(ended("## Progress\nIt went well.", StopReason::End)), lacks),
         (Err(NoReply::Failed("no answer in time".to_owned())), "no answer in time"),
     ] {
+        let mut context = talk("pi", 200_000, 40);
+        let before = context.usage().tokens;
+        context.ask_for_compaction(None, Some(Tokens(0)));
+        let Next::Ask(_) = context.step().expect("memory is written") else {
+            panic!("no question")
+        };
+        let log = context.log().len();
+        context.answer(answer.clone()).expect("memory is written");
+        assert_eq!(context.step().expect("memory is written"), Next::Send);
+        assert_eq!(context.log().len(), log, "nothing is written");
+        let failed = Event::Failed { why: Why::Manual, reason: reason.into(), over_target: None };
+        let events = context.events();
+        assert!(events.contains(&failed), "{reason}: {events:?}");
+        // Where that does not fit the window, a digest takes its place, and says why.
         let mut context = talk("pi", 50_000, 40);
         let Next::Ask(_) = context.step().expect("memory is written") else {
             panic!("no question")
@@ -203,9 +217,19 @@ fn a_summary_that_is_no_use_leaves_everything() {
         let log = context.log().len();
         context.answer(answer).expect("memory is written");
         assert_eq!(context.log().len(), log, "nothing is written");
-        let failed = Event::Failed { why: Why::Hard, reason: reason.into(), over_target: None };
+        assert_eq!(context.step().expect("memory is written"), Next::Send);
         let events = context.events();
-        assert!(events.contains(&failed), "{reason}: {events:?}");
+        let digest = events.iter().any(|event| match event {
+            Event::Finished { why: Why::Hard, by_tier, no_summary: Some(because), .. } => {
+                by_tier.contains_key("digest") && because == reason
+            }
+            _ => false,
+        });
+        assert!(digest, "{reason}: {events:?}");
+        assert!(!events.iter().any(|it| matches!(it, Event::Failed { .. })), "{events:?}");
+        assert!(context.usage().tokens <= Tokens(50_000 - 16_384), "it fits");
+        assert!(context.undo().expect("memory is written"));
+        assert_eq!(context.usage().tokens, before, "everything comes back");
     }
 }
 

@@ -71,9 +71,8 @@ fn rules_survive_five_compactions_with_every_recipe() {
                 drive(&mut context, model, &rule);
                 check(&context, &what);
             }
-            // pi has nothing but summaries.
-            let may = name != "pi" || matches!(model, Model::Tells);
-            assert_eq!(context.report().compactions > 0, may, "{name} {model:?}");
+            // pi has nothing but summaries: without a model it comes to the last resort.
+            assert!(context.report().compactions > 0, "{name} {model:?}");
         }
     }
 }
