@@ -221,8 +221,8 @@ impl Context {
         let summary = match rule.map_or(SummaryRole::User, |rule| rule.role) {
             SummaryRole::User => SummaryAs::User,
             SummaryRole::Acknowledged => SummaryAs::Acknowledged,
-            // A digest may stand alone, and is sent as a message then: it stays one, so that what was
-            // sent is sent again when more is said.
+            // A digest may stand alone, and is sent as a message then. It stays one, so that what
+            // was sent is sent again when more is said.
             SummaryRole::System if self.is_digested() => SummaryAs::User,
             SummaryRole::System => SummaryAs::System,
         };

@@ -99,21 +99,24 @@ fn check(
         check_view(wire, &context);
     }
     let log = context.log().to_vec();
-    // What stands on disk says the same.
-    let again = (named("epitome").expect("a format").read)(&log, &mut ());
-    assert_eq!(again, *context.as_it_is().transcript(), "the log says what is sent");
-    // Twice is once.
-    context.compact_to(None, Some(Tokens(0))).expect("memory is written");
-    let once = context.log().len();
-    context.compact_to(None, Some(Tokens(0))).expect("memory is written");
-    assert_eq!(context.log().len(), once, "a compacted context is left alone");
-    check_view(wire, &context);
+    check_end(wire, &mut context);
     if let ("epitome" | "digest", Model::None) = (&*recipe.name, model) {
         check_errors(&context);
         check_conclusions(&context, recipe, Tokens(window));
     }
     check_all_is_there(wire, messages, recipe, &mut context);
     log
+}
+
+/// The log says what is sent, and a context compacted twice is one compacted once.
+fn check_end(wire: &Api, context: &mut Context) {
+    let again = (named("epitome").expect("a format").read)(&context.log(), &mut ());
+    assert_eq!(again, *context.as_it_is().transcript(), "the log says what is sent");
+    context.compact_to(None, Some(Tokens(0))).expect("memory is written");
+    let once = context.log().len();
+    context.compact_to(None, Some(Tokens(0))).expect("memory is written");
+    assert_eq!(context.log().len(), once, "a compacted context is left alone");
+    check_view(wire, context);
 }
 
 /// Every line that carries an error, of a result that failed, is still in a result or in a
