@@ -29,6 +29,7 @@ mod transcript;
 mod turn;
 mod unit;
 mod usage;
+mod words;
 
 pub use amount::{Bytes, Lines, MicroDollars, Tokens, Turns};
 pub use applied::{Applied, Longer};
@@ -46,7 +47,7 @@ pub use request::{CountedRequest, counted_requests, request_sizes};
 pub use source::{ReadFailure, Source, Span, Text};
 pub use stub::{
     CLEARED, Note, PRUNED, Ref, Stub, counted, excerpt, is_left_by_recipe, is_truncated,
-    line_count, previous, removed, short, truncated,
+    line_count, previous, removed, truncated,
 };
 pub use title::{title, typed_command};
 pub use tool::{Field, FieldRole, ToolKind};
@@ -57,3 +58,4 @@ pub use transcript::{
 pub use turn::{context_turns, turns};
 pub use unit::{Unit, units};
 pub use usage::{StopReason, TokenUsage};
+pub use words::{first_words, last_words, short};

@@ -5,6 +5,7 @@ use std::str::FromStr;
 
 use serde::{Serialize, Serializer};
 
+use crate::words::short;
 use crate::{Bytes, Lines};
 
 /// The id of removed bytes: `k` and the first seven hexadecimal digits of their blake3 hash.
@@ -325,17 +326,6 @@ pub fn is_left_by_recipe(text: &str) -> bool {
 pub fn line_count(text: &str) -> Lines {
     let feeds = text.bytes().filter(|&b| b == b'\n').count() as u64;
     Lines(feeds + u64::from(!text.is_empty() && !text.ends_with('\n')))
-}
-
-/// `text` on one line, of at most `max` characters, ending in `…` when it was longer.
-pub fn short(text: &str, max: usize) -> String {
-    let flat = text.chars().map(|c| if c.is_control() { ' ' } else { c });
-    let mut cut: String = flat.clone().take(max).collect();
-    if flat.count() > max {
-        cut.pop();
-        cut.push('…');
-    }
-    cut
 }
 
 fn line_words(text: &str) -> Option<u64> {

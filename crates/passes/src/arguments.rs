@@ -3,7 +3,7 @@
 //! Only texts change: the arguments stay valid JSON of the tool's schema, with the keys they had.
 //! A call that is still open keeps its arguments.
 
-use epitome_model::{At, Block, CLEARED, Edit, Field, FieldRole, Stub, counted};
+use epitome_model::{At, Block, CLEARED, Edit, Field, FieldRole, Stub, counted, first_words};
 use serde::{Deserialize, Serialize};
 
 use crate::evidence::{self, Amount};
@@ -128,7 +128,7 @@ impl Arguments {
     fn body(&self, text: &str, role: FieldRole) -> String {
         let Arguments { head, tail, width, beginning, .. } = *self;
         if beginning > 0 {
-            return evidence::beginning(&without_key_blocks(text), beginning).to_owned();
+            return first_words(&without_key_blocks(text), beginning).to_owned();
         }
         let outline = if role == FieldRole::Content { self.outline } else { 0 };
         evidence::of_argument(text, Amount { head, tail, outline, width, few: 0 })

@@ -3,7 +3,7 @@
 use std::collections::HashSet;
 use std::sync::LazyLock;
 
-use epitome_model::{ToolKind, excerpt};
+use epitome_model::{ToolKind, excerpt, first_words};
 use regex::Regex;
 
 use crate::key_blocks::without_key_blocks;
@@ -343,16 +343,10 @@ fn shortened(text: &str, keep: &[bool], width: usize) -> String {
             if line.len() <= width || is_error_line(line) || is_where_saved(line) {
                 return line.to_owned();
             }
-            format!("{}…", beginning(line, width))
+            format!("{}…", first_words(line, width))
         })
         .collect();
     lines.join("\n")
-}
-
-/// The first `most` bytes of a text, or a little less, so that no character is cut.
-pub fn beginning(text: &str, most: usize) -> &str {
-    let end = (0..=most.min(text.len())).rev().find(|&at| text.is_char_boundary(at));
-    &text[..end.unwrap_or(0)]
 }
 
 #[cfg(test)]

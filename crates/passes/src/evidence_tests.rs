@@ -221,13 +221,6 @@ fn empty_lines_are_no_ends() {
 }
 
 #[test]
-fn a_beginning_never_cuts_a_character() {
-    for (most, expect) in [(0, ""), (1, "a"), (2, "a"), (3, "aé"), (4, "aé"), (9, "aé漢")] {
-        assert_eq!(beginning("aé漢", most), expect, "{most}");
-    }
-}
-
-#[test]
 fn a_line_of_a_megabyte_is_neither_an_error_nor_a_definition() {
     let long = |start: &str, len: usize| format!("{start}{}", "x".repeat(len - start.len()));
     assert!(is_error_line(&long("error: ", 4_000)) && is_definition(&long("fn ", 4_000)));

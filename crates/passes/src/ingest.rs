@@ -5,7 +5,10 @@ use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::hash::{DefaultHasher, Hash, Hasher};
 
-use epitome_model::{Counter, Lines, Output, Part, Ref, Stub, Text, Tokens, ToolKind, line_count};
+use epitome_model::{
+    Counter, Lines, Output, Part, Ref, Stub, Text, Tokens, ToolKind, first_words, last_words,
+    line_count,
+};
 use serde::{Deserialize, Serialize};
 
 use crate::evidence::{is_definition, is_error_line};
@@ -270,9 +273,7 @@ fn cut(line: &str, width: usize) -> Cow<'_, str> {
         return line.into();
     }
     let tail = if width > WIDTH { width / 4 } else { 0 };
-    let begin = crate::evidence::beginning(line, width - tail);
-    let end = line.ceil_char_boundary(line.len() - tail);
-    format!("{begin}…{}", &line[end..]).into()
+    format!("{}…{}", first_words(line, width - tail), last_words(line, tail)).into()
 }
 
 /// What a line is known again by; nothing if it is too short.

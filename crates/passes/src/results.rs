@@ -6,7 +6,7 @@ use std::collections::HashSet;
 
 use epitome_model::{
     At, Block, CLEARED, Call, Edit, Lines, Output, Part, Ref, Stub, Tokens, ToolKind, counted,
-    is_truncated, previous, removed, truncated,
+    first_words, is_truncated, previous, removed, truncated,
 };
 use serde::{Deserialize, Serialize};
 
@@ -273,7 +273,7 @@ impl Results {
             Style::Evidence => evidence::of_output(text, kind, output.error, amount, later),
             Style::Beginning => first_chars(&visible, self.width).to_owned(),
             Style::Ends if text.lines().count() <= self.head + self.tail + 2 => {
-                evidence::beginning(&visible, FEW_LINES).to_owned()
+                first_words(&visible, FEW_LINES).to_owned()
             }
             Style::Ends => evidence::of_argument(text, Amount { outline: 0, ..amount }),
             Style::Cleared
@@ -316,9 +316,9 @@ fn own_words(text: &str) -> &str {
     }
 }
 
-/// The first characters of a text.
+/// The first words of a text, at most so many characters.
 fn first_chars(text: &str, most: usize) -> &str {
-    text.char_indices().nth(most).map_or(text, |(end, _)| &text[..end])
+    text.char_indices().nth(most).map_or(text, |(end, _)| first_words(text, end))
 }
 
 /// Pictures among the words of a result go with them: they are in the archive, and the words that

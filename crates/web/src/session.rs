@@ -145,9 +145,11 @@ fn body(viewer: &Viewer, session: &SessionFile, told: &ToldSheet, stamp: &Stamp)
 /// The button that restores a compacted session.
 fn restore() -> Markup {
     html! {
-        form method="post" action="restore" {
-            button.act type="submit" { "Restore it" }
-            " " span.soft { "puts back into the file what compactions took out of it" }
+        div.acts {
+            form method="post" action="restore" {
+                button.act type="submit" { "Restore it" }
+                span.soft { "puts back into the file what compactions took out of it" }
+            }
         }
     }
 }

@@ -2,7 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 
-use epitome_model::{Block, Call, FieldRole, Output, Part, Role, Text, ToolKind, short};
+use epitome_model::{
+    Block, Call, FieldRole, Output, Part, Role, Text, ToolKind, first_words, short,
+};
 use rayon::prelude::*;
 
 use super::marks::own_marks;
@@ -11,7 +13,6 @@ use super::put_in::pinned_in;
 use super::shown::shown;
 use super::{PinKind, PinSource};
 use crate::View;
-use crate::evidence::beginning;
 use crate::history::history;
 use crate::images::without_stubs;
 use crate::listed::listed;
@@ -347,11 +348,11 @@ fn given(view: &View<'_>, text: &Text) -> Option<(String, String)> {
     let text = view.words(text);
     let is_frame = |line: &&str| line.trim().is_empty() || FRAMES.contains(&line.trim());
     let first = text.lines().find(|line| !is_frame(line))?;
-    let name = name_given(view, beginning(first, WIDTH))?;
+    let name = name_given(view, first_words(first, WIDTH))?;
     Some((name, text.into_owned()))
 }
 
-/// Characters of a line that are looked at.
+/// Bytes of a line that are looked at.
 const WIDTH: usize = 400;
 /// Lines that agents write before a rule file that they give.
 const FRAMES: [&str; 7] = [

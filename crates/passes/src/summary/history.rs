@@ -1,6 +1,6 @@
 //! A history as text for a model: records in tags that nothing within them can forge.
 
-use epitome_model::{Block, Call, Entry, Output, Part, Role};
+use epitome_model::{Block, Call, Entry, Output, Part, Role, first_words, last_words};
 use regex::Regex;
 use serde::{Deserialize, Serialize};
 use std::borrow::Cow;
@@ -199,12 +199,8 @@ pub fn cut(text: &str, most: usize) -> Cow<'_, str> {
     if text.len() <= most.saturating_add(60) {
         return Cow::Borrowed(text);
     }
-    let head = crate::evidence::beginning(text, most * 2 / 3);
-    let mut at = text.len() - most / 3;
-    while !text.is_char_boundary(at) {
-        at += 1;
-    }
-    let (middle, tail) = (&text[head.len()..at], &text[at..]);
+    let (head, tail) = (first_words(text, most * 2 / 3), last_words(text, most / 3));
+    let middle = &text[head.len()..text.len() - tail.len()];
     let mut errors = String::new();
     for line in middle.lines().filter(|line| is_error_line(line)) {
         if errors.len() + line.len() > most / 4 {

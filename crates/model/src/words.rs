@@ -1,0 +1,112 @@
+//! Texts that are cut between words.
+//!
+//! A cut in the middle of a word says little, and may leave the half of a password, which no
+//! redactor knows any more. A word here is a run of letters, digits and marks as a token, a path or
+//! an address has them.
+
+/// The first words of a text: at most so many bytes of it.
+///
+/// A word that alone is longer than seven eighths of that is cut, between characters.
+///
+/// ```
+/// assert_eq!(epitome_model::first_words("export KEY=abc123 now", 15), "export ");
+/// assert_eq!(epitome_model::first_words("abcdefgh", 5), "abcde");
+/// ```
+pub fn first_words(text: &str, most: usize) -> &str {
+    if text.len() <= most {
+        return text;
+    }
+    let end = text.floor_char_boundary(most);
+    let word = text[..end].trim_end_matches(is_in_word).len();
+    let is_cut = text[end..].starts_with(is_in_word);
+    &text[..if is_cut && word > most / 8 { word } else { end }]
+}
+
+/// The last words of a text: at most so many bytes of it.
+///
+/// A word that alone is longer than seven eighths of that is cut, between characters.
+///
+/// ```
+/// assert_eq!(epitome_model::last_words("KEY=abc123 is set", 10), " is set");
+/// ```
+pub fn last_words(text: &str, most: usize) -> &str {
+    if text.len() <= most {
+        return text;
+    }
+    let begin = text.ceil_char_boundary(text.len() - most);
+    let left = text[begin..].trim_start_matches(is_in_word);
+    let is_cut = text[..begin].ends_with(is_in_word);
+    if is_cut && left.len() > most / 8 { left } else { &text[begin..] }
+}
+
+/// `text` on one line, of at most `max` characters, ending in `…` when it was longer.
+pub fn short(text: &str, max: usize) -> String {
+    let flat: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
+    if flat.chars().nth(max).is_none() {
+        return flat;
+    }
+    let room = flat.char_indices().nth(max.saturating_sub(1)).map_or(0, |(end, _)| end);
+    let mark = if max == 0 { "" } else { "…" };
+    format!("{}{mark}", first_words(&flat, room))
+}
+
+/// Letters of scripts that put no spaces between words are words of their own.
+fn is_in_word(c: char) -> bool {
+    c.is_ascii_alphanumeric() || "-_./+=:@%#~!$^*?\\".contains(c)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn a_text_is_cut_before_the_word_that_does_not_fit() {
+        let url = "open postgres://admin:hunter2@host now";
+        let cases = [
+            (url, 38, url, url),
+            (url, 37, "open postgres://admin:hunter2@host ", " postgres://admin:hunter2@host now"),
+            (url, 30, "open ", " now"),
+            (url, 4, "open", " now"),
+            // What would be left is too little: the word is cut.
+            ("a/long/path/of/a/file.rs b", 16, "a/long/path/of/a", "h/of/a/file.rs b"),
+            (
+                "b /a/long/path/of/a/file.rs",
+                24,
+                "b /a/long/path/of/a/file",
+                "a/long/path/of/a/file.rs",
+            ),
+            ("aé漢字", 0, "", ""),
+            ("aé漢字", 2, "a", ""),
+            ("aé漢字", 3, "aé", "字"),
+        ];
+        for (text, most, first, last) in cases {
+            assert_eq!((first_words(text, most), last_words(text, most)), (first, last), "{most}");
+        }
+    }
+
+    #[test]
+    fn a_short_text_is_one_line_that_ends_with_a_word() {
+        let cases = [
+            ("a\nb\tc", 5, "a b c"),
+            ("curl -u admin:hunter2 x", 20, "curl -u …"),
+            ("abcdefgh", 5, "abcd…"),
+            ("漢字漢字", 3, "漢字…"),
+            ("ab", 0, ""),
+        ];
+        for (text, max, expect) in cases {
+            assert_eq!(short(text, max), expect, "{text:?} {max}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn parts_are_ends_of_the_text_and_fit(text in ".{0,60}", most in 0_usize..80) {
+            let (first, last) = (first_words(&text, most), last_words(&text, most));
+            prop_assert!(text.starts_with(first) && text.ends_with(last));
+            prop_assert!(first.len() <= most && last.len() <= most);
+            prop_assert!(short(&text, most).chars().count() <= most);
+        }
+    }
+}
