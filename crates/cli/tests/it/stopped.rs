@@ -2,12 +2,14 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Output, Stdio};
+
+use rustix::process::{Pid, Signal, kill_process};
 
 use crate::world::World;
 use crate::world::sessions::{self, CLAUDE};
 
-const SESSIONS: usize = 60;
+const SESSIONS: usize = 150;
 
 /// As many small sessions, which take the program a while.
 fn many(world: &World) -> Vec<(PathBuf, String)> {
@@ -34,8 +36,8 @@ fn interrupted(mut child: Child, begun: impl Fn() -> bool) -> Output {
     while child.try_wait().expect("it runs").is_none() && !begun() {
         std::hint::spin_loop();
     }
-    let sent = Command::new("kill").arg("-INT").arg(child.id().to_string()).status();
-    assert!(sent.expect("kill runs").success());
+    let pid = Pid::from_child(&child);
+    kill_process(pid, Signal::INT).expect("it runs");
     child.wait_with_output().expect("it ends")
 }
 
