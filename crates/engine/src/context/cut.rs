@@ -2,6 +2,16 @@
 
 use epitome_model::{Block, Role, Source, Transcript};
 
+/// Where a turn that goes on can be cut.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Place {
+    /// Here.
+    At(usize),
+    /// Nowhere that was asked for: what is kept would not begin with reasoning. It would here, at
+    /// the last place before.
+    Before(usize),
+}
+
 /// Where to cut a turn that goes on, so that what is kept of it begins with reasoning, as it did:
 /// Anthropic refuses it otherwise while the model thinks. As near before `end` as can be and not
 /// before `least`, or else behind it, and not behind `most`; where no response begins so, at `end`.
@@ -11,7 +21,7 @@ pub(super) fn with_reasoning(
     least: usize,
     end: usize,
     most: usize,
-) -> usize {
+) -> Place {
     let context = &transcript.context;
     let entry = |at: usize| context.get(at).and_then(|&item| transcript.items[item].entry());
     let asks = |at: &usize| {
@@ -21,7 +31,7 @@ pub(super) fn with_reasoning(
     };
     let turn = (0..context.len()).rev().find(asks).map_or(0, |at| at + 1);
     if end <= turn {
-        return end;
+        return Place::At(end);
     }
     let thinks = |at: &usize| {
         let group = |at: usize| entry(at).and_then(|entry| entry.group.as_deref());
@@ -30,6 +40,9 @@ pub(super) fn with_reasoning(
         matches!(first.and_then(|it| it.blocks.first()), Some(Block::Thinking(thinking))
             if source.at(thinking.whole).starts_with(b"{"))
     };
-    let before = (turn.max(least)..=end).rev().find(thinks);
-    before.or_else(|| (end..=most).find(thinks)).unwrap_or(end)
+    let near = (turn.max(least)..=end).rev().find(thinks);
+    if let Some(at) = near.or_else(|| (end..=most).find(thinks)) {
+        return Place::At(at);
+    }
+    (turn..least).rev().find(thinks).map_or(Place::At(end), Place::Before)
 }

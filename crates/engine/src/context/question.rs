@@ -13,7 +13,7 @@ use tracing::debug_span;
 use tracing::field::Empty;
 
 use super::Context;
-use super::cut::with_reasoning;
+use super::cut::{Place, with_reasoning};
 use super::tool::LastResponse;
 use crate::summary::{StartedSummary, SummaryRequest, WINDOW};
 use epitome_error::{Error, ErrorKind, Result};
@@ -167,7 +167,21 @@ impl Context {
         let unseen = self.recipe.keep.unanswered && is_unseen;
         let stays = unseen || !last.open.is_empty();
         let most = if stays { last.begins } else { transcript.context.len() };
-        with_reasoning(transcript, source, least, end.min(most), most)
+        match with_reasoning(transcript, source, least, end.min(most), most) {
+            Place::At(end) => end,
+            Place::Before(end) if last.open.is_empty() && !self.is_half(end) => {
+                transcript.context.len()
+            }
+            Place::Before(end) => end,
+        }
+    }
+
+    /// Whether what is behind this place is at most half of what a request may have: of the window
+    /// if it is known, or of what is sent.
+    fn is_half(&self, begin: usize) -> bool {
+        let weights = self.transcript().context[begin..].iter().map(|&item| self.counts.item(item));
+        let all = self.machine.usable().unwrap_or(self.counts.total().tokens);
+        weights.sum::<Tokens>().0 <= all.0 / 2
     }
 
     /// The first place in the context before which there is half of what is before `end`.

@@ -8,9 +8,10 @@ use epitome::models::{SummaryJob, summary_writer};
 use epitome_api::APIS;
 use epitome_formats::named;
 use epitome_llm::{Failure, Model, ModelName, Request, Response, Sink, Stop};
-use epitome_model::{Block, Counter, Role, Text, Tokens};
+use epitome_model::{Block, Counter, Role, Text, Tokens, Violation};
 use epitome_passes::{
-    Ask, Event, NoReply, Recipe, Reply, StopReason, SummaryRole, TokenUsage, Why, Writer,
+    Ask, Event, NoReply, Recipe, Reply, StopReason, SummaryRole, TokenUsage, Why, Writer, built_in,
+    is_digest,
 };
 use epitome_tokens::Estimate;
 
@@ -153,28 +154,18 @@ fn what_was_shortened_at_birth_is_read_whole() {
 
 #[test]
 fn what_is_kept_of_a_turn_that_thinks_begins_with_reasoning() {
-    // Which responses think, where the cut would be, and where it is: of twelve responses.
+    // Which responses think, where the cut would be, and where it is: of twelve responses. Nothing
+    // is kept where reasoning is too far back.
     let all = |_: usize| true;
     let first = |n: usize| n == 0;
     let third = |n: usize| n.is_multiple_of(3);
     type Thinks<'a> = &'a dyn Fn(usize) -> bool;
     let cases: [(Thinks<'_>, u64, u64); 5] =
-        [(&all, 4, 4), (&third, 6, 6), (&third, 4, 6), (&third, 20, 18), (&first, 4, 4)];
+        [(&all, 4, 4), (&third, 6, 6), (&third, 4, 6), (&third, 20, 18), (&first, 4, 0)];
     for (n, (thinks, messages, expect)) in cases.into_iter().enumerate() {
         let recipe = TOLD.replace("messages = 1", &format!("messages = {messages}"));
         let mut context = Context::in_memory(custom(&recipe));
-        context.user("Read them all.").expect("memory is written");
-        for n in 0..12 {
-            let id = n.to_string();
-            let mut said = Vec::new();
-            if thinks(n) {
-                let signed = r#"{"type":"thinking","thinking":"Well.","signature":"c2ln"}"#;
-                said.push(Said::Wire(signed.into()));
-            }
-            said.push(Said::call(id.clone(), "Read", r#"{"path":"a.rs"}"#));
-            context.assistant(&said).expect("memory is written");
-            context.tool(&[Said::output(id, lines("a.rs", 40))]).expect("memory is written");
-        }
+        read_in_one_turn(&mut context, 12, &|_| ("a.rs".into(), 40), thinks);
         context.ask_for_compaction(None, Some(Tokens(0)));
         ask(&mut context);
         let text = "## Goal\nAll are read.".into();
@@ -183,18 +174,58 @@ fn what_is_kept_of_a_turn_that_thinks_begins_with_reasoning() {
         let view = context.as_it_is();
         let kept = view.transcript().context().filter(|(_, entry)| entry.role != Role::System);
         assert_eq!(kept.count() as u64, expect, "{n}");
-        if n < 4 {
-            let mut body: serde_json::Value =
-                serde_json::from_str(&view.body("anthropic").expect("a wire").body).expect("JSON");
-            body["model"] = "m".into();
-            body["max_tokens"] = 2_000.into();
-            body["thinking"] = serde_json::json!({ "type": "enabled", "budget_tokens": 1_024 });
-            let body = body.to_string().into_bytes();
-            let format = named("anthropic").expect("a format");
-            let read = (format.read)(&body, &mut ());
-            assert_eq!(format.invariants.check(&read, &body), [], "{n}");
-        }
+        assert_eq!(faults_while_thinking(&context), [], "{n}");
     }
+}
+
+#[test]
+fn a_digest_in_a_turn_that_thinks_leaves_a_request_that_is_valid() {
+    // The response that is answered next does not think; one before it does, near or far.
+    for (thinks, window) in [(5, 30_000), (4, 30_000), (0, 3_000)] {
+        let setup = Setup::new(built_in("digest").expect("a recipe")).with_window(Tokens(window));
+        let mut context = Context::in_memory(setup.with_counter(Estimate::new()));
+        read_in_one_turn(&mut context, 7, &|n| (format!("{n}.rs"), 90), &|n| n == thinks);
+        context.compact_to(None, Some(Tokens(0))).expect("memory is written");
+        let view = context.as_it_is();
+        let mut sent = view.transcript().context().flat_map(|(_, entry)| &entry.blocks);
+        assert!(sent.any(|block| is_digest(block, view.source())), "{thinks}");
+        assert_eq!(faults_while_thinking(&context), [], "{thinks}");
+    }
+}
+
+/// A turn with so many responses that read a file, and of which some think.
+fn read_in_one_turn(
+    context: &mut Context,
+    responses: usize,
+    file: &dyn Fn(usize) -> (String, usize),
+    thinks: &dyn Fn(usize) -> bool,
+) {
+    context.user("Read them all.").expect("memory is written");
+    for n in 0..responses {
+        let id = n.to_string();
+        let mut said = Vec::new();
+        if thinks(n) {
+            let signed = r#"{"type":"thinking","thinking":"Well.","signature":"c2ln"}"#;
+            said.push(Said::Wire(signed.into()));
+        }
+        let (path, length) = file(n);
+        said.push(Said::call(id.clone(), "Read", format!(r#"{{"path":"{path}"}}"#)));
+        context.assistant(&said).expect("memory is written");
+        context.tool(&[Said::output(id, lines(&path, length))]).expect("memory is written");
+    }
+}
+
+/// What Anthropic would refuse in the next request, with thinking switched on.
+fn faults_while_thinking(context: &Context) -> Vec<Violation> {
+    let sent = context.as_it_is().body("anthropic").expect("a wire").body;
+    let mut body: serde_json::Value = serde_json::from_str(&sent).expect("JSON");
+    body["model"] = "m".into();
+    body["max_tokens"] = 2_000.into();
+    body["thinking"] = serde_json::json!({ "type": "enabled", "budget_tokens": 1_024 });
+    let body = body.to_string().into_bytes();
+    let format = named("anthropic").expect("a format");
+    let read = (format.read)(&body, &mut ());
+    format.invariants.check(&read, &body)
 }
 
 /// Hears, and says nothing.
