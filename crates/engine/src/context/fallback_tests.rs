@@ -4,6 +4,20 @@ use epitome_passes::{BUILT_IN, Event, NoReply, Recipe, Reply, built_in};
 use epitome_tokens::Estimate;
 
 use super::super::{Context, Next, Recovery, Said, Setup};
+use crate::Journal;
+
+/// A journal that keeps nothing.
+struct Nowhere;
+
+impl Journal for Nowhere {
+    fn append(&mut self, _: &[u8]) -> epitome_error::Result<()> {
+        Ok(())
+    }
+
+    fn flush(&self) -> epitome_error::Result<()> {
+        Ok(())
+    }
+}
 
 /// A model that writes no summary that is of use.
 #[derive(Clone, Copy, Debug)]
@@ -151,4 +165,47 @@ fn a_message_longer_than_the_window_stays_and_is_named() {
         let Recovery::Final { because } = refused else { panic!("{name}: {refused:?}") };
         assert!(because[0].starts_with("words of the user: "), "{name}: {because:?}");
     }
+}
+
+/// After each request of a session that made the context smaller, one undo shows what was sent
+/// before it, now and after a resume. Returns how often a last resort was among what was done.
+fn undone(recipe: &str, model: Bad) -> usize {
+    let setup = || {
+        let recipe = built_in(recipe).expect("a recipe");
+        Setup::new(recipe).with_counter(Estimate::new()).with_window(Tokens(12_000))
+    };
+    let mut context = Context::in_memory(setup());
+    context.user(RULE).expect("memory");
+    let mut resorts = 0;
+    for n in 0..12 {
+        reads(&mut context, n, 1 + n % 3, 60);
+        let about = format!("{recipe} {model:?} {n}");
+        let (before, taken) = (context.as_it_is().messages(), context.report().compactions);
+        let events = request(&mut context, model);
+        if context.report().compactions == taken {
+            continue;
+        }
+        resorts += usize::from(events.iter().any(|event| match event {
+            Event::Finished { by_tier, .. } => by_tier.contains_key("digest"),
+            _ => false,
+        }));
+        let log = context.log().to_vec();
+        let mut undone = Context::resume(log, Box::new(Nowhere), setup()).expect("a log");
+        assert!(undone.undo().expect("memory"), "{about}");
+        assert_eq!(undone.report().compactions, taken, "{about}: {events:?}");
+        assert_eq!(undone.as_it_is().messages(), before, "{about}: {events:?}");
+    }
+    resorts
+}
+
+#[test]
+fn one_undo_takes_back_one_compaction_where_a_digest_was_the_last_resort() {
+    let mut resorted = Vec::new();
+    for (recipe, _) in BUILT_IN {
+        let models = [Bad::Absent, Bad::Down, Bad::TooLong];
+        let resorts: usize = models.map(|model| undone(recipe, model)).iter().sum();
+        resorted.extend((resorts > 0).then_some(recipe));
+    }
+    // It has no digest of its own, and nothing else without a summary.
+    assert!(resorted.contains(&"pi"), "{resorted:?}");
 }
