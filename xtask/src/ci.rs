@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
 
-use crate::{cargo, chaos, e2e, print, say, skips, tidy};
+use crate::{cargo, chaos, e2e, print, recipes, say, skips, tidy};
 
 struct Step {
     name: &'static str,
@@ -25,6 +25,7 @@ const STEPS: &[Step] = &[
     Step { name: "doc", run: doc },
     Step { name: "features", run: features },
     Step { name: "build", run: build },
+    Step { name: "tables", run: || recipes::check(false) },
     Step { name: "test", run: test },
     Step { name: "doctest", run: doctest },
     Step { name: "chaos", run: chaos::short },

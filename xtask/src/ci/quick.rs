@@ -51,7 +51,7 @@ pub(super) fn test() -> anyhow::Result<()> {
 pub(super) fn leaves_out() {
     print(
         "quick leaves out: the tests of packages that were not changed (those that use a changed \
-         one too),\ndoc, doctest, chaos, fuzz, deny, e2e. `cargo xtask ci` runs all",
+         one too),\ndoc, tables, doctest, chaos, fuzz, deny, e2e. `cargo xtask ci` runs all",
     );
 }
 
