@@ -1,6 +1,7 @@
 //! `epitome install`: agents' own hooks keep transcripts.
 
 use std::fmt::Write as _;
+use std::fs;
 use std::path::PathBuf;
 
 use clap::Args as ClapArgs;
@@ -69,7 +70,7 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         return Err(Failure::usage("no agent named; give --agent").hint(format!("one of: {known}")));
     };
     let wish = wish(args)?;
-    let program = std::env::current_exe()?;
+    let program = program()?;
     let plan = Install::plan(&app.config, agent, &program, &wish)?;
     app.note(shown(&plan).trim_end());
     agreed(app, args.yes, "Install this?")?;
@@ -83,6 +84,24 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         let _ = writeln!(done, "{BOLD}still to do:{BOLD:#} {afterwards}");
     }
     app.print(&done)
+}
+
+/// The path that agents call: as the user calls it, if that is this program. A link like
+/// `~/.local/bin/epitome` is still right after an upgrade, which moves what it leads to.
+fn program() -> std::io::Result<PathBuf> {
+    let own = std::env::current_exe()?;
+    let called = std::env::args_os().next().map(PathBuf::from).unwrap_or_default();
+    let path = std::env::var_os("PATH").filter(|_| called.components().count() == 1);
+    let folders: Vec<PathBuf> = match &path {
+        Some(path) => std::env::split_paths(path).collect(),
+        None => vec![std::env::current_dir()?],
+    };
+    let mut places = folders.iter().map(|folder| folder.join(&called));
+    let real = fs::canonicalize(&own)?;
+    let is_own = |place: &PathBuf| {
+        place.is_absolute() && fs::canonicalize(place).is_ok_and(|path| path == real)
+    };
+    Ok(places.find(is_own).unwrap_or(own))
 }
 
 /// What an installed rule keeps, in words.

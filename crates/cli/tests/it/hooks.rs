@@ -57,6 +57,23 @@ fn where_there_were_no_settings_there_are_none_again() {
     }
 }
 
+#[cfg(unix)]
+#[test]
+fn a_link_to_the_program_is_what_the_agent_calls() {
+    let world = World::new();
+    let path = world.write(".claude/settings.json", "{}\n");
+    let link = world.home.join("bin/epitome");
+    fs::create_dir(link.parent().expect("a folder")).expect("a folder");
+    std::os::unix::fs::symlink(env!("CARGO_BIN_EXE_epitome"), &link).expect("a link");
+    let args = ["install", "--agent", "claude", "--yes"];
+    let mut by_path = world.command(&args);
+    by_path.env("PATH", link.parent().expect("a folder"));
+    std::os::unix::process::CommandExt::arg0(&mut by_path, "epitome");
+    assert!(by_path.status().expect("it runs").success());
+    let settings = fs::read_to_string(&path).expect("settings");
+    assert!(settings.contains(&format!("{} hook claude", link.display())), "{settings}");
+}
+
 #[test]
 fn installing_twice_is_installing_once() {
     let world = World::new();
