@@ -525,7 +525,7 @@ fn a_command_tells_what_it_prints_while_it_runs() {
     let place = project.place.clone().with_progress(Arc::new(on_progress));
     let stop = Stop::default();
     let stopper = stop.clone();
-    // It is stopped once its output is told.
+    // It is stopped once its output is shown.
     let watching = std::thread::spawn(move || {
         let is_told = told.iter().any(|text| text == "one\ntwo");
         stopper.stop();

@@ -63,7 +63,7 @@ const SETTLE: Duration = Duration::from_millis(50);
 const LEFT: Duration = Duration::from_secs(1);
 /// How long it is waited for the end of a command that writes no more.
 const SHORT: Duration = Duration::from_millis(2);
-/// How often it is told what a command has printed, and how many bytes of it.
+/// How often what a command has printed is shown, and how many bytes of it.
 const TELL: Duration = Duration::from_millis(200);
 const SHOWN: usize = 16 << 10;
 /// Bytes that are read at once.
@@ -151,11 +151,11 @@ fn wait(
     }
 }
 
-/// What is told of a command while it runs.
+/// What is shown of a command while it runs.
 struct Progress<'p> {
     place: &'p Workplace,
     begun: Instant,
-    /// When something was last told, and of which second.
+    /// When something was last shown, and of which second.
     told: Option<(Instant, u64)>,
 }
 
@@ -181,7 +181,7 @@ struct Output {
     head: Vec<u8>,
     tail: Vec<u8>,
     dropped: usize,
-    /// Whether something was written since it was last told.
+    /// Whether something was written since it was last shown.
     is_new: bool,
 }
 
