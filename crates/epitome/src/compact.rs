@@ -36,7 +36,7 @@ use crate::archive::{About, Archive, Digest, Draft, Generation, Hash, Made, WayB
 use crate::error::{Error, ErrorKind, Result};
 use crate::reference::{GitObjects, Reference, blob_id};
 use crate::restore::Blobs;
-use crate::session::Loaded;
+use crate::session::{Loaded, format_of};
 use crate::source::{FileSource, Spliced, copy, if_read};
 use crate::store::{self, write_new};
 
@@ -240,7 +240,22 @@ impl<'a, S: Source> CompactionPlan<'a, S> {
     ///
     /// `Invariant`, with the first violations as its causes.
     pub(crate) fn check_invariants(&self, path: &Path) -> Result<()> {
-        check_invariants(&self.violations, path)
+        check_invariants(&self.violations, path)?;
+        self.check_is_known_again().map_err(|err| err.at(path))
+    }
+
+    /// Refuses a compaction after which the archive would not know the session by its file: two
+    /// logs in one file may look like the other's when records of the first are shorter.
+    fn check_is_known_again(&self) -> Result<()> {
+        let spliced = self.spliced()?;
+        let (before, after) = (format_of(&self.session.source), format_of(&spliced));
+        let is_same_agent = before.map(|it| it.name) == after.map(|it| it.name);
+        if is_same_agent && self.session.transcript.head.id == self.after.head.id {
+            return Ok(());
+        }
+        let what = "this file holds the logs of two sessions: compacted, it would be taken for the \
+                    other one, and nothing could be restored";
+        Err(Error::new(ErrorKind::Refused, what))
     }
 
     /// Whether there is nothing to do.

@@ -225,8 +225,14 @@ pub static FORMATS: &[Format] = &[
 /// assert_eq!(epitome_formats::sniff(head).map(|format| format.name), Some("pi"));
 /// ```
 pub fn sniff(head: &[u8]) -> Option<&'static Format> {
-    FORMATS.iter().find(|format| (format.sniff)(head))
+    let first_line = head.split_inclusive(|byte| *byte == b'\n').next().unwrap_or_default();
+    let by_header = HEADED.iter().find(|format| (format.sniff)(first_line));
+    by_header.copied().or_else(|| FORMATS.iter().find(|format| (format.sniff)(head)))
 }
+
+/// The agents whose first record alone says whose log it is. The log of another agent may follow in
+/// the same file, and a compaction moves it into the head: the session is still the first one's.
+static HEADED: [&Format; 3] = [&pi::FORMAT, &codex::FORMAT, &gemini::FORMAT];
 
 /// Every kind of session database, in the order in which they are tried.
 pub fn databases() -> impl Iterator<Item = &'static Database> {

@@ -19,6 +19,7 @@ mod references;
 mod restore;
 mod rows;
 mod said_again;
+mod spliced;
 mod spread;
 mod stages;
 mod store;

@@ -1,0 +1,62 @@
+//! Two logs in one file, as a broken tool or a hand leaves them: what was compacted as one session
+//! is found again as that session, or it is not compacted.
+
+use epitome::archive::Archive;
+use epitome::compaction::{CompactionPlan, Way, apply_to};
+use epitome::{ErrorKind, Loaded};
+use epitome_passes::built_in;
+use epitome_tokens::Estimate;
+use jiff::Timestamp;
+
+/// Tenths of the first log that are kept, and of the second that are left out.
+const CUTS: [(usize, usize); 3] = [(2, 8), (5, 5), (8, 2)];
+/// Longer recorded sessions are left out: every one is put together with every other.
+const LONGEST: usize = 300_000;
+
+#[test]
+fn two_logs_in_one_file_are_one_session_before_and_after_a_compaction() {
+    let logs: Vec<(String, Vec<u8>)> = fixtures::all()
+        .into_iter()
+        .map(|it| (format!("{}/{}", it.agent, it.name), it.bytes()))
+        .filter(|(_, bytes)| bytes.len() < LONGEST)
+        .collect();
+    let mut compacted = 0;
+    for (name, first) in &logs {
+        for (other, second) in &logs {
+            for (kept, left_out) in CUTS {
+                let head = &first[..first.len() * kept / 10];
+                let tail = &second[second.len() * left_out / 10..];
+                let name = format!("{name} and {other}, cut at {kept} tenths");
+                compacted += usize::from(is_found_again(&name, [head, tail].concat()));
+            }
+        }
+    }
+    assert!(compacted > logs.len(), "{compacted} of {} pairs were compacted", logs.len().pow(2));
+}
+
+/// Whether there was something to compact, after which the session has the key that it had.
+fn is_found_again(name: &str, session: Vec<u8>) -> bool {
+    let mut recipe = built_in("epitome").expect("a built-in recipe");
+    recipe.trigger = Default::default();
+    let dir = tempfile::tempdir().expect("a folder");
+    let path = dir.path().join("s.jsonl");
+    let Ok(read) = Loaded::read(session, None) else { return false };
+    let Ok(plan) = CompactionPlan::by(Way::Rewrite, &read, &recipe, &Estimate) else {
+        return false;
+    };
+    if plan.is_empty() || !plan.violations.is_empty() {
+        return false;
+    }
+    let mut after = Vec::new();
+    let spliced = plan.spliced().expect("the splices lie apart");
+    spliced.copy_to(&mut after).expect("memory is written");
+    let again = Loaded::read(after, None).map(|again| again.key(&path));
+    if again.is_ok_and(|key| key == read.key(&path)) {
+        return true;
+    }
+    let archive = Archive::new(&dir.path().join("data"));
+    let done = apply_to(&plan, &path, &archive, &Estimate, Timestamp::UNIX_EPOCH);
+    let err = done.err().unwrap_or_else(|| panic!("{name}: nothing could be restored"));
+    assert_eq!(err.kind(), ErrorKind::Refused, "{name}: {err}");
+    false
+}
