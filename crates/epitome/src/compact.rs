@@ -343,6 +343,7 @@ pub fn apply(
         archive.withdraw_if_unused(&generation, file.path());
         return Err(err);
     }
+    archive.remove_repeated(&generation);
     Ok(generation)
 }
 

@@ -431,6 +431,8 @@ impl<'a> Compact<'a> {
             }
             return Err(err.while_writing().into());
         }
+        let made = written.iter().filter_map(|it| it.generation.as_ref());
+        made.for_each(|generation| config.archive().remove_repeated(generation));
         Ok(written)
     }
 

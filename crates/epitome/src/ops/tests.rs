@@ -380,6 +380,53 @@ fn a_run_is_undone_after_one_block_of_it_was_put_back() {
     assert_eq!(case.originals(), [true; 3], "{done:?}");
 }
 
+/// The bytes on disk of the packs of a session and its sub-agents.
+fn stored(case: &Case) -> (usize, u64) {
+    let archive = case.config.archive();
+    let keys = archive.sessions().expect("the archive can be listed");
+    let sizes = keys.iter().flat_map(|key| archive.sizes(key).expect("packs"));
+    sizes.fold((0, 0), |(packs, sum), (_, bytes)| (packs + 1, sum + bytes.0))
+}
+
+/// Trying a session, giving it back and trying it again keeps one copy of what goes.
+#[test]
+fn the_same_bytes_are_stored_once_however_often_they_are_tried() {
+    let case = Case::new(false);
+    case.compact().expect("it is compacted");
+    let (packs, once) = stored(&case);
+    for _ in 0..3 {
+        case.restore().expect("it is given back");
+        assert_eq!(case.originals(), [true; 3]);
+        case.compact().expect("it is compacted again");
+        let (now, bytes) = stored(&case);
+        // Times and ids of runs have other lengths.
+        assert!(now == packs && bytes <= once + once / 20, "{now} packs with {bytes} of {once}");
+        let found = case.session().undoable();
+        assert_eq!(found.len(), 1, "{found:?}");
+    }
+    let report = case.config.archive().verify().expect("the archive can be read");
+    assert!(report.faults.is_empty(), "{report:?}");
+    let log = runs(&case.config).expect("a log");
+    assert_eq!(log.runs.len(), 1, "{log:?}");
+    assert_eq!(log.runs[0].state, RunState::InEffect);
+    case.restore().expect("it is given back");
+    assert_eq!(case.originals(), [true; 3]);
+}
+
+/// A copy elsewhere, compacted twice, is given back although the session was compacted again.
+#[test]
+fn a_copy_is_given_back_although_its_first_compaction_was_repeated() {
+    let case = Case::new(false);
+    case.compact().expect("it is compacted");
+    let copy = case.path().with_file_name("copy.jsonl");
+    fs::copy(case.path(), &copy).expect("a copy");
+    case.restore().expect("it is given back");
+    case.compact().expect("it is compacted again");
+    let restored = Restore::default().run(&OpenSession::at(&case.config, &copy));
+    restored.expect("the copy is given back");
+    assert_eq!(fs::read(&copy).expect("a session"), case.files[0].1);
+}
+
 /// A secret in the name of a file and of a tool: what is printed of a plan is pasted into issues.
 #[test]
 fn a_report_hides_secrets_in_names() {

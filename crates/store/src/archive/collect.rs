@@ -187,6 +187,32 @@ impl Archive {
         }
     }
 
+    /// Removes the packs of older generations that `made` repeats, so that the same bytes are stored
+    /// once, however often a session is compacted and restored. The session must have been replaced
+    /// already, and the pack of `made` be proved to give it back.
+    pub fn remove_repeated(&self, made: &Generation) {
+        // If this fails they stay as garbage, which `gc` removes.
+        let Ok(found) = self.generations(&made.key()) else { return };
+        if found.whole.iter().all(|it| it != made) {
+            return;
+        }
+        let folder = made.key().folder();
+        for old in found.whole.iter().filter(|it| it.is_repeated_by(made)) {
+            let is_noted = self.note_removed(&folder, old.number, Some(old)).is_ok();
+            if is_noted {
+                self.store.delete(&pack_name(&folder, old.number)).ok();
+            }
+        }
+    }
+
+    /// Writes the small file that says that a pack is not missing.
+    fn note_removed(&self, folder: &str, number: u64, was: Option<&Generation>) -> Result<()> {
+        let left = was.filter(|it| !it.is_way_back()).map(|it| it.after);
+        let text = left.map(|left| serde_json::to_vec(&Mark { left }));
+        let text = text.transpose().ok().flatten().unwrap_or_default();
+        self.store.write_note(&removed_name(folder, number), &text)
+    }
+
     /// Collects generations of one session. Returns those that can be read.
     fn collect_session(
         &self,
@@ -258,10 +284,7 @@ impl Archive {
                 Err(err) if is_damage(&err) => None,
                 Err(err) => return Err(err),
             };
-            let left = generation.filter(|it| !it.is_way_back()).map(|it| it.after);
-            let text = left.map(|left| serde_json::to_vec(&Mark { left }));
-            let text = text.transpose().ok().flatten().unwrap_or_default();
-            self.store.write_note(&removed_name(folder, number), &text)?;
+            self.note_removed(folder, number, generation.as_ref())?;
             self.move_to(&trash, &name, now)?;
         }
         self.store.flush_folder(&trash)

@@ -220,6 +220,20 @@ impl Generation {
         (self.before, self.after) == (other.before, other.after) && self.path != other.path
     }
 
+    /// Whether `newer` made the same change to the same file again, after a restore: what leads
+    /// through this one leads through the other to the same bytes.
+    pub fn is_repeated_by(&self, newer: &Generation) -> bool {
+        let is_own = |it: &Generation| !it.is_way_back() && it.imported.is_none();
+        is_own(self)
+            && is_own(newer)
+            && self.number < newer.number
+            && self.key() == newer.key()
+            && self.path == newer.path
+            && (self.before, self.after) == (newer.before, newer.after)
+            && self.records == newer.records
+            && self.shared == newer.shared
+    }
+
     /// The hashes of all removed bytes.
     pub fn blobs(&self) -> impl Iterator<Item = Hash> + '_ {
         self.records.iter().flat_map(|record| record.splices.iter().map(|splice| splice.blob))
