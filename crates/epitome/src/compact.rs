@@ -130,6 +130,7 @@ impl<'a, S: Source> CompactionPlan<'a, S> {
             planned = planned.digested(rule, counter)?;
         }
         planned.notes.extend(missed_for_pins(&planned));
+        native::only_if_it_pays(&mut planned);
         Ok(planned)
     }
 

@@ -4,10 +4,11 @@ use std::collections::HashSet;
 
 use epitome_formats::{Append, CopiesBehind, Format, Mark, Native, Unwritable};
 use epitome_model::{
-    At, Block, Change, Counter, Edit, Source, Span, Splice, Tokens, Transcript, block_tokens,
+    At, Block, Bytes, Change, Counter, Edit, Source, Span, Splice, Tokens, Transcript, block_tokens,
 };
 use epitome_passes::Compaction;
 
+use super::{CompactionPlan, Note, Way};
 use crate::error::{Error, ErrorKind, Result};
 use crate::session::Loaded;
 
@@ -60,6 +61,35 @@ pub(super) fn only_what_is_reached<S: Source>(
         compaction.edits.clear();
     }
     Ok(())
+}
+
+/// A record that is appended repeats the context, so that the file grows by all of it. It must save
+/// at least one part in this many of the context.
+const PAYS_FROM: u64 = 20;
+
+/// Leaves the session as it is if the record to be appended saves too little: a note says so.
+pub(super) fn only_if_it_pays<S: Source>(planned: &mut CompactionPlan<'_, S>) {
+    let Loaded { format, source, .. } = planned.session;
+    let is_appended = matches!(format.native, Some(Native::Append(_)));
+    if planned.way != Way::Native || !is_appended || planned.is_empty() {
+        return;
+    }
+    let before = planned.compaction.tokens_before;
+    let saved = before - planned.tokens_after;
+    if saved.0 * PAYS_FROM >= before.0 {
+        return;
+    }
+    let bytes = planned.bytes_after - Bytes(source.len());
+    planned.notes.push(Note::DoesNotPay { saved, of: before, bytes });
+    planned.compaction.edits.clear();
+    planned.compaction.cut = None;
+    planned.stands_for = None;
+    planned.splices.clear();
+    planned.removed.clear();
+    planned.violations.clear();
+    planned.after = (format.read)(source, &mut ());
+    planned.tokens_after = before;
+    planned.bytes_after = Bytes(source.len());
 }
 
 /// What a record behind the end can say, with the copies that go along with it.

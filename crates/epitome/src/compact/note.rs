@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use epitome_model::Tokens;
+use epitome_model::{Bytes, Tokens};
 
 /// A part of a recipe that is left out, and why. Displayed as a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,6 +52,16 @@ pub enum Note {
         /// The target.
         target: Tokens,
     },
+    /// Nothing is written: the record that the agent would read in place of the history saves too
+    /// little for what it takes on disk.
+    DoesNotPay {
+        /// What it would save.
+        saved: Tokens,
+        /// What a resume sends.
+        of: Tokens,
+        /// By how much the file would grow.
+        bytes: Bytes,
+    },
 }
 
 impl fmt::Display for Note {
@@ -92,6 +102,11 @@ impl fmt::Display for Note {
             Note::WithinTarget { tokens, target } => {
                 write!(f, "the context has {tokens} tokens, within the target of {target}")
             }
+            Note::DoesNotPay { saved, of, bytes } => write!(
+                f,
+                "only {saved} of {of} tokens would go, less than a twentieth: not worth the {bytes} \
+                 that the record would add to the file"
+            ),
         }
     }
 }

@@ -270,9 +270,9 @@ fn a_compaction_of_a_copy_is_not_undone_in_place_of_a_later_one_of_the_session()
     let bytes = fixtures::get("codex", "pricing").bytes();
     let mut home = Home::new(&[(&of("01"), bytes)], &[&of("02")]);
     home.take(&Step::Copy);
-    home.take(&append_compaction(0, "epitome", Some(3)));
+    home.take(&append_compaction(0, "epitome", Some(10)));
     home.take(&append_compaction(0, "transcript", None));
-    home.take(&append_compaction(1, "epitome", Some(3)));
+    home.take(&append_compaction(1, "epitome", Some(10)));
     let generations = home.generations(&home.session(0)[0].path).expect("a session");
     let [first, second, of_copy] = generations.as_slice() else { panic!("{generations:?}") };
     assert_eq!((first.before, first.after), (of_copy.before, of_copy.after));

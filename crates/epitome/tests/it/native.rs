@@ -1,6 +1,6 @@
 //! Sessions for which an agent has no records of its own way: refused, and not as a bug.
 
-use epitome::compaction::{CompactionPlan, Way};
+use epitome::compaction::{CompactionPlan, Note, Way};
 use epitome::{ErrorKind, Loaded};
 use epitome_passes::built_in;
 use epitome_tokens::Estimate;
@@ -37,4 +37,30 @@ fn a_session_of_gemini_that_is_one_object() {
         .collect();
     head["messages"] = messages.into();
     refused(serde_json::to_vec_pretty(&head).expect("JSON"));
+}
+
+/// The context is repeated in the record that Codex reads: for a little of it that is not worth it.
+#[test]
+fn a_record_that_saves_less_than_a_twentieth_is_not_written() {
+    let bytes = fixtures::get("codex", "pricing").bytes();
+    let text = String::from_utf8(bytes).expect("text");
+    let (first, rest) = text.split_once('\n').expect("lines");
+    let planned_with = |words: usize| {
+        let text = "word ".repeat(words);
+        let content = format!(r#"[{{"type":"input_text","text":"{text}"}}]"#);
+        let message = format!(r#"{{"type":"message","role":"user","content":{content}}}"#);
+        let at = "2026-11-21T05:00:00.000Z";
+        let line = format!(r#"{{"timestamp":"{at}","type":"response_item","payload":{message}}}"#);
+        let session = format!("{first}\n{line}\n{rest}").into_bytes();
+        let session = Loaded::read(session, None).expect("a session");
+        let recipe = built_in("transcript").expect("a recipe");
+        let planned = CompactionPlan::by(Way::Native, &session, &recipe, &Estimate);
+        let planned = planned.expect("it is planned");
+        assert_eq!(planned.is_empty(), planned.compaction.edits.is_empty());
+        (planned.is_empty(), planned.compaction.tokens_before == planned.tokens_after, {
+            planned.notes.iter().any(|note| matches!(note, Note::DoesNotPay { .. }))
+        })
+    };
+    assert_eq!(planned_with(1), (false, false, false), "without the long message it pays");
+    assert_eq!(planned_with(400_000), (true, true, true));
 }

@@ -8,10 +8,10 @@ use epitome_passes::built_in;
 use epitome_tokens::O200k;
 
 /// Places at which a session is cut.
-const CUTS: usize = 4;
+const CUTS: usize = 12;
 /// The same of sessions of real work, and how many of them there are between two that are tried.
 /// `EPITOME_WHOLE_CORPUS` tries all of them.
-const CUTS_OF_REAL: usize = 2;
+const CUTS_OF_REAL: usize = 3;
 const EVERY: usize = 5;
 
 /// The recipes of which the tail depends on tokens, and a simple one. All are tried over whole
