@@ -100,7 +100,8 @@ impl Restore<'_> {
             Some(back) => {
                 let what = "a part of this session's archive was imported, and may put in what \
                             was never there";
-                let hint = "`epitome restore SESSION` asks before it uses that";
+                let of = session.path().display();
+                let hint = format!("`epitome restore {of}` in a terminal asks whether to use it");
                 Err(Error::new(ErrorKind::Refused, what).at(&back.path).with_hint(hint))
             }
         })
