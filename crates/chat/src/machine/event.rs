@@ -22,7 +22,7 @@ pub enum Event {
         #[serde(skip_serializing_if = "Option::is_none")]
         summaries: Option<String>,
     },
-    /// Files of the project and of the user that are part of the prompt, or that settings come from.
+    /// Files of the project and of the user that are in the prompt, or that settings come from.
     Loaded {
         /// The files.
         files: Vec<LoadedFile>,
