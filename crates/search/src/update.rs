@@ -167,10 +167,11 @@ impl Stale<'_> {
 /// it did not change.
 type Stamp = (i64, i64, i64);
 
-fn stamp(config: &Config, file: &SessionFile) -> Stamp {
+/// `id` is what the archive knows it by: that in the session, which its file need not be named as.
+fn stamp(config: &Config, file: &SessionFile, id: &str) -> Stamp {
     let since = file.modified.duration_since(UNIX_EPOCH).unwrap_or_default();
     let number = |it: u128| i64::try_from(it).unwrap_or(i64::MAX);
-    let archive = archive_stamp(config, file.agent, &file.id).cast_signed();
+    let archive = archive_stamp(config, file.agent, id).cast_signed();
     (number(file.size.0.into()), number(since.as_nanos()), archive)
 }
 
@@ -179,16 +180,19 @@ fn stale<'a>(
     connection: &Connection,
     files: &'a [SessionFile],
 ) -> rusqlite::Result<Stale<'a>> {
-    let mut known = connection.prepare("SELECT key, size, modified, archive FROM sessions")?;
-    let known =
-        known.query_map([], |row| Ok((row.get(0)?, (row.get(1)?, row.get(2)?, row.get(3)?))))?;
-    let known: HashMap<i64, Stamp> = known.collect::<rusqlite::Result<_>>()?;
+    let mut known = connection.prepare("SELECT key, size, modified, archive, id FROM sessions")?;
+    let known = known.query_map([], |row| {
+        let stamp = (row.get(1)?, row.get(2)?, row.get(3)?);
+        Ok((row.get(0)?, (stamp, row.get(4)?)))
+    })?;
+    let known: HashMap<i64, (Stamp, String)> = known.collect::<rusqlite::Result<_>>()?;
     let mut seen = HashSet::with_capacity(files.len());
     let mut changed = Vec::new();
     for file in files {
         let key = tables::path(&file.path);
         seen.insert(key);
-        if known.get(&key) != Some(&stamp(config, file)) {
+        let is_same = |(known, id): &(Stamp, String)| *known == stamp(config, file, id);
+        if !known.get(&key).is_some_and(is_same) {
             changed.push(file);
         }
     }
@@ -246,7 +250,7 @@ impl Work<'_> {
     /// read this time.
     fn read(&self, file: &SessionFile) -> Option<Read> {
         let path = file.path.to_str()?;
-        let stamp = stamp(&self.search.config, file);
+        let stamp = stamp(&self.search.config, file, &file.id);
         let known = |id: &str, project: Option<&str>, title: String| Known {
             path: path.to_owned(),
             agent: file.agent.to_owned(),
@@ -280,6 +284,9 @@ impl Work<'_> {
             |stories| {
                 let head = &stories[0].session.transcript.head;
                 let id = head.id.as_deref().unwrap_or(&file.id);
+                // Of one that has another name the id is known only now.
+                let archive = archive_stamp(&self.search.config, file.agent, id).cast_signed();
+                let stamp = if id == file.id { stamp } else { (stamp.0, stamp.1, archive) };
                 let known = known(id, head.cwd.as_deref(), stories[0].title());
                 let said =
                     stories.iter().enumerate().flat_map(|(number, story)| pieces(story, number));

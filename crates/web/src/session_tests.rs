@@ -108,9 +108,8 @@ fn of_a_long_session_the_page_that_is_asked_for_and_those_after_it_are_kept() {
 fn a_compacted_session_is_shown_as_it_was_with_a_button_that_restores_it() {
     let dir = tempfile::tempdir().expect("a folder");
     let bytes = fixtures::get("claude", "pricing").bytes();
-    // As its agent names it: the archive knows it by this id.
-    let name = "sessions/0f3c9a52-7d1e-4c55-9f0e-2b8d7a61c3d4.jsonl";
-    let path = write(dir.path().join(name), &bytes);
+    // Not named as its agent names it: the archive knows it by the id that is in it.
+    let path = write(dir.path().join("sessions/one.jsonl"), &bytes);
     let viewer = viewer(dir.path());
     let page = || {
         let session = viewer.files().into_iter().find(|it| it.path == path).expect("it is there");
@@ -125,8 +124,9 @@ fn a_compacted_session_is_shown_as_it_was_with_a_button_that_restores_it() {
     assert!(!before.contains("action=\"restore\"") && !before.contains("class=\"past\""));
 
     let config = &viewer.options.config;
-    let recipe = epitome_passes::built_in("transcript").expect("a recipe");
-    let recipe = epitome_passes::Recipe { keep: Default::default(), ..recipe };
+    let recipe = epitome_passes::built_in("epitome").expect("a recipe");
+    let recipe =
+        epitome_passes::Recipe { keep: Default::default(), trigger: Default::default(), ..recipe };
     let run = config.begin_run("test");
     let opened = epitome::ops::OpenSession::at(config, &path);
     let compact = epitome::ops::Compact::new(&recipe, viewer.options.counter, &run);
@@ -135,7 +135,17 @@ fn a_compacted_session_is_shown_as_it_was_with_a_button_that_restores_it() {
 
     let after = page();
     assert_eq!(figures(&after), figures(&before));
-    assert!(after.contains("by the recipe transcript. Shown as it was:"), "{after}");
+    assert!(after.contains("by the recipe epitome. Shown as it was:"), "{after}");
     assert!(after.contains("action=\"restore\"") && after.contains(">not sent</span>"), "{after}");
     assert!(after.contains("1 compaction</figcaption>"), "{after}");
+
+    let reads = || viewer.reads.load(Ordering::Relaxed);
+    let before = reads();
+    page();
+    assert_eq!(reads(), before, "it is as it was laid out");
+    fs::remove_dir_all(epitome::archive::Archive::folder_in(&config.home)).expect("an archive");
+    let alone = page();
+    assert_eq!(reads(), before + 1, "its archive is gone");
+    assert!(!alone.contains("action=\"restore\""), "{alone}");
+    assert!(alone.contains("their texts are not in the archive"), "{alone}");
 }

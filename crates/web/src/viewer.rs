@@ -1,8 +1,9 @@
 //! The state shared by all requests.
 
-use std::path::Path;
-use std::sync::Arc;
+use std::collections::HashMap;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use axum::http::StatusCode;
 use epitome::agents::{self, SessionFile};
@@ -32,6 +33,9 @@ pub(crate) struct Viewer {
     pub(crate) pages: PageCache,
     /// How often a session was read to be shown.
     pub(crate) reads: AtomicUsize,
+    /// The ids in the sessions that were read, of those whose files are not named as they are: the
+    /// archive knows them by these.
+    ids: Mutex<HashMap<PathBuf, String>>,
 }
 
 impl Viewer {
@@ -40,8 +44,8 @@ impl Viewer {
         let seeker = Arc::new(Seeker::new(options.config.clone(), options.which.clone()));
         // New text is indexed while the user looks at the list.
         seeker.refresh();
-        let (writes, pages, reads) = Default::default();
-        Viewer { options, shelf, seeker, stopped, writes, pages, reads }
+        let (writes, pages, reads, ids) = Default::default();
+        Viewer { options, shelf, seeker, stopped, writes, pages, reads, ids }
     }
 
     /// The current sessions.
@@ -90,9 +94,23 @@ impl Viewer {
         let of_parts = agents::companions(&file.path);
         let files = std::iter::once(&file.path).chain(&of_parts).map(|path| Stamp::of(path));
         let prices = Stamp::of_file(&self.options.config.models());
-        let archive = archive_stamp(&self.options.config, file.agent, &file.id);
+        let id = self.ids().get(&file.path).cloned();
+        let id = id.as_deref().unwrap_or(&file.id);
+        let archive = archive_stamp(&self.options.config, file.agent, id);
         let others = [prices, Stamp(archive.to_string())];
         Key { session: file.path.clone(), stamps: files.chain(others).collect() }
+    }
+
+    fn ids(&self) -> MutexGuard<'_, HashMap<PathBuf, String>> {
+        self.ids.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Keeps the id that is in a session, if its file has another name.
+    fn note_id(&self, file: &SessionFile, id: Option<&str>) {
+        match id.filter(|id| *id != file.id) {
+            Some(id) => self.ids().insert(file.path.clone(), id.to_owned()),
+            None => self.ids().remove(&file.path),
+        };
     }
 
     /// Reads a session and hands its pages to `show`, those of its sub-agents behind it.
@@ -116,6 +134,7 @@ impl Viewer {
             |part| name(part + 1).file(0),
             |stories| {
                 let id = stories.first().and_then(|it| it.session.transcript.head.id.as_deref());
+                self.note_id(file, id);
                 let search = search_of(id.unwrap_or(&file.id));
                 let pages = stories.iter().enumerate().map(|(part, story)| {
                     let up = match part {
