@@ -55,6 +55,12 @@ pub struct Finder {
 /// A keyword of a rule.
 struct Trigger {
     rule: usize,
+    word: String,
+    near: OnceLock<Near>,
+}
+
+/// Where a rule is applied around one of its keywords.
+struct Near {
     /// How far a match reaches around the keyword.
     reach: Reach,
     /// The spellings of the keyword in a match; empty if any case is possible.
@@ -65,6 +71,9 @@ struct Ready {
     rule: Rule,
     expression: String,
     regex: OnceLock<Option<Regex>>,
+    /// How far its matches reach around its keywords, and the spellings of these: most rules never
+    /// see one, and working it out for all takes as long as a search of some megabytes.
+    reach: OnceLock<(Reach, Vec<String>)>,
     allowed: Vec<Allowed>,
 }
 
@@ -111,8 +120,8 @@ impl Finder {
     ) -> Result<(), RuleFault> {
         let idx = self.rules.len();
         let expression = after_an_underscore(expression);
-        let hir = parse(&rule.id, &expression)?;
-        let lower: Vec<String> = rule.keywords.iter().map(|it| it.to_ascii_lowercase()).collect();
+        parse(&rule.id, &expression)?;
+        let lower = lower(&rule);
         if lower.iter().all(String::is_empty) {
             if rule.check.is_some_and(numeric::is_numeric) {
                 self.numeric.push(idx);
@@ -120,19 +129,18 @@ impl Finder {
                 self.always.push(idx);
             }
         }
-        let (reach, written) = reach::of(&hir, &lower).unwrap_or((Reach::ALL, Vec::new()));
         for word in lower.into_iter().filter(|word| !word.is_empty()) {
             let at = words.iter().position(|known| *known == word).unwrap_or_else(|| {
                 words.push(word);
                 self.of_keyword.push(Vec::new());
                 words.len() - 1
             });
-            let same = |it: &&String| it.eq_ignore_ascii_case(&words[at]);
-            let written = written.iter().filter(same).map(|it| it.as_bytes().into()).collect();
-            self.of_keyword[at].push(Trigger { rule: idx, reach, written });
+            let word = words[at].clone();
+            self.of_keyword[at].push(Trigger { rule: idx, word, near: OnceLock::new() });
         }
         let allowed = ready_allowlists(&rule.id, rule.allowed())?;
-        self.rules.push(Ready { rule, expression, regex: OnceLock::new(), allowed });
+        let (regex, reach) = Default::default();
+        self.rules.push(Ready { rule, expression, regex, reach, allowed });
         Ok(())
     }
 
@@ -213,16 +221,26 @@ impl Finder {
         }
     }
 
+    fn near<'t>(&self, trigger: &'t Trigger) -> &'t Near {
+        trigger.near.get_or_init(|| {
+            let (reach, written) = self.rules[trigger.rule].reach();
+            let same = |it: &&String| it.eq_ignore_ascii_case(&trigger.word);
+            let written = written.iter().filter(same).map(|it| it.as_bytes().into()).collect();
+            Near { reach: *reach, written }
+        })
+    }
+
     /// Which rules run in which ranges.
     fn windows(&self, text: &[u8]) -> Vec<(usize, usize, usize)> {
         let mut windows: Vec<(usize, usize, usize)> = Vec::new();
         for found in self.keywords.find_overlapping_iter(text) {
-            for Trigger { rule, reach, written } in &self.of_keyword[found.pattern().as_usize()] {
+            for trigger in &self.of_keyword[found.pattern().as_usize()] {
+                let Near { reach, written } = self.near(trigger);
                 let word = &text[found.start()..found.end()];
                 if !written.is_empty() && !written.iter().any(|it| **it == *word) {
                     continue;
                 }
-                let (rule, Reach { before, after }) = (*rule, *reach);
+                let (rule, Reach { before, after }) = (trigger.rule, *reach);
                 let start = before.map_or(0, |before| found.start().saturating_sub(before));
                 let end = after.map_or(text.len(), |after| text.len().min(found.end() + after));
                 match windows.last_mut() {
@@ -305,6 +323,15 @@ impl Finder {
 }
 
 impl Ready {
+    /// Worked out on first use.
+    fn reach(&self) -> &(Reach, Vec<String>) {
+        self.reach.get_or_init(|| {
+            let hir = parse(&self.rule.id, &self.expression).ok();
+            let lower = lower(&self.rule);
+            hir.and_then(|hir| reach::of(&hir, &lower)).unwrap_or((Reach::ALL, Vec::new()))
+        })
+    }
+
     /// Compiled on first use.
     fn regex(&self) -> Option<&Regex> {
         // It was parsed before; an expression that is too large finds nothing.
@@ -323,6 +350,11 @@ impl Allowed {
             }
         }
     }
+}
+
+/// The keywords of a rule in lower case.
+fn lower(rule: &Rule) -> Vec<String> {
+    rule.keywords.iter().map(|it| it.to_ascii_lowercase()).collect()
 }
 
 fn ready_allowlists<'a>(
@@ -445,7 +477,7 @@ mod tests {
             .of_keyword
             .iter()
             .flatten()
-            .filter(|trigger| trigger.reach.before.is_none())
+            .filter(|trigger| finder.near(trigger).reach.before.is_none())
             .map(|trigger| &*finder.rules[trigger.rule].rule.id)
             .collect();
         far.sort_unstable();
