@@ -26,7 +26,7 @@ const PAGE: u64 = 640 << 10;
 /// Bytes of code in colours, of all pages together and of one. Colours take a hundred times as long
 /// as everything else.
 const COLOURS: usize = 768 << 10;
-const COLOURS_OF_A_PAGE: std::ops::RangeInclusive<usize> = (16 << 10)..=(128 << 10);
+const COLOURS_OF_A_PAGE: std::ops::RangeInclusive<usize> = (8 << 10)..=(128 << 10);
 /// The name of what is before the first message of the user.
 const BEFORE: &str = "Before the first words";
 
