@@ -4,8 +4,10 @@
 //! of several runs, peaks the largest. Seconds of two machines cannot be compared: the ratio to the
 //! time in which this machine parses the same bytes as JSON, on one core, can.
 
+mod baseline;
 mod sessions;
 
+use std::cell::RefCell;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
@@ -14,7 +16,8 @@ use anyhow::{Context, ensure};
 use nix::sys::resource::{UsageWho, getrusage};
 
 use crate::{cargo, print, say};
-use sessions::Sessions;
+use baseline::{Baseline, Row};
+use sessions::{Sessions, Size};
 
 /// The command by which this program calls itself.
 pub(crate) const MEASURE: &str = "measure-one";
@@ -34,21 +37,58 @@ struct Taken {
 ///
 /// When the program does not build, or a command fails.
 pub(crate) fn run(folder: Option<&Path>) -> anyhow::Result<()> {
-    let epitome = cargo::epitome("dist")?;
-    let sessions = Sessions::make(folder)?;
-    let parsing = parsing(&sessions.large, sessions.large_len)?;
-    let bench = Bench { epitome: epitome.to_string_lossy().into_owned(), sessions, parsing };
+    let bench = Bench::new("dist", folder, Size::Full)?;
     say(&format!(
         "one session of {:.1} MB; {} sessions of {:.1} MB",
         bench.sessions.large_len as f64 / 1e6,
         bench.sessions.many,
         bench.sessions.many_len as f64 / 1e6,
     ));
-    print("| what | seconds | of parsing | MB/s | peak MiB | aim |");
-    print("|---|---|---|---|---|---|");
+    head();
     bench.start()?;
     bench.one_large()?;
+    bench.compacted()?;
     bench.many()
+}
+
+fn head() {
+    print("| what | seconds | of parsing | MB/s | peak MiB | aim |");
+    print("|---|---|---|---|---|---|");
+}
+
+/// How often a command may take as long as its baseline says, and a reader of a compacted session
+/// as long as of the same session before.
+const TIMES: f64 = 1.5;
+const COMPACTED: f64 = 1.3;
+
+/// What becomes of what a small run measured.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Held {
+    /// It is compared with the baseline.
+    Check,
+    /// It becomes the baseline.
+    Write,
+}
+
+/// Runs the commands over one small session, with the program of `profile`, and holds their times
+/// against those in the repository.
+///
+/// # Errors
+///
+/// When the program does not build, a command fails, or takes too long.
+pub(crate) fn hold(held: Held, profile: &str) -> anyhow::Result<()> {
+    let bench = Bench::new(profile, None, Size::Small)?;
+    head();
+    bench.one_large()?;
+    bench.compacted()?;
+    let rows = bench.rows.take();
+    let mut baseline = Baseline::read()?;
+    if held == Held::Write {
+        return baseline.write(profile, rows);
+    }
+    let slow = baseline.slower(profile, &rows, TIMES);
+    ensure!(slow.is_empty(), "slower than {}:\n{}", baseline::PATH, slow.join("\n"));
+    Ok(())
 }
 
 struct Bench {
@@ -56,6 +96,8 @@ struct Bench {
     sessions: Sessions,
     /// Seconds in which one core parses a megabyte of JSON.
     parsing: f64,
+    /// What was measured.
+    rows: RefCell<Vec<Row>>,
 }
 
 /// The best of several runs in which one core parses a session, by the megabyte.
@@ -73,6 +115,39 @@ fn parsing(session: &Path, len: u64) -> anyhow::Result<f64> {
 }
 
 impl Bench {
+    fn new(profile: &str, folder: Option<&Path>, size: Size) -> anyhow::Result<Bench> {
+        let epitome = cargo::epitome(profile)?.to_string_lossy().into_owned();
+        let sessions = Sessions::make(folder, size)?;
+        let parsing = parsing(&sessions.large, sessions.large_len)?;
+        Ok(Bench { epitome, sessions, parsing, rows: RefCell::default() })
+    }
+
+    /// Readers of a compacted session show it as it was: they take the time of what they show.
+    fn compacted(&self) -> anyhow::Result<()> {
+        let len = self.sessions.large_len;
+        let file = self.sessions.large.to_string_lossy();
+        let pages = self.sessions.folder().join("pages");
+        let pages = pages.to_string_lossy();
+        let render = ["render", "--file", &file, "--json", "--out", &pages, "--format"];
+        let readers = [
+            ("inspect", vec!["inspect", &file, "--json"]),
+            ("markdown", [&render[..], &["markdown"]].concat()),
+            ("html", [&render[..], &["html"]].concat()),
+        ];
+        let times = || -> anyhow::Result<Vec<Taken>> {
+            readers.iter().map(|(_, line)| self.best(5, line)).collect()
+        };
+        let before = times()?;
+        self.once(&["compact", &file, "--json", "--keep-turns", "1"])?;
+        for (((name, _), before), after) in readers.iter().zip(before).zip(times()?) {
+            self.row(&format!("{name} of it, compacted"), after, len, "");
+            let ratio = after.seconds / before.seconds;
+            print(&format!("| the same, of the time before | {ratio:.2} | | | | < {COMPACTED} |"));
+            self.rows.borrow_mut().push(Row::of_limit(name, ratio, COMPACTED));
+        }
+        Ok(())
+    }
+
     fn start(&self) -> anyhow::Result<()> {
         let taken = self.best(10, &["--version"])?;
         self.row("`epitome --version`", taken, 0, "< 0.010 s");
@@ -197,6 +272,10 @@ impl Bench {
                 format!("{:.0}", megabytes / seconds),
             ),
         };
+        if bytes > 0 {
+            let ratio = seconds / (megabytes * self.parsing);
+            self.rows.borrow_mut().push(Row::new(what, ratio));
+        }
         print(&format!("| {what} | {seconds:.3} | {ratio} | {speed} | {peak_mib:.1} | {aim} |"));
     }
 }

@@ -42,7 +42,10 @@ usage: cargo xtask COMMAND
                         an archive, a wheel and npm packages of the program, in target/package;
                         `--check` installs, uses and uninstalls each (packaging/README.md)
   redact                a table: what is found of planted credentials, by epitome and others
-  bench [FOLDER]        a table: how fast and how large, by default over the recorded sessions";
+  bench [FOLDER]        a table: how fast and how large, by default over the recorded sessions
+  bench --check [PROFILE]
+                        holds the ratios over a small session against xtask/bench-baseline.tsv
+                        (of `dist` if no profile is named); `--write` makes them the baseline";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
@@ -64,6 +67,10 @@ fn main() -> ExitCode {
         ["package", args @ ..] => package::run(args),
         ["redact"] => redact::run(),
         ["bench"] => bench::run(None),
+        ["bench", "--check"] => bench::hold(bench::Held::Check, "dist"),
+        ["bench", "--check", profile] => bench::hold(bench::Held::Check, profile),
+        ["bench", "--write"] => bench::hold(bench::Held::Write, "dist"),
+        ["bench", "--write", profile] => bench::hold(bench::Held::Write, profile),
         ["bench", folder] => bench::run(Some(folder.as_ref())),
         // `bench` calls itself for each command: the peak of a child is then that child's alone.
         [bench::MEASURE, command @ ..] => bench::measure(command),

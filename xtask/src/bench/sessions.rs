@@ -13,6 +13,18 @@ const LARGE: usize = 60_000_000;
 const MANY: usize = 300;
 const MANY_LEN: usize = 350_000_000;
 
+/// What is measured.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) enum Size {
+    /// A large session and many.
+    Full,
+    /// One session of some megabytes.
+    Small,
+}
+
+/// Bytes of the one session of a small run.
+const SMALL: usize = 5_000_000;
+
 pub(super) struct Sessions {
     home: TempDir,
     /// One session of Claude Code.
@@ -29,7 +41,7 @@ struct Model {
 
 impl Sessions {
     /// Makes them of the sessions in `folder`, or of the recorded ones.
-    pub(super) fn make(folder: Option<&Path>) -> anyhow::Result<Sessions> {
+    pub(super) fn make(folder: Option<&Path>, size: Size) -> anyhow::Result<Sessions> {
         let models = match folder {
             Some(folder) => models(folder)?,
             None => recorded()?,
@@ -39,11 +51,13 @@ impl Sessions {
         let largest = largest.context("there is no session of Claude Code")?;
         let home = tempfile::Builder::new().prefix("epitome-bench").tempdir()?;
         let large = home.path().join("large.jsonl");
-        let text = grown::claude(&largest.text, LARGE);
+        let text = grown::claude(&largest.text, if size == Size::Full { LARGE } else { SMALL });
         fs::write(&large, &text)?;
         let mut sessions =
             Sessions { home, large, large_len: text.len() as u64, many: 0, many_len: 0 };
-        sessions.fill(&models, folder.is_none())?;
+        if size == Size::Full {
+            sessions.fill(&models, folder.is_none())?;
+        }
         Ok(sessions)
     }
 
