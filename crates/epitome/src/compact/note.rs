@@ -104,8 +104,8 @@ impl fmt::Display for Note {
             }
             Note::DoesNotPay { saved, of, bytes } => write!(
                 f,
-                "only {saved} of {of} tokens would go, less than a twentieth: not worth the {bytes} \
-                 that the record would add to the file"
+                "only {saved} of {of} tokens would go, less than a twentieth: not worth the \
+                 {bytes} that the record would add to the file"
             ),
         }
     }

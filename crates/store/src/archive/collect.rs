@@ -187,9 +187,9 @@ impl Archive {
         }
     }
 
-    /// Removes the packs of older generations that `made` repeats, so that the same bytes are stored
-    /// once, however often a session is compacted and restored. The session must have been replaced
-    /// already, and the pack of `made` be proved to give it back.
+    /// Removes the packs of older generations that `made` repeats, so that the same bytes are
+    /// stored once, however often a session is compacted and restored. The session must have been
+    /// replaced already, and the pack of `made` be proved to give it back.
     pub fn remove_repeated(&self, made: &Generation) {
         // If this fails they stay as garbage, which `gc` removes.
         let Ok(found) = self.generations(&made.key()) else { return };
