@@ -80,6 +80,14 @@ pub struct CompactionPlan<'a, S> {
     pub bytes_after: Bytes,
 }
 
+/// What the usual way of writing would save, of what a recipe takes from the context of a session:
+/// nothing where that is not worth writing.
+pub(crate) fn usual_saving(format: &Format, taken: Tokens, before: Tokens) -> Tokens {
+    let is_native = format.native.is_some_and(|native| native.is_default());
+    let way = if is_native { Way::Native } else { Way::Rewrite };
+    if native::pays(way, format, taken, before) { taken } else { Tokens(0) }
+}
+
 impl<'a, S: Source> CompactionPlan<'a, S> {
     /// Plans a compaction that rewrites the session, carries it out in memory, reads the result,
     /// and asks the invariants.

@@ -18,6 +18,7 @@ use rayon::prelude::*;
 use serde::{Deserialize, Serialize};
 
 use crate::archive::{Archive, Digest, Generation, Hash, SessionKey};
+use crate::compact::usual_saving;
 use crate::config::Config;
 use crate::drive::catalogue;
 use crate::error::Result;
@@ -265,7 +266,8 @@ fn planned(session: &Loaded, path: &Path, recipe: &Recipe) -> (Tokens, Tokens) {
     // Counted again in the result: what edits claim is not the whole of it.
     let after = Applied::new(transcript, source, &planned.edits());
     let after = weigh(&after.transcript, &after.source, &counter).total();
-    (planned.tokens_before, planned.tokens_before - after)
+    let before = planned.tokens_before;
+    (before, usual_saving(format, before - after, before))
 }
 
 /// The model that wrote last.

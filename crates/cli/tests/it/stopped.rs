@@ -53,7 +53,7 @@ fn a_run_that_is_stopped_says_what_was_done_and_is_undone() {
     let world = World::new();
     let files = many(&world);
     let args = ["compact", "--all", "--keep-turns=1", "--count=estimate", "--recipe=transcript"];
-    let out = interrupted(start(&world, &args), || changed(&files[..1]) == 1);
+    let out = interrupted(start(&world, &args), || changed(&files) > 0);
     let told = String::from_utf8_lossy(&out.stderr).into_owned();
     assert_eq!(out.status.code(), Some(130), "{told}");
     let n = changed(&files);

@@ -67,16 +67,18 @@ pub(super) fn only_what_is_reached<S: Source>(
 /// at least one part in this many of the context.
 const PAYS_FROM: u64 = 20;
 
+/// Whether what a way of writing saves of a context is worth it.
+pub(super) fn pays(way: Way, format: &Format, saved: Tokens, before: Tokens) -> bool {
+    let is_appended = way == Way::Native && matches!(format.native, Some(Native::Append(_)));
+    !is_appended || saved.0 * PAYS_FROM >= before.0
+}
+
 /// Leaves the session as it is if the record to be appended saves too little: a note says so.
 pub(super) fn only_if_it_pays<S: Source>(planned: &mut CompactionPlan<'_, S>) {
     let Loaded { format, source, .. } = planned.session;
-    let is_appended = matches!(format.native, Some(Native::Append(_)));
-    if planned.way != Way::Native || !is_appended || planned.is_empty() {
-        return;
-    }
     let before = planned.compaction.tokens_before;
     let saved = before - planned.tokens_after;
-    if saved.0 * PAYS_FROM >= before.0 {
+    if planned.is_empty() || pays(planned.way, format, saved, before) {
         return;
     }
     let bytes = planned.bytes_after - Bytes(source.len());
