@@ -274,7 +274,7 @@ fn path_of(config: &Config, id: &str) -> PathBuf {
 fn free_id(config: &Config, id: &str, from: u32) -> String {
     let (base, first) = match id.strip_prefix("task-").and_then(|rest| rest.rsplit_once('-')) {
         Some((begun, number)) => (format!("task-{begun}"), number.parse().unwrap_or(1)),
-        None => (id.to_owned(), from),
+        None => (without_number(id).to_owned(), from),
     };
     let name = |n: u32| match n {
         1 if !id.starts_with("task-") => base.clone(),
@@ -282,6 +282,14 @@ fn free_id(config: &Config, id: &str, from: u32) -> String {
     };
     let mut free = (first..).map(name).filter(|id| !path_of(config, id).exists());
     free.next().expect("one of all numbers is free")
+}
+
+/// The name of a chat, `chat-DATE-TIME`, without the number that it may have behind it.
+fn without_number(id: &str) -> &str {
+    match id.rsplit_once('-') {
+        Some((name, _)) if id.matches('-').count() > 2 => name,
+        Some(_) | None => id,
+    }
 }
 
 /// The ids of all logs, oldest first as far as their names tell.

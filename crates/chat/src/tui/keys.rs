@@ -15,7 +15,8 @@ use crate::permissions::Answer;
 
 /// How long a second Ctrl-C leaves.
 const ARMED: Duration = Duration::from_secs(2);
-/// A question is not answered by what is typed as it appears.
+/// A question is not answered by what is typed as it appears, nor without a pause before the
+/// answer.
 const UNSEEN: Duration = Duration::from_millis(400);
 /// Lines that a notch of the mouse wheel scrolls.
 const NOTCH: isize = 3;
@@ -91,16 +92,23 @@ impl State {
         Some(Vec::new())
     }
 
-    /// Answers the question that is shown.
+    /// Answers the question that is shown. A letter of something longer is no answer: what the
+    /// user is typing goes on, and is answered with only after a pause.
     fn answer(&mut self, key: KeyEvent, control: bool) -> Vec<Effect> {
-        let seen = self.asks.front().is_some_and(|ask| ask.is_seen(self.typed));
+        let Some(ask) = self.asks.front_mut() else { return Vec::new() };
         let answer = match key.code {
-            _ if control || !seen => return Vec::new(),
-            KeyCode::Char('y') => Answer::Once,
-            KeyCode::Char('a') => Answer::Always,
-            KeyCode::Char('n') => Answer::No,
-            KeyCode::Char('N') => Answer::Never,
-            _ => return Vec::new(),
+            KeyCode::Char('y') => Some(Answer::Once),
+            KeyCode::Char('a') => Some(Answer::Always),
+            KeyCode::Char('n') => Some(Answer::No),
+            KeyCode::Char('N') => Some(Answer::Never),
+            _ => None,
+        };
+        let Some(answer) = answer.filter(|_| !control && ask.is_seen(self.typed)) else {
+            if let (KeyCode::Char(_) | KeyCode::Backspace, false) = (key.code, control) {
+                ask.shown = ask.shown.map(|shown| shown.max(self.typed));
+                return self.edit(key, control);
+            }
+            return Vec::new();
         };
         let Some(ask) = self.answered() else { return Vec::new() };
         let input = Input::Permission(ask.id.as_str().into(), answer);

@@ -76,9 +76,11 @@ fn a_key_that_was_pressed_before_a_question_was_on_the_screen_is_no_answer() {
     assert_eq!(pressed(&mut state, 4_900), 0);
     state.drawn(Duration::from_secs(5));
     state.update(Happening::Time(Duration::from_secs(9)));
-    for (at, answers) in [(4_999, 0), (5_399, 0), (5_400, 1)] {
+    // Nor is one that goes on with what is being typed.
+    for (at, answers) in [(4_999, 0), (5_399, 0), (5_450, 0), (5_849, 0), (6_249, 1)] {
         assert_eq!(pressed(&mut state, at), answers, "{at}");
     }
+    assert_eq!(state.editor.text(), "yyyyy");
 }
 
 #[test]
@@ -94,14 +96,16 @@ fn questions_are_answered_one_after_the_other_and_not_by_accident() {
     let permission = |id: &str, answer: Answer| format!("Input(Permission({id:?}, {answer:?}))");
     at(&mut state, 500);
     assert_eq!(shown(&types(&mut state, "x\n")), Vec::<String>::new());
-    assert_eq!(shown(&types(&mut state, "y")), [permission("c1", Answer::Once)]);
     assert_eq!(shown(&types(&mut state, "y")), Vec::<String>::new());
     at(&mut state, 1_000);
-    assert_eq!(shown(&types(&mut state, "a")), [permission("c2", Answer::Always)]);
+    assert_eq!(shown(&types(&mut state, "y")), [permission("c1", Answer::Once)]);
+    assert_eq!(shown(&types(&mut state, "y")), Vec::<String>::new());
     at(&mut state, 1_500);
+    assert_eq!(shown(&types(&mut state, "a")), [permission("c2", Answer::Always)]);
+    at(&mut state, 2_000);
     assert_eq!(shown(&types(&mut state, "n")), [permission("c3", Answer::No)]);
     asks(&mut state, "c4", "run x");
-    at(&mut state, 2_000);
+    at(&mut state, 2_500);
     assert_eq!(shown(&types(&mut state, "N")), [permission("c4", Answer::Never)]);
     assert_eq!(state.asks.len(), 0);
     // A question that an answer to another one decides is not asked.

@@ -231,13 +231,20 @@ impl Context {
     /// Why there is nothing to be done for who asks without a target.
     pub(super) fn small(&self) -> Option<NotDone> {
         let messages = self.tokens() - self.overhead;
-        let least = Tokens(self.recipe.live.tool.min_tokens);
+        let least = self.least();
         (messages < least).then_some(NotDone::Small { messages, least })
+    }
+
+    /// From how many tokens on messages are made small for who asks. In a small window that is what
+    /// a compaction by hand aims at.
+    fn least(&self) -> Tokens {
+        let least = Tokens(self.recipe.live.tool.min_tokens);
+        self.machine.target_by_hand().map_or(least, |aim| least.min(aim))
     }
 
     /// Remembers that nothing needs to be done for who asked.
     pub(super) fn needless(&mut self, why: Why, small: NotDone) {
-        let least = Tokens(self.recipe.live.tool.min_tokens);
+        let least = self.least();
         self.machine.skip(why, format!("messages are made small from {least} tokens on"));
         self.asked.iter_mut().for_each(|asked| asked.not_done = Some(small.clone()));
     }

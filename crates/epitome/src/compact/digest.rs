@@ -34,7 +34,11 @@ impl<'a, S: Source> CompactionPlan<'a, S> {
         }
         let rule_files = self.recipe.rule_files.clone();
         let view = View::new(transcript, source, counter).with_rule_files(&rule_files);
-        let (old, kept) = transcript.context.split_at(rule.tail(&view, budget));
+        // What is kept whole by turns, results or tokens stays as it is, and all that is behind it.
+        let is_kept = |item: &usize| self.compaction.kept.items.contains(item);
+        let first_kept = transcript.context.iter().position(is_kept);
+        let tail = rule.tail(&view, budget);
+        let (old, kept) = transcript.context.split_at(first_kept.map_or(tail, |it| it.min(tail)));
         if !says_more_than_a_summary(transcript, old) {
             return Ok(self);
         }
