@@ -31,7 +31,7 @@ pub(crate) static COMMANDS: &[Command] = &[
     Command {
         name: "/compact",
         arguments: "[FOCUS]",
-        about: "make the context small now; what is kept looks at FOCUS",
+        about: "make the context small now; FOCUS weighs more",
         make: |focus| Done::Input(Input::Compact(focus.map(str::to_owned))),
     },
     Command {
