@@ -9,7 +9,7 @@ use epitome_passes::RuleFiles;
 use crate::app::App;
 use crate::failure::Result;
 use crate::losses::render;
-use crate::session::file;
+use crate::session::{Input, State, file};
 
 const EXAMPLES: &str = "\
 Examples:
@@ -41,6 +41,10 @@ pub fn run(app: &App, args: &Args) -> Result<()> {
         LossOptions { counter: app.counter(), rule_files: RuleFiles::built_in(), screen: &screen };
     let report = session_losses(&session, &options)?;
     app.check_is_read()?;
+    if report.compactions.is_empty() {
+        // Stubs whose archive is not here are of compactions that nothing is known of: a note.
+        State::default().open(app, &Input::File(path))?;
+    }
     if app.global.json {
         return app.print_json(&report);
     }

@@ -170,6 +170,9 @@ fn a_missing_archive_is_said_and_the_stubs_stay() {
     let page = out(&world, &["render", ID, "--format", "html"]);
     assert!(page.contains("their texts are not in the archive"), "{page}");
     assert!(!out(&world, &["redact", ID]).contains(WORD));
+    let losses = world.output(&["losses", ID]);
+    let notes = String::from_utf8_lossy(&losses.stderr);
+    assert!(notes.contains("their texts are not in the archive"), "{notes}");
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! A digest of a stored session, written as the agent's own record of a summary.
 
 use epitome_engine::{history, says_more_than_a_summary};
-use epitome_model::{Counter, Source, Tokens};
-use epitome_passes::{DigestRule, Old, View};
+use epitome_model::{Counter, Source, Tokens, Transcript, Unit, units};
+use epitome_passes::{DigestRule, Kept, Old, View};
 
 use super::{CompactionPlan, Note, StandIn, StandsFor};
 use crate::error::{Error, ErrorKind, Result};
@@ -34,11 +34,8 @@ impl<'a, S: Source> CompactionPlan<'a, S> {
         }
         let rule_files = self.recipe.rule_files.clone();
         let view = View::new(transcript, source, counter).with_rule_files(&rule_files);
-        // What is kept whole by turns, results or tokens stays as it is, and all that is behind it.
-        let is_kept = |item: &usize| self.compaction.kept.items.contains(item);
-        let first_kept = transcript.context.iter().position(is_kept);
-        let tail = rule.tail(&view, budget);
-        let (old, kept) = transcript.context.split_at(first_kept.map_or(tail, |it| it.min(tail)));
+        let tail = rule.tail(&view, budget).min(first_kept(transcript, &self.compaction.kept));
+        let (old, kept) = transcript.context.split_at(tail);
         if !says_more_than_a_summary(transcript, old) {
             return Ok(self);
         }
@@ -66,4 +63,14 @@ impl<'a, S: Source> CompactionPlan<'a, S> {
             Err(err) => Err(err),
         }
     }
+}
+
+/// The place in the context of the first unit of which something is kept whole, by turns, results
+/// or tokens: it stays as it is, with all that is behind it.
+fn first_kept(transcript: &Transcript, kept: &Kept) -> usize {
+    let units = units(transcript);
+    let is_kept = |unit: &Unit| unit.items.iter().any(|item| kept.items.contains(item));
+    let first = units.iter().find(|unit| is_kept(unit)).and_then(|unit| unit.items.first());
+    let place = |first: &usize| transcript.context.iter().position(|item| item == first);
+    first.and_then(place).unwrap_or(transcript.context.len())
 }

@@ -2,7 +2,8 @@
 
 use epitome::compaction::{CompactionPlan, Note, Way};
 use epitome::{ErrorKind, Loaded};
-use epitome_passes::built_in;
+use epitome_model::{Role, Tokens, Transcript};
+use epitome_passes::{Target, built_in};
 use epitome_tokens::Estimate;
 
 fn refused(bytes: Vec<u8>) -> String {
@@ -63,4 +64,24 @@ fn a_record_that_saves_less_than_a_twentieth_is_not_written() {
     };
     assert_eq!(planned_with(1), (false, false, false), "without the long message it pays");
     assert_eq!(planned_with(400_000), (true, true, true));
+}
+
+/// What the user asks to keep is not in the digest, and what is behind it neither.
+#[test]
+fn a_digest_stands_for_nothing_that_is_kept() {
+    let session = fixtures::get("claude", "pricing").bytes();
+    let session = Loaded::read(session, None).expect("a session");
+    let of_user = |transcript: &Transcript| {
+        transcript.context().filter(|(_, entry)| entry.role == Role::User).count()
+    };
+    let left_with = |turns: Option<u64>| {
+        let mut recipe = built_in("digest").expect("a recipe");
+        recipe.target.stored = Some(Target::of_tokens(Tokens(2_000)));
+        recipe.keep.turns = turns;
+        let planned = CompactionPlan::as_usual(&session, &recipe, &Estimate).expect("a plan");
+        assert!(planned.stands_for.is_some(), "a digest is made");
+        of_user(&planned.after)
+    };
+    let (none, two) = (left_with(None), left_with(Some(2)));
+    assert!(none < 2 && two >= 2, "{none} and {two} messages of the user are left");
 }
