@@ -21,7 +21,7 @@ const PROMPT: &str = include_str!("prompt.md");
 /// What a line of the prompt begins with that names the folder of the project.
 pub(crate) const PROJECT: &str = "The project is in ";
 
-/// What the model is told first of a project, and the files that it comes from.
+/// The part of the prompt about a project, and the files that it comes from.
 pub struct Prompt {
     /// The text.
     pub text: String,

@@ -141,7 +141,7 @@ impl History {
         let source = ShownSource::File(source);
         let session = Loaded { format, source, transcript, faults };
         let key = key_in_archive(config, &session, path);
-        History::of(config, session, key, version).map_err(|err| err.about(path))
+        History::put_back(config, session, key, version).map_err(|err| err.about(path))
     }
 
     /// Reads a session that is no file here.
@@ -157,10 +157,10 @@ impl History {
     ) -> Result<History> {
         let session = Loaded::read(ShownSource::Memory(bytes), agent)?;
         let key = Ok(session.key(Path::new("-")));
-        History::of(config, session, key, version)
+        History::put_back(config, session, key, version)
     }
 
-    fn of(
+    fn put_back(
         config: &Config,
         stored: Loaded<ShownSource>,
         key: Result<SessionKey>,
@@ -177,7 +177,7 @@ impl History {
         let gap = gap.map(|err| format!("not all of it could be put back: {}", sentence(&err)));
         let mut removed: Vec<ShownSource> = unplaced.into_iter().map(ShownSource::Memory).collect();
         let mut compactions: Vec<PastCompaction> =
-            compactions.iter().map(PastCompaction::of).collect();
+            compactions.iter().map(PastCompaction::made_by).collect();
         if splices.is_empty() {
             missing.extend(gap);
             removed.extend(elsewhere(&archive, &stored, &mut missing));
@@ -260,7 +260,7 @@ impl History {
 }
 
 impl PastCompaction {
-    fn of(generation: &Generation) -> PastCompaction {
+    fn made_by(generation: &Generation) -> PastCompaction {
         PastCompaction {
             generation: generation.number,
             recipe: generation.recipe.clone(),

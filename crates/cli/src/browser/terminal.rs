@@ -63,7 +63,7 @@ enum Left {
 }
 
 impl Left {
-    fn of(is_writing: bool, stop: Interrupt) -> Left {
+    fn while_writing(is_writing: bool, stop: Interrupt) -> Left {
         if is_writing { Left::Writing(stop) } else { Left::Idle }
     }
 }
@@ -137,7 +137,7 @@ impl Loop<'_> {
 
     fn stopped(&self, is_writing: bool, stop: Interrupt) -> Left {
         self.app.progress.stop();
-        Left::of(is_writing, stop)
+        Left::while_writing(is_writing, stop)
     }
 
     /// Takes over how far a command is. Returns whether that is news.
@@ -202,7 +202,7 @@ impl Loop<'_> {
             }
             for effect in effects {
                 match effect {
-                    Effect::Leave => return Ok(Left::of(is_writing, stop)),
+                    Effect::Leave => return Ok(Left::while_writing(is_writing, stop)),
                     Effect::Stop => return Ok(self.stopped(is_writing, stop)),
                     Effect::Copy(text) => copy(&text)?,
                     Effect::Start(task) => {

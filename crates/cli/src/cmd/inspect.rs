@@ -119,7 +119,7 @@ struct AsItWas {
 }
 
 impl AsItWas {
-    fn of(history: &History, counter: &dyn Counter) -> AsItWas {
+    fn counted(history: &History, counter: &dyn Counter) -> AsItWas {
         let Loaded { source, transcript, .. } = &history.session;
         let blocks = transcript.entries().flat_map(|(_, entry)| &entry.blocks);
         let is_thinking =
@@ -217,7 +217,7 @@ fn inspect<S: Source>(
         family: Family::of(path, total.disk_bytes),
         compactions,
         compactions_in_effect,
-        as_it_was: history.is_compacted().then(|| AsItWas::of(history, counter)),
+        as_it_was: history.is_compacted().then(|| AsItWas::counted(history, counter)),
         prices,
         kinds,
         tools,

@@ -87,7 +87,7 @@ fn out(world: &World, args: &[&str]) -> String {
     String::from_utf8(world.output(args).stdout).expect("text")
 }
 
-/// Every output of the session that somebody may share.
+/// Every output of the session that is made to be shared.
 fn outputs(world: &World, more: &[&str]) -> Vec<(String, String)> {
     let mut outputs = Vec::new();
     let mut add = |args: &[&str]| {

@@ -11,7 +11,7 @@ use crate::text::DIM;
 /// Bytes of standard input that a message may have.
 const LONGEST: u64 = 4 << 20;
 
-/// How long it is waited for the end of standard input before the user is told.
+/// How long the chat waits for the end of standard input before it says that it waits.
 const PATIENCE: Duration = Duration::from_secs(3);
 
 /// The message of the options, with what comes through a pipe or from a file behind it. `-` is that

@@ -59,7 +59,7 @@ impl ChatModels {
     }
 }
 
-/// The name of the model that answers, and what the user is told of it.
+/// The name of the model that answers, and a notice about it for the user.
 pub fn model_name<'a>(
     app: &'a App,
     args: &'a Args,

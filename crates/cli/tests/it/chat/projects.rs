@@ -78,7 +78,7 @@ fn last_is_the_newest_session_of_this_folder_with_its_model_and_recipe() {
     assert_eq!(status, Some(3), "{notes}");
     assert!(notes.contains("there is no session of this folder"), "{notes}");
 
-    // By its id it goes on elsewhere, and the model is told.
+    // By its id it is resumed in another folder, and a message to the model says so.
     chat.world.write("elsewhere/AGENTS.md", "Rules of elsewhere.");
     let (status, _, notes) = run("elsewhere", &["--resume", &second], "Five.");
     assert_eq!(status, Some(0), "{notes}");
