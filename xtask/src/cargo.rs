@@ -1,19 +1,14 @@
-//! Cargo, run in the repository.
+//! Cargo and other programs, run in the repository.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
-
-use std::sync::Mutex;
 
 use anyhow::{Context, ensure};
 
 use crate::skips;
 
-/// The profiles in which the program is built already, by a step before.
-static BUILT: Mutex<Vec<String>> = Mutex::new(Vec::new());
-
 /// The repository's folder.
-pub(crate) fn root() -> PathBuf {
+pub fn root() -> PathBuf {
     let here = Path::new(env!("CARGO_MANIFEST_DIR"));
     here.parent().unwrap_or(here).to_owned()
 }
@@ -23,20 +18,20 @@ pub(crate) fn root() -> PathBuf {
 /// # Errors
 ///
 /// When the current folder is gone.
-pub(crate) fn target() -> anyhow::Result<PathBuf> {
+pub fn target() -> anyhow::Result<PathBuf> {
     let named = std::env::var_os("CARGO_TARGET_DIR").map(PathBuf::from);
     Ok(std::path::absolute(named.unwrap_or_else(|| root().join("target")))?)
 }
 
 /// A command in the repository's folder.
-pub(crate) fn command(program: &str) -> Command {
+pub fn command(program: &str) -> Command {
     let mut command = match program {
         "cargo" => Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into())),
         other => Command::new(other),
     };
     command.current_dir(root());
     if let Some(file) = skips::file() {
-        command.env(fixtures::skips::VARIABLE, file);
+        command.env(skips::VARIABLE, file);
     }
     command
 }
@@ -46,7 +41,7 @@ pub(crate) fn command(program: &str) -> Command {
 /// # Errors
 ///
 /// When it cannot be run or does not succeed.
-pub(crate) fn run(line: &[&str], variables: &[(&str, &str)]) -> anyhow::Result<()> {
+pub fn run(line: &[&str], variables: &[(&str, &str)]) -> anyhow::Result<()> {
     let (program, args) = line.split_first().context("a command has a name")?;
     let mut command = command(program);
     let status = command.args(args).envs(variables.iter().copied()).status();
@@ -60,51 +55,28 @@ pub(crate) fn run(line: &[&str], variables: &[(&str, &str)]) -> anyhow::Result<(
 /// # Errors
 ///
 /// When it cannot be run, does not succeed, or prints what is no text.
-pub(crate) fn output(line: &[&str]) -> anyhow::Result<String> {
+pub fn output(line: &[&str]) -> anyhow::Result<String> {
     let (program, args) = line.split_first().context("a command has a name")?;
     let output = command(program).args(args).output();
     let output = output.with_context(|| format!("cannot run {program}"))?;
-    let said = String::from_utf8_lossy(&output.stderr);
-    ensure!(output.status.success(), "{}: {}\n{said}", line.join(" "), output.status);
+    let errors = String::from_utf8_lossy(&output.stderr);
+    ensure!(output.status.success(), "{}: {}\n{errors}", line.join(" "), output.status);
     Ok(String::from_utf8(output.stdout)?)
 }
 
-/// Remembers that the program was built together with its tests: on its own it would be built with
-/// other features of dependencies, and they once more.
-///
-/// # Errors
-///
-/// When there is no program.
-pub(crate) fn is_built(profile: &str) -> anyhow::Result<()> {
-    let path = program(profile)?;
-    ensure!(path.is_file(), "{}: there is no program", path.display());
-    if let Ok(mut built) = BUILT.lock() {
-        built.push(profile.to_owned());
-    }
-    Ok(())
-}
-
-/// Builds the program, unless that was done before, and says where it lies.
+/// Builds the program `epitome` and returns its path.
 ///
 /// # Errors
 ///
 /// When it does not build.
-pub(crate) fn epitome(profile: &str) -> anyhow::Result<PathBuf> {
-    let is_built = BUILT.lock().is_ok_and(|built| built.iter().any(|it| it == profile));
-    if !is_built {
-        // With a test, dependencies have the features that tests give them, and are not built once
-        // more for the program alone.
-        let what: &[&str] = match profile {
-            "dev" => &["--workspace", "--bin", "epitome", "--test", "it"],
-            _ => &["-p", "epitome-cli"],
-        };
-        run(&[&["cargo", "build", "--profile", profile], what].concat(), &[])?;
-    }
-    program(profile)
-}
-
-/// Where cargo puts the program.
-fn program(profile: &str) -> anyhow::Result<PathBuf> {
+pub fn epitome(profile: &str) -> anyhow::Result<PathBuf> {
+    // With a test, dependencies have the features that tests give them, and are not built once
+    // more for the program alone.
+    let what: &[&str] = match profile {
+        "dev" => &["--workspace", "--bin", "epitome", "--test", "it"],
+        _ => &["-p", "epitome-cli"],
+    };
+    run(&[&["cargo", "build", "--profile", profile], what].concat(), &[])?;
     let folder = if profile == "dev" { "debug" } else { profile };
     let name = format!("epitome{}", std::env::consts::EXE_SUFFIX);
     Ok(target()?.join(folder).join(name))

@@ -4,43 +4,81 @@
 //! `test`, `doctest`, `chaos` and `e2e` share what `build` compiles, the program included.
 
 mod quick;
-mod used;
 
 use std::time::{Duration, Instant};
 
 use anyhow::{Context, bail};
+use xtask::{cargo, print, say, skips};
 
-use crate::{cargo, chaos, e2e, print, recipes, say, skips, tidy};
+use crate::tidy;
 
 struct Step {
     name: &'static str,
-    run: fn() -> anyhow::Result<()>,
+    run: Run,
 }
+
+enum Run {
+    /// Commands, their words separated by spaces.
+    Commands(&'static [&'static str]),
+    Function(fn() -> anyhow::Result<()>),
+}
+
+use Run::{Commands, Function};
+
+const FMT: Run =
+    Commands(&["cargo fmt --all --check", "cargo fmt --check --manifest-path fuzz/Cargo.toml"]);
+const CLIPPY: Run =
+    Commands(&["cargo clippy --workspace --all-targets --all-features --locked -- -D warnings"]);
+const DOC: Run = Commands(&[
+    "cargo doc --workspace --no-deps --locked --config build.rustdocflags=[\"-Dwarnings\"]",
+]);
+/// The library with a part of its features: what is left out is not needed, and its absence is an
+/// error that says so.
+const FEATURES: Run = Commands(&[
+    "cargo check -p epitome --no-default-features --features engine --locked",
+    "cargo check -p epitome --no-default-features --features sessions --locked",
+    "cargo check -p epitome --no-default-features --features sessions,sqlite --locked",
+    "cargo check -p epitome --no-default-features --features sessions,models --locked",
+    "cargo check -p epitome --no-default-features --features sessions,render --locked",
+    "cargo test -p epitome-store --no-default-features --lib --locked absent",
+]);
 
 /// Cheap ones first: what fails is known early.
 const STEPS: &[Step] = &[
-    Step { name: "fmt", run: fmt },
-    Step { name: "tidy", run: tidy::run },
-    Step { name: "clippy", run: clippy },
-    Step { name: "doc", run: doc },
-    Step { name: "features", run: features },
-    Step { name: "build", run: build },
-    Step { name: "tables", run: || recipes::check(false) },
-    Step { name: "test", run: test },
-    Step { name: "doctest", run: doctest },
-    Step { name: "chaos", run: chaos::short },
-    Step { name: "fuzz", run: fuzz },
-    Step { name: "deny", run: deny },
-    Step { name: "e2e", run: || e2e::run(&[]) },
+    Step { name: "fmt", run: FMT },
+    Step { name: "tidy", run: Function(tidy::run) },
+    Step { name: "clippy", run: CLIPPY },
+    Step { name: "doc", run: DOC },
+    Step { name: "features", run: FEATURES },
+    Step { name: "build", run: Function(build) },
+    Step { name: "tables", run: Commands(&["cargo lab recipes --check"]) },
+    Step { name: "test", run: Function(test) },
+    Step { name: "doctest", run: Commands(&["cargo test --workspace --doc --locked"]) },
+    Step { name: "chaos", run: Commands(&["cargo lab chaos --minutes 1"]) },
+    Step { name: "fuzz", run: Function(fuzz) },
+    Step { name: "deny", run: Function(deny) },
+    Step { name: "e2e", run: Commands(&["cargo lab e2e"]) },
 ];
 
 /// The steps of the inner loop: a minute or two after a change in one crate.
 const QUICK: &[Step] = &[
-    Step { name: "fmt", run: fmt },
-    Step { name: "tidy", run: tidy::run },
-    Step { name: "clippy", run: clippy },
-    Step { name: "test", run: quick::test },
+    Step { name: "fmt", run: FMT },
+    Step { name: "tidy", run: Function(tidy::run) },
+    Step { name: "clippy", run: CLIPPY },
+    Step { name: "test", run: Function(quick::test) },
 ];
+
+impl Step {
+    fn run(&self) -> anyhow::Result<()> {
+        match &self.run {
+            Commands(commands) => commands.iter().try_for_each(|line| {
+                let words: Vec<&str> = line.split(' ').collect();
+                cargo::run(&words, &[])
+            }),
+            Function(function) => function(),
+        }
+    }
+}
 
 /// Runs every step, or those that are named, and says how long each took and what was skipped.
 /// `--quick` runs what finds most mistakes soonest, and says what it leaves out.
@@ -60,14 +98,14 @@ pub(crate) fn run(names: &[&str]) -> anyhow::Result<()> {
     }
     let chosen: Vec<&Step> =
         steps.iter().filter(|step| names.is_empty() || names.contains(&step.name)).collect();
-    skips::begin()?;
+    skips::begin(&cargo::target()?)?;
     let mut times: Vec<(&str, Duration)> = Vec::new();
     let mut done = Ok(());
     for (n, step) in chosen.iter().enumerate() {
         let head = format!("── {} of {}: {} ", n + 1, chosen.len(), step.name);
         say(&format!("{head}{}", "─".repeat(70 - head.chars().count())));
         let begin = Instant::now();
-        done = (step.run)().with_context(|| format!("{} failed", step.name));
+        done = step.run().with_context(|| format!("{} failed", step.name));
         times.push((step.name, begin.elapsed()));
         if done.is_err() {
             break;
@@ -98,77 +136,30 @@ fn report(times: &[(&str, Duration)]) {
     }
 }
 
-fn fmt() -> anyhow::Result<()> {
-    cargo::run(&["cargo", "fmt", "--all", "--check"], &[])?;
-    cargo::run(&["cargo", "fmt", "--check", "--manifest-path", "fuzz/Cargo.toml"], &[])
-}
-
-fn clippy() -> anyhow::Result<()> {
-    let what = ["--workspace", "--all-targets", "--all-features", "--locked"];
-    cargo::run(&[&["cargo", "clippy"], &what[..], &["--", "-D", "warnings"]].concat(), &[])
-}
-
-fn doc() -> anyhow::Result<()> {
-    let line = ["cargo", "doc", "--workspace", "--no-deps", "--locked"];
-    cargo::run(&line, &[("RUSTDOCFLAGS", "-D warnings")])
-}
-
-/// The library with a part of its features: what is left out is not needed, and its absence is an
-/// error that says so.
-fn features() -> anyhow::Result<()> {
-    const SETS: [&str; 5] =
-        ["engine", "sessions", "sessions,sqlite", "sessions,models", "sessions,render"];
-    for set in SETS {
-        let library = ["-p", "epitome", "--no-default-features", "--features", set, "--locked"];
-        cargo::run(&[&["cargo", "check"], &library[..]].concat(), &[])?;
-    }
-    let store = ["-p", "epitome-store", "--no-default-features", "--lib", "--locked", "absent"];
-    cargo::run(&[&["cargo", "test"], &store[..]].concat(), &[])
-}
-
 /// Compiles all tests, and with them the program that later steps run.
 fn build() -> anyhow::Result<()> {
-    let line = ["cargo", "test", "--no-run", "--workspace", "--all-targets", "--locked"];
-    if has_nextest() {
-        cargo::run(&["cargo", "nextest", "run", "--no-run", "--workspace", "--locked"], &[])
-    } else {
-        cargo::run(&line, &[])
-    }?;
-    cargo::is_built("dev")
+    let runner: &[&str] = match has_nextest() {
+        true => &["cargo", "nextest", "run"],
+        false => &["cargo", "test", "--all-targets"],
+    };
+    cargo::run(&[runner, &["--no-run", "--workspace", "--locked"]].concat(), &[])
 }
 
 /// The tests, on a machine that was used: a home full of sessions, which no test may read or
 /// change.
 fn test() -> anyhow::Result<()> {
-    build()?;
-    if has_nextest() {
-        return with_used_home(&["cargo", "nextest", "run", "--workspace", "--locked"]);
-    }
-    skips::skipped("cargo-nextest", "not installed: `cargo test` runs the tests, slower");
-    with_used_home(&["cargo", "test", "--quiet", "--workspace", "--all-targets", "--locked"])
-}
-
-/// Runs a command whose home is that of a machine that was used, and checks that it changed
-/// nothing there.
-///
-/// # Errors
-///
-/// When the command fails or a file of the home changed.
-pub(crate) fn with_used_home(line: &[&str]) -> anyhow::Result<()> {
-    let home = used::Home::new(&cargo::epitome("dev")?)?;
-    let variables = home.variables();
-    let variables: Vec<(&str, &str)> =
-        variables.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    cargo::run(line, &variables)?;
-    home.is_unchanged()
+    let runner: &[&str] = if has_nextest() {
+        &["cargo", "nextest", "run"]
+    } else {
+        skips::skipped("cargo-nextest", "not installed: `cargo test` runs the tests, slower");
+        &["cargo", "test", "--quiet", "--all-targets"]
+    };
+    let used_home = ["cargo", "lab", "used-home"];
+    cargo::run(&[&used_home, runner, &["--workspace", "--locked"]].concat(), &[])
 }
 
 fn has_nextest() -> bool {
     cargo::output(&["cargo", "nextest", "--version"]).is_ok()
-}
-
-fn doctest() -> anyhow::Result<()> {
-    cargo::run(&["cargo", "test", "--workspace", "--doc", "--locked"], &[])
 }
 
 /// The bodies of the fuzz targets run among the tests; here it is seen that the targets compile.

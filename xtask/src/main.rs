@@ -1,16 +1,6 @@
-//! What the project does to itself: checks, tests, tables.
+//! `cargo xtask`: the checks of the project, all that CI runs.
 
-mod bench;
-mod cargo;
-mod chaos;
 mod ci;
-mod e2e;
-mod fit;
-mod package;
-mod quality;
-mod recipes;
-mod redact;
-mod skips;
 mod tidy;
 
 use std::process::ExitCode;
@@ -20,79 +10,23 @@ usage: cargo xtask COMMAND
 
   ci [STEP…]            everything that CI runs, in its order, up to the first failure
   ci --quick            the inner loop: fmt, tidy, clippy, and the tests of what was changed
-  used-home COMMAND…    runs a command, say a test, with a home full of sessions, as `ci` does
-  tidy                  what the house promises and no compiler checks
-  e2e [AGENT…|port]     real agents resume what epitome compacted, restored and carried over
-  e2e keep              real agents call it when a session ends
-  e2e viewer            a real Chromium looks at the viewer
-  e2e tools             other programs read compacted sessions and show the same figures
-  e2e sdk               the providers' SDKs send what `epitome engine` says
-  e2e --write           the same with all agents; the table goes into docs/agents.md
-  chaos [--minutes N]   kills, full disks, damage, busy writers, hostile homes: nothing is lost
-        [--seed S]      (--only PART --cases N runs some cases of one part again)
-  recipes [FOLDER…]     a table: what each recipe saves, by default over the recorded sessions
-  recipes --write       writes the tables of docs/recipes.md; `--check [--all]` compares them and
-                        README.md with what this program does (of real work the default alone)
-  quality [--target PERCENT] [RECIPE…]
-                        what recipes keep of the open set and cost, by `simulate` and by the
-                        instrument that it follows; where these are
-  fit [--write]         fits the weights by which a digest is chosen to the open set, where it is,
-                        and says how well they, and those of the program, tell what was used
-  package [--target TARGET] [--profile PROFILE] [--check]
-                        an archive, a wheel and npm packages of the program, in target/package;
-                        `--check` installs, uses and uninstalls each (packaging/README.md)
-  redact                a table: what is found of planted credentials, by epitome and others
-  bench [FOLDER]        a table: how fast and how large, by default over the recorded sessions
-  bench --check [PROFILE]
-                        holds the ratios over a small session against xtask/bench-baseline.tsv
-                        (of `dist` if no profile is named); `--write` makes them the baseline";
+  tidy                  project rules that no compiler checks
+
+What runs the program (recipes, quality, bench, e2e, chaos, package …) is `cargo lab`.";
 
 fn main() -> ExitCode {
     let args: Vec<String> = std::env::args().skip(1).collect();
     let args: Vec<&str> = args.iter().map(String::as_str).collect();
     let done = match args.as_slice() {
         ["ci", steps @ ..] => ci::run(steps),
-        ["used-home", command @ ..] if !command.is_empty() => ci::with_used_home(command),
         ["tidy"] => tidy::run(),
-        ["e2e", "--write"] => e2e::write(),
-        ["e2e", agents @ ..] => e2e::run(agents),
-        ["chaos", options @ ..] => chaos::run(options),
-        ["recipes", "--check"] => recipes::check(false),
-        ["recipes", "--check", "--all"] => recipes::check(true),
-        ["recipes", "--write"] => recipes::write(),
-        ["recipes", folders @ ..] => recipes::run(folders),
-        ["quality", args @ ..] => quality::run(args),
-        ["fit"] => fit::run(fit::Write::No),
-        ["fit", "--write"] => fit::run(fit::Write::Yes),
-        ["package", args @ ..] => package::run(args),
-        ["redact"] => redact::run(),
-        ["bench"] => bench::run(None),
-        ["bench", "--check"] => bench::hold(bench::Held::Check, "dist"),
-        ["bench", "--check", profile] => bench::hold(bench::Held::Check, profile),
-        ["bench", "--write"] => bench::hold(bench::Held::Write, "dist"),
-        ["bench", "--write", profile] => bench::hold(bench::Held::Write, profile),
-        ["bench", folder] => bench::run(Some(folder.as_ref())),
-        // `bench` calls itself for each command: the peak of a child is then that child's alone.
-        [bench::MEASURE, command @ ..] => bench::measure(command),
         _ => Err(anyhow::anyhow!(USAGE)),
     };
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(err) => {
-            say(&format!("xtask: {err:#}"));
+            xtask::say(&format!("xtask: {err:#}"));
             ExitCode::FAILURE
         }
     }
-}
-
-/// Tells how it goes; what was asked for goes to standard output.
-#[expect(clippy::print_stderr, reason = "a program for the terminal")]
-fn say(text: &str) {
-    eprintln!("{text}");
-}
-
-/// Prints what was asked for.
-#[expect(clippy::print_stdout, reason = "a program for the terminal")]
-fn print(text: &str) {
-    println!("{text}");
 }

@@ -1,24 +1,24 @@
 //! What was not checked, and why: steps and tests report it here, and `cargo xtask ci` prints it.
 
-use std::fs;
+use std::fs::{self, OpenOptions};
+use std::io::Write as _;
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 
-use fixtures::skips;
-
-use crate::{cargo, say};
+/// The variable that names the file of skips for tests and other programs (`fixtures::skips`).
+pub(crate) const VARIABLE: &str = "EPITOME_SKIPS";
 
 /// The file that tests and steps add lines to.
 static FILE: OnceLock<PathBuf> = OnceLock::new();
 
-/// Begins a list without lines. Every command that xtask starts from now on adds to it.
+/// Begins a list without lines, in a file of `folder`. Every command that is started from now on
+/// adds to it.
 ///
 /// # Errors
 ///
-/// When the folder that cargo builds into cannot be written.
-pub(crate) fn begin() -> anyhow::Result<()> {
-    let folder = cargo::target()?;
-    fs::create_dir_all(&folder)?;
+/// When the folder cannot be written.
+pub fn begin(folder: &Path) -> anyhow::Result<()> {
+    fs::create_dir_all(folder)?;
     let path = folder.join(format!("skips-{}", std::process::id()));
     fs::write(&path, "")?;
     let _ = FILE.set(path);
@@ -31,17 +31,36 @@ pub(crate) fn file() -> Option<&'static Path> {
 }
 
 /// Reports that a step, or a part of it, is not done.
-pub(crate) fn skipped(what: &str, why: &str) {
-    match file() {
-        Some(path) => skips::add(path, what, why),
-        None => say(&format!("skipped: {what}: {why}")),
+pub fn skipped(what: &str, why: &str) {
+    crate::say(&format!("skipped: {what}: {why}"));
+    let file = file().and_then(|path| OpenOptions::new().append(true).open(path).ok());
+    if let Some(mut file) = file {
+        // A file that cannot be written fails no step.
+        let _ = writeln!(file, "{what}: {why}");
     }
 }
 
-/// Ends the list and returns its lines.
-pub(crate) fn end() -> Vec<String> {
+/// Ends the list and returns its lines, each once.
+pub fn end() -> Vec<String> {
     let Some(path) = file() else { return Vec::new() };
-    let lines = skips::lines(&fs::read_to_string(path).unwrap_or_default());
+    let text = fs::read_to_string(path).unwrap_or_default();
     let _ = fs::remove_file(path);
+    lines(&text)
+}
+
+fn lines(text: &str) -> Vec<String> {
+    let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
+    lines.sort();
+    lines.dedup();
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_skip_of_many_tests_is_one_line() {
+        assert_eq!(lines("b: x\na: y\nb: x\n"), ["a: y", "b: x"]);
+    }
 }

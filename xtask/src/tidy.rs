@@ -13,7 +13,7 @@ mod words;
 
 use anyhow::{Context, ensure};
 
-use crate::{cargo, print, say};
+use xtask::{cargo, print, say};
 
 /// A tracked file that is text.
 #[derive(Clone, Debug)]
@@ -77,7 +77,6 @@ const CHECKS: &[Check] = &[
     words::nothing_is_left_undone,
     words::no_machine_is_named,
     house::papers_are_there,
-    house::formats_are_described_and_have_a_corpus,
     house::crates_say_what_is_absent,
     docs::links_lead_somewhere,
     docs::tests_that_are_named_exist,

@@ -1,6 +1,6 @@
 //! Speed of the parts of a compaction over one session of Claude Code with 60 MB.
 //!
-//! `cargo bench -p epitome`. The whole program, with its peak of memory: `cargo xtask bench`.
+//! `cargo bench -p epitome`. The whole program, with its peak of memory: `cargo lab bench`.
 
 use std::collections::HashMap;
 use std::sync::OnceLock;

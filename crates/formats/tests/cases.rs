@@ -34,6 +34,18 @@ fn every_case_is_understood_as_it_is_written_down() {
     }
 }
 
+#[test]
+fn every_format_has_a_page_and_a_session() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let missing = |paths: &[String]| !paths.iter().any(|path| root.join(path).exists());
+    for format in FORMATS {
+        let name = format.name;
+        assert!(!missing(&[format!("docs/formats/{name}.md")]), "{name} has no page");
+        let folders = ["cases", "sessions"].map(|it| format!("testing/fixtures/{it}/{name}"));
+        assert!(!missing(&folders), "{name} has no corpus case and no recorded session");
+    }
+}
+
 /// Some readers accept sessions of others, but those come first in `FORMATS`.
 fn is_asked_later(format: &str, other: &str) -> bool {
     matches!((format, other), ("pi" | "qwen", "claude") | ("amp", "anthropic"))

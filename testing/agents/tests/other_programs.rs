@@ -1,7 +1,7 @@
 //! Other programs read sessions before and after `epitome compact`: they show the same figures.
 //!
 //! They are installed from npm and PyPI, and `EPITOME_PROGRAM` names the program:
-//! `cargo xtask e2e tools` runs this.
+//! `cargo lab e2e tools` runs this.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -24,7 +24,7 @@ const WAYS: [&[&str]; 2] = [&[], &["--rewrite"]];
 
 fn check(reader: Reader) -> anyhow::Result<()> {
     if !reader.has_installer() {
-        fixtures::skips::skipped(reader.name(), "there is no npm, or no python3 with venv");
+        fixtures::skipped(reader.name(), "there is no npm, or no python3 with venv");
         return Ok(());
     }
     let program = std::env::var_os("EPITOME_PROGRAM").context("EPITOME_PROGRAM is not set")?;

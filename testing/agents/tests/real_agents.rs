@@ -1,5 +1,5 @@
 //! With the real agents: they are installed from the npm registry, so these tests have a feature of
-//! their own, which `cargo xtask e2e` switches on.
+//! their own, which `cargo lab e2e` switches on.
 
 use agents::scenario::Scenario;
 use agents::{Agent, e2e, record, resume};

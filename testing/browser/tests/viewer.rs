@@ -1,6 +1,6 @@
 //! The viewer, as a person uses it: in a real Chromium, on the address that the program prints.
 //!
-//! `cargo xtask e2e viewer` builds the program, and says so when there is no Chromium.
+//! `cargo lab e2e viewer` builds the program, and says so when there is no Chromium.
 
 use std::fs::{self, OpenOptions};
 use std::io::{BufRead as _, BufReader, Write as _};
@@ -31,7 +31,7 @@ impl Machine {
             fs::write(path, bytes)?;
         }
         let program = std::env::var_os("EPITOME_PROGRAM")
-            .context("EPITOME_PROGRAM does not name the program: run `cargo xtask e2e viewer`")?;
+            .context("EPITOME_PROGRAM does not name the program: run `cargo lab e2e viewer`")?;
         let mut program = Command::new(program)
             .arg("serve")
             .env_clear()

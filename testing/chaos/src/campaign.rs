@@ -222,7 +222,7 @@ fn all(
             for violation in &case.violations {
                 say(&format!("  {:?}: {}", violation.kind, violation.what));
             }
-            say(&format!("  again: cargo xtask chaos --only {name} --seed {number} --cases 1"));
+            say(&format!("  again: cargo lab chaos --only {name} --seed {number} --cases 1"));
         }
         if told.elapsed() > Duration::from_secs(30) {
             told = Instant::now();

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fs;
 
-use crate::{cargo, print, say};
+use xtask::{cargo, print, say};
 
 /// Where a change in this folder can be seen: in the tests of these packages. What is not here is
 /// seen in the package of the folder itself.

@@ -1,7 +1,5 @@
 //! What every part of the house brings along.
 
-use epitome_formats::FORMATS;
-
 use super::{Findings, Repo};
 
 /// What a newcomer looks for.
@@ -43,24 +41,6 @@ pub(super) fn papers_are_there(repo: &Repo, findings: &mut Findings) {
     }
     for folder in rooms(repo).filter(|folder| !plan.text.contains(folder)) {
         findings.fail(&plan.path, 0, format!("says nothing of {folder}"));
-    }
-}
-
-/// Every format has a page and a session in the repository: a corpus case or a recorded session.
-/// All else about a format is derived from `FORMATS`.
-pub(super) fn formats_are_described_and_have_a_corpus(repo: &Repo, findings: &mut Findings) {
-    for format in FORMATS {
-        let name = format.name;
-        let page = format!("docs/formats/{name}.md");
-        if !repo.paths.contains(&page) {
-            findings.fail(&page, 0, format!("is missing: every format has one ({name})"));
-        }
-        let cases = format!("testing/fixtures/cases/{name}/");
-        let recorded = format!("testing/fixtures/sessions/{name}/");
-        let is_session = |path: &String| path.starts_with(&cases) || path.starts_with(&recorded);
-        if !repo.paths.iter().any(is_session) {
-            findings.fail(&cases, 0, format!("is missing: every format has a session ({name})"));
-        }
     }
 }
 
@@ -106,20 +86,6 @@ mod tests {
             &files,
             &[&too_long, "ARCHITECTURE.md:0: says nothing of crates/attic"],
         );
-    }
-
-    #[test]
-    fn a_format_without_a_page_or_a_session_is_found() {
-        let expect: Vec<&str> = vec![""; FORMATS.len() * 2];
-        check(formats_are_described_and_have_a_corpus, &[], &expect);
-        let pages: Vec<(String, &str)> =
-            FORMATS.iter().map(|it| (format!("docs/formats/{}.md", it.name), "")).collect();
-        let mut files: Vec<(&str, &str)> =
-            pages.iter().map(|(path, text)| (&**path, *text)).collect();
-        check(formats_are_described_and_have_a_corpus, &files, &expect[FORMATS.len()..]);
-        files.push(("testing/fixtures/sessions/pi/one.jsonl", ""));
-        files.push(("testing/fixtures/cases/copilot/one/session.jsonl", ""));
-        check(formats_are_described_and_have_a_corpus, &files, &expect[FORMATS.len() + 2..]);
     }
 
     #[test]

@@ -74,7 +74,8 @@ const LAYERS: &[Crate] = &[
         on: &["epitome-formats", "fixtures", "properties"],
         tests: &[],
     },
-    Crate { name: "xtask", layer: OUTSIDE, on: XTASK, tests: &[] },
+    Crate { name: "xtask", layer: OUTSIDE, on: &[], tests: &[] },
+    Crate { name: "lab", layer: OUTSIDE, on: LAB, tests: &[] },
 ];
 
 const MODEL: &str = "epitome-model";
@@ -169,7 +170,7 @@ const WHOLE_PRODUCT: &[&str] = &[
     "epitome-web",
     "fixtures",
 ];
-const XTASK: &[&str] = &[
+const LAB: &[&str] = &[
     MODEL,
     ERROR,
     ENGINE,
@@ -187,6 +188,7 @@ const XTASK: &[&str] = &[
     "agents",
     "browser",
     "chaos",
+    "xtask",
 ];
 
 /// The highest layer that does no input or output.

@@ -1,9 +1,10 @@
-//! The home of a machine that was used, which no test may read or change.
+//! `cargo lab used-home`: the home of a machine that was used, which no test may read or change.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, ensure};
+use xtask::{cargo, print};
 
 /// Where agents and epitome keep things: each variable, and the folder below the home.
 const FOLDERS: &[(&str, &str)] = &[
@@ -24,8 +25,23 @@ const FOLDERS: &[(&str, &str)] = &[
 /// What cargo and rustup keep at home, and needs no stranger's home.
 const TOOLS: &[(&str, &str)] = &[("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup")];
 
+/// Runs a command whose home is that of a machine that was used, and checks that it changed
+/// nothing there.
+///
+/// # Errors
+///
+/// When the command fails or a file of the home changed.
+pub(crate) fn run(line: &[&str]) -> anyhow::Result<()> {
+    let home = Home::new(&cargo::epitome("dev")?)?;
+    let variables = home.variables();
+    let variables: Vec<(&str, &str)> =
+        variables.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    cargo::run(line, &variables)?;
+    home.is_unchanged()
+}
+
 /// A home that is gone when it is dropped.
-pub(super) struct Home {
+struct Home {
     folder: tempfile::TempDir,
     listing: Vec<(PathBuf, String)>,
 }
@@ -36,7 +52,7 @@ impl Home {
     /// # Errors
     ///
     /// When `program` cannot compact the sessions, or the disk has no room.
-    pub(super) fn new(program: &Path) -> anyhow::Result<Home> {
+    fn new(program: &Path) -> anyhow::Result<Home> {
         let folder = tempfile::Builder::new().prefix("used-home-").tempdir()?;
         chaos::fill(folder.path(), program).context("a home full of sessions")?;
         let listing = listing(folder.path())?;
@@ -44,7 +60,7 @@ impl Home {
     }
 
     /// The variables that make it the home of what is run, but for cargo and rustup.
-    pub(super) fn variables(&self) -> Vec<(&'static str, String)> {
+    fn variables(&self) -> Vec<(&'static str, String)> {
         let below = |name: &str| self.folder.path().join(name).to_string_lossy().into_owned();
         let folders = FOLDERS.iter().map(|(variable, name)| (*variable, below(name)));
         let real = std::env::home_dir().unwrap_or_default();
@@ -61,14 +77,14 @@ impl Home {
     /// # Errors
     ///
     /// With the names of these files.
-    pub(super) fn is_unchanged(&self) -> anyhow::Result<()> {
+    fn is_unchanged(&self) -> anyhow::Result<()> {
         let now = listing(self.folder.path())?;
         let changed: Vec<String> = (now.iter().filter(|it| !self.listing.contains(it)))
             .chain(self.listing.iter().filter(|it| !now.contains(it)))
             .map(|(path, _)| path.display().to_string())
             .collect();
         ensure!(changed.is_empty(), "tests changed the user's home: {}", changed.join(", "));
-        crate::print(&format!("the {} files of a used home are what they were", now.len()));
+        print(&format!("the {} files of a used home are what they were", now.len()));
         Ok(())
     }
 }

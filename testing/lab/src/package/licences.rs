@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, ensure};
 use serde::Deserialize;
 
-use crate::cargo;
+use xtask::cargo;
 
 /// Beginnings of the names of files that hold licences or what they ask to be passed on, in
 /// capitals.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, ensure};
 
 use super::{Package, only_file, text};
-use crate::cargo;
+use xtask::cargo;
 
 /// 1980-01-01, as maturin sets it: a ZIP archive knows no earlier time.
 const TIME: (&str, &str) = ("SOURCE_DATE_EPOCH", "315532800");

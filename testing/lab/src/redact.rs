@@ -1,4 +1,4 @@
-//! `cargo xtask redact`: what is found of thirty credentials planted in a session, by epitome and
+//! `cargo lab redact`: what is found of thirty credentials planted in a session, by epitome and
 //! by others, as a table.
 
 use std::collections::BTreeSet;
@@ -12,7 +12,7 @@ use epitome_redact::{Finder, Redactor, Rules};
 use fixtures::planted::like;
 use serde_json::Value;
 
-use crate::print;
+use xtask::{print, say};
 
 /// Bytes of the session.
 const SIZE: usize = 2_500_000;
@@ -162,7 +162,7 @@ fn epitome(clean: &str, dirty: &str, plants: &[Plant]) -> Result<()> {
     let hits = redact(clean).1;
     print(&format!("| epitome | decoded strings | {found} | {hits} | {seconds:.2} |"));
     for plant in missed {
-        crate::say(&format!("missed: {}", plant.text));
+        say(&format!("missed: {}", plant.text));
     }
     Ok(())
 }

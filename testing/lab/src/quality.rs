@@ -1,4 +1,4 @@
-//! `cargo xtask quality`: what recipes keep of the open set and cost, by the program and by the
+//! `cargo lab quality`: what recipes keep of the open set and cost, by the program and by the
 //! instrument it follows.
 //!
 //! The open set and the instrument are no part of this repository (`docs/quality.md`). Without the
@@ -13,7 +13,7 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, ensure};
 use serde_json::Value;
 
-use crate::{cargo, print, say};
+use xtask::{cargo, print, say};
 
 /// The recipes that are measured if none is named.
 const RECIPES: [&str; 3] = ["epitome", "digest", "clear-tool-uses"];

@@ -1,4 +1,4 @@
-//! `cargo xtask e2e`: sessions of the real agents, compacted by the real program.
+//! `cargo lab e2e`: sessions of the real agents, compacted by the real program.
 
 use std::fs;
 use std::path::Path;
@@ -7,11 +7,12 @@ use agents::e2e::{Report, Way};
 use agents::{Agent, carry, keep, sdk};
 use anyhow::{Context, ensure};
 
-use crate::{cargo, print, say, skips};
+use fixtures::skipped;
+use xtask::{cargo, print, say};
 
 /// The page that holds the table, and what stands around it there.
 const PAGE: &str = "docs/agents.md";
-const BEGIN: &str = "<!-- begin of the table: cargo xtask e2e --write -->\n";
+const BEGIN: &str = "<!-- begin of the table: cargo lab e2e --write -->\n";
 const END: &str = "<!-- end of the table -->";
 
 /// What the page says between the table of resumes and that of sessions given to other agents.
@@ -88,7 +89,7 @@ fn viewer(epitome: &Path) -> anyhow::Result<()> {
         Err(err) if is_required => return Err(err.context("there is no Chromium")),
         Err(err) => {
             let why = format!("there is no Chromium, and none can be installed: {err:#}");
-            skips::skipped("the viewer in a real browser", &why);
+            skipped("the viewer in a real browser", &why);
             return Ok(());
         }
     }
@@ -200,7 +201,7 @@ fn clients(epitome: &Path) -> anyhow::Result<()> {
     let said = sdk::typescript(epitome)?;
     print(&format!("the client in TypeScript: {}", said.trim().replace('\n', " ")));
     if !sdk::has_python() {
-        skips::skipped("the SDKs of providers", "there is no python3 with venv");
+        skipped("the SDKs of providers", "there is no python3 with venv");
         return Ok(());
     }
     let mut failed = Vec::new();

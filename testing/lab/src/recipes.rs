@@ -1,4 +1,4 @@
-//! `cargo xtask recipes`: what each recipe does to a folder of sessions, as a table; and whether
+//! `cargo lab recipes`: what each recipe does to a folder of sessions, as a table; and whether
 //! the tables of the documents say so.
 
 use std::collections::HashSet;
@@ -11,7 +11,10 @@ use epitome_model::{Block, Counter, Part, Source, ToolKind, Transcript};
 use epitome_passes::{All, BUILT_IN, Keep, Overlay, Recipe, built_in};
 use epitome_tokens::O200k;
 
-use crate::{print, quality, say, skips};
+use fixtures::skipped;
+use xtask::{print, say};
+
+use crate::quality;
 
 /// The recorded sessions.
 const RECORDED: &str = "testing/fixtures/sessions";
@@ -20,8 +23,8 @@ const PAGE: &str = "docs/recipes.md";
 /// The page that repeats what the default saves of sessions of real work.
 const FRONT: &str = "README.md";
 const BEGIN: [&str; 2] = [
-    "<!-- begin of the table: cargo xtask recipes --write, real work -->",
-    "<!-- begin of the table: cargo xtask recipes --write, recorded -->",
+    "<!-- begin of the table: cargo lab recipes --write, real work -->",
+    "<!-- begin of the table: cargo lab recipes --write, recorded -->",
 ];
 const END: &str = "<!-- end of the table -->";
 /// Agents whose sessions of real work are in the first table.
@@ -69,10 +72,10 @@ pub fn check(is_all: bool) -> Result<()> {
                 }
             }
         }
-        None => skips::skipped("the table of recipes over real work", "there is no open set"),
+        None => skipped("the table of recipes over real work", "there is no open set"),
     }
     let lines = stale.join("\n");
-    ensure!(stale.is_empty(), "{PAGE} does not say (cargo xtask recipes --write):\n{lines}");
+    ensure!(stale.is_empty(), "{PAGE} does not say (cargo lab recipes --write):\n{lines}");
     Ok(())
 }
 

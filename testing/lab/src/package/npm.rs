@@ -10,7 +10,7 @@ use anyhow::{Context, ensure};
 use serde_json::{Value, json};
 
 use super::Package;
-use crate::cargo;
+use xtask::cargo;
 
 /// Targets, and what node calls their system and processor.
 const PLATFORMS: [(&str, &str, &str); 6] = [

@@ -1,4 +1,4 @@
-//! `cargo xtask bench`: how fast the program is and how much memory it takes, as a table.
+//! `cargo lab bench`: how fast the program is and how much memory it takes, as a table.
 //!
 //! Each command runs in a process of its own, which says what the command took; times are the best
 //! of several runs, peaks the largest. Seconds of two machines cannot be compared: the ratio to the
@@ -15,9 +15,9 @@ use std::time::Instant;
 use anyhow::{Context, ensure};
 use nix::sys::resource::{UsageWho, getrusage};
 
-use crate::{cargo, print, say};
 use baseline::{Baseline, Row};
 use sessions::{Sessions, Size};
+use xtask::{cargo, print, say};
 
 /// The command by which this program calls itself.
 pub(crate) const MEASURE: &str = "measure-one";

@@ -1,4 +1,4 @@
-//! `cargo xtask fit`: the weights by which a digest is chosen, fitted to the open set.
+//! `cargo lab fit`: the weights by which a digest is chosen, fitted to the open set.
 //!
 //! A row is a fact before a place at which a compaction is forced; what is asked is whether it was
 //! used soon (`epitome::simulate::known_facts`). No feature looks beyond that place.
@@ -11,7 +11,9 @@ use epitome::Loaded;
 use epitome::simulate::{KnownFact, known_facts};
 use epitome_passes::{FEATURES, Features};
 
-use crate::{cargo, print, quality, say};
+use xtask::{cargo, print, say};
+
+use crate::quality;
 
 /// Where the weights are.
 const WEIGHTS: &str = "crates/passes/src/digest/weights.toml";

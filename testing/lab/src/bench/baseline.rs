@@ -4,10 +4,10 @@ use std::fs;
 
 use anyhow::Context;
 
-use crate::cargo;
+use xtask::cargo;
 
 /// The file, in the repository.
-pub(super) const PATH: &str = "xtask/bench-baseline.tsv";
+pub(super) const PATH: &str = "testing/lab/bench-baseline.tsv";
 
 /// What was measured of one command.
 #[derive(Clone, Debug, PartialEq)]
@@ -89,7 +89,7 @@ impl Baseline {
 
     fn text(&self) -> String {
         let mut text =
-            "# Made by `cargo xtask bench --write [PROFILE]`: profile, command, time as a \
+            "# Made by `cargo lab bench --write [PROFILE]`: profile, command, time as a \
                         multiple of one core parsing the same bytes.\n"
                 .to_owned();
         for (profile, what, ratio) in &self.0 {

@@ -10,7 +10,7 @@ use anyhow::{Context, ensure};
 
 use super::npm::{self, Npm};
 use super::{Package, text};
-use crate::{cargo, print};
+use xtask::{cargo, print};
 
 /// The longest time from the command that installs it to the end of the first command, in seconds.
 const LONGEST: f64 = 10.0;

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use anyhow::{Context, ensure};
 use sha2::{Digest, Sha256};
 
-use crate::{cargo, print, say};
+use xtask::{cargo, print, say};
 
 /// What is packaged, and where the packages go.
 pub(super) struct Package {

@@ -1,14 +1,13 @@
-//! `cargo xtask chaos`: faults against the program, and what it keeps of its promises.
+//! `cargo lab chaos`: faults against the program, and what it keeps of its promises.
 
 use std::time::{Duration, Instant};
 
 use anyhow::{Context as _, bail, ensure};
 use chaos::Campaign;
 
-use crate::{cargo, print, say, skips};
+use fixtures::skipped;
+use xtask::{cargo, print, say};
 
-/// How long the step of CI lasts.
-const SHORT: Duration = Duration::from_mins(1);
 /// How long a campaign lasts that nobody gave a time.
 const MINUTES: f64 = 10.0;
 
@@ -36,24 +35,10 @@ pub(crate) fn run(options: &[&str]) -> anyhow::Result<()> {
             _ => bail!("chaos has no option {name}"),
         }
     }
-    carry_out(&campaign)
-}
-
-/// The step of CI: always the same cases first, as many as a minute has.
-///
-/// # Errors
-///
-/// As [`run`].
-pub(crate) fn short() -> anyhow::Result<()> {
-    let program = cargo::epitome("dev")?;
-    carry_out(&Campaign { program, time: SHORT, seed: 1, only: None, cases: None })
-}
-
-fn carry_out(campaign: &Campaign) -> anyhow::Result<()> {
     let begin = Instant::now();
-    let report = chaos::run(campaign, &mut |line| say(line))?;
+    let report = chaos::run(&campaign, &mut |line| say(line))?;
     for (what, why) in &report.left_out {
-        skips::skipped(what, why);
+        skipped(what, why);
     }
     print(report.table().trim_end());
     let minutes = begin.elapsed().as_secs_f64() / 60.0;
