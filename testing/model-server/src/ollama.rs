@@ -2,9 +2,9 @@
 
 use serde_json::{Value, json};
 
-use crate::routes::{Reply, rough_tokens};
+use crate::reply::{Reply, rough_tokens};
 use crate::script::Ending;
-use crate::server::{Outcome, Stage};
+use crate::stage::{Outcome, Stage};
 
 /// Answers `POST /api/chat` with one object, or with one a line. Requests with tools play the
 /// script.

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::routes;
 use crate::script::{Script, Step};
-use crate::server::{Exchange, Outcome, Stage};
+use crate::stage::{Exchange, Outcome, Stage};
 
 /// How one request is answered.
 #[derive(Debug, Clone, PartialEq)]
@@ -143,7 +143,8 @@ impl Rough {
         let mut answers: Vec<Answer> = answers.into_iter().collect();
         answers.reverse();
         let (answers, headers) = (Mutex::new(answers), Mutex::default());
-        let state = Arc::new(State { answers, stage: Stage::of(Script::default()), headers });
+        let state =
+            Arc::new(State { answers, stage: Stage::new(Script::default(), None), headers });
         let shared = Arc::clone(&state);
         std::thread::spawn(move || {
             for stream in listener.incoming().flatten() {

@@ -1,27 +1,10 @@
 //! Which path is answered by which wire.
 
-use crate::server::{Outcome, Stage};
+use crate::reply::{Reply, rough_tokens};
+use crate::stage::{Outcome, Stage};
 use crate::{anthropic, chat, gemini, ollama, responses};
 use serde_json::{Value, json};
 use tiny_http::{Header, Method, Request, Response};
-
-/// An answer before it goes on the wire.
-#[derive(Debug)]
-pub(crate) struct Reply {
-    pub(crate) status: u16,
-    pub(crate) content_type: &'static str,
-    pub(crate) body: String,
-}
-
-impl Reply {
-    pub(crate) fn json(status: u16, body: &Value) -> Self {
-        Self { status, content_type: "application/json", body: body.to_string() }
-    }
-
-    pub(crate) fn stream(body: String) -> Self {
-        Self { status: 200, content_type: "text/event-stream", body }
-    }
-}
 
 /// Reads a request, answers it and keeps the exchange.
 pub(crate) fn answer(mut request: Request, stage: &Stage) {
@@ -58,18 +41,6 @@ pub(crate) fn route(path: &str, post: bool, body: &Value, stage: &Stage) -> (Rep
         "/" => (Reply::json(200, &json!({})), Outcome::Other),
         _ => (not_found(path), Outcome::Other),
     }
-}
-
-/// A rough count of tokens, enough for usage figures: four bytes of JSON each.
-pub(crate) fn rough_tokens(value: &Value) -> usize {
-    value.to_string().len().div_ceil(4)
-}
-
-/// An identifier that depends on the history alone, so that a replay gives the same and a longer
-/// history never repeats one.
-pub(crate) fn identifier(prefix: &str, history: &Value, number: usize) -> String {
-    let hash = blake3::hash(format!("{number}:{history}").as_bytes());
-    format!("{prefix}{}", &hash.to_hex()[..24])
 }
 
 fn count(body: &Value) -> Reply {

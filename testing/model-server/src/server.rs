@@ -1,15 +1,12 @@
-//! The listener, the play and the record of what was asked.
+//! The listener.
 
 use crate::routes;
-use crate::script::{Script, Step};
+use crate::script::Script;
+use crate::stage::{Exchange, Stage};
 use anyhow::{Context, anyhow};
-use serde::Serialize;
-use serde_json::Value;
-use std::collections::HashMap;
 use std::fs::File;
-use std::io::Write;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 
 /// Agents send a few requests side by side (titles, sub-agents); no more than these are served.
@@ -22,36 +19,6 @@ pub struct Options {
     pub port: u16,
     /// A file that every exchange is appended to, one JSON object a line.
     pub log: Option<PathBuf>,
-}
-
-/// A request and what became of it.
-#[derive(Debug, Clone, Serialize)]
-pub struct Exchange {
-    /// The path asked for.
-    pub path: String,
-    /// The request's body, or null when it had none or it was not JSON.
-    pub body: Value,
-    /// What was answered.
-    pub outcome: Outcome,
-}
-
-/// What the server did with a request.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Outcome {
-    /// Took a step of the script (`track` is empty for the main conversation).
-    Played {
-        /// The mark of the sub-agent's conversation, or nothing.
-        track: String,
-        /// The number of the step, from 0; past the end the server only says that it is done.
-        step: usize,
-    },
-    /// Offered no tools (a title, a summary): answered with a canned text.
-    Canned,
-    /// Refused: the history is not one the real service would take.
-    Refused(String),
-    /// Anything else: a list of models, a count of tokens, a probe.
-    Other,
 }
 
 /// A running server; it stops when dropped.
@@ -93,8 +60,7 @@ impl Server {
             .map_err(|cause| anyhow!("cannot listen on 127.0.0.1:{}: {cause}", options.port))?;
         let port = http.server_addr().to_ip().context("not an internet address")?.port();
         let http = Arc::new(http);
-        let stage =
-            Arc::new(Stage { state: Mutex::new(State { script, log, ..State::default() }) });
+        let stage = Arc::new(Stage::new(script, log));
         let workers = (0..WORKERS)
             .map(|_| {
                 let (http, stage) = (Arc::clone(&http), Arc::clone(&stage));
@@ -120,9 +86,7 @@ impl Server {
 
     /// Plays `script` from its beginning from now on; what was asked before stays known.
     pub fn play(&self, script: Script) {
-        let mut state = self.stage.state();
-        state.script = script;
-        state.played.clear();
+        self.stage.play(script);
     }
 
     /// Everything asked so far, in the order it was answered.
@@ -151,83 +115,5 @@ impl Drop for Server {
         for _ in 0..self.workers.len() {
             self.http.unblock();
         }
-    }
-}
-
-/// The script and how far it has been played.
-#[derive(Debug)]
-pub(crate) struct Stage {
-    state: Mutex<State>,
-}
-
-#[derive(Debug, Default)]
-struct State {
-    script: Script,
-    played: HashMap<String, usize>,
-    always: Option<Step>,
-    exchanges: Vec<Exchange>,
-    log: Option<File>,
-}
-
-impl Stage {
-    /// A stage for a script, without a record on disk.
-    pub(crate) fn of(script: Script) -> Stage {
-        Stage { state: Mutex::new(State { script, ..State::default() }) }
-    }
-
-    /// What was asked so far.
-    pub(crate) fn exchanges(&self) -> Vec<Exchange> {
-        self.state().exchanges.clone()
-    }
-
-    /// Answers with this step from now on, whatever is asked.
-    pub(crate) fn play_always(&self, step: Step) {
-        self.state().always = Some(step);
-    }
-
-    /// The next step for a conversation that offers tools and opens with `first_user_text`.
-    pub(crate) fn next(&self, first_user_text: &str) -> (Step, Outcome) {
-        let mut state = self.state();
-        let State { script, played, always, .. } = &mut *state;
-        if let Some(step) = always {
-            return (step.clone(), Outcome::Played { track: String::new(), step: 0 });
-        }
-        let track = script.tracks.iter().find(|track| first_user_text.contains(&track.mark));
-        let (mark, steps) = match track {
-            Some(track) => (track.mark.clone(), &track.steps),
-            None => (String::new(), &script.steps),
-        };
-        let played = played.entry(mark.clone()).or_default();
-        let step = steps.get(*played).cloned().unwrap_or_else(|| Step::text("That is all."));
-        let outcome = Outcome::Played { track: mark, step: *played };
-        *played += 1;
-        (step, outcome)
-    }
-
-    /// The answer to a request without tools.
-    pub(crate) fn canned(&self) -> Step {
-        let state = self.state();
-        let Script { aside, canned, .. } = &state.script;
-        if let Some(step) = &state.always {
-            return step.clone();
-        }
-        let plain = || Step::text(canned.as_deref().unwrap_or("Work on the project"));
-        aside.clone().unwrap_or_else(plain)
-    }
-
-    /// Keeps an exchange.
-    pub(crate) fn record(&self, path: &str, body: Value, outcome: Outcome) {
-        let exchange = Exchange { path: path.to_owned(), body, outcome };
-        let mut state = self.state();
-        if let Some(log) = &mut state.log {
-            let line = serde_json::to_string(&exchange).expect("an exchange is plain data");
-            // A full disk must not fail the conversation; the exchange stays in memory.
-            let _ = writeln!(log, "{line}");
-        }
-        state.exchanges.push(exchange);
-    }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(std::sync::PoisonError::into_inner)
     }
 }

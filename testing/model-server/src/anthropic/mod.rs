@@ -2,11 +2,11 @@
 
 pub mod invariants;
 
-use crate::routes::{Reply, identifier, rough_tokens};
+use crate::reply::{Reply, identifier, rough_tokens};
 use crate::script::{Ending, Step};
-use crate::server::{Outcome, Stage};
 use crate::sign::sign;
 use crate::sse::{Events, deltas};
+use crate::stage::{Outcome, Stage};
 use serde_json::{Value, json};
 
 /// Answers `POST /v1/messages`.
