@@ -1,9 +1,10 @@
 //! A recorded session of one agent, carried to another, which goes on with it.
 
+use crate::agent::Agent;
 use crate::home::Home;
 use crate::project;
 use crate::resume::{Counts, Sent, resume_in};
-use crate::sandbox::{Agent, Placed, Sandbox};
+use crate::sandbox::{Placed, Sandbox};
 use crate::scenario::Scenario;
 use anyhow::{Context, ensure};
 use model_server::{Script, Server};
@@ -13,9 +14,6 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Instant;
-
-/// The agents that sessions are carried between, each to each.
-pub const AGENTS: [Agent; 3] = [Agent::Claude, Agent::Codex, Agent::Pi];
 
 /// What happened on the way.
 #[derive(Debug, Clone, Serialize)]
@@ -43,7 +41,12 @@ pub struct Report {
 ///
 /// When any of it fails: the port, a refused history, a text or a call that did not arrive, or a
 /// resume that goes on in another file.
-pub fn run(from: Agent, text: &str, to: Agent, epitome: &Path) -> anyhow::Result<Report> {
+pub fn run(
+    from: &'static dyn Agent,
+    text: &str,
+    to: &'static dyn Agent,
+    epitome: &Path,
+) -> anyhow::Result<Report> {
     let begin = Instant::now();
     let (there, recorded) = play(from)?;
     let placed = there.place(text)?;
@@ -86,7 +89,7 @@ pub fn run(from: Agent, text: &str, to: Agent, epitome: &Path) -> anyhow::Result
 }
 
 /// Runs `epitome port`, as who lives in `home`.
-fn port(epitome: &Path, session: &Path, to: Agent, home: &Home) -> anyhow::Result<Value> {
+fn port(epitome: &Path, session: &Path, to: &dyn Agent, home: &Home) -> anyhow::Result<Value> {
     let output = Command::new(epitome)
         .args(["port", "--json", "--to", to.name()])
         .arg(session)
@@ -100,10 +103,10 @@ fn port(epitome: &Path, session: &Path, to: Agent, home: &Home) -> anyhow::Resul
 }
 
 /// An agent with the scenario's project, and the server it knows.
-fn play(agent: Agent) -> anyhow::Result<(Sandbox, Server)> {
+fn play(agent: &'static dyn Agent) -> anyhow::Result<(Sandbox, Server)> {
     let server = Server::start(Script::default())?;
     let sandbox = Sandbox::new(agent, &server.url())?;
-    project::write(sandbox.home(), Scenario::full(agent).scale)?;
+    project::write(sandbox.home(), agent.scale())?;
     Ok((sandbox, server))
 }
 

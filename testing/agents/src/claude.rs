@@ -1,10 +1,9 @@
 //! Claude Code: the `claude` program of `@anthropic-ai/claude-code`.
 
+use crate::action::Action;
+use crate::agent::{Agent, Way};
 use crate::home::{Home, dashed, sessions_below};
 use crate::install;
-use crate::sandbox::{Driver, records};
-use crate::scenario::Action;
-use anyhow::Context;
 use model_server::ToolCall;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -22,7 +21,31 @@ const SYSTEM: &str = "You are a careful programmer. Work in the current folder w
 #[derive(Debug)]
 pub(crate) struct Claude;
 
-impl Driver for Claude {
+impl Agent for Claude {
+    fn name(&self) -> &'static str {
+        "claude"
+    }
+
+    fn package(&self) -> &'static str {
+        "@anthropic-ai/claude-code@2.1.329"
+    }
+
+    fn ways(&self) -> &'static [Way] {
+        &[Way::Rewrite, Way::Summary]
+    }
+
+    fn is_ported(&self) -> bool {
+        true
+    }
+
+    fn hook_settings(&self) -> Option<&'static str> {
+        Some(".claude/settings.json")
+    }
+
+    fn compact_command(&self) -> Option<&'static str> {
+        Some("/compact")
+    }
+
     fn prepare(&self, home: &Home, _url: &str) -> anyhow::Result<()> {
         let keys = json!({ "approved": [KEY], "rejected": [] });
         let settings = json!({ "hasCompletedOnboarding": true, "customApiKeyResponses": keys });
@@ -31,11 +54,11 @@ impl Driver for Claude {
     }
 
     fn compact_early(&self, _home: &Home) -> anyhow::Result<()> {
-        Ok(()) // It is asked to with `/compact`.
+        Ok(())
     }
 
     fn command(&self, resume: Option<&str>, prompt: &str) -> anyhow::Result<Command> {
-        let mut command = Command::new(install::claude()?);
+        let mut command = Command::new(install::npm(&[self.package()])?.join(".bin/claude"));
         command.args(["-p", "--model", MODEL, "--output-format", "json"]);
         command.args(["--system-prompt", SYSTEM]);
         if !prompt.starts_with('/') {
@@ -70,12 +93,6 @@ impl Driver for Claude {
 
     fn sessions(&self, home: &Home) -> Vec<PathBuf> {
         sessions_below(&home.path().join(".claude/projects"), 1)
-    }
-
-    fn session_id(&self, text: &str) -> anyhow::Result<String> {
-        records(text)
-            .find_map(|record| record["sessionId"].as_str().map(str::to_owned))
-            .context("no record with a session id")
     }
 
     fn place(&self, home: &Home, id: &str) -> PathBuf {

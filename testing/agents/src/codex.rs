@@ -1,9 +1,9 @@
 //! Codex: the `codex` program of `@openai/codex`.
 
+use crate::action::Action;
+use crate::agent::{Agent, records};
 use crate::home::{Home, sessions_below};
 use crate::install;
-use crate::sandbox::{Driver, records};
-use crate::scenario::Action;
 use anyhow::Context;
 use model_server::ToolCall;
 use serde_json::{Value, json};
@@ -66,7 +66,26 @@ impl Codex {
     }
 }
 
-impl Driver for Codex {
+impl Agent for Codex {
+    fn name(&self) -> &'static str {
+        match self.tools {
+            Tools::Single => "codex",
+            Tools::Scripts => "codex-scripts",
+        }
+    }
+
+    fn package(&self) -> &'static str {
+        "@openai/codex@0.169.0"
+    }
+
+    fn is_ported(&self) -> bool {
+        self.tools == Tools::Single
+    }
+
+    fn hook_settings(&self) -> Option<&'static str> {
+        (self.tools == Tools::Single).then_some(".codex/hooks.json")
+    }
+
     fn prepare(&self, home: &Home, url: &str) -> anyhow::Result<()> {
         let (model, project) = (self.model(), home.project().display().to_string());
         let prompt = home.write(".codex/prompt.md", PROMPT.as_bytes())?.display().to_string();
@@ -106,20 +125,15 @@ trust_level = "trusted"
     }
 
     fn command(&self, resume: Option<&str>, prompt: &str) -> anyhow::Result<Command> {
-        let (node, codex) = install::codex()?;
-        let mut command = Command::new(node);
+        let mut command = install::node_program(self.package(), "@openai/codex/bin/codex.js")?;
         // Hooks of a home of our own need nobody's trust.
-        command.arg(codex).arg("--dangerously-bypass-hook-trust");
+        command.arg("--dangerously-bypass-hook-trust");
         command.args(["exec", "--skip-git-repo-check"]);
         if let Some(id) = resume {
             command.args(["resume", id]);
         }
         command.args(["--", prompt]);
         Ok(command)
-    }
-
-    fn environment(&self, _url: &str) -> Vec<(&'static str, String)> {
-        Vec::new()
     }
 
     fn sessions(&self, home: &Home) -> Vec<PathBuf> {

@@ -1,8 +1,8 @@
 //! The whole way: record, compact, resume, restore, resume.
 
+use crate::agent::{Agent, Way};
 use crate::record::record;
 use crate::resume::{Counts, Sent, appended, resume, resume_in};
-use crate::sandbox::Agent;
 use crate::scenario::Scenario;
 use anyhow::{Context, bail, ensure};
 use serde::Serialize;
@@ -17,56 +17,8 @@ const STUB: &str = "[epitome k";
 /// What stands for all but the last turn when a session is summarised.
 const SUMMARY: &str = "Nothing is open: what was asked for was done, in a few steps.";
 
-/// What OpenCode sends in the place of a result that is marked.
-const CLEARED: &str = "[Old tool result content cleared]";
-
 /// A word that stands in every common line of the logs the session printed, and nowhere else.
 const BULK: &str = "checksum";
-
-/// How the session is compacted.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Way {
-    /// In its records.
-    Rewrite,
-    /// As the agent itself does it: by a record of its own behind the end, or by its marks.
-    Native,
-    /// By a summary of all but the last turn, in the agent's own record.
-    Summary,
-}
-
-impl Way {
-    /// The ways that sessions of `agent` can be compacted in.
-    pub fn of(agent: Agent) -> &'static [Self] {
-        match agent {
-            Agent::Qwen => &[Self::Rewrite],
-            Agent::PiChat | Agent::Claude => &[Self::Rewrite, Self::Summary],
-            Agent::Pi | Agent::Codex | Agent::CodexScripts | Agent::Gemini | Agent::Opencode => {
-                &[Self::Native, Self::Rewrite, Self::Summary]
-            }
-        }
-    }
-
-    /// Its name in tables.
-    pub fn name(self) -> &'static str {
-        match self {
-            Self::Rewrite => "rewrite",
-            Self::Native => "native",
-            Self::Summary => "summary",
-        }
-    }
-
-    fn options(self, summary: &Path) -> anyhow::Result<Vec<&str>> {
-        Ok(match self {
-            Self::Rewrite => vec!["--rewrite"],
-            Self::Native => vec!["--native"],
-            Self::Summary => {
-                fs::write(summary, SUMMARY)?;
-                vec!["--summary", summary.to_str().context("a path is text")?]
-            }
-        })
-    }
-}
 
 /// What happened on the way.
 #[derive(Debug, Clone, Serialize)]
@@ -111,7 +63,7 @@ pub struct Stage {
 ///
 /// When any of it fails: a refused history, a resume that starts from nothing, a history that did
 /// not shrink, or a restored file that is not the original and what the agent appended.
-pub fn run(agent: Agent, way: Way, epitome: &Path) -> anyhow::Result<Report> {
+pub fn run(agent: &'static dyn Agent, way: Way, epitome: &Path) -> anyhow::Result<Report> {
     let begin = Instant::now();
     let recording = record(agent, &Scenario::full(agent)).context("record")?;
     let file = &recording.session.path;
@@ -126,12 +78,12 @@ pub fn run(agent: Agent, way: Way, epitome: &Path) -> anyhow::Result<Report> {
     let tool = |args: &[&str]| call(epitome, archive.path(), file, args);
     // The recorded sessions are shorter than what the default recipe keeps whole.
     let summary = archive.path().join("summary.md");
-    let options = way.options(&summary)?;
+    let options = options(way, &summary)?;
     let said = tool(&[&["compact", "--json", "--keep-turns", "1"], &options[..]].concat())?;
     let compacted = read()?;
     match way {
         Way::Rewrite => ensure!(compacted.len() < original.len(), "the file did not shrink"),
-        Way::Native if agent == Agent::Opencode => {
+        Way::Native if agent.marked_text().is_some() => {
             ensure!(compacted.len() > original.len(), "nothing was marked");
         }
         Way::Native | Way::Summary => {
@@ -140,7 +92,8 @@ pub fn run(agent: Agent, way: Way, epitome: &Path) -> anyhow::Result<Report> {
         }
     }
 
-    let left = left(agent, way);
+    let marked = agent.marked_text().filter(|_| way == Way::Native);
+    let left = marked.unwrap_or(STUB);
     let home = (&recording.sandbox, &recording.server);
     let after = resume_in(home.0, home.1, &recording.session)?;
     after.accepted().context("resume of the compacted session")?;
@@ -168,12 +121,16 @@ pub fn run(agent: Agent, way: Way, epitome: &Path) -> anyhow::Result<Report> {
     Ok(Report { seconds: begin.elapsed().as_secs_f64(), appended, ..report })
 }
 
-/// What a model sees in the place of what went.
-fn left(agent: Agent, way: Way) -> &'static str {
-    match (agent, way) {
-        (Agent::Opencode, Way::Native) => CLEARED,
-        (_, Way::Rewrite | Way::Native | Way::Summary) => STUB,
-    }
+/// The options of `compact` for a way.
+fn options(way: Way, summary: &Path) -> anyhow::Result<Vec<&str>> {
+    Ok(match way {
+        Way::Rewrite => vec!["--rewrite"],
+        Way::Native => vec!["--native"],
+        Way::Summary => {
+            fs::write(summary, SUMMARY)?;
+            vec!["--summary", summary.to_str().context("a path is text")?]
+        }
+    })
 }
 
 fn stage(file_bytes: usize, sent: &Sent, left: &str) -> Stage {

@@ -1,10 +1,9 @@
 //! Gemini CLI: `bundle/gemini.js` of `@google/gemini-cli`, run by node.
 
+use crate::action::Action;
+use crate::agent::Agent;
 use crate::home::{Home, sessions_below};
 use crate::install;
-use crate::sandbox::{Driver, records};
-use crate::scenario::Action;
-use anyhow::Context;
 use model_server::ToolCall;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -19,7 +18,23 @@ const PROJECT: &str = ".gemini/tmp/project";
 #[derive(Debug)]
 pub(crate) struct Gemini;
 
-impl Driver for Gemini {
+impl Agent for Gemini {
+    fn name(&self) -> &'static str {
+        "gemini"
+    }
+
+    fn package(&self) -> &'static str {
+        "@google/gemini-cli@0.61.0"
+    }
+
+    fn appends(&self) -> bool {
+        false
+    }
+
+    fn hook_settings(&self) -> Option<&'static str> {
+        Some(".gemini/settings.json")
+    }
+
     fn prepare(&self, home: &Home, _url: &str) -> anyhow::Result<()> {
         settings(home, None)?;
         let project = home.project().display().to_string();
@@ -35,9 +50,9 @@ impl Driver for Gemini {
     }
 
     fn command(&self, resume: Option<&str>, prompt: &str) -> anyhow::Result<Command> {
-        let (node, program) = install::gemini()?;
-        let mut command = Command::new(node);
-        command.arg(program).args(["-m", MODEL, "-o", "json"]);
+        let program = "@google/gemini-cli/bundle/gemini.js";
+        let mut command = install::node_program(self.package(), program)?;
+        command.args(["-m", MODEL, "-o", "json"]);
         command.args(["--approval-mode", "yolo", "--skip-trust"]);
         if let Some(id) = resume {
             command.args(["--resume", id]);
@@ -65,12 +80,6 @@ impl Driver for Gemini {
             text.contains(r#""type":"gemini""#)
         });
         found
-    }
-
-    fn session_id(&self, text: &str) -> anyhow::Result<String> {
-        records(text)
-            .find_map(|record| record["sessionId"].as_str().map(str::to_owned))
-            .context("no record with a session id")
     }
 
     fn place(&self, _home: &Home, id: &str) -> PathBuf {

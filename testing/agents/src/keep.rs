@@ -1,8 +1,9 @@
 //! A session that ends by itself: the agent calls `epitome`, which keeps a page of it and compacts
 //! it.
 
+use crate::agent::Agent;
 use crate::record::record_in;
-use crate::sandbox::{Agent, Sandbox};
+use crate::sandbox::Sandbox;
 use crate::scenario::Scenario;
 use anyhow::{Context, ensure};
 use serde::Serialize;
@@ -10,10 +11,6 @@ use std::fs;
 use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
-
-/// The agents that are tried here, with their names for `epitome`. pi is installed here without
-/// what it loads extensions with, and OpenCode looks on the network for what plugins may want.
-pub const AGENTS: [Agent; 3] = [Agent::Claude, Agent::Codex, Agent::Gemini];
 
 /// After so long nothing comes any more.
 const PATIENCE: Duration = Duration::from_secs(40);
@@ -38,13 +35,11 @@ pub struct Report {
 /// # Errors
 ///
 /// When any of it does not happen, or something is left behind.
-pub fn run(agent: Agent, epitome: &Path) -> anyhow::Result<Report> {
+pub fn run(agent: &'static dyn Agent, epitome: &Path) -> anyhow::Result<Report> {
+    let file = agent.hook_settings().context("no hook is tried with this agent")?;
     let mut scenario = Scenario::full(agent);
     scenario.turns.truncate(1);
-    let settings = |sandbox: &Sandbox| {
-        let file = sandbox.home().path().join(settings_of(agent));
-        fs::read_to_string(file).ok()
-    };
+    let settings = |sandbox: &Sandbox| fs::read_to_string(sandbox.home().path().join(file)).ok();
     let mut before = None;
     let recording = record_in(agent, &scenario, |sandbox| {
         git(sandbox, &["init", "-q"])?;
@@ -78,17 +73,6 @@ pub fn run(agent: Agent, epitome: &Path) -> anyhow::Result<Report> {
         log: said.lines().filter_map(words).collect(),
         after,
     })
-}
-
-fn settings_of(agent: Agent) -> &'static str {
-    match agent {
-        Agent::Claude => ".claude/settings.json",
-        Agent::Codex | Agent::CodexScripts => ".codex/hooks.json",
-        Agent::Gemini => ".gemini/settings.json",
-        Agent::Qwen => ".qwen/settings.json",
-        Agent::Pi | Agent::PiChat => ".pi/agent/extensions/epitome.js",
-        Agent::Opencode => ".config/opencode/plugins/epitome.js",
-    }
 }
 
 fn git(sandbox: &Sandbox, args: &[&str]) -> anyhow::Result<String> {

@@ -6,6 +6,8 @@
 //! and tells what it sent to the model; [`e2e`] puts a compaction in between, [`carry`] another
 //! agent, [`keep`] a session that ends by itself.
 
+mod action;
+mod agent;
 pub mod carry;
 mod claude;
 mod codex;
@@ -26,6 +28,33 @@ mod sandbox;
 pub mod scenario;
 pub mod sdk;
 
+use anyhow::Context as _;
+
+pub use action::Action;
+pub use agent::{Agent, Way};
 pub use home::{Home, RECORDED_HOME};
 pub use process::Finished;
-pub use sandbox::{Agent, Placed, Sandbox};
+pub use sandbox::{Placed, Sandbox};
+
+/// Every agent, in the order they are shown.
+pub static AGENTS: &[&dyn Agent] = &[
+    &pi::Pi { api: pi::Api::Anthropic },
+    &pi::Pi { api: pi::Api::Chat },
+    &claude::Claude,
+    &codex::Codex { tools: codex::Tools::Single },
+    &codex::Codex { tools: codex::Tools::Scripts },
+    &gemini::Gemini,
+    &opencode::Opencode,
+    &qwen::Qwen,
+];
+
+/// The agent of a name: `claude`.
+///
+/// # Errors
+///
+/// When there is none.
+pub fn named(name: &str) -> anyhow::Result<&'static dyn Agent> {
+    let agent = AGENTS.iter().copied().find(|agent| agent.name() == name);
+    let known = || AGENTS.iter().map(|agent| agent.name()).collect::<Vec<_>>().join(", ");
+    agent.with_context(|| format!("no agent is called {name}; there are {}", known()))
+}

@@ -3,11 +3,11 @@
 //! Its sessions are rows of a database. They are read here as epitome reads them, a line a row, by
 //! statements of our own; a recorded one is put back with `opencode import`.
 
+use crate::action::Action;
+use crate::agent::{Agent, records};
 use crate::home::Home;
 use crate::install;
 use crate::process::run;
-use crate::sandbox::{Driver, records};
-use crate::scenario::Action;
 use anyhow::{Context, ensure};
 use model_server::ToolCall;
 use rusqlite::{Connection, OpenFlags};
@@ -44,7 +44,25 @@ const ROWS: &str = "
 #[derive(Debug)]
 pub(crate) struct Opencode;
 
-impl Driver for Opencode {
+impl Opencode {
+    fn program(&self) -> anyhow::Result<Command> {
+        Ok(Command::new(install::npm(&[self.package()])?.join(".bin/opencode")))
+    }
+}
+
+impl Agent for Opencode {
+    fn name(&self) -> &'static str {
+        "opencode"
+    }
+
+    fn package(&self) -> &'static str {
+        "opencode-ai@1.18.33"
+    }
+
+    fn marked_text(&self) -> Option<&'static str> {
+        Some("[Old tool result content cleared]")
+    }
+
     fn prepare(&self, home: &Home, url: &str) -> anyhow::Result<()> {
         let model = json!({
             "name": MODEL, "reasoning": true, "tool_call": true, "attachment": true,
@@ -79,7 +97,7 @@ impl Driver for Opencode {
     }
 
     fn command(&self, resume: Option<&str>, prompt: &str) -> anyhow::Result<Command> {
-        let mut command = Command::new(install::opencode()?);
+        let mut command = self.program()?;
         command.args(["run", "--model", &format!("{PROVIDER}/{MODEL}")]);
         if let Some(id) = resume {
             command.args(["--session", id]);
@@ -143,7 +161,7 @@ impl Driver for Opencode {
         environment: &dyn Fn(&mut Command),
     ) -> anyhow::Result<PathBuf> {
         let export = home.write("export.json", export(text)?.to_string().as_bytes())?;
-        let mut command = Command::new(install::opencode()?);
+        let mut command = self.program()?;
         command.arg("import").arg(&export);
         environment(&mut command);
         let done = run(&mut command, Duration::from_secs(60))?;

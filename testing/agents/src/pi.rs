@@ -1,9 +1,10 @@
 //! pi: `dist/bundle/cli.js` of `@earendil-works/pi-coding-agent`, run by node.
 
+use crate::action::Action;
+use crate::agent::{Agent, Way, records};
 use crate::home::{Home, sessions_below};
 use crate::install;
-use crate::sandbox::{Driver, records};
-use crate::scenario::Action;
+use crate::project::Scale;
 use anyhow::Context;
 use model_server::ToolCall;
 use serde_json::json;
@@ -28,7 +29,36 @@ pub(crate) struct Pi {
     pub(crate) api: Api,
 }
 
-impl Driver for Pi {
+impl Agent for Pi {
+    fn name(&self) -> &'static str {
+        match self.api {
+            Api::Anthropic => "pi",
+            Api::Chat => "pi-chat",
+        }
+    }
+
+    fn package(&self) -> &'static str {
+        "@earendil-works/pi-coding-agent@1.5.2"
+    }
+
+    fn ways(&self) -> &'static [Way] {
+        match self.api {
+            Api::Anthropic => &[Way::Native, Way::Rewrite, Way::Summary],
+            Api::Chat => &[Way::Rewrite, Way::Summary],
+        }
+    }
+
+    fn scale(&self) -> Scale {
+        match self.api {
+            Api::Anthropic => Scale::LARGE,
+            Api::Chat => Scale::SMALL,
+        }
+    }
+
+    fn is_ported(&self) -> bool {
+        matches!(self.api, Api::Anthropic)
+    }
+
     fn prepare(&self, home: &Home, url: &str) -> anyhow::Result<()> {
         let (api, base) = match self.api {
             Api::Anthropic => ("anthropic-messages", url.to_owned()),
@@ -60,9 +90,11 @@ impl Driver for Pi {
     }
 
     fn command(&self, resume: Option<&str>, prompt: &str) -> anyhow::Result<Command> {
-        let (node, cli) = install::pi()?;
-        let mut command = Command::new(node);
-        command.arg(cli).args(["-p", "--model"]).arg(format!("{PROVIDER}/{MODEL}"));
+        let mut command = Command::new(install::node()?);
+        command
+            .arg(install::pi(self.package())?)
+            .args(["-p", "--model"])
+            .arg(format!("{PROVIDER}/{MODEL}"));
         command.args(["--thinking", "medium", "--tools", TOOLS]);
         if let Some(id) = resume {
             command.args(["--session", id]);

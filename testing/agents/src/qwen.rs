@@ -1,10 +1,9 @@
 //! Qwen Code: `cli.js` of `@qwen-code/qwen-code`, run by node, talking OpenAI Chat Completions.
 
+use crate::action::Action;
+use crate::agent::{Agent, Way};
 use crate::home::{Home, dashed, sessions_below};
 use crate::install;
-use crate::sandbox::{Driver, records};
-use crate::scenario::Action;
-use anyhow::Context;
 use model_server::ToolCall;
 use serde_json::json;
 use std::path::{Path, PathBuf};
@@ -16,7 +15,23 @@ const MODEL: &str = "gpt-5";
 #[derive(Debug)]
 pub(crate) struct Qwen;
 
-impl Driver for Qwen {
+impl Agent for Qwen {
+    fn name(&self) -> &'static str {
+        "qwen"
+    }
+
+    fn package(&self) -> &'static str {
+        "@qwen-code/qwen-code@0.15.10"
+    }
+
+    fn ways(&self) -> &'static [Way] {
+        &[Way::Rewrite]
+    }
+
+    fn records_sub_agents(&self) -> bool {
+        false
+    }
+
     fn prepare(&self, home: &Home, _url: &str) -> anyhow::Result<()> {
         // No questions, nothing that leaves the machine, no requests of its own.
         let settings = json!({
@@ -34,14 +49,9 @@ impl Driver for Qwen {
         Ok(())
     }
 
-    fn compact_early(&self, _home: &Home) -> anyhow::Result<()> {
-        anyhow::bail!("Qwen Code is not made to compact here")
-    }
-
     fn command(&self, resume: Option<&str>, prompt: &str) -> anyhow::Result<Command> {
-        let (node, program) = install::qwen()?;
-        let mut command = Command::new(node);
-        command.arg(program).args(["--auth-type", "openai", "-m", MODEL, "-o", "json"]);
+        let mut command = install::node_program(self.package(), "@qwen-code/qwen-code/cli.js")?;
+        command.args(["--auth-type", "openai", "-m", MODEL, "-o", "json"]);
         command.args(["--approval-mode", "yolo"]);
         if let Some(id) = resume {
             command.args(["--resume", id]);
@@ -63,12 +73,6 @@ impl Driver for Qwen {
 
     fn sessions(&self, home: &Home) -> Vec<PathBuf> {
         sessions_below(&home.path().join(".qwen/projects"), 2)
-    }
-
-    fn session_id(&self, text: &str) -> anyhow::Result<String> {
-        records(text)
-            .find_map(|record| record["sessionId"].as_str().map(str::to_owned))
-            .context("no record with a session id")
     }
 
     fn place(&self, home: &Home, id: &str) -> PathBuf {

@@ -67,13 +67,13 @@ impl Reader {
         };
         match self {
             Reader::Ccusage => {
-                let (node, script) = install::ccusage()?;
-                let of = |agent: &&str| usage(Command::new(&node).arg(&script).arg(agent));
-                AGENTS.iter().map(of).collect()
+                let program = || install::node_program(install::CCUSAGE, "ccusage/src/cli.js");
+                AGENTS.iter().map(|agent| usage(program()?.arg(agent))).collect()
             }
             Reader::CcusageCodex => {
-                let (node, script) = install::ccusage_codex()?;
-                Ok(vec![usage(Command::new(node).arg(script))?])
+                let script = "@ccusage/codex/dist/index.js";
+                let mut program = install::node_program(install::CCUSAGE_CODEX, script)?;
+                Ok(vec![usage(&mut program)?])
             }
             Reader::ClaudeCodeLog => {
                 let program = install::claude_code_log()?;

@@ -1,6 +1,7 @@
 //! Records a session by playing a scenario in a real agent.
 
-use crate::sandbox::{Agent, Placed, Sandbox};
+use crate::agent::Agent;
+use crate::sandbox::{Placed, Sandbox};
 use crate::scenario::{Play, Scenario};
 use crate::{Finished, project};
 use anyhow::{Context, bail, ensure};
@@ -33,13 +34,13 @@ pub struct Scrubbed {
 /// # Errors
 ///
 /// When the agent cannot run, a turn fails, a history is refused or a step is not played.
-pub fn record(agent: Agent, scenario: &Scenario) -> anyhow::Result<Recording> {
+pub fn record(agent: &'static dyn Agent, scenario: &Scenario) -> anyhow::Result<Recording> {
     record_in(agent, scenario, |_| Ok(()))
 }
 
 /// The same, in a home in which `prepare` did something before.
 pub(crate) fn record_in(
-    agent: Agent,
+    agent: &'static dyn Agent,
     scenario: &Scenario,
     prepare: impl FnOnce(&Sandbox) -> anyhow::Result<()>,
 ) -> anyhow::Result<Recording> {

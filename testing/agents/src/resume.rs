@@ -1,7 +1,8 @@
 //! Does a real agent go on with this session, and what does it send?
 
+use crate::agent::Agent;
 use crate::process::Finished;
-use crate::sandbox::{Agent, Placed, Sandbox};
+use crate::sandbox::{Placed, Sandbox};
 use crate::scenario::{RESUME_PROMPT, RESUMED, resumed};
 use anyhow::{Context, ensure};
 use model_server::{Outcome, Script, Server};
@@ -43,11 +44,10 @@ pub struct Counts {
 ///
 /// When the agent cannot be installed or started. What the agent makes of the session is in the
 /// result: see [`Sent::accepted`].
-pub fn resume(agent: Agent, recorded: &str) -> anyhow::Result<Sent> {
+pub fn resume(agent: &'static dyn Agent, recorded: &str) -> anyhow::Result<Sent> {
     let server = Server::start(Script::default())?;
     let sandbox = Sandbox::new(agent, &server.url())?;
-    let scale = crate::scenario::Scenario::full(agent).scale;
-    crate::project::write(sandbox.home(), scale)?;
+    crate::project::write(sandbox.home(), agent.scale())?;
     let placed = sandbox.place(recorded)?;
     resume_in(&sandbox, &server, &placed)
 }

@@ -1,57 +1,10 @@
 //! What happens in a recorded session, said once for all agents.
 
+use crate::action::Action;
+use crate::agent::Agent;
 use crate::project::{FIX, Scale, manual};
-use crate::sandbox::{Agent, Sandbox};
+use crate::sandbox::Sandbox;
 use model_server::{Script, Step, Track};
-
-/// Something the scripted model wants done, free of any agent's names for it.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Action {
-    /// Read a file of the project.
-    Read {
-        /// The path, from the project's folder.
-        path: String,
-    },
-    /// Write a file of the project.
-    Write {
-        /// The path, from the project's folder.
-        path: String,
-        /// All of its content.
-        content: String,
-    },
-    /// Replace one text in a file.
-    Edit {
-        /// The path, from the project's folder.
-        path: String,
-        /// The text that stands there.
-        old: String,
-        /// The text that shall stand there.
-        new: String,
-    },
-    /// Run a command in the project's folder.
-    Shell {
-        /// The command line.
-        command: String,
-        /// What it is for.
-        why: String,
-    },
-    /// Search files for a pattern.
-    Search {
-        /// A regular expression.
-        pattern: String,
-        /// The folder, from the project's.
-        path: String,
-    },
-    /// Let a sub-agent do it, where there are any.
-    Delegate {
-        /// A few words for the list of tasks.
-        task: String,
-        /// What the sub-agent is told; holds the mark of its track.
-        prompt: String,
-        /// The command that answers the same, for an agent without sub-agents.
-        instead: String,
-    },
-}
 
 /// One answer of the model.
 #[derive(Debug, Clone, Default)]
@@ -103,41 +56,26 @@ const COUNT_MARK: &str = "[count-cases]";
 
 impl Scenario {
     /// The session every agent is recorded with.
-    pub fn full(agent: Agent) -> Self {
-        let scale = match agent {
-            Agent::Pi => Scale::LARGE,
-            Agent::PiChat
-            | Agent::Claude
-            | Agent::Codex
-            | Agent::CodexScripts
-            | Agent::Gemini
-            | Agent::Opencode
-            | Agent::Qwen => Scale::SMALL,
-        };
-        let turns = match agent {
-            // It writes the whole session again each time it goes on with one.
-            Agent::Gemini => vec![fix(), import(), delegate(), recall()],
-            // Its sub-agents are not recorded yet.
-            Agent::Qwen => vec![fix(), document(scale), import(), recall()],
-            Agent::Pi
-            | Agent::PiChat
-            | Agent::Claude
-            | Agent::Codex
-            | Agent::CodexScripts
-            | Agent::Opencode => {
-                vec![fix(), document(scale), import(), delegate(), recall()]
-            }
-        };
+    pub fn full(agent: &dyn Agent) -> Self {
+        let scale = agent.scale();
+        let mut turns = vec![fix()];
+        if agent.appends() {
+            turns.push(document(scale));
+        }
+        turns.push(import());
+        if agent.records_sub_agents() {
+            turns.push(delegate());
+        }
+        turns.push(recall());
         Self { play: Play::Full, scale, turns }
     }
 
-    /// A session that the agent itself compacts after the first turn.
-    pub fn own_compaction(agent: Agent) -> Self {
-        let mut turns = vec![fix(), recall()];
-        if agent == Agent::Claude {
-            // Claude Code is asked to; pi does it by itself when the context is full.
-            turns.insert(1, Turn { prompt: "/compact", moves: vec![say(SUMMARY)] });
-        }
+    /// A session that the agent itself compacts after the first turn: because it is asked to, or
+    /// because its context is full.
+    pub fn own_compaction(agent: &dyn Agent) -> Self {
+        let command = agent.compact_command();
+        let command = command.map(|prompt| Turn { prompt, moves: vec![say(SUMMARY)] });
+        let turns = [fix()].into_iter().chain(command).chain([recall()]).collect();
         Self { play: Play::OwnCompaction, scale: Scale::SMALL, turns }
     }
 

@@ -113,7 +113,7 @@ pub fn recipes(epitome: &Path) -> anyhow::Result<Vec<String>> {
 ///
 /// When node or the compiler cannot be installed, a type is wrong, or the client fails.
 pub fn typescript(epitome: &Path) -> anyhow::Result<String> {
-    let (node, compiler) = install::typescript()?;
+    let (node, compiler) = (install::node()?, install::typescript()?);
     let client = client("engine.ts");
     let types = compiler.ancestors().nth(3).context("it lies below node_modules")?.join("@types");
     let mut check = Command::new(&node);

@@ -3,8 +3,8 @@
 use std::fs;
 use std::path::Path;
 
-use agents::e2e::{Report, Way};
-use agents::{Agent, carry, keep, sdk};
+use agents::e2e::Report;
+use agents::{AGENTS, Agent, carry, keep, sdk};
 use anyhow::{Context, ensure};
 
 use fixtures::skipped;
@@ -46,8 +46,8 @@ pub(crate) fn run(names: &[&str]) -> anyhow::Result<()> {
         _ => {}
     }
     let chosen = match names {
-        [] => Agent::ALL.to_vec(),
-        names => names.iter().map(|name| name.parse()).collect::<Result<_, _>>()?,
+        [] => AGENTS.to_vec(),
+        names => names.iter().map(|name| agents::named(name)).collect::<Result<_, _>>()?,
     };
     if names.is_empty() {
         viewer(&epitome)?;
@@ -71,8 +71,7 @@ pub(crate) fn run(names: &[&str]) -> anyhow::Result<()> {
 /// As [`run`]; when the page has no place for the table.
 pub(crate) fn write() -> anyhow::Result<()> {
     let epitome = cargo::epitome("dev")?;
-    let (resumed, carried, kept) =
-        (table(&Agent::ALL, &epitome)?, carried(&epitome)?, kept(&epitome)?);
+    let (resumed, carried, kept) = (table(AGENTS, &epitome)?, carried(&epitome)?, kept(&epitome)?);
     let table = [&resumed, CARRIED, &carried, KEPT, &kept].concat();
     let page = fs::read_to_string(PAGE).context(PAGE)?;
     let (head, rest) = page.split_once(BEGIN).with_context(|| format!("{PAGE}: no {BEGIN}"))?;
@@ -100,14 +99,14 @@ fn viewer(epitome: &Path) -> anyhow::Result<()> {
     cargo::run(&line, &[("EPITOME_PROGRAM", &epitome)])
 }
 
-fn table(chosen: &[Agent], epitome: &Path) -> anyhow::Result<String> {
+fn table(chosen: &[&'static dyn Agent], epitome: &Path) -> anyhow::Result<String> {
     let mut failed = Vec::new();
     let mut table = String::from(
         "| agent | version | way | sent before | after | | file before | after | appended \
          | seconds |\n|---|---|---|---|---|---|---|---|---|---|\n",
     );
-    let ways = |agent: &Agent| Way::of(*agent).iter().map(|way| (*agent, *way)).collect::<Vec<_>>();
-    for (agent, way) in chosen.iter().flat_map(ways) {
+    let ways = chosen.iter().flat_map(|agent| agent.ways().iter().map(|way| (*agent, *way)));
+    for (agent, way) in ways {
         match agents::e2e::run(agent, way, epitome) {
             Ok(report) => table.push_str(&row(agent, &report)),
             Err(err) => {
@@ -128,9 +127,10 @@ fn carried(epitome: &Path) -> anyhow::Result<String> {
         "| from | to | calls | results | pictures | texts found | left behind | seconds |\n\
          |---|---|---|---|---|---|---|---|\n",
     );
-    for from in carry::AGENTS {
+    let ported = || AGENTS.iter().copied().filter(|agent| agent.is_ported());
+    for from in ported() {
         let text = String::from_utf8(fixtures::get(from.name(), "pricing").bytes())?;
-        for to in carry::AGENTS.into_iter().filter(|to| *to != from) {
+        for to in ported().filter(|to| to.name() != from.name()) {
             match carry::run(from, &text, to, epitome) {
                 Ok(carry::Report { from, to, seconds, sent_again, texts, left_behind, .. }) => {
                     let left = left_behind.to_string().replace('"', "");
@@ -160,7 +160,7 @@ fn kept(epitome: &Path) -> anyhow::Result<String> {
         "| agent | version | page | seconds after the agent | the log says |\n\
          |---|---|---|---|---|\n",
     );
-    for agent in keep::AGENTS {
+    for &agent in AGENTS.iter().filter(|agent| agent.hook_settings().is_some()) {
         match keep::run(agent, epitome) {
             Ok(keep::Report { agent: name, page, log, after }) => table.push_str(&format!(
                 "| {name} | {} | {page} | {after:.1} | {} |\n",
@@ -231,7 +231,7 @@ fn clients(epitome: &Path) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn row(agent: Agent, report: &Report) -> String {
+fn row(agent: &dyn Agent, report: &Report) -> String {
     let Report { way, original, compacted, appended, seconds, .. } = report;
     let (before, after) = (original.history_bytes, compacted.history_bytes);
     format!(

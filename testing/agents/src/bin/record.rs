@@ -10,8 +10,9 @@ use std::path::PathBuf;
 /// Plays the scenario in a real agent and writes its session to OUT.
 #[derive(Debug, Parser)]
 struct Args {
-    /// pi, pi-chat, claude, codex, codex-scripts, gemini, opencode or qwen.
-    agent: Agent,
+    /// The name of an agent: pi, claude, codex …
+    #[arg(value_parser = agents::named)]
+    agent: &'static dyn Agent,
     /// The session file to write; files of sub-agents go into a folder beside it.
     out: PathBuf,
     /// A shorter session that the agent itself compacts.
